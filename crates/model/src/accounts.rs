@@ -1,0 +1,113 @@
+//! People: accounts, their sessions, signing up and logging in.
+
+use garde::Validate;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{AccountId, Plan, Role, SessionId, Timestamp, WorkspaceId};
+
+/// The shortest password that is accepted.
+pub const PASSWORD_MIN: usize = 10;
+/// The longest password that is hashed, so that nobody can make hashing dear.
+pub const PASSWORD_MAX: usize = 200;
+
+/// A person's account.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Account {
+    /// Its id, also the member id in each workspace.
+    pub id: AccountId,
+    /// The address to log in with.
+    pub email: String,
+    /// The name shown to other members.
+    pub name: String,
+    /// Whether the account operates this server.
+    pub is_admin: bool,
+    /// The account's stable owner address.
+    pub address: String,
+    /// When it signed up.
+    pub created_at: Timestamp,
+}
+
+/// What signing up takes.
+#[derive(Clone, Deserialize, Validate, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SignUp {
+    /// The address to log in with.
+    #[garde(length(min = 3, max = 254))]
+    pub email: String,
+    /// The password, 10 to 200 characters.
+    #[garde(length(min = 10, max = 200))]
+    pub password: String,
+    /// The name shown to other members; the address's local part if left out.
+    #[garde(length(min = 1, max = 80))]
+    #[serde(default)]
+    pub name: Option<String>,
+    /// The name of the new workspace.
+    #[garde(length(min = 1, max = 80))]
+    #[serde(default)]
+    pub workspace_name: Option<String>,
+    /// An affiliate's code.
+    #[garde(length(min = 1, max = 40))]
+    #[serde(default)]
+    pub affiliate_code: Option<String>,
+}
+
+/// What logging in takes.
+#[derive(Clone, Deserialize, Validate, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Login {
+    /// The address.
+    #[garde(length(max = 254))]
+    pub email: String,
+    /// The password.
+    #[garde(length(max = 200))]
+    pub password: String,
+}
+
+/// Who is logged in, and where.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Me {
+    /// The account.
+    pub account: Account,
+    /// The workspace that calls without a workspace id in their path go to.
+    pub workspace_id: WorkspaceId,
+    /// All workspaces of the account.
+    pub workspaces: Vec<Membership>,
+}
+
+/// One workspace that an account belongs to.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Membership {
+    /// The workspace.
+    pub id: WorkspaceId,
+    /// Its name.
+    pub name: String,
+    /// The account's role in it.
+    pub role: Role,
+    /// Its plan.
+    pub plan: Plan,
+}
+
+/// A console session, as its owner sees it.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Session {
+    /// Its id (not the secret in the cookie).
+    pub id: SessionId,
+    /// Whether this is the session that asks.
+    pub current: bool,
+    /// The browser or program that logged in, as it named itself.
+    pub user_agent: String,
+    /// When it logged in.
+    pub created_at: Timestamp,
+    /// When it ends by itself.
+    pub expires_at: Timestamp,
+}
+
+/// Chooses the session's workspace.
+#[derive(Clone, Deserialize, Validate, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SwitchWorkspace {
+    /// A workspace of the account.
+    #[garde(skip)]
+    pub workspace_id: WorkspaceId,
+}

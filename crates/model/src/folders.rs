@@ -1,0 +1,73 @@
+//! Folders of a mailbox.
+
+use garde::Validate;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::FolderId;
+
+/// The folders that every mailbox has, id and name, in the order they are shown.
+pub const SYSTEM_FOLDERS: [(&str, &str); 7] = [
+    ("inbox", "Inbox"),
+    ("sent", "Sent"),
+    ("draft", "Drafts"),
+    ("scheduled", "Scheduled"),
+    ("archive", "Archive"),
+    ("spam", "Spam"),
+    ("trash", "Trash"),
+];
+
+/// A folder.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Folder {
+    /// Its id: the slug of its name.
+    pub id: FolderId,
+    /// Its name.
+    pub name: String,
+    /// Unread mails in it.
+    #[serde(rename = "unreadCount")]
+    pub unread_count: i64,
+    /// Mails in it.
+    #[serde(rename = "totalCount")]
+    pub total_count: i64,
+    /// Whether it is one of the folders that every mailbox has.
+    pub system: bool,
+}
+
+/// A folder's name, to make or rename one.
+#[derive(Clone, Debug, Deserialize, Validate, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FolderName {
+    /// The name, of which the id of a new folder is made.
+    #[garde(length(min = 1, max = 80))]
+    pub name: String,
+}
+
+/// The slug of a name: lower-case letters and digits of any script, with single hyphens between words.
+///
+/// Empty when nothing of the name is left.
+pub fn slug(name: &str) -> String {
+    let mut slug = String::with_capacity(name.len());
+    for character in name.chars().flat_map(char::to_lowercase) {
+        if character.is_alphanumeric() {
+            slug.push(character);
+        } else if !slug.is_empty() && !slug.ends_with('-') {
+            slug.push('-');
+        }
+    }
+    slug.truncate(slug.trim_end_matches('-').len());
+    slug
+}
+
+#[cfg(test)]
+mod tests {
+    use super::slug;
+
+    #[test]
+    fn slugs() {
+        assert_eq!(slug("  To do: Today! "), "to-do-today");
+        assert_eq!(slug("Büro 2"), "büro-2");
+        assert_eq!(slug("---"), "");
+        assert_eq!(slug("a/../b"), "a-b");
+    }
+}

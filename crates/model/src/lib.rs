@@ -1,0 +1,25 @@
+//! What things are: types, ids, states, limits, plans, credit classes, filter expressions.
+//!
+//! Pure: no I/O, no async, no clock. Everything here can be shown to a caller as it is, so these types are also
+//! the wire types of the API and carry their own JSON schema and bounds.
+
+pub mod accounts;
+pub mod affiliate;
+pub mod api_keys;
+pub mod filter;
+pub mod folders;
+mod id;
+pub mod labels;
+pub mod mailboxes;
+pub mod members;
+pub mod plans;
+mod time;
+pub mod usage;
+pub mod workspaces;
+
+pub use id::{
+    AccountId, AffiliateId, ApiKeyId, CommissionId, FolderId, Id, InviteId, Kind, LabelId, MailboxId,
+    PayoutId, SessionId, WorkspaceId,
+};
+pub use plans::{CreditClass, Limit, Plan, Plans, Role};
+pub use time::{Day, Timestamp};

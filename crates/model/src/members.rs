@@ -1,0 +1,91 @@
+//! Members of a workspace and invitations into it.
+
+use garde::Validate;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{AccountId, InviteId, Role, Timestamp};
+
+/// A member of a workspace.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Member {
+    /// The account.
+    pub id: AccountId,
+    /// Its mail address.
+    pub email: String,
+    /// Its name.
+    pub name: String,
+    /// Its role here.
+    pub role: Role,
+    /// The account's stable owner address.
+    pub address: String,
+    /// When it joined.
+    pub joined_at: Timestamp,
+}
+
+/// A change of a member.
+#[derive(Clone, Debug, Deserialize, Validate, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MemberChange {
+    /// The new role.
+    #[garde(skip)]
+    pub role: Role,
+}
+
+/// An open invitation.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Invite {
+    /// Its id.
+    pub id: InviteId,
+    /// Who is invited.
+    pub email: String,
+    /// The role that the new member gets.
+    pub role: Role,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When its link stops working.
+    pub expires_at: Timestamp,
+}
+
+/// A fresh invitation with its link, which is shown only once.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct InviteWithLink {
+    /// The invitation.
+    #[serde(flatten)]
+    pub invite: Invite,
+    /// The single-use link for the invited person.
+    pub link: String,
+}
+
+/// What inviting takes.
+#[derive(Clone, Debug, Deserialize, Validate, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewInvite {
+    /// Who is invited.
+    #[garde(length(min = 3, max = 254))]
+    pub email: String,
+    /// The role that the new member gets.
+    #[garde(skip)]
+    #[serde(default = "member")]
+    pub role: Role,
+}
+
+const fn member() -> Role {
+    Role::Member
+}
+
+/// Accepting an invitation.
+#[derive(Clone, Deserialize, Validate, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AcceptInvite {
+    /// The token of the link.
+    #[garde(length(min = 1, max = 200))]
+    pub token: String,
+    /// The password: of the existing account, or for the new one.
+    #[garde(length(min = 10, max = 200))]
+    pub password: String,
+    /// The name of a new account.
+    #[garde(length(min = 1, max = 80))]
+    #[serde(default)]
+    pub name: Option<String>,
+}

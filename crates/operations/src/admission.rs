@@ -1,0 +1,171 @@
+//! How a call gets in: one visible row of gates, the same for every door.
+//!
+//! The order of refusals is part of the contract: 401, 403 workspace, 403 plan, 403 role, 429, then the door's own
+//! 413 and 415, idempotency, 400, and 402 last before the operation itself.
+
+use std::sync::{Arc, Mutex};
+
+use model::WorkspaceId;
+use store::idempotency;
+
+use crate::{
+    Actor, App, Call, Caller, Error, ErrorKind, IdempotencyClaim, Operation, Result,
+    app::{IDEMPOTENCY, RunningKey},
+    credentials::Access,
+    metering::{Credits, Rate},
+};
+
+/// A call past the gates that need neither its body nor money.
+pub struct Entrance {
+    /// The operation.
+    pub operation: &'static Operation,
+    /// Who.
+    pub caller: Arc<Caller>,
+    /// Where, with which role and plan.
+    pub access: Access,
+}
+
+/// What the gates found, also when they refused.
+pub struct Admission {
+    /// The workspace that is counted.
+    pub workspace: WorkspaceId,
+    /// The request limit.
+    pub rate: Option<Rate>,
+    /// The way in, or why not.
+    pub entrance: Result<Entrance>,
+}
+
+/// An answer that was given before.
+pub struct Replay {
+    /// Its status.
+    pub status: u16,
+    /// Its body, byte for byte.
+    pub body: Vec<u8>,
+}
+
+impl App {
+    /// Counts the request and applies the gates: workspace, plan, role, request limit.
+    ///
+    /// `named` is the workspace id in the path. Every authenticated call counts, refused ones too.
+    pub async fn admit(
+        &self,
+        operation: &'static Operation,
+        caller: Arc<Caller>,
+        named: Option<&str>,
+    ) -> Result<Admission> {
+        let scope = caller.access(named).cloned();
+        // A call that names a foreign workspace counts against its own.
+        let counted = match &scope {
+            Ok(access) => access.clone(),
+            Err(_) => caller.access(None)?.clone(),
+        };
+        let limit = self.limits(counted.plan).rpm;
+        let (rate, allowed) = self.meter().count_request(&counted.workspace, limit, self.now()).await?;
+        let entrance = scope.and_then(|access| {
+            check_gates(operation, &caller.actor, &access)?;
+            if !allowed {
+                let seconds = rate.map_or(60, |rate| rate.reset);
+                return Err(Error::new(ErrorKind::RateLimited).with_retry_after(seconds));
+            }
+            Ok(Entrance { operation, caller, access })
+        });
+        Ok(Admission { workspace: counted.workspace, rate, entrance })
+    }
+
+    /// Looks an idempotency key up: a kept answer to replay, or the claim to run with.
+    pub async fn check_idempotency(
+        &self,
+        workspace: &WorkspaceId,
+        key: &str,
+        fingerprint: [u8; 32],
+    ) -> Result<Idempotency> {
+        let data_key = self.data_key(workspace).await?;
+        let Some(running) = self.run_alone(workspace, key) else {
+            return Err(Error::new(ErrorKind::IdempotencyInProgress).with_retry_after(1));
+        };
+        let (now, wanted) = (self.now(), key.to_owned());
+        let kept =
+            self.db().read(workspace, async move |tx| idempotency::find(tx, &wanted, now).await).await?;
+        let Some(kept) = kept else {
+            let claim = IdempotencyClaim { key: key.to_owned(), fingerprint, data_key };
+            return Ok(Idempotency::Run(claim, running));
+        };
+        if kept.fingerprint != fingerprint {
+            return Err(Error::new(ErrorKind::IdempotencyKeyReused));
+        }
+        let body = data_key.open(IDEMPOTENCY, &kept.answer).map_err(store::Error::from)?;
+        let status = u16::try_from(kept.status).map_err(Error::internal)?;
+        Ok(Idempotency::Replay(Replay { status, body }))
+    }
+
+    /// Sets the credits aside: the last gate before the operation.
+    pub async fn charge(
+        &self,
+        entrance: &Entrance,
+        request_id: String,
+        subject: String,
+        idempotency: Option<IdempotencyClaim>,
+    ) -> Result<Call> {
+        let operation = entrance.operation;
+        let (workspace, plan, now) = (&entrance.access.workspace, entrance.access.plan, self.now());
+        let pool = self.limits(plan).credits_per_period;
+        let reservation =
+            self.meter().reserve(workspace, pool, operation.class, now, operation.always_answers).await?;
+        Ok(Call {
+            operation,
+            actor: entrance.caller.actor.clone(),
+            role: entrance.access.role,
+            workspace: workspace.clone(),
+            plan,
+            now,
+            request_id,
+            subject,
+            idempotency,
+            reservation: Mutex::new(Some(reservation)),
+            stored: std::sync::atomic::AtomicBool::new(false),
+        })
+    }
+
+    /// Ends a call: a success keeps its credits, a failure gets them back. Tells what was charged.
+    pub fn settle(&self, call: &Call, succeeded: bool) -> i64 {
+        let Some(reservation) = call.take_reservation() else { return 0 };
+        let amount = reservation.amount();
+        if call.is_stored() {
+            reservation.ledgered();
+        } else if succeeded {
+            reservation.keep();
+        } else {
+            return 0;
+        }
+        amount
+    }
+
+    /// The workspace's credits, for the headers of an answer.
+    pub async fn credits(&self, access_plan: model::Plan, workspace: &WorkspaceId) -> Result<Credits> {
+        let limit = self.limits(access_plan).credits_per_period;
+        self.meter().credits(workspace, limit, self.now(), false).await
+    }
+}
+
+/// What an idempotency key says.
+pub enum Idempotency {
+    /// Run, and keep the answer. The guard marks the key as running until then.
+    Run(IdempotencyClaim, RunningKey),
+    /// Do nothing: this was the answer.
+    Replay(Replay),
+}
+
+fn check_gates(operation: &Operation, actor: &Actor, access: &Access) -> Result<()> {
+    if access.plan < operation.plan {
+        let fix = format!("This needs the {} plan.", operation.plan.display_name());
+        return Err(Error::new(ErrorKind::PlanRequired).with_fix(fix));
+    }
+    if operation.console_only && matches!(actor, Actor::Key(_)) {
+        return Err(Error::new(ErrorKind::RoleRequired)
+            .with_fix("Do this in the console: it takes a session, not a key."));
+    }
+    if access.role < operation.role {
+        return Err(Error::new(ErrorKind::RoleRequired).with_fix("This needs the role of a workspace admin."));
+    }
+    Ok(())
+}

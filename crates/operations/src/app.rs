@@ -1,0 +1,323 @@
+//! Everything an operation needs: the store, time, chance, settings, the meter.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use model::{Id, Kind, Plan, Plans, Timestamp, WorkspaceId};
+use serde::Serialize;
+use store::{
+    Db, Tx, audit,
+    blobs::Blobs,
+    idempotency, metering,
+    vault::{DataKey, MasterKey},
+};
+
+use crate::{
+    Answer, Call, Credentials, Error, ErrorKind, Meter, Passwords, Result,
+    outside::{Clock, Entropy},
+};
+
+/// What the configuration says to operations.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The limits of the plans.
+    pub plans: Plans,
+    /// The domains that hosted addresses live on; the first is the default.
+    pub hosted_domains: Vec<String>,
+    /// The address of the service as its users see it, without a slash at the end.
+    pub public_url: String,
+    /// Whether anybody may sign up, or only invited people.
+    pub open_sign_up: bool,
+    /// The way mail leaves, by name.
+    pub outbound_mode: String,
+    /// Whether this server takes mail in.
+    pub receives_mail: bool,
+    /// How long a deleted mailbox can still be brought back.
+    pub mailbox_grace_seconds: i64,
+    /// The share of a referred workspace's price that its affiliate earns.
+    pub affiliate_percent: i64,
+    /// The currency of prices.
+    pub currency: String,
+    /// Where blobs are kept: `local` or `s3`.
+    pub blob_provider: String,
+    /// The bucket or folder of the blob store.
+    pub blob_bucket: String,
+    /// Calls without a credential that one client address may make in a minute.
+    pub anonymous_rpm: u64,
+}
+
+/// The service, shared by all doors.
+#[derive(Clone)]
+pub struct App(Arc<Parts>);
+
+struct Parts {
+    db: Db,
+    blobs: Blobs,
+    master_key: MasterKey,
+    clock: Box<dyn Clock>,
+    entropy: Box<dyn Entropy>,
+    settings: Settings,
+    meter: Meter,
+    credentials: Credentials,
+    passwords: Passwords,
+    data_keys: Mutex<HashMap<WorkspaceId, Arc<DataKey>>>,
+    running: Mutex<HashSet<(WorkspaceId, String)>>,
+    blob_fault: Mutex<Option<String>>,
+}
+
+/// What an [`App`] is made of.
+pub struct AppParts {
+    /// The relational store, migrated.
+    pub db: Db,
+    /// The blob store.
+    pub blobs: Blobs,
+    /// The key that wraps the workspaces' data keys.
+    pub master_key: MasterKey,
+    /// Time.
+    pub clock: Box<dyn Clock>,
+    /// Chance.
+    pub entropy: Box<dyn Entropy>,
+    /// Configuration.
+    pub settings: Settings,
+}
+
+/// Data keys kept in memory.
+const DATA_KEYS: usize = 10_000;
+
+impl App {
+    /// Puts the parts together and starts the meter.
+    pub async fn start(parts: AppParts) -> Result<Self> {
+        let AppParts { db, blobs, master_key, clock, entropy, settings } = parts;
+        let mut node = [0; 16];
+        entropy.fill(&mut node);
+        let node = uuid::Uuid::from_bytes(node).simple().to_string();
+        let meter = Meter::start(db.clone(), node).await?;
+        Ok(Self(Arc::new(Parts {
+            db,
+            blobs,
+            master_key,
+            clock,
+            entropy,
+            settings,
+            meter,
+            credentials: Credentials::default(),
+            passwords: Passwords::default(),
+            data_keys: Mutex::new(HashMap::new()),
+            running: Mutex::new(HashSet::new()),
+            blob_fault: Mutex::new(None),
+        })))
+    }
+
+    /// The relational store.
+    pub fn db(&self) -> &Db {
+        &self.0.db
+    }
+    /// The blob store.
+    pub fn blobs(&self) -> &Blobs {
+        &self.0.blobs
+    }
+    /// The master key.
+    pub fn master_key(&self) -> &MasterKey {
+        &self.0.master_key
+    }
+    /// The configuration.
+    pub fn settings(&self) -> &Settings {
+        &self.0.settings
+    }
+    /// The meter.
+    pub fn meter(&self) -> &Meter {
+        &self.0.meter
+    }
+    /// The limits of a plan.
+    pub fn limits(&self, plan: Plan) -> &model::plans::PlanLimits {
+        self.0.settings.plans.of(plan)
+    }
+    /// The time now.
+    pub fn now(&self) -> Timestamp {
+        self.0.clock.now()
+    }
+    /// Random bytes.
+    pub fn entropy(&self) -> &dyn Entropy {
+        &*self.0.entropy
+    }
+    pub(crate) fn credentials(&self) -> &Credentials {
+        &self.0.credentials
+    }
+    pub(crate) fn passwords(&self) -> &Passwords {
+        &self.0.passwords
+    }
+
+    /// A new id, ordered by time.
+    pub fn new_id<K: Kind>(&self) -> Id<K> {
+        Id::from_uuid(self.new_uuid())
+    }
+
+    /// A new UUID, ordered by time.
+    pub fn new_uuid(&self) -> uuid::Uuid {
+        let mut random = [0; 10];
+        self.entropy().fill(&mut random);
+        let millis = u64::try_from(self.now().as_micros() / 1000).unwrap_or_default();
+        uuid::Builder::from_unix_timestamp_millis(millis, &random).into_uuid()
+    }
+
+    /// Tries the blob store and remembers what was wrong with it.
+    pub async fn check_blobs(&self) -> Result<()> {
+        let outcome = self.blobs().probe().await;
+        *lock(&self.0.blob_fault) = outcome.as_ref().err().map(ToString::to_string);
+        Ok(outcome.map_err(store::Error::from)?)
+    }
+
+    /// What was wrong with the blob store when it was last tried.
+    pub fn blob_fault(&self) -> Option<String> {
+        lock(&self.0.blob_fault).clone()
+    }
+
+    /// The data key of a workspace.
+    pub async fn data_key(&self, workspace: &WorkspaceId) -> Result<Arc<DataKey>> {
+        if let Some(key) = lock(&self.0.data_keys).get(workspace) {
+            return Ok(key.clone());
+        }
+        let found = self.db().read(workspace, async |tx| store::workspaces::find(tx).await).await?;
+        let record = found.ok_or_else(|| Error::not_found("Workspace not found"))?;
+        let key =
+            self.master_key().unwrap_key(workspace.as_str(), &record.data_key).map_err(store::Error::from)?;
+        let key = Arc::new(key);
+        let mut keys = lock(&self.0.data_keys);
+        if keys.len() >= DATA_KEYS {
+            keys.clear();
+        }
+        keys.insert(workspace.clone(), key.clone());
+        Ok(key)
+    }
+
+    /// Runs the reading part of a call.
+    pub async fn read<T, F>(&self, call: &Call, body: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: AsyncFnOnce(&mut Tx) -> Result<T> + Send + 'static,
+    {
+        self.db().read(&call.workspace, body).await
+    }
+
+    /// Runs the writing part of a call: the effect, its charge, its audit entry and its kept answer are one
+    /// transaction, so a crash leaves all of them or none.
+    pub async fn write<T, F>(&self, call: &Call, body: F) -> Result<T>
+    where
+        T: Serialize + Send + 'static,
+        F: AsyncFnOnce(&mut Tx) -> Result<T> + Send + 'static,
+    {
+        // A call that writes twice is charged and answered with its first transaction.
+        let reservation = if call.is_stored() { None } else { call.take_reservation() };
+        let record = Record {
+            charge: reservation
+                .as_ref()
+                .and_then(|reservation| reservation.ledger_entry(self.new_uuid().simple().to_string())),
+            audit: audit::AuditEntry {
+                id: self.new_uuid().simple().to_string(),
+                at: call.now,
+                actor: call.actor.id().to_owned(),
+                operation: call.operation.id,
+                subject: call.subject.clone(),
+                request_id: call.request_id.clone(),
+            },
+            claim: call.idempotency.clone(),
+            status: status_of(call.operation.answer),
+            now: call.now,
+        };
+        let outcome = self
+            .db()
+            .write(&call.workspace, async move |tx| {
+                record.begin(tx).await?;
+                let value = body(tx).await?;
+                record.finish(tx, &value).await?;
+                Ok(value)
+            })
+            .await;
+        match (outcome, reservation) {
+            (Ok(value), Some(reservation)) => {
+                call.put_reservation(reservation);
+                call.mark_stored();
+                Ok(value)
+            }
+            (outcome, _) => outcome,
+        }
+    }
+
+    /// Marks an idempotency key as running on this node until the guard is dropped. `None` when it runs already.
+    pub(crate) fn run_alone(&self, workspace: &WorkspaceId, key: &str) -> Option<RunningKey> {
+        let entry = (workspace.clone(), key.to_owned());
+        lock(&self.0.running).insert(entry.clone()).then(|| RunningKey { app: self.clone(), entry })
+    }
+}
+
+/// The HTTP status that a kept answer is replayed with.
+pub const fn status_of(answer: Answer) -> u16 {
+    match answer {
+        Answer::Ok => 200,
+        Answer::Created => 201,
+        Answer::Empty => 204,
+    }
+}
+
+/// What is stored beside the effect of a write.
+struct Record {
+    charge: Option<metering::LedgerEntry>,
+    audit: audit::AuditEntry,
+    claim: Option<crate::IdempotencyClaim>,
+    status: u16,
+    now: Timestamp,
+}
+
+impl Record {
+    /// Before the effect: nobody else may have answered this key.
+    async fn begin(&self, tx: &mut Tx) -> Result<()> {
+        if let Some(claim) = &self.claim
+            && !idempotency::claim(tx, &claim.key, &claim.fingerprint, self.now).await?
+        {
+            return Err(Error::new(ErrorKind::AlreadyAnswered));
+        }
+        Ok(())
+    }
+
+    /// After the effect: who did it, what it cost, what was answered.
+    async fn finish<T: Serialize>(&self, tx: &mut Tx, value: &T) -> Result<()> {
+        audit::insert(tx, &self.audit).await?;
+        if let Some(charge) = &self.charge
+            && !metering::insert_ledger(tx, charge).await?
+        {
+            // The node was cut off from the store for so long that its lease lapsed.
+            return Err(Error::new(ErrorKind::Overloaded).with_retry_after(1));
+        }
+        if let Some(claim) = &self.claim {
+            let body = if self.status == 204 { Vec::new() } else { to_json(value)? };
+            let sealed = claim.data_key.seal(IDEMPOTENCY, &body).map_err(store::Error::from)?;
+            idempotency::keep(tx, &claim.key, i64::from(self.status), &sealed).await?;
+        }
+        Ok(())
+    }
+}
+
+/// The purpose that kept answers are sealed for.
+pub(crate) const IDEMPOTENCY: &str = "idempotency";
+
+fn to_json<T: Serialize>(value: &T) -> Result<Vec<u8>> {
+    serde_json::to_vec(value).map_err(Error::internal)
+}
+
+/// An idempotency key that runs on this node.
+pub struct RunningKey {
+    app: App,
+    entry: (WorkspaceId, String),
+}
+
+impl Drop for RunningKey {
+    fn drop(&mut self) {
+        lock(&self.app.0.running).remove(&self.entry);
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

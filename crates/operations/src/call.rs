@@ -1,0 +1,100 @@
+//! One admitted call: who, where, which operation, when, and what it is charged.
+
+use std::sync::{
+    Arc, Mutex, PoisonError,
+    atomic::{AtomicBool, Ordering},
+};
+
+use model::{AccountId, ApiKeyId, Plan, Role, SessionId, Timestamp, WorkspaceId};
+use store::vault::DataKey;
+
+use crate::{Error, ErrorKind, Operation, Result, metering::Reservation};
+
+/// Who calls.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Actor {
+    /// A program with an API key.
+    Key(ApiKeyId),
+    /// A person in the console.
+    Person {
+        /// The account.
+        account: AccountId,
+        /// The session.
+        session: SessionId,
+        /// Whether the account operates this server.
+        is_admin: bool,
+    },
+}
+
+impl Actor {
+    /// The id for the audit trail.
+    pub fn id(&self) -> &str {
+        match self {
+            Self::Key(id) => id.as_str(),
+            Self::Person { account, .. } => account.as_str(),
+        }
+    }
+}
+
+/// An idempotency key and the request it came with.
+#[derive(Clone)]
+pub struct IdempotencyClaim {
+    /// The key.
+    pub key: String,
+    /// The hash of method, path, query and body.
+    pub fingerprint: [u8; 32],
+    /// What the answer is sealed with.
+    pub data_key: Arc<DataKey>,
+}
+
+/// One admitted call.
+pub struct Call {
+    /// The operation.
+    pub operation: &'static Operation,
+    /// Who calls.
+    pub actor: Actor,
+    /// The caller's role in the workspace.
+    pub role: Role,
+    /// The workspace that everything happens in.
+    pub workspace: WorkspaceId,
+    /// Its plan.
+    pub plan: Plan,
+    /// When the call came in.
+    pub now: Timestamp,
+    /// The request's id, as in the logs.
+    pub request_id: String,
+    /// What the call is about: the path of the request.
+    pub subject: String,
+    /// Its idempotency key.
+    pub idempotency: Option<IdempotencyClaim>,
+    /// The credits set aside for it.
+    pub(crate) reservation: Mutex<Option<Reservation>>,
+    /// Whether the charge is durable together with the effect.
+    pub(crate) stored: AtomicBool,
+}
+
+impl Call {
+    /// Refuses a workspace id, given in a path, a body or a query, that is not the call's.
+    pub fn require_workspace(&self, given: Option<&WorkspaceId>) -> Result<()> {
+        match given {
+            Some(id) if *id != self.workspace => Err(Error::new(ErrorKind::WorkspaceScopeDenied)),
+            _ => Ok(()),
+        }
+    }
+
+    pub(crate) fn take_reservation(&self) -> Option<Reservation> {
+        self.reservation.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    pub(crate) fn mark_stored(&self) {
+        self.stored.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn is_stored(&self) -> bool {
+        self.stored.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn put_reservation(&self, reservation: Reservation) {
+        *self.reservation.lock().unwrap_or_else(PoisonError::into_inner) = Some(reservation);
+    }
+}

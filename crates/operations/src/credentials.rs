@@ -1,0 +1,200 @@
+//! Who is calling: API keys and console sessions, looked up by hash and remembered for half a second.
+//!
+//! The short memory is what makes a revocation take effect on every node within a second, without messages between
+//! them.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use model::{ApiKeyId, Plan, Role, Timestamp, WorkspaceId};
+use store::system;
+use tokio::time::Instant;
+
+use crate::{Actor, App, Error, ErrorKind, Result, secrets};
+
+const REMEMBERED: Duration = Duration::from_millis(500);
+/// Entries kept before the old ones are thrown out.
+const CAPACITY: usize = 50_000;
+
+/// What a caller showed.
+#[derive(Clone, Debug)]
+pub enum Credential {
+    /// The `x-api-key` header.
+    ApiKey(String),
+    /// The console's cookie.
+    Session(String),
+}
+
+/// A caller who was recognised.
+#[derive(Debug)]
+pub struct Caller {
+    /// Who.
+    pub actor: Actor,
+    /// The workspaces the caller can act in; a key has exactly one.
+    pub workspaces: Vec<Access>,
+    /// The one that a call without a workspace id goes to.
+    pub chosen: usize,
+    expires_at: Option<Timestamp>,
+}
+
+/// What a caller may do in one workspace.
+#[derive(Clone, Debug)]
+pub struct Access {
+    /// The workspace.
+    pub workspace: WorkspaceId,
+    /// Its name, where it is known.
+    pub name: String,
+    /// The caller's role.
+    pub role: Role,
+    /// The workspace's plan.
+    pub plan: Plan,
+}
+
+impl Caller {
+    /// The access that a call has: to the named workspace, or to the chosen one.
+    pub fn access(&self, named: Option<&str>) -> Result<&Access> {
+        let found = match named {
+            Some(id) => self.workspaces.iter().find(|access| access.workspace.as_str() == id),
+            None => self.workspaces.get(self.chosen),
+        };
+        found.ok_or_else(|| Error::new(ErrorKind::WorkspaceScopeDenied))
+    }
+}
+
+/// Remembers callers for a moment.
+#[derive(Default)]
+pub struct Credentials {
+    remembered: Mutex<HashMap<[u8; 32], (Arc<Caller>, Instant)>>,
+    used: Mutex<HashMap<(WorkspaceId, ApiKeyId), Timestamp>>,
+}
+
+impl App {
+    /// Recognises a caller. Every kind of wrong credential gets the same answer.
+    pub async fn authenticate(&self, credential: &Credential) -> Result<Arc<Caller>> {
+        let secret = match credential {
+            Credential::ApiKey(key) if secrets::is_api_key(key) => key,
+            Credential::Session(cookie) => cookie,
+            Credential::ApiKey(_) => return Err(Error::new(ErrorKind::Unauthorized)),
+        };
+        let hash = secrets::hash(secret);
+        let caller = match self.credentials().recall(&hash) {
+            Some(caller) => caller,
+            None => self.look_up(credential, hash).await?,
+        };
+        if caller.expires_at.is_some_and(|end| end <= self.now()) {
+            return Err(Error::new(ErrorKind::Unauthorized));
+        }
+        if let (Actor::Key(id), Some(access)) = (&caller.actor, caller.workspaces.first()) {
+            self.credentials().note_use(&access.workspace, id, self.now());
+        }
+        Ok(caller)
+    }
+
+    async fn look_up(&self, credential: &Credential, hash: [u8; 32]) -> Result<Arc<Caller>> {
+        let started = Instant::now();
+        let found = match credential {
+            Credential::ApiKey(_) => self.find_key(hash).await?,
+            Credential::Session(_) => self.find_session(hash).await?,
+        };
+        let caller = Arc::new(found.ok_or_else(|| Error::new(ErrorKind::Unauthorized))?);
+        self.credentials().remember(hash, caller.clone(), started);
+        Ok(caller)
+    }
+
+    async fn find_key(&self, hash: [u8; 32]) -> Result<Option<Caller>> {
+        let found = self.db().system_read(async move |tx| system::find_key(tx, &hash).await).await?;
+        Ok(found.map(|key| Caller {
+            actor: Actor::Key(key.id),
+            workspaces: vec![Access {
+                workspace: key.workspace_id,
+                name: String::new(),
+                role: key.role,
+                plan: key.plan,
+            }],
+            chosen: 0,
+            expires_at: key.expires_at,
+        }))
+    }
+
+    async fn find_session(&self, hash: [u8; 32]) -> Result<Option<Caller>> {
+        let found = self.db().system_read(async move |tx| system::find_session(tx, &hash).await).await?;
+        Ok(found.map(|session| {
+            let chosen = session
+                .memberships
+                .iter()
+                .position(|membership| membership.workspace_id == session.chosen_workspace)
+                .unwrap_or_default();
+            let workspaces = session
+                .memberships
+                .into_iter()
+                .map(|membership| Access {
+                    workspace: membership.workspace_id,
+                    name: membership.name,
+                    role: membership.role,
+                    plan: membership.plan,
+                })
+                .collect();
+            let actor = Actor::Person {
+                account: session.account_id,
+                session: session.id,
+                is_admin: session.is_admin,
+            };
+            Caller { actor, workspaces, chosen, expires_at: Some(session.expires_at) }
+        }))
+    }
+
+    /// Stores when keys were last used, to the minute.
+    pub async fn store_key_uses(&self) -> Result<()> {
+        let used = std::mem::take(&mut *lock(&self.credentials().used));
+        if used.is_empty() {
+            return Ok(());
+        }
+        self.db()
+            .system_write(async move |tx| {
+                for ((workspace, key), at) in &used {
+                    system::touch_key(tx, workspace, key, *at).await?;
+                }
+                Ok(())
+            })
+            .await
+    }
+}
+
+impl Credentials {
+    fn recall(&self, hash: &[u8; 32]) -> Option<Arc<Caller>> {
+        let remembered = lock(&self.remembered);
+        let (caller, since) = remembered.get(hash)?;
+        (since.elapsed() < REMEMBERED).then(|| caller.clone())
+    }
+
+    fn remember(&self, hash: [u8; 32], caller: Arc<Caller>, since: Instant) {
+        let mut remembered = lock(&self.remembered);
+        if remembered.len() >= CAPACITY {
+            remembered.retain(|_, (_, since)| since.elapsed() < REMEMBERED);
+            if remembered.len() >= CAPACITY {
+                remembered.clear();
+            }
+        }
+        remembered.insert(hash, (caller, since));
+    }
+
+    /// Forgets everybody, after a change on this node that must show at once.
+    pub(crate) fn forget(&self) {
+        lock(&self.remembered).clear();
+    }
+
+    fn note_use(&self, workspace: &WorkspaceId, key: &ApiKeyId, now: Timestamp) {
+        let minute = now.minute();
+        let mut used = lock(&self.used);
+        if used.len() < CAPACITY {
+            used.entry((workspace.clone(), key.clone())).and_modify(|at| *at = minute).or_insert(minute);
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,252 @@
+//! The one error of all operations.
+//!
+//! `message`, `details` and `fix` may leave the house; `source` may not. The door over HTTP turns the kind into a
+//! status in one `match`.
+
+use std::{borrow::Cow, error::Error as StdError, fmt};
+
+/// The result of an operation.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What went wrong, by the code that callers see.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[expect(missing_docs, reason = "each name is the code that callers see; `code` and `message` spell it out")]
+pub enum ErrorKind {
+    ValidationFailed,
+    InvalidCursor,
+    InvalidIdempotencyKey,
+    FolderProtected,
+    FolderUnknown,
+    Unauthorized,
+    CreditsExhausted,
+    WorkspaceScopeDenied,
+    PlanRequired,
+    RoleRequired,
+    CrossSiteRequest,
+    QuotaExceeded,
+    NotFound,
+    MethodNotAllowed,
+    NotAcceptable,
+    UnsupportedMediaType,
+    MailboxExists,
+    FolderExists,
+    LabelExists,
+    LastAdmin,
+    AccountExists,
+    AffiliateExists,
+    IdempotencyInProgress,
+    IdempotencyPayloadTooLarge,
+    PayloadTooLarge,
+    IdempotencyKeyReused,
+    RateLimited,
+    Overloaded,
+    StorageUnavailable,
+    Internal,
+    /// Never leaves the house: another request with the same idempotency key finished first.
+    AlreadyAnswered,
+}
+
+impl ErrorKind {
+    /// The stable code.
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::ValidationFailed => "validation_failed",
+            Self::InvalidCursor => "invalid_cursor",
+            Self::InvalidIdempotencyKey => "invalid_idempotency_key",
+            Self::FolderProtected => "folder_protected",
+            Self::FolderUnknown => "folder_unknown",
+            Self::Unauthorized => "unauthorized",
+            Self::CreditsExhausted => "credits_exhausted",
+            Self::WorkspaceScopeDenied => "workspace_scope_denied",
+            Self::PlanRequired => "plan_required",
+            Self::RoleRequired => "role_required",
+            Self::CrossSiteRequest => "cross_site_request",
+            Self::QuotaExceeded => "quota_exceeded",
+            Self::NotFound => "not_found",
+            Self::MethodNotAllowed => "method_not_allowed",
+            Self::NotAcceptable => "not_acceptable",
+            Self::UnsupportedMediaType => "unsupported_media_type",
+            Self::MailboxExists => "mailbox_exists",
+            Self::FolderExists => "folder_exists",
+            Self::LabelExists => "label_exists",
+            Self::LastAdmin => "last_admin",
+            Self::AccountExists => "account_exists",
+            Self::AffiliateExists => "affiliate_exists",
+            Self::IdempotencyInProgress => "idempotency_in_progress",
+            Self::IdempotencyPayloadTooLarge => "idempotency_payload_too_large",
+            Self::PayloadTooLarge => "payload_too_large",
+            Self::IdempotencyKeyReused => "idempotency_key_reused",
+            Self::RateLimited => "rate_limited",
+            Self::Overloaded => "overloaded",
+            Self::StorageUnavailable => "storage_unavailable",
+            Self::Internal | Self::AlreadyAnswered => "internal_error",
+        }
+    }
+
+    /// The message, unless the error has a better one.
+    pub const fn message(self) -> &'static str {
+        match self {
+            Self::ValidationFailed => "Invalid request",
+            Self::InvalidCursor => "Invalid cursor",
+            Self::InvalidIdempotencyKey => "Invalid Idempotency-Key",
+            Self::FolderProtected => "This folder cannot be changed.",
+            Self::FolderUnknown => "There is no such folder.",
+            Self::Unauthorized => "Unauthorized",
+            Self::CreditsExhausted => "The credits of this period are used up.",
+            Self::WorkspaceScopeDenied | Self::PlanRequired | Self::RoleRequired | Self::CrossSiteRequest => {
+                "Forbidden"
+            }
+            Self::QuotaExceeded => "A limit of the workspace's plan is reached.",
+            Self::NotFound => "Not found",
+            Self::MethodNotAllowed => "Method not allowed",
+            Self::NotAcceptable => "Not acceptable",
+            Self::UnsupportedMediaType => "Unsupported media type",
+            Self::MailboxExists => "This address is already in use.",
+            Self::FolderExists => "A folder with this id exists.",
+            Self::LabelExists => "A label with this slug exists.",
+            Self::LastAdmin => "A workspace needs at least one admin.",
+            Self::AccountExists => "An account with this address exists.",
+            Self::AffiliateExists => "This affiliate account or code exists.",
+            Self::IdempotencyInProgress => "A request with this Idempotency-Key is still running.",
+            Self::IdempotencyPayloadTooLarge => {
+                "The body is too large for a request with an Idempotency-Key."
+            }
+            Self::PayloadTooLarge => "The body is too large.",
+            Self::IdempotencyKeyReused => "This Idempotency-Key was used for a different request.",
+            Self::RateLimited => "Too many requests",
+            Self::Overloaded => "The server is busy.",
+            Self::StorageUnavailable => "The storage is not available.",
+            Self::Internal | Self::AlreadyAnswered => "Internal error",
+        }
+    }
+}
+
+/// One faulty field of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Detail {
+    /// Where, such as `attachments[0].content`.
+    pub path: String,
+    /// What is wrong.
+    pub message: String,
+}
+
+/// Why an operation was not done.
+pub struct Error(Box<Inner>);
+
+struct Inner {
+    kind: ErrorKind,
+    message: Cow<'static, str>,
+    details: Vec<Detail>,
+    fix: Option<Cow<'static, str>>,
+    retry_after: Option<u64>,
+    source: Option<Box<dyn StdError + Send + Sync>>,
+}
+
+impl Error {
+    /// An error with the message of its kind.
+    pub fn new(kind: ErrorKind) -> Self {
+        Self::with_message(kind, kind.message())
+    }
+
+    /// An error with a message of its own.
+    pub fn with_message(kind: ErrorKind, message: impl Into<Cow<'static, str>>) -> Self {
+        Self(Box::new(Inner {
+            kind,
+            message: message.into(),
+            details: Vec::new(),
+            fix: None,
+            retry_after: None,
+            source: None,
+        }))
+    }
+
+    /// Something that does not exist, or belongs to somebody else.
+    pub fn not_found(message: &'static str) -> Self {
+        Self::with_message(ErrorKind::NotFound, message)
+    }
+
+    /// One faulty field.
+    pub fn invalid(path: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::ValidationFailed)
+            .with_details(vec![Detail { path: path.into(), message: message.into() }])
+    }
+
+    /// A fault of ours; the cause goes to the log only.
+    pub fn internal(source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+        let mut error = Self::new(ErrorKind::Internal);
+        error.0.source = Some(source.into());
+        error
+    }
+
+    /// Adds the faulty fields.
+    pub fn with_details(mut self, details: Vec<Detail>) -> Self {
+        self.0.details = details;
+        self
+    }
+
+    /// Adds a sentence that says what to do next.
+    pub fn with_fix(mut self, fix: impl Into<Cow<'static, str>>) -> Self {
+        self.0.fix = Some(fix.into());
+        self
+    }
+
+    /// Adds when to come again.
+    pub fn with_retry_after(mut self, seconds: u64) -> Self {
+        self.0.retry_after = Some(seconds);
+        self
+    }
+
+    /// What went wrong.
+    pub fn kind(&self) -> ErrorKind {
+        self.0.kind
+    }
+    /// The message for the caller.
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+    /// The faulty fields.
+    pub fn details(&self) -> &[Detail] {
+        &self.0.details
+    }
+    /// What to do next.
+    pub fn fix(&self) -> Option<&str> {
+        self.0.fix.as_deref()
+    }
+    /// When to come again, in seconds.
+    pub fn retry_after(&self) -> Option<u64> {
+        self.0.retry_after
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.message)?;
+        for detail in &self.0.details {
+            write!(f, "; {}: {}", detail.path, detail.message)?;
+        }
+        if let Some(source) = &self.0.source {
+            write!(f, ": {source}")?;
+        }
+        Ok(())
+    }
+}
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {self}", self.0.kind.code())
+    }
+}
+impl StdError for Error {}
+
+impl From<store::Error> for Error {
+    fn from(error: store::Error) -> Self {
+        let (kind, retry_after) = match &error {
+            store::Error::Unavailable(_) | store::Error::Blob(_) => (ErrorKind::StorageUnavailable, Some(2)),
+            store::Error::Overloaded => (ErrorKind::Overloaded, Some(1)),
+            _ => (ErrorKind::Internal, None),
+        };
+        let mut converted = Self::new(kind);
+        converted.0.retry_after = retry_after;
+        converted.0.source = Some(Box::new(error));
+        converted
+    }
+}

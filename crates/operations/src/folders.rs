@@ -1,0 +1,105 @@
+//! Folders of a mailbox.
+
+use model::{
+    FolderId, Limit,
+    folders::{Folder, FolderName, SYSTEM_FOLDERS, slug},
+};
+use store::{Tx, folders};
+
+use crate::{App, Call, Error, ErrorKind, Operation, Result, clean_name, mailboxes, members::quota};
+
+/// Lists the folders.
+pub const LIST: Operation =
+    Operation::read("listFolders", "Lists the folders of a mailbox with their counts.")
+        .errors(&[ErrorKind::NotFound]);
+/// Makes a folder.
+pub const CREATE: Operation =
+    Operation::write("createFolder", "Makes a folder; its id is the slug of its name.").created().errors(&[
+        ErrorKind::NotFound,
+        ErrorKind::FolderExists,
+        ErrorKind::QuotaExceeded,
+    ]);
+/// Renames a folder.
+pub const RENAME: Operation = Operation::write("renameFolder", "Renames a folder; its id stays.")
+    .errors(&[ErrorKind::NotFound, ErrorKind::FolderProtected]);
+/// Deletes a folder.
+pub const DELETE: Operation =
+    Operation::write("deleteFolder", "Deletes a folder; its mail goes to the archive.")
+        .empty()
+        .errors(&[ErrorKind::NotFound, ErrorKind::FolderProtected]);
+
+pub(crate) const OPERATIONS: &[&Operation] = &[&LIST, &CREATE, &RENAME, &DELETE];
+
+/// Enough for every use seen, and a bound on what a list costs.
+const FOLDERS_PER_MAILBOX: u64 = 1000;
+
+/// Lists the folders.
+pub async fn list(app: &App, call: &Call, mailbox: &str) -> Result<Vec<Folder>> {
+    let named = mailboxes::name(mailbox);
+    app.read(call, async move |tx| {
+        let mailbox = mailboxes::find_id(tx, &named).await?;
+        Ok(folders::list(tx, &mailbox).await?)
+    })
+    .await
+}
+
+/// Makes a folder.
+pub async fn create(app: &App, call: &Call, mailbox: &str, input: FolderName) -> Result<Folder> {
+    let name = clean_name("name", &input.name)?;
+    let id = slug(&name);
+    if id.is_empty() {
+        return Err(Error::invalid("name", "needs at least one letter or digit"));
+    }
+    let folder = Folder { id: id.into(), name, unread_count: 0, total_count: 0, system: false };
+    let (named, after_system) = (mailboxes::name(mailbox), SYSTEM_FOLDERS.len() as i64);
+    app.write(call, async move |tx| {
+        let mailbox = mailboxes::find_id(tx, &named).await?;
+        let limit = Limit::of(FOLDERS_PER_MAILBOX);
+        if !limit.has_room(u64::try_from(folders::count(tx, &mailbox).await?).unwrap_or_default()) {
+            return Err(quota("folders", limit));
+        }
+        if !folders::insert(tx, &mailbox, &folder, after_system).await? {
+            return Err(Error::new(ErrorKind::FolderExists));
+        }
+        Ok(folder)
+    })
+    .await
+}
+
+/// Renames a folder.
+pub async fn rename(
+    app: &App,
+    call: &Call,
+    mailbox: &str,
+    id: FolderId,
+    input: FolderName,
+) -> Result<Folder> {
+    let name = clean_name("name", &input.name)?;
+    let named = mailboxes::name(mailbox);
+    app.write(call, async move |tx| {
+        let mailbox = mailboxes::find_id(tx, &named).await?;
+        let folder = get_changeable(tx, &mailbox, &id).await?;
+        folders::rename(tx, &mailbox, &id, &name).await?;
+        Ok(Folder { name, ..folder })
+    })
+    .await
+}
+
+/// Deletes a folder.
+pub async fn delete(app: &App, call: &Call, mailbox: &str, id: FolderId) -> Result<()> {
+    let named = mailboxes::name(mailbox);
+    app.write(call, async move |tx| {
+        let mailbox = mailboxes::find_id(tx, &named).await?;
+        get_changeable(tx, &mailbox, &id).await?;
+        Ok(folders::delete(tx, &mailbox, &id).await?)
+    })
+    .await
+}
+
+async fn get_changeable(tx: &mut Tx, mailbox: &model::MailboxId, id: &FolderId) -> Result<Folder> {
+    let folder = folders::find(tx, mailbox, id).await?.ok_or_else(|| Error::not_found("Folder not found"))?;
+    if folder.system {
+        return Err(Error::new(ErrorKind::FolderProtected));
+    }
+    Ok(folder)
+}

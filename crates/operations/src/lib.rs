@@ -1,0 +1,54 @@
+//! What may be done: one function per operation, free of HTTP, and the gates every call goes through.
+//!
+//! Doors (the API, the console, later MCP and others) translate to and from these functions. What an operation costs
+//! and needs is declared in its [`Operation`] constant, and [`catalog`] lists them all.
+
+pub mod accounts;
+pub mod admin;
+mod admission;
+pub mod affiliate;
+pub mod api_keys;
+mod app;
+mod call;
+mod credentials;
+mod error;
+pub mod folders;
+pub mod labels;
+pub mod mailboxes;
+pub mod members;
+pub mod memory;
+mod metering;
+mod operation;
+pub mod outside;
+mod passwords;
+pub mod secrets;
+pub mod upkeep;
+pub mod usage;
+pub mod workspaces;
+
+pub use admission::{Admission, Entrance, Idempotency, Replay};
+pub use app::{App, AppParts, RunningKey, Settings, status_of};
+pub use call::{Actor, Call, IdempotencyClaim};
+use credentials::Credentials;
+pub use credentials::{Access, Caller, Credential};
+pub use error::{Detail, Error, ErrorKind, Result};
+pub use metering::{Credits, Meter, Rate, Reservation};
+pub use operation::{Answer, Operation, catalog};
+use passwords::Passwords;
+
+/// A name as it is stored: without white space around it. Control characters and empty names are refused.
+pub(crate) fn clean_name(path: &str, name: &str) -> Result<String> {
+    let name = name.trim();
+    if name.is_empty() {
+        return Err(Error::invalid(path, "must not be empty"));
+    }
+    if name.chars().any(char::is_control) {
+        return Err(Error::invalid(path, "must not contain control characters"));
+    }
+    Ok(name.to_owned())
+}
+
+/// An address as it is stored and compared.
+pub(crate) fn clean_email(path: &str, email: &str) -> Result<mail::address::Address> {
+    mail::address::Address::parse(email.trim()).map_err(|error| Error::invalid(path, error.to_string()))
+}

@@ -1,0 +1,231 @@
+//! Mailboxes: addresses on hosted domains, their settings, their end.
+
+use mail::address::{Address, hosted_local_part};
+use model::{
+    folders::{Folder, SYSTEM_FOLDERS},
+    mailboxes::{ListedMailbox, Mailbox, MailboxChange, MailboxSettings, NewMailbox, ReceivingStatus},
+    usage::MailboxStorage,
+};
+use store::{
+    Tx, addresses, folders,
+    mailboxes::{self, MailboxName, MailboxRecord},
+    workspaces,
+};
+
+use crate::{App, Call, Error, ErrorKind, Operation, Result, clean_name, members::quota};
+
+/// Lists the mailboxes of a workspace.
+pub const LIST_IN_WORKSPACE: Operation =
+    Operation::read("listWorkspaceMailboxes", "Lists the mailboxes of a workspace.");
+/// Lists the mailboxes of the caller's workspace.
+pub const LIST: Operation =
+    Operation::read("listMailboxes", "Lists the mailboxes of the caller's workspace.")
+        .errors(&[ErrorKind::WorkspaceScopeDenied]);
+/// Makes a mailbox.
+pub const CREATE: Operation = Operation::provision(
+    "createMailbox",
+    "Makes a mailbox. After an uncertain answer, list the mailboxes before trying again without an Idempotency-Key.",
+)
+.errors(&[ErrorKind::WorkspaceScopeDenied, ErrorKind::QuotaExceeded, ErrorKind::MailboxExists]);
+/// Reads a mailbox.
+pub const GET: Operation =
+    Operation::read("getMailbox", "Reads a mailbox.").errors(&[ErrorKind::NotFound]).tagged();
+/// Changes a mailbox.
+pub const UPDATE: Operation = Operation::write("updateMailbox", "Changes a mailbox's name or settings.")
+    .admin()
+    .errors(&[ErrorKind::NotFound]);
+/// Deletes a mailbox.
+pub const DELETE: Operation = Operation::write(
+    "deleteMailbox",
+    "Deletes a mailbox. Its mail is gone for good after a grace period; its address stays reserved for the workspace.",
+)
+.admin()
+.empty()
+.errors(&[ErrorKind::NotFound]);
+/// Reads what a mailbox stores.
+pub const STORAGE: Operation = Operation::read("getMailboxStorage", "Reads what a mailbox stores.")
+    .errors(&[ErrorKind::NotFound])
+    .tagged();
+
+pub(crate) const OPERATIONS: &[&Operation] =
+    &[&LIST_IN_WORKSPACE, &LIST, &CREATE, &GET, &UPDATE, &DELETE, &STORAGE];
+
+/// Lists the mailboxes of the call's workspace.
+pub async fn list(app: &App, call: &Call) -> Result<Vec<ListedMailbox>> {
+    let (records, unread) = app
+        .read(call, async |tx| Ok((mailboxes::list(tx).await?, mailboxes::unread_by_category(tx).await?)))
+        .await?;
+    Ok(records
+        .into_iter()
+        .map(|record| {
+            let counts = unread.iter().find(|(id, _)| *id == record.id).map(|(_, counts)| counts.clone());
+            ListedMailbox { mailbox: show(app, record), inbox_unread_by_category: counts.unwrap_or_default() }
+        })
+        .collect())
+}
+
+/// Makes a mailbox.
+pub async fn create(app: &App, call: &Call, input: NewMailbox) -> Result<Mailbox> {
+    call.require_workspace(input.workspace_id.as_ref())?;
+    let wanted = input.email.as_deref().map(|email| hosted_address(app, email)).transpose()?;
+    let email = match wanted {
+        Some(address) => address,
+        None => generated_address(app)?,
+    };
+    let record = MailboxRecord {
+        id: app.new_id(),
+        public_id: app.new_uuid().to_string(),
+        workspace_id: call.workspace.clone(),
+        email: email.as_str().to_owned(),
+        name: clean_name("name", &input.name)?,
+        settings: input.settings,
+        disabled_at: None,
+        disabled_reason: None,
+        created_at: call.now,
+        updated_at: call.now,
+    };
+    let (app_, limit) = (app.clone(), app.limits(call.plan).mailboxes);
+    app.write(call, async move |tx| {
+        insert(tx, &record, limit).await?;
+        Ok(show(&app_, record))
+    })
+    .await
+}
+
+async fn insert(tx: &mut Tx, record: &MailboxRecord, limit: model::Limit) -> Result<()> {
+    workspaces::lock(tx).await?;
+    if !limit.has_room(u64::try_from(mailboxes::count(tx).await?).unwrap_or_default()) {
+        return Err(quota("mailboxes", limit));
+    }
+    if !addresses::claim(tx, &record.email, &record.id).await? {
+        return Err(Error::new(ErrorKind::MailboxExists));
+    }
+    mailboxes::insert(tx, record).await?;
+    for (position, (id, name)) in (0..).zip(SYSTEM_FOLDERS) {
+        let folder =
+            Folder { id: id.into(), name: name.to_owned(), unread_count: 0, total_count: 0, system: true };
+        folders::insert(tx, &record.id, &folder, position).await?;
+    }
+    Ok(())
+}
+
+/// Reads a mailbox.
+pub async fn get(app: &App, call: &Call, named: &str) -> Result<Mailbox> {
+    let named = name(named);
+    let record = app.read(call, async move |tx| find(tx, &named).await).await?;
+    Ok(show(app, record))
+}
+
+/// Changes a mailbox.
+pub async fn update(app: &App, call: &Call, named: &str, change: MailboxChange) -> Result<Mailbox> {
+    let new_name = change.name.map(|name| clean_name("name", &name)).transpose()?;
+    let (app_, named, now) = (app.clone(), name(named), call.now);
+    app.write(call, async move |tx| {
+        let mut record = find(tx, &named).await?;
+        record.name = new_name.unwrap_or(record.name);
+        record.settings = change.settings.unwrap_or(record.settings);
+        record.updated_at = now;
+        mailboxes::update(tx, &record).await?;
+        Ok(show(&app_, record))
+    })
+    .await
+}
+
+/// Deletes a mailbox.
+pub async fn delete(app: &App, call: &Call, named: &str) -> Result<()> {
+    let (named, now) = (name(named), call.now);
+    app.write(call, async move |tx| {
+        let record = find(tx, &named).await?;
+        mailboxes::mark_deleted(tx, &record.id, now).await?;
+        Ok(addresses::release(tx, &record.email).await?)
+    })
+    .await
+}
+
+/// Reads what a mailbox stores.
+pub async fn storage(app: &App, call: &Call, named: &str) -> Result<MailboxStorage> {
+    let named = name(named);
+    app.read(call, async move |tx| {
+        let record = find(tx, &named).await?;
+        let (bytes, blob_count) = mailboxes::storage(tx, &record.id).await?;
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "a figure for people; bytes stay exact far beyond petabytes"
+        )]
+        let storage_gb = bytes as f64 / 1e9;
+        Ok(MailboxStorage { mailbox_id: record.id, email: record.email, storage_gb, blob_count })
+    })
+    .await
+}
+
+async fn find(tx: &mut Tx, named: &MailboxName) -> Result<MailboxRecord> {
+    mailboxes::find(tx, named).await?.ok_or_else(missing)
+}
+
+/// The id of a mailbox that a caller named, for the operations inside it.
+pub(crate) async fn find_id(tx: &mut Tx, named: &MailboxName) -> Result<model::MailboxId> {
+    mailboxes::find_id(tx, named).await?.ok_or_else(missing)
+}
+
+fn missing() -> Error {
+    Error::not_found("Mailbox not found")
+}
+
+/// How a caller names a mailbox: by its UUID, its alias id, or its address in any spelling.
+pub(crate) fn name(text: &str) -> MailboxName {
+    if text.contains('@') {
+        let address = Address::parse(text).map(|address| address.as_str().to_owned());
+        // A text that is no address names nothing, as an unknown one does.
+        return MailboxName::Email(address.unwrap_or_default());
+    }
+    if text.starts_with("mbx_") {
+        return MailboxName::Id(text.into());
+    }
+    MailboxName::PublicId(text.to_ascii_lowercase())
+}
+
+fn hosted_address(app: &App, email: &str) -> Result<Address> {
+    let address = crate::clean_email("email", email)?;
+    let domains = &app.settings().hosted_domains;
+    if !domains.iter().any(|domain| domain == address.domain()) {
+        let message = format!("this server serves {}, not {}", domains.join(", "), address.domain());
+        return Err(Error::invalid("email", message));
+    }
+    hosted_local_part(address.local()).map_err(|error| Error::invalid("email", error.to_string()))?;
+    Ok(address)
+}
+
+fn generated_address(app: &App) -> Result<Address> {
+    const LETTERS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
+    let mut random = [0_u8; 10];
+    app.entropy().fill(&mut random);
+    let tail: String = random.iter().map(|byte| char::from(LETTERS[usize::from(byte % 32)])).collect();
+    let domain = app.settings().hosted_domains.first().map_or("localhost", String::as_str);
+    Address::parse(&format!("agent-{tail}@{domain}")).map_err(Error::internal)
+}
+
+fn show(app: &App, record: MailboxRecord) -> Mailbox {
+    let settings: MailboxSettings = record.settings;
+    let receiving_status = match record.disabled_at {
+        Some(_) => ReceivingStatus::Disabled,
+        None if app.settings().receives_mail => ReceivingStatus::Ready,
+        None => ReceivingStatus::Unavailable,
+    };
+    Mailbox {
+        id: record.id,
+        public_id: record.public_id,
+        workspace_id: record.workspace_id,
+        email: record.email,
+        name: record.name,
+        email_domain_id: None,
+        inbound_provider: app.settings().receives_mail.then(|| "edge_routing".to_owned()),
+        outbound_provider: Some(app.settings().outbound_mode.clone()),
+        settings,
+        can_receive: receiving_status == ReceivingStatus::Ready,
+        receiving_status,
+        disabled_at: record.disabled_at,
+        disabled_reason: record.disabled_reason,
+        created_at: record.created_at,
+        updated_at: record.updated_at,
+    }
+}

@@ -1,0 +1,154 @@
+//! Members of a workspace and invitations into it.
+
+use model::{
+    AccountId, InviteId, Role,
+    members::{Invite, InviteWithLink, Member, MemberChange, NewInvite},
+};
+use store::{Tx, members, workspaces};
+
+use crate::{App, Call, Error, ErrorKind, Operation, Result, clean_email, secrets};
+
+/// Lists the members.
+pub const LIST: Operation = Operation::read("listMembers", "Lists the members of a workspace.");
+/// Changes a member's role.
+pub const UPDATE: Operation = Operation::write("updateMember", "Changes the role of a member.")
+    .admin()
+    .errors(&[ErrorKind::NotFound, ErrorKind::LastAdmin]);
+/// Removes a member.
+pub const REMOVE: Operation = Operation::write("removeMember", "Removes a member from a workspace.")
+    .admin()
+    .empty()
+    .errors(&[ErrorKind::NotFound, ErrorKind::LastAdmin]);
+/// Lists the open invitations.
+pub const LIST_INVITES: Operation =
+    Operation::read("listInvites", "Lists the open invitations into a workspace.").admin();
+/// Invites somebody.
+pub const INVITE: Operation = Operation::write(
+    "createInvite",
+    "Invites somebody into a workspace by a single-use link, good for 7 days.",
+)
+.admin()
+.created()
+.errors(&[ErrorKind::QuotaExceeded]);
+/// Renews an invitation.
+pub const RESEND_INVITE: Operation = Operation::write(
+    "resendInvite",
+    "Gives an invitation a new link and 7 more days; the old link stops working.",
+)
+.admin()
+.errors(&[ErrorKind::NotFound]);
+/// Withdraws an invitation.
+pub const DELETE_INVITE: Operation = Operation::write("deleteInvite", "Withdraws an invitation.")
+    .admin()
+    .empty()
+    .errors(&[ErrorKind::NotFound]);
+
+pub(crate) const OPERATIONS: &[&Operation] =
+    &[&LIST, &UPDATE, &REMOVE, &LIST_INVITES, &INVITE, &RESEND_INVITE, &DELETE_INVITE];
+
+/// How long an invitation's link works.
+const INVITE_SECONDS: i64 = 7 * 24 * 3600;
+
+/// Lists the members.
+pub async fn list(app: &App, call: &Call) -> Result<Vec<Member>> {
+    app.read(call, async |tx| Ok(members::list(tx).await?)).await
+}
+
+/// Changes a member's role.
+pub async fn update(app: &App, call: &Call, id: AccountId, change: MemberChange) -> Result<Member> {
+    app.write(call, async move |tx| {
+        let member = get_for_change(tx, &id, change.role == Role::Admin).await?;
+        members::set_role(tx, &id, change.role).await?;
+        Ok(Member { role: change.role, ..member })
+    })
+    .await
+}
+
+/// Removes a member.
+pub async fn remove(app: &App, call: &Call, id: AccountId) -> Result<()> {
+    app.write(call, async move |tx| {
+        get_for_change(tx, &id, false).await?;
+        Ok(members::delete(tx, &id).await?)
+    })
+    .await?;
+    app.credentials().forget();
+    Ok(())
+}
+
+/// The member, unless the change would leave the workspace without an admin.
+async fn get_for_change(tx: &mut Tx, id: &AccountId, stays_admin: bool) -> Result<Member> {
+    workspaces::lock(tx).await?;
+    let member = members::find(tx, id).await?.ok_or_else(|| Error::not_found("Member not found"))?;
+    if member.role == Role::Admin && !stays_admin && members::count_admins(tx).await? <= 1 {
+        return Err(Error::new(ErrorKind::LastAdmin));
+    }
+    Ok(member)
+}
+
+/// Lists the open invitations.
+pub async fn list_invites(app: &App, call: &Call) -> Result<Vec<Invite>> {
+    let now = call.now;
+    app.read(call, async move |tx| Ok(members::list_invites(tx, now).await?)).await
+}
+
+/// Invites somebody. Inviting the same address again replaces the older invitation.
+pub async fn invite(app: &App, call: &Call, input: NewInvite) -> Result<InviteWithLink> {
+    let email = clean_email("email", &input.email)?.as_str().to_owned();
+    let token = secrets::new_token(app);
+    let invite = Invite {
+        id: app.new_id(),
+        email,
+        role: input.role,
+        created_at: call.now,
+        expires_at: call.now.plus_seconds(INVITE_SECONDS),
+    };
+    let (limit, link, now) = (app.limits(call.plan).members, link(app, &token), call.now);
+    app.write(call, async move |tx| {
+        workspaces::lock(tx).await?;
+        if members::has_email(tx, &invite.email).await? {
+            return Err(Error::invalid("email", "this address belongs to a member already"));
+        }
+        members::insert_invite(tx, &invite, &secrets::hash(&token)).await?;
+        let seats = u64::try_from(members::count_seats(tx, now).await?).unwrap_or_default();
+        if !limit.has_room(seats.saturating_sub(1)) {
+            return Err(quota("members", limit));
+        }
+        Ok(InviteWithLink { invite, link })
+    })
+    .await
+}
+
+/// Gives an invitation a new link and more time.
+pub async fn resend_invite(app: &App, call: &Call, id: InviteId) -> Result<InviteWithLink> {
+    let token = secrets::new_token(app);
+    let (link, expires_at) = (link(app, &token), call.now.plus_seconds(INVITE_SECONDS));
+    app.write(call, async move |tx| {
+        let invite =
+            members::find_invite(tx, &id).await?.ok_or_else(|| Error::not_found("Invite not found"))?;
+        members::renew_invite(tx, &id, &secrets::hash(&token), expires_at).await?;
+        Ok(InviteWithLink { invite: Invite { expires_at, ..invite }, link })
+    })
+    .await
+}
+
+/// Withdraws an invitation.
+pub async fn delete_invite(app: &App, call: &Call, id: InviteId) -> Result<()> {
+    app.write(call, async move |tx| {
+        if members::delete_invite(tx, &id).await? {
+            Ok(())
+        } else {
+            Err(Error::not_found("Invite not found"))
+        }
+    })
+    .await
+}
+
+fn link(app: &App, token: &str) -> String {
+    format!("{}/invite#{token}", app.settings().public_url)
+}
+
+/// The refusal for a plan's limit.
+pub(crate) fn quota(what: &str, limit: model::Limit) -> Error {
+    Error::with_message(ErrorKind::QuotaExceeded, format!("The plan's limit of {limit} {what} is reached."))
+        .with_fix(format!("Remove some of the {what} or move the workspace to a larger plan."))
+}

@@ -1,0 +1,385 @@
+//! One workspace's share of its pools on this node, in memory.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use model::{CreditClass, Day, Timestamp, WorkspaceId};
+use store::metering::{Adjusted, Adjustment, LedgerEntry, PoolKind};
+use tokio::time::Instant;
+
+/// Which pool, which period, how large.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Terms {
+    pub(super) kind: PoolKind,
+    pub(super) period_start: Timestamp,
+    pub(super) limit: Option<i64>,
+}
+
+pub(super) enum Attempt {
+    /// Taken from the lease of this generation.
+    Taken(u64),
+    /// The pool is known to be empty for the rest of its period.
+    Refused,
+    /// The store must be asked.
+    MustAsk,
+}
+
+pub(super) struct Account {
+    pub(super) workspace: WorkspaceId,
+    /// Held while the store is asked, so that only one call does it.
+    pub(super) asking: tokio::sync::Mutex<()>,
+    state: Mutex<State>,
+}
+
+struct State {
+    credits: Pool,
+    requests: Pool,
+    usage: BTreeMap<(Day, &'static str), i64>,
+    dirty: bool,
+    last_call: Instant,
+}
+
+/// What this node holds of one pool.
+#[derive(Default)]
+struct Pool {
+    terms: Option<Terms>,
+    /// Leased and not spent.
+    free: i64,
+    /// Set aside for calls in flight.
+    reserved: i64,
+    /// Spent and not settled.
+    spent: i64,
+    /// In the ledger and not settled.
+    ledgered: i64,
+    /// Settled by all nodes, as the store last said.
+    settled: i64,
+    /// Whether the store has said anything yet about this period.
+    known: bool,
+    /// When the lease lapses; `None` when it does not.
+    expiry: Option<Instant>,
+    /// Counts leases, so that what was taken from a lost one is not put back into its successor.
+    generation: u64,
+    /// Whether nothing is left for the rest of the period.
+    empty: bool,
+}
+
+impl Pool {
+    fn adopt(&mut self, terms: &Terms) {
+        let same_period = self.terms.is_some_and(|present| present.period_start == terms.period_start);
+        if !same_period {
+            *self = Self { generation: self.generation + 1, ..Self::default() };
+        }
+        if self.terms != Some(*terms) {
+            // A larger pool may have room again.
+            self.empty = false;
+            self.terms = Some(*terms);
+        }
+    }
+
+    fn is_lapsed(&self) -> bool {
+        self.expiry.is_some_and(|expiry| Instant::now() >= expiry)
+    }
+
+    fn used(&self) -> i64 {
+        self.settled + self.spent + self.ledgered + self.reserved
+    }
+}
+
+impl State {
+    fn pool(&mut self, kind: PoolKind) -> &mut Pool {
+        match kind {
+            PoolKind::Credits => &mut self.credits,
+            PoolKind::Requests => &mut self.requests,
+        }
+    }
+}
+
+/// What is about to be settled.
+#[derive(Clone)]
+pub(super) struct Settlement {
+    pub(super) adjustments: Vec<Adjustment>,
+    pub(super) usage: BTreeMap<(Day, &'static str), i64>,
+}
+
+impl Settlement {
+    pub(super) fn is_empty(&self) -> bool {
+        self.adjustments.is_empty() && self.usage.is_empty()
+    }
+}
+
+impl Account {
+    pub(super) fn new(workspace: WorkspaceId) -> Self {
+        Self {
+            workspace,
+            asking: tokio::sync::Mutex::new(()),
+            state: Mutex::new(State {
+                credits: Pool::default(),
+                requests: Pool::default(),
+                usage: BTreeMap::new(),
+                dirty: false,
+                last_call: Instant::now(),
+            }),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn attempt(&self, terms: Terms, amount: i64) -> Attempt {
+        let mut state = self.state();
+        state.last_call = Instant::now();
+        let pool = state.pool(terms.kind);
+        pool.adopt(&terms);
+        if pool.empty {
+            return Attempt::Refused;
+        }
+        if terms.limit.is_some() && (pool.free < amount || pool.is_lapsed()) {
+            return Attempt::MustAsk;
+        }
+        if terms.limit.is_some() {
+            pool.free -= amount;
+        } else if !pool.known {
+            return Attempt::MustAsk;
+        }
+        pool.reserved += amount;
+        Attempt::Taken(pool.generation)
+    }
+
+    /// Notes that a pool has nothing left. A window of requests then stays shut without asking again; credits can
+    /// come back when a call fails, so they are asked for each time.
+    pub(super) fn refuse(&self, kind: PoolKind) {
+        self.state().pool(kind).empty = kind == PoolKind::Requests;
+    }
+
+    pub(super) fn adopt(&self, terms: &Terms) {
+        self.state().pool(terms.kind).adopt(terms);
+    }
+
+    pub(super) fn knows(&self, terms: &Terms) -> bool {
+        let mut state = self.state();
+        let pool = state.pool(terms.kind);
+        pool.known && pool.terms.is_some_and(|present| present.period_start == terms.period_start)
+    }
+
+    pub(super) fn used(&self, kind: PoolKind, period_start: Timestamp) -> i64 {
+        let mut state = self.state();
+        let pool = state.pool(kind);
+        if pool.terms.is_some_and(|terms| terms.period_start == period_start) { pool.used() } else { 0 }
+    }
+
+    pub(super) fn count_usage(&self, day: Day, metric: &'static str, amount: i64) {
+        *self.state().usage.entry((day, metric)).or_default() += amount;
+    }
+
+    pub(super) fn become_dirty(&self) -> bool {
+        !std::mem::replace(&mut self.state().dirty, true)
+    }
+
+    pub(super) fn become_clean(&self) {
+        self.state().dirty = false;
+    }
+
+    pub(super) fn idle_for(&self) -> Duration {
+        self.state().last_call.elapsed()
+    }
+
+    pub(super) fn is_in_use(&self) -> bool {
+        let state = self.state();
+        let pools = [&state.credits, &state.requests];
+        pools.iter().any(|pool| pool.reserved + pool.spent + pool.ledgered > 0) || !state.usage.is_empty()
+    }
+
+    pub(super) fn has_more_to_do(&self, sole_node: bool) -> bool {
+        let state = self.state();
+        let pools = [&state.credits, &state.requests];
+        !sole_node && pools.iter().any(|pool| pool.free > 0 && !pool.is_lapsed())
+    }
+
+    /// What to settle now. Credits come first, so that all nodes lock the pools in one order.
+    pub(super) fn plan_settlement(&self, need: Option<(Terms, i64)>, give_back: bool) -> Settlement {
+        let mut state = self.state();
+        let mut adjustments = Vec::new();
+        for kind in [PoolKind::Credits, PoolKind::Requests] {
+            let pool = state.pool(kind);
+            let wanted = need.filter(|(terms, _)| terms.kind == kind).map(|(_, amount)| amount);
+            let Some(terms) = pool.terms else { continue };
+            if pool.is_lapsed() {
+                pool.free = 0;
+                pool.generation += 1;
+            }
+            let returned = if give_back { std::mem::take(&mut pool.free) } else { 0 };
+            if wanted.is_none() && pool.spent == 0 && pool.ledgered == 0 && returned == 0 {
+                continue;
+            }
+            adjustments.push(Adjustment {
+                kind,
+                period_start: terms.period_start,
+                limit: terms.limit,
+                spent: pool.spent,
+                ledgered: pool.ledgered,
+                returned,
+                needed: wanted.map_or(0, |amount| (amount - pool.free).max(0)),
+            });
+        }
+        let usage = std::mem::take(&mut state.usage);
+        Settlement { adjustments, usage }
+    }
+
+    /// Takes over what the store answered, and tells how much of the asked-for pool others hold.
+    pub(super) fn apply(
+        &self,
+        plan: &Settlement,
+        adjusted: &[Adjusted],
+        expiry: Option<Instant>,
+        asked: Option<PoolKind>,
+    ) -> i64 {
+        let mut state = self.state();
+        let mut held_by_others = 0;
+        for (ask, answer) in plan.adjustments.iter().zip(adjusted) {
+            if asked == Some(ask.kind) {
+                held_by_others = answer.held_by_others;
+            }
+            let pool = state.pool(ask.kind);
+            if pool.terms.is_none_or(|terms| terms.period_start != ask.period_start) {
+                continue;
+            }
+            pool.spent -= ask.spent;
+            pool.ledgered -= ask.ledgered;
+            pool.settled = answer.spent;
+            pool.known = true;
+            pool.expiry = expiry;
+            if answer.lost {
+                pool.free = 0;
+                pool.generation += 1;
+            }
+            pool.free += answer.granted;
+        }
+        held_by_others
+    }
+
+    /// Puts back what could not be settled.
+    pub(super) fn undo(&self, plan: Settlement) {
+        let mut state = self.state();
+        for ask in plan.adjustments {
+            let pool = state.pool(ask.kind);
+            if pool.terms.is_some_and(|terms| terms.period_start == ask.period_start) {
+                pool.free += ask.returned;
+            }
+        }
+        for (key, amount) in plan.usage {
+            *state.usage.entry(key).or_default() += amount;
+        }
+    }
+
+    fn release(&self, terms: &Terms, generation: u64, amount: i64, end: End) {
+        let mut state = self.state();
+        let pool = state.pool(terms.kind);
+        if pool.terms.is_none_or(|present| present.period_start != terms.period_start) {
+            return;
+        }
+        pool.reserved -= amount;
+        match end {
+            End::Spent => pool.spent += amount,
+            End::Ledgered => pool.ledgered += amount,
+            End::GivenBack if pool.generation == generation && terms.limit.is_some() => pool.free += amount,
+            End::GivenBack => {}
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+enum End {
+    Spent,
+    Ledgered,
+    GivenBack,
+}
+
+/// Credits set aside for one call. Dropped without more ado, they go back.
+pub struct Reservation {
+    account: Arc<Account>,
+    terms: Option<Terms>,
+    amount: i64,
+    generation: u64,
+    class: Option<(CreditClass, Timestamp)>,
+    node: String,
+}
+
+impl Reservation {
+    pub(super) fn new(
+        account: Arc<Account>,
+        terms: Terms,
+        amount: i64,
+        generation: u64,
+        class: Option<(CreditClass, Timestamp)>,
+        node: &str,
+    ) -> Self {
+        // Only the ledger needs the node's name, and only credits go there.
+        let node = if class.is_some() { node.to_owned() } else { String::new() };
+        Self { account, terms: Some(terms), amount, generation, class, node }
+    }
+
+    /// For a call that is answered although nothing is left.
+    pub(super) fn nothing(account: Arc<Account>, class: CreditClass, now: Timestamp) -> Self {
+        let node = String::new();
+        Self { account, terms: None, amount: 0, generation: 0, class: Some((class, now)), node }
+    }
+
+    /// The credits set aside.
+    pub fn amount(&self) -> i64 {
+        self.amount
+    }
+
+    /// Spends them: the call succeeded.
+    pub fn keep(mut self) {
+        if let (Some((class, at)), true) = (self.class, self.amount > 0) {
+            self.account.count_usage(at.day(), metric(class), self.amount);
+        }
+        self.end(End::Spent);
+    }
+
+    /// The ledger entry that must be stored with the effect of the call.
+    pub fn ledger_entry(&self, id: String) -> Option<LedgerEntry> {
+        let (class, at) = self.class?;
+        let terms = self.terms?;
+        Some(LedgerEntry {
+            id,
+            period_start: terms.period_start,
+            day: at.day(),
+            class: class.as_str(),
+            amount: self.amount,
+            lease_of: terms.limit.map(|_| self.node.clone()),
+        })
+    }
+
+    /// Notes that the ledger entry is durable.
+    pub fn ledgered(mut self) {
+        self.end(End::Ledgered);
+    }
+
+    fn end(&mut self, end: End) {
+        if let Some(terms) = self.terms.take() {
+            self.account.release(&terms, self.generation, self.amount, end);
+        }
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        self.end(End::GivenBack);
+    }
+}
+
+const fn metric(class: CreditClass) -> &'static str {
+    match class {
+        CreditClass::Read => "credits.read",
+        CreditClass::Write => "credits.write",
+        CreditClass::EmailSend => "credits.email_send",
+        CreditClass::Provision => "credits.provision",
+        CreditClass::AiLight => "credits.ai_light",
+        CreditClass::AiHeavy => "credits.ai_heavy",
+    }
+}

@@ -1,0 +1,21 @@
+//! Work that nobody asks for: ending what has had its time, and keeping an eye on the stores.
+
+use crate::{App, Result, affiliate};
+
+/// Does one round of upkeep. Every node may do it; the statements are safe to repeat.
+pub async fn run(app: &App) -> Result<()> {
+    app.store_key_uses().await?;
+    if let Err(error) = app.check_blobs().await {
+        tracing::warn!(%error, "the blob store does not work");
+    }
+    let now = app.now();
+    let grace = now.plus_seconds(-app.settings().mailbox_grace_seconds);
+    loop {
+        let gone = app.db().system_write(async move |tx| store::system::sweep(tx, now, grace).await).await?;
+        if gone == 0 {
+            break;
+        }
+        tracing::debug!(gone, "swept old rows");
+    }
+    affiliate::accrue(app).await
+}

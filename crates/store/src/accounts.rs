@@ -1,0 +1,133 @@
+//! Accounts and console sessions. They belong to the server, not to a workspace.
+
+use model::{
+    AccountId, SessionId, Timestamp, WorkspaceId,
+    accounts::{Account, Session},
+};
+
+use crate::{FromRow, Row, SystemTx, error::Result};
+
+/// An account together with what its password is checked against.
+pub struct AccountWithPassword {
+    /// The account.
+    pub account: Account,
+    /// The hash in PHC form.
+    pub password_hash: String,
+}
+
+const COLUMNS: &str = "id, email, name, is_admin, address, created_at";
+
+impl FromRow for Account {
+    fn from_row(row: &mut Row<'_>) -> Result<Self> {
+        Ok(Self {
+            id: row.next()?,
+            email: row.next()?,
+            name: row.next()?,
+            is_admin: row.next()?,
+            address: row.next()?,
+            created_at: row.next()?,
+        })
+    }
+}
+
+impl FromRow for AccountWithPassword {
+    fn from_row(row: &mut Row<'_>) -> Result<Self> {
+        Ok(Self { account: Account::from_row(row)?, password_hash: row.next()? })
+    }
+}
+
+/// Adds an account. False when the address is taken.
+pub async fn insert(tx: &mut SystemTx, account: &Account, password_hash: &str) -> Result<bool> {
+    let added = tx
+        .run(
+            "INSERT INTO account (id, email, name, is_admin, address, created_at, updated_at, password_hash)
+             VALUES ($1, $2, $3, $4, $5, $6, $6, $7) ON CONFLICT (email) DO NOTHING",
+            &[
+                (&account.id).into(),
+                (&account.email).into(),
+                (&account.name).into(),
+                account.is_admin.into(),
+                (&account.address).into(),
+                account.created_at.into(),
+                password_hash.into(),
+            ],
+        )
+        .await?;
+    Ok(added == 1)
+}
+
+/// Finds an account by its normalised address.
+pub async fn find_by_email(tx: &mut SystemTx, email: &str) -> Result<Option<AccountWithPassword>> {
+    tx.one(&format!("SELECT {COLUMNS}, password_hash FROM account WHERE email = $1"), &[email.into()]).await
+}
+
+/// Finds an account.
+pub async fn find(tx: &mut SystemTx, id: &AccountId) -> Result<Option<Account>> {
+    tx.one(&format!("SELECT {COLUMNS} FROM account WHERE id = $1"), &[id.into()]).await
+}
+
+/// Adds a session.
+pub async fn insert_session(
+    tx: &mut SystemTx,
+    session: &Session,
+    secret_hash: &[u8],
+    account: &AccountId,
+    workspace: &WorkspaceId,
+) -> Result<()> {
+    tx.run(
+        "INSERT INTO session (id, secret_hash, account_id, chosen_workspace, user_agent, created_at, expires_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7)",
+        &[
+            (&session.id).into(),
+            secret_hash.into(),
+            account.into(),
+            workspace.into(),
+            (&session.user_agent).into(),
+            session.created_at.into(),
+            session.expires_at.into(),
+        ],
+    )
+    .await?;
+    Ok(())
+}
+
+impl FromRow for Session {
+    fn from_row(row: &mut Row<'_>) -> Result<Self> {
+        Ok(Self {
+            id: row.next()?,
+            current: false,
+            user_agent: row.next()?,
+            created_at: row.next()?,
+            expires_at: row.next()?,
+        })
+    }
+}
+
+/// The sessions of an account that have not ended, newest first.
+pub async fn list_sessions(tx: &mut SystemTx, account: &AccountId, now: Timestamp) -> Result<Vec<Session>> {
+    tx.all(
+        "SELECT id, user_agent, created_at, expires_at FROM session
+         WHERE account_id = $1 AND expires_at > $2 ORDER BY created_at DESC, id DESC LIMIT 200",
+        &[account.into(), now.into()],
+    )
+    .await
+}
+
+/// Ends one session of an account. False when there is none.
+pub async fn delete_session(tx: &mut SystemTx, account: &AccountId, id: &SessionId) -> Result<bool> {
+    let gone =
+        tx.run("DELETE FROM session WHERE account_id = $1 AND id = $2", &[account.into(), id.into()]).await?;
+    Ok(gone == 1)
+}
+
+/// Ends all sessions of an account.
+pub async fn delete_sessions(tx: &mut SystemTx, account: &AccountId) -> Result<()> {
+    tx.run("DELETE FROM session WHERE account_id = $1", &[account.into()]).await?;
+    Ok(())
+}
+
+/// Chooses the workspace of a session.
+pub async fn choose_workspace(tx: &mut SystemTx, id: &SessionId, workspace: &WorkspaceId) -> Result<()> {
+    tx.run("UPDATE session SET chosen_workspace = $2 WHERE id = $1", &[id.into(), workspace.into()]).await?;
+    Ok(())
+}

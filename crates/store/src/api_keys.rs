@@ -1,0 +1,71 @@
+//! API keys. Only the hash of a key is stored.
+
+use model::{ApiKeyId, api_keys::ApiKey};
+
+use crate::{FromRow, Row, SystemTx, Tx, error::Result};
+
+impl FromRow for ApiKey {
+    fn from_row(row: &mut Row<'_>) -> Result<Self> {
+        Ok(Self {
+            id: row.next()?,
+            name: row.next()?,
+            role: row.next_named()?,
+            hint: row.next()?,
+            expires_at: row.next()?,
+            last_used_at: row.next()?,
+            created_at: row.next()?,
+        })
+    }
+}
+
+/// The keys of the workspace, oldest first.
+pub async fn list(tx: &mut Tx) -> Result<Vec<ApiKey>> {
+    tx.all(
+        "SELECT id, name, role, hint, expires_at, last_used_at, created_at FROM api_key
+         WHERE workspace_id = $1 ORDER BY created_at, id",
+        &[],
+    )
+    .await
+}
+
+/// How many keys count against the plan: those that still work.
+pub async fn count(tx: &mut Tx, now: model::Timestamp) -> Result<i64> {
+    let found = tx
+        .one(
+            "SELECT count(*) FROM api_key WHERE workspace_id = $1 AND (expires_at IS NULL OR expires_at > $2)",
+            &[now.into()],
+        )
+        .await?;
+    Ok(found.map_or(0, |(count,)| count))
+}
+
+/// Adds a key.
+pub async fn insert(tx: &mut Tx, key: &ApiKey, secret_hash: &[u8]) -> Result<()> {
+    tx.run(
+        "INSERT INTO api_key (workspace_id, id, name, role, hint, secret_hash, expires_at, created_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
+        &[
+            (&key.id).into(),
+            (&key.name).into(),
+            key.role.as_str().into(),
+            (&key.hint).into(),
+            secret_hash.into(),
+            key.expires_at.into(),
+            key.created_at.into(),
+        ],
+    )
+    .await?;
+    Ok(())
+}
+
+/// Revokes a key. False when there is none.
+pub async fn delete(tx: &mut Tx, id: &ApiKeyId) -> Result<bool> {
+    let gone = tx.run("DELETE FROM api_key WHERE workspace_id = $1 AND id = $2", &[id.into()]).await?;
+    Ok(gone == 1)
+}
+
+/// Revokes a key in whichever workspace, for operators. False when there is none.
+pub async fn delete_anywhere(tx: &mut SystemTx, id: &ApiKeyId) -> Result<bool> {
+    let gone = tx.run("DELETE FROM api_key WHERE id = $1", &[id.into()]).await?;
+    Ok(gone == 1)
+}

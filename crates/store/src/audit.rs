@@ -1,0 +1,40 @@
+//! Who did what: one row for every write, in the transaction of its effect.
+
+use model::Timestamp;
+
+use crate::{Tx, error::Result};
+
+/// One entry of the audit trail.
+#[derive(Clone, Debug)]
+pub struct AuditEntry {
+    /// A time-ordered id.
+    pub id: String,
+    /// When.
+    pub at: Timestamp,
+    /// Which key or account.
+    pub actor: String,
+    /// Which operation.
+    pub operation: &'static str,
+    /// On what: the path of the request.
+    pub subject: String,
+    /// The request's id, as in the logs.
+    pub request_id: String,
+}
+
+/// Adds an entry.
+pub async fn insert(tx: &mut Tx, entry: &AuditEntry) -> Result<()> {
+    tx.run(
+        "INSERT INTO audit (workspace_id, id, at, actor, operation, subject, request_id)
+         VALUES ($1, $2, $3, $4, $5, $6, $7)",
+        &[
+            (&entry.id).into(),
+            entry.at.into(),
+            (&entry.actor).into(),
+            entry.operation.into(),
+            (&entry.subject).into(),
+            (&entry.request_id).into(),
+        ],
+    )
+    .await?;
+    Ok(())
+}

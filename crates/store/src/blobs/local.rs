@@ -1,0 +1,269 @@
+//! Blobs as files in a folder: `space/aa/bb/rest-of-the-hash`, mode 0600 in folders of mode 0700.
+//!
+//! A file is written under a temporary name, forced to disk, renamed, and then its folder is forced to disk. So a name
+//! that exists always has whole content, and a write that was acknowledged survives a power cut.
+
+use std::collections::HashSet;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use bytes::Bytes;
+
+use super::{BlobError, BlobHash, BlobPage, ListedBlob, MAX_STORED, PROBES, blocking, durable, is_hex};
+use crate::vault::{hex, random};
+
+/// Where files are until they are whole; no space can have the name.
+const TEMPORARY: &str = ".tmp";
+
+/// How many folders are remembered as durable before the memory starts anew.
+const MAX_SETTLED: usize = 65_536;
+
+/// A folder of blobs.
+#[derive(Debug)]
+pub(super) struct Folder {
+    root: PathBuf,
+    /// Folders whose names this process has forced to disk. Finding a folder is not enough: whoever made it may have
+    /// died, or may be another thread that has not come to force it to disk.
+    settled: Mutex<HashSet<PathBuf>>,
+}
+
+impl Folder {
+    /// Opens the folder and makes it if it is missing; blocks.
+    pub(super) fn open(root: PathBuf) -> Result<Self, BlobError> {
+        let made = durable::make_folder(&root);
+        made.map_err(|cause| failure("make the folder", &root, cause))?;
+        // For a folder that was made before a crash. A parent that we may not open is not one that we just wrote to.
+        let _ = durable::sync_folder(durable::folder_of(&root));
+        Ok(Self { root, settled: Mutex::default() })
+    }
+
+    /// Writes a file durably; an older one of the same name is replaced at once or not at all.
+    pub(super) async fn write(self: &Arc<Self>, name: String, content: Bytes) -> Result<(), BlobError> {
+        self.run("write", name, move |folder, path| match folder.write_file(path, &content) {
+            // Somebody has removed a folder that was there. Forget them all and make what is needed again.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                folder.settled().clear();
+                folder.write_file(path, &content)
+            }
+            outcome => outcome,
+        })
+        .await
+    }
+
+    /// Reads a file, if it is there.
+    pub(super) async fn read(self: &Arc<Self>, name: String) -> Result<Option<Bytes>, BlobError> {
+        self.run("read", name, |_, path| found(read_file(path))).await
+    }
+
+    /// Says whether a file is there.
+    pub(super) async fn exists(self: &Arc<Self>, name: String) -> Result<bool, BlobError> {
+        self.run("look for", name, |_, path| Ok(found(fs::metadata(path))?.is_some())).await
+    }
+
+    /// Removes a file, if it is there.
+    pub(super) async fn delete(self: &Arc<Self>, name: String) -> Result<(), BlobError> {
+        // Not forced to disk: after a power cut the file may be back, an orphan that the next sweep takes.
+        self.run("delete", name, |_, path| found(fs::remove_file(path)).map(drop)).await
+    }
+
+    /// Sets the time of a file to now and makes sure of its durability; says whether it is (still) there.
+    pub(super) async fn renew(self: &Arc<Self>, name: String) -> Result<bool, BlobError> {
+        self.run("renew", name, |folder, path| {
+            let now = folder.now()?;
+            let Some(file) = found(File::open(path))? else { return Ok(false) };
+            file.set_modified(now)?;
+            file.sync_all()?;
+            let parent = durable::folder_of(path);
+            folder.settle(parent)?;
+            durable::sync_folder(parent)?;
+            // Asked last: a file that a sweeper took in the meantime must be written again.
+            Ok(found(fs::metadata(path))?.is_some())
+        })
+        .await
+    }
+
+    /// Lists the blobs of a space by rising hash.
+    pub(super) async fn list(
+        self: &Arc<Self>,
+        space: String,
+        after: Option<BlobHash>,
+        limit: usize,
+    ) -> Result<BlobPage, BlobError> {
+        let after = after.map_or(String::new(), |hash| hash.to_string());
+        let list = move |_: &Self, path: &Path| {
+            // One more than asked for tells whether there is a next page.
+            let mut blobs = Vec::new();
+            collect(path, &after, limit + 1, &mut blobs)?;
+            let more = blobs.len() > limit;
+            blobs.truncate(limit);
+            let next = if more { blobs.last().map(|last| last.hash.clone()) } else { None };
+            Ok(BlobPage { blobs, next })
+        };
+        self.run("list", space, list).await
+    }
+
+    /// Removes temporary files and trials that are older than the given time.
+    pub(super) async fn sweep_temporary(self: &Arc<Self>, older_than: Duration) -> Result<u64, BlobError> {
+        let sweep = move |folder: &Self, _: &Path| {
+            let now = folder.now()?;
+            let mut removed = 0;
+            for place in [TEMPORARY, PROBES] {
+                let Some(entries) = found(fs::read_dir(folder.root.join(place)))? else { continue };
+                for entry in entries {
+                    let entry = entry?;
+                    let Some(about) = found(entry.metadata())? else { continue };
+                    let age = now.duration_since(about.modified()?).unwrap_or_default();
+                    if about.is_file() && age > older_than && found(fs::remove_file(entry.path()))?.is_some()
+                    {
+                        removed += 1;
+                    }
+                }
+            }
+            Ok(removed)
+        };
+        self.run("sweep", TEMPORARY.to_owned(), sweep).await
+    }
+
+    /// Runs blocking work on the path of a name.
+    async fn run<T: Send + 'static>(
+        self: &Arc<Self>,
+        action: &'static str,
+        name: String,
+        work: impl FnOnce(&Self, &Path) -> io::Result<T> + Send + 'static,
+    ) -> Result<T, BlobError> {
+        let folder = Arc::clone(self);
+        blocking(move || {
+            let path = folder.root.join(name);
+            work(&folder, &path).map_err(|cause| failure(action, &path, cause))
+        })
+        .await
+    }
+
+    fn write_file(&self, path: &Path, content: &[u8]) -> io::Result<()> {
+        let parent = durable::folder_of(path);
+        let temporary = self.temporary()?;
+        let renamed = durable::write_new(&temporary, content)
+            .and_then(|()| self.settle(parent))
+            .and_then(|()| fs::rename(&temporary, path));
+        if renamed.is_err() {
+            let _ = fs::remove_file(&temporary);
+        }
+        renamed?;
+        durable::sync_folder(parent)
+    }
+
+    /// Makes a folder below the root and forces its name, and those above it, to disk: once in the life of a process.
+    fn settle(&self, folder: &Path) -> io::Result<()> {
+        if folder == self.root || self.settled().contains(folder) {
+            return Ok(());
+        }
+        self.settle(durable::folder_of(folder))?;
+        durable::settle_folder(folder)?;
+        let mut settled = self.settled();
+        if settled.len() >= MAX_SETTLED {
+            settled.clear();
+        }
+        settled.insert(folder.to_owned());
+        Ok(())
+    }
+
+    fn settled(&self) -> std::sync::MutexGuard<'_, HashSet<PathBuf>> {
+        // A panic elsewhere cannot leave the set half changed.
+        self.settled.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A fresh path for a file that is not whole yet.
+    fn temporary(&self) -> io::Result<PathBuf> {
+        let folder = self.root.join(TEMPORARY);
+        durable::make_folder(&folder)?;
+        let name = random::<16>().map_err(io::Error::other)?;
+        Ok(folder.join(hex(&name)))
+    }
+
+    /// The time by the clock that stamps our files, which may be that of another machine.
+    fn now(&self) -> io::Result<SystemTime> {
+        let path = self.temporary()?;
+        let time = File::create_new(&path)?.metadata()?.modified();
+        fs::remove_file(&path)?;
+        time
+    }
+}
+
+fn failure(action: &'static str, path: &Path, cause: io::Error) -> BlobError {
+    BlobError::Folder { action, path: path.into(), cause }
+}
+
+/// Turns "not found" into nothing.
+fn found<T>(outcome: io::Result<T>) -> io::Result<Option<T>> {
+    match outcome {
+        Ok(value) => Ok(Some(value)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn read_file(path: &Path) -> io::Result<Bytes> {
+    let file = File::open(path)?;
+    let mut content = Vec::new();
+    // A file that grew beyond what we ever write is read only so far, and then fails its seal.
+    file.take(MAX_STORED as u64).read_to_end(&mut content)?;
+    Ok(content.into())
+}
+
+/// Gathers the blobs below a space whose hash is greater than `after`, up to `limit`.
+fn collect(space: &Path, after: &str, limit: usize, blobs: &mut Vec<ListedBlob>) -> io::Result<()> {
+    for first in names(space, 2)?.into_iter().filter(|first| first.as_str() >= prefix(after, 2)) {
+        let folder = space.join(&first);
+        for second in names(&folder, 2)? {
+            let start = format!("{first}{second}");
+            if start.as_str() < prefix(after, 4) {
+                continue;
+            }
+            let folder = folder.join(&second);
+            for rest in names(&folder, 60)? {
+                let hash = BlobHash(format!("{start}{rest}"));
+                if hash.as_str() <= after {
+                    continue;
+                }
+                let Some(about) = found(fs::metadata(folder.join(&rest)))? else { continue };
+                blobs.push(ListedBlob {
+                    hash,
+                    stored_size: about.len(),
+                    modified: micros(about.modified()?),
+                });
+                if blobs.len() == limit {
+                    return Ok(());
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn prefix(hash: &str, length: usize) -> &str {
+    hash.get(..length).unwrap_or_default()
+}
+
+/// The names in a folder that can be part of a hash, sorted; anything else there is not ours.
+fn names(folder: &Path, length: usize) -> io::Result<Vec<String>> {
+    let mut names = Vec::new();
+    let Some(entries) = found(fs::read_dir(folder))? else { return Ok(names) };
+    for entry in entries {
+        if let Ok(name) = entry?.file_name().into_string()
+            && name.len() == length
+            && is_hex(&name)
+        {
+            names.push(name);
+        }
+    }
+    names.sort_unstable();
+    Ok(names)
+}
+
+fn micros(time: SystemTime) -> Option<i64> {
+    let since = time.duration_since(SystemTime::UNIX_EPOCH).ok()?;
+    i64::try_from(since.as_micros()).ok()
+}

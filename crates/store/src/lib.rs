@@ -1,0 +1,28 @@
+//! SQL and migrations for both engines, blobs, the vault. One file per resource. Knows no HTTP.
+//!
+//! Store functions take a [`Tx`], which belongs to one workspace; the few statements that cross workspaces take a
+//! [`SystemTx`].
+
+pub mod accounts;
+pub mod addresses;
+pub mod affiliate;
+pub mod api_keys;
+pub mod audit;
+pub mod blobs;
+mod dialect;
+mod error;
+pub mod folders;
+pub mod idempotency;
+pub mod labels;
+pub mod mailboxes;
+pub mod members;
+pub mod metering;
+mod migrations;
+mod sql;
+pub mod system;
+pub mod usage;
+pub mod vault;
+pub mod workspaces;
+
+pub use error::{Error, Result};
+pub use sql::{Cell, DatabaseLocation, Db, FromCell, FromRow, Param, Row, SystemTx, Tx, Wake};

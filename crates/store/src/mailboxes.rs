@@ -1,0 +1,223 @@
+//! Mailboxes and the figures kept for them.
+
+use model::{
+    MailboxId, Timestamp, WorkspaceId,
+    mailboxes::{MailboxSettings, UnreadByCategory},
+};
+
+use crate::{
+    FromRow, Row, Tx,
+    error::{Error, Result},
+};
+
+/// A mailbox as it is stored.
+#[derive(Clone, Debug)]
+pub struct MailboxRecord {
+    /// Its alias id.
+    pub id: MailboxId,
+    /// Its UUID.
+    pub public_id: String,
+    /// Its workspace.
+    pub workspace_id: WorkspaceId,
+    /// Its address, normalised.
+    pub email: String,
+    /// Its name.
+    pub name: String,
+    /// Its settings.
+    pub settings: MailboxSettings,
+    /// When it was disabled.
+    pub disabled_at: Option<Timestamp>,
+    /// Why it was disabled.
+    pub disabled_reason: Option<String>,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When it was last changed.
+    pub updated_at: Timestamp,
+}
+
+impl FromRow for MailboxRecord {
+    fn from_row(row: &mut Row<'_>) -> Result<Self> {
+        Ok(Self {
+            id: row.next()?,
+            public_id: row.next()?,
+            workspace_id: row.next()?,
+            email: row.next()?,
+            name: row.next()?,
+            settings: row.next_json()?,
+            disabled_at: row.next()?,
+            disabled_reason: row.next()?,
+            created_at: row.next()?,
+            updated_at: row.next()?,
+        })
+    }
+}
+
+const COLUMNS: &str = "id, public_id, workspace_id, email, name, settings, disabled_at, disabled_reason, created_at, updated_at";
+
+/// The mailboxes of the workspace, oldest first.
+pub async fn list(tx: &mut Tx) -> Result<Vec<MailboxRecord>> {
+    tx.all(
+        &format!("SELECT {COLUMNS} FROM mailbox WHERE workspace_id = $1 AND deleted_at IS NULL ORDER BY id"),
+        &[],
+    )
+    .await
+}
+
+/// Finds a mailbox by what a caller named it with: its UUID, its alias id, or its normalised address.
+pub async fn find(tx: &mut Tx, named: &MailboxName) -> Result<Option<MailboxRecord>> {
+    let column = named.column();
+    tx.one(
+        &format!(
+            "SELECT {COLUMNS} FROM mailbox WHERE workspace_id = $1 AND {column} = $2 AND deleted_at IS NULL"
+        ),
+        &[named.value().into()],
+    )
+    .await
+}
+
+/// The id of a mailbox, when only that is needed.
+pub async fn find_id(tx: &mut Tx, named: &MailboxName) -> Result<Option<MailboxId>> {
+    let column = named.column();
+    let found = tx
+        .one(
+            &format!(
+                "SELECT id FROM mailbox WHERE workspace_id = $1 AND {column} = $2 AND deleted_at IS NULL"
+            ),
+            &[named.value().into()],
+        )
+        .await?;
+    Ok(found.map(|(id,)| id))
+}
+
+/// The ways to name a mailbox in a path.
+#[derive(Clone, Debug)]
+pub enum MailboxName {
+    /// By its UUID.
+    PublicId(String),
+    /// By its alias id.
+    Id(MailboxId),
+    /// By its normalised address.
+    Email(String),
+}
+
+impl MailboxName {
+    const fn column(&self) -> &'static str {
+        match self {
+            Self::PublicId(_) => "public_id",
+            Self::Id(_) => "id",
+            Self::Email(_) => "email",
+        }
+    }
+    fn value(&self) -> &str {
+        match self {
+            Self::PublicId(value) | Self::Email(value) => value,
+            Self::Id(id) => id.as_str(),
+        }
+    }
+}
+
+/// Holds a mailbox until the transaction ends, so that what is counted in it cannot change meanwhile.
+pub async fn lock(tx: &mut Tx, id: &MailboxId) -> Result<()> {
+    let sql = format!("SELECT id FROM mailbox WHERE workspace_id = $1 AND id = $2{}", tx.for_update());
+    tx.one::<(String,)>(&sql, &[id.into()]).await?;
+    Ok(())
+}
+
+/// How many mailboxes the workspace has.
+pub async fn count(tx: &mut Tx) -> Result<i64> {
+    let found =
+        tx.one("SELECT count(*) FROM mailbox WHERE workspace_id = $1 AND deleted_at IS NULL", &[]).await?;
+    Ok(found.map_or(0, |(count,)| count))
+}
+
+/// Adds a mailbox. Its address must have been claimed.
+pub async fn insert(tx: &mut Tx, mailbox: &MailboxRecord) -> Result<()> {
+    let settings = to_json(&mailbox.settings)?;
+    tx.run(
+        "INSERT INTO mailbox (workspace_id, id, public_id, email, name, settings, created_at, updated_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $7)",
+        &[
+            (&mailbox.id).into(),
+            (&mailbox.public_id).into(),
+            (&mailbox.email).into(),
+            (&mailbox.name).into(),
+            (&settings).into(),
+            mailbox.created_at.into(),
+        ],
+    )
+    .await?;
+    Ok(())
+}
+
+/// Stores a mailbox's name and settings.
+pub async fn update(tx: &mut Tx, mailbox: &MailboxRecord) -> Result<()> {
+    let settings = to_json(&mailbox.settings)?;
+    tx.run(
+        "UPDATE mailbox SET name = $3, settings = $4, updated_at = $5 WHERE workspace_id = $1 AND id = $2",
+        &[(&mailbox.id).into(), (&mailbox.name).into(), (&settings).into(), mailbox.updated_at.into()],
+    )
+    .await?;
+    Ok(())
+}
+
+/// Puts a mailbox on its way out; its rows go after the grace period.
+pub async fn mark_deleted(tx: &mut Tx, id: &MailboxId, now: Timestamp) -> Result<()> {
+    tx.run(
+        "UPDATE mailbox SET deleted_at = $3, updated_at = $3 WHERE workspace_id = $1 AND id = $2",
+        &[id.into(), now.into()],
+    )
+    .await?;
+    Ok(())
+}
+
+/// What a mailbox stores: bytes and blobs.
+pub async fn storage(tx: &mut Tx, id: &MailboxId) -> Result<(i64, i64)> {
+    let counters: Vec<(String, i64)> = tx
+        .all(
+            "SELECT name, value FROM mailbox_counter WHERE workspace_id = $1 AND mailbox_id = $2
+             AND name IN ('storage_bytes', 'blob_count')",
+            &[id.into()],
+        )
+        .await?;
+    let of = |wanted: &str| counters.iter().find(|(name, _)| name == wanted).map_or(0, |(_, value)| *value);
+    Ok((of("storage_bytes"), of("blob_count")))
+}
+
+/// Unread mails in the inbox by category, for all mailboxes of the workspace.
+pub async fn unread_by_category(tx: &mut Tx) -> Result<Vec<(MailboxId, UnreadByCategory)>> {
+    let counters: Vec<(MailboxId, String, i64)> = tx
+        .all(
+            "SELECT mailbox_id, name, value FROM mailbox_counter
+             WHERE workspace_id = $1 AND name LIKE 'inbox_unread.%' ORDER BY mailbox_id",
+            &[],
+        )
+        .await?;
+    let mut all: Vec<(MailboxId, UnreadByCategory)> = Vec::new();
+    for (mailbox, name, value) in counters {
+        if all.last().is_none_or(|(id, _)| *id != mailbox) {
+            all.push((mailbox, UnreadByCategory::default()));
+        }
+        if let Some((_, unread)) = all.last_mut() {
+            match name.as_str() {
+                "inbox_unread.customer_support" => unread.customer_support = value,
+                "inbox_unread.technical" => unread.technical = value,
+                "inbox_unread.partnership" => unread.partnership = value,
+                _ => unread.other = value,
+            }
+        }
+    }
+    Ok(all)
+}
+
+/// A counter of every mailbox of the workspace that has it.
+pub async fn counters(tx: &mut Tx, name: &str) -> Result<Vec<(MailboxId, i64)>> {
+    tx.all(
+        "SELECT mailbox_id, value FROM mailbox_counter WHERE workspace_id = $1 AND name = $2",
+        &[name.into()],
+    )
+    .await
+}
+
+fn to_json(settings: &MailboxSettings) -> Result<String> {
+    serde_json::to_string(settings).map_err(|error| Error::Internal(error.to_string()))
+}

@@ -1,0 +1,126 @@
+//! Embedded, ordered migrations, applied at start under a lock.
+//!
+//! A migration is one SQL text in PostgreSQL's types. For SQLite the types are translated; for PostgreSQL the lines
+//! `-- postgres: secure TABLE…` put row-level security around tenant tables.
+
+use std::fmt::Write as _;
+
+use sha2::{Digest, Sha256};
+
+use crate::{
+    Db, SystemTx,
+    error::{Error, Result},
+};
+
+struct Migration {
+    version: i64,
+    name: &'static str,
+    sql: &'static str,
+}
+
+const MIGRATIONS: &[Migration] =
+    &[Migration { version: 1, name: "foundation", sql: include_str!("../migrations/0001_foundation.sql") }];
+
+/// Any number will do, as long as nothing else in the database uses it.
+const POSTGRES_LOCK: &str = "SELECT pg_advisory_xact_lock(4702111234474983745)";
+
+impl Db {
+    /// Brings the schema up to this binary's version. Several nodes may call it at once.
+    pub async fn migrate(&self, now: model::Timestamp) -> Result<()> {
+        self.system_write(async move |tx| apply(tx, now).await).await
+    }
+
+    /// The version of the schema in the store, for people.
+    pub async fn schema_version(&self) -> Result<i64> {
+        let found = self
+            .system_read(async |tx| {
+                tx.one::<(Option<i64>,)>("SELECT max(version) FROM schema_migration", &[]).await
+            })
+            .await?;
+        Ok(found.and_then(|(version,)| version).unwrap_or(0))
+    }
+}
+
+async fn apply(tx: &mut SystemTx, now: model::Timestamp) -> Result<()> {
+    if tx.is_postgres() {
+        tx.batch(POSTGRES_LOCK).await?;
+    }
+    let table = "CREATE TABLE IF NOT EXISTS schema_migration (
+        version BIGINT NOT NULL PRIMARY KEY, name TEXT NOT NULL, checksum TEXT NOT NULL, applied_at BIGINT NOT NULL
+    );";
+    let table = translate(tx, table);
+    tx.batch(&table).await?;
+    let applied: Vec<(i64, String)> =
+        tx.all("SELECT version, checksum FROM schema_migration ORDER BY version", &[]).await?;
+    let newest = MIGRATIONS.last().map_or(0, |migration| migration.version);
+    if let Some((version, _)) = applied.last()
+        && *version > newest
+    {
+        return Err(Error::Unavailable(format!(
+            "the store has schema version {version}, this program knows up to {newest}: run a newer program"
+        )));
+    }
+    for migration in MIGRATIONS {
+        let checksum = checksum(migration.sql);
+        match applied.iter().find(|(version, _)| *version == migration.version) {
+            Some((_, stored)) if *stored == checksum => {}
+            Some(_) => {
+                return Err(Error::Corrupt(format!(
+                    "migration {} of the store differs from this program's",
+                    migration.version
+                )));
+            }
+            None => run(tx, migration, &checksum, now).await?,
+        }
+    }
+    Ok(())
+}
+
+async fn run(tx: &mut SystemTx, migration: &Migration, checksum: &str, now: model::Timestamp) -> Result<()> {
+    let sql = translate(tx, migration.sql);
+    tx.batch(&sql).await?;
+    tx.run(
+        "INSERT INTO schema_migration (version, name, checksum, applied_at) VALUES ($1, $2, $3, $4)",
+        &[migration.version.into(), migration.name.into(), checksum.into(), now.into()],
+    )
+    .await?;
+    Ok(())
+}
+
+fn translate(tx: &SystemTx, sql: &str) -> String {
+    if tx.is_postgres() { for_postgres(sql) } else { for_sqlite(sql) }
+}
+
+fn for_sqlite(sql: &str) -> String {
+    sql.replace("); -- clustered", ") STRICT, WITHOUT ROWID;")
+        .replace("\n);", "\n) STRICT;")
+        .replace("BIGINT", "INTEGER")
+        .replace("BYTEA", "BLOB")
+        .replace("DOUBLE PRECISION", "REAL")
+}
+
+fn for_postgres(sql: &str) -> String {
+    let mut all = sql.to_owned();
+    let tables = sql
+        .lines()
+        .filter_map(|line| line.strip_prefix("-- postgres: secure "))
+        .flat_map(str::split_whitespace);
+    for table in tables {
+        // FORCE, because the tables belong to the very role that we connect as.
+        let _ = write!(
+            all,
+            "\nALTER TABLE {table} ENABLE ROW LEVEL SECURITY;\nALTER TABLE {table} FORCE ROW LEVEL SECURITY;\n\
+             CREATE POLICY own_workspace ON {table}\n\
+             USING (current_setting('mailbox.workspace', true) IN (workspace_id, '*'));\n"
+        );
+    }
+    all
+}
+
+fn checksum(sql: &str) -> String {
+    let mut text = String::with_capacity(64);
+    for byte in Sha256::digest(sql.as_bytes()) {
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
+}

@@ -1,0 +1,281 @@
+//! The seam between our statements and the two engines.
+//!
+//! A transaction is an async closure. PostgreSQL awaits it; SQLite hands it to the one writer thread (or a reader
+//! thread) and polls it once, since nothing in it can be pending there. So one text of every query serves both, and a
+//! body that waits for anything but the database fails in its first test. With `dialect.rs` this folder is the only
+//! place that names an engine.
+
+mod postgres;
+mod sqlite;
+mod value;
+mod wake;
+
+use std::{path::PathBuf, sync::Arc};
+
+use model::WorkspaceId;
+
+use self::{postgres::PostgresSession, sqlite::SqliteSession};
+pub use self::{
+    value::{Cell, FromCell, FromRow, Param, Row},
+    wake::Wake,
+};
+use crate::error::Result;
+
+/// Where the relational store is.
+#[derive(Clone, Debug)]
+pub enum DatabaseLocation {
+    /// A SQLite file.
+    Sqlite(PathBuf),
+    /// A PostgreSQL connection string.
+    Postgres(String),
+}
+
+/// An open store.
+#[derive(Clone)]
+pub struct Db(Arc<Engine>);
+
+enum Engine {
+    Sqlite(sqlite::SqliteEngine),
+    Postgres(postgres::PostgresEngine),
+}
+
+/// One connection in use by a transaction.
+enum Session {
+    Sqlite(SqliteSession),
+    Postgres(PostgresSession),
+}
+
+/// What a transaction may touch.
+#[derive(Clone, Debug)]
+enum Scope {
+    Workspace(WorkspaceId),
+    System,
+}
+
+impl Scope {
+    fn workspace(&self) -> WorkspaceId {
+        WorkspaceId::from(self.setting())
+    }
+
+    /// The value of the session variable that PostgreSQL's row-level security compares with.
+    fn setting(&self) -> &str {
+        match self {
+            Self::Workspace(id) => id.as_str(),
+            Self::System => "*",
+        }
+    }
+}
+
+/// A transaction of one workspace.
+///
+/// Its statements get the workspace as `$1` without being asked, so no store function can name another one; their
+/// own parameters begin at `$2`.
+pub struct Tx {
+    session: Session,
+    workspace: WorkspaceId,
+    /// Sent to the listeners of this process after the commit; PostgreSQL carries them itself.
+    wakes: Vec<Wake>,
+}
+
+/// A transaction across workspaces, for the few things that need one: finding a key by its hash, signing up,
+/// routing an address, upkeep. Its parameters begin at `$1`.
+pub struct SystemTx {
+    inner: Tx,
+}
+
+impl Db {
+    /// Opens the store. Nothing is migrated yet.
+    pub async fn open(location: &DatabaseLocation) -> Result<Self> {
+        let engine = match location {
+            DatabaseLocation::Sqlite(path) => Engine::Sqlite(sqlite::SqliteEngine::open(path.clone()).await?),
+            DatabaseLocation::Postgres(url) => Engine::Postgres(postgres::PostgresEngine::open(url).await?),
+        };
+        Ok(Self(Arc::new(engine)))
+    }
+
+    /// Listens for wake-ups of every node. A listener that falls behind loses the oldest ones, never blocks.
+    pub fn listen(&self) -> tokio::sync::broadcast::Receiver<Wake> {
+        match &*self.0 {
+            Engine::Sqlite(engine) => engine.listen(),
+            Engine::Postgres(engine) => engine.listen(),
+        }
+    }
+
+    /// Whether this process is the only one that serves the store, so that nothing needs to be agreed with others.
+    pub fn is_sole_node(&self) -> bool {
+        matches!(*self.0, Engine::Sqlite(_))
+    }
+
+    /// The engine's name, for people.
+    pub fn engine_name(&self) -> &'static str {
+        match &*self.0 {
+            Engine::Sqlite(_) => "SQLite",
+            Engine::Postgres(_) => "PostgreSQL",
+        }
+    }
+
+    /// Runs a transaction of one workspace that may write; it is durable when this returns.
+    pub async fn write<T, E, F>(&self, workspace: &WorkspaceId, body: F) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: From<crate::Error> + Send + 'static,
+        F: AsyncFnOnce(&mut Tx) -> Result<T, E> + Send + 'static,
+    {
+        let scope = Scope::Workspace(workspace.clone());
+        let body = async move |system: &mut SystemTx| body(&mut system.inner).await;
+        match &*self.0 {
+            Engine::Sqlite(engine) => engine.write(scope, body).await,
+            Engine::Postgres(engine) => engine.write(scope, body).await,
+        }
+    }
+
+    /// Runs statements of one workspace that only read.
+    ///
+    /// On PostgreSQL each statement sees its own snapshot: what must fit together is read by one statement.
+    pub async fn read<T, E, F>(&self, workspace: &WorkspaceId, body: F) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: From<crate::Error> + Send + 'static,
+        F: AsyncFnOnce(&mut Tx) -> Result<T, E> + Send + 'static,
+    {
+        let scope = Scope::Workspace(workspace.clone());
+        let body = async move |system: &mut SystemTx| body(&mut system.inner).await;
+        match &*self.0 {
+            Engine::Sqlite(engine) => engine.read(scope, body).await,
+            Engine::Postgres(engine) => engine.read(scope, body).await,
+        }
+    }
+
+    /// Runs a transaction across workspaces that may write.
+    pub async fn system_write<T, E, F>(&self, body: F) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: From<crate::Error> + Send + 'static,
+        F: AsyncFnOnce(&mut SystemTx) -> Result<T, E> + Send + 'static,
+    {
+        match &*self.0 {
+            Engine::Sqlite(engine) => engine.write(Scope::System, body).await,
+            Engine::Postgres(engine) => engine.write(Scope::System, body).await,
+        }
+    }
+
+    /// Runs statements across workspaces that only read.
+    pub async fn system_read<T, E, F>(&self, body: F) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: From<crate::Error> + Send + 'static,
+        F: AsyncFnOnce(&mut SystemTx) -> Result<T, E> + Send + 'static,
+    {
+        match &*self.0 {
+            Engine::Sqlite(engine) => engine.read(Scope::System, body).await,
+            Engine::Postgres(engine) => engine.read(Scope::System, body).await,
+        }
+    }
+}
+
+impl Session {
+    async fn run(&mut self, sql: &str, params: &[Param<'_>]) -> Result<u64> {
+        match self {
+            Self::Sqlite(session) => session.run(sql, params),
+            Self::Postgres(session) => session.run(sql, params).await,
+        }
+    }
+
+    async fn all<T: FromRow>(&mut self, sql: &str, params: &[Param<'_>]) -> Result<Vec<T>> {
+        match self {
+            Self::Sqlite(session) => session.all(sql, params),
+            Self::Postgres(session) => session.all(sql, params).await,
+        }
+    }
+
+    async fn one<T: FromRow>(&mut self, sql: &str, params: &[Param<'_>]) -> Result<Option<T>> {
+        Ok(self.all(sql, params).await?.into_iter().next())
+    }
+}
+
+impl Tx {
+    /// The workspace of this transaction.
+    pub fn workspace(&self) -> &WorkspaceId {
+        &self.workspace
+    }
+
+    pub(crate) fn is_postgres(&self) -> bool {
+        matches!(self.session, Session::Postgres(_))
+    }
+
+    /// Wakes the listeners of all nodes once this transaction is durable.
+    pub async fn wake(&mut self, wake: Wake) -> Result<()> {
+        if self.is_postgres() {
+            self.session
+                .run("SELECT pg_notify($1, $2)", &[Wake::CHANNEL.into(), wake.encode().as_str().into()])
+                .await?;
+        } else {
+            self.wakes.push(wake);
+        }
+        Ok(())
+    }
+
+    /// Runs a statement and tells how many rows it touched. `$1` is the workspace.
+    pub async fn run(&mut self, sql: &str, params: &[Param<'_>]) -> Result<u64> {
+        let params = with_workspace(&self.workspace, params);
+        self.session.run(sql, &params).await
+    }
+
+    /// Runs a query and reads its first row, if there is one. `$1` is the workspace.
+    pub async fn one<T: FromRow>(&mut self, sql: &str, params: &[Param<'_>]) -> Result<Option<T>> {
+        let params = with_workspace(&self.workspace, params);
+        self.session.one(sql, &params).await
+    }
+
+    /// Runs a query and reads all its rows. `$1` is the workspace.
+    pub async fn all<T: FromRow>(&mut self, sql: &str, params: &[Param<'_>]) -> Result<Vec<T>> {
+        let params = with_workspace(&self.workspace, params);
+        self.session.all(sql, &params).await
+    }
+}
+
+fn with_workspace<'a>(workspace: &'a WorkspaceId, params: &[Param<'a>]) -> Vec<Param<'a>> {
+    let mut all = Vec::with_capacity(params.len() + 1);
+    all.push(Param::from(workspace));
+    all.extend_from_slice(params);
+    all
+}
+
+impl SystemTx {
+    fn new(session: Session, scope: &Scope) -> Self {
+        Self { inner: Tx { session, workspace: scope.workspace(), wakes: Vec::new() } }
+    }
+
+    pub(crate) fn is_postgres(&self) -> bool {
+        self.inner.is_postgres()
+    }
+
+    /// Runs statements that take no parameters and give no rows, such as those of a migration.
+    pub(crate) async fn batch(&mut self, sql: &str) -> Result<()> {
+        match &mut self.inner.session {
+            Session::Sqlite(session) => session.batch(sql),
+            Session::Postgres(session) => session.batch(sql).await,
+        }
+    }
+
+    /// Runs a statement and tells how many rows it touched.
+    pub async fn run(&mut self, sql: &str, params: &[Param<'_>]) -> Result<u64> {
+        self.inner.session.run(sql, params).await
+    }
+
+    /// Runs a query and reads its first row, if there is one.
+    pub async fn one<T: FromRow>(&mut self, sql: &str, params: &[Param<'_>]) -> Result<Option<T>> {
+        self.inner.session.one(sql, params).await
+    }
+
+    /// Runs a query and reads all its rows.
+    pub async fn all<T: FromRow>(&mut self, sql: &str, params: &[Param<'_>]) -> Result<Vec<T>> {
+        self.inner.session.all(sql, params).await
+    }
+
+    /// The same transaction, for the statements of one workspace.
+    pub fn enter(&mut self, workspace: &WorkspaceId) -> &mut Tx {
+        self.inner.workspace = workspace.clone();
+        &mut self.inner
+    }
+}

@@ -1,0 +1,255 @@
+//! PostgreSQL: a small pool, prepared statements, and row-level security as a second wall.
+//!
+//! The workspace is told to the server by a session variable. That statement and BEGIN are sent together with the
+//! first real one, so they cost no round trip of their own.
+
+use std::{pin::Pin, sync::Arc, time::Duration};
+
+use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime};
+use futures_util::{
+    Stream, TryStreamExt,
+    future::{ready, try_join},
+    stream::poll_fn,
+};
+use tokio::sync::broadcast;
+use tokio_postgres::{AsyncMessage, Config, NoTls, Statement, config::SslMode, types::ToSql};
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+use super::{FromRow, Param, Row, Scope, Session, SystemTx, Wake, value::Cells};
+use crate::error::{Error, Result};
+
+/// Connections of one node. Commits of concurrent transactions are grouped by the server itself.
+const POOL: usize = 24;
+/// How long a call waits for a connection before it is told to come again.
+const POOL_WAIT: Duration = Duration::from_secs(2);
+
+pub(super) struct PostgresEngine {
+    pool: Pool,
+    wakes: broadcast::Sender<Wake>,
+    listener: tokio::task::JoinHandle<()>,
+}
+
+impl Drop for PostgresEngine {
+    fn drop(&mut self) {
+        self.listener.abort();
+    }
+}
+
+impl PostgresEngine {
+    pub(super) async fn open(url: &str) -> Result<Self> {
+        let mut config: Config = url.parse().map_err(|error| {
+            Error::Unavailable(format!("database.url is not a connection string: {error}"))
+        })?;
+        config.application_name("agent-mailbox");
+        config.connect_timeout(Duration::from_secs(2));
+        // A statement that runs this long helps nobody; a transaction left open would block others.
+        config.options("-c statement_timeout=15s -c idle_in_transaction_session_timeout=30s");
+        let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
+        let manager = if config.get_ssl_mode() == SslMode::Disable {
+            Manager::from_config(config.clone(), NoTls, recycling)
+        } else {
+            Manager::from_config(config.clone(), tls()?, recycling)
+        };
+        let pool = Pool::builder(manager)
+            .max_size(POOL)
+            .wait_timeout(Some(POOL_WAIT))
+            .create_timeout(Some(POOL_WAIT))
+            .runtime(Runtime::Tokio1)
+            .build()
+            .map_err(|error| Error::Internal(error.to_string()))?;
+        drop(pool.get().await?);
+        let wakes = broadcast::channel(1024).0;
+        let listener = tokio::spawn(listen_loop(config, wakes.clone()));
+        Ok(Self { pool, wakes, listener })
+    }
+
+    pub(super) async fn write<T, E, F>(&self, scope: Scope, body: F) -> Result<T, E>
+    where
+        E: From<Error>,
+        F: AsyncFnOnce(&mut SystemTx) -> Result<T, E>,
+    {
+        let mut tx = self.begin(scope, true).await?;
+        let result = body(&mut tx).await;
+        let finished = tx.postgres_finish(result.is_ok()).await;
+        let value = result?;
+        finished?;
+        Ok(value)
+    }
+
+    pub(super) async fn read<T, E, F>(&self, scope: Scope, body: F) -> Result<T, E>
+    where
+        E: From<Error>,
+        F: AsyncFnOnce(&mut SystemTx) -> Result<T, E>,
+    {
+        let mut tx = self.begin(scope, false).await?;
+        body(&mut tx).await
+    }
+
+    async fn begin(&self, scope: Scope, transaction: bool) -> Result<SystemTx> {
+        let client = self.pool.get().await?;
+        let set_workspace =
+            client.prepare_cached(if transaction { SET_FOR_TRANSACTION } else { SET_FOR_SESSION }).await?;
+        let begin = Begin { transaction, set_workspace, setting: scope.setting().to_owned() };
+        let session = PostgresSession { client: Some(client), begin: Some(begin), open: false };
+        Ok(SystemTx::new(Session::Postgres(session), &scope))
+    }
+
+    pub(super) fn listen(&self) -> broadcast::Receiver<Wake> {
+        self.wakes.subscribe()
+    }
+}
+
+/// Passes the server's notifications on, connecting again whenever the connection ends.
+async fn listen_loop(config: Config, wakes: broadcast::Sender<Wake>) {
+    loop {
+        if let Err(error) = listen_once(&config, &wakes).await {
+            tracing::warn!(%error, "lost the notification connection to PostgreSQL");
+        }
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+}
+
+async fn listen_once(config: &Config, wakes: &broadcast::Sender<Wake>) -> Result<()> {
+    let (client, messages): (_, MessageStream) = if config.get_ssl_mode() == SslMode::Disable {
+        let (client, mut connection) = config.connect(NoTls).await?;
+        (client, Box::pin(poll_fn(move |context| connection.poll_message(context))))
+    } else {
+        let (client, mut connection) = config.connect(tls()?).await?;
+        (client, Box::pin(poll_fn(move |context| connection.poll_message(context))))
+    };
+    let pass_on = messages.try_for_each(|message| {
+        if let AsyncMessage::Notification(note) = message
+            && let Some(wake) = Wake::decode(note.payload())
+        {
+            // Nobody listening is fine.
+            let _ = wakes.send(wake);
+        }
+        ready(Ok(()))
+    });
+    // The connection only moves while its messages are read, so both go on together until it ends.
+    let listen = format!("LISTEN {}", Wake::CHANNEL);
+    try_join(client.batch_execute(&listen), pass_on).await?;
+    Ok(())
+}
+
+type MessageStream = Pin<Box<dyn Stream<Item = Result<AsyncMessage, tokio_postgres::Error>> + Send>>;
+
+/// TLS that checks certificates against the system's roots. With `sslmode=prefer` a server without TLS is accepted.
+fn tls() -> Result<MakeRustlsConnect> {
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let verifier = rustls_platform_verifier::Verifier::new(provider.clone())
+        .map_err(|error| Error::Unavailable(format!("no root certificates: {error}")))?;
+    let config = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| Error::Internal(error.to_string()))?
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(verifier))
+        .with_no_client_auth();
+    Ok(MakeRustlsConnect::new(config))
+}
+
+// A transaction keeps the variable to itself; a bare read sets it for the session, and the next user sets it anew.
+const SET_FOR_TRANSACTION: &str = "SELECT set_config('mailbox.workspace', $1, true)";
+const SET_FOR_SESSION: &str = "SELECT set_config('mailbox.workspace', $1, false)";
+
+/// A pooled connection while a transaction uses it.
+pub(super) struct PostgresSession {
+    /// Present until it is thrown away.
+    client: Option<Object>,
+    /// What must be sent ahead of the first statement.
+    begin: Option<Begin>,
+    /// Whether a transaction is open on the server.
+    open: bool,
+}
+
+struct Begin {
+    transaction: bool,
+    set_workspace: Statement,
+    setting: String,
+}
+
+impl Begin {
+    async fn send(self, client: &Object) -> Result<()> {
+        let set = [&self.setting as &(dyn ToSql + Sync)];
+        let set = client.query(&self.set_workspace, &set);
+        if self.transaction {
+            try_join(client.batch_execute("BEGIN"), set).await?;
+        } else {
+            set.await?;
+        }
+        Ok(())
+    }
+}
+
+impl PostgresSession {
+    /// Runs `work`, with what must precede it sent in the same breath.
+    async fn with_begin<T>(
+        &mut self,
+        sql: &str,
+        work: impl AsyncFnOnce(&Object, &Statement) -> Result<T, tokio_postgres::Error>,
+    ) -> Result<T> {
+        let begin = self.begin.take();
+        self.open |= begin.as_ref().is_some_and(|begin| begin.transaction);
+        let client =
+            self.client.as_ref().ok_or_else(|| Error::Internal("the connection is gone".to_owned()))?;
+        let statement = client.prepare_cached(sql).await?;
+        let work = async { Ok(work(client, &statement).await?) };
+        match begin {
+            Some(begin) => Ok(try_join(begin.send(client), work).await?.1),
+            None => work.await,
+        }
+    }
+
+    pub(super) async fn run(&mut self, sql: &str, params: &[Param<'_>]) -> Result<u64> {
+        let params = dynamic(params);
+        self.with_begin(sql, async |client, statement| client.execute(statement, &params).await).await
+    }
+
+    pub(super) async fn all<T: FromRow>(&mut self, sql: &str, params: &[Param<'_>]) -> Result<Vec<T>> {
+        let params = dynamic(params);
+        let rows =
+            self.with_begin(sql, async |client, statement| client.query(statement, &params).await).await?;
+        rows.iter().map(|row| T::from_row(&mut Row { cells: Cells::Postgres(row), next: 0 })).collect()
+    }
+
+    pub(super) async fn batch(&mut self, sql: &str) -> Result<()> {
+        self.run("SELECT 1", &[]).await?;
+        let client =
+            self.client.as_ref().ok_or_else(|| Error::Internal("the connection is gone".to_owned()))?;
+        Ok(client.batch_execute(sql).await?)
+    }
+
+    async fn finish(&mut self, commit: bool) -> Result<()> {
+        if let Some(client) = &self.client
+            && self.open
+        {
+            client.batch_execute(if commit { "COMMIT" } else { "ROLLBACK" }).await?;
+        }
+        self.open = false;
+        Ok(())
+    }
+}
+
+fn dynamic<'a>(params: &'a [Param<'a>]) -> Vec<&'a (dyn ToSql + Sync)> {
+    params.iter().map(|param| param as &(dyn ToSql + Sync)).collect()
+}
+
+impl Drop for PostgresSession {
+    fn drop(&mut self) {
+        // A transaction that was abandoned half-way must not be met by the next user of the connection.
+        if self.open
+            && let Some(client) = self.client.take()
+        {
+            drop(Object::take(client));
+        }
+    }
+}
+
+impl SystemTx {
+    async fn postgres_finish(&mut self, commit: bool) -> Result<()> {
+        match &mut self.inner.session {
+            Session::Postgres(session) => session.finish(commit).await,
+            Session::Sqlite(_) => Ok(()),
+        }
+    }
+}

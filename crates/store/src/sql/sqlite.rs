@@ -1,0 +1,255 @@
+//! SQLite: one writer thread that commits concurrent transactions as a group, and several readers.
+//!
+//! An fsync costs milliseconds, so the writer runs every transaction that is waiting inside one COMMIT, a savepoint
+//! each, and acknowledges them after it. A transaction that fails or panics is rolled back alone.
+
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    path::{Path, PathBuf},
+    pin::pin,
+    task::{Context, Poll, Waker},
+    time::Duration,
+};
+
+use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
+use rusqlite::Connection;
+use tokio::sync::{broadcast, oneshot};
+
+use super::{FromRow, Param, Row, Scope, Session, SystemTx, Wake, value::Cells};
+use crate::error::{Error, Result};
+
+/// Transactions that may wait for the writer; more is refused as overload.
+const WRITE_QUEUE: usize = 4096;
+/// Reads that may wait for a reader.
+const READ_QUEUE: usize = 4096;
+/// Reader threads: enough that a slow read does not hold up the quick ones.
+const READERS: usize = 4;
+/// Transactions in one commit, so that the first of a group does not wait long for the last.
+const GROUP: usize = 256;
+
+type Acknowledge = Box<dyn FnOnce(Result<()>) + Send>;
+type WriteJob = Box<dyn FnOnce(&mut SystemTx) -> Acknowledge + Send>;
+type ReadJob = Box<dyn FnOnce(&mut SystemTx) + Send>;
+
+pub(super) struct SqliteEngine {
+    writes: Sender<WriteJob>,
+    reads: Sender<ReadJob>,
+    wakes: broadcast::Sender<Wake>,
+}
+
+impl SqliteEngine {
+    pub(super) async fn open(path: PathBuf) -> Result<Self> {
+        let (writes, write_jobs) = bounded::<WriteJob>(WRITE_QUEUE);
+        let (reads, read_jobs) = bounded::<ReadJob>(READ_QUEUE);
+        tokio::task::spawn_blocking(move || -> Result<()> {
+            let writer = connect(&path, false)?;
+            spawn("sqlite-writer", move || write_loop(writer, &write_jobs))?;
+            for _ in 0..READERS {
+                let reader = connect(&path, true)?;
+                let jobs = read_jobs.clone();
+                spawn("sqlite-reader", move || read_loop(reader, &jobs))?;
+            }
+            Ok(())
+        })
+        .await
+        .map_err(|error| Error::Internal(error.to_string()))??;
+        Ok(Self { writes, reads, wakes: broadcast::channel(1024).0 })
+    }
+
+    pub(super) fn listen(&self) -> broadcast::Receiver<Wake> {
+        self.wakes.subscribe()
+    }
+
+    pub(super) async fn write<T, E, F>(&self, scope: Scope, body: F) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: From<Error> + Send + 'static,
+        F: AsyncFnOnce(&mut SystemTx) -> Result<T, E> + Send + 'static,
+    {
+        let (done, wait) = oneshot::channel::<Result<T, E>>();
+        let wakes = self.wakes.clone();
+        let job: WriteJob = Box::new(move |tx| {
+            tx.enter(&scope.workspace());
+            let result = in_savepoint(tx, body);
+            let news = std::mem::take(&mut tx.inner.wakes);
+            Box::new(move |committed| {
+                let answer = match (result, committed) {
+                    (Ok(value), Ok(())) => {
+                        for wake in news {
+                            // Nobody listening is fine.
+                            let _ = wakes.send(wake);
+                        }
+                        Ok(value)
+                    }
+                    (Err(error), _) => Err(error),
+                    (Ok(_), Err(error)) => Err(E::from(error)),
+                };
+                // A caller that went away does not need its answer.
+                let _ = done.send(answer);
+            })
+        });
+        submit(&self.writes, job)?;
+        wait.await.map_err(|_| E::from(stopped()))?
+    }
+
+    pub(super) async fn read<T, E, F>(&self, scope: Scope, body: F) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: From<Error> + Send + 'static,
+        F: AsyncFnOnce(&mut SystemTx) -> Result<T, E> + Send + 'static,
+    {
+        let (done, wait) = oneshot::channel::<Result<T, E>>();
+        let job: ReadJob = Box::new(move |tx| {
+            tx.enter(&scope.workspace());
+            let _ = done.send(polled(tx, body));
+        });
+        submit(&self.reads, job)?;
+        wait.await.map_err(|_| E::from(stopped()))?
+    }
+}
+
+fn submit<J>(queue: &Sender<J>, job: J) -> Result<()> {
+    queue.try_send(job).map_err(|error| match error {
+        TrySendError::Full(_) => Error::Overloaded,
+        TrySendError::Disconnected(_) => stopped(),
+    })
+}
+
+fn stopped() -> Error {
+    Error::Unavailable("the SQLite thread has stopped".to_owned())
+}
+
+fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Result<()> {
+    std::thread::Builder::new()
+        .name(name.to_owned())
+        .spawn(body)
+        .map(|_| ())
+        .map_err(|error| Error::Unavailable(format!("cannot start a thread: {error}")))
+}
+
+fn connect(path: &Path, read_only: bool) -> Result<Connection> {
+    let connection = Connection::open(path)?;
+    connection.busy_timeout(Duration::from_secs(10))?;
+    connection.set_prepared_statement_cache_capacity(512);
+    connection.pragma_update(None, "journal_mode", "WAL")?;
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    connection.pragma_update(None, "foreign_keys", "ON")?;
+    connection.pragma_update(None, "temp_store", "MEMORY")?;
+    connection.pragma_update(None, "mmap_size", 1_i64 << 30)?;
+    connection.pragma_update(None, "cache_size", if read_only { -4_000 } else { -16_000 })?;
+    if read_only {
+        connection.pragma_update(None, "query_only", "ON")?;
+    }
+    Ok(connection)
+}
+
+fn idle(connection: Connection) -> SystemTx {
+    SystemTx::new(Session::Sqlite(SqliteSession(connection)), &Scope::System)
+}
+
+fn write_loop(connection: Connection, jobs: &Receiver<WriteJob>) {
+    let mut tx = idle(connection);
+    while let Ok(first) = jobs.recv() {
+        let begun = tx.sqlite_batch("BEGIN IMMEDIATE");
+        let mut group = vec![first(&mut tx)];
+        while group.len() < GROUP
+            && let Ok(job) = jobs.try_recv()
+        {
+            group.push(job(&mut tx));
+        }
+        let committed = begun.and_then(|()| tx.sqlite_batch("COMMIT"));
+        if committed.is_err() {
+            // Fails when there is no transaction left, which is what we want.
+            let _ = tx.sqlite_batch("ROLLBACK");
+        }
+        for acknowledge in group {
+            acknowledge(
+                committed.as_ref().map(|()| ()).map_err(|error| Error::Unavailable(error.to_string())),
+            );
+        }
+    }
+}
+
+fn read_loop(connection: Connection, jobs: &Receiver<ReadJob>) {
+    let mut tx = idle(connection);
+    while let Ok(job) = jobs.recv() {
+        job(&mut tx);
+    }
+}
+
+fn in_savepoint<T, E, F>(tx: &mut SystemTx, body: F) -> Result<T, E>
+where
+    E: From<Error>,
+    F: AsyncFnOnce(&mut SystemTx) -> Result<T, E>,
+{
+    if !tx.sqlite_in_transaction() {
+        return Err(E::from(Error::Unavailable("the database is locked or cannot be written".to_owned())));
+    }
+    tx.sqlite_batch("SAVEPOINT job")?;
+    let result = polled(tx, body);
+    if result.is_err() {
+        tx.sqlite_batch("ROLLBACK TO job")?;
+    }
+    tx.sqlite_batch("RELEASE job")?;
+    result
+}
+
+/// Polls a body that can only wait for this engine, which never waits. A panic in it ends that transaction alone.
+fn polled<T, E, F>(tx: &mut SystemTx, body: F) -> Result<T, E>
+where
+    E: From<Error>,
+    F: AsyncFnOnce(&mut SystemTx) -> Result<T, E>,
+{
+    let outcome = catch_unwind(AssertUnwindSafe(|| {
+        match pin!(body(tx)).poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(result) => result,
+            Poll::Pending => Err(E::from(Error::Internal(
+                "a transaction waited for something other than the database".to_owned(),
+            ))),
+        }
+    }));
+    outcome.unwrap_or_else(|_| Err(E::from(Error::Internal("a transaction panicked".to_owned()))))
+}
+
+/// A connection while a transaction uses it.
+pub(super) struct SqliteSession(Connection);
+
+impl SqliteSession {
+    pub(super) fn run(&self, sql: &str, params: &[Param<'_>]) -> Result<u64> {
+        let mut statement = self.0.prepare_cached(&numbered(sql))?;
+        let touched = statement.execute(rusqlite::params_from_iter(params))?;
+        Ok(touched as u64)
+    }
+
+    pub(super) fn all<T: FromRow>(&self, sql: &str, params: &[Param<'_>]) -> Result<Vec<T>> {
+        let mut statement = self.0.prepare_cached(&numbered(sql))?;
+        let mut rows = statement.query(rusqlite::params_from_iter(params))?;
+        let mut found = Vec::new();
+        while let Some(row) = rows.next()? {
+            found.push(T::from_row(&mut Row { cells: Cells::Sqlite(row), next: 0 })?);
+        }
+        Ok(found)
+    }
+
+    pub(super) fn batch(&self, sql: &str) -> Result<()> {
+        Ok(self.0.execute_batch(sql)?)
+    }
+}
+
+/// SQLite numbers `$1` by first appearance and `?1` by its digit; only the latter is what we mean.
+fn numbered(sql: &str) -> String {
+    sql.replace('$', "?")
+}
+
+impl SystemTx {
+    fn sqlite_batch(&self, sql: &str) -> Result<()> {
+        match &self.inner.session {
+            Session::Sqlite(session) => session.batch(sql),
+            Session::Postgres(_) => Err(stopped()),
+        }
+    }
+
+    fn sqlite_in_transaction(&self) -> bool {
+        matches!(&self.inner.session, Session::Sqlite(session) if !session.0.is_autocommit())
+    }
+}

@@ -1,0 +1,177 @@
+//! Statements that cross workspaces: credentials, addresses, upkeep.
+//!
+//! Everything else goes through a [`Tx`](crate::Tx), which cannot leave its workspace.
+
+use model::{AccountId, ApiKeyId, Plan, Role, SessionId, Timestamp, WorkspaceId};
+
+use crate::{FromRow, Row, SystemTx, error::Result};
+
+/// What a valid API key gives access to.
+#[derive(Clone, Debug)]
+pub struct KeyAccess {
+    /// The key.
+    pub id: ApiKeyId,
+    /// Its workspace.
+    pub workspace_id: WorkspaceId,
+    /// Its role.
+    pub role: Role,
+    /// The workspace's plan.
+    pub plan: Plan,
+    /// When it ends.
+    pub expires_at: Option<Timestamp>,
+}
+
+impl FromRow for KeyAccess {
+    fn from_row(row: &mut Row<'_>) -> Result<Self> {
+        Ok(Self {
+            id: row.next()?,
+            workspace_id: row.next()?,
+            role: row.next_named()?,
+            plan: row.next_named()?,
+            expires_at: row.next()?,
+        })
+    }
+}
+
+/// Finds a key by the hash of its secret.
+pub async fn find_key(tx: &mut SystemTx, secret_hash: &[u8]) -> Result<Option<KeyAccess>> {
+    tx.one(
+        "SELECT k.id, k.workspace_id, k.role, w.plan, k.expires_at FROM api_key k JOIN workspace w ON w.id = k.workspace_id
+         WHERE k.secret_hash = $1",
+        &[secret_hash.into()],
+    )
+    .await
+}
+
+/// What a valid session gives access to.
+#[derive(Clone, Debug)]
+pub struct SessionAccess {
+    /// The session.
+    pub id: SessionId,
+    /// The account.
+    pub account_id: AccountId,
+    /// Whether the account operates this server.
+    pub is_admin: bool,
+    /// The workspace chosen in the console.
+    pub chosen_workspace: WorkspaceId,
+    /// When it ends.
+    pub expires_at: Timestamp,
+    /// The workspaces of the account.
+    pub memberships: Vec<MembershipAccess>,
+}
+
+/// A workspace that a session can act in.
+#[derive(Clone, Debug)]
+pub struct MembershipAccess {
+    /// The workspace.
+    pub workspace_id: WorkspaceId,
+    /// Its name.
+    pub name: String,
+    /// The account's role in it.
+    pub role: Role,
+    /// Its plan.
+    pub plan: Plan,
+}
+
+impl FromRow for SessionAccess {
+    fn from_row(row: &mut Row<'_>) -> Result<Self> {
+        Ok(Self {
+            id: row.next()?,
+            account_id: row.next()?,
+            is_admin: row.next()?,
+            chosen_workspace: row.next()?,
+            expires_at: row.next()?,
+            memberships: Vec::new(),
+        })
+    }
+}
+
+impl FromRow for MembershipAccess {
+    fn from_row(row: &mut Row<'_>) -> Result<Self> {
+        Ok(Self {
+            workspace_id: row.next()?,
+            name: row.next()?,
+            role: row.next_named()?,
+            plan: row.next_named()?,
+        })
+    }
+}
+
+/// Finds a session by the hash of its secret.
+pub async fn find_session(tx: &mut SystemTx, secret_hash: &[u8]) -> Result<Option<SessionAccess>> {
+    let found: Option<SessionAccess> = tx
+        .one(
+            "SELECT s.id, s.account_id, a.is_admin, s.chosen_workspace, s.expires_at
+             FROM session s JOIN account a ON a.id = s.account_id WHERE s.secret_hash = $1",
+            &[secret_hash.into()],
+        )
+        .await?;
+    let Some(mut session) = found else { return Ok(None) };
+    session.memberships = memberships(tx, &session.account_id).await?;
+    Ok(Some(session))
+}
+
+/// The workspaces of an account, oldest first.
+pub async fn memberships(tx: &mut SystemTx, account: &AccountId) -> Result<Vec<MembershipAccess>> {
+    tx.all(
+        "SELECT w.id, w.name, m.role, w.plan FROM member m JOIN workspace w ON w.id = m.workspace_id
+         WHERE m.account_id = $1 ORDER BY m.joined_at, w.id",
+        &[account.into()],
+    )
+    .await
+}
+
+/// Marks keys as used.
+pub async fn touch_key(
+    tx: &mut SystemTx,
+    workspace: &WorkspaceId,
+    key: &ApiKeyId,
+    at: Timestamp,
+) -> Result<()> {
+    tx.run(
+        "UPDATE api_key SET last_used_at = $3 WHERE workspace_id = $1 AND id = $2",
+        &[workspace.into(), key.into(), at.into()],
+    )
+    .await?;
+    Ok(())
+}
+
+/// How many workspaces and accounts there are, for the welcome and for operators.
+pub async fn counts(tx: &mut SystemTx) -> Result<(i64, i64)> {
+    let counts: Option<(i64, i64)> =
+        tx.one("SELECT (SELECT count(*) FROM account), (SELECT count(*) FROM workspace)", &[]).await?;
+    Ok(counts.unwrap_or_default())
+}
+
+/// Checks that the store answers.
+pub async fn ping(tx: &mut SystemTx) -> Result<()> {
+    tx.one::<(i64,)>("SELECT count(*) FROM schema_migration", &[]).await?;
+    Ok(())
+}
+
+/// Deletes what has had its time, a bounded number of rows of each kind, and tells how many went.
+pub async fn sweep(tx: &mut SystemTx, now: Timestamp, deleted_mailboxes_before: Timestamp) -> Result<u64> {
+    let most = SystemTx::SWEEP;
+    let mut gone = 0;
+    for (sql, before) in [
+        ("DELETE FROM session WHERE id IN (SELECT id FROM session WHERE expires_at <= $1 LIMIT $2)", now),
+        (
+            "DELETE FROM idempotency WHERE (workspace_id, key) IN
+             (SELECT workspace_id, key FROM idempotency WHERE created_at <= $1 LIMIT $2)",
+            now.plus_seconds(-24 * 3600),
+        ),
+        (
+            "DELETE FROM audit WHERE (workspace_id, id) IN
+             (SELECT workspace_id, id FROM audit WHERE at <= $1 LIMIT $2)",
+            now.plus_seconds(-90 * 24 * 3600),
+        ),
+        (
+            "DELETE FROM mailbox WHERE (workspace_id, id) IN
+             (SELECT workspace_id, id FROM mailbox WHERE deleted_at <= $1 LIMIT $2)",
+            deleted_mailboxes_before,
+        ),
+    ] {
+        gone += tx.run(sql, &[before.into(), most.into()]).await?;
+    }
+    Ok(gone)
+}
