@@ -113,7 +113,7 @@ impl App {
             self.meter().reserve(workspace, pool, operation.class, now, operation.always_answers).await?;
         Ok(Call {
             operation,
-            actor: entrance.caller.actor.clone(),
+            caller: entrance.caller.clone(),
             role: entrance.access.role,
             workspace: workspace.clone(),
             plan,

@@ -83,18 +83,34 @@ pub struct AppParts {
     pub settings: Settings,
 }
 
+impl AppParts {
+    /// A name for this process among those that share the store.
+    fn new_node(&self) -> String {
+        let mut node = [0; 16];
+        self.entropy.fill(&mut node);
+        uuid::Uuid::from_bytes(node).simple().to_string()
+    }
+}
+
 /// Data keys kept in memory.
 const DATA_KEYS: usize = 10_000;
 
 impl App {
-    /// Puts the parts together and starts the meter.
+    /// Puts the parts together for a process that serves calls, and starts its meter.
     pub async fn start(parts: AppParts) -> Result<Self> {
+        let meter = Meter::start(parts.db.clone(), parts.new_node()).await?;
+        Ok(Self::assemble(parts, meter))
+    }
+
+    /// Puts the parts together for a command that works beside a server, which it does not disturb.
+    pub fn attach(parts: AppParts) -> Self {
+        let meter = Meter::attach(parts.db.clone(), parts.new_node());
+        Self::assemble(parts, meter)
+    }
+
+    fn assemble(parts: AppParts, meter: Meter) -> Self {
         let AppParts { db, blobs, master_key, clock, entropy, settings } = parts;
-        let mut node = [0; 16];
-        entropy.fill(&mut node);
-        let node = uuid::Uuid::from_bytes(node).simple().to_string();
-        let meter = Meter::start(db.clone(), node).await?;
-        Ok(Self(Arc::new(Parts {
+        Self(Arc::new(Parts {
             db,
             blobs,
             master_key,
@@ -107,7 +123,7 @@ impl App {
             data_keys: Mutex::new(HashMap::new()),
             running: Mutex::new(HashSet::new()),
             blob_fault: Mutex::new(None),
-        })))
+        }))
     }
 
     /// The relational store.
@@ -160,6 +176,11 @@ impl App {
         self.entropy().fill(&mut random);
         let millis = u64::try_from(self.now().as_micros() / 1000).unwrap_or_default();
         uuid::Builder::from_unix_timestamp_millis(millis, &random).into_uuid()
+    }
+
+    /// Checks that the relational store answers.
+    pub async fn ping(&self) -> Result<()> {
+        Ok(self.db().system_read(async |tx| store::system::ping(tx).await).await?)
     }
 
     /// Tries the blob store and remembers what was wrong with it.
@@ -217,7 +238,7 @@ impl App {
             audit: audit::AuditEntry {
                 id: self.new_uuid().simple().to_string(),
                 at: call.now,
-                actor: call.actor.id().to_owned(),
+                actor: call.caller.actor.id().to_owned(),
                 operation: call.operation.id,
                 subject: call.subject.clone(),
                 request_id: call.request_id.clone(),

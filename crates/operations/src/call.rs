@@ -8,7 +8,7 @@ use std::sync::{
 use model::{AccountId, ApiKeyId, Plan, Role, SessionId, Timestamp, WorkspaceId};
 use store::vault::DataKey;
 
-use crate::{Error, ErrorKind, Operation, Result, metering::Reservation};
+use crate::{Caller, Error, ErrorKind, Operation, Result, metering::Reservation};
 
 /// Who calls.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,7 +52,7 @@ pub struct Call {
     /// The operation.
     pub operation: &'static Operation,
     /// Who calls.
-    pub actor: Actor,
+    pub caller: Arc<Caller>,
     /// The caller's role in the workspace.
     pub role: Role,
     /// The workspace that everything happens in.

@@ -64,11 +64,16 @@ struct Shared {
 }
 
 impl Meter {
-    /// A meter that settles in the background for as long as it lives.
+    /// The meter of a serving node, which settles in the background for as long as it lives.
     pub async fn start(db: Db, node: String) -> Result<Self> {
         if db.is_sole_node() {
             db.system_write(async |tx| store::metering::forget_leases(tx).await).await?;
         }
+        Ok(Self::attach(db, node))
+    }
+
+    /// A meter beside that of a serving node, whose leases it leaves alone.
+    pub fn attach(db: Db, node: String) -> Self {
         let shared = Arc::new(Shared {
             db,
             node,
@@ -77,7 +82,7 @@ impl Meter {
         });
         tokio::spawn(settle_loop(Arc::downgrade(&shared)));
         tokio::spawn(recall_loop(Arc::downgrade(&shared), shared.db.listen()));
-        Ok(Self(shared))
+        Self(shared)
     }
 
     /// Counts a request. `Err` when the window is full; the rate is told either way.

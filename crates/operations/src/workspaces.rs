@@ -6,7 +6,7 @@ use model::{
 };
 use store::workspaces::{self, WorkspaceRecord};
 
-use crate::{Actor, App, Call, Caller, Error, Operation, Result, clean_name};
+use crate::{Actor, App, Call, Error, Operation, Result, clean_name};
 
 /// Lists the caller's workspaces.
 pub const LIST: Operation = Operation::read(
@@ -25,7 +25,8 @@ pub const STORAGE: Operation =
 pub(crate) const OPERATIONS: &[&Operation] = &[&LIST, &GET, &UPDATE, &STORAGE];
 
 /// Lists the caller's workspaces.
-pub async fn list(app: &App, caller: &Caller) -> Result<WorkspaceList> {
+pub async fn list(app: &App, call: &Call) -> Result<WorkspaceList> {
+    let caller = &call.caller;
     let mut listed = Vec::with_capacity(caller.workspaces.len());
     for access in &caller.workspaces {
         listed.push(show(app, find(app, &access.workspace).await?, access.role));

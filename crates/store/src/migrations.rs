@@ -27,7 +27,17 @@ const POSTGRES_LOCK: &str = "SELECT pg_advisory_xact_lock(4702111234474983745)";
 impl Db {
     /// Brings the schema up to this binary's version. Several nodes may call it at once.
     pub async fn migrate(&self, now: model::Timestamp) -> Result<()> {
-        self.system_write(async move |tx| apply(tx, now).await).await
+        self.migrate_to(Self::newest_schema(), now).await
+    }
+
+    /// Brings the schema up to an older version, for restoring what was saved with it.
+    pub async fn migrate_to(&self, version: i64, now: model::Timestamp) -> Result<()> {
+        self.system_write(async move |tx| apply(tx, version, now).await).await
+    }
+
+    /// The version of the schema that this program works with.
+    pub fn newest_schema() -> i64 {
+        MIGRATIONS.last().map_or(0, |migration| migration.version)
     }
 
     /// The version of the schema in the store, for people.
@@ -41,7 +51,7 @@ impl Db {
     }
 }
 
-async fn apply(tx: &mut SystemTx, now: model::Timestamp) -> Result<()> {
+async fn apply(tx: &mut SystemTx, up_to: i64, now: model::Timestamp) -> Result<()> {
     if tx.is_postgres() {
         tx.batch(POSTGRES_LOCK).await?;
     }
@@ -52,7 +62,7 @@ async fn apply(tx: &mut SystemTx, now: model::Timestamp) -> Result<()> {
     tx.batch(&table).await?;
     let applied: Vec<(i64, String)> =
         tx.all("SELECT version, checksum FROM schema_migration ORDER BY version", &[]).await?;
-    let newest = MIGRATIONS.last().map_or(0, |migration| migration.version);
+    let newest = Db::newest_schema();
     if let Some((version, _)) = applied.last()
         && *version > newest
     {
@@ -60,7 +70,7 @@ async fn apply(tx: &mut SystemTx, now: model::Timestamp) -> Result<()> {
             "the store has schema version {version}, this program knows up to {newest}: run a newer program"
         )));
     }
-    for migration in MIGRATIONS {
+    for migration in MIGRATIONS.iter().filter(|migration| migration.version <= up_to) {
         let checksum = checksum(migration.sql);
         match applied.iter().find(|(version, _)| *version == migration.version) {
             Some((_, stored)) if *stored == checksum => {}

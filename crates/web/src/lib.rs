@@ -1,1 +1,114 @@
-//! web
+//! The doors over HTTP: the API, the console's JSON routes, public pages. Translates, and decides nothing.
+//!
+//! An endpoint is a typed handler bound to an operation (`endpoint.rs`); every call to one goes through the same row
+//! of stages (`pipeline.rs`); the OpenAPI document is made from the very same list (`openapi.rs`).
+
+mod api;
+mod body;
+mod console;
+mod docs;
+mod endpoint;
+mod error;
+mod input;
+mod limits;
+mod openapi;
+mod openapi_public;
+mod pipeline;
+mod public;
+mod query;
+mod request;
+
+use std::sync::Arc;
+
+use axum::{Router, routing::MethodRouter};
+use operations::App;
+use tower_http::{
+    catch_panic::CatchPanicLayer,
+    compression::{CompressionLayer, predicate::SizeAbove},
+    cors::{AllowOrigin, CorsLayer},
+};
+
+pub use endpoint::Endpoint;
+pub use openapi::document;
+
+/// Renders the metrics as text.
+pub type RenderMetrics = Arc<dyn Fn() -> String + Send + Sync>;
+
+/// What the server decides about the doors.
+#[derive(Clone, Default)]
+pub struct Options {
+    /// Serves `/metrics` on this listener.
+    pub metrics: Option<RenderMetrics>,
+    /// Origins that browsers may call the API from.
+    pub cors_origins: Vec<String>,
+    /// Whether a proxy in front tells the client's address in `X-Forwarded-For`.
+    pub trust_proxy: bool,
+}
+
+/// What every handler can reach.
+#[derive(Clone)]
+struct State {
+    app: App,
+    options: Options,
+    anonymous: Arc<limits::AddressLimiter>,
+    logins: Arc<limits::AddressLimiter>,
+}
+
+/// All endpoints of the API, in the order of the documentation.
+pub fn endpoints() -> Vec<Endpoint> {
+    api::endpoints()
+}
+
+/// The OpenAPI document as it is checked in: indented, with a newline at the end.
+pub fn openapi_json() -> String {
+    let mut text = serde_json::to_string_pretty(&document()).unwrap_or_default();
+    text.push('\n');
+    text
+}
+
+/// The whole service over HTTP.
+pub fn router(app: App, options: Options) -> Router {
+    let anonymous = Arc::new(limits::AddressLimiter::new(app.settings().anonymous_rpm));
+    // Guessing passwords is dear for the guesser long before it is for us.
+    let logins = Arc::new(limits::AddressLimiter::new(app.settings().anonymous_rpm.min(60)));
+    let state = State { app, options: options.clone(), anonymous, logins };
+    let mut router = Router::new();
+    for (path, methods) in api_routes(&state) {
+        router = router.route(path, methods);
+    }
+    router
+        .merge(console::routes())
+        .merge(public::routes(&state))
+        .with_state(state)
+        .fallback(error::unknown_route)
+        .method_not_allowed_fallback(error::wrong_method)
+        .layer(axum::middleware::from_fn(request::finish))
+        .layer(CompressionLayer::new().compress_when(SizeAbove::new(1024)))
+        .layer(cors(&options.cors_origins))
+        .layer(CatchPanicLayer::custom(error::panicked))
+}
+
+/// The endpoints grouped by path, since a path takes one router with all its methods.
+fn api_routes(state: &State) -> Vec<(&'static str, MethodRouter<State>)> {
+    let mut routes: Vec<(&'static str, MethodRouter<State>)> = Vec::new();
+    for endpoint in endpoints() {
+        let (path, filter) = (endpoint.path, endpoint.filter());
+        let (endpoint, state) = (Arc::new(endpoint), state.clone());
+        let serve = move |request: axum::extract::Request| pipeline::serve(state, endpoint, request);
+        let present = routes.iter().position(|(other, _)| *other == path);
+        let methods = present.map(|index| routes.swap_remove(index).1).unwrap_or_default();
+        routes.push((path, methods.on(filter, serve)));
+    }
+    routes
+}
+
+fn cors(origins: &[String]) -> CorsLayer {
+    let allowed = origins.iter().filter_map(|origin| origin.parse().ok());
+    if origins.is_empty() {
+        return CorsLayer::new();
+    }
+    CorsLayer::new()
+        .allow_origin(AllowOrigin::list(allowed))
+        .allow_methods(tower_http::cors::AllowMethods::mirror_request())
+        .allow_headers(tower_http::cors::AllowHeaders::mirror_request())
+}

@@ -171,6 +171,19 @@ impl Db {
             Engine::Postgres(engine) => engine.read(Scope::System, body).await,
         }
     }
+
+    /// Runs statements across workspaces that only read, all of them on one snapshot of the store.
+    pub(crate) async fn snapshot<T, E, F>(&self, body: F) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: From<crate::Error> + Send + 'static,
+        F: AsyncFnOnce(&mut SystemTx) -> Result<T, E> + Send + 'static,
+    {
+        match &*self.0 {
+            Engine::Sqlite(engine) => engine.snapshot(Scope::System, body).await,
+            Engine::Postgres(engine) => engine.snapshot(Scope::System, body).await,
+        }
+    }
 }
 
 impl Session {

@@ -68,7 +68,23 @@ impl PostgresEngine {
         E: From<Error>,
         F: AsyncFnOnce(&mut SystemTx) -> Result<T, E>,
     {
-        let mut tx = self.begin(scope, true).await?;
+        self.transaction(scope, BEGIN, body).await
+    }
+
+    pub(super) async fn snapshot<T, E, F>(&self, scope: Scope, body: F) -> Result<T, E>
+    where
+        E: From<Error>,
+        F: AsyncFnOnce(&mut SystemTx) -> Result<T, E>,
+    {
+        self.transaction(scope, BEGIN_SNAPSHOT, body).await
+    }
+
+    async fn transaction<T, E, F>(&self, scope: Scope, begin: &'static str, body: F) -> Result<T, E>
+    where
+        E: From<Error>,
+        F: AsyncFnOnce(&mut SystemTx) -> Result<T, E>,
+    {
+        let mut tx = self.begin(scope, Some(begin)).await?;
         let result = body(&mut tx).await;
         let finished = tx.postgres_finish(result.is_ok()).await;
         let value = result?;
@@ -81,14 +97,15 @@ impl PostgresEngine {
         E: From<Error>,
         F: AsyncFnOnce(&mut SystemTx) -> Result<T, E>,
     {
-        let mut tx = self.begin(scope, false).await?;
+        let mut tx = self.begin(scope, None).await?;
         body(&mut tx).await
     }
 
-    async fn begin(&self, scope: Scope, transaction: bool) -> Result<SystemTx> {
+    /// Takes a connection, to open a transaction on it with the given statement or to read without one.
+    async fn begin(&self, scope: Scope, transaction: Option<&'static str>) -> Result<SystemTx> {
         let client = self.pool.get().await?;
-        let set_workspace =
-            client.prepare_cached(if transaction { SET_FOR_TRANSACTION } else { SET_FOR_SESSION }).await?;
+        let set_workspace = if transaction.is_some() { SET_FOR_TRANSACTION } else { SET_FOR_SESSION };
+        let set_workspace = client.prepare_cached(set_workspace).await?;
         let begin = Begin { transaction, set_workspace, setting: scope.setting().to_owned() };
         let session = PostgresSession { client: Some(client), begin: Some(begin), open: false };
         Ok(SystemTx::new(Session::Postgres(session), &scope))
@@ -148,6 +165,10 @@ fn tls() -> Result<MakeRustlsConnect> {
     Ok(MakeRustlsConnect::new(config))
 }
 
+const BEGIN: &str = "BEGIN";
+/// What every statement of the transaction sees is what was there at the first one.
+const BEGIN_SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+
 // A transaction keeps the variable to itself; a bare read sets it for the session, and the next user sets it anew.
 const SET_FOR_TRANSACTION: &str = "SELECT set_config('mailbox.workspace', $1, true)";
 const SET_FOR_SESSION: &str = "SELECT set_config('mailbox.workspace', $1, false)";
@@ -163,7 +184,7 @@ pub(super) struct PostgresSession {
 }
 
 struct Begin {
-    transaction: bool,
+    transaction: Option<&'static str>,
     set_workspace: Statement,
     setting: String,
 }
@@ -172,8 +193,8 @@ impl Begin {
     async fn send(self, client: &Object) -> Result<()> {
         let set = [&self.setting as &(dyn ToSql + Sync)];
         let set = client.query(&self.set_workspace, &set);
-        if self.transaction {
-            try_join(client.batch_execute("BEGIN"), set).await?;
+        if let Some(begin) = self.transaction {
+            try_join(client.batch_execute(begin), set).await?;
         } else {
             set.await?;
         }
@@ -189,7 +210,7 @@ impl PostgresSession {
         work: impl AsyncFnOnce(&Object, &Statement) -> Result<T, tokio_postgres::Error>,
     ) -> Result<T> {
         let begin = self.begin.take();
-        self.open |= begin.as_ref().is_some_and(|begin| begin.transaction);
+        self.open |= begin.as_ref().is_some_and(|begin| begin.transaction.is_some());
         let client =
             self.client.as_ref().ok_or_else(|| Error::Internal("the connection is gone".to_owned()))?;
         let statement = client.prepare_cached(sql).await?;

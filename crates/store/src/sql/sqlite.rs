@@ -106,6 +106,21 @@ impl SqliteEngine {
         submit(&self.reads, job)?;
         wait.await.map_err(|_| E::from(stopped()))?
     }
+
+    pub(super) async fn snapshot<T, E, F>(&self, scope: Scope, body: F) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: From<Error> + Send + 'static,
+        F: AsyncFnOnce(&mut SystemTx) -> Result<T, E> + Send + 'static,
+    {
+        let (done, wait) = oneshot::channel::<Result<T, E>>();
+        let job: ReadJob = Box::new(move |tx| {
+            tx.enter(&scope.workspace());
+            let _ = done.send(in_snapshot(tx, body));
+        });
+        submit(&self.reads, job)?;
+        wait.await.map_err(|_| E::from(stopped()))?
+    }
 }
 
 fn submit<J>(queue: &Sender<J>, job: J) -> Result<()> {
@@ -191,6 +206,18 @@ where
         tx.sqlite_batch("ROLLBACK TO job")?;
     }
     tx.sqlite_batch("RELEASE job")?;
+    result
+}
+
+/// Runs a body that only reads in one transaction, which is what makes its statements see the same state.
+fn in_snapshot<T, E, F>(tx: &mut SystemTx, body: F) -> Result<T, E>
+where
+    E: From<Error>,
+    F: AsyncFnOnce(&mut SystemTx) -> Result<T, E>,
+{
+    tx.sqlite_batch("BEGIN")?;
+    let result = polled(tx, body);
+    tx.sqlite_batch("ROLLBACK")?;
     result
 }
 

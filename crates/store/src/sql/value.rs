@@ -155,6 +155,14 @@ pub(crate) enum Cells<'r> {
 }
 
 impl Row<'_> {
+    /// How many columns there are.
+    pub(crate) fn width(&self) -> usize {
+        match self.cells {
+            Cells::Sqlite(row) => row.as_ref().column_count(),
+            Cells::Postgres(row) => row.len(),
+        }
+    }
+
     /// The next column.
     pub fn next<T: FromCell>(&mut self) -> Result<T> {
         let index = self.next;

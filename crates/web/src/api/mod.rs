@@ -1,0 +1,32 @@
+//! The endpoints under /api/v1, one file per resource. A handler only calls its operation.
+
+mod affiliate;
+mod api_keys;
+mod folders;
+mod labels;
+mod mailboxes;
+mod members;
+mod memory;
+mod paths;
+mod usage;
+mod workspaces;
+
+use crate::Endpoint;
+
+/// All endpoints, in the order of the documentation.
+pub(crate) fn endpoints() -> Vec<Endpoint> {
+    [
+        workspaces::endpoints(),
+        usage::endpoints(),
+        members::endpoints(),
+        mailboxes::endpoints(),
+        folders::endpoints(),
+        labels::endpoints(),
+        memory::endpoints(),
+        affiliate::endpoints(),
+        api_keys::endpoints(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}

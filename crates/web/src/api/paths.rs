@@ -1,0 +1,64 @@
+//! The parameters that stand in paths.
+
+use model::{AccountId, ApiKeyId, FolderId, InviteId, LabelId};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+macro_rules! paths {
+    ($($(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $rename:literal $field:ident: $type:ty,)* })*) => { $(
+        $(#[$doc])*
+        #[derive(Deserialize, JsonSchema)]
+        pub(super) struct $name {
+            $($(#[$field_doc])* #[serde(rename = $rename)] pub(super) $field: $type,)*
+        }
+    )* };
+}
+
+// The workspace in a path is checked by the pipeline, before a handler sees anything.
+paths! {
+    /// A workspace.
+    InWorkspace {
+        /// The id of the workspace. With an API key it must be the key's own.
+        "workspaceId" _workspace: String,
+    }
+    /// A member of a workspace.
+    MemberPath {
+        /// The id of the workspace. With an API key it must be the key's own.
+        "workspaceId" _workspace: String,
+        /// The id of the member.
+        "memberId" member: AccountId,
+    }
+    /// An invitation.
+    InvitePath {
+        /// The id of the workspace. With an API key it must be the key's own.
+        "workspaceId" _workspace: String,
+        /// The id of the invitation.
+        "inviteId" invite: InviteId,
+    }
+    /// An API key.
+    ApiKeyPath {
+        /// The id of the workspace. With an API key it must be the key's own.
+        "workspaceId" _workspace: String,
+        /// The id of the key.
+        "keyId" key: ApiKeyId,
+    }
+    /// A mailbox.
+    InMailbox {
+        /// The mailbox: its `public_id`, its alias id, or its current address.
+        "mailboxId" mailbox: String,
+    }
+    /// A folder of a mailbox.
+    FolderPath {
+        /// The mailbox: its `public_id`, its alias id, or its current address.
+        "mailboxId" mailbox: String,
+        /// The id of the folder.
+        "folderId" folder: FolderId,
+    }
+    /// A label of a mailbox.
+    LabelPath {
+        /// The mailbox: its `public_id`, its alias id, or its current address.
+        "mailboxId" mailbox: String,
+        /// The id of the label.
+        "labelId" label: LabelId,
+    }
+}

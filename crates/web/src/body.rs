@@ -1,0 +1,61 @@
+//! Reading a request's body: bounded in size and in time.
+
+use std::time::Duration;
+
+use axum::{
+    body::{Body, Bytes},
+    http::{HeaderMap, header},
+};
+use http_body_util::BodyExt;
+use operations::{Error, ErrorKind, Result};
+use tokio::time::Instant;
+
+/// The largest JSON body.
+pub(crate) const MAX_BODY: u64 = 64 * 1024 * 1024;
+/// The largest body of a request with an idempotency key.
+pub(crate) const MAX_IDEMPOTENT_BODY: u64 = 50 * 1024 * 1024;
+/// How long a body may take however small it is; beyond that it must come at [`LEAST_RATE`].
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Bytes in a second.
+const LEAST_RATE: u64 = 500;
+
+/// How large a body may be, and what a larger one is called.
+#[derive(Clone, Copy)]
+pub(crate) struct Bound {
+    pub(crate) most: u64,
+    pub(crate) refusal: ErrorKind,
+}
+
+/// Reads a whole body. A declared length that is too large is refused before anything is read.
+pub(crate) async fn read(headers: &HeaderMap, body: Body, bound: Bound) -> Result<Bytes> {
+    let too_large = || Error::new(bound.refusal);
+    let declared =
+        headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
+    if declared.is_some_and(|length| length > bound.most) {
+        return Err(too_large());
+    }
+    let started = Instant::now();
+    let mut body = body;
+    let mut collected = Vec::new();
+    loop {
+        let allowed = PATIENCE + Duration::from_secs(collected.len() as u64 / LEAST_RATE);
+        let frame = tokio::time::timeout_at(started + allowed, body.frame()).await.map_err(|_| too_slow())?;
+        let Some(frame) = frame else { break };
+        let frame = frame.map_err(|_| Error::invalid("", "the body ended early or is malformed"))?;
+        if let Ok(data) = frame.into_data() {
+            if (collected.len() + data.len()) as u64 > bound.most {
+                return Err(too_large());
+            }
+            if collected.is_empty() {
+                collected
+                    .reserve(usize::try_from(declared.unwrap_or_default().min(1 << 20)).unwrap_or_default());
+            }
+            collected.extend_from_slice(&data);
+        }
+    }
+    Ok(Bytes::from(collected))
+}
+
+fn too_slow() -> Error {
+    Error::invalid("", "the body came too slowly")
+}

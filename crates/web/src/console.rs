@@ -1,0 +1,212 @@
+//! The console's session as JSON: signing up, logging in and out, choosing a workspace.
+//!
+//! Neither metered nor part of the catalogue; limited by client address.
+
+use axum::{
+    Router,
+    extract::{Path, Request, State as Extracted},
+    http::{HeaderMap, HeaderValue, StatusCode, header},
+    response::Response,
+    routing::{delete, get, post},
+};
+use model::accounts::{Login, SignUp, SwitchWorkspace};
+use model::members::AcceptInvite;
+use operations::{
+    Caller, Credential, Error, ErrorKind, Result,
+    accounts::{self, Opened, SESSION_SECONDS},
+};
+use std::sync::Arc;
+
+use crate::{
+    State,
+    body::{self, Bound},
+    error,
+    input::read_json,
+    request::{client_address, cookie_name, credential, is_secure, refuse_cross_site},
+};
+
+/// The largest body of these routes.
+const MOST: u64 = 64 * 1024;
+
+pub(crate) fn routes() -> Router<State> {
+    Router::new()
+        .route("/api/console/sign-up", post(sign_up))
+        .route("/api/console/login", post(log_in))
+        .route("/api/console/logout", post(log_out))
+        .route("/api/console/logout-everywhere", post(log_out_everywhere))
+        .route("/api/console/me", get(me))
+        .route("/api/console/workspace", post(switch_workspace))
+        .route("/api/console/sessions", get(sessions))
+        .route("/api/console/sessions/{sessionId}", delete(revoke_session))
+        .route("/api/console/invites/accept", post(accept_invite))
+}
+
+async fn sign_up(Extracted(state): Extracted<State>, request: Request) -> Response {
+    answer(async {
+        let (headers, mut input): (_, SignUp) = open_request(&state, request).await?;
+        if input.affiliate_code.is_none() {
+            input.affiliate_code = affiliate_cookie(&headers);
+        }
+        let opened = accounts::sign_up(&state.app, input, user_agent(&headers)).await?;
+        Ok(logged_in(&state, StatusCode::CREATED, &opened))
+    })
+    .await
+}
+
+async fn log_in(Extracted(state): Extracted<State>, request: Request) -> Response {
+    answer(async {
+        let (headers, input): (_, Login) = open_request(&state, request).await?;
+        let opened = accounts::log_in(&state.app, input, user_agent(&headers)).await?;
+        Ok(logged_in(&state, StatusCode::OK, &opened))
+    })
+    .await
+}
+
+async fn accept_invite(Extracted(state): Extracted<State>, request: Request) -> Response {
+    answer(async {
+        let (headers, input): (_, AcceptInvite) = open_request(&state, request).await?;
+        let opened = accounts::accept_invite(&state.app, input, user_agent(&headers)).await?;
+        Ok(logged_in(&state, StatusCode::OK, &opened))
+    })
+    .await
+}
+
+async fn log_out(Extracted(state): Extracted<State>, headers: HeaderMap) -> Response {
+    answer(async {
+        let caller = person(&state, &headers, true).await?;
+        accounts::log_out(&state.app, &caller).await?;
+        Ok(logged_out(&state))
+    })
+    .await
+}
+
+async fn log_out_everywhere(Extracted(state): Extracted<State>, headers: HeaderMap) -> Response {
+    answer(async {
+        let caller = person(&state, &headers, true).await?;
+        accounts::log_out_everywhere(&state.app, &caller).await?;
+        Ok(logged_out(&state))
+    })
+    .await
+}
+
+async fn me(Extracted(state): Extracted<State>, headers: HeaderMap) -> Response {
+    answer(async {
+        let caller = person(&state, &headers, false).await?;
+        Ok(error::json_of(StatusCode::OK, &accounts::me(&state.app, &caller).await?))
+    })
+    .await
+}
+
+async fn switch_workspace(Extracted(state): Extracted<State>, request: Request) -> Response {
+    answer(async {
+        let caller = person(&state, request.headers(), true).await?;
+        let (_, input): (_, SwitchWorkspace) = json_request(request).await?;
+        let me = accounts::switch_workspace(&state.app, &caller, input).await?;
+        Ok(error::json_of(StatusCode::OK, &me))
+    })
+    .await
+}
+
+async fn sessions(Extracted(state): Extracted<State>, headers: HeaderMap) -> Response {
+    answer(async {
+        let caller = person(&state, &headers, false).await?;
+        Ok(error::json_of(StatusCode::OK, &accounts::list_sessions(&state.app, &caller).await?))
+    })
+    .await
+}
+
+async fn revoke_session(
+    Extracted(state): Extracted<State>,
+    Path(session): Path<String>,
+    headers: HeaderMap,
+) -> Response {
+    answer(async {
+        let caller = person(&state, &headers, true).await?;
+        accounts::revoke_session(&state.app, &caller, session.into()).await?;
+        Ok(empty())
+    })
+    .await
+}
+
+async fn answer(work: impl Future<Output = Result<Response>>) -> Response {
+    work.await.unwrap_or_else(|refused| error::response(&refused))
+}
+
+/// A request that anybody can make: from the same site, in moderation, with a small JSON body.
+async fn open_request<T>(state: &State, request: Request) -> Result<(HeaderMap, T)>
+where
+    T: serde::de::DeserializeOwned + garde::Validate<Context = ()>,
+{
+    let address = client_address(&request, state.options.trust_proxy);
+    state.logins.count(address, state.app.now())?;
+    refuse_cross_site(request.headers())?;
+    json_request(request).await
+}
+
+async fn json_request<T>(request: Request) -> Result<(HeaderMap, T)>
+where
+    T: serde::de::DeserializeOwned + garde::Validate<Context = ()>,
+{
+    let (parts, body) = request.into_parts();
+    let kind =
+        parts.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    if !kind.starts_with("application/json") {
+        let fix = "Send JSON with Content-Type: application/json.";
+        return Err(Error::new(ErrorKind::UnsupportedMediaType).with_fix(fix));
+    }
+    let bytes =
+        body::read(&parts.headers, body, Bound { most: MOST, refusal: ErrorKind::PayloadTooLarge }).await?;
+    Ok((parts.headers, read_json(&bytes)?))
+}
+
+/// The person behind the cookie. A key is not a person.
+async fn person(state: &State, headers: &HeaderMap, changes: bool) -> Result<Arc<Caller>> {
+    let credential = credential(&state.app, headers)?;
+    if !matches!(credential, Credential::Session(_)) {
+        return Err(Error::new(ErrorKind::Unauthorized));
+    }
+    if changes {
+        refuse_cross_site(headers)?;
+    }
+    state.app.authenticate(&credential).await
+}
+
+fn user_agent(headers: &HeaderMap) -> &str {
+    headers.get(header::USER_AGENT).and_then(|value| value.to_str().ok()).unwrap_or_default()
+}
+
+fn affiliate_cookie(headers: &HeaderMap) -> Option<String> {
+    let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
+    cookies
+        .flat_map(|line| line.split(';'))
+        .filter_map(|pair| pair.trim().split_once('='))
+        .find(|(name, _)| *name == crate::public::AFFILIATE_COOKIE)
+        .map(|(_, code)| code.to_owned())
+}
+
+fn logged_in(state: &State, status: StatusCode, opened: &Opened) -> Response {
+    let mut response = error::json_of(status, &opened.me);
+    set_cookie(state, &mut response, &opened.secret, SESSION_SECONDS);
+    response
+}
+
+fn logged_out(state: &State) -> Response {
+    let mut response = empty();
+    set_cookie(state, &mut response, "", 0);
+    response
+}
+
+fn empty() -> Response {
+    let mut response = Response::new(axum::body::Body::empty());
+    *response.status_mut() = StatusCode::NO_CONTENT;
+    response
+}
+
+fn set_cookie(state: &State, response: &mut Response, secret: &str, seconds: i64) {
+    let name = cookie_name(&state.app);
+    let secure = if is_secure(&state.app) { "; Secure" } else { "" };
+    let cookie = format!("{name}={secret}; Path=/; HttpOnly; SameSite=Lax; Max-Age={seconds}{secure}");
+    if let Ok(value) = HeaderValue::from_str(&cookie) {
+        response.headers_mut().insert(header::SET_COOKIE, value);
+    }
+}

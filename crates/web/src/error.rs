@@ -1,0 +1,127 @@
+//! Errors on the wire: one shape, and the one table of statuses.
+
+use std::any::Any;
+
+use axum::{
+    body::Body,
+    http::{HeaderValue, StatusCode, header},
+    response::Response,
+};
+use operations::{Error, ErrorKind};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// The shape of every error.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Error")]
+pub(crate) struct ErrorBody<'a> {
+    /// What went wrong, for people.
+    pub(crate) error: &'a str,
+    /// What went wrong, for programs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) code: Option<&'a str>,
+    /// The faulty fields.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub(crate) details: Vec<DetailBody<'a>>,
+    /// What to do next.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) fix: Option<&'a str>,
+}
+
+/// One faulty field.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ErrorDetail")]
+pub(crate) struct DetailBody<'a> {
+    /// Where, such as `attachments[0].content`.
+    pub(crate) path: &'a str,
+    /// What is wrong there.
+    pub(crate) message: &'a str,
+}
+
+/// The status of an error: the specification's table.
+pub(crate) const fn status(kind: ErrorKind) -> StatusCode {
+    use ErrorKind as Kind;
+    match kind {
+        Kind::ValidationFailed
+        | Kind::InvalidCursor
+        | Kind::InvalidIdempotencyKey
+        | Kind::FolderProtected
+        | Kind::FolderUnknown => StatusCode::BAD_REQUEST,
+        Kind::Unauthorized => StatusCode::UNAUTHORIZED,
+        Kind::CreditsExhausted => StatusCode::PAYMENT_REQUIRED,
+        Kind::WorkspaceScopeDenied
+        | Kind::PlanRequired
+        | Kind::RoleRequired
+        | Kind::CrossSiteRequest
+        | Kind::QuotaExceeded => StatusCode::FORBIDDEN,
+        Kind::NotFound => StatusCode::NOT_FOUND,
+        Kind::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
+        Kind::NotAcceptable => StatusCode::NOT_ACCEPTABLE,
+        Kind::MailboxExists
+        | Kind::FolderExists
+        | Kind::LabelExists
+        | Kind::LastAdmin
+        | Kind::AccountExists
+        | Kind::AffiliateExists
+        | Kind::IdempotencyInProgress => StatusCode::CONFLICT,
+        Kind::IdempotencyPayloadTooLarge | Kind::PayloadTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+        Kind::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        Kind::IdempotencyKeyReused => StatusCode::UNPROCESSABLE_ENTITY,
+        Kind::RateLimited => StatusCode::TOO_MANY_REQUESTS,
+        Kind::Overloaded | Kind::StorageUnavailable => StatusCode::SERVICE_UNAVAILABLE,
+        Kind::Internal | Kind::AlreadyAnswered => StatusCode::INTERNAL_SERVER_ERROR,
+    }
+}
+
+/// An error as a response.
+pub(crate) fn response(error: &Error) -> Response {
+    let status = status(error.kind());
+    if status.is_server_error() {
+        tracing::error!(code = error.kind().code(), %error, "call failed");
+    }
+    let body = ErrorBody {
+        error: error.message(),
+        code: Some(error.kind().code()),
+        details: error
+            .details()
+            .iter()
+            .map(|detail| DetailBody { path: &detail.path, message: &detail.message })
+            .collect(),
+        fix: error.fix(),
+    };
+    let mut response = json(status, serde_json::to_vec(&body).unwrap_or_default());
+    if let Some(seconds) = error.retry_after() {
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    response
+}
+
+/// A response of JSON bytes.
+pub(crate) fn json(status: StatusCode, body: Vec<u8>) -> Response {
+    let mut response = Response::new(Body::from(body));
+    *response.status_mut() = status;
+    let kind = HeaderValue::from_static("application/json");
+    response.headers_mut().insert(header::CONTENT_TYPE, kind);
+    response
+}
+
+/// A response of a value as JSON.
+pub(crate) fn json_of<T: Serialize>(status: StatusCode, value: &T) -> Response {
+    match serde_json::to_vec(value) {
+        Ok(body) => json(status, body),
+        Err(error) => response(&Error::internal(error)),
+    }
+}
+
+pub(crate) async fn unknown_route() -> Response {
+    response(&Error::not_found("Not found"))
+}
+
+pub(crate) async fn wrong_method() -> Response {
+    response(&Error::new(ErrorKind::MethodNotAllowed))
+}
+
+/// Answers for a handler that panicked, in the same shape as everything else.
+pub(crate) fn panicked(_: Box<dyn Any + Send>) -> Response {
+    response(&Error::new(ErrorKind::Internal))
+}

@@ -1,0 +1,240 @@
+//! The typed parts of a request: path, query, body. Each knows how to read itself and how to describe itself.
+
+use axum::body::Bytes;
+use garde::Validate;
+use operations::{Detail, Error, ErrorKind, Result};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::de::DeserializeOwned;
+
+use crate::query::{self, Nothing, QueryFault, Value};
+
+/// A request as far as the pipeline has read it.
+pub(crate) struct RawInput {
+    /// Path parameters, decoded.
+    pub(crate) path: Vec<(String, String)>,
+    pub(crate) query: String,
+    pub(crate) body: Bytes,
+}
+
+/// What an operation takes, as schemas for the documentation.
+#[derive(Default)]
+pub struct InputDescription {
+    /// The path parameters, as properties of an object.
+    pub path: Option<Schema>,
+    /// The query parameters, as properties of an object.
+    pub query: Option<Schema>,
+    /// The body.
+    pub body: Option<Schema>,
+}
+
+/// A part of a request.
+pub(crate) trait Part: Sized + Send + 'static {
+    fn read(raw: &RawInput) -> Result<Self>;
+    fn describe(description: &mut InputDescription, generator: &mut SchemaGenerator);
+}
+
+/// All parts that a handler takes. What it does not take must not be there.
+pub(crate) trait Input: Sized + Send + 'static {
+    const TAKES_BODY: bool;
+    fn read(raw: &RawInput) -> Result<Self>;
+    fn describe(description: &mut InputDescription, generator: &mut SchemaGenerator);
+}
+
+/// The parameters in the path.
+pub(crate) struct Path<T>(pub(crate) T);
+/// The parameters after the question mark.
+pub(crate) struct Query<T>(pub(crate) T);
+/// The JSON body.
+pub(crate) struct Json<T>(pub(crate) T);
+
+impl<T: DeserializeOwned + JsonSchema + Send + 'static> Part for Path<T> {
+    fn read(raw: &RawInput) -> Result<Self> {
+        let pairs = raw.path.iter().map(|(name, value)| (name.as_str().into(), Value(value.as_str().into())));
+        query::from_pairs(pairs).map(Path).map_err(refusal)
+    }
+    fn describe(description: &mut InputDescription, generator: &mut SchemaGenerator) {
+        description.path = Some(generator.root_schema_for::<T>());
+    }
+}
+
+impl<T: DeserializeOwned + Validate<Context = ()> + JsonSchema + Send + 'static> Part for Query<T> {
+    fn read(raw: &RawInput) -> Result<Self> {
+        let value: T = query::from_query(&raw.query).map_err(refusal)?;
+        value.validate().map_err(|report| invalid(&report, None))?;
+        Ok(Query(value))
+    }
+    fn describe(description: &mut InputDescription, generator: &mut SchemaGenerator) {
+        description.query = Some(generator.root_schema_for::<T>());
+    }
+}
+
+impl<T: DeserializeOwned + Validate<Context = ()> + JsonSchema + Send + 'static> Part for Json<T> {
+    fn read(raw: &RawInput) -> Result<Self> {
+        read_json(&raw.body).map(Json)
+    }
+    fn describe(description: &mut InputDescription, generator: &mut SchemaGenerator) {
+        description.body = Some(generator.subschema_for::<T>());
+    }
+}
+
+/// Reads and checks a JSON body.
+pub(crate) fn read_json<T: DeserializeOwned + Validate<Context = ()>>(body: &[u8]) -> Result<T> {
+    let mut deserializer = serde_json::Deserializer::from_slice(body);
+    let value: T = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
+        let path = error.path().to_string();
+        refusal(fault(path, &error.into_inner().to_string()))
+    })?;
+    deserializer.end().map_err(|error| refusal(fault(String::new(), &error.to_string())))?;
+    value.validate().map_err(|report| invalid(&report, serde_json::from_slice(body).ok()))?;
+    Ok(value)
+}
+
+impl Input for () {
+    const TAKES_BODY: bool = false;
+    fn read(raw: &RawInput) -> Result<Self> {
+        refuse_query(raw)?;
+        refuse_body(raw)
+    }
+    fn describe(_: &mut InputDescription, _: &mut SchemaGenerator) {}
+}
+
+impl<T> Input for Path<T>
+where
+    Path<T>: Part,
+{
+    const TAKES_BODY: bool = false;
+    fn read(raw: &RawInput) -> Result<Self> {
+        refuse_query(raw)?;
+        refuse_body(raw)?;
+        Part::read(raw)
+    }
+    fn describe(description: &mut InputDescription, generator: &mut SchemaGenerator) {
+        <Self as Part>::describe(description, generator);
+    }
+}
+
+impl<T> Input for Query<T>
+where
+    Query<T>: Part,
+{
+    const TAKES_BODY: bool = false;
+    fn read(raw: &RawInput) -> Result<Self> {
+        refuse_body(raw)?;
+        Part::read(raw)
+    }
+    fn describe(description: &mut InputDescription, generator: &mut SchemaGenerator) {
+        <Self as Part>::describe(description, generator);
+    }
+}
+
+impl<T> Input for Json<T>
+where
+    Json<T>: Part,
+{
+    const TAKES_BODY: bool = true;
+    fn read(raw: &RawInput) -> Result<Self> {
+        refuse_query(raw)?;
+        Part::read(raw)
+    }
+    fn describe(description: &mut InputDescription, generator: &mut SchemaGenerator) {
+        <Self as Part>::describe(description, generator);
+    }
+}
+
+impl<P, B> Input for (Path<P>, Json<B>)
+where
+    Path<P>: Part,
+    Json<B>: Part,
+{
+    const TAKES_BODY: bool = true;
+    fn read(raw: &RawInput) -> Result<Self> {
+        refuse_query(raw)?;
+        Ok((Part::read(raw)?, Part::read(raw)?))
+    }
+    fn describe(description: &mut InputDescription, generator: &mut SchemaGenerator) {
+        <Path<P> as Part>::describe(description, generator);
+        <Json<B> as Part>::describe(description, generator);
+    }
+}
+
+impl<P, Q> Input for (Path<P>, Query<Q>)
+where
+    Path<P>: Part,
+    Query<Q>: Part,
+{
+    const TAKES_BODY: bool = false;
+    fn read(raw: &RawInput) -> Result<Self> {
+        refuse_body(raw)?;
+        Ok((Part::read(raw)?, Part::read(raw)?))
+    }
+    fn describe(description: &mut InputDescription, generator: &mut SchemaGenerator) {
+        <Path<P> as Part>::describe(description, generator);
+        <Query<Q> as Part>::describe(description, generator);
+    }
+}
+
+fn refuse_query(raw: &RawInput) -> Result<()> {
+    query::from_query::<Nothing>(&raw.query).map(|_| ()).map_err(refusal)
+}
+
+/// A misplaced body would be dropped in silence otherwise. Some clients always send an empty object: that is fine.
+fn refuse_body(raw: &RawInput) -> Result<()> {
+    let body = raw.body.trim_ascii();
+    if body.is_empty() || body == b"{}" {
+        return Ok(());
+    }
+    Err(Error::invalid("", "this operation takes no body"))
+}
+
+/// Turns the words of a deserializer into ours, with the name of the field it was about.
+pub(crate) fn fault(path: String, message: &str) -> QueryFault {
+    let named = |prefix: &str| message.strip_prefix(prefix).and_then(|rest| rest.split('`').next());
+    let inside = |field: &str| match path.as_str() {
+        "" | "." => field.to_owned(),
+        // The path of an unknown field already ends with it.
+        path if path == field || path.ends_with(&format!(".{field}")) => path.to_owned(),
+        path => format!("{path}.{field}"),
+    };
+    if let Some(field) = named("unknown field `") {
+        return QueryFault { path: inside(field), message: "unknown field".to_owned() };
+    }
+    if let Some(field) = named("missing field `") {
+        return QueryFault { path: inside(field), message: "is required".to_owned() };
+    }
+    if let Some(field) = named("duplicate field `") {
+        return QueryFault { path: inside(field), message: "given more than once".to_owned() };
+    }
+    let path = if path == "." { String::new() } else { path };
+    QueryFault { path, message: message.to_owned() }
+}
+
+fn refusal(fault: QueryFault) -> Error {
+    Error::invalid(fault.path, fault.message)
+}
+
+/// The faults that validation found. Field names are shown as the caller wrote them.
+fn invalid(report: &garde::Report, body: Option<serde_json::Value>) -> Error {
+    let details = report
+        .iter()
+        .map(|(path, error)| Detail {
+            path: as_written(&path.to_string(), body.as_ref()),
+            message: error.message().to_owned(),
+        })
+        .collect();
+    Error::new(ErrorKind::ValidationFailed).with_details(details)
+}
+
+/// Our fields are in snake case, some of the wire's in camel case: finds the spelling in the body.
+fn as_written(path: &str, body: Option<&serde_json::Value>) -> String {
+    let plain = |name: &str| name.replace('_', "").to_ascii_lowercase();
+    let mut here = body;
+    let mut written = Vec::new();
+    for segment in path.split('.') {
+        let (name, index) = segment.split_at(segment.find('[').unwrap_or(segment.len()));
+        let object = here.and_then(serde_json::Value::as_object);
+        let found = object.and_then(|object| object.iter().find(|(key, _)| plain(key) == plain(name)));
+        written.push(format!("{}{index}", found.map_or(name, |(key, _)| key)));
+        here = found.map(|(_, value)| value);
+    }
+    written.join(".")
+}

@@ -1,0 +1,68 @@
+//! Limits for callers without a credential, by client address.
+
+use std::{
+    collections::HashMap,
+    net::IpAddr,
+    sync::{Mutex, PoisonError},
+};
+
+use model::Timestamp;
+use operations::{Error, ErrorKind, Result};
+
+/// Addresses remembered in a minute; beyond that the limiter starts anew rather than grow.
+const CAPACITY: usize = 100_000;
+
+/// Counts calls of client addresses in fixed windows of a minute.
+pub(crate) struct AddressLimiter {
+    limit: u64,
+    window: Mutex<(Timestamp, HashMap<IpAddr, u64>)>,
+}
+
+impl AddressLimiter {
+    pub(crate) fn new(limit: u64) -> Self {
+        Self { limit, window: Mutex::new((Timestamp::from_micros(0), HashMap::new())) }
+    }
+
+    /// Refuses an address that has had its calls, without counting another.
+    pub(crate) fn check(&self, address: IpAddr, now: Timestamp) -> Result<()> {
+        self.with_count(address, now, |count| *count < self.limit)
+    }
+
+    /// Counts a call, refusing it when the address has had its calls.
+    pub(crate) fn count(&self, address: IpAddr, now: Timestamp) -> Result<()> {
+        self.with_count(address, now, |count| {
+            *count += 1;
+            *count <= self.limit
+        })
+    }
+
+    fn with_count(
+        &self,
+        address: IpAddr,
+        now: Timestamp,
+        allowed: impl FnOnce(&mut u64) -> bool,
+    ) -> Result<()> {
+        let mut window = self.window.lock().unwrap_or_else(PoisonError::into_inner);
+        if window.0 != now.minute() || window.1.len() >= CAPACITY {
+            *window = (now.minute(), HashMap::new());
+        }
+        let count = window.1.entry(network(address)).or_default();
+        if allowed(count) {
+            return Ok(());
+        }
+        let seconds = now.seconds_until(now.minute().plus_seconds(60)).max(1);
+        Err(Error::new(ErrorKind::RateLimited).with_retry_after(seconds))
+    }
+}
+
+/// A host with IPv6 owns a /64; counting single addresses would not count it at all.
+fn network(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V6(v6) => {
+            let mut octets = v6.octets();
+            octets[8..].fill(0);
+            IpAddr::from(octets)
+        }
+        IpAddr::V4(_) => address,
+    }
+}

@@ -1,0 +1,321 @@
+//! The path of every call to the API, stage by stage, in the order of refusals that the contract sets.
+
+use std::{net::IpAddr, sync::Arc, time::Instant};
+
+use axum::{
+    extract::{FromRequestParts, RawPathParams, Request},
+    http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header, request::Parts},
+    response::Response,
+};
+use model::{Plan, WorkspaceId};
+use operations::{
+    Call, Caller, Credential, Entrance, Error, ErrorKind, Idempotency, Rate, Result, RunningKey,
+};
+use sha2::{Digest, Sha256};
+
+use crate::{
+    State,
+    body::{self, Bound, MAX_BODY, MAX_IDEMPOTENT_BODY},
+    endpoint::{Endpoint, Prepared},
+    error,
+    input::RawInput,
+    request::{RequestId, client_address, credential, refuse_cross_site},
+};
+
+/// What the answer's headers tell, as far as the call came.
+#[derive(Default)]
+struct Told {
+    counted: Option<(WorkspaceId, Plan)>,
+    rate: Option<Rate>,
+    charged: i64,
+    replayed: bool,
+}
+
+/// Answers one call.
+pub(crate) async fn serve(state: State, endpoint: Arc<Endpoint>, request: Request) -> Response {
+    let started = Instant::now();
+    let address = client_address(&request, state.options.trust_proxy);
+    let (mut parts, body) = request.into_parts();
+    let mut told = Told::default();
+    let outcome = run(&state, &endpoint, &mut parts, body, address, &mut told).await;
+    let mut response = match outcome {
+        Ok((status, bytes)) => success(&endpoint, &parts, status, bytes),
+        Err(refused) => error::response(&refused),
+    };
+    tell(&state, &told, response.headers_mut()).await;
+    let status = response.status();
+    if let Some((workspace, _)) = &told.counted {
+        state.app.meter().count_call(
+            workspace,
+            state.app.now(),
+            !(status.is_success() || status.is_redirection()),
+        );
+    }
+    record(&endpoint, status, started);
+    response
+}
+
+/// The stages.
+async fn run(
+    state: &State,
+    endpoint: &Endpoint,
+    parts: &mut Parts,
+    body: axum::body::Body,
+    address: IpAddr,
+    told: &mut Told,
+) -> Result<(StatusCode, Vec<u8>)> {
+    let caller = identify(state, parts, address).await?;
+    let path = path_parameters(parts).await?;
+    let entrance = admit(state, endpoint, caller, &path, told).await?;
+    require_json_answer(&parts.headers)?;
+    let key = idempotency_key(&parts.method, &parts.headers);
+    let body = read_body(endpoint, parts, body, key.is_some()).await?;
+    let query = parts.uri.query().unwrap_or_default().to_owned();
+    let raw = RawInput { path, query, body };
+
+    let workspace = &entrance.access.workspace;
+    let running = match key {
+        Some(key) => match claim(state, workspace, key?, parts, &raw).await? {
+            Idempotency::Replay(replay) => return replayed(replay, told),
+            Idempotency::Run(claim, guard) => Some((claim, guard)),
+        },
+        None => None,
+    };
+    let prepared = endpoint.prepare(&raw)?;
+    let (claim, guard) = running.unzip();
+    let fingerprinted = claim.as_ref().map(|claim| (claim.key.clone(), claim.fingerprint));
+    let request_id = parts.extensions.get::<RequestId>().map(|id| id.0.clone()).unwrap_or_default();
+    let call = state.app.charge(&entrance, request_id, parts.uri.path().to_owned(), claim).await?;
+    let (outcome, charged) = execute(state, endpoint, prepared, call, guard).await?;
+    told.charged = charged;
+    match (outcome, fingerprinted) {
+        // Another node answered the same key between our look and our transaction.
+        (Err(error), Some((key, fingerprint))) if error.kind() == ErrorKind::AlreadyAnswered => {
+            match state.app.check_idempotency(workspace, &key, fingerprint).await? {
+                Idempotency::Replay(replay) => replayed(replay, told),
+                Idempotency::Run(..) => Err(Error::new(ErrorKind::IdempotencyInProgress).with_retry_after(1)),
+            }
+        }
+        (outcome, _) => Ok((success_status(endpoint), outcome?)),
+    }
+}
+
+/// 401, and 429 for addresses that only ever fail.
+async fn identify(state: &State, parts: &Parts, address: IpAddr) -> Result<Arc<Caller>> {
+    let now = state.app.now();
+    state.anonymous.check(address, now)?;
+    let recognised = async {
+        let credential = credential(&state.app, &parts.headers)?;
+        let caller = state.app.authenticate(&credential).await?;
+        if matches!(credential, Credential::Session(_)) && !parts.method.is_safe() {
+            refuse_cross_site(&parts.headers)?;
+        }
+        Ok(caller)
+    };
+    let outcome: Result<_> = recognised.await;
+    if let Err(refused) = &outcome
+        && refused.kind() == ErrorKind::Unauthorized
+    {
+        state.anonymous.count(address, now)?;
+    }
+    outcome
+}
+
+async fn path_parameters(parts: &mut Parts) -> Result<Vec<(String, String)>> {
+    let parameters =
+        RawPathParams::from_request_parts(parts, &()).await.map_err(|_| Error::not_found("Not found"))?;
+    Ok(parameters.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
+}
+
+/// 403 and 429.
+async fn admit(
+    state: &State,
+    endpoint: &Endpoint,
+    caller: Arc<Caller>,
+    path: &[(String, String)],
+    told: &mut Told,
+) -> Result<Entrance> {
+    let named = path.iter().find(|(name, _)| name == "workspaceId").map(|(_, value)| value.as_str());
+    let plan = caller.access(named).or_else(|_| caller.access(None)).map(|access| access.plan)?;
+    let admission = state.app.admit(endpoint.operation, caller, named).await?;
+    told.counted = Some((admission.workspace, plan));
+    told.rate = admission.rate;
+    admission.entrance
+}
+
+/// 406.
+fn require_json_answer(headers: &HeaderMap) -> Result<()> {
+    let mut accepted =
+        headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok()).peekable();
+    if accepted.peek().is_none() {
+        return Ok(());
+    }
+    let fits = |range: &str| {
+        let range = range.split(';').next().unwrap_or_default().trim();
+        matches!(range, "*/*" | "application/*" | "application/json")
+    };
+    if accepted.flat_map(|list| list.split(',')).any(fits) {
+        Ok(())
+    } else {
+        Err(Error::new(ErrorKind::NotAcceptable).with_fix("Ask for application/json."))
+    }
+}
+
+/// 413 and 415.
+async fn read_body(
+    endpoint: &Endpoint,
+    parts: &Parts,
+    body: axum::body::Body,
+    idempotent: bool,
+) -> Result<axum::body::Bytes> {
+    let bound = if idempotent {
+        Bound { most: MAX_IDEMPOTENT_BODY, refusal: ErrorKind::IdempotencyPayloadTooLarge }
+    } else {
+        Bound { most: MAX_BODY, refusal: ErrorKind::PayloadTooLarge }
+    };
+    let unsupported = |fix: &'static str| Err(Error::new(ErrorKind::UnsupportedMediaType).with_fix(fix));
+    if parts.headers.get(header::CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity") {
+        return unsupported("Send the body without a content encoding.");
+    }
+    let bytes = body::read(&parts.headers, body, bound).await?;
+    let is_json = parts.headers.get(header::CONTENT_TYPE).is_some_and(|kind| {
+        let kind = kind.to_str().unwrap_or_default().split(';').next().unwrap_or_default();
+        kind.trim().eq_ignore_ascii_case("application/json")
+    });
+    if endpoint.takes_body && !is_json {
+        return unsupported("Send JSON with Content-Type: application/json.");
+    }
+    Ok(bytes)
+}
+
+/// The idempotency key of a write, or what is wrong with it.
+fn idempotency_key(method: &Method, headers: &HeaderMap) -> Option<Result<String>> {
+    if method.is_safe() {
+        return None;
+    }
+    let value = headers.get("idempotency-key")?;
+    let invalid = || {
+        let fix = "Use 1 to 255 printable ASCII characters, such as a UUID.";
+        Error::new(ErrorKind::InvalidIdempotencyKey).with_fix(fix)
+    };
+    let text = value.to_str().ok().filter(|text| (1..=255).contains(&text.len()));
+    Some(text.map(ToOwned::to_owned).ok_or_else(invalid))
+}
+
+/// 409 and 422.
+async fn claim(
+    state: &State,
+    workspace: &WorkspaceId,
+    key: String,
+    parts: &Parts,
+    raw: &RawInput,
+) -> Result<Idempotency> {
+    let mut hash = Sha256::new();
+    for piece in [parts.method.as_str(), parts.uri.path(), &raw.query] {
+        hash.update((piece.len() as u64).to_be_bytes());
+        hash.update(piece);
+    }
+    hash.update(&raw.body);
+    state.app.check_idempotency(workspace, &key, hash.finalize().into()).await
+}
+
+fn replayed(replay: operations::Replay, told: &mut Told) -> Result<(StatusCode, Vec<u8>)> {
+    told.replayed = true;
+    let status = StatusCode::from_u16(replay.status).map_err(Error::internal)?;
+    Ok((status, replay.body))
+}
+
+/// Runs the operation. A write goes on to its end even when the caller hangs up half-way.
+async fn execute(
+    state: &State,
+    endpoint: &Endpoint,
+    prepared: Prepared,
+    call: Call,
+    guard: Option<RunningKey>,
+) -> Result<(Result<Vec<u8>>, i64)> {
+    let (app, call) = (state.app.clone(), Arc::new(call));
+    let work = async move {
+        let outcome = prepared(app.clone(), call.clone()).await;
+        let charged = app.settle(&call, outcome.is_ok());
+        drop(guard);
+        (outcome, charged)
+    };
+    if endpoint.operation.writes { tokio::spawn(work).await.map_err(Error::internal) } else { Ok(work.await) }
+}
+
+fn success_status(endpoint: &Endpoint) -> StatusCode {
+    StatusCode::from_u16(operations::status_of(endpoint.operation.answer)).unwrap_or(StatusCode::OK)
+}
+
+/// A successful answer, or 304 when the caller has it already.
+fn success(endpoint: &Endpoint, parts: &Parts, status: StatusCode, bytes: Vec<u8>) -> Response {
+    if bytes.is_empty() {
+        let mut response = Response::new(axum::body::Body::empty());
+        *response.status_mut() = status;
+        return response;
+    }
+    if !endpoint.operation.tagged {
+        return error::json(status, bytes);
+    }
+    let digest = Sha256::digest(&bytes);
+    let tag = format!("\"{}\"", digest[..12].iter().map(|byte| format!("{byte:02x}")).collect::<String>());
+    let known = parts.headers.get_all(header::IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
+    let matches = |list: &str| {
+        list.split(',').any(|one| one.trim().trim_start_matches("W/") == tag || one.trim() == "*")
+    };
+    let mut response = if known.into_iter().any(matches) {
+        let mut response = Response::new(axum::body::Body::empty());
+        *response.status_mut() = StatusCode::NOT_MODIFIED;
+        response
+    } else {
+        error::json(status, bytes)
+    };
+    if let Ok(value) = HeaderValue::from_str(&tag) {
+        response.headers_mut().insert(header::ETAG, value);
+    }
+    response
+}
+
+const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit-limit");
+const RATE_REMAINING: HeaderName = HeaderName::from_static("ratelimit-remaining");
+const RATE_RESET: HeaderName = HeaderName::from_static("ratelimit-reset");
+const CREDITS_CHARGED: HeaderName = HeaderName::from_static("x-credits-charged");
+const CREDITS_REMAINING: HeaderName = HeaderName::from_static("x-credits-remaining");
+const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
+
+/// The headers about limits and credits, on every answer to a recognised caller.
+async fn tell(state: &State, told: &Told, headers: &mut HeaderMap) {
+    if let Some(rate) = told.rate {
+        headers.insert(RATE_LIMIT, HeaderValue::from(rate.limit));
+        headers.insert(RATE_REMAINING, HeaderValue::from(rate.remaining));
+        headers.insert(RATE_RESET, HeaderValue::from(rate.reset));
+    }
+    let Some((workspace, plan)) = &told.counted else { return };
+    headers.insert(CREDITS_CHARGED, HeaderValue::from(told.charged));
+    if let Ok(credits) = state.app.credits(*plan, workspace).await
+        && let Some(remaining) = credits.remaining
+    {
+        headers.insert(CREDITS_REMAINING, HeaderValue::from(remaining));
+    }
+    if told.replayed {
+        headers.insert(REPLAYED, HeaderValue::from_static("true"));
+    }
+}
+
+fn record(endpoint: &Endpoint, status: StatusCode, started: Instant) {
+    let operation = endpoint.operation.id;
+    metrics::counter!("http_requests_total", "operation" => operation, "status" => status_text(status))
+        .increment(1);
+    metrics::histogram!("http_request_seconds", "operation" => operation)
+        .record(started.elapsed().as_secs_f64());
+}
+
+/// The class of a status as a metric label: exact statuses would multiply the series without telling more.
+fn status_text(status: StatusCode) -> &'static str {
+    match status.as_u16() / 100 {
+        2 => "2xx",
+        3 => "3xx",
+        4 => "4xx",
+        _ => "5xx",
+    }
+}

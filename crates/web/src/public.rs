@@ -1,0 +1,186 @@
+//! What anybody can ask: status, configuration, health, discovery, the affiliate link.
+
+use axum::{
+    Router,
+    extract::{RawQuery, Request, State as Extracted},
+    http::{HeaderValue, StatusCode, header},
+    middleware::{Next, from_fn_with_state},
+    response::{IntoResponse, Response},
+    routing::get,
+};
+use operations::affiliate;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{State, docs, error, request::client_address};
+
+/// The cookie that remembers through whose link a visitor came.
+pub(crate) const AFFILIATE_COOKIE: &str = "affiliate";
+
+pub(crate) fn routes(state: &State) -> Router<State> {
+    let limited = Router::new()
+        .route("/", get(welcome))
+        .route("/api/status", get(status))
+        .route("/api/v1/config", get(config))
+        .route("/api/affiliate/track", get(track))
+        .route("/openapi.json", get(openapi))
+        .route("/docs", get(documentation))
+        .route("/llms.txt", get(llms))
+        .route("/.well-known/api-catalog", get(api_catalog))
+        .layer(from_fn_with_state(state.clone(), limit));
+    // Probes come often and from one address.
+    limited.route("/healthz", get(healthz)).route("/readyz", get(readyz)).route("/metrics", get(metrics))
+}
+
+/// The answer of the status route.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Status {
+    /// Whether the service works.
+    ok: bool,
+    /// The version of the program.
+    version: &'static str,
+}
+
+/// What a client needs to know before it has a key.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct PublicConfig {
+    /// The hosted domains.
+    domains: Vec<String>,
+    /// Who may sign up.
+    sign_up: SignUpMode,
+    /// What this server can do.
+    features: Features,
+}
+
+/// Who may sign up.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum SignUpMode {
+    /// Anybody.
+    Open,
+    /// Only invited people.
+    Invite,
+}
+
+/// What this server can do.
+#[derive(Serialize, JsonSchema)]
+struct Features {
+    /// Whether mail can arrive.
+    receiving: bool,
+    /// The way mail leaves.
+    outbound: String,
+}
+
+/// Public calls count against the client's address.
+pub(crate) async fn limit(Extracted(state): Extracted<State>, request: Request, next: Next) -> Response {
+    let address = client_address(&request, state.options.trust_proxy);
+    match state.anonymous.count(address, state.app.now()) {
+        Ok(()) => next.run(request).await,
+        Err(refused) => error::response(&refused),
+    }
+}
+
+async fn status(Extracted(state): Extracted<State>) -> Response {
+    match state.app.ping().await {
+        Ok(()) => error::json_of(StatusCode::OK, &Status { ok: true, version: env!("CARGO_PKG_VERSION") }),
+        Err(refused) => error::response(&refused),
+    }
+}
+
+async fn config(Extracted(state): Extracted<State>) -> Response {
+    let settings = state.app.settings();
+    let config = PublicConfig {
+        domains: settings.hosted_domains.clone(),
+        sign_up: if settings.open_sign_up { SignUpMode::Open } else { SignUpMode::Invite },
+        features: Features { receiving: settings.receives_mail, outbound: settings.outbound_mode.clone() },
+    };
+    error::json_of(StatusCode::OK, &config)
+}
+
+/// What an affiliate's link carries.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct TrackQuery {
+    /// The affiliate's code.
+    #[serde(default)]
+    code: String,
+}
+
+/// Counts a click and leads on to signing up, also when the code means nothing: a visitor is a visitor.
+async fn track(Extracted(state): Extracted<State>, RawQuery(query): RawQuery) -> Response {
+    let query =
+        crate::query::from_query(&query.unwrap_or_default()).unwrap_or(TrackQuery { code: String::new() });
+    let known = query.code.len() <= 40 && affiliate::track(&state.app, &query.code).await.unwrap_or(false);
+    let mut response = StatusCode::FOUND.into_response();
+    response.headers_mut().insert(header::LOCATION, HeaderValue::from_static("/sign-up"));
+    let cookie =
+        format!("{AFFILIATE_COOKIE}={}; Path=/; HttpOnly; SameSite=Lax; Max-Age=2592000", query.code);
+    if let (true, Ok(value)) = (known, HeaderValue::from_str(&cookie)) {
+        response.headers_mut().insert(header::SET_COOKIE, value);
+    }
+    response
+}
+
+async fn openapi() -> Response {
+    static DOCUMENT: std::sync::LazyLock<String> = std::sync::LazyLock::new(crate::openapi_json);
+    page("application/json", &DOCUMENT)
+}
+
+async fn documentation() -> Response {
+    let mut response = page("text/html; charset=utf-8", docs::page());
+    let policy = HeaderValue::from_static(docs::CONTENT_SECURITY_POLICY);
+    response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, policy);
+    response
+}
+
+async fn welcome(Extracted(state): Extracted<State>) -> Response {
+    let mut response = page("text/html; charset=utf-8", &docs::welcome(&state.app.settings().public_url));
+    let policy = HeaderValue::from_static(docs::CONTENT_SECURITY_POLICY);
+    response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, policy);
+    response
+}
+
+async fn llms(Extracted(state): Extracted<State>) -> Response {
+    page("text/plain; charset=utf-8", &docs::llms(&state.app.settings().public_url))
+}
+
+/// The linkset of RFC 9727.
+async fn api_catalog(Extracted(state): Extracted<State>) -> Response {
+    let url = &state.app.settings().public_url;
+    let catalog = serde_json::json!({ "linkset": [{
+        "anchor": format!("{url}/api/v1"),
+        "service-desc": [{ "href": format!("{url}/openapi.json"), "type": "application/json" }],
+        "service-doc": [
+            { "href": format!("{url}/docs"), "type": "text/html" },
+            { "href": format!("{url}/llms.txt"), "type": "text/plain" },
+        ],
+        "status": [{ "href": format!("{url}/api/status"), "type": "application/json" }],
+    }] });
+    page("application/linkset+json", &catalog.to_string())
+}
+
+/// Alive: the process answers.
+async fn healthz() -> Response {
+    page("text/plain; charset=utf-8", "ok\n")
+}
+
+/// Ready: the stores answer too.
+async fn readyz(Extracted(state): Extracted<State>) -> Response {
+    match (state.app.ping().await, state.app.blob_fault()) {
+        (Ok(()), None) => page("text/plain; charset=utf-8", "ready\n"),
+        (Err(refused), _) => error::response(&refused),
+        (Ok(()), Some(_)) => {
+            error::response(&operations::Error::new(operations::ErrorKind::StorageUnavailable))
+        }
+    }
+}
+
+async fn metrics(Extracted(state): Extracted<State>) -> Response {
+    match &state.options.metrics {
+        Some(render) => page("text/plain; version=0.0.4; charset=utf-8", &render()),
+        None => error::unknown_route().await,
+    }
+}
+
+fn page(kind: &'static str, text: &str) -> Response {
+    ([(header::CONTENT_TYPE, HeaderValue::from_static(kind))], text.to_owned()).into_response()
+}

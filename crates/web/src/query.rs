@@ -1,0 +1,141 @@
+//! Query strings and path parameters into typed values, with our own errors.
+
+use std::borrow::Cow;
+
+use serde::{
+    Deserialize,
+    de::{self, DeserializeOwned, IntoDeserializer, value::MapDeserializer},
+    forward_to_deserialize_any,
+};
+
+/// Why a query was refused: which parameter, and what is wrong with it.
+pub(crate) struct QueryFault {
+    pub(crate) path: String,
+    pub(crate) message: String,
+}
+
+/// Reads a query string. Unknown and repeated parameters are refused.
+pub(crate) fn from_query<T: DeserializeOwned>(query: &str) -> Result<T, QueryFault> {
+    from_pairs(form_urlencoded::parse(query.as_bytes()).map(|(name, value)| (name, Value(value))))
+}
+
+/// Reads named values.
+pub(crate) fn from_pairs<'a, T: DeserializeOwned>(
+    pairs: impl Iterator<Item = (Cow<'a, str>, Value<'a>)>,
+) -> Result<T, QueryFault> {
+    let deserializer = MapDeserializer::<_, de::value::Error>::new(pairs);
+    serde_path_to_error::deserialize(deserializer).map_err(|error| {
+        let path = error.path().to_string();
+        let message = error.into_inner().to_string();
+        crate::input::fault(path, &message)
+    })
+}
+
+/// One value: text that becomes what the field wants.
+pub(crate) struct Value<'a>(pub(crate) Cow<'a, str>);
+
+impl<'de> IntoDeserializer<'de, de::value::Error> for Value<'_> {
+    type Deserializer = Self;
+    fn into_deserializer(self) -> Self {
+        self
+    }
+}
+
+macro_rules! parsed {
+    ($($method:ident $visit:ident $what:literal;)*) => { $(
+        fn $method<V: de::Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
+            let value = self.0.parse().map_err(|_| de::Error::custom(concat!("expected ", $what)))?;
+            visitor.$visit(value)
+        }
+    )* };
+}
+
+impl<'de> de::Deserializer<'de> for Value<'_> {
+    type Error = de::value::Error;
+
+    fn deserialize_any<V: de::Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
+        match self.0 {
+            Cow::Borrowed(text) => visitor.visit_str(text),
+            Cow::Owned(text) => visitor.visit_string(text),
+        }
+    }
+
+    fn deserialize_option<V: de::Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
+        visitor.visit_some(self)
+    }
+
+    fn deserialize_newtype_struct<V: de::Visitor<'de>>(
+        self,
+        _: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, Self::Error> {
+        visitor.visit_newtype_struct(self)
+    }
+
+    fn deserialize_enum<V: de::Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Self::Error> {
+        visitor.visit_enum(self.0.into_deserializer())
+    }
+
+    fn deserialize_bool<V: de::Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
+        match &*self.0 {
+            "true" | "1" => visitor.visit_bool(true),
+            "false" | "0" => visitor.visit_bool(false),
+            _ => Err(de::Error::custom("expected true, false, 1 or 0")),
+        }
+    }
+
+    parsed! {
+        deserialize_i64 visit_i64 "a whole number";
+        deserialize_u64 visit_u64 "a whole number that is not negative";
+        deserialize_u32 visit_u32 "a whole number that is not negative";
+        deserialize_f64 visit_f64 "a number";
+    }
+
+    forward_to_deserialize_any! {
+        i8 i16 i32 i128 u8 u16 u128 f32 char str string bytes byte_buf unit unit_struct seq tuple tuple_struct map
+        struct identifier ignored_any
+    }
+}
+
+/// No query parameters at all.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Nothing {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Deserialize, Debug)]
+    #[serde(deny_unknown_fields)]
+    struct Sample {
+        days: i64,
+        #[serde(default)]
+        read: Option<bool>,
+    }
+
+    fn parse(query: &str) -> Result<Sample, (String, String)> {
+        from_query(query).map_err(|fault| (fault.path, fault.message))
+    }
+
+    #[test]
+    fn reads_typed_values() {
+        let sample = parse("days=7&read=1").unwrap();
+        assert_eq!((sample.days, sample.read), (7, Some(true)));
+        assert_eq!(parse("days=1").unwrap().read, None);
+    }
+
+    #[test]
+    fn names_what_is_wrong() {
+        assert_eq!(parse("days=x").unwrap_err(), ("days".into(), "expected a whole number".into()));
+        assert_eq!(parse("days=1&read=yes").unwrap_err().0, "read");
+        assert_eq!(parse("days=1&color=red").unwrap_err(), ("color".into(), "unknown field".into()));
+        assert_eq!(parse("days=1&days=2").unwrap_err(), ("days".into(), "given more than once".into()));
+        assert_eq!(parse("").unwrap_err(), ("days".into(), "is required".into()));
+    }
+}

@@ -1,0 +1,110 @@
+//! What every request and response has: an id, a client address, headers that keep answers private.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use axum::{
+    extract::{ConnectInfo, Request},
+    http::{HeaderMap, HeaderName, HeaderValue, header},
+    middleware::Next,
+    response::Response,
+};
+use operations::{App, Credential, Error, ErrorKind, Result};
+
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// The id of a request, as in the logs and in `X-Request-Id`.
+#[derive(Clone)]
+pub(crate) struct RequestId(pub(crate) String);
+
+/// Gives every request an id and every response the headers that all of them carry.
+pub(crate) async fn finish(mut request: Request, next: Next) -> Response {
+    let id = given_id(request.headers()).unwrap_or_else(new_id);
+    request.extensions_mut().insert(RequestId(id.clone()));
+    let mut response = next.run(request).await;
+    let headers = response.headers_mut();
+    if let Ok(value) = HeaderValue::from_str(&id) {
+        headers.insert(REQUEST_ID, value);
+    }
+    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
+    headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    headers
+        .entry(header::CONTENT_SECURITY_POLICY)
+        .or_insert(HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'"));
+    response
+}
+
+/// An id that the caller gave, if it is fit to stand in a log.
+fn given_id(headers: &HeaderMap) -> Option<String> {
+    let text = headers.get(REQUEST_ID)?.to_str().ok()?;
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+    ((1..=128).contains(&text.len()) && text.bytes().all(plain)).then(|| text.to_owned())
+}
+
+/// Unique enough to find a request in the logs; nothing else depends on it.
+fn new_id() -> String {
+    use std::hash::{BuildHasher, RandomState};
+    use std::sync::atomic::{AtomicU64, Ordering};
+    static COUNTER: AtomicU64 = AtomicU64::new(0);
+    let number = COUNTER.fetch_add(1, Ordering::Relaxed);
+    format!("req_{:016x}{number:08x}", RandomState::new().hash_one(number))
+}
+
+/// The address of the client, from the connection or from a trusted proxy in front.
+pub(crate) fn client_address(request: &Request, trust_proxy: bool) -> IpAddr {
+    let forwarded = || {
+        let list = request.headers().get("x-forwarded-for")?.to_str().ok()?;
+        // The last entry is the one that our own proxy added.
+        list.rsplit(',').next()?.trim().parse().ok()
+    };
+    let connected = || request.extensions().get::<ConnectInfo<SocketAddr>>().map(|info| info.0.ip());
+    let from_proxy = if trust_proxy { forwarded() } else { None };
+    from_proxy.or_else(connected).unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST))
+}
+
+/// The name of the session cookie: with the `__Host-` prefix wherever browsers accept it.
+pub(crate) fn cookie_name(app: &App) -> &'static str {
+    if is_secure(app) { "__Host-agent_mailbox" } else { "agent_mailbox" }
+}
+
+/// Whether the service is reached over TLS.
+pub(crate) fn is_secure(app: &App) -> bool {
+    app.settings().public_url.starts_with("https://")
+}
+
+/// What the caller shows. A key makes the cookie irrelevant.
+pub(crate) fn credential(app: &App, headers: &HeaderMap) -> Result<Credential> {
+    if let Some(key) = headers.get("x-api-key") {
+        let key = key.to_str().map_err(|_| Error::new(ErrorKind::Unauthorized))?;
+        return Ok(Credential::ApiKey(key.to_owned()));
+    }
+    let name = cookie_name(app);
+    let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
+    let found = cookies
+        .flat_map(|line| line.split(';'))
+        .filter_map(|pair| pair.trim().split_once('='))
+        .find(|(cookie, _)| *cookie == name);
+    match found {
+        Some((_, secret)) => Ok(Credential::Session(secret.to_owned())),
+        None => Err(Error::new(ErrorKind::Unauthorized)),
+    }
+}
+
+/// Refuses a request that another site made a browser send.
+///
+/// Browsers say where a request comes from; programs without a browser say nothing, and carry no cookies they did not
+/// put there themselves.
+pub(crate) fn refuse_cross_site(headers: &HeaderMap) -> Result<()> {
+    let refused = || Err(Error::new(ErrorKind::CrossSiteRequest));
+    if let Some(site) = headers.get("sec-fetch-site") {
+        return if matches!(site.as_bytes(), b"same-origin" | b"none") { Ok(()) } else { refused() };
+    }
+    let Some(origin) = headers.get(header::ORIGIN) else { return Ok(()) };
+    let origin = origin.to_str().unwrap_or_default();
+    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+    match origin.split_once("://") {
+        Some((_, authority)) if !host.is_empty() && authority.eq_ignore_ascii_case(host) => Ok(()),
+        _ => refused(),
+    }
+}
