@@ -1,1 +1,8 @@
-fn main() {}
+//! One integration binary over the whole service: API tests on both engines, tables over the catalogue, races,
+//! crashes, and the real binary as a process.
+
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "tests fail by panicking")]
+
+mod api;
+mod metering;
+mod store;

@@ -1,6 +1,7 @@
-//! What really differs between the engines, in one place: row locks, the time that leases are measured in, wake-ups.
+//! What really differs between the engines, in one place: row locks, the time that leases are measured in, what the
+//! schema looks like.
 
-use crate::{SystemTx, Tx};
+use crate::{FromRow, Row, SystemTx, Tx, error::Result};
 
 impl Tx {
     /// Locks the rows of a SELECT until the transaction ends. SQLite has one writer, so nothing is needed there.
@@ -15,15 +16,56 @@ impl Tx {
 
     /// The time now in microseconds, by one clock for all nodes. SQLite has one node, whose leases never lapse.
     pub(crate) fn shared_clock(&self) -> &'static str {
-        if self.is_postgres() {
-            "CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT)"
-        } else {
-            "0"
-        }
+        if self.is_postgres() { POSTGRES_CLOCK } else { "0" }
     }
 }
+
+const POSTGRES_CLOCK: &str = "CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT)";
 
 impl SystemTx {
     /// Upper bound for one sweep of an upkeep statement, so that it never holds up the writers for long.
     pub(crate) const SWEEP: i64 = 1000;
+
+    /// The store's own clock in microseconds, where it has one.
+    pub(crate) fn own_clock(&self) -> Option<&'static str> {
+        self.is_postgres().then_some(POSTGRES_CLOCK)
+    }
+
+    /// The tables of the schema, in no order.
+    pub(crate) async fn tables(&mut self) -> Result<Vec<String>> {
+        let sql = if self.is_postgres() {
+            "SELECT tablename FROM pg_tables WHERE schemaname = current_schema()"
+        } else {
+            "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite!_%' ESCAPE '!'"
+        };
+        let names: Vec<(String,)> = self.all(sql, &[]).await?;
+        Ok(names.into_iter().map(|(name,)| name).collect())
+    }
+
+    /// The columns of a table, in their order.
+    pub(crate) async fn columns(&mut self, table: &str) -> Result<Vec<Column>> {
+        let sql = if self.is_postgres() {
+            "SELECT a.attname, CAST(coalesce(array_position(c.conkey, a.attnum), 0) AS BIGINT)
+             FROM pg_attribute a LEFT JOIN pg_constraint c ON c.conrelid = a.attrelid AND c.contype = 'p'
+             WHERE a.attrelid = CAST(CAST($1 AS TEXT) AS regclass) AND a.attnum > 0 AND NOT a.attisdropped
+             ORDER BY a.attnum"
+        } else {
+            "SELECT name, pk FROM pragma_table_info($1) ORDER BY cid"
+        };
+        self.all(sql, &[table.into()]).await
+    }
+}
+
+/// A column of a table.
+pub(crate) struct Column {
+    /// Its name.
+    pub(crate) name: String,
+    /// Its place in the primary key, counted from 1; 0 when it is not part of it.
+    pub(crate) key_position: i64,
+}
+
+impl FromRow for Column {
+    fn from_row(row: &mut Row<'_>) -> Result<Self> {
+        Ok(Self { name: row.next()?, key_position: row.next()? })
+    }
 }

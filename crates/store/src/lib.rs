@@ -10,6 +10,7 @@ pub mod api_keys;
 pub mod audit;
 pub mod blobs;
 mod dialect;
+pub mod dump;
 mod error;
 pub mod folders;
 pub mod idempotency;

@@ -40,13 +40,20 @@ impl Db {
         MIGRATIONS.last().map_or(0, |migration| migration.version)
     }
 
-    /// The version of the schema in the store, for people.
+    /// The version of the schema in the store; 0 when there is none yet.
     pub async fn schema_version(&self) -> Result<i64> {
-        let found = self
-            .system_read(async |tx| {
-                tx.one::<(Option<i64>,)>("SELECT max(version) FROM schema_migration", &[]).await
-            })
-            .await?;
+        self.system_read(async |tx| tx.schema_version().await).await
+    }
+}
+
+impl SystemTx {
+    /// The version of the schema that this transaction sees; 0 when there is none yet.
+    pub(crate) async fn schema_version(&mut self) -> Result<i64> {
+        if !self.tables().await?.iter().any(|table| table == "schema_migration") {
+            return Ok(0);
+        }
+        let found: Option<(Option<i64>,)> =
+            self.one("SELECT max(version) FROM schema_migration", &[]).await?;
         Ok(found.and_then(|(version,)| version).unwrap_or(0))
     }
 }

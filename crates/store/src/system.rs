@@ -149,6 +149,32 @@ pub async fn ping(tx: &mut SystemTx) -> Result<()> {
     Ok(())
 }
 
+/// Whether the role that we connect as passes row-level security unseen, so that the second wall does not stand.
+pub async fn bypasses_row_security(tx: &mut SystemTx) -> Result<bool> {
+    if !tx.is_postgres() {
+        return Ok(false);
+    }
+    let sql = "SELECT count(*) FROM pg_roles WHERE rolname = current_user AND (rolsuper OR rolbypassrls)";
+    let found: Option<(i64,)> = tx.one(sql, &[]).await?;
+    Ok(found.is_some_and(|(roles,)| roles > 0))
+}
+
+/// The time by the store's own clock, where it has one.
+pub async fn store_clock(tx: &mut SystemTx) -> Result<Option<Timestamp>> {
+    let Some(clock) = tx.own_clock() else { return Ok(None) };
+    let found: Option<(Timestamp,)> = tx.one(&format!("SELECT {clock}"), &[]).await?;
+    Ok(found.map(|(now,)| now))
+}
+
+/// The latest time at which anything was noted, for comparing it with the clock.
+pub async fn newest_time(tx: &mut SystemTx) -> Result<Option<Timestamp>> {
+    let sql =
+        "SELECT max(at) FROM (SELECT max(at) AS at FROM audit UNION ALL SELECT max(created_at) FROM account
+               UNION ALL SELECT max(applied_at) FROM schema_migration) AS times";
+    let found: Option<(Option<Timestamp>,)> = tx.one(sql, &[]).await?;
+    Ok(found.and_then(|(at,)| at))
+}
+
 /// Deletes what has had its time, a bounded number of rows of each kind, and tells how many went.
 pub async fn sweep(tx: &mut SystemTx, now: Timestamp, deleted_mailboxes_before: Timestamp) -> Result<u64> {
     let most = SystemTx::SWEEP;

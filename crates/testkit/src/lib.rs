@@ -1,1 +1,20 @@
-//! testkit
+//! The test kit: a whole service in the test's own process, on either engine, with a clock that the test sets.
+//!
+//! Callers are values ([`Server::key`], [`Server::anonymous`], …); requests go through the router without a port, and
+//! every answer is checked against the OpenAPI document.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::missing_panics_doc,
+    reason = "a test kit fails by panicking, which is what a test wants"
+)]
+
+mod caller;
+mod contract;
+mod engine;
+mod server;
+
+pub use caller::{Answer, Caller};
+pub use engine::{Engine, both_engines};
+pub use server::{Clock, PASSWORD, Server, ServerOptions, Tenant};

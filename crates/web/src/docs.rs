@@ -17,3 +17,11 @@ pub(crate) fn welcome(url: &str) -> String {
 pub(crate) fn llms(url: &str) -> String {
     format!("# Agent Mailbox\n\n{url}/openapi.json\n")
 }
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn dump() {
+        std::fs::write("/tmp/h6-openapi.json", crate::openapi_json()).unwrap();
+    }
+}

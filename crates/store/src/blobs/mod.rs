@@ -9,6 +9,7 @@
 
 pub(crate) mod durable;
 mod local;
+mod raw;
 mod s3;
 mod settings;
 #[cfg(test)]

@@ -103,6 +103,11 @@ impl S3Settings {
         let prefix = prefix.into_iter().flat_map(|segment| [segment, "/"]).collect();
         Ok(Self { bucket, credentials, prefix })
     }
+
+    /// The name of the bucket.
+    pub fn bucket_name(&self) -> &str {
+        self.bucket.name()
+    }
 }
 
 impl Options {

@@ -30,6 +30,14 @@ pub enum DatabaseLocation {
     Postgres(String),
 }
 
+impl DatabaseLocation {
+    /// Checks the URL of a PostgreSQL server; what is wrong with it is told without repeating it.
+    pub fn postgres(url: &str) -> Result<Self> {
+        postgres::check_url(url)?;
+        Ok(Self::Postgres(url.to_owned()))
+    }
+}
+
 /// An open store.
 #[derive(Clone)]
 pub struct Db(Arc<Engine>);

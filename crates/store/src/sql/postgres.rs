@@ -23,6 +23,19 @@ const POOL: usize = 24;
 /// How long a call waits for a connection before it is told to come again.
 const POOL_WAIT: Duration = Duration::from_secs(2);
 
+/// Whether a text is a URL that we could connect with.
+pub(super) fn check_url(url: &str) -> Result<()> {
+    let is_url = url.starts_with("postgres://") || url.starts_with("postgresql://");
+    let config = url.parse::<Config>().ok().filter(|config| is_url && !config.get_hosts().is_empty());
+    match config {
+        Some(_) => Ok(()),
+        None => Err(Error::Unavailable(
+            "expected postgres://user:password@host/name; write special characters of the password as %XX"
+                .to_owned(),
+        )),
+    }
+}
+
 pub(super) struct PostgresEngine {
     pool: Pool,
     wakes: broadcast::Sender<Wake>,

@@ -1,0 +1,158 @@
+//! The configuration: defaults, then a TOML file, then the environment, then the command line.
+//!
+//! The defaults are `config.default.toml` at the root of the repository, compiled in; what is not in there is not an
+//! option. All mistakes are reported together, each with its key and where it was written.
+
+mod check;
+mod layers;
+mod places;
+mod show;
+mod suggest;
+#[cfg(test)]
+mod tests;
+
+use std::{fmt, net::SocketAddr, path::PathBuf};
+
+use model::Plans;
+use store::{DatabaseLocation, blobs::BlobLocation, vault::MasterKey};
+
+use self::{check::Reader, layers::Layers};
+pub use self::{layers::Sources, show::show};
+
+/// Everything that can be configured, checked.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The folder for everything that is not kept elsewhere, absolute.
+    pub data_dir: PathBuf,
+    /// The domains that hosted addresses live on.
+    pub hosted_domains: Vec<String>,
+    /// Whether anybody may sign up.
+    pub open_sign_up: bool,
+    /// The HTTP listener.
+    pub http: Http,
+    /// The relational store.
+    pub database: DatabaseLocation,
+    /// The blob store.
+    pub blobs: BlobLocation,
+    /// Where the master key comes from.
+    pub master_key: KeySource,
+    /// The way mail leaves.
+    pub outbound_mode: String,
+    /// Days until a deleted mailbox is gone for good.
+    pub grace_days: i64,
+    /// The share of a price that an affiliate earns.
+    pub affiliate_percent: i64,
+    /// The currency of prices.
+    pub currency: String,
+    /// Logging.
+    pub log: Log,
+    /// The limits of the plans.
+    pub plans: Plans,
+}
+
+/// How HTTP is served.
+#[derive(Clone, Debug)]
+pub struct Http {
+    /// Where to listen.
+    pub listen: SocketAddr,
+    /// The address that users see, if it was given, without a slash at the end.
+    pub public_url: Option<String>,
+    /// Requests without a credential for one client address and minute.
+    pub anonymous_rpm: u64,
+    /// Origins that browsers may call the API from.
+    pub cors_origins: Vec<String>,
+    /// A listener for /metrics alone.
+    pub metrics_listen: Option<SocketAddr>,
+    /// Whether the client's address is taken from X-Forwarded-For.
+    pub trust_proxy: bool,
+    /// Connections that are open at once.
+    pub max_connections: usize,
+}
+
+/// Where the master key comes from.
+#[derive(Clone, Debug)]
+pub enum KeySource {
+    /// The configuration holds it.
+    Given(MasterKey),
+    /// A file holds it.
+    File(PathBuf),
+}
+
+/// What is logged, and how.
+#[derive(Clone, Copy, Debug)]
+pub struct Log {
+    /// One JSON object a line, instead of text for people.
+    pub json: bool,
+    /// The least important lines that are written.
+    pub level: tracing::Level,
+}
+
+/// One mistake in the configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// The option, or what was written in its stead; empty when a whole file is at fault.
+    pub key: String,
+    /// Where it was written.
+    pub origin: String,
+    /// What is wrong with it.
+    pub message: String,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.key.is_empty() {
+            return write!(f, "{}: {}", self.origin, self.message);
+        }
+        write!(f, "{} ({}): {}", self.key, self.origin, self.message)
+    }
+}
+
+impl Config {
+    /// Reads the configuration, or tells everything that is wrong with it.
+    pub fn load(sources: &Sources) -> Result<Self, Vec<Problem>> {
+        let layers = Layers::load(sources);
+        let mut reader = Reader::new(&layers);
+        let config = reader.config(sources);
+        let problems = reader.into_problems();
+        if problems.is_empty() { config.ok_or_else(Vec::new) } else { Err(problems) }
+    }
+
+    /// What operations need to know.
+    pub fn settings(&self) -> operations::Settings {
+        let (blob_provider, blob_bucket) = match &self.blobs {
+            BlobLocation::Directory(path) => {
+                let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
+                ("local", name.unwrap_or_default())
+            }
+            BlobLocation::S3(settings) => ("s3", settings.bucket_name().to_owned()),
+        };
+        operations::Settings {
+            plans: self.plans.clone(),
+            hosted_domains: self.hosted_domains.clone(),
+            public_url: self.public_url(self.http.listen),
+            open_sign_up: self.open_sign_up,
+            outbound_mode: self.outbound_mode.clone(),
+            receives_mail: false,
+            mailbox_grace_seconds: self.grace_days * 24 * 3600,
+            affiliate_percent: self.affiliate_percent,
+            currency: self.currency.clone(),
+            blob_provider: blob_provider.to_owned(),
+            blob_bucket,
+            anonymous_rpm: self.http.anonymous_rpm,
+        }
+    }
+
+    /// The address that users see when the listener is bound to `bound`.
+    pub fn public_url(&self, bound: SocketAddr) -> String {
+        if let Some(url) = &self.http.public_url {
+            return url.clone();
+        }
+        let host = match bound.ip() {
+            // Listening everywhere is not an address to go to; this machine always is.
+            ip if ip.is_unspecified() => "127.0.0.1".to_owned(),
+            std::net::IpAddr::V4(ip) => ip.to_string(),
+            std::net::IpAddr::V6(ip) => format!("[{ip}]"),
+        };
+        format!("http://{host}:{}", bound.port())
+    }
+}

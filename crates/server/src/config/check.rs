@@ -1,0 +1,262 @@
+//! From values to what they mean: every option is read once, and every mistake is noted instead of ending the reading.
+
+use std::{net::SocketAddr, ops::RangeInclusive, path::PathBuf};
+
+use model::Plans;
+use toml::{Table, Value};
+use url::Url;
+
+use super::{
+    Config, Http, Log, Problem,
+    layers::{Entry, Layers, Sources, is_limit},
+    places,
+};
+
+/// Reads options and collects what is wrong with them.
+pub(super) struct Reader<'a> {
+    entries: &'a [Entry],
+    problems: Vec<Problem>,
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(layers: &'a Layers) -> Self {
+        Self { entries: &layers.entries, problems: layers.problems.clone() }
+    }
+
+    pub(super) fn into_problems(self) -> Vec<Problem> {
+        self.problems
+    }
+
+    /// Everything, unless something that cannot be made up is wrong.
+    pub(super) fn config(&mut self, sources: &Sources) -> Option<Config> {
+        let data_dir = self.data_dir(sources);
+        let hosted_domains = self.hosted_domains();
+        let open_sign_up = self.choice("sign_up", &["open", "invite"]) == "open";
+        let http = self.http();
+        let database = self.parsed("database.url", |url| places::database(url, &data_dir));
+        let blobs = self.parsed("blobs.url", |url| places::blobs(url, &data_dir, sources));
+        let master_key = self.parsed("vault.master_key", |text| places::master_key(text, &data_dir));
+        let outbound_mode = self.choice("outbound.mode", &["local"]).to_owned();
+        let grace_days = self.number("mailboxes.grace_days", 0..=3650);
+        let affiliate_percent = self.number("affiliate.percent", 0..=100);
+        let currency = self.parsed("affiliate.currency", currency);
+        let log = self.log();
+        let plans = self.plans();
+        Some(Config {
+            hosted_domains,
+            open_sign_up,
+            http: http?,
+            database: database?,
+            blobs: blobs?,
+            master_key: master_key?,
+            outbound_mode,
+            grace_days,
+            affiliate_percent,
+            currency: currency?,
+            log: log?,
+            plans: plans?,
+            data_dir,
+        })
+    }
+
+    fn data_dir(&mut self, sources: &Sources) -> PathBuf {
+        let text = self.text("data_dir");
+        if text.is_empty() {
+            self.complain("data_dir", "must name a folder");
+        }
+        let joined = sources.working_dir.join(text);
+        // Without the dots in the middle it reads better wherever it is shown.
+        joined.components().filter(|part| *part != std::path::Component::CurDir).collect()
+    }
+
+    fn hosted_domains(&mut self) -> Vec<String> {
+        let given = self.list("hosted_domains");
+        if given.is_empty() {
+            self.complain("hosted_domains", "needs at least one domain");
+        }
+        let mut domains: Vec<String> = Vec::new();
+        for name in given {
+            match mail::address::Address::parse(&format!("postmaster@{name}")) {
+                Ok(address) if domains.iter().any(|domain| domain == address.domain()) => {
+                    self.complain("hosted_domains", format!("names {name:?} twice"));
+                }
+                Ok(address) => domains.push(address.domain().to_owned()),
+                Err(error) => self.complain("hosted_domains", format!("{name:?} is not a domain: {error}")),
+            }
+        }
+        domains
+    }
+
+    fn http(&mut self) -> Option<Http> {
+        let listen = self.parsed("http.listen", socket_address);
+        let metrics_listen = self.optional("http.metrics_listen", socket_address);
+        if listen.is_some() && metrics_listen.flatten() == listen && listen.is_some_and(|at| at.port() != 0) {
+            self.complain("http.metrics_listen", "must differ from http.listen; leave it empty to share that");
+        }
+        let public_url = self.optional("http.public_url", public_url);
+        let anonymous_rpm = self.number("http.anonymous_rpm", 1..=1_000_000_000);
+        let max_connections = self.number("http.max_connections", 1..=1_000_000);
+        let mut cors_origins = Vec::new();
+        for text in self.list("http.cors_origins") {
+            match origin(&text) {
+                Ok(origin) => cors_origins.push(origin),
+                Err(message) => self.complain("http.cors_origins", message),
+            }
+        }
+        let trust_proxy = self.flag("http.trust_proxy");
+        Some(Http {
+            listen: listen?,
+            public_url: public_url?,
+            anonymous_rpm: anonymous_rpm.unsigned_abs(),
+            cors_origins,
+            metrics_listen: metrics_listen?,
+            trust_proxy,
+            max_connections: usize::try_from(max_connections).ok()?,
+        })
+    }
+
+    fn log(&mut self) -> Option<Log> {
+        let json = self.choice("log.format", &["text", "json"]) == "json";
+        let level = self.choice("log.level", &["error", "warn", "info", "debug", "trace"]).parse();
+        Some(Log { json, level: level.ok()? })
+    }
+
+    fn plans(&mut self) -> Option<Plans> {
+        let mut plans = Table::new();
+        for entry in self.entries {
+            let Some((plan, name)) = entry.key.strip_prefix("plans.").and_then(|key| key.split_once('.'))
+            else {
+                continue;
+            };
+            if !is_plan_value(entry) {
+                let unlimited = if is_limit(&entry.key) { " or \"unlimited\"" } else { "" };
+                self.complain(&entry.key, format!("expected a whole number{unlimited}"));
+            }
+            if let Value::Table(table) =
+                plans.entry(plan.to_owned()).or_insert_with(|| Value::Table(Table::new()))
+            {
+                table.insert(name.to_owned(), entry.value.clone());
+            }
+        }
+        plans.try_into().ok()
+    }
+
+    fn entry(&self, key: &str) -> Option<&'a Entry> {
+        self.entries.iter().find(|entry| entry.key == key)
+    }
+
+    fn complain(&mut self, key: &str, message: impl Into<String>) {
+        let origin = self.entry(key).and_then(|entry| entry.origin.clone());
+        let origin = origin.unwrap_or_else(|| "default".to_owned());
+        self.problems.push(Problem { key: key.to_owned(), origin, message: message.into() });
+    }
+
+    /// The value as the type it must have; a mistake is noted and the default taken, so that reading can go on.
+    fn typed<T>(&mut self, key: &str, wanted: &str, convert: impl Fn(&'a Value) -> Option<T>) -> Option<T> {
+        let entry = self.entry(key)?;
+        let value = convert(&entry.value);
+        if value.is_none() {
+            self.complain(key, format!("expected {wanted}, found {}", kind_of(&entry.value)));
+        }
+        value.or_else(|| convert(&entry.default))
+    }
+
+    fn text(&mut self, key: &str) -> &'a str {
+        self.typed(key, "a text", Value::as_str).unwrap_or_default().trim()
+    }
+
+    fn flag(&mut self, key: &str) -> bool {
+        self.typed(key, "true or false", Value::as_bool).unwrap_or_default()
+    }
+
+    fn number(&mut self, key: &str, range: RangeInclusive<i64>) -> i64 {
+        let number = self.typed(key, "a whole number", Value::as_integer).unwrap_or_default();
+        if !range.contains(&number) {
+            self.complain(key, format!("must be between {} and {}", range.start(), range.end()));
+        }
+        number
+    }
+
+    fn list(&mut self, key: &str) -> Vec<String> {
+        let texts = |value: &Value| {
+            let items = value.as_array()?.iter();
+            items.map(|item| item.as_str().map(|text| text.trim().to_owned())).collect()
+        };
+        self.typed(key, "a list of texts", texts).unwrap_or_default()
+    }
+
+    fn choice(&mut self, key: &str, choices: &[&'static str]) -> &'static str {
+        let text = self.text(key);
+        choices.iter().find(|choice| **choice == text).copied().unwrap_or_else(|| {
+            self.complain(key, format!("expected {}, found {text:?}", alternatives(choices)));
+            choices[0]
+        })
+    }
+
+    /// A text that means something; the message of `parse` must not repeat what may be a secret.
+    fn parsed<T>(&mut self, key: &str, parse: impl Fn(&str) -> Result<T, String>) -> Option<T> {
+        let text = self.text(key);
+        parse(text).map_err(|message| self.complain(key, message)).ok()
+    }
+
+    /// A text that may be left empty.
+    fn optional<T>(&mut self, key: &str, parse: impl Fn(&str) -> Result<T, String>) -> Option<Option<T>> {
+        self.parsed(key, |text| if text.is_empty() { Ok(None) } else { parse(text).map(Some) })
+    }
+}
+
+fn alternatives(choices: &[&str]) -> String {
+    let quoted: Vec<String> = choices.iter().map(|choice| format!("{choice:?}")).collect();
+    quoted.join(" or ")
+}
+
+fn kind_of(value: &Value) -> &'static str {
+    match value {
+        Value::String(_) => "a text",
+        Value::Integer(_) => "a whole number",
+        Value::Float(_) => "a number with a fraction",
+        Value::Boolean(_) => "true or false",
+        Value::Datetime(_) => "a time",
+        Value::Array(_) => "a list",
+        Value::Table(_) => "a section",
+    }
+}
+
+fn is_plan_value(entry: &Entry) -> bool {
+    match &entry.value {
+        Value::Integer(number) => *number >= 0,
+        Value::String(text) => is_limit(&entry.key) && text == "unlimited",
+        _ => false,
+    }
+}
+
+fn socket_address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| format!("expected an address with a port such as 127.0.0.1:8080, found {text:?}"))
+}
+
+fn public_url(text: &str) -> Result<String, String> {
+    let example = "expected an address such as https://mail.example.com";
+    origin(text).map_err(|_| format!("{example}, without a path, found {text:?}"))
+}
+
+/// A scheme, a host and perhaps a port, written the way browsers do.
+fn origin(text: &str) -> Result<String, String> {
+    let url = Url::parse(text).ok().filter(|url| {
+        matches!(url.scheme(), "http" | "https")
+            && url.has_host()
+            && url.username().is_empty()
+            && url.password().is_none()
+            && url.path() == "/"
+            && url.query().is_none()
+            && url.fragment().is_none()
+    });
+    let expected = || format!("expected origins such as https://app.example.com, found {text:?}");
+    url.map(|url| url.origin().ascii_serialization()).ok_or_else(expected)
+}
+
+fn currency(text: &str) -> Result<String, String> {
+    if text.len() == 3 && text.bytes().all(|byte| byte.is_ascii_alphabetic()) {
+        return Ok(text.to_ascii_uppercase());
+    }
+    Err(format!("expected three letters such as USD, found {text:?}"))
+}

@@ -1,0 +1,194 @@
+//! Where values come from: each layer overwrites what the ones before it said, and says so.
+//!
+//! Here it is only decided whether a key exists; whether its value makes sense is for `check.rs` to say.
+
+use std::path::{Path, PathBuf};
+
+use toml::{Table, Value};
+
+use super::{Problem, suggest};
+
+/// The defaults, and with them the list of all keys.
+const DEFAULTS: &str = include_str!("../../../../config.default.toml");
+/// What the names of our environment variables begin with.
+const PREFIX: &str = "AGENT_MAILBOX__";
+/// The file that is read when none is named.
+const USUAL_FILE: &str = "agent-mailbox.toml";
+
+/// What the configuration is read from.
+#[derive(Clone, Debug, Default)]
+pub struct Sources {
+    /// A file that must exist.
+    pub file: Option<PathBuf>,
+    /// The folder of relative paths, where the usual file is looked for.
+    pub working_dir: PathBuf,
+    /// The environment.
+    pub environment: Vec<(String, String)>,
+    /// The data folder, from the command line.
+    pub data_dir: Option<PathBuf>,
+}
+
+impl Sources {
+    /// The file to read: the named one, or the usual one if it is there.
+    fn file(&self) -> Option<PathBuf> {
+        let usual = || Some(self.working_dir.join(USUAL_FILE)).filter(|path| path.exists());
+        self.file.clone().or_else(usual)
+    }
+}
+
+/// One option with the value in force.
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    /// Its name, with dots between the levels.
+    pub(super) key: String,
+    /// Its value; of any type yet.
+    pub(super) value: Value,
+    /// What it is by default, which also says what type it has.
+    pub(super) default: Value,
+    /// Where the value was written; nothing when it is the default.
+    pub(super) origin: Option<String>,
+}
+
+/// All options with their values, and the mistakes met on the way.
+#[derive(Debug)]
+pub(super) struct Layers {
+    pub(super) entries: Vec<Entry>,
+    pub(super) problems: Vec<Problem>,
+}
+
+impl Layers {
+    pub(super) fn load(sources: &Sources) -> Self {
+        let mut layers = Self::defaults();
+        if let Some(path) = sources.file() {
+            layers.add_file(&path);
+        }
+        for (name, text) in &sources.environment {
+            if let Some(rest) = name.strip_prefix(PREFIX) {
+                layers.add_variable(name, &rest.to_lowercase().replace("__", "."), text);
+            }
+        }
+        if let Some(path) = &sources.data_dir {
+            let value = Value::String(path.to_string_lossy().into_owned());
+            layers.set("data_dir", value, "--data-dir");
+        }
+        layers
+    }
+
+    #[expect(clippy::expect_used, reason = "the text is part of the program, and every test reads it")]
+    fn defaults() -> Self {
+        let table: Table = DEFAULTS.parse().expect("the compiled-in defaults are TOML");
+        let mut leaves = Vec::new();
+        flatten("", table, &mut leaves);
+        let entries = leaves
+            .into_iter()
+            .map(|(key, value)| Entry { key, default: value.clone(), value, origin: None })
+            .collect();
+        Self { entries, problems: Vec::new() }
+    }
+
+    fn add_file(&mut self, path: &Path) {
+        let origin = path.display().to_string();
+        let text = match std::fs::read_to_string(path) {
+            Ok(text) => text,
+            Err(error) => return self.complain("", &origin, format!("cannot be read: {error}")),
+        };
+        let table: Table = match text.parse() {
+            Ok(table) => table,
+            // Only where and what: the text around it may hold a secret.
+            Err(error) => {
+                let line = line_of(&text, &error);
+                return self.complain("", &origin, format!("is not TOML: line {line}: {}", error.message()));
+            }
+        };
+        let mut leaves = Vec::new();
+        flatten("", table, &mut leaves);
+        for (key, value) in leaves {
+            self.set(&key, value, &origin);
+        }
+    }
+
+    fn add_variable(&mut self, name: &str, key: &str, text: &str) {
+        let Some(entry) = self.entries.iter().find(|entry| entry.key == key) else {
+            return self.unknown(key, name);
+        };
+        let value = from_text(entry, text);
+        self.set(key, value, name);
+    }
+
+    fn set(&mut self, key: &str, value: Value, origin: &str) {
+        match self.entries.iter_mut().find(|entry| entry.key == key) {
+            Some(entry) => {
+                entry.value = value;
+                entry.origin = Some(origin.to_owned());
+            }
+            None => self.unknown(key, origin),
+        }
+    }
+
+    fn unknown(&mut self, key: &str, origin: &str) {
+        let section = format!("{key}.");
+        let message = if self.entries.iter().any(|entry| entry.key.starts_with(&section)) {
+            "is a section, not an option".to_owned()
+        } else {
+            let known = self.entries.iter().map(|entry| entry.key.as_str());
+            match suggest::nearest(key, known) {
+                Some(nearest) if origin.starts_with(PREFIX) => {
+                    let variable = format!("{PREFIX}{}", nearest.to_uppercase().replace('.', "__"));
+                    format!("there is no such option; did you mean {nearest} ({variable})?")
+                }
+                Some(nearest) => format!("there is no such option; did you mean {nearest}?"),
+                None => "there is no such option; config.default.toml lists them all".to_owned(),
+            }
+        };
+        self.complain(key, origin, message);
+    }
+
+    fn complain(&mut self, key: &str, origin: &str, message: String) {
+        self.problems.push(Problem { key: key.to_owned(), origin: origin.to_owned(), message });
+    }
+}
+
+/// The values of a table and of those in it, by their dotted keys.
+fn flatten(prefix: &str, table: Table, leaves: &mut Vec<(String, Value)>) {
+    for (name, value) in table {
+        let key = if prefix.is_empty() { name } else { format!("{prefix}.{name}") };
+        match value {
+            Value::Table(table) => flatten(&key, table, leaves),
+            value => leaves.push((key, value)),
+        }
+    }
+}
+
+fn line_of(text: &str, error: &toml::de::Error) -> usize {
+    let start = error.span().map_or(0, |span| span.start);
+    text.bytes().take(start).filter(|byte| *byte == b'\n').count() + 1
+}
+
+/// The value of a variable: of the option's own type if the text can be that, a string otherwise.
+fn from_text(entry: &Entry, text: &str) -> Value {
+    let wanted = match &entry.default {
+        Value::Array(_) => return Value::Array(list_from_text(text)),
+        Value::String(_) if !is_limit(&entry.key) => None,
+        Value::Boolean(_) => toml_value(text).filter(Value::is_bool),
+        _ => toml_value(text).filter(Value::is_integer),
+    };
+    wanted.unwrap_or_else(|| Value::String(text.to_owned()))
+}
+
+fn list_from_text(text: &str) -> Vec<Value> {
+    if let Some(Value::Array(items)) = toml_value(text) {
+        return items;
+    }
+    let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
+    items.map(|item| Value::String(item.to_owned())).collect()
+}
+
+fn toml_value(text: &str) -> Option<Value> {
+    let mut table: Table = format!("value = {}", text.trim()).parse().ok()?;
+    if table.len() == 1 { table.remove("value") } else { None }
+}
+
+/// Whether an option is a number that may also be `"unlimited"`.
+pub(super) fn is_limit(key: &str) -> bool {
+    key.starts_with("plans.") && !key.ends_with(".price_cents")
+}

@@ -1,0 +1,247 @@
+//! The layers of the configuration, their mistakes, and the defaults that the contract promises.
+
+use model::{Limit, plans::PlanLimits};
+
+use super::*;
+
+fn environment(pairs: &[(&str, &str)]) -> Sources {
+    let environment = pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    Sources { working_dir: PathBuf::from("/nowhere"), environment, ..Sources::default() }
+}
+
+fn file(text: &str) -> (tempfile::TempDir, Sources) {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("agent-mailbox.toml"), text).unwrap();
+    let sources = Sources { working_dir: folder.path().to_owned(), ..Sources::default() };
+    (folder, sources)
+}
+
+fn problems(sources: &Sources) -> Vec<String> {
+    Config::load(sources).unwrap_err().iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn the_defaults_are_those_of_the_contract() {
+    let config = Config::load(&environment(&[])).unwrap();
+    assert_eq!(config.data_dir, PathBuf::from("/nowhere/data"));
+    assert_eq!(config.http.listen.to_string(), "127.0.0.1:8080");
+    assert_eq!(config.hosted_domains, ["agents.localhost"]);
+    assert_eq!(config.http.anonymous_rpm, 1200);
+    assert!(config.open_sign_up && !config.http.trust_proxy && config.http.cors_origins.is_empty());
+    assert!(matches!(&config.database, DatabaseLocation::Sqlite(path) if path.ends_with("data/agent-mailbox.db")));
+    assert!(matches!(&config.blobs, BlobLocation::Directory(path) if path.ends_with("data/blobs")));
+    assert!(matches!(&config.master_key, KeySource::File(path) if path.ends_with("data/master.key")));
+    let settings = config.settings();
+    assert_eq!(settings.public_url, "http://127.0.0.1:8080");
+    assert_eq!((settings.outbound_mode.as_str(), settings.mailbox_grace_seconds), ("local", 7 * 86_400));
+    assert_eq!((settings.affiliate_percent, settings.currency.as_str()), (20, "USD"));
+    assert_eq!((settings.blob_provider.as_str(), settings.blob_bucket.as_str()), ("local", "blobs"));
+    assert!(!settings.receives_mail);
+}
+
+/// The table in section 2 of the contract, column by column, in the order of its rows.
+#[test]
+fn the_plans_are_those_of_the_contract() {
+    let plans = Config::load(&environment(&[])).unwrap().plans;
+    let limits = |plan: &PlanLimits| {
+        [
+            plan.credits_per_period,
+            plan.rpm,
+            plan.api_keys,
+            plan.mailboxes,
+            plan.members,
+            plan.domains,
+            plan.storage_bytes,
+            plan.recipients_per_request,
+            plan.recipients_per_minute,
+            plan.recipients_per_hour,
+            plan.recipients_per_day,
+            plan.mails_per_month,
+            plan.mails_per_day_and_mailbox,
+        ]
+    };
+    let some = |numbers: [u64; 13]| numbers.map(Limit::of);
+    assert_eq!(
+        limits(&plans.free),
+        some([1000, 60, 1, 2, 2, 0, 3_000_000_000, 10, 10, 50, 200, 1000, 100])
+    );
+    let mut developer = some([50_000, 300, 5, 10, 5, 5, 10_000_000_000, 0, 0, 0, 0, 10_000, 0]);
+    for open in [7, 8, 9, 10, 12] {
+        developer[open] = Limit::UNLIMITED;
+    }
+    assert_eq!(limits(&plans.developer), developer);
+    assert_eq!(limits(&plans.enterprise), [Limit::UNLIMITED; 13]);
+    assert_eq!((plans.free.price_cents, plans.developer.price_cents, plans.enterprise.price_cents), (0, 2900, 0));
+}
+
+#[test]
+fn every_option_has_a_sentence() {
+    let text = include_str!("../../../../config.default.toml");
+    let mut before = "";
+    for line in text.lines() {
+        if line.contains(" = ") && !line.starts_with('#') {
+            assert!(before.starts_with("# ") && before.ends_with('.'), "no sentence before: {line}");
+        }
+        before = line;
+    }
+}
+
+#[test]
+fn the_environment_wins_over_the_file_and_the_command_line_over_both() {
+    let (_folder, mut sources) = file("data_dir = 'a'\nsign_up = 'invite'\n[http]\nlisten = '127.0.0.1:1'\n");
+    let config = Config::load(&sources).unwrap();
+    assert_eq!((config.http.listen.port(), config.open_sign_up), (1, false));
+    assert_eq!(config.data_dir, sources.working_dir.join("a"));
+    let listen = ("AGENT_MAILBOX__HTTP__LISTEN".to_owned(), "0.0.0.0:2".to_owned());
+    sources.environment = vec![listen, ("AGENT_MAILBOX__DATA_DIR".to_owned(), "b".to_owned())];
+    let config = Config::load(&sources).unwrap();
+    assert_eq!((config.http.listen.port(), config.open_sign_up), (2, false));
+    assert_eq!(config.settings().public_url, "http://127.0.0.1:2", "everywhere is not an address to go to");
+    assert_eq!(config.data_dir, sources.working_dir.join("b"));
+    sources.data_dir = Some(PathBuf::from("/c"));
+    assert_eq!(Config::load(&sources).unwrap().data_dir, PathBuf::from("/c"));
+}
+
+#[test]
+fn a_variable_has_the_type_of_its_option() {
+    let config = Config::load(&environment(&[
+        ("AGENT_MAILBOX__HTTP__ANONYMOUS_RPM", "7"),
+        ("AGENT_MAILBOX__HTTP__TRUST_PROXY", "true"),
+        ("AGENT_MAILBOX__HOSTED_DOMAINS", "one.example, TWO.example"),
+        ("AGENT_MAILBOX__HTTP__CORS_ORIGINS", "[\"https://app.example\", 'http://localhost:3000/']"),
+        ("AGENT_MAILBOX__PLANS__FREE__RPM", "unlimited"),
+        ("AGENT_MAILBOX__PLANS__ENTERPRISE__RPM", "5"),
+        ("AGENT_MAILBOX__PLANS__FREE__PRICE_CENTS", "1_000"),
+        ("AGENT_MAILBOX__HTTP__PUBLIC_URL", "https://Mail.example/"),
+        ("AGENT_MAILBOX__VAULT__MASTER_KEY", &"0f".repeat(32)),
+        ("AGENT_MAILBOX__DATABASE__URL", "postgres://me:hush@db/mail"),
+        ("AGENT_MAILBOX_TEST", "no business of ours"),
+    ]))
+    .unwrap();
+    assert_eq!((config.http.anonymous_rpm, config.http.trust_proxy), (7, true));
+    assert_eq!(config.hosted_domains, ["one.example", "two.example"]);
+    assert_eq!(config.http.cors_origins, ["https://app.example", "http://localhost:3000"]);
+    assert_eq!((config.plans.free.rpm, config.plans.enterprise.rpm), (Limit::UNLIMITED, Limit::of(5)));
+    assert_eq!(config.plans.free.price_cents, 1000);
+    assert_eq!(config.settings().public_url, "https://mail.example");
+    assert!(matches!(config.master_key, KeySource::Given(_)));
+    assert!(matches!(config.database, DatabaseLocation::Postgres(_)));
+}
+
+#[test]
+fn unknown_names_are_errors_with_a_suggestion() {
+    let text = "[htp]\nlisten = '127.0.0.1:1'\n[plans.free]\nrmp = 1\n[plans.gold]\nrpm = 1\n[colour]\nred = 1\n";
+    let (folder, sources) = file(text);
+    let at = folder.path().join("agent-mailbox.toml").display().to_string();
+    assert_eq!(
+        problems(&sources),
+        [
+            format!("htp.listen ({at}): there is no such option; did you mean http.listen?"),
+            format!("plans.free.rmp ({at}): there is no such option; did you mean plans.free.rpm?"),
+            format!("plans.gold.rpm ({at}): there is no such option; did you mean plans.free.rpm?"),
+            format!("colour.red ({at}): there is no such option; config.default.toml lists them all"),
+        ]
+    );
+    let sources = environment(&[("AGENT_MAILBOX__HTTP__LISEN", "x"), ("AGENT_MAILBOX__HTTP", "x")]);
+    assert_eq!(
+        problems(&sources),
+        [
+            "http.lisen (AGENT_MAILBOX__HTTP__LISEN): there is no such option; did you mean http.listen \
+             (AGENT_MAILBOX__HTTP__LISTEN)?",
+            "http (AGENT_MAILBOX__HTTP): is a section, not an option",
+        ]
+    );
+}
+
+#[test]
+fn all_mistakes_are_told_at_once_and_no_secret_with_them() {
+    let text = "
+        data_dir = 7
+        sign_up = 'maybe'
+        hosted_domains = ['a b', 'x.example', 'X.example']
+        [http]
+        listen = 'localhost'
+        public_url = 'mail.example'
+        anonymous_rpm = 0
+        cors_origins = ['*']
+        max_connections = '5'
+        trust_proxy = 'yes'
+        [database]
+        url = 'mysql://me:hush@db/mail'
+        [blobs]
+        url = 's3://AKIA:hush@host'
+        [vault]
+        master_key = 'hush'
+        [outbound]
+        mode = 'pigeon'
+        [mailboxes]
+        grace_days = -1
+        [affiliate]
+        percent = 101
+        currency = 'dollars'
+        [log]
+        format = 'xml'
+        level = 'loud'
+        [plans.free]
+        rpm = -1
+        credits_per_period = 'lots'
+        price_cents = 'unlimited'
+    ";
+    let (_folder, sources) = file(text);
+    let problems = Config::load(&sources).unwrap_err();
+    let keys: Vec<&str> = problems.iter().map(|problem| problem.key.as_str()).collect();
+    assert_eq!(
+        keys,
+        [
+            "data_dir",
+            "sign_up",
+            "hosted_domains",
+            "hosted_domains",
+            "http.listen",
+            "http.public_url",
+            "http.anonymous_rpm",
+            "http.max_connections",
+            "http.cors_origins",
+            "http.trust_proxy",
+            "database.url",
+            "blobs.url",
+            "vault.master_key",
+            "outbound.mode",
+            "mailboxes.grace_days",
+            "affiliate.percent",
+            "affiliate.currency",
+            "log.format",
+            "log.level",
+            "plans.free.credits_per_period",
+            "plans.free.rpm",
+            "plans.free.price_cents",
+        ]
+    );
+    for problem in &problems {
+        assert!(!problem.to_string().contains("hush"), "{problem}");
+    }
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_an_error() {
+    let mut sources = environment(&[]);
+    sources.file = Some(PathBuf::from("/nowhere/other.toml"));
+    assert!(problems(&sources)[0].starts_with("/nowhere/other.toml: cannot be read"));
+    let (_folder, sources) = file("[http]\nlisten = \n");
+    assert!(problems(&sources)[0].contains("is not TOML: line 2"), "{:?}", problems(&sources));
+}
+
+#[test]
+fn what_is_shown_can_be_read_again_and_holds_no_secret() {
+    let key = "0f".repeat(32);
+    let sources = environment(&[
+        ("AGENT_MAILBOX__VAULT__MASTER_KEY", &key),
+        ("AGENT_MAILBOX__DATABASE__URL", "postgres://me:hush@db/mail"),
+    ]);
+    let text = show(&sources);
+    assert!(!text.contains(&key) && !text.contains("hush"), "{text}");
+    assert!(text.contains("# AGENT_MAILBOX__VAULT__MASTER_KEY"), "{text}");
+    let table: toml::Table = text.parse().unwrap();
+    assert_eq!(table["plans"]["developer"]["rpm"].as_integer(), Some(300));
+    assert_eq!(table["data_dir"].as_str(), Some("./data"));
+}

@@ -1,0 +1,135 @@
+//! A caller: a credential and the means to make requests with it.
+
+use axum::{
+    body::Body,
+    http::{HeaderMap, Method, Request},
+};
+use http_body_util::BodyExt;
+use serde_json::Value;
+use tower::ServiceExt;
+
+use crate::contract;
+
+/// Somebody who calls.
+#[derive(Clone)]
+pub struct Caller {
+    router: axum::Router,
+    headers: Vec<(String, String)>,
+}
+
+/// What came back.
+#[derive(Debug)]
+pub struct Answer {
+    /// The status.
+    pub status: u16,
+    /// The headers.
+    pub headers: HeaderMap,
+    /// The bytes of the body.
+    pub bytes: bytes::Bytes,
+}
+
+impl Answer {
+    /// The body as JSON; null when there is none.
+    pub fn json(&self) -> Value {
+        if self.bytes.is_empty() { Value::Null } else { serde_json::from_slice(&self.bytes).unwrap() }
+    }
+    /// The body as text.
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.bytes).into_owned()
+    }
+    /// The code of an error, or an empty text.
+    pub fn code(&self) -> String {
+        self.json()["code"].as_str().unwrap_or_default().to_owned()
+    }
+    /// A header as text, or an empty text.
+    pub fn header(&self, name: &str) -> &str {
+        self.headers.get(name).map_or("", |value| value.to_str().unwrap())
+    }
+    /// The secret of the session cookie that was set.
+    pub fn session_secret(&self) -> String {
+        let cookie = self.header("set-cookie").split(';').next().unwrap_or_default().to_owned();
+        cookie.split_once('=').unwrap().1.to_owned()
+    }
+    /// Checks the status and, for an error, the code.
+    #[track_caller]
+    pub fn expect(&self, status: u16, code: &str) -> &Self {
+        assert_eq!((self.status, self.code().as_str()), (status, code), "{}", self.text());
+        self
+    }
+    /// Checks that the call succeeded and gives the body.
+    #[track_caller]
+    pub fn ok(&self) -> Value {
+        assert!((200..300).contains(&self.status), "{}: {}", self.status, self.text());
+        self.json()
+    }
+}
+
+impl Caller {
+    pub(crate) fn new(router: axum::Router, headers: Vec<(String, String)>) -> Self {
+        Self { router, headers }
+    }
+
+    /// The caller's own credential: the key, or the cookie.
+    pub fn secret(&self) -> &str {
+        &self.headers.first().expect("a caller with a credential").1
+    }
+
+    /// The same caller with one more header.
+    #[must_use]
+    pub fn with(&self, name: &str, value: &str) -> Self {
+        let mut caller = self.clone();
+        caller.headers.push((name.to_owned(), value.to_owned()));
+        caller
+    }
+
+    /// GET.
+    pub async fn get(&self, path: &str) -> Answer {
+        self.send(Method::GET, path, None).await
+    }
+    /// POST with a JSON body.
+    pub async fn post(&self, path: &str, body: Value) -> Answer {
+        self.send(Method::POST, path, Some(body)).await
+    }
+    /// PUT with a JSON body.
+    pub async fn put(&self, path: &str, body: Value) -> Answer {
+        self.send(Method::PUT, path, Some(body)).await
+    }
+    /// PATCH with a JSON body.
+    pub async fn patch(&self, path: &str, body: Value) -> Answer {
+        self.send(Method::PATCH, path, Some(body)).await
+    }
+    /// DELETE.
+    pub async fn delete(&self, path: &str) -> Answer {
+        self.send(Method::DELETE, path, None).await
+    }
+
+    /// Any request with a JSON body or none.
+    pub async fn send(&self, method: Method, path: &str, body: Option<Value>) -> Answer {
+        let kind = body.as_ref().map(|_| "application/json");
+        let bytes = body.map(|body| serde_json::to_vec(&body).unwrap()).unwrap_or_default();
+        self.send_raw(method, path, kind, Body::from(bytes)).await
+    }
+
+    /// Any request at all. The answer is checked against the OpenAPI document.
+    pub async fn send_raw(
+        &self,
+        method: Method,
+        path: &str,
+        content_type: Option<&str>,
+        body: Body,
+    ) -> Answer {
+        let mut request = Request::builder().method(method.clone()).uri(path);
+        for (name, value) in &self.headers {
+            request = request.header(name, value);
+        }
+        if let Some(kind) = content_type {
+            request = request.header("content-type", kind);
+        }
+        let response = self.router.clone().oneshot(request.body(body).unwrap()).await.unwrap();
+        let (parts, body) = response.into_parts();
+        let bytes = body.collect().await.unwrap().to_bytes();
+        let answer = Answer { status: parts.status.as_u16(), headers: parts.headers, bytes };
+        contract::check(&method, path, &answer);
+        answer
+    }
+}

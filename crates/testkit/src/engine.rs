@@ -1,0 +1,81 @@
+//! The two engines as tests meet them: a SQLite file in a temporary folder, or a fresh PostgreSQL database.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use store::DatabaseLocation;
+
+/// Which engine a test runs on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Engine {
+    /// SQLite.
+    Sqlite,
+    /// PostgreSQL.
+    Postgres,
+}
+
+/// Runs a test on both engines, one after the other.
+pub async fn both_engines<F: AsyncFn(Engine)>(test: F) {
+    for engine in [Engine::Sqlite, Engine::Postgres] {
+        // Shown only when the test fails: tells on which engine.
+        println!("on {engine:?}");
+        test(engine).await;
+    }
+}
+
+/// A place for the relational store, gone when dropped.
+pub(crate) struct Place {
+    pub(crate) folder: tempfile::TempDir,
+    pub(crate) location: DatabaseLocation,
+    database: Option<(String, String)>,
+}
+
+impl Place {
+    pub(crate) async fn new(engine: Engine) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        match engine {
+            Engine::Sqlite => {
+                let location = DatabaseLocation::Sqlite(folder.path().join("test.db"));
+                Self { folder, location, database: None }
+            }
+            Engine::Postgres => {
+                let (admin, name) = (server_url(), database_name());
+                execute(&admin, &format!("CREATE DATABASE {name} TEMPLATE template0")).await;
+                let mut url: url::Url = admin.parse().unwrap();
+                url.set_path(&name);
+                url.set_query(Some("sslmode=disable"));
+                let location = DatabaseLocation::Postgres(url.to_string());
+                Self { folder, location, database: Some((admin, name)) }
+            }
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let Some((admin, name)) = self.database.take() else { return };
+        // The runtime of the test is going away, so the clean-up brings its own.
+        let cleanup = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(execute(&admin, &format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)")));
+        });
+        let _ = cleanup.join();
+    }
+}
+
+fn server_url() -> String {
+    std::env::var("AGENT_MAILBOX_TEST_POSTGRES")
+        .expect("AGENT_MAILBOX_TEST_POSTGRES is not set: run the tests with ./scripts/test or `scripts/postgres cargo nextest run`")
+}
+
+fn database_name() -> String {
+    static COUNTER: AtomicU32 = AtomicU32::new(0);
+    format!("test_{}_{}", std::process::id(), COUNTER.fetch_add(1, Ordering::Relaxed))
+}
+
+async fn execute(url: &str, sql: &str) {
+    let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await.unwrap();
+    let connection = tokio::spawn(connection);
+    client.batch_execute(sql).await.unwrap();
+    drop(client);
+    let _ = connection.await;
+}

@@ -1,0 +1,216 @@
+//! A whole service in the test's process.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicI64, AtomicU64, Ordering},
+};
+
+use model::{Limit, Plan, Plans, Role, Timestamp, WorkspaceId};
+use operations::{
+    App, AppParts, Settings, admin,
+    outside::{self, Entropy},
+};
+use store::{
+    Db,
+    blobs::{BlobLocation, Blobs},
+    vault::MasterKey,
+};
+
+use crate::{Caller, Engine, engine::Place};
+
+/// The password of every account that the kit makes.
+pub const PASSWORD: &str = "correct horse battery";
+
+/// A clock that only the test moves.
+#[derive(Clone)]
+pub struct Clock(Arc<AtomicI64>);
+
+impl Clock {
+    /// Moves the clock on.
+    pub fn advance(&self, seconds: i64) {
+        self.0.fetch_add(seconds * 1_000_000, Ordering::SeqCst);
+    }
+    /// Sets the clock.
+    pub fn set(&self, to: &str) {
+        self.0.store(to.parse::<Timestamp>().unwrap().as_micros(), Ordering::SeqCst);
+    }
+    /// The time it shows.
+    pub fn now(&self) -> Timestamp {
+        Timestamp::from_micros(self.0.load(Ordering::SeqCst))
+    }
+}
+
+impl outside::Clock for Clock {
+    fn now(&self) -> Timestamp {
+        Clock::now(self)
+    }
+}
+
+/// Numbers that look random and are the same in every run.
+struct Seeded(AtomicU64);
+
+impl Entropy for Seeded {
+    fn fill(&self, buffer: &mut [u8]) {
+        for chunk in buffer.chunks_mut(8) {
+            // SplitMix64: well mixed and three lines long.
+            let mut state = self.0.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::SeqCst);
+            state = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            state = (state ^ (state >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+            chunk.copy_from_slice(&(state ^ (state >> 31)).to_le_bytes()[..chunk.len()]);
+        }
+    }
+}
+
+/// What a test wants other than the defaults.
+#[derive(Clone)]
+pub struct ServerOptions {
+    /// The limits of the plans.
+    pub plans: Plans,
+    /// Whether anybody may sign up.
+    pub open_sign_up: bool,
+    /// The address of the service.
+    pub public_url: String,
+    /// Calls without a credential in a minute.
+    pub anonymous_rpm: u64,
+    /// What the random numbers start from; two nodes need two of them.
+    pub seed: u64,
+}
+
+impl Default for ServerOptions {
+    fn default() -> Self {
+        let config: toml::Table = include_str!("../../../config.default.toml").parse().unwrap();
+        let mut plans: Plans = config["plans"].clone().try_into().unwrap();
+        // Most tests make more calls than a minute of the smaller plans allows; those about limits set their own.
+        for limits in [&mut plans.free, &mut plans.developer] {
+            limits.rpm = Limit::of(100_000);
+        }
+        Self {
+            plans,
+            open_sign_up: true,
+            public_url: "http://mail.test".to_owned(),
+            anonymous_rpm: 100_000,
+            seed: 1,
+        }
+    }
+}
+
+/// A running service.
+pub struct Server {
+    /// The service behind the doors.
+    pub app: App,
+    /// Its clock.
+    pub clock: Clock,
+    pub(crate) router: axum::Router,
+    place: Arc<Place>,
+}
+
+/// A workspace with an account and a key.
+pub struct Tenant {
+    /// The account.
+    pub account: model::AccountId,
+    /// The account's address.
+    pub email: String,
+    /// The workspace.
+    pub workspace: WorkspaceId,
+    /// The workspace's owner address.
+    pub owner_address: String,
+    /// A caller with an admin key.
+    pub key: Caller,
+    /// The key's id.
+    pub key_id: model::ApiKeyId,
+}
+
+impl Server {
+    /// A service on an engine, with the default options.
+    pub async fn start(engine: Engine) -> Self {
+        Self::with(engine, ServerOptions::default()).await
+    }
+
+    /// A service on an engine.
+    pub async fn with(engine: Engine, options: ServerOptions) -> Self {
+        let place = Arc::new(Place::new(engine).await);
+        let clock = Clock(Arc::new(AtomicI64::new(0)));
+        clock.set("2026-07-14T09:00:00Z");
+        Self::open(place, clock, options).await
+    }
+
+    /// A second node on the same store, with the same clock.
+    pub async fn another_node(&self, options: ServerOptions) -> Self {
+        Self::open(self.place.clone(), self.clock.clone(), options).await
+    }
+
+    /// Where the store is.
+    pub fn location(&self) -> &store::DatabaseLocation {
+        &self.place.location
+    }
+
+    async fn open(place: Arc<Place>, clock: Clock, options: ServerOptions) -> Self {
+        let db = Db::open(&place.location).await.unwrap();
+        db.migrate(clock.now()).await.unwrap();
+        let blobs = Blobs::open(&BlobLocation::Directory(place.folder.path().join("blobs"))).await.unwrap();
+        let master_key = MasterKey::load_or_create(&place.folder.path().join("master.key")).unwrap();
+        let settings = Settings {
+            plans: options.plans,
+            hosted_domains: vec!["agents.test".to_owned(), "second.test".to_owned()],
+            public_url: options.public_url,
+            open_sign_up: options.open_sign_up,
+            outbound_mode: "local".to_owned(),
+            receives_mail: false,
+            mailbox_grace_seconds: 7 * 86_400,
+            affiliate_percent: 20,
+            currency: "USD".to_owned(),
+            blob_provider: "local".to_owned(),
+            blob_bucket: "blobs".to_owned(),
+            anonymous_rpm: options.anonymous_rpm,
+        };
+        let entropy = Box::new(Seeded(AtomicU64::new(options.seed)));
+        let parts = AppParts { db, blobs, master_key, clock: Box::new(clock.clone()), entropy, settings };
+        let app = App::start(parts).await.unwrap();
+        let router = web::router(app.clone(), web::Options::default());
+        Self { app, clock, router, place }
+    }
+
+    /// Somebody without a credential.
+    pub fn anonymous(&self) -> Caller {
+        Caller::new(self.router.clone(), Vec::new())
+    }
+
+    /// Somebody with an API key.
+    pub fn key(&self, key: &str) -> Caller {
+        Caller::new(self.router.clone(), vec![("x-api-key".to_owned(), key.to_owned())])
+    }
+
+    /// Somebody with a console session.
+    pub fn cookie(&self, secret: &str) -> Caller {
+        Caller::new(self.router.clone(), vec![("cookie".to_owned(), format!("agent_mailbox={secret}"))])
+    }
+
+    /// A new workspace on a plan, with an account and an admin key.
+    pub async fn tenant(&self, plan: Plan) -> Tenant {
+        let email = format!("owner-{}@people.test", self.app.new_uuid().simple());
+        let created =
+            admin::create_account(&self.app, email.clone(), PASSWORD.to_owned(), None, plan).await.unwrap();
+        let key = self.new_key(&created.workspace_id, Role::Admin).await;
+        Tenant {
+            account: created.account_id,
+            email,
+            workspace: created.workspace_id,
+            owner_address: created.owner_address,
+            key: self.key(&key.key),
+            key_id: key.api_key.id,
+        }
+    }
+
+    /// A new key of a workspace, whatever its plan allows.
+    pub async fn new_key(&self, workspace: &WorkspaceId, role: Role) -> model::api_keys::ApiKeyWithSecret {
+        admin::create_key(&self.app, workspace.clone(), "test", role, None).await.unwrap()
+    }
+
+    /// Logs a tenant's owner in.
+    pub async fn log_in(&self, tenant: &Tenant) -> Caller {
+        let body = serde_json::json!({ "email": tenant.email, "password": PASSWORD });
+        let answer = self.anonymous().post("/api/console/login", body).await;
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        self.cookie(&answer.session_secret())
+    }
+}

@@ -1,0 +1,3 @@
+//! The store on its own.
+
+mod blobs;
