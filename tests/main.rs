@@ -4,5 +4,7 @@
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "tests fail by panicking")]
 
 mod api;
+mod catalog;
+mod idempotency;
 mod metering;
 mod store;

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::{LabelId, MailboxId, Timestamp, filter};
 
 /// How many labels a mailbox can have.
-pub const LABELS_PER_MAILBOX: i64 = 20;
+pub const LABELS_PER_MAILBOX: usize = 20;
 
 /// A custom label.
 #[derive(Clone, Debug, Serialize, JsonSchema)]

@@ -103,16 +103,14 @@ pub struct WorkspaceChange {
     #[serde(default)]
     pub name: Option<String>,
     /// The new time zone, an IANA name.
-    #[garde(custom(known_timezone))]
+    #[garde(inner(custom(known_timezone)))]
     #[serde(default)]
     pub timezone: Option<String>,
 }
 
-fn known_timezone(zone: &Option<String>, _: &()) -> garde::Result {
-    match zone {
-        Some(name) if jiff::tz::TimeZone::get(name).is_err() => {
-            Err(garde::Error::new("unknown time zone: use an IANA name such as Europe/Berlin"))
-        }
-        _ => Ok(()),
+fn known_timezone(name: &str, _: &()) -> garde::Result {
+    match jiff::tz::TimeZone::get(name) {
+        Ok(_) => Ok(()),
+        Err(_) => Err(garde::Error::new("unknown time zone: use an IANA name such as Europe/Berlin")),
     }
 }

@@ -2,6 +2,8 @@
 //!
 //! These are the console's own routes. They are neither metered nor part of the catalogue.
 
+use std::fmt::Write as _;
+
 use model::{
     AccountId, Plan, Role, SessionId, Timestamp, WorkspaceId,
     accounts::{Account, Login, Me, Membership, Session, SignUp, SwitchWorkspace},
@@ -148,14 +150,13 @@ pub async fn accept_invite(app: &App, input: AcceptInvite, user_agent: &str) -> 
     if invite.expires_at <= now {
         return Err(no_invite());
     }
-    let joining = match existing {
-        Some(found) => {
-            if !app.passwords().verify(input.password, Some(found.password_hash)).await? {
-                return Err(Error::new(ErrorKind::Unauthorized));
-            }
-            Joining::Existing(found.account.id)
+    let joining = if let Some(found) = existing {
+        if !app.passwords().verify(input.password, Some(found.password_hash)).await? {
+            return Err(Error::new(ErrorKind::Unauthorized));
         }
-        None => {
+        Joining::Existing(found.account.id)
+    } else {
+        {
             let sign_up = SignUp {
                 email: invite.email.clone(),
                 password: input.password,
@@ -222,6 +223,14 @@ async fn end_session(app: &App, account: AccountId, session: SessionId) -> Resul
     Ok(ended)
 }
 
+/// A stable address that looks like a wallet's, because a wallet can own a workspace too.
+fn owner_address(random: &[u8]) -> String {
+    random.iter().fold("0x".to_owned(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
 /// An account and its workspace, ready to be stored.
 pub(crate) async fn prepare(app: &App, input: SignUp, plan: Plan) -> Result<NewAccount> {
     let email = clean_email("email", &input.email)?;
@@ -234,7 +243,7 @@ pub(crate) async fn prepare(app: &App, input: SignUp, plan: Plan) -> Result<NewA
     app.entropy().fill(&mut random);
     let mut salt = [0; 16];
     salt.copy_from_slice(&random[..16]);
-    let address = format!("0x{}", random[16..].iter().map(|byte| format!("{byte:02x}")).collect::<String>());
+    let address = owner_address(&random[16..]);
     let password_hash = app.passwords().hash(input.password, salt).await?;
     let now = app.now();
     let id: WorkspaceId = app.new_id();

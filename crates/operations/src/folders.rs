@@ -2,7 +2,7 @@
 
 use model::{
     FolderId, Limit,
-    folders::{Folder, FolderName, SYSTEM_FOLDERS, slug},
+    folders::{Folder, FolderName, slug},
 };
 use store::{Tx, folders};
 
@@ -30,6 +30,8 @@ pub const DELETE: Operation =
 
 pub(crate) const OPERATIONS: &[&Operation] = &[&LIST, &CREATE, &RENAME, &DELETE];
 
+/// The place of custom folders: behind the system ones, among themselves by name.
+const AFTER_SYSTEM: i64 = 100;
 /// Enough for every use seen, and a bound on what a list costs.
 const FOLDERS_PER_MAILBOX: u64 = 1000;
 
@@ -51,14 +53,14 @@ pub async fn create(app: &App, call: &Call, mailbox: &str, input: FolderName) ->
         return Err(Error::invalid("name", "needs at least one letter or digit"));
     }
     let folder = Folder { id: id.into(), name, unread_count: 0, total_count: 0, system: false };
-    let (named, after_system) = (mailboxes::name(mailbox), SYSTEM_FOLDERS.len() as i64);
+    let named = mailboxes::name(mailbox);
     app.write(call, async move |tx| {
         let mailbox = mailboxes::find_id(tx, &named).await?;
         let limit = Limit::of(FOLDERS_PER_MAILBOX);
         if !limit.has_room(u64::try_from(folders::count(tx, &mailbox).await?).unwrap_or_default()) {
             return Err(quota("folders", limit));
         }
-        if !folders::insert(tx, &mailbox, &folder, after_system).await? {
+        if !folders::insert(tx, &mailbox, &folder, AFTER_SYSTEM).await? {
             return Err(Error::new(ErrorKind::FolderExists));
         }
         Ok(folder)

@@ -54,8 +54,8 @@ pub async fn create(app: &App, call: &Call, mailbox: &str, input: NewLabel) -> R
         let mailbox_id = mailboxes::find_id(tx, &named).await?;
         store::mailboxes::lock(tx, &mailbox_id).await?;
         let present = labels::list(tx, &mailbox_id).await?;
-        if present.len() as i64 >= LABELS_PER_MAILBOX {
-            return Err(quota("labels in a mailbox", Limit::of(LABELS_PER_MAILBOX.unsigned_abs())));
+        if present.len() >= LABELS_PER_MAILBOX {
+            return Err(quota("labels in a mailbox", Limit::of(LABELS_PER_MAILBOX as u64)));
         }
         let sort_order = present.last().map_or(0, |label| label.sort_order + 1);
         let (rules, color) = (input.rules, input.color.to_ascii_lowercase());

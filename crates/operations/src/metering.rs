@@ -8,6 +8,7 @@ mod account;
 
 use std::{
     collections::HashMap,
+    ops::ControlFlow,
     sync::{Arc, Mutex, PoisonError, Weak},
     time::Duration,
 };
@@ -28,7 +29,7 @@ const SETTLE_EVERY: Duration = Duration::from_millis(50);
 /// How long a node keeps an unused lease that others may need.
 const IDLE_LEASE: Duration = Duration::from_secs(1);
 /// How long a workspace without calls is remembered.
-const FORGET_AFTER: Duration = Duration::from_secs(600);
+const FORGET_AFTER: Duration = Duration::from_mins(10);
 /// The topic of the wake-up by which a node asks others for what they do not use.
 const RECALL: &str = "recall";
 
@@ -208,15 +209,15 @@ impl Shared {
         // Others give back what they do not use when asked; one that crashed does so when its lease lapses.
         let deadline = Instant::now() + Duration::from_secs(u64::try_from(LEASE_SECONDS).unwrap_or(3) + 1);
         loop {
-            if let Some(answer) = self.attempt(account, terms, amount, class) {
+            if let ControlFlow::Break(answer) = self.attempt(account, terms, amount, class) {
                 return Ok(answer);
             }
             let turn = account.asking.lock().await;
-            if let Some(answer) = self.attempt(account, terms, amount, class) {
+            if let ControlFlow::Break(answer) = self.attempt(account, terms, amount, class) {
                 return Ok(answer);
             }
             let held_by_others = self.settle(account, Some((terms, amount)), false).await?;
-            if let Some(answer) = self.attempt(account, terms, amount, class) {
+            if let ControlFlow::Break(answer) = self.attempt(account, terms, amount, class) {
                 return Ok(answer);
             }
             if held_by_others == 0 || Instant::now() >= deadline {
@@ -236,14 +237,15 @@ impl Shared {
         terms: Terms,
         amount: i64,
         class: Option<(CreditClass, Timestamp)>,
-    ) -> Option<Option<Reservation>> {
+    ) -> ControlFlow<Option<Reservation>> {
         match account.attempt(terms, amount) {
             Attempt::Taken(generation) => {
                 self.mark_dirty(account);
-                Some(Some(Reservation::new(account.clone(), terms, amount, generation, class, &self.node)))
+                let taken = Reservation::new(account.clone(), terms, amount, generation, class, &self.node);
+                ControlFlow::Break(Some(taken))
             }
-            Attempt::Refused => Some(None),
-            Attempt::MustAsk => None,
+            Attempt::Refused => ControlFlow::Break(None),
+            Attempt::MustAsk => ControlFlow::Continue(()),
         }
     }
 
@@ -285,7 +287,7 @@ impl Shared {
 
 /// A little less than the store counts, so that this node stops first.
 fn lease_time() -> Duration {
-    Duration::from_secs(u64::try_from(LEASE_SECONDS).unwrap_or(3)) - Duration::from_millis(500)
+    Duration::from_secs(u64::try_from(LEASE_SECONDS).unwrap_or(3)).saturating_sub(Duration::from_millis(500))
 }
 
 async fn settle_loop(shared: Weak<Shared>) {
@@ -311,7 +313,7 @@ async fn settle_loop(shared: Weak<Shared>) {
             });
         }
         while tasks.join_next().await.is_some() {}
-        if last_forget.elapsed() > Duration::from_secs(60) {
+        if last_forget.elapsed() > Duration::from_mins(1) {
             last_forget = Instant::now();
             lock(&shared.accounts).retain(|_, account| {
                 Arc::strong_count(account) > 1 || account.idle_for() < FORGET_AFTER || account.is_in_use()

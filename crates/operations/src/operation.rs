@@ -19,6 +19,7 @@ pub enum Answer {
 
 /// One operation of the service.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own that readers look up by name")]
 pub struct Operation {
     /// Its unique name, the `operationId`.
     pub id: &'static str,

@@ -40,15 +40,13 @@ impl Passwords {
 
     /// Checks a password. Without a hash (no such account) it works as hard and says no.
     pub async fn verify(&self, password: String, hash: Option<String>) -> Result<bool> {
-        self.in_turn(move || match hash {
-            Some(hash) => {
-                let parsed = PasswordHash::new(&hash).map_err(fault)?;
-                Ok(hasher()?.verify_password(password.as_bytes(), &parsed).is_ok())
-            }
-            None => {
+        self.in_turn(move || {
+            let Some(hash) = hash else {
                 hasher()?.hash_password_with_salt(password.as_bytes(), &[0; 16]).map_err(fault)?;
-                Ok(false)
-            }
+                return Ok(false);
+            };
+            let parsed = PasswordHash::new(&hash).map_err(fault)?;
+            Ok(hasher()?.verify_password(password.as_bytes(), &parsed).is_ok())
         })
         .await
     }

@@ -1,1 +1,34 @@
-fn main() {}
+//! The binary: configuration, the real outside world, listeners, workers, the command line.
+//!
+//! What the service does is in `operations`, how it looks over HTTP in `web`; here everything is put together.
+
+mod backup;
+mod cli;
+mod commands;
+mod config;
+mod failure;
+mod logging;
+mod metrics;
+mod open;
+mod output;
+mod serve;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    let cli = cli::Cli::parse();
+    let json = matches!(&cli.command, Some(cli::Command::Admin(admin)) if admin.json());
+    match commands::run(cli) {
+        Ok(code) => code,
+        Err(failure) if json => {
+            output::line(failure.to_json());
+            ExitCode::FAILURE
+        }
+        Err(failure) => {
+            output::error(failure);
+            ExitCode::FAILURE
+        }
+    }
+}

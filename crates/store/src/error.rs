@@ -69,6 +69,7 @@ impl From<deadpool_postgres::PoolError> for Error {
     fn from(error: deadpool_postgres::PoolError) -> Self {
         match error {
             deadpool_postgres::PoolError::Backend(error) => error.into(),
+            deadpool_postgres::PoolError::Timeout(deadpool_postgres::TimeoutType::Wait) => Self::Overloaded,
             other => Self::Unavailable(other.to_string()),
         }
     }

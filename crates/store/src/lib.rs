@@ -26,4 +26,6 @@ pub mod vault;
 pub mod workspaces;
 
 pub use error::{Error, Result};
+#[cfg(feature = "faults")]
+pub use sql::faults;
 pub use sql::{Cell, DatabaseLocation, Db, FromCell, FromRow, Param, Row, SystemTx, Tx, Wake};

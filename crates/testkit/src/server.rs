@@ -145,6 +145,8 @@ impl Server {
     }
 
     async fn open(place: Arc<Place>, clock: Clock, options: ServerOptions) -> Self {
+        // Shown only when the test fails.
+        let _ = tracing_subscriber::fmt().with_env_filter("warn").with_test_writer().try_init();
         let db = Db::open(&place.location).await.unwrap();
         db.migrate(clock.now()).await.unwrap();
         let blobs = Blobs::open(&BlobLocation::Directory(place.folder.path().join("blobs"))).await.unwrap();

@@ -15,6 +15,8 @@ type Running = Pin<Box<dyn Future<Output = Result<Reply>> + Send>>;
 /// A handler with its input already read and checked.
 pub(crate) type Prepared = Box<dyn FnOnce(App, Arc<Call>) -> Running + Send>;
 
+type Prepare = Box<dyn Fn(&RawInput) -> Result<Prepared> + Send + Sync>;
+
 /// One way to call one operation over HTTP.
 pub struct Endpoint {
     /// The operation.
@@ -28,7 +30,7 @@ pub struct Endpoint {
     pub(crate) takes_body: bool,
     pub(crate) describe_input: fn(&mut SchemaGenerator) -> InputDescription,
     pub(crate) describe_output: Option<fn(&mut SchemaGenerator) -> Schema>,
-    prepare: Box<dyn Fn(&RawInput) -> Result<Prepared> + Send + Sync>,
+    prepare: Prepare,
 }
 
 impl Endpoint {
@@ -69,7 +71,7 @@ impl Endpoint {
                 I::describe(&mut description, generator);
                 description
             },
-            describe_output: (!empty).then_some(|generator| generator.subschema_for::<O>()),
+            describe_output: (!empty).then_some(SchemaGenerator::subschema_for::<O>),
             prepare: Box::new(prepare),
         }
     }

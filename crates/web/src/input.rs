@@ -85,7 +85,7 @@ pub(crate) fn read_json<T: DeserializeOwned + Validate<Context = ()>>(body: &[u8
         refusal(fault(path, &error.into_inner().to_string()))
     })?;
     deserializer.end().map_err(|error| refusal(fault(String::new(), &error.to_string())))?;
-    value.validate().map_err(|report| invalid(&report, serde_json::from_slice(body).ok()))?;
+    value.validate().map_err(|report| invalid(&report, serde_json::from_slice(body).ok().as_ref()))?;
     Ok(value)
 }
 
@@ -213,11 +213,11 @@ fn refusal(fault: QueryFault) -> Error {
 }
 
 /// The faults that validation found. Field names are shown as the caller wrote them.
-fn invalid(report: &garde::Report, body: Option<serde_json::Value>) -> Error {
+fn invalid(report: &garde::Report, body: Option<&serde_json::Value>) -> Error {
     let details = report
         .iter()
         .map(|(path, error)| Detail {
-            path: as_written(&path.to_string(), body.as_ref()),
+            path: as_written(&path.to_string(), body),
             message: error.message().to_owned(),
         })
         .collect();

@@ -71,7 +71,8 @@ pub fn router(app: App, options: Options) -> Router {
     let anonymous = Arc::new(limits::AddressLimiter::new(app.settings().anonymous_rpm));
     // Guessing passwords is dear for the guesser long before it is for us.
     let logins = Arc::new(limits::AddressLimiter::new(app.settings().anonymous_rpm.min(60)));
-    let state = State { app, options: options.clone(), anonymous, logins };
+    let cors = cors(&options.cors_origins);
+    let state = State { app, options, anonymous, logins };
     let mut router = Router::new();
     for (path, methods) in api_routes(&state) {
         router = router.route(path, methods);
@@ -84,7 +85,7 @@ pub fn router(app: App, options: Options) -> Router {
         .method_not_allowed_fallback(error::wrong_method)
         .layer(axum::middleware::from_fn(request::finish))
         .layer(CompressionLayer::new().compress_when(SizeAbove::new(1024)))
-        .layer(cors(&options.cors_origins))
+        .layer(cors)
         .layer(CatchPanicLayer::custom(error::panicked))
 }
 

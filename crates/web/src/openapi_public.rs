@@ -1,11 +1,13 @@
 //! The routes outside the catalogue, as the OpenAPI document describes them: public ones and the console's session.
 
+use std::collections::BTreeMap;
+
 use model::{
     accounts::{Login, Me, Session, SignUp, SwitchWorkspace},
     members::AcceptInvite,
 };
 use operations::ErrorKind as Kind;
-use schemars::{JsonSchema, SchemaGenerator};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
 use crate::{
@@ -14,79 +16,100 @@ use crate::{
     public::{PublicConfig, Status, TrackQuery},
 };
 
+type SchemaOf = fn(&mut SchemaGenerator) -> Schema;
+
 /// One route.
 struct Route {
     method: &'static str,
     path: &'static str,
     id: &'static str,
     summary: &'static str,
-    tag: &'static str,
+    /// Whether it needs a console session.
+    session: bool,
+    query: Option<SchemaOf>,
+    body: Option<SchemaOf>,
+    status: u16,
+    answer: Option<SchemaOf>,
     errors: &'static [Kind],
 }
 
-const PUBLIC: &str = "Public";
-const CONSOLE: &str = "Console session";
-
-/// What every route that takes a JSON body from anybody can refuse with.
-const OPEN: &[Kind] = &[
-    Kind::ValidationFailed,
-    Kind::CrossSiteRequest,
-    Kind::PayloadTooLarge,
-    Kind::UnsupportedMediaType,
-    Kind::RateLimited,
-    Kind::StorageUnavailable,
-];
-
-/// All of them.
-pub(crate) fn paths(reading: &mut SchemaGenerator, writing: &mut SchemaGenerator) -> Map<String, Value> {
-    let mut doc = Document { reading, writing, paths: Map::new() };
-    doc.public();
-    doc.session();
-    doc.paths
+fn schema<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
+    generator.subschema_for::<T>()
 }
 
-struct Document<'a> {
-    reading: &'a mut SchemaGenerator,
-    writing: &'a mut SchemaGenerator,
-    paths: Map<String, Value>,
+fn properties<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
+    generator.root_schema_for::<T>()
 }
 
-impl Document<'_> {
-    fn public(&mut self) {
-        let route = |path, id, summary| Route {
+impl Route {
+    const fn get(path: &'static str, id: &'static str, summary: &'static str, answer: SchemaOf) -> Self {
+        Self {
             method: "get",
             path,
             id,
             summary,
-            tag: PUBLIC,
-            errors: &[Kind::RateLimited],
-        };
-        let status = route("/api/status", "getStatus", "Tells whether the service works.");
-        let answer = self.json::<Status>(200);
-        self.add(Route { errors: &[Kind::RateLimited, Kind::StorageUnavailable], ..status }, None, answer);
-        let answer = self.json::<PublicConfig>(200);
-        self.add(
-            route("/api/v1/config", "getConfig", "Tells what a client needs to know before it has a key."),
-            None,
-            answer,
-        );
-        let summary = "Counts a click on an affiliate's link and leads on to signing up.";
-        let query = parameters("query", Some(&self.reading.root_schema_for::<TrackQuery>()));
-        self.add(
-            route("/api/affiliate/track", "trackAffiliate", summary),
-            None,
-            (302, json!({ "description": "On to signing up." })),
-        );
-        self.paths["/api/affiliate/track"]["get"]["parameters"] = Value::Array(query);
+            session: false,
+            query: None,
+            body: None,
+            status: 200,
+            answer: Some(answer),
+            errors: &[Kind::RateLimited, Kind::StorageUnavailable],
+        }
     }
+    const fn open_post(path: &'static str, id: &'static str, summary: &'static str, body: SchemaOf) -> Self {
+        let answer = Some(schema::<Me> as SchemaOf);
+        Self {
+            method: "post",
+            path,
+            id,
+            summary,
+            session: false,
+            query: None,
+            body: Some(body),
+            status: 200,
+            answer,
+            errors: &[],
+        }
+    }
+    const fn session_post(path: &'static str, id: &'static str, summary: &'static str) -> Self {
+        let errors = &[Kind::Unauthorized, Kind::CrossSiteRequest, Kind::StorageUnavailable];
+        Self {
+            method: "post",
+            path,
+            id,
+            summary,
+            session: true,
+            query: None,
+            body: None,
+            status: 204,
+            answer: None,
+            errors,
+        }
+    }
+}
 
-    fn session(&mut self) {
-        let route =
-            |method, path, id, summary, errors| Route { method, path, id, summary, tag: CONSOLE, errors };
-        let known: &[Kind] = &[Kind::Unauthorized, Kind::CrossSiteRequest, Kind::StorageUnavailable];
-        let body = self.body::<SignUp>();
-        let answer = self.json::<Me>(201);
-        let errors: &[Kind] = &[
+const ROUTES: &[Route] = &[
+    Route::get("/api/status", "getStatus", "Tells whether the service works.", schema::<Status>),
+    Route::get(
+        "/api/v1/config",
+        "getConfig",
+        "Tells what a client needs to know before it has a key.",
+        schema::<PublicConfig>,
+    ),
+    Route {
+        query: Some(properties::<TrackQuery>),
+        status: 302,
+        answer: None,
+        ..Route::get(
+            "/api/affiliate/track",
+            "trackAffiliate",
+            "Counts a click on an affiliate's link and leads on to signing up.",
+            schema::<Status>,
+        )
+    },
+    Route {
+        status: 201,
+        errors: &[
             Kind::ValidationFailed,
             Kind::CrossSiteRequest,
             Kind::RoleRequired,
@@ -94,152 +117,130 @@ impl Document<'_> {
             Kind::PayloadTooLarge,
             Kind::UnsupportedMediaType,
             Kind::RateLimited,
-        ];
-        self.add(
-            route(
-                "post",
-                "/api/console/sign-up",
-                "signUp",
-                "Makes an account and its workspace, and logs in.",
-                errors,
-            ),
-            body,
-            answer,
-        );
-        let body = self.body::<Login>();
-        let answer = self.json::<Me>(200);
-        let errors: &[Kind] = &[
+            Kind::StorageUnavailable,
+        ],
+        ..Route::open_post(
+            "/api/console/sign-up",
+            "signUp",
+            "Makes an account and its workspace, and logs in.",
+            schema::<SignUp>,
+        )
+    },
+    Route {
+        errors: &[
             Kind::ValidationFailed,
             Kind::Unauthorized,
             Kind::CrossSiteRequest,
             Kind::PayloadTooLarge,
             Kind::UnsupportedMediaType,
             Kind::RateLimited,
-        ];
-        self.add(route("post", "/api/console/login", "logIn", "Logs in.", errors), body, answer);
-        self.add(route("post", "/api/console/logout", "logOut", "Ends the session.", known), None, nothing());
-        self.add(
-            route(
-                "post",
-                "/api/console/logout-everywhere",
-                "logOutEverywhere",
-                "Ends all sessions of the account.",
-                known,
-            ),
-            None,
-            nothing(),
-        );
-        let answer = self.json::<Me>(200);
-        self.add(route("get", "/api/console/me", "getMe", "Tells who is logged in.", known), None, answer);
-        let (body, answer) = (self.body::<SwitchWorkspace>(), self.json::<Me>(200));
-        let errors: &[Kind] = &[
+            Kind::StorageUnavailable,
+        ],
+        ..Route::open_post("/api/console/login", "logIn", "Logs in.", schema::<Login>)
+    },
+    Route {
+        errors: &[
+            Kind::ValidationFailed,
+            Kind::Unauthorized,
+            Kind::CrossSiteRequest,
+            Kind::NotFound,
+            Kind::PayloadTooLarge,
+            Kind::UnsupportedMediaType,
+            Kind::RateLimited,
+            Kind::StorageUnavailable,
+        ],
+        ..Route::open_post(
+            "/api/console/invites/accept",
+            "acceptInvite",
+            "Accepts an invitation and logs in.",
+            schema::<AcceptInvite>,
+        )
+    },
+    Route::session_post("/api/console/logout", "logOut", "Ends the session."),
+    Route::session_post(
+        "/api/console/logout-everywhere",
+        "logOutEverywhere",
+        "Ends all sessions of the account.",
+    ),
+    Route {
+        session: true,
+        errors: &[Kind::Unauthorized, Kind::StorageUnavailable],
+        ..Route::get("/api/console/me", "getMe", "Tells who is logged in.", schema::<Me>)
+    },
+    Route {
+        body: Some(schema::<SwitchWorkspace>),
+        status: 200,
+        answer: Some(schema::<Me>),
+        errors: &[
             Kind::ValidationFailed,
             Kind::Unauthorized,
             Kind::WorkspaceScopeDenied,
             Kind::CrossSiteRequest,
+            Kind::PayloadTooLarge,
             Kind::UnsupportedMediaType,
-        ];
-        self.add(
-            route(
-                "post",
-                "/api/console/workspace",
-                "switchWorkspace",
-                "Chooses the session's workspace.",
-                errors,
-            ),
-            body,
-            answer,
-        );
-        let answer = self.json::<Vec<Session>>(200);
-        self.add(
-            route(
-                "get",
-                "/api/console/sessions",
-                "listSessions",
-                "Lists the sessions of the account.",
-                known,
-            ),
-            None,
-            answer,
-        );
-        let errors: &[Kind] = &[Kind::Unauthorized, Kind::CrossSiteRequest, Kind::NotFound];
-        self.add(
-            route(
-                "delete",
-                "/api/console/sessions/{sessionId}",
-                "revokeSession",
-                "Ends one session.",
-                errors,
-            ),
-            None,
-            nothing(),
-        );
-        self.paths["/api/console/sessions/{sessionId}"]["delete"]["parameters"] = json!([{
-            "name": "sessionId", "in": "path", "required": true, "description": "The id of the session.", "schema": { "type": "string" },
-        }]);
-        let (body, answer) = (self.body::<AcceptInvite>(), self.json::<Me>(200));
-        let route = route(
-            "post",
-            "/api/console/invites/accept",
-            "acceptInvite",
-            "Accepts an invitation and logs in.",
-            OPEN,
-        );
-        self.add(
-            Route {
-                errors: &[
-                    Kind::ValidationFailed,
-                    Kind::Unauthorized,
-                    Kind::CrossSiteRequest,
-                    Kind::NotFound,
-                    Kind::UnsupportedMediaType,
-                    Kind::RateLimited,
-                ],
-                ..route
-            },
-            body,
-            answer,
-        );
-    }
+            Kind::StorageUnavailable,
+        ],
+        ..Route::session_post("/api/console/workspace", "switchWorkspace", "Chooses the session's workspace.")
+    },
+    Route {
+        session: true,
+        errors: &[Kind::Unauthorized, Kind::StorageUnavailable],
+        ..Route::get(
+            "/api/console/sessions",
+            "listSessions",
+            "Lists the sessions of the account.",
+            schema::<Vec<Session>>,
+        )
+    },
+    Route {
+        method: "delete",
+        errors: &[Kind::Unauthorized, Kind::CrossSiteRequest, Kind::NotFound, Kind::StorageUnavailable],
+        ..Route::session_post("/api/console/sessions/{sessionId}", "revokeSession", "Ends one session.")
+    },
+];
 
-    fn body<T: JsonSchema>(&mut self) -> Option<Value> {
-        let schema = self.reading.subschema_for::<T>();
-        Some(json!({ "required": true, "content": { "application/json": { "schema": schema } } }))
+/// All of them.
+pub(crate) fn paths(reading: &mut SchemaGenerator, writing: &mut SchemaGenerator) -> Map<String, Value> {
+    let mut paths = Map::new();
+    for route in ROUTES {
+        let path = paths.entry(route.path).or_insert_with(|| json!({}));
+        path[route.method] = describe(route, reading, writing);
     }
-
-    fn json<T: JsonSchema>(&mut self, status: u16) -> (u16, Value) {
-        let schema = self.writing.subschema_for::<T>();
-        let content = json!({ "application/json": { "schema": schema } });
-        (status, json!({ "description": "What was asked for.", "content": content }))
-    }
-
-    fn add(&mut self, route: Route, body: Option<Value>, (status, success): (u16, Value)) {
-        let mut responses = Map::new();
-        responses.insert(status.to_string(), success);
-        let mut by_status: std::collections::BTreeMap<u16, Vec<Kind>> = std::collections::BTreeMap::new();
-        for kind in route.errors {
-            by_status.entry(error::status(*kind).as_u16()).or_default().push(*kind);
-        }
-        for (status, kinds) in by_status {
-            responses.insert(status.to_string(), error_response(&kinds));
-        }
-        let security = if route.errors.contains(&Kind::Unauthorized) && body.is_none() {
-            json!([{ "session": [] }])
-        } else {
-            json!([])
-        };
-        let path = self.paths.entry(route.path).or_insert_with(|| json!({}));
-        path[route.method] = json!({
-            "operationId": route.id,
-            "summary": route.summary,
-            "tags": [route.tag],
-            "security": security,
-            "requestBody": body,
-            "responses": responses,
-        });
-    }
+    paths
 }
 
-fn nothing() -> (u16, Value) {
-    (204, json!({ "description": "Done; there is nothing to say." }))
+fn describe(route: &Route, reading: &mut SchemaGenerator, writing: &mut SchemaGenerator) -> Value {
+    let json_of = |schema: Schema| json!({ "application/json": { "schema": schema } });
+    let query = route.query.map(|query| query(reading));
+    let mut parameters = parameters("query", query.as_ref());
+    if route.path.contains("{sessionId}") {
+        parameters.push(json!({
+            "name": "sessionId", "in": "path", "required": true,
+            "description": "The id of the session.", "schema": { "type": "string" },
+        }));
+    }
+    let body = route.body.map(|body| json!({ "required": true, "content": json_of(body(reading)) }));
+    let mut success =
+        json!({ "description": if route.answer.is_some() { "What was asked for." } else { "Done." } });
+    if let Some(answer) = route.answer {
+        success["content"] = json_of(answer(writing));
+    }
+    let mut responses = Map::new();
+    responses.insert(route.status.to_string(), success);
+    let mut by_status: BTreeMap<u16, Vec<Kind>> = BTreeMap::new();
+    for kind in route.errors {
+        by_status.entry(error::status(*kind).as_u16()).or_default().push(*kind);
+    }
+    for (status, kinds) in by_status {
+        responses.insert(status.to_string(), error_response(&kinds));
+    }
+    json!({
+        "operationId": route.id,
+        "summary": route.summary,
+        "tags": [if route.path.starts_with("/api/console") { "Console session" } else { "Public" }],
+        "security": if route.session { json!([{ "session": [] }]) } else { json!([]) },
+        "parameters": parameters,
+        "requestBody": body,
+        "responses": responses,
+    })
 }

@@ -198,7 +198,8 @@ fn idempotency_key(method: &Method, headers: &HeaderMap) -> Option<Result<String
         let fix = "Use 1 to 255 printable ASCII characters, such as a UUID.";
         Error::new(ErrorKind::InvalidIdempotencyKey).with_fix(fix)
     };
-    let text = value.to_str().ok().filter(|text| (1..=255).contains(&text.len()));
+    let fits = |text: &&str| (1..=255).contains(&text.len()) && !text.contains('\t');
+    let text = value.to_str().ok().filter(fits);
     Some(text.map(ToOwned::to_owned).ok_or_else(invalid))
 }
 
@@ -258,7 +259,8 @@ fn success(endpoint: &Endpoint, parts: &Parts, status: StatusCode, bytes: Vec<u8
         return error::json(status, bytes);
     }
     let digest = Sha256::digest(&bytes);
-    let tag = format!("\"{}\"", digest[..12].iter().map(|byte| format!("{byte:02x}")).collect::<String>());
+    let number = digest.iter().take(12).fold(0_u128, |number, byte| number << 8 | u128::from(*byte));
+    let tag = format!("\"{number:024x}\"");
     let known = parts.headers.get_all(header::IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
     let matches = |list: &str| {
         list.split(',').any(|one| one.trim().trim_start_matches("W/") == tag || one.trim() == "*")

@@ -127,14 +127,14 @@ async fn openapi() -> Response {
 
 async fn documentation() -> Response {
     let mut response = page("text/html; charset=utf-8", docs::page());
-    let policy = HeaderValue::from_static(docs::CONTENT_SECURITY_POLICY);
+    let policy = docs::content_security_policy();
     response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, policy);
     response
 }
 
 async fn welcome(Extracted(state): Extracted<State>) -> Response {
     let mut response = page("text/html; charset=utf-8", &docs::welcome(&state.app.settings().public_url));
-    let policy = HeaderValue::from_static(docs::CONTENT_SECURITY_POLICY);
+    let policy = docs::content_security_policy();
     response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, policy);
     response
 }

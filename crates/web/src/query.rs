@@ -34,7 +34,7 @@ pub(crate) fn from_pairs<'a, T: DeserializeOwned>(
 /// One value: text that becomes what the field wants.
 pub(crate) struct Value<'a>(pub(crate) Cow<'a, str>);
 
-impl<'de> IntoDeserializer<'de, de::value::Error> for Value<'_> {
+impl IntoDeserializer<'_, de::value::Error> for Value<'_> {
     type Deserializer = Self;
     fn into_deserializer(self) -> Self {
         self

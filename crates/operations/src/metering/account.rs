@@ -48,6 +48,8 @@ struct Pool {
     terms: Option<Terms>,
     /// Leased and not spent.
     free: i64,
+    /// Taken out of the lease, and still to be given back to the store.
+    returning: i64,
     /// Set aside for calls in flight.
     reserved: i64,
     /// Spent and not settled.
@@ -73,10 +75,18 @@ impl Pool {
             *self = Self { generation: self.generation + 1, ..Self::default() };
         }
         if self.terms != Some(*terms) {
-            // A larger pool may have room again.
+            // The plan has changed: a larger pool may have room again, a smaller one must not be spent from a lease
+            // of the larger.
             self.empty = false;
             self.terms = Some(*terms);
+            self.surrender();
         }
+    }
+
+    /// Puts what is left of the lease on its way back.
+    fn surrender(&mut self) {
+        self.returning += std::mem::take(&mut self.free);
+        self.generation += 1;
     }
 
     fn is_lapsed(&self) -> bool {
@@ -207,12 +217,10 @@ impl Account {
             let pool = state.pool(kind);
             let wanted = need.filter(|(terms, _)| terms.kind == kind).map(|(_, amount)| amount);
             let Some(terms) = pool.terms else { continue };
-            if pool.is_lapsed() {
-                pool.free = 0;
-                pool.generation += 1;
+            if give_back || pool.is_lapsed() {
+                pool.surrender();
             }
-            let returned = if give_back { std::mem::take(&mut pool.free) } else { 0 };
-            if wanted.is_none() && pool.spent == 0 && pool.ledgered == 0 && returned == 0 {
+            if wanted.is_none() && pool.spent == 0 && pool.ledgered == 0 && pool.returning == 0 {
                 continue;
             }
             adjustments.push(Adjustment {
@@ -221,7 +229,7 @@ impl Account {
                 limit: terms.limit,
                 spent: pool.spent,
                 ledgered: pool.ledgered,
-                returned,
+                returned: pool.returning,
                 needed: wanted.map_or(0, |amount| (amount - pool.free).max(0)),
             });
         }
@@ -249,6 +257,7 @@ impl Account {
             }
             pool.spent -= ask.spent;
             pool.ledgered -= ask.ledgered;
+            pool.returning -= ask.returned;
             pool.settled = answer.spent;
             pool.known = true;
             pool.expiry = expiry;
@@ -261,15 +270,9 @@ impl Account {
         held_by_others
     }
 
-    /// Puts back what could not be settled.
+    /// Puts back what could not be settled. The pools still hold theirs; only the figures were taken out.
     pub(super) fn undo(&self, plan: Settlement) {
         let mut state = self.state();
-        for ask in plan.adjustments {
-            let pool = state.pool(ask.kind);
-            if pool.terms.is_some_and(|terms| terms.period_start == ask.period_start) {
-                pool.free += ask.returned;
-            }
-        }
         for (key, amount) in plan.usage {
             *state.usage.entry(key).or_default() += amount;
         }

@@ -90,8 +90,11 @@ impl<'a> Reader<'a> {
     fn http(&mut self) -> Option<Http> {
         let listen = self.parsed("http.listen", socket_address);
         let metrics_listen = self.optional("http.metrics_listen", socket_address);
-        if listen.is_some() && metrics_listen.flatten() == listen && listen.is_some_and(|at| at.port() != 0) {
-            self.complain("http.metrics_listen", "must differ from http.listen; leave it empty to share that");
+        if listen.is_some() && metrics_listen == listen && listen.is_some_and(|at| at.port() != 0) {
+            self.complain(
+                "http.metrics_listen",
+                "must differ from http.listen; leave it empty to share that",
+            );
         }
         let public_url = self.optional("http.public_url", public_url);
         let anonymous_rpm = self.number("http.anonymous_rpm", 1..=1_000_000_000);
@@ -106,10 +109,10 @@ impl<'a> Reader<'a> {
         let trust_proxy = self.flag("http.trust_proxy");
         Some(Http {
             listen: listen?,
-            public_url: public_url?,
+            public_url,
             anonymous_rpm: anonymous_rpm.unsigned_abs(),
             cors_origins,
-            metrics_listen: metrics_listen?,
+            metrics_listen,
             trust_proxy,
             max_connections: usize::try_from(max_connections).ok()?,
         })
@@ -200,8 +203,8 @@ impl<'a> Reader<'a> {
     }
 
     /// A text that may be left empty.
-    fn optional<T>(&mut self, key: &str, parse: impl Fn(&str) -> Result<T, String>) -> Option<Option<T>> {
-        self.parsed(key, |text| if text.is_empty() { Ok(None) } else { parse(text).map(Some) })
+    fn optional<T>(&mut self, key: &str, parse: impl Fn(&str) -> Result<T, String>) -> Option<T> {
+        if self.text(key).is_empty() { None } else { self.parsed(key, parse) }
     }
 }
 
@@ -231,7 +234,8 @@ fn is_plan_value(entry: &Entry) -> bool {
 }
 
 fn socket_address(text: &str) -> Result<SocketAddr, String> {
-    text.parse().map_err(|_| format!("expected an address with a port such as 127.0.0.1:8080, found {text:?}"))
+    text.parse()
+        .map_err(|_| format!("expected an address with a port such as 127.0.0.1:8080, found {text:?}"))
 }
 
 fn public_url(text: &str) -> Result<String, String> {

@@ -14,7 +14,10 @@ pub(super) fn database(url: &str, data_dir: &Path) -> Result<DatabaseLocation, S
     if url.is_empty() {
         return Ok(DatabaseLocation::Sqlite(data_dir.join("agent-mailbox.db")));
     }
-    DatabaseLocation::postgres(url).map_err(|error| error.to_string())
+    DatabaseLocation::postgres(url).ok_or_else(|| {
+        "expected postgres://user:password@host/name; in the password, write special characters as %XX"
+            .to_owned()
+    })
 }
 
 pub(super) fn blobs(url: &str, data_dir: &Path, sources: &Sources) -> Result<BlobLocation, String> {

@@ -36,9 +36,13 @@ mod tests {
 
     #[test]
     fn distances_are_those_of_the_text_book() {
-        for (from, to, expected) in
-            [("", "", 0), ("kitten", "sitting", 3), ("flaw", "lawn", 2), ("", "abc", 3), ("listen", "listen", 0)]
-        {
+        for (from, to, expected) in [
+            ("", "", 0),
+            ("kitten", "sitting", 3),
+            ("flaw", "lawn", 2),
+            ("", "abc", 3),
+            ("listen", "listen", 0),
+        ] {
             assert_eq!(distance(from, to), expected, "{from} {to}");
         }
     }

@@ -28,7 +28,9 @@ fn the_defaults_are_those_of_the_contract() {
     assert_eq!(config.hosted_domains, ["agents.localhost"]);
     assert_eq!(config.http.anonymous_rpm, 1200);
     assert!(config.open_sign_up && !config.http.trust_proxy && config.http.cors_origins.is_empty());
-    assert!(matches!(&config.database, DatabaseLocation::Sqlite(path) if path.ends_with("data/agent-mailbox.db")));
+    assert!(
+        matches!(&config.database, DatabaseLocation::Sqlite(path) if path.ends_with("data/agent-mailbox.db"))
+    );
     assert!(matches!(&config.blobs, BlobLocation::Directory(path) if path.ends_with("data/blobs")));
     assert!(matches!(&config.master_key, KeySource::File(path) if path.ends_with("data/master.key")));
     let settings = config.settings();
@@ -61,17 +63,17 @@ fn the_plans_are_those_of_the_contract() {
         ]
     };
     let some = |numbers: [u64; 13]| numbers.map(Limit::of);
-    assert_eq!(
-        limits(&plans.free),
-        some([1000, 60, 1, 2, 2, 0, 3_000_000_000, 10, 10, 50, 200, 1000, 100])
-    );
+    assert_eq!(limits(&plans.free), some([1000, 60, 1, 2, 2, 0, 3_000_000_000, 10, 10, 50, 200, 1000, 100]));
     let mut developer = some([50_000, 300, 5, 10, 5, 5, 10_000_000_000, 0, 0, 0, 0, 10_000, 0]);
     for open in [7, 8, 9, 10, 12] {
         developer[open] = Limit::UNLIMITED;
     }
     assert_eq!(limits(&plans.developer), developer);
     assert_eq!(limits(&plans.enterprise), [Limit::UNLIMITED; 13]);
-    assert_eq!((plans.free.price_cents, plans.developer.price_cents, plans.enterprise.price_cents), (0, 2900, 0));
+    assert_eq!(
+        (plans.free.price_cents, plans.developer.price_cents, plans.enterprise.price_cents),
+        (0, 2900, 0)
+    );
 }
 
 #[test]
@@ -130,7 +132,8 @@ fn a_variable_has_the_type_of_its_option() {
 
 #[test]
 fn unknown_names_are_errors_with_a_suggestion() {
-    let text = "[htp]\nlisten = '127.0.0.1:1'\n[plans.free]\nrmp = 1\n[plans.gold]\nrpm = 1\n[colour]\nred = 1\n";
+    let text =
+        "[htp]\nlisten = '127.0.0.1:1'\n[plans.free]\nrmp = 1\n[plans.gold]\nrpm = 1\n[colour]\nred = 1\n";
     let (folder, sources) = file(text);
     let at = folder.path().join("agent-mailbox.toml").display().to_string();
     assert_eq!(

@@ -187,7 +187,7 @@ pub async fn restore(db: &Db, mut pieces: mpsc::Receiver<Piece>) -> Result<()> {
                     target = Some(Target::new(tx, &name, columns).await?);
                 }
                 (Some(Piece::Rows { count, lines }), Some(target)) => {
-                    target.insert(tx, count, &lines).await?
+                    target.insert(tx, count, &lines).await?;
                 }
                 (Some(Piece::End), _) => return Ok(()),
                 (Some(Piece::Rows { .. }), None) => {

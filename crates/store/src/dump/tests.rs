@@ -15,7 +15,7 @@ async fn open(folder: &TempDir, name: &str) -> Db {
 }
 
 async fn fill(db: &Db, accounts: usize) {
-    db.system_write(async move |tx| {
+    let filled: Result<u64> = db.system_write(async move |tx| {
         for number in 0..accounts {
             let (id, email) = (format!("acc_{number:06}"), format!("person{number}@example.com"));
             tx.run(
@@ -32,9 +32,8 @@ async fn fill(db: &Db, accounts: usize) {
         )
         .await
     })
-    .await
-    .map(drop)
-    .unwrap_or_else(|error: Error| panic!("{error}"));
+    .await;
+    filled.unwrap();
 }
 
 async fn collect(db: &Db) -> Vec<Piece> {

@@ -154,7 +154,7 @@ mod tests {
             ]),
         ];
         let lines = to_lines(&records).unwrap();
-        assert_eq!(lines.iter().filter(|byte| **byte == b'\n').count(), 2);
+        assert_eq!(lines.split_inclusive(|byte| *byte == b'\n').count(), 2);
         assert_eq!(from_lines(&lines, 4).unwrap(), records);
     }
 

@@ -5,6 +5,9 @@
 //! body that waits for anything but the database fails in its first test. With `dialect.rs` this folder is the only
 //! place that names an engine.
 
+#[cfg(feature = "faults")]
+pub mod faults;
+mod listener;
 mod postgres;
 mod sqlite;
 mod value;
@@ -31,10 +34,9 @@ pub enum DatabaseLocation {
 }
 
 impl DatabaseLocation {
-    /// Checks the URL of a PostgreSQL server; what is wrong with it is told without repeating it.
-    pub fn postgres(url: &str) -> Result<Self> {
-        postgres::check_url(url)?;
-        Ok(Self::Postgres(url.to_owned()))
+    /// A PostgreSQL server by its URL, if the text is one.
+    pub fn postgres(url: &str) -> Option<Self> {
+        postgres::is_url(url).then(|| Self::Postgres(url.to_owned()))
     }
 }
 
@@ -83,6 +85,9 @@ pub struct Tx {
     workspace: WorkspaceId,
     /// Sent to the listeners of this process after the commit; PostgreSQL carries them itself.
     wakes: Vec<Wake>,
+    /// Statements seen since the one that a fault counts from.
+    #[cfg(feature = "faults")]
+    seen: u32,
 }
 
 /// A transaction across workspaces, for the few things that need one: finding a key by its hash, signing up,
@@ -238,18 +243,24 @@ impl Tx {
 
     /// Runs a statement and tells how many rows it touched. `$1` is the workspace.
     pub async fn run(&mut self, sql: &str, params: &[Param<'_>]) -> Result<u64> {
+        #[cfg(feature = "faults")]
+        faults::check(&self.workspace, &mut self.seen, sql)?;
         let params = with_workspace(&self.workspace, params);
         self.session.run(sql, &params).await
     }
 
     /// Runs a query and reads its first row, if there is one. `$1` is the workspace.
     pub async fn one<T: FromRow>(&mut self, sql: &str, params: &[Param<'_>]) -> Result<Option<T>> {
+        #[cfg(feature = "faults")]
+        faults::check(&self.workspace, &mut self.seen, sql)?;
         let params = with_workspace(&self.workspace, params);
         self.session.one(sql, &params).await
     }
 
     /// Runs a query and reads all its rows. `$1` is the workspace.
     pub async fn all<T: FromRow>(&mut self, sql: &str, params: &[Param<'_>]) -> Result<Vec<T>> {
+        #[cfg(feature = "faults")]
+        faults::check(&self.workspace, &mut self.seen, sql)?;
         let params = with_workspace(&self.workspace, params);
         self.session.all(sql, &params).await
     }
@@ -264,7 +275,15 @@ fn with_workspace<'a>(workspace: &'a WorkspaceId, params: &[Param<'a>]) -> Vec<P
 
 impl SystemTx {
     fn new(session: Session, scope: &Scope) -> Self {
-        Self { inner: Tx { session, workspace: scope.workspace(), wakes: Vec::new() } }
+        Self {
+            inner: Tx {
+                session,
+                workspace: scope.workspace(),
+                wakes: Vec::new(),
+                #[cfg(feature = "faults")]
+                seen: 0,
+            },
+        }
     }
 
     pub(crate) fn is_postgres(&self) -> bool {
@@ -297,6 +316,10 @@ impl SystemTx {
     /// The same transaction, for the statements of one workspace.
     pub fn enter(&mut self, workspace: &WorkspaceId) -> &mut Tx {
         self.inner.workspace = workspace.clone();
+        #[cfg(feature = "faults")]
+        {
+            self.inner.seen = 0;
+        }
         &mut self.inner
     }
 }

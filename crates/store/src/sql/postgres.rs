@@ -3,49 +3,33 @@
 //! The workspace is told to the server by a session variable. That statement and BEGIN are sent together with the
 //! first real one, so they cost no round trip of their own.
 
-use std::{pin::Pin, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime};
-use futures_util::{
-    Stream, TryStreamExt,
-    future::{ready, try_join},
-    stream::poll_fn,
-};
+use futures_util::future::try_join;
 use tokio::sync::broadcast;
-use tokio_postgres::{AsyncMessage, Config, NoTls, Statement, config::SslMode, types::ToSql};
+use tokio_postgres::{Config, NoTls, Statement, config::SslMode, types::ToSql};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use super::{FromRow, Param, Row, Scope, Session, SystemTx, Wake, value::Cells};
+use super::{FromRow, Param, Row, Scope, Session, SystemTx, Wake, listener::Listener, value::Cells};
 use crate::error::{Error, Result};
 
 /// Connections of one node. Commits of concurrent transactions are grouped by the server itself.
 const POOL: usize = 24;
 /// How long a call waits for a connection before it is told to come again.
-const POOL_WAIT: Duration = Duration::from_secs(2);
+const POOL_WAIT: Duration = Duration::from_secs(5);
+/// How long making a connection may take.
+const CONNECT_WAIT: Duration = Duration::from_secs(2);
 
 /// Whether a text is a URL that we could connect with.
-pub(super) fn check_url(url: &str) -> Result<()> {
-    let is_url = url.starts_with("postgres://") || url.starts_with("postgresql://");
-    let config = url.parse::<Config>().ok().filter(|config| is_url && !config.get_hosts().is_empty());
-    match config {
-        Some(_) => Ok(()),
-        None => Err(Error::Unavailable(
-            "expected postgres://user:password@host/name; write special characters of the password as %XX"
-                .to_owned(),
-        )),
-    }
+pub(super) fn is_url(text: &str) -> bool {
+    let has_scheme = text.starts_with("postgres://") || text.starts_with("postgresql://");
+    has_scheme && text.parse::<Config>().is_ok_and(|config| !config.get_hosts().is_empty())
 }
 
 pub(super) struct PostgresEngine {
     pool: Pool,
-    wakes: broadcast::Sender<Wake>,
-    listener: tokio::task::JoinHandle<()>,
-}
-
-impl Drop for PostgresEngine {
-    fn drop(&mut self) {
-        self.listener.abort();
-    }
+    listener: Listener,
 }
 
 impl PostgresEngine {
@@ -54,7 +38,7 @@ impl PostgresEngine {
             Error::Unavailable(format!("database.url is not a connection string: {error}"))
         })?;
         config.application_name("agent-mailbox");
-        config.connect_timeout(Duration::from_secs(2));
+        config.connect_timeout(CONNECT_WAIT);
         // A statement that runs this long helps nobody; a transaction left open would block others.
         config.options("-c statement_timeout=15s -c idle_in_transaction_session_timeout=30s");
         let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
@@ -71,9 +55,7 @@ impl PostgresEngine {
             .build()
             .map_err(|error| Error::Internal(error.to_string()))?;
         drop(pool.get().await?);
-        let wakes = broadcast::channel(1024).0;
-        let listener = tokio::spawn(listen_loop(config, wakes.clone()));
-        Ok(Self { pool, wakes, listener })
+        Ok(Self { pool, listener: Listener::start(config) })
     }
 
     pub(super) async fn write<T, E, F>(&self, scope: Scope, body: F) -> Result<T, E>
@@ -97,12 +79,15 @@ impl PostgresEngine {
         E: From<Error>,
         F: AsyncFnOnce(&mut SystemTx) -> Result<T, E>,
     {
-        let mut tx = self.begin(scope, Some(begin)).await?;
-        let result = body(&mut tx).await;
-        let finished = tx.postgres_finish(result.is_ok()).await;
-        let value = result?;
-        finished?;
-        Ok(value)
+        let work = async {
+            let mut tx = self.begin(scope, Some(begin)).await?;
+            let result = body(&mut tx).await;
+            let finished = tx.postgres_finish(result.is_ok()).await;
+            let value = result?;
+            finished?;
+            Ok(value)
+        };
+        self.listener.unless_down(work).await
     }
 
     pub(super) async fn read<T, E, F>(&self, scope: Scope, body: F) -> Result<T, E>
@@ -110,8 +95,11 @@ impl PostgresEngine {
         E: From<Error>,
         F: AsyncFnOnce(&mut SystemTx) -> Result<T, E>,
     {
-        let mut tx = self.begin(scope, None).await?;
-        body(&mut tx).await
+        let work = async {
+            let mut tx = self.begin(scope, None).await?;
+            body(&mut tx).await
+        };
+        self.listener.unless_down(work).await
     }
 
     /// Takes a connection, to open a transaction on it with the given statement or to read without one.
@@ -125,47 +113,12 @@ impl PostgresEngine {
     }
 
     pub(super) fn listen(&self) -> broadcast::Receiver<Wake> {
-        self.wakes.subscribe()
+        self.listener.wakes()
     }
 }
-
-/// Passes the server's notifications on, connecting again whenever the connection ends.
-async fn listen_loop(config: Config, wakes: broadcast::Sender<Wake>) {
-    loop {
-        if let Err(error) = listen_once(&config, &wakes).await {
-            tracing::warn!(%error, "lost the notification connection to PostgreSQL");
-        }
-        tokio::time::sleep(Duration::from_millis(500)).await;
-    }
-}
-
-async fn listen_once(config: &Config, wakes: &broadcast::Sender<Wake>) -> Result<()> {
-    let (client, messages): (_, MessageStream) = if config.get_ssl_mode() == SslMode::Disable {
-        let (client, mut connection) = config.connect(NoTls).await?;
-        (client, Box::pin(poll_fn(move |context| connection.poll_message(context))))
-    } else {
-        let (client, mut connection) = config.connect(tls()?).await?;
-        (client, Box::pin(poll_fn(move |context| connection.poll_message(context))))
-    };
-    let pass_on = messages.try_for_each(|message| {
-        if let AsyncMessage::Notification(note) = message
-            && let Some(wake) = Wake::decode(note.payload())
-        {
-            // Nobody listening is fine.
-            let _ = wakes.send(wake);
-        }
-        ready(Ok(()))
-    });
-    // The connection only moves while its messages are read, so both go on together until it ends.
-    let listen = format!("LISTEN {}", Wake::CHANNEL);
-    try_join(client.batch_execute(&listen), pass_on).await?;
-    Ok(())
-}
-
-type MessageStream = Pin<Box<dyn Stream<Item = Result<AsyncMessage, tokio_postgres::Error>> + Send>>;
 
 /// TLS that checks certificates against the system's roots. With `sslmode=prefer` a server without TLS is accepted.
-fn tls() -> Result<MakeRustlsConnect> {
+pub(super) fn tls() -> Result<MakeRustlsConnect> {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let verifier = rustls_platform_verifier::Verifier::new(provider.clone())
         .map_err(|error| Error::Unavailable(format!("no root certificates: {error}")))?;

@@ -178,9 +178,7 @@ fn write_loop(connection: Connection, jobs: &Receiver<WriteJob>) {
             let _ = tx.sqlite_batch("ROLLBACK");
         }
         for acknowledge in group {
-            acknowledge(
-                committed.as_ref().map(|()| ()).map_err(|error| Error::Unavailable(error.to_string())),
-            );
+            acknowledge(committed.as_ref().copied().map_err(|error| Error::Unavailable(error.to_string())));
         }
     }
 }

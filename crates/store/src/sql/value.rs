@@ -164,6 +164,10 @@ impl Row<'_> {
     }
 
     /// The next column.
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "each column has a type of its own, so it is no iterator"
+    )]
     pub fn next<T: FromCell>(&mut self) -> Result<T> {
         let index = self.next;
         self.next += 1;

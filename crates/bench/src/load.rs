@@ -1,0 +1,200 @@
+//! The load: a small HTTP/1.1 client in a closed loop over connections that stay open.
+//!
+//! It writes prepared bytes, reads an answer by its Content-Length and checks the status, and nothing else: the cheaper
+//! the client, the more of the machine is left for what is measured. It runs on one thread of its own, whose CPU time
+//! is known, so that it can be told apart from the server's.
+
+use std::{
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
+
+use crate::{machine, stats::percentile};
+
+/// Writes the next request.
+pub(crate) type NextRequest = Arc<dyn Fn(&mut Vec<u8>) + Send + Sync>;
+
+/// How long a load goes on.
+#[derive(Clone, Copy)]
+pub(crate) enum End {
+    After(Duration),
+    AfterRequests(u64),
+}
+
+/// What to send, where, how much of it.
+#[derive(Clone)]
+pub(crate) struct Load {
+    pub(crate) address: SocketAddr,
+    pub(crate) connections: usize,
+    pub(crate) next_request: NextRequest,
+    pub(crate) expected_status: u16,
+}
+
+/// How it went.
+pub(crate) struct Outcome {
+    pub(crate) requests_per_second: f64,
+    /// Milliseconds.
+    pub(crate) median_latency: f64,
+    /// Milliseconds.
+    pub(crate) p99_latency: f64,
+    /// CPU time of this process for one request in microseconds, without the client's.
+    pub(crate) server_cpu: f64,
+    /// CPU time of the client for one request in microseconds.
+    pub(crate) client_cpu: f64,
+}
+
+impl Load {
+    /// A load that sends one request over and over.
+    pub(crate) fn of_one(address: SocketAddr, connections: usize, request: String) -> Self {
+        let bytes = request.into_bytes();
+        let next_request: NextRequest = Arc::new(move |buffer| buffer.extend_from_slice(&bytes));
+        Self { address, connections, next_request, expected_status: 200 }
+    }
+
+    /// Runs the load to its end. Any answer but the expected one ends the program.
+    pub(crate) async fn run(&self, end: End) -> Outcome {
+        let load = self.clone();
+        tokio::task::spawn_blocking(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            runtime.expect("the client's runtime starts").block_on(load.drive(end))
+        })
+        .await
+        .expect("the load runs to its end")
+    }
+
+    async fn drive(self, end: End) -> Outcome {
+        let (process_before, client_before) = (machine::process_cpu(), machine::thread_cpu());
+        let started = Instant::now();
+        let budget = Arc::new(AtomicU64::new(match end {
+            End::After(_) => u64::MAX,
+            End::AfterRequests(requests) => requests,
+        }));
+        let deadline = match end {
+            End::After(duration) => Some(started + duration),
+            End::AfterRequests(_) => None,
+        };
+        let mut tasks = tokio::task::JoinSet::new();
+        for _ in 0..self.connections {
+            tasks.spawn(converse(self.clone(), deadline, budget.clone()));
+        }
+        let mut latencies: Vec<f64> = Vec::new();
+        while let Some(finished) = tasks.join_next().await {
+            latencies.extend(finished.expect("a connection lasts"));
+        }
+        let seconds = started.elapsed().as_secs_f64();
+        let client = machine::thread_cpu().saturating_sub(client_before);
+        let process = machine::process_cpu().saturating_sub(process_before);
+        #[expect(clippy::cast_precision_loss, reason = "counts stay far below 2^52")]
+        let requests = latencies.len() as f64;
+        Outcome {
+            requests_per_second: requests / seconds,
+            median_latency: percentile(&mut latencies, 0.5) * 1e3,
+            p99_latency: percentile(&mut latencies, 0.99) * 1e3,
+            server_cpu: process.saturating_sub(client).as_secs_f64() / requests * 1e6,
+            client_cpu: client.as_secs_f64() / requests * 1e6,
+        }
+    }
+}
+
+/// One connection: asks, waits, asks again. Gives the latencies in seconds.
+async fn converse(load: Load, deadline: Option<Instant>, budget: Arc<AtomicU64>) -> Vec<f64> {
+    let mut connection = Connection::open(load.address).await;
+    let mut request = Vec::with_capacity(1024);
+    let mut latencies = Vec::with_capacity(1 << 14);
+    loop {
+        let before = Instant::now();
+        if deadline.is_some_and(|deadline| before >= deadline) || !take_one(&budget) {
+            return latencies;
+        }
+        request.clear();
+        (load.next_request)(&mut request);
+        connection.stream.write_all(&request).await.expect("the server reads");
+        let (status, body) = connection.read_answer().await;
+        assert_eq!(status, load.expected_status, "{}", String::from_utf8_lossy(body));
+        latencies.push(before.elapsed().as_secs_f64());
+    }
+}
+
+fn take_one(budget: &AtomicU64) -> bool {
+    budget.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok()
+}
+
+/// A connection and what was read from it.
+pub(crate) struct Connection {
+    stream: TcpStream,
+    buffer: Vec<u8>,
+}
+
+impl Connection {
+    pub(crate) async fn open(address: SocketAddr) -> Self {
+        let stream = TcpStream::connect(address).await.expect("the server listens");
+        stream.set_nodelay(true).expect("a socket option");
+        Self { stream, buffer: Vec::with_capacity(1 << 14) }
+    }
+
+    /// Sends one request and gives the status and the body of its answer.
+    pub(crate) async fn ask(&mut self, request: &str) -> (u16, Vec<u8>) {
+        self.stream.write_all(request.as_bytes()).await.expect("the server reads");
+        let (status, body) = self.read_answer().await;
+        (status, body.to_vec())
+    }
+
+    async fn read_answer(&mut self) -> (u16, &[u8]) {
+        self.buffer.clear();
+        let head = loop {
+            self.read_more().await;
+            if let Some(end) = self.buffer.windows(4).position(|window| window == b"\r\n\r\n") {
+                break end + 4;
+            }
+        };
+        let (status, length) = read_head(&self.buffer[..head]).expect("an answer with a length");
+        while self.buffer.len() < head + length {
+            self.read_more().await;
+        }
+        (status, &self.buffer[head..])
+    }
+
+    async fn read_more(&mut self) {
+        let read = self.stream.read_buf(&mut self.buffer).await.expect("the server answers");
+        assert_ne!(read, 0, "the server closed the connection");
+    }
+}
+
+/// The status and the length of the body.
+fn read_head(head: &[u8]) -> Option<(u16, usize)> {
+    const LENGTH: &[u8] = b"content-length:";
+    let status = std::str::from_utf8(head.get(9..12)?).ok()?.parse().ok()?;
+    let line = head
+        .split(|byte| *byte == b'\n')
+        .find(|line| line.get(..LENGTH.len()).is_some_and(|name| name.eq_ignore_ascii_case(LENGTH)))?;
+    let length = std::str::from_utf8(&line[LENGTH.len()..]).ok()?.trim().parse().ok()?;
+    Some((status, length))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn heads_are_read() {
+        let head = b"HTTP/1.1 201 Created\r\ndate: today\r\nContent-Length: 17\r\n\r\n";
+        assert_eq!(read_head(head), Some((201, 17)));
+        assert_eq!(read_head(b"HTTP/1.1 200 OK\r\n\r\n"), None);
+        assert_eq!(read_head(b"HTTP"), None);
+    }
+
+    #[test]
+    fn a_budget_ends() {
+        let budget = AtomicU64::new(2);
+        assert!(take_one(&budget) && take_one(&budget) && !take_one(&budget));
+    }
+}

@@ -1,0 +1,60 @@
+//! Measures what the service promises about speed, memory and growth.
+//!
+//! Every figure is a ratio to a yardstick that is measured in the same run, in turns with it: machines differ and are
+//! noisy, ratios less so. `docs/benchmarks.md` says what each measurement means.
+
+#![expect(clippy::expect_used, reason = "a measurement that cannot be set up has nothing to go on with")]
+
+mod fill;
+mod growth;
+mod load;
+mod machine;
+mod options;
+mod place;
+mod read;
+mod report;
+mod service;
+mod start;
+mod stats;
+mod turns;
+mod write;
+
+use std::process::ExitCode;
+
+use self::{
+    options::{Measurement, Options},
+    report::Figure,
+};
+
+fn main() -> ExitCode {
+    let options = match Options::from_arguments(std::env::args().skip(1)) {
+        Ok(options) => options,
+        Err(usage) => {
+            eprintln!("{usage}");
+            return ExitCode::from(2);
+        }
+    };
+    let runtime = tokio::runtime::Runtime::new().expect("the runtime starts");
+    let passed = runtime.block_on(run(&options));
+    // Threads of a store that is being closed need not hold up the end.
+    runtime.shutdown_background();
+    if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Runs the measurements that were asked for, and tells whether all of them met their targets.
+async fn run(options: &Options) -> bool {
+    let mut all: Vec<Figure> = Vec::new();
+    for measurement in &options.measurements {
+        eprintln!("== {}: {}", measurement.name(), measurement.title());
+        let figures = match measurement {
+            Measurement::Read => read::measure(options).await,
+            Measurement::Write => write::measure(options).await,
+            Measurement::Start => start::measure(options).await,
+            Measurement::Growth => growth::measure(options).await,
+        };
+        report::save(*measurement, &figures);
+        all.extend(figures);
+    }
+    println!("{}", report::table(&all));
+    all.iter().all(Figure::passed)
+}

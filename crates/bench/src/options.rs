@@ -1,0 +1,122 @@
+//! What the command line asks for: which measurements, on which engines, for how long.
+
+use std::{path::PathBuf, time::Duration};
+
+use crate::place::Engine;
+
+const USAGE: &str =
+    "usage: bench [--quick] [--engine sqlite|postgres] [--only service|bare] [--program FILE] [NAME…]
+
+NAME is one of read, write, start, growth; all of them when none is given.
+  --quick           short rounds, for a first look; the figures are noisy
+  --engine ENGINE   only this engine
+  --only SIDE       in `read`, loads one of the two sides for half a minute, for a profiler to look at
+  --program FILE    in `start`, the program to start (default: agent-mailbox beside this one)";
+
+/// A measurement by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Measurement {
+    Read,
+    Write,
+    Start,
+    Growth,
+}
+
+impl Measurement {
+    const ALL: [Self; 4] = [Self::Read, Self::Write, Self::Start, Self::Growth];
+
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Start => "start",
+            Self::Growth => "growth",
+        }
+    }
+
+    pub(crate) const fn title(self) -> &'static str {
+        match self {
+            Self::Read => "a metered read against a bare handler with the same query",
+            Self::Write => "durable writes at 32 connections against one",
+            Self::Start => "time until ready, and memory",
+            Self::Growth => "store calls among 100,000 workspaces against 10",
+        }
+    }
+}
+
+/// One side of the comparison in `read`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ReadSide {
+    Service,
+    Bare,
+}
+
+/// The command line, read.
+#[derive(Debug)]
+pub(crate) struct Options {
+    pub(crate) measurements: Vec<Measurement>,
+    pub(crate) engines: Vec<Engine>,
+    pub(crate) only: Option<ReadSide>,
+    pub(crate) program: Option<PathBuf>,
+    quick: bool,
+}
+
+impl Options {
+    pub(crate) fn from_arguments(mut arguments: impl Iterator<Item = String>) -> Result<Self, String> {
+        let mut options = Self {
+            measurements: Vec::new(),
+            engines: Engine::ALL.to_vec(),
+            only: None,
+            program: None,
+            quick: false,
+        };
+        while let Some(argument) = arguments.next() {
+            let mut value = || arguments.next().ok_or_else(|| USAGE.to_owned());
+            match argument.as_str() {
+                "--quick" => options.quick = true,
+                "--engine" => options.engines = vec![engine(&value()?)?],
+                "--only" => options.only = Some(side(&value()?)?),
+                "--program" => options.program = Some(value()?.into()),
+                name => options.measurements.push(measurement(name)?),
+            }
+        }
+        if options.measurements.is_empty() {
+            options.measurements = Measurement::ALL.to_vec();
+        }
+        Ok(options)
+    }
+
+    /// How often each side takes its turn.
+    pub(crate) fn rounds(&self) -> usize {
+        if self.quick { 3 } else { 9 }
+    }
+
+    /// How long a turn under load is measured.
+    pub(crate) fn turn(&self) -> Duration {
+        if self.quick { Duration::from_millis(700) } else { Duration::from_secs(3) }
+    }
+
+    /// Workspaces in the large store of `growth`.
+    pub(crate) fn many_workspaces(&self) -> usize {
+        if self.quick { 10_000 } else { 100_000 }
+    }
+}
+
+fn measurement(name: &str) -> Result<Measurement, String> {
+    Measurement::ALL.into_iter().find(|known| known.name() == name).ok_or_else(|| USAGE.to_owned())
+}
+
+fn engine(name: &str) -> Result<Engine, String> {
+    Engine::ALL
+        .into_iter()
+        .find(|known| known.name().eq_ignore_ascii_case(name))
+        .ok_or_else(|| USAGE.to_owned())
+}
+
+fn side(name: &str) -> Result<ReadSide, String> {
+    match name {
+        "service" => Ok(ReadSide::Service),
+        "bare" => Ok(ReadSide::Bare),
+        _ => Err(USAGE.to_owned()),
+    }
+}

@@ -1,0 +1,111 @@
+//! A read through the whole service against a bare handler that runs the same query on the same store.
+//!
+//! Both sides list the 20 labels of a mailbox, found by its public id, at 32 connections. The service recognises the
+//! key, counts the request, reserves and settles a credit, checks the input and writes its headers; the bare handler
+//! does none of that and sends the same body.
+
+use std::{net::SocketAddr, time::Duration};
+
+use axum::{
+    Router,
+    extract::{Path, State},
+    http::{StatusCode, header},
+    response::{IntoResponse, Response},
+    routing::get,
+};
+use model::WorkspaceId;
+use store::{
+    Db, labels,
+    mailboxes::{self, MailboxName},
+};
+
+use crate::{
+    fill,
+    load::{Connection, End, Load},
+    options::{Options, ReadSide},
+    place::Place,
+    report::{Figure, Target},
+    service::{self, Service},
+    turns::{Comparison, Side},
+};
+
+const CONNECTIONS: usize = 32;
+/// As many as a mailbox can have.
+const LABELS: usize = 20;
+const TARGET: Target = Target::AtLeast(0.70);
+
+pub(crate) async fn measure(options: &Options) -> Vec<Figure> {
+    let mut figures = Vec::new();
+    for engine in &options.engines {
+        let place = Place::new(*engine).await;
+        let sides = prepare(&place).await;
+        if let Some(side) = options.only {
+            let load = if side == ReadSide::Service { &sides.0 } else { &sides.1 };
+            load.run(End::After(Duration::from_secs(30))).await;
+        } else {
+            let comparison = Comparison {
+                what: "metered read : bare handler",
+                engine: *engine,
+                target: TARGET,
+                measured: Side { name: "service", load: &sides.0 },
+                yardstick: Side { name: "bare", load: &sides.1 },
+            };
+            figures.push(comparison.run(options).await);
+        }
+        place.remove().await;
+    }
+    figures
+}
+
+/// The loads of both sides, once their answers were found to be the same.
+async fn prepare(place: &Place) -> (Load, Load) {
+    let service = Service::open(place).await;
+    let (db, workspace) = (service.app.db().clone(), service.workspace.clone());
+    let mailbox = fill::add_mailboxes(&db, &workspace, 1).await.remove(0);
+    fill::add_labels(&db, &workspace, LABELS).await;
+    let path = format!("/api/v1/mailboxes/{mailbox}/custom-labels");
+    let request = |address: SocketAddr| {
+        let key = &service.key;
+        format!(
+            "GET {path} HTTP/1.1\r\nHost: {address}\r\nAccept: application/json\r\nX-API-Key: {key}\r\n\r\n"
+        )
+    };
+    let ours = service.listen().await;
+    let bare = service::listen(bare_router(db, workspace)).await;
+    let mut answers = Vec::new();
+    for address in [ours, bare] {
+        let answer = Connection::open(address).await.ask(&request(address)).await;
+        assert_eq!(answer.0, 200, "{}", String::from_utf8_lossy(&answer.1));
+        answers.push(answer.1);
+    }
+    assert_eq!(answers[0], answers[1], "both sides send the same body");
+    assert_eq!(answers[0].windows(6).filter(|window| window == b"\"slug\"").count(), LABELS);
+    (Load::of_one(ours, CONNECTIONS, request(ours)), Load::of_one(bare, CONNECTIONS, request(bare)))
+}
+
+/// The yardstick.
+fn bare_router(db: Db, workspace: WorkspaceId) -> Router {
+    Router::new()
+        .route("/api/v1/mailboxes/{mailbox}/custom-labels", get(list_labels))
+        .with_state((db, workspace))
+}
+
+async fn list_labels(
+    State((db, workspace)): State<(Db, WorkspaceId)>,
+    Path(mailbox): Path<String>,
+) -> Response {
+    let found = db
+        .read(&workspace, async move |tx| {
+            let named = MailboxName::PublicId(mailbox);
+            match mailboxes::find_id(tx, &named).await? {
+                Some(id) => labels::list(tx, &id).await.map(Some),
+                None => Ok::<_, store::Error>(None),
+            }
+        })
+        .await;
+    match found.map(|labels| labels.map(|labels| serde_json::to_vec(&labels))) {
+        Ok(Some(Ok(body))) => ([(header::CONTENT_TYPE, "application/json")], body).into_response(),
+        Ok(None) => StatusCode::NOT_FOUND.into_response(),
+        _ => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+    }
+}

@@ -1,0 +1,136 @@
+//! The figures: a table for people and a JSON file for programs.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+
+use crate::{machine, options::Measurement, place::FOLDER};
+
+/// What a ratio should be.
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Target {
+    AtLeast(f64),
+    AtMost(f64),
+}
+
+/// One measured ratio.
+#[derive(Debug, Serialize)]
+pub(crate) struct Figure {
+    /// What was measured.
+    pub(crate) what: &'static str,
+    /// On what.
+    pub(crate) engine: &'static str,
+    /// The unit of value and yardstick.
+    pub(crate) unit: &'static str,
+    /// The median of what was measured.
+    pub(crate) value: f64,
+    /// The median of what it is compared with.
+    pub(crate) yardstick: f64,
+    /// The median of the ratios of the single rounds.
+    pub(crate) ratio: f64,
+    /// The smallest and the largest of these ratios.
+    pub(crate) spread: (f64, f64),
+    /// What the ratio should be.
+    pub(crate) target: Target,
+    /// What else was seen.
+    pub(crate) notes: Vec<String>,
+}
+
+impl Figure {
+    pub(crate) fn passed(&self) -> bool {
+        match self.target {
+            Target::AtLeast(least) => self.ratio >= least,
+            Target::AtMost(most) => self.ratio <= most,
+        }
+    }
+}
+
+/// Writes the figures of a measurement to a file of its own.
+pub(crate) fn save(measurement: Measurement, figures: &[Figure]) {
+    let passed = figures.iter().all(Figure::passed);
+    let all = serde_json::json!({
+        "measurement": measurement.name(),
+        "machine": machine::description(),
+        "passed": passed,
+        "figures": figures,
+    });
+    std::fs::create_dir_all(FOLDER).expect("the folder for results can be made");
+    let text = serde_json::to_string_pretty(&all).expect("figures are JSON") + "\n";
+    let path = format!("{FOLDER}/{}.json", measurement.name());
+    std::fs::write(path, text).expect("the results can be written");
+}
+
+/// All figures as a table, with the notes under it.
+pub(crate) fn table(figures: &[Figure]) -> String {
+    let header = ["what", "engine", "measured", "yardstick", "ratio", "spread", "target", ""];
+    let mut rows = vec![header.map(ToOwned::to_owned)];
+    rows.extend(figures.iter().map(row));
+    let widths: Vec<usize> = (0..header.len())
+        .map(|column| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0))
+        .collect();
+    let mut text = format!("\n{}\n\n", machine::description());
+    for row in &rows {
+        for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
+            // Names to the left, numbers to the right.
+            let _ =
+                if column < 2 { write!(text, "{cell:<width$}  ") } else { write!(text, "{cell:>width$}  ") };
+        }
+        text.truncate(text.trim_end().len());
+        text.push('\n');
+    }
+    text.push('\n');
+    for figure in figures {
+        for note in &figure.notes {
+            let _ = writeln!(text, "{}, {}: {note}", figure.what, figure.engine);
+        }
+    }
+    text
+}
+
+fn row(figure: &Figure) -> [String; 8] {
+    let unit = figure.unit;
+    let target = match figure.target {
+        Target::AtLeast(least) => format!("≥ {least:.2}"),
+        Target::AtMost(most) => format!("≤ {most:.2}"),
+    };
+    [
+        figure.what.to_owned(),
+        figure.engine.to_owned(),
+        format!("{} {unit}", number(figure.value)),
+        format!("{} {unit}", number(figure.yardstick)),
+        format!("{:.2}", figure.ratio),
+        format!("{:.2}–{:.2}", figure.spread.0, figure.spread.1),
+        target,
+        if figure.passed() { "pass" } else { "MISS" }.to_owned(),
+    ]
+}
+
+/// Large numbers without a fraction, small ones with one.
+fn number(value: f64) -> String {
+    if value >= 100.0 { format!("{value:.0}") } else { format!("{value:.1}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_tells_hits_from_misses() {
+        let figure = |ratio, target| Figure {
+            what: "reads",
+            engine: "SQLite",
+            unit: "/s",
+            value: 1234.5,
+            yardstick: 12.0,
+            ratio,
+            spread: (0.5, 0.75),
+            target,
+            notes: vec!["hello".to_owned()],
+        };
+        let text = table(&[figure(0.71, Target::AtLeast(0.7)), figure(1.6, Target::AtMost(1.5))]);
+        assert!(text.contains("0.71  0.50–0.75  ≥ 0.70  pass"), "{text}");
+        assert!(text.contains("1.60  0.50–0.75  ≤ 1.50  MISS"), "{text}");
+        assert!(text.contains("reads, SQLite: hello"), "{text}");
+    }
+}

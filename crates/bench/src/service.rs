@@ -1,0 +1,119 @@
+//! A whole service in this process, over a real port, with limits that are finite and out of reach: so that all of the
+//! metering runs and none of it refuses.
+
+use std::{
+    net::SocketAddr,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
+use axum::Router;
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+use model::{Limit, Plan, Plans, Role, WorkspaceId};
+use operations::{
+    App, AppParts, Settings, admin,
+    outside::{Clock, SystemClock, SystemEntropy},
+};
+use store::{
+    Db,
+    blobs::{BlobLocation, Blobs},
+    vault::MasterKey,
+};
+
+use crate::place::Place;
+
+/// The upper bounds of the buckets of latencies.
+const SECONDS: [f64; 14] =
+    [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0];
+
+/// A running service with one workspace.
+pub(crate) struct Service {
+    pub(crate) app: App,
+    pub(crate) workspace: WorkspaceId,
+    /// The secret of a key of the workspace.
+    pub(crate) key: String,
+}
+
+impl Service {
+    /// Opens the store in a place, making it if need be, and adds a workspace to it.
+    pub(crate) async fn open(place: &Place) -> Self {
+        let db = Db::open(&place.location).await.expect("the store opens");
+        db.migrate(SystemClock.now()).await.expect("the schema is brought up to date");
+        let blobs = Blobs::open(&BlobLocation::Directory(place.folder().join("blobs")))
+            .await
+            .expect("the blob store opens");
+        let master_key = MasterKey::load_or_create(&place.folder().join("master.key")).expect("a master key");
+        let (clock, entropy) = (Box::new(SystemClock), Box::new(SystemEntropy));
+        let parts = AppParts { db, blobs, master_key, clock, entropy, settings: settings() };
+        let app = App::start(parts).await.expect("the service starts");
+        let (email, password) = ("owner@people.test".to_owned(), "correct horse battery".to_owned());
+        let account = admin::create_account(&app, email, password, None, Plan::Developer)
+            .await
+            .expect("an account is made");
+        let workspace = account.workspace_id;
+        let key = admin::create_key(&app, workspace.clone(), "bench", Role::Admin, None)
+            .await
+            .expect("a key is made");
+        Self { app, workspace, key: key.key }
+    }
+
+    /// Serves the API and gives its address.
+    pub(crate) async fn listen(&self) -> SocketAddr {
+        let recorder = recorder();
+        let metrics: web::RenderMetrics = Arc::new(move || recorder.render());
+        let options = web::Options { metrics: Some(metrics), ..web::Options::default() };
+        listen(web::router(self.app.clone(), options)).await
+    }
+}
+
+/// Serves a router on a free port, in the same way for everything that is compared.
+pub(crate) async fn listen(router: Router) -> SocketAddr {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let address = listener.local_addr().expect("a bound socket has an address");
+    let service = router.into_make_service_with_connect_info::<SocketAddr>();
+    tokio::spawn(async move { axum::serve(listener, service).await });
+    address
+}
+
+/// The metrics of this process are recorded as the real program does it, so that their cost is in the figures.
+fn recorder() -> PrometheusHandle {
+    static RECORDER: OnceLock<PrometheusHandle> = OnceLock::new();
+    let start = || {
+        let recorder = PrometheusBuilder::new()
+            .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &SECONDS)
+            .and_then(PrometheusBuilder::install_recorder)
+            .expect("no other recorder is there");
+        let handle = recorder.clone();
+        tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(Duration::from_secs(5)).await;
+                handle.run_upkeep();
+            }
+        });
+        recorder
+    };
+    RECORDER.get_or_init(start).clone()
+}
+
+fn settings() -> Settings {
+    let config: toml::Table =
+        include_str!("../../../config.default.toml").parse().expect("the default configuration is TOML");
+    let mut plans: Plans = config["plans"].clone().try_into().expect("the default plans are complete");
+    plans.developer.credits_per_period = Limit::of(1_000_000_000_000);
+    plans.developer.rpm = Limit::of(1_000_000_000);
+    plans.developer.mailboxes = Limit::of(1_000_000);
+    Settings {
+        plans,
+        hosted_domains: vec!["agents.test".to_owned()],
+        public_url: "http://localhost".to_owned(),
+        open_sign_up: true,
+        outbound_mode: "local".to_owned(),
+        receives_mail: false,
+        mailbox_grace_seconds: 7 * 86_400,
+        affiliate_percent: 20,
+        currency: "USD".to_owned(),
+        blob_provider: "local".to_owned(),
+        blob_bucket: "blobs".to_owned(),
+        anonymous_rpm: 1_000_000,
+    }
+}

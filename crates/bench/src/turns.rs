@@ -1,0 +1,76 @@
+//! Two loads that take turns, and what came of it.
+
+use std::time::Duration;
+
+use crate::{
+    load::{End, Load, Outcome},
+    options::Options,
+    place::Engine,
+    report::{Figure, Target},
+    stats::{median, spread},
+};
+
+/// A load with a name for the notes.
+pub(crate) struct Side<'a> {
+    pub(crate) name: &'static str,
+    pub(crate) load: &'a Load,
+}
+
+/// What is compared.
+pub(crate) struct Comparison<'a> {
+    pub(crate) what: &'static str,
+    pub(crate) engine: Engine,
+    pub(crate) target: Target,
+    pub(crate) measured: Side<'a>,
+    pub(crate) yardstick: Side<'a>,
+}
+
+impl Comparison<'_> {
+    /// Lets both sides take their turns; the ratio is the median of the ratios of the rounds.
+    pub(crate) async fn run(self, options: &Options) -> Figure {
+        let (measured, yardstick) = (self.measured.load, self.yardstick.load);
+        for load in [measured, yardstick] {
+            load.run(End::After(Duration::from_millis(500))).await;
+        }
+        let (mut own, mut others): (Vec<Outcome>, Vec<Outcome>) = (Vec::new(), Vec::new());
+        for round in 0..options.rounds() {
+            let turn = End::After(options.turn());
+            // Who goes first changes, so that neither profits from what the other leaves behind.
+            if round % 2 == 0 {
+                own.push(measured.run(turn).await);
+                others.push(yardstick.run(turn).await);
+            } else {
+                others.push(yardstick.run(turn).await);
+                own.push(measured.run(turn).await);
+            }
+        }
+        let speed = |outcome: &Outcome| outcome.requests_per_second;
+        let ratios: Vec<f64> =
+            own.iter().zip(&others).map(|(own, other)| speed(own) / speed(other)).collect();
+        Figure {
+            what: self.what,
+            engine: self.engine.name(),
+            unit: "/s",
+            value: median_of(&own, speed),
+            yardstick: median_of(&others, speed),
+            ratio: median(&ratios),
+            spread: spread(&ratios),
+            target: self.target,
+            notes: vec![describe(self.measured.name, &own), describe(self.yardstick.name, &others)],
+        }
+    }
+}
+
+fn median_of(outcomes: &[Outcome], pick: impl Fn(&Outcome) -> f64) -> f64 {
+    median(&outcomes.iter().map(pick).collect::<Vec<_>>())
+}
+
+fn describe(name: &str, outcomes: &[Outcome]) -> String {
+    format!(
+        "{name}: latency {:.2} ms, 99 % within {:.2} ms; CPU of this process {:.1} µs a request, of the client {:.1} µs",
+        median_of(outcomes, |outcome| outcome.median_latency),
+        median_of(outcomes, |outcome| outcome.p99_latency),
+        median_of(outcomes, |outcome| outcome.server_cpu),
+        median_of(outcomes, |outcome| outcome.client_cpu),
+    )
+}

@@ -1,0 +1,222 @@
+//! `admin …`: what operators do to accounts, keys, workspaces and payouts, beside a running server or without one.
+
+use std::{
+    io::{self, BufRead, IsTerminal},
+    process::ExitCode,
+};
+
+use model::{ApiKeyId, Plan, Role, WorkspaceId};
+use operations::{
+    App,
+    admin::{self, ListedWorkspace, NewPayout},
+};
+use serde_json::json;
+use zeroize::Zeroizing;
+
+use crate::{
+    cli::{Account, Admin, Key, Payout, Workspace},
+    config::Config,
+    failure::{Failure, Result},
+    open, output,
+};
+
+/// Workspaces in one page of a listing.
+const PAGE: i64 = 500;
+
+pub(super) async fn run(config: Config, command: Admin) -> Result<ExitCode> {
+    let json = command.json();
+    match command {
+        Admin::Account(Account::Create { email, workspace_name, plan, .. }) => {
+            // Asked for before anything is opened: people type slowly.
+            let asked = email.clone();
+            let password = open::blocking(move || read_password(&asked)).await?;
+            let app = open::attach(&config).await?;
+            let created =
+                admin::create_account(&app, email, password.to_string(), workspace_name, plan).await?;
+            if json {
+                print_json(&created)?;
+            } else {
+                output::line(format!("Account    {}", created.account_id));
+                output::line(format!("Workspace  {}", created.workspace_id));
+                output::line(format!("Owner      {}", created.owner_address));
+            }
+        }
+        Admin::Key(command) => key(&config, command).await?,
+        Admin::Workspace(command) => workspace(&open::attach(&config).await?, command).await?,
+        Admin::Payout(command) => payout(&open::attach(&config).await?, command).await?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn key(config: &Config, command: Key) -> Result<()> {
+    let app = open::attach(config).await?;
+    match command {
+        Key::Create { workspace, name, role, expires_in, json } => {
+            let workspace = find_workspace(&app, workspace).await?;
+            create_key(&app, workspace, &name, role, expires_in, json).await
+        }
+        Key::Revoke { id, json } => {
+            admin::revoke_key(&app, ApiKeyId::from(id.as_str())).await?;
+            if json {
+                print_json(&json!({ "id": id, "status": "revoked" }))
+            } else {
+                output::line(format!("Key {id} is revoked; running servers notice within a second."));
+                Ok(())
+            }
+        }
+    }
+}
+
+async fn create_key(
+    app: &App,
+    workspace: WorkspaceId,
+    name: &str,
+    role: Role,
+    expires_in: Option<i64>,
+    json: bool,
+) -> Result<()> {
+    let expires_at = expires_in.map(|seconds| app.now().plus_seconds(seconds));
+    let created = admin::create_key(app, workspace, name, role, expires_at).await?;
+    if json {
+        return print_json(&json!({ "id": created.api_key.id, "key": created.key }));
+    }
+    output::line(format!("Id       {}", created.api_key.id));
+    output::line(format!("Key      {}   (shown this once)", created.key));
+    if let Some(end) = expires_at {
+        output::line(format!("Expires  {end}"));
+    }
+    let url = &app.settings().public_url;
+    output::line(format!("\nTry it:  curl -H 'x-api-key: {}' {url}/api/v1/mailboxes", created.key));
+    Ok(())
+}
+
+async fn workspace(app: &App, command: Workspace) -> Result<()> {
+    match command {
+        Workspace::List { json } => {
+            let workspaces = all_workspaces(app).await?;
+            if json {
+                return print_json(&workspaces);
+            }
+            for workspace in &workspaces {
+                output::line(format!(
+                    "{}  {:<10}  {:>4} mailboxes  {:>4} keys  {}",
+                    workspace.id,
+                    workspace.plan.as_str(),
+                    workspace.mailbox_count,
+                    workspace.api_key_count,
+                    workspace.name
+                ));
+            }
+            output::line(output::plural(workspaces.len() as u64, "workspace"));
+            Ok(())
+        }
+        Workspace::SetPlan { workspace, plan, json } => {
+            let workspace = find_workspace(app, workspace).await?;
+            set_plan(app, workspace, plan, json).await
+        }
+    }
+}
+
+async fn all_workspaces(app: &App) -> Result<Vec<ListedWorkspace>> {
+    let mut all: Vec<ListedWorkspace> = Vec::new();
+    loop {
+        let after = all.last().map_or_else(|| WorkspaceId::from(""), |last| last.id.clone());
+        let page = admin::list_workspaces(app, after, PAGE).await?;
+        let full = page.len() as u64 == PAGE.unsigned_abs();
+        all.extend(page);
+        if !full {
+            return Ok(all);
+        }
+    }
+}
+
+async fn set_plan(app: &App, workspace: WorkspaceId, plan: Plan, json: bool) -> Result<()> {
+    admin::set_plan(app, workspace.clone(), plan).await?;
+    if json {
+        return print_json(&json!({ "workspace_id": workspace, "plan": plan }));
+    }
+    output::line(format!("Workspace {workspace} is on the plan {} now.", plan.display_name()));
+    Ok(())
+}
+
+async fn payout(app: &App, command: Payout) -> Result<()> {
+    let Payout::Add { workspace, amount_cents, currency, status, period_start, period_end, reference, json } =
+        command;
+    let workspace = find_workspace(app, workspace).await?;
+    let input = NewPayout { workspace, amount_cents, currency, status, period_start, period_end, reference };
+    let payout = admin::add_payout(app, input).await?;
+    if json {
+        return print_json(&payout);
+    }
+    let (cents, currency) = (payout.amount_cents, &payout.currency);
+    let amount = format!("{}.{:02} {currency}", cents / 100, cents % 100);
+    output::line(format!("Payout {} of {amount} is noted as {}.", payout.id, payout.status.as_str()));
+    Ok(())
+}
+
+/// A workspace by its id, or by the address of an account: the oldest one that the account belongs to.
+async fn find_workspace(app: &App, named: String) -> Result<WorkspaceId> {
+    if !named.contains('@') {
+        return Ok(WorkspaceId::from(named));
+    }
+    let address = mail::address::Address::parse(&named).map(|address| address.as_str().to_owned());
+    let email = address.map_err(|error| Failure::new(format!("{named:?} is not an address: {error}")))?;
+    let found = app
+        .db()
+        .system_read(async move |tx| {
+            let Some(found) = store::accounts::find_by_email(tx, &email).await? else {
+                return Ok(Vec::new());
+            };
+            store::system::memberships(tx, &found.account.id).await
+        })
+        .await
+        .map_err(|error: store::Error| Failure::from(error))?;
+    let first = found.into_iter().next().map(|membership| membership.workspace_id);
+    first.ok_or_else(|| operations::Error::not_found("Workspace not found").into())
+}
+
+fn print_json(value: &impl serde::Serialize) -> Result<()> {
+    let text = serde_json::to_string(value).map_err(|error| Failure::new(error.to_string()))?;
+    output::line(text);
+    Ok(())
+}
+
+/// The first line of standard input. At a terminal it is asked for, and not shown.
+fn read_password(email: &str) -> Result<Zeroizing<String>> {
+    let stdin = io::stdin();
+    let silence = if stdin.is_terminal() {
+        output::error(format!("Password for {email} (10 characters at least, not shown):"));
+        Silence::begin()
+    } else {
+        None
+    };
+    let mut line = Zeroizing::new(String::new());
+    let read = stdin.lock().read_line(&mut line);
+    drop(silence);
+    read.map_err(|error| Failure::new(format!("The password cannot be read: {error}")))?;
+    let password = Zeroizing::new(line.trim_end_matches(['\n', '\r']).to_owned());
+    if password.is_empty() {
+        return Err(Failure::new("There is no password on standard input"));
+    }
+    Ok(password)
+}
+
+/// A terminal that does not show what is typed, until this is dropped.
+struct Silence(rustix::termios::Termios);
+
+impl Silence {
+    fn begin() -> Option<Self> {
+        use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
+        let before = tcgetattr(io::stdin()).ok()?;
+        let mut silent = before.clone();
+        silent.local_modes.remove(LocalModes::ECHO);
+        tcsetattr(io::stdin(), OptionalActions::Now, &silent).ok()?;
+        Some(Self(before))
+    }
+}
+
+impl Drop for Silence {
+    fn drop(&mut self) {
+        let _ = rustix::termios::tcsetattr(io::stdin(), rustix::termios::OptionalActions::Now, &self.0);
+    }
+}

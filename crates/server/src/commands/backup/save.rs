@@ -1,0 +1,230 @@
+//! `backup`: rows on one snapshot, then the blobs, then the manifest that says that all is there.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::ExitCode,
+    time::Instant,
+};
+
+use futures_util::{StreamExt, TryStreamExt, stream};
+use model::WorkspaceId;
+use operations::outside::{Clock, SystemClock};
+use sha2::{Digest, Sha256};
+use store::{
+    Db,
+    blobs::{BlobError, BlobHash, BlobLocation, Blobs, ListedBlob, MAX_PAGE},
+    dump::{self, Piece},
+    vault::MasterKey,
+};
+use tokio::sync::mpsc;
+
+use super::{CARRIERS, WAITING};
+use crate::{
+    backup::{
+        BLOB_INDEX, BLOBS, BlobEntry, BlobLine, FORMAT, Manifest, SealedWriter, TABLES, TableEntry, hex,
+        sync_folder,
+    },
+    config::Config,
+    failure::{Failure, Result},
+    open, output,
+};
+
+/// Saves everything into a folder.
+pub async fn save(config: Config, dir: PathBuf) -> Result<ExitCode> {
+    let started = Instant::now();
+    let key = open::existing_master_key(&config.master_key).await?;
+    refuse_missing(&config)?;
+    let db = Db::open(&config.database).await?;
+    let from = Blobs::open(&config.blobs).await?;
+    prepare(&dir)?;
+    let made_at = SystemClock.now();
+    let (schema_version, tables) = save_tables(&db, &dir, &key).await?;
+    // After the rows: every blob that they name is there before them and stays for a while after them.
+    let blobs = save_blobs(&db, &from, &dir, &key).await?;
+    let mut manifest = Manifest {
+        format: FORMAT,
+        program: env!("CARGO_PKG_VERSION").to_owned(),
+        made_at,
+        engine: db.engine_name().to_owned(),
+        schema_version,
+        tables,
+        blobs,
+        seal: String::new(),
+    };
+    manifest.seal(&key)?;
+    let (described, folder) = (manifest.clone(), dir.clone());
+    open::blocking(move || {
+        sync_folder(&folder.join(TABLES))?;
+        described.write(&folder)
+    })
+    .await?;
+    report(&manifest, &dir, started);
+    Ok(ExitCode::SUCCESS)
+}
+
+fn report(manifest: &Manifest, dir: &Path, started: Instant) {
+    let rows = manifest.tables.iter().map(|table| table.rows).sum();
+    output::line(format!(
+        "Saved {} of {} and {} ({}) to {} in {:.1} s.",
+        output::plural(rows, "row"),
+        output::plural(manifest.tables.len() as u64, "table"),
+        output::plural(manifest.blobs.count, "blob"),
+        output::bytes(manifest.blobs.total_bytes),
+        dir.display(),
+        started.elapsed().as_secs_f64()
+    ));
+    output::line(
+        "The master key is not in it and cannot be made again: keep a copy of it in another safe place.",
+    );
+}
+
+/// A backup of nothing would be made without a word, and found out about too late.
+fn refuse_missing(config: &Config) -> Result<()> {
+    if let store::DatabaseLocation::Sqlite(path) = &config.database
+        && !path.exists()
+    {
+        return Err(Failure::new(format!("There is nothing to save: {} does not exist", path.display())));
+    }
+    Ok(())
+}
+
+fn prepare(dir: &Path) -> Result<()> {
+    if fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_some()) {
+        return Err(Failure::new(format!("{} is not empty", dir.display()))
+            .with_fix("Give each backup a folder of its own."));
+    }
+    open::make_private_folder(&dir.join(TABLES))?;
+    open::make_private_folder(&dir.join(BLOBS))
+}
+
+async fn save_tables(db: &Db, dir: &Path, key: &MasterKey) -> Result<(i64, Vec<TableEntry>)> {
+    let (sender, receiver) = mpsc::channel(WAITING);
+    let (folder, key) = (dir.to_owned(), key.clone());
+    let writing = tokio::spawn(open::blocking(move || write_tables(&folder, &key, receiver)));
+    let dumped = dump::dump(db, sender).await;
+    let written = writing.await.map_err(|error| Failure::new(error.to_string()))?;
+    // When writing fails the dump fails too, with less to say about it.
+    let tables = written?;
+    Ok((dumped?, tables))
+}
+
+fn write_tables(dir: &Path, key: &MasterKey, mut pieces: mpsc::Receiver<Piece>) -> Result<Vec<TableEntry>> {
+    let mut done = Vec::new();
+    let mut current: Option<Table> = None;
+    while let Some(piece) = pieces.blocking_recv() {
+        match piece {
+            Piece::Table { name, columns } => {
+                done.extend(current.take().map(Table::finish).transpose()?);
+                let writer = SealedWriter::create(dir, format!("{TABLES}/{name}"), &name, key)?;
+                current = Some(Table { writer, name, columns, rows: 0 });
+            }
+            Piece::Rows { count, lines } => {
+                let table = current.as_mut().ok_or_else(|| Failure::new("Rows that belong to no table"))?;
+                table.writer.write(&lines)?;
+                table.rows += count;
+            }
+            Piece::End => done.extend(current.take().map(Table::finish).transpose()?),
+        }
+    }
+    Ok(done)
+}
+
+/// A table that is being written.
+struct Table {
+    writer: SealedWriter,
+    name: String,
+    columns: Vec<String>,
+    rows: u64,
+}
+
+impl Table {
+    fn finish(self) -> Result<TableEntry> {
+        let file = self.writer.finish()?;
+        Ok(TableEntry { name: self.name, columns: self.columns, rows: self.rows, file })
+    }
+}
+
+async fn save_blobs(db: &Db, from: &Blobs, dir: &Path, key: &MasterKey) -> Result<BlobEntry> {
+    let to = Blobs::open(&BlobLocation::Directory(dir.join(BLOBS))).await?;
+    let (folder, key) = (dir.to_owned(), key.clone());
+    let create = move || SealedWriter::create(&folder, BLOB_INDEX.to_owned(), BLOB_INDEX, &key);
+    let mut saving =
+        Saving { from: from.clone(), to, index: open::blocking(create).await?, count: 0, total_bytes: 0 };
+    let mut after = WorkspaceId::from("");
+    loop {
+        let next = after.clone();
+        let page: Result<_, store::Error> =
+            db.system_read(async move |tx| store::workspaces::list_all(tx, &next, 500).await).await;
+        let page = page?;
+        let Some(last) = page.last() else { break };
+        after = last.id.clone();
+        for workspace in &page {
+            saving = saving.space(workspace.id.as_str()).await?;
+        }
+    }
+    let Saving { index, count, total_bytes, .. } = saving;
+    let file = open::blocking(move || index.finish()).await?;
+    Ok(BlobEntry { count, total_bytes, file })
+}
+
+/// Blobs on their way into a backup.
+struct Saving {
+    from: Blobs,
+    to: Blobs,
+    index: SealedWriter,
+    count: u64,
+    total_bytes: u64,
+}
+
+impl Saving {
+    /// Copies the blobs of one space, a page at a time.
+    async fn space(mut self, space: &str) -> Result<Self> {
+        let mut after = None;
+        loop {
+            let page = self.from.list(space, after.as_ref(), MAX_PAGE).await?;
+            let copied: Vec<Option<(BlobLine, u64)>> = stream::iter(page.blobs)
+                .map(|blob| copy(&self.from, &self.to, space, blob))
+                .buffer_unordered(CARRIERS)
+                .try_collect()
+                .await?;
+            self = self.note(copied.into_iter().flatten().collect()).await?;
+            after = page.next;
+            if after.is_none() {
+                return Ok(self);
+            }
+        }
+    }
+
+    /// Adds copied blobs to the index.
+    async fn note(mut self, copied: Vec<(BlobLine, u64)>) -> Result<Self> {
+        if copied.is_empty() {
+            return Ok(self);
+        }
+        open::blocking(move || {
+            let mut lines = Vec::new();
+            for (line, bytes) in copied {
+                serde_json::to_writer(&mut lines, &line).map_err(|error| Failure::new(error.to_string()))?;
+                lines.push(b'\n');
+                self.count += 1;
+                self.total_bytes += bytes;
+            }
+            self.index.write(&lines)?;
+            Ok(self)
+        })
+        .await
+    }
+}
+
+/// Copies one blob; nothing when it was deleted since it was listed.
+async fn copy(from: &Blobs, to: &Blobs, space: &str, blob: ListedBlob) -> Result<Option<(BlobLine, u64)>> {
+    let hash: BlobHash = blob.hash;
+    let stored = match from.read_stored(space, &hash).await {
+        Err(BlobError::Missing { .. }) => return Ok(None),
+        outcome => outcome?,
+    };
+    let sha256 = hex(&Sha256::digest(&stored));
+    let bytes = stored.len() as u64;
+    to.write_stored(space, &hash, stored).await?;
+    Ok(Some((BlobLine { space: space.to_owned(), hash: hash.to_string(), sha256 }, bytes)))
+}

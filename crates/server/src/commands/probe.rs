@@ -1,0 +1,84 @@
+//! Who answers on our port: this service, another program, or nobody.
+
+use std::{net::SocketAddr, time::Duration};
+
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+};
+
+/// How long an answer may take.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// What was found on an address.
+pub(super) enum Listener {
+    /// Nobody, and we could listen there.
+    Free,
+    /// This service, in the named version.
+    Us(String),
+    /// Some other program.
+    Other,
+    /// Nobody, and we could not listen there either.
+    Unusable(std::io::Error),
+}
+
+/// Looks who listens on an address.
+pub(super) async fn look(address: SocketAddr) -> Listener {
+    let mut reachable = address;
+    if address.ip().is_unspecified() {
+        let local: std::net::IpAddr =
+            if address.is_ipv4() { [127, 0, 0, 1].into() } else { [0, 0, 0, 0, 0, 0, 0, 1].into() };
+        reachable.set_ip(local);
+    }
+    match tokio::time::timeout(PATIENCE, status(reachable)).await {
+        Ok(Ok(answer)) => version(&answer).map_or(Listener::Other, Listener::Us),
+        // Somebody who accepts connections and says nothing.
+        Err(_) => Listener::Other,
+        Ok(Err(_)) => match TcpListener::bind(address).await {
+            Ok(_) => Listener::Free,
+            Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => Listener::Other,
+            Err(error) => Listener::Unusable(error),
+        },
+    }
+}
+
+async fn status(address: SocketAddr) -> std::io::Result<String> {
+    let mut stream = TcpStream::connect(address).await?;
+    let request = format!("GET /api/status HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await?;
+    let mut answer = Vec::new();
+    stream.take(16 * 1024).read_to_end(&mut answer).await?;
+    Ok(String::from_utf8_lossy(&answer).into_owned())
+}
+
+/// The version in our status document, if the answer is one.
+fn version(answer: &str) -> Option<String> {
+    let (_, body) = answer.split_once("\r\n\r\n")?;
+    // Chunked or not, the document is the only object in it.
+    let object = body.get(body.find('{')?..=body.rfind('}')?)?;
+    let status: serde_json::Value = serde_json::from_str(object).ok()?;
+    let is_ours = status.get("ok").is_some_and(serde_json::Value::is_boolean);
+    let version = status.get("version").and_then(serde_json::Value::as_str);
+    version.filter(|_| is_ours).map(ToOwned::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_our_status_is_recognised() {
+        let ours = "HTTP/1.1 200 OK\r\ncontent-length: 30\r\n\r\n{\"ok\":true,\"version\":\"0.1.0\"}";
+        assert_eq!(version(ours), Some("0.1.0".to_owned()));
+        let chunked = "HTTP/1.1 200 OK\r\n\r\n1d\r\n{\"ok\":true,\"version\":\"0.1.0\"}\r\n0\r\n\r\n";
+        assert_eq!(version(chunked), Some("0.1.0".to_owned()));
+        for other in [
+            "",
+            "SSH-2.0-OpenSSH",
+            "HTTP/1.1 200 OK\r\n\r\n<html>{}</html>",
+            "HTTP/1.1 200 OK\r\n\r\n{\"ok\":1}",
+        ] {
+            assert_eq!(version(other), None, "{other}");
+        }
+    }
+}

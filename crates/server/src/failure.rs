@@ -1,0 +1,118 @@
+//! Why a command was not done, in words for the operator or as the JSON that scripts read.
+
+use std::fmt;
+
+use operations::{Detail, ErrorKind};
+use serde_json::{Value, json};
+
+use crate::config::Problem;
+
+/// The result of a command.
+pub type Result<T, E = Failure> = std::result::Result<T, E>;
+
+/// Why a command was not done.
+#[derive(Debug)]
+pub struct Failure {
+    message: String,
+    code: &'static str,
+    details: Vec<Detail>,
+    fix: Option<String>,
+}
+
+impl Failure {
+    /// A failure that needs no code of its own.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), code: "failed", details: Vec::new(), fix: None }
+    }
+
+    /// Everything that is wrong with the configuration.
+    pub fn configuration(problems: &[Problem]) -> Self {
+        let details = problems
+            .iter()
+            .map(|problem| Detail {
+                path: problem.key.clone(),
+                message: format!("{} ({})", problem.message, problem.origin),
+            })
+            .collect();
+        Self {
+            message: "The configuration has mistakes".to_owned(),
+            code: "configuration_invalid",
+            details,
+            fix: None,
+        }
+    }
+
+    /// Adds a sentence that says what to do next.
+    pub fn with_fix(mut self, fix: impl Into<String>) -> Self {
+        self.fix = Some(fix.into());
+        self
+    }
+
+    /// The same shape as the API's errors.
+    pub fn to_json(&self) -> Value {
+        let mut object = json!({ "error": self.message, "code": self.code });
+        if !self.details.is_empty() {
+            let detail = |detail: &Detail| json!({ "path": detail.path, "message": detail.message });
+            object["details"] = self.details.iter().map(detail).collect();
+        }
+        if let Some(fix) = &self.fix {
+            object["fix"] = json!(fix);
+        }
+        object
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)?;
+        for detail in &self.details {
+            let path = if detail.path.is_empty() { String::new() } else { format!("{}: ", detail.path) };
+            write!(f, "\n  {path}{}", detail.message)?;
+        }
+        if let Some(fix) = &self.fix {
+            write!(f, "\n{fix}")?;
+        }
+        Ok(())
+    }
+}
+
+impl From<operations::Error> for Failure {
+    fn from(error: operations::Error) -> Self {
+        // The causes of our own faults are kept from callers over HTTP; the operator needs them.
+        let internal = matches!(
+            error.kind(),
+            ErrorKind::Internal | ErrorKind::StorageUnavailable | ErrorKind::Overloaded
+        );
+        Self {
+            message: if internal { error.to_string() } else { error.message().to_owned() },
+            code: error.kind().code(),
+            details: error.details().to_vec(),
+            fix: error.fix().map(ToOwned::to_owned),
+        }
+    }
+}
+
+impl From<store::Error> for Failure {
+    fn from(error: store::Error) -> Self {
+        operations::Error::from(error).into()
+    }
+}
+
+impl From<store::blobs::BlobError> for Failure {
+    fn from(error: store::blobs::BlobError) -> Self {
+        store::Error::from(error).into()
+    }
+}
+
+impl From<store::vault::VaultError> for Failure {
+    fn from(error: store::vault::VaultError) -> Self {
+        Self::new(sentence(&error.to_string()))
+    }
+}
+
+/// A message with a capital at its start.
+fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters.next().map(|letter| letter.to_uppercase().to_string()).unwrap_or_default();
+    first + letters.as_str()
+}

@@ -1,0 +1,64 @@
+//! Opens what the configuration names: the data folder, the key, the stores, and the service over them.
+
+use std::{fs::DirBuilder, os::unix::fs::DirBuilderExt, path::Path};
+
+use operations::{
+    App, AppParts, Settings,
+    outside::{Clock, SystemClock, SystemEntropy},
+};
+use store::{Db, blobs::Blobs, vault::MasterKey};
+
+use crate::{
+    config::{Config, KeySource},
+    failure::{Failure, Result},
+};
+
+/// Makes a folder that only its owner may enter, if it is missing.
+pub fn make_private_folder(path: &Path) -> Result<()> {
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
+    made.map_err(|error| Failure::new(format!("Cannot make the folder {}: {error}", path.display())))
+}
+
+/// The master key. Its file is made if it is missing.
+pub async fn master_key(source: &KeySource) -> Result<MasterKey> {
+    match source.clone() {
+        KeySource::Given(key) => Ok(key),
+        KeySource::File(path) => blocking(move || Ok(MasterKey::load_or_create(&path)?)).await,
+    }
+}
+
+/// The master key, which must be there already.
+pub async fn existing_master_key(source: &KeySource) -> Result<MasterKey> {
+    if let KeySource::File(path) = source
+        && !path.exists()
+    {
+        return Err(Failure::new(format!("There is no master key at {}", path.display()))
+            .with_fix("Put the key there that this data was protected with, readable by its owner only."));
+    }
+    master_key(source).await
+}
+
+/// Opens a service beside a running server, for one command.
+pub async fn attach(config: &Config) -> Result<App> {
+    make_private_folder(&config.data_dir)?;
+    Ok(App::attach(parts(config, config.settings()).await?))
+}
+
+/// Opens the service for serving.
+pub async fn start(config: &Config, settings: Settings) -> Result<App> {
+    Ok(App::start(parts(config, settings).await?).await?)
+}
+
+async fn parts(config: &Config, settings: Settings) -> Result<AppParts> {
+    let clock = SystemClock;
+    let master_key = master_key(&config.master_key).await?;
+    let db = Db::open(&config.database).await?;
+    db.migrate(clock.now()).await?;
+    let blobs = Blobs::open(&config.blobs).await?;
+    Ok(AppParts { db, blobs, master_key, clock: Box::new(clock), entropy: Box::new(SystemEntropy), settings })
+}
+
+/// Runs work that blocks on a thread that may.
+pub async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| Err(Failure::new("The work was interrupted")))
+}

@@ -1,0 +1,193 @@
+//! `serve`: opens everything, listens, does the upkeep, and ends in good order.
+
+mod connection;
+mod descriptors;
+mod listener;
+mod lock;
+mod pace;
+mod welcome;
+
+use std::{
+    net::SocketAddr,
+    process::ExitCode,
+    time::{Duration, Instant},
+};
+
+use axum::{Router, http::header, routing::get};
+use operations::App;
+use tokio::{
+    net::TcpListener,
+    signal::unix::{Signal, SignalKind, signal},
+    sync::watch,
+};
+
+use self::listener::Door;
+pub use self::lock::ServeLock;
+use crate::{
+    cli::{Serve, ServeRole},
+    commands::Invocation,
+    config::Config,
+    failure::{Failure, Result},
+    metrics, open, output,
+};
+
+/// How long calls in flight may take to finish once the process was told to stop.
+const DRAIN: Duration = Duration::from_secs(10);
+/// How long the last settlements may take.
+const CLOSE: Duration = Duration::from_secs(5);
+/// How often upkeep is done.
+const UPKEEP: Duration = Duration::from_mins(1);
+/// When it is done first: soon, but not while the first callers wait.
+const FIRST_UPKEEP: Duration = Duration::from_secs(2);
+
+/// Serves until the process is told to stop.
+pub async fn run(config: Config, options: Serve, invocation: Invocation) -> Result<ExitCode> {
+    let started = Instant::now();
+    let mut signals = Signals::new()?;
+    open::make_private_folder(&config.data_dir)?;
+    let _lock = ServeLock::take(&config)?;
+    let api = options.roles.contains(&ServeRole::Api);
+    let listener = if api { Some(listener::bind(config.http.listen)?) } else { None };
+    let metrics_listener = config.http.metrics_listen.map(listener::bind).transpose()?;
+    let bound = match &listener {
+        Some(listener) => listener.local_addr().map_err(|error| Failure::new(error.to_string()))?,
+        None => config.http.listen,
+    };
+    let app = open_app(&config, bound).await?;
+    let (stop, stopping) = watch::channel(false);
+    let doors = Doors { config: &config, app: &app, listener, metrics_listener, stopping };
+    doors.open()?;
+    let upkeep = options.roles.contains(&ServeRole::Worker).then(|| tokio::spawn(keep_up(app.clone())));
+    tracing::info!(
+        milliseconds = started.elapsed().as_millis(),
+        engine = app.db().engine_name(),
+        address = %bound,
+        "ready"
+    );
+    output::text(&welcome::text(&config, &app, &invocation, api).await?);
+
+    let name = signals.next().await;
+    tracing::info!(signal = name, "stopping");
+    if let Some(upkeep) = upkeep {
+        upkeep.abort();
+    }
+    drain(stop, &mut signals).await;
+    close(&app).await;
+    tracing::info!("stopped");
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn open_app(config: &Config, bound: SocketAddr) -> Result<App> {
+    let mut settings = config.settings();
+    settings.public_url = config.public_url(bound);
+    let app = open::start(config, settings).await?;
+    let open_wall: Result<bool, store::Error> =
+        app.db().system_read(async |tx| store::system::bypasses_row_security(tx).await).await;
+    if open_wall? {
+        tracing::warn!(
+            "PostgreSQL does not apply row-level security to this role: use one without SUPERUSER and BYPASSRLS"
+        );
+    }
+    Ok(app)
+}
+
+/// What is listened on.
+struct Doors<'a> {
+    config: &'a Config,
+    app: &'a App,
+    listener: Option<TcpListener>,
+    metrics_listener: Option<TcpListener>,
+    stopping: watch::Receiver<bool>,
+}
+
+impl Doors<'_> {
+    /// Begins to accept connections.
+    fn open(self) -> Result<()> {
+        let http = &self.config.http;
+        let render = metrics::start(self.app.db().engine_name())?;
+        let most = descriptors::allow(http.max_connections);
+        if let Some(listener) = self.listener {
+            let options = web::Options {
+                metrics: self.metrics_listener.is_none().then(|| render.clone()),
+                cors_origins: http.cors_origins.clone(),
+                trust_proxy: http.trust_proxy,
+            };
+            let router = web::router(self.app.clone(), options);
+            tokio::spawn(Door::new(router, most, self.stopping.clone()).serve(listener));
+        }
+        if let Some(listener) = self.metrics_listener {
+            let text = move || {
+                let render = render.clone();
+                async move { ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], render()) }
+            };
+            let router = Router::new().route("/metrics", get(text));
+            // A handful of collectors; the rest of the descriptors is for callers.
+            tokio::spawn(Door::new(router, 64, self.stopping).serve(listener));
+        }
+        Ok(())
+    }
+}
+
+/// Does upkeep now and then, a little irregularly so that several nodes do not all come at once.
+async fn keep_up(app: App) {
+    tokio::time::sleep(irregular(&app, FIRST_UPKEEP)).await;
+    loop {
+        let outcome = operations::upkeep::run(&app).await;
+        ::metrics::counter!("upkeep_runs_total", "ok" => outcome.is_ok().to_string()).increment(1);
+        if let Err(error) = outcome {
+            tracing::warn!(%error, "upkeep failed and will be tried again");
+        }
+        tokio::time::sleep(irregular(&app, UPKEEP)).await;
+    }
+}
+
+/// A time between four and six fifths of the given one.
+fn irregular(app: &App, about: Duration) -> Duration {
+    let mut random = [0];
+    app.entropy().fill(&mut random);
+    about.mul_f64(0.8 + 0.4 * f64::from(random[0]) / 255.0)
+}
+
+/// Tells all connections to end, and waits until they have, up to a bound or a second signal.
+async fn drain(stop: watch::Sender<bool>, signals: &mut Signals) {
+    // Nobody there is fine.
+    let _ = stop.send(true);
+    tokio::select! {
+        () = stop.closed() => {}
+        () = tokio::time::sleep(DRAIN) => tracing::warn!("some calls did not finish in time"),
+        _ = signals.next() => tracing::warn!("told to stop a second time; calls in flight are cut off"),
+    }
+}
+
+/// Stores what is still only in memory.
+async fn close(app: &App) {
+    let last = async {
+        if let Err(error) = app.store_key_uses().await {
+            tracing::warn!(%error, "could not store when keys were used");
+        }
+        app.meter().close().await;
+    };
+    if tokio::time::timeout(CLOSE, last).await.is_err() {
+        tracing::warn!("the store did not take the last figures in time");
+    }
+}
+
+/// The signals that end the process.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    fn new() -> Result<Self> {
+        let listen = |kind| signal(kind).map_err(|error| Failure::new(format!("No signals: {error}")));
+        Ok(Self { terminate: listen(SignalKind::terminate())?, interrupt: listen(SignalKind::interrupt())? })
+    }
+
+    async fn next(&mut self) -> &'static str {
+        tokio::select! {
+            _ = self.terminate.recv() => "SIGTERM",
+            _ = self.interrupt.recv() => "SIGINT",
+        }
+    }
+}

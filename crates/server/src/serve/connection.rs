@@ -1,0 +1,219 @@
+//! One connection: HTTP/1 or HTTP/2 as the client likes, watched for its pace, ended in good order.
+
+use std::{
+    io,
+    net::SocketAddr,
+    pin::{Pin, pin},
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use axum::{Router, body::Body, extract::ConnectInfo};
+use bytes::Bytes;
+use hyper::{
+    Request, Response, Version,
+    body::{Body as HttpBody, Frame, Incoming, SizeHint},
+    service::service_fn,
+};
+use hyper_util::{
+    rt::{TokioExecutor, TokioIo, TokioTimer},
+    server::conn::auto,
+};
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    net::TcpStream,
+    sync::{OwnedSemaphorePermit, watch},
+};
+use tower::ServiceExt;
+
+use super::pace::Pace;
+
+/// Calls at once on one HTTP/2 connection.
+const STREAMS: u32 = 128;
+/// How often an HTTP/2 client is asked whether it is still there, and how long it has to say so.
+const ASK: Duration = Duration::from_secs(30);
+const ANSWER: Duration = Duration::from_secs(20);
+/// The largest head of a request.
+const MAX_HEAD: u32 = 64 * 1024;
+
+/// The other end of a connection.
+pub(super) struct Peer {
+    /// Where it comes from.
+    pub(super) address: SocketAddr,
+    /// Its place among the connections that are allowed at once.
+    pub(super) place: OwnedSemaphorePermit,
+}
+
+/// What all connections of a door have in common.
+pub(super) struct Connections {
+    router: Router,
+    protocol: auto::Builder<TokioExecutor>,
+}
+
+impl Connections {
+    pub(super) fn new(router: Router) -> Self {
+        let mut protocol = auto::Builder::new(TokioExecutor::new());
+        // Bounded by `Pace` instead, which knows an idle connection from a slow head.
+        protocol.http1().header_read_timeout(None).max_buf_size(MAX_HEAD as usize);
+        protocol
+            .http2()
+            .timer(TokioTimer::new())
+            .max_concurrent_streams(STREAMS)
+            .max_header_list_size(MAX_HEAD)
+            .keep_alive_interval(ASK)
+            .keep_alive_timeout(ANSWER);
+        Self { router, protocol }
+    }
+
+    /// Serves a connection until its end. Told to stop, it finishes the calls that have begun and takes no more.
+    pub(super) async fn serve(&self, stream: TcpStream, peer: Peer, mut stopping: watch::Receiver<bool>) {
+        let _open = OpenConnection::count();
+        let _place = peer.place;
+        let pace = Arc::new(Pace::new());
+        let io = TokioIo::new(Watched { stream, pace: pace.clone() });
+        let calls = pace.clone();
+        let service =
+            service_fn(move |request| answer(self.router.clone(), peer.address, calls.clone(), request));
+        let mut connection = pin!(self.protocol.serve_connection(io, service));
+        let mut ending = false;
+        loop {
+            tokio::select! {
+                outcome = connection.as_mut() => {
+                    if let Err(error) = outcome {
+                        tracing::trace!(%error, "a connection broke");
+                    }
+                    return;
+                }
+                () = pace.expired() => {
+                    metrics::counter!("http_connections_expired_total").increment(1);
+                    return;
+                }
+                _ = stopping.wait_for(|stop| *stop), if !ending => {
+                    ending = true;
+                    connection.as_mut().graceful_shutdown();
+                }
+            }
+        }
+    }
+}
+
+async fn answer(
+    router: Router,
+    address: SocketAddr,
+    pace: Arc<Pace>,
+    request: Request<Incoming>,
+) -> Result<Response<CountedBody>, std::convert::Infallible> {
+    let call = Call::begin(pace, request.version() == Version::HTTP_2);
+    let mut request = request.map(Body::new);
+    request.extensions_mut().insert(ConnectInfo(address));
+    let response = router.oneshot(request).await?;
+    Ok(response.map(|body| CountedBody { body, _call: call }))
+}
+
+/// A call in flight, until this is dropped.
+struct Call(Arc<Pace>);
+
+impl Call {
+    fn begin(pace: Arc<Pace>, multiplexed: bool) -> Self {
+        pace.begin_call(multiplexed);
+        Self(pace)
+    }
+}
+
+impl Drop for Call {
+    fn drop(&mut self) {
+        self.0.end_call();
+    }
+}
+
+/// The body of an answer, whose call ends with it.
+struct CountedBody {
+    body: Body,
+    _call: Call,
+}
+
+impl HttpBody for CountedBody {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// A stream that tells when bytes move, and when they do not.
+struct Watched {
+    stream: TcpStream,
+    pace: Arc<Pace>,
+}
+
+impl AsyncRead for Watched {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        let outcome = Pin::new(&mut self.stream).poll_read(context, buffer);
+        if buffer.filled().len() > before {
+            self.pace.has_read();
+        }
+        outcome
+    }
+}
+
+impl AsyncWrite for Watched {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let outcome = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.pace.has_written(outcome.is_pending());
+        outcome
+    }
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let outcome = Pin::new(&mut self.stream).poll_write_vectored(context, slices);
+        self.pace.has_written(outcome.is_pending());
+        outcome
+    }
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+/// Counts itself among the open connections until it is dropped.
+struct OpenConnection;
+
+impl OpenConnection {
+    fn count() -> Self {
+        metrics::gauge!("http_connections").increment(1.0);
+        Self
+    }
+}
+
+impl Drop for OpenConnection {
+    fn drop(&mut self) {
+        metrics::gauge!("http_connections").decrement(1.0);
+    }
+}

@@ -1,0 +1,55 @@
+//! One server at a time on a SQLite store: a second one would count credits and requests on its own.
+
+use std::{
+    fs::{File, OpenOptions, TryLockError},
+    io::{Read, Write},
+    os::unix::fs::OpenOptionsExt,
+};
+
+use store::DatabaseLocation;
+
+use crate::{
+    config::Config,
+    failure::{Failure, Result},
+};
+
+/// The right to serve a store, until it is dropped or the process ends.
+#[derive(Debug)]
+pub struct ServeLock {
+    /// Nothing for PostgreSQL, which several nodes share.
+    _file: Option<File>,
+}
+
+impl ServeLock {
+    /// Takes the right, or says who has it.
+    pub fn take(config: &Config) -> Result<Self> {
+        if matches!(config.database, DatabaseLocation::Postgres(_)) {
+            return Ok(Self { _file: None });
+        }
+        let path = config.data_dir.join("serve.lock");
+        let cannot = |error| Failure::new(format!("Cannot lock {}: {error}", path.display()));
+        let opened =
+            OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(&path);
+        let mut file = opened.map_err(cannot)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(taken(config, file)),
+            Err(TryLockError::Error(error)) => return Err(cannot(error)),
+        }
+        // Only for the message above; a number that could not be written is no reason not to serve.
+        let _ = file.set_len(0).and_then(|()| write!(file, "{}", std::process::id()));
+        Ok(Self { _file: Some(file) })
+    }
+}
+
+fn taken(config: &Config, file: File) -> Failure {
+    let mut text = String::new();
+    let read = file.take(20).read_to_string(&mut text);
+    let who = match read {
+        Ok(_) if !text.trim().is_empty() => format!("process {}", text.trim()),
+        _ => "another process".to_owned(),
+    };
+    Failure::new(format!("{} is already served by {who}", config.data_dir.display())).with_fix(
+        "Stop it first, choose another --data-dir, or use PostgreSQL, which several servers can share.",
+    )
+}

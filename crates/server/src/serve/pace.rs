@@ -1,0 +1,189 @@
+//! How a client keeps pace: what it may keep us waiting for, and how long.
+//!
+//! A head that does not arrive, an answer that is not taken and a connection without calls each have their own bound.
+//! hyper knows only one, which would make idle connections end as quickly as suspicious ones, and proxies stumble.
+
+use std::{
+    sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed},
+    time::Duration,
+};
+
+use tokio::time::Instant;
+
+/// How long the head of a request may take from its first byte.
+const HEAD: Duration = Duration::from_secs(10);
+/// How long a client may take nothing of its answer.
+const STUCK: Duration = Duration::from_mins(1);
+/// How long a connection may be without calls: longer than the proxies in front of us keep theirs.
+const IDLE: Duration = Duration::from_secs(75);
+/// How soon a connection that was just used is looked at again, and one that has been quiet for long.
+const LOOK_SOON: Duration = Duration::from_secs(1);
+const LOOK_LATER: Duration = Duration::from_secs(5);
+
+/// What a connection is waiting for. The moments are milliseconds since its start, and 0 means "not now".
+///
+/// Each is looked at on its own, so the order of the loads and stores needs no guarantees.
+#[derive(Debug)]
+pub(super) struct Pace {
+    began: Instant,
+    head_since: AtomicU64,
+    stuck_since: AtomicU64,
+    active_at: AtomicU64,
+    in_flight: AtomicUsize,
+    multiplexed: AtomicBool,
+}
+
+impl Pace {
+    pub(super) fn new() -> Self {
+        Self {
+            began: Instant::now(),
+            head_since: AtomicU64::new(0),
+            stuck_since: AtomicU64::new(0),
+            active_at: AtomicU64::new(0),
+            in_flight: AtomicUsize::new(0),
+            multiplexed: AtomicBool::new(false),
+        }
+    }
+
+    /// Bytes have come from the client.
+    pub(super) fn has_read(&self) {
+        let now = self.now();
+        self.active_at.store(now, Relaxed);
+        let between_calls = self.in_flight.load(Relaxed) == 0 && !self.multiplexed.load(Relaxed);
+        if between_calls && self.head_since.load(Relaxed) == 0 {
+            self.head_since.store(now, Relaxed);
+        }
+    }
+
+    /// Bytes were given to the client, or had to wait because it takes none.
+    pub(super) fn has_written(&self, waiting: bool) {
+        let stuck = self.stuck_since.load(Relaxed);
+        if !waiting {
+            self.stuck_since.store(0, Relaxed);
+        } else if stuck == 0 {
+            self.stuck_since.store(self.now(), Relaxed);
+        }
+    }
+
+    /// A whole head has come, and a call begins. HTTP/2 carries many at once and sees to dead clients itself.
+    pub(super) fn begin_call(&self, multiplexed: bool) {
+        self.head_since.store(0, Relaxed);
+        self.multiplexed.fetch_or(multiplexed, Relaxed);
+        self.in_flight.fetch_add(1, Relaxed);
+    }
+
+    /// A call has ended, its answer included.
+    pub(super) fn end_call(&self) {
+        self.active_at.store(self.now(), Relaxed);
+        self.in_flight.fetch_sub(1, Relaxed);
+    }
+
+    /// Returns when the client has kept us waiting for too long.
+    pub(super) async fn expired(&self) {
+        while let Some(wait) = self.time_left() {
+            tokio::time::sleep(wait).await;
+        }
+    }
+
+    /// How long until this must be looked at again; nothing when the time is up.
+    fn time_left(&self) -> Option<Duration> {
+        let now = Duration::from_millis(self.now());
+        let active = Duration::from_millis(self.active_at.load(Relaxed));
+        let since = |moment: &AtomicU64| Some(moment.load(Relaxed)).filter(|moment| *moment > 0);
+        let head = since(&self.head_since).map(|since| Duration::from_millis(since) + HEAD);
+        let stuck = since(&self.stuck_since).map(|since| Duration::from_millis(since) + STUCK);
+        let quiet = self.in_flight.load(Relaxed) == 0 && !self.multiplexed.load(Relaxed);
+        let idle = quiet.then_some(active + IDLE);
+        let look = now + if now < active + HEAD { LOOK_SOON } else { LOOK_LATER };
+        let next = [head, stuck, idle].into_iter().flatten().fold(look, Duration::min);
+        next.checked_sub(now).filter(|wait| !wait.is_zero())
+    }
+
+    fn now(&self) -> u64 {
+        u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX).max(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    impl Pace {
+        /// Lets time pass: everything is measured from the beginning, which moves back.
+        fn pass(&mut self, seconds: u64) {
+            self.began -= Duration::from_secs(seconds);
+        }
+
+        fn is_expired(&self) -> bool {
+            self.time_left().is_none()
+        }
+    }
+
+    #[test]
+    fn a_silent_connection_ends_after_a_while() {
+        let mut pace = Pace::new();
+        pace.pass(74);
+        assert!(!pace.is_expired());
+        pace.pass(1);
+        assert!(pace.is_expired());
+    }
+
+    #[test]
+    fn a_head_that_does_not_end_ends_the_connection() {
+        let mut pace = Pace::new();
+        pace.has_read();
+        for _ in 0..9 {
+            pace.pass(1);
+            pace.has_read();
+            assert!(!pace.is_expired());
+            assert!(pace.time_left().unwrap() <= LOOK_SOON, "it is looked at often enough");
+        }
+        pace.pass(1);
+        assert!(pace.is_expired(), "dripping bytes buys no time");
+    }
+
+    #[test]
+    fn a_call_may_take_long_and_the_next_may_wait() {
+        let mut pace = Pace::new();
+        for _ in 0..2 {
+            pace.has_read();
+            pace.begin_call(false);
+            pace.has_read();
+            pace.pass(600);
+            assert!(!pace.is_expired(), "nothing bounds a call here");
+            pace.end_call();
+            pace.pass(70);
+            assert!(!pace.is_expired(), "a client may think for a while");
+        }
+        pace.has_read();
+        pace.pass(10);
+        assert!(pace.is_expired());
+    }
+
+    #[test]
+    fn an_answer_that_nobody_takes_ends_the_connection() {
+        let mut pace = Pace::new();
+        pace.has_read();
+        pace.begin_call(true);
+        pace.has_written(true);
+        pace.pass(50);
+        pace.has_written(false);
+        pace.has_written(true);
+        pace.pass(50);
+        pace.has_written(true);
+        assert!(!pace.is_expired());
+        pace.pass(10);
+        assert!(pace.is_expired());
+    }
+
+    #[test]
+    fn http2_looks_after_itself_between_calls() {
+        let mut pace = Pace::new();
+        pace.has_read();
+        pace.begin_call(true);
+        pace.end_call();
+        pace.has_read();
+        pace.pass(600);
+        assert!(!pace.is_expired());
+    }
+}

@@ -1,0 +1,96 @@
+//! What all pages share: the frame of the document, the stylesheet, and the policy that lets nothing else in.
+
+use std::sync::LazyLock;
+
+use axum::http::HeaderValue;
+use sha2::{Digest, Sha256};
+
+use super::html::Html;
+
+pub(super) const STYLESHEET: &str = include_str!("style.css");
+
+/// Lets a page use our stylesheet, known by its hash, and nothing else: not even a style attribute.
+static POLICY: LazyLock<HeaderValue> = LazyLock::new(|| {
+    let hash = base64(&Sha256::digest(STYLESHEET));
+    let policy = format!(
+        "default-src 'none'; style-src 'sha256-{hash}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    );
+    HeaderValue::from_str(&policy).unwrap_or(HeaderValue::from_static("default-src 'none'"))
+});
+
+/// The content security policy of the pages.
+pub(crate) fn content_security_policy() -> HeaderValue {
+    POLICY.clone()
+}
+
+/// A whole document around what the closure writes.
+pub(super) fn document(title: &str, description: &str, body: impl FnOnce(&mut Html)) -> String {
+    let mut inside = Html::default();
+    inside.line("title", title);
+    let title = inside.finish();
+    let mut page = Html::default();
+    page.put("body", |html| {
+        html.link("a.skip", "#content", "Skip to the content");
+        body(html);
+    });
+    let mut attribute = Html::default();
+    attribute.text(description);
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n<meta name=\"description\" content=\"{}\">\n\
+         {title}\n<style>{STYLESHEET}</style>\n</head>\n{}\n</html>\n",
+        attribute.finish(),
+        page.finish(),
+    )
+}
+
+/// The name of the product, as a link to its first page.
+pub(super) fn brand(html: &mut Html) {
+    html.put_with("a.brand", &[("href", "/")], |html| {
+        html.put_with("span.mark", &[("aria-hidden", "true")], |html| html.text("@"));
+        html.text("Agent Mailbox");
+    });
+}
+
+/// The hash in a policy is written in base 64.
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::new();
+    for chunk in bytes.chunks(3) {
+        let byte = |index: usize| u32::from(chunk.get(index).copied().unwrap_or_default());
+        let group = byte(0) << 16 | byte(1) << 8 | byte(2);
+        for position in 0..4 {
+            let digit = (group >> (18 - 6 * position)) & 63;
+            text.push(if position > chunk.len() { '=' } else { char::from(DIGITS[digit as usize]) });
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base64_pads() {
+        for (plain, coded) in [("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob>?", "Zm9vYj4/")] {
+            assert_eq!(base64(plain.as_bytes()), coded);
+        }
+    }
+
+    #[test]
+    fn the_policy_names_the_stylesheet_and_allows_nothing_inline() {
+        let policy = content_security_policy();
+        let policy = policy.to_str().unwrap();
+        assert!(policy.starts_with("default-src 'none'; style-src 'sha256-"), "{policy}");
+        assert!(!policy.contains("unsafe"));
+    }
+
+    #[test]
+    fn the_stylesheet_loads_nothing() {
+        for forbidden in ["url(", "@import", "http:", "https:", "</"] {
+            assert!(!STYLESHEET.contains(forbidden), "{forbidden}");
+        }
+    }
+}

@@ -1,0 +1,370 @@
+//! Tables over all operations, generated from the OpenAPI document: nobody, foreigners, members, small plans, empty
+//! pools, full windows. A new operation is in them by itself; one that a table cannot call fails it.
+
+use http::Method;
+use model::{Limit, Plan, Role, WorkspaceId};
+use serde_json::{Value, json};
+use testkit::{Answer, Caller, Engine, Server, ServerOptions, Tenant, both_engines};
+
+/// One operation of the document.
+struct Described {
+    id: String,
+    method: Method,
+    path: String,
+    operation: Value,
+}
+
+impl Described {
+    fn is_console_only(&self) -> bool {
+        self.operation["security"] == json!([{ "session": [] }])
+    }
+    fn needs_admin(&self) -> bool {
+        self.operation["x-role"] == "admin"
+    }
+    fn credits(&self) -> i64 {
+        self.operation["x-credits"].as_i64().unwrap()
+    }
+    fn plans(&self) -> Vec<&str> {
+        self.operation["x-plans"].as_array().unwrap().iter().map(|plan| plan.as_str().unwrap()).collect()
+    }
+}
+
+/// All metered operations.
+fn described() -> Vec<Described> {
+    let document = web::document();
+    let mut all = Vec::new();
+    for (path, operations) in document["paths"].as_object().unwrap() {
+        for (method, operation) in operations.as_object().unwrap() {
+            if operation["x-credits"].is_null() {
+                continue;
+            }
+            all.push(Described {
+                id: operation["operationId"].as_str().unwrap().to_owned(),
+                method: method.to_ascii_uppercase().parse().unwrap(),
+                path: path.clone(),
+                operation: operation.clone(),
+            });
+        }
+    }
+    assert!(all.len() >= operations::catalog().len());
+    all
+}
+
+/// A body that an operation accepts. A new operation with a body needs its line here.
+fn body(id: &str) -> Option<Value> {
+    Some(match id {
+        "updateWorkspace" => json!({ "name": "Renamed" }),
+        "updateMember" => json!({ "role": "admin" }),
+        "createInvite" => json!({ "email": "guest@people.test" }),
+        "createApiKey" => json!({ "name": "key" }),
+        "createMailbox" => json!({ "name": "Made" }),
+        "updateMailbox" => json!({ "name": "Renamed" }),
+        "createFolder" => json!({ "name": "Made" }),
+        "renameFolder" => json!({ "name": "Renamed" }),
+        "createCustomLabel" => json!({ "name": "Made" }),
+        "updateCustomLabel" => json!({ "name": "Renamed" }),
+        "reorderCustomLabels" => json!({ "ids": [] }),
+        "updateAffiliate" => json!({ "payout_email": "pay@people.test" }),
+        "signUpAffiliate" => json!({}),
+        _ => return None,
+    })
+}
+
+/// A workspace with one thing of each kind, and the ids that paths are filled with.
+struct World {
+    tenant: Tenant,
+    session: Caller,
+    ids: Vec<(&'static str, String)>,
+}
+
+impl World {
+    async fn new(server: &Server, plan: Plan) -> Self {
+        let tenant = server.tenant(plan).await;
+        let session = server.log_in(&tenant).await;
+        let mailbox = tenant.key.post("/api/v1/mailboxes", json!({ "name": "Box" })).await.ok();
+        let public_id = mailbox["public_id"].as_str().unwrap().to_owned();
+        let inside = format!("/api/v1/mailboxes/{public_id}");
+        let label = tenant.key.post(&format!("{inside}/custom-labels"), json!({ "name": "Tag" })).await.ok();
+        tenant.key.post(&format!("{inside}/folders"), json!({ "name": "Own" })).await.ok();
+        let workspace = format!("/api/v1/workspaces/{}", tenant.workspace);
+        let invite = json!({ "email": "friend@people.test" });
+        let invite = tenant.key.post(&format!("{workspace}/invites"), invite).await.ok();
+        tenant.key.post("/api/v1/affiliate/signup", json!({})).await.ok();
+        let ids = vec![
+            ("workspaceId", tenant.workspace.to_string()),
+            ("mailboxId", public_id),
+            ("folderId", "own".to_owned()),
+            ("labelId", label["id"].as_str().unwrap().to_owned()),
+            ("memberId", tenant.account.to_string()),
+            ("inviteId", invite["id"].as_str().unwrap().to_owned()),
+            ("keyId", tenant.key_id.to_string()),
+        ];
+        Self { tenant, session, ids }
+    }
+
+    fn path(&self, template: &str) -> String {
+        let mut path = template.to_owned();
+        for (name, id) in &self.ids {
+            path = path.replace(&format!("{{{name}}}"), id);
+        }
+        assert!(!path.contains('{'), "no id for {template}: add it to World");
+        path
+    }
+
+    fn caller<'a>(&'a self, described: &Described, key: &'a Caller) -> &'a Caller {
+        if described.is_console_only() { &self.session } else { key }
+    }
+}
+
+async fn call(caller: &Caller, described: &Described, path: &str) -> Answer {
+    let takes_body = !described.operation["requestBody"].is_null();
+    let body = body(&described.id);
+    assert_eq!(takes_body, body.is_some(), "{}: give catalog.rs a body for it", described.id);
+    caller.send(described.method.clone(), path, body).await
+}
+
+fn generous() -> ServerOptions {
+    let mut options = ServerOptions::default();
+    for limits in [&mut options.plans.free, &mut options.plans.developer] {
+        limits.credits_per_period = Limit::of(1_000_000);
+        limits.members = Limit::UNLIMITED;
+        limits.mailboxes = Limit::UNLIMITED;
+        limits.api_keys = Limit::UNLIMITED;
+    }
+    options
+}
+
+/// Without a credential: 401, whatever the path names.
+/// rules: AUTH-1, ERR-4, METER-13
+#[tokio::test]
+async fn nobody_gets_in_anywhere() {
+    both_engines(async |engine| {
+        let server = Server::with(engine, generous()).await;
+        let world = World::new(&server, Plan::Free).await;
+        for one in described() {
+            for path in [world.path(&one.path), one.path.replace(['{', '}'], "")] {
+                let answer = call(&server.anonymous(), &one, &path).await;
+                answer.expect(401, "unauthorized");
+                assert_eq!(answer.json(), json!({ "error": "Unauthorized", "code": "unauthorized" }));
+                assert_eq!(answer.header("x-credits-charged"), "");
+            }
+        }
+    })
+    .await;
+}
+
+/// The foreign-workspace table: B's things, named by A, look exactly like things that do not exist, and stay as they
+/// are.
+/// rules: HTTP-5, AUTH-6, METER-9, MBX-3
+#[tokio::test]
+async fn foreigners_see_nothing() {
+    both_engines(async |engine| {
+        let server = Server::with(engine, generous()).await;
+        let (own, foreign) =
+            (World::new(&server, Plan::Developer).await, World::new(&server, Plan::Developer).await);
+        let before = snapshot(&server, &foreign.tenant.workspace).await;
+        for one in described().iter().filter(|one| one.path.contains('{')) {
+            let caller = own.caller(one, &own.tenant.key);
+            let theirs = call(caller, one, &foreign.path(&one.path)).await;
+            let nothing = World { ids: nonexistent(), ..World::empty(&own) };
+            let invented = call(caller, one, &nothing.path(&one.path)).await;
+            assert_eq!((theirs.status, &theirs.bytes), (invented.status, &invented.bytes), "{}", one.id);
+            if one.path.contains("{workspaceId}") {
+                theirs.expect(403, "workspace_scope_denied");
+            } else {
+                theirs.expect(404, "not_found");
+            }
+            // The mailbox is one's own, the thing inside is not.
+            let mixed = World { ids: mixed_ids(&own, &foreign), ..World::empty(&own) };
+            let inside = one.path.matches('{').count() > 1;
+            if inside && !one.path.contains("{folderId}") {
+                call(caller, one, &mixed.path(&one.path)).await.expect(404, "not_found");
+            }
+        }
+        assert_eq!(snapshot(&server, &foreign.tenant.workspace).await, before);
+    })
+    .await;
+}
+
+impl World {
+    /// The same people, to be given other ids.
+    fn empty(other: &Self) -> Self {
+        let tenant = Tenant {
+            account: other.tenant.account.clone(),
+            email: other.tenant.email.clone(),
+            workspace: other.tenant.workspace.clone(),
+            owner_address: other.tenant.owner_address.clone(),
+            key: other.tenant.key.clone(),
+            key_id: other.tenant.key_id.clone(),
+        };
+        Self { tenant, session: other.session.clone(), ids: Vec::new() }
+    }
+}
+
+fn nonexistent() -> Vec<(&'static str, String)> {
+    vec![
+        ("workspaceId", "ws_01h8xgjy4n7r2v6c0d5t9kqwez".to_owned()),
+        ("mailboxId", "0198f2b4-0000-7000-8000-000000000000".to_owned()),
+        ("folderId", "own".to_owned()),
+        ("labelId", "lbl_01h8xgjy4n7r2v6c0d5t9kqwez".to_owned()),
+        ("memberId", "acc_01h8xgjy4n7r2v6c0d5t9kqwez".to_owned()),
+        ("inviteId", "inv_01h8xgjy4n7r2v6c0d5t9kqwez".to_owned()),
+        ("keyId", "key_01h8xgjy4n7r2v6c0d5t9kqwez".to_owned()),
+    ]
+}
+
+fn mixed_ids(own: &World, foreign: &World) -> Vec<(&'static str, String)> {
+    let outer = ["workspaceId", "mailboxId"];
+    let from = |world: &World, name| world.ids.iter().find(|(one, _)| *one == name).unwrap().clone();
+    own.ids.iter().map(|(name, _)| from(if outer.contains(name) { own } else { foreign }, *name)).collect()
+}
+
+/// Everything of a workspace that a foreigner could have touched.
+async fn snapshot(server: &Server, workspace: &WorkspaceId) -> String {
+    // What is spent must be settled before it can be compared.
+    tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+    server
+        .app
+        .db()
+        .read(workspace, async |tx| {
+            let mut shown = String::new();
+            for table in [
+                "member",
+                "invite",
+                "api_key",
+                "mailbox",
+                "folder",
+                "label",
+                "affiliate",
+                "audit",
+                "allowance",
+                "usage_day",
+            ] {
+                let sql = format!("SELECT count(*) FROM {table} WHERE workspace_id = $1");
+                shown += &format!("{table} {:?} ", tx.one::<(i64,)>(&sql, &[]).await?);
+            }
+            let names = "SELECT name, settings, updated_at FROM mailbox WHERE workspace_id = $1";
+            shown += &format!("{:?} ", tx.all::<(String, String, i64)>(names, &[]).await?);
+            let spent = "SELECT kind, spent FROM allowance WHERE workspace_id = $1 ORDER BY kind";
+            shown += &format!("{:?}", tx.all::<(String, i64)>(spent, &[]).await?);
+            Ok::<_, operations::Error>(shown)
+        })
+        .await
+        .unwrap()
+}
+
+/// The role × plan × operation table: who may call what, on which plan, and what it costs.
+/// rules: AUTH-5, AUTH-8, METER-1, METER-7, PLAN-7
+#[tokio::test]
+async fn roles_plans_and_prices_are_as_described() {
+    both_engines(async |engine| {
+        for plan in Plan::ALL {
+            for role in [Role::Admin, Role::Member] {
+                table(engine, plan, role).await;
+            }
+        }
+    })
+    .await;
+}
+
+async fn table(engine: Engine, plan: Plan, role: Role) {
+    let server = Server::with(engine, generous()).await;
+    for one in described() {
+        let world = World::new(&server, plan).await;
+        let key = server.key(&server.new_key(&world.tenant.workspace, role).await.key);
+        let case = format!("{} as {role:?} on {plan:?}", one.id);
+        let answer = call(&key, &one, &world.path(&one.path)).await;
+        if !one.plans().contains(&plan.display_name()) {
+            answer.expect(403, "plan_required");
+        } else if one.is_console_only() || (one.needs_admin() && role == Role::Member) {
+            answer.expect(403, "role_required");
+            assert_eq!(answer.json()["error"], "Forbidden", "{case}");
+            assert_eq!(answer.header("x-credits-charged"), "0", "{case}");
+        } else {
+            let expected = expected_conflict(&one.id);
+            assert_eq!(answer.status < 300, expected.is_none(), "{case}: {}", answer.text());
+            let price = if expected.is_none() { one.credits() } else { 0 };
+            assert_eq!(answer.header("x-credits-charged"), price.to_string(), "{case}");
+        }
+        let limited = plan != Plan::Enterprise;
+        assert_eq!(answer.headers.contains_key("ratelimit-limit"), limited, "{case}");
+        assert_eq!(answer.headers.contains_key("x-credits-remaining"), limited, "{case}");
+    }
+}
+
+/// The operations that the world of these tables leads into a conflict, with its code.
+fn expected_conflict(id: &str) -> Option<&'static str> {
+    match id {
+        // The only admin removes itself; the workspace is an affiliate already; not all labels are named.
+        "removeMember" => Some("last_admin"),
+        "signUpAffiliate" => Some("affiliate_exists"),
+        "reorderCustomLabels" => Some("validation_failed"),
+        _ => None,
+    }
+}
+
+/// With an empty pool every operation is refused with 402 and changes nothing, except the balance itself.
+/// rules: METER-4, METER-5
+#[tokio::test]
+async fn an_empty_pool_stops_everything_but_the_balance() {
+    both_engines(async |engine| {
+        let mut options = generous();
+        options.plans.free.credits_per_period = Limit::of(0);
+        let server = Server::with(engine, options).await;
+        let world = World::new(&server, Plan::Developer).await;
+        operations::admin::set_plan(&server.app, world.tenant.workspace.clone(), Plan::Free).await.unwrap();
+        for one in described() {
+            let answer = call(world.caller(&one, &world.tenant.key), &one, &world.path(&one.path)).await;
+            match one.id.as_str() {
+                "getCreditUsage" => {
+                    assert_eq!((answer.status, answer.header("x-credits-charged")), (200, "0"))
+                }
+                // A body that is refused is refused before money is asked for.
+                _ => {
+                    answer.expect(402, "credits_exhausted");
+                }
+            }
+        }
+    })
+    .await;
+}
+
+/// Over the request limit every operation answers 429.
+/// rules: METER-8, METER-11, ERR-8
+#[tokio::test]
+async fn a_full_window_stops_everything() {
+    both_engines(async |engine| {
+        let mut options = generous();
+        options.plans.free.rpm = Limit::of(0);
+        let server = Server::with(engine, options).await;
+        let world = World::new(&server, Plan::Developer).await;
+        operations::admin::set_plan(&server.app, world.tenant.workspace.clone(), Plan::Free).await.unwrap();
+        for one in described() {
+            let answer = call(world.caller(&one, &world.tenant.key), &one, &world.path(&one.path)).await;
+            let seconds: u64 = answer.expect(429, "rate_limited").header("retry-after").parse().unwrap();
+            assert!((1..=60).contains(&seconds));
+            // Size and type of a body are not looked at before.
+            let raw = axum::body::Body::from("no json");
+            let caller = world.caller(&one, &world.tenant.key);
+            let answer =
+                caller.send_raw(one.method.clone(), &world.path(&one.path), Some("text/plain"), raw).await;
+            answer.expect(429, "rate_limited");
+        }
+    })
+    .await;
+}
+
+/// Every operation of the catalogue has an endpoint, and every endpoint stands in the document.
+/// rules: API-2
+#[test]
+fn catalogue_router_and_document_agree() {
+    let mut catalogue: Vec<_> = operations::catalog().iter().map(|operation| operation.id).collect();
+    let mut routed: Vec<_> = web::endpoints().iter().map(|endpoint| endpoint.operation.id).collect();
+    let mut published: Vec<_> = described().into_iter().map(|one| one.id).collect();
+    catalogue.sort_unstable();
+    routed.sort_unstable();
+    published.sort_unstable();
+    assert_eq!(catalogue, routed);
+    assert_eq!(routed, published);
+    assert!(web::endpoints().iter().all(|endpoint| endpoint.path.starts_with("/api/v1/")));
+}
