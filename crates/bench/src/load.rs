@@ -63,12 +63,14 @@ impl Load {
     /// Runs the load to its end. Any answer but the expected one ends the program.
     pub(crate) async fn run(&self, end: End) -> Outcome {
         let load = self.clone();
-        tokio::task::spawn_blocking(move || {
+        let (done, outcome) = tokio::sync::oneshot::channel();
+        let drive = move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-            runtime.expect("the client's runtime starts").block_on(load.drive(end))
-        })
-        .await
-        .expect("the load runs to its end")
+            let _ = done.send(runtime.expect("the client's runtime starts").block_on(load.drive(end)));
+        };
+        let client = std::thread::Builder::new().name("load-client".to_owned());
+        client.spawn(drive).expect("a thread for the client");
+        outcome.await.expect("the load runs to its end")
     }
 
     async fn drive(self, end: End) -> Outcome {

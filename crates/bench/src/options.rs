@@ -10,7 +10,7 @@ const USAGE: &str =
 NAME is one of read, write, start, growth; all of them when none is given.
   --quick           short rounds, for a first look; the figures are noisy
   --engine ENGINE   only this engine
-  --only SIDE       in `read`, loads one of the two sides for half a minute, for a profiler to look at
+  --only SIDE       in `read`, loads one of the two sides alone, for a profiler to look at
   --program FILE    in `start`, the program to start (default: agent-mailbox beside this one)";
 
 /// A measurement by name.

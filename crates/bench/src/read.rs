@@ -26,7 +26,7 @@ use crate::{
     place::Place,
     report::{Figure, Target},
     service::{self, Service},
-    turns::{Comparison, Side},
+    turns::{self, Comparison, Side},
 };
 
 const CONNECTIONS: usize = 32;
@@ -41,7 +41,8 @@ pub(crate) async fn measure(options: &Options) -> Vec<Figure> {
         let sides = prepare(&place).await;
         if let Some(side) = options.only {
             let load = if side == ReadSide::Service { &sides.0 } else { &sides.1 };
-            load.run(End::After(Duration::from_secs(30))).await;
+            let outcome = load.run(End::After(Duration::from_secs(30))).await;
+            eprintln!("{}", turns::describe(engine.name(), &[outcome]));
         } else {
             let comparison = Comparison {
                 what: "metered read : bare handler",

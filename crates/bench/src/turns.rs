@@ -65,9 +65,11 @@ fn median_of(outcomes: &[Outcome], pick: impl Fn(&Outcome) -> f64) -> f64 {
     median(&outcomes.iter().map(pick).collect::<Vec<_>>())
 }
 
-fn describe(name: &str, outcomes: &[Outcome]) -> String {
+/// Several turns in a few words.
+pub(crate) fn describe(name: &str, outcomes: &[Outcome]) -> String {
     format!(
-        "{name}: latency {:.2} ms, 99 % within {:.2} ms; CPU of this process {:.1} µs a request, of the client {:.1} µs",
+        "{name}: {:.0} /s, latency {:.2} ms, 99 % within {:.2} ms; CPU of this process {:.1} µs a request, of the client {:.1} µs",
+        median_of(outcomes, |outcome| outcome.requests_per_second),
         median_of(outcomes, |outcome| outcome.median_latency),
         median_of(outcomes, |outcome| outcome.p99_latency),
         median_of(outcomes, |outcome| outcome.server_cpu),

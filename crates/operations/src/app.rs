@@ -186,7 +186,7 @@ impl App {
     /// Tries the blob store and remembers what was wrong with it.
     pub async fn check_blobs(&self) -> Result<()> {
         let outcome = self.blobs().probe().await;
-        *lock(&self.0.blob_fault) = outcome.as_ref().err().map(ToString::to_string);
+        *lock(&self.0.blob_fault) = outcome.as_ref().err().map(store::blobs::BlobError::public_reason);
         Ok(outcome.map_err(store::Error::from)?)
     }
 

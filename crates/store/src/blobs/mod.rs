@@ -100,6 +100,18 @@ pub enum BlobError {
     Interrupted,
 }
 
+impl BlobError {
+    /// What went wrong, without telling where on this machine or network: fit for the users of a workspace.
+    pub fn public_reason(&self) -> String {
+        match self {
+            Self::Folder { action, cause, .. } => format!("cannot {action} a blob: {}", cause.kind()),
+            Self::Service { action, .. } => format!("the blob store did not {action}"),
+            Self::Location(_) => "the place for blobs is not usable".to_owned(),
+            other => other.to_string(),
+        }
+    }
+}
+
 /// The SHA-256 of a content, as 64 lower-case hexadecimal digits.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BlobHash(String);
