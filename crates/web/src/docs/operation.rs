@@ -74,7 +74,7 @@ fn facts(html: &mut Html, operation: &Operation<'_>) {
     html.put("dl.facts", |html| {
         match operation.credits() {
             Some(credits) => {
-                fact(html, "", "Credits", &format!("{credits} ({})", operation.class().replace('_', " ")))
+                fact(html, "", "Credits", &format!("{credits} ({})", operation.class().replace('_', " ")));
             }
             None => fact(html, "", "Credits", "not metered"),
         }

@@ -282,7 +282,7 @@ fn merge(into: &mut Map<String, Value>, from: Map<String, Value>) {
     for (key, value) in from {
         match (into.get_mut(&key), value) {
             (Some(Value::Object(present)), Value::Object(more)) if key == "properties" => {
-                merge(present, more)
+                merge(present, more);
             }
             (Some(Value::Array(present)), Value::Array(more)) if key == "required" => present.extend(more),
             (Some(_), _) => {}
@@ -290,5 +290,59 @@ fn merge(into: &mut Map<String, Value>, from: Map<String, Value>) {
                 into.insert(key, value);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn only(schema: &Value) -> Field {
+        let document = json!({ "components": { "schemas": {
+            "Person": { "type": "object", "description": "A person.", "required": ["email"], "properties": {
+                "email": { "type": "string", "format": "email" },
+            } },
+        } } });
+        field(&Reference::new(document), "one", schema, false, 0)
+    }
+
+    #[test]
+    fn bounds_are_words() {
+        let bounds = |schema: Value| only(&schema).bounds.join(", ");
+        assert_eq!(bounds(json!({ "minLength": 1, "maxLength": 10000 })), "1–10,000 characters");
+        assert_eq!(bounds(json!({ "maxItems": 20 })), "at most 20 items");
+        assert_eq!(bounds(json!({ "minimum": 1 })), "at least 1");
+        assert_eq!(bounds(json!({ "minLength": 6, "maxLength": 6 })), "exactly 6 characters");
+    }
+
+    #[test]
+    fn types_are_words() {
+        let kind = |schema: Value| only(&schema).kind;
+        let person = json!({ "$ref": "#/components/schemas/Person" });
+        assert_eq!(kind(json!({ "type": ["string", "null"], "format": "date-time" })), "timestamp or null");
+        assert_eq!(kind(json!({ "anyOf": [person, { "type": "null" }] })), "object or null");
+        assert_eq!(kind(json!({ "type": "array", "items": person })), "list of objects");
+        let several =
+            json!({ "anyOf": [{ "type": "string" }, { "type": "array", "items": { "type": "string" } }] });
+        assert_eq!(kind(several), "string or list of strings");
+    }
+
+    #[test]
+    fn references_bring_their_fields_and_keep_their_own_words() {
+        let one = only(&json!({ "$ref": "#/components/schemas/Person", "description": "The sender." }));
+        assert_eq!(one.description, "The sender.");
+        assert_eq!((one.inside[0].name.as_str(), one.inside[0].required), ("email", true));
+        let either =
+            only(&json!({ "anyOf": [{ "type": "string" }, { "$ref": "#/components/schemas/Person" }] }));
+        assert_eq!((either.kind.as_str(), either.inside.len()), ("string or object", 1));
+    }
+
+    #[test]
+    fn choices_are_found_in_both_spellings() {
+        let schema = json!({ "oneOf": [{ "enum": ["a"] }, { "const": "b", "description": "The other." }] });
+        let expected = [("a".to_owned(), String::new()), ("b".to_owned(), "The other.".to_owned())];
+        assert_eq!(only(&schema).choices, expected);
     }
 }

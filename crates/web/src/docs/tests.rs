@@ -4,7 +4,11 @@ use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
-use super::{REFERENCE, example, llms, page, reference::Reference, render, welcome};
+use super::{
+    REFERENCE, example, llms, page,
+    reference::{Reference, Response},
+    render, welcome,
+};
 use crate::{endpoints, input::RawInput};
 
 const VOID: [&str; 2] = ["meta", "!doctype"];
@@ -190,11 +194,9 @@ fn prices_and_codes_are_on_the_page() {
     for class in model::CreditClass::ALL {
         assert!(page().contains(class.as_str()));
     }
-    for operation in REFERENCE.operations() {
-        for (code, _) in operation.responses().iter().filter(|one| one.is_error()).flat_map(|one| one.codes())
-        {
-            assert!(page().contains(&format!("<code>{code}</code>")), "{code}");
-        }
+    let responses = REFERENCE.operations().flat_map(|operation| operation.responses());
+    for (code, _) in responses.filter(Response::is_error).flat_map(|response| response.codes()) {
+        assert!(page().contains(&format!("<code>{code}</code>")), "{code}");
     }
 }
 
@@ -227,5 +229,6 @@ fn can_be_looked_at() {
     let Some(folder) = std::env::var_os("DOCS_OUT").map(std::path::PathBuf::from) else { return };
     std::fs::write(folder.join("docs.html"), page()).unwrap();
     std::fs::write(folder.join("welcome.html"), welcome("https://mail.example")).unwrap();
+    std::fs::write(folder.join("policy.txt"), super::content_security_policy()).unwrap();
     std::fs::write(folder.join("llms.txt"), llms("https://mail.example")).unwrap();
 }

@@ -15,7 +15,8 @@ const STEPS: [(&str, &str, &str); 3] = [
     (
         "signUp",
         "Sign up",
-        "With an address and a password of your own. Keep `workspace_id` from the answer as `$WORKSPACE_ID`; the cookie lands in `cookies.txt`.",
+        "With an address and a password of your own. Keep `workspace_id` from the answer as `$WORKSPACE_ID`; \
+         the cookie lands in `cookies.txt`.",
     ),
     (
         "createApiKey",
