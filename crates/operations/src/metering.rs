@@ -221,7 +221,7 @@ impl Shared {
                 return Ok(answer);
             }
             if held_by_others == 0 || Instant::now() >= deadline {
-                account.refuse(terms.kind);
+                account.refuse(terms.kind, amount);
                 return Ok(None);
             }
             let wake = Wake { topic: RECALL.to_owned(), workspace: account.workspace.clone() };

@@ -64,9 +64,20 @@ struct Pool {
     expiry: Option<Instant>,
     /// Counts leases, so that what was taken from a lost one is not put back into its successor.
     generation: u64,
-    /// Whether nothing is left for the rest of the period.
-    empty: bool,
+    /// What was refused, as long as asking again cannot give another answer.
+    refused: Option<Refusal>,
 }
+
+/// A pool was asked for an amount and had not that much left.
+#[derive(Clone, Copy)]
+struct Refusal {
+    amount: i64,
+    until: Option<Instant>,
+}
+
+/// How long a refusal of credits is believed. They can come back when a call fails, so not for long; but calls that
+/// hammer at an empty pool must not all go to the store.
+const REFUSED_FOR: Duration = Duration::from_millis(50);
 
 impl Pool {
     fn adopt(&mut self, terms: &Terms) {
@@ -77,7 +88,7 @@ impl Pool {
         if self.terms != Some(*terms) {
             // The plan has changed: a larger pool may have room again, a smaller one must not be spent from a lease
             // of the larger.
-            self.empty = false;
+            self.refused = None;
             self.terms = Some(*terms);
             self.surrender();
         }
@@ -87,6 +98,12 @@ impl Pool {
     fn surrender(&mut self) {
         self.returning += std::mem::take(&mut self.free);
         self.generation += 1;
+    }
+
+    fn is_refused(&self, amount: i64) -> bool {
+        self.refused.is_some_and(|refusal| {
+            amount >= refusal.amount && refusal.until.is_none_or(|until| Instant::now() < until)
+        })
     }
 
     fn is_lapsed(&self) -> bool {
@@ -144,7 +161,7 @@ impl Account {
         state.last_call = Instant::now();
         let pool = state.pool(terms.kind);
         pool.adopt(&terms);
-        if pool.empty {
+        if pool.is_refused(amount) {
             return Attempt::Refused;
         }
         if terms.limit.is_some() && (pool.free < amount || pool.is_lapsed()) {
@@ -159,10 +176,10 @@ impl Account {
         Attempt::Taken(pool.generation)
     }
 
-    /// Notes that a pool has nothing left. A window of requests then stays shut without asking again; credits can
-    /// come back when a call fails, so they are asked for each time.
-    pub(super) fn refuse(&self, kind: PoolKind) {
-        self.state().pool(kind).empty = kind == PoolKind::Requests;
+    /// Notes that a pool has not enough left. A window of requests then stays shut to its end.
+    pub(super) fn refuse(&self, kind: PoolKind, amount: i64) {
+        let until = (kind == PoolKind::Credits).then(|| Instant::now() + REFUSED_FOR);
+        self.state().pool(kind).refused = Some(Refusal { amount, until });
     }
 
     pub(super) fn adopt(&self, terms: &Terms) {
@@ -285,6 +302,9 @@ impl Account {
             return;
         }
         pool.reserved -= amount;
+        if matches!(end, End::GivenBack) {
+            pool.refused = None;
+        }
         match end {
             End::Spent => pool.spent += amount,
             End::Ledgered => pool.ledgered += amount,

@@ -96,7 +96,7 @@ async fn listen(
         Ok(())
     };
     // The connection only moves while its messages are read, so all three go on together until one fails.
-    try_join3(subscribe, pass_on, keep_asking(&client)).await.map(|(_, (), never)| never)
+    try_join3(subscribe, pass_on, keep_asking(&client)).await.map(|((), (), never)| never)
 }
 
 async fn keep_asking(client: &Client) -> Result<std::convert::Infallible> {

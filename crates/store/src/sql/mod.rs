@@ -96,6 +96,8 @@ pub struct SystemTx {
     inner: Tx,
 }
 
+// A transaction's future holds its whole body; on PostgreSQL, where it lives in the caller's future, it is boxed so
+// that the futures of handlers stay small.
 impl Db {
     /// Opens the store. Nothing is migrated yet.
     pub async fn open(location: &DatabaseLocation) -> Result<Self> {
@@ -138,7 +140,7 @@ impl Db {
         let body = async move |system: &mut SystemTx| body(&mut system.inner).await;
         match &*self.0 {
             Engine::Sqlite(engine) => engine.write(scope, body).await,
-            Engine::Postgres(engine) => engine.write(scope, body).await,
+            Engine::Postgres(engine) => Box::pin(engine.write(scope, body)).await,
         }
     }
 
@@ -155,7 +157,7 @@ impl Db {
         let body = async move |system: &mut SystemTx| body(&mut system.inner).await;
         match &*self.0 {
             Engine::Sqlite(engine) => engine.read(scope, body).await,
-            Engine::Postgres(engine) => engine.read(scope, body).await,
+            Engine::Postgres(engine) => Box::pin(engine.read(scope, body)).await,
         }
     }
 
@@ -168,7 +170,7 @@ impl Db {
     {
         match &*self.0 {
             Engine::Sqlite(engine) => engine.write(Scope::System, body).await,
-            Engine::Postgres(engine) => engine.write(Scope::System, body).await,
+            Engine::Postgres(engine) => Box::pin(engine.write(Scope::System, body)).await,
         }
     }
 
@@ -181,7 +183,7 @@ impl Db {
     {
         match &*self.0 {
             Engine::Sqlite(engine) => engine.read(Scope::System, body).await,
-            Engine::Postgres(engine) => engine.read(Scope::System, body).await,
+            Engine::Postgres(engine) => Box::pin(engine.read(Scope::System, body)).await,
         }
     }
 
@@ -194,7 +196,7 @@ impl Db {
     {
         match &*self.0 {
             Engine::Sqlite(engine) => engine.snapshot(Scope::System, body).await,
-            Engine::Postgres(engine) => engine.snapshot(Scope::System, body).await,
+            Engine::Postgres(engine) => Box::pin(engine.snapshot(Scope::System, body)).await,
         }
     }
 }
