@@ -7,4 +7,5 @@ mod api;
 mod catalog;
 mod idempotency;
 mod metering;
+mod revocation;
 mod store;

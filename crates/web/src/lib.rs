@@ -85,7 +85,7 @@ pub fn router(app: App, options: Options) -> Router {
         .method_not_allowed_fallback(error::wrong_method)
         .layer(axum::middleware::from_fn(request::finish))
         .layer(CompressionLayer::new().compress_when(SizeAbove::new(1024)))
-        .layer(cors)
+        .layer(tower::util::option_layer(cors))
         .layer(CatchPanicLayer::custom(error::panicked))
 }
 
@@ -103,13 +103,15 @@ fn api_routes(state: &State) -> Vec<(&'static str, MethodRouter<State>)> {
     routes
 }
 
-fn cors(origins: &[String]) -> CorsLayer {
-    let allowed = origins.iter().filter_map(|origin| origin.parse().ok());
+/// Off unless origins are configured.
+fn cors(origins: &[String]) -> Option<CorsLayer> {
     if origins.is_empty() {
-        return CorsLayer::new();
+        return None;
     }
-    CorsLayer::new()
+    let allowed = origins.iter().filter_map(|origin| origin.parse().ok());
+    let layer = CorsLayer::new()
         .allow_origin(AllowOrigin::list(allowed))
         .allow_methods(tower_http::cors::AllowMethods::mirror_request())
-        .allow_headers(tower_http::cors::AllowHeaders::mirror_request())
+        .allow_headers(tower_http::cors::AllowHeaders::mirror_request());
+    Some(layer)
 }

@@ -2,16 +2,22 @@
 
 /// The nearest of the known names, if one is near enough to be what was meant.
 pub(super) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let best = known.map(|candidate| (score(name, candidate), candidate)).min()?;
-    // Beyond a third of the name it would be a guess.
-    let allowed = name.chars().count().div_ceil(3).max(2);
-    (best.0 <= allowed).then_some(best.1)
+    let last = |text: &str| text.rsplit('.').next().unwrap_or_default().to_owned();
+    let scored = known.filter_map(|candidate| {
+        let whole = distance(name, candidate);
+        // The section alone may be missing or wrong.
+        let end = distance(&last(name), &last(candidate));
+        let by_whole = (whole <= tolerance(name)).then_some(whole);
+        let by_end = (end <= tolerance(&last(name))).then_some(end + 1);
+        let score = by_whole.into_iter().chain(by_end).min()?;
+        Some((score, whole, candidate))
+    });
+    scored.min().map(|(_, _, candidate)| candidate)
 }
 
-/// The distance of the whole names, or that of their last parts when the section alone is missing or wrong.
-fn score(name: &str, candidate: &str) -> usize {
-    let last = |text: &str| text.rsplit('.').next().unwrap_or_default().to_owned();
-    distance(name, candidate).min(distance(&last(name), &last(candidate)) + 1)
+/// Beyond a third of the letters it would be a guess.
+fn tolerance(name: &str) -> usize {
+    name.chars().count() / 3
 }
 
 /// How many letters must be inserted, deleted or replaced to turn one text into the other (Levenshtein).

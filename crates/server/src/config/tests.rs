@@ -156,41 +156,43 @@ fn unknown_names_are_errors_with_a_suggestion() {
     );
 }
 
+/// One mistake in every option that can have one.
+const MISTAKES: &str = "
+data_dir = 7
+sign_up = 'maybe'
+hosted_domains = ['a b', 'x.example', 'X.example']
+[http]
+listen = 'localhost'
+public_url = 'mail.example'
+anonymous_rpm = 0
+cors_origins = ['*']
+max_connections = '5'
+trust_proxy = 'yes'
+[database]
+url = 'mysql://me:hush@db/mail'
+[blobs]
+url = 's3://AKIA:hush@host'
+[vault]
+master_key = 'hush'
+[outbound]
+mode = 'pigeon'
+[mailboxes]
+grace_days = -1
+[affiliate]
+percent = 101
+currency = 'dollars'
+[log]
+format = 'xml'
+level = 'loud'
+[plans.free]
+rpm = -1
+credits_per_period = 'lots'
+price_cents = 'unlimited'
+";
+
 #[test]
 fn all_mistakes_are_told_at_once_and_no_secret_with_them() {
-    let text = "
-        data_dir = 7
-        sign_up = 'maybe'
-        hosted_domains = ['a b', 'x.example', 'X.example']
-        [http]
-        listen = 'localhost'
-        public_url = 'mail.example'
-        anonymous_rpm = 0
-        cors_origins = ['*']
-        max_connections = '5'
-        trust_proxy = 'yes'
-        [database]
-        url = 'mysql://me:hush@db/mail'
-        [blobs]
-        url = 's3://AKIA:hush@host'
-        [vault]
-        master_key = 'hush'
-        [outbound]
-        mode = 'pigeon'
-        [mailboxes]
-        grace_days = -1
-        [affiliate]
-        percent = 101
-        currency = 'dollars'
-        [log]
-        format = 'xml'
-        level = 'loud'
-        [plans.free]
-        rpm = -1
-        credits_per_period = 'lots'
-        price_cents = 'unlimited'
-    ";
-    let (_folder, sources) = file(text);
+    let (_folder, sources) = file(MISTAKES);
     let problems = Config::load(&sources).unwrap_err();
     let keys: Vec<&str> = problems.iter().map(|problem| problem.key.as_str()).collect();
     assert_eq!(

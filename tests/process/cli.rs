@@ -1,0 +1,168 @@
+//! Commands that need no running server: accounts, keys, workspaces, payouts, the configuration, and their errors.
+
+use serde_json::{Value, json};
+
+use super::{Home, PASSWORD, text};
+
+#[test]
+fn accounts_keys_and_workspaces_are_made_and_listed() {
+    for home in Home::on_each_engine() {
+        let created = home.admin(&[
+            "account",
+            "create",
+            "--email",
+            "Ada@Example.com",
+            "--password-stdin",
+            "--workspace-name",
+            "Engines",
+            "--plan",
+            "developer",
+        ]);
+        let workspace = text(&created, "workspace_id");
+        assert!(workspace.starts_with("ws_") && text(&created, "owner_address").starts_with("0x"), "{created}");
+        assert_eq!(created.as_object().unwrap().len(), 3, "{created}");
+        let (id, key) = home.create_key(&workspace, &["--name", "one", "--role", "member"]);
+        assert!(id.starts_with("key_") && key.len() > 40);
+        // An account's address stands for its workspace.
+        home.create_key("ada@example.com", &[]);
+        let listed = home.admin(&["workspace", "list"]);
+        assert_eq!(listed.as_array().unwrap().len(), 1);
+        assert_eq!(listed[0]["id"], json!(workspace));
+        assert_eq!((&listed[0]["plan"], &listed[0]["name"]), (&json!("developer"), &json!("Engines")));
+        assert_eq!(listed[0]["api_key_count"], json!(2));
+        let moved = home.admin(&["workspace", "set-plan", &workspace, "enterprise"]);
+        assert_eq!(moved, json!({ "workspace_id": workspace, "plan": "enterprise" }));
+        assert_eq!(home.admin(&["key", "revoke", &id])["id"], json!(id));
+        let listed = home.admin(&["workspace", "list"]);
+        assert_eq!((&listed[0]["plan"], &listed[0]["api_key_count"]), (&json!("enterprise"), &json!(1)));
+    }
+}
+
+#[test]
+fn payouts_are_noted() {
+    let home = Home::sqlite();
+    let workspace = home.create_account("ada@example.com", "free");
+    let mut arguments = vec!["payout", "add", "--workspace", &workspace, "--amount-cents", "1250"];
+    arguments.extend(["--currency", "usd", "--status", "paid", "--period-start", "2026-06-01T00:00:00Z"]);
+    arguments.extend(["--period-end", "2026-07-01T00:00:00Z", "--reference", "transfer 7"]);
+    let payout = home.admin(&arguments);
+    assert_eq!((&payout["amount_cents"], &payout["currency"]), (&json!(1250), &json!("USD")));
+    assert_eq!((&payout["status"], &payout["reference"]), (&json!("paid"), &json!("transfer 7")));
+    assert_eq!(payout["period_end"], json!("2026-07-01T00:00:00.000Z"));
+}
+
+#[test]
+fn a_plan_limits_its_keys() {
+    for home in Home::on_each_engine() {
+        let workspace = home.create_account("ada@example.com", "free");
+        home.create_key(&workspace, &[]);
+        let arguments = ["admin", "key", "create", "--workspace", &workspace];
+        let refused = home.run(&[arguments.as_slice(), &["--json"]].concat()).failed(1);
+        assert_eq!(refused.json()["code"], json!("quota_exceeded"), "{}", refused.stdout);
+        assert_eq!(refused.stderr, "");
+        let refused = home.run(&arguments).failed(1);
+        assert_eq!(refused.stdout, "");
+        assert!(refused.stderr.contains("API keys"), "{}", refused.stderr);
+    }
+}
+
+#[test]
+fn errors_say_what_is_wrong_and_end_with_1() {
+    let home = Home::sqlite();
+    home.create_account("ada@example.com", "free");
+    let account = |email| ["admin", "account", "create", "--email", email, "--password-stdin", "--json"];
+    let code = |arguments: &[&str], input: &str| -> Value {
+        let finished = home.run_with_input(arguments, input).failed(1);
+        assert!(finished.json()["error"].is_string(), "{}", finished.stdout);
+        finished.json()["code"].clone()
+    };
+    assert_eq!(code(&account("ADA@example.com"), PASSWORD), json!("account_exists"));
+    assert_eq!(code(&account("bob@example.com"), "short"), json!("validation_failed"));
+    assert_eq!(code(&account("bob"), PASSWORD), json!("validation_failed"));
+    assert_eq!(code(&account("bob@example.com"), ""), json!("failed"));
+    let none = "ws_00000000000000000000000000";
+    assert_eq!(code(&["admin", "key", "create", "--workspace", none, "--json"], ""), json!("not_found"));
+    assert_eq!(code(&["admin", "key", "create", "--workspace", "x@example.com", "--json"], ""), json!("not_found"));
+    assert_eq!(code(&["admin", "key", "revoke", "key_0", "--json"], ""), json!("not_found"));
+    assert_eq!(code(&["admin", "workspace", "set-plan", none, "free", "--json"], ""), json!("not_found"));
+}
+
+#[test]
+fn wrong_usage_ends_with_2() {
+    let home = Home::sqlite();
+    for arguments in [
+        ["admin", "account", "create", "--email", "ada@example.com"].as_slice(),
+        &["admin", "workspace", "set-plan", "ws_0", "gold"],
+        &["admin", "key", "create", "--workspace", "ws_0", "--expires-in", "soon"],
+        &["serve", "--roles", "smtp"],
+        &["fly"],
+        &["--colour"],
+    ] {
+        let refused = home.run(arguments).failed(2);
+        assert!(refused.stderr.contains("error:"), "{arguments:?}: {}", refused.stderr);
+        assert!(!home.data().exists(), "{arguments:?}: nothing is made");
+    }
+}
+
+#[test]
+fn people_get_lines_instead_of_json() {
+    let home = Home::sqlite();
+    let arguments = ["admin", "account", "create", "--email", "ada@example.com", "--password-stdin"];
+    let created = home.run_with_input(&arguments, &format!("{PASSWORD}\r\n")).succeeded();
+    assert!(created.stdout.contains("Workspace  ws_"), "{}", created.stdout);
+    assert!(!created.stdout.contains(PASSWORD));
+    let key = home.run(&["admin", "key", "create", "--workspace", "ada@example.com", "--expires-in", "1d"]).succeeded();
+    assert!(key.stdout.contains("Expires  ") && key.stdout.contains("curl -H 'x-api-key: "), "{}", key.stdout);
+    let listed = home.run(&["admin", "workspace", "list"]).succeeded();
+    assert!(listed.stdout.ends_with("1 workspace\n"), "{}", listed.stdout);
+}
+
+#[test]
+fn the_configuration_is_checked_as_a_whole() {
+    let home = Home::sqlite();
+    let fine = home.run(&["config", "check"]).succeeded();
+    assert_eq!(fine.stdout, "The configuration is fine.\n");
+    let file = home.folder.path().join("agent-mailbox.toml");
+    std::fs::write(&file, "sign_up = 'maybe'\n[http]\nlisen = 1\n[plans.free]\nrpm = -1\n").unwrap();
+    let home = home.with("DATABASE__URL", "mysql://me:hush@db/x");
+    for arguments in [["config", "check"].as_slice(), &["serve"], &["admin", "workspace", "list"]] {
+        let refused = home.run(arguments).failed(1);
+        for part in ["sign_up: ", "http.lisen: ", "did you mean http.listen?", "database.url: ", "plans.free.rpm: "] {
+            assert!(refused.stderr.contains(part), "{part} is missing: {}", refused.stderr);
+        }
+        assert!(!refused.stderr.contains("hush"), "{}", refused.stderr);
+    }
+    let refused = home.run(&["admin", "workspace", "list", "--json"]).failed(1);
+    assert_eq!(refused.json()["code"], json!("configuration_invalid"));
+    assert_eq!(refused.json()["details"].as_array().unwrap().len(), 4, "{}", refused.stdout);
+    let missing = home.run(&["--config", "other.toml", "config", "check"]).failed(1);
+    assert!(missing.stderr.contains("other.toml"), "{}", missing.stderr);
+}
+
+#[test]
+fn the_configuration_is_shown_without_secrets() {
+    let key = "0123456789abcdef".repeat(4);
+    let home = Home::sqlite().with("VAULT__MASTER_KEY", &key).with("DATABASE__URL", "postgres://me:hush@db/x");
+    let shown = home.run(&["config", "show"]).succeeded().stdout;
+    assert!(!shown.contains(&key) && !shown.contains("hush"), "{shown}");
+    assert!(shown.contains("url = \"postgres://me:***@db/x\"  # AGENT_MAILBOX__DATABASE__URL"), "{shown}");
+    assert!(shown.contains("[plans.enterprise]"), "{shown}");
+}
+
+#[test]
+fn documents_are_printed() {
+    let home = Home::sqlite();
+    let document = home.run(&["openapi"]).succeeded();
+    assert_eq!(document.json()["openapi"], json!("3.1.0"));
+    assert!(document.stdout.ends_with("}\n"));
+    for shell in ["bash", "zsh", "fish"] {
+        let completions = home.run(&["completions", shell]).succeeded().stdout;
+        assert!(completions.contains("set-plan"), "{shell}");
+    }
+    let help = home.run(&["--help"]).succeeded().stdout;
+    for command in ["serve", "admin", "doctor", "config", "openapi", "completions", "backup", "restore"] {
+        assert!(help.contains(command), "{command}");
+    }
+    assert!(home.run(&["--version"]).succeeded().stdout.starts_with("agent-mailbox "));
+    assert!(!home.data().exists(), "none of these touches the data");
+}
