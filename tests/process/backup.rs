@@ -54,7 +54,9 @@ fn rows(home: &Home) -> Vec<(String, Vec<String>)> {
             }
         }
         dumping.await.unwrap().unwrap();
-        tables.iter_mut().for_each(|(_, rows)| rows.sort_unstable());
+        for (_, rows) in &mut tables {
+            rows.sort_unstable();
+        }
         tables
     })
 }
@@ -95,7 +97,9 @@ fn a_backup_is_whole_though_the_server_goes_on() {
         std::thread::scope(|scope| {
             let writing = scope.spawn(|| {
                 let body = json!({ "name": "Busy" });
-                (0..60).map(|_| server.call(&key, "POST", "/api/v1/mailboxes", &body).status).collect::<Vec<_>>()
+                (0..60)
+                    .map(|_| server.call(&key, "POST", "/api/v1/mailboxes", &body).status)
+                    .collect::<Vec<_>>()
             });
             home.run(&["backup", backup.to_str().unwrap()]).succeeded();
             assert_eq!(writing.join().unwrap(), [201; 60]);

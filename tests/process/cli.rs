@@ -19,7 +19,10 @@ fn accounts_keys_and_workspaces_are_made_and_listed() {
             "developer",
         ]);
         let workspace = text(&created, "workspace_id");
-        assert!(workspace.starts_with("ws_") && text(&created, "owner_address").starts_with("0x"), "{created}");
+        assert!(
+            workspace.starts_with("ws_") && text(&created, "owner_address").starts_with("0x"),
+            "{created}"
+        );
         assert_eq!(created.as_object().unwrap().len(), 3, "{created}");
         let (id, key) = home.create_key(&workspace, &["--name", "one", "--role", "member"]);
         assert!(id.starts_with("key_") && key.len() > 40);
@@ -82,7 +85,10 @@ fn errors_say_what_is_wrong_and_end_with_1() {
     assert_eq!(code(&account("bob@example.com"), ""), json!("failed"));
     let none = "ws_00000000000000000000000000";
     assert_eq!(code(&["admin", "key", "create", "--workspace", none, "--json"], ""), json!("not_found"));
-    assert_eq!(code(&["admin", "key", "create", "--workspace", "x@example.com", "--json"], ""), json!("not_found"));
+    assert_eq!(
+        code(&["admin", "key", "create", "--workspace", "x@example.com", "--json"], ""),
+        json!("not_found")
+    );
     assert_eq!(code(&["admin", "key", "revoke", "key_0", "--json"], ""), json!("not_found"));
     assert_eq!(code(&["admin", "workspace", "set-plan", none, "free", "--json"], ""), json!("not_found"));
 }
@@ -111,8 +117,14 @@ fn people_get_lines_instead_of_json() {
     let created = home.run_with_input(&arguments, &format!("{PASSWORD}\r\n")).succeeded();
     assert!(created.stdout.contains("Workspace  ws_"), "{}", created.stdout);
     assert!(!created.stdout.contains(PASSWORD));
-    let key = home.run(&["admin", "key", "create", "--workspace", "ada@example.com", "--expires-in", "1d"]).succeeded();
-    assert!(key.stdout.contains("Expires  ") && key.stdout.contains("curl -H 'x-api-key: "), "{}", key.stdout);
+    let key = home
+        .run(&["admin", "key", "create", "--workspace", "ada@example.com", "--expires-in", "1d"])
+        .succeeded();
+    assert!(
+        key.stdout.contains("Expires  ") && key.stdout.contains("curl -H 'x-api-key: "),
+        "{}",
+        key.stdout
+    );
     let listed = home.run(&["admin", "workspace", "list"]).succeeded();
     assert!(listed.stdout.ends_with("1 workspace\n"), "{}", listed.stdout);
 }
@@ -127,7 +139,9 @@ fn the_configuration_is_checked_as_a_whole() {
     let home = home.with("DATABASE__URL", "mysql://me:hush@db/x");
     for arguments in [["config", "check"].as_slice(), &["serve"], &["admin", "workspace", "list"]] {
         let refused = home.run(arguments).failed(1);
-        for part in ["sign_up: ", "http.lisen: ", "did you mean http.listen?", "database.url: ", "plans.free.rpm: "] {
+        for part in
+            ["sign_up: ", "http.lisen: ", "did you mean http.listen?", "database.url: ", "plans.free.rpm: "]
+        {
             assert!(refused.stderr.contains(part), "{part} is missing: {}", refused.stderr);
         }
         assert!(!refused.stderr.contains("hush"), "{}", refused.stderr);
@@ -142,7 +156,8 @@ fn the_configuration_is_checked_as_a_whole() {
 #[test]
 fn the_configuration_is_shown_without_secrets() {
     let key = "0123456789abcdef".repeat(4);
-    let home = Home::sqlite().with("VAULT__MASTER_KEY", &key).with("DATABASE__URL", "postgres://me:hush@db/x");
+    let home =
+        Home::sqlite().with("VAULT__MASTER_KEY", &key).with("DATABASE__URL", "postgres://me:hush@db/x");
     let shown = home.run(&["config", "show"]).succeeded().stdout;
     assert!(!shown.contains(&key) && !shown.contains("hush"), "{shown}");
     assert!(shown.contains("url = \"postgres://me:***@db/x\"  # AGENT_MAILBOX__DATABASE__URL"), "{shown}");

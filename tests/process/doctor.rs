@@ -107,7 +107,8 @@ fn a_public_address_that_misleads_is_pointed_out() {
 
 #[test]
 fn a_superuser_of_postgresql_is_found() {
-    let (Some(home), Ok(superuser)) = (Home::postgres(), std::env::var("AGENT_MAILBOX_TEST_POSTGRES_SUPERUSER"))
+    let (Some(home), Ok(superuser)) =
+        (Home::postgres(), std::env::var("AGENT_MAILBOX_TEST_POSTGRES_SUPERUSER"))
     else {
         return;
     };

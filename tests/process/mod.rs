@@ -89,7 +89,8 @@ impl Home {
     pub fn postgres() -> Option<Self> {
         let database = Database::create()?;
         let url = database.url();
-        let home = Self { folder: tempfile::tempdir().unwrap(), database: Some(database), settings: Vec::new() };
+        let home =
+            Self { folder: tempfile::tempdir().unwrap(), database: Some(database), settings: Vec::new() };
         Some(home.with("DATABASE__URL", &url))
     }
 
@@ -153,7 +154,8 @@ impl Home {
 
     /// Makes an account and returns its workspace.
     pub fn create_account(&self, email: &str, plan: &str) -> String {
-        let created = self.admin(&["account", "create", "--email", email, "--password-stdin", "--plan", plan]);
+        let created =
+            self.admin(&["account", "create", "--email", email, "--password-stdin", "--plan", plan]);
         text(&created, "workspace_id")
     }
 
@@ -233,9 +235,8 @@ impl Server {
         // Its last line is the one after the command to type.
         while !welcome.ends_with("\n\n") || welcome.matches("\n\n").count() < 4 {
             let before = welcome.len();
-            if stdout.read_line(&mut welcome).unwrap() == 0 {
-                panic!("the server has ended: {:?}\n{welcome}", child.wait());
-            }
+            let count = stdout.read_line(&mut welcome).unwrap();
+            assert!(count > 0, "the server has ended: {:?}\n{welcome}", child.wait());
             if let Some(url) = welcome[before..].trim().strip_prefix("Console  http://") {
                 address = Some(url.trim_end_matches('/').parse().unwrap());
             }
@@ -259,7 +260,13 @@ impl Server {
     /// Calls the API with a key.
     pub fn call(&self, key: &str, method: &str, path: &str, body: &Value) -> Answer {
         let body = if body.is_null() { String::new() } else { body.to_string() };
-        request(self.address, method, path, &[("x-api-key", key), ("content-type", "application/json")], &body)
+        request(
+            self.address,
+            method,
+            path,
+            &[("x-api-key", key), ("content-type", "application/json")],
+            &body,
+        )
     }
 
     /// The status of a call with a key.
@@ -313,7 +320,13 @@ impl Answer {
 }
 
 /// Sends one request on a connection of its own.
-pub fn request(address: SocketAddr, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+pub fn request(
+    address: SocketAddr,
+    method: &str,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: &str,
+) -> Answer {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.write_all(head(method, path, headers, body.len()).as_bytes()).unwrap();
     stream.write_all(body.as_bytes()).unwrap();

@@ -84,7 +84,11 @@ impl From<operations::Error> for Failure {
             ErrorKind::Internal | ErrorKind::StorageUnavailable | ErrorKind::Overloaded
         );
         Self {
-            message: if internal { error.to_string() } else { error.message().to_owned() },
+            message: if internal {
+                error.to_string().replacen(".: ", ": ", 1)
+            } else {
+                error.message().to_owned()
+            },
             code: error.kind().code(),
             details: error.details().to_vec(),
             fix: error.fix().map(ToOwned::to_owned),
@@ -94,7 +98,8 @@ impl From<operations::Error> for Failure {
 
 impl From<store::Error> for Failure {
     fn from(error: store::Error) -> Self {
-        operations::Error::from(error).into()
+        let message = sentence(&error.to_string());
+        Self { message, ..operations::Error::from(error).into() }
     }
 }
 

@@ -19,6 +19,8 @@ use clap::Parser;
 
 fn main() -> ExitCode {
     let cli = cli::Cli::parse();
+    // Whatever is made here (databases, keys, backups) is for its owner alone, also in a folder that others may enter.
+    rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
     let json = matches!(&cli.command, Some(cli::Command::Admin(admin)) if admin.json());
     match commands::run(cli) {
         Ok(code) => code,

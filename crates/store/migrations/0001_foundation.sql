@@ -165,6 +165,8 @@ CREATE TABLE credit_ledger (
     day BIGINT NOT NULL,
     class TEXT NOT NULL,
     amount BIGINT NOT NULL CHECK (amount >= 0),
+    -- Whose lease it was spent from; empty where the pool has no limit.
+    node_id TEXT NOT NULL,
     PRIMARY KEY (workspace_id, id)
 ); -- clustered
 

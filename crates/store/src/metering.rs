@@ -1,7 +1,8 @@
 //! Pools that calls draw from (credits of a month, requests of a minute), shared exactly by all nodes.
 //!
 //! A node leases a block of a pool, spends it in memory, and settles what it spent in batches. At any moment
-//! `spent + unfolded ledger + all leases ≤ limit`, so no order of events can overdraw a pool. A lease lapses when its
+//! `spent + all leases ≤ limit` (what stands in the ledger is still part of its node's lease), so no order of events
+//! can overdraw a pool. A lease lapses when its
 //! node stops renewing it; writes check in their own transaction that their node still holds one.
 
 use model::{Day, Timestamp};
@@ -49,8 +50,6 @@ pub struct Adjustment {
     pub limit: Option<i64>,
     /// Spent from the lease since the last adjustment.
     pub spent: i64,
-    /// Written to the ledger from the lease since the last adjustment.
-    pub ledgered: i64,
     /// Given back unspent.
     pub returned: i64,
     /// How much is needed now; the grant may be larger, so that the next calls need not ask, and is zero when the
@@ -65,6 +64,8 @@ pub struct Adjusted {
     pub granted: i64,
     /// Spent in the period by all nodes, as far as settled.
     pub spent: i64,
+    /// Moved from the ledger to what is spent, of what this node wrote there.
+    pub folded: i64,
     /// Held by other nodes.
     pub held_by_others: i64,
     /// Whether the node's former lease had lapsed: what was left of it is gone.
@@ -75,34 +76,40 @@ pub struct Adjusted {
 pub async fn adjust(tx: &mut Tx, node: &str, sole_node: bool, ask: &Adjustment) -> Result<Adjusted> {
     let kind = ask.kind.as_str();
     // First of all, because it locks the pool: every node goes through here one after the other.
-    let mut settled = settle(tx, ask, ask.spent).await?;
-    if ask.kind == PoolKind::Credits {
-        let folded = fold_ledger(tx, ask.period_start).await?;
-        if folded > 0 {
-            settled = settle(tx, ask, folded).await?;
-        }
+    let mut spent = settle(tx, ask, ask.spent).await?;
+    let leases = live_leases(tx, kind, ask.period_start).await?;
+    let folded = match ask.kind {
+        PoolKind::Credits => fold_ledger(tx, node, ask.period_start).await?,
+        PoolKind::Requests => Folded::default(),
+    };
+    if folded.own + folded.orphaned > 0 {
+        spent = settle(tx, ask, folded.own + folded.orphaned).await?;
     }
     let Some(limit) = ask.limit else {
-        return Ok(Adjusted { spent: settled, ..Adjusted::default() });
+        return Ok(Adjusted { spent, folded: folded.own, ..Adjusted::default() });
     };
-    let leases = live_leases(tx, kind, ask.period_start).await?;
     let own = leases.iter().find(|lease| lease.node == node).map(|lease| lease.amount);
     let held_by_others: i64 =
         leases.iter().filter(|lease| lease.node != node).map(|lease| lease.amount).sum();
-    let kept = own.map_or(0, |amount| (amount - ask.spent - ask.ledgered - ask.returned).max(0));
-    let available = (limit - settled - held_by_others - kept).max(0);
+    let kept = own.map_or(0, |amount| (amount - ask.spent - ask.returned - folded.own).max(0));
+    let available = (limit - spent - held_by_others - kept).max(0);
     let granted = grant(available, ask.needed, sole_node);
-    let clock = tx.shared_clock();
+    store_lease(tx, node, ask, kept + granted).await?;
+    Ok(Adjusted { granted, spent, folded: folded.own, held_by_others, lost: own.is_none() })
+}
+
+async fn store_lease(tx: &mut Tx, node: &str, ask: &Adjustment, amount: i64) -> Result<()> {
     let sql = format!(
         "INSERT INTO allowance_lease (workspace_id, kind, node_id, period_start, amount, expires_at)
-         VALUES ($1, $2, $3, $4, $5, {clock} + {})
+         VALUES ($1, $2, $3, $4, $5, {} + {})
          ON CONFLICT (workspace_id, kind, node_id) DO UPDATE
          SET period_start = excluded.period_start, amount = excluded.amount, expires_at = excluded.expires_at",
+        tx.shared_clock(),
         LEASE_SECONDS * 1_000_000
     );
-    let params = [kind.into(), node.into(), ask.period_start.into(), (kept + granted).into()];
+    let params = [ask.kind.as_str().into(), node.into(), ask.period_start.into(), amount.into()];
     tx.run(&sql, &params).await?;
-    Ok(Adjusted { granted, spent: settled, held_by_others, lost: own.is_none() })
+    Ok(())
 }
 
 /// A node alone takes all there is. Among several, a block is a small share of what is left, so that none sits on
@@ -162,38 +169,56 @@ async fn live_leases(tx: &mut Tx, kind: &str, period_start: Timestamp) -> Result
     .await
 }
 
+/// What was moved out of the ledger.
+#[derive(Default)]
+struct Folded {
+    /// Spent from this node's lease.
+    own: i64,
+    /// Spent by nodes that hold no lease any more, or without a limit.
+    orphaned: i64,
+}
+
+struct Entry {
+    node: String,
+    period_start: Timestamp,
+    day: Day,
+    class: String,
+    amount: i64,
+}
+
+impl FromRow for Entry {
+    fn from_row(row: &mut Row<'_>) -> Result<Self> {
+        Ok(Self {
+            node: row.next()?,
+            period_start: row.next()?,
+            day: Day::from_number(row.next()?),
+            class: row.next()?,
+            amount: row.next()?,
+        })
+    }
+}
+
 /// Moves the ledger into the daily figures and tells what of it belongs to the period.
-async fn fold_ledger(tx: &mut Tx, period_start: Timestamp) -> Result<i64> {
-    struct Entry {
-        period_start: Timestamp,
-        day: Day,
-        class: String,
-        amount: i64,
-    }
-    impl FromRow for Entry {
-        fn from_row(row: &mut Row<'_>) -> Result<Self> {
-            Ok(Self {
-                period_start: row.next()?,
-                day: Day::from_number(row.next()?),
-                class: row.next()?,
-                amount: row.next()?,
-            })
-        }
-    }
-    let entries: Vec<Entry> = tx
-        .all(
-            "DELETE FROM credit_ledger WHERE workspace_id = $1 RETURNING period_start, day, class, amount",
-            &[],
-        )
-        .await?;
+///
+/// What another node spent from a lease that holds is left to that node: until it settles, its lease stands for it.
+async fn fold_ledger(tx: &mut Tx, node: &str, period_start: Timestamp) -> Result<Folded> {
+    let sql = "DELETE FROM credit_ledger WHERE workspace_id = $1 AND (node_id = $2 OR node_id NOT IN
+            (SELECT node_id FROM allowance_lease WHERE workspace_id = $1 AND kind = 'credits'))
+        RETURNING node_id, period_start, day, class, amount";
+    let entries: Vec<Entry> = tx.all(sql, &[node.into()]).await?;
     let mut days: std::collections::BTreeMap<(Day, &str), i64> = std::collections::BTreeMap::new();
+    let mut folded = Folded::default();
     for entry in &entries {
         *days.entry((entry.day, entry.class.as_str())).or_default() += entry.amount;
+        if entry.period_start == period_start {
+            let sum = if entry.node == node { &mut folded.own } else { &mut folded.orphaned };
+            *sum += entry.amount;
+        }
     }
     for ((day, class), amount) in days {
         add_usage(tx, day, &format!("credits.{class}"), amount).await?;
     }
-    Ok(entries.iter().filter(|entry| entry.period_start == period_start).map(|entry| entry.amount).sum())
+    Ok(folded)
 }
 
 /// Adds to a figure of a day.
@@ -227,26 +252,26 @@ pub struct LedgerEntry {
 /// Adds a charge. False when the node's lease has lapsed, so that nothing may be spent from it.
 pub async fn insert_ledger(tx: &mut Tx, entry: &LedgerEntry) -> Result<bool> {
     let (period_start, day) = (entry.period_start, entry.day.number());
-    let columns = "INSERT INTO credit_ledger (workspace_id, id, period_start, day, class, amount)";
-    let added = if let Some(node) = &entry.lease_of {
+    let columns = "INSERT INTO credit_ledger (workspace_id, id, period_start, day, class, amount, node_id)";
+    let node = entry.lease_of.as_deref().unwrap_or_default();
+    let params = [
+        (&entry.id).into(),
+        period_start.into(),
+        day.into(),
+        entry.class.into(),
+        entry.amount.into(),
+        node.into(),
+    ];
+    let added = if entry.lease_of.is_some() {
         let sql = format!(
-            "{columns} SELECT $1, $2, CAST($3 AS BIGINT), CAST($4 AS BIGINT), $5, CAST($6 AS BIGINT) FROM allowance_lease
+            "{columns} SELECT $1, $2, CAST($3 AS BIGINT), CAST($4 AS BIGINT), $5, CAST($6 AS BIGINT), $7
+             FROM allowance_lease
              WHERE workspace_id = $1 AND kind = 'credits' AND node_id = $7 AND period_start = $3{}",
             tx.for_key_share()
         );
-        let params = [
-            (&entry.id).into(),
-            period_start.into(),
-            day.into(),
-            entry.class.into(),
-            entry.amount.into(),
-            node.into(),
-        ];
         tx.run(&sql, &params).await?
     } else {
-        let params =
-            [(&entry.id).into(), period_start.into(), day.into(), entry.class.into(), entry.amount.into()];
-        tx.run(&format!("{columns} VALUES ($1, $2, $3, $4, $5, $6)"), &params).await?
+        tx.run(&format!("{columns} VALUES ($1, $2, $3, $4, $5, $6, $7)"), &params).await?
     };
     Ok(added == 1)
 }

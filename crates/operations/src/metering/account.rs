@@ -54,7 +54,8 @@ struct Pool {
     reserved: i64,
     /// Spent and not settled.
     spent: i64,
-    /// In the ledger and not settled.
+    /// In the ledger and not settled. Below zero for the moment in which the store has settled an entry whose call
+    /// has not come back yet.
     ledgered: i64,
     /// Settled by all nodes, as the store last said.
     settled: i64,
@@ -97,7 +98,6 @@ impl Pool {
     /// Puts what is left of the lease on its way back.
     fn surrender(&mut self) {
         self.returning += std::mem::take(&mut self.free);
-        self.generation += 1;
     }
 
     fn is_refused(&self, amount: i64) -> bool {
@@ -245,7 +245,6 @@ impl Account {
                 period_start: terms.period_start,
                 limit: terms.limit,
                 spent: pool.spent,
-                ledgered: pool.ledgered,
                 returned: pool.returning,
                 needed: wanted.map_or(0, |amount| (amount - pool.free).max(0)),
             });
@@ -273,13 +272,15 @@ impl Account {
                 continue;
             }
             pool.spent -= ask.spent;
-            pool.ledgered -= ask.ledgered;
+            // Without a limit there are no leases, and whichever node settles first folds the entries of all.
+            pool.ledgered = if ask.limit.is_some() { pool.ledgered - answer.folded } else { 0 };
             pool.returning -= ask.returned;
             pool.settled = answer.spent;
             pool.known = true;
             pool.expiry = expiry;
             if answer.lost {
                 pool.free = 0;
+                pool.ledgered = 0;
                 pool.generation += 1;
             }
             pool.free += answer.granted;
@@ -307,9 +308,10 @@ impl Account {
         }
         match end {
             End::Spent => pool.spent += amount,
-            End::Ledgered => pool.ledgered += amount,
+            // What came from a lease that is lost is settled by whoever took it over.
+            End::Ledgered if pool.generation == generation => pool.ledgered += amount,
             End::GivenBack if pool.generation == generation && terms.limit.is_some() => pool.free += amount,
-            End::GivenBack => {}
+            End::Ledgered | End::GivenBack => {}
         }
     }
 }

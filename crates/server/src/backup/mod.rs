@@ -55,7 +55,6 @@ pub struct Manifest {
 
 /// The rows of one table.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct TableEntry {
     /// The table.
     pub name: String,
@@ -70,7 +69,6 @@ pub struct TableEntry {
 
 /// The blobs of a backup.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct BlobEntry {
     /// How many there are.
     pub count: u64,

@@ -44,7 +44,10 @@ pub(super) fn run(sources: &Sources) -> Result<ExitCode> {
     match Config::load(sources) {
         Ok(config) => {
             report.ok("configuration: no mistakes");
-            report = in_runtime_with(config, report)?;
+            in_runtime(async {
+                checks::all(&config, &mut report).await;
+                Ok(())
+            })?;
         }
         Err(problems) => {
             for problem in problems {
@@ -54,17 +57,6 @@ pub(super) fn run(sources: &Sources) -> Result<ExitCode> {
         }
     }
     Ok(conclude(&report))
-}
-
-fn in_runtime_with(config: Config, mut report: Report) -> Result<Report> {
-    let (sender, receiver) = std::sync::mpsc::channel();
-    in_runtime(async move {
-        checks::all(&config, &mut report).await;
-        // The receiver waits below.
-        let _ = sender.send(report);
-        Ok(ExitCode::SUCCESS)
-    })?;
-    receiver.recv().map_err(|error| crate::failure::Failure::new(error.to_string()))
 }
 
 fn conclude(report: &Report) -> ExitCode {

@@ -79,7 +79,7 @@ fn quietly(command: impl FnOnce() -> Result<ExitCode>) -> Result<ExitCode> {
 }
 
 /// Runs a command on a runtime of its own, which does not wait for what is left in the background at the end.
-fn in_runtime(command: impl Future<Output = Result<ExitCode>>) -> Result<ExitCode> {
+fn in_runtime<T>(command: impl Future<Output = Result<T>>) -> Result<T> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         // Blocking work is files and password hashes: more at once would only thrash.

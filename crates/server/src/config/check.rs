@@ -141,7 +141,7 @@ impl<'a> Reader<'a> {
                 table.insert(name.to_owned(), entry.value.clone());
             }
         }
-        plans.try_into().ok()
+        plans.try_into().map_err(|error: toml::de::Error| self.complain("plans", error.message())).ok()
     }
 
     fn entry(&self, key: &str) -> Option<&'a Entry> {

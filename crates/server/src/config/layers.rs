@@ -103,8 +103,16 @@ impl Layers {
         let mut leaves = Vec::new();
         flatten("", table, &mut leaves);
         for (key, value) in leaves {
-            self.set(&key, value, &origin);
+            // A section that is named and left empty changes nothing.
+            if !(value.is_table() && self.is_section(&key)) {
+                self.set(&key, value, &origin);
+            }
         }
+    }
+
+    fn is_section(&self, key: &str) -> bool {
+        let section = format!("{key}.");
+        self.entries.iter().any(|entry| entry.key.starts_with(&section))
     }
 
     fn add_variable(&mut self, name: &str, key: &str, text: &str) {
@@ -126,8 +134,7 @@ impl Layers {
     }
 
     fn unknown(&mut self, key: &str, origin: &str) {
-        let section = format!("{key}.");
-        let message = if self.entries.iter().any(|entry| entry.key.starts_with(&section)) {
+        let message = if self.is_section(key) {
             "is a section, not an option".to_owned()
         } else {
             let known = self.entries.iter().map(|entry| entry.key.as_str());
@@ -153,7 +160,7 @@ fn flatten(prefix: &str, table: Table, leaves: &mut Vec<(String, Value)>) {
     for (name, value) in table {
         let key = if prefix.is_empty() { name } else { format!("{prefix}.{name}") };
         match value {
-            Value::Table(table) => flatten(&key, table, leaves),
+            Value::Table(table) if !table.is_empty() => flatten(&key, table, leaves),
             value => leaves.push((key, value)),
         }
     }

@@ -132,8 +132,7 @@ fn a_variable_has_the_type_of_its_option() {
 
 #[test]
 fn unknown_names_are_errors_with_a_suggestion() {
-    let text =
-        "[htp]\nlisten = '127.0.0.1:1'\n[plans.free]\nrmp = 1\n[plans.gold]\nrpm = 1\n[colour]\nred = 1\n";
+    let text = "[htp]\nlisten = '127.0.0.1:1'\n[plans.free]\nrmp = 1\n[plans.gold]\nrpm = 1\n[colour]\nred = 1\n[shape]\n[log]\n";
     let (folder, sources) = file(text);
     let at = folder.path().join("agent-mailbox.toml").display().to_string();
     assert_eq!(
@@ -143,6 +142,7 @@ fn unknown_names_are_errors_with_a_suggestion() {
             format!("plans.free.rmp ({at}): there is no such option; did you mean plans.free.rpm?"),
             format!("plans.gold.rpm ({at}): there is no such option; did you mean plans.free.rpm?"),
             format!("colour.red ({at}): there is no such option; config.default.toml lists them all"),
+            format!("shape ({at}): there is no such option; config.default.toml lists them all"),
         ]
     );
     let sources = environment(&[("AGENT_MAILBOX__HTTP__LISEN", "x"), ("AGENT_MAILBOX__HTTP", "x")]);
@@ -199,9 +199,9 @@ fn all_mistakes_are_told_at_once_and_no_secret_with_them() {
         keys,
         [
             "data_dir",
+            "hosted_domains",
+            "hosted_domains",
             "sign_up",
-            "hosted_domains",
-            "hosted_domains",
             "http.listen",
             "http.public_url",
             "http.anonymous_rpm",

@@ -23,7 +23,7 @@ pub(super) fn allow(connections: usize) -> usize {
         return connections;
     }
     let fitting = usize::try_from(allowed.saturating_sub(RESERVED).max(16)).unwrap_or(connections);
-    tracing::warn!(
+    tracing::info!(
         limit = allowed,
         connections = fitting,
         "the limit of open files allows fewer connections"

@@ -60,14 +60,21 @@ impl Door {
     }
 
     async fn accept_all(&self, listener: &TcpListener) {
+        let mut complained = false;
         loop {
             // Room first: what is not accepted waits in the kernel and costs us nothing.
             let Ok(place) = self.room.clone().acquire_owned().await else { return };
             match listener.accept().await {
-                Ok((stream, address)) => self.begin(stream, Peer { address, place }),
+                Ok((stream, address)) => {
+                    complained = false;
+                    self.begin(stream, Peer { address, place });
+                }
                 Err(error) if concerns_one_connection(&error) => {}
                 Err(error) => {
-                    tracing::warn!(%error, "cannot accept connections for the moment");
+                    // Once for each time of trouble: a log that fills the disk would make it worse.
+                    if !std::mem::replace(&mut complained, true) {
+                        tracing::warn!(%error, "cannot accept connections for the moment");
+                    }
                     tokio::time::sleep(BACK_OFF).await;
                 }
             }
