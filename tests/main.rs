@@ -7,5 +7,6 @@ mod api;
 mod catalog;
 mod idempotency;
 mod metering;
+mod process;
 mod revocation;
 mod store;

@@ -3,7 +3,10 @@
 
 mod backup;
 mod cli;
+mod crash;
 mod doctor;
+mod faults;
+mod nodes;
 mod serve;
 
 use std::{
@@ -43,11 +46,14 @@ struct Database {
 
 impl Database {
     fn create() -> Option<Self> {
+        std::env::var("AGENT_MAILBOX_TEST_POSTGRES").ok().map(Self::create_on)
+    }
+
+    fn create_on(admin: String) -> Self {
         static COUNTER: AtomicU32 = AtomicU32::new(0);
-        let admin = std::env::var("AGENT_MAILBOX_TEST_POSTGRES").ok()?;
         let name = format!("process_{}_{}", std::process::id(), COUNTER.fetch_add(1, Ordering::Relaxed));
         execute(&admin, &format!("CREATE DATABASE {name} TEMPLATE template0"));
-        Some(Self { admin, name })
+        Self { admin, name }
     }
 
     fn url(&self) -> String {
@@ -87,11 +93,19 @@ impl Home {
 
     /// The same on PostgreSQL, if there is a server for tests.
     pub fn postgres() -> Option<Self> {
-        let database = Database::create()?;
+        Database::create().map(Self::on)
+    }
+
+    /// The same on a PostgreSQL server of one's own.
+    pub fn postgres_at(admin: &str) -> Self {
+        Self::on(Database::create_on(admin.to_owned()))
+    }
+
+    fn on(database: Database) -> Self {
         let url = database.url();
         let home =
             Self { folder: tempfile::tempdir().unwrap(), database: Some(database), settings: Vec::new() };
-        Some(home.with("DATABASE__URL", &url))
+        home.with("DATABASE__URL", &url)
     }
 
     /// One home on each engine that is there.

@@ -5,12 +5,13 @@ use std::{path::PathBuf, time::Duration};
 use crate::place::Engine;
 
 const USAGE: &str =
-    "usage: bench [--quick] [--engine sqlite|postgres] [--only service|bare] [--program FILE] [NAME…]
+    "usage: bench [--quick] [--engine sqlite|postgres] [--only service|bare [--requests N]] [--program FILE] [NAME…]
 
 NAME is one of read, write, start, growth; all of them when none is given.
   --quick           short rounds, for a first look; the figures are noisy
   --engine ENGINE   only this engine
   --only SIDE       in `read`, loads one of the two sides alone, for a profiler to look at
+  --requests N      with --only, so many requests over one connection instead of half a minute over 32
   --program FILE    in `start`, the program to start (default: agent-mailbox beside this one)";
 
 /// A measurement by name.
@@ -57,6 +58,7 @@ pub(crate) struct Options {
     pub(crate) measurements: Vec<Measurement>,
     pub(crate) engines: Vec<Engine>,
     pub(crate) only: Option<ReadSide>,
+    pub(crate) requests: Option<u64>,
     pub(crate) program: Option<PathBuf>,
     quick: bool,
 }
@@ -67,6 +69,7 @@ impl Options {
             measurements: Vec::new(),
             engines: Engine::ALL.to_vec(),
             only: None,
+            requests: None,
             program: None,
             quick: false,
         };
@@ -76,6 +79,7 @@ impl Options {
                 "--quick" => options.quick = true,
                 "--engine" => options.engines = vec![engine(&value()?)?],
                 "--only" => options.only = Some(side(&value()?)?),
+                "--requests" => options.requests = Some(value()?.parse().map_err(|_| USAGE.to_owned())?),
                 "--program" => options.program = Some(value()?.into()),
                 name => options.measurements.push(measurement(name)?),
             }

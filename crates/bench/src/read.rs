@@ -41,8 +41,7 @@ pub(crate) async fn measure(options: &Options) -> Vec<Figure> {
         let sides = prepare(&place).await;
         if let Some(side) = options.only {
             let load = if side == ReadSide::Service { &sides.0 } else { &sides.1 };
-            let outcome = load.run(End::After(Duration::from_secs(30))).await;
-            eprintln!("{}", turns::describe(engine.name(), &[outcome]));
+            show_alone(load, options.requests).await;
         } else {
             let comparison = Comparison {
                 what: "metered read : bare handler",
@@ -56,6 +55,16 @@ pub(crate) async fn measure(options: &Options) -> Vec<Figure> {
         place.remove().await;
     }
     figures
+}
+
+/// Loads one side for a profiler.
+async fn show_alone(load: &Load, requests: Option<u64>) {
+    let (connections, end) = match requests {
+        Some(requests) => (1, End::AfterRequests(requests)),
+        None => (CONNECTIONS, End::After(Duration::from_secs(30))),
+    };
+    let outcome = Load { connections, ..load.clone() }.run(end).await;
+    eprintln!("{}", turns::describe("alone", &[outcome]));
 }
 
 /// The loads of both sides, once their answers were found to be the same.

@@ -8,7 +8,7 @@ use model::{Plan, Role, Timestamp, affiliate::PayoutStatus};
 
 /// A mail service for AI agents.
 #[derive(Debug, Parser)]
-#[command(name = "agent-mailbox", version, about, after_help = AFTER_HELP)]
+#[command(name = "agent-mailbox", version, after_help = AFTER_HELP)]
 pub struct Cli {
     /// Reads this configuration file instead of agent-mailbox.toml in the working directory.
     #[arg(long, global = true, value_name = "FILE")]

@@ -1,5 +1,7 @@
 //! What can go wrong in the store, reduced to what callers can act on.
 
+use std::error::Error as _;
+
 /// A failure of the store.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -52,13 +54,16 @@ impl From<rusqlite::Error> for Error {
 impl From<tokio_postgres::Error> for Error {
     fn from(error: tokio_postgres::Error) -> Self {
         let Some(db) = error.as_db_error() else {
-            return Self::Unavailable(error.to_string());
+            // The cause ("connection refused") is what an operator needs to read.
+            let cause = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
+            return Self::Unavailable(format!("{error}{cause}"));
         };
         let text = format!("{} ({})", db.message(), db.code().code());
-        // The first two characters are the class: 23 integrity, 08/53/57/58 the server is in trouble.
+        // The first two characters are the class: 23 integrity, 08/53/57/58 the server is in trouble, 28/3D it does not
+        // know us or our database.
         match db.code().code().get(..2) {
             Some("23") => Self::Conflict(text),
-            Some("08" | "53" | "57" | "58" | "40" | "55" | "25") => Self::Unavailable(text),
+            Some("08" | "53" | "57" | "58" | "40" | "55" | "25" | "28" | "3D") => Self::Unavailable(text),
             Some("XX") => Self::Corrupt(text),
             _ => Self::Internal(text),
         }

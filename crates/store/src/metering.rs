@@ -62,7 +62,7 @@ pub struct Adjustment {
 pub struct Adjusted {
     /// Added to the node's lease.
     pub granted: i64,
-    /// Spent in the period by all nodes, as far as settled.
+    /// Spent in the period by all nodes: what is settled, and what other nodes have in the ledger.
     pub spent: i64,
     /// Moved from the ledger to what is spent, of what this node wrote there.
     pub folded: i64,
@@ -88,6 +88,11 @@ pub async fn adjust(tx: &mut Tx, node: &str, sole_node: bool, ask: &Adjustment) 
     let Some(limit) = ask.limit else {
         return Ok(Adjusted { spent, folded: folded.own, ..Adjusted::default() });
     };
+    let unfolded = if ask.kind == PoolKind::Credits && leases.iter().any(|lease| lease.node != node) {
+        sum_ledger(tx, ask.period_start).await?
+    } else {
+        0
+    };
     let own = leases.iter().find(|lease| lease.node == node).map(|lease| lease.amount);
     let held_by_others: i64 =
         leases.iter().filter(|lease| lease.node != node).map(|lease| lease.amount).sum();
@@ -95,6 +100,7 @@ pub async fn adjust(tx: &mut Tx, node: &str, sole_node: bool, ask: &Adjustment) 
     let available = (limit - spent - held_by_others - kept).max(0);
     let granted = grant(available, ask.needed, sole_node);
     store_lease(tx, node, ask, kept + granted).await?;
+    let spent = spent + unfolded;
     Ok(Adjusted { granted, spent, folded: folded.own, held_by_others, lost: own.is_none() })
 }
 
@@ -219,6 +225,14 @@ async fn fold_ledger(tx: &mut Tx, node: &str, period_start: Timestamp) -> Result
         add_usage(tx, day, &format!("credits.{class}"), amount).await?;
     }
     Ok(folded)
+}
+
+/// What stands in the ledger for a period.
+async fn sum_ledger(tx: &mut Tx, period_start: Timestamp) -> Result<i64> {
+    let sql = "SELECT CAST(coalesce(sum(amount), 0) AS BIGINT) FROM credit_ledger
+        WHERE workspace_id = $1 AND period_start = $2";
+    let found = tx.one(sql, &[period_start.into()]).await?;
+    Ok(found.map_or(0, |(sum,)| sum))
 }
 
 /// Adds to a figure of a day.

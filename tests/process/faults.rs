@@ -1,0 +1,227 @@
+//! Full and read-only disks, power cuts, and a PostgreSQL that stops. Most of these need root to mount file systems;
+//! without it they say so and pass.
+
+use std::{
+    io::{BufRead, BufReader},
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use serde_json::json;
+
+use super::{Home, Server, text};
+
+fn run(program: &str, arguments: &[&str]) -> bool {
+    Command::new(program)
+        .args(arguments)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success())
+}
+
+/// A mounted file system, unmounted when dropped.
+struct Mount(PathBuf);
+
+impl Mount {
+    fn new(at: PathBuf, arguments: &[&str]) -> Option<Self> {
+        std::fs::create_dir_all(&at).unwrap();
+        let mounted = run("mount", &[arguments, &[at.to_str().unwrap()]].concat());
+        if !mounted {
+            println!("skipped: this needs the right to mount file systems");
+        }
+        mounted.then_some(Self(at))
+    }
+}
+
+impl Drop for Mount {
+    fn drop(&mut self) {
+        run("umount", &["-l", self.0.to_str().unwrap()]);
+    }
+}
+
+/// A server with a workspace, a mailbox and a key.
+struct World {
+    server: Server,
+    key: String,
+    folders: String,
+}
+
+impl World {
+    fn new(home: &Home) -> Self {
+        let workspace = home.create_account("owner@people.test", "enterprise");
+        let (_, key) = home.create_key(&workspace, &[]);
+        let server = home.serve();
+        let mailbox = server.call(&key, "POST", "/api/v1/mailboxes", &json!({ "name": "Box" })).json();
+        let folders = format!("/api/v1/mailboxes/{}/folders", text(&mailbox, "public_id"));
+        Self { server, key, folders }
+    }
+
+    fn write(&self, name: &str) -> super::Answer {
+        self.server.call(&self.key, "POST", &self.folders, &json!({ "name": name }))
+    }
+
+    fn names(&self) -> Vec<String> {
+        let folders = self.server.call(&self.key, "GET", &self.folders, &json!(null)).json();
+        folders.as_array().unwrap().iter().map(|folder| text(folder, "id")).collect()
+    }
+
+    fn heals_within(&self, most: Duration) {
+        let started = Instant::now();
+        while self.write(&format!("healed {}", started.elapsed().as_millis())).status != 201 {
+            assert!(started.elapsed() < most, "still failing");
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+}
+
+fn assert_unavailable(answer: &super::Answer) {
+    assert_eq!(
+        (answer.status, &answer.json()["code"]),
+        (503, &json!("storage_unavailable")),
+        "{}",
+        answer.body
+    );
+    assert!(answer.head.to_lowercase().contains("retry-after: "), "{}", answer.head);
+}
+
+/// rules: STORE-5, STORE-6
+#[test]
+fn a_full_disk_refuses_writes_and_heals() {
+    let home = Home::sqlite();
+    let Some(_mount) = Mount::new(home.data(), &["-t", "tmpfs", "-o", "size=24m", "tmpfs"]) else { return };
+    let world = World::new(&home);
+    let filler = home.data().join("filler");
+    std::io::copy(&mut std::io::repeat(0), &mut std::fs::File::create(&filler).unwrap()).unwrap_err();
+    let mut acknowledged = Vec::new();
+    let refused = (0..2000).find_map(|number| {
+        let answer = world.write(&format!("full {number}"));
+        if answer.status == 201 {
+            acknowledged.push(text(&answer.json(), "id"));
+            return None;
+        }
+        Some(answer)
+    });
+    assert_unavailable(&refused.expect("the disk never ran full"));
+    assert!(world.names().len() >= 7, "reads go on");
+    std::fs::remove_file(&filler).unwrap();
+    world.heals_within(Duration::from_secs(5));
+    let names = world.names();
+    assert!(acknowledged.iter().all(|name| names.contains(name)));
+}
+
+/// rules: STORE-6, API-9
+#[test]
+fn a_read_only_disk_refuses_writes_and_heals() {
+    let home = Home::sqlite();
+    let Some(mount) = Mount::new(home.data(), &["-t", "tmpfs", "-o", "size=64m", "tmpfs"]) else { return };
+    let world = World::new(&home);
+    let at = mount.0.to_str().unwrap();
+    assert_eq!(world.write("before").status, 201);
+    // A file system with files open for writing cannot be remounted; a bind of it over itself can.
+    if !run("mount", &["-o", "remount,ro", at]) {
+        println!("skipped: the file system is busy");
+        return;
+    }
+    assert_unavailable(&world.write("during"));
+    assert!(world.names().contains(&"before".to_owned()));
+    assert!(run("mount", &["-o", "remount,rw", at]));
+    world.heals_within(Duration::from_secs(5));
+}
+
+/// The page cache is lost: what was answered was synced. The image of a file system that writes nothing back by itself
+/// is copied while it is mounted; the copy is what a power cut leaves.
+/// rules: STORE-2
+#[test]
+fn a_power_cut_loses_nothing_acknowledged() {
+    let home = Home::sqlite();
+    let (image, copy) = (home.folder.path().join("disk.img"), home.folder.path().join("copy.img"));
+    std::fs::File::create(&image).unwrap().set_len(256 << 20).unwrap();
+    if !run("mkfs.ext4", &["-q", "-F", image.to_str().unwrap()]) {
+        println!("skipped: no mkfs.ext4");
+        return;
+    }
+    let Some(mount) = Mount::new(home.data(), &["-o", "loop,commit=600", image.to_str().unwrap()]) else {
+        return;
+    };
+    let world = World::new(&home);
+    let mut acknowledged = Vec::new();
+    for number in 0..60 {
+        let answer = world.write(&format!("cut {number}"));
+        assert_eq!(answer.status, 201);
+        acknowledged.push(text(&answer.json(), "id"));
+    }
+    std::fs::copy(&image, &copy).unwrap();
+    let (key, folders) = (world.key.clone(), world.folders.clone());
+    drop(world);
+    drop(mount);
+    let Some(_again) = Mount::new(home.data(), &["-o", "loop", copy.to_str().unwrap()]) else { return };
+    let world = World { server: home.serve(), key, folders };
+    let names = world.names();
+    assert!(acknowledged.iter().all(|name| names.contains(name)), "{names:?}");
+}
+
+/// A PostgreSQL server of this test alone, so that stopping it disturbs nobody.
+struct OwnPostgres {
+    process: std::process::Child,
+    url: String,
+    postmaster: String,
+}
+
+impl OwnPostgres {
+    fn start() -> Self {
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../scripts/postgres");
+        let mut process = Command::new(script)
+            .args([
+                "sh",
+                "-c",
+                "echo $AGENT_MAILBOX_TEST_POSTGRES; echo $AGENT_MAILBOX_TEST_POSTGRES_SUPERUSER; read -r _",
+            ])
+            .env_remove("AGENT_MAILBOX_TEST_POSTGRES")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(process.stdout.take().unwrap()).lines().map(Result::unwrap);
+        let mut next = || lines.find(|line| line.starts_with("postgres://")).unwrap();
+        let (url, superuser) = (next(), next());
+        let folder = Command::new("psql").args([&superuser, "-Atc", "SHOW data_directory"]).output().unwrap();
+        let folder = String::from_utf8(folder.stdout).unwrap();
+        let pid = std::fs::read_to_string(Path::new(folder.trim()).join("postmaster.pid")).unwrap();
+        Self { process, url, postmaster: pid.lines().next().unwrap().to_owned() }
+    }
+
+    /// Signals the server and all its children.
+    fn signal(&self, name: &str) {
+        run("pkill", &[&format!("-{name}"), "-P", &self.postmaster]);
+        run("kill", &[&format!("-{name}"), &self.postmaster]);
+    }
+}
+
+impl Drop for OwnPostgres {
+    fn drop(&mut self) {
+        self.signal("CONT");
+        drop(self.process.stdin.take());
+        let _ = self.process.wait();
+    }
+}
+
+/// rules: STORE-7, API-7
+#[test]
+fn a_postgresql_that_hangs_is_noticed_and_its_return_too() {
+    let postgres = OwnPostgres::start();
+    let home = Home::postgres_at(&postgres.url);
+    let world = World::new(&home);
+    postgres.signal("STOP");
+    for _ in 0..3 {
+        let started = Instant::now();
+        let answer = world.write("during");
+        assert_unavailable(&answer);
+        assert!(started.elapsed() < Duration::from_secs(4), "{:?}", started.elapsed());
+    }
+    assert_eq!(world.server.get("/api/status", &[]).status, 503);
+    assert_eq!(world.server.get("/healthz", &[]).status, 200);
+    postgres.signal("CONT");
+    world.heals_within(Duration::from_secs(5));
+}
