@@ -1,7 +1,9 @@
 //! Backups: made beside a running server, restored into either engine, refused when anything is not right.
 
-use std::{fs, os::unix::fs::PermissionsExt, path::Path};
+use std::{collections::BTreeMap, fs, os::unix::fs::PermissionsExt, path::Path};
 
+use axum::{error_handling::HandleError, http::StatusCode};
+use s3s::{auth::SimpleAuth, service::S3ServiceBuilder};
 use serde_json::{Value, json};
 use store::{
     Db,
@@ -149,6 +151,48 @@ fn blobs_are_carried_as_they_are() {
     let refused = restore(&other, &backup).failed(1);
     assert!(refused.stderr.contains("is damaged in the backup"), "{}", refused.stderr);
     assert!(rows(&other).iter().all(|(_, rows)| rows.is_empty()), "no row without its blob");
+}
+
+/// An object store over HTTP on a loopback port, which checks signatures; its buckets are folders.
+fn object_store(runtime: &tokio::runtime::Runtime, folder: &Path) -> String {
+    let mut service = S3ServiceBuilder::new(s3s_fs::FileSystem::new(folder).unwrap());
+    service.set_auth(SimpleAuth::from_single("AKIATEST", "hush"));
+    let objects = HandleError::new(service.build(), async |_| StatusCode::INTERNAL_SERVER_ERROR);
+    let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
+    let address = listener.local_addr().unwrap();
+    let router = axum::Router::new().fallback_service(objects);
+    runtime.spawn(async move { axum::serve(listener, router).await });
+    format!("s3://AKIATEST:hush@{address}/mail/PREFIX?tls=false")
+}
+
+#[test]
+fn blobs_move_between_a_bucket_and_a_folder() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let objects = tempfile::tempdir().unwrap();
+    fs::create_dir(objects.path().join("mail")).unwrap();
+    let url = object_store(&runtime, objects.path());
+    let (from, to) = (url.replace("PREFIX", "from"), url.replace("PREFIX", "to"));
+    let (home, _) = furnished(Home::sqlite().with("BLOBS__URL", &from));
+    let space = home.admin(&["workspace", "list"])[0]["id"].as_str().unwrap().to_owned();
+    let location = |url: &str| BlobLocation::parse(url, &BTreeMap::default()).unwrap();
+    let key = DataKey::generate().unwrap();
+    let put = async {
+        let blobs = Blobs::open(&location(&from)).await.unwrap();
+        blobs.put(&space, &key, b"a mail").await.unwrap().hash
+    };
+    let hash = runtime.block_on(put);
+    home.run(&["doctor"]).succeeded();
+    let backup = home.folder.path().join("saved");
+    let saved = home.run(&["backup", backup.to_str().unwrap()]).succeeded();
+    assert!(saved.stdout.contains("1 blob ("), "{}", saved.stdout);
+    let folder = Home::sqlite();
+    let at = folder.data().join("blobs").display().to_string();
+    for (copy, place) in [(folder, &at), (Home::sqlite().with("BLOBS__URL", &to), &to)] {
+        copy_key(&home, &copy);
+        restore(&copy, &backup).succeeded();
+        let got = async { Blobs::open(&location(place)).await.unwrap().get(&space, &key, &hash).await };
+        assert_eq!(runtime.block_on(got).unwrap(), b"a mail".as_slice());
+    }
 }
 
 #[test]
