@@ -1,3 +1,7 @@
 //! The store on its own.
 
 mod blobs;
+mod migrations;
+mod statements;
+mod tenancy;
+mod upkeep;

@@ -33,23 +33,27 @@ pub struct Account {
 #[serde(deny_unknown_fields)]
 pub struct SignUp {
     /// The address to log in with.
-    #[garde(length(min = 3, max = 254))]
+    #[garde(length(chars, min = 3, max = 254))]
     pub email: String,
     /// The password, 10 to 200 characters.
-    #[garde(length(min = 10, max = 200))]
+    #[garde(length(chars, min = 10, max = 200))]
     pub password: String,
     /// The name shown to other members; the address's local part if left out.
-    #[garde(length(min = 1, max = 80))]
+    #[garde(length(chars, min = 1, max = 80))]
     #[serde(default)]
     pub name: Option<String>,
     /// The name of the new workspace.
-    #[garde(length(min = 1, max = 80))]
+    #[garde(length(chars, min = 1, max = 80))]
     #[serde(default)]
     pub workspace_name: Option<String>,
     /// An affiliate's code.
-    #[garde(length(min = 1, max = 40))]
+    #[garde(length(chars, min = 1, max = 40), inner(custom(without_nul)))]
     #[serde(default)]
     pub affiliate_code: Option<String>,
+}
+
+fn without_nul(text: &str, (): &()) -> garde::Result {
+    if text.contains('\0') { Err(garde::Error::new("must not contain control characters")) } else { Ok(()) }
 }
 
 /// What logging in takes.
@@ -57,10 +61,10 @@ pub struct SignUp {
 #[serde(deny_unknown_fields)]
 pub struct Login {
     /// The address.
-    #[garde(length(max = 254))]
+    #[garde(length(chars, max = 254))]
     pub email: String,
     /// The password.
-    #[garde(length(max = 200))]
+    #[garde(length(chars, max = 200))]
     pub password: String,
 }
 

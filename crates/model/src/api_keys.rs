@@ -40,7 +40,7 @@ pub struct ApiKeyWithSecret {
 #[serde(deny_unknown_fields)]
 pub struct NewApiKey {
     /// A name to tell it apart.
-    #[garde(length(min = 1, max = 80))]
+    #[garde(length(chars, min = 1, max = 80))]
     pub name: String,
     /// What it may do.
     #[garde(skip)]

@@ -62,7 +62,7 @@ pub struct InviteWithLink {
 #[serde(deny_unknown_fields)]
 pub struct NewInvite {
     /// Who is invited.
-    #[garde(length(min = 3, max = 254))]
+    #[garde(length(chars, min = 3, max = 254))]
     pub email: String,
     /// The role that the new member gets.
     #[garde(skip)]
@@ -79,13 +79,13 @@ const fn member() -> Role {
 #[serde(deny_unknown_fields)]
 pub struct AcceptInvite {
     /// The token of the link.
-    #[garde(length(min = 1, max = 200))]
+    #[garde(length(chars, min = 1, max = 200))]
     pub token: String,
     /// The password: of the existing account, or for the new one.
-    #[garde(length(min = 10, max = 200))]
+    #[garde(length(chars, min = 10, max = 200))]
     pub password: String,
     /// The name of a new account.
-    #[garde(length(min = 1, max = 80))]
+    #[garde(length(chars, min = 1, max = 80))]
     #[serde(default)]
     pub name: Option<String>,
 }

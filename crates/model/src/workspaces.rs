@@ -99,7 +99,7 @@ pub struct Storage {
 #[serde(deny_unknown_fields)]
 pub struct WorkspaceChange {
     /// The new name.
-    #[garde(length(min = 1, max = 80))]
+    #[garde(length(chars, min = 1, max = 80))]
     #[serde(default)]
     pub name: Option<String>,
     /// The new time zone, an IANA name.

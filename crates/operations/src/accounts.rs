@@ -280,7 +280,7 @@ pub(crate) async fn insert(
     affiliate_code: Option<&str>,
     now: Timestamp,
 ) -> Result<WorkspaceId> {
-    fresh.account.is_admin = system::counts(tx).await?.0 == 0;
+    fresh.account.is_admin = system::is_first_account(tx).await?;
     if !accounts::insert(tx, &fresh.account, &fresh.password_hash).await? {
         return Err(Error::new(ErrorKind::AccountExists));
     }

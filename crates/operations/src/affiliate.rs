@@ -53,7 +53,7 @@ pub async fn sign_up(app: &App, call: &Call, input: AffiliateSignUp) -> Result<A
     };
     let app_ = app.clone();
     app.write(call, async move |tx| {
-        if affiliate::find(tx).await?.is_some() || !affiliate::insert(tx, &record).await? {
+        if !affiliate::insert(tx, &record).await? {
             return Err(Error::new(ErrorKind::AffiliateExists));
         }
         Ok(show(&app_, record))
@@ -124,19 +124,26 @@ pub async fn track(app: &App, code: &str) -> Result<bool> {
 
 /// Records this month's commissions of referred workspaces on paid plans. Safe to repeat: one a workspace and month.
 pub(crate) async fn accrue(app: &App) -> Result<()> {
+    for plan in Plan::ALL {
+        let amount = commission_cents(app, plan);
+        // What earns nothing is not looked for: it would stand in the way of the others.
+        while amount > 0 && accrue_some(app, plan, amount).await? {}
+    }
+    Ok(())
+}
+
+/// Records some of the commissions that are due for a plan, and tells whether there were any.
+async fn accrue_some(app: &App, plan: Plan, amount_cents: i64) -> Result<bool> {
     let now = app.now();
     let month = now.month_start();
-    let due = app.db().system_read(async move |tx| affiliate::list_due(tx, month).await).await?;
-    for (workspace, referrer, plan) in due {
-        let amount = commission_cents(app, plan);
-        if amount == 0 {
-            continue;
-        }
+    let due = app.db().system_read(async move |tx| affiliate::list_due(tx, month, plan).await).await?;
+    let found = !due.is_empty();
+    for (referred_workspace, referrer) in due {
         let commission = NewCommission {
             id: app.new_id(),
-            referred_workspace: workspace,
+            referred_workspace,
             plan,
-            amount_cents: amount,
+            amount_cents,
             currency: app.settings().currency.clone(),
             period_start: month,
             created_at: now,
@@ -147,7 +154,7 @@ pub(crate) async fn accrue(app: &App) -> Result<()> {
             })
             .await?;
     }
-    Ok(())
+    Ok(found)
 }
 
 fn commission_cents(app: &App, plan: Plan) -> i64 {

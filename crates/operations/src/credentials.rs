@@ -88,13 +88,39 @@ impl App {
             Some(caller) => caller,
             None => self.look_up(credential, hash).await?,
         };
+        let is_key = matches!(caller.actor, Actor::Key(_));
+        if is_key != matches!(credential, Credential::ApiKey(_)) {
+            return Err(Error::new(ErrorKind::Unauthorized));
+        }
         if caller.expires_at.is_some_and(|end| end <= self.now()) {
+            self.end(&caller).await;
             return Err(Error::new(ErrorKind::Unauthorized));
         }
         if let (Actor::Key(id), Some(access)) = (&caller.actor, caller.workspaces.first()) {
             self.credentials().note_use(&access.workspace, id, self.now());
         }
         Ok(caller)
+    }
+
+    /// Ends a credential that had its time for good, so that a clock set back does not revive it.
+    async fn end(&self, caller: &Caller) {
+        let workspace = caller.workspaces.first().map(|access| access.workspace.clone());
+        let actor = caller.actor.clone();
+        let ended = self
+            .db()
+            .system_write(async move |tx| match (actor, workspace) {
+                (Actor::Key(id), Some(workspace)) => system::end_key(tx, &workspace, &id).await,
+                (Actor::Key(_), None) => Ok(()),
+                (Actor::Person { account, session, .. }, _) => {
+                    store::accounts::delete_session(tx, &account, &session).await.map(|_| ())
+                }
+            })
+            .await;
+        match ended {
+            Ok(()) => self.credentials().forget(),
+            // It is refused all the same, and upkeep tries again.
+            Err(error) => tracing::warn!(%error, "could not end an expired credential"),
+        }
     }
 
     async fn look_up(&self, credential: &Credential, hash: [u8; 32]) -> Result<Arc<Caller>> {

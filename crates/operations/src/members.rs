@@ -1,7 +1,7 @@
 //! Members of a workspace and invitations into it.
 
 use model::{
-    AccountId, InviteId, Role,
+    AccountId, InviteId, Role, Timestamp,
     members::{Invite, InviteWithLink, Member, MemberChange, NewInvite},
 };
 use store::{Tx, members, workspaces};
@@ -36,7 +36,7 @@ pub const RESEND_INVITE: Operation = Operation::write(
     "Gives an invitation a new link and 7 more days; the old link stops working.",
 )
 .admin()
-.errors(&[ErrorKind::NotFound]);
+.errors(&[ErrorKind::NotFound, ErrorKind::QuotaExceeded]);
 /// Withdraws an invitation.
 pub const DELETE_INVITE: Operation = Operation::write("deleteInvite", "Withdraws an invitation.")
     .admin()
@@ -62,6 +62,7 @@ pub async fn update(app: &App, call: &Call, id: AccountId, change: MemberChange)
         Ok(Member { role: change.role, ..member })
     })
     .await
+    .inspect(|_| app.credentials().forget())
 }
 
 /// Removes a member.
@@ -109,23 +110,32 @@ pub async fn invite(app: &App, call: &Call, input: NewInvite) -> Result<InviteWi
             return Err(Error::invalid("email", "this address belongs to a member already"));
         }
         members::insert_invite(tx, &invite, &secrets::hash(&token)).await?;
-        let seats = u64::try_from(members::count_seats(tx, now).await?).unwrap_or_default();
-        if !limit.has_room(seats.saturating_sub(1)) {
-            return Err(quota("members", limit));
-        }
+        require_seat(tx, limit, now).await?;
         Ok(InviteWithLink { invite, link })
     })
     .await
+}
+
+/// Refuses the invitation that was just stored when it has no place in the plan.
+async fn require_seat(tx: &mut Tx, limit: model::Limit, now: Timestamp) -> Result<()> {
+    let seats = u64::try_from(members::count_seats(tx, now).await?).unwrap_or_default();
+    if limit.has_room(seats.saturating_sub(1)) { Ok(()) } else { Err(quota("members", limit)) }
 }
 
 /// Gives an invitation a new link and more time.
 pub async fn resend_invite(app: &App, call: &Call, id: InviteId) -> Result<InviteWithLink> {
     let token = secrets::new_token(app);
     let (link, expires_at) = (link(app, &token), call.now.plus_seconds(INVITE_SECONDS));
+    let (limit, now) = (app.limits(call.plan).members, call.now);
     app.write(call, async move |tx| {
+        workspaces::lock(tx).await?;
         let invite =
             members::find_invite(tx, &id).await?.ok_or_else(|| Error::not_found("Invite not found"))?;
         members::renew_invite(tx, &id, &secrets::hash(&token), expires_at).await?;
+        // One that had its time gave up its place.
+        if invite.expires_at <= now {
+            require_seat(tx, limit, now).await?;
+        }
         Ok(InviteWithLink { invite: Invite { expires_at, ..invite }, link })
     })
     .await

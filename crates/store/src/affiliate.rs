@@ -49,12 +49,12 @@ pub async fn find_by_code(tx: &mut SystemTx, code: &str) -> Result<Option<Worksp
     Ok(found.map(|(id,)| id))
 }
 
-/// Adds the workspace's affiliate account. False when the code is taken.
+/// Adds the workspace's affiliate account. False when it has one or the code is taken.
 pub async fn insert(tx: &mut Tx, affiliate: &AffiliateRecord) -> Result<bool> {
     let added = tx
         .run(
             "INSERT INTO affiliate (workspace_id, id, code, payout_email, created_at, updated_at)
-             VALUES ($1, $2, $3, $4, $5, $5) ON CONFLICT (code) DO NOTHING",
+             VALUES ($1, $2, $3, $4, $5, $5) ON CONFLICT DO NOTHING",
             &[
                 (&affiliate.id).into(),
                 (&affiliate.code).into(),
@@ -191,27 +191,19 @@ pub async fn insert_commission(tx: &mut Tx, commission: &NewCommission) -> Resul
     Ok(())
 }
 
-/// A referred workspace on a paid plan whose referrer has no commission for the month yet.
-pub type Due = (WorkspaceId, WorkspaceId, Plan);
+/// A referred workspace whose referrer has no commission for the month yet, and that referrer.
+pub type Due = (WorkspaceId, WorkspaceId);
 
-/// The commissions that a month still owes, a bounded number: workspace, referrer, plan.
-pub async fn list_due(tx: &mut SystemTx, month: Timestamp) -> Result<Vec<Due>> {
-    struct DueRow(Due);
-    impl FromRow for DueRow {
-        fn from_row(row: &mut Row<'_>) -> Result<Self> {
-            Ok(Self((row.next()?, row.next()?, row.next_named()?)))
-        }
-    }
-    let rows: Vec<DueRow> = tx
-        .all(
-            "SELECT w.id, w.referred_by, w.plan FROM workspace w JOIN affiliate a ON a.workspace_id = w.referred_by
-             WHERE w.plan <> 'free' AND NOT EXISTS (SELECT 1 FROM commission c WHERE c.workspace_id = w.referred_by
-                 AND c.referred_workspace = w.id AND c.period_start = $1)
-             LIMIT $2",
-            &[month.into(), SystemTx::SWEEP.into()],
-        )
-        .await?;
-    Ok(rows.into_iter().map(|row| row.0).collect())
+/// The commissions that a month still owes for workspaces on a plan, a bounded number: workspace, referrer.
+pub async fn list_due(tx: &mut SystemTx, month: Timestamp, plan: Plan) -> Result<Vec<Due>> {
+    tx.all(
+        "SELECT w.id, w.referred_by FROM workspace w JOIN affiliate a ON a.workspace_id = w.referred_by
+         WHERE w.plan = $2 AND NOT EXISTS (SELECT 1 FROM commission c WHERE c.workspace_id = w.referred_by
+             AND c.referred_workspace = w.id AND c.period_start = $1)
+         LIMIT $3",
+        &[month.into(), plan.as_str().into(), SystemTx::SWEEP.into()],
+    )
+    .await
 }
 
 /// Marks the commissions earned in a period as paid.

@@ -31,6 +31,14 @@ impl SystemTx {
         self.is_postgres().then_some(POSTGRES_CLOCK)
     }
 
+    /// Keeps other transactions from adding accounts until this one ends. SQLite has one writer.
+    pub(crate) async fn lock_accounts(&mut self) -> Result<()> {
+        if self.is_postgres() {
+            self.batch("LOCK TABLE account IN SHARE ROW EXCLUSIVE MODE").await?;
+        }
+        Ok(())
+    }
+
     /// The tables of the schema, in no order.
     pub(crate) async fn tables(&mut self) -> Result<Vec<String>> {
         let sql = if self.is_postgres() {

@@ -136,6 +136,39 @@ pub async fn touch_key(
     Ok(())
 }
 
+/// Ends a key for good: it stays in the list, and no secret has the hash that it is kept with from now on.
+pub async fn end_key(tx: &mut SystemTx, workspace: &WorkspaceId, key: &ApiKeyId) -> Result<()> {
+    tx.run(
+        "UPDATE api_key SET secret_hash = $3 WHERE workspace_id = $1 AND id = $2",
+        &[workspace.into(), key.into(), key.as_str().as_bytes().into()],
+    )
+    .await?;
+    Ok(())
+}
+
+/// Ends keys that had their time, a bounded number, and tells how many. A hash that can be found has 32 bytes.
+async fn end_expired_keys(tx: &mut SystemTx, now: Timestamp) -> Result<u64> {
+    let due: Vec<(WorkspaceId, ApiKeyId)> = tx
+        .all(
+            "SELECT workspace_id, id FROM api_key WHERE expires_at <= $1 AND length(secret_hash) = 32 LIMIT $2",
+            &[now.into(), SystemTx::SWEEP.into()],
+        )
+        .await?;
+    for (workspace, key) in &due {
+        end_key(tx, workspace, key).await?;
+    }
+    Ok(due.len() as u64)
+}
+
+/// Whether there is no account yet. Then no other transaction adds one before this one has ended.
+pub async fn is_first_account(tx: &mut SystemTx) -> Result<bool> {
+    if counts(tx).await?.0 > 0 {
+        return Ok(false);
+    }
+    tx.lock_accounts().await?;
+    Ok(counts(tx).await?.0 == 0)
+}
+
 /// How many workspaces and accounts there are, for the welcome and for operators.
 pub async fn counts(tx: &mut SystemTx) -> Result<(i64, i64)> {
     let counts: Option<(i64, i64)> =
@@ -175,10 +208,10 @@ pub async fn newest_time(tx: &mut SystemTx) -> Result<Option<Timestamp>> {
     Ok(found.and_then(|(at,)| at))
 }
 
-/// Deletes what has had its time, a bounded number of rows of each kind, and tells how many went.
+/// Ends and deletes what has had its time, a bounded number of rows of each kind, and tells how many went.
 pub async fn sweep(tx: &mut SystemTx, now: Timestamp, deleted_mailboxes_before: Timestamp) -> Result<u64> {
     let most = SystemTx::SWEEP;
-    let mut gone = 0;
+    let mut gone = end_expired_keys(tx, now).await?;
     for (sql, before) in [
         ("DELETE FROM session WHERE id IN (SELECT id FROM session WHERE expires_at <= $1 LIMIT $2)", now),
         (

@@ -144,6 +144,11 @@ impl Server {
         &self.place.location
     }
 
+    /// The folder that holds the blobs and the master key.
+    pub fn folder(&self) -> &std::path::Path {
+        self.place.folder.path()
+    }
+
     async fn open(place: Arc<Place>, clock: Clock, options: ServerOptions) -> Self {
         // Shown only when the test fails.
         let _ = tracing_subscriber::fmt().with_env_filter("warn").with_test_writer().try_init();

@@ -122,7 +122,7 @@ async fn revoke_session(
 ) -> Response {
     answer(async {
         let caller = person(&state, &headers, true).await?;
-        accounts::revoke_session(&state.app, &caller, session.into()).await?;
+        accounts::revoke_session(&state.app, &caller, session.replace('\0', "\u{fffd}").into()).await?;
         Ok(empty())
     })
     .await

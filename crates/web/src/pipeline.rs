@@ -124,7 +124,7 @@ async fn identify(state: &State, parts: &Parts, address: IpAddr) -> Result<Arc<C
 async fn path_parameters(parts: &mut Parts) -> Result<Vec<(String, String)>> {
     let parameters =
         RawPathParams::from_request_parts(parts, &()).await.map_err(|_| Error::not_found("Not found"))?;
-    Ok(parameters.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
+    Ok(parameters.iter().map(|(name, value)| (name.to_owned(), value.replace('\0', "\u{fffd}"))).collect())
 }
 
 /// 403 and 429.

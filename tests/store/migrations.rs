@@ -1,0 +1,123 @@
+//! Bringing the schema up to date.
+
+use model::{Plan, Timestamp};
+use serde_json::json;
+use store::{DatabaseLocation, Db};
+use testkit::{Engine, Server, both_engines};
+
+fn now() -> Timestamp {
+    "2026-07-14T09:00:00Z".parse().unwrap()
+}
+
+/// A store without a schema, in the place of a server that is used for nothing else.
+async fn empty_store(engine: Engine) -> (Server, DatabaseLocation) {
+    let server = Server::start(engine).await;
+    if engine == Engine::Sqlite {
+        let location = DatabaseLocation::Sqlite(server.folder().join("empty.db"));
+        return (server, location);
+    }
+    let drop = server.app.db().system_write(async |tx| {
+        let sql = "SELECT tablename FROM pg_tables WHERE schemaname = current_schema()";
+        for (table,) in tx.all::<(String,)>(sql, &[]).await? {
+            tx.run(&format!("DROP TABLE {table} CASCADE"), &[]).await?;
+        }
+        Ok::<_, store::Error>(())
+    });
+    drop.await.unwrap();
+    let location = server.location().clone();
+    (server, location)
+}
+
+async fn history(db: &Db) -> Vec<(i64, String)> {
+    let sql = "SELECT version, checksum FROM schema_migration ORDER BY version";
+    db.system_read(async move |tx| tx.all(sql, &[]).await).await.unwrap()
+}
+
+/// rules: STORE-16
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nodes_that_start_together_migrate_once() {
+    both_engines(async |engine| {
+        let (_server, location) = empty_store(engine).await;
+        let mut starts = tokio::task::JoinSet::new();
+        for _ in 0..6 {
+            let location = location.clone();
+            starts.spawn(async move {
+                let db = Db::open(&location).await?;
+                db.migrate(now()).await?;
+                db.schema_version().await
+            });
+        }
+        for version in starts.join_all().await {
+            assert_eq!(version.unwrap(), Db::newest_schema());
+        }
+        let db = Db::open(&location).await.unwrap();
+        assert_eq!(history(&db).await.len(), usize::try_from(Db::newest_schema()).unwrap());
+        assert_eq!(db.system_read(async |tx| store::system::counts(tx).await).await.unwrap(), (0, 0));
+    })
+    .await;
+}
+
+/// rules: STORE-16
+#[tokio::test]
+async fn a_store_without_a_schema_says_so() {
+    both_engines(async |engine| {
+        let (_server, location) = empty_store(engine).await;
+        let db = Db::open(&location).await.unwrap();
+        assert_eq!(db.schema_version().await.unwrap(), 0);
+        db.migrate_to(1, now()).await.unwrap();
+        assert_eq!(db.schema_version().await.unwrap(), 1);
+        db.migrate(now()).await.unwrap();
+        assert_eq!(db.schema_version().await.unwrap(), Db::newest_schema());
+    })
+    .await;
+}
+
+/// rules: STORE-16
+#[tokio::test]
+async fn data_is_kept_over_a_start() {
+    both_engines(async |engine| {
+        let server = Server::start(engine).await;
+        let tenant = server.tenant(Plan::Free).await;
+        tenant.key.post("/api/v1/mailboxes", json!({ "name": "Kept" })).await.ok();
+        let before = tenant.key.get("/api/v1/mailboxes").await.bytes;
+        let db = Db::open(server.location()).await.unwrap();
+        let known = history(&db).await;
+        db.migrate(now()).await.unwrap();
+        assert_eq!(history(&db).await, known);
+        assert_eq!(tenant.key.get("/api/v1/mailboxes").await.bytes, before);
+    })
+    .await;
+}
+
+/// rules: STORE-16
+#[tokio::test]
+async fn a_newer_store_is_refused() {
+    both_engines(async |engine| {
+        let server = Server::start(engine).await;
+        let newer = Db::newest_schema() + 1;
+        let sql = "INSERT INTO schema_migration (version, name, checksum, applied_at) VALUES ($1, 'future', 'x', 0)";
+        server.app.db().system_write(async move |tx| tx.run(sql, &[newer.into()]).await).await.unwrap();
+        let db = Db::open(server.location()).await.unwrap();
+        let refused = db.migrate(now()).await.unwrap_err().to_string();
+        let expected =
+            format!("the store has schema version {newer}, this program knows up to {}: run a newer program", newer - 1);
+        assert!(refused.ends_with(&expected), "{refused}");
+        assert_eq!(db.schema_version().await.unwrap(), newer);
+    })
+    .await;
+}
+
+/// rules: STORE-16
+#[tokio::test]
+async fn a_store_with_another_history_is_refused() {
+    both_engines(async |engine| {
+        let server = Server::start(engine).await;
+        let sql = "UPDATE schema_migration SET checksum = 'changed' WHERE version = 1";
+        server.app.db().system_write(async move |tx| tx.run(sql, &[]).await).await.unwrap();
+        let db = Db::open(server.location()).await.unwrap();
+        let refused = db.migrate(now()).await.unwrap_err().to_string();
+        assert!(refused.ends_with("migration 1 of the store differs from this program's"), "{refused}");
+        assert_eq!(history(&db).await[0].1, "changed");
+    })
+    .await;
+}

@@ -1,0 +1,155 @@
+//! The second wall around workspaces: PostgreSQL's row-level security, and statements that name their workspace.
+
+use model::{Plan, Timestamp, WorkspaceId, affiliate::PayoutStatus};
+use operations::admin;
+use serde_json::json;
+use store::{Param, Tx};
+use testkit::{Engine, PASSWORD, Server, Tenant};
+
+/// Tables with a column that says whose a row is, asked of the catalogue: a new table cannot be forgotten.
+async fn tenant_tables(server: &Server) -> Vec<String> {
+    let sql = "SELECT table_name FROM information_schema.columns
+               WHERE table_schema = current_schema() AND column_name = 'workspace_id' ORDER BY table_name";
+    let read = server.app.db().system_read(async |tx| tx.all::<(String,)>(sql, &[]).await);
+    read.await.unwrap().into_iter().map(|(name,)| name).collect()
+}
+
+/// Rows in every table, by the ways that make them.
+async fn furnish(server: &Server, code: &str) -> Tenant {
+    let tenant = server.tenant(Plan::Enterprise).await;
+    let (key, in_workspace) = (&tenant.key, format!("/api/v1/workspaces/{}", tenant.workspace));
+    let mailbox =
+        key.with("idempotency-key", "k").post("/api/v1/mailboxes", json!({ "name": "A" })).await.ok();
+    let inside = format!("/api/v1/mailboxes/{}", mailbox["id"].as_str().unwrap());
+    key.post(&format!("{inside}/custom-labels"), json!({ "name": "L" })).await.ok();
+    key.post(&format!("{in_workspace}/invites"), json!({ "email": "open@people.test" })).await.ok();
+    key.post("/api/v1/affiliate/signup", json!({ "code": code })).await.ok();
+    let body =
+        json!({ "email": format!("{code}@people.test"), "password": PASSWORD, "affiliate_code": code });
+    let referred = server.anonymous().post("/api/console/sign-up", body).await.ok();
+    let referred = WorkspaceId::from(referred["workspace_id"].as_str().unwrap());
+    admin::set_plan(&server.app, referred, Plan::Developer).await.unwrap();
+    let now = server.clock.now();
+    let payout = admin::NewPayout {
+        workspace: tenant.workspace.clone(),
+        amount_cents: 1,
+        currency: "USD".to_owned(),
+        status: PayoutStatus::Pending,
+        period_start: now.plus_seconds(-60),
+        period_end: now,
+        reference: None,
+    };
+    admin::add_payout(&server.app, payout).await.unwrap();
+    let mailbox = mailbox["id"].as_str().unwrap().to_owned();
+    let write =
+        server.app.db().write(&tenant.workspace, async move |tx| transient_rows(tx, &mailbox, now).await);
+    write.await.unwrap();
+    tenant
+}
+
+/// Rows of tables that nothing fills yet, or that the meter empties at its own time.
+async fn transient_rows(tx: &mut Tx, mailbox: &str, now: Timestamp) -> store::Result<()> {
+    let counter = "INSERT INTO mailbox_counter (workspace_id, mailbox_id, name, value) VALUES ($1, $2, 'blob_count', 1)";
+    tx.run(counter, &[mailbox.into()]).await?;
+    let lease = "INSERT INTO allowance_lease (workspace_id, kind, node_id, period_start, amount, expires_at)
+                 VALUES ($1, 'test', 'node', $2, 1, 1)";
+    tx.run(lease, &[now.into()]).await?;
+    let ledger = "INSERT INTO credit_ledger (workspace_id, id, period_start, day, class, amount)
+                  VALUES ($1, 'entry', $2, 0, 'read', 0)";
+    tx.run(ledger, &[now.into()]).await?;
+    Ok(())
+}
+
+/// How many rows of a table belong to whom, as the operator's own statements see them.
+async fn owners(server: &Server, table: &str) -> Vec<(String, i64)> {
+    let sql = format!("SELECT workspace_id, count(*) FROM {table} GROUP BY workspace_id");
+    server.app.db().system_read(async move |tx| tx.all(&sql, &[]).await).await.unwrap()
+}
+
+/// What a transaction of one workspace reads, changes and deletes when its statements forget to say which one.
+struct Reach {
+    read: Vec<(String, i64)>,
+    changed: u64,
+    deleted: u64,
+}
+
+async fn forgetful(server: &Server, workspace: &WorkspaceId, table: &str) -> Reach {
+    // Statements of a workspace always get its id as $1; these only mention it.
+    let ignored = "CAST($1 AS TEXT) IS NOT NULL";
+    let read = format!("SELECT workspace_id, count(*) FROM {table} WHERE {ignored} GROUP BY workspace_id");
+    let update = format!("UPDATE {table} SET workspace_id = workspace_id WHERE {ignored}");
+    let delete = format!("DELETE FROM {table} WHERE {ignored}");
+    let (report, reported) = std::sync::mpsc::channel();
+    let outcome = server.app.db().write(workspace, async move |tx| {
+        let read = tx.all(&read, &[]).await?;
+        let (changed, deleted) = (tx.run(&update, &[]).await?, tx.run(&delete, &[]).await?);
+        report.send(Reach { read, changed, deleted }).unwrap();
+        // Everything is rolled back.
+        Err::<(), _>(store::Error::Overloaded)
+    });
+    assert!(matches!(outcome.await, Err(store::Error::Overloaded)), "{table}");
+    reported.recv().unwrap()
+}
+
+/// rules: STORE-9
+#[tokio::test]
+async fn a_statement_that_forgets_its_workspace_meets_no_other() {
+    let server = Server::start(Engine::Postgres).await;
+    let (one, two) = (furnish(&server, "one").await, furnish(&server, "two").await);
+    let wall = server.app.db().system_read(async |tx| store::system::bypasses_row_security(tx).await);
+    assert!(!wall.await.unwrap(), "the tests must run as an ordinary role");
+    let tables = tenant_tables(&server).await;
+    assert!(tables.len() >= 17, "{tables:?}");
+    // The meter writes in the background; what it holds must not change between two looks.
+    server.app.meter().close().await;
+    for table in &tables {
+        let all = owners(&server, table).await;
+        for tenant in [&one, &two] {
+            let own = all
+                .iter()
+                .find(|(id, _)| *id == tenant.workspace.as_str())
+                .unwrap_or_else(|| panic!("{table} is empty"));
+            let reach = forgetful(&server, &tenant.workspace, table).await;
+            assert_eq!(reach.read, [own.clone()], "{table}");
+            assert_eq!(
+                (reach.changed, reach.deleted),
+                (own.1.unsigned_abs(), own.1.unsigned_abs()),
+                "{table}"
+            );
+        }
+        assert_eq!(forgetful(&server, &WorkspaceId::from(""), table).await.read, [], "{table}");
+        assert_eq!(forgetful(&server, &WorkspaceId::from("ws_none"), table).await.read, [], "{table}");
+        assert_eq!(owners(&server, table).await.len(), all.len());
+    }
+}
+
+/// rules: STORE-9
+#[tokio::test]
+async fn a_row_cannot_be_put_into_another_workspace() {
+    let server = Server::start(Engine::Postgres).await;
+    let (one, two) = (furnish(&server, "one").await, furnish(&server, "two").await);
+    let foreign = two.workspace.clone();
+    let sql = "INSERT INTO usage_day (workspace_id, day, metric, amount) VALUES ($2, 1, $1, 1)";
+    let insert =
+        server.app.db().write(&one.workspace, async move |tx| tx.run(sql, &[(&foreign).into()]).await);
+    let refused = insert.await.unwrap_err().to_string();
+    assert!(refused.contains("row-level security"), "{refused}");
+    let foreign = two.workspace.clone();
+    let sql = "UPDATE usage_day SET workspace_id = $2 WHERE workspace_id = $1";
+    let moved =
+        server.app.db().write(&one.workspace, async move |tx| tx.run(sql, &[(&foreign).into()]).await);
+    let refused = moved.await.unwrap_err().to_string();
+    assert!(refused.contains("row-level security"), "{refused}");
+}
+
+/// rules: STORE-9
+#[tokio::test]
+async fn every_table_with_a_workspace_is_walled_in() {
+    let server = Server::start(Engine::Postgres).await;
+    let sql = "SELECT relname FROM pg_class WHERE relrowsecurity AND relforcerowsecurity
+               AND relnamespace = CAST(current_schema() AS regnamespace) AND relkind = 'r' ORDER BY relname";
+    let read =
+        server.app.db().system_read(async move |tx| tx.all::<(String,)>(sql, &[] as &[Param<'_>]).await);
+    let walled: Vec<String> = read.await.unwrap().into_iter().map(|(name,)| name).collect();
+    assert_eq!(walled, tenant_tables(&server).await);
+}

@@ -1,0 +1,217 @@
+//! What every write leaves behind, and what goes away by itself.
+
+use std::collections::BTreeSet;
+
+use http::Method;
+use model::Plan;
+use serde_json::{Value, json};
+use testkit::{Caller, PASSWORD, Server, Tenant, both_engines};
+
+type Entry = (String, String, String, String, i64);
+
+/// The audit trail of a workspace: operation, actor, subject, request id, time.
+async fn trail(server: &Server, tenant: &Tenant) -> Vec<Entry> {
+    let sql =
+        "SELECT operation, actor, subject, request_id, at FROM audit WHERE workspace_id = $1 ORDER BY at, id";
+    let read = server.app.db().read(&tenant.workspace, async move |tx| {
+        struct Found(Entry);
+        impl store::FromRow for Found {
+            fn from_row(row: &mut store::Row<'_>) -> store::Result<Self> {
+                Ok(Self((row.next()?, row.next()?, row.next()?, row.next()?, row.next()?)))
+            }
+        }
+        let found: Vec<Found> = tx.all(sql, &[]).await?;
+        Ok::<_, store::Error>(found.into_iter().map(|one| one.0).collect())
+    });
+    read.await.unwrap()
+}
+
+/// Makes one call after the other, each with a request id, and notes what it should leave.
+struct Scribe<'a> {
+    server: &'a Server,
+    expected: Vec<Entry>,
+}
+
+impl Scribe<'_> {
+    async fn call(
+        &mut self,
+        (caller, actor): (&Caller, &str),
+        operation: &str,
+        (method, path): (Method, &str),
+        body: Option<Value>,
+    ) -> Value {
+        self.server.clock.advance(1);
+        let request = format!("request-{}", self.expected.len());
+        let answer = caller.with("x-request-id", &request).send(method, path, body).await.ok();
+        let at = self.server.clock.now().as_micros();
+        self.expected.push((operation.to_owned(), actor.to_owned(), path.to_owned(), request, at));
+        answer
+    }
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap()
+}
+
+async fn write_in_mailboxes(scribe: &mut Scribe<'_>, who: (&Caller, &str)) {
+    let (post, put, delete) = (Method::POST, Method::PUT, Method::DELETE);
+    let mailbox = scribe
+        .call(who, "createMailbox", (post.clone(), "/api/v1/mailboxes"), Some(json!({ "name": "A" })))
+        .await;
+    let one = format!("/api/v1/mailboxes/{}", text(&mailbox["public_id"]));
+    scribe.call(who, "updateMailbox", (put.clone(), &one), Some(json!({ "name": "B" }))).await;
+    let folders = format!("{one}/folders");
+    scribe.call(who, "createFolder", (post.clone(), &folders), Some(json!({ "name": "Do" }))).await;
+    scribe
+        .call(who, "renameFolder", (put.clone(), &format!("{folders}/do")), Some(json!({ "name": "Done" })))
+        .await;
+    scribe.call(who, "deleteFolder", (delete.clone(), &format!("{folders}/do")), None).await;
+    let labels = format!("{one}/custom-labels");
+    let label =
+        scribe.call(who, "createCustomLabel", (post.clone(), &labels), Some(json!({ "name": "L" }))).await;
+    let order = Some(json!({ "ids": [label["id"]] }));
+    scribe.call(who, "reorderCustomLabels", (post, &format!("{labels}/reorder")), order).await;
+    let label = format!("{labels}/{}", text(&label["id"]));
+    scribe.call(who, "updateCustomLabel", (put, &label), Some(json!({ "name": "M" }))).await;
+    scribe.call(who, "deleteCustomLabel", (delete.clone(), &label), None).await;
+    scribe.call(who, "deleteMailbox", (delete, &one), None).await;
+}
+
+async fn write_in_workspace(
+    scribe: &mut Scribe<'_>,
+    tenant: &Tenant,
+    who: (&Caller, &str),
+    session: &Caller,
+) {
+    let (post, put, delete) = (Method::POST, Method::PUT, Method::DELETE);
+    let workspace = format!("/api/v1/workspaces/{}", tenant.workspace);
+    scribe.call(who, "updateWorkspace", (put.clone(), &workspace), Some(json!({ "name": "W" }))).await;
+    let invites = format!("{workspace}/invites");
+    let invite = scribe
+        .call(who, "createInvite", (post.clone(), &invites), Some(json!({ "email": "a@people.test" })))
+        .await;
+    let one = format!("{invites}/{}", text(&invite["id"]));
+    scribe.call(who, "resendInvite", (post.clone(), &format!("{one}/resend")), Some(json!({}))).await;
+    scribe.call(who, "deleteInvite", (delete.clone(), &one), None).await;
+    let invite = scribe
+        .call(who, "createInvite", (post.clone(), &invites), Some(json!({ "email": "b@people.test" })))
+        .await;
+    let body = json!({ "token": text(&invite["link"]).split_once('#').unwrap().1, "password": PASSWORD });
+    let joined = scribe.server.anonymous().post("/api/console/invites/accept", body).await.ok();
+    let member = format!("{workspace}/members/{}", text(&joined["account"]["id"]));
+    scribe.call(who, "updateMember", (put, &member), Some(json!({ "role": "admin" }))).await;
+    scribe.call(who, "removeMember", (delete.clone(), &member), None).await;
+    let person = (session, tenant.account.as_str());
+    let keys = format!("{workspace}/api-keys");
+    let key = scribe.call(person, "createApiKey", (post.clone(), &keys), Some(json!({ "name": "K" }))).await;
+    scribe.call(person, "revokeApiKey", (delete, &format!("{keys}/{}", text(&key["id"]))), None).await;
+    scribe.call(who, "signUpAffiliate", (post, "/api/v1/affiliate/signup"), Some(json!({}))).await;
+    scribe
+        .call(who, "updateAffiliate", (Method::PATCH, "/api/v1/affiliate/me"), Some(json!({ "code": "abc" })))
+        .await;
+}
+
+/// rules: STORE-11
+#[tokio::test]
+async fn every_write_leaves_an_audit_entry() {
+    both_engines(async |engine| {
+        let server = Server::start(engine).await;
+        let tenant = server.tenant(Plan::Developer).await;
+        let session = server.log_in(&tenant).await;
+        let who = (&tenant.key, tenant.key_id.as_str());
+        let mut scribe = Scribe { server: &server, expected: Vec::new() };
+        write_in_mailboxes(&mut scribe, who).await;
+        write_in_workspace(&mut scribe, &tenant, who, &session).await;
+        assert_eq!(trail(&server, &tenant).await, scribe.expected);
+        let done: BTreeSet<&str> = scribe.expected.iter().map(|entry| entry.0.as_str()).collect();
+        let writes: BTreeSet<&str> = operations::catalog()
+            .iter()
+            .filter(|operation| operation.writes)
+            .map(|operation| operation.id)
+            .collect();
+        assert_eq!(done, writes, "the test makes every write there is");
+    })
+    .await;
+}
+
+/// rules: STORE-11
+#[tokio::test]
+async fn reads_and_refused_writes_leave_none() {
+    both_engines(async |engine| {
+        let server = Server::start(engine).await;
+        let (tenant, other) = (server.tenant(Plan::Free).await, server.tenant(Plan::Free).await);
+        tenant.key.get("/api/v1/mailboxes").await.ok();
+        tenant.key.post("/api/v1/mailboxes", json!({ "name": "" })).await.expect(400, "validation_failed");
+        tenant.key.put("/api/v1/mailboxes/none", json!({ "name": "A" })).await.expect(404, "not_found");
+        let foreign = format!("/api/v1/workspaces/{}", other.workspace);
+        tenant.key.put(&foreign, json!({ "name": "A" })).await.expect(403, "workspace_scope_denied");
+        assert_eq!((trail(&server, &tenant).await, trail(&server, &other).await), (Vec::new(), Vec::new()));
+        // A replayed answer is not a second write.
+        let once = tenant.key.with("idempotency-key", "k");
+        for _ in 0..3 {
+            once.post("/api/v1/mailboxes", json!({ "name": "A" })).await.ok();
+        }
+        assert_eq!(trail(&server, &tenant).await.len(), 1);
+        assert!(!trail(&server, &tenant).await[0].3.is_empty());
+    })
+    .await;
+}
+
+async fn rows(server: &Server, table: &'static str) -> i64 {
+    let read = server.app.db().system_read(async move |tx| {
+        let found: Option<(i64,)> = tx.one(&format!("SELECT count(*) FROM {table}"), &[]).await?;
+        Ok::<_, store::Error>(found.unwrap().0)
+    });
+    read.await.unwrap()
+}
+
+/// rules: STORE-11
+#[tokio::test]
+async fn old_rows_are_deleted_by_themselves() {
+    both_engines(async |engine| {
+        let server = Server::start(engine).await;
+        let tenant = server.tenant(Plan::Free).await;
+        server.log_in(&tenant).await;
+        tenant.key.with("idempotency-key", "k").post("/api/v1/mailboxes", json!({ "name": "A" })).await.ok();
+        let counts = async || {
+            [rows(&server, "idempotency").await, rows(&server, "session").await, rows(&server, "audit").await]
+        };
+        // Each goes at the end of its time and not a moment earlier.
+        for (day, last_moment, after) in
+            [(1, [1, 1, 1], [0, 1, 1]), (30, [0, 1, 1], [0, 0, 1]), (90, [0, 0, 1], [0, 0, 0])]
+        {
+            server.clock.set("2026-07-14T09:00:00Z");
+            server.clock.advance(day * 86_400 - 1);
+            operations::upkeep::run(&server.app).await.unwrap();
+            assert_eq!(counts().await, last_moment, "before day {day}");
+            server.clock.advance(1);
+            operations::upkeep::run(&server.app).await.unwrap();
+            assert_eq!(counts().await, after, "after day {day}");
+        }
+        assert_eq!((rows(&server, "account").await, rows(&server, "mailbox").await), (1, 1));
+    })
+    .await;
+}
+
+/// One round of upkeep ends everything that is due, however much that is.
+/// rules: STORE-11
+#[tokio::test]
+async fn a_round_deletes_all_that_is_due() {
+    both_engines(async |engine| {
+        let server = Server::start(engine).await;
+        let tenant = server.tenant(Plan::Free).await;
+        let write = server.app.db().write(&tenant.workspace, async |tx| {
+            for number in 0..2500_i64 {
+                let sql = "INSERT INTO audit (workspace_id, id, at, actor, operation, subject, request_id)
+                           VALUES ($1, $2, $3, '', '', '', '')";
+                tx.run(sql, &[(&format!("{number}")).into(), number.into()]).await?;
+            }
+            Ok::<_, store::Error>(())
+        });
+        write.await.unwrap();
+        tenant.key.post("/api/v1/mailboxes", json!({ "name": "A" })).await.ok();
+        operations::upkeep::run(&server.app).await.unwrap();
+        assert_eq!(rows(&server, "audit").await, 1);
+    })
+    .await;
+}
