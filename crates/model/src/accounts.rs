@@ -4,7 +4,7 @@ use garde::Validate;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{AccountId, Plan, Role, SessionId, Timestamp, WorkspaceId};
+use crate::{AccountId, Plan, Role, SessionId, Timestamp, WorkspaceId, names::valid_name};
 
 /// The shortest password that is accepted.
 pub const PASSWORD_MIN: usize = 10;
@@ -36,14 +36,16 @@ pub struct SignUp {
     #[garde(length(min = 3, max = 254))]
     pub email: String,
     /// The password, 10 to 200 characters.
-    #[garde(length(min = 10, max = 200))]
+    #[garde(length(chars, min = 10, max = 200))]
     pub password: String,
     /// The name shown to other members; the address's local part if left out.
-    #[garde(length(min = 1, max = 80))]
+    #[garde(inner(custom(valid_name)))]
+    #[schemars(length(min = 1, max = 80))]
     #[serde(default)]
     pub name: Option<String>,
     /// The name of the new workspace.
-    #[garde(length(min = 1, max = 80))]
+    #[garde(inner(custom(valid_name)))]
+    #[schemars(length(min = 1, max = 80))]
     #[serde(default)]
     pub workspace_name: Option<String>,
     /// An affiliate's code.
@@ -60,7 +62,7 @@ pub struct Login {
     #[garde(length(max = 254))]
     pub email: String,
     /// The password.
-    #[garde(length(max = 200))]
+    #[garde(length(chars, max = 200))]
     pub password: String,
 }
 

@@ -6,9 +6,11 @@
 mod api;
 mod body;
 mod console;
+mod cors;
 mod docs;
 mod endpoint;
 mod error;
+mod faults;
 mod input;
 mod limits;
 mod openapi;
@@ -25,7 +27,6 @@ use operations::App;
 use tower_http::{
     catch_panic::CatchPanicLayer,
     compression::{CompressionLayer, predicate::SizeAbove},
-    cors::{AllowOrigin, CorsLayer},
 };
 
 pub use endpoint::Endpoint;
@@ -82,10 +83,11 @@ pub fn router(app: App, options: Options) -> Router {
         .with_state(state)
         .fallback(error::unknown_route)
         .method_not_allowed_fallback(error::wrong_method)
-        .layer(axum::middleware::from_fn(request::finish))
-        .layer(CompressionLayer::new().compress_when(SizeAbove::new(1024)))
-        .layer(cors(&options.cors_origins))
         .layer(CatchPanicLayer::custom(error::panicked))
+        .layer(CompressionLayer::new().compress_when(SizeAbove::new(1024)))
+        .layer(axum::middleware::from_fn_with_state(cors::Origins::new(&options.cors_origins), cors::allow))
+        // Outside of everything else, so that no answer goes without its request id.
+        .layer(axum::middleware::from_fn(request::finish))
 }
 
 /// The endpoints grouped by path, since a path takes one router with all its methods.
@@ -100,15 +102,4 @@ fn api_routes(state: &State) -> Vec<(&'static str, MethodRouter<State>)> {
         routes.push((path, methods.on(filter, serve)));
     }
     routes
-}
-
-fn cors(origins: &[String]) -> CorsLayer {
-    let allowed = origins.iter().filter_map(|origin| origin.parse().ok());
-    if origins.is_empty() {
-        return CorsLayer::new();
-    }
-    CorsLayer::new()
-        .allow_origin(AllowOrigin::list(allowed))
-        .allow_methods(tower_http::cors::AllowMethods::mirror_request())
-        .allow_headers(tower_http::cors::AllowHeaders::mirror_request())
 }

@@ -1,6 +1,7 @@
 //! The routes outside the catalogue, as the OpenAPI document describes them: public ones and the console's session.
 
 use model::{
+    Plan,
     accounts::{Login, Me, Session, SignUp, SwitchWorkspace},
     members::AcceptInvite,
 };
@@ -9,8 +10,7 @@ use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
 use crate::{
-    error,
-    openapi::{error_response, parameters},
+    openapi::{by_status, error_response, parameters, plans_from},
     public::{PublicConfig, Status, TrackQuery},
 };
 
@@ -20,27 +20,57 @@ struct Route {
     path: &'static str,
     id: &'static str,
     summary: &'static str,
-    tag: &'static str,
+    /// The errors of its own, beside those that every route of its kind can meet.
     errors: &'static [Kind],
 }
 
-const PUBLIC: &str = "Public";
-const CONSOLE: &str = "Console session";
+/// Who a route is for.
+#[derive(Clone, Copy)]
+enum For {
+    /// Anybody, without side effects.
+    Public,
+    /// Anybody with a small JSON body: signing up, logging in.
+    Stranger,
+    /// Somebody with a session.
+    Person,
+    /// Somebody with a session and a small JSON body.
+    PersonWithBody,
+}
 
-/// What every route that takes a JSON body from anybody can refuse with.
-const OPEN: &[Kind] = &[
-    Kind::ValidationFailed,
-    Kind::CrossSiteRequest,
-    Kind::PayloadTooLarge,
-    Kind::UnsupportedMediaType,
-    Kind::RateLimited,
-    Kind::StorageUnavailable,
-];
+impl For {
+    /// What every route of this kind can refuse with.
+    fn errors(self) -> Vec<Kind> {
+        let mut errors =
+            vec![Kind::NotAcceptable, Kind::Overloaded, Kind::StorageUnavailable, Kind::Internal];
+        if matches!(self, Self::Public | Self::Stranger) {
+            errors.push(Kind::RateLimited);
+        }
+        if !matches!(self, Self::Public) {
+            errors.push(Kind::CrossSiteRequest);
+        }
+        if self.has_session() {
+            errors.push(Kind::Unauthorized);
+        }
+        if matches!(self, Self::Stranger | Self::PersonWithBody) {
+            errors.extend([Kind::ValidationFailed, Kind::PayloadTooLarge, Kind::UnsupportedMediaType]);
+        }
+        errors
+    }
+
+    const fn has_session(self) -> bool {
+        matches!(self, Self::Person | Self::PersonWithBody)
+    }
+
+    const fn tag(self) -> &'static str {
+        if matches!(self, Self::Public) { "Public" } else { "Console session" }
+    }
+}
 
 /// All of them.
 pub(crate) fn paths(reading: &mut SchemaGenerator, writing: &mut SchemaGenerator) -> Map<String, Value> {
     let mut doc = Document { reading, writing, paths: Map::new() };
     doc.public();
+    doc.strangers();
     doc.session();
     doc.paths
 }
@@ -53,153 +83,104 @@ struct Document<'a> {
 
 impl Document<'_> {
     fn public(&mut self) {
-        let route = |path, id, summary| Route {
-            method: "get",
-            path,
-            id,
-            summary,
-            tag: PUBLIC,
-            errors: &[Kind::RateLimited],
-        };
-        let status = route("/api/status", "getStatus", "Tells whether the service works.");
-        let answer = self.json::<Status>(200);
-        self.add(Route { errors: &[Kind::RateLimited, Kind::StorageUnavailable], ..status }, None, answer);
-        let answer = self.json::<PublicConfig>(200);
+        let route = |path, id, summary| Route { method: "get", path, id, summary, errors: &[] };
+        let answer = self.json::<Status>(200, "The service works.");
         self.add(
-            route("/api/v1/config", "getConfig", "Tells what a client needs to know before it has a key."),
+            For::Public,
+            &route("/api/status", "getStatus", "Tells whether the service works."),
+            None,
+            answer,
+        );
+        let answer = self.json::<PublicConfig>(200, "What this server offers.");
+        self.add(
+            For::Public,
+            &route("/api/v1/config", "getConfig", "Tells what a client needs to know before it has a key."),
             None,
             answer,
         );
         let summary = "Counts a click on an affiliate's link and leads on to signing up.";
         let query = parameters("query", Some(&self.reading.root_schema_for::<TrackQuery>()));
+        let location = json!({ "Location": { "description": "The page to sign up on.", "schema": { "type": "string" } } });
         self.add(
-            route("/api/affiliate/track", "trackAffiliate", summary),
+            For::Public,
+            &route("/api/affiliate/track", "trackAffiliate", summary),
             None,
-            (302, json!({ "description": "On to signing up." })),
+            (302, json!({ "description": "On to signing up.", "headers": location })),
         );
         self.paths["/api/affiliate/track"]["get"]["parameters"] = Value::Array(query);
     }
 
-    fn session(&mut self) {
-        let route =
-            |method, path, id, summary, errors| Route { method, path, id, summary, tag: CONSOLE, errors };
-        let known: &[Kind] = &[Kind::Unauthorized, Kind::CrossSiteRequest, Kind::StorageUnavailable];
-        let body = self.body::<SignUp>();
-        let answer = self.json::<Me>(201);
-        let errors: &[Kind] = &[
-            Kind::ValidationFailed,
-            Kind::CrossSiteRequest,
-            Kind::RoleRequired,
-            Kind::AccountExists,
-            Kind::PayloadTooLarge,
-            Kind::UnsupportedMediaType,
-            Kind::RateLimited,
-        ];
+    fn strangers(&mut self) {
+        let route = |path, id, summary, errors| Route { method: "post", path, id, summary, errors };
+        let (body, answer) = (self.body::<SignUp>(), self.json::<Me>(201, "The new account, logged in."));
         self.add(
-            route(
-                "post",
+            For::Stranger,
+            &route(
                 "/api/console/sign-up",
                 "signUp",
                 "Makes an account and its workspace, and logs in.",
-                errors,
+                &[Kind::RoleRequired, Kind::AccountExists],
             ),
             body,
             answer,
         );
-        let body = self.body::<Login>();
-        let answer = self.json::<Me>(200);
-        let errors: &[Kind] = &[
-            Kind::ValidationFailed,
-            Kind::Unauthorized,
-            Kind::CrossSiteRequest,
-            Kind::PayloadTooLarge,
-            Kind::UnsupportedMediaType,
-            Kind::RateLimited,
-        ];
-        self.add(route("post", "/api/console/login", "logIn", "Logs in.", errors), body, answer);
-        self.add(route("post", "/api/console/logout", "logOut", "Ends the session.", known), None, nothing());
+        let (body, answer) = (self.body::<Login>(), self.json::<Me>(200, "Who is logged in now."));
         self.add(
-            route(
-                "post",
-                "/api/console/logout-everywhere",
-                "logOutEverywhere",
-                "Ends all sessions of the account.",
-                known,
-            ),
-            None,
-            nothing(),
+            For::Stranger,
+            &route("/api/console/login", "logIn", "Logs in.", &[Kind::Unauthorized]),
+            body,
+            answer,
         );
-        let answer = self.json::<Me>(200);
-        self.add(route("get", "/api/console/me", "getMe", "Tells who is logged in.", known), None, answer);
-        let (body, answer) = (self.body::<SwitchWorkspace>(), self.json::<Me>(200));
-        let errors: &[Kind] = &[
-            Kind::ValidationFailed,
-            Kind::Unauthorized,
-            Kind::WorkspaceScopeDenied,
-            Kind::CrossSiteRequest,
-            Kind::UnsupportedMediaType,
-        ];
+        let (body, answer) = (self.body::<AcceptInvite>(), self.json::<Me>(200, "Who is logged in now."));
         self.add(
-            route(
-                "post",
-                "/api/console/workspace",
-                "switchWorkspace",
-                "Chooses the session's workspace.",
-                errors,
+            For::Stranger,
+            &route(
+                "/api/console/invites/accept",
+                "acceptInvite",
+                "Accepts an invitation and logs in.",
+                &[Kind::Unauthorized, Kind::NotFound, Kind::AccountExists],
             ),
             body,
             answer,
         );
-        let answer = self.json::<Vec<Session>>(200);
-        self.add(
-            route(
-                "get",
-                "/api/console/sessions",
-                "listSessions",
-                "Lists the sessions of the account.",
-                known,
-            ),
-            None,
-            answer,
-        );
-        let errors: &[Kind] = &[Kind::Unauthorized, Kind::CrossSiteRequest, Kind::NotFound];
-        self.add(
-            route(
-                "delete",
-                "/api/console/sessions/{sessionId}",
-                "revokeSession",
-                "Ends one session.",
-                errors,
-            ),
-            None,
-            nothing(),
-        );
-        self.paths["/api/console/sessions/{sessionId}"]["delete"]["parameters"] = json!([{
-            "name": "sessionId", "in": "path", "required": true, "description": "The id of the session.", "schema": { "type": "string" },
-        }]);
-        let (body, answer) = (self.body::<AcceptInvite>(), self.json::<Me>(200));
-        let route = route(
+    }
+
+    fn session(&mut self) {
+        let route = |method, path, id, summary, errors| Route { method, path, id, summary, errors };
+        let log_out = route("post", "/api/console/logout", "logOut", "Ends the session.", &[]);
+        self.add(For::Person, &log_out, None, nothing());
+        let summary = "Ends all sessions of the account.";
+        let everywhere = route("post", "/api/console/logout-everywhere", "logOutEverywhere", summary, &[]);
+        self.add(For::Person, &everywhere, None, nothing());
+        let answer = self.json::<Me>(200, "Who is logged in.");
+        let me = route("get", "/api/console/me", "getMe", "Tells who is logged in.", &[]);
+        self.add(For::Person, &me, None, answer);
+        let (body, answer) =
+            (self.body::<SwitchWorkspace>(), self.json::<Me>(200, "Who is logged in, with the new choice."));
+        let summary = "Chooses the session's workspace.";
+        let switch = route(
             "post",
-            "/api/console/invites/accept",
-            "acceptInvite",
-            "Accepts an invitation and logs in.",
-            OPEN,
+            "/api/console/workspace",
+            "switchWorkspace",
+            summary,
+            &[Kind::WorkspaceScopeDenied],
         );
+        self.add(For::PersonWithBody, &switch, body, answer);
+        let answer = self.json::<Vec<Session>>(200, "The sessions.");
+        let summary = "Lists the sessions of the account.";
         self.add(
-            Route {
-                errors: &[
-                    Kind::ValidationFailed,
-                    Kind::Unauthorized,
-                    Kind::CrossSiteRequest,
-                    Kind::NotFound,
-                    Kind::UnsupportedMediaType,
-                    Kind::RateLimited,
-                ],
-                ..route
-            },
-            body,
+            For::Person,
+            &route("get", "/api/console/sessions", "listSessions", summary, &[]),
+            None,
             answer,
         );
+        let path = "/api/console/sessions/{sessionId}";
+        let revoke = route("delete", path, "revokeSession", "Ends one session.", &[Kind::NotFound]);
+        self.add(For::Person, &revoke, None, nothing());
+        self.paths[path]["delete"]["parameters"] = json!([{
+            "name": "sessionId", "in": "path", "required": true, "description": "The id of the session.",
+            "schema": { "type": "string" },
+        }]);
     }
 
     fn body<T: JsonSchema>(&mut self) -> Option<Value> {
@@ -207,33 +188,27 @@ impl Document<'_> {
         Some(json!({ "required": true, "content": { "application/json": { "schema": schema } } }))
     }
 
-    fn json<T: JsonSchema>(&mut self, status: u16) -> (u16, Value) {
+    fn json<T: JsonSchema>(&mut self, status: u16, description: &str) -> (u16, Value) {
         let schema = self.writing.subschema_for::<T>();
         let content = json!({ "application/json": { "schema": schema } });
-        (status, json!({ "description": "What was asked for.", "content": content }))
+        (status, json!({ "description": description, "content": content }))
     }
 
-    fn add(&mut self, route: Route, body: Option<Value>, (status, success): (u16, Value)) {
+    fn add(&mut self, kind: For, route: &Route, body: Option<Value>, (status, success): (u16, Value)) {
         let mut responses = Map::new();
         responses.insert(status.to_string(), success);
-        let mut by_status: std::collections::BTreeMap<u16, Vec<Kind>> = std::collections::BTreeMap::new();
-        for kind in route.errors {
-            by_status.entry(error::status(*kind).as_u16()).or_default().push(*kind);
-        }
-        for (status, kinds) in by_status {
+        for (status, kinds) in by_status([kind.errors().as_slice(), route.errors].concat()) {
             responses.insert(status.to_string(), error_response(&kinds));
         }
-        let security = if route.errors.contains(&Kind::Unauthorized) && body.is_none() {
-            json!([{ "session": [] }])
-        } else {
-            json!([])
-        };
+        let security = if kind.has_session() { json!([{ "session": [] }]) } else { json!([]) };
         let path = self.paths.entry(route.path).or_insert_with(|| json!({}));
         path[route.method] = json!({
             "operationId": route.id,
             "summary": route.summary,
-            "tags": [route.tag],
+            "tags": [kind.tag()],
             "security": security,
+            "x-credits": 0,
+            "x-plans": plans_from(Plan::Free),
             "requestBody": body,
             "responses": responses,
         });
