@@ -9,4 +9,5 @@ mod idempotency;
 mod metering;
 mod process;
 mod revocation;
+mod spec;
 mod store;

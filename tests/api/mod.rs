@@ -2,14 +2,27 @@
 
 mod affiliate;
 mod api_keys;
+mod catalogue;
 mod commissions;
 mod console;
+mod errors;
+mod faults;
 mod folders;
+mod help;
+mod http;
+mod http_bodies;
+mod http_values;
 mod invites;
+mod label_rules;
+mod labels;
+mod mailbox_addresses;
+mod mailbox_settings;
+mod mailboxes;
 mod members;
 mod memory;
 mod people;
 mod plans;
+mod public;
 mod scope;
 mod sessions;
 mod usage;

@@ -4,7 +4,7 @@ use garde::Validate;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{AccountId, Plan, Role, SessionId, Timestamp, WorkspaceId};
+use crate::{AccountId, Plan, Role, SessionId, Timestamp, WorkspaceId, names::valid_name};
 
 /// The shortest password that is accepted.
 pub const PASSWORD_MIN: usize = 10;
@@ -39,11 +39,13 @@ pub struct SignUp {
     #[garde(length(chars, min = 10, max = 200))]
     pub password: String,
     /// The name shown to other members; the address's local part if left out.
-    #[garde(length(chars, min = 1, max = 80))]
+    #[garde(inner(custom(valid_name)))]
+    #[schemars(length(min = 1, max = 80))]
     #[serde(default)]
     pub name: Option<String>,
     /// The name of the new workspace.
-    #[garde(length(chars, min = 1, max = 80))]
+    #[garde(inner(custom(valid_name)))]
+    #[schemars(length(min = 1, max = 80))]
     #[serde(default)]
     pub workspace_name: Option<String>,
     /// An affiliate's code.

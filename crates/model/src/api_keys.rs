@@ -4,7 +4,7 @@ use garde::Validate;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{ApiKeyId, Role, Timestamp};
+use crate::{ApiKeyId, Role, Timestamp, names::valid_name};
 
 /// An API key without its secret.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -40,7 +40,8 @@ pub struct ApiKeyWithSecret {
 #[serde(deny_unknown_fields)]
 pub struct NewApiKey {
     /// A name to tell it apart.
-    #[garde(length(chars, min = 1, max = 80))]
+    #[garde(custom(valid_name))]
+    #[schemars(length(min = 1, max = 80))]
     pub name: String,
     /// What it may do.
     #[garde(skip)]

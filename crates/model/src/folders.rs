@@ -4,7 +4,7 @@ use garde::Validate;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::FolderId;
+use crate::{FolderId, names::valid_name};
 
 /// The folders that every mailbox has, id and name, in the order they are shown.
 pub const SYSTEM_FOLDERS: [(&str, &str); 7] = [
@@ -39,7 +39,8 @@ pub struct Folder {
 #[serde(deny_unknown_fields)]
 pub struct FolderName {
     /// The name, of which the id of a new folder is made.
-    #[garde(length(min = 1, max = 80))]
+    #[garde(custom(valid_name))]
+    #[schemars(length(min = 1, max = 80))]
     pub name: String,
 }
 

@@ -4,7 +4,7 @@ use garde::Validate;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{LabelId, MailboxId, Timestamp, filter};
+use crate::{LabelId, MailboxId, Timestamp, filter, names::valid_name};
 
 /// How many labels a mailbox can have.
 pub const LABELS_PER_MAILBOX: usize = 20;
@@ -37,10 +37,11 @@ pub struct Label {
 #[serde(deny_unknown_fields)]
 pub struct NewLabel {
     /// Its name.
-    #[garde(length(min = 1, max = 80))]
+    #[garde(custom(valid_name))]
+    #[schemars(length(min = 1, max = 80))]
     pub name: String,
     /// A filter expression such as `from:@acme.com and has:attachment`, or an instruction for the AI provider.
-    #[garde(length(max = 500), custom(valid_rules))]
+    #[garde(length(chars, max = 500), custom(valid_rules))]
     #[serde(default)]
     pub rules: String,
     /// A colour such as `#1f6feb`.
@@ -55,11 +56,12 @@ pub struct NewLabel {
 #[serde(deny_unknown_fields)]
 pub struct LabelChange {
     /// The new name; the slug follows it.
-    #[garde(length(min = 1, max = 80))]
+    #[garde(inner(custom(valid_name)))]
+    #[schemars(length(min = 1, max = 80))]
     #[serde(default)]
     pub name: Option<String>,
     /// The new rules.
-    #[garde(length(max = 500), inner(custom(valid_rules)))]
+    #[garde(length(chars, max = 500), inner(custom(valid_rules)))]
     #[serde(default)]
     pub rules: Option<String>,
     /// The new colour.

@@ -12,6 +12,8 @@ mod id;
 pub mod labels;
 pub mod mailboxes;
 pub mod members;
+mod names;
+mod object;
 pub mod plans;
 mod time;
 pub mod usage;
@@ -21,5 +23,6 @@ pub use id::{
     AccountId, AffiliateId, ApiKeyId, CommissionId, FolderId, Id, InviteId, Kind, LabelId, MailboxId,
     PayoutId, SessionId, WorkspaceId,
 };
+pub use object::object;
 pub use plans::{CreditClass, Limit, Plan, Plans, Role};
 pub use time::{Day, Timestamp};

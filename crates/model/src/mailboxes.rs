@@ -5,7 +5,11 @@ use mail::address::Address;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{MailboxId, Timestamp, WorkspaceId};
+use crate::{
+    MailboxId, Timestamp, WorkspaceId,
+    names::valid_name,
+    object::{object, optional_object},
+};
 
 /// A mailbox.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -82,7 +86,8 @@ pub enum ReceivingStatus {
 #[serde(deny_unknown_fields)]
 pub struct NewMailbox {
     /// Its name.
-    #[garde(length(min = 1, max = 80))]
+    #[garde(custom(valid_name))]
+    #[schemars(length(min = 1, max = 80))]
     pub name: String,
     /// Its address on a domain of this server; made up if left out.
     #[garde(length(min = 3, max = 254))]
@@ -94,7 +99,7 @@ pub struct NewMailbox {
     pub workspace_id: Option<WorkspaceId>,
     /// Settings other than the defaults.
     #[garde(dive)]
-    #[serde(default)]
+    #[serde(default, deserialize_with = "object")]
     pub settings: MailboxSettings,
 }
 
@@ -103,12 +108,13 @@ pub struct NewMailbox {
 #[serde(deny_unknown_fields)]
 pub struct MailboxChange {
     /// The new name.
-    #[garde(length(min = 1, max = 80))]
+    #[garde(inner(custom(valid_name)))]
+    #[schemars(length(min = 1, max = 80))]
     #[serde(default)]
     pub name: Option<String>,
     /// The new settings. They replace the present ones whole.
     #[garde(dive)]
-    #[serde(default)]
+    #[serde(default, deserialize_with = "optional_object")]
     pub settings: Option<MailboxSettings>,
 }
 
@@ -128,27 +134,34 @@ pub struct MailboxQuery {
 pub struct MailboxSettings {
     /// Sends a copy of every mail elsewhere.
     #[garde(dive)]
+    #[serde(deserialize_with = "object")]
     pub forwarding: Forwarding,
     /// Text under every mail that is sent.
     #[garde(dive)]
+    #[serde(deserialize_with = "object")]
     pub signature: Signature,
     /// An automatic answer, at most once a sender and week.
     #[garde(dive)]
+    #[serde(deserialize_with = "object")]
     pub auto_reply: AutoReply,
     /// The name beside the address of mail that is sent.
-    #[garde(length(max = 80), custom(single_line))]
+    #[garde(length(chars, max = 80), custom(single_line))]
     pub from_name: String,
     /// How agents use the mailbox.
     #[garde(skip)]
+    #[serde(deserialize_with = "object")]
     pub agent_inbox: AgentInbox,
     /// Answers drafted for review.
     #[garde(skip)]
+    #[serde(deserialize_with = "object")]
     pub auto_draft: AutoDraft,
     /// Who may write here.
     #[garde(dive)]
+    #[serde(deserialize_with = "object")]
     pub sender_policy: SenderPolicy,
     /// What happens to spam.
     #[garde(skip)]
+    #[serde(deserialize_with = "object")]
     pub spam: Spam,
 }
 
@@ -181,7 +194,7 @@ pub struct Signature {
     #[garde(skip)]
     pub enabled: bool,
     /// The text.
-    #[garde(length(max = 5000))]
+    #[garde(length(chars, max = 5000))]
     pub text: String,
 }
 
@@ -193,10 +206,10 @@ pub struct AutoReply {
     #[garde(skip)]
     pub enabled: bool,
     /// Its subject.
-    #[garde(length(max = 200), custom(single_line))]
+    #[garde(length(chars, max = 200), custom(single_line))]
     pub subject: String,
     /// Its text.
-    #[garde(length(max = 10000))]
+    #[garde(length(chars, max = 10000))]
     pub message: String,
 }
 

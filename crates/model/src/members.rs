@@ -4,7 +4,7 @@ use garde::Validate;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{AccountId, InviteId, Role, Timestamp};
+use crate::{AccountId, InviteId, Role, Timestamp, names::valid_name};
 
 /// A member of a workspace.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -85,7 +85,8 @@ pub struct AcceptInvite {
     #[garde(length(chars, min = 10, max = 200))]
     pub password: String,
     /// The name of a new account.
-    #[garde(length(chars, min = 1, max = 80))]
+    #[garde(inner(custom(valid_name)))]
+    #[schemars(length(min = 1, max = 80))]
     #[serde(default)]
     pub name: Option<String>,
 }

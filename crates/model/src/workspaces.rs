@@ -4,7 +4,7 @@ use garde::Validate;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Role, Timestamp, WorkspaceId};
+use crate::{Role, Timestamp, WorkspaceId, names::valid_name};
 
 /// A workspace, as the caller sees it.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -99,7 +99,8 @@ pub struct Storage {
 #[serde(deny_unknown_fields)]
 pub struct WorkspaceChange {
     /// The new name.
-    #[garde(length(chars, min = 1, max = 80))]
+    #[garde(inner(custom(valid_name)))]
+    #[schemars(length(min = 1, max = 80))]
     #[serde(default)]
     pub name: Option<String>,
     /// The new time zone, an IANA name.

@@ -65,6 +65,7 @@ struct Parts {
     data_keys: Mutex<HashMap<WorkspaceId, Arc<DataKey>>>,
     running: Mutex<HashSet<(WorkspaceId, String)>>,
     blob_fault: Mutex<Option<String>>,
+    last_uuid: Mutex<uuid::Uuid>,
 }
 
 /// What an [`App`] is made of.
@@ -123,6 +124,7 @@ impl App {
             data_keys: Mutex::new(HashMap::new()),
             running: Mutex::new(HashSet::new()),
             blob_fault: Mutex::new(None),
+            last_uuid: Mutex::new(uuid::Uuid::nil()),
         }))
     }
 
@@ -170,12 +172,20 @@ impl App {
         Id::from_uuid(self.new_uuid())
     }
 
-    /// A new UUID, ordered by time.
+    /// A new UUID, ordered by time: of two that this process makes the later one is the greater, also within a
+    /// millisecond and when the clock is set back.
     pub fn new_uuid(&self) -> uuid::Uuid {
         let mut random = [0; 10];
         self.entropy().fill(&mut random);
         let millis = u64::try_from(self.now().as_micros() / 1000).unwrap_or_default();
-        uuid::Builder::from_unix_timestamp_millis(millis, &random).into_uuid()
+        let fresh = uuid::Builder::from_unix_timestamp_millis(millis, &random).into_uuid();
+        let mut last = lock(&self.0.last_uuid);
+        *last = if fresh > *last {
+            fresh
+        } else {
+            after(*last, u32::from_be_bytes([random[0], random[1], random[2], random[3]]))
+        };
+        *last
     }
 
     /// Checks that the relational store answers.
@@ -318,6 +328,16 @@ impl Record {
         }
         Ok(())
     }
+}
+
+/// A UUID of version 7 a random step after another one. The step goes into the 62 bits behind the variant, and on
+/// into the 12 behind the version; those above are left to the clock.
+fn after(last: uuid::Uuid, step: u32) -> uuid::Uuid {
+    let (high, low) = last.as_u64_pair();
+    let counter = (u128::from(high & 0xfff) << 62 | u128::from(low & (u64::MAX >> 2))) + u128::from(step) + 1;
+    let tail = u64::try_from(counter & u128::from(u64::MAX >> 2)).unwrap_or_default();
+    let head = u64::try_from(counter >> 62 & 0xfff).unwrap_or_default();
+    uuid::Uuid::from_u64_pair(high & !0xfff | head, low & !(u64::MAX >> 2) | tail)
 }
 
 /// The purpose that kept answers are sealed for.

@@ -56,6 +56,7 @@ pub async fn create(app: &App, call: &Call, mailbox: &str, input: FolderName) ->
     let named = mailboxes::name(mailbox);
     app.write(call, async move |tx| {
         let mailbox = mailboxes::find_id(tx, &named).await?;
+        store::mailboxes::lock(tx, &mailbox).await?;
         let limit = Limit::of(FOLDERS_PER_MAILBOX);
         if !limit.has_room(u64::try_from(folders::count(tx, &mailbox).await?).unwrap_or_default()) {
             return Err(quota("folders", limit));

@@ -15,6 +15,7 @@ use crate::contract;
 pub struct Caller {
     router: axum::Router,
     headers: Vec<(String, String)>,
+    faults: bool,
 }
 
 /// What came back.
@@ -66,7 +67,7 @@ impl Answer {
 
 impl Caller {
     pub(crate) fn new(router: axum::Router, headers: Vec<(String, String)>) -> Self {
-        Self { router, headers }
+        Self { router, headers, faults: false }
     }
 
     /// The caller's own credential: the key, or the cookie.
@@ -80,6 +81,12 @@ impl Caller {
         let mut caller = self.clone();
         caller.headers.push((name.to_owned(), value.to_owned()));
         caller
+    }
+
+    /// The same caller in a test that makes the service fail: only then may a call be answered with 500.
+    #[must_use]
+    pub fn meets_faults(&self) -> Self {
+        Self { faults: true, ..self.clone() }
     }
 
     /// GET.
@@ -129,6 +136,7 @@ impl Caller {
         let (parts, body) = response.into_parts();
         let bytes = body.collect().await.unwrap().to_bytes();
         let answer = Answer { status: parts.status.as_u16(), headers: parts.headers, bytes };
+        assert!(self.faults || answer.status != 500, "{method} {path} answered 500: {}", answer.text());
         contract::check(&method, path, &answer);
         answer
     }

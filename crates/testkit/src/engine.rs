@@ -56,7 +56,7 @@ impl Drop for Place {
         // The runtime of the test is going away, so the clean-up brings its own.
         let cleanup = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-            runtime.block_on(execute(&admin, &format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)")));
+            runtime.block_on(drop_database(&admin, &name));
         });
         let _ = cleanup.join();
     }
@@ -70,6 +70,19 @@ fn server_url() -> String {
 fn database_name() -> String {
     static COUNTER: AtomicU32 = AtomicU32::new(0);
     format!("test_{}_{}", std::process::id(), COUNTER.fetch_add(1, Ordering::Relaxed))
+}
+
+/// Drops a database, if that can be done at once.
+///
+/// PostgreSQL waits with it for every connection that is still being opened. One of the test's own may be: its runtime
+/// stands still by now, so only the time limit would end that. What is left goes with the server.
+async fn drop_database(url: &str, name: &str) {
+    let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await.unwrap();
+    let connection = tokio::spawn(connection);
+    client.batch_execute("SET statement_timeout = '1s'").await.unwrap();
+    let _ = client.batch_execute(&format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)")).await;
+    drop(client);
+    let _ = connection.await;
 }
 
 async fn execute(url: &str, sql: &str) {

@@ -13,8 +13,12 @@
 mod caller;
 mod contract;
 mod engine;
+mod logs;
 mod server;
+mod stream;
 
 pub use caller::{Answer, Caller};
 pub use engine::{Engine, both_engines};
+pub use logs::Logs;
 pub use server::{Clock, PASSWORD, Server, ServerOptions, Tenant};
+pub use stream::{stalled, streamed};

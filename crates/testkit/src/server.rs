@@ -2,7 +2,7 @@
 
 use std::sync::{
     Arc,
-    atomic::{AtomicI64, AtomicU64, Ordering},
+    atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering},
 };
 
 use model::{Limit, Plan, Plans, Role, Timestamp, WorkspaceId};
@@ -47,13 +47,17 @@ impl outside::Clock for Clock {
 }
 
 /// Numbers that look random and are the same in every run.
-struct Seeded(AtomicU64);
+struct Seeded {
+    state: AtomicU64,
+    broken: Arc<AtomicBool>,
+}
 
 impl Entropy for Seeded {
     fn fill(&self, buffer: &mut [u8]) {
+        assert!(!self.broken.load(Ordering::SeqCst), "the random numbers are broken");
         for chunk in buffer.chunks_mut(8) {
             // SplitMix64: well mixed and three lines long.
-            let mut state = self.0.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::SeqCst);
+            let mut state = self.state.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::SeqCst);
             state = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
             state = (state ^ (state >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
             chunk.copy_from_slice(&(state ^ (state >> 31)).to_le_bytes()[..chunk.len()]);
@@ -74,6 +78,12 @@ pub struct ServerOptions {
     pub anonymous_rpm: u64,
     /// What the random numbers start from; two nodes need two of them.
     pub seed: u64,
+    /// Whether the server takes mail in.
+    pub receives_mail: bool,
+    /// How long a deleted mailbox is kept.
+    pub mailbox_grace_seconds: i64,
+    /// How the doors are set up.
+    pub web: web::Options,
 }
 
 impl Default for ServerOptions {
@@ -90,6 +100,9 @@ impl Default for ServerOptions {
             public_url: "http://mail.test".to_owned(),
             anonymous_rpm: 100_000,
             seed: 1,
+            receives_mail: false,
+            mailbox_grace_seconds: 7 * 86_400,
+            web: web::Options::default(),
         }
     }
 }
@@ -102,6 +115,7 @@ pub struct Server {
     pub clock: Clock,
     pub(crate) router: axum::Router,
     place: Arc<Place>,
+    broken: Arc<AtomicBool>,
 }
 
 /// A workspace with an account and a key.
@@ -144,9 +158,14 @@ impl Server {
         &self.place.location
     }
 
-    /// The folder that holds the blobs and the master key.
+    /// The folder that holds the blobs in `blobs`, the master key, and the SQLite file.
     pub fn folder(&self) -> &std::path::Path {
         self.place.folder.path()
+    }
+
+    /// Makes whatever asks for random numbers panic, or stops that.
+    pub fn break_random_numbers(&self, broken: bool) {
+        self.broken.store(broken, Ordering::SeqCst);
     }
 
     async fn open(place: Arc<Place>, clock: Clock, options: ServerOptions) -> Self {
@@ -162,19 +181,20 @@ impl Server {
             public_url: options.public_url,
             open_sign_up: options.open_sign_up,
             outbound_mode: "local".to_owned(),
-            receives_mail: false,
-            mailbox_grace_seconds: 7 * 86_400,
+            receives_mail: options.receives_mail,
+            mailbox_grace_seconds: options.mailbox_grace_seconds,
             affiliate_percent: 20,
             currency: "USD".to_owned(),
             blob_provider: "local".to_owned(),
             blob_bucket: "blobs".to_owned(),
             anonymous_rpm: options.anonymous_rpm,
         };
-        let entropy = Box::new(Seeded(AtomicU64::new(options.seed)));
+        let broken = Arc::new(AtomicBool::new(false));
+        let entropy = Box::new(Seeded { state: AtomicU64::new(options.seed), broken: broken.clone() });
         let parts = AppParts { db, blobs, master_key, clock: Box::new(clock.clone()), entropy, settings };
         let app = App::start(parts).await.unwrap();
-        let router = web::router(app.clone(), web::Options::default());
-        Self { app, clock, router, place }
+        let router = web::router(app.clone(), options.web);
+        Self { app, clock, router, place, broken }
     }
 
     /// Somebody without a credential.

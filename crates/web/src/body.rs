@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use axum::{
     body::{Body, Bytes},
-    http::{HeaderMap, header},
+    http::{HeaderMap, HeaderValue, header},
 };
 use http_body_util::BodyExt;
 use operations::{Error, ErrorKind, Result};
@@ -54,6 +54,27 @@ pub(crate) async fn read(headers: &HeaderMap, body: Body, bound: Bound) -> Resul
         }
     }
     Ok(Bytes::from(collected))
+}
+
+/// Refuses a compressed body.
+pub(crate) fn refuse_encoding(headers: &HeaderMap) -> Result<()> {
+    let plain = |encoding: &HeaderValue| encoding.as_bytes().eq_ignore_ascii_case(b"identity");
+    if headers.get_all(header::CONTENT_ENCODING).iter().all(plain) {
+        return Ok(());
+    }
+    let fix = "Send the body without a content encoding.";
+    Err(Error::new(ErrorKind::UnsupportedMediaType).with_fix(fix))
+}
+
+/// Refuses a body that is not declared as JSON.
+pub(crate) fn require_json(headers: &HeaderMap) -> Result<()> {
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    let kind = kind.split(';').next().unwrap_or_default().trim();
+    if kind.eq_ignore_ascii_case("application/json") {
+        return Ok(());
+    }
+    let fix = "Send JSON with Content-Type: application/json.";
+    Err(Error::new(ErrorKind::UnsupportedMediaType).with_fix(fix))
 }
 
 fn too_slow() -> Error {

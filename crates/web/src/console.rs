@@ -4,8 +4,9 @@
 
 use axum::{
     Router,
-    extract::{Path, Request, State as Extracted},
+    extract::{Request, State as Extracted},
     http::{HeaderMap, HeaderValue, StatusCode, header},
+    middleware::{Next, from_fn},
     response::Response,
     routing::{delete, get, post},
 };
@@ -21,8 +22,8 @@ use crate::{
     State,
     body::{self, Bound},
     error,
-    input::read_json,
-    request::{client_address, cookie_name, credential, is_secure, refuse_cross_site},
+    faults::read_json,
+    request::{self, client_address, cookie_name, credential, is_secure, path_parameters, refuse_cross_site},
 };
 
 /// The largest body of these routes.
@@ -39,6 +40,14 @@ pub(crate) fn routes() -> Router<State> {
         .route("/api/console/sessions", get(sessions))
         .route("/api/console/sessions/{sessionId}", delete(revoke_session))
         .route("/api/console/invites/accept", post(accept_invite))
+        .route_layer(from_fn(require_json_answer))
+}
+
+async fn require_json_answer(request: Request, next: Next) -> Response {
+    match request::require_json_answer(request.headers()) {
+        Ok(()) => next.run(request).await,
+        Err(refused) => error::response(&refused),
+    }
 }
 
 async fn sign_up(Extracted(state): Extracted<State>, request: Request) -> Response {
@@ -115,14 +124,12 @@ async fn sessions(Extracted(state): Extracted<State>, headers: HeaderMap) -> Res
     .await
 }
 
-async fn revoke_session(
-    Extracted(state): Extracted<State>,
-    Path(session): Path<String>,
-    headers: HeaderMap,
-) -> Response {
+async fn revoke_session(Extracted(state): Extracted<State>, request: Request) -> Response {
     answer(async {
-        let caller = person(&state, &headers, true).await?;
-        accounts::revoke_session(&state.app, &caller, session.replace('\0', "\u{fffd}").into()).await?;
+        let (parts, _) = request.into_parts();
+        let caller = person(&state, &parts.headers, true).await?;
+        let session = path_parameters(&parts).pop().unwrap_or_default().1;
+        accounts::revoke_session(&state.app, &caller, session.into()).await?;
         Ok(empty())
     })
     .await
@@ -138,7 +145,7 @@ where
     T: serde::de::DeserializeOwned + garde::Validate<Context = ()>,
 {
     let address = client_address(&request, state.options.trust_proxy);
-    state.logins.count(address, state.app.now())?;
+    state.anonymous.count(address, state.app.now())?;
     refuse_cross_site(request.headers())?;
     json_request(request).await
 }
@@ -148,14 +155,10 @@ where
     T: serde::de::DeserializeOwned + garde::Validate<Context = ()>,
 {
     let (parts, body) = request.into_parts();
-    let kind =
-        parts.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-    if !kind.starts_with("application/json") {
-        let fix = "Send JSON with Content-Type: application/json.";
-        return Err(Error::new(ErrorKind::UnsupportedMediaType).with_fix(fix));
-    }
-    let bytes =
-        body::read(&parts.headers, body, Bound { most: MOST, refusal: ErrorKind::PayloadTooLarge }).await?;
+    body::refuse_encoding(&parts.headers)?;
+    body::require_json(&parts.headers)?;
+    let bound = Bound { most: MOST, refusal: ErrorKind::PayloadTooLarge };
+    let bytes = body::read(&parts.headers, body, bound).await?;
     Ok((parts.headers, read_json(&bytes)?))
 }
 

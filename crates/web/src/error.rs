@@ -122,6 +122,8 @@ pub(crate) async fn wrong_method() -> Response {
 }
 
 /// Answers for a handler that panicked, in the same shape as everything else.
-pub(crate) fn panicked(_: Box<dyn Any + Send>) -> Response {
-    response(&Error::new(ErrorKind::Internal))
+pub(crate) fn panicked(payload: Box<dyn Any + Send>) -> Response {
+    let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    let text = text.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_default();
+    response(&Error::internal(format!("panicked: {text}")))
 }

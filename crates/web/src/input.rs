@@ -6,7 +6,10 @@ use operations::{Detail, Error, ErrorKind, Result};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::DeserializeOwned;
 
-use crate::query::{self, Nothing, QueryFault, Value};
+use crate::{
+    faults::read_json,
+    query::{self, Nothing, QueryFault, Value},
+};
 
 /// A request as far as the pipeline has read it.
 pub(crate) struct RawInput {
@@ -50,7 +53,7 @@ pub(crate) struct Json<T>(pub(crate) T);
 impl<T: DeserializeOwned + JsonSchema + Send + 'static> Part for Path<T> {
     fn read(raw: &RawInput) -> Result<Self> {
         let pairs = raw.path.iter().map(|(name, value)| (name.as_str().into(), Value(value.as_str().into())));
-        query::from_pairs(pairs).map(Path).map_err(refusal)
+        query::from_pairs(pairs).map(Path).map_err(|fault| refusal(vec![fault]))
     }
     fn describe(description: &mut InputDescription, generator: &mut SchemaGenerator) {
         description.path = Some(generator.root_schema_for::<T>());
@@ -60,7 +63,7 @@ impl<T: DeserializeOwned + JsonSchema + Send + 'static> Part for Path<T> {
 impl<T: DeserializeOwned + Validate<Context = ()> + JsonSchema + Send + 'static> Part for Query<T> {
     fn read(raw: &RawInput) -> Result<Self> {
         let value: T = query::from_query(&raw.query).map_err(refusal)?;
-        value.validate().map_err(|report| invalid(&report, None))?;
+        value.validate().map_err(|report| invalid(&report))?;
         Ok(Query(value))
     }
     fn describe(description: &mut InputDescription, generator: &mut SchemaGenerator) {
@@ -75,18 +78,6 @@ impl<T: DeserializeOwned + Validate<Context = ()> + JsonSchema + Send + 'static>
     fn describe(description: &mut InputDescription, generator: &mut SchemaGenerator) {
         description.body = Some(generator.subschema_for::<T>());
     }
-}
-
-/// Reads and checks a JSON body.
-pub(crate) fn read_json<T: DeserializeOwned + Validate<Context = ()>>(body: &[u8]) -> Result<T> {
-    let mut deserializer = serde_json::Deserializer::from_slice(body);
-    let value: T = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
-        let path = error.path().to_string();
-        refusal(fault(path, &error.into_inner().to_string()))
-    })?;
-    deserializer.end().map_err(|error| refusal(fault(String::new(), &error.to_string())))?;
-    value.validate().map_err(|report| invalid(&report, serde_json::from_slice(body).ok().as_ref()))?;
-    Ok(value)
 }
 
 impl Input for () {
@@ -204,20 +195,22 @@ pub(crate) fn fault(path: String, message: &str) -> QueryFault {
     if let Some(field) = named("duplicate field `") {
         return QueryFault { path: inside(field), message: "given more than once".to_owned() };
     }
-    let path = if path == "." { String::new() } else { path };
+    // What has no place, or none that can be told, belongs to the whole.
+    let path = path.trim_end_matches('?').trim_end_matches('.').to_owned();
     QueryFault { path, message: message.to_owned() }
 }
 
-fn refusal(fault: QueryFault) -> Error {
-    Error::invalid(fault.path, fault.message)
+fn refusal(faults: Vec<QueryFault>) -> Error {
+    let detail = |fault: QueryFault| Detail { path: fault.path, message: fault.message };
+    Error::new(ErrorKind::ValidationFailed).with_details(faults.into_iter().map(detail).collect())
 }
 
-/// The faults that validation found. Field names are shown as the caller wrote them.
-fn invalid(report: &garde::Report, body: Option<&serde_json::Value>) -> Error {
+/// The faults that validation found in a query.
+fn invalid(report: &garde::Report) -> Error {
     let details = report
         .iter()
         .map(|(path, error)| Detail {
-            path: as_written(&path.to_string(), body),
+            path: as_written(&path.to_string(), None),
             message: error.message().to_owned(),
         })
         .collect();
@@ -225,7 +218,7 @@ fn invalid(report: &garde::Report, body: Option<&serde_json::Value>) -> Error {
 }
 
 /// Our fields are in snake case, some of the wire's in camel case: finds the spelling in the body.
-fn as_written(path: &str, body: Option<&serde_json::Value>) -> String {
+pub(crate) fn as_written(path: &str, body: Option<&serde_json::Value>) -> String {
     let plain = |name: &str| name.replace('_', "").to_ascii_lowercase();
     let mut here = body;
     let mut written = Vec::new();

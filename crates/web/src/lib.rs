@@ -6,9 +6,11 @@
 mod api;
 mod body;
 mod console;
+mod cors;
 mod docs;
 mod endpoint;
 mod error;
+mod faults;
 mod input;
 mod limits;
 mod openapi;
@@ -25,7 +27,6 @@ use operations::App;
 use tower_http::{
     catch_panic::CatchPanicLayer,
     compression::{CompressionLayer, predicate::SizeAbove},
-    cors::{AllowOrigin, CorsLayer},
 };
 
 pub use endpoint::Endpoint;
@@ -51,7 +52,6 @@ struct State {
     app: App,
     options: Options,
     anonymous: Arc<limits::AddressLimiter>,
-    logins: Arc<limits::AddressLimiter>,
 }
 
 /// All endpoints of the API, in the order of the documentation.
@@ -69,10 +69,8 @@ pub fn openapi_json() -> String {
 /// The whole service over HTTP.
 pub fn router(app: App, options: Options) -> Router {
     let anonymous = Arc::new(limits::AddressLimiter::new(app.settings().anonymous_rpm));
-    // Guessing passwords is dear for the guesser long before it is for us.
-    let logins = Arc::new(limits::AddressLimiter::new(app.settings().anonymous_rpm.min(60)));
-    let cors = cors(&options.cors_origins);
-    let state = State { app, options, anonymous, logins };
+    let origins = cors::Origins::new(&options.cors_origins);
+    let state = State { app, options, anonymous };
     let mut router = Router::new();
     for (path, methods) in api_routes(&state) {
         router = router.route(path, methods);
@@ -83,10 +81,11 @@ pub fn router(app: App, options: Options) -> Router {
         .with_state(state)
         .fallback(error::unknown_route)
         .method_not_allowed_fallback(error::wrong_method)
-        .layer(axum::middleware::from_fn(request::finish))
-        .layer(CompressionLayer::new().compress_when(SizeAbove::new(1024)))
-        .layer(tower::util::option_layer(cors))
         .layer(CatchPanicLayer::custom(error::panicked))
+        .layer(CompressionLayer::new().compress_when(SizeAbove::new(1024)))
+        .layer(axum::middleware::from_fn_with_state(origins, cors::allow))
+        // Outside of everything else, so that no answer goes without its request id.
+        .layer(axum::middleware::from_fn(request::finish))
 }
 
 /// The endpoints grouped by path, since a path takes one router with all its methods.
@@ -101,17 +100,4 @@ fn api_routes(state: &State) -> Vec<(&'static str, MethodRouter<State>)> {
         routes.push((path, methods.on(filter, serve)));
     }
     routes
-}
-
-/// Off unless origins are configured.
-fn cors(origins: &[String]) -> Option<CorsLayer> {
-    if origins.is_empty() {
-        return None;
-    }
-    let allowed = origins.iter().filter_map(|origin| origin.parse().ok());
-    let layer = CorsLayer::new()
-        .allow_origin(AllowOrigin::list(allowed))
-        .allow_methods(tower_http::cors::AllowMethods::mirror_request())
-        .allow_headers(tower_http::cors::AllowHeaders::mirror_request());
-    Some(layer)
 }

@@ -131,8 +131,6 @@ fn describe(endpoint: &Endpoint, reading: &mut SchemaGenerator, writing: &mut Sc
             "schema": { "type": "string" },
         }));
     }
-    let plans: Vec<_> =
-        Plan::ALL.into_iter().filter(|plan| *plan >= operation.plan).map(Plan::display_name).collect();
     let body = input
         .body
         .map(|schema| json!({ "required": true, "content": { "application/json": { "schema": schema } } }));
@@ -142,7 +140,7 @@ fn describe(endpoint: &Endpoint, reading: &mut SchemaGenerator, writing: &mut Sc
         "tags": [endpoint.tag],
         "x-credits": operation.class.credits(),
         "x-credit-class": operation.class.as_str(),
-        "x-plans": plans,
+        "x-plans": plans_from(operation.plan),
         "x-role": operation.role.as_str(),
         "parameters": parameters,
         "requestBody": body,
@@ -152,6 +150,11 @@ fn describe(endpoint: &Endpoint, reading: &mut SchemaGenerator, writing: &mut Sc
         described["security"] = json!([{ "session": [] }]);
     }
     described
+}
+
+/// The names of the plans that include what a plan has.
+pub(crate) fn plans_from(least: Plan) -> Vec<&'static str> {
+    Plan::ALL.into_iter().filter(|plan| *plan >= least).map(Plan::display_name).collect()
 }
 
 /// The properties of an object as parameters.
@@ -181,6 +184,10 @@ fn responses(endpoint: &Endpoint, writing: &mut SchemaGenerator) -> Value {
         Answer::Empty => "Done; there is nothing to say.",
     };
     let mut success = json!({ "description": description, "headers": headers() });
+    if operation.tagged {
+        let tag = json!({ "description": "What If-None-Match takes.", "schema": { "type": "string" } });
+        success["headers"]["ETag"] = tag;
+    }
     if let Some(output) = endpoint.describe_output {
         success["content"] = json!({ "application/json": { "schema": output(writing) } });
     }
@@ -217,7 +224,12 @@ pub(crate) fn error_response(kinds: &[ErrorKind]) -> Value {
         "x-codes": codes,
         "content": { "application/json": { "schema": { "$ref": "#/components/schemas/Error" } } },
     });
-    let retry = [ErrorKind::RateLimited, ErrorKind::IdempotencyInProgress, ErrorKind::Overloaded];
+    let retry = [
+        ErrorKind::RateLimited,
+        ErrorKind::IdempotencyInProgress,
+        ErrorKind::Overloaded,
+        ErrorKind::StorageUnavailable,
+    ];
     if kinds.iter().any(|kind| retry.contains(kind)) {
         response["headers"] =
             json!({ "Retry-After": { "description": "Seconds to wait.", "schema": { "type": "integer" } } });
@@ -238,6 +250,7 @@ fn error_kinds(endpoint: &Endpoint) -> BTreeMap<u16, Vec<ErrorKind>> {
         Kind::RateLimited,
         Kind::Overloaded,
         Kind::StorageUnavailable,
+        Kind::Internal,
     ];
     if !operation.always_answers {
         kinds.push(Kind::CreditsExhausted);
@@ -261,11 +274,16 @@ fn error_kinds(endpoint: &Endpoint) -> BTreeMap<u16, Vec<ErrorKind>> {
         ]);
     }
     kinds.extend_from_slice(operation.errors);
+    by_status(kinds)
+}
+
+/// Errors grouped by the status they are answered with.
+pub(crate) fn by_status(mut kinds: Vec<ErrorKind>) -> BTreeMap<u16, Vec<ErrorKind>> {
     kinds.sort_unstable();
     kinds.dedup();
-    let mut by_status: BTreeMap<u16, Vec<ErrorKind>> = BTreeMap::new();
+    let mut groups: BTreeMap<u16, Vec<ErrorKind>> = BTreeMap::new();
     for kind in kinds {
-        by_status.entry(error::status(kind).as_u16()).or_default().push(kind);
+        groups.entry(error::status(kind).as_u16()).or_default().push(kind);
     }
-    by_status
+    groups
 }

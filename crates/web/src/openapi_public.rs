@@ -1,22 +1,18 @@
 //! The routes outside the catalogue, as the OpenAPI document describes them: public ones and the console's session.
 
-use std::collections::BTreeMap;
-
 use model::{
+    Plan,
     accounts::{Login, Me, Session, SignUp, SwitchWorkspace},
     members::AcceptInvite,
 };
 use operations::ErrorKind as Kind;
-use schemars::{JsonSchema, Schema, SchemaGenerator};
+use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
 use crate::{
-    error,
-    openapi::{error_response, parameters},
+    openapi::{by_status, error_response, parameters, plans_from},
     public::{PublicConfig, Status, TrackQuery},
 };
-
-type SchemaOf = fn(&mut SchemaGenerator) -> Schema;
 
 /// One route.
 struct Route {
@@ -24,223 +20,201 @@ struct Route {
     path: &'static str,
     id: &'static str,
     summary: &'static str,
-    /// Whether it needs a console session.
-    session: bool,
-    query: Option<SchemaOf>,
-    body: Option<SchemaOf>,
-    status: u16,
-    answer: Option<SchemaOf>,
+    /// The errors of its own, beside those that every route of its kind can meet.
     errors: &'static [Kind],
 }
 
-fn schema<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
-    generator.subschema_for::<T>()
+/// Who a route is for.
+#[derive(Clone, Copy)]
+enum For {
+    /// Anybody, without side effects.
+    Public,
+    /// Anybody with a small JSON body: signing up, logging in.
+    Stranger,
+    /// Somebody with a session.
+    Person,
+    /// Somebody with a session and a small JSON body.
+    PersonWithBody,
 }
 
-fn properties<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
-    generator.root_schema_for::<T>()
-}
+impl For {
+    /// What every route of this kind can refuse with.
+    fn errors(self) -> Vec<Kind> {
+        let mut errors =
+            vec![Kind::NotAcceptable, Kind::Overloaded, Kind::StorageUnavailable, Kind::Internal];
+        if matches!(self, Self::Public | Self::Stranger) {
+            errors.push(Kind::RateLimited);
+        }
+        if !matches!(self, Self::Public) {
+            errors.push(Kind::CrossSiteRequest);
+        }
+        if self.has_session() {
+            errors.push(Kind::Unauthorized);
+        }
+        if matches!(self, Self::Stranger | Self::PersonWithBody) {
+            errors.extend([Kind::ValidationFailed, Kind::PayloadTooLarge, Kind::UnsupportedMediaType]);
+        }
+        errors
+    }
 
-impl Route {
-    const fn get(path: &'static str, id: &'static str, summary: &'static str, answer: SchemaOf) -> Self {
-        Self {
-            method: "get",
-            path,
-            id,
-            summary,
-            session: false,
-            query: None,
-            body: None,
-            status: 200,
-            answer: Some(answer),
-            errors: &[Kind::RateLimited, Kind::StorageUnavailable],
-        }
+    const fn has_session(self) -> bool {
+        matches!(self, Self::Person | Self::PersonWithBody)
     }
-    const fn open_post(path: &'static str, id: &'static str, summary: &'static str, body: SchemaOf) -> Self {
-        let answer = Some(schema::<Me> as SchemaOf);
-        Self {
-            method: "post",
-            path,
-            id,
-            summary,
-            session: false,
-            query: None,
-            body: Some(body),
-            status: 200,
-            answer,
-            errors: &[],
-        }
-    }
-    const fn session_post(path: &'static str, id: &'static str, summary: &'static str) -> Self {
-        let errors = &[Kind::Unauthorized, Kind::CrossSiteRequest, Kind::StorageUnavailable];
-        Self {
-            method: "post",
-            path,
-            id,
-            summary,
-            session: true,
-            query: None,
-            body: None,
-            status: 204,
-            answer: None,
-            errors,
-        }
+
+    const fn tag(self) -> &'static str {
+        if matches!(self, Self::Public) { "Public" } else { "Console session" }
     }
 }
-
-const ROUTES: &[Route] = &[
-    Route::get("/api/status", "getStatus", "Tells whether the service works.", schema::<Status>),
-    Route::get(
-        "/api/v1/config",
-        "getConfig",
-        "Tells what a client needs to know before it has a key.",
-        schema::<PublicConfig>,
-    ),
-    Route {
-        query: Some(properties::<TrackQuery>),
-        status: 302,
-        answer: None,
-        ..Route::get(
-            "/api/affiliate/track",
-            "trackAffiliate",
-            "Counts a click on an affiliate's link and leads on to signing up.",
-            schema::<Status>,
-        )
-    },
-    Route {
-        status: 201,
-        errors: &[
-            Kind::ValidationFailed,
-            Kind::CrossSiteRequest,
-            Kind::RoleRequired,
-            Kind::AccountExists,
-            Kind::PayloadTooLarge,
-            Kind::UnsupportedMediaType,
-            Kind::RateLimited,
-            Kind::StorageUnavailable,
-        ],
-        ..Route::open_post(
-            "/api/console/sign-up",
-            "signUp",
-            "Makes an account and its workspace, and logs in.",
-            schema::<SignUp>,
-        )
-    },
-    Route {
-        errors: &[
-            Kind::ValidationFailed,
-            Kind::Unauthorized,
-            Kind::CrossSiteRequest,
-            Kind::PayloadTooLarge,
-            Kind::UnsupportedMediaType,
-            Kind::RateLimited,
-            Kind::StorageUnavailable,
-        ],
-        ..Route::open_post("/api/console/login", "logIn", "Logs in.", schema::<Login>)
-    },
-    Route {
-        errors: &[
-            Kind::ValidationFailed,
-            Kind::Unauthorized,
-            Kind::CrossSiteRequest,
-            Kind::NotFound,
-            Kind::PayloadTooLarge,
-            Kind::UnsupportedMediaType,
-            Kind::RateLimited,
-            Kind::StorageUnavailable,
-        ],
-        ..Route::open_post(
-            "/api/console/invites/accept",
-            "acceptInvite",
-            "Accepts an invitation and logs in.",
-            schema::<AcceptInvite>,
-        )
-    },
-    Route::session_post("/api/console/logout", "logOut", "Ends the session."),
-    Route::session_post(
-        "/api/console/logout-everywhere",
-        "logOutEverywhere",
-        "Ends all sessions of the account.",
-    ),
-    Route {
-        session: true,
-        errors: &[Kind::Unauthorized, Kind::StorageUnavailable],
-        ..Route::get("/api/console/me", "getMe", "Tells who is logged in.", schema::<Me>)
-    },
-    Route {
-        body: Some(schema::<SwitchWorkspace>),
-        status: 200,
-        answer: Some(schema::<Me>),
-        errors: &[
-            Kind::ValidationFailed,
-            Kind::Unauthorized,
-            Kind::WorkspaceScopeDenied,
-            Kind::CrossSiteRequest,
-            Kind::PayloadTooLarge,
-            Kind::UnsupportedMediaType,
-            Kind::StorageUnavailable,
-        ],
-        ..Route::session_post("/api/console/workspace", "switchWorkspace", "Chooses the session's workspace.")
-    },
-    Route {
-        session: true,
-        errors: &[Kind::Unauthorized, Kind::StorageUnavailable],
-        ..Route::get(
-            "/api/console/sessions",
-            "listSessions",
-            "Lists the sessions of the account.",
-            schema::<Vec<Session>>,
-        )
-    },
-    Route {
-        method: "delete",
-        errors: &[Kind::Unauthorized, Kind::CrossSiteRequest, Kind::NotFound, Kind::StorageUnavailable],
-        ..Route::session_post("/api/console/sessions/{sessionId}", "revokeSession", "Ends one session.")
-    },
-];
 
 /// All of them.
 pub(crate) fn paths(reading: &mut SchemaGenerator, writing: &mut SchemaGenerator) -> Map<String, Value> {
-    let mut paths = Map::new();
-    for route in ROUTES {
-        let path = paths.entry(route.path).or_insert_with(|| json!({}));
-        path[route.method] = describe(route, reading, writing);
-    }
-    paths
+    let mut doc = Document { reading, writing, paths: Map::new() };
+    doc.public();
+    doc.strangers();
+    doc.session();
+    doc.paths
 }
 
-fn describe(route: &Route, reading: &mut SchemaGenerator, writing: &mut SchemaGenerator) -> Value {
-    let json_of = |schema: Schema| json!({ "application/json": { "schema": schema } });
-    let query = route.query.map(|query| query(reading));
-    let mut parameters = parameters("query", query.as_ref());
-    if route.path.contains("{sessionId}") {
-        parameters.push(json!({
-            "name": "sessionId", "in": "path", "required": true,
-            "description": "The id of the session.", "schema": { "type": "string" },
-        }));
+struct Document<'a> {
+    reading: &'a mut SchemaGenerator,
+    writing: &'a mut SchemaGenerator,
+    paths: Map<String, Value>,
+}
+
+impl Document<'_> {
+    fn public(&mut self) {
+        let route = |path, id, summary| Route { method: "get", path, id, summary, errors: &[] };
+        let answer = self.json::<Status>(200, "The service works.");
+        self.add(
+            For::Public,
+            &route("/api/status", "getStatus", "Tells whether the service works."),
+            None,
+            answer,
+        );
+        let answer = self.json::<PublicConfig>(200, "What this server offers.");
+        self.add(
+            For::Public,
+            &route("/api/v1/config", "getConfig", "Tells what a client needs to know before it has a key."),
+            None,
+            answer,
+        );
+        let summary = "Counts a click on an affiliate's link and leads on to signing up.";
+        let query = parameters("query", Some(&self.reading.root_schema_for::<TrackQuery>()));
+        let location = json!({ "Location": { "description": "The page to sign up on.", "schema": { "type": "string" } } });
+        self.add(
+            For::Public,
+            &route("/api/affiliate/track", "trackAffiliate", summary),
+            None,
+            (302, json!({ "description": "On to signing up.", "headers": location })),
+        );
+        self.paths["/api/affiliate/track"]["get"]["parameters"] = Value::Array(query);
     }
-    let body = route.body.map(|body| json!({ "required": true, "content": json_of(body(reading)) }));
-    let mut success =
-        json!({ "description": if route.answer.is_some() { "What was asked for." } else { "Done." } });
-    if let Some(answer) = route.answer {
-        success["content"] = json_of(answer(writing));
+
+    fn strangers(&mut self) {
+        let route = |path, id, summary, errors| Route { method: "post", path, id, summary, errors };
+        let (body, answer) = (self.body::<SignUp>(), self.json::<Me>(201, "The new account, logged in."));
+        self.add(
+            For::Stranger,
+            &route(
+                "/api/console/sign-up",
+                "signUp",
+                "Makes an account and its workspace, and logs in.",
+                &[Kind::RoleRequired, Kind::AccountExists],
+            ),
+            body,
+            answer,
+        );
+        let (body, answer) = (self.body::<Login>(), self.json::<Me>(200, "Who is logged in now."));
+        self.add(
+            For::Stranger,
+            &route("/api/console/login", "logIn", "Logs in.", &[Kind::Unauthorized]),
+            body,
+            answer,
+        );
+        let (body, answer) = (self.body::<AcceptInvite>(), self.json::<Me>(200, "Who is logged in now."));
+        self.add(
+            For::Stranger,
+            &route(
+                "/api/console/invites/accept",
+                "acceptInvite",
+                "Accepts an invitation and logs in.",
+                &[Kind::Unauthorized, Kind::NotFound, Kind::AccountExists],
+            ),
+            body,
+            answer,
+        );
     }
-    let mut responses = Map::new();
-    responses.insert(route.status.to_string(), success);
-    let mut by_status: BTreeMap<u16, Vec<Kind>> = BTreeMap::new();
-    for kind in route.errors {
-        by_status.entry(error::status(*kind).as_u16()).or_default().push(*kind);
+
+    fn session(&mut self) {
+        let route = |method, path, id, summary, errors| Route { method, path, id, summary, errors };
+        let log_out = route("post", "/api/console/logout", "logOut", "Ends the session.", &[]);
+        self.add(For::Person, &log_out, None, nothing());
+        let summary = "Ends all sessions of the account.";
+        let everywhere = route("post", "/api/console/logout-everywhere", "logOutEverywhere", summary, &[]);
+        self.add(For::Person, &everywhere, None, nothing());
+        let answer = self.json::<Me>(200, "Who is logged in.");
+        let me = route("get", "/api/console/me", "getMe", "Tells who is logged in.", &[]);
+        self.add(For::Person, &me, None, answer);
+        let (body, answer) =
+            (self.body::<SwitchWorkspace>(), self.json::<Me>(200, "Who is logged in, with the new choice."));
+        let summary = "Chooses the session's workspace.";
+        let switch = route(
+            "post",
+            "/api/console/workspace",
+            "switchWorkspace",
+            summary,
+            &[Kind::WorkspaceScopeDenied],
+        );
+        self.add(For::PersonWithBody, &switch, body, answer);
+        let answer = self.json::<Vec<Session>>(200, "The sessions.");
+        let summary = "Lists the sessions of the account.";
+        self.add(
+            For::Person,
+            &route("get", "/api/console/sessions", "listSessions", summary, &[]),
+            None,
+            answer,
+        );
+        let path = "/api/console/sessions/{sessionId}";
+        let revoke = route("delete", path, "revokeSession", "Ends one session.", &[Kind::NotFound]);
+        self.add(For::Person, &revoke, None, nothing());
+        self.paths[path]["delete"]["parameters"] = json!([{
+            "name": "sessionId", "in": "path", "required": true, "description": "The id of the session.",
+            "schema": { "type": "string" },
+        }]);
     }
-    for (status, kinds) in by_status {
-        responses.insert(status.to_string(), error_response(&kinds));
+
+    fn body<T: JsonSchema>(&mut self) -> Option<Value> {
+        let schema = self.reading.subschema_for::<T>();
+        Some(json!({ "required": true, "content": { "application/json": { "schema": schema } } }))
     }
-    json!({
-        "operationId": route.id,
-        "summary": route.summary,
-        "tags": [if route.path.starts_with("/api/console") { "Console session" } else { "Public" }],
-        "security": if route.session { json!([{ "session": [] }]) } else { json!([]) },
-        "parameters": parameters,
-        "requestBody": body,
-        "responses": responses,
-    })
+
+    fn json<T: JsonSchema>(&mut self, status: u16, description: &str) -> (u16, Value) {
+        let schema = self.writing.subschema_for::<T>();
+        let content = json!({ "application/json": { "schema": schema } });
+        (status, json!({ "description": description, "content": content }))
+    }
+
+    fn add(&mut self, kind: For, route: &Route, body: Option<Value>, (status, success): (u16, Value)) {
+        let mut responses = Map::new();
+        responses.insert(status.to_string(), success);
+        for (status, kinds) in by_status([kind.errors().as_slice(), route.errors].concat()) {
+            responses.insert(status.to_string(), error_response(&kinds));
+        }
+        let security = if kind.has_session() { json!([{ "session": [] }]) } else { json!([]) };
+        let path = self.paths.entry(route.path).or_insert_with(|| json!({}));
+        path[route.method] = json!({
+            "operationId": route.id,
+            "summary": route.summary,
+            "tags": [kind.tag()],
+            "security": security,
+            "x-credits": 0,
+            "x-plans": plans_from(Plan::Free),
+            "requestBody": body,
+            "responses": responses,
+        });
+    }
+}
+
+fn nothing() -> (u16, Value) {
+    (204, json!({ "description": "Done; there is nothing to say." }))
 }

@@ -3,7 +3,7 @@
 use std::{net::IpAddr, sync::Arc, time::Instant};
 
 use axum::{
-    extract::{FromRequestParts, RawPathParams, Request},
+    extract::Request,
     http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header, request::Parts},
     response::Response,
 };
@@ -12,6 +12,7 @@ use operations::{
     Call, Caller, Credential, Entrance, Error, ErrorKind, Idempotency, Rate, Result, RunningKey,
 };
 use sha2::{Digest, Sha256};
+use tracing::Instrument;
 
 use crate::{
     State,
@@ -19,7 +20,9 @@ use crate::{
     endpoint::{Endpoint, Prepared},
     error,
     input::RawInput,
-    request::{RequestId, client_address, credential, refuse_cross_site},
+    request::{
+        RequestId, client_address, credential, path_parameters, refuse_cross_site, require_json_answer,
+    },
 };
 
 /// What the answer's headers tell, as far as the call came.
@@ -35,9 +38,9 @@ struct Told {
 pub(crate) async fn serve(state: State, endpoint: Arc<Endpoint>, request: Request) -> Response {
     let started = Instant::now();
     let address = client_address(&request, state.options.trust_proxy);
-    let (mut parts, body) = request.into_parts();
+    let (parts, body) = request.into_parts();
     let mut told = Told::default();
-    let outcome = run(&state, &endpoint, &mut parts, body, address, &mut told).await;
+    let outcome = run(&state, &endpoint, &parts, body, address, &mut told).await;
     let mut response = match outcome {
         Ok((status, bytes)) => success(&endpoint, &parts, status, bytes),
         Err(refused) => error::response(&refused),
@@ -59,13 +62,13 @@ pub(crate) async fn serve(state: State, endpoint: Arc<Endpoint>, request: Reques
 async fn run(
     state: &State,
     endpoint: &Endpoint,
-    parts: &mut Parts,
+    parts: &Parts,
     body: axum::body::Body,
     address: IpAddr,
     told: &mut Told,
 ) -> Result<(StatusCode, Vec<u8>)> {
     let caller = identify(state, parts, address).await?;
-    let path = path_parameters(parts).await?;
+    let path = path_parameters(parts);
     let entrance = admit(state, endpoint, caller, &path, told).await?;
     require_json_answer(&parts.headers)?;
     let key = idempotency_key(&parts.method, &parts.headers);
@@ -121,12 +124,6 @@ async fn identify(state: &State, parts: &Parts, address: IpAddr) -> Result<Arc<C
     outcome
 }
 
-async fn path_parameters(parts: &mut Parts) -> Result<Vec<(String, String)>> {
-    let parameters =
-        RawPathParams::from_request_parts(parts, &()).await.map_err(|_| Error::not_found("Not found"))?;
-    Ok(parameters.iter().map(|(name, value)| (name.to_owned(), value.replace('\0', "\u{fffd}"))).collect())
-}
-
 /// 403 and 429.
 async fn admit(
     state: &State,
@@ -143,24 +140,6 @@ async fn admit(
     admission.entrance
 }
 
-/// 406.
-fn require_json_answer(headers: &HeaderMap) -> Result<()> {
-    let mut accepted =
-        headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok()).peekable();
-    if accepted.peek().is_none() {
-        return Ok(());
-    }
-    let fits = |range: &str| {
-        let range = range.split(';').next().unwrap_or_default().trim();
-        matches!(range, "*/*" | "application/*" | "application/json")
-    };
-    if accepted.flat_map(|list| list.split(',')).any(fits) {
-        Ok(())
-    } else {
-        Err(Error::new(ErrorKind::NotAcceptable).with_fix("Ask for application/json."))
-    }
-}
-
 /// 413 and 415.
 async fn read_body(
     endpoint: &Endpoint,
@@ -173,17 +152,10 @@ async fn read_body(
     } else {
         Bound { most: MAX_BODY, refusal: ErrorKind::PayloadTooLarge }
     };
-    let unsupported = |fix: &'static str| Err(Error::new(ErrorKind::UnsupportedMediaType).with_fix(fix));
-    if parts.headers.get(header::CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity") {
-        return unsupported("Send the body without a content encoding.");
-    }
+    body::refuse_encoding(&parts.headers)?;
     let bytes = body::read(&parts.headers, body, bound).await?;
-    let is_json = parts.headers.get(header::CONTENT_TYPE).is_some_and(|kind| {
-        let kind = kind.to_str().unwrap_or_default().split(';').next().unwrap_or_default();
-        kind.trim().eq_ignore_ascii_case("application/json")
-    });
-    if endpoint.takes_body && !is_json {
-        return unsupported("Send JSON with Content-Type: application/json.");
+    if endpoint.takes_body {
+        body::require_json(&parts.headers)?;
     }
     Ok(bytes)
 }
@@ -241,7 +213,10 @@ async fn execute(
         drop(guard);
         (outcome, charged)
     };
-    if endpoint.operation.writes { tokio::spawn(work).await.map_err(Error::internal) } else { Ok(work.await) }
+    if !endpoint.operation.writes {
+        return Ok(work.await);
+    }
+    tokio::spawn(work.in_current_span()).await.map_err(Error::internal)
 }
 
 fn success_status(endpoint: &Endpoint) -> StatusCode {

@@ -4,15 +4,18 @@ use axum::{
     Router,
     extract::{RawQuery, Request, State as Extracted},
     http::{HeaderValue, StatusCode, header},
-    middleware::{Next, from_fn_with_state},
+    middleware::{Next, from_fn, from_fn_with_state},
     response::{IntoResponse, Response},
     routing::get,
 };
-use operations::affiliate;
+use operations::{Error, ErrorKind, affiliate};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{State, docs, error, request::client_address};
+use crate::{
+    State, docs, error,
+    request::{accepts, client_address},
+};
 
 /// The cookie that remembers through whose link a visitor came.
 pub(crate) const AFFILIATE_COOKIE: &str = "affiliate";
@@ -27,6 +30,7 @@ pub(crate) fn routes(state: &State) -> Router<State> {
         .route("/docs", get(documentation))
         .route("/llms.txt", get(llms))
         .route("/.well-known/api-catalog", get(api_catalog))
+        .layer(from_fn(acceptable))
         .layer(from_fn_with_state(state.clone(), limit));
     // Probes come often and from one address.
     limited.route("/healthz", get(healthz)).route("/readyz", get(readyz)).route("/metrics", get(metrics))
@@ -78,6 +82,19 @@ pub(crate) async fn limit(Extracted(state): Extracted<State>, request: Request, 
         Ok(()) => next.run(request).await,
         Err(refused) => error::response(&refused),
     }
+}
+
+/// 406 where the caller did not ask for what the route has. None of these routes changes anything worth keeping.
+async fn acceptable(request: Request, next: Next) -> Response {
+    let headers = request.headers().clone();
+    let response = next.run(request).await;
+    let kind = response.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    let kind = kind.and_then(|kind| kind.split(';').next()).unwrap_or_default();
+    if !response.status().is_success() || accepts(&headers, kind) {
+        return response;
+    }
+    let fix = format!("Ask for {kind}.");
+    error::response(&Error::new(ErrorKind::NotAcceptable).with_fix(fix))
 }
 
 async fn status(Extracted(state): Extracted<State>) -> Response {
@@ -168,9 +185,7 @@ async fn readyz(Extracted(state): Extracted<State>) -> Response {
     match (state.app.ping().await, state.app.blob_fault()) {
         (Ok(()), None) => page("text/plain; charset=utf-8", "ready\n"),
         (Err(refused), _) => error::response(&refused),
-        (Ok(()), Some(_)) => {
-            error::response(&operations::Error::new(operations::ErrorKind::StorageUnavailable))
-        }
+        (Ok(()), Some(_)) => error::response(&Error::new(ErrorKind::StorageUnavailable).with_retry_after(2)),
     }
 }
 

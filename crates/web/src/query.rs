@@ -2,21 +2,48 @@
 
 use std::borrow::Cow;
 
+use crate::faults::NUL;
 use serde::{
     Deserialize,
     de::{self, DeserializeOwned, IntoDeserializer, value::MapDeserializer},
     forward_to_deserialize_any,
 };
 
+/// More faults are not looked for: by then the request is wrong altogether.
+const MOST_FAULTS: usize = 20;
+
 /// Why a query was refused: which parameter, and what is wrong with it.
+#[derive(Debug, PartialEq, Eq)]
 pub(crate) struct QueryFault {
     pub(crate) path: String,
     pub(crate) message: String,
 }
 
-/// Reads a query string. Unknown and repeated parameters are refused.
-pub(crate) fn from_query<T: DeserializeOwned>(query: &str) -> Result<T, QueryFault> {
-    from_pairs(form_urlencoded::parse(query.as_bytes()).map(|(name, value)| (name, Value(value))))
+/// Reads a query string. Unknown and repeated parameters are refused, and all that is wrong is told.
+pub(crate) fn from_query<T: DeserializeOwned>(query: &str) -> Result<T, Vec<QueryFault>> {
+    let mut pairs: Vec<_> = form_urlencoded::parse(query.as_bytes()).collect();
+    let mut faults = Vec::new();
+    loop {
+        let nul = pairs.iter().find(|(_, value)| value.contains('\0'));
+        let read = match nul {
+            Some((name, _)) => Err(QueryFault { path: name.to_string(), message: NUL.to_owned() }),
+            None => from_pairs(pairs.iter().map(|(name, value)| (name.clone(), Value(value.clone())))),
+        };
+        let fault = match read {
+            Ok(value) if faults.is_empty() => return Ok(value),
+            Ok(_) => return Err(faults),
+            Err(fault) => fault,
+        };
+        let before = pairs.len();
+        pairs.retain(|(name, _)| *name != fault.path);
+        // A parameter that was wrong is missing in the next round.
+        if !faults.iter().any(|earlier: &QueryFault| earlier.path == fault.path) {
+            faults.push(fault);
+        }
+        if pairs.len() == before || faults.len() >= MOST_FAULTS {
+            return Err(faults);
+        }
+    }
 }
 
 /// Reads named values.
@@ -120,7 +147,10 @@ mod tests {
     }
 
     fn parse(query: &str) -> Result<Sample, (String, String)> {
-        from_query(query).map_err(|fault| (fault.path, fault.message))
+        from_query(query).map_err(|mut faults| {
+            let first = faults.remove(0);
+            (first.path, first.message)
+        })
     }
 
     #[test]
@@ -137,5 +167,8 @@ mod tests {
         assert_eq!(parse("days=1&color=red").unwrap_err(), ("color".into(), "unknown field".into()));
         assert_eq!(parse("days=1&days=2").unwrap_err(), ("days".into(), "given more than once".into()));
         assert_eq!(parse("").unwrap_err(), ("days".into(), "is required".into()));
+        let faults = from_query::<Sample>("color=red&days=x&read=%00&size=9").unwrap_err();
+        let paths: Vec<&str> = faults.iter().map(|fault| fault.path.as_str()).collect();
+        assert_eq!(paths, ["read", "color", "days", "size"]);
     }
 }

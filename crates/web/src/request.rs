@@ -3,12 +3,13 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use axum::{
-    extract::{ConnectInfo, Request},
-    http::{HeaderMap, HeaderName, HeaderValue, header},
+    extract::{ConnectInfo, MatchedPath, Request},
+    http::{HeaderMap, HeaderName, HeaderValue, header, request::Parts},
     middleware::Next,
     response::Response,
 };
 use operations::{App, Credential, Error, ErrorKind, Result};
+use tracing::Instrument;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
@@ -20,7 +21,9 @@ pub(crate) struct RequestId(pub(crate) String);
 pub(crate) async fn finish(mut request: Request, next: Next) -> Response {
     let id = given_id(request.headers()).unwrap_or_else(new_id);
     request.extensions_mut().insert(RequestId(id.clone()));
-    let mut response = next.run(request).await;
+    // Whatever is logged on the way stands under the id that the answer carries.
+    let span = tracing::error_span!("request", id = %id);
+    let mut response = next.run(request).instrument(span).await;
     let headers = response.headers_mut();
     if let Ok(value) = HeaderValue::from_str(&id) {
         headers.insert(REQUEST_ID, value);
@@ -49,6 +52,49 @@ fn new_id() -> String {
     static COUNTER: AtomicU64 = AtomicU64::new(0);
     let number = COUNTER.fetch_add(1, Ordering::Relaxed);
     format!("req_{:016x}{number:08x}", RandomState::new().hash_one(number))
+}
+
+/// The parameters in the path, decoded.
+///
+/// No id has a NUL or bytes that are no text. They become a character that no id has either, so that such an id just
+/// finds nothing; PostgreSQL would refuse the NUL.
+pub(crate) fn path_parameters(parts: &Parts) -> Vec<(String, String)> {
+    let Some(template) = parts.extensions.get::<MatchedPath>() else { return Vec::new() };
+    let segments = template.as_str().split('/').zip(parts.uri.path().split('/'));
+    let parameter = |(name, value): (&str, &str)| {
+        let name = name.strip_prefix('{')?.strip_suffix('}')?;
+        let value = percent_encoding::percent_decode_str(value).decode_utf8_lossy();
+        Some((name.to_owned(), value.replace('\0', "\u{fffd}")))
+    };
+    segments.filter_map(parameter).collect()
+}
+
+/// Refuses a request whose `Accept` leaves no room for JSON.
+pub(crate) fn require_json_answer(headers: &HeaderMap) -> Result<()> {
+    if accepts(headers, "application/json") {
+        return Ok(());
+    }
+    Err(Error::new(ErrorKind::NotAcceptable).with_fix("Ask for application/json."))
+}
+
+/// Whether `Accept` leaves room for a media type. Of the ranges that fit, the narrowest counts.
+pub(crate) fn accepts(headers: &HeaderMap, kind: &str) -> bool {
+    let main = kind.split('/').next().unwrap_or_default();
+    let fit = |range: &str| {
+        let mut pieces = range.split(';').map(|piece| piece.trim().to_ascii_lowercase());
+        let narrowness = match pieces.next()?.as_str() {
+            "*/*" => 0,
+            range if range.strip_suffix("/*") == Some(main) => 1,
+            range if range == kind => 2,
+            _ => return None,
+        };
+        let quality = pieces.find_map(|piece| piece.strip_prefix("q=")?.parse::<f32>().ok());
+        Some((narrowness, quality.is_none_or(|quality| quality > 0.0)))
+    };
+    let lists = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    let mut ranges =
+        lists.flat_map(|list| list.split(',')).filter(|range| !range.trim().is_empty()).peekable();
+    ranges.peek().is_none() || ranges.filter_map(fit).max().is_some_and(|(_, wanted)| wanted)
 }
 
 /// The address of the client, from the connection or from a trusted proxy in front.

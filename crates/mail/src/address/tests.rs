@@ -255,6 +255,7 @@ fn what_is_no_single_mailbox_is_refused() {
     assert_eq!(Mailbox::new(Some(" "), address("a@x.org")), Ok(address("a@x.org").into()));
 }
 
+/// rules: MBX-6
 #[test]
 fn the_reserved_words_are_sorted_and_squeezed() {
     assert!(RESERVED.is_sorted_by(|a, b| a < b));
@@ -262,6 +263,7 @@ fn the_reserved_words_are_sorted_and_squeezed() {
     assert!(RESERVED.iter().all(|word| word.len() <= 30));
 }
 
+/// rules: MBX-5, MBX-6
 #[test]
 fn hosted_local_parts_follow_the_contract() {
     use HostedLocalPartError::{Character, Length, Separator};

@@ -1,0 +1,48 @@
+//! Request bodies that are made while they are sent.
+
+use std::{
+    io,
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use axum::body::{Body, Bytes};
+use http_body::Frame;
+
+struct Streamed<I>(I);
+
+impl<I: Iterator<Item = io::Result<Bytes>> + Unpin> http_body::Body for Streamed<I> {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
+        Poll::Ready(self.0.next().map(|chunk| chunk.map(Frame::data)))
+    }
+}
+
+/// A body that is made piece by piece, each when the service asks for it.
+pub fn streamed(chunks: impl Iterator<Item = io::Result<Bytes>> + Send + Unpin + 'static) -> Body {
+    Body::new(Streamed(chunks))
+}
+
+/// A body that never comes to its end, and sends nothing either.
+pub fn stalled() -> Body {
+    Body::new(Stalled)
+}
+
+struct Stalled;
+
+impl http_body::Body for Stalled {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
+        Poll::Pending
+    }
+}

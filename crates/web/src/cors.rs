@@ -1,0 +1,47 @@
+//! Which web pages may call the API: none, unless the configuration names their origins.
+
+use std::sync::Arc;
+
+use axum::{
+    extract::{Request, State},
+    http::{HeaderMap, HeaderValue, Method, StatusCode, header},
+    middleware::Next,
+    response::{IntoResponse, Response},
+};
+
+/// The origins that browsers may call from.
+#[derive(Clone)]
+pub(crate) struct Origins(Arc<[HeaderValue]>);
+
+impl Origins {
+    pub(crate) fn new(origins: &[String]) -> Self {
+        Self(origins.iter().filter_map(|origin| origin.parse().ok()).collect())
+    }
+}
+
+/// Tells a browser that a page of a configured origin may read the answer. Everybody else gets no such header, and
+/// no cookie is ever let through.
+pub(crate) async fn allow(State(origins): State<Origins>, request: Request, next: Next) -> Response {
+    let Some(origin) =
+        request.headers().get(header::ORIGIN).filter(|origin| origins.0.contains(origin)).cloned()
+    else {
+        return next.run(request).await;
+    };
+    let mut response = match request.headers().get(header::ACCESS_CONTROL_REQUEST_METHOD) {
+        Some(method) if request.method() == Method::OPTIONS => preflight(method, request.headers()),
+        _ => next.run(request).await,
+    };
+    response.headers_mut().insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+    response.headers_mut().append(header::VARY, HeaderValue::from_static("origin"));
+    response
+}
+
+/// The answer to a browser that asks before it calls.
+fn preflight(method: &HeaderValue, asked: &HeaderMap) -> Response {
+    let mut response = StatusCode::NO_CONTENT.into_response();
+    response.headers_mut().insert(header::ACCESS_CONTROL_ALLOW_METHODS, method.clone());
+    if let Some(headers) = asked.get(header::ACCESS_CONTROL_REQUEST_HEADERS) {
+        response.headers_mut().insert(header::ACCESS_CONTROL_ALLOW_HEADERS, headers.clone());
+    }
+    response
+}

@@ -1,0 +1,174 @@
+//! Reading a JSON body, and finding everything that is wrong with one that is not as described.
+//!
+//! A deserializer stops at the first fault. A caller who is told of one after the other needs as many calls, so what
+//! was found is mended in a copy of the body and the rest is read again.
+
+use garde::Validate;
+use operations::{Detail, Error, ErrorKind, Result};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use serde_path_to_error::{Path, Segment, Track};
+
+use crate::input::{as_written, fault};
+
+/// More faults are not looked for: by then the request is wrong altogether.
+const MOST: usize = 20;
+/// In larger bodies only the first fault is looked for, since every one takes another reading.
+const MOST_BYTES: usize = 256 * 1024;
+
+const DUPLICATE: &str = "given more than once";
+const REQUIRED: &str = "is required";
+const UNKNOWN: &str = "unknown field";
+/// What a text must not hold, since PostgreSQL cannot keep it.
+pub(crate) const NUL: &str = "must not contain the character U+0000";
+
+/// Reads and checks a JSON body, which must be an object.
+pub(crate) fn read_json<T: DeserializeOwned + Validate<Context = ()>>(body: &[u8]) -> Result<T> {
+    let details = match read(&mut serde_json::Deserializer::from_slice(body)) {
+        Ok(value) => {
+            let mut details = nul_faults(body);
+            check(&value, || serde_json::from_slice(body).ok(), &mut details);
+            if details.is_empty() {
+                return Ok(value);
+            }
+            details
+        }
+        Err((_, first)) => all::<T>(body, first),
+    };
+    Err(Error::new(ErrorKind::ValidationFailed).with_details(details))
+}
+
+/// Reads an object, with the place of what is wrong.
+fn read<T: DeserializeOwned>(
+    json: &mut serde_json::Deserializer<serde_json::de::SliceRead<'_>>,
+) -> Result<T, (Path, Detail)> {
+    let mut track = Track::new();
+    let tracked = serde_path_to_error::Deserializer::new(&mut *json, &mut track);
+    let value = model::object(tracked).map_err(|error| described(track.path(), &error))?;
+    json.end().map_err(|error| described(Track::new().path(), &error))?;
+    Ok(value)
+}
+
+fn reread<T: DeserializeOwned>(value: &Value) -> Result<T, (Path, Detail)> {
+    let mut track = Track::new();
+    let tracked = serde_path_to_error::Deserializer::new(value, &mut track);
+    model::object(tracked).map_err(|error| described(track.path(), &error))
+}
+
+fn described(path: Path, error: &serde_json::Error) -> (Path, Detail) {
+    let fault = fault(path.to_string(), &error.to_string());
+    (path, Detail { path: fault.path, message: fault.message })
+}
+
+/// All faults of a body that could not be read.
+fn all<T: DeserializeOwned + Validate<Context = ()>>(body: &[u8], first: Detail) -> Vec<Detail> {
+    let value = if body.len() > MOST_BYTES { None } else { serde_json::from_slice::<Value>(body).ok() };
+    let Some(mut value) = value else { return vec![first] };
+    let mut details = nul_faults(body);
+    if first.message == DUPLICATE {
+        // Of a repeated key only the last value is left in the copy.
+        details.push(first);
+    }
+    let mut tried: Vec<String> = Vec::new();
+    while details.len() < MOST {
+        let (path, found) = match reread::<T>(&value) {
+            Ok(read) => {
+                check(&read, || Some(value.clone()), &mut details);
+                break;
+            }
+            Err(fault) => fault,
+        };
+        let times = tried.iter().filter(|path| **path == found.path).count();
+        tried.push(found.path.clone());
+        let mended = mend(&mut value, &path, &found, times);
+        if !is_named(&details, &found.path) {
+            details.push(found);
+        }
+        if !mended {
+            break;
+        }
+    }
+    details
+}
+
+/// Checks a value that could be read, and adds what is wrong with it and not named yet.
+fn check<T: Validate<Context = ()>>(value: &T, body: impl Fn() -> Option<Value>, details: &mut Vec<Detail>) {
+    let Err(report) = value.validate() else { return };
+    let (body, named) = (body(), details.len());
+    for (path, error) in report.iter() {
+        let path = as_written(&path.to_string(), body.as_ref());
+        if !is_named(&details[..named], &path) {
+            details.push(Detail { path, message: error.message().to_owned() });
+        }
+    }
+}
+
+/// Whether a path, or one that it lies under, is among those found.
+fn is_named(details: &[Detail], path: &str) -> bool {
+    details.iter().any(|detail| {
+        let rest = path.strip_prefix(detail.path.as_str());
+        rest.is_some_and(|rest| rest.is_empty() || (!detail.path.is_empty() && rest.starts_with(['.', '['])))
+    })
+}
+
+/// Puts something in the place of a fault that can be read on from. False when there is nothing left to try.
+fn mend(value: &mut Value, path: &Path, found: &Detail, times: usize) -> bool {
+    let stand_ins = [json!(null), json!(""), json!(0), json!(false), json!([]), json!({})];
+    let mut segments: Vec<&Segment> = path.iter().collect();
+    let name = found.path.rsplit('.').next().unwrap_or_default().to_owned();
+    let last = match segments.last() {
+        // What is missing has no segment of its own.
+        _ if found.message == REQUIRED => Segment::Map { key: name },
+        Some(_) => segments.pop().cloned().unwrap_or(Segment::Unknown),
+        None => return false,
+    };
+    let parent = segments.into_iter().try_fold(value, |here, segment| match segment {
+        Segment::Map { key } => here.get_mut(key.as_str()),
+        Segment::Seq { index } => here.get_mut(*index),
+        Segment::Enum { .. } | Segment::Unknown => None,
+    });
+    match (parent, last, stand_ins.get(times)) {
+        (Some(Value::Object(object)), Segment::Map { key }, Some(stand_in)) if found.message != UNKNOWN => {
+            object.insert(key, stand_in.clone());
+            true
+        }
+        (Some(Value::Object(object)), Segment::Map { key }, _) => object.remove(&key).is_some(),
+        (Some(Value::Array(items)), Segment::Seq { index }, Some(stand_in)) => {
+            items.get_mut(index).map(|item| *item = stand_in.clone()).is_some()
+        }
+        _ => false,
+    }
+}
+
+/// The texts of a body that hold a NUL, which JSON can only have as an escape.
+fn nul_faults(body: &[u8]) -> Vec<Detail> {
+    let mut escapes = body.split(|byte| *byte == b'\\').skip(1);
+    if !escapes.any(|escape| escape.starts_with(b"u0000")) {
+        return Vec::new();
+    }
+    let mut details = Vec::new();
+    if let Ok(value) = serde_json::from_slice(body) {
+        collect_nul(&value, String::new(), &mut details);
+    }
+    details
+}
+
+fn collect_nul(value: &Value, path: String, details: &mut Vec<Detail>) {
+    match value {
+        Value::String(text) if text.contains('\0') && details.len() < MOST => {
+            details.push(Detail { path, message: NUL.to_owned() });
+        }
+        Value::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                collect_nul(item, format!("{path}[{index}]"), details);
+            }
+        }
+        Value::Object(object) => {
+            for (key, item) in object {
+                let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+                collect_nul(item, path, details);
+            }
+        }
+        _ => {}
+    }
+}

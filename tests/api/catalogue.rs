@@ -1,0 +1,355 @@
+//! What holds for every operation of the document alike: unknown fields, foreign ids, and any characters.
+
+use axum::http::Method;
+use model::Plan;
+use serde_json::{Value, json};
+use testkit::{Answer, Caller, Server, Tenant, both_engines};
+
+use super::help::{assert_refuses_fields, encoded, new_mailbox, path_of};
+
+/// One tenant with one thing of every kind, and a session that may do everything.
+struct World {
+    tenant: Tenant,
+    console: Caller,
+    /// The parameters of paths.
+    ids: Vec<(&'static str, String)>,
+}
+
+impl World {
+    async fn new(server: &Server) -> Self {
+        let tenant = server.tenant(Plan::Enterprise).await;
+        let console = server.log_in(&tenant).await;
+        let mailbox = new_mailbox(&tenant.key, "Inbox").await;
+        let workspace = format!("/api/v1/workspaces/{}", tenant.workspace);
+        let id = |thing: &Value| thing["id"].as_str().unwrap().to_owned();
+        tenant.key.post(&format!("{}/folders", path_of(&mailbox)), json!({ "name": "Mine" })).await.ok();
+        let label =
+            tenant.key.post(&format!("{}/custom-labels", path_of(&mailbox)), json!({ "name": "L" })).await;
+        let email =
+            format!("guest-{}@people.test", tenant.workspace.as_str().to_lowercase().replace('_', "-"));
+        let invite = tenant.key.post(&format!("{workspace}/invites"), json!({ "email": email })).await;
+        let sessions = console.get("/api/console/sessions").await.ok();
+        tenant.key.post("/api/v1/affiliate/signup", json!({})).await.ok();
+        let ids = vec![
+            ("workspaceId", tenant.workspace.to_string()),
+            ("mailboxId", id(&mailbox)),
+            ("folderId", "mine".to_owned()),
+            ("labelId", id(&label.ok())),
+            ("memberId", tenant.account.to_string()),
+            ("inviteId", id(&invite.ok())),
+            ("keyId", tenant.key_id.to_string()),
+            ("sessionId", id(&sessions[0])),
+        ];
+        Self { tenant, console, ids }
+    }
+
+    fn id(&self, parameter: &str) -> &str {
+        &self.ids.iter().find(|(name, _)| *name == parameter).expect(parameter).1
+    }
+
+    /// A path with the world's own ids, except for one.
+    fn path(&self, template: &str, other: Option<(&str, &str)>) -> String {
+        let fill = |segment: &str| match segment.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')) {
+            Some(name) => match other.filter(|(one, _)| *one == name) {
+                Some((_, value)) => value.to_owned(),
+                None => encoded(self.id(name)),
+            },
+            None => segment.to_owned(),
+        };
+        template.split('/').map(fill).collect::<Vec<_>>().join("/")
+    }
+
+    /// All that the tenant can see of what it has.
+    async fn state(&self) -> Vec<String> {
+        let mailbox = format!("/api/v1/mailboxes/{}", self.id("mailboxId"));
+        let workspace = format!("/api/v1/workspaces/{}", self.tenant.workspace);
+        let mut seen = Vec::new();
+        for path in [
+            workspace.clone(),
+            format!("{workspace}/members"),
+            format!("{workspace}/invites"),
+            format!("{workspace}/api-keys"),
+            "/api/v1/mailboxes".to_owned(),
+            format!("{mailbox}/folders"),
+            format!("{mailbox}/custom-labels"),
+            "/api/v1/affiliate/me".to_owned(),
+            "/api/console/sessions".to_owned(),
+        ] {
+            let answer = self.console.get(&path).await;
+            assert_eq!(answer.status, 200, "{path}: {}", answer.text());
+            seen.push(answer.text());
+        }
+        seen
+    }
+}
+
+/// One operation of the document.
+struct Described {
+    id: String,
+    method: Method,
+    template: String,
+    parameters: Vec<String>,
+    body: Option<Value>,
+}
+
+/// All operations, each with a body that would do.
+fn operations(world: &World) -> Vec<Described> {
+    let document = web::document();
+    let mut found = Vec::new();
+    for (template, methods) in document["paths"].as_object().unwrap() {
+        for (method, operation) in methods.as_object().unwrap() {
+            let id = operation["operationId"].as_str().unwrap().to_owned();
+            let names =
+                template.split('/').filter_map(|segment| segment.strip_prefix('{')?.strip_suffix('}'));
+            let body = (!operation["requestBody"].is_null()).then(|| body_for(&id, world));
+            found.push(Described {
+                method: method.to_uppercase().parse().unwrap(),
+                template: template.clone(),
+                parameters: names.map(ToOwned::to_owned).collect(),
+                body,
+                id,
+            });
+        }
+    }
+    found
+}
+
+fn body_for(operation: &str, world: &World) -> Value {
+    match operation {
+        "updateWorkspace" | "createMailbox" | "updateMailbox" | "createFolder" | "renameFolder"
+        | "createCustomLabel" | "updateCustomLabel" | "createApiKey" => json!({ "name": "Fresh" }),
+        "updateMember" => json!({ "role": "admin" }),
+        "createInvite" => json!({ "email": "somebody@people.test" }),
+        "reorderCustomLabels" => json!({ "ids": [world.id("labelId")] }),
+        "signUpAffiliate" | "updateAffiliate" => json!({ "code": "fresh-code" }),
+        "signUp" => json!({ "email": "fresh@people.test", "password": "0123456789" }),
+        "logIn" => json!({ "email": world.tenant.email, "password": testkit::PASSWORD }),
+        "acceptInvite" => json!({ "token": "nothing", "password": "0123456789" }),
+        "switchWorkspace" => json!({ "workspace_id": world.id("workspaceId") }),
+        other => panic!("a body for {other} is missing here"),
+    }
+}
+
+/// rules: HTTP-3
+#[tokio::test]
+async fn fields_that_an_operation_does_not_know_are_refused() {
+    both_engines(async |engine| {
+        let server = Server::start(engine).await;
+        let world = World::new(&server).await;
+        let before = world.state().await;
+        for operation in operations(&world) {
+            let path = world.path(&operation.template, None);
+            // The console's and the public routes take no query, and look at none.
+            if operation.template.starts_with("/api/v1/") && operation.id != "getConfig" {
+                for unknown in ["surprise", "plan", "workspace_id", "limit"] {
+                    let path = format!("{path}?{unknown}=1");
+                    let answer =
+                        world.console.send(operation.method.clone(), &path, operation.body.clone()).await;
+                    assert_refuses_fields(&answer, &[unknown]);
+                }
+            }
+            let Some(body) = operation.body else { continue };
+            for unknown in
+                ["surprise", "plan", "credits", "workspace_id", "account_id", "created_at", "is_admin"]
+            {
+                if operation.id == "switchWorkspace" && unknown == "workspace_id" {
+                    continue;
+                }
+                let mut body = body.clone();
+                body[unknown] = json!("Enterprise");
+                let answer = world.console.send(operation.method.clone(), &path, Some(body)).await;
+                assert_refuses_fields(&answer, &[unknown]);
+            }
+        }
+        assert_eq!(world.state().await, before);
+    })
+    .await;
+}
+
+/// What must be the same for a foreign id and for one that never existed.
+fn told(answer: &Answer) -> (u16, String, Vec<String>) {
+    let mut headers: Vec<String> = answer
+        .headers
+        .iter()
+        .filter(|(name, _)| !matches!(name.as_str(), "x-request-id" | "ratelimit-remaining"))
+        .map(|(name, value)| format!("{name}: {value:?}"))
+        .collect();
+    headers.sort();
+    (answer.status, answer.text(), headers)
+}
+
+/// rules: HTTP-5, ERR-6
+#[tokio::test]
+async fn a_foreign_id_is_answered_like_one_that_never_was() {
+    both_engines(async |engine| {
+        let server = Server::start(engine).await;
+        let (own, foreign) = (World::new(&server).await, World::new(&server).await);
+        // What a folder is called says nothing, so the foreign one has a name of its own.
+        let folders = format!("/api/v1/mailboxes/{}/folders", foreign.id("mailboxId"));
+        foreign.tenant.key.post(&folders, json!({ "name": "Theirs" })).await.ok();
+        let (before, own_before) = (foreign.state().await, own.state().await);
+        let ledger =
+            "SELECT count(*), CAST(coalesce(sum(spent), 0) AS BIGINT) FROM allowance WHERE workspace_id = $1";
+        let spent = async || {
+            let found =
+                server.app.db().read(&foreign.tenant.workspace, async move |tx| tx.one(ledger, &[]).await);
+            let found: Result<Option<(i64, i64)>, store::Error> = found.await;
+            found.unwrap()
+        };
+        let spent_before = spent().await;
+        let mut tried = 0;
+        for operation in operations(&own) {
+            for parameter in &operation.parameters {
+                let theirs = if parameter == "folderId" { "theirs" } else { foreign.id(parameter) };
+                let random = match theirs.split_once('_') {
+                    Some((prefix, _)) => format!("{prefix}_01h8xgjy4n7r2v6c0d5t9kqwez"),
+                    None => "nobodys".to_owned(),
+                };
+                let mut answers = Vec::new();
+                for id in [theirs, &random] {
+                    let path = own.path(&operation.template, Some((parameter, id)));
+                    answers.push(
+                        own.console.send(operation.method.clone(), &path, operation.body.clone()).await,
+                    );
+                }
+                assert_eq!(told(&answers[0]), told(&answers[1]), "{} {parameter}", operation.id);
+                let (status, kind) = match parameter.as_str() {
+                    "workspaceId" => (403, "Forbidden"),
+                    "mailboxId" => (404, "Mailbox not found"),
+                    "folderId" => (404, "Folder not found"),
+                    "labelId" => (404, "Label not found"),
+                    "memberId" => (404, "Member not found"),
+                    "inviteId" => (404, "Invite not found"),
+                    "keyId" => (404, "API key not found"),
+                    "sessionId" => (404, "Session not found"),
+                    other => panic!("what is {other}?"),
+                };
+                assert_eq!(answers[0].status, status, "{} {parameter}: {}", operation.id, answers[0].text());
+                assert_eq!(answers[0].json()["error"], kind, "{} {parameter}", operation.id);
+                tried += 1;
+            }
+        }
+        assert!(tried > 30, "{tried}");
+        assert_eq!(spent().await, spent_before);
+        assert_eq!((foreign.state().await, own.state().await), (before, own_before));
+    })
+    .await;
+}
+
+/// Texts that have broken services before, as they stand in a URL.
+const NASTY: [&str; 21] = [
+    "%00",
+    "a%00b",
+    "mbx_%00",
+    "x%00@agents.test",
+    "x@%00.test",
+    "%FF",
+    "%C3%28",
+    "%ED%A0%80",
+    "%F0%9F%92%A9",
+    "%E2%80%AE",
+    "%0D%0A",
+    "..%2F..%2Fetc",
+    "%2E%2E",
+    "%25",
+    "%25%30%30",
+    "%27%20OR%201%3D1--",
+    "%7B%7B7*7%7D%7D",
+    "%24%7Bx%7D",
+    "-1",
+    "a%3Bb",
+    "%EF%BF%BD",
+];
+
+/// rules: HTTP-14, HTTP-5
+#[tokio::test]
+async fn any_characters_in_a_path_or_a_query_find_nothing() {
+    both_engines(async |engine| {
+        let server = Server::start(engine).await;
+        let world = World::new(&server).await;
+        let before = world.state().await;
+        let long = "a".repeat(8000);
+        for operation in operations(&world) {
+            for parameter in &operation.parameters {
+                for nasty in NASTY.iter().copied().chain([long.as_str()]) {
+                    let path = world.path(&operation.template, Some((parameter, nasty)));
+                    let answer =
+                        world.console.send(operation.method.clone(), &path, operation.body.clone()).await;
+                    assert!(matches!(answer.status, 403 | 404), "{} {path}: {}", operation.id, answer.text());
+                    // With a NUL it is the same as with any other id that is none.
+                    if nasty.contains("%00") {
+                        let path = world.path(&operation.template, Some((parameter, "unknown")));
+                        let other =
+                            world.console.send(operation.method.clone(), &path, operation.body.clone()).await;
+                        assert_eq!(told(&answer), told(&other), "{} {nasty}", operation.id);
+                    }
+                }
+            }
+            for nasty in NASTY {
+                for query in [format!("{nasty}=1"), format!("x={nasty}"), nasty.to_owned()] {
+                    let path = format!("{}?{query}", world.path(&operation.template, None));
+                    // What looks at no query would do what it is there for.
+                    if operation.template.starts_with("/api/v1/") && operation.id != "getConfig" {
+                        let answer =
+                            world.console.send(operation.method.clone(), &path, operation.body.clone()).await;
+                        answer.expect(400, "validation_failed");
+                    }
+                }
+            }
+        }
+        for nasty in NASTY {
+            let list = format!("/api/v1/mailboxes?workspaceId={nasty}");
+            let answer = world.console.get(&list).await;
+            assert!(matches!(answer.status, 400 | 403), "{nasty}: {}", answer.text());
+            let history = format!("/api/v1/workspaces/{}/usage/history?days={nasty}", world.tenant.workspace);
+            assert_refuses_fields(&world.console.get(&history).await, &["days"]);
+            let track = server.anonymous().get(&format!("/api/affiliate/track?code={nasty}")).await;
+            assert_eq!((track.status, track.header("set-cookie")), (302, ""), "{nasty}");
+            assert_eq!(server.anonymous().get(&format!("/{nasty}")).await.status, 404);
+        }
+        let nul = world.console.get("/api/v1/mailboxes?workspaceId=%00").await;
+        super::help::assert_refused(&nul, &[("workspaceId", "must not contain the character U+0000")]);
+        assert_eq!(world.state().await, before);
+    })
+    .await;
+}
+
+/// Every text of every body, with a NUL and with other things in it.
+/// rules: HTTP-14
+#[tokio::test]
+async fn any_characters_in_a_body_are_taken_or_refused() {
+    let texts = [
+        "\0",
+        "a\0b",
+        "\u{fffd}",
+        "\u{feff}",
+        "\u{202e}",
+        "\u{1b}[0m",
+        "😀",
+        "' OR 1=1 --",
+        "${x}",
+        "\u{10ffff}",
+    ];
+    both_engines(async |engine| {
+        let server = Server::start(engine).await;
+        let world = World::new(&server).await;
+        for operation in operations(&world) {
+            let Some(body) = &operation.body else { continue };
+            // Logging in for real changes nothing that matters here, but each takes its time.
+            let path = world.path(&operation.template, None);
+            for field in body.as_object().unwrap().keys() {
+                for text in texts {
+                    let mut body = body.clone();
+                    body[field] = if body[field].is_array() { json!([text]) } else { json!(text) };
+                    let answer = world.console.send(operation.method.clone(), &path, Some(body)).await;
+                    assert!(answer.status < 500, "{} {field} {text:?}: {}", operation.id, answer.text());
+                    if text.contains('\0') {
+                        let path = if operation.id == "reorderCustomLabels" { "ids[0]" } else { field };
+                        assert_refuses_fields(&answer, &[path]);
+                    }
+                }
+            }
+        }
+    })
+    .await;
+}
