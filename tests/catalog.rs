@@ -371,3 +371,16 @@ fn catalogue_router_and_document_agree() {
     assert_eq!(routed, published);
     assert!(web::endpoints().iter().all(|endpoint| endpoint.path.starts_with("/api/v1/")));
 }
+
+/// rules: METER-10, ERR-7
+#[tokio::test]
+async fn routes_and_methods_come_before_credentials() {
+    both_engines(async |engine| {
+        let server = Server::start(engine).await;
+        server.anonymous().get("/api/v1/no-such-thing").await.expect(404, "not_found");
+        let wrong = server.anonymous().delete("/api/v1/mailboxes").await;
+        wrong.expect(405, "method_not_allowed");
+        assert!(wrong.header("allow").contains("POST"));
+    })
+    .await;
+}

@@ -1,6 +1,12 @@
 //! Faults of the service itself: what callers see of them, and what only the log tells.
 
-use std::sync::Arc;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use axum::http::Method;
 use model::Plan;
@@ -19,14 +25,15 @@ async fn a_store_with_too_much_to_do_says_when_to_come_again() {
     let server = Server::start(Engine::Sqlite).await;
     let tenant = server.tenant(Plan::Free).await;
     tenant.key.get(ALL).await.ok();
-    let gate = Arc::new(std::sync::Mutex::new(()));
-    let closed = gate.lock().unwrap();
+    let open = Arc::new(AtomicBool::new(false));
     let mut waiting = tokio::task::JoinSet::new();
     for _ in 0..5000 {
-        let (db, gate, workspace) = (server.app.db().clone(), gate.clone(), tenant.workspace.clone());
+        let (db, open, workspace) = (server.app.db().clone(), open.clone(), tenant.workspace.clone());
         waiting.spawn(async move {
             let blocked = db.read(&workspace, async move |_| {
-                drop(gate.lock());
+                while !open.load(Ordering::SeqCst) {
+                    std::thread::sleep(Duration::from_millis(5));
+                }
                 Ok::<_, store::Error>(())
             });
             blocked.await.is_ok()
@@ -34,7 +41,7 @@ async fn a_store_with_too_much_to_do_says_when_to_come_again() {
     }
     // Until the queue is full.
     let anonymous = server.anonymous();
-    let patience = std::time::Duration::from_millis(100);
+    let patience = Duration::from_millis(100);
     let status = loop {
         if let Ok(answer) = tokio::time::timeout(patience, anonymous.get("/api/status")).await {
             break answer;
@@ -46,7 +53,7 @@ async fn a_store_with_too_much_to_do_says_when_to_come_again() {
         assert_eq!(answer.header("retry-after"), "1");
     }
     assert_eq!(server.anonymous().get("/healthz").await.status, 200);
-    drop(closed);
+    open.store(true, Ordering::SeqCst);
     waiting.join_all().await;
     tenant.key.get(ALL).await.ok();
 }

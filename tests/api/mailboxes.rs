@@ -2,7 +2,7 @@
 
 use model::{Plan, Role};
 use serde_json::{Value, json};
-use testkit::{Server, ServerOptions, both_engines};
+use testkit::{Caller, Server, ServerOptions, both_engines};
 
 use super::help::{assert_missing, encoded, keys, new_mailbox, path_of};
 
@@ -133,6 +133,34 @@ async fn a_mailbox_has_three_names() {
     .await;
 }
 
+/// Tries everything that can be done with a mailbox under a name that must find nothing.
+async fn assert_out_of_reach(thief: &Caller, name: &str, label: &str) {
+    let name = encoded(name);
+    assert_missing(&thief.get(&format!("{ALL}/{name}")).await, "Mailbox");
+    assert_missing(&thief.put(&format!("{ALL}/{name}"), json!({ "name": "Taken" })).await, "Mailbox");
+    assert_missing(&thief.delete(&format!("{ALL}/{name}")).await, "Mailbox");
+    for (inside, body) in [
+        ("storage", None),
+        ("folders", None),
+        ("folders", Some(json!({ "name": "New" }))),
+        ("custom-labels", None),
+        ("custom-labels", Some(json!({ "name": "New" }))),
+        ("custom-labels/reorder", Some(json!({ "ids": [label] }))),
+    ] {
+        let path = format!("{ALL}/{name}/{inside}");
+        let answer = match body {
+            Some(body) => thief.post(&path, body).await,
+            None => thief.get(&path).await,
+        };
+        assert_missing(&answer, "Mailbox");
+    }
+    for inside in ["folders/mine", "folders/inbox", &format!("custom-labels/{label}")] {
+        let path = format!("{ALL}/{name}/{inside}");
+        assert_missing(&thief.put(&path, json!({ "name": "Taken" })).await, "Mailbox");
+        assert_missing(&thief.delete(&path).await, "Mailbox");
+    }
+}
+
 /// rules: MBX-3, HTTP-5
 #[tokio::test]
 async fn no_spelling_reaches_another_workspaces_mailbox() {
@@ -163,33 +191,7 @@ async fn no_spelling_reaches_another_workspaces_mailbox() {
             "<some.body@agents.test>",
             "00000000-0000-7000-8000-000000000000",
         ] {
-            let name = encoded(name);
-            assert_missing(&thief.key.get(&format!("{ALL}/{name}")).await, "Mailbox");
-            assert_missing(
-                &thief.key.put(&format!("{ALL}/{name}"), json!({ "name": "Taken" })).await,
-                "Mailbox",
-            );
-            assert_missing(&thief.key.delete(&format!("{ALL}/{name}")).await, "Mailbox");
-            for (inside, body) in [
-                ("storage", None),
-                ("folders", None),
-                ("folders", Some(json!({ "name": "New" }))),
-                ("custom-labels", None),
-                ("custom-labels", Some(json!({ "name": "New" }))),
-                ("custom-labels/reorder", Some(json!({ "ids": [label] }))),
-            ] {
-                let path = format!("{ALL}/{name}/{inside}");
-                let answer = match body {
-                    Some(body) => thief.key.post(&path, body).await,
-                    None => thief.key.get(&path).await,
-                };
-                assert_missing(&answer, "Mailbox");
-            }
-            for inside in ["folders/mine", "folders/inbox", &format!("custom-labels/{label}")] {
-                let path = format!("{ALL}/{name}/{inside}");
-                assert_missing(&thief.key.put(&path, json!({ "name": "Taken" })).await, "Mailbox");
-                assert_missing(&thief.key.delete(&path).await, "Mailbox");
-            }
+            assert_out_of_reach(&thief.key, name, label).await;
         }
         assert_eq!(owner.key.get(ALL).await.bytes, before);
         assert_eq!(

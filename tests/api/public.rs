@@ -53,7 +53,9 @@ async fn the_document_and_the_router_have_the_same_operations() {
     let catalogue: Vec<&str> = operations::catalog().iter().map(|operation| operation.id).collect();
     let endpoints: Vec<&str> = web::endpoints().iter().map(|endpoint| endpoint.operation.id).collect();
     let mut sorted = [catalogue.clone(), endpoints];
-    sorted.iter_mut().for_each(|list| list.sort_unstable());
+    for list in &mut sorted {
+        list.sort_unstable();
+    }
     assert_eq!(sorted[0], sorted[1]);
     for (method, path, operation) in &all {
         let id = operation["operationId"].as_str().unwrap();

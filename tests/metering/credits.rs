@@ -101,6 +101,7 @@ async fn the_balance_answers_with_an_empty_pool() {
     .await;
 }
 
+/// rules: METER-3
 #[tokio::test]
 async fn a_new_month_fills_the_pool() {
     both_engines(async |engine| {

@@ -9,6 +9,7 @@ fn options(rpm: u64) -> ServerOptions {
     options
 }
 
+/// rules: METER-8
 #[tokio::test]
 async fn a_window_lets_exactly_its_number_through() {
     both_engines(async |engine| {
@@ -54,6 +55,7 @@ async fn failed_calls_count() {
 }
 
 /// A clock that is set back must not leave a window shut.
+/// rules: METER-15
 #[tokio::test]
 async fn a_clock_that_jumps_does_not_block() {
     both_engines(async |engine| {

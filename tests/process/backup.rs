@@ -63,6 +63,7 @@ fn rows(home: &Home) -> Vec<(String, Vec<String>)> {
     })
 }
 
+/// rules: CLI-11
 #[test]
 fn a_store_comes_back_as_it_was_on_and_across_engines() {
     for number in 0..4 {

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::{Home, PASSWORD, text};
 
+/// rules: CLI-5, CLI-6, CLI-7
 #[test]
 fn accounts_keys_and_workspaces_are_made_and_listed() {
     for home in Home::on_each_engine() {
@@ -41,6 +42,7 @@ fn accounts_keys_and_workspaces_are_made_and_listed() {
     }
 }
 
+/// rules: CLI-7
 #[test]
 fn payouts_are_noted() {
     let home = Home::sqlite();
@@ -54,6 +56,7 @@ fn payouts_are_noted() {
     assert_eq!(payout["period_end"], json!("2026-07-01T00:00:00.000Z"));
 }
 
+/// rules: CLI-6
 #[test]
 fn a_plan_limits_its_keys() {
     for home in Home::on_each_engine() {
@@ -69,6 +72,7 @@ fn a_plan_limits_its_keys() {
     }
 }
 
+/// rules: CLI-9
 #[test]
 fn errors_say_what_is_wrong_and_end_with_1() {
     let home = Home::sqlite();
@@ -93,6 +97,7 @@ fn errors_say_what_is_wrong_and_end_with_1() {
     assert_eq!(code(&["admin", "workspace", "set-plan", none, "free", "--json"], ""), json!("not_found"));
 }
 
+/// rules: CLI-2, CLI-9
 #[test]
 fn wrong_usage_ends_with_2() {
     let home = Home::sqlite();
@@ -129,6 +134,7 @@ fn people_get_lines_instead_of_json() {
     assert!(listed.stdout.ends_with("1 workspace\n"), "{}", listed.stdout);
 }
 
+/// rules: CLI-4
 #[test]
 fn the_configuration_is_checked_as_a_whole() {
     let home = Home::sqlite();
@@ -153,6 +159,7 @@ fn the_configuration_is_checked_as_a_whole() {
     assert!(missing.stderr.contains("other.toml"), "{}", missing.stderr);
 }
 
+/// rules: CLI-10
 #[test]
 fn the_configuration_is_shown_without_secrets() {
     let key = "0123456789abcdef".repeat(4);

@@ -8,6 +8,7 @@ fn lines<'a>(finished: &'a Finished, kind: &str) -> Vec<&'a str> {
     finished.stdout.lines().filter(|line| line.starts_with(kind)).collect()
 }
 
+/// rules: CLI-10
 #[test]
 fn a_good_set_up_has_nothing_to_fail() {
     for home in Home::on_each_engine() {

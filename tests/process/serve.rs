@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use super::{Home, PASSWORD, free_port, head, read_answer, request, text};
 
+/// rules: CLI-1
 #[test]
 fn what_the_welcome_offers_works_when_pasted() {
     for home in Home::on_each_engine() {
@@ -52,6 +53,7 @@ fn what_lies_on_disk_is_private() {
     }
 }
 
+/// rules: CLI-8
 #[test]
 fn operators_work_beside_a_running_server() {
     for home in Home::on_each_engine() {
@@ -92,6 +94,7 @@ fn an_admin_command_leaves_the_servers_credits_alone() {
     }
 }
 
+/// rules: CLI-6
 #[test]
 fn a_key_ends_when_it_should() {
     for home in Home::on_each_engine() {
@@ -111,6 +114,7 @@ fn a_key_ends_when_it_should() {
     }
 }
 
+/// rules: CLI-7, CLI-8
 #[test]
 fn a_plan_changes_on_a_running_server() {
     let home = Home::sqlite();
@@ -207,6 +211,7 @@ fn a_second_signal_ends_at_once() {
     assert_eq!(server.wait(Duration::from_secs(3)).code(), Some(0));
 }
 
+/// rules: HTTP-15
 #[test]
 fn clients_that_do_not_finish_their_head_are_let_go() {
     let home = Home::sqlite();
@@ -251,6 +256,7 @@ fn more_connections_than_allowed_wait_for_their_turn() {
     assert_eq!(read_answer(&mut late).status, 200);
 }
 
+/// rules: HTTP-16
 #[test]
 fn running_out_of_descriptors_passes() {
     let home = Home::sqlite();
@@ -305,6 +311,7 @@ fn metrics_have_a_door_of_their_own_if_wanted() {
     server.stop();
 }
 
+/// rules: HTTP-17
 #[test]
 fn nothing_secret_is_logged() {
     let home = Home::sqlite().with("LOG__LEVEL", "trace").with("LOG__FORMAT", "json");
@@ -343,6 +350,7 @@ fn a_server_starts_quickly() {
     assert!(again.ready_after < Duration::from_secs(5), "{:?}", again.ready_after);
 }
 
+/// rules: CLI-2
 #[test]
 fn a_worker_alone_does_not_listen() {
     let home = Home::sqlite();

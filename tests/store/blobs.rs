@@ -212,6 +212,7 @@ async fn pages(blobs: &Blobs) {
     }
 }
 
+/// rules: STORE-12
 #[tokio::test(flavor = "multi_thread")]
 async fn a_folder_does_what_a_store_must() {
     let folder = tempfile::tempdir().unwrap();
@@ -219,12 +220,14 @@ async fn a_folder_does_what_a_store_must() {
     suite(&blobs).await;
 }
 
+/// rules: STORE-12
 #[tokio::test(flavor = "multi_thread")]
 async fn an_object_store_does_what_a_store_must() {
     let objects = ObjectStore::start().await;
     suite(&objects.blobs().await).await;
 }
 
+/// rules: STORE-13
 #[tokio::test]
 async fn damaged_objects_give_an_error_and_never_wrong_bytes() {
     let objects = ObjectStore::start().await;
@@ -283,6 +286,7 @@ async fn refuses_everything(blobs: &Blobs) {
     assert!(matches!(blobs.list("ws", None, 1).await, Err(BlobError::Service { .. })));
 }
 
+/// rules: STORE-14
 #[tokio::test]
 async fn passing_failures_are_tried_again_and_lasting_ones_are_not_hidden() {
     let objects = ObjectStore::start().await;

@@ -110,7 +110,7 @@ async fn a_statement_that_forgets_its_workspace_meets_no_other() {
                 .find(|(id, _)| *id == tenant.workspace.as_str())
                 .unwrap_or_else(|| panic!("{table} is empty"));
             let reach = forgetful(&server, &tenant.workspace, table).await;
-            assert_eq!(reach.read, [own.clone()], "{table}");
+            assert_eq!(reach.read, std::slice::from_ref(own), "{table}");
             assert_eq!(
                 (reach.changed, reach.deleted),
                 (own.1.unsigned_abs(), own.1.unsigned_abs()),

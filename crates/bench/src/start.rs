@@ -39,6 +39,7 @@ const GIVE_UP: Duration = Duration::from_secs(20);
 
 pub(crate) async fn measure(options: &Options) -> Vec<Figure> {
     let program = options.program.clone().unwrap_or_else(beside_this_one);
+    let program = std::path::absolute(program).expect("the working directory is known");
     let mut figures = Vec::new();
     for engine in &options.engines {
         let place = Place::new(*engine).await;
@@ -83,12 +84,9 @@ struct Running {
 impl Running {
     async fn start(program: &Path, place: &Place) -> Self {
         let address = free_address().await;
+        let folder = std::path::absolute(place.folder()).expect("the working directory is known");
         let mut command = Command::new(program);
-        command
-            .arg("serve")
-            .arg("--data-dir")
-            .arg(place.folder())
-            .current_dir(place.folder().parent().unwrap_or(Path::new(".")));
+        command.arg("serve").arg("--data-dir").arg(&folder).current_dir(&folder);
         command.env("AGENT_MAILBOX__HTTP__LISTEN", address.to_string());
         // So many calls in a minute are not what the default plans are for.
         for limit in ["RPM", "CREDITS_PER_PERIOD"] {

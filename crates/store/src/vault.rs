@@ -330,6 +330,7 @@ mod tests {
         MasterKey::from_hex("000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f").unwrap()
     }
 
+    /// rules: STORE-15
     #[test]
     fn a_key_file_is_made_once_and_kept_private() {
         let folder = tempfile::tempdir().unwrap();
@@ -344,6 +345,7 @@ mod tests {
         assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1, "no temporary file is left");
     }
 
+    /// rules: STORE-15
     #[test]
     fn a_key_file_that_others_may_read_is_refused() {
         let folder = tempfile::tempdir().unwrap();

@@ -94,8 +94,8 @@ mod tests {
         Answer { status, headers: HeaderMap::new(), bytes: bytes.into() }
     }
 
-    fn passes(method: Method, path: &str, answer: &Answer) -> bool {
-        std::panic::catch_unwind(|| check(&method, path, answer)).is_ok()
+    fn passes(method: &Method, path: &str, answer: &Answer) -> bool {
+        std::panic::catch_unwind(|| check(method, path, answer)).is_ok()
     }
 
     /// Every answer goes through this check, so it must notice what it is there for.
@@ -105,17 +105,17 @@ mod tests {
         let path = "/api/v1/mailboxes/mbx_1/folders";
         let folder = json!({ "id": "a", "name": "A", "unreadCount": 0, "totalCount": 0, "system": false });
         let missing = json!({ "error": "Mailbox not found", "code": "not_found" });
-        assert!(passes(Method::GET, path, &answer(200, &json!([folder]))));
-        assert!(passes(Method::POST, path, &answer(201, &folder)));
-        assert!(passes(Method::GET, path, &answer(404, &missing)));
-        assert!(passes(Method::HEAD, path, &answer(404, &Value::Null)));
-        assert!(!passes(Method::GET, path, &answer(200, &folder)), "an object for an array");
-        assert!(!passes(Method::POST, path, &answer(201, &json!({ "id": "a" }))), "fields are missing");
-        assert!(!passes(Method::POST, path, &answer(200, &folder)), "another status");
-        assert!(!passes(Method::GET, path, &answer(404, &json!({ "error": "Gone" }))), "no code");
-        assert!(!passes(Method::GET, path, &answer(404, &json!({ "error": "", "code": "gone" }))));
+        assert!(passes(&Method::GET, path, &answer(200, &json!([folder]))));
+        assert!(passes(&Method::POST, path, &answer(201, &folder)));
+        assert!(passes(&Method::GET, path, &answer(404, &missing)));
+        assert!(passes(&Method::HEAD, path, &answer(404, &Value::Null)));
+        assert!(!passes(&Method::GET, path, &answer(200, &folder)), "an object for an array");
+        assert!(!passes(&Method::POST, path, &answer(201, &json!({ "id": "a" }))), "fields are missing");
+        assert!(!passes(&Method::POST, path, &answer(200, &folder)), "another status");
+        assert!(!passes(&Method::GET, path, &answer(404, &json!({ "error": "Gone" }))), "no code");
+        assert!(!passes(&Method::GET, path, &answer(404, &json!({ "error": "", "code": "gone" }))));
         let delete = "/api/v1/mailboxes/mbx_1";
-        assert!(passes(Method::DELETE, delete, &answer(204, &Value::Null)));
-        assert!(!passes(Method::DELETE, delete, &answer(204, &json!({}))), "a body where there is none");
+        assert!(passes(&Method::DELETE, delete, &answer(204, &Value::Null)));
+        assert!(!passes(&Method::DELETE, delete, &answer(204, &json!({}))), "a body where there is none");
     }
 }

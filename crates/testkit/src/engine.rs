@@ -14,6 +14,7 @@ pub enum Engine {
 }
 
 /// Runs a test on both engines, one after the other.
+/// rules: STORE-8
 pub async fn both_engines<F: AsyncFn(Engine)>(test: F) {
     for engine in [Engine::Sqlite, Engine::Postgres] {
         // Shown only when the test fails: tells on which engine.

@@ -122,6 +122,7 @@ pub(crate) async fn wrong_method() -> Response {
 }
 
 /// Answers for a handler that panicked, in the same shape as everything else.
+#[expect(clippy::needless_pass_by_value, reason = "this is how a panic is handed over")]
 pub(crate) fn panicked(payload: Box<dyn Any + Send>) -> Response {
     let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
     let text = text.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_default();

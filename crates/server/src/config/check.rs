@@ -126,12 +126,14 @@ impl<'a> Reader<'a> {
 
     fn plans(&mut self) -> Option<Plans> {
         let mut plans = Table::new();
+        let mut sound = true;
         for entry in self.entries {
             let Some((plan, name)) = entry.key.strip_prefix("plans.").and_then(|key| key.split_once('.'))
             else {
                 continue;
             };
             if !is_plan_value(entry) {
+                sound = false;
                 let unlimited = if is_limit(&entry.key) { " or \"unlimited\"" } else { "" };
                 self.complain(&entry.key, format!("expected a whole number{unlimited}"));
             }
@@ -140,6 +142,9 @@ impl<'a> Reader<'a> {
             {
                 table.insert(name.to_owned(), entry.value.clone());
             }
+        }
+        if !sound {
+            return None;
         }
         plans.try_into().map_err(|error: toml::de::Error| self.complain("plans", error.message())).ok()
     }

@@ -20,6 +20,7 @@ fn problems(sources: &Sources) -> Vec<String> {
     Config::load(sources).unwrap_err().iter().map(ToString::to_string).collect()
 }
 
+/// rules: CLI-1
 #[test]
 fn the_defaults_are_those_of_the_contract() {
     let config = Config::load(&environment(&[])).unwrap();
@@ -76,6 +77,7 @@ fn the_plans_are_those_of_the_contract() {
     );
 }
 
+/// rules: CLI-3
 #[test]
 fn every_option_has_a_sentence() {
     let text = include_str!("../../../../config.default.toml");
@@ -88,6 +90,7 @@ fn every_option_has_a_sentence() {
     }
 }
 
+/// rules: CLI-2, CLI-3
 #[test]
 fn the_environment_wins_over_the_file_and_the_command_line_over_both() {
     let (_folder, mut sources) = file("data_dir = 'a'\nsign_up = 'invite'\n[http]\nlisten = '127.0.0.1:1'\n");
@@ -130,6 +133,7 @@ fn a_variable_has_the_type_of_its_option() {
     assert!(matches!(config.database, DatabaseLocation::Postgres(_)));
 }
 
+/// rules: CLI-4
 #[test]
 fn unknown_names_are_errors_with_a_suggestion() {
     let text = "[htp]\nlisten = '127.0.0.1:1'\n[plans.free]\nrmp = 1\n[plans.gold]\nrpm = 1\n[colour]\nred = 1\n[shape]\n[log]\n";
