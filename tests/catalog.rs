@@ -35,7 +35,8 @@ fn described() -> Vec<Described> {
     let mut all = Vec::new();
     for (path, operations) in document["paths"].as_object().unwrap() {
         for (method, operation) in operations.as_object().unwrap() {
-            if operation["x-credits"].is_null() {
+            // Public routes and those of the console's session cost nothing.
+            if operation["x-credits"] == 0 {
                 continue;
             }
             all.push(Described {

@@ -54,8 +54,8 @@ async fn transient_rows(tx: &mut Tx, mailbox: &str, now: Timestamp) -> store::Re
     let lease = "INSERT INTO allowance_lease (workspace_id, kind, node_id, period_start, amount, expires_at)
                  VALUES ($1, 'test', 'node', $2, 1, 1)";
     tx.run(lease, &[now.into()]).await?;
-    let ledger = "INSERT INTO credit_ledger (workspace_id, id, period_start, day, class, amount)
-                  VALUES ($1, 'entry', $2, 0, 'read', 0)";
+    let ledger = "INSERT INTO credit_ledger (workspace_id, id, period_start, day, class, amount, node_id)
+                  VALUES ($1, 'entry', $2, 0, 'read', 0, 'node')";
     tx.run(ledger, &[now.into()]).await?;
     Ok(())
 }

@@ -5,8 +5,11 @@ use crate::{FromRow, Row, SystemTx, Tx, error::Result};
 
 impl Tx {
     /// Locks the rows of a SELECT until the transaction ends. SQLite has one writer, so nothing is needed there.
+    ///
+    /// Not the strongest lock: rows that refer to the locked one may still be added, as every transaction does before
+    /// it comes to its lock; with `FOR UPDATE` two of them would wait for each other.
     pub(crate) fn for_update(&self) -> &'static str {
-        if self.is_postgres() { " FOR UPDATE" } else { "" }
+        if self.is_postgres() { " FOR NO KEY UPDATE" } else { "" }
     }
 
     /// Keeps the rows of a SELECT from being deleted until the transaction ends.
