@@ -131,7 +131,7 @@ fn check(server: &Server, key: &str, workspace: &str, mailboxes: &[String], hist
     expected.sort_unstable();
     assert_eq!(present, expected);
     let path = format!("/api/v1/workspaces/{workspace}/usage/credits");
-    let used = server.call(key, "GET", &path, &json!(null)).json()["used"].as_i64().unwrap();
-    let priced = 10 * mailboxes.len() as i64 + 2 * history.len() as i64 + reads + 1;
-    assert_eq!(used, priced, "the ledger does not add up");
+    let used = server.call(key, "GET", &path, &json!(null)).json()["used"].as_u64().unwrap();
+    let priced = 10 * mailboxes.len() + 2 * history.len() + reads + 1;
+    assert_eq!(used, priced as u64, "the ledger does not add up");
 }

@@ -56,7 +56,7 @@ fn reread<T: DeserializeOwned>(value: &Value) -> Result<T, (Path, Detail)> {
 }
 
 fn described(path: Path, error: &serde_json::Error) -> (Path, Detail) {
-    let fault = fault(path.to_string(), &error.to_string());
+    let fault = fault(&path.to_string(), &error.to_string());
     (path, Detail { path: fault.path, message: fault.message })
 }
 

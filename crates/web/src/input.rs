@@ -178,9 +178,9 @@ fn refuse_body(raw: &RawInput) -> Result<()> {
 }
 
 /// Turns the words of a deserializer into ours, with the name of the field it was about.
-pub(crate) fn fault(path: String, message: &str) -> QueryFault {
+pub(crate) fn fault(path: &str, message: &str) -> QueryFault {
     let named = |prefix: &str| message.strip_prefix(prefix).and_then(|rest| rest.split('`').next());
-    let inside = |field: &str| match path.as_str() {
+    let inside = |field: &str| match path {
         "" | "." => field.to_owned(),
         // The path of an unknown field already ends with it.
         path if path == field || path.ends_with(&format!(".{field}")) => path.to_owned(),

@@ -88,14 +88,14 @@ impl Document<'_> {
         self.add(
             For::Public,
             &route("/api/status", "getStatus", "Tells whether the service works."),
-            None,
+            &Value::Null,
             answer,
         );
         let answer = self.json::<PublicConfig>(200, "What this server offers.");
         self.add(
             For::Public,
             &route("/api/v1/config", "getConfig", "Tells what a client needs to know before it has a key."),
-            None,
+            &Value::Null,
             answer,
         );
         let summary = "Counts a click on an affiliate's link and leads on to signing up.";
@@ -104,7 +104,7 @@ impl Document<'_> {
         self.add(
             For::Public,
             &route("/api/affiliate/track", "trackAffiliate", summary),
-            None,
+            &Value::Null,
             (302, json!({ "description": "On to signing up.", "headers": location })),
         );
         self.paths["/api/affiliate/track"]["get"]["parameters"] = Value::Array(query);
@@ -121,14 +121,14 @@ impl Document<'_> {
                 "Makes an account and its workspace, and logs in.",
                 &[Kind::RoleRequired, Kind::AccountExists],
             ),
-            body,
+            &body,
             answer,
         );
         let (body, answer) = (self.body::<Login>(), self.json::<Me>(200, "Who is logged in now."));
         self.add(
             For::Stranger,
             &route("/api/console/login", "logIn", "Logs in.", &[Kind::Unauthorized]),
-            body,
+            &body,
             answer,
         );
         let (body, answer) = (self.body::<AcceptInvite>(), self.json::<Me>(200, "Who is logged in now."));
@@ -140,7 +140,7 @@ impl Document<'_> {
                 "Accepts an invitation and logs in.",
                 &[Kind::Unauthorized, Kind::NotFound, Kind::AccountExists],
             ),
-            body,
+            &body,
             answer,
         );
     }
@@ -148,13 +148,13 @@ impl Document<'_> {
     fn session(&mut self) {
         let route = |method, path, id, summary, errors| Route { method, path, id, summary, errors };
         let log_out = route("post", "/api/console/logout", "logOut", "Ends the session.", &[]);
-        self.add(For::Person, &log_out, None, nothing());
+        self.add(For::Person, &log_out, &Value::Null, nothing());
         let summary = "Ends all sessions of the account.";
         let everywhere = route("post", "/api/console/logout-everywhere", "logOutEverywhere", summary, &[]);
-        self.add(For::Person, &everywhere, None, nothing());
+        self.add(For::Person, &everywhere, &Value::Null, nothing());
         let answer = self.json::<Me>(200, "Who is logged in.");
         let me = route("get", "/api/console/me", "getMe", "Tells who is logged in.", &[]);
-        self.add(For::Person, &me, None, answer);
+        self.add(For::Person, &me, &Value::Null, answer);
         let (body, answer) =
             (self.body::<SwitchWorkspace>(), self.json::<Me>(200, "Who is logged in, with the new choice."));
         let summary = "Chooses the session's workspace.";
@@ -165,27 +165,27 @@ impl Document<'_> {
             summary,
             &[Kind::WorkspaceScopeDenied],
         );
-        self.add(For::PersonWithBody, &switch, body, answer);
+        self.add(For::PersonWithBody, &switch, &body, answer);
         let answer = self.json::<Vec<Session>>(200, "The sessions.");
         let summary = "Lists the sessions of the account.";
         self.add(
             For::Person,
             &route("get", "/api/console/sessions", "listSessions", summary, &[]),
-            None,
+            &Value::Null,
             answer,
         );
         let path = "/api/console/sessions/{sessionId}";
         let revoke = route("delete", path, "revokeSession", "Ends one session.", &[Kind::NotFound]);
-        self.add(For::Person, &revoke, None, nothing());
+        self.add(For::Person, &revoke, &Value::Null, nothing());
         self.paths[path]["delete"]["parameters"] = json!([{
             "name": "sessionId", "in": "path", "required": true, "description": "The id of the session.",
             "schema": { "type": "string" },
         }]);
     }
 
-    fn body<T: JsonSchema>(&mut self) -> Option<Value> {
+    fn body<T: JsonSchema>(&mut self) -> Value {
         let schema = self.reading.subschema_for::<T>();
-        Some(json!({ "required": true, "content": { "application/json": { "schema": schema } } }))
+        json!({ "required": true, "content": { "application/json": { "schema": schema } } })
     }
 
     fn json<T: JsonSchema>(&mut self, status: u16, description: &str) -> (u16, Value) {
@@ -194,7 +194,7 @@ impl Document<'_> {
         (status, json!({ "description": description, "content": content }))
     }
 
-    fn add(&mut self, kind: For, route: &Route, body: Option<Value>, (status, success): (u16, Value)) {
+    fn add(&mut self, kind: For, route: &Route, body: &Value, (status, success): (u16, Value)) {
         let mut responses = Map::new();
         responses.insert(status.to_string(), success);
         for (status, kinds) in by_status([kind.errors().as_slice(), route.errors].concat()) {

@@ -54,7 +54,7 @@ pub(crate) fn from_pairs<'a, T: DeserializeOwned>(
     serde_path_to_error::deserialize(deserializer).map_err(|error| {
         let path = error.path().to_string();
         let message = error.into_inner().to_string();
-        crate::input::fault(path, &message)
+        crate::input::fault(&path, &message)
     })
 }
 
