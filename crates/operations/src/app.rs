@@ -2,7 +2,7 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
 };
 
 use model::{Id, Kind, Plan, Plans, Timestamp, WorkspaceId};
@@ -15,7 +15,7 @@ use store::{
 };
 
 use crate::{
-    Answer, Call, Credentials, Error, ErrorKind, Meter, Passwords, Result,
+    Answer, Call, Credentials, Error, ErrorKind, Meter, Passwords, Result, lock,
     outside::{Clock, Entropy},
 };
 
@@ -357,8 +357,4 @@ impl Drop for RunningKey {
     fn drop(&mut self) {
         lock(&self.app.0.running).remove(&self.entry);
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,7 +1,7 @@
 //! One admitted call: who, where, which operation, when, and what it is charged.
 
 use std::sync::{
-    Arc, Mutex, PoisonError,
+    Arc, Mutex,
     atomic::{AtomicBool, Ordering},
 };
 
@@ -83,7 +83,7 @@ impl Call {
     }
 
     pub(crate) fn take_reservation(&self) -> Option<Reservation> {
-        self.reservation.lock().unwrap_or_else(PoisonError::into_inner).take()
+        crate::lock(&self.reservation).take()
     }
 
     pub(crate) fn mark_stored(&self) {
@@ -95,6 +95,6 @@ impl Call {
     }
 
     pub(crate) fn put_reservation(&self, reservation: Reservation) {
-        *self.reservation.lock().unwrap_or_else(PoisonError::into_inner) = Some(reservation);
+        *crate::lock(&self.reservation) = Some(reservation);
     }
 }

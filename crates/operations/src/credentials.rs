@@ -5,7 +5,7 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -13,7 +13,7 @@ use model::{ApiKeyId, Plan, Role, Timestamp, WorkspaceId};
 use store::system;
 use tokio::time::Instant;
 
-use crate::{Actor, App, Error, ErrorKind, Result, secrets};
+use crate::{Actor, App, Error, ErrorKind, Result, lock, secrets};
 
 const REMEMBERED: Duration = Duration::from_millis(500);
 /// Entries kept before the old ones are thrown out.
@@ -227,8 +227,4 @@ impl Credentials {
             used.entry((workspace.clone(), key.clone())).and_modify(|at| *at = minute).or_insert(minute);
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -52,3 +52,8 @@ pub(crate) fn clean_name(path: &str, name: &str) -> Result<String> {
 pub(crate) fn clean_email(path: &str, email: &str) -> Result<mail::address::Address> {
     mail::address::Address::parse(email.trim()).map_err(|error| Error::invalid(path, error.to_string()))
 }
+
+/// Locks a mutex. A panic while it was held leaves nothing half-done in the state that we keep, so it is used on.
+pub(crate) fn lock<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}

@@ -9,7 +9,7 @@ mod account;
 use std::{
     collections::HashMap,
     ops::ControlFlow,
-    sync::{Arc, Mutex, PoisonError, Weak},
+    sync::{Arc, Mutex, Weak},
     time::Duration,
 };
 
@@ -22,7 +22,7 @@ use tokio::time::Instant;
 
 pub use self::account::Reservation;
 use self::account::{Account, Attempt, Terms};
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Result, lock};
 
 /// How often spent amounts are settled; a crash forgets at most the reads of this long.
 const SETTLE_EVERY: Duration = Duration::from_millis(50);
@@ -175,10 +175,6 @@ impl Meter {
 
 fn limit_of(limit: Limit) -> Option<i64> {
     limit.get().map(|number| i64::try_from(number).unwrap_or(i64::MAX))
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Shared {

@@ -146,7 +146,7 @@ where
 {
     let address = client_address(&request, state.options.trust_proxy);
     state.anonymous.count(address, state.app.now())?;
-    refuse_cross_site(request.headers())?;
+    refuse_cross_site(&state.app, request.headers())?;
     json_request(request).await
 }
 
@@ -169,7 +169,7 @@ async fn person(state: &State, headers: &HeaderMap, changes: bool) -> Result<Arc
         return Err(Error::new(ErrorKind::Unauthorized));
     }
     if changes {
-        refuse_cross_site(headers)?;
+        refuse_cross_site(&state.app, headers)?;
     }
     state.app.authenticate(&credential).await
 }

@@ -111,7 +111,7 @@ async fn identify(state: &State, parts: &Parts, address: IpAddr) -> Result<Arc<C
         let credential = credential(&state.app, &parts.headers)?;
         let caller = state.app.authenticate(&credential).await?;
         if matches!(credential, Credential::Session(_)) && !parts.method.is_safe() {
-            refuse_cross_site(&parts.headers)?;
+            refuse_cross_site(&state.app, &parts.headers)?;
         }
         Ok(caller)
     };

@@ -141,13 +141,17 @@ pub(crate) fn credential(app: &App, headers: &HeaderMap) -> Result<Credential> {
 ///
 /// Browsers say where a request comes from; programs without a browser say nothing, and carry no cookies they did not
 /// put there themselves.
-pub(crate) fn refuse_cross_site(headers: &HeaderMap) -> Result<()> {
+pub(crate) fn refuse_cross_site(app: &App, headers: &HeaderMap) -> Result<()> {
     let refused = || Err(Error::new(ErrorKind::CrossSiteRequest));
     if let Some(site) = headers.get("sec-fetch-site") {
         return if matches!(site.as_bytes(), b"same-origin" | b"none") { Ok(()) } else { refused() };
     }
     let Some(origin) = headers.get(header::ORIGIN) else { return Ok(()) };
     let origin = origin.to_str().unwrap_or_default();
+    // A proxy in front may tell us another host than the browser sees.
+    if origin.eq_ignore_ascii_case(&app.settings().public_url) {
+        return Ok(());
+    }
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
     match origin.split_once("://") {
         Some((_, authority)) if !host.is_empty() && authority.eq_ignore_ascii_case(host) => Ok(()),

@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
     time::Duration,
 };
 
@@ -100,6 +100,12 @@ impl Pool {
         self.returning += std::mem::take(&mut self.free);
     }
 
+    /// What to lease before it is missed, so that a busy workspace's calls do not wait for it: four times what was
+    /// spent since the last settlement.
+    fn ahead(&self, give_back: bool) -> i64 {
+        if give_back || self.is_refused(1) { 0 } else { (4 * self.spent - self.free).max(0) }
+    }
+
     fn is_refused(&self, amount: i64) -> bool {
         self.refused.is_some_and(|refusal| {
             amount >= refusal.amount && refusal.until.is_none_or(|until| Instant::now() < until)
@@ -153,7 +159,7 @@ impl Account {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        crate::lock(&self.state)
     }
 
     pub(super) fn attempt(&self, terms: Terms, amount: i64) -> Attempt {
@@ -246,7 +252,7 @@ impl Account {
                 limit: terms.limit,
                 spent: pool.spent,
                 returned: pool.returning,
-                needed: wanted.map_or(0, |amount| (amount - pool.free).max(0)),
+                needed: wanted.map_or_else(|| pool.ahead(give_back), |amount| (amount - pool.free).max(0)),
             });
         }
         let usage = std::mem::take(&mut state.usage);
