@@ -64,19 +64,35 @@ impl Database {
 
 impl Drop for Database {
     fn drop(&mut self) {
-        execute(&self.admin, &format!("DROP DATABASE IF EXISTS {} WITH (FORCE)", self.name));
+        // A command that connected as a superuser may still be leaving, and only its like could throw it out.
+        let sql = format!("DROP DATABASE IF EXISTS {} WITH (FORCE)", self.name);
+        let dropped = (0..50).any(|_| {
+            let done = try_execute(&self.admin, &sql).is_ok();
+            if !done {
+                std::thread::sleep(Duration::from_millis(100));
+            }
+            done
+        });
+        if !dropped {
+            println!("{} could not be dropped", self.name);
+        }
     }
 }
 
 fn execute(url: &str, sql: &str) {
+    try_execute(url, sql).unwrap();
+}
+
+fn try_execute(url: &str, sql: &str) -> Result<(), tokio_postgres::Error> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await.unwrap();
+        let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await?;
         let connection = tokio::spawn(connection);
-        client.batch_execute(sql).await.unwrap();
+        let done = client.batch_execute(sql).await;
         drop(client);
         let _ = connection.await;
-    });
+        done
+    })
 }
 
 /// A folder and, on PostgreSQL, a database, with the settings that commands get.
