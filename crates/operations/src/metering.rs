@@ -21,7 +21,7 @@ use store::{
 use tokio::time::Instant;
 
 pub use self::account::Reservation;
-use self::account::{Account, Attempt, Terms};
+use self::account::{Account, Attempt, Terms, Told};
 use crate::{Error, ErrorKind, Result, lock};
 
 /// How often spent amounts are settled; a crash forgets at most the reads of this long.
@@ -212,11 +212,14 @@ impl Shared {
             if let ControlFlow::Break(answer) = self.attempt(account, terms, amount, class) {
                 return Ok(answer);
             }
-            let held_by_others = self.settle(account, Some((terms, amount)), false).await?;
+            let told = self.settle(account, Some((terms, amount)), false).await?;
             if let ControlFlow::Break(answer) = self.attempt(account, terms, amount, class) {
                 return Ok(answer);
             }
-            if held_by_others == 0 || Instant::now() >= deadline {
+            if !told.short && Instant::now() < deadline {
+                continue;
+            }
+            if told.held_by_others == 0 || Instant::now() >= deadline {
                 account.refuse(terms.kind, amount);
                 return Ok(None);
             }
@@ -245,13 +248,13 @@ impl Shared {
         }
     }
 
-    /// Settles both pools of a workspace in one transaction, asking for more of one of them, and tells how much of
-    /// that one other nodes hold. The account's `asking` lock must be held.
-    async fn settle(&self, account: &Account, need: Option<(Terms, i64)>, give_back: bool) -> Result<i64> {
+    /// Settles both pools of a workspace in one transaction, asking for more of one of them, and tells what the
+    /// store said about that one. The account's `asking` lock must be held.
+    async fn settle(&self, account: &Account, need: Option<(Terms, i64)>, give_back: bool) -> Result<Told> {
         let asked_at = Instant::now();
         let plan = account.plan_settlement(need, give_back);
         if plan.is_empty() {
-            return Ok(0);
+            return Ok(Told::default());
         }
         let (node, sole) = (self.node.clone(), self.db.is_sole_node());
         let work = plan.clone();

@@ -130,6 +130,15 @@ impl State {
     }
 }
 
+/// What the store said about a pool.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Told {
+    /// How much of it other nodes hold.
+    pub(super) held_by_others: i64,
+    /// Whether it had not enough left. Otherwise what was granted may be gone again, to another call that was quicker.
+    pub(super) short: bool,
+}
+
 /// What is about to be settled.
 #[derive(Clone)]
 pub(super) struct Settlement {
@@ -259,19 +268,22 @@ impl Account {
         Settlement { adjustments, usage }
     }
 
-    /// Takes over what the store answered, and tells how much of the asked-for pool others hold.
+    /// Takes over what the store answered, and tells what it said about the asked-for pool.
     pub(super) fn apply(
         &self,
         plan: &Settlement,
         adjusted: &[Adjusted],
         expiry: Option<Instant>,
         asked: Option<PoolKind>,
-    ) -> i64 {
+    ) -> Told {
         let mut state = self.state();
-        let mut held_by_others = 0;
+        let mut told = Told::default();
         for (ask, answer) in plan.adjustments.iter().zip(adjusted) {
             if asked == Some(ask.kind) {
-                held_by_others = answer.held_by_others;
+                told = Told {
+                    held_by_others: answer.held_by_others,
+                    short: ask.needed > 0 && answer.granted == 0,
+                };
             }
             let pool = state.pool(ask.kind);
             if pool.terms.is_none_or(|terms| terms.period_start != ask.period_start) {
@@ -291,7 +303,7 @@ impl Account {
             }
             pool.free += answer.granted;
         }
-        held_by_others
+        told
     }
 
     /// Puts back what could not be settled. The pools still hold theirs; only the figures were taken out.
