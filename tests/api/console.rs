@@ -266,6 +266,8 @@ async fn a_wrong_password_and_an_unknown_address_look_the_same() {
             assert_eq!((answer.status, &answer.bytes), (wrong.status, &wrong.bytes), "{email}");
             assert_eq!(answer.headers, wrong.headers, "{email}");
         }
+        // Refused for what it is, before anybody is looked for.
+        log_in(&caller, "nul\u{0}@people.test", PASSWORD).await.expect(400, "validation_failed");
         log_in(&caller, &tenant.email.to_uppercase(), PASSWORD).await.ok();
     })
     .await;
