@@ -39,41 +39,48 @@ impl Timestamp {
     }
     /// The start of the UTC calendar month.
     pub fn month_start(self) -> Self {
-        let date = self.zoned().date().first_of_month();
+        let date = self.civil().date().first_of_month();
         Self::from_date(date)
     }
     /// The start of the next UTC calendar month.
     pub fn next_month_start(self) -> Self {
-        let date = self.zoned().date().last_of_month().tomorrow().unwrap_or(jiff::civil::Date::MAX);
+        let date = self.civil().date().last_of_month().tomorrow().unwrap_or(jiff::civil::Date::MAX);
         Self::from_date(date)
     }
 
-    fn zoned(self) -> jiff::Zoned {
+    fn civil(self) -> jiff::civil::DateTime {
         let timestamp = jiff::Timestamp::from_microsecond(self.0).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
-        timestamp.to_zoned(jiff::tz::TimeZone::UTC)
+        jiff::tz::Offset::UTC.to_datetime(timestamp)
     }
     fn from_date(date: jiff::civil::Date) -> Self {
-        date.to_zoned(jiff::tz::TimeZone::UTC)
-            .map_or(Self(0), |zoned| Self(zoned.timestamp().as_microsecond()))
+        let midnight = date.to_datetime(jiff::civil::Time::midnight());
+        jiff::tz::Offset::UTC.to_timestamp(midnight).map_or(Self(0), |at| Self(at.as_microsecond()))
     }
 }
 
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let at = self.zoned();
-        write!(
-            f,
-            "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z",
-            at.year(),
-            at.month(),
-            at.day(),
-            at.hour(),
-            at.minute(),
-            at.second(),
-            at.millisecond()
-        )
+        let at = self.civil();
+        let year = u32::try_from(at.year()).map_err(|_| fmt::Error)?;
+        // By hand: lists are full of times, and the formatter takes as long for one as for the rest of a row.
+        let mut text = *b"0000-00-00T00:00:00.000Z";
+        put_digits(&mut text[0..4], year);
+        let small = [(5, at.month()), (8, at.day()), (11, at.hour()), (14, at.minute()), (17, at.second())];
+        for (start, number) in small {
+            put_digits(&mut text[start..start + 2], u32::from(number.unsigned_abs()));
+        }
+        put_digits(&mut text[20..23], u32::from(at.millisecond().unsigned_abs()));
+        f.write_str(std::str::from_utf8(&text).map_err(|_| fmt::Error)?)
     }
 }
+
+fn put_digits(place: &mut [u8], mut number: u32) {
+    for digit in place.iter_mut().rev() {
+        *digit = b'0' + u8::try_from(number % 10).unwrap_or_default();
+        number /= 10;
+    }
+}
+
 impl FromStr for Timestamp {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -126,7 +133,7 @@ impl Day {
 }
 impl fmt::Display for Day {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let at = self.start().zoned();
+        let at = self.start().civil();
         write!(f, "{:04}-{:02}-{:02}", at.year(), at.month(), at.day())
     }
 }

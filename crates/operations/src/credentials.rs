@@ -96,9 +96,6 @@ impl App {
             self.end(&caller).await;
             return Err(Error::new(ErrorKind::Unauthorized));
         }
-        if let (Actor::Key(id), Some(access)) = (&caller.actor, caller.workspaces.first()) {
-            self.credentials().note_use(&access.workspace, id, self.now());
-        }
         Ok(caller)
     }
 
@@ -134,6 +131,12 @@ impl App {
             Credential::Session(_) => self.find_session(hash).await?,
         };
         let caller = Arc::new(found.ok_or_else(|| Error::new(ErrorKind::Unauthorized))?);
+        // A key in use is looked up again every half second, so noting its use here is exact to the second.
+        if let (Actor::Key(id), Some(access)) = (&caller.actor, caller.workspaces.first())
+            && caller.expires_at.is_none_or(|end| end > self.now())
+        {
+            self.credentials().note_use(&access.workspace, id, self.now());
+        }
         self.credentials().remember(hash, caller.clone(), started);
         Ok(caller)
     }

@@ -47,8 +47,9 @@ pub struct Options {
 }
 
 /// What every handler can reach.
-#[derive(Clone)]
-struct State {
+type State = Arc<Shared>;
+
+struct Shared {
     app: App,
     options: Options,
     anonymous: Arc<limits::AddressLimiter>,
@@ -70,7 +71,7 @@ pub fn openapi_json() -> String {
 pub fn router(app: App, options: Options) -> Router {
     let anonymous = Arc::new(limits::AddressLimiter::new(app.settings().anonymous_rpm));
     let origins = cors::Origins::new(&options.cors_origins);
-    let state = State { app, options, anonymous };
+    let state = Arc::new(Shared { app, options, anonymous });
     let mut router = Router::new();
     for (path, methods) in api_routes(&state) {
         router = router.route(path, methods);
@@ -81,11 +82,14 @@ pub fn router(app: App, options: Options) -> Router {
         .with_state(state)
         .fallback(error::unknown_route)
         .method_not_allowed_fallback(error::wrong_method)
-        .layer(CatchPanicLayer::custom(error::panicked))
-        .layer(CompressionLayer::new().compress_when(SizeAbove::new(1024)))
-        .layer(axum::middleware::from_fn_with_state(origins, cors::allow))
-        // Outside of everything else, so that no answer goes without its request id.
-        .layer(axum::middleware::from_fn(request::finish))
+        // In one call, since each adds a box to every route. The first is outside of everything else, so that no
+        // answer goes without its request id.
+        .layer((
+            axum::middleware::from_fn(request::finish),
+            axum::middleware::from_fn_with_state(origins, cors::allow),
+            CompressionLayer::new().compress_when(SizeAbove::new(1024)),
+            CatchPanicLayer::custom(error::panicked),
+        ))
 }
 
 /// The endpoints grouped by path, since a path takes one router with all its methods.
