@@ -152,7 +152,7 @@ async fn compare(
         yardstick: median(&inside.few),
         ratio: median(&inside.ratios),
         spread: spread(&inside.ratios),
-        target: TARGET,
+        target: Some(TARGET),
         notes: vec![format!("{} workspaces in the large store", large.workspaces), called],
     }
 }

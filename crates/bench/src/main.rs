@@ -6,6 +6,7 @@
 #![expect(clippy::expect_used, reason = "a measurement that cannot be set up has nothing to go on with")]
 
 mod fill;
+mod flush;
 mod growth;
 mod load;
 mod machine;

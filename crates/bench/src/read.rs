@@ -46,7 +46,7 @@ pub(crate) async fn measure(options: &Options) -> Vec<Figure> {
             let comparison = Comparison {
                 what: "metered read : bare handler",
                 engine: *engine,
-                target: TARGET,
+                target: Some(TARGET),
                 measured: Side { name: "service", load: &sides.0 },
                 yardstick: Side { name: "bare", load: &sides.1 },
             };

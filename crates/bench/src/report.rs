@@ -31,8 +31,8 @@ pub(crate) struct Figure {
     pub(crate) ratio: f64,
     /// The smallest and the largest of these ratios.
     pub(crate) spread: (f64, f64),
-    /// What the ratio should be.
-    pub(crate) target: Target,
+    /// What the ratio should be; nothing when the figure only explains another one.
+    pub(crate) target: Option<Target>,
     /// What else was seen.
     pub(crate) notes: Vec<String>,
 }
@@ -40,8 +40,9 @@ pub(crate) struct Figure {
 impl Figure {
     pub(crate) fn passed(&self) -> bool {
         match self.target {
-            Target::AtLeast(least) => self.ratio >= least,
-            Target::AtMost(most) => self.ratio <= most,
+            Some(Target::AtLeast(least)) => self.ratio >= least,
+            Some(Target::AtMost(most)) => self.ratio <= most,
+            None => true,
         }
     }
 }
@@ -90,9 +91,11 @@ pub(crate) fn table(figures: &[Figure]) -> String {
 
 fn row(figure: &Figure) -> [String; 8] {
     let unit = figure.unit;
-    let target = match figure.target {
-        Target::AtLeast(least) => format!("≥ {least:.2}"),
-        Target::AtMost(most) => format!("≤ {most:.2}"),
+    let result = if figure.passed() { "pass" } else { "MISS" };
+    let (target, result) = match figure.target {
+        Some(Target::AtLeast(least)) => (format!("≥ {least:.2}"), result),
+        Some(Target::AtMost(most)) => (format!("≤ {most:.2}"), result),
+        None => ("none".to_owned(), ""),
     };
     [
         figure.what.to_owned(),
@@ -102,7 +105,7 @@ fn row(figure: &Figure) -> [String; 8] {
         format!("{:.2}", figure.ratio),
         format!("{:.2}–{:.2}", figure.spread.0, figure.spread.1),
         target,
-        if figure.passed() { "pass" } else { "MISS" }.to_owned(),
+        result.to_owned(),
     ]
 }
 
@@ -128,9 +131,14 @@ mod tests {
             target,
             notes: vec!["hello".to_owned()],
         };
-        let text = table(&[figure(0.71, Target::AtLeast(0.7)), figure(1.6, Target::AtMost(1.5))]);
+        let text = table(&[
+            figure(0.71, Some(Target::AtLeast(0.7))),
+            figure(1.6, Some(Target::AtMost(1.5))),
+            figure(9.0, None),
+        ]);
         assert!(text.contains("0.71  0.50–0.75  ≥ 0.70  pass"), "{text}");
         assert!(text.contains("1.60  0.50–0.75  ≤ 1.50  MISS"), "{text}");
+        assert!(text.contains("9.00  0.50–0.75    none\n"), "{text}");
         assert!(text.contains("reads, SQLite: hello"), "{text}");
     }
 }

@@ -20,7 +20,7 @@ pub(crate) struct Side<'a> {
 pub(crate) struct Comparison<'a> {
     pub(crate) what: &'static str,
     pub(crate) engine: Engine,
-    pub(crate) target: Target,
+    pub(crate) target: Option<Target>,
     pub(crate) measured: Side<'a>,
     pub(crate) yardstick: Side<'a>,
 }

@@ -2,6 +2,9 @@
 //!
 //! Each write makes a folder with a new name through the whole service and is answered when it is on disk. Many
 //! mailboxes share the writes, so that no one nears its limit of folders and counting them stays cheap.
+//!
+//! What is promised is that writes share flushes, which shows only where a flush takes long. So it is measured twice: on
+//! the disk as it is, and on one that takes 4 ms to flush, as ordinary disks of a cloud do.
 
 use std::{
     fmt::Write as _,
@@ -10,10 +13,12 @@ use std::{
         Arc,
         atomic::{AtomicUsize, Ordering},
     },
+    time::Duration,
 };
 
 use crate::{
     fill,
+    flush::{self, SlowDisk},
     load::Load,
     options::Options,
     place::{Engine, Place},
@@ -25,31 +30,87 @@ use crate::{
 const CONNECTIONS: usize = 32;
 const MAILBOXES: usize = 2000;
 const TARGET: Target = Target::AtLeast(4.0);
+/// What the slow disk takes to flush.
+const SLOW_FLUSH: Duration = Duration::from_millis(4);
+/// On a disk that flushes more quickly than this, one connection waits for the processor rather than for the disk, and
+/// no sharing of flushes could make 32 of them four times as fast on few cores.
+const QUICK_FLUSH: Duration = Duration::from_millis(1);
 
 pub(crate) async fn measure(options: &Options) -> Vec<Figure> {
     let mut figures = Vec::new();
     for engine in &options.engines {
-        let place = Place::new(*engine).await;
-        figures.push(compare(*engine, options, &place).await);
-        place.remove().await;
+        figures.push(measure_disk(*engine, options).await);
+        figures.extend(measure_slow_disk(*engine, options).await);
     }
     figures
 }
 
-async fn compare(engine: Engine, options: &Options, place: &Place) -> Figure {
-    let service = Service::open(place).await;
-    let mailboxes = fill::add_mailboxes(service.app.db(), &service.workspace, MAILBOXES).await;
-    let address = service.listen().await;
-    let one = load(address, &service.key, mailboxes);
-    let many = Load { connections: CONNECTIONS, ..one.clone() };
-    let comparison = Comparison {
-        what: "writes at 32 connections : at 1",
-        engine,
-        target: TARGET,
-        measured: Side { name: "32 connections", load: &many },
-        yardstick: Side { name: "1 connection", load: &one },
+/// On the disk as it is.
+async fn measure_disk(engine: Engine, options: &Options) -> Figure {
+    let flush = flush::time_flush(engine);
+    let target = (flush >= QUICK_FLUSH).then_some(TARGET);
+    let writer = Writer::new(engine).await;
+    let figure = writer.compare("writes at 32 connections : at 1", target, options).await;
+    writer.place.remove().await;
+    with_flush(figure, flush)
+}
+
+/// On the slow disk.
+async fn measure_slow_disk(engine: Engine, options: &Options) -> Option<Figure> {
+    let writer = Writer::new(engine).await;
+    let Some(slow) = SlowDisk::start(SLOW_FLUSH) else {
+        eprintln!("no writes with a flush of 4 ms: only scripts/bench can make the disk slow");
+        writer.place.remove().await;
+        return None;
     };
-    comparison.run(options).await
+    let flush = flush::time_flush(engine);
+    let figure =
+        writer.compare("writes at 32 connections : at 1, flush of 4 ms", Some(TARGET), options).await;
+    drop(slow);
+    writer.place.remove().await;
+    // A server that was started by someone else keeps its own disk.
+    assert!(
+        figure.yardstick <= 1.0 / SLOW_FLUSH.as_secs_f64(),
+        "{}: one connection does not wait for the slow disk; let scripts/bench start the server",
+        engine.name()
+    );
+    Some(with_flush(figure, flush))
+}
+
+fn with_flush(mut figure: Figure, flush: Duration) -> Figure {
+    figure.notes.push(format!("a flush takes {:.2} ms", flush.as_secs_f64() * 1e3));
+    figure
+}
+
+/// A service with mailboxes to write to, at one connection and at many.
+struct Writer {
+    engine: Engine,
+    place: Place,
+    one: Load,
+    many: Load,
+}
+
+impl Writer {
+    async fn new(engine: Engine) -> Self {
+        let place = Place::new(engine).await;
+        let service = Service::open(&place).await;
+        let mailboxes = fill::add_mailboxes(service.app.db(), &service.workspace, MAILBOXES).await;
+        let address = service.listen().await;
+        let one = load(address, &service.key, mailboxes);
+        let many = Load { connections: CONNECTIONS, ..one.clone() };
+        Self { engine, place, one, many }
+    }
+
+    async fn compare(&self, what: &'static str, target: Option<Target>, options: &Options) -> Figure {
+        let comparison = Comparison {
+            what,
+            engine: self.engine,
+            target,
+            measured: Side { name: "32 connections", load: &self.many },
+            yardstick: Side { name: "1 connection", load: &self.one },
+        };
+        comparison.run(options).await
+    }
 }
 
 /// Makes folders, in one mailbox after the other, each with a name of its own.

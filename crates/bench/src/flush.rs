@@ -1,0 +1,70 @@
+//! How long this disk takes to flush, and a slower disk on demand.
+//!
+//! `scripts/bench` loads `slow_flush.c` into this program and into PostgreSQL. It looks at the file that a variable names
+//! before each flush, so writing a number there makes the disk of both engines slow, and a zero makes it itself again.
+
+use std::{
+    fs::{File, OpenOptions},
+    io::Write as _,
+    os::unix::fs::FileExt as _,
+    path::Path,
+    time::{Duration, Instant},
+};
+
+use crate::{
+    place::{Engine, FOLDER},
+    stats::median,
+};
+
+/// The variable that names the file, as in `slow_flush.c`.
+const VARIABLE: &str = "AGENT_MAILBOX_BENCH_FLUSH";
+/// How often a flush is timed.
+const FLUSHES: usize = 300;
+
+/// The median time of a small write with its flush, on the disk where an engine keeps its data.
+pub(crate) fn time_flush(engine: Engine) -> Duration {
+    let folder = match engine {
+        Engine::Sqlite => Path::new(FOLDER),
+        // Where scripts/postgres keeps the server's data.
+        Engine::Postgres => Path::new("/tmp"),
+    };
+    let mut file = tempfile::tempfile_in(folder).expect("a file in the folder of the data");
+    let times: Vec<f64> = (0..FLUSHES)
+        .map(|_| {
+            let before = Instant::now();
+            file.write_all(&[0; 512]).and_then(|()| file.sync_data()).expect("the disk takes a few bytes");
+            before.elapsed().as_secs_f64()
+        })
+        .collect();
+    Duration::from_secs_f64(median(&times))
+}
+
+/// A disk that is slow until this value is dropped.
+pub(crate) struct SlowDisk {
+    file: File,
+}
+
+impl SlowDisk {
+    /// Lets each flush take at least so long; `None` when this program was not started by `scripts/bench`.
+    pub(crate) fn start(flush: Duration) -> Option<Self> {
+        let path = std::env::var_os(VARIABLE)?;
+        // It must not be cut to nothing: it is mapped, and whoever looks at it would be killed.
+        let file =
+            OpenOptions::new().write(true).open(path).expect("the file for slow flushes can be written");
+        let slow = Self { file };
+        slow.set(u32::try_from(flush.as_micros()).expect("a flush is no matter of hours"));
+        Some(slow)
+    }
+
+    fn set(&self, microseconds: u32) {
+        self.file
+            .write_all_at(&microseconds.to_ne_bytes(), 0)
+            .expect("the file for slow flushes can be written");
+    }
+}
+
+impl Drop for SlowDisk {
+    fn drop(&mut self) {
+        self.set(0);
+    }
+}
