@@ -216,6 +216,10 @@ async fn the_link_counts_a_click_and_leads_to_signing_up() {
         let answer = server.anonymous().get("/api/affiliate/track").await;
         assert_eq!((answer.status, answer.header("set-cookie")), (302, ""));
         assert_eq!(figures(&tenant).await, [1, 0, 0]);
+        let answer = click(&server, "friends&utm_source=letter").await;
+        assert_eq!(answer.status, 302);
+        assert!(answer.header("set-cookie").starts_with("affiliate=friends;"));
+        assert_eq!(figures(&tenant).await, [2, 0, 0]);
     })
     .await;
 }

@@ -5,7 +5,7 @@
 use axum::{
     Router,
     extract::{Request, State as Extracted},
-    http::{HeaderMap, HeaderValue, StatusCode, header},
+    http::{HeaderMap, HeaderValue, StatusCode, header, request::Parts},
     middleware::{Next, from_fn},
     response::Response,
     routing::{delete, get, post},
@@ -23,6 +23,7 @@ use crate::{
     body::{self, Bound},
     error,
     faults::read_json,
+    input::refuse_query,
     request::{self, client_address, cookie_name, credential, is_secure, path_parameters, refuse_cross_site},
 };
 
@@ -80,27 +81,27 @@ async fn accept_invite(Extracted(state): Extracted<State>, request: Request) -> 
     .await
 }
 
-async fn log_out(Extracted(state): Extracted<State>, headers: HeaderMap) -> Response {
+async fn log_out(Extracted(state): Extracted<State>, parts: Parts) -> Response {
     answer(async {
-        let caller = person(&state, &headers, true).await?;
+        let caller = person_alone(&state, &parts, true).await?;
         accounts::log_out(&state.app, &caller).await?;
         Ok(logged_out(&state))
     })
     .await
 }
 
-async fn log_out_everywhere(Extracted(state): Extracted<State>, headers: HeaderMap) -> Response {
+async fn log_out_everywhere(Extracted(state): Extracted<State>, parts: Parts) -> Response {
     answer(async {
-        let caller = person(&state, &headers, true).await?;
+        let caller = person_alone(&state, &parts, true).await?;
         accounts::log_out_everywhere(&state.app, &caller).await?;
         Ok(logged_out(&state))
     })
     .await
 }
 
-async fn me(Extracted(state): Extracted<State>, headers: HeaderMap) -> Response {
+async fn me(Extracted(state): Extracted<State>, parts: Parts) -> Response {
     answer(async {
-        let caller = person(&state, &headers, false).await?;
+        let caller = person_alone(&state, &parts, false).await?;
         Ok(error::json_of(StatusCode::OK, &accounts::me(&state.app, &caller).await?))
     })
     .await
@@ -116,18 +117,17 @@ async fn switch_workspace(Extracted(state): Extracted<State>, request: Request) 
     .await
 }
 
-async fn sessions(Extracted(state): Extracted<State>, headers: HeaderMap) -> Response {
+async fn sessions(Extracted(state): Extracted<State>, parts: Parts) -> Response {
     answer(async {
-        let caller = person(&state, &headers, false).await?;
+        let caller = person_alone(&state, &parts, false).await?;
         Ok(error::json_of(StatusCode::OK, &accounts::list_sessions(&state.app, &caller).await?))
     })
     .await
 }
 
-async fn revoke_session(Extracted(state): Extracted<State>, request: Request) -> Response {
+async fn revoke_session(Extracted(state): Extracted<State>, parts: Parts) -> Response {
     answer(async {
-        let (parts, _) = request.into_parts();
-        let caller = person(&state, &parts.headers, true).await?;
+        let caller = person_alone(&state, &parts, true).await?;
         let session = path_parameters(&parts).pop().unwrap_or_default().1;
         accounts::revoke_session(&state.app, &caller, session.into()).await?;
         Ok(empty())
@@ -159,6 +159,7 @@ where
     body::require_json(&parts.headers)?;
     let bound = Bound { most: MOST, refusal: ErrorKind::PayloadTooLarge };
     let bytes = body::read(&parts.headers, body, bound).await?;
+    refuse_query(parts.uri.query().unwrap_or_default())?;
     Ok((parts.headers, read_json(&bytes)?))
 }
 
@@ -172,6 +173,13 @@ async fn person(state: &State, headers: &HeaderMap, changes: bool) -> Result<Arc
         refuse_cross_site(&state.app, headers)?;
     }
     state.app.authenticate(&credential).await
+}
+
+/// The same for a request that says nothing else.
+async fn person_alone(state: &State, parts: &Parts, changes: bool) -> Result<Arc<Caller>> {
+    let caller = person(state, &parts.headers, changes).await?;
+    refuse_query(parts.uri.query().unwrap_or_default())?;
+    Ok(caller)
 }
 
 fn user_agent(headers: &HeaderMap) -> &str {

@@ -83,7 +83,7 @@ impl<T: DeserializeOwned + Validate<Context = ()> + JsonSchema + Send + 'static>
 impl Input for () {
     const TAKES_BODY: bool = false;
     fn read(raw: &RawInput) -> Result<Self> {
-        refuse_query(raw)?;
+        refuse_query(&raw.query)?;
         refuse_body(raw)
     }
     fn describe(_: &mut InputDescription, _: &mut SchemaGenerator) {}
@@ -95,7 +95,7 @@ where
 {
     const TAKES_BODY: bool = false;
     fn read(raw: &RawInput) -> Result<Self> {
-        refuse_query(raw)?;
+        refuse_query(&raw.query)?;
         refuse_body(raw)?;
         Part::read(raw)
     }
@@ -124,7 +124,7 @@ where
 {
     const TAKES_BODY: bool = true;
     fn read(raw: &RawInput) -> Result<Self> {
-        refuse_query(raw)?;
+        refuse_query(&raw.query)?;
         Part::read(raw)
     }
     fn describe(description: &mut InputDescription, generator: &mut SchemaGenerator) {
@@ -139,7 +139,7 @@ where
 {
     const TAKES_BODY: bool = true;
     fn read(raw: &RawInput) -> Result<Self> {
-        refuse_query(raw)?;
+        refuse_query(&raw.query)?;
         Ok((Part::read(raw)?, Part::read(raw)?))
     }
     fn describe(description: &mut InputDescription, generator: &mut SchemaGenerator) {
@@ -164,8 +164,9 @@ where
     }
 }
 
-fn refuse_query(raw: &RawInput) -> Result<()> {
-    query::from_query::<Nothing>(&raw.query).map(|_| ()).map_err(refusal)
+/// Refuses every parameter, where none is known.
+pub(crate) fn refuse_query(query: &str) -> Result<()> {
+    query::from_query::<Nothing>(query).map(|_| ()).map_err(refusal)
 }
 
 /// A misplaced body would be dropped in silence otherwise. Some clients always send an empty object: that is fine.

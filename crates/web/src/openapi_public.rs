@@ -46,13 +46,13 @@ impl For {
             errors.push(Kind::RateLimited);
         }
         if !matches!(self, Self::Public) {
-            errors.push(Kind::CrossSiteRequest);
+            errors.extend([Kind::CrossSiteRequest, Kind::ValidationFailed]);
         }
         if self.has_session() {
             errors.push(Kind::Unauthorized);
         }
         if matches!(self, Self::Stranger | Self::PersonWithBody) {
-            errors.extend([Kind::ValidationFailed, Kind::PayloadTooLarge, Kind::UnsupportedMediaType]);
+            errors.extend([Kind::PayloadTooLarge, Kind::UnsupportedMediaType]);
         }
         errors
     }
@@ -83,18 +83,23 @@ struct Document<'a> {
 
 impl Document<'_> {
     fn public(&mut self) {
-        let route = |path, id, summary| Route { method: "get", path, id, summary, errors: &[] };
+        let route = |path, id, summary, errors| Route { method: "get", path, id, summary, errors };
         let answer = self.json::<Status>(200, "The service works.");
         self.add(
             For::Public,
-            &route("/api/status", "getStatus", "Tells whether the service works."),
+            &route("/api/status", "getStatus", "Tells whether the service works.", &[Kind::ValidationFailed]),
             &Value::Null,
             answer,
         );
         let answer = self.json::<PublicConfig>(200, "What this server offers.");
         self.add(
             For::Public,
-            &route("/api/v1/config", "getConfig", "Tells what a client needs to know before it has a key."),
+            &route(
+                "/api/v1/config",
+                "getConfig",
+                "Tells what a client needs to know before it has a key.",
+                &[Kind::ValidationFailed],
+            ),
             &Value::Null,
             answer,
         );
@@ -103,7 +108,7 @@ impl Document<'_> {
         let location = json!({ "Location": { "description": "The page to sign up on.", "schema": { "type": "string" } } });
         self.add(
             For::Public,
-            &route("/api/affiliate/track", "trackAffiliate", summary),
+            &route("/api/affiliate/track", "trackAffiliate", summary, &[]),
             &Value::Null,
             (302, json!({ "description": "On to signing up.", "headers": location })),
         );

@@ -13,18 +13,21 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    State, docs, error,
-    request::{accepts, client_address},
+    State, docs, error, input,
+    request::{accepts, client_address, require_json_answer},
 };
 
 /// The cookie that remembers through whose link a visitor came.
 pub(crate) const AFFILIATE_COOKIE: &str = "affiliate";
 
 pub(crate) fn routes(state: &State) -> Router<State> {
-    let limited = Router::new()
-        .route("/", get(welcome))
+    // People come to the others by links, which all kinds of programs hang parameters on.
+    let strict = Router::new()
         .route("/api/status", get(status))
         .route("/api/v1/config", get(config))
+        .route_layer(from_fn(refuse_query));
+    let limited = strict
+        .route("/", get(welcome))
         .route("/api/affiliate/track", get(track))
         .route("/openapi.json", get(openapi))
         .route("/docs", get(documentation))
@@ -95,6 +98,15 @@ async fn acceptable(request: Request, next: Next) -> Response {
     }
     let fix = format!("Ask for {kind}.");
     error::response(&Error::new(ErrorKind::NotAcceptable).with_fix(fix))
+}
+
+/// 406 and 400, in this order as everywhere, where no parameter is known.
+async fn refuse_query(request: Request, next: Next) -> Response {
+    let query = request.uri().query().unwrap_or_default();
+    match require_json_answer(request.headers()).and_then(|()| input::refuse_query(query)) {
+        Ok(()) => next.run(request).await,
+        Err(refused) => error::response(&refused),
+    }
 }
 
 async fn status(Extracted(state): Extracted<State>) -> Response {
