@@ -8,6 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use http::Version;
 use serde_json::{Value, json};
 
 use super::{Home, PASSWORD, free_port, head, read_answer, request, text};
@@ -209,6 +210,44 @@ fn a_second_signal_ends_at_once() {
     std::thread::sleep(Duration::from_millis(300));
     server.signal("TERM");
     assert_eq!(server.wait(Duration::from_secs(3)).code(), Some(0));
+}
+
+/// rules: HTTP-8
+#[test]
+fn one_listener_speaks_both_versions_of_http() {
+    for home in Home::on_each_engine() {
+        let server = home.serve();
+        let workspace = home.create_account("ada@example.com", "enterprise");
+        let (_, key) = home.create_key(&workspace, &[]);
+        let url = format!("http://{}/api/v1/mailboxes", server.address);
+        tokio::runtime::Runtime::new().unwrap().block_on(speak_both_versions(&url, &key));
+        server.stop();
+    }
+}
+
+async fn speak_both_versions(url: &str, key: &str) {
+    let newer = reqwest::Client::builder().http2_prior_knowledge().build().unwrap();
+    let older = reqwest::Client::builder().http1_only().build().unwrap();
+    let create = |number: usize| {
+        let body = json!({ "name": format!("Mailbox {number}") }).to_string();
+        let request = newer.post(url).header("x-api-key", key).header("content-type", "application/json");
+        tokio::spawn(request.body(body).send())
+    };
+    // All at once, which one connection carries as streams of its own.
+    for call in (0..20).map(create).collect::<Vec<_>>() {
+        let answer = call.await.unwrap().unwrap();
+        assert_eq!((answer.version(), answer.status().as_u16()), (Version::HTTP_2, 201));
+    }
+    let mut lists = Vec::new();
+    for (client, version) in [(&newer, Version::HTTP_2), (&older, Version::HTTP_11)] {
+        let answer = client.get(url).header("x-api-key", key).send().await.unwrap();
+        assert_eq!((answer.version(), answer.status().as_u16()), (version, 200));
+        assert_eq!(answer.headers()["content-type"], "application/json");
+        lists.push(serde_json::from_str::<Vec<Value>>(&answer.text().await.unwrap()).unwrap());
+        let refused = client.get(url).send().await.unwrap();
+        assert_eq!((refused.version(), refused.status().as_u16()), (version, 401));
+    }
+    assert_eq!((lists[0].len(), &lists[0]), (20, &lists[1]));
 }
 
 /// rules: HTTP-15
