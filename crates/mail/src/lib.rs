@@ -1,5 +1,13 @@
-//! Mail as bytes and values: what an address is, and later how a message is read and written.
+//! Mail as bytes and values: what an address is, how a message is read, judged and shown, how SMTP is spoken.
 //!
 //! This crate knows no workspaces, no plans and no database: it only turns bytes into values and back.
 
 pub mod address;
+pub mod authentication;
+pub mod classify;
+pub mod message;
+pub mod reports;
+pub mod safe_text;
+pub mod scan;
+pub mod smtp;
+pub mod verification;

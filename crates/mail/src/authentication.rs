@@ -1,0 +1,206 @@
+//! Whether a mail comes from whom it says: SPF, DKIM, DMARC and ARC, checked by ourselves.
+//!
+//! Nothing is taken from the mail's own claims such as `Authentication-Results`: only the peer's address, the SMTP
+//! envelope, the signatures and DNS count. A verdict is never better than what was proven, and whatever could not be
+//! found out in time is `unknown`.
+
+mod author;
+mod dkim;
+mod dmarc;
+mod dns;
+mod spf;
+#[cfg(test)]
+mod tests;
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, timeout_at};
+
+use author::Author;
+use dns::Dns;
+
+pub use dns::ResolverError;
+
+/// How long one mail may be examined.
+const TIME_LIMIT: Duration = Duration::from_secs(10);
+
+/// How much of that SPF and the signatures may take, so that the policy can still be asked for.
+const EVIDENCE_SHARE: f64 = 0.7;
+
+/// Mails examined at the same time; more wait, within their time limit.
+const MAX_CONCURRENT: usize = 128;
+
+/// The largest message whose signatures are checked.
+const MAX_MESSAGE_BYTES: usize = 64 * 1024 * 1024;
+
+/// What one check found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// Proven.
+    Pass,
+    /// Disproven.
+    Fail,
+    /// Neither: nothing is published, nothing could be found out, or nothing was checked.
+    #[default]
+    Unknown,
+}
+
+impl Verdict {
+    /// The verdict's name on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pass => "pass",
+            Self::Fail => "fail",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// What is known about a mail's sender.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Authentication {
+    /// Whether the domain of the From line stands behind the mail. This is the verdict to act on.
+    ///
+    /// It passes when DMARC does. Where the domain publishes no policy, it passes only when SPF or a signature passed
+    /// for exactly that domain, and fails when SPF failed for exactly that domain.
+    pub status: Verdict,
+    /// Whether the sending host may use the domain of the envelope's sender, which need not be that of the From line.
+    pub spf: Verdict,
+    /// Whether any signature is valid; its domain need not be that of the From line.
+    pub dkim: Verdict,
+    /// Whether SPF or a signature passed for the domain of the From line, by the rules that this domain publishes.
+    pub dmarc: Verdict,
+    /// Whether the chain of forwarders (RFC 8617) is intact. No forwarder is trusted, so it changes no other verdict.
+    #[serde(skip)]
+    pub arc: Verdict,
+}
+
+/// Examines arriving mails. It holds the resolver and its bounded cache; one is enough for a process.
+pub struct Authenticator {
+    dns: Dns,
+    permits: Semaphore,
+    time_limit: Duration,
+}
+
+impl Authenticator {
+    /// Asks the name servers that the system is configured with.
+    pub fn from_system() -> Result<Self, ResolverError> {
+        Ok(Self::new(Dns::from_system()?))
+    }
+
+    /// Asks the given name servers.
+    pub fn with_servers(addresses: &[SocketAddr]) -> Result<Self, ResolverError> {
+        Ok(Self::new(Dns::with_servers(addresses)?))
+    }
+
+    fn new(dns: Dns) -> Self {
+        Self { dns, permits: Semaphore::new(MAX_CONCURRENT), time_limit: TIME_LIMIT }
+    }
+
+    /// Examines a mail that `peer` handed over, within ten seconds.
+    ///
+    /// `helo` is what the peer called itself, `our_host` our own name (for macros of SPF records) and `mail_from` the
+    /// envelope's sender; nothing or an empty text is the null sender.
+    pub async fn check(
+        &self,
+        peer: IpAddr,
+        helo: &str,
+        our_host: &str,
+        mail_from: Option<&str>,
+        raw: &[u8],
+    ) -> Authentication {
+        let started = Instant::now();
+        let evidence_limit = started + self.time_limit.mul_f64(EVIDENCE_SHARE);
+        let author = match author::read(raw) {
+            Author::One(address) => address,
+            // Two readers could see two senders: that is how one poses as the other.
+            Author::Ambiguous => {
+                return Authentication {
+                    status: Verdict::Fail,
+                    dmarc: Verdict::Fail,
+                    ..Authentication::default()
+                };
+            }
+            Author::Unreadable => return Authentication::default(),
+        };
+        let Ok(Ok(_permit)) = timeout_at(evidence_limit, self.permits.acquire()).await else {
+            return Authentication::default();
+        };
+        let envelope = spf::Envelope::new(peer, helo, our_host, mail_from);
+        let (spf, signatures) = tokio::join!(
+            timeout_at(evidence_limit, spf::check(&self.dns, &envelope)),
+            timeout_at(evidence_limit, dkim::check(&self.dns, raw)),
+        );
+        let evidence = Evidence {
+            spf: spf.unwrap_or(spf::Outcome::TempError),
+            spf_domain: envelope.domain(),
+            signatures: signatures.unwrap_or_else(|_| dkim::Signatures::undecided()),
+        };
+        let policy =
+            timeout_at(started + self.time_limit, dmarc::check(&self.dns, author.domain(), &evidence))
+                .await
+                .unwrap_or(dmarc::Finding::Undecided);
+        evidence.conclude(author.domain(), policy)
+    }
+}
+
+/// What SPF and the signatures say, before it is held against the From line.
+struct Evidence<'a> {
+    spf: spf::Outcome,
+    spf_domain: Option<&'a str>,
+    signatures: dkim::Signatures,
+}
+
+impl Evidence<'_> {
+    /// The identities that speak for the mail, with what was found about each.
+    fn identities(&self) -> impl Iterator<Item = (Identity, &str, Verdict)> {
+        let envelope = self.spf_domain.map(|domain| (Identity::Spf, domain, self.spf.verdict()));
+        let signed = self.signatures.checked.iter();
+        envelope
+            .into_iter()
+            .chain(signed.map(|(domain, verdict)| (Identity::Dkim, domain.as_str(), *verdict)))
+    }
+
+    fn conclude(&self, author_domain: &str, policy: dmarc::Finding) -> Authentication {
+        let dmarc = policy.verdict();
+        let status = match policy {
+            dmarc::Finding::NoPolicy => self.status_without_policy(author_domain),
+            _ => dmarc,
+        };
+        Authentication {
+            status,
+            spf: self.spf.verdict(),
+            dkim: self.signatures.verdict,
+            dmarc,
+            arc: self.signatures.arc,
+        }
+    }
+
+    /// Without a policy nobody says which other domains belong to the author's, so only the same domain counts.
+    fn status_without_policy(&self, author_domain: &str) -> Verdict {
+        let proven =
+            self.identities().any(|(_, domain, verdict)| domain == author_domain && verdict == Verdict::Pass);
+        let open = !self.signatures.complete
+            || self
+                .identities()
+                .any(|(_, domain, verdict)| domain == author_domain && verdict == Verdict::Unknown);
+        let disproven = self.spf_domain == Some(author_domain) && self.spf == spf::Outcome::Fail && !open;
+        match (proven, disproven) {
+            (true, _) => Verdict::Pass,
+            (false, true) => Verdict::Fail,
+            (false, false) => Verdict::Unknown,
+        }
+    }
+}
+
+/// How a domain speaks for a mail.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Identity {
+    Spf,
+    Dkim,
+}

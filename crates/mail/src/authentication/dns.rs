@@ -1,0 +1,162 @@
+//! Questions to DNS, with the three answers that matter: these records, none, or not to be found out now.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::time::Duration;
+
+use hickory_resolver::config::{NameServerConfig, ResolveHosts, ResolverConfig, ResolverOpts};
+use hickory_resolver::net::runtime::TokioRuntimeProvider;
+use hickory_resolver::net::{DnsError, NetError};
+use hickory_resolver::proto::op::ResponseCode;
+use hickory_resolver::proto::rr::{Name, RData, RecordType};
+use hickory_resolver::system_conf::read_system_conf;
+use hickory_resolver::{Resolver, TokioResolver};
+use mail_auth::MessageAuthenticator;
+
+/// How long one question may wait for one server.
+const QUESTION_TIME_LIMIT: Duration = Duration::from_secs(2);
+
+/// How often a question is asked.
+const ATTEMPTS: usize = 2;
+
+/// Answers that are remembered.
+const CACHE_ENTRIES: u64 = 2048;
+
+/// How long an answer is remembered at most, whatever its time to live says.
+const MAX_TTL: Duration = Duration::from_hours(1);
+
+/// How long it is remembered that there is nothing.
+const MAX_NEGATIVE_TTL: Duration = Duration::from_mins(5);
+
+/// Records of one kind that are looked at; the rest of a hostile answer is not.
+const MAX_RECORDS: usize = 200;
+
+/// Why no resolver could be made.
+#[derive(Debug, thiserror::Error)]
+#[error("The name servers cannot be used.")]
+pub struct ResolverError(#[source] NetError);
+
+/// The question could not be answered now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Unavailable;
+
+/// The resolver, and its cache, which is bounded.
+pub(super) struct Dns {
+    inner: MessageAuthenticator,
+}
+
+impl Dns {
+    pub(super) fn from_system() -> Result<Self, ResolverError> {
+        let (config, options) = read_system_conf().map_err(ResolverError)?;
+        Self::build(config, options)
+    }
+
+    pub(super) fn with_servers(addresses: &[SocketAddr]) -> Result<Self, ResolverError> {
+        let servers = addresses.iter().map(|address| {
+            let mut server = NameServerConfig::udp_and_tcp(address.ip());
+            for connection in &mut server.connections {
+                connection.port = address.port();
+            }
+            server
+        });
+        Self::build(ResolverConfig::from_name_servers(servers.collect()), ResolverOpts::default())
+    }
+
+    fn build(config: ResolverConfig, mut options: ResolverOpts) -> Result<Self, ResolverError> {
+        options.timeout = QUESTION_TIME_LIMIT;
+        options.attempts = ATTEMPTS;
+        options.cache_size = CACHE_ENTRIES;
+        options.positive_max_ttl = Some(MAX_TTL);
+        options.negative_max_ttl = Some(MAX_NEGATIVE_TTL);
+        options.edns0 = true;
+        // What stands in a local file says nothing about what a domain publishes.
+        options.use_hosts_file = ResolveHosts::Never;
+        let builder = Resolver::builder_with_config(config, TokioRuntimeProvider::default());
+        let resolver: TokioResolver = builder.with_options(options).build().map_err(ResolverError)?;
+        Ok(Self { inner: MessageAuthenticator(resolver) })
+    }
+
+    /// The same resolver, as the library for signatures wants it.
+    pub(super) fn for_signatures(&self) -> &MessageAuthenticator {
+        &self.inner
+    }
+
+    /// The TXT records of a name, the strings of each joined.
+    pub(super) async fn txt(&self, name: &str) -> Result<Vec<Vec<u8>>, Unavailable> {
+        self.records(name, RecordType::TXT, |data| match data {
+            RData::TXT(txt) => Some(txt.txt_data.concat()),
+            _ => None,
+        })
+        .await
+    }
+
+    /// The IPv4 addresses of a name.
+    pub(super) async fn ipv4(&self, name: &str) -> Result<Vec<Ipv4Addr>, Unavailable> {
+        self.records(name, RecordType::A, |data| match data {
+            RData::A(address) => Some(address.0),
+            _ => None,
+        })
+        .await
+    }
+
+    /// The IPv6 addresses of a name.
+    pub(super) async fn ipv6(&self, name: &str) -> Result<Vec<Ipv6Addr>, Unavailable> {
+        self.records(name, RecordType::AAAA, |data| match data {
+            RData::AAAA(address) => Some(address.0),
+            _ => None,
+        })
+        .await
+    }
+
+    /// The names of a domain's mail servers.
+    pub(super) async fn mx(&self, name: &str) -> Result<Vec<String>, Unavailable> {
+        self.records(name, RecordType::MX, |data| match data {
+            RData::MX(mx) => Some(mx.exchange.to_ascii()),
+            _ => None,
+        })
+        .await
+    }
+
+    /// The names that an address says it has.
+    pub(super) async fn ptr(&self, address: IpAddr) -> Result<Vec<String>, Unavailable> {
+        let name = Name::from(address);
+        self.lookup(name, RecordType::PTR, |data| match data {
+            RData::PTR(ptr) => Some(ptr.0.to_lowercase().to_ascii()),
+            _ => None,
+        })
+        .await
+    }
+
+    async fn records<T>(
+        &self,
+        name: &str,
+        kind: RecordType,
+        pick: impl Fn(&RData) -> Option<T>,
+    ) -> Result<Vec<T>, Unavailable> {
+        // What is no name has no records.
+        let Ok(mut parsed) = Name::from_str_relaxed(name) else { return Ok(Vec::new()) };
+        parsed.set_fqdn(true);
+        self.lookup(parsed, kind, pick).await
+    }
+
+    async fn lookup<T>(
+        &self,
+        name: Name,
+        kind: RecordType,
+        pick: impl Fn(&RData) -> Option<T>,
+    ) -> Result<Vec<T>, Unavailable> {
+        match self.inner.0.lookup(name, kind).await {
+            Ok(answer) => Ok(answer
+                .answers()
+                .iter()
+                .filter_map(|record| pick(&record.data))
+                .take(MAX_RECORDS)
+                .collect()),
+            Err(NetError::Dns(DnsError::NoRecordsFound(none)))
+                if matches!(none.response_code, ResponseCode::NXDomain | ResponseCode::NoError) =>
+            {
+                Ok(Vec::new())
+            }
+            Err(_) => Err(Unavailable),
+        }
+    }
+}

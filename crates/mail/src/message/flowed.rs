@@ -1,0 +1,42 @@
+//! Text for the eye: line ends, and the soft line breaks of `format=flowed` (RFC 3676).
+
+/// One kind of line end.
+pub(super) fn unix_lines(text: &str) -> String {
+    if !text.contains('\r') {
+        return text.to_owned();
+    }
+    text.replace("\r\n", "\n").replace('\r', "\n")
+}
+
+/// Joins the lines that the sender only broke for old screens.
+pub(super) fn unflow(text: &str, delete_space: bool) -> String {
+    let mut joined = String::with_capacity(text.len());
+    let mut open_depth = None;
+    for line in text.split_inclusive('\n') {
+        let content = line.strip_suffix('\n').unwrap_or(line);
+        let depth = content.len() - content.trim_start_matches('>').len();
+        let unquoted = content.get(depth..).unwrap_or_default();
+        let unstuffed = unquoted.strip_prefix(' ').unwrap_or(unquoted);
+        let is_signature = unstuffed == "-- ";
+        let continues = open_depth == Some(depth) && !is_signature;
+        if open_depth.is_some() && !continues {
+            joined.push('\n');
+        }
+        if !continues && depth > 0 {
+            joined.push_str(content.get(..depth).unwrap_or_default());
+            joined.push(' ');
+        }
+        let is_flowed = unstuffed.ends_with(' ') && !is_signature;
+        let shown = if is_flowed && delete_space {
+            unstuffed.strip_suffix(' ').unwrap_or(unstuffed)
+        } else {
+            unstuffed
+        };
+        joined.push_str(shown);
+        open_depth = is_flowed.then_some(depth);
+        if !is_flowed && line.ends_with('\n') {
+            joined.push('\n');
+        }
+    }
+    joined
+}

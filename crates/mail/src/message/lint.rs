@@ -1,0 +1,48 @@
+//! Signs in the raw bytes that programs could read a message differently, whatever its parts are.
+
+use memchr::{memchr, memmem};
+
+use super::header::line_at;
+use super::structure::MAX_COMPARISONS;
+use super::{Fault, Faults};
+
+/// Notes NUL bytes and line ends of more than one kind.
+pub(super) fn note_bytes(raw: &[u8], faults: &mut Faults) {
+    let line_feeds = memchr::memchr_iter(b'\n', raw).count();
+    let returns = memchr::memchr_iter(b'\r', raw).count();
+    let both = raw
+        .iter()
+        .zip(raw.iter().skip(1))
+        .filter(|(first, second)| **first == b'\r' && **second == b'\n')
+        .count();
+    if memchr(0, raw).is_some() || returns != both || (both != 0 && both != line_feeds) {
+        faults.add(Fault::Bytes);
+    }
+}
+
+/// Notes what looks like the beginning of a part, but stands where the walk found none.
+///
+/// A reader that repairs a broken boundary, or guesses one that is missing, would see a part there.
+pub(super) fn note_stray_parts(raw: &[u8], delimiters: &[usize], faults: &mut Faults) {
+    for (number, found) in memmem::find_iter(raw, b"\n--").enumerate() {
+        let place = found + 1;
+        let is_stray = delimiters.binary_search(&place).is_err() && {
+            let (_, next) = line_at(raw, place);
+            looks_like_content_header(raw, next)
+        };
+        if is_stray || number > MAX_COMPARISONS {
+            faults.add(Fault::Boundary);
+            return;
+        }
+    }
+}
+
+/// Whether a line is a header that describes a part.
+pub(super) fn looks_like_content_header(raw: &[u8], start: usize) -> bool {
+    const NAMES: [&[u8]; 3] = [b"content-type", b"content-transfer-encoding", b"content-disposition"];
+    let rest = raw.get(start..).unwrap_or_default();
+    NAMES.iter().any(|name| {
+        let has_name = rest.get(..name.len()).is_some_and(|start| start.eq_ignore_ascii_case(name));
+        has_name && rest.get(name.len()..).unwrap_or_default().trim_ascii_start().starts_with(b":")
+    })
+}

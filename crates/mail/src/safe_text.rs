@@ -1,0 +1,150 @@
+//! Text of a mail made safe for an agent: what a reader sees, and nothing that is hidden.
+//!
+//! [`SafeText`] can only be made here, so whoever holds one knows that it was cleaned. HTML is read in one pass that
+//! builds no tree and fetches nothing; `docs/spec/safe-content.md` has the rules. Not seen through: text under another
+//! element, fonts that draw other letters, text that style sheets add, and colours of pictures.
+
+mod characters;
+mod colour;
+mod css;
+mod declaration;
+mod divergence;
+mod element;
+mod entities;
+mod link;
+mod render;
+mod selector;
+mod shape;
+mod sheet;
+mod style;
+#[cfg(test)]
+mod tests;
+mod tokens;
+mod tree;
+mod writer;
+
+use std::fmt;
+
+pub use characters::is_forbidden;
+
+pub(crate) use render::SeenLink;
+
+/// Text that holds only what a reader sees: only this module makes it.
+///
+/// It is in Unicode NFC, has no character for which [`is_forbidden`] holds, one space at most between words and one
+/// empty line at most between lines.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SafeText {
+    text: String,
+    char_count: usize,
+}
+
+impl SafeText {
+    /// Cleans plain text of any number of lines.
+    pub fn from_plain(text: &str) -> Self {
+        Self::new(link::with_ascii_hosts(characters::clean_lines(text)))
+    }
+
+    /// Takes the text out of HTML that a reader would see; what lies beyond 1 MiB is not read.
+    pub fn from_html(html: &str) -> Self {
+        Self::from_plain(&render::render(html).text)
+    }
+
+    /// Cleans text that must stay on one line: subjects, names of people and files.
+    pub fn line(text: &str) -> Self {
+        Self::new(link::with_ascii_hosts(characters::clean_line(text)))
+    }
+
+    fn new(text: String) -> Self {
+        let char_count = text.chars().count();
+        Self { text, char_count }
+    }
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// The text, owned.
+    pub fn into_string(self) -> String {
+        self.text
+    }
+
+    /// How many characters it has.
+    pub fn char_count(&self) -> usize {
+        self.char_count
+    }
+
+    /// Whether nothing is left.
+    pub fn is_empty(&self) -> bool {
+        self.text.is_empty()
+    }
+
+    /// Cuts to at most `max` characters; when something was cut, the number of all characters comes with it.
+    pub fn cut(&self, max: usize) -> (&str, Option<usize>) {
+        if self.char_count <= max {
+            return (&self.text, None);
+        }
+        let end = self.text.char_indices().nth(max).map_or(self.text.len(), |(place, _)| place);
+        (self.text.get(..end).unwrap_or(&self.text), Some(self.char_count))
+    }
+}
+
+impl fmt::Display for SafeText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+/// The part of a mail from which its safe text was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// The plain text part.
+    Text,
+    /// The HTML part.
+    Html,
+    /// There was nothing to read.
+    None,
+}
+
+/// An agent's view of a mail.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Body {
+    /// What it says.
+    pub text: SafeText,
+    /// Where that comes from.
+    pub source: Source,
+    /// Whether the text part and the HTML part tell different stories.
+    pub divergent: bool,
+}
+
+/// Makes the agent's view of a mail: from its text part, or from its HTML where that is empty.
+pub fn body(text: Option<&str>, html: Option<&str>) -> Body {
+    let plain = text.map(SafeText::from_plain).unwrap_or_default();
+    let rendered = html.map(SafeText::from_html).unwrap_or_default();
+    let divergent =
+        !plain.is_empty() && html.is_some() && divergence::differ(plain.as_str(), rendered.as_str());
+    let (text, source) = match (plain.is_empty(), rendered.is_empty()) {
+        (false, _) => (plain, Source::Text),
+        (true, false) => (rendered, Source::Html),
+        (true, true) => (SafeText::default(), Source::None),
+    };
+    Body { text, source, divergent }
+}
+
+/// The beginning of a mail on one line, at most this many characters.
+pub fn snippet(body: &SafeText, max_chars: usize) -> String {
+    // Lines are at least one character long, so this much is always enough.
+    let (beginning, _) = body.cut(max_chars.saturating_mul(2));
+    let line = SafeText::line(beginning);
+    line.cut(max_chars).0.trim_end().to_owned()
+}
+
+/// The links that a reader of HTML sees, with their cleaned texts.
+pub(crate) fn seen_links(html: &str) -> Vec<SeenLink> {
+    let mut links = render::render(html).links;
+    for link in &mut links {
+        link.text = SafeText::line(&link.text).into_string();
+    }
+    links
+}

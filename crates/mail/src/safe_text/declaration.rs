@@ -1,0 +1,426 @@
+//! The declarations of CSS that can hide text, read into values.
+//!
+//! What cannot hide anything is not read. A value that a browser would refuse is refused here too, so that
+//! `display:none;display:nonsense` stays hidden.
+
+use super::colour::Colour;
+use super::shape;
+
+/// What a declaration sets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Property {
+    Display,
+    Visibility,
+    Opacity,
+    FontSize,
+    LineHeight,
+    Ink,
+    Fill,
+    Background,
+    BackgroundImage,
+    BackgroundClip,
+    Width,
+    Height,
+    MaxWidth,
+    MaxHeight,
+    Overflow,
+    Position,
+    Left,
+    Top,
+    Right,
+    Bottom,
+    TextIndent,
+    MarginLeft,
+    MarginTop,
+    LetterSpacing,
+    Clip,
+    ClipPath,
+    Transform,
+    Filter,
+    MsoHide,
+    ContentVisibility,
+    WhiteSpace,
+    Zoom,
+}
+
+/// How many properties there are.
+pub(super) const PROPERTIES: usize = Property::Zoom as usize + 1;
+
+/// What a property is set to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Value {
+    /// As its parent has it, or as if it had never been set.
+    Inherit,
+    /// Whether the property does what its name says: hides, clips, is positioned, keeps lines.
+    Flag(bool),
+    /// A plain number.
+    Number(f32),
+    /// A length.
+    Length(Length),
+    /// A colour; `None` for one in a notation that is not known.
+    Colour(Option<Colour>),
+    /// How an element takes part in the layout.
+    Display(Display),
+    /// A picture as background; with its colour where it is a gradient of nearly one colour.
+    Image(Option<Colour>),
+}
+
+/// The layouts that matter here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Display {
+    /// Not shown.
+    None,
+    /// On lines of its own.
+    Block,
+    /// Anything else.
+    Inline,
+}
+
+/// A length, as far as it can be known without the page.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Length {
+    /// Pixels.
+    Px(f32),
+    /// Multiples of the font size.
+    Em(f32),
+    /// A share of something, in percent.
+    Percent(f32),
+    /// Neither bounded nor moved: `auto`, `none`, `normal`.
+    Auto,
+}
+
+impl Length {
+    /// Reads a length in lower case. A bare number counts as pixels, as it does in mail without a document type.
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        let text = text.trim();
+        if matches!(text, "auto" | "none" | "normal" | "fit-content" | "max-content" | "min-content") {
+            return Some(Self::Auto);
+        }
+        if text.ends_with(')') {
+            return Self::parse_function(text);
+        }
+        let unit_start = text.find(|c: char| c.is_ascii_alphabetic() || c == '%').unwrap_or(text.len());
+        let (number, unit) = text.split_at_checked(unit_start)?;
+        let (number, unit) = match unit.strip_prefix('e') {
+            Some(exponent)
+                if exponent.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '-' | '+')) =>
+            {
+                let digits =
+                    exponent.find(|c: char| c.is_ascii_alphabetic() || c == '%').unwrap_or(exponent.len());
+                text.split_at_checked(unit_start + 1 + digits)?
+            }
+            _ => (number, unit),
+        };
+        let value: f32 = number.trim().parse().ok().filter(|value: &f32| value.is_finite())?;
+        Some(match unit {
+            "" | "px" => Self::Px(value),
+            "em" => Self::Em(value),
+            "ex" | "ch" => Self::Em(value / 2.0),
+            "%" => Self::Percent(value),
+            "rem" | "pc" | "lh" | "rlh" => Self::Px(value * 16.0),
+            "pt" => Self::Px(value * 4.0 / 3.0),
+            "in" => Self::Px(value * 96.0),
+            "cm" => Self::Px(value * 37.8),
+            "mm" => Self::Px(value * 3.78),
+            "q" => Self::Px(value * 0.945),
+            // A whole screen away is out of sight, however large the screen is.
+            unit if (unit.ends_with("vw") || unit.ends_with("vh")) && value >= 100.0 => {
+                Self::Px(value * 100.0)
+            }
+            unit if unit.ends_with("vw") || unit.ends_with("vh") => Self::Px(value * 10.0),
+            "vmin" | "vmax" | "vi" | "vb" => Self::Px(value * 10.0),
+            _ => return None,
+        })
+    }
+
+    /// Reads `calc()`, `min()` and the like as far as they come to nothing; anything else is not known.
+    fn parse_function(text: &str) -> Option<Self> {
+        let (name, arguments) = text.strip_suffix(')')?.split_once('(')?;
+        let lengths = || {
+            arguments
+                .split([',', ' ', '(', ')', '*', '/'])
+                .filter(|part| !part.is_empty())
+                .filter_map(Self::parse)
+        };
+        let smallest = lengths().filter_map(|length| length.px(16.0)).reduce(f32::min)?;
+        match name.trim() {
+            "min" => Some(Self::Px(smallest)),
+            "max" | "clamp" => lengths().filter_map(|length| length.px(16.0)).reduce(f32::max).map(Self::Px),
+            "calc" => {
+                let bare: String = arguments.chars().filter(|c| !c.is_whitespace()).collect();
+                let times_nothing = bare.ends_with("*0")
+                    || bare.ends_with("*0px")
+                    || bare.starts_with("0*")
+                    || bare.starts_with("0px*");
+                let all_nothing =
+                    lengths().all(|length| length.px(16.0).is_some_and(|px| px.abs() < f32::EPSILON));
+                let single = lengths().count() == 1 && !bare.contains(['*', '/']);
+                if times_nothing || all_nothing {
+                    Some(Self::Px(0.0))
+                } else if single {
+                    lengths().next()
+                } else {
+                    None
+                }
+            }
+            _ => None,
+        }
+    }
+
+    /// The length in pixels; `None` where it is a share of something unknown.
+    pub(super) fn px(self, font_size: f32) -> Option<f32> {
+        match self {
+            Self::Px(value) => Some(value),
+            Self::Em(value) => Some(value * font_size),
+            Self::Percent(value) if value.abs() < f32::EPSILON => Some(0.0),
+            Self::Percent(_) | Self::Auto => None,
+        }
+    }
+}
+
+/// One declaration.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Declaration {
+    pub(super) property: Property,
+    pub(super) value: Value,
+    pub(super) important: bool,
+}
+
+/// Reads declarations from prepared CSS (see [`super::css::prepare`]).
+pub(super) fn parse_declarations(text: &str) -> Vec<Declaration> {
+    let mut declarations = Vec::new();
+    for part in split_outside(text, ';') {
+        let Some((name, value)) = part.split_once(':') else { continue };
+        let value = value.trim();
+        let (value, important) = match value.rsplit_once('!') {
+            Some((before, "important")) => (before.trim_end(), true),
+            Some((before, word)) if word.trim() == "important" => (before.trim_end(), true),
+            _ => (value, false),
+        };
+        parse_declaration(name.trim(), value, &mut |property, value| {
+            declarations.push(Declaration { property, value, important });
+        });
+    }
+    declarations
+}
+
+/// Splits a text at a separator that stands outside brackets.
+pub(super) fn split_outside(text: &str, separator: char) -> impl Iterator<Item = &str> {
+    let mut depth = 0_i32;
+    text.split(move |c: char| {
+        match c {
+            '(' | '[' | '{' => depth += 1,
+            ')' | ']' | '}' => depth = (depth - 1).max(0),
+            _ => {}
+        }
+        c == separator && depth == 0
+    })
+}
+
+fn parse_declaration(name: &str, text: &str, set: &mut impl FnMut(Property, Value)) {
+    if matches!(text, "inherit" | "initial" | "unset" | "revert" | "revert-layer") {
+        if let Some(property) = simple_property(name) {
+            set(property, Value::Inherit);
+        }
+        return;
+    }
+    match name {
+        "background" => parse_background(text, set),
+        "font" => parse_font(text, set),
+        "margin" => {
+            let sides: Vec<Option<Length>> =
+                text.split_ascii_whitespace().map(Length::parse).take(4).collect();
+            let top = sides.first().copied().flatten();
+            let left = sides.get(3).or(sides.get(1)).or(sides.first()).copied().flatten();
+            for (property, side) in [(Property::MarginTop, top), (Property::MarginLeft, left)] {
+                if let Some(side) = side {
+                    set(property, Value::Length(side));
+                }
+            }
+        }
+        "inset" => {
+            let first = text.split_ascii_whitespace().next().and_then(Length::parse);
+            let second = text.split_ascii_whitespace().nth(1).and_then(Length::parse).or(first);
+            for (property, side) in [(Property::Top, first), (Property::Left, second)] {
+                if let Some(side) = side {
+                    set(property, Value::Length(side));
+                }
+            }
+        }
+        _ => {
+            if let Some(property) = simple_property(name)
+                && let Some(value) = parse_value(property, text)
+            {
+                set(property, value);
+            }
+        }
+    }
+}
+
+/// The property of a name that stands for one property only.
+fn simple_property(name: &str) -> Option<Property> {
+    Some(match name {
+        "display" => Property::Display,
+        "visibility" => Property::Visibility,
+        "opacity" | "-moz-opacity" | "-khtml-opacity" | "-webkit-opacity" => Property::Opacity,
+        "font-size" => Property::FontSize,
+        "line-height" | "mso-line-height-alt" => Property::LineHeight,
+        "color" => Property::Ink,
+        "-webkit-text-fill-color" => Property::Fill,
+        "background-color" | "background" => Property::Background,
+        "background-image" => Property::BackgroundImage,
+        "background-clip" | "-webkit-background-clip" => Property::BackgroundClip,
+        "width" | "inline-size" => Property::Width,
+        "height" | "block-size" => Property::Height,
+        "max-width" | "max-inline-size" => Property::MaxWidth,
+        "max-height" | "max-block-size" => Property::MaxHeight,
+        "overflow" | "overflow-x" | "overflow-y" => Property::Overflow,
+        "position" => Property::Position,
+        "left" | "inset-inline-start" => Property::Left,
+        "top" | "inset-block-start" => Property::Top,
+        "right" | "inset-inline-end" => Property::Right,
+        "bottom" | "inset-block-end" => Property::Bottom,
+        "text-indent" => Property::TextIndent,
+        "margin-left" | "margin-inline-start" => Property::MarginLeft,
+        "margin-top" | "margin-block-start" => Property::MarginTop,
+        "letter-spacing" => Property::LetterSpacing,
+        "clip" => Property::Clip,
+        "clip-path" | "-webkit-clip-path" => Property::ClipPath,
+        "transform" | "-webkit-transform" | "-ms-transform" | "-moz-transform" | "scale" | "translate" => {
+            Property::Transform
+        }
+        "filter" | "-ms-filter" | "-webkit-filter" => Property::Filter,
+        "mso-hide" => Property::MsoHide,
+        "content-visibility" => Property::ContentVisibility,
+        "white-space" => Property::WhiteSpace,
+        "zoom" => Property::Zoom,
+        _ => return None,
+    })
+}
+
+fn parse_value(property: Property, text: &str) -> Option<Value> {
+    match property {
+        Property::Display => parse_display(text).map(Value::Display),
+        Property::Visibility => match text {
+            "hidden" | "collapse" => Some(Value::Flag(true)),
+            "visible" => Some(Value::Flag(false)),
+            _ => None,
+        },
+        Property::Opacity | Property::Zoom => parse_share(text).map(Value::Number),
+        Property::FontSize => parse_font_size(text).map(Value::Length),
+        Property::Ink | Property::Fill | Property::Background => parse_colour(text),
+        Property::BackgroundImage => parse_image(text),
+        Property::BackgroundClip => Some(Value::Flag(text == "text")),
+        Property::Overflow => match text.split_ascii_whitespace().next()? {
+            "hidden" | "clip" | "auto" | "scroll" => Some(Value::Flag(true)),
+            "visible" => Some(Value::Flag(false)),
+            _ => None,
+        },
+        Property::Position => match text {
+            "absolute" | "fixed" => Some(Value::Flag(true)),
+            "relative" | "sticky" => Some(Value::Number(1.0)),
+            "static" => Some(Value::Flag(false)),
+            _ => None,
+        },
+        Property::Clip => Some(Value::Flag(shape::clip_hides(text))),
+        Property::ClipPath => Some(Value::Flag(shape::clip_path_hides(text))),
+        Property::Transform => Some(Value::Flag(shape::transform_hides(text))),
+        Property::Filter => Some(Value::Flag(shape::filter_hides(text))),
+        Property::MsoHide => Some(Value::Flag(text == "all")),
+        Property::ContentVisibility => Some(Value::Flag(text == "hidden")),
+        Property::WhiteSpace => Some(Value::Flag(text.starts_with("pre") || text == "break-spaces")),
+        _ => Length::parse(text).map(Value::Length),
+    }
+}
+
+fn parse_display(text: &str) -> Option<Display> {
+    Some(match text.split_ascii_whitespace().next()? {
+        "none" => Display::None,
+        "block" | "flex" | "grid" | "table" | "list-item" | "flow-root" | "table-row" | "-webkit-box" => {
+            Display::Block
+        }
+        "inline" | "inline-block" | "inline-flex" | "inline-grid" | "inline-table" | "contents" | "ruby"
+        | "flow" | "run-in" | "-webkit-inline-box" => Display::Inline,
+        table if table.starts_with("table-") => Display::Inline,
+        _ => return None,
+    })
+}
+
+fn parse_share(text: &str) -> Option<f32> {
+    match text.strip_suffix('%') {
+        Some(share) => share.trim().parse::<f32>().ok().map(|share| share / 100.0),
+        None => match Length::parse(text)? {
+            Length::Px(value) => Some(value),
+            _ => None,
+        },
+    }
+}
+
+fn parse_font_size(text: &str) -> Option<Length> {
+    Some(match text {
+        "xx-small" => Length::Px(9.0),
+        "x-small" => Length::Px(10.0),
+        "small" => Length::Px(13.0),
+        "medium" => Length::Px(16.0),
+        "large" | "x-large" | "xx-large" | "xxx-large" => Length::Px(20.0),
+        "smaller" => Length::Em(0.83),
+        "larger" => Length::Em(1.2),
+        _ => return Length::parse(text).filter(|length| *length != Length::Auto),
+    })
+}
+
+fn parse_colour(text: &str) -> Option<Value> {
+    if text == "currentcolor" {
+        return Some(Value::Inherit);
+    }
+    let known = Colour::parse(text);
+    let notation = text.ends_with(')') && !text.starts_with("rgb") && !text.starts_with("hsl");
+    (known.is_some() || notation).then_some(Value::Colour(known))
+}
+
+/// A picture, or a gradient; a gradient whose colours look alike counts as that colour.
+fn parse_image(text: &str) -> Option<Value> {
+    if text == "none" {
+        return Some(Value::Inherit);
+    }
+    if !text.contains('(') {
+        return None;
+    }
+    let Some((_, inside)) = text.split_once("gradient(") else { return Some(Value::Image(None)) };
+    let colours: Vec<Colour> = split_outside(inside.trim_end_matches(')'), ',')
+        .filter_map(|stop| Colour::parse(stop).or_else(|| Colour::parse(stop.trim().split(' ').next()?)))
+        .take(8)
+        .collect();
+    let first = colours.first().copied();
+    let alike = first.is_some_and(|first| colours.iter().all(|colour| colour.vanishes_on(first)));
+    Some(Value::Image(first.filter(|_| alike)))
+}
+
+fn parse_background(text: &str, set: &mut impl FnMut(Property, Value)) {
+    let mut colour = Value::Colour(Some(Colour::TRANSPARENT));
+    let mut image = Value::Inherit;
+    for word in split_outside(text, ' ').filter(|word| !word.is_empty()).take(24) {
+        if word.starts_with("url(") || word.contains("gradient(") {
+            image = parse_image(word).unwrap_or(image);
+        } else if let Some(found) = parse_colour(word) {
+            colour = found;
+        }
+    }
+    set(Property::Background, colour);
+    set(Property::BackgroundImage, image);
+}
+
+/// The `font` shorthand: the size is the first length, and the height of lines may follow it after a slash.
+fn parse_font(text: &str, set: &mut impl FnMut(Property, Value)) {
+    for word in text.split_ascii_whitespace().take(8) {
+        let (size, height) = word.split_once('/').map_or((word, None), |(size, height)| (size, Some(height)));
+        let is_weight = size.len() == 3 && size.ends_with("00");
+        if let Some(length) = parse_font_size(size).filter(|_| !is_weight && size != "normal") {
+            set(Property::FontSize, Value::Length(length));
+            if let Some(height) = height.and_then(Length::parse) {
+                set(Property::LineHeight, Value::Length(height));
+            }
+            return;
+        }
+    }
+}

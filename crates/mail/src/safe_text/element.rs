@@ -1,0 +1,124 @@
+//! What is known about the elements of HTML: how they close each other, how they lie on the page, which are never shown.
+
+/// Traits of an element, as a set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Traits(u16);
+
+impl Traits {
+    /// On lines of its own.
+    pub(super) const BLOCK: Self = Self(1);
+    /// With an empty line around it.
+    pub(super) const SPACED: Self = Self(1 << 1);
+    /// Stops the end tag of an ordinary element outside it.
+    pub(super) const SPECIAL: Self = Self(1 << 2);
+    /// Goes on behind the block in which it was left open.
+    pub(super) const FORMATTING: Self = Self(1 << 3);
+    /// Has no content.
+    pub(super) const VOID: Self = Self(1 << 4);
+    /// Stops the end tag of a block outside it.
+    pub(super) const SCOPE: Self = Self(1 << 5);
+    /// Ends the reach of formatting elements that were opened in it.
+    pub(super) const MARKER: Self = Self(1 << 6);
+    /// Its content is not shown.
+    pub(super) const GONE: Self = Self(1 << 7);
+    /// Ends an open paragraph.
+    pub(super) const CLOSES_P: Self = Self(1 << 8);
+    /// Means nothing outside a table.
+    pub(super) const TABLE_PART: Self = Self(1 << 9);
+    /// A heading.
+    pub(super) const HEADING: Self = Self(1 << 10);
+
+    /// Whether one is open is asked for often.
+    pub(super) const TRACKED: Self = Self(1 << 11);
+
+    const fn and(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// Whether all of these are among them.
+    pub(super) const fn has(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// The traits of an element.
+    ///
+    /// `noscript` counts as never shown: what mail programs do differs, and no letter says anything there. So do
+    /// formulas, pictures in text form, the content that stands in for media, and the choices of a list box.
+    pub(super) fn of(name: &str) -> Self {
+        const FLOW: Traits = Traits::BLOCK.and(Traits::SPECIAL).and(Traits::CLOSES_P);
+        const CELL: Traits = Traits::SPECIAL.and(Traits::SCOPE).and(Traits::MARKER).and(Traits::TABLE_PART);
+        const EMBEDDED: Traits = Traits::SPECIAL.and(Traits::SCOPE).and(Traits::MARKER).and(Traits::GONE);
+        match name {
+            "p" | "blockquote" | "pre" | "listing" | "figure" => FLOW.and(Self::SPACED),
+            "h1" | "h2" | "h3" | "h4" | "h5" | "h6" => FLOW.and(Self::SPACED).and(Self::HEADING),
+            "div" | "section" | "article" | "header" | "footer" | "main" | "nav" | "aside" | "center"
+            | "address" | "figcaption" | "fieldset" | "form" | "details" | "summary" | "dl" | "dt" | "dd"
+            | "hgroup" | "dir" | "menu" | "search" | "dialog" | "ul" | "ol" | "li" => FLOW,
+            "legend" | "textarea" | "xmp" | "plaintext" => Self::BLOCK.and(Self::SPECIAL),
+            "table" => Self::BLOCK.and(Self::SPECIAL).and(Self::SCOPE).and(Self::TRACKED),
+            "tr" => Self::BLOCK.and(Self::SPECIAL).and(Self::TABLE_PART),
+            "td" | "th" => CELL,
+            "caption" => CELL.and(Self::BLOCK),
+            "tbody" | "thead" | "tfoot" => Self::SPECIAL.and(Self::TABLE_PART),
+            "a" | "b" | "big" | "code" | "em" | "font" | "i" | "nobr" | "s" | "small" | "strike"
+            | "strong" | "tt" | "u" => Self::FORMATTING,
+            "br" | "img" | "image" | "input" | "hr" | "wbr" | "meta" | "link" | "base" | "area" | "embed"
+            | "param" | "source" | "track" | "bgsound" | "basefont" | "frame" | "keygen" => Self::VOID,
+            "col" | "colgroup" => Self::VOID.and(Self::TABLE_PART),
+            "object" | "applet" | "template" => EMBEDDED,
+            "marquee" => EMBEDDED.without(Self::GONE),
+            "head" => Self::SPECIAL.and(Self::GONE).and(Self::TRACKED),
+            "script" | "style" | "title" | "iframe" | "noembed" | "noframes" | "noscript" | "select"
+            | "frameset" => Self::SPECIAL.and(Self::GONE),
+            "svg" | "math" => Self::GONE.and(Self::TRACKED),
+            "datalist" | "video" | "audio" | "canvas" | "rp" | "meter" | "progress" => Self::GONE,
+            "foreignobject" | "annotation-xml" => Self::TRACKED,
+            "html" => Self::SPECIAL.and(Self::SCOPE),
+            "body" | "button" => Self::SPECIAL,
+            _ => Self(0),
+        }
+    }
+
+    /// The traits of an element within a picture or formula.
+    pub(super) fn of_foreign(name: &str) -> Self {
+        match name {
+            "svg" | "math" | "foreignobject" | "annotation-xml" => Self::GONE.and(Self::TRACKED),
+            _ => Self::GONE,
+        }
+    }
+
+    const fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+}
+
+/// Elements that may stand in a head without ending it.
+pub(super) fn belongs_in_head(name: &str) -> bool {
+    matches!(
+        name,
+        "head"
+            | "meta"
+            | "link"
+            | "title"
+            | "style"
+            | "script"
+            | "base"
+            | "noscript"
+            | "template"
+            | "basefont"
+            | "bgsound"
+            | "noframes"
+    )
+}
+
+/// Elements of HTML that end a picture or formula in which they stand.
+pub(super) fn breaks_out(name: &str, has_attributes: bool) -> bool {
+    match name {
+        "font" => has_attributes,
+        "b" | "big" | "blockquote" | "body" | "br" | "center" | "code" | "dd" | "div" | "dl" | "dt"
+        | "em" | "embed" | "h1" | "h2" | "h3" | "h4" | "h5" | "h6" | "head" | "hr" | "i" | "img" | "li"
+        | "listing" | "menu" | "meta" | "nobr" | "ol" | "p" | "pre" | "ruby" | "s" | "small" | "span"
+        | "strong" | "strike" | "sub" | "sup" | "table" | "tt" | "u" | "ul" | "var" => true,
+        _ => false,
+    }
+}

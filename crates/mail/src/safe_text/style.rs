@@ -1,0 +1,343 @@
+//! What an element looks like as far as it decides whether its text can be read.
+
+use super::colour::Colour;
+use super::declaration::{Declaration, Display, Length, PROPERTIES, Property, Value};
+use super::shape;
+
+/// Text at or below this size in pixels cannot be read.
+const UNREADABLE: f32 = 2.0;
+
+/// A box at or below this size in pixels shows nothing of its content.
+const TINY: f32 = 2.0;
+
+/// At or below this opacity nothing is seen.
+const FAINT: f32 = 0.1;
+
+/// At or below this distance letters lie upon each other.
+const CRAMPED: f32 = -8.0;
+
+/// What wins for each property of an element.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Winners(Vec<(Property, Value)>);
+
+impl Winners {
+    fn get(&self, property: Property) -> Option<Value> {
+        self.0.iter().find(|(found, _)| *found == property).map(|(_, value)| *value)
+    }
+
+    fn length(&self, property: Property) -> Option<Length> {
+        match self.get(property) {
+            Some(Value::Length(length)) => Some(length),
+            _ => None,
+        }
+    }
+
+    fn flag(&self, property: Property) -> bool {
+        self.get(property) == Some(Value::Flag(true))
+    }
+
+    fn number(&self, property: Property) -> Option<f32> {
+        match self.get(property) {
+            Some(Value::Number(number)) => Some(number),
+            _ => None,
+        }
+    }
+
+    /// The layout that was asked for.
+    pub(super) fn display(&self) -> Option<Display> {
+        match self.get(Property::Display) {
+            Some(Value::Display(display)) => Some(display),
+            _ => None,
+        }
+    }
+
+    /// Whether the element is a picture too small to be seen, judged by its style.
+    pub(super) fn is_tiny(&self, font_size: f32) -> bool {
+        [Property::Width, Property::Height, Property::MaxWidth, Property::MaxHeight].into_iter().any(
+            |property| {
+                self.length(property).and_then(|length| length.px(font_size)).is_some_and(|px| px <= TINY)
+            },
+        )
+    }
+}
+
+/// Weighs declarations against each other.
+#[derive(Clone, Debug)]
+pub(super) struct Cascade([Option<(u64, Value)>; PROPERTIES]);
+
+/// Where a declaration comes from, weakest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// An attribute such as `bgcolor`, or what browsers do by themselves.
+    Presentation,
+    /// A rule, with its specificity and place among the rules.
+    Rule(u32, u32),
+    /// A style attribute.
+    Attribute,
+}
+
+impl Cascade {
+    /// Nothing declared.
+    pub(super) fn new() -> Self {
+        Self([None; PROPERTIES])
+    }
+
+    /// Takes a declaration in, if nothing stronger is there.
+    pub(super) fn add(&mut self, declaration: Declaration, origin: Origin) {
+        let strength = match origin {
+            Origin::Presentation => 0,
+            Origin::Rule(specificity, order) => (1 << 60) | u64::from(specificity) << 32 | u64::from(order),
+            Origin::Attribute => 2 << 60,
+        };
+        let weight = strength | u64::from(declaration.important) << 62;
+        if let Some(slot) = self.0.get_mut(declaration.property as usize)
+            && slot.is_none_or(|(present, _)| present <= weight)
+        {
+            *slot = Some((weight, declaration.value));
+        }
+    }
+
+    /// Sets a property that any rule may override.
+    pub(super) fn present(&mut self, property: Property, value: Value) {
+        self.add(Declaration { property, value, important: false }, Origin::Presentation);
+    }
+
+    /// What won.
+    pub(super) fn winners(&self) -> Winners {
+        const ALL: [Property; PROPERTIES] = [
+            Property::Display,
+            Property::Visibility,
+            Property::Opacity,
+            Property::FontSize,
+            Property::LineHeight,
+            Property::Ink,
+            Property::Fill,
+            Property::Background,
+            Property::BackgroundImage,
+            Property::BackgroundClip,
+            Property::Width,
+            Property::Height,
+            Property::MaxWidth,
+            Property::MaxHeight,
+            Property::Overflow,
+            Property::Position,
+            Property::Left,
+            Property::Top,
+            Property::Right,
+            Property::Bottom,
+            Property::TextIndent,
+            Property::MarginLeft,
+            Property::MarginTop,
+            Property::LetterSpacing,
+            Property::Clip,
+            Property::ClipPath,
+            Property::Transform,
+            Property::Filter,
+            Property::MsoHide,
+            Property::ContentVisibility,
+            Property::WhiteSpace,
+            Property::Zoom,
+        ];
+        Winners(
+            ALL.into_iter().zip(self.0).filter_map(|(property, slot)| Some((property, slot?.1))).collect(),
+        )
+    }
+}
+
+/// What text is drawn with.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Ink {
+    Known(Colour),
+    /// In a notation that is not known, or a picture.
+    Unknown,
+}
+
+impl From<Option<Colour>> for Ink {
+    fn from(colour: Option<Colour>) -> Self {
+        colour.map_or(Self::Unknown, Self::Known)
+    }
+}
+
+/// What decides whether text can be read; children begin with their parent's.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "they are independent of each other")]
+pub(super) struct Style {
+    /// Not shown, and nothing within can change that.
+    pub(super) gone: bool,
+    /// Whether line breaks in the source count.
+    pub(super) keeps_lines: bool,
+    /// The size of text in pixels.
+    pub(super) font_size: f32,
+    hidden: bool,
+    crushed: bool,
+    opacity: f32,
+    ink: Ink,
+    /// What is drawn with instead, where a style says so.
+    fill: Option<Ink>,
+    background: Option<Colour>,
+}
+
+impl Style {
+    /// What a page has before anything is said: black on white.
+    pub(super) const PAGE: Self = Self {
+        gone: false,
+        keeps_lines: false,
+        font_size: 16.0,
+        hidden: false,
+        crushed: false,
+        opacity: 1.0,
+        ink: Ink::Known(Colour::BLACK),
+        fill: None,
+        background: Some(Colour::WHITE),
+    };
+
+    /// Whether text in it can be read.
+    pub(super) fn is_readable(&self) -> bool {
+        let same_colour = match (self.fill.unwrap_or(self.ink), self.background) {
+            (Ink::Known(ink), Some(background)) => ink.vanishes_on(background),
+            (Ink::Known(ink), None) => ink.alpha < FAINT,
+            (Ink::Unknown, _) => false,
+        };
+        self.is_shown() && self.font_size > UNREADABLE && !self.crushed && !same_colour
+    }
+
+    /// Whether something other than text, such as a picture, can be seen.
+    pub(super) fn is_shown(&self) -> bool {
+        !self.gone && !self.hidden
+    }
+
+    /// The same for an element that is not shown.
+    pub(super) fn unseen(mut self) -> Self {
+        self.gone = true;
+        self
+    }
+
+    /// The style of a child. Table cells grow with their content, so no size can make them hide it.
+    pub(super) fn child(&self, own: &Winners, is_cell: bool) -> Self {
+        let mut style = *self;
+        if own.0.is_empty() {
+            return style;
+        }
+        style.set_size(own);
+        style.set_colours(own);
+        match own.get(Property::Visibility) {
+            Some(Value::Flag(hidden)) => style.hidden = hidden,
+            _ => style.hidden = self.hidden,
+        }
+        if let Some(Value::Flag(keeps)) = own.get(Property::WhiteSpace) {
+            style.keeps_lines = keeps;
+        }
+        if let Some(opacity) = own.number(Property::Opacity) {
+            style.opacity *= opacity.clamp(0.0, 1.0);
+        }
+        style.gone |= style.opacity <= FAINT || hides(own, style.font_size, is_cell);
+        style
+    }
+
+    fn set_size(&mut self, own: &Winners) {
+        match own.length(Property::FontSize) {
+            Some(Length::Percent(share)) => self.font_size *= share / 100.0,
+            Some(length) => self.font_size = length.px(self.font_size).unwrap_or(self.font_size),
+            None => {}
+        }
+        if let Some(zoom) = own.number(Property::Zoom).filter(|zoom| *zoom > 0.0) {
+            self.font_size *= zoom;
+        }
+        let line = match own.length(Property::LineHeight) {
+            Some(Length::Percent(share)) => Some(self.font_size * share / 100.0),
+            Some(Length::Px(value)) => Some(value),
+            Some(length) => length.px(self.font_size),
+            None => None,
+        };
+        match line {
+            Some(height) if height <= 0.1 && own.flag(Property::Overflow) => self.crushed = true,
+            Some(height) if height > 0.1 => self.crushed = false,
+            _ => {}
+        }
+    }
+
+    fn set_colours(&mut self, own: &Winners) {
+        match own.get(Property::Ink) {
+            Some(Value::Colour(colour)) => self.ink = Ink::from(colour),
+            Some(Value::Inherit) | None => {}
+            Some(_) => self.ink = Ink::Unknown,
+        }
+        if let Some(Value::Colour(colour)) = own.get(Property::Fill) {
+            self.fill = Some(Ink::from(colour));
+        }
+        let below = self.background;
+        match own.get(Property::Background) {
+            Some(Value::Colour(Some(colour))) if colour.alpha > 0.0 => {
+                self.background =
+                    below.or((colour.alpha >= 1.0).then_some(colour)).map(|below| colour.over(below));
+            }
+            Some(Value::Colour(None)) => self.background = None,
+            _ => {}
+        }
+        if let Some(Value::Image(colour)) = own.get(Property::BackgroundImage) {
+            let painted =
+                matches!(own.get(Property::Background), Some(Value::Colour(Some(c))) if c.alpha > 0.0);
+            if let Some(colour) = colour {
+                self.background = Some(below.map_or(colour, |below| colour.over(below)));
+            } else if !painted {
+                self.background = None;
+            }
+            // A gradient or picture cut out in the shape of the letters is their ink.
+            if own.flag(Property::BackgroundClip) {
+                (self.ink, self.fill, self.background) = (Ink::from(colour), None, below);
+            }
+        }
+    }
+}
+
+/// Whether an element is hidden by something that its children cannot undo.
+fn hides(own: &Winners, font_size: f32, is_cell: bool) -> bool {
+    let hiding = [
+        Property::ClipPath,
+        Property::Transform,
+        Property::Filter,
+        Property::MsoHide,
+        Property::ContentVisibility,
+    ];
+    own.display() == Some(Display::None)
+        || hiding.into_iter().any(|property| own.flag(property))
+        || own.number(Property::Zoom).is_some_and(|zoom| zoom > 0.0 && zoom <= FAINT)
+        || has_no_room(own, font_size, is_cell)
+        || is_off_page(own, font_size)
+}
+
+fn has_no_room(own: &Winners, font_size: f32, is_cell: bool) -> bool {
+    if is_cell && own.display().is_none() {
+        return false;
+    }
+    let tiny = |property: Property| {
+        own.length(property).and_then(|length| length.px(font_size)).is_some_and(|px| px <= TINY)
+    };
+    let clipped = own.flag(Property::Overflow);
+    let small = [Property::Width, Property::Height, Property::MaxWidth].into_iter().any(tiny);
+    (clipped && small) || tiny(Property::MaxHeight)
+}
+
+fn is_off_page(own: &Winners, font_size: f32) -> bool {
+    let away =
+        |property: Property| own.length(property).is_some_and(|length| shape::moves_away(length, font_size));
+    let pushed_away = |property: Property| {
+        own.length(property)
+            .and_then(|length| length.px(font_size))
+            .is_some_and(|px| px <= shape::OFF_PAGE || px >= shape::FAR_AWAY)
+    };
+    let positioned = matches!(own.get(Property::Position), Some(Value::Flag(true) | Value::Number(_)));
+    let absolute = own.flag(Property::Position);
+    let cramped = own
+        .length(Property::LetterSpacing)
+        .and_then(|length| length.px(font_size))
+        .is_some_and(|px| px <= CRAMPED);
+    let sides = [Property::Left, Property::Top, Property::Right, Property::Bottom];
+    (positioned && sides.into_iter().any(away))
+        || (absolute && own.flag(Property::Clip))
+        || [Property::TextIndent, Property::MarginLeft, Property::MarginTop].into_iter().any(pushed_away)
+        || own.length(Property::TextIndent).is_some_and(
+            |length| matches!(length, Length::Percent(share) if share <= -100.0 || share >= 100.0),
+        )
+        || cramped
+}

@@ -1,0 +1,124 @@
+//! Documents built to be expensive. None of these tests looks at a clock: work that is not linear would not end.
+
+use super::super::SafeText;
+use super::super::render::MAX_HTML;
+use super::super::writer::MAX_OUTPUT;
+
+/// Repeats a text up to a size at which quadratic work would already take minutes.
+fn fill(unit: &str) -> String {
+    unit.repeat(MAX_HTML / 4 / unit.len())
+}
+
+// rules: SAFE-11
+#[test]
+fn large_documents_of_any_shape_are_read() {
+    let units = [
+        "<div>",
+        "<b>",
+        "</b>",
+        "<p>",
+        "<ul><li>",
+        "<table><tr><td>",
+        "<a href=x>",
+        "<",
+        "<!--",
+        "<!-- -->",
+        "</",
+        "<a ",
+        "<a b=",
+        "<a b='",
+        "&",
+        "&#",
+        "&amp",
+        "<svg>",
+        "<svg><b>",
+        "<b><p></b>",
+        "<p><b></p>x",
+        "<font color=red><div></font>",
+        "<script>",
+        "<style>",
+        "<title>",
+        "<template>",
+        "<blockquote>x",
+        "<i></div>",
+        "<x><y></x>",
+        "\u{300}",
+        "\u{200b}",
+        "a\n\n",
+        "<br>",
+        "<details>",
+        "<select><option>",
+        "<li><object></li>",
+        "<a href=http://a.example>x</a>",
+        "<img alt=x>",
+        "<td>",
+        "<h1>",
+        "<a><b><i><u><p></a></b>x",
+        "://é",
+        "<p style=display:none>",
+        "<p style='color:red;font-size:3px'>x",
+    ];
+    for unit in units {
+        let text = SafeText::from_html(&fill(unit));
+        assert!(text.as_str().len() <= MAX_OUTPUT * 2, "{unit}");
+    }
+}
+
+// rules: SAFE-11
+#[test]
+fn the_deepest_document_is_read() {
+    for unit in ["<b>", "<div>", "<ul><li>"] {
+        let deep = unit.repeat(MAX_HTML / unit.len() - 2);
+        assert!(SafeText::from_html(&format!("{deep}shown")).as_str().ends_with("shown"));
+    }
+}
+
+// rules: SAFE-11
+#[test]
+fn large_style_sheets_are_read() {
+    let half = MAX_HTML / 8;
+    let rules = [
+        ".a{color:red}",
+        ".a .b .c{color:red}",
+        ".a{",
+        "@media screen{",
+        ":not(",
+        ".a:not(.b){opacity:0}",
+        "/*",
+        "'",
+        "\\",
+        ".a.a.a.a.a.a{color:red}",
+        "a,",
+        "--a:b;",
+        ".a{color:var(--a)}",
+        "[a=b]{color:red}",
+        "*{color:red}",
+        "}",
+        "(",
+        "a>",
+    ];
+    for rule in rules {
+        let css = rule.repeat(half / rule.len());
+        let elements = "<b class='a b c' a=b>".repeat(half / 22);
+        SafeText::from_html(&format!("<style>{css}</style>{elements}shown"));
+        SafeText::from_html(&format!("<p style=\"{}\">shown", css.replace('"', "")));
+    }
+    // So many comparisons that they are not all made: what might be hidden then is.
+    let work = format!("<style>{}</style>{}", ".a .x{color:red}".repeat(9_000), "<b class=x>".repeat(50_000));
+    let hidden = format!("<style>.s{{display:none}}</style>{work}<i class=s>SECRET</i>");
+    assert!(!SafeText::from_html(&hidden).as_str().contains("SECRET"));
+}
+
+// rules: SAFE-11
+#[test]
+fn what_lies_beyond_the_bound_is_not_read() {
+    let text = SafeText::from_html(&format!("first {} last", "é ".repeat(MAX_HTML / 3)));
+    assert!(text.as_str().starts_with("first é"));
+    let text = SafeText::from_html(&format!("first{} last", " ".repeat(MAX_HTML)));
+    assert_eq!(text.as_str(), "first");
+    let many = "<base href='https://example.com/".to_owned()
+        + &"a".repeat(250)
+        + "/'>"
+        + &"<a href=b>c</a>".repeat(60_000);
+    assert!(SafeText::from_html(&many).as_str().len() <= MAX_OUTPUT + 4_096);
+}

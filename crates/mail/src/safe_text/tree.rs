@@ -1,0 +1,307 @@
+//! The elements that are open at a point of the document, kept as browsers keep them.
+//!
+//! There is no tree: only its branch that leads to the current text. Which elements an end tag closes, and which go on
+//! behind it, decides whether text is inside a hidden element, so the rules of the HTML standard are followed as far as
+//! they matter for that. Looking back is bounded, so depth costs memory but never time.
+
+use std::borrow::Cow;
+
+use super::element::Traits;
+use super::selector::Subject;
+use super::style::{Style, Winners};
+use super::tokens::{Attribute, Name};
+
+/// How many open elements are looked at to find one.
+const LOOK_BACK: usize = 256;
+
+/// The most formatting elements that wait to be opened again.
+const MAX_WAITING: usize = 32;
+
+/// An open element.
+#[derive(Debug)]
+pub(super) struct Open<'a> {
+    pub(super) name: Name,
+    pub(super) traits: Traits,
+    pub(super) winners: Winners,
+    pub(super) style: Style,
+    pub(super) class: Cow<'a, str>,
+    pub(super) id: Cow<'a, str>,
+    /// Kept only where a style sheet may ask for them.
+    pub(super) attributes: Vec<Attribute<'a>>,
+    /// How many children were opened in it so far.
+    pub(super) children: u32,
+    /// Which child of its parent it is.
+    pub(super) position: u32,
+    /// What only some elements have.
+    pub(super) role: Role,
+}
+
+/// What an element does besides being styled.
+#[derive(Debug)]
+pub(super) enum Role {
+    /// Nothing.
+    Plain,
+    /// A link: where its text begins in the output, and where it leads.
+    Link(usize, String),
+    /// A list, with the number of its next item where it has numbers.
+    List(Option<u32>),
+    /// A quotation.
+    Quote,
+    /// A folded-up block, and whether its visible line was there already.
+    Folded(bool),
+    /// A table row, and whether it has a cell already.
+    Row(bool),
+}
+
+impl Open<'_> {
+    fn subject(&self) -> Subject<'_> {
+        Subject {
+            name: self.name,
+            id: &self.id,
+            class: &self.class,
+            attributes: &self.attributes,
+            position: self.position,
+        }
+    }
+}
+
+/// The branch of open elements.
+#[derive(Debug)]
+pub(super) struct Tree<'a> {
+    open: Vec<Open<'a>>,
+    /// How many open elements have a name with this sum: quickly tells that one is not open.
+    counts: [u32; 256],
+    tracked: [(&'static str, u32); 6],
+    waiting: Vec<Open<'a>>,
+}
+
+impl<'a> Tree<'a> {
+    /// Nothing open.
+    pub(super) fn new() -> Self {
+        let tracked =
+            ["table", "head", "svg", "math", "foreignobject", "annotation-xml"].map(|name| (name, 0));
+        Self { open: Vec::new(), counts: [0; 256], tracked, waiting: Vec::new() }
+    }
+
+    /// Whether one of the tracked elements is open.
+    pub(super) fn is_open(&self, name: &str) -> bool {
+        self.tracked.iter().any(|(tracked, count)| *count > 0 && *tracked == name)
+    }
+
+    /// Whether an element of this name may be open; `false` is certain.
+    fn may_be_open(&self, name: Name) -> bool {
+        self.counts.get(name.sum()).is_some_and(|count| *count > 0)
+    }
+
+    fn count(&mut self, open: &Open<'a>, change: i32) {
+        let name = open.name.as_str();
+        if let Some(count) = self.counts.get_mut(open.name.sum()) {
+            *count = count.saturating_add_signed(change);
+        }
+        if open.traits.has(Traits::TRACKED) {
+            for (_, count) in self.tracked.iter_mut().filter(|(tracked, _)| *tracked == name) {
+                *count = count.saturating_add_signed(change);
+            }
+        }
+    }
+
+    /// The innermost open element.
+    pub(super) fn top(&self) -> Option<&Open<'a>> {
+        self.open.last()
+    }
+
+    /// The innermost open element, to change it.
+    pub(super) fn top_mut(&mut self) -> Option<&mut Open<'a>> {
+        self.open.last_mut()
+    }
+
+    /// The style of text at this point.
+    pub(super) fn style(&self) -> Style {
+        self.top().map_or(Style::PAGE, |top| top.style)
+    }
+
+    /// The innermost open element of a name.
+    pub(super) fn nearest_mut(&mut self, accepts: impl Fn(&Open<'a>) -> bool) -> Option<&mut Open<'a>> {
+        self.open.iter_mut().rev().take(LOOK_BACK).find(|open| accepts(open))
+    }
+
+    /// An ancestor of the next element, its parent being 0.
+    pub(super) fn ancestor(&self, level: usize) -> Option<Subject<'_>> {
+        let index = self.open.len().checked_sub(level + 1)?;
+        self.open.get(index).map(Open::subject)
+    }
+
+    /// Opens an element.
+    pub(super) fn push(&mut self, open: Open<'a>) {
+        self.count(&open, 1);
+        self.open.push(open);
+    }
+
+    fn pop(&mut self) -> Option<Open<'a>> {
+        let open = self.open.pop()?;
+        self.count(&open, -1);
+        Some(open)
+    }
+
+    /// Finds the innermost open element that is wanted, unless one that stops the search lies above it.
+    fn find(&self, wanted: impl Fn(&Open<'a>) -> bool, stops: impl Fn(&Open<'a>) -> bool) -> Option<usize> {
+        for (index, open) in self.open.iter().enumerate().rev().take(LOOK_BACK) {
+            if wanted(open) {
+                return Some(index);
+            }
+            if stops(open) {
+                return None;
+            }
+        }
+        None
+    }
+
+    /// Closes everything from an element on; what was closed comes back, innermost first.
+    fn close_from(&mut self, index: usize) -> Vec<Open<'a>> {
+        let mut closed = Vec::new();
+        while self.open.len() > index {
+            closed.extend(self.pop());
+        }
+        closed
+    }
+
+    /// Remembers which of the elements that were closed with another one go on: formatting elements whose own end
+    /// tags are still to come.
+    pub(super) fn keep_waiting(&mut self, closed: Vec<Open<'a>>) {
+        let within = closed.len().saturating_sub(1);
+        let marker = closed.iter().rposition(|open| open.traits.has(Traits::MARKER));
+        let mut going_on: Vec<Open<'a>> = closed
+            .into_iter()
+            .enumerate()
+            .filter(|(index, open)| {
+                *index < within
+                    && marker.is_none_or(|marker| *index > marker)
+                    && open.traits.has(Traits::FORMATTING)
+            })
+            .map(|(_, open)| open)
+            .collect();
+        going_on.reverse();
+        self.waiting.extend(going_on);
+        let surplus = self.waiting.len().saturating_sub(MAX_WAITING);
+        self.waiting.drain(..surplus);
+    }
+
+    /// Takes the formatting elements that must be opened again before text.
+    pub(super) fn take_waiting(&mut self) -> Vec<Open<'a>> {
+        std::mem::take(&mut self.waiting)
+    }
+
+    /// Closes the innermost of some elements, unless a barrier lies above it.
+    pub(super) fn close_nearest(&mut self, names: &[&str], barriers: &[&str]) -> Vec<Open<'a>> {
+        if !names.iter().any(|name| self.may_be_open(Name::new(name))) {
+            return Vec::new();
+        }
+        let found = self
+            .find(|open| names.contains(&open.name.as_str()), |open| barriers.contains(&open.name.as_str()));
+        found.map(|index| self.close_from(index)).unwrap_or_default()
+    }
+
+    /// Closes an open paragraph.
+    pub(super) fn close_paragraph(&mut self) -> Vec<Open<'a>> {
+        if !self.may_be_open(Name::new("p")) {
+            return Vec::new();
+        }
+        let found = self.find(
+            |open| open.name.as_str() == "p",
+            |open| open.traits.has(Traits::SCOPE) || open.name.as_str() == "button",
+        );
+        found.map(|index| self.close_from(index)).unwrap_or_default()
+    }
+
+    /// Closes an open item of a list or of definitions.
+    pub(super) fn close_item(&mut self, names: &[&str]) -> Vec<Open<'a>> {
+        if !names.iter().any(|name| self.may_be_open(Name::new(name))) {
+            return Vec::new();
+        }
+        let found = self.find(
+            |open| names.contains(&open.name.as_str()),
+            |open| open.traits.has(Traits::SPECIAL) && !matches!(open.name.as_str(), "address" | "div" | "p"),
+        );
+        found.map(|index| self.close_from(index)).unwrap_or_default()
+    }
+
+    /// Closes all elements of some tracked names, and what is open within them.
+    ///
+    /// The search goes through nothing that is not closed by it, so it costs no more than opening did.
+    pub(super) fn close_all(&mut self, names: &[&str]) -> Vec<Open<'a>> {
+        let mut closed = Vec::new();
+        while names.iter().any(|name| self.is_open(name)) {
+            let found = self.open.iter().rposition(|open| names.contains(&open.name.as_str()));
+            closed.extend(self.close_from(found.unwrap_or_default()));
+        }
+        closed
+    }
+
+    /// Closes everything, at the end of the document.
+    pub(super) fn finish(&mut self) -> Vec<Open<'a>> {
+        self.close_from(0)
+    }
+
+    /// Does what an end tag asks for.
+    pub(super) fn end(&mut self, name: Name, traits: Traits) -> Vec<Open<'a>> {
+        let text = name.as_str();
+        if traits.has(Traits::HEADING) {
+            let found =
+                self.find(|open| open.traits.has(Traits::HEADING), |open| open.traits.has(Traits::SCOPE));
+            return found.map(|index| self.close_from(index)).unwrap_or_default();
+        }
+        if !self.may_be_open(name) {
+            if let Some(index) = self.waiting.iter().rposition(|open| open.name == name) {
+                self.waiting.remove(index);
+            }
+            return Vec::new();
+        }
+        if traits.has(Traits::FORMATTING) {
+            return self.end_formatting(name);
+        }
+        let found = if traits.has(Traits::TABLE_PART) {
+            self.find(|open| open.name == name, |open| open.name.as_str() == "table")
+        } else if text == "table" {
+            self.find(|open| open.name == name, |open| open.name.as_str() == "template")
+        } else if traits.has(Traits::SPECIAL) {
+            self.find(|open| open.name == name, |open| open.traits.has(Traits::SCOPE))
+        } else {
+            self.find(|open| open.name == name, |open| open.traits.has(Traits::SPECIAL))
+        };
+        found.map(|index| self.close_from(index)).unwrap_or_default()
+    }
+
+    /// Ends a formatting element; blocks that were opened within it stay open without it.
+    fn end_formatting(&mut self, name: Name) -> Vec<Open<'a>> {
+        let found = self.find(|open| open.name == name, |open| open.traits.has(Traits::SCOPE));
+        let Some(index) = found else {
+            if let Some(waiting) = self.waiting.iter().rposition(|open| open.name == name) {
+                self.waiting.remove(waiting);
+            }
+            return Vec::new();
+        };
+        let holds_block = self.open.iter().skip(index + 1).any(|open| open.traits.has(Traits::SPECIAL));
+        if !holds_block {
+            return self.close_from(index);
+        }
+        let removed = self.open.remove(index);
+        self.count(&removed, -1);
+        self.restyle_from(index);
+        vec![removed]
+    }
+
+    /// Works the styles out again from an element on, after its parent changed.
+    fn restyle_from(&mut self, index: usize) {
+        let mut parent = index
+            .checked_sub(1)
+            .and_then(|above| self.open.get(above))
+            .map_or(Style::PAGE, |open| open.style);
+        for open in self.open.iter_mut().skip(index) {
+            let is_cell = matches!(open.name.as_str(), "td" | "th");
+            let mut style = parent.child(&open.winners, is_cell);
+            style.gone |= open.traits.has(Traits::GONE);
+            open.style = style;
+            parent = style;
+        }
+    }
+}

@@ -1,0 +1,283 @@
+//! Looking for harm in a mail: links that deceive, files that run.
+//!
+//! The scanner reads bytes and answers; it fetches nothing and writes nothing. What it could not look into, or what
+//! readers could see differently, is never called clean.
+
+mod active;
+mod archive;
+mod blocklist;
+mod brands;
+pub mod clamd;
+mod content;
+mod file_names;
+mod hosts;
+mod html;
+mod links;
+mod ole;
+#[cfg(test)]
+mod tests;
+
+pub use blocklist::Blocklist;
+
+use crate::message::{Automatic, Encoding, File, Message, decode};
+
+/// The most threats that are listed.
+const MAX_THREATS: usize = 50;
+
+/// The longest URL that is listed.
+const MAX_SHOWN_URL: usize = 2000;
+
+/// What the scan of a mail came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// Everything was looked at, and nothing was found.
+    Clean,
+    /// Something harmful was found.
+    Flagged,
+    /// Nothing was found, but not everything could be looked at.
+    Skipped,
+}
+
+/// Where a threat was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// In the text.
+    Body,
+    /// In a file.
+    Attachment,
+}
+
+/// What a threat is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Kind {
+    /// A link on the block list.
+    BlockedUrl,
+    /// A host that imitates a well-known one.
+    LookalikeHost,
+    /// A host whose punycode hides letters that look like Latin ones.
+    PunycodeHost,
+    /// A link that shows one host and leads to another.
+    MisleadingLink,
+    /// A link with a user name or password that poses as a host.
+    UrlCredentials,
+    /// A link to a bare or disguised IP address.
+    IpAddressLink,
+    /// A link that carries a whole page.
+    DataUrl,
+    /// A link that runs a script.
+    ScriptLink,
+    /// A program.
+    Executable,
+    /// A script that opens by a click.
+    Script,
+    /// A name that poses as that of a document.
+    DoubleExtension,
+    /// A document with macros.
+    MacroDocument,
+    /// An archive or document that a password closes.
+    EncryptedArchive,
+    /// An archive in an archive.
+    NestedArchive,
+    /// A page or drawing that runs scripts.
+    ActiveContent,
+    /// A PDF that runs scripts or programs.
+    ActivePdf,
+    /// The harmless file with which scanners are tested.
+    TestVirus,
+}
+
+impl Kind {
+    /// The stable name of the kind.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::BlockedUrl => "blocked_url",
+            Self::LookalikeHost => "lookalike_host",
+            Self::PunycodeHost => "punycode_host",
+            Self::MisleadingLink => "misleading_link",
+            Self::UrlCredentials => "url_credentials",
+            Self::IpAddressLink => "ip_address_link",
+            Self::DataUrl => "data_url",
+            Self::ScriptLink => "script_link",
+            Self::Executable => "executable",
+            Self::Script => "script",
+            Self::DoubleExtension => "double_extension",
+            Self::MacroDocument => "macro_document",
+            Self::EncryptedArchive => "encrypted_archive",
+            Self::NestedArchive => "nested_archive",
+            Self::ActiveContent => "active_content",
+            Self::ActivePdf => "active_pdf",
+            Self::TestVirus => "test_virus",
+        }
+    }
+}
+
+/// One harmful thing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Threat {
+    /// The link, where it is one.
+    pub url: Option<String>,
+    /// What it is.
+    pub kind: Kind,
+    /// Where it was found.
+    pub source: Source,
+    /// The name of the file it was found in.
+    pub file_name: Option<String>,
+}
+
+/// The answer of the scanner.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    /// What it came to.
+    pub status: Status,
+    /// What was found, at most 50.
+    pub threats: Vec<Threat>,
+}
+
+/// Scans a message that was read from `raw`.
+pub fn scan(raw: &[u8], message: &Message, blocklist: &Blocklist) -> Verdict {
+    let mut findings = Findings { incomplete: !message.faults.is_empty(), ..Findings::default() };
+    let mut budget = archive::Budget::default();
+    scan_message(raw, message, blocklist, None, 0, &mut budget, &mut findings);
+    links::check_raw(raw, blocklist, &mut findings);
+    // Also where no part holds it: before, between and behind them.
+    let is_known = findings.threats.iter().any(|threat| threat.kind == Kind::TestVirus);
+    if !is_known && content::has_test_virus(raw) {
+        findings.add(Kind::TestVirus, None, None);
+    }
+    findings.verdict()
+}
+
+/// Scans the text and the files of a message, which may be a file itself.
+fn scan_message(
+    raw: &[u8],
+    message: &Message,
+    blocklist: &Blocklist,
+    within: Option<&str>,
+    depth: usize,
+    budget: &mut archive::Budget,
+    findings: &mut Findings,
+) {
+    let is_bulk = message.automatic == Some(Automatic::List);
+    let mut checker = links::Checker::new(blocklist, is_bulk, within);
+    for text in [&message.text, &message.html].into_iter().flatten() {
+        if content::has_test_virus(text.as_bytes()) {
+            findings.add(Kind::TestVirus, None, within);
+        }
+        checker.check_text(text, findings);
+    }
+    if let Some(html) = &message.html {
+        checker.check_html(html, findings);
+    }
+    for file in &message.files {
+        let mut scanner =
+            Scanner { blocklist, is_bulk, name: within.unwrap_or(&file.name), depth, budget, findings };
+        scanner.file(raw, file, true);
+    }
+    for file in &message.inner {
+        let mut scanner =
+            Scanner { blocklist, is_bulk, name: within.unwrap_or(&file.name), depth, budget, findings };
+        scanner.file(raw, file, false);
+    }
+}
+
+/// Looks at one file of a message.
+struct Scanner<'a> {
+    blocklist: &'a Blocklist,
+    is_bulk: bool,
+    /// The name that threats are listed under.
+    name: &'a str,
+    depth: usize,
+    budget: &'a mut archive::Budget,
+    findings: &'a mut Findings,
+}
+
+impl Scanner<'_> {
+    /// Judges a file by its names and its bytes; texts of attached messages also by their links.
+    fn file(&mut self, raw: &[u8], file: &File, is_listed: bool) {
+        let bytes = decode(raw, file);
+        let names: Vec<&str> = std::iter::once(file.name.as_str())
+            .chain(file.declared_names.iter().map(String::as_str))
+            .collect();
+        for name in &names {
+            if let Some(kind) = file_names::judge(name) {
+                self.findings.add(kind, None, Some(self.name));
+            }
+        }
+        let is_page = file.media_type == "text/html" || names.iter().any(|name| content::is_page_name(name));
+        let is_text = is_page || file.media_type.starts_with("text/");
+        if is_text && !self.budget.take_page(bytes.len()) {
+            self.findings.incomplete = true;
+        } else if is_text {
+            let text = String::from_utf8_lossy(&bytes);
+            let mut checker = links::Checker::new(self.blocklist, self.is_bulk, Some(self.name));
+            checker.check_text(&text, self.findings);
+            if is_page {
+                checker.check_html(&text, self.findings);
+            }
+        }
+        let is_message = matches!(file.media_type.as_str(), "message/rfc822" | "message/global");
+        // The parts of a message that is not encoded were found when the outer one was read.
+        let is_read = is_message && file.encoding == Encoding::Identity;
+        if !is_read && (is_message || file_names::ending(&file.name) == "eml") {
+            self.message(&bytes);
+        }
+        if matches!(
+            file.media_type.as_str(),
+            "application/pkcs7-mime" | "application/x-pkcs7-mime" | "application/pgp-encrypted"
+        ) {
+            self.findings.incomplete = true;
+        }
+        let is_body = !is_listed && file.declared_names.is_empty() && file.media_type.starts_with("text/");
+        let mut look =
+            content::Look { name: self.name, is_body, budget: self.budget, findings: self.findings };
+        look.at(&bytes, &file.name, &file.media_type, content::Inside::default());
+    }
+
+    /// Looks into a message that is wrapped up as a file.
+    fn message(&mut self, bytes: &[u8]) {
+        if self.depth >= archive::MAX_DEPTH {
+            self.findings.incomplete = true;
+            return;
+        }
+        let inner = crate::message::read(bytes);
+        self.findings.incomplete |= !inner.faults.is_empty();
+        scan_message(
+            bytes,
+            &inner,
+            self.blocklist,
+            Some(self.name),
+            self.depth + 1,
+            self.budget,
+            self.findings,
+        );
+    }
+}
+
+/// What was found so far.
+#[derive(Default)]
+struct Findings {
+    threats: Vec<Threat>,
+    /// Whether something could not be looked at.
+    incomplete: bool,
+}
+
+impl Findings {
+    fn add(&mut self, kind: Kind, url: Option<&str>, file_name: Option<&str>) {
+        let source = if file_name.is_some() { Source::Attachment } else { Source::Body };
+        let url = url.map(|url| url.chars().take(MAX_SHOWN_URL).collect());
+        let threat = Threat { url, kind, source, file_name: file_name.map(str::to_owned) };
+        if self.threats.len() < MAX_THREATS && !self.threats.contains(&threat) {
+            self.threats.push(threat);
+        }
+    }
+
+    fn verdict(self) -> Verdict {
+        let status = match (self.threats.is_empty(), self.incomplete) {
+            (false, _) => Status::Flagged,
+            (true, true) => Status::Skipped,
+            (true, false) => Status::Clean,
+        };
+        Verdict { status, threats: self.threats }
+    }
+}

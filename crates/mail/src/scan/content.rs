@@ -1,0 +1,274 @@
+//! What a file really is, by its bytes, and what is in it.
+
+use memchr::memmem;
+
+use super::archive::{self, Budget, Refusal};
+use super::{Findings, Kind, active, file_names, ole};
+
+/// The two halves of how the test file begins; apart, so that this source is no test file itself.
+const TEST_VIRUS: [&[u8]; 2] = [b"X5O!P%@AP[4\\PZX54(P^)7CC)7}$", b"EICAR-STANDARD-ANTIVIRUS-TEST-FILE"];
+
+/// The same in base64, for parts that no reader decodes.
+const TEST_VIRUS_BASE64: [&[u8]; 2] = [b"WDVPIVAlQEFQWzRcUFpYNTQo", b"UF4pN0NDKTd9JEVJQ0FS"];
+
+/// Whether the test file stands in the bytes, plain or as base64.
+pub(super) fn has_test_virus(bytes: &[u8]) -> bool {
+    [TEST_VIRUS, TEST_VIRUS_BASE64].iter().any(|[first, second]| {
+        memmem::find_iter(bytes, first)
+            .any(|place| bytes.get(place + first.len()..).is_some_and(|rest| rest.starts_with(second)))
+    })
+}
+
+/// Whether a name is that of a page or drawing.
+pub(super) fn is_page_name(name: &str) -> bool {
+    matches!(
+        file_names::ending(name).as_str(),
+        "html" | "htm" | "xhtml" | "xht" | "shtml" | "svg" | "svgz" | "mht" | "mhtml"
+    )
+}
+
+/// What the first bytes of a file say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    Program,
+    Script,
+    Zip,
+    Gzip,
+    Tar,
+    /// An archive that we cannot read.
+    Sealed,
+    /// A rar or 7z archive that says it is encrypted.
+    Locked,
+    Ole,
+    Pdf,
+    Page,
+    Other,
+}
+
+/// Where a file stands.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Inside {
+    /// How many files it is packed in.
+    depth: usize,
+    /// Whether the one around it is an archive, and not a document.
+    in_archive: bool,
+}
+
+/// Looks at files, and at the files in them.
+pub(super) struct Look<'a> {
+    /// The name that threats are listed under.
+    pub(super) name: &'a str,
+    /// Whether pages in it are shown as the text of a message, which runs no scripts anyway.
+    pub(super) is_body: bool,
+    pub(super) budget: &'a mut Budget,
+    pub(super) findings: &'a mut Findings,
+}
+
+impl Look<'_> {
+    /// Looks at one file.
+    pub(super) fn at(&mut self, bytes: &[u8], name: &str, media_type: &str, inside: Inside) {
+        if has_test_virus(bytes) {
+            self.add(Kind::TestVirus);
+        }
+        let form = form(bytes);
+        let is_archive = matches!(form, Form::Zip | Form::Gzip | Form::Tar | Form::Sealed | Form::Locked);
+        if is_archive && inside.in_archive && !archive::is_document(bytes) {
+            self.add(Kind::NestedArchive);
+        }
+        if is_archive && inside.depth >= archive::MAX_DEPTH {
+            self.findings.incomplete = true;
+            return;
+        }
+        match form {
+            Form::Program => self.add(Kind::Executable),
+            Form::Script => self.add(Kind::Script),
+            Form::Zip => self.zip(bytes, inside),
+            Form::Gzip => self.gzip(bytes, name, inside),
+            Form::Tar => self.tar(bytes, inside),
+            Form::Sealed => self.findings.incomplete = true,
+            Form::Locked => self.add(Kind::EncryptedArchive),
+            Form::Ole => ole::judge(bytes).into_iter().for_each(|kind| self.add(kind)),
+            Form::Pdf if active::pdf_runs(bytes) => self.add(Kind::ActivePdf),
+            Form::Pdf => {}
+            Form::Page | Form::Other => self.page(bytes, name, media_type, form == Form::Page),
+        }
+    }
+
+    fn add(&mut self, kind: Kind) {
+        self.findings.add(kind, None, Some(self.name));
+    }
+
+    /// Looks for scripts in what is shown as a page, and notes containers that we cannot read.
+    fn page(&mut self, bytes: &[u8], name: &str, media_type: &str, looks_like_page: bool) {
+        let declared = matches!(media_type, "text/html" | "application/xhtml+xml" | "image/svg+xml");
+        let is_page = looks_like_page || declared || is_page_name(name);
+        if is_page && !self.is_body {
+            if !self.budget.take_page(bytes.len()) {
+                self.findings.incomplete = true;
+            } else if active::page_runs_scripts(bytes) {
+                self.add(Kind::ActiveContent);
+            }
+        }
+        let claims_archive = matches!(
+            file_names::ending(name).as_str(),
+            "zip"
+                | "rar"
+                | "7z"
+                | "gz"
+                | "tgz"
+                | "tar"
+                | "cab"
+                | "iso"
+                | "img"
+                | "xz"
+                | "bz2"
+                | "zst"
+                | "ace"
+                | "arj"
+                | "lzh"
+                | "vhd"
+        );
+        let is_tnef = bytes.starts_with(b"\x78\x9f\x3e\x22");
+        if claims_archive || is_tnef {
+            self.findings.incomplete = true;
+        }
+    }
+
+    fn zip(&mut self, bytes: &[u8], inside: Inside) {
+        let Ok(entries) = archive::zip_entries(bytes) else {
+            self.findings.incomplete = true;
+            return;
+        };
+        let has = |wanted: &dyn Fn(&str) -> bool| {
+            entries.iter().any(|entry| wanted(&entry.name.to_ascii_lowercase()))
+        };
+        let ends = |name: &str, ending: &str| file_names::ending(name) == ending;
+        let is_basic =
+            |name: &str| name.starts_with("basic/") && ends(name, "xml") && !name.contains("script-l");
+        if has(&|name| name.ends_with("vbaproject.bin")) || has(&is_basic) {
+            self.add(Kind::MacroDocument);
+        }
+        let is_java = has(&|name| name == "meta-inf/manifest.mf") && has(&|name| ends(name, "class"));
+        if is_java || has(&|name| name == "androidmanifest.xml") {
+            self.add(Kind::Executable);
+        }
+        // What is embedded in a document is part of it, not an archive in an archive.
+        let inside = Inside { depth: inside.depth + 1, in_archive: !archive::is_document(bytes) };
+        for entry in &entries {
+            match archive::unpack(bytes, entry, self.budget) {
+                Ok(content) => self.entry(&content, &entry.name, inside),
+                Err(Refusal::Encrypted) => self.add(Kind::EncryptedArchive),
+                Err(Refusal::Unreadable) => self.findings.incomplete = true,
+                Err(Refusal::TooMuch) => {
+                    self.findings.incomplete = true;
+                    return;
+                }
+            }
+        }
+    }
+
+    fn gzip(&mut self, bytes: &[u8], name: &str, inside: Inside) {
+        match archive::gunzip(bytes, self.budget) {
+            Ok(content) => {
+                let inner = name.strip_suffix(".gz").unwrap_or(name);
+                // A compressed tar is one archive in two coats.
+                let in_archive = inside.in_archive || form(&content) != Form::Tar;
+                self.entry(&content, inner, Inside { depth: inside.depth + 1, in_archive });
+            }
+            Err(_) => self.findings.incomplete = true,
+        }
+    }
+
+    fn tar(&mut self, bytes: &[u8], inside: Inside) {
+        let mut is_whole = true;
+        for entry in archive::tar_entries(bytes, self.budget, &mut is_whole) {
+            self.entry(entry.1, &entry.0, Inside { depth: inside.depth + 1, in_archive: true });
+        }
+        self.findings.incomplete |= !is_whole;
+    }
+
+    /// Looks at a file in an archive.
+    fn entry(&mut self, content: &[u8], name: &str, inside: Inside) {
+        if let Some(kind) = file_names::judge(name) {
+            self.add(kind);
+        }
+        self.at(content, name, "", inside);
+    }
+}
+
+/// What the first bytes of a file say that it is.
+fn form(bytes: &[u8]) -> Form {
+    let begins = |magics: &[&[u8]]| magics.iter().any(|magic| bytes.starts_with(magic));
+    if is_program(bytes) {
+        return Form::Program;
+    }
+    if begins(&[b"PK\x03\x04", b"PK\x05\x06"]) {
+        return Form::Zip;
+    }
+    if begins(&[b"\x1f\x8b"]) {
+        return Form::Gzip;
+    }
+    if begins(&[ole::MAGIC]) {
+        return Form::Ole;
+    }
+    if begins(&[b"Rar!\x1a\x07", b"7z\xbc\xaf\x27\x1c"]) {
+        return if archive::is_locked(bytes) { Form::Locked } else { Form::Sealed };
+    }
+    if begins(&[
+        b"MSCF",
+        b"\xfd7zXZ\x00",
+        b"BZh",
+        b"\x28\xb5\x2f\xfd",
+        b"**ACE**",
+        b"\x60\xea",
+        b"PK\x07\x08",
+        b"conectix",
+        b"vhdxfile",
+        b"xar!",
+    ]) || bytes.get(0x8001..0x8006) == Some(b"CD001")
+    {
+        return Form::Sealed;
+    }
+    if bytes.get(257..262) == Some(b"ustar") {
+        return Form::Tar;
+    }
+    if begins(&[b"#!"]) {
+        return Form::Script;
+    }
+    let head = bytes.get(..bytes.len().min(1024)).unwrap_or_default();
+    if memmem::find(head, b"%PDF-").is_some() {
+        return Form::Pdf;
+    }
+    let start = String::from_utf8_lossy(head)
+        .trim_start_matches(['\u{feff}', ' ', '\r', '\n', '\t'])
+        .to_ascii_lowercase();
+    let is_page = ["<!doctype html", "<html", "<svg", "<script", "<body", "<head"]
+        .iter()
+        .any(|tag| start.starts_with(tag))
+        || (start.starts_with("<?xml") && (start.contains("<svg") || start.contains("<html")));
+    if is_page { Form::Page } else { Form::Other }
+}
+
+/// Whether the bytes are a program, a library, a class or a shortcut.
+fn is_program(bytes: &[u8]) -> bool {
+    const MAGICS: [&[u8]; 10] = [
+        b"\x7fELF",
+        b"\xfe\xed\xfa\xce",
+        b"\xfe\xed\xfa\xcf",
+        b"\xce\xfa\xed\xfe",
+        b"\xcf\xfa\xed\xfe",
+        b"\xca\xfe\xba\xbe",
+        b"dex\n",
+        b"\x4c\x00\x00\x00\x01\x14\x02\x00",
+        b"\x00asm",
+        b"!<arch>\n",
+    ];
+    if MAGICS.iter().any(|magic| bytes.starts_with(magic)) {
+        return true;
+    }
+    if !bytes.starts_with(b"MZ") && !bytes.starts_with(b"ZM") {
+        return false;
+    }
+    // Text may begin with these two letters; a program has binary fields behind them.
+    bytes.get(2..64).is_some_and(|header| header.contains(&0))
+}

@@ -1,0 +1,184 @@
+//! Commands, read from one line without its end.
+
+use super::{
+    path::{self, ForwardPath, ReversePath},
+    reply::{self, Reply},
+};
+
+/// The longest command line with its end (RFC 5321, section 4.5.3.1.4).
+pub(super) const MAX_LINE: usize = 512;
+/// The longest line of MAIL and RCPT, whose parameters come on top.
+pub(super) const MAX_PATH_LINE: usize = 2000;
+/// The longest name that a client may call itself.
+const MAX_HELO: usize = 255;
+
+/// A command that can be obeyed.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Command {
+    Hello { verb: Hello, name: String },
+    Mail(Mail),
+    Rcpt(ForwardPath),
+    Data,
+    Bdat { size: u64, last: bool },
+    StartTls,
+    Rset,
+    Noop,
+    Vrfy,
+    Expn,
+    Help,
+    Quit,
+}
+
+/// The ways to begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Hello {
+    Helo,
+    Ehlo,
+    Lhlo,
+}
+
+/// What MAIL tells.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Mail {
+    pub(super) from: ReversePath,
+    pub(super) size: Option<u64>,
+    /// The content may be anything, and must come by BDAT.
+    pub(super) binary: bool,
+    /// Addresses may be internationalised.
+    pub(super) utf8: bool,
+}
+
+/// Why a line is no command.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Mistake {
+    /// Tell it, and go on.
+    Refused(Reply),
+    /// Tell it and close: what follows cannot be told apart from commands.
+    Fatal(Reply),
+}
+
+impl From<Reply> for Mistake {
+    fn from(reply: Reply) -> Self {
+        Self::Refused(reply)
+    }
+}
+
+/// How long a line may be, with its end: it depends on its verb.
+pub(super) fn max_line(line: &[u8]) -> usize {
+    let verb = line.get(..5).unwrap_or_default();
+    let long = verb.eq_ignore_ascii_case(b"MAIL ") || verb.eq_ignore_ascii_case(b"RCPT ");
+    if long { MAX_PATH_LINE } else { MAX_LINE }
+}
+
+impl Command {
+    /// Reads a line. `utf8` tells whether recipients may be internationalised.
+    pub(super) fn parse(line: &[u8], utf8: bool) -> Result<Self, Mistake> {
+        let text = std::str::from_utf8(line).map_err(|_| reply::NOT_TEXT)?;
+        let (verb, rest) = text.split_once(' ').unwrap_or((text, ""));
+        let rest = rest.trim_matches(' ');
+        // What follows a malformed BDAT is content of unknown length: this must be settled before anything else.
+        if verb.eq_ignore_ascii_case("BDAT") {
+            return bdat(rest).ok_or(Mistake::Fatal(reply::BDAT_SYNTAX));
+        }
+        if text.contains(|letter: char| letter.is_control()) {
+            return Err(reply::NOT_TEXT.into());
+        }
+        // Every verb has at most eight letters.
+        let mut upper = [0; 8];
+        let Some(letters) = upper.get_mut(..verb.len()) else { return Err(reply::UNKNOWN.into()) };
+        letters.copy_from_slice(verb.as_bytes());
+        letters.make_ascii_uppercase();
+        match &*letters {
+            b"HELO" => hello(Hello::Helo, rest),
+            b"EHLO" => hello(Hello::Ehlo, rest),
+            b"LHLO" => hello(Hello::Lhlo, rest),
+            b"MAIL" => mail(rest),
+            b"RCPT" => rcpt(rest, utf8),
+            b"DATA" => alone(rest, Self::Data),
+            b"STARTTLS" => alone(rest, Self::StartTls),
+            b"RSET" => alone(rest, Self::Rset),
+            b"QUIT" => alone(rest, Self::Quit),
+            b"NOOP" => Ok(Self::Noop),
+            b"HELP" => Ok(Self::Help),
+            b"VRFY" if rest.is_empty() => Err(reply::VRFY_SYNTAX.into()),
+            b"VRFY" => Ok(Self::Vrfy),
+            b"EXPN" => Ok(Self::Expn),
+            // Somebody makes a browser speak to us; the rest of the request is not for us to read.
+            b"GET" | b"POST" | b"PUT" | b"HEAD" | b"OPTIONS" | b"CONNECT" => {
+                Err(Mistake::Fatal(reply::NOT_MAIL))
+            }
+            _ => Err(reply::UNKNOWN.into()),
+        }
+    }
+}
+
+fn alone(rest: &str, command: Command) -> Result<Command, Mistake> {
+    if rest.is_empty() { Ok(command) } else { Err(reply::NO_PARAMETERS.into()) }
+}
+
+/// A name is kept for a header line, so it must not be able to end one, or to open a comment.
+fn hello(verb: Hello, name: &str) -> Result<Command, Mistake> {
+    let usual = |byte: u8| byte.is_ascii_graphic() && !b"()<>@,;\\\"".contains(&byte);
+    if name.is_empty() || name.len() > MAX_HELO || !name.bytes().all(usual) {
+        return Err(reply::HELLO_SYNTAX.into());
+    }
+    Ok(Command::Hello { verb, name: name.to_owned() })
+}
+
+/// What follows `FROM:` or `TO:`; a space after the colon is a common mistake and does no harm.
+fn after_keyword<'a>(text: &'a str, keyword: &str) -> Option<&'a str> {
+    let (word, rest) = text.split_at_checked(keyword.len())?;
+    word.eq_ignore_ascii_case(keyword).then(|| rest.trim_start_matches(' '))
+}
+
+fn mail(rest: &str) -> Result<Command, Mistake> {
+    let (path, words) =
+        after_keyword(rest, "FROM:").and_then(path::split).ok_or(Mistake::Refused(reply::MAIL_SYNTAX))?;
+    let (mut size, mut body, mut utf8) = (None, None, false);
+    for word in words.split(' ').filter(|word| !word.is_empty()) {
+        let (name, value) = word.split_once('=').map_or((word, None), |(name, value)| (name, Some(value)));
+        let known = if name.eq_ignore_ascii_case("SIZE") {
+            size.replace(value.and_then(number).ok_or(Mistake::Refused(reply::BAD_PARAMETER))?).is_none()
+        } else if name.eq_ignore_ascii_case("BODY") {
+            body.replace(value.and_then(is_binary).ok_or(Mistake::Refused(reply::BAD_PARAMETER))?).is_none()
+        } else if name.eq_ignore_ascii_case("SMTPUTF8") {
+            value.is_none() && !std::mem::replace(&mut utf8, true)
+        } else {
+            return Err(reply::UNKNOWN_PARAMETER.into());
+        };
+        if !known {
+            return Err(reply::BAD_PARAMETER.into());
+        }
+    }
+    let from = ReversePath::parse(path, utf8)?;
+    Ok(Command::Mail(Mail { from, size, binary: body.unwrap_or(false), utf8 }))
+}
+
+/// Whether a kind of body is the one that is not text.
+fn is_binary(kind: &str) -> Option<bool> {
+    if kind.eq_ignore_ascii_case("BINARYMIME") {
+        return Some(true);
+    }
+    (kind.eq_ignore_ascii_case("7BIT") || kind.eq_ignore_ascii_case("8BITMIME")).then_some(false)
+}
+
+fn rcpt(rest: &str, utf8: bool) -> Result<Command, Mistake> {
+    let (path, words) =
+        after_keyword(rest, "TO:").and_then(path::split).ok_or(Mistake::Refused(reply::RCPT_SYNTAX))?;
+    if words.contains(|letter| letter != ' ') {
+        return Err(reply::UNKNOWN_PARAMETER.into());
+    }
+    Ok(Command::Rcpt(ForwardPath::parse(path, utf8)?))
+}
+
+fn bdat(rest: &str) -> Option<Command> {
+    let (digits, word) = rest.split_once(' ').unwrap_or((rest, ""));
+    let last = word.eq_ignore_ascii_case("LAST");
+    (last || word.is_empty()).then_some(Command::Bdat { size: number(digits)?, last })
+}
+
+/// Decimal digits, at most 20 of them (RFC 1870); what no number can hold is as large as any.
+fn number(digits: &str) -> Option<u64> {
+    let sound = (1..=20).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit());
+    sound.then(|| digits.parse().unwrap_or(u64::MAX))
+}

@@ -1,0 +1,147 @@
+//! How a message comes in: by DATA, whose end must be found, or by BDAT, whose end is known.
+
+use bytes::Buf;
+
+use super::{super::content::Found, Chunk, Envelope, Protocol, Reply, Session, State, Step, reply};
+
+impl<T> Session<T> {
+    pub(super) fn take_data(&mut self) -> Option<Step<T>> {
+        let (State::Data(scanner), Some(transfer)) = (&mut self.state, &mut self.transfer) else {
+            return self.hang_up(&reply::LOCAL_FAULT);
+        };
+        let (used, found) = scanner.scan(&self.input, |piece| transfer.keep(piece));
+        self.input.advance(used);
+        match found {
+            _ if transfer.is_hopeless() => self.hang_up(&reply::TOO_LARGE),
+            Found::BareLineEnd => self.hang_up(&reply::BARE_LINE_END),
+            Found::End => self.finish(),
+            Found::More => Some(Step::Read),
+        }
+    }
+
+    pub(super) fn take_chunk(&mut self) -> Option<Step<T>> {
+        let State::Chunk(chunk) = &mut self.state else { return None };
+        let length = usize::try_from(chunk.left).unwrap_or(usize::MAX).min(self.input.len());
+        let piece = self.input.get(..length).unwrap_or_default();
+        chunk.left -= length as u64;
+        let mut sound = true;
+        if let (None, Some(transfer)) = (&chunk.stray, &mut self.transfer) {
+            let binary = self.transaction.as_ref().is_some_and(|transaction| transaction.binary);
+            let complete = chunk.last && chunk.left == 0;
+            sound = binary || (transfer.lines.sound(piece) && (!complete || transfer.lines.ended()));
+            transfer.keep(piece);
+        }
+        self.input.advance(length);
+        if !sound {
+            return self.hang_up(&reply::BARE_LINE_END);
+        }
+        if chunk.left > 0 {
+            return Some(Step::Read);
+        }
+        match std::mem::replace(&mut self.state, State::Command) {
+            State::Chunk(Chunk { stray: Some(stray), .. }) => {
+                self.refuse(stray);
+                None
+            }
+            State::Chunk(Chunk { last: true, .. }) => self.finish(),
+            _ => {
+                self.end_chunk();
+                None
+            }
+        }
+    }
+
+    /// Answers a piece that is not the last one.
+    fn end_chunk(&mut self) {
+        let Some(transfer) = &self.transfer else { return };
+        match transfer.refusal().cloned() {
+            Some(_) if transfer.is_hopeless() => self.close(&reply::TOO_LARGE),
+            Some(refusal) => self.refuse(refusal),
+            None => self.say(&reply::OK),
+        }
+    }
+
+    /// Hands over the message that has just ended, or tells why it was not kept.
+    fn finish(&mut self) -> Option<Step<T>> {
+        self.state = State::Command;
+        let (Some(transaction), Some(transfer)) = (self.transaction.take(), self.transfer.take()) else {
+            return self.hang_up(&reply::LOCAL_FAULT);
+        };
+        let recipients = transaction.recipients.len();
+        match transfer.finish() {
+            Ok((message, lease)) => {
+                self.storing = Some(lease);
+                self.state = State::Asking(recipients);
+                Some(Step::Message(Envelope {
+                    from: transaction.from,
+                    recipients: transaction.recipients,
+                    message,
+                }))
+            }
+            Err(refusal) => {
+                let further_replies = if self.is_lmtp() { recipients.saturating_sub(1) } else { 0 };
+                for _ in 0..further_replies {
+                    self.say(&refusal);
+                }
+                self.refuse(refusal);
+                None
+            }
+        }
+    }
+
+    fn is_lmtp(&self) -> bool {
+        self.client.protocol == Protocol::Lmtp
+    }
+
+    /// The answers to [`Step::Message`], one for each recipient.
+    pub fn answer_message(&mut self, mut answers: Vec<Result<String, Reply>>) {
+        self.storing = None;
+        let State::Asking(recipients) = std::mem::replace(&mut self.state, State::Command) else { return };
+        answers.resize(recipients, Err(reply::LOCAL_FAULT));
+        let answers = if self.is_lmtp() { answers } else { vec![fold(answers)] };
+        let mut accepted = false;
+        let mut refused = None;
+        for answer in answers {
+            match answer {
+                Ok(text) => {
+                    accepted = true;
+                    self.say(&reply::OK.with_text(text));
+                }
+                Err(refusal) => {
+                    let refusal = refusal.refusing();
+                    self.say(&refusal);
+                    refused = Some(refusal);
+                }
+            }
+        }
+        self.count_message(accepted, refused);
+    }
+
+    /// A client that brings mail begins anew; one whose mail is refused has made one mistake.
+    fn count_message(&mut self, accepted: bool, refused: Option<Reply>) {
+        match refused {
+            _ if accepted => (self.errors, self.idle_commands) = (0, 0),
+            Some(refusal) if refusal.code() == 421 => self.end(true),
+            Some(refusal) if refusal.is_temporary() => self.count_idle(),
+            Some(_) => self.count_error(),
+            None => {}
+        }
+    }
+}
+
+/// One answer for all recipients, so that no mail is acknowledged that somebody should have got and has not.
+fn fold(answers: Vec<Result<String, Reply>>) -> Result<String, Reply> {
+    let mut accepted = None;
+    let mut refused = None;
+    for answer in answers {
+        match answer.map_err(Reply::refusing) {
+            Err(refusal) if refusal.is_temporary() => return Err(refusal),
+            Err(refusal) => refused = refused.or(Some(refusal)),
+            Ok(text) => accepted = accepted.or(Some(text)),
+        }
+    }
+    match (accepted, refused) {
+        (Some(text), _) => Ok(text),
+        (None, refusal) => Err(refusal.unwrap_or(reply::LOCAL_FAULT)),
+    }
+}

@@ -1,0 +1,51 @@
+//! A reception that knows one domain and remembers what it took.
+
+use std::sync::{Mutex, PoisonError};
+
+use super::*;
+
+/// What was taken: how the client spoke, the sender, the recipients, the content.
+pub(super) type Taken = (Client, ReversePath, Vec<String>, Bytes);
+
+#[derive(Default)]
+pub(super) struct Memory {
+    taken: Mutex<Vec<Taken>>,
+}
+
+impl Memory {
+    pub(super) fn taken(&self) -> Vec<Taken> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Reception for Memory {
+    type Recipient = String;
+
+    async fn mail(&self, _client: &Client, from: &ReversePath, _size: Option<u64>) -> Result<(), Reply> {
+        tokio::task::yield_now().await;
+        let blocked = from.address().is_some_and(|address| address.domain() == "blocked.example");
+        if blocked { Err(Reply::new(550, "5.7.1", "You are blocked")) } else { Ok(()) }
+    }
+
+    async fn rcpt(&self, _client: &Client, _from: &ReversePath, to: &ForwardPath) -> Result<String, Reply> {
+        match to {
+            ForwardPath::Address(address) if address.domain() != "agents.example" => {
+                Err(Reply::new(550, "5.7.1", "We do not relay"))
+            }
+            _ => Ok(to.to_string()),
+        }
+    }
+
+    async fn data(
+        &self,
+        client: &Client,
+        from: ReversePath,
+        recipients: Vec<String>,
+        message: Bytes,
+    ) -> Vec<Result<String, Reply>> {
+        let answers = recipients.iter().map(|recipient| Ok(format!("Kept for {recipient}"))).collect();
+        let taken = (client.clone(), from, recipients, message);
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner).push(taken);
+        answers
+    }
+}

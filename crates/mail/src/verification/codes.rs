@@ -1,0 +1,231 @@
+//! Decides which candidates are codes, by the words around them.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use super::candidates::{self, Candidate, Shape};
+use super::{Code, confidence, keep_best, words};
+
+/// How much of a mail is looked at.
+const MAX_CHARS: usize = 20_000;
+const MAX_LINES: usize = 400;
+
+/// The longest line that can carry a code with its wording.
+const MAX_LINE: usize = 2_000;
+
+/// How near a word for code must be to a code in the same line, in bytes.
+const NEAR: usize = 60;
+const VERY_NEAR: usize = 14;
+
+/// How many lines above a code may speak of it.
+const LINES_ABOVE: usize = 3;
+
+/// What is not at least this likely is not given.
+const THRESHOLD: f64 = 0.5;
+
+/// The longest context that is given.
+const MAX_CONTEXT: usize = 160;
+
+/// A line of the mail, ready to be searched.
+struct Line {
+    text: String,
+    code_places: Vec<Range<usize>>,
+    about_sign_up: bool,
+    about_offer: bool,
+}
+
+impl Line {
+    fn new(text: &str) -> Self {
+        let end = text.floor_char_boundary(MAX_LINE);
+        let text = candidates::prepare(text.get(..end).unwrap_or_default());
+        let code_places = words::code_places(&text);
+        let (about_sign_up, about_offer) = (words::speaks_of_sign_up(&text), words::speaks_of_offer(&text));
+        Self { text, code_places, about_sign_up, about_offer }
+    }
+
+    fn speaks_of_code(&self) -> bool {
+        !self.code_places.is_empty()
+    }
+}
+
+/// Finds the codes of a mail.
+pub(super) fn find(subject: &str, text: &str) -> Vec<Code> {
+    let subject = Line::new(subject);
+    let end = text.char_indices().nth(MAX_CHARS).map_or(text.len(), |(place, _)| place);
+    let body = text.get(..end).unwrap_or_default().lines().filter(|line| !line.is_empty()).take(MAX_LINES);
+    let lines: Vec<Line> = body.map(Line::new).collect();
+    let about_sign_up = subject.about_sign_up;
+    let mut best: HashMap<String, (usize, Code)> = HashMap::new();
+    let mut take = |order: usize, line: &Line, candidate: Candidate, score: f64| {
+        if score < THRESHOLD {
+            return;
+        }
+        let context = line.text.chars().take(MAX_CONTEXT).collect();
+        let code = Code { value: candidate.value.clone(), confidence: score, context };
+        best.entry(candidate.value)
+            .and_modify(|(_, known)| {
+                // Said twice, as in subject and body, is said on purpose.
+                known.confidence = known.confidence.max(score) + 0.05;
+            })
+            .or_insert((order, code));
+    };
+    for candidate in candidates::find(&subject.text) {
+        let score = score_in_line(&subject, &candidate, about_sign_up);
+        take(0, &subject, candidate, score);
+    }
+    for (index, line) in lines.iter().enumerate() {
+        for candidate in candidates::find(&line.text) {
+            let around = Around { subject: &subject, lines: &lines, index, about_sign_up };
+            let score = around.score(line, &candidate);
+            take(index + 1, line, candidate, score);
+        }
+    }
+    let mut found: Vec<(usize, Code)> = best.into_values().collect();
+    found.sort_by(|one, two| one.0.cmp(&two.0).then_with(|| one.1.value.cmp(&two.1.value)));
+    let codes =
+        found.into_iter().map(|(_, code)| Code { confidence: confidence(code.confidence), ..code }).collect();
+    keep_best(codes, |code: &Code| code.confidence)
+}
+
+/// Where a line stands in its mail.
+struct Around<'a> {
+    subject: &'a Line,
+    lines: &'a [Line],
+    index: usize,
+    about_sign_up: bool,
+}
+
+impl Around<'_> {
+    fn score(&self, line: &Line, candidate: &Candidate) -> f64 {
+        let above = self.lines.get(self.index.saturating_sub(LINES_ABOVE)..self.index).unwrap_or_default();
+        let below = self.lines.get(self.index + 1..).and_then(<[Line]>::first);
+        let near_offer = above.last().into_iter().chain(below).any(|near| near.about_offer);
+        let about_sign_up =
+            self.about_sign_up || above.iter().chain(below).chain([line]).any(|near| near.about_sign_up);
+        if near_offer && !self.subject.speaks_of_code() {
+            return 0.0;
+        }
+        let in_line = score_in_line(line, candidate, about_sign_up);
+        if in_line > 0.0 || !is_alone(&line.text, candidate) || line.about_offer {
+            return in_line;
+        }
+        let from_above = above.iter().rev().position(Line::speaks_of_code);
+        let base: f64 = match from_above {
+            Some(0) => 0.7,
+            Some(_) => 0.62,
+            None if below.is_some_and(Line::speaks_of_code) => 0.6,
+            None if self.subject.speaks_of_code() && about_sign_up => 0.58,
+            None => return 0.0,
+        };
+        let labelled_otherwise = above.last().is_some_and(|last| {
+            last.code_places.is_empty()
+                && words::names_other_number(last.text.trim_end_matches([':', ' ', '.']))
+        });
+        if labelled_otherwise {
+            return 0.0;
+        }
+        base + shape_bonus(candidate, false) + if about_sign_up { 0.1 } else { -0.08 }
+    }
+}
+
+/// How likely a candidate is a code by the words of its own line; 0 when they say nothing or speak against it.
+fn score_in_line(line: &Line, candidate: &Candidate, about_sign_up: bool) -> f64 {
+    let before = line.text.get(..candidate.place.start).unwrap_or_default();
+    let after = line.text.get(candidate.place.end..).unwrap_or_default();
+    let is_letters = matches!(candidate.shape, Shape::Letters);
+    let offers = !is_direct(before, candidate, line) && line.about_offer;
+    let offer_code = line.about_offer && !matches!(candidate.shape, Shape::Digits | Shape::Prefixed);
+    if offers || offer_code || words::names_other_number(sentence_end(before)) || words::names_unit(after) {
+        return 0.0;
+    }
+    let distance = |place: &Range<usize>| {
+        if place.end <= candidate.place.start {
+            Some((candidate.place.start - place.end, true))
+        } else if place.start >= candidate.place.end {
+            Some((place.start - candidate.place.end, false))
+        } else {
+            None
+        }
+    };
+    let nearest = line.code_places.iter().filter_map(distance).min_by_key(|(gap, _)| *gap);
+    let Some((gap, word_first)) = nearest.filter(|(gap, _)| *gap <= NEAR) else { return 0.0 };
+    let said_directly = gap <= VERY_NEAR && (word_first || !after.contains(['.', ';']));
+    if is_letters && !(word_first && said_directly && is_direct(before, candidate, line)) {
+        return 0.0;
+    }
+    if crosses_sentence(line, candidate, gap, word_first) {
+        return 0.0;
+    }
+    let near_bonus = if said_directly { 0.12 } else { 0.0 };
+    0.58 + near_bonus
+        + shape_bonus(candidate, said_directly && about_sign_up)
+        + if about_sign_up { 0.1 } else { -0.05 }
+}
+
+/// Whether only a colon or a word such as "is" stands between the word for code and the candidate.
+fn is_direct(before: &str, candidate: &Candidate, line: &Line) -> bool {
+    let label = line.code_places.iter().rfind(|place| place.end <= candidate.place.start);
+    let Some(between) = label.and_then(|place| before.get(place.end..)) else { return false };
+    let trimmed = between.trim_matches([' ', ':', '-', '–', '=', '"', '“', '：']);
+    trimmed.is_empty() || matches!(trimmed, "is" | "lautet" | "ist" | "est" | "es" | "é" | "è" | "是" | "为")
+}
+
+/// Whether a sentence ends between the candidate and the word for code.
+fn crosses_sentence(line: &Line, candidate: &Candidate, gap: usize, word_first: bool) -> bool {
+    let place = if word_first {
+        candidate.place.start.saturating_sub(gap)..candidate.place.start
+    } else {
+        candidate.place.end..candidate.place.end + gap
+    };
+    let between = line.text.get(place).unwrap_or_default();
+    between.contains(". ") || between.contains('!') || between.contains('?') || between.contains('。')
+}
+
+/// The text since the last end of a sentence.
+fn sentence_end(before: &str) -> &str {
+    before.rsplit(['!', '?', '。', ';']).next().unwrap_or(before)
+}
+
+/// Whether a line holds nothing but the candidate.
+fn is_alone(line: &str, candidate: &Candidate) -> bool {
+    let rest = |text: Option<&str>| {
+        text.unwrap_or_default().chars().all(|c| !c.is_alphanumeric() && !"$€£¥+#©".contains(c))
+    };
+    rest(line.get(..candidate.place.start)) && rest(line.get(candidate.place.end..))
+}
+
+/// What the shape of a candidate adds or takes away.
+fn shape_bonus(candidate: &Candidate, surely_meant: bool) -> f64 {
+    let length = candidate.value.len();
+    let date_penalty = if looks_like_date(&candidate.value) && !surely_meant { -0.35 } else { 0.0 };
+    let bonus = match candidate.shape {
+        Shape::Digits if length == 6 => 0.12,
+        Shape::Digits if (4..=8).contains(&length) => 0.06,
+        Shape::Prefixed => 0.1,
+        Shape::Mixed => {
+            let upper = !candidate.value.bytes().any(|byte| byte.is_ascii_lowercase());
+            if upper { 0.02 } else { -0.12 }
+        }
+        Shape::Digits | Shape::Letters => -0.05,
+    };
+    bonus + date_penalty
+}
+
+/// Whether digits are a year, or a day written without separators.
+fn looks_like_date(digits: &str) -> bool {
+    let number = |range: Range<usize>| digits.get(range).and_then(|part| part.parse::<u32>().ok());
+    let is_year = |year: Option<u32>| year.is_some_and(|year| (1900..=2099).contains(&year));
+    let is_day = |month: Option<u32>, day: Option<u32>| {
+        month.is_some_and(|month| (1..=12).contains(&month)) && day.is_some_and(|day| (1..=31).contains(&day))
+    };
+    match digits.len() {
+        4 => is_year(number(0..4)),
+        8 => {
+            (is_year(number(0..4)) && is_day(number(4..6), number(6..8)))
+                || (is_year(number(4..8))
+                    && (is_day(number(2..4), number(0..2)) || is_day(number(0..2), number(2..4))))
+                || (is_year(number(0..4)) && is_year(number(4..8)))
+        }
+        _ => false,
+    }
+}

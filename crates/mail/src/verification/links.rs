@@ -1,0 +1,176 @@
+//! Decides which links confirm an address, sign somebody in or accept an invitation.
+
+use std::collections::HashSet;
+
+use url::Url;
+
+use super::words::{self, List};
+use super::{Link, confidence, keep_best};
+use crate::safe_text::{self, SeenLink};
+
+/// What is not at least this likely is not given.
+const THRESHOLD: f64 = 0.5;
+
+/// The most links that are looked at.
+const MAX_LINKS: usize = 300;
+
+/// The longest text of a link that is given.
+const MAX_TEXT: usize = 200;
+
+/// Wording of links that finish a sign-up.
+const CONFIRMS: List = List(
+    "\
+    verify|verif|confirm|activate|activation|validate|magic link|reset password|reset your password|\
+    reset my password|set password|set your password|set a password|new password|choose a password|\
+    create password|accept invit|accept the invit|join the|join team|join workspace|\
+    complete registration|complete sign|complete your registration|finish signing|finish sign|\
+    finish setting|opt in|yes, subscribe|bestätig|verifizier|aktivier|freischalten|\
+    passwort zurücksetzen|neues passwort|einladung annehmen|vérifi|confirmer|activer|valider|\
+    réinitialiser|accepter l|verificar|confirmar|activar|ativar|validar|restablecer|redefinir|\
+    aceptar invit|aceitar convite|verifica|conferma|attiva|reimposta|accetta invito|accetta l|bevestig|\
+    verifieer|activeer|wachtwoord|uitnodiging accepteren|验证|確認|确认|激活|驗證|重置密码|接受邀请|認証|有効化|リセット|招待を承認|\
+    登録を完了|인증|확인|활성화|재설정|초대 수락|подтверд|активир|сброс|принять приглашение|doğrula|onayla|etkinleştir|\
+    sıfırla|daveti kabul|potwierd|aktywuj|bekräfta|bekræft|bekreft|vahvista",
+);
+
+/// Wording of links that sign in; alone it is too common to count.
+const SIGNS_IN: List = List(
+    "\
+    log in|login|sign in|sign-in|anmelden|einloggen|connecter|connexion|iniciar sesión|entrar|acceder|\
+    accedi|inloggen|登录|登入|ログイン|로그인|войти|вход|giriş|zaloguj|logga in|get started|continue|click here|\
+    hier klicken|cliquez ici|haz clic|clique aqui|clicca qui",
+);
+
+/// Words in paths of links that finish a sign-up or sign in.
+const PATHS: List = List(
+    "\
+    verify|verif|confirm|activate|activation|validate|validation|magic|login|signin|sign-in|sign_in|\
+    log-in|auth|reset|password|invite|invitation|accept|register|signup|sign-up|optin|opt-in|double-opt|\
+    onboarding|bestaetigen|token|otp|passwordless|sso|join",
+);
+
+/// Names of parameters that carry a secret.
+const SECRETS: List = List(
+    "\
+    token|code|key|confirmation_token|oobcode|ticket|otp|hash|sig|signature|nonce|secret|\
+    reset_password_token|verification_token|invitation_token|activation|confirm|verify|t|k|c|jwt|\
+    access_token|login_token|magic|state|uid|tk|upn",
+);
+
+/// What no sign-up link says or contains.
+const OTHERS: List = List(
+    "\
+    unsubscribe|unsub|opt-out|optout|opt out|preferences|manage notif|notification settings|\
+    email settings|privacy|terms|legal|imprint|impressum|datenschutz|help center|help-center|/help|\
+    help.|support.|/support|contact us|/contact|faq|view in browser|view this email|webversion|\
+    web version|view online|im browser|not you|wasn't you|wasn't me|not me|didn't request|\
+    did not request|report|abmelden vom|newsletter abmelden|abbestellen|désabonner|désinscri|\
+    darse de baja|cancelar suscrip|cancelar inscri|descadastr|disiscriv|cancella iscrizione|afmelden|\
+    uitschrijven|退订|取消订阅|配信停止|수신거부|отписат|abonelik|learn more|read more|download the app|blog|\
+    secure your account|delete account|cancel",
+);
+
+/// Hosts that sign-up links never lead to.
+const OTHER_HOSTS: List = List(
+    "\
+    facebook.com|twitter.com|x.com|linkedin.com|instagram.com|youtube.com|tiktok.com|pinterest.com|\
+    apps.apple.com|itunes.apple.com|play.google.com|t.me|wa.me|w3.org|schema.org|threads.net",
+);
+
+/// Finds the links of a mail.
+pub(super) fn find(subject: &str, text: &str, html: Option<&str>) -> Vec<Link> {
+    let seen = html
+        .map(safe_text::seen_links)
+        .filter(|links| !links.is_empty())
+        .unwrap_or_else(|| links_in_text(text));
+    let about_sign_up = words::speaks_of_sign_up(subject) || CONFIRMS.occurs_in(&subject.to_lowercase());
+    let mut urls = HashSet::new();
+    let mut found = Vec::new();
+    for link in seen.into_iter().take(MAX_LINKS) {
+        let Some(url) = Url::parse(&link.url).ok().filter(|url| matches!(url.scheme(), "http" | "https"))
+        else {
+            continue;
+        };
+        let score = score(&url, &link.text, about_sign_up);
+        let Some(host) = url.host_str().filter(|_| score >= THRESHOLD) else { continue };
+        if urls.insert(link.url.clone()) {
+            let text = link.text.chars().take(MAX_TEXT).collect();
+            found.push(Link { host: host.to_owned(), url: link.url, text, confidence: confidence(score) });
+        }
+    }
+    keep_best(found, |link: &Link| link.confidence)
+}
+
+/// The addresses in plain text; the text of each is what stands before it, or the line above.
+fn links_in_text(text: &str) -> Vec<SeenLink> {
+    let mut links = Vec::new();
+    let mut above = "";
+    for line in text.lines().filter(|line| !line.is_empty()) {
+        let mut rest = line;
+        while let Some(start) = rest.find("https://").or_else(|| rest.find("http://")) {
+            let (before, address) = rest.split_at_checked(start).unwrap_or((rest, ""));
+            let end = address.find([' ', '"', '>', '<', '|']).unwrap_or(address.len());
+            let (url, after) = address.split_at_checked(end).unwrap_or((address, ""));
+            let label = before.trim_matches([' ', '(', '<', ':', '[', '-']);
+            let label = if label.is_empty() { above } else { label };
+            if links.len() < MAX_LINKS {
+                let url = url.trim_end_matches(['.', ',', ')', ']', ';', '!']).to_owned();
+                links.push(SeenLink { text: label.chars().take(MAX_TEXT).collect(), url });
+            }
+            rest = after;
+        }
+        above = line;
+    }
+    links
+}
+
+fn score(url: &Url, text: &str, about_sign_up: bool) -> f64 {
+    let text = text.to_lowercase();
+    let host = url.host_str().unwrap_or_default().trim_start_matches("www.");
+    let path = url.path().to_ascii_lowercase();
+    let address = format!("{host}{path}");
+    let says_other = OTHERS.occurs_in(&text) || OTHERS.occurs_in(&address);
+    if is_other_host(host) || says_other {
+        return 0.0;
+    }
+    let confirms = CONFIRMS.occurs_in(&text);
+    let signs_in = SIGNS_IN.occurs_in(&text);
+    let path_speaks = PATHS.occurs_in(&path);
+    let secret = has_secret(url);
+    if !path_speaks && !secret && !about_sign_up {
+        return 0.0;
+    }
+    let by_text = if confirms {
+        0.5
+    } else if signs_in {
+        0.25
+    } else {
+        0.0
+    };
+    let add = |holds: bool, weight: f64| if holds { weight } else { 0.0 };
+    by_text + add(path_speaks, 0.22) + add(secret, 0.2) + add(about_sign_up, 0.12)
+}
+
+/// Whether a host, or the domain that it belongs to, is one of those.
+fn is_other_host(host: &str) -> bool {
+    let domains = host.match_indices('.').filter_map(|(dot, _)| host.get(dot + 1..));
+    std::iter::once(host).chain(domains).any(|domain| OTHER_HOSTS.has(domain))
+}
+
+/// Whether an address carries something that only its reader should have.
+fn has_secret(url: &Url) -> bool {
+    let in_query = url.query_pairs().take(32).any(|(name, value)| {
+        let named = SECRETS.has(&name.to_ascii_lowercase()) && value.len() >= 6;
+        named || looks_random(&value)
+    });
+    in_query
+        || url.path_segments().into_iter().flatten().take(32).any(looks_random)
+        || url.fragment().is_some_and(|fragment| fragment.split(['/', '=', '&']).any(looks_random))
+}
+
+fn looks_random(text: &str) -> bool {
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~' | b'%');
+    let digits = text.bytes().filter(u8::is_ascii_digit).count();
+    let letters = text.bytes().filter(u8::is_ascii_alphabetic).count();
+    text.len() >= 20 && text.bytes().all(allowed) && digits >= 2 && letters >= 4
+}
