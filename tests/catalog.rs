@@ -63,9 +63,21 @@ fn body(id: &str) -> Option<Value> {
         "reorderCustomLabels" => json!({ "ids": [] }),
         "updateAffiliate" => json!({ "payout_email": "pay@people.test" }),
         "signUpAffiliate" => json!({}),
+        "updateEmail" => json!({ "read": true }),
+        "moveEmail" | "moveThread" => json!({ "folderId": "archive" }),
+        "bulkReadEmails" => json!({ "ids": ["eml_none"], "read": true }),
+        "bulkMoveEmails" => json!({ "ids": ["eml_none"], "folderId": "archive" }),
+        "bulkDeleteEmails" => json!({ "ids": ["eml_none"] }),
+        "waitForEmail" => json!({ "after": "2026-07-01T00:00:00Z", "timeout_seconds": 1 }),
+        // A message, not JSON; see call().
+        "importEmails" => Value::Null,
         _ => return None,
     })
 }
+
+/// A mail with a file.
+const MAIL: &str = "From: a@remote.test\r\nSubject: S\r\nContent-Type: text/csv\r\n\
+                    Content-Disposition: attachment; filename=a.csv\r\n\r\n1;2\r\n";
 
 /// A workspace with one thing of each kind, and the ids that paths are filled with.
 struct World {
@@ -87,7 +99,12 @@ impl World {
         let invite = json!({ "email": "friend@people.test" });
         let invite = tenant.key.post(&format!("{workspace}/invites"), invite).await.ok();
         tenant.key.post("/api/v1/affiliate/signup", json!({})).await.ok();
+        let email = server.receive(mailbox["email"].as_str().unwrap(), MAIL).await;
+        let shown = tenant.key.get(&format!("{inside}/emails/{email}")).await.ok();
         let ids = vec![
+            ("emailId", email.to_string()),
+            ("threadId", shown["thread_id"].as_str().unwrap().to_owned()),
+            ("attachmentId", shown["attachments"][0]["id"].as_str().unwrap().to_owned()),
             ("workspaceId", tenant.workspace.to_string()),
             ("mailboxId", public_id),
             ("folderId", "own".to_owned()),
@@ -117,6 +134,9 @@ async fn call(caller: &Caller, described: &Described, path: &str) -> Answer {
     let takes_body = !described.operation["requestBody"].is_null();
     let body = body(&described.id);
     assert_eq!(takes_body, body.is_some(), "{}: give catalog.rs a body for it", described.id);
+    if body == Some(Value::Null) {
+        return caller.send_raw(described.method.clone(), path, Some("message/rfc822"), MAIL.into()).await;
+    }
     caller.send(described.method.clone(), path, body).await
 }
 
@@ -207,6 +227,9 @@ fn nonexistent() -> Vec<(&'static str, String)> {
         ("memberId", "acc_01h8xgjy4n7r2v6c0d5t9kqwez".to_owned()),
         ("inviteId", "inv_01h8xgjy4n7r2v6c0d5t9kqwez".to_owned()),
         ("keyId", "key_01h8xgjy4n7r2v6c0d5t9kqwez".to_owned()),
+        ("emailId", "eml_01h8xgjy4n7r2v6c0d5t9kqwez".to_owned()),
+        ("threadId", "thr_01h8xgjy4n7r2v6c0d5t9kqwez".to_owned()),
+        ("attachmentId", "att_01h8xgjy4n7r2v6c0d5t9kqwez".to_owned()),
     ]
 }
 
@@ -232,6 +255,10 @@ async fn snapshot(server: &Server, workspace: &WorkspaceId) -> Vec<String> {
                 "mailbox",
                 "folder",
                 "label",
+                "content",
+                "email",
+                "thread",
+                "event",
                 "affiliate",
                 "audit",
                 "allowance",

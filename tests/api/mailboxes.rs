@@ -64,12 +64,13 @@ async fn a_new_mailbox_is_shown_whole() {
         assert_eq!(made["email"], "help.desk_1@second.test");
         assert_eq!(made["name"], "Support désk");
         assert_eq!(made["settings"], default_settings());
-        assert_eq!((&made["can_receive"], &made["receiving_status"]), (&json!(false), &json!("unavailable")));
+        assert_eq!((&made["can_receive"], &made["receiving_status"]), (&json!(true), &json!("ready")));
         assert_eq!(
             (&made["created_at"], &made["updated_at"]),
             (&json!("2026-07-14T09:00:00.123Z"), &made["created_at"])
         );
-        for nothing in ["email_domain_id", "inbound_provider", "disabled_at", "disabled_reason"] {
+        assert_eq!(made["inbound_provider"], "edge_routing");
+        for nothing in ["email_domain_id", "disabled_at", "disabled_reason"] {
             assert_eq!(made[nothing], Value::Null, "{nothing}");
         }
         assert_eq!(made["outbound_provider"], "local");

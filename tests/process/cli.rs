@@ -105,7 +105,7 @@ fn wrong_usage_ends_with_2() {
         ["admin", "account", "create", "--email", "ada@example.com"].as_slice(),
         &["admin", "workspace", "set-plan", "ws_0", "gold"],
         &["admin", "key", "create", "--workspace", "ws_0", "--expires-in", "soon"],
-        &["serve", "--roles", "smtp"],
+        &["serve", "--roles", "imap"],
         &["fly"],
         &["--colour"],
     ] {

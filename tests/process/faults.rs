@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::{Home, Server, text};
 
-fn run(program: &str, arguments: &[&str]) -> bool {
+pub fn run(program: &str, arguments: &[&str]) -> bool {
     Command::new(program)
         .args(arguments)
         .stdout(Stdio::null())
@@ -22,10 +22,10 @@ fn run(program: &str, arguments: &[&str]) -> bool {
 }
 
 /// A mounted file system, unmounted when dropped.
-struct Mount(PathBuf);
+pub struct Mount(pub PathBuf);
 
 impl Mount {
-    fn new(at: PathBuf, arguments: &[&str]) -> Option<Self> {
+    pub fn new(at: PathBuf, arguments: &[&str]) -> Option<Self> {
         std::fs::create_dir_all(&at).unwrap();
         let mounted = run("mount", &[arguments, &[at.to_str().unwrap()]].concat());
         if !mounted {
@@ -163,14 +163,14 @@ fn a_power_cut_loses_nothing_acknowledged() {
 }
 
 /// A PostgreSQL server of this test alone, so that stopping it disturbs nobody.
-struct OwnPostgres {
+pub struct OwnPostgres {
     process: std::process::Child,
-    url: String,
+    pub url: String,
     postmaster: String,
 }
 
 impl OwnPostgres {
-    fn start() -> Self {
+    pub fn start() -> Self {
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../scripts/postgres");
         let mut process = Command::new(script)
             .args([
@@ -193,7 +193,7 @@ impl OwnPostgres {
     }
 
     /// Signals the server and all its children.
-    fn signal(&self, name: &str) {
+    pub fn signal(&self, name: &str) {
         run("pkill", &[&format!("-{name}"), "-P", &self.postmaster]);
         run("kill", &[&format!("-{name}"), &self.postmaster]);
     }

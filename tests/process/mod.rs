@@ -6,6 +6,13 @@ mod cli;
 mod crash;
 mod doctor;
 mod faults;
+mod import;
+mod mail;
+mod mail_backup;
+mod mail_clients;
+mod mail_crash;
+mod mail_faults;
+mod mail_scan;
 mod nodes;
 mod serve;
 
@@ -158,6 +165,7 @@ impl Home {
             }
         }
         command.env("AGENT_MAILBOX__HTTP__LISTEN", "127.0.0.1:0");
+        command.env("AGENT_MAILBOX__SMTP__LISTEN", "127.0.0.1:0");
         command.envs(self.settings.iter().cloned());
         command.current_dir(self.folder.path()).arg("--data-dir").arg(self.data()).args(arguments);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -250,6 +258,8 @@ impl Finished {
 pub struct Server {
     child: Child,
     pub address: SocketAddr,
+    /// Where mail arrives.
+    pub smtp: SocketAddr,
     pub welcome: String,
     /// From the start of the process until its welcome was read.
     pub ready_after: Duration,
@@ -261,7 +271,7 @@ impl Server {
         let mut child = command.stderr(Stdio::inherit()).spawn().unwrap();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
         let mut welcome = String::new();
-        let mut address = None;
+        let (mut address, mut smtp) = (None, None);
         // Its last line is the one after the command to type.
         while !welcome.ends_with("\n\n") || welcome.matches("\n\n").count() < 4 {
             let before = welcome.len();
@@ -270,11 +280,15 @@ impl Server {
             if let Some(url) = welcome[before..].trim().strip_prefix("Console  http://") {
                 address = Some(url.trim_end_matches('/').parse().unwrap());
             }
+            if let Some(place) = welcome[before..].trim().strip_prefix("Mail     ") {
+                smtp = Some(place.split(' ').next().unwrap().parse().unwrap());
+            }
         }
         let ready_after = started.elapsed();
         // Somebody has to read on, or the server would one day wait for it.
         std::thread::spawn(move || std::io::copy(&mut stdout, &mut std::io::sink()));
-        let server = Self { child, address: address.expect("a console address"), welcome, ready_after };
+        let (address, smtp) = (address.expect("a console address"), smtp.expect("an address for mail"));
+        let server = Self { child, address, smtp, welcome, ready_after };
         assert_eq!(server.get("/readyz", &[]).status, 200);
         server
     }
@@ -375,14 +389,22 @@ pub fn head(method: &str, path: &str, headers: &[(&str, &str)], length: usize) -
 
 /// Reads an answer up to the end of its connection.
 pub fn read_answer(stream: &mut TcpStream) -> Answer {
+    let (status, head, body) = read_bytes(stream);
+    Answer { status, head, body: String::from_utf8(body).unwrap() }
+}
+
+/// The same for a body that may be anything.
+pub fn read_bytes(stream: &mut TcpStream) -> (u16, String, Vec<u8>) {
     stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).unwrap();
-    let answer = String::from_utf8(answer).unwrap();
-    let (head, body) = answer.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no answer: {answer:?}"));
+    let end = answer.windows(4).position(|four| four == b"\r\n\r\n");
+    let end = end.unwrap_or_else(|| panic!("no answer: {:?}", String::from_utf8_lossy(&answer)));
+    let body = answer.split_off(end + 4);
+    let head = String::from_utf8(answer).unwrap().trim_end().to_owned();
     let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap();
     assert!(!head.to_lowercase().contains("transfer-encoding"), "these tests read plain bodies only");
-    Answer { status, head: head.to_owned(), body: body.to_owned() }
+    (status, head, body)
 }
 
 /// A port that nobody uses at the moment.

@@ -14,6 +14,10 @@ async fn tenant_tables(server: &Server) -> Vec<String> {
     read.await.unwrap().into_iter().map(|(name,)| name).collect()
 }
 
+/// A mail that leaves a row in every table about mail.
+const MAIL: &str = "From: a@remote.test\r\nSubject: S\r\nMessage-ID: <1@remote.test>\r\nContent-Type: text/csv\r\n\
+                    Content-Disposition: attachment; filename=a.csv\r\n\r\n1;2\r\n";
+
 /// Rows in every table, by the ways that make them.
 async fn furnish(server: &Server, code: &str) -> Tenant {
     let tenant = server.tenant(Plan::Enterprise).await;
@@ -21,7 +25,9 @@ async fn furnish(server: &Server, code: &str) -> Tenant {
     let mailbox =
         key.with("idempotency-key", "k").post("/api/v1/mailboxes", json!({ "name": "A" })).await.ok();
     let inside = format!("/api/v1/mailboxes/{}", mailbox["id"].as_str().unwrap());
-    key.post(&format!("{inside}/custom-labels"), json!({ "name": "L" })).await.ok();
+    let label = json!({ "name": "L", "rules": "has:attachment" });
+    key.post(&format!("{inside}/custom-labels"), label).await.ok();
+    server.receive(mailbox["email"].as_str().unwrap(), MAIL).await;
     key.post(&format!("{in_workspace}/invites"), json!({ "email": "open@people.test" })).await.ok();
     key.post("/api/v1/affiliate/signup", json!({ "code": code })).await.ok();
     let body =
@@ -40,17 +46,13 @@ async fn furnish(server: &Server, code: &str) -> Tenant {
         reference: None,
     };
     admin::add_payout(&server.app, payout).await.unwrap();
-    let mailbox = mailbox["id"].as_str().unwrap().to_owned();
-    let write =
-        server.app.db().write(&tenant.workspace, async move |tx| transient_rows(tx, &mailbox, now).await);
+    let write = server.app.db().write(&tenant.workspace, async move |tx| transient_rows(tx, now).await);
     write.await.unwrap();
     tenant
 }
 
 /// Rows of tables that nothing fills yet, or that the meter empties at its own time.
-async fn transient_rows(tx: &mut Tx, mailbox: &str, now: Timestamp) -> store::Result<()> {
-    let counter = "INSERT INTO mailbox_counter (workspace_id, mailbox_id, name, value) VALUES ($1, $2, 'blob_count', 1)";
-    tx.run(counter, &[mailbox.into()]).await?;
+async fn transient_rows(tx: &mut Tx, now: Timestamp) -> store::Result<()> {
     let lease = "INSERT INTO allowance_lease (workspace_id, kind, node_id, period_start, amount, expires_at)
                  VALUES ($1, 'test', 'node', $2, 1, 1)";
     tx.run(lease, &[now.into()]).await?;
@@ -79,10 +81,16 @@ async fn forgetful(server: &Server, workspace: &WorkspaceId, table: &str) -> Rea
     let read = format!("SELECT workspace_id, count(*) FROM {table} WHERE {ignored} GROUP BY workspace_id");
     let update = format!("UPDATE {table} SET workspace_id = workspace_id WHERE {ignored}");
     let delete = format!("DELETE FROM {table} WHERE {ignored}");
+    // Contents cannot go before the mails that consist of them.
+    let first = (table == "content").then(|| format!("DELETE FROM email WHERE {ignored}"));
     let (report, reported) = std::sync::mpsc::channel();
     let outcome = server.app.db().write(workspace, async move |tx| {
         let read = tx.all(&read, &[]).await?;
-        let (changed, deleted) = (tx.run(&update, &[]).await?, tx.run(&delete, &[]).await?);
+        let changed = tx.run(&update, &[]).await?;
+        if let Some(sql) = first {
+            tx.run(&sql, &[]).await?;
+        }
+        let deleted = tx.run(&delete, &[]).await?;
         report.send(Reach { read, changed, deleted }).unwrap();
         // Everything is rolled back.
         Err::<(), _>(store::Error::Overloaded)

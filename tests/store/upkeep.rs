@@ -42,7 +42,14 @@ impl Scribe<'_> {
     ) -> Value {
         self.server.clock.advance(1);
         let request = format!("request-{}", self.expected.len());
-        let answer = caller.with("x-request-id", &request).send(method, path, body).await.ok();
+        let caller = caller.with("x-request-id", &request);
+        let answer = match operation {
+            "importEmails" => {
+                caller.send_raw(method, path, Some("message/rfc822"), "Subject: A\r\n\r\nB\r\n".into()).await
+            }
+            _ => caller.send(method, path, body).await,
+        };
+        let answer = answer.ok();
         let at = self.server.clock.now().as_micros();
         self.expected.push((operation.to_owned(), actor.to_owned(), path.to_owned(), request, at));
         answer
@@ -74,7 +81,31 @@ async fn write_in_mailboxes(scribe: &mut Scribe<'_>, who: (&Caller, &str)) {
     let label = format!("{labels}/{}", text(&label["id"]));
     scribe.call(who, "updateCustomLabel", (put, &label), Some(json!({ "name": "M" }))).await;
     scribe.call(who, "deleteCustomLabel", (delete.clone(), &label), None).await;
+    write_in_mail(scribe, who, &one).await;
     scribe.call(who, "deleteMailbox", (delete, &one), None).await;
+}
+
+async fn write_in_mail(scribe: &mut Scribe<'_>, who: (&Caller, &str), mailbox: &str) {
+    let (post, put, delete) = (Method::POST, Method::PUT, Method::DELETE);
+    let emails = format!("{mailbox}/emails");
+    let imported = scribe.call(who, "importEmails", (post.clone(), &format!("{emails}/import")), None).await;
+    let id = text(&imported["ids"][0]);
+    let one = format!("{emails}/{id}");
+    let email = scribe.call(who, "updateEmail", (put, &one), Some(json!({ "read": false }))).await;
+    let folder = || Some(json!({ "folderId": "archive" }));
+    scribe.call(who, "moveEmail", (post.clone(), &format!("{one}/move")), folder()).await;
+    let thread = format!("{mailbox}/threads/{}", text(&email["thread_id"]));
+    scribe.call(who, "readThread", (post.clone(), &format!("{thread}/read")), None).await;
+    scribe.call(who, "moveThread", (post.clone(), &format!("{thread}/move")), folder()).await;
+    for (operation, name, body) in [
+        ("bulkReadEmails", "bulk-read", json!({ "ids": [id], "read": true })),
+        ("bulkMoveEmails", "bulk-move", json!({ "ids": [id], "folderId": "inbox" })),
+        ("bulkDeleteEmails", "bulk-delete", json!({ "ids": [id] })),
+    ] {
+        scribe.call(who, operation, (post.clone(), &format!("{emails}/{name}")), Some(body)).await;
+    }
+    scribe.call(who, "deleteEmail", (delete, &one), None).await;
+    scribe.call(who, "emptyTrash", (post, &format!("{mailbox}/trash/empty")), None).await;
 }
 
 async fn write_in_workspace(

@@ -13,6 +13,7 @@ use model::{Limit, Plan, Plans, Role, WorkspaceId};
 use operations::{
     App, AppParts, Settings, admin,
     outside::{Clock, SystemClock, SystemEntropy},
+    scanning::Scanning,
 };
 use store::{
     Db,
@@ -44,7 +45,17 @@ impl Service {
             .expect("the blob store opens");
         let master_key = MasterKey::load_or_create(&place.folder().join("master.key")).expect("a master key");
         let (clock, entropy) = (Box::new(SystemClock), Box::new(SystemEntropy));
-        let parts = AppParts { db, blobs, master_key, clock, entropy, settings: settings() };
+        let scanning = Scanning::new(Vec::new(), None);
+        let parts = AppParts {
+            db,
+            blobs,
+            master_key,
+            clock,
+            entropy,
+            settings: settings(),
+            scanning,
+            authenticator: None,
+        };
         let app = App::start(parts).await.expect("the service starts");
         let (email, password) = ("owner@people.test".to_owned(), "correct horse battery".to_owned());
         let account = admin::create_account(&app, email, password, None, Plan::Developer)
@@ -115,5 +126,8 @@ fn settings() -> Settings {
         blob_provider: "local".to_owned(),
         blob_bucket: "blobs".to_owned(),
         anonymous_rpm: 1_000_000,
+        hostname: "mx.agents.test".to_owned(),
+        max_message_bytes: 40 << 20,
+        inbound_secret: None,
     }
 }

@@ -141,6 +141,14 @@ kinds! {
     FolderKind FolderId "";
     /// A custom label.
     LabelKind LabelId "lbl_";
+    /// An email.
+    EmailKind EmailId "eml_";
+    /// A thread.
+    ThreadKind ThreadId "thr_";
+    /// A file of an email.
+    AttachmentKind AttachmentId "att_";
+    /// An event.
+    EventKind EventId "evt_";
     /// An affiliate.
     AffiliateKind AffiliateId "aff_";
     /// A commission of an affiliate.

@@ -6,6 +6,8 @@
 pub mod accounts;
 pub mod affiliate;
 pub mod api_keys;
+pub mod emails;
+pub mod events;
 pub mod filter;
 pub mod folders;
 mod id;
@@ -15,13 +17,15 @@ pub mod members;
 mod names;
 mod object;
 pub mod plans;
+pub mod search;
+pub mod threads;
 mod time;
 pub mod usage;
 pub mod workspaces;
 
 pub use id::{
-    AccountId, AffiliateId, ApiKeyId, CommissionId, FolderId, Id, InviteId, Kind, LabelId, MailboxId,
-    PayoutId, SessionId, WorkspaceId,
+    AccountId, AffiliateId, ApiKeyId, AttachmentId, CommissionId, EmailId, EventId, FolderId, Id, InviteId,
+    Kind, LabelId, MailboxId, PayoutId, SessionId, ThreadId, WorkspaceId,
 };
 pub use object::object;
 pub use plans::{CreditClass, Limit, Plan, Plans, Role};

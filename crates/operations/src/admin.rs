@@ -1,5 +1,7 @@
 //! What the operator does on the command line, while the server runs or not.
 
+use bytes::Bytes;
+use mail::address::Address;
 use model::{
     ApiKeyId, Plan, Role, Timestamp, WorkspaceId,
     accounts::{PASSWORD_MAX, PASSWORD_MIN, SignUp},
@@ -7,9 +9,12 @@ use model::{
     api_keys::ApiKeyWithSecret,
 };
 use serde::Serialize;
-use store::workspaces;
+use store::{system, workspaces};
 
-use crate::{App, Error, Result, accounts, affiliate, api_keys};
+use crate::{
+    App, Error, Result, accounts, affiliate, api_keys,
+    inbound::{self, Recipient},
+};
 
 /// A new account, as the command line shows it.
 #[derive(Debug, Serialize)]
@@ -173,4 +178,23 @@ pub async fn add_payout(app: &App, input: NewPayout) -> Result<Payout> {
             Ok(payout)
         })
         .await
+}
+
+/// A mailbox that messages are imported into.
+#[derive(Clone, Debug)]
+pub struct ImportTarget(Recipient);
+
+/// Finds a mailbox of any workspace by its address or id.
+pub async fn find_mailbox(app: &App, named: &str) -> Result<ImportTarget> {
+    let missing = || Error::not_found("Mailbox not found");
+    // Addresses are kept in their normalised form; ids are no addresses.
+    let named = Address::parse(named).map_or_else(|_| named.to_owned(), |found| found.as_str().to_owned());
+    let found = app.db().system_read(async move |tx| system::find_mailbox(tx, &named).await).await?;
+    let (workspace, plan, mailbox, address) = found.ok_or_else(missing)?;
+    Ok(ImportTarget(Recipient { workspace, plan, mailbox, address }))
+}
+
+/// Imports one message by the path of arriving mail.
+pub async fn import_message(app: &App, target: ImportTarget, raw: Bytes) -> Result<()> {
+    inbound::import(app, target.0, raw).await.map(|_| ())
 }

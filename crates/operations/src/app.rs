@@ -5,6 +5,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
+use mail::authentication::Authenticator;
 use model::{Id, Kind, Plan, Plans, Timestamp, WorkspaceId};
 use serde::Serialize;
 use store::{
@@ -15,8 +16,11 @@ use store::{
 };
 
 use crate::{
-    Answer, Call, Credentials, Error, ErrorKind, Meter, Passwords, Result, lock,
+    Answer, Call, Credentials, Error, ErrorKind, Meter, Passwords, Result,
+    events::News,
+    lock,
     outside::{Clock, Entropy},
+    scanning::Scanning,
 };
 
 /// What the configuration says to operations.
@@ -46,6 +50,12 @@ pub struct Settings {
     pub blob_bucket: String,
     /// Calls without a credential that one client address may make in a minute.
     pub anonymous_rpm: u64,
+    /// The name of this server in mail.
+    pub hostname: String,
+    /// The largest message that is taken in.
+    pub max_message_bytes: u64,
+    /// What the HTTP hook for mail is signed with; nothing when there is no such hook.
+    pub inbound_secret: Option<String>,
 }
 
 /// The service, shared by all doors.
@@ -65,6 +75,9 @@ struct Parts {
     data_keys: Mutex<HashMap<WorkspaceId, Arc<DataKey>>>,
     running: Mutex<HashSet<(WorkspaceId, String)>>,
     blob_fault: Mutex<Option<String>>,
+    news: Arc<News>,
+    scanning: Arc<Scanning>,
+    authenticator: Option<Authenticator>,
     last_uuid: Mutex<uuid::Uuid>,
 }
 
@@ -82,6 +95,10 @@ pub struct AppParts {
     pub entropy: Box<dyn Entropy>,
     /// Configuration.
     pub settings: Settings,
+    /// Scanners beside the built-in one.
+    pub scanning: Scanning,
+    /// What checks senders, if they are to be checked.
+    pub authenticator: Option<Authenticator>,
 }
 
 impl AppParts {
@@ -100,7 +117,9 @@ impl App {
     /// Puts the parts together for a process that serves calls, and starts its meter.
     pub async fn start(parts: AppParts) -> Result<Self> {
         let meter = Meter::start(parts.db.clone(), parts.new_node()).await?;
-        Ok(Self::assemble(parts, meter))
+        let app = Self::assemble(parts, meter);
+        tokio::spawn(News::pass_on(Arc::downgrade(&app.0.news), app.db().clone()));
+        Ok(app)
     }
 
     /// Puts the parts together for a command that works beside a server, which it does not disturb.
@@ -110,7 +129,7 @@ impl App {
     }
 
     fn assemble(parts: AppParts, meter: Meter) -> Self {
-        let AppParts { db, blobs, master_key, clock, entropy, settings } = parts;
+        let AppParts { db, blobs, master_key, clock, entropy, settings, scanning, authenticator } = parts;
         Self(Arc::new(Parts {
             db,
             blobs,
@@ -124,6 +143,9 @@ impl App {
             data_keys: Mutex::new(HashMap::new()),
             running: Mutex::new(HashSet::new()),
             blob_fault: Mutex::new(None),
+            news: Arc::new(News::default()),
+            scanning: Arc::new(scanning),
+            authenticator,
             last_uuid: Mutex::new(uuid::Uuid::nil()),
         }))
     }
@@ -159,6 +181,17 @@ impl App {
     /// Random bytes.
     pub fn entropy(&self) -> &dyn Entropy {
         &*self.0.entropy
+    }
+    /// Scanners beside the built-in one.
+    pub fn scanning(&self) -> &Arc<Scanning> {
+        &self.0.scanning
+    }
+    pub(crate) fn authenticator(&self) -> Option<&Authenticator> {
+        self.0.authenticator.as_ref()
+    }
+    /// Changes whenever something happened in a workspace, on any node.
+    pub fn news(&self, workspace: &WorkspaceId) -> tokio::sync::watch::Receiver<u64> {
+        self.0.news.watch(workspace)
     }
     pub(crate) fn credentials(&self) -> &Credentials {
         &self.0.credentials

@@ -99,6 +99,25 @@ impl App {
         Ok(caller)
     }
 
+    /// Whether a caller who was recognised some time ago still would be.
+    pub async fn is_still_valid(&self, caller: &Caller) -> bool {
+        if caller.expires_at.is_some_and(|end| end <= self.now()) {
+            return false;
+        }
+        let workspace = caller.workspaces.first().map(|access| access.workspace.clone());
+        let actor = caller.actor.clone();
+        let found: Result<bool, store::Error> = self
+            .db()
+            .system_read(async move |tx| match (actor, workspace) {
+                (Actor::Key(id), Some(workspace)) => system::key_exists(tx, &workspace, &id).await,
+                (Actor::Key(_), None) => Ok(false),
+                (Actor::Person { session, .. }, _) => system::session_exists(tx, &session).await,
+            })
+            .await;
+        // A store that is away says nothing about the caller.
+        found.unwrap_or(true)
+    }
+
     /// Ends a credential that had its time for good, so that a clock set back does not revive it.
     async fn end(&self, caller: &Caller) {
         let workspace = caller.workspaces.first().map(|access| access.workspace.clone());

@@ -103,6 +103,8 @@ pub async fn delete(app: &App, call: &Call, mailbox: &str, id: LabelId) -> Resul
     let named = mailboxes::name(mailbox);
     app.write(call, async move |tx| {
         let mailbox = mailboxes::find_id(tx, &named).await?;
+        // Mail that arrives now must not get the label while it goes.
+        store::mailboxes::lock(tx, &mailbox).await?;
         if labels::delete(tx, &mailbox, &id).await? { Ok(()) } else { Err(missing()) }
     })
     .await

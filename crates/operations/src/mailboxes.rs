@@ -2,6 +2,7 @@
 
 use mail::address::{Address, hosted_local_part};
 use model::{
+    events::EventType,
     folders::{Folder, SYSTEM_FOLDERS},
     mailboxes::{ListedMailbox, Mailbox, MailboxChange, MailboxSettings, NewMailbox, ReceivingStatus},
     usage::MailboxStorage,
@@ -12,7 +13,7 @@ use store::{
     workspaces,
 };
 
-use crate::{App, Call, Error, ErrorKind, Operation, Result, clean_name, members::quota};
+use crate::{App, Call, Error, ErrorKind, Operation, Result, clean_name, events::NewEvent, members::quota};
 
 /// Lists the mailboxes of a workspace.
 pub const LIST_IN_WORKSPACE: Operation =
@@ -84,9 +85,11 @@ pub async fn create(app: &App, call: &Call, input: NewMailbox) -> Result<Mailbox
         created_at: call.now,
         updated_at: call.now,
     };
-    let (app_, limit) = (app.clone(), app.limits(call.plan).mailboxes);
+    let (app_, limit, now) = (app.clone(), app.limits(call.plan).mailboxes, call.now);
+    let key = app.data_key(&call.workspace).await?;
     app.write(call, async move |tx| {
         insert(tx, &record, limit).await?;
+        event(EventType::MailboxCreated, &record).append(tx, &app_, &key, now).await?;
         Ok(show(&app_, record))
     })
     .await
@@ -100,6 +103,22 @@ async fn insert(tx: &mut Tx, record: &MailboxRecord, limit: model::Limit) -> Res
     if !addresses::claim(tx, &record.email, &record.id).await? {
         return Err(Error::new(ErrorKind::MailboxExists));
     }
+    insert_with_folders(tx, record).await
+}
+
+/// What the event log tells about a mailbox that was made or deleted.
+pub(crate) fn event(kind: EventType, record: &MailboxRecord) -> NewEvent {
+    let data = serde_json::json!({
+        "mailbox_id": record.id,
+        "public_id": record.public_id,
+        "email": record.email,
+        "name": record.name,
+    });
+    NewEvent { kind, mailbox: Some(record.id.clone()), data }
+}
+
+/// Adds a mailbox whose address is claimed, with the folders that every mailbox has.
+pub(crate) async fn insert_with_folders(tx: &mut Tx, record: &MailboxRecord) -> Result<()> {
     mailboxes::insert(tx, record).await?;
     for (position, (id, name)) in (0..).zip(SYSTEM_FOLDERS) {
         let folder =
@@ -133,11 +152,13 @@ pub async fn update(app: &App, call: &Call, named: &str, change: MailboxChange) 
 
 /// Deletes a mailbox.
 pub async fn delete(app: &App, call: &Call, named: &str) -> Result<()> {
-    let (named, now) = (name(named), call.now);
+    let (app_, named, now) = (app.clone(), name(named), call.now);
+    let key = app.data_key(&call.workspace).await?;
     app.write(call, async move |tx| {
         let record = find(tx, &named).await?;
         mailboxes::mark_deleted(tx, &record.id, now).await?;
-        Ok(addresses::release(tx, &record.email).await?)
+        addresses::release(tx, &record.email).await?;
+        event(EventType::MailboxDeleted, &record).append(tx, &app_, &key, now).await
     })
     .await
 }
@@ -158,7 +179,7 @@ pub async fn storage(app: &App, call: &Call, named: &str) -> Result<MailboxStora
     .await
 }
 
-async fn find(tx: &mut Tx, named: &MailboxName) -> Result<MailboxRecord> {
+pub(crate) async fn find(tx: &mut Tx, named: &MailboxName) -> Result<MailboxRecord> {
     mailboxes::find(tx, named).await?.ok_or_else(missing)
 }
 

@@ -126,6 +126,12 @@ pub fn catalog() -> Vec<&'static Operation> {
         crate::mailboxes::OPERATIONS,
         crate::folders::OPERATIONS,
         crate::labels::OPERATIONS,
+        crate::emails::OPERATIONS,
+        crate::email_context::OPERATIONS,
+        crate::attachments::OPERATIONS,
+        crate::threads::OPERATIONS,
+        crate::search::OPERATIONS,
+        crate::events::OPERATIONS,
         crate::affiliate::OPERATIONS,
         crate::memory::OPERATIONS,
     ]

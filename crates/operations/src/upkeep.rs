@@ -1,6 +1,6 @@
 //! Work that nobody asks for: ending what has had its time, and keeping an eye on the stores.
 
-use crate::{App, Result, affiliate};
+use crate::{App, Result, affiliate, storage};
 
 /// Does one round of upkeep. Every node may do it; the statements are safe to repeat.
 pub async fn run(app: &App) -> Result<()> {
@@ -9,13 +9,13 @@ pub async fn run(app: &App) -> Result<()> {
         tracing::warn!(%error, "the blob store does not work");
     }
     let now = app.now();
-    let grace = now.plus_seconds(-app.settings().mailbox_grace_seconds);
     loop {
-        let gone = app.db().system_write(async move |tx| store::system::sweep(tx, now, grace).await).await?;
+        let gone = app.db().system_write(async move |tx| store::system::sweep(tx, now).await).await?;
         if gone == 0 {
             break;
         }
         tracing::debug!(gone, "swept old rows");
     }
+    storage::end_mailboxes(app).await?;
     affiliate::accrue(app).await
 }

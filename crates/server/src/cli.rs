@@ -49,6 +49,15 @@ pub enum Command {
         /// The folder, which must not exist yet or be empty.
         dir: PathBuf,
     },
+    /// Brings an mbox file, a message or a folder of messages into a mailbox, also while the service runs.
+    Import {
+        /// The mailbox, by its address or id.
+        mailbox: String,
+        /// An mbox file, a message, or a folder of them.
+        path: PathBuf,
+    },
+    /// Makes the index for search anew from the stored mail, also while the service runs.
+    Reindex,
     /// Fills an empty store from a backup.
     Restore {
         /// The folder of the backup.
@@ -60,13 +69,13 @@ pub enum Command {
 #[derive(Debug, Args)]
 pub struct Serve {
     /// What this process does, separated by commas.
-    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [ServeRole::Api, ServeRole::Worker])]
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [ServeRole::Api, ServeRole::Smtp, ServeRole::Worker])]
     pub roles: Vec<ServeRole>,
 }
 
 impl Default for Serve {
     fn default() -> Self {
-        Self { roles: vec![ServeRole::Api, ServeRole::Worker] }
+        Self { roles: vec![ServeRole::Api, ServeRole::Smtp, ServeRole::Worker] }
     }
 }
 
@@ -75,6 +84,8 @@ impl Default for Serve {
 pub enum ServeRole {
     /// Answers over HTTP.
     Api,
+    /// Takes mail in.
+    Smtp,
     /// Does what nobody asks for: ends what has had its time, keeps an eye on the stores.
     Worker,
 }
@@ -289,6 +300,6 @@ mod tests {
         let late = Cli::parse_from(["agent-mailbox", "doctor", "--config", "f"]);
         assert_eq!(late.config, Some(PathBuf::from("f")));
         assert!(Cli::parse_from(["agent-mailbox"]).command.is_none());
-        assert!(Cli::try_parse_from(["agent-mailbox", "serve", "--roles", "smtp"]).is_err());
+        assert!(Cli::try_parse_from(["agent-mailbox", "serve", "--roles", "imap"]).is_err());
     }
 }

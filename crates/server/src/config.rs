@@ -13,6 +13,7 @@ mod tests;
 
 use std::{fmt, net::SocketAddr, path::PathBuf};
 
+use mail::scan::clamd::ClamdAddress;
 use model::Plans;
 use store::{DatabaseLocation, blobs::BlobLocation, vault::MasterKey};
 
@@ -30,6 +31,10 @@ pub struct Config {
     pub open_sign_up: bool,
     /// The HTTP listener.
     pub http: Http,
+    /// How mail arrives.
+    pub smtp: Smtp,
+    /// What is done with it then.
+    pub inbound: Inbound,
     /// The relational store.
     pub database: DatabaseLocation,
     /// The blob store.
@@ -67,6 +72,49 @@ pub struct Http {
     pub trust_proxy: bool,
     /// Connections that are open at once.
     pub max_connections: usize,
+}
+
+/// How mail is received.
+#[derive(Clone, Debug)]
+pub struct Smtp {
+    /// Where SMTP is spoken.
+    pub listen: SocketAddr,
+    /// Where LMTP is spoken.
+    pub lmtp_listen: Option<SocketAddr>,
+    /// The name of this host, if it was given, in A-labels.
+    pub hostname: Option<String>,
+    /// The largest message in bytes.
+    pub max_message_bytes: usize,
+    /// Connections for one client address and minute.
+    pub connections_per_minute: u32,
+    /// Connections that are open at once.
+    pub max_connections: usize,
+    /// The certificate for STARTTLS and its key, absolute, if they were given.
+    pub tls: Option<TlsFiles>,
+}
+
+/// What is done with arriving mail.
+#[derive(Clone, Debug)]
+pub struct Inbound {
+    /// Whether senders are checked.
+    pub verify_senders: bool,
+    /// The name servers for that; empty for the system's.
+    pub dns_servers: Vec<SocketAddr>,
+    /// What requests to the HTTP hook are signed with.
+    pub http_secret: Option<String>,
+    /// The virus scanner.
+    pub clamd: Option<ClamdAddress>,
+    /// Files of links that are blocked, absolute.
+    pub blocklists: Vec<PathBuf>,
+}
+
+/// A certificate and its key, as PEM files.
+#[derive(Clone, Debug)]
+pub struct TlsFiles {
+    /// The certificate, followed by those above it.
+    pub certificate: PathBuf,
+    /// Its key.
+    pub key: PathBuf,
 }
 
 /// Where the master key comes from.
@@ -132,13 +180,16 @@ impl Config {
             public_url: self.public_url(self.http.listen),
             open_sign_up: self.open_sign_up,
             outbound_mode: self.outbound_mode.clone(),
-            receives_mail: false,
+            receives_mail: true,
             mailbox_grace_seconds: self.grace_days * 24 * 3600,
             affiliate_percent: self.affiliate_percent,
             currency: self.currency.clone(),
             blob_provider: blob_provider.to_owned(),
             blob_bucket,
             anonymous_rpm: self.http.anonymous_rpm,
+            hostname: crate::smtp::hostname(self),
+            max_message_bytes: self.smtp.max_message_bytes as u64,
+            inbound_secret: self.inbound.http_secret.clone(),
         }
     }
 

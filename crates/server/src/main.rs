@@ -12,6 +12,7 @@ mod metrics;
 mod open;
 mod output;
 mod serve;
+mod smtp;
 
 use std::process::ExitCode;
 

@@ -35,6 +35,11 @@ fn describe() {
         "http_connections_expired_total",
         "Connections closed because the client was too slow."
     );
+    describe_gauge!("smtp_connections", "Open connections that bring mail.");
+    describe_counter!(
+        "smtp_connections_refused_total",
+        "Connections that were to bring mail and were turned away because there were too many."
+    );
     describe_counter!("upkeep_runs_total", "Rounds of upkeep, by outcome.");
     describe_gauge!("agent_mailbox_info", "The version of the program and the engine of its store.");
     describe_gauge!("process_resident_memory_bytes", Unit::Bytes, "Memory that the process has in use.");

@@ -2,9 +2,11 @@
 
 use std::{fs::DirBuilder, os::unix::fs::DirBuilderExt, path::Path};
 
+use mail::authentication::Authenticator;
 use operations::{
     App, AppParts, Settings,
     outside::{Clock, SystemClock, SystemEntropy},
+    scanning::Scanning,
 };
 use store::{Db, blobs::Blobs, vault::MasterKey};
 
@@ -55,7 +57,22 @@ async fn parts(config: &Config, settings: Settings) -> Result<AppParts> {
     let db = Db::open(&config.database).await?;
     db.migrate(clock.now()).await?;
     let blobs = Blobs::open(&config.blobs).await?;
-    Ok(AppParts { db, blobs, master_key, clock: Box::new(clock), entropy: Box::new(SystemEntropy), settings })
+    let inbound = &config.inbound;
+    let (files, clamd) = (inbound.blocklists.clone(), inbound.clamd.clone());
+    let scanning = blocking(move || Ok(Scanning::new(files, clamd))).await?;
+    let authenticator = if inbound.verify_senders { Some(authenticator(config)?) } else { None };
+    let (clock, entropy) = (Box::new(clock), Box::new(SystemEntropy));
+    Ok(AppParts { db, blobs, master_key, clock, entropy, settings, scanning, authenticator })
+}
+
+fn authenticator(config: &Config) -> Result<Authenticator> {
+    let servers = &config.inbound.dns_servers;
+    let made =
+        if servers.is_empty() { Authenticator::from_system() } else { Authenticator::with_servers(servers) };
+    made.map_err(|error| {
+        Failure::new(format!("Senders cannot be verified: {error}"))
+            .with_fix("Name DNS servers in inbound.dns_servers.")
+    })
 }
 
 /// Runs work that blocks on a thread that may.

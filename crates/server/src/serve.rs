@@ -2,23 +2,28 @@
 
 mod connection;
 mod descriptors;
-mod listener;
+pub(crate) mod listener;
 mod lock;
 mod pace;
 mod welcome;
+mod workers;
 
 use std::{
     net::SocketAddr,
+    path::PathBuf,
     process::ExitCode,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
 use axum::{Router, http::header, routing::get};
 use operations::App;
+use store::{DatabaseLocation, blobs::BlobLocation};
 use tokio::{
     net::TcpListener,
     signal::unix::{Signal, SignalKind, signal},
     sync::watch,
+    task::JoinHandle,
 };
 
 use self::listener::Door;
@@ -29,6 +34,7 @@ use crate::{
     config::Config,
     failure::{Failure, Result},
     metrics, open, output,
+    smtp::{self, ServiceReception},
 };
 
 /// How long calls in flight may take to finish once the process was told to stop.
@@ -49,27 +55,31 @@ pub async fn run(config: Config, options: Serve, invocation: Invocation) -> Resu
     let api = options.roles.contains(&ServeRole::Api);
     let listener = if api { Some(listener::bind(config.http.listen)?) } else { None };
     let metrics_listener = config.http.metrics_listen.map(listener::bind).transpose()?;
+    let smtp = options.roles.contains(&ServeRole::Smtp);
+    let mail_listeners = if smtp { smtp::bind(&config)? } else { Vec::new() };
     let bound = match &listener {
         Some(listener) => listener.local_addr().map_err(|error| Failure::new(error.to_string()))?,
         None => config.http.listen,
     };
     let app = open_app(&config, bound).await?;
     let (stop, stopping) = watch::channel(false);
+    let mail_address = mail_listeners.first().and_then(|(listener, _)| listener.local_addr().ok());
+    receive_mail(&config, &app, mail_listeners, &stopping)?;
     let doors = Doors { config: &config, app: &app, listener, metrics_listener, stopping };
     doors.open()?;
-    let upkeep = options.roles.contains(&ServeRole::Worker).then(|| tokio::spawn(keep_up(app.clone())));
+    let work = begin_work(&app, options.roles.contains(&ServeRole::Worker));
     tracing::info!(
         milliseconds = started.elapsed().as_millis(),
         engine = app.db().engine_name(),
         address = %bound,
         "ready"
     );
-    output::text(&welcome::text(&config, &app, &invocation, api).await?);
+    output::text(&welcome::text(&config, &app, &invocation, api, mail_address).await?);
 
     let name = signals.next().await;
     tracing::info!(signal = name, "stopping");
-    if let Some(upkeep) = upkeep {
-        upkeep.abort();
+    for task in work {
+        task.abort();
     }
     drain(stop, &mut signals).await;
     close(&app).await;
@@ -91,6 +101,34 @@ async fn open_app(config: &Config, bound: SocketAddr) -> Result<App> {
     Ok(app)
 }
 
+/// Begins to receive mail.
+fn receive_mail(
+    config: &Config,
+    app: &App,
+    listeners: Vec<(TcpListener, mail::smtp::Protocol)>,
+    stopping: &watch::Receiver<bool>,
+) -> Result<()> {
+    if listeners.is_empty() {
+        return Ok(());
+    }
+    let options = smtp::Options::from_config(config)?;
+    let reception = Arc::new(ServiceReception::new(app.clone(), stored_in(config)));
+    for (listener, protocol) in listeners {
+        tokio::spawn(smtp::serve(listener, protocol, reception.clone(), options.clone(), stopping.clone()));
+    }
+    Ok(())
+}
+
+/// The folders that mail is stored in. Room on this machine matters only for what is stored on it.
+fn stored_in(config: &Config) -> Vec<PathBuf> {
+    let database = matches!(config.database, DatabaseLocation::Sqlite(_)).then(|| config.data_dir.clone());
+    let blobs = match &config.blobs {
+        BlobLocation::Directory(path) => Some(path.clone()),
+        BlobLocation::S3(_) => None,
+    };
+    database.into_iter().chain(blobs).collect()
+}
+
 /// What is listened on.
 struct Doors<'a> {
     config: &'a Config,
@@ -105,7 +143,8 @@ impl Doors<'_> {
     fn open(self) -> Result<()> {
         let http = &self.config.http;
         let render = metrics::start(self.app.db().engine_name())?;
-        let most = descriptors::allow(http.max_connections);
+        let most = descriptors::allow(http.max_connections + self.config.smtp.max_connections);
+        let most = most.saturating_sub(self.config.smtp.max_connections).max(1);
         if let Some(listener) = self.listener {
             let options = web::Options {
                 metrics: self.metrics_listener.is_none().then(|| render.clone()),
@@ -126,6 +165,17 @@ impl Doors<'_> {
         }
         Ok(())
     }
+}
+
+/// Begins what goes on beside the doors.
+fn begin_work(app: &App, worker: bool) -> Vec<JoinHandle<()>> {
+    let mut work = vec![tokio::spawn(workers::watch_lists(app.clone()))];
+    if worker {
+        work.push(tokio::spawn(keep_up(app.clone())));
+        work.push(tokio::spawn(workers::scan(app.clone())));
+        work.push(tokio::spawn(workers::care_for_storage(app.clone())));
+    }
+    work
 }
 
 /// Does upkeep now and then, a little irregularly so that several nodes do not all come at once.

@@ -12,6 +12,11 @@ impl Tx {
         if self.is_postgres() { " FOR NO KEY UPDATE" } else { "" }
     }
 
+    /// Locks the rows of a SELECT against everything, also against new rows that refer to them.
+    pub(crate) fn for_delete(&self) -> &'static str {
+        if self.is_postgres() { " FOR UPDATE" } else { "" }
+    }
+
     /// Keeps the rows of a SELECT from being deleted until the transaction ends.
     pub(crate) fn for_key_share(&self) -> &'static str {
         if self.is_postgres() { " FOR KEY SHARE" } else { "" }
@@ -42,12 +47,13 @@ impl SystemTx {
         Ok(())
     }
 
-    /// The tables of the schema, in no order.
+    /// The tables of the schema, in no order, without the index for search, which is made from the others.
     pub(crate) async fn tables(&mut self) -> Result<Vec<String>> {
         let sql = if self.is_postgres() {
-            "SELECT tablename FROM pg_tables WHERE schemaname = current_schema()"
+            "SELECT tablename FROM pg_tables WHERE schemaname = current_schema() AND tablename <> 'email_text'"
         } else {
-            "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite!_%' ESCAPE '!'"
+            "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite!_%' ESCAPE '!'
+             AND name NOT LIKE 'email!_text%' ESCAPE '!'"
         };
         let names: Vec<(String,)> = self.all(sql, &[]).await?;
         Ok(names.into_iter().map(|(name,)| name).collect())

@@ -94,8 +94,14 @@ pub async fn update(tx: &mut Tx, label: &Label) -> Result<()> {
     Ok(())
 }
 
-/// Deletes a label. False when there is none.
+/// Deletes a label and takes it off all mail. False when there is none.
 pub async fn delete(tx: &mut Tx, mailbox: &MailboxId, id: &LabelId) -> Result<bool> {
+    tx.run(
+        "UPDATE email SET label_count = label_count - 1 WHERE workspace_id = $1 AND mailbox_id = $2 AND id IN
+         (SELECT email_id FROM email_label WHERE workspace_id = $1 AND mailbox_id = $2 AND label_id = $3)",
+        &[mailbox.into(), id.into()],
+    )
+    .await?;
     let gone = tx
         .run(
             "DELETE FROM label WHERE workspace_id = $1 AND mailbox_id = $2 AND id = $3",

@@ -170,6 +170,23 @@ pub async fn mark_deleted(tx: &mut Tx, id: &MailboxId, now: Timestamp) -> Result
     Ok(())
 }
 
+/// Deletes a mailbox for good, once its mail is gone.
+pub async fn delete(tx: &mut Tx, id: &MailboxId) -> Result<()> {
+    tx.run("DELETE FROM mailbox WHERE workspace_id = $1 AND id = $2", &[id.into()]).await?;
+    Ok(())
+}
+
+/// Adds to one of the figures that are kept for a mailbox.
+pub async fn add_to_counter(tx: &mut Tx, id: &MailboxId, name: &str, by: i64) -> Result<()> {
+    tx.run(
+        "INSERT INTO mailbox_counter (workspace_id, mailbox_id, name, value) VALUES ($1, $2, $3, $4)
+         ON CONFLICT (workspace_id, mailbox_id, name) DO UPDATE SET value = mailbox_counter.value + excluded.value",
+        &[id.into(), name.into(), by.into()],
+    )
+    .await?;
+    Ok(())
+}
+
 /// What a mailbox stores: bytes and blobs.
 pub async fn storage(tx: &mut Tx, id: &MailboxId) -> Result<(i64, i64)> {
     let counters: Vec<(String, i64)> = tx
@@ -181,6 +198,18 @@ pub async fn storage(tx: &mut Tx, id: &MailboxId) -> Result<(i64, i64)> {
         .await?;
     let of = |wanted: &str| counters.iter().find(|(name, _)| name == wanted).map_or(0, |(_, value)| *value);
     Ok((of("storage_bytes"), of("blob_count")))
+}
+
+/// Bytes that all mailboxes of the workspace store.
+pub async fn stored_bytes(tx: &mut Tx) -> Result<i64> {
+    let found = tx
+        .one(
+            "SELECT CAST(coalesce(sum(value), 0) AS BIGINT) FROM mailbox_counter
+             WHERE workspace_id = $1 AND name = 'storage_bytes'",
+            &[],
+        )
+        .await?;
+    Ok(found.map_or(0, |(bytes,)| bytes))
 }
 
 /// Unread mails in the inbox by category, for all mailboxes of the workspace.

@@ -1,7 +1,8 @@
 //! Embedded, ordered migrations, applied at start under a lock.
 //!
 //! A migration is one SQL text in PostgreSQL's types. For SQLite the types are translated; for PostgreSQL the lines
-//! `-- postgres: secure TABLE…` put row-level security around tenant tables.
+//! `-- postgres: secure TABLE…` put row-level security around tenant tables. What only one engine can do stands
+//! behind `-- only sqlite: ` or `-- only postgres: `.
 
 use std::fmt::Write as _;
 
@@ -18,8 +19,10 @@ struct Migration {
     sql: &'static str,
 }
 
-const MIGRATIONS: &[Migration] =
-    &[Migration { version: 1, name: "foundation", sql: include_str!("../migrations/0001_foundation.sql") }];
+const MIGRATIONS: &[Migration] = &[
+    Migration { version: 1, name: "foundation", sql: include_str!("../migrations/0001_foundation.sql") },
+    Migration { version: 2, name: "mail", sql: include_str!("../migrations/0002_mail.sql") },
+];
 
 /// Any number will do, as long as nothing else in the database uses it.
 const POSTGRES_LOCK: &str = "SELECT pg_advisory_xact_lock(4702111234474983745)";
@@ -109,7 +112,8 @@ fn translate(tx: &SystemTx, sql: &str) -> String {
 }
 
 fn for_sqlite(sql: &str) -> String {
-    sql.replace("); -- clustered", ") STRICT, WITHOUT ROWID;")
+    sql.replace("-- only sqlite: ", "")
+        .replace("); -- clustered", ") STRICT, WITHOUT ROWID;")
         .replace("\n);", "\n) STRICT;")
         .replace("BIGINT", "INTEGER")
         .replace("BYTEA", "BLOB")
@@ -117,7 +121,7 @@ fn for_sqlite(sql: &str) -> String {
 }
 
 fn for_postgres(sql: &str) -> String {
-    let mut all = sql.to_owned();
+    let mut all = sql.replace("-- only postgres: ", "");
     let tables = sql
         .lines()
         .filter_map(|line| line.strip_prefix("-- postgres: secure "))

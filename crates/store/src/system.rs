@@ -2,7 +2,10 @@
 //!
 //! Everything else goes through a [`Tx`](crate::Tx), which cannot leave its workspace.
 
-use model::{AccountId, ApiKeyId, Plan, Role, SessionId, Timestamp, WorkspaceId};
+use model::{
+    AccountId, ApiKeyId, EmailId, MailboxId, Plan, Role, SessionId, Timestamp, WorkspaceId,
+    mailboxes::MailboxSettings,
+};
 
 use crate::{FromRow, Row, SystemTx, error::Result};
 
@@ -121,6 +124,20 @@ pub async fn memberships(tx: &mut SystemTx, account: &AccountId) -> Result<Vec<M
     .await
 }
 
+/// Whether a key can still be used.
+pub async fn key_exists(tx: &mut SystemTx, workspace: &WorkspaceId, key: &ApiKeyId) -> Result<bool> {
+    let sql = "SELECT count(*) FROM api_key WHERE workspace_id = $1 AND id = $2 AND length(secret_hash) = 32";
+    let found: Option<(i64,)> = tx.one(sql, &[workspace.into(), key.into()]).await?;
+    Ok(found.is_some_and(|(count,)| count > 0))
+}
+
+/// Whether a session is still there.
+pub async fn session_exists(tx: &mut SystemTx, session: &SessionId) -> Result<bool> {
+    let found: Option<(i64,)> =
+        tx.one("SELECT count(*) FROM session WHERE id = $1", &[session.into()]).await?;
+    Ok(found.is_some_and(|(count,)| count > 0))
+}
+
 /// Marks keys as used.
 pub async fn touch_key(
     tx: &mut SystemTx,
@@ -209,7 +226,7 @@ pub async fn newest_time(tx: &mut SystemTx) -> Result<Option<Timestamp>> {
 }
 
 /// Ends and deletes what has had its time, a bounded number of rows of each kind, and tells how many went.
-pub async fn sweep(tx: &mut SystemTx, now: Timestamp, deleted_mailboxes_before: Timestamp) -> Result<u64> {
+pub async fn sweep(tx: &mut SystemTx, now: Timestamp) -> Result<u64> {
     let most = SystemTx::SWEEP;
     let mut gone = end_expired_keys(tx, now).await?;
     for (sql, before) in [
@@ -225,12 +242,111 @@ pub async fn sweep(tx: &mut SystemTx, now: Timestamp, deleted_mailboxes_before: 
             now.plus_seconds(-90 * 24 * 3600),
         ),
         (
-            "DELETE FROM mailbox WHERE (workspace_id, id) IN
-             (SELECT workspace_id, id FROM mailbox WHERE deleted_at <= $1 LIMIT $2)",
-            deleted_mailboxes_before,
+            "DELETE FROM event WHERE (workspace_id, sequence) IN
+             (SELECT workspace_id, sequence FROM event WHERE occurred_at <= $1 LIMIT $2)",
+            now.plus_seconds(-30 * 24 * 3600),
         ),
     ] {
         gone += tx.run(sql, &[before.into(), most.into()]).await?;
     }
     Ok(gone)
+}
+
+/// Where an address leads.
+#[derive(Clone, Debug)]
+pub struct Route {
+    /// The workspace.
+    pub workspace_id: WorkspaceId,
+    /// Its plan.
+    pub plan: Plan,
+    /// The mailbox.
+    pub mailbox_id: MailboxId,
+    /// Its settings.
+    pub settings: MailboxSettings,
+    /// When it was disabled.
+    pub disabled_at: Option<Timestamp>,
+    /// Bytes that all mailboxes of the workspace store.
+    pub stored_bytes: i64,
+}
+
+impl FromRow for Route {
+    fn from_row(row: &mut Row<'_>) -> Result<Self> {
+        Ok(Self {
+            workspace_id: row.next()?,
+            plan: row.next_named()?,
+            mailbox_id: row.next()?,
+            settings: row.next_json()?,
+            disabled_at: row.next()?,
+            stored_bytes: row.next()?,
+        })
+    }
+}
+
+/// Finds the mailbox that an address leads to.
+pub async fn route(tx: &mut SystemTx, address: &str) -> Result<Option<Route>> {
+    tx.one(
+        "SELECT m.workspace_id, w.plan, m.id, m.settings, m.disabled_at,
+           CAST(coalesce((SELECT sum(c.value) FROM mailbox_counter c
+             WHERE c.workspace_id = m.workspace_id AND c.name = 'storage_bytes'), 0) AS BIGINT)
+         FROM address a JOIN mailbox m ON m.workspace_id = a.owner_workspace AND m.id = a.mailbox_id
+         JOIN workspace w ON w.id = m.workspace_id WHERE a.address = $1 AND m.deleted_at IS NULL",
+        &[address.into()],
+    )
+    .await
+}
+
+/// The workspace of the person who operates this server: the first of the first operator's account.
+pub async fn operator_workspace(tx: &mut SystemTx) -> Result<Option<WorkspaceId>> {
+    let found = tx
+        .one(
+            "SELECT m.workspace_id FROM account a JOIN member m ON m.account_id = a.id
+             WHERE a.is_admin = 1 ORDER BY a.created_at, a.id, m.joined_at, m.workspace_id LIMIT 1",
+            &[],
+        )
+        .await?;
+    Ok(found.map(|(workspace,)| workspace))
+}
+
+/// Workspaces after the given one, by rising id.
+pub async fn workspaces_after(tx: &mut SystemTx, after: &str, most: i64) -> Result<Vec<WorkspaceId>> {
+    let found: Vec<(WorkspaceId,)> = tx
+        .all("SELECT id FROM workspace WHERE id > $1 ORDER BY id LIMIT $2", &[after.into(), most.into()])
+        .await?;
+    Ok(found.into_iter().map(|(id,)| id).collect())
+}
+
+/// Mails that no scanner has judged yet, oldest first.
+pub async fn unscanned(tx: &mut SystemTx, most: i64) -> Result<Vec<(WorkspaceId, MailboxId, EmailId)>> {
+    tx.all(
+        "SELECT workspace_id, mailbox_id, id FROM email WHERE scan_status IS NULL AND outgoing = 0
+         ORDER BY arrived_at LIMIT $1",
+        &[most.into()],
+    )
+    .await
+}
+
+/// Mailboxes whose time of grace is over.
+pub async fn doomed_mailboxes(tx: &mut SystemTx, before: Timestamp) -> Result<Vec<(WorkspaceId, MailboxId)>> {
+    tx.all(
+        "SELECT workspace_id, id FROM mailbox WHERE deleted_at <= $1 LIMIT $2",
+        &[before.into(), SystemTx::SWEEP.into()],
+    )
+    .await
+}
+
+/// Finds a mailbox of any workspace by its address, its id or its UUID: its workspace, the plan of that, its id and
+/// its address.
+pub async fn find_mailbox(
+    tx: &mut SystemTx,
+    named: &str,
+) -> Result<Option<(WorkspaceId, Plan, MailboxId, String)>> {
+    let found: Option<(WorkspaceId, String, MailboxId, String)> = tx
+        .one(
+            "SELECT m.workspace_id, w.plan, m.id, m.email FROM mailbox m JOIN workspace w ON w.id = m.workspace_id
+             WHERE (m.email = $1 OR m.id = $1 OR m.public_id = $1) AND m.deleted_at IS NULL",
+            &[named.into()],
+        )
+        .await?;
+    let parsed = |plan: String| plan.parse().map_err(crate::Error::Corrupt);
+    found.map(|(workspace, plan, id, email)| Ok((workspace, parsed(plan)?, id, email))).transpose()
 }

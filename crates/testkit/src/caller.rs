@@ -3,6 +3,7 @@
 use axum::{
     body::Body,
     http::{HeaderMap, Method, Request},
+    response::Response,
 };
 use http_body_util::BodyExt;
 use serde_json::Value;
@@ -65,6 +66,33 @@ impl Answer {
     }
 }
 
+/// Server-sent events as they come.
+pub struct EventStream {
+    body: Body,
+    text: String,
+}
+
+impl EventStream {
+    /// The next event: its id and its data. Nothing when the stream has ended.
+    pub async fn next(&mut self) -> Option<(i64, Value)> {
+        loop {
+            while let Some((block, rest)) = self.text.split_once("\n\n") {
+                let field = |name: &str| block.lines().find_map(|line| line.strip_prefix(name));
+                let event = field("id: ")
+                    .zip(field("data: "))
+                    .map(|(id, data)| (id.parse().unwrap(), serde_json::from_str(data).unwrap()));
+                let rest = rest.to_owned();
+                self.text = rest;
+                if event.is_some() {
+                    return event;
+                }
+            }
+            let frame = self.body.frame().await?.unwrap();
+            self.text.push_str(std::str::from_utf8(&frame.into_data().unwrap()).unwrap());
+        }
+    }
+}
+
 impl Caller {
     pub(crate) fn new(router: axum::Router, headers: Vec<(String, String)>) -> Self {
         Self { router, headers, faults: false }
@@ -117,6 +145,24 @@ impl Caller {
         self.send_raw(method, path, kind, Body::from(bytes)).await
     }
 
+    /// Opens a stream of server-sent events.
+    pub async fn stream(&self, path: &str) -> EventStream {
+        let response = self.open(Method::GET, path, None, Body::empty()).await;
+        assert_eq!(response.status(), 200, "{path}");
+        EventStream { body: response.into_body(), text: String::new() }
+    }
+
+    async fn open(&self, method: Method, path: &str, content_type: Option<&str>, body: Body) -> Response {
+        let mut request = Request::builder().method(method).uri(path);
+        for (name, value) in &self.headers {
+            request = request.header(name, value);
+        }
+        if let Some(kind) = content_type {
+            request = request.header("content-type", kind);
+        }
+        self.router.clone().oneshot(request.body(body).unwrap()).await.unwrap()
+    }
+
     /// Any request at all. The answer is checked against the OpenAPI document.
     pub async fn send_raw(
         &self,
@@ -125,16 +171,14 @@ impl Caller {
         content_type: Option<&str>,
         body: Body,
     ) -> Answer {
-        let mut request = Request::builder().method(method.clone()).uri(path);
-        for (name, value) in &self.headers {
-            request = request.header(name, value);
-        }
-        if let Some(kind) = content_type {
-            request = request.header("content-type", kind);
-        }
-        let response = self.router.clone().oneshot(request.body(body).unwrap()).await.unwrap();
-        let (parts, body) = response.into_parts();
-        let bytes = body.collect().await.unwrap().to_bytes();
+        let (parts, mut body) = self.open(method.clone(), path, content_type, body).await.into_parts();
+        let endless = parts.headers.get("content-type").is_some_and(|kind| kind == "text/event-stream");
+        let bytes = if endless {
+            // A stream has no end: its first piece is the answer.
+            body.frame().await.unwrap().unwrap().into_data().unwrap()
+        } else {
+            body.collect().await.unwrap().to_bytes()
+        };
         let answer = Answer { status: parts.status.as_u16(), headers: parts.headers, bytes };
         assert!(self.faults || answer.status != 500, "{method} {path} answered 500: {}", answer.text());
         contract::check(&method, path, &answer);

@@ -17,7 +17,7 @@ mod logs;
 mod server;
 mod stream;
 
-pub use caller::{Answer, Caller};
+pub use caller::{Answer, Caller, EventStream};
 pub use engine::{Engine, both_engines};
 pub use logs::Logs;
 pub use server::{Clock, PASSWORD, Server, ServerOptions, Tenant};

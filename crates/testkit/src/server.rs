@@ -5,10 +5,13 @@ use std::sync::{
     atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering},
 };
 
-use model::{Limit, Plan, Plans, Role, Timestamp, WorkspaceId};
+use mail::scan::clamd::ClamdAddress;
+use model::{EmailId, Limit, Plan, Plans, Role, Timestamp, WorkspaceId, emails::InboundProvider};
 use operations::{
     App, AppParts, Settings, admin,
+    inbound::{self, Arrival, Refusal},
     outside::{self, Entropy},
+    scanning::Scanning,
 };
 use store::{
     Db,
@@ -82,6 +85,12 @@ pub struct ServerOptions {
     pub receives_mail: bool,
     /// How long a deleted mailbox is kept.
     pub mailbox_grace_seconds: i64,
+    /// What the HTTP hook for mail is signed with.
+    pub inbound_secret: Option<String>,
+    /// Files of links that are blocked.
+    pub blocklists: Vec<std::path::PathBuf>,
+    /// The virus scanner.
+    pub clamd: Option<ClamdAddress>,
     /// How the doors are set up.
     pub web: web::Options,
 }
@@ -100,8 +109,11 @@ impl Default for ServerOptions {
             public_url: "http://mail.test".to_owned(),
             anonymous_rpm: 100_000,
             seed: 1,
-            receives_mail: false,
+            receives_mail: true,
             mailbox_grace_seconds: 7 * 86_400,
+            inbound_secret: None,
+            blocklists: Vec::new(),
+            clamd: None,
             web: web::Options::default(),
         }
     }
@@ -188,10 +200,22 @@ impl Server {
             blob_provider: "local".to_owned(),
             blob_bucket: "blobs".to_owned(),
             anonymous_rpm: options.anonymous_rpm,
+            hostname: "mx.agents.test".to_owned(),
+            max_message_bytes: 40 << 20,
+            inbound_secret: options.inbound_secret,
         };
         let broken = Arc::new(AtomicBool::new(false));
         let entropy = Box::new(Seeded { state: AtomicU64::new(options.seed), broken: broken.clone() });
-        let parts = AppParts { db, blobs, master_key, clock: Box::new(clock.clone()), entropy, settings };
+        let parts = AppParts {
+            db,
+            blobs,
+            master_key,
+            clock: Box::new(clock.clone()),
+            entropy,
+            settings,
+            scanning: Scanning::new(options.blocklists, options.clamd),
+            authenticator: None,
+        };
         let app = App::start(parts).await.unwrap();
         let router = web::router(app.clone(), options.web);
         Self { app, clock, router, place, broken }
@@ -231,6 +255,29 @@ impl Server {
     /// A new key of a workspace, whatever its plan allows.
     pub async fn new_key(&self, workspace: &WorkspaceId, role: Role) -> model::api_keys::ApiKeyWithSecret {
         admin::create_key(&self.app, workspace.clone(), "test", role, None).await.unwrap()
+    }
+
+    /// Brings a message to an address as SMTP would, and gives the email's id.
+    pub async fn receive(&self, to: &str, raw: impl Into<bytes::Bytes>) -> EmailId {
+        self.try_receive(Some("sender@remote.test"), to, raw).await.unwrap()
+    }
+
+    /// The same, from a given sender; refusals come back.
+    pub async fn try_receive(
+        &self,
+        from: Option<&str>,
+        to: &str,
+        raw: impl Into<bytes::Bytes>,
+    ) -> Result<EmailId, Refusal> {
+        let recipient = inbound::route(&self.app, from, to).await?;
+        let arrival = Arrival {
+            provider: Some(InboundProvider::EdgeRouting),
+            from: from.map(ToOwned::to_owned),
+            recipients: vec![recipient],
+            raw: raw.into(),
+            client: None,
+        };
+        Ok(inbound::receive(&self.app, arrival).await?.remove(0))
     }
 
     /// Logs a tenant's owner in.

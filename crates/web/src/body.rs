@@ -10,6 +10,8 @@ use http_body_util::BodyExt;
 use operations::{Error, ErrorKind, Result};
 use tokio::time::Instant;
 
+use crate::input::JSON;
+
 /// The largest JSON body.
 pub(crate) const MAX_BODY: u64 = 64 * 1024 * 1024;
 /// The largest body of a request with an idempotency key.
@@ -66,14 +68,21 @@ pub(crate) fn refuse_encoding(headers: &HeaderMap) -> Result<()> {
     Err(Error::new(ErrorKind::UnsupportedMediaType).with_fix(fix))
 }
 
-/// Refuses a body that is not declared as JSON.
-pub(crate) fn require_json(headers: &HeaderMap) -> Result<()> {
+/// The media type that a body is declared as, in lower case and without parameters.
+pub(crate) fn media_type(headers: &HeaderMap) -> String {
     let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-    let kind = kind.split(';').next().unwrap_or_default().trim();
-    if kind.eq_ignore_ascii_case("application/json") {
+    kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+}
+
+/// Refuses a body that is declared as something else than these types.
+pub(crate) fn require_type(headers: &HeaderMap, types: &[&str]) -> Result<()> {
+    if types.contains(&media_type(headers).as_str()) {
         return Ok(());
     }
-    let fix = "Send JSON with Content-Type: application/json.";
+    let fix = match types {
+        [JSON] => "Send JSON with Content-Type: application/json.".to_owned(),
+        types => format!("Send the body with Content-Type: {}.", types.join(" or ")),
+    };
     Err(Error::new(ErrorKind::UnsupportedMediaType).with_fix(fix))
 }
 

@@ -156,7 +156,7 @@ where
 {
     let (parts, body) = request.into_parts();
     body::refuse_encoding(&parts.headers)?;
-    body::require_json(&parts.headers)?;
+    body::require_type(&parts.headers, &[crate::input::JSON])?;
     let bound = Bound { most: MOST, refusal: ErrorKind::PayloadTooLarge };
     let bytes = body::read(&parts.headers, body, bound).await?;
     refuse_query(parts.uri.query().unwrap_or_default())?;

@@ -1,19 +1,33 @@
 //! An endpoint: a typed handler bound to an operation, a method and a path.
 
-use std::{pin::Pin, sync::Arc};
+use std::{convert::Infallible, pin::Pin, sync::Arc};
 
-use axum::{http::Method, routing::MethodFilter};
-use operations::{Answer, App, Call, Error, Operation, Result};
+use axum::{body::Bytes, http::Method, routing::MethodFilter};
+use futures_util::Stream;
+use operations::{Answer, App, Call, Error, Operation, Result, attachments::Download};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 
-use crate::input::{Input, InputDescription, RawInput};
+use crate::{
+    input::{Input, InputDescription, RawInput},
+    reply::Reply,
+};
 
-/// What a handler made: the bytes of the answer.
-pub(crate) type Reply = Vec<u8>;
 type Running = Pin<Box<dyn Future<Output = Result<Reply>> + Send>>;
 /// A handler with its input already read and checked.
 pub(crate) type Prepared = Box<dyn FnOnce(App, Arc<Call>) -> Running + Send>;
+
+/// What an endpoint answers with, for its description.
+pub(crate) enum Output {
+    /// Nothing.
+    Empty,
+    /// JSON of this shape.
+    Json(fn(&mut SchemaGenerator) -> Schema),
+    /// The bytes of a file.
+    File,
+    /// Server-sent events of this shape.
+    Events(fn(&mut SchemaGenerator) -> Schema),
+}
 
 type Prepare = Box<dyn Fn(&RawInput) -> Result<Prepared> + Send + Sync>;
 
@@ -27,9 +41,10 @@ pub struct Endpoint {
     pub path: &'static str,
     /// The group in the documentation.
     pub tag: &'static str,
-    pub(crate) takes_body: bool,
+    /// The media types of its body; none when it takes no body.
+    pub(crate) body_types: &'static [&'static str],
     pub(crate) describe_input: fn(&mut SchemaGenerator) -> InputDescription,
-    pub(crate) describe_output: Option<fn(&mut SchemaGenerator) -> Schema>,
+    pub(crate) output: Output,
     prepare: Prepare,
 }
 
@@ -49,15 +64,76 @@ impl Endpoint {
         F: Future<Output = Result<O>> + Send + 'static,
     {
         let empty = operation.answer == Answer::Empty;
+        let output = if empty { Output::Empty } else { Output::Json(SchemaGenerator::subschema_for::<O>) };
+        let handler = move |app, call, input| {
+            let running = handler(app, call, input);
+            async move {
+                let output = running.await?;
+                let bytes = if empty { Ok(Vec::new()) } else { serde_json::to_vec(&output) };
+                bytes.map(Reply::Json).map_err(Error::internal)
+            }
+        };
+        Self::bind(tag, method, path, operation, output, handler)
+    }
+
+    /// Binds a handler that answers with a file.
+    pub(crate) fn download<I, H, F>(
+        tag: &'static str,
+        path: &'static str,
+        operation: &'static Operation,
+        handler: H,
+    ) -> Self
+    where
+        I: Input,
+        H: Fn(App, Arc<Call>, I) -> F + Clone + Send + Sync + 'static,
+        F: Future<Output = Result<Download>> + Send + 'static,
+    {
+        let handler = move |app, call, input| {
+            let running = handler(app, call, input);
+            async move { running.await.map(Reply::File) }
+        };
+        Self::bind(tag, Method::GET, path, operation, Output::File, handler)
+    }
+
+    /// Binds a handler that answers with a stream of events.
+    pub(crate) fn stream<E, I, H, F, S>(
+        tag: &'static str,
+        path: &'static str,
+        operation: &'static Operation,
+        handler: H,
+    ) -> Self
+    where
+        E: JsonSchema,
+        I: Input,
+        H: Fn(App, Arc<Call>, I) -> F + Clone + Send + Sync + 'static,
+        F: Future<Output = Result<S>> + Send + 'static,
+        S: Stream<Item = Result<Bytes, Infallible>> + Send + 'static,
+    {
+        let handler = move |app, call, input| {
+            let running = handler(app, call, input);
+            async move { running.await.map(|stream| Reply::Events(Box::pin(stream))) }
+        };
+        let output = Output::Events(SchemaGenerator::subschema_for::<E>);
+        Self::bind(tag, Method::GET, path, operation, output, handler)
+    }
+
+    fn bind<I, H, F>(
+        tag: &'static str,
+        method: Method,
+        path: &'static str,
+        operation: &'static Operation,
+        output: Output,
+        handler: H,
+    ) -> Self
+    where
+        I: Input,
+        H: Fn(App, Arc<Call>, I) -> F + Clone + Send + Sync + 'static,
+        F: Future<Output = Result<Reply>> + Send + 'static,
+    {
         let prepare = move |raw: &RawInput| {
             let input = I::read(raw)?;
             let handler = handler.clone();
-            let run = move |app, call| -> Running {
-                Box::pin(async move {
-                    let output = handler(app, call, input).await?;
-                    if empty { Ok(Vec::new()) } else { serde_json::to_vec(&output).map_err(Error::internal) }
-                })
-            };
+            let run = move |app, call| -> Running { Box::pin(handler(app, call, input)) };
             Ok(Box::new(run) as Prepared)
         };
         Self {
@@ -65,13 +141,13 @@ impl Endpoint {
             method,
             path,
             tag,
-            takes_body: I::TAKES_BODY,
+            body_types: I::BODY_TYPES,
             describe_input: |generator| {
                 let mut description = InputDescription::default();
                 I::describe(&mut description, generator);
                 description
             },
-            describe_output: (!empty).then_some(SchemaGenerator::subschema_for::<O>),
+            output,
             prepare: Box::new(prepare),
         }
     }

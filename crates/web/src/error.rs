@@ -53,6 +53,7 @@ pub(crate) const fn status(kind: ErrorKind) -> StatusCode {
         | Kind::PlanRequired
         | Kind::RoleRequired
         | Kind::CrossSiteRequest
+        | Kind::ContentWithheld
         | Kind::QuotaExceeded => StatusCode::FORBIDDEN,
         Kind::NotFound => StatusCode::NOT_FOUND,
         Kind::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
@@ -66,9 +67,12 @@ pub(crate) const fn status(kind: ErrorKind) -> StatusCode {
         | Kind::IdempotencyInProgress => StatusCode::CONFLICT,
         Kind::IdempotencyPayloadTooLarge | Kind::PayloadTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
         Kind::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        Kind::RangeNotSatisfiable => StatusCode::RANGE_NOT_SATISFIABLE,
         Kind::IdempotencyKeyReused => StatusCode::UNPROCESSABLE_ENTITY,
         Kind::RateLimited => StatusCode::TOO_MANY_REQUESTS,
-        Kind::Overloaded | Kind::StorageUnavailable => StatusCode::SERVICE_UNAVAILABLE,
+        Kind::MemoryUnavailable | Kind::Overloaded | Kind::StorageUnavailable => {
+            StatusCode::SERVICE_UNAVAILABLE
+        }
         Kind::Internal | Kind::AlreadyAnswered => StatusCode::INTERNAL_SERVER_ERROR,
     }
 }

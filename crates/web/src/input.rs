@@ -11,12 +11,19 @@ use crate::{
     query::{self, Nothing, QueryFault, Value},
 };
 
+/// The media type of almost every body.
+pub(crate) const JSON: &str = "application/json";
+
 /// A request as far as the pipeline has read it.
 pub(crate) struct RawInput {
     /// Path parameters, decoded.
     pub(crate) path: Vec<(String, String)>,
     pub(crate) query: String,
+    /// The media type of the body, in lower case and without parameters.
+    pub(crate) media_type: String,
     pub(crate) body: Bytes,
+    /// The event that a stream broke off after.
+    pub(crate) last_event_id: Option<String>,
 }
 
 /// What an operation takes, as schemas for the documentation.
@@ -38,7 +45,8 @@ pub(crate) trait Part: Sized + Send + 'static {
 
 /// All parts that a handler takes. What it does not take must not be there.
 pub(crate) trait Input: Sized + Send + 'static {
-    const TAKES_BODY: bool;
+    /// The media types of the body; none when there is no body.
+    const BODY_TYPES: &'static [&'static str];
     fn read(raw: &RawInput) -> Result<Self>;
     fn describe(description: &mut InputDescription, generator: &mut SchemaGenerator);
 }
@@ -49,6 +57,14 @@ pub(crate) struct Path<T>(pub(crate) T);
 pub(crate) struct Query<T>(pub(crate) T);
 /// The JSON body.
 pub(crate) struct Json<T>(pub(crate) T);
+/// A body of mail, as it is.
+pub(crate) struct MailBody {
+    /// Whether it is a whole file of messages.
+    pub(crate) is_mbox: bool,
+    pub(crate) bytes: Bytes,
+}
+/// The event that a stream broke off after.
+pub(crate) struct LastEventId(pub(crate) Option<i64>);
 
 impl<T: DeserializeOwned + JsonSchema + Send + 'static> Part for Path<T> {
     fn read(raw: &RawInput) -> Result<Self> {
@@ -81,7 +97,7 @@ impl<T: DeserializeOwned + Validate<Context = ()> + JsonSchema + Send + 'static>
 }
 
 impl Input for () {
-    const TAKES_BODY: bool = false;
+    const BODY_TYPES: &'static [&'static str] = &[];
     fn read(raw: &RawInput) -> Result<Self> {
         refuse_query(&raw.query)?;
         refuse_body(raw)
@@ -93,7 +109,7 @@ impl<T> Input for Path<T>
 where
     Path<T>: Part,
 {
-    const TAKES_BODY: bool = false;
+    const BODY_TYPES: &'static [&'static str] = &[];
     fn read(raw: &RawInput) -> Result<Self> {
         refuse_query(&raw.query)?;
         refuse_body(raw)?;
@@ -108,7 +124,7 @@ impl<T> Input for Query<T>
 where
     Query<T>: Part,
 {
-    const TAKES_BODY: bool = false;
+    const BODY_TYPES: &'static [&'static str] = &[];
     fn read(raw: &RawInput) -> Result<Self> {
         refuse_body(raw)?;
         Part::read(raw)
@@ -122,7 +138,7 @@ impl<T> Input for Json<T>
 where
     Json<T>: Part,
 {
-    const TAKES_BODY: bool = true;
+    const BODY_TYPES: &'static [&'static str] = &[JSON];
     fn read(raw: &RawInput) -> Result<Self> {
         refuse_query(&raw.query)?;
         Part::read(raw)
@@ -137,7 +153,7 @@ where
     Path<P>: Part,
     Json<B>: Part,
 {
-    const TAKES_BODY: bool = true;
+    const BODY_TYPES: &'static [&'static str] = &[JSON];
     fn read(raw: &RawInput) -> Result<Self> {
         refuse_query(&raw.query)?;
         Ok((Part::read(raw)?, Part::read(raw)?))
@@ -153,10 +169,64 @@ where
     Path<P>: Part,
     Query<Q>: Part,
 {
-    const TAKES_BODY: bool = false;
+    const BODY_TYPES: &'static [&'static str] = &[];
     fn read(raw: &RawInput) -> Result<Self> {
         refuse_body(raw)?;
         Ok((Part::read(raw)?, Part::read(raw)?))
+    }
+    fn describe(description: &mut InputDescription, generator: &mut SchemaGenerator) {
+        <Path<P> as Part>::describe(description, generator);
+        <Query<Q> as Part>::describe(description, generator);
+    }
+}
+
+impl Part for MailBody {
+    fn read(raw: &RawInput) -> Result<Self> {
+        if raw.body.is_empty() {
+            return Err(Error::invalid("", "the body is empty"));
+        }
+        Ok(Self { is_mbox: raw.media_type == MBOX, bytes: raw.body.clone() })
+    }
+    fn describe(description: &mut InputDescription, _: &mut SchemaGenerator) {
+        description.body = Some(schemars::json_schema!({ "type": "string", "format": "binary" }));
+    }
+}
+
+const MBOX: &str = "application/mbox";
+
+impl<P> Input for (Path<P>, MailBody)
+where
+    Path<P>: Part,
+{
+    const BODY_TYPES: &'static [&'static str] = &["message/rfc822", MBOX];
+    fn read(raw: &RawInput) -> Result<Self> {
+        refuse_query(&raw.query)?;
+        Ok((Part::read(raw)?, Part::read(raw)?))
+    }
+    fn describe(description: &mut InputDescription, generator: &mut SchemaGenerator) {
+        <Path<P> as Part>::describe(description, generator);
+        <MailBody as Part>::describe(description, generator);
+    }
+}
+
+impl<P, Q> Input for (Path<P>, Query<Q>, LastEventId)
+where
+    Path<P>: Part,
+    Query<Q>: Part,
+{
+    const BODY_TYPES: &'static [&'static str] = &[];
+    fn read(raw: &RawInput) -> Result<Self> {
+        refuse_body(raw)?;
+        let last = match raw.last_event_id.as_deref().filter(|text| !text.is_empty()) {
+            Some(text) => {
+                let number = text.parse().ok().filter(|number: &i64| *number >= 0);
+                Some(number.ok_or_else(|| {
+                    Error::invalid("Last-Event-ID", "expected the id of an event of this stream")
+                })?)
+            }
+            None => None,
+        };
+        Ok((Part::read(raw)?, Part::read(raw)?, LastEventId(last)))
     }
     fn describe(description: &mut InputDescription, generator: &mut SchemaGenerator) {
         <Path<P> as Part>::describe(description, generator);

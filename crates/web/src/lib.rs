@@ -11,6 +11,7 @@ mod docs;
 mod endpoint;
 mod error;
 mod faults;
+mod inbound;
 mod input;
 mod limits;
 mod openapi;
@@ -18,6 +19,7 @@ mod openapi_public;
 mod pipeline;
 mod public;
 mod query;
+mod reply;
 mod request;
 
 use std::sync::Arc;
@@ -26,7 +28,10 @@ use axum::{Router, routing::MethodRouter};
 use operations::App;
 use tower_http::{
     catch_panic::CatchPanicLayer,
-    compression::{CompressionLayer, predicate::SizeAbove},
+    compression::{
+        CompressionLayer,
+        predicate::{NotForContentType, Predicate as _, SizeAbove},
+    },
 };
 
 pub use endpoint::Endpoint;
@@ -79,6 +84,7 @@ pub fn router(app: App, options: Options) -> Router {
     router
         .merge(console::routes())
         .merge(public::routes(&state))
+        .merge(inbound::routes())
         .with_state(state)
         .fallback(error::unknown_route)
         .method_not_allowed_fallback(error::wrong_method)
@@ -87,7 +93,8 @@ pub fn router(app: App, options: Options) -> Router {
         .layer((
             axum::middleware::from_fn(request::finish),
             axum::middleware::from_fn_with_state(origins, cors::allow),
-            CompressionLayer::new().compress_when(SizeAbove::new(1024)),
+            // Not for streams of events: packing would gather them instead of passing them on.
+            CompressionLayer::new().compress_when(SizeAbove::new(1024).and(NotForContentType::SSE)),
             CatchPanicLayer::custom(error::panicked),
         ))
 }

@@ -7,7 +7,7 @@ use operations::{Answer, ErrorKind};
 use schemars::{Schema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 
-use crate::{Endpoint, endpoints, error, openapi_public};
+use crate::{Endpoint, endpoint::Output, endpoints, error, openapi_public};
 
 /// The whole document.
 pub fn document() -> Value {
@@ -117,7 +117,7 @@ fn describe(endpoint: &Endpoint, reading: &mut SchemaGenerator, writing: &mut Sc
     let input = (endpoint.describe_input)(reading);
     let mut parameters = parameters("path", input.path.as_ref());
     parameters.extend(self::parameters("query", input.query.as_ref()));
-    if operation.writes {
+    if !endpoint.method.is_safe() {
         parameters.push(json!({
             "name": "Idempotency-Key", "in": "header", "required": false,
             "description": "Makes the write safe to repeat for 24 hours.",
@@ -131,9 +131,19 @@ fn describe(endpoint: &Endpoint, reading: &mut SchemaGenerator, writing: &mut Sc
             "schema": { "type": "string" },
         }));
     }
-    let body = input
-        .body
-        .map(|schema| json!({ "required": true, "content": { "application/json": { "schema": schema } } }));
+    if matches!(endpoint.output, Output::Events(_)) {
+        parameters.push(json!({
+            "name": "Last-Event-ID", "in": "header", "required": false,
+            "description": "The id of the last event that came, to go on behind it.",
+            "schema": { "type": "string" },
+        }));
+    }
+    let body = input.body.map(|schema| {
+        let types = endpoint.body_types.iter();
+        let content: Map<String, Value> =
+            types.map(|kind| ((*kind).to_owned(), json!({ "schema": schema.clone() }))).collect();
+        json!({ "required": true, "content": content })
+    });
     let mut described = json!({
         "operationId": operation.id,
         "summary": operation.summary,
@@ -188,10 +198,26 @@ fn responses(endpoint: &Endpoint, writing: &mut SchemaGenerator) -> Value {
         let tag = json!({ "description": "What If-None-Match takes.", "schema": { "type": "string" } });
         success["headers"]["ETag"] = tag;
     }
-    if let Some(output) = endpoint.describe_output {
-        success["content"] = json!({ "application/json": { "schema": output(writing) } });
+    match endpoint.output {
+        Output::Empty => {}
+        Output::Json(output) => {
+            success["content"] = json!({ "application/json": { "schema": output(writing) } });
+        }
+        Output::File => {
+            success["content"] = json!({ "*/*": { "schema": { "type": "string", "format": "binary" } } });
+        }
+        Output::Events(output) => {
+            success["content"] = json!({ "text/event-stream": { "schema": { "type": "string" } } });
+            // What each `data:` line holds.
+            success["x-event"] = json!(output(writing));
+        }
     }
     let mut responses = Map::new();
+    if matches!(endpoint.output, Output::File) {
+        let mut part = success.clone();
+        part["description"] = "The part that the Range header asked for.".into();
+        responses.insert("206".to_owned(), part);
+    }
     responses.insert(status, success);
     if operation.tagged {
         responses.insert("304".to_owned(), json!({ "description": "The answer has not changed." }));
@@ -252,6 +278,9 @@ fn error_kinds(endpoint: &Endpoint) -> BTreeMap<u16, Vec<ErrorKind>> {
         Kind::StorageUnavailable,
         Kind::Internal,
     ];
+    if matches!(endpoint.output, Output::File) {
+        kinds.push(Kind::RangeNotSatisfiable);
+    }
     if !operation.always_answers {
         kinds.push(Kind::CreditsExhausted);
     }
@@ -264,7 +293,7 @@ fn error_kinds(endpoint: &Endpoint) -> BTreeMap<u16, Vec<ErrorKind>> {
     if operation.role > Role::Member || operation.console_only {
         kinds.push(Kind::RoleRequired);
     }
-    if operation.writes {
+    if !endpoint.method.is_safe() {
         kinds.extend([
             Kind::CrossSiteRequest,
             Kind::InvalidIdempotencyKey,

@@ -17,9 +17,10 @@ use tracing::Instrument;
 use crate::{
     State,
     body::{self, Bound, MAX_BODY, MAX_IDEMPOTENT_BODY},
-    endpoint::{Endpoint, Prepared},
+    endpoint::{Endpoint, Output, Prepared},
     error,
     input::RawInput,
+    reply::{self, Reply},
     request::{
         RequestId, client_address, credential, path_parameters, refuse_cross_site, require_json_answer,
     },
@@ -42,7 +43,9 @@ pub(crate) async fn serve(state: State, endpoint: Arc<Endpoint>, request: Reques
     let mut told = Told::default();
     let outcome = run(&state, &endpoint, &parts, body, address, &mut told).await;
     let mut response = match outcome {
-        Ok((status, bytes)) => success(&endpoint, &parts, status, bytes),
+        Ok((status, Reply::Json(bytes))) => success(&endpoint, &parts, status, bytes),
+        Ok((_, Reply::File(download))) => reply::file(&parts.headers, download),
+        Ok((_, Reply::Events(stream))) => reply::events(stream),
         Err(refused) => error::response(&refused),
     };
     tell(&state, &told, response.headers_mut()).await;
@@ -66,15 +69,19 @@ async fn run(
     body: axum::body::Body,
     address: IpAddr,
     told: &mut Told,
-) -> Result<(StatusCode, Vec<u8>)> {
+) -> Result<(StatusCode, Reply)> {
     let caller = identify(state, parts, address).await?;
     let path = path_parameters(parts);
     let entrance = admit(state, endpoint, caller, &path, told).await?;
-    require_json_answer(&parts.headers)?;
+    if matches!(endpoint.output, Output::Empty | Output::Json(_)) {
+        require_json_answer(&parts.headers)?;
+    }
     let key = idempotency_key(&parts.method, &parts.headers);
     let body = read_body(endpoint, parts, body, key.is_some()).await?;
     let query = parts.uri.query().unwrap_or_default().to_owned();
-    let raw = RawInput { path, query, body };
+    let last_event_id =
+        parts.headers.get("last-event-id").and_then(|id| id.to_str().ok()).map(ToOwned::to_owned);
+    let raw = RawInput { path, query, media_type: body::media_type(&parts.headers), body, last_event_id };
 
     let workspace = &entrance.access.workspace;
     let running = match key {
@@ -154,8 +161,8 @@ async fn read_body(
     };
     body::refuse_encoding(&parts.headers)?;
     let bytes = body::read(&parts.headers, body, bound).await?;
-    if endpoint.takes_body {
-        body::require_json(&parts.headers)?;
+    if !endpoint.body_types.is_empty() {
+        body::require_type(&parts.headers, endpoint.body_types)?;
     }
     Ok(bytes)
 }
@@ -192,10 +199,10 @@ async fn claim(
     state.app.check_idempotency(workspace, &key, hash.finalize().into()).await
 }
 
-fn replayed(replay: operations::Replay, told: &mut Told) -> Result<(StatusCode, Vec<u8>)> {
+fn replayed(replay: operations::Replay, told: &mut Told) -> Result<(StatusCode, Reply)> {
     told.replayed = true;
     let status = StatusCode::from_u16(replay.status).map_err(Error::internal)?;
-    Ok((status, replay.body))
+    Ok((status, Reply::Json(replay.body)))
 }
 
 /// Runs the operation. A write goes on to its end even when the caller hangs up half-way.
@@ -205,7 +212,7 @@ async fn execute(
     prepared: Prepared,
     call: Call,
     guard: Option<RunningKey>,
-) -> Result<(Result<Vec<u8>>, i64)> {
+) -> Result<(Result<Reply>, i64)> {
     let (app, call) = (state.app.clone(), Arc::new(call));
     let work = async move {
         let outcome = prepared(app.clone(), call.clone()).await;

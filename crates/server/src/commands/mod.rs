@@ -4,7 +4,10 @@ mod admin;
 mod backup;
 mod config;
 mod doctor;
+mod import;
 mod probe;
+mod progress;
+mod search;
 
 use std::{
     path::{Path, PathBuf},
@@ -47,6 +50,10 @@ pub fn run(cli: Cli) -> Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
         Command::Backup { dir } => quietly(|| in_runtime(backup::save(load(&sources)?, absolute(&dir)))),
+        Command::Import { mailbox, path } => {
+            quietly(|| in_runtime(import::run(load(&sources)?, mailbox, absolute(&path))))
+        }
+        Command::Reindex => quietly(|| in_runtime(search::run(load(&sources)?))),
         Command::Restore { dir } => quietly(|| in_runtime(backup::restore(load(&sources)?, absolute(&dir)))),
     }
 }

@@ -2,12 +2,13 @@
 
 use std::{net::SocketAddr, ops::RangeInclusive, path::PathBuf};
 
+use mail::scan::clamd::ClamdError;
 use model::Plans;
 use toml::{Table, Value};
 use url::Url;
 
 use super::{
-    Config, Http, Log, Problem,
+    Config, Http, Inbound, Log, Problem, Smtp, TlsFiles,
     layers::{Entry, Layers, Sources, is_limit},
     places,
 };
@@ -33,6 +34,8 @@ impl<'a> Reader<'a> {
         let hosted_domains = self.hosted_domains();
         let open_sign_up = self.choice("sign_up", &["open", "invite"]) == "open";
         let http = self.http();
+        let smtp = self.smtp(sources);
+        let inbound = self.inbound(sources);
         let database = self.parsed("database.url", |url| places::database(url, &data_dir));
         let blobs = self.parsed("blobs.url", |url| places::blobs(url, &data_dir, sources));
         let master_key = self.parsed("vault.master_key", |text| places::master_key(text, &data_dir));
@@ -46,6 +49,8 @@ impl<'a> Reader<'a> {
             hosted_domains,
             open_sign_up,
             http: http?,
+            smtp: smtp?,
+            inbound,
             database: database?,
             blobs: blobs?,
             master_key: master_key?,
@@ -116,6 +121,57 @@ impl<'a> Reader<'a> {
             trust_proxy,
             max_connections: usize::try_from(max_connections).ok()?,
         })
+    }
+
+    fn smtp(&mut self, sources: &Sources) -> Option<Smtp> {
+        let listen = self.parsed("smtp.listen", socket_address);
+        let lmtp_listen = self.optional("smtp.lmtp_listen", socket_address);
+        if lmtp_listen.is_some_and(|at| at.port() != 0) && lmtp_listen == listen {
+            self.complain("smtp.lmtp_listen", "must differ from smtp.listen");
+        }
+        let hostname = self.optional("smtp.hostname", host_name);
+        let max_message_bytes = self.number("smtp.max_message_bytes", 1024..=1_073_741_824);
+        let connections_per_minute = self.number("smtp.connections_per_minute", 1..=1_000_000_000);
+        let max_connections = self.number("smtp.max_connections", 1..=1_000_000);
+        let path = |text: &str| Ok(sources.working_dir.join(text));
+        let certificate = self.optional("smtp.tls_certificate", path);
+        let key = self.optional("smtp.tls_key", path);
+        if certificate.is_some() != key.is_some() {
+            let missing = if key.is_some() { "smtp.tls_certificate" } else { "smtp.tls_key" };
+            self.complain(missing, "must be given together with its counterpart, or neither");
+        }
+        Some(Smtp {
+            listen: listen?,
+            lmtp_listen,
+            hostname,
+            max_message_bytes: usize::try_from(max_message_bytes).ok()?,
+            connections_per_minute: u32::try_from(connections_per_minute).ok()?,
+            max_connections: usize::try_from(max_connections).ok()?,
+            tls: certificate.zip(key).map(|(certificate, key)| TlsFiles { certificate, key }),
+        })
+    }
+
+    fn inbound(&mut self, sources: &Sources) -> Inbound {
+        let mut dns_servers = Vec::new();
+        for text in self.list("inbound.dns_servers") {
+            match socket_address(&text) {
+                Ok(address) => dns_servers.push(address),
+                Err(message) => self.complain("inbound.dns_servers", message),
+            }
+        }
+        let blocklists: Vec<PathBuf> =
+            self.list("scan.url_blocklist").iter().map(|path| sources.working_dir.join(path)).collect();
+        for path in blocklists.iter().filter(|path| !path.is_file()) {
+            self.complain("scan.url_blocklist", format!("there is no file {}", path.display()));
+        }
+        Inbound {
+            verify_senders: self.flag("inbound.verify_senders"),
+            dns_servers,
+            http_secret: self.optional("inbound.http_secret", long_secret),
+            clamd: self
+                .optional("scan.clamd", |text| text.parse().map_err(|error: ClamdError| error.to_string())),
+            blocklists,
+        }
     }
 
     fn log(&mut self) -> Option<Log> {
@@ -241,6 +297,22 @@ fn is_plan_value(entry: &Entry) -> bool {
 fn socket_address(text: &str) -> Result<SocketAddr, String> {
     text.parse()
         .map_err(|_| format!("expected an address with a port such as 127.0.0.1:8080, found {text:?}"))
+}
+
+/// A secret that nobody guesses.
+fn long_secret(text: &str) -> Result<String, String> {
+    if text.len() < 16 {
+        return Err("needs at least 16 characters".to_owned());
+    }
+    Ok(text.to_owned())
+}
+
+/// A name in the form that DNS and certificates use.
+fn host_name(text: &str) -> Result<String, String> {
+    let address = mail::address::Address::parse(&format!("postmaster@{text}"));
+    address
+        .map(|address| address.domain().to_owned())
+        .map_err(|_| format!("expected a host name such as mail.example.com, found {text:?}"))
 }
 
 fn public_url(text: &str) -> Result<String, String> {

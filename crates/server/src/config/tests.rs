@@ -28,6 +28,11 @@ fn the_defaults_are_those_of_the_contract() {
     assert_eq!(config.http.listen.to_string(), "127.0.0.1:8080");
     assert_eq!(config.hosted_domains, ["agents.localhost"]);
     assert_eq!(config.http.anonymous_rpm, 1200);
+    let smtp = &config.smtp;
+    assert_eq!(smtp.listen.to_string(), "127.0.0.1:2525");
+    assert!(smtp.lmtp_listen.is_none() && smtp.hostname.is_none() && smtp.tls.is_none());
+    assert_eq!((smtp.connections_per_minute, smtp.max_connections), (600, 2000));
+    assert_eq!(smtp.max_message_bytes, 40 * 1024 * 1024);
     assert!(config.open_sign_up && !config.http.trust_proxy && config.http.cors_origins.is_empty());
     assert!(
         matches!(&config.database, DatabaseLocation::Sqlite(path) if path.ends_with("data/agent-mailbox.db"))
@@ -39,7 +44,7 @@ fn the_defaults_are_those_of_the_contract() {
     assert_eq!((settings.outbound_mode.as_str(), settings.mailbox_grace_seconds), ("local", 7 * 86_400));
     assert_eq!((settings.affiliate_percent, settings.currency.as_str()), (20, "USD"));
     assert_eq!((settings.blob_provider.as_str(), settings.blob_bucket.as_str()), ("local", "blobs"));
-    assert!(!settings.receives_mail);
+    assert!(settings.receives_mail);
 }
 
 /// The table in section 2 of the contract, column by column, in the order of its rows.
@@ -133,6 +138,24 @@ fn a_variable_has_the_type_of_its_option() {
     assert!(matches!(config.database, DatabaseLocation::Postgres(_)));
 }
 
+#[test]
+fn mail_has_its_own_name_certificate_and_listeners() {
+    let (_folder, sources) = file(
+        "[smtp]\nlisten = '0.0.0.0:25'\nlmtp_listen = '127.0.0.1:24'\nhostname = 'Mail.Bücher.example.'\n\
+         tls_certificate = 'cert.pem'\ntls_key = '/etc/key.pem'\n",
+    );
+    let smtp = Config::load(&sources).unwrap().smtp;
+    assert_eq!((smtp.listen.port(), smtp.lmtp_listen.map(|at| at.port())), (25, Some(24)));
+    assert_eq!(smtp.hostname.as_deref(), Some("mail.xn--bcher-kva.example"));
+    let tls = smtp.tls.unwrap();
+    assert_eq!(
+        (tls.certificate, tls.key),
+        (sources.working_dir.join("cert.pem"), PathBuf::from("/etc/key.pem"))
+    );
+    let (_folder, sources) = file("[smtp]\nlisten = '127.0.0.1:24'\nlmtp_listen = '127.0.0.1:24'\n");
+    assert!(problems(&sources)[0].starts_with("smtp.lmtp_listen "));
+}
+
 /// rules: CLI-4
 #[test]
 fn unknown_names_are_errors_with_a_suggestion() {
@@ -172,6 +195,14 @@ anonymous_rpm = 0
 cors_origins = ['*']
 max_connections = '5'
 trust_proxy = 'yes'
+[smtp]
+listen = '2525'
+lmtp_listen = 'localhost:24'
+hostname = 'a b'
+max_message_bytes = 1
+connections_per_minute = 0
+max_connections = 0
+tls_certificate = 'cert.pem'
 [database]
 url = 'mysql://me:hush@db/mail'
 [blobs]
@@ -212,6 +243,13 @@ fn all_mistakes_are_told_at_once_and_no_secret_with_them() {
             "http.max_connections",
             "http.cors_origins",
             "http.trust_proxy",
+            "smtp.listen",
+            "smtp.lmtp_listen",
+            "smtp.hostname",
+            "smtp.max_message_bytes",
+            "smtp.connections_per_minute",
+            "smtp.max_connections",
+            "smtp.tls_key",
             "database.url",
             "blobs.url",
             "vault.master_key",

@@ -16,8 +16,8 @@ const BACKLOG: u32 = 4096;
 /// How long to wait when the system has no room for another connection.
 const BACK_OFF: Duration = Duration::from_millis(100);
 
-/// Listens on an address. Nobody is answered until a [`Door`] serves it.
-pub(super) fn bind(address: SocketAddr) -> Result<TcpListener> {
+/// Listens on an address. Nobody is answered until somebody accepts connections there.
+pub(crate) fn bind(address: SocketAddr) -> Result<TcpListener> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() };
     let listening = socket.and_then(|socket| {
         socket.set_reuseaddr(true)?;
@@ -27,7 +27,7 @@ pub(super) fn bind(address: SocketAddr) -> Result<TcpListener> {
     listening.map_err(|error| {
         let fix = match error.kind() {
             io::ErrorKind::AddrInUse => {
-                "Another program uses it; choose another http.listen or stop that one."
+                "Another program uses it; choose another address in the configuration or stop that one."
             }
             io::ErrorKind::PermissionDenied => "Ports below 1024 need a privilege; choose a higher one.",
             _ => "Choose an address of this machine.",
@@ -60,32 +60,39 @@ impl Door {
     }
 
     async fn accept_all(&self, listener: &TcpListener) {
-        let mut complained = false;
         loop {
             // Room first: what is not accepted waits in the kernel and costs us nothing.
             let Ok(place) = self.room.clone().acquire_owned().await else { return };
-            match listener.accept().await {
-                Ok((stream, address)) => {
-                    complained = false;
-                    self.begin(stream, Peer { address, place });
-                }
-                Err(error) if concerns_one_connection(&error) => {}
-                Err(error) => {
-                    // Once for each time of trouble: a log that fills the disk would make it worse.
-                    if !std::mem::replace(&mut complained, true) {
-                        tracing::warn!(%error, "cannot accept connections for the moment");
-                    }
-                    tokio::time::sleep(BACK_OFF).await;
-                }
-            }
+            let (stream, address) = accept(listener).await;
+            self.begin(stream, Peer { address, place });
         }
     }
 
     fn begin(&self, stream: TcpStream, peer: Peer) {
-        // Answers are written whole, so waiting for more would only delay them. A closed socket fails soon enough.
-        let _ = stream.set_nodelay(true);
         let (connections, stopping) = (self.connections.clone(), self.stopping.clone());
         tokio::spawn(async move { connections.serve(stream, peer, stopping).await });
+    }
+}
+
+/// The next connection, after as much waiting as the system needs when it is out of descriptors.
+pub(crate) async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {
+    let mut complained = false;
+    loop {
+        match listener.accept().await {
+            Ok((stream, address)) => {
+                // Answers are written whole, so waiting for more would only delay them. A closed socket fails soon enough.
+                let _ = stream.set_nodelay(true);
+                return (stream, address);
+            }
+            Err(error) if concerns_one_connection(&error) => {}
+            Err(error) => {
+                // Once for each time of trouble: a log that fills the disk would make it worse.
+                if !std::mem::replace(&mut complained, true) {
+                    tracing::warn!(%error, "cannot accept connections for the moment");
+                }
+                tokio::time::sleep(BACK_OFF).await;
+            }
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a person sees when the server is ready: where everything is, and the next command to type.
 
-use std::{fmt::Write as _, path::Path};
+use std::{fmt::Write as _, net::SocketAddr, path::Path};
 
 use operations::App;
 use store::blobs::BlobLocation;
@@ -8,7 +8,13 @@ use store::blobs::BlobLocation;
 use crate::{commands::Invocation, config::Config, failure::Result};
 
 /// The welcome. What it offers to type works when it is pasted.
-pub(super) async fn text(config: &Config, app: &App, invocation: &Invocation, api: bool) -> Result<String> {
+pub(super) async fn text(
+    config: &Config,
+    app: &App,
+    invocation: &Invocation,
+    api: bool,
+    mail: Option<SocketAddr>,
+) -> Result<String> {
     let counts: Result<(i64, i64), store::Error> =
         app.db().system_read(async |tx| store::system::counts(tx).await).await;
     let (accounts, _) = counts?;
@@ -16,6 +22,10 @@ pub(super) async fn text(config: &Config, app: &App, invocation: &Invocation, ap
     let mut text = format!("Agent Mailbox {} is ready.\n\n", env!("CARGO_PKG_VERSION"));
     if api {
         let _ = write!(text, "  Console  {url}/\n  API      {url}/docs (the document: {url}/openapi.json)\n");
+    }
+    if let Some(mail) = mail {
+        let domains = app.settings().hosted_domains.join(", ");
+        let _ = writeln!(text, "  Mail     {mail} (SMTP), for addresses at {domains}");
     }
     let _ = write!(text, "  Data     {}\n\n", data(config, app.db().engine_name()));
     if accounts == 0 {

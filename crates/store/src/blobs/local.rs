@@ -69,6 +69,26 @@ impl Folder {
         self.run("delete", name, |_, path| found(fs::remove_file(path)).map(drop)).await
     }
 
+    /// Removes a file that was last put before a time (microseconds UTC), and says whether it did.
+    ///
+    /// The file is taken away under another name first and looked at there: whoever renews it meanwhile finds it
+    /// missing and writes it again, or has made it young in time, and then it is put back.
+    pub(super) async fn delete_older(self: &Arc<Self>, name: String, before: i64) -> Result<bool, BlobError> {
+        self.run("delete", name, move |folder, path| {
+            let aside = folder.temporary()?;
+            if found(fs::rename(path, &aside))?.is_none() {
+                return Ok(false);
+            }
+            if micros(fs::metadata(&aside)?.modified()?).is_some_and(|at| at < before) {
+                return Ok(found(fs::remove_file(&aside))?.is_some());
+            }
+            fs::rename(&aside, path)?;
+            durable::sync_folder(durable::folder_of(path))?;
+            Ok(false)
+        })
+        .await
+    }
+
     /// Sets the time of a file to now and makes sure of its durability; says whether it is (still) there.
     pub(super) async fn renew(self: &Arc<Self>, name: String) -> Result<bool, BlobError> {
         self.run("renew", name, |folder, path| {

@@ -269,6 +269,18 @@ impl Blobs {
         self.remove(object_name(space, hash)?).await
     }
 
+    /// Removes a blob that was last put before a time (microseconds UTC), and says whether it did: for a sweeper.
+    ///
+    /// In a folder no blob can be lost that is put again at the same moment. A bucket has no such step: there the
+    /// time of grace has to be longer than any mail takes from its blob to its row.
+    pub async fn delete_older(&self, space: &str, hash: &BlobHash, before: i64) -> Result<bool, BlobError> {
+        let name = object_name(space, hash)?;
+        match &self.place {
+            Place::Folder(folder) => folder.delete_older(name, before).await,
+            Place::Bucket(bucket) => bucket.delete(&name).await.map(|()| true),
+        }
+    }
+
     /// Lists the blobs of a space by rising hash, at most `limit` (and [`MAX_PAGE`]) after the given one.
     pub async fn list(
         &self,
@@ -357,7 +369,7 @@ fn purpose(space: &str, hash: &BlobHash) -> String {
 }
 
 /// Lays a content out for sealing: how it is packed, its size, its bytes.
-fn frame(content: &[u8]) -> Vec<u8> {
+pub(crate) fn frame(content: &[u8]) -> Vec<u8> {
     let packed =
         zstd::bulk::compress(content, COMPRESSION_LEVEL).ok().filter(|packed| packed.len() < content.len());
     let (kind, bytes) = match &packed {
@@ -372,7 +384,7 @@ fn frame(content: &[u8]) -> Vec<u8> {
 }
 
 /// Takes a frame apart; nothing if it is not one.
-fn unframe(frame: Vec<u8>) -> Option<Bytes> {
+pub(crate) fn unframe(frame: Vec<u8>) -> Option<Bytes> {
     let (&kind, rest) = frame.split_first()?;
     let (size, packed) = rest.split_first_chunk()?;
     let size = usize::try_from(u64::from_le_bytes(*size)).ok().filter(|size| *size <= MAX_CONTENT)?;

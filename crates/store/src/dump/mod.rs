@@ -39,6 +39,15 @@ pub const TABLES: &[&str] = &[
     "affiliate_day",
     "commission",
     "payout",
+    "content",
+    "thread",
+    "thread_reference",
+    "thread_folder",
+    "email",
+    "attachment",
+    "email_label",
+    "event_counter",
+    "event",
 ];
 
 /// The tables whose rows are not: the schema's own history, which a restore writes itself, and what running nodes have

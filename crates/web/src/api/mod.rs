@@ -2,12 +2,15 @@
 
 mod affiliate;
 mod api_keys;
+mod emails;
+mod events;
 mod folders;
 mod labels;
 mod mailboxes;
 mod members;
 mod memory;
 mod paths;
+mod threads;
 mod usage;
 mod workspaces;
 
@@ -22,6 +25,9 @@ pub(crate) fn endpoints() -> Vec<Endpoint> {
         mailboxes::endpoints(),
         folders::endpoints(),
         labels::endpoints(),
+        emails::endpoints(),
+        threads::endpoints(),
+        events::endpoints(),
         memory::endpoints(),
         affiliate::endpoints(),
         api_keys::endpoints(),

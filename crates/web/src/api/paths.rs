@@ -1,6 +1,6 @@
 //! The parameters that stand in paths.
 
-use model::{AccountId, ApiKeyId, FolderId, InviteId, LabelId};
+use model::{AccountId, ApiKeyId, AttachmentId, EmailId, FolderId, InviteId, LabelId, ThreadId};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -53,6 +53,36 @@ paths! {
         "mailboxId" mailbox: String,
         /// The id of the folder.
         "folderId" folder: FolderId,
+    }
+    /// An email of a mailbox.
+    EmailPath {
+        /// The mailbox: its `public_id`, its alias id, or its current address.
+        "mailboxId" mailbox: String,
+        /// The id of the email.
+        "emailId" email: EmailId,
+    }
+    /// A file of an email.
+    EmailAttachmentPath {
+        /// The mailbox: its `public_id`, its alias id, or its current address.
+        "mailboxId" mailbox: String,
+        /// The id of the email.
+        "emailId" email: EmailId,
+        /// The id of the file.
+        "attachmentId" attachment: AttachmentId,
+    }
+    /// A file of a mailbox.
+    AttachmentPath {
+        /// The mailbox: its `public_id`, its alias id, or its current address.
+        "mailboxId" mailbox: String,
+        /// The id of the file.
+        "attachmentId" attachment: AttachmentId,
+    }
+    /// A thread of a mailbox.
+    ThreadPath {
+        /// The mailbox: its `public_id`, its alias id, or its current address.
+        "mailboxId" mailbox: String,
+        /// The id of the thread.
+        "threadId" thread: ThreadId,
     }
     /// A label of a mailbox.
     LabelPath {

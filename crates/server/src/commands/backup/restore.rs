@@ -17,7 +17,7 @@ use store::{
 };
 use tokio::sync::mpsc;
 
-use super::{CARRIERS, WAITING};
+use super::{super::search, CARRIERS, WAITING};
 use crate::{
     backup::{BLOB_INDEX, BLOBS, BlobLine, Manifest, SealedReader, hex},
     config::Config,
@@ -48,6 +48,8 @@ pub async fn restore(config: Config, dir: PathBuf) -> Result<ExitCode> {
     let blobs = restore_blobs(&dir, &manifest, &key, &to).await?;
     restore_rows(&db, &dir, &manifest, &key).await?;
     db.migrate(SystemClock.now()).await?;
+    // What search finds mail by is not in the backup: it is made from the mail, and differs between engines.
+    search::rebuild(&open::attach(&config).await?).await?;
     let rows = manifest.tables.iter().map(|table| table.rows).sum();
     output::line(format!(
         "Restored {} of {} and {} from {} into {} in {:.1} s.",

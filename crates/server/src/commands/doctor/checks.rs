@@ -11,7 +11,7 @@ use operations::outside::{Clock, SystemClock};
 use store::{
     DatabaseLocation, Db, FromRow,
     blobs::{BlobLocation, Blobs},
-    system,
+    search, system,
     vault::MasterKey,
 };
 
@@ -44,6 +44,9 @@ pub(super) async fn all(config: &Config, report: &mut Report) {
         && workspaces > 0
     {
         data_keys(db, &key, report).await;
+    }
+    if let Some(db) = &db {
+        search_index(db, report).await;
     }
     blobs(config, folder, report).await;
     listeners(config, report).await;
@@ -238,6 +241,23 @@ async fn data_keys(db: &Db, key: &MasterKey, report: &mut Report) {
     }
 }
 
+/// Whether search knows every mail.
+async fn search_index(db: &Db, report: &mut Report) {
+    // A store that an older program made has no mail yet.
+    if db.schema_version().await.is_ok_and(|version| version < Db::newest_schema()) {
+        return;
+    }
+    match read(db, async |tx| search::coverage(tx).await).await {
+        Ok((mails, indexed)) if mails == indexed => {
+            report.ok(format!("search: all of {mails} mails are indexed"));
+        }
+        Ok((mails, indexed)) => report.fail(format!(
+            "search: {indexed} of {mails} mails are indexed; run agent-mailbox reindex to make the index anew"
+        )),
+        Err(error) => report.fail(format!("search: {error}")),
+    }
+}
+
 async fn blobs(config: &Config, folder: bool, report: &mut Report) {
     if let BlobLocation::Directory(path) = &config.blobs
         && !path.exists()
@@ -263,15 +283,21 @@ async fn blobs(config: &Config, folder: bool, report: &mut Report) {
 }
 
 async fn listeners(config: &Config, report: &mut Report) {
-    for (name, address) in [("HTTP", Some(config.http.listen)), ("metrics", config.http.metrics_listen)] {
+    let places = [
+        ("HTTP", Some(config.http.listen)),
+        ("metrics", config.http.metrics_listen),
+        ("SMTP", Some(config.smtp.listen)),
+        ("LMTP", config.smtp.lmtp_listen),
+    ];
+    for (name, address) in places {
         let Some(address) = address else { continue };
         match probe::look(address).await {
             probe::Listener::Free => report.ok(format!("{name}: {address} is free")),
             probe::Listener::Us(version) => {
                 report.ok(format!("{name}: {address} is served by Agent Mailbox {version}"));
             }
-            // The listener for metrics serves nothing that would say who it is.
-            probe::Listener::Other if name == "metrics" => report.ok(format!("{name}: {address} is in use")),
+            // The other listeners serve nothing that would say who it is.
+            probe::Listener::Other if name != "HTTP" => report.ok(format!("{name}: {address} is in use")),
             probe::Listener::Other => report.fail(format!("{name}: {address} is used by another program")),
             probe::Listener::Unusable(error) => {
                 report.fail(format!("{name}: nobody can listen on {address}: {error}"));

@@ -1,0 +1,92 @@
+//! Searching the mail of a mailbox.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::{
+    FolderId, Timestamp,
+    emails::{Category, read_options},
+};
+
+read_options! {
+    /// What to search for, and how to show it.
+    SearchQuery {
+        /// Words, "phrases", -not, `from:` `to:` `subject:` `label:` `has:attachment` `before:` `after:`.
+        #[garde(length(chars, max = 1000))]
+        #[serde(default)]
+        query: String,
+        /// Only this folder; without it all but Trash and Spam.
+        #[garde(skip)]
+        #[serde(default)]
+        folder: Option<FolderId>,
+        /// A part of the sender's name or address.
+        #[garde(length(chars, max = 320))]
+        #[serde(default)]
+        from: Option<String>,
+        /// A part of a recipient's name or address.
+        #[garde(length(chars, max = 320))]
+        #[serde(default)]
+        to: Option<String>,
+        /// Words of the subject.
+        #[garde(length(chars, max = 998))]
+        #[serde(default)]
+        subject: Option<String>,
+        /// Not before this time.
+        #[garde(skip)]
+        #[serde(default)]
+        date_start: Option<Timestamp>,
+        /// Before this time.
+        #[garde(skip)]
+        #[serde(default)]
+        date_end: Option<Timestamp>,
+        /// Only read or only unread mails.
+        #[garde(skip)]
+        #[serde(default)]
+        is_read: Option<bool>,
+        /// Only starred mails, or only others.
+        #[garde(skip)]
+        #[serde(default)]
+        is_starred: Option<bool>,
+        /// Only this category.
+        #[garde(skip)]
+        #[serde(default)]
+        category: Option<Category>,
+        /// Only mails with this label, by its slug.
+        #[garde(skip)]
+        #[serde(default)]
+        custom_label: Option<String>,
+        /// Only mails with files, or only others.
+        #[garde(skip)]
+        #[serde(default)]
+        has_attachment: Option<bool>,
+        /// How to search. `semantic` and `hybrid` need the memory store.
+        #[garde(skip)]
+        #[serde(default)]
+        mode: SearchMode,
+        /// Emails a page.
+        #[garde(range(min = 1, max = 100))]
+        #[serde(default = "crate::emails::twenty_five")]
+        limit: i64,
+        /// The `next_cursor` of the page before.
+        #[garde(skip)]
+        #[serde(default)]
+        #[schemars(length(max = 2048))]
+        cursor: Option<String>,
+    }
+}
+
+/// How to search.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum SearchMode {
+    /// By the words of the mail, newest first.
+    #[default]
+    Text,
+    /// By meaning.
+    Semantic,
+    /// By both.
+    Hybrid,
+}
+
+pub mod query;
+pub mod words;

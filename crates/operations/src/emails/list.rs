@@ -1,0 +1,252 @@
+//! Lists of emails.
+
+use model::{
+    EmailId, LabelId, MailboxId, Timestamp,
+    emails::{Email, EmailPage, ListQuery, ReadOptions, SortColumn, SortDirection},
+};
+use serde::{Deserialize, Serialize};
+use store::{
+    Tx,
+    emails::{self, EmailFilter, EmailRecord, Place, Sort},
+    folders, labels,
+    mailboxes::MailboxName,
+    threads::{self, ThreadFilter},
+};
+
+use super::present::{self, Fetched, FolderNames, Presenter, Shown};
+use crate::{App, Call, Error, ErrorKind, Result, cursor, mailboxes};
+
+/// Where a page ended, as its cursor keeps it.
+#[derive(Serialize, Deserialize)]
+struct Mark {
+    numbers: Vec<i64>,
+    text: Option<String>,
+    id: EmailId,
+}
+
+/// A page of records on the way to being shown.
+pub(crate) struct Page {
+    pub(crate) mails: Vec<(EmailRecord, Option<i64>, Option<Fetched>)>,
+    pub(crate) names: FolderNames,
+    pub(crate) total: i64,
+    /// Where the next page begins, if there is one.
+    pub(crate) next: Option<Place>,
+}
+
+/// Lists the emails of a mailbox.
+pub async fn list(app: &App, call: &Call, mailbox: &str, query: ListQuery) -> Result<EmailPage> {
+    let named = mailboxes::name(mailbox);
+    let key = app.data_key(&call.workspace).await?;
+    let about = fingerprint(mailbox, &query);
+    let after: Option<Mark> =
+        query.cursor.as_deref().map(|text| cursor::open(&key, &about, text)).transpose()?;
+    if after.is_some() && query.page.is_some() {
+        return Err(Error::invalid("page", "cannot be given together with cursor"));
+    }
+    let (options, now) = (query.read_options(), call.now);
+    let budget = query.max_total_chars.map(|most| most as usize);
+    let page = app.read(call, async move |tx| read_page(tx, &named, &query, after, now).await).await?;
+    let next_cursor = match &page.next {
+        Some(Place { numbers, text, id }) => {
+            let mark = Mark { numbers: numbers.clone(), text: text.clone(), id: id.clone() };
+            Some(cursor::seal(&key, &about, &mark)?)
+        }
+        None => None,
+    };
+    let (total_count, has_more) = (page.total, page.next.is_some());
+    let emails = show(app, call, page, &options, budget).await?;
+    Ok(EmailPage { emails, total_count, has_more, next_cursor })
+}
+
+/// What a cursor belongs to: everything that decides which mails come, and in which order.
+fn fingerprint(mailbox: &str, query: &ListQuery) -> String {
+    format!(
+        "listEmails {mailbox} {:?}",
+        (
+            &query.folder,
+            &query.thread_id,
+            query.category,
+            &query.custom_label,
+            query.is_read,
+            query.is_starred,
+            query.has_attachment,
+            query.threaded,
+            query.include_held,
+            query.sort_column,
+            query.sort_direction,
+        )
+    )
+}
+
+async fn read_page(
+    tx: &mut Tx,
+    named: &MailboxName,
+    query: &ListQuery,
+    after: Option<Mark>,
+    now: Timestamp,
+) -> Result<Page> {
+    let mailbox = mailboxes::find_id(tx, named).await?;
+    let filter = filter(tx, &mailbox, query, now).await?;
+    let options = query.read_options();
+    let with_bodies = query.max_body_chars.is_some() || query.max_total_chars.is_some();
+    let skip = query.page.map_or(0, |page| (page - 1).saturating_mul(query.limit));
+    let after = after.map(|mark| Place { numbers: mark.numbers, text: mark.text, id: mark.id });
+    let found = if query.threaded {
+        threaded(tx, &mailbox, &filter, after.as_ref(), skip, query.limit).await?
+    } else {
+        let sort = Sort { column: query.sort_column, direction: query.sort_direction };
+        let mut mails =
+            emails::list(tx, &mailbox, &filter, sort, after.as_ref(), skip, query.limit + 1).await?;
+        let more = cut_to(&mut mails, query.limit);
+        let next = mails.last().filter(|_| more).map(|last| sort.place(last));
+        let total = emails::count(tx, &mailbox, &filter).await?;
+        Found { mails: mails.into_iter().map(|mail| (mail, None)).collect(), total, next }
+    };
+    let names = FolderNames::load(tx, &mailbox).await?;
+    let mails = fetch(tx, found.mails, &names, &options, with_bodies).await?;
+    Ok(Page { mails, names, total: found.total, next: found.next })
+}
+
+/// What a page consists of.
+struct Found {
+    mails: Vec<(EmailRecord, Option<i64>)>,
+    total: i64,
+    next: Option<Place>,
+}
+
+/// Cuts what was found to a page, and tells whether there was more.
+fn cut_to<T>(found: &mut Vec<T>, limit: i64) -> bool {
+    let wanted = usize::try_from(limit).unwrap_or_default();
+    let more = found.len() > wanted;
+    found.truncate(wanted);
+    more
+}
+
+/// Fetches the contents of mails that are shown with their bodies.
+pub(crate) async fn fetch(
+    tx: &mut Tx,
+    mails: Vec<(EmailRecord, Option<i64>)>,
+    names: &FolderNames,
+    options: &ReadOptions,
+    with_bodies: bool,
+) -> Result<Vec<(EmailRecord, Option<i64>, Option<Fetched>)>> {
+    let presenter = Presenter { folders: names, options, trust_outgoing: true };
+    let mut all = Vec::with_capacity(mails.len());
+    for (mail, count) in mails {
+        let fetched = if with_bodies && presenter.wants_content(&mail) {
+            present::fetch(tx, &mail.content_id, options.agent_safe_content).await?
+        } else {
+            None
+        };
+        all.push((mail, count, fetched));
+    }
+    Ok(all)
+}
+
+/// Shows a page. With a budget the newest mails keep their text, and what no longer fits is cut and says so.
+pub(crate) async fn show(
+    app: &App,
+    call: &Call,
+    page: Page,
+    options: &ReadOptions,
+    budget: Option<usize>,
+) -> Result<Vec<Email>> {
+    let mut left = budget;
+    let mut mails: Vec<_> = page.mails.into_iter().enumerate().collect();
+    if budget.is_some() {
+        mails.sort_by(|(_, (one, _, _)), (_, (other, _, _))| {
+            (other.date, &other.id).cmp(&(one.date, &one.id))
+        });
+    }
+    let mut emails = Vec::with_capacity(mails.len());
+    for (place, (mail, count, fetched)) in mails {
+        let shown = match fetched {
+            Some(fetched) => present::open(app, &call.workspace, fetched).await?,
+            None => Shown::Preview,
+        };
+        let bounded = present::within(options, left);
+        let presenter = Presenter { folders: &page.names, options: &bounded, trust_outgoing: true };
+        let mut email = presenter.show(mail, shown);
+        email.thread_count = count;
+        // Headers of fifty mails are no list.
+        email.raw_headers = None;
+        if let (Some(left), Some(body)) = (&mut left, &email.body) {
+            *left = left.saturating_sub(body.chars().count());
+        }
+        emails.push((place, email));
+    }
+    emails.sort_by_key(|(place, _)| *place);
+    Ok(emails.into_iter().map(|(_, email)| email).collect())
+}
+
+/// The newest mail of each thread, with the number of its mails.
+async fn threaded(
+    tx: &mut Tx,
+    mailbox: &MailboxId,
+    filter: &EmailFilter,
+    after: Option<&Place>,
+    skip: i64,
+    limit: i64,
+) -> Result<Found> {
+    let after = after.and_then(|place| {
+        place.numbers.first().map(|date| (Timestamp::from_micros(*date), place.id.clone()))
+    });
+    let chosen = ThreadFilter { folder: filter.folder.clone(), held_after: filter.held_after };
+    let mut found = threads::list(tx, mailbox, &chosen, after, skip, limit + 1).await?;
+    let more = cut_to(&mut found, limit);
+    let next = found.last().filter(|_| more).map(|last| Place {
+        numbers: vec![last.place.0.as_micros()],
+        text: None,
+        id: last.place.1.clone(),
+    });
+    found.retain(|thread| thread.mail_count > 0);
+    let ids: Vec<EmailId> = found.iter().map(|thread| thread.newest_email.clone()).collect();
+    let mut newest = emails::select(tx, mailbox, &ids).await?;
+    let total = threads::count(tx, mailbox, &chosen).await?;
+    let mut mails = Vec::with_capacity(found.len());
+    for thread in found {
+        if let Some(at) = newest.iter().position(|mail| mail.id == thread.newest_email) {
+            mails.push((newest.swap_remove(at), Some(thread.mail_count)));
+        }
+    }
+    Ok(Found { mails, total, next })
+}
+
+async fn filter(tx: &mut Tx, mailbox: &MailboxId, query: &ListQuery, now: Timestamp) -> Result<EmailFilter> {
+    let others = query.category.is_some()
+        || query.custom_label.is_some()
+        || query.is_read.is_some()
+        || query.is_starred.is_some()
+        || query.has_attachment.is_some()
+        || query.thread_id.is_some();
+    let sorted = query.sort_column != SortColumn::Date || query.sort_direction != SortDirection::Descending;
+    if query.threaded && (others || sorted) {
+        return Err(Error::invalid("threaded", "comes newest first, and can be combined with folder alone"));
+    }
+    if let Some(folder) = &query.folder
+        && folders::find(tx, mailbox, folder).await?.is_none()
+    {
+        return Err(Error::new(ErrorKind::FolderUnknown));
+    }
+    Ok(EmailFilter {
+        folder: query.folder.clone(),
+        thread: query.thread_id.clone(),
+        category: query.category,
+        labels: match &query.custom_label {
+            Some(slug) => vec![label_id(tx, mailbox, slug).await?],
+            None => Vec::new(),
+        },
+        is_read: query.is_read,
+        is_starred: query.is_starred,
+        has_attachment: query.has_attachment,
+        date_start: None,
+        date_end: None,
+        held_after: (!query.include_held).then_some(now),
+    })
+}
+
+/// The label with a slug; one that does not exist marks nothing.
+pub(crate) async fn label_id(tx: &mut Tx, mailbox: &MailboxId, slug: &str) -> Result<LabelId> {
+    let found = labels::list(tx, mailbox).await?.into_iter().find(|label| label.slug == slug);
+    Ok(found.map_or_else(|| LabelId::from(""), |label| label.id))
+}

@@ -1,0 +1,206 @@
+//! One way in for every mail: SMTP, LMTP, the signed hook, imports, and later mail between mailboxes of this server.
+//!
+//! A message is read and judged once, on a thread that may take its time, and then delivered to all its mailboxes
+//! in one transaction: it is durable for all of them, or the sender is told to try again and nothing is kept.
+
+mod deliver;
+mod prepare;
+
+use std::{net::IpAddr, sync::Arc};
+
+use bytes::Bytes;
+use mail::address::Address;
+use model::{
+    EmailId, MailboxId, Plan, WorkspaceId,
+    emails::{InboundProvider, SenderAuthentication},
+    mailboxes::SenderPolicy,
+};
+use store::system::{self, Route};
+
+pub(crate) use self::{
+    deliver::{Content, Delivery},
+    prepare::{Prepared, encoding_named, prepare, received_data},
+};
+use crate::{App, Error, Result, operator};
+
+/// More Received lines mean that a message goes round in circles.
+const MOST_RECEIVED_LINES: usize = 50;
+
+/// A mailbox that takes a message.
+#[derive(Clone, Debug)]
+pub struct Recipient {
+    /// Its workspace.
+    pub workspace: WorkspaceId,
+    /// The workspace's plan.
+    pub plan: Plan,
+    /// The mailbox.
+    pub mailbox: MailboxId,
+    /// The address as it was given, with its tag.
+    pub address: String,
+}
+
+/// A message that has come in.
+#[derive(Clone, Debug)]
+pub struct Arrival {
+    /// The trusted transport; nothing for an import.
+    pub provider: Option<InboundProvider>,
+    /// The envelope's sender; nothing for a null sender.
+    pub from: Option<String>,
+    /// Who gets it.
+    pub recipients: Vec<Recipient>,
+    /// The message, byte for byte.
+    pub raw: Bytes,
+    /// Who brought it, for checking the sender.
+    pub client: Option<Client>,
+}
+
+/// Who brought a message.
+#[derive(Clone, Debug)]
+pub struct Client {
+    /// Its address.
+    pub address: IpAddr,
+    /// The name it gave itself.
+    pub helo: String,
+}
+
+/// Why a message or a recipient is not taken, in the words of SMTP.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// The reply code: 4xx to try again, 5xx never to.
+    pub code: u16,
+    /// The enhanced code of RFC 3463.
+    pub enhanced: &'static str,
+    /// For people.
+    pub text: &'static str,
+}
+
+impl Refusal {
+    const fn new(code: u16, enhanced: &'static str, text: &'static str) -> Self {
+        Self { code, enhanced, text }
+    }
+    const UNKNOWN: Self = Self::new(550, "5.1.1", "There is no such mailbox here");
+    const RELAY: Self = Self::new(550, "5.7.1", "This server does not take mail for that domain");
+    const DISABLED: Self = Self::new(550, "5.2.1", "This mailbox takes no mail");
+    const POLICY: Self = Self::new(550, "5.7.1", "This mailbox does not take mail from that sender");
+    const FULL: Self = Self::new(452, "4.2.2", "This mailbox is full for now");
+    const LOOP: Self = Self::new(554, "5.4.6", "Too many hops: this message goes round in circles");
+    /// The store does not work at the moment.
+    pub const LATER: Self = Self::new(451, "4.3.0", "Try again later");
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        tracing::warn!(%error, "mail is put off");
+        Self::LATER
+    }
+}
+
+/// Decides whether a recipient is taken.
+pub async fn route(app: &App, from: Option<&str>, to: &str) -> Result<Recipient, Refusal> {
+    let address = Address::parse(to).map_err(|_| Refusal::UNKNOWN)?;
+    let served = app.settings().hosted_domains.iter().any(|domain| domain == address.domain());
+    let bare = address.without_tag();
+    let route = match find_route(app, bare.as_str()).await? {
+        Some(route) => route,
+        // In any case of letters, as the standard asks.
+        None if served
+            && ["postmaster", "abuse"].iter().any(|name| bare.local().eq_ignore_ascii_case(name)) =>
+        {
+            operator::route(app).await?.ok_or(Refusal::LATER)?
+        }
+        None => return Err(if served { Refusal::UNKNOWN } else { Refusal::RELAY }),
+    };
+    if route.disabled_at.is_some() {
+        return Err(Refusal::DISABLED);
+    }
+    if !lets_in(&route.settings.sender_policy, from) {
+        return Err(Refusal::POLICY);
+    }
+    let stored = u64::try_from(route.stored_bytes).unwrap_or_default();
+    if !app.limits(route.plan).storage_bytes.has_room(stored) {
+        return Err(Refusal::FULL);
+    }
+    Ok(Recipient {
+        workspace: route.workspace_id,
+        plan: route.plan,
+        mailbox: route.mailbox_id,
+        address: address.as_str().to_owned(),
+    })
+}
+
+pub(crate) async fn find_route(app: &App, address: &str) -> Result<Option<Route>> {
+    let address = address.to_owned();
+    Ok(app.db().system_read(async move |tx| system::route(tx, &address).await).await?)
+}
+
+/// Whether a policy lets a sender in. Reports about our own mail have no sender and come in unless all is blocked.
+fn lets_in(policy: &SenderPolicy, from: Option<&str>) -> bool {
+    let Some(from) = from else { return !policy.block.iter().any(|pattern| pattern == "*") };
+    let from =
+        Address::parse(from).map_or_else(|_| from.to_lowercase(), |address| address.as_str().to_owned());
+    let domain = from.rsplit_once('@').map(|(_, domain)| domain);
+    let matches = |pattern: &String| {
+        pattern == "*"
+            || match pattern.strip_prefix('@') {
+                Some(wanted) => domain.is_some_and(|domain| domain.eq_ignore_ascii_case(wanted)),
+                None => pattern.eq_ignore_ascii_case(&from),
+            }
+    };
+    !policy.block.iter().any(matches) && (policy.allow.is_empty() || policy.allow.iter().any(matches))
+}
+
+/// Takes a message in. When this returns the ids, it is durable in every mailbox; they are in the order of the
+/// recipients.
+pub async fn receive(app: &App, arrival: Arrival) -> Result<Vec<EmailId>, Refusal> {
+    if mail::message::count_received(&arrival.raw) > MOST_RECEIVED_LINES {
+        return Err(Refusal::LOOP);
+    }
+    let authentication = authenticate(app, &arrival).await;
+    let prepared = Arc::new(prepare(app, arrival.raw.clone()).await?);
+    Ok(deliver::deliver(app, arrival, prepared, authentication).await?)
+}
+
+/// Takes in a message that somebody hands over, from no trusted transport.
+pub(crate) async fn import(app: &App, recipient: Recipient, raw: Bytes) -> Result<Vec<EmailId>> {
+    let prepared = Arc::new(prepare(app, raw.clone()).await?);
+    let arrival = Arrival { provider: None, from: None, recipients: vec![recipient], raw, client: None };
+    deliver::deliver(app, arrival, prepared, SenderAuthentication::unknown(None)).await
+}
+
+async fn authenticate(app: &App, arrival: &Arrival) -> SenderAuthentication {
+    let unknown = SenderAuthentication::unknown(arrival.provider);
+    let (Some(authenticator), Some(client)) = (app.authenticator(), &arrival.client) else { return unknown };
+    let host = &app.settings().hostname;
+    let checked =
+        authenticator.check(client.address, &client.helo, host, arrival.from.as_deref(), &arrival.raw).await;
+    SenderAuthentication {
+        status: prepare::verdict(checked.status),
+        spf: prepare::verdict(checked.spf),
+        dkim: prepare::verdict(checked.dkim),
+        dmarc: prepare::verdict(checked.dmarc),
+        inbound_provider: arrival.provider,
+        reason: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // rules: RECV-8
+    #[test]
+    fn a_block_wins_over_an_allowance() {
+        let policy = |allow: &[&str], block: &[&str]| SenderPolicy {
+            allow: allow.iter().map(ToString::to_string).collect(),
+            block: block.iter().map(ToString::to_string).collect(),
+        };
+        assert!(lets_in(&policy(&[], &[]), Some("a@x.test")));
+        assert!(lets_in(&policy(&["@x.test"], &[]), Some("A@X.test")));
+        assert!(!lets_in(&policy(&["@x.test"], &[]), Some("a@y.test")));
+        assert!(!lets_in(&policy(&["@x.test"], &["a@x.test"]), Some("a@x.test")));
+        assert!(!lets_in(&policy(&["*"], &["*"]), Some("a@x.test")));
+        assert!(!lets_in(&policy(&["*"], &["@x.test"]), Some("a@x.test")));
+        assert!(lets_in(&policy(&["a@x.test"], &[]), None), "reports about our own mail");
+        assert!(!lets_in(&policy(&[], &["*"]), None));
+    }
+}

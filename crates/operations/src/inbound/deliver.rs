@@ -1,0 +1,342 @@
+//! Storing a prepared message in its mailboxes, all in one transaction.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use bytes::Bytes;
+use model::{
+    EmailId, LabelId, MailboxId, Timestamp, WorkspaceId,
+    emails::{Attachment, ScanStatus, SenderAuthentication, Verdict},
+    events::EventType,
+    filter::{self, AddressField, FilterSubject, Mark, Party, Rules},
+};
+use store::{
+    Tx,
+    contents::{self, ContentRecord, Kept, MOST_IN_ROW, Part},
+    emails::{self, EmailRecord, NewAttachment, NewEmail},
+    events, labels, mailboxes, metering,
+    vault::DataKey,
+};
+
+use super::{
+    Arrival, Prepared, Recipient,
+    prepare::{self, received_data},
+};
+use crate::{App, Error, Result};
+
+/// A message sealed for one workspace.
+pub(crate) struct Content {
+    pub(crate) record: ContentRecord,
+    pub(crate) key: Arc<DataKey>,
+}
+
+impl Content {
+    /// How many things it is kept as.
+    fn objects(&self) -> i64 {
+        let outside = |kept: &Kept| i64::from(matches!(kept, Kept::Blob(_)));
+        1 + outside(&self.record.body) + self.record.safe.as_ref().map_or(0, outside)
+    }
+
+    /// Seals a message for a workspace. What is large is put into the blob store before anything else happens.
+    pub(crate) async fn seal(
+        app: &App,
+        workspace: &WorkspaceId,
+        prepared: &Arc<Prepared>,
+        raw: &Bytes,
+    ) -> Result<Self> {
+        let key = app.data_key(workspace).await?;
+        let id = prepared.hash.clone();
+        let (seal_key, content, bytes) = (key.clone(), prepared.clone(), raw.clone());
+        let sealed = tokio::task::spawn_blocking(move || -> Result<_, store::Error> {
+            let id = &content.hash;
+            let raw = contents::seal(&seal_key, id, Part::Raw, &bytes)?;
+            let headers = if raw.len() > MOST_IN_ROW {
+                Some(contents::seal(&seal_key, id, Part::Headers, content.message.headers.as_bytes())?)
+            } else {
+                None
+            };
+            let body = contents::seal(&seal_key, id, Part::Body, content.body.as_bytes())?;
+            let safe = content
+                .safe
+                .as_ref()
+                .map(|safe| contents::seal(&seal_key, id, Part::Safe, safe.as_bytes()))
+                .transpose()?;
+            Ok((raw, headers, body, safe))
+        })
+        .await
+        .map_err(Error::internal)?;
+        let (sealed_raw, headers, body, safe) = sealed?;
+        let raw_kept = keep(app, workspace, &key, sealed_raw, raw).await?;
+        let body = keep(app, workspace, &key, body, prepared.body.as_bytes()).await?;
+        let safe = match safe {
+            Some(safe) => Some(keep(app, workspace, &key, safe, prepared.safe().as_bytes()).await?),
+            None => None,
+        };
+        let size = i64::try_from(raw.len()).unwrap_or(i64::MAX);
+        let record = ContentRecord { id, size, raw: raw_kept, headers, body, safe };
+        Ok(Self { record, key })
+    }
+}
+
+/// Leaves small things for the row, and puts large ones into the blob store.
+async fn keep(
+    app: &App,
+    workspace: &WorkspaceId,
+    key: &DataKey,
+    sealed: Vec<u8>,
+    plain: &[u8],
+) -> Result<Kept> {
+    if sealed.len() <= MOST_IN_ROW {
+        return Ok(Kept::InRow(sealed));
+    }
+    let blob = app.blobs().put(workspace.as_str(), key, plain).await.map_err(store::Error::from)?;
+    Ok(Kept::Blob(blob.hash))
+}
+
+/// Delivers to all recipients, or to none.
+pub(super) async fn deliver(
+    app: &App,
+    arrival: Arrival,
+    prepared: Arc<Prepared>,
+    authentication: SenderAuthentication,
+) -> Result<Vec<EmailId>> {
+    let mut sealed: BTreeMap<WorkspaceId, Content> = BTreeMap::new();
+    for recipient in &arrival.recipients {
+        if !sealed.contains_key(&recipient.workspace) {
+            let content = Content::seal(app, &recipient.workspace, &prepared, &arrival.raw).await?;
+            sealed.insert(recipient.workspace.clone(), content);
+        }
+    }
+    let ids = new_ids(app, &arrival.recipients);
+    let app_ = app.clone();
+    app.db()
+        .system_write(async move |tx| {
+            let delivery = Delivery {
+                app: &app_,
+                prepared: &prepared,
+                authentication: &authentication,
+                now: app_.now(),
+            };
+            // In one order for everybody, so that two messages to the same mailboxes cannot wait for each other.
+            let mut order: Vec<usize> = (0..arrival.recipients.len()).collect();
+            order.sort_by_key(|index| {
+                let recipient = &arrival.recipients[*index];
+                (&recipient.workspace, &recipient.mailbox, &ids[*index])
+            });
+            order.dedup_by_key(|index| &ids[*index]);
+            // All mailboxes come before all contents, as in every other transaction that holds both.
+            for index in &order {
+                let recipient = &arrival.recipients[*index];
+                mailboxes::lock(tx.enter(&recipient.workspace), &recipient.mailbox).await?;
+            }
+            for index in order {
+                let recipient = &arrival.recipients[index];
+                let content = sealed
+                    .get(&recipient.workspace)
+                    .ok_or_else(|| Error::internal("a recipient's workspace was not prepared"))?;
+                delivery.to_mailbox(tx.enter(&recipient.workspace), recipient, &ids[index], content).await?;
+            }
+            Ok(ids)
+        })
+        .await
+}
+
+/// An id for each recipient; one that is named twice gets the message once.
+fn new_ids(app: &App, recipients: &[Recipient]) -> Vec<EmailId> {
+    let mut ids: Vec<EmailId> = Vec::with_capacity(recipients.len());
+    for (index, recipient) in recipients.iter().enumerate() {
+        let same =
+            |other: &Recipient| other.mailbox == recipient.mailbox && other.address == recipient.address;
+        let earlier = recipients[..index].iter().position(same);
+        ids.push(earlier.map_or_else(|| app.new_id(), |earlier| ids[earlier].clone()));
+    }
+    ids
+}
+
+/// A prepared message on its way into mailboxes.
+pub(crate) struct Delivery<'a> {
+    pub(crate) app: &'a App,
+    pub(crate) prepared: &'a Prepared,
+    pub(crate) authentication: &'a SenderAuthentication,
+    pub(crate) now: Timestamp,
+}
+
+impl Delivery<'_> {
+    /// Stores the message in one mailbox, with everything that follows from its arrival.
+    pub(crate) async fn to_mailbox(
+        &self,
+        tx: &mut Tx,
+        recipient: &Recipient,
+        id: &EmailId,
+        content: &Content,
+    ) -> Result<()> {
+        mailboxes::lock(tx, &recipient.mailbox).await?;
+        let named = mailboxes::MailboxName::Id(recipient.mailbox.clone());
+        let mailbox =
+            mailboxes::find(tx, &named).await?.ok_or_else(|| Error::not_found("Mailbox not found"))?;
+        contents::insert(tx, &content.record, self.now).await?;
+        let sequence = events::next_sequence(tx).await?;
+        let mut mail = self.email(recipient, id, sequence, mailbox.settings.spam.to_spam_folder);
+        mail.record.size = content.record.size;
+        mail.record.stored_objects = content.objects();
+        mail.labels = matching_labels(tx, &recipient.mailbox, &mail.record, self.prepared).await?;
+        emails::insert(tx, &recipient.mailbox, &mut mail).await?;
+        let month: String = self.now.day().to_string().chars().take(7).collect();
+        mailboxes::add_to_counter(tx, &recipient.mailbox, &format!("received.{month}"), 1).await?;
+        metering::add_usage(tx, self.now.day(), "mails_in", 1).await?;
+        let event = crate::events::NewEvent {
+            kind: EventType::MessageReceived,
+            mailbox: Some(recipient.mailbox.clone()),
+            data: received_data(&mail.record),
+        };
+        event.insert(tx, self.app, &content.key, sequence, self.now).await
+    }
+
+    fn email(&self, recipient: &Recipient, id: &EmailId, arrival: i64, to_spam_folder: bool) -> NewEmail {
+        let message = &self.prepared.message;
+        let attachments = self.attachments();
+        let spam = self.prepared.looks_like_spam || self.authentication.dmarc == Verdict::Fail;
+        let references = message.references.join(" ");
+        let external = self.app.scanning().has_external();
+        let (status, threats) = self.prepared.verdict.clone();
+        let record = EmailRecord {
+            id: id.clone(),
+            thread_id: self.app.new_id(),
+            folder_id: if spam && to_spam_folder { "spam".into() } else { "inbox".into() },
+            content_id: self.prepared.hash.clone(),
+            outgoing: false,
+            arrival,
+            arrived_at: self.now,
+            date: self.prepared.date(self.now),
+            subject: message.subject.clone(),
+            sender: self.prepared.sender(),
+            sender_address: self.prepared.sender_address().to_lowercase(),
+            recipient: recipient.address.clone(),
+            to_line: prepare::people(message.to.iter()),
+            cc: some(prepare::people(message.cc.iter())),
+            bcc: None,
+            reply_to: some(prepare::people(message.reply_to.iter())),
+            read: false,
+            starred: false,
+            is_urgent: self.prepared.urgent,
+            category: self.prepared.category,
+            snippet: self.prepared.snippet.clone(),
+            body_format: self.prepared.body_format,
+            body_chars: i64::try_from(self.prepared.body.chars().count()).unwrap_or(i64::MAX),
+            safe_source: self.prepared.safe_source,
+            safe_divergent: self.prepared.safe_divergent,
+            size: 0,
+            stored_objects: 0,
+            message_id: message.message_id.clone(),
+            in_reply_to: message.in_reply_to.clone(),
+            email_references: some(references),
+            delivery_status: None,
+            automatic: message.automatic.map(|kind| prepare::automatic_name(kind).to_owned()),
+            // What passed here still has to pass the scanners outside; what failed here has failed.
+            scan_status: Some(status).filter(|status| !external || *status != ScanStatus::Clean),
+            scan_threats: threats,
+            sender_authentication: self.authentication.clone(),
+            attachments: attachments.iter().map(|attachment| attachment.shown.clone()).collect(),
+            held_until: None,
+            labels: Vec::new(),
+        };
+        NewEmail {
+            record,
+            attachments,
+            labels: Vec::new(),
+            hints: self.prepared.hints(),
+            text: self.prepared.text.clone(),
+        }
+    }
+
+    fn attachments(&self) -> Vec<NewAttachment> {
+        let signed = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
+        self.prepared
+            .message
+            .files
+            .iter()
+            .map(|file| NewAttachment {
+                shown: Attachment {
+                    id: self.app.new_id(),
+                    filename: file.name.clone(),
+                    mimetype: file.media_type.clone(),
+                    size: i64::try_from(file.size).unwrap_or(i64::MAX),
+                    content_id: file.content_id.clone(),
+                    disposition: file.disposition.clone(),
+                },
+                place: (signed(file.place.start), signed(file.place.end)),
+                encoding: prepare::encoding_name(file.encoding),
+            })
+            .collect()
+    }
+}
+
+fn some(text: String) -> Option<String> {
+    Some(text).filter(|text| !text.is_empty())
+}
+
+/// The labels whose expression describes the mail.
+async fn matching_labels(
+    tx: &mut Tx,
+    mailbox: &MailboxId,
+    record: &EmailRecord,
+    prepared: &Prepared,
+) -> Result<Vec<LabelId>> {
+    let labels = labels::list(tx, mailbox).await?;
+    let subject = Subject { record, prepared };
+    Ok(labels
+        .into_iter()
+        .filter(|label| match filter::parse_rules(&label.rules) {
+            Ok(Rules::Expression(filter)) => filter.matches(&subject),
+            _ => false,
+        })
+        .map(|label| label.id)
+        .collect())
+}
+
+/// A mail as a filter expression sees it.
+struct Subject<'a> {
+    record: &'a EmailRecord,
+    prepared: &'a Prepared,
+}
+
+impl FilterSubject for Subject<'_> {
+    fn parties(&self, field: AddressField) -> impl Iterator<Item = Party<'_>> {
+        let message = &self.prepared.message;
+        let people = match field {
+            AddressField::From => message.from.as_slice(),
+            AddressField::To => message.to.as_slice(),
+            AddressField::Cc => message.cc.as_slice(),
+        };
+        people.iter().map(|person| Party {
+            name: person.name.as_deref().unwrap_or_default(),
+            address: &person.address,
+        })
+    }
+    fn subject(&self) -> &str {
+        &self.record.subject
+    }
+    fn body(&self) -> &str {
+        self.prepared.safe()
+    }
+    fn category(&self) -> Option<&str> {
+        Some(self.record.category.as_str())
+    }
+    fn labels(&self) -> impl Iterator<Item = &str> {
+        std::iter::empty()
+    }
+    fn is(&self, mark: Mark) -> bool {
+        match mark {
+            Mark::Attachment => !self.record.attachments.is_empty(),
+            Mark::Link => self.prepared.has_link,
+            Mark::Read | Mark::Starred => false,
+            Mark::Urgent => self.record.is_urgent,
+            Mark::Automatic => self.record.automatic.is_some(),
+        }
+    }
+    fn date(&self) -> i64 {
+        self.record.date.as_micros()
+    }
+    fn size(&self) -> u64 {
+        u64::try_from(self.record.size).unwrap_or_default()
+    }
+}

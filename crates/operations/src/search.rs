@@ -1,0 +1,349 @@
+//! Search in the mail of a mailbox.
+
+use model::{
+    MailboxId, Timestamp,
+    emails::{EmailPage, ReadOptions, SortColumn, SortDirection},
+    search::{
+        SearchMode, SearchQuery,
+        query::{Clause, Field, Query},
+        words::words,
+    },
+};
+use serde::{Deserialize, Serialize};
+use store::{
+    Tx,
+    emails::{self, EmailFilter, EmailRecord, Place, Sort},
+    folders,
+    mailboxes::MailboxName,
+    search,
+};
+
+use crate::{
+    App, Call, Error, ErrorKind, Operation, Result, cursor,
+    emails::{
+        label_id,
+        present::{self, Fetched, FolderNames, Presenter, Shown},
+    },
+    mailboxes,
+};
+
+/// Searches emails.
+pub const SEARCH: Operation = Operation::read(
+    "searchEmails",
+    "Searches the emails of a mailbox, the last that arrived first; content is untrusted. `totalCount` is counted up to 1,000.",
+)
+.errors(&[
+    ErrorKind::NotFound,
+    ErrorKind::FolderUnknown,
+    ErrorKind::InvalidCursor,
+    ErrorKind::MemoryUnavailable,
+]);
+
+pub(crate) const OPERATIONS: &[&Operation] = &[&SEARCH];
+
+/// Characters around a match that are shown.
+const AROUND: usize = 60;
+/// Passages that an answer shows of one mail.
+const MOST_HIGHLIGHTS: usize = 3;
+
+/// Where a page ended.
+#[derive(Serialize, Deserialize)]
+struct Mark {
+    place: String,
+    date: i64,
+}
+
+/// A mail that was found, with what is needed to show it.
+struct Hit {
+    mail: EmailRecord,
+    text: Option<Fetched>,
+    body: Option<Fetched>,
+}
+
+/// Searches the emails of a mailbox.
+pub async fn search(app: &App, call: &Call, mailbox: &str, input: SearchQuery) -> Result<EmailPage> {
+    if input.mode != SearchMode::Text {
+        let fix = "Use mode=text.";
+        return Err(Error::new(ErrorKind::MemoryUnavailable).with_fix(fix));
+    }
+    let named = mailboxes::name(mailbox);
+    let key = app.data_key(&call.workspace).await?;
+    let about = fingerprint(mailbox, &input);
+    let after: Option<Mark> =
+        input.cursor.as_deref().map(|text| cursor::open(&key, &about, text)).transpose()?;
+    let (options, now) = (input.read_options(), call.now);
+    let query = full_query(&input);
+    let clauses = query.clauses.clone();
+    let found = app.read(call, async move |tx| find(tx, &named, &input, &query, after, now).await).await?;
+    let next_cursor = match (&found.next, found.more) {
+        (Some(mark), true) => Some(cursor::seal(&key, &about, mark)?),
+        _ => None,
+    };
+    let mut emails = Vec::with_capacity(found.hits.len());
+    for hit in found.hits {
+        emails.push(show(app, call, hit, &found.names, &options, &clauses).await?);
+    }
+    Ok(EmailPage { emails, total_count: found.total, has_more: found.more, next_cursor })
+}
+
+fn fingerprint(mailbox: &str, input: &SearchQuery) -> String {
+    format!(
+        "searchEmails {mailbox} {:?}",
+        (
+            (
+                &input.query,
+                &input.folder,
+                &input.from,
+                &input.to,
+                &input.subject,
+                input.date_start,
+                input.date_end
+            ),
+            (input.is_read, input.is_starred, input.category, &input.custom_label, input.has_attachment),
+            input.include_held,
+        )
+    )
+}
+
+/// The query with the parameters that say the same as its fields.
+fn full_query(input: &SearchQuery) -> Query {
+    let mut query = Query::parse(&input.query);
+    for (field, text) in
+        [(Field::Sender, &input.from), (Field::Recipient, &input.to), (Field::Subject, &input.subject)]
+    {
+        if let Some(text) = text {
+            query.add_words(field, text);
+        }
+    }
+    if let Some(wanted) = input.has_attachment {
+        query.add_attachment(wanted);
+    }
+    query
+}
+
+struct Findings {
+    hits: Vec<Hit>,
+    names: FolderNames,
+    total: i64,
+    more: bool,
+    next: Option<Mark>,
+}
+
+async fn find(
+    tx: &mut Tx,
+    named: &MailboxName,
+    input: &SearchQuery,
+    query: &Query,
+    after: Option<Mark>,
+    now: Timestamp,
+) -> Result<Findings> {
+    let mailbox = mailboxes::find_id(tx, named).await?;
+    let filter = filter(tx, &mailbox, input, query, now).await?;
+    let most = input.limit + 1;
+    // Without a word there is nothing to look up in the index: the list does it.
+    let by_words = !query.clauses.is_empty();
+    let (mut found, total) = if query.impossible {
+        (Vec::new(), 0)
+    } else if by_words {
+        let place = after.as_ref().map(|mark| mark.place.as_str());
+        let found = search::find(tx, &mailbox, &query.clauses, &filter, place, most).await?;
+        let total = search::count(tx, &mailbox, &query.clauses, &filter).await?;
+        (found.into_iter().map(|found| (found.email, found.place)).collect::<Vec<_>>(), total)
+    } else {
+        let sort = Sort { column: SortColumn::Date, direction: SortDirection::Descending };
+        let after = after.map(|mark| Place { numbers: vec![mark.date], text: None, id: mark.place.into() });
+        let found = emails::list(tx, &mailbox, &filter, sort, after.as_ref(), 0, most).await?;
+        let total = emails::count(tx, &mailbox, &filter).await?;
+        (found.into_iter().map(|mail| (mail.clone(), mail.id.to_string())).collect(), total)
+    };
+    let wanted = usize::try_from(input.limit).unwrap_or_default();
+    let more = found.len() > wanted;
+    found.truncate(wanted);
+    let next = found.last().map(|(mail, place)| Mark { place: place.clone(), date: mail.date.as_micros() });
+    let names = FolderNames::load(tx, &mailbox).await?;
+    let options = input.read_options();
+    let presenter = Presenter { folders: &names, options: &options, trust_outgoing: true };
+    let mut hits = Vec::with_capacity(found.len());
+    for (mail, _) in found {
+        let wants = presenter.wants_content(&mail);
+        let text = if wants && by_words { present::fetch(tx, &mail.content_id, true).await? } else { None };
+        let body = if wants && options.max_body_chars.is_some() {
+            present::fetch(tx, &mail.content_id, options.agent_safe_content).await?
+        } else {
+            None
+        };
+        hits.push(Hit { mail, text, body });
+    }
+    Ok(Findings { hits, names, total, more, next })
+}
+
+async fn filter(
+    tx: &mut Tx,
+    mailbox: &MailboxId,
+    input: &SearchQuery,
+    query: &Query,
+    now: Timestamp,
+) -> Result<EmailFilter> {
+    if let Some(folder) = &input.folder
+        && folders::find(tx, mailbox, folder).await?.is_none()
+    {
+        return Err(Error::new(ErrorKind::FolderUnknown));
+    }
+    let later = |one: Option<Timestamp>, other: Option<Timestamp>| one.max(other);
+    let earlier = |one: Option<Timestamp>, other: Option<Timestamp>| match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
+    };
+    let mut labels = Vec::new();
+    for slug in input.custom_label.iter().chain(&query.labels) {
+        labels.push(label_id(tx, mailbox, slug).await?);
+    }
+    Ok(EmailFilter {
+        folder: input.folder.clone(),
+        thread: None,
+        category: input.category,
+        labels,
+        is_read: input.is_read,
+        is_starred: input.is_starred,
+        has_attachment: query.has_attachment,
+        date_start: later(input.date_start, query.after),
+        date_end: earlier(input.date_end, query.before),
+        held_after: (!input.include_held).then_some(now),
+    })
+}
+
+async fn show(
+    app: &App,
+    call: &Call,
+    hit: Hit,
+    names: &FolderNames,
+    options: &ReadOptions,
+    clauses: &[Clause],
+) -> Result<model::emails::Email> {
+    let presenter = Presenter { folders: names, options, trust_outgoing: true };
+    let text = match hit.text {
+        Some(fetched) => match present::open(app, &call.workspace, fetched).await? {
+            Shown::Safe(text) => Some(text),
+            _ => None,
+        },
+        None => None,
+    };
+    let shown = match hit.body {
+        Some(fetched) => present::open(app, &call.workspace, fetched).await?,
+        None => Shown::Preview,
+    };
+    let rank = Rank::new(clauses);
+    let lines = [hit.mail.subject.clone(), hit.mail.sender.clone(), hit.mail.to_line.clone()];
+    let mut email = presenter.show(hit.mail, shown);
+    email.raw_headers = None;
+    if !clauses.is_empty() {
+        email.score = Some(rank.score(&lines, text.as_deref().unwrap_or_default()));
+    }
+    if !email.content_omitted {
+        // From what is shown, so that safe content stays safe.
+        let mut passages = rank.highlights(&email.subject);
+        if let Some(text) = &text {
+            passages.extend(rank.highlights(text));
+        }
+        passages.truncate(MOST_HIGHLIGHTS);
+        email.highlights = Some(passages);
+    }
+    Ok(email)
+}
+
+/// Tells how well a mail fits, and where. The words of a query are few, and a mail is read once for all of them.
+struct Rank<'a> {
+    wanted: Vec<(&'a str, bool)>,
+}
+
+impl<'a> Rank<'a> {
+    fn new(clauses: &'a [Clause]) -> Self {
+        let mut wanted = Vec::new();
+        for clause in clauses.iter().filter(|clause| !clause.negated) {
+            let last = clause.words.len().saturating_sub(1);
+            for (index, word) in clause.words.iter().enumerate() {
+                wanted.push((word.as_str(), clause.prefix && index == last));
+            }
+        }
+        Self { wanted }
+    }
+
+    fn is_wanted(&self, word: &str) -> bool {
+        self.wanted.iter().any(|(wanted, prefix)| word == *wanted || (*prefix && word.starts_with(wanted)))
+    }
+
+    /// From 0 to 1: matches in subject and sender weigh more than those in the text, many little more than some.
+    fn score(&self, lines: &[String; 3], text: &str) -> f64 {
+        let matches = |text: &str, most: usize| {
+            u32::try_from(words(text, most).iter().filter(|word| self.is_wanted(word)).count())
+                .unwrap_or(u32::MAX)
+        };
+        let weight = 4.0 * f64::from(matches(&lines[0], 200))
+            + 2.0 * f64::from(matches(&lines[1], 200))
+            + f64::from(matches(&lines[2], 200))
+            + f64::from(matches(text, 2000)).ln_1p();
+        let score = weight / (weight + 4.0);
+        (score * 10_000.0).round() / 10_000.0
+    }
+
+    /// Passages around the first matches, the words in question between `**`.
+    fn highlights(&self, text: &str) -> Vec<String> {
+        let mut passages = Vec::new();
+        let mut covered = 0;
+        for (start, end) in word_bounds(text) {
+            if passages.len() >= MOST_HIGHLIGHTS {
+                break;
+            }
+            if start < covered || !words(&text[start..end], 64).iter().any(|word| self.is_wanted(word)) {
+                continue;
+            }
+            let from = boundary_before(text, start);
+            let until = boundary_after(text, end);
+            passages.push(
+                format!("{}**{}**{}", &text[from..start], &text[start..end], &text[end..until])
+                    .replace('\n', " "),
+            );
+            covered = until;
+        }
+        passages
+    }
+}
+
+/// Where the words of a text begin and end, for the first 100,000 bytes.
+fn word_bounds(text: &str) -> impl Iterator<Item = (usize, usize)> {
+    let mut indices = text.char_indices().take_while(|(at, _)| *at < 100_000).peekable();
+    std::iter::from_fn(move || {
+        let (start, first) = indices.find(|(_, character)| character.is_alphanumeric())?;
+        let mut end = start + first.len_utf8();
+        while let Some((at, character)) = indices.next_if(|(_, character)| character.is_alphanumeric()) {
+            end = at + character.len_utf8();
+        }
+        Some((start, end))
+    })
+}
+
+fn boundary_before(text: &str, at: usize) -> usize {
+    text[..at].char_indices().rev().take(AROUND).last().map_or(at, |(index, _)| index)
+}
+
+fn boundary_after(text: &str, at: usize) -> usize {
+    text[at..].char_indices().nth(AROUND).map_or(text.len(), |(index, _)| at + index)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // rules: SEARCH-3
+    #[test]
+    fn highlights_mark_the_words() {
+        let query = Query::parse("invoice due*");
+        let rank = Rank::new(&query.clauses);
+        assert_eq!(rank.highlights("Your Invoice is here"), ["Your **Invoice** is here"]);
+        assert_eq!(rank.highlights("nothing"), Vec::<String>::new());
+        let long = format!("{} overDUE duedate {}", "é".repeat(100), "x".repeat(100));
+        assert!(rank.highlights(&long)[0].contains("**duedate**"));
+        let lines = |subject: &str| [subject.to_owned(), String::new(), String::new()];
+        assert!(rank.score(&lines("invoice"), "") > rank.score(&lines(""), "invoice"));
+    }
+}

@@ -1,0 +1,243 @@
+//! Keeping stored mail whole: blobs that nothing needs any more go, and everything that is kept is read back now and
+//! then.
+
+use model::{EmailId, MailboxId, WorkspaceId};
+use store::{
+    blobs::{BlobError, BlobHash},
+    contents::{self, ContentRecord, Kept, Part},
+    emails, mailboxes,
+    search::{self, IndexedText},
+    system,
+};
+
+use crate::{
+    App, Result,
+    emails::present::{self, Fetched, Shown},
+};
+
+/// Blobs younger than this may belong to mail that is just arriving, or to a backup that is just being made.
+const GRACE_SECONDS: i64 = 24 * 3600;
+/// Workspaces, blobs or contents that one step looks at.
+const STEP: i64 = 100;
+
+/// What a look at stored mail found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Scrubbed {
+    /// Contents that were read back.
+    pub checked: u64,
+    /// What is wrong: the workspace, the content and why.
+    pub damaged: Vec<(WorkspaceId, String, String)>,
+}
+
+/// Reads back every content of every workspace and tells what is damaged.
+pub async fn scrub(app: &App) -> Result<Scrubbed> {
+    let mut found = Scrubbed::default();
+    let mut workspace = String::new();
+    loop {
+        let after = workspace.clone();
+        let next =
+            app.db().system_read(async move |tx| system::workspaces_after(tx, &after, STEP).await).await?;
+        let Some(last) = next.last() else { return Ok(found) };
+        workspace = last.as_str().to_owned();
+        for id in &next {
+            scrub_workspace(app, id, &mut found).await?;
+        }
+    }
+}
+
+async fn scrub_workspace(app: &App, workspace: &WorkspaceId, found: &mut Scrubbed) -> Result<()> {
+    let mut after = String::new();
+    loop {
+        let from = after.clone();
+        let contents =
+            app.db().read(workspace, async move |tx| contents::list_after(tx, &from, STEP).await).await?;
+        let Some(last) = contents.last() else { return Ok(()) };
+        after = last.id.clone();
+        for content in &contents {
+            found.checked += 1;
+            if let Some(reason) = damage(app, workspace, content).await? {
+                tracing::error!(%workspace, content = content.id, reason, "stored mail is damaged");
+                metrics::counter!("damaged_contents_total").increment(1);
+                found.damaged.push((workspace.clone(), content.id.clone(), reason));
+            }
+        }
+        // Others come first.
+        tokio::task::yield_now().await;
+    }
+}
+
+/// What is wrong with a content, if anything is.
+async fn damage(app: &App, workspace: &WorkspaceId, content: &ContentRecord) -> Result<Option<String>> {
+    let key = app.data_key(workspace).await?;
+    let raw = match present::open_raw(app, workspace, content).await {
+        Ok(raw) => raw,
+        Err(error) => return Ok(Some(error.to_string())),
+    };
+    if BlobHash::of(&raw).as_str() != content.id {
+        return Ok(Some("the message is another one than its name says".to_owned()));
+    }
+    for (part, kept) in [(Part::Body, Some(&content.body)), (Part::Safe, content.safe.as_ref())] {
+        let outcome = match kept {
+            Some(Kept::InRow(sealed)) => contents::open(&key, &content.id, part, sealed).map(|_| ()),
+            Some(Kept::Blob(hash)) => {
+                let checked = app.blobs().verify(workspace.as_str(), &key, hash).await;
+                checked.map(|_| ()).map_err(store::Error::from)
+            }
+            None => Ok(()),
+        };
+        if let Err(error) = outcome {
+            return Ok(Some(error.to_string()));
+        }
+    }
+    Ok(None)
+}
+
+/// Makes the index for search anew from the stored mails, for all workspaces, and tells how many it indexed. Mail may
+/// arrive and go meanwhile. `done` hears the number so far.
+pub async fn rebuild_search(app: &App, mut done: impl FnMut(u64)) -> Result<u64> {
+    let (mut count, mut workspace) = (0, String::new());
+    loop {
+        let after = workspace.clone();
+        let next =
+            app.db().system_read(async move |tx| system::workspaces_after(tx, &after, STEP).await).await?;
+        let Some(last) = next.last() else { return Ok(count) };
+        workspace = last.as_str().to_owned();
+        for id in &next {
+            let mut place = (MailboxId::from(""), EmailId::from(""));
+            while let Some((reached, indexed)) = index_some(app, id, place).await? {
+                place = reached;
+                count += indexed;
+                done(count);
+            }
+        }
+    }
+}
+
+/// Indexes the next mails of a workspace, and tells the last of them and how many they were.
+async fn index_some(
+    app: &App,
+    workspace: &WorkspaceId,
+    (mailbox, email): (MailboxId, EmailId),
+) -> Result<Option<((MailboxId, EmailId), u64)>> {
+    let found = app
+        .db()
+        .read(workspace, async move |tx| {
+            let mut found = Vec::new();
+            for mail in search::list_after(tx, &mailbox, &email, STEP).await? {
+                let texts = contents::find_safe(tx, &mail.content_id).await?;
+                found.push((mail, texts));
+            }
+            Ok::<_, store::Error>(found)
+        })
+        .await?;
+    let Some((last, _)) = found.last() else { return Ok(None) };
+    let reached = (last.mailbox_id.clone(), last.id.clone());
+    let mut ready = Vec::with_capacity(found.len());
+    for (mail, texts) in found {
+        let safe = match texts {
+            Some(texts) => match present::open(app, workspace, Fetched::Safe(texts)).await {
+                Ok(Shown::Safe(text)) => text,
+                Ok(_) => String::new(),
+                Err(error) => {
+                    // It is still found by its subject and by who wrote it.
+                    tracing::error!(%workspace, email = %mail.id, %error, "a mail's text cannot be indexed");
+                    String::new()
+                }
+            },
+            None => String::new(),
+        };
+        let recipients = match &mail.cc {
+            Some(cc) => format!("{}, {cc}", mail.to_line),
+            None => mail.to_line.clone(),
+        };
+        let text = IndexedText::new(&mail.subject, &mail.sender, &recipients, &safe);
+        ready.push((mail.mailbox_id, mail.id, text));
+    }
+    let count = ready.len() as u64;
+    app.db()
+        .write(workspace, async move |tx| {
+            for (mailbox, email, text) in &ready {
+                search::reindex(tx, mailbox, email, text).await?;
+            }
+            Ok::<_, store::Error>(())
+        })
+        .await?;
+    Ok(Some((reached, count)))
+}
+
+/// Removes blobs that no content lies in, except young ones. Tells how many went.
+pub async fn sweep_blobs(app: &App) -> Result<u64> {
+    let before = app.now().plus_seconds(-GRACE_SECONDS).as_micros();
+    let (mut gone, mut workspace) = (0, String::new());
+    loop {
+        let after = workspace.clone();
+        let next =
+            app.db().system_read(async move |tx| system::workspaces_after(tx, &after, STEP).await).await?;
+        let Some(last) = next.last() else { return Ok(gone) };
+        workspace = last.as_str().to_owned();
+        for id in &next {
+            gone += sweep_space(app, id, before).await?;
+        }
+    }
+}
+
+async fn sweep_space(app: &App, workspace: &WorkspaceId, before: i64) -> Result<u64> {
+    let (mut gone, mut after) = (0, None);
+    loop {
+        let page = app
+            .blobs()
+            .list(workspace.as_str(), after.as_ref(), usize::try_from(STEP).unwrap_or(100))
+            .await
+            .map_err(store::Error::from)?;
+        for blob in page.blobs.iter().filter(|blob| blob.modified.is_some_and(|at| at < before)) {
+            let hash = blob.hash.clone();
+            let used = app.db().read(workspace, async move |tx| contents::uses_blob(tx, &hash).await).await?;
+            if !used && remove(app, workspace, &blob.hash, before).await? {
+                gone += 1;
+            }
+        }
+        match page.next {
+            Some(next) => after = Some(next),
+            None => return Ok(gone),
+        }
+    }
+}
+
+/// Removes a blob, unless it became young again since it was listed: then new mail is about to need it.
+async fn remove(app: &App, workspace: &WorkspaceId, hash: &BlobHash, before: i64) -> Result<bool> {
+    match app.blobs().delete_older(workspace.as_str(), hash, before).await {
+        Ok(gone) => Ok(gone),
+        Err(BlobError::Missing { .. }) => Ok(false),
+        Err(error) => Err(store::Error::from(error).into()),
+    }
+}
+
+/// Deletes mailboxes whose time of grace is over, with all their mail.
+pub(crate) async fn end_mailboxes(app: &App) -> Result<()> {
+    let before = app.now().plus_seconds(-app.settings().mailbox_grace_seconds);
+    let doomed = app.db().system_read(async move |tx| system::doomed_mailboxes(tx, before).await).await?;
+    for (workspace, mailbox) in doomed {
+        end_mailbox(app, &workspace, mailbox).await?;
+    }
+    Ok(())
+}
+
+async fn end_mailbox(app: &App, workspace: &WorkspaceId, mailbox: MailboxId) -> Result<()> {
+    loop {
+        let id = mailbox.clone();
+        let left = app
+            .db()
+            .write(workspace, async move |tx| {
+                let mails = emails::any_batch(tx, &id, STEP).await?;
+                emails::delete(tx, &id, &mails).await?;
+                if mails.is_empty() {
+                    mailboxes::delete(tx, &id).await?;
+                }
+                Ok::<_, store::Error>(mails.len())
+            })
+            .await?;
+        if left == 0 {
+            return Ok(());
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! `import`: brings an mbox file or a folder of messages into a mailbox, by the path of arriving mail.
+
+use std::{
+    fs::File,
+    io::{BufRead, BufReader, Read},
+    path::{Path, PathBuf},
+    process::ExitCode,
+    sync::Arc,
+};
+
+use bytes::Bytes;
+use operations::{App, admin};
+use tokio::{
+    runtime::Handle,
+    sync::{OwnedSemaphorePermit, Semaphore, mpsc},
+};
+
+use super::progress::Progress;
+use crate::{
+    config::Config,
+    failure::{Failure, Result},
+    open, output,
+};
+
+/// Messages that are on their way at the same time: enough to share commits.
+const AT_ONCE: usize = 64;
+/// The largest message that is looked at.
+const MOST_BYTES: usize = 256 << 20;
+/// The memory for messages that are under way, in KiB: one of the largest, or many small ones.
+const ROOM: usize = 256 << 10;
+
+/// Imports a file or folder into the mailbox with this address or id.
+pub async fn run(config: Config, mailbox: String, path: PathBuf) -> Result<ExitCode> {
+    let app = open::attach(&config).await?;
+    let target = admin::find_mailbox(&app, &mailbox).await?;
+    let total = size_of(&path)?;
+    let mut counts = Counts { bytes: 0, messages: 0, progress: Progress::new(total) };
+    let outcome = import_all(&app, &target, &path, &mut counts).await;
+    counts.progress.end();
+    if outcome.is_err() && counts.messages > 0 {
+        // Whoever tries again should know what is there already.
+        output::line(format!("Imported {} before it failed.", output::plural(counts.messages, "message")));
+    }
+    outcome?;
+    if counts.messages == 0 {
+        return Err(Failure::new(format!("There are no messages in {}", path.display()))
+            .with_fix("Give an mbox file, a message, or a folder of .eml files or of a Maildir."));
+    }
+    output::line(format!("Imported {}.", output::plural(counts.messages, "message")));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Imports everything that lies at the path.
+async fn import_all(app: &App, target: &admin::ImportTarget, path: &Path, counts: &mut Counts) -> Result<()> {
+    let (sender, mut messages) = mpsc::channel(AT_ONCE);
+    let reading = path.to_owned();
+    let outlet =
+        Outlet { messages: sender, room: Arc::new(Semaphore::new(ROOM)), runtime: Handle::current() };
+    let reader = tokio::task::spawn_blocking(move || read_all(&reading, &outlet));
+    let mut running = tokio::task::JoinSet::new();
+    while let Some(message) = messages.recv().await {
+        let Message { raw, bytes, place } =
+            message.map_err(|error| Failure::new(format!("Cannot read {}: {error}", path.display())))?;
+        if running.len() >= AT_ONCE {
+            finish(running.join_next().await, counts)?;
+        }
+        let (app, target) = (app.clone(), target.clone());
+        running.spawn(async move {
+            let _place = place;
+            import_one(&app, target, raw).await.map(|()| bytes)
+        });
+    }
+    while let Some(done) = running.join_next().await {
+        finish(Some(done), counts)?;
+    }
+    let _ = reader.await;
+    Ok(())
+}
+
+/// A message on its way.
+struct Message {
+    raw: Bytes,
+    /// The bytes of the file that are done with it.
+    bytes: u64,
+    /// Its share of the memory.
+    place: OwnedSemaphorePermit,
+}
+
+/// Where messages go that were read. Few large ones or many small ones are under way at once.
+struct Outlet {
+    messages: mpsc::Sender<std::io::Result<Message>>,
+    room: Arc<Semaphore>,
+    runtime: Handle,
+}
+
+impl Outlet {
+    /// Hands a message over as soon as there is room for it; false when nobody takes messages any more.
+    fn send(&self, raw: Bytes, bytes: u64) -> bool {
+        let kibibytes = (raw.len() / 1024 + 1).min(ROOM);
+        let share = u32::try_from(kibibytes).unwrap_or(u32::MAX);
+        let Ok(place) = self.runtime.block_on(self.room.clone().acquire_many_owned(share)) else {
+            return false;
+        };
+        self.messages.blocking_send(Ok(Message { raw, bytes, place })).is_ok()
+    }
+}
+
+/// What was imported so far.
+struct Counts {
+    bytes: u64,
+    messages: u64,
+    progress: Progress,
+}
+
+impl Counts {
+    fn add(&mut self, bytes: u64) {
+        self.bytes += bytes;
+        self.messages += 1;
+        self.progress.reach(self.bytes, self.messages);
+    }
+}
+
+async fn import_one(app: &App, target: admin::ImportTarget, raw: Bytes) -> Result<()> {
+    admin::import_message(app, target, raw).await?;
+    Ok(())
+}
+
+fn finish(
+    done: Option<std::result::Result<Result<u64>, tokio::task::JoinError>>,
+    counts: &mut Counts,
+) -> Result<()> {
+    match done {
+        Some(Ok(outcome)) => counts.add(outcome?),
+        Some(Err(error)) => return Err(Failure::new(format!("The import was interrupted: {error}"))),
+        None => {}
+    }
+    Ok(())
+}
+
+fn size_of(path: &Path) -> Result<u64> {
+    let failed = |error: std::io::Error| Failure::new(format!("Cannot read {}: {error}", path.display()));
+    let about = std::fs::metadata(path).map_err(failed)?;
+    if !about.is_dir() {
+        return Ok(about.len());
+    }
+    let sizes = files_in(path).map_err(failed)?;
+    Ok(sizes.iter().filter_map(|file| std::fs::metadata(file).ok()).map(|about| about.len()).sum())
+}
+
+/// The messages of a folder: its files, and those of a Maildir's `cur` and `new`.
+fn files_in(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for place in [folder.to_owned(), folder.join("cur"), folder.join("new")] {
+        let Ok(entries) = std::fs::read_dir(&place) else { continue };
+        for entry in entries {
+            let path = entry?.path();
+            let hidden = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'));
+            if path.is_file() && !hidden {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+fn read_all(path: &Path, outlet: &Outlet) {
+    let outcome = if path.is_dir() { read_folder(path, outlet) } else { read_file(path, outlet) };
+    if let Err(error) = outcome {
+        // Nobody there: the import has failed already, and said why.
+        let _ = outlet.messages.blocking_send(Err(error));
+    }
+}
+
+fn read_folder(path: &Path, outlet: &Outlet) -> std::io::Result<()> {
+    for file in files_in(path)? {
+        read_file(&file, outlet)?;
+    }
+    Ok(())
+}
+
+/// One file: an mbox, or a single message. An mbox is read message by message, whatever its size.
+fn read_file(path: &Path, outlet: &Outlet) -> std::io::Result<()> {
+    let mut file = BufReader::with_capacity(1 << 20, File::open(path)?);
+    let is_mbox = file.fill_buf()?.starts_with(b"From ");
+    let (mut message, mut after_empty, mut first) = (Vec::new(), true, true);
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        // One byte more than a message may have, so that a line without an end is noticed.
+        if file.by_ref().take(MOST_BYTES as u64 + 1).read_until(b'\n', &mut line)? == 0 {
+            break;
+        }
+        if is_mbox && after_empty && line.starts_with(b"From ") && !first {
+            pass(&mut message, is_mbox, outlet)?;
+        }
+        after_empty = matches!(line.as_slice(), b"\n" | b"\r\n");
+        first = false;
+        if message.len() + line.len() > MOST_BYTES {
+            return Err(std::io::Error::other("a message is larger than 256 MB"));
+        }
+        message.extend_from_slice(&line);
+    }
+    pass(&mut message, is_mbox, outlet)
+}
+
+fn pass(message: &mut Vec<u8>, is_mbox: bool, outlet: &Outlet) -> std::io::Result<()> {
+    let whole = Bytes::from(std::mem::take(message));
+    let bytes = whole.len() as u64;
+    let all = if is_mbox { operations::emails::split_mbox(&whole) } else { vec![whole] };
+    let count = all.len() as u64;
+    for (index, raw) in all.into_iter().enumerate() {
+        // The bytes of the file count once, with its last message.
+        let counted = if index as u64 + 1 == count { bytes } else { 0 };
+        if !raw.is_empty() && !outlet.send(raw, counted) {
+            return Err(std::io::ErrorKind::BrokenPipe.into());
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,61 @@
+//! A line on a terminal that shows how far a long command is. Files and pipes do not get it.
+
+use std::{
+    io::{IsTerminal, Write},
+    time::{Duration, Instant},
+};
+
+/// How often the line changes.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// How far a command is with its messages.
+pub(super) struct Progress {
+    total: u64,
+    done: u64,
+    messages: u64,
+    started: Instant,
+    shown: Option<Instant>,
+    on_terminal: bool,
+}
+
+impl Progress {
+    /// Nothing done yet, of so much.
+    pub(super) fn new(total: u64) -> Self {
+        let on_terminal = std::io::stderr().is_terminal();
+        Self { total, done: 0, messages: 0, started: Instant::now(), shown: None, on_terminal }
+    }
+
+    /// So much of the total is done, which is so many messages.
+    pub(super) fn reach(&mut self, done: u64, messages: u64) {
+        (self.done, self.messages) = (done, messages);
+        if self.shown.is_none_or(|shown| shown.elapsed() > PAUSE) {
+            self.show();
+        }
+    }
+
+    /// Ends the line.
+    pub(super) fn end(&mut self) {
+        self.show();
+        if self.on_terminal {
+            let _ = writeln!(std::io::stderr());
+        }
+    }
+
+    fn show(&mut self) {
+        self.shown = Some(Instant::now());
+        if !self.on_terminal {
+            return;
+        }
+        let percent = (self.done * 100).checked_div(self.total).unwrap_or(100).min(100);
+        let filled = usize::try_from(percent / 5).unwrap_or_default();
+        let seconds = self.started.elapsed().as_secs().max(1);
+        let bar = format!("{}{}", "#".repeat(filled), "-".repeat(20 - filled));
+        let _ = write!(
+            std::io::stderr(),
+            "\r[{bar}] {percent:>3} %  {} messages, {} a second ",
+            self.messages,
+            self.messages / seconds
+        );
+        let _ = std::io::stderr().flush();
+    }
+}

@@ -1,0 +1,26 @@
+//! `reindex`: makes the index for search anew from the stored mail.
+
+use std::process::ExitCode;
+
+use operations::{App, storage};
+
+use super::progress::Progress;
+use crate::{config::Config, failure::Result, open, output};
+
+/// Makes the index anew, also while the service runs.
+pub async fn run(config: Config) -> Result<ExitCode> {
+    let count = rebuild(&open::attach(&config).await?).await?;
+    output::line(format!("Indexed {}.", output::plural(count, "message")));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Makes the index anew and shows how far it is.
+pub(super) async fn rebuild(app: &App) -> Result<u64> {
+    let emails: Result<(i64, i64), store::Error> =
+        app.db().system_read(async |tx| store::search::coverage(tx).await).await;
+    let total = u64::try_from(emails?.0).unwrap_or_default();
+    let mut progress = Progress::new(total);
+    let count = storage::rebuild_search(app, |done| progress.reach(done, done)).await?;
+    progress.end();
+    Ok(count)
+}

@@ -1,0 +1,175 @@
+//! The listeners for arriving mail: who may connect, how often, and with which certificate.
+//!
+//! What is said on a connection is in [`mail::smtp`]; what becomes of the mail is for the [`Reception`] to decide.
+
+mod gate;
+mod reception;
+#[cfg(test)]
+mod tests;
+mod tls;
+
+use std::{net::SocketAddr, sync::Arc, time::Duration};
+
+use mail::smtp::{Budget, Client, Conversation, Ended, Protocol, Reception, Settings};
+use tokio::{
+    io::AsyncWriteExt,
+    net::{TcpListener, TcpStream},
+    sync::{OwnedSemaphorePermit, watch},
+    time::{Instant, timeout},
+};
+use tokio_rustls::TlsAcceptor;
+
+use self::gate::Gate;
+pub use self::reception::ServiceReception;
+use crate::{config::Config, failure::Result, serve::listener};
+
+/// How long a client may take to agree on TLS.
+const HANDSHAKE: Duration = Duration::from_secs(30);
+/// How long a client that is turned away may take to hear it.
+const FAREWELL: Duration = Duration::from_secs(1);
+/// The memory for messages that are coming in, unless the largest one needs more.
+const BUDGET: usize = 256 * 1024 * 1024;
+
+/// What the listeners have in common; clones share the limits.
+#[derive(Clone)]
+pub struct Options {
+    settings: Arc<Settings>,
+    tls: TlsAcceptor,
+    gate: Arc<Gate>,
+}
+
+impl Options {
+    /// What the configuration says. Reads the certificate, or makes one at the first start.
+    pub fn from_config(config: &Config) -> Result<Self> {
+        let smtp = &config.smtp;
+        let hostname = hostname(config);
+        let tls = tls::acceptor(smtp.tls.as_ref(), &config.data_dir, &hostname)?;
+        let settings = Settings {
+            hostname,
+            max_message_bytes: smtp.max_message_bytes,
+            starttls: true,
+            budget: Budget::new(BUDGET.max(smtp.max_message_bytes.saturating_mul(2))),
+        };
+        let gate = Gate::new(smtp.max_connections, smtp.connections_per_minute);
+        Ok(Self { settings: Arc::new(settings), tls, gate: Arc::new(gate) })
+    }
+}
+
+/// The name of this host: as configured, or the system's if it has a domain, or the first hosted domain.
+pub fn hostname(config: &Config) -> String {
+    let system = rustix::system::uname();
+    let system = system.nodename().to_str().ok().filter(|name| name.contains('.'));
+    let system = system.and_then(|name| mail::address::Address::parse(&format!("postmaster@{name}")).ok());
+    let hosted = || config.hosted_domains.first().cloned();
+    let found = config.smtp.hostname.clone().or_else(|| Some(system?.domain().to_owned())).or_else(hosted);
+    found.unwrap_or_else(|| "localhost".to_owned())
+}
+
+/// Listens where the configuration says, each for its protocol. Nobody is answered until [`serve`] is called.
+pub fn bind(config: &Config) -> Result<Vec<(TcpListener, Protocol)>> {
+    let lmtp = config.smtp.lmtp_listen.map(|address| (address, Protocol::Lmtp));
+    let places = std::iter::once((config.smtp.listen, Protocol::Smtp)).chain(lmtp);
+    places.map(|(address, protocol)| Ok((listener::bind(address)?, protocol))).collect()
+}
+
+/// Receives mail until told to stop: no further connections then, 421 to those that wait, and time for messages that
+/// are coming in. Each connection holds a clone of `stopping` until its end.
+///
+/// `protocol` is [`Protocol::Lmtp`] for LMTP and anything else for SMTP.
+pub async fn serve<R: Reception>(
+    listener: TcpListener,
+    protocol: Protocol,
+    reception: Arc<R>,
+    options: Options,
+    mut stopping: watch::Receiver<bool>,
+) {
+    let stopping_connections = stopping.clone();
+    let accept_all = async {
+        loop {
+            let (stream, address) = listener::accept(&listener).await;
+            let connection = Connection {
+                client: Client { address: canonical(address), helo: None, tls: false, protocol },
+                reception: reception.clone(),
+                options: options.clone(),
+                stopping: stopping_connections.clone(),
+            };
+            connection.begin(stream);
+        }
+    };
+    tokio::select! {
+        () = accept_all => {}
+        _ = stopping.wait_for(|stop| *stop) => {}
+    }
+}
+
+/// The address as people write it: IPv4 without the prefix that a listener for both kinds gives it.
+fn canonical(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
+}
+
+/// A connection, and what it needs until its end.
+struct Connection<R> {
+    client: Client,
+    reception: Arc<R>,
+    options: Options,
+    stopping: watch::Receiver<bool>,
+}
+
+impl<R: Reception> Connection<R> {
+    fn begin(self, stream: TcpStream) {
+        // A mail server in front brings everybody's mail; only strangers are counted by their address.
+        let counted = (self.client.protocol != Protocol::Lmtp).then_some(self.client.address.ip());
+        match self.options.gate.admit(counted, Instant::now()) {
+            Ok(place) => {
+                tokio::spawn(self.run(stream, place));
+            }
+            Err(refusal) => {
+                metrics::counter!("smtp_connections_refused_total").increment(1);
+                turn_away(stream, refusal);
+            }
+        }
+    }
+
+    async fn run(self, mut stream: TcpStream, place: OwnedSemaphorePermit) {
+        let _open = OpenConnection::count();
+        let _place = place;
+        let mut conversation =
+            Conversation::new(self.options.settings, self.client, self.reception, self.stopping);
+        let outcome = async {
+            if conversation.run(&mut stream).await? == Ended::Closed {
+                return Ok(());
+            }
+            let mut stream = timeout(HANDSHAKE, self.options.tls.accept(stream)).await??;
+            conversation.secured();
+            conversation.run(&mut stream).await.map(|_| ())
+        };
+        let outcome: std::io::Result<()> = outcome.await;
+        if let Err(error) = outcome {
+            tracing::trace!(%error, "a connection broke");
+        }
+    }
+}
+
+/// Says why, without keeping anybody waiting for it.
+fn turn_away(mut stream: TcpStream, refusal: &'static str) {
+    // A fresh connection has room for a line; whoever does not take it is not owed one.
+    if stream.try_write(refusal.as_bytes()).is_ok() {
+        tokio::spawn(async move { timeout(FAREWELL, stream.shutdown()).await });
+    }
+}
+
+/// Counts itself among the open connections until it is dropped.
+struct OpenConnection;
+
+impl OpenConnection {
+    fn count() -> Self {
+        metrics::gauge!("smtp_connections").increment(1.0);
+        Self
+    }
+}
+
+impl Drop for OpenConnection {
+    fn drop(&mut self) {
+        metrics::gauge!("smtp_connections").decrement(1.0);
+    }
+}

@@ -1,0 +1,104 @@
+//! What the service does with mail that comes in over SMTP and LMTP: asks operations, and speaks their answers.
+
+use std::path::PathBuf;
+
+use bytes::Bytes;
+use mail::smtp::{Client, ForwardPath, Protocol, Reception, Reply, ReversePath};
+use model::emails::InboundProvider;
+use operations::{
+    App,
+    inbound::{self, Arrival, Recipient, Refusal},
+};
+
+/// The service as SMTP sees it.
+pub struct ServiceReception {
+    app: App,
+    /// Where mail is stored, as far as that is on this machine.
+    folders: Vec<PathBuf>,
+}
+
+const TOO_LARGE: Reply = Reply::new(552, "5.3.4", "The message is larger than this server takes");
+const NO_ROOM: Reply = Reply::new(452, "4.3.1", "There is no room on this server now");
+
+impl ServiceReception {
+    /// Receives into a service; the folders are those whose free space counts.
+    pub fn new(app: App, folders: Vec<PathBuf>) -> Self {
+        Self { app, folders }
+    }
+
+    /// Whether the disks have room for the largest message and what is written beside it.
+    fn has_room(&self) -> bool {
+        let needed = self.app.settings().max_message_bytes.saturating_mul(3) / 2;
+        let free = |folder: &PathBuf| {
+            // What cannot be told is found out by writing.
+            rustix::fs::statvfs(folder).map_or(u64::MAX, |disk| disk.f_bavail.saturating_mul(disk.f_frsize))
+        };
+        self.folders.iter().all(|folder| free(folder) >= needed)
+    }
+
+    /// The address of the operator on the first domain, for `<postmaster>` alone.
+    fn postmaster(&self) -> String {
+        let domain = self.app.settings().hosted_domains.first();
+        format!("postmaster@{}", domain.map_or("localhost", String::as_str))
+    }
+}
+
+impl Reception for ServiceReception {
+    type Recipient = Recipient;
+
+    async fn mail(&self, _: &Client, _: &ReversePath, size: Option<u64>) -> Result<(), Reply> {
+        if size.is_some_and(|size| size > self.app.settings().max_message_bytes) {
+            return Err(TOO_LARGE);
+        }
+        if self.has_room() { Ok(()) } else { Err(NO_ROOM) }
+    }
+
+    async fn rcpt(&self, _: &Client, from: &ReversePath, to: &ForwardPath) -> Result<Recipient, Reply> {
+        let from = from.as_str();
+        let to = match to {
+            ForwardPath::Postmaster => self.postmaster(),
+            ForwardPath::Address(address) => address.as_str().to_owned(),
+        };
+        inbound::route(&self.app, from, &to).await.map_err(|refusal| reply(&refusal))
+    }
+
+    async fn data(
+        &self,
+        client: &Client,
+        from: ReversePath,
+        recipients: Vec<Recipient>,
+        message: Bytes,
+    ) -> Vec<Result<String, Reply>> {
+        let count = recipients.len();
+        let provider = match client.protocol {
+            Protocol::Lmtp => InboundProvider::MailApi,
+            Protocol::Smtp | Protocol::Esmtp => InboundProvider::EdgeRouting,
+        };
+        // Behind a mail server of one's own, its address says nothing about the sender.
+        let checked = client.protocol != Protocol::Lmtp;
+        let arrival = Arrival {
+            provider: Some(provider),
+            from: from.as_str().map(ToOwned::to_owned),
+            recipients,
+            raw: message,
+            client: checked.then(|| inbound::Client {
+                address: client.address.ip(),
+                helo: client.helo.clone().unwrap_or_default(),
+            }),
+        };
+        match inbound::receive(&self.app, arrival).await {
+            Ok(ids) => {
+                metrics::counter!("mails_received_total").increment(ids.len() as u64);
+                ids.into_iter().map(|id| Ok(format!("Stored as {id}"))).collect()
+            }
+            Err(refusal) => {
+                metrics::counter!("mails_refused_total").increment(1);
+                (0..count).map(|_| Err(reply(&refusal))).collect()
+            }
+        }
+    }
+}
+
+fn reply(refusal: &Refusal) -> Reply {
+    Reply::new(refusal.code, refusal.enhanced, refusal.text)
+}

@@ -1,0 +1,78 @@
+//! Files of emails: where each lies in its message.
+
+use model::{AttachmentId, EmailId, MailboxId};
+
+use crate::{FromRow, Row, Tx, emails::NewAttachment, error::Result};
+
+/// A file as it is stored.
+#[derive(Clone, Debug)]
+pub struct AttachmentRecord {
+    /// Its id.
+    pub id: AttachmentId,
+    /// The email it belongs to.
+    pub email_id: EmailId,
+    /// Its name.
+    pub filename: String,
+    /// Its declared media type.
+    pub media_type: String,
+    /// Its size.
+    pub size: i64,
+    /// Where its encoded bytes begin and end in the message.
+    pub place: (i64, i64),
+    /// How they are encoded.
+    pub encoding: String,
+}
+
+impl FromRow for AttachmentRecord {
+    fn from_row(row: &mut Row<'_>) -> Result<Self> {
+        Ok(Self {
+            id: row.next()?,
+            email_id: row.next()?,
+            filename: row.next()?,
+            media_type: row.next()?,
+            size: row.next()?,
+            place: (row.next()?, row.next()?),
+            encoding: row.next()?,
+        })
+    }
+}
+
+/// Adds a file.
+pub(crate) async fn insert(
+    tx: &mut Tx,
+    mailbox: &MailboxId,
+    email: &EmailId,
+    attachment: &NewAttachment,
+) -> Result<()> {
+    let shown = &attachment.shown;
+    tx.run(
+        "INSERT INTO attachment (workspace_id, mailbox_id, id, email_id, filename, media_type, size, content_id,
+           disposition, place_start, place_end, encoding)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
+        &[
+            mailbox.into(),
+            (&shown.id).into(),
+            email.into(),
+            (&shown.filename).into(),
+            (&shown.mimetype).into(),
+            shown.size.into(),
+            shown.content_id.as_ref().into(),
+            shown.disposition.as_ref().into(),
+            attachment.place.0.into(),
+            attachment.place.1.into(),
+            attachment.encoding.into(),
+        ],
+    )
+    .await?;
+    Ok(())
+}
+
+/// Finds a file of a mailbox.
+pub async fn find(tx: &mut Tx, mailbox: &MailboxId, id: &AttachmentId) -> Result<Option<AttachmentRecord>> {
+    tx.one(
+        "SELECT id, email_id, filename, media_type, size, place_start, place_end, encoding FROM attachment
+         WHERE workspace_id = $1 AND mailbox_id = $2 AND id = $3",
+        &[mailbox.into(), id.into()],
+    )
+    .await
+}

@@ -1,0 +1,234 @@
+//! What mails consist of: the message as it came, the body for people, the text for agents.
+//!
+//! One row serves all mailboxes of a workspace that got the same message. What is small lies sealed in the row, since
+//! a commit then makes it durable together with everything else; what is large lies in the blob store, where it was
+//! put before the row is written.
+
+use model::Timestamp;
+
+use crate::{
+    FromRow, Row, Tx,
+    blobs::{self, BlobHash},
+    error::{Error, Result},
+    vault::DataKey,
+};
+
+/// Contents up to this size, packed and sealed, live in the row.
+pub const MOST_IN_ROW: usize = 128 * 1024;
+
+/// A part of a content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// The message as it came.
+    Raw,
+    /// Its header block.
+    Headers,
+    /// The body for people.
+    Body,
+    /// The text for agents.
+    Safe,
+}
+
+impl Part {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Raw => "raw",
+            Self::Headers => "headers",
+            Self::Body => "body",
+            Self::Safe => "safe",
+        }
+    }
+}
+
+/// Where a part lies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Kept {
+    /// Sealed, in the row.
+    InRow(Vec<u8>),
+    /// In the blob store.
+    Blob(BlobHash),
+}
+
+impl Kept {
+    fn bytes(&self) -> Option<&[u8]> {
+        if let Self::InRow(bytes) = self { Some(bytes) } else { None }
+    }
+    fn hash(&self) -> Option<&str> {
+        if let Self::Blob(hash) = self { Some(hash.as_str()) } else { None }
+    }
+}
+
+/// Packs and seals a part for the row.
+pub fn seal(key: &DataKey, content: &str, part: Part, bytes: &[u8]) -> Result<Vec<u8>> {
+    Ok(key.seal(&purpose(content, part), &blobs::frame(bytes))?)
+}
+
+/// Opens a part that came from the row.
+pub fn open(key: &DataKey, content: &str, part: Part, sealed: &[u8]) -> Result<Vec<u8>> {
+    let framed = key.open(&purpose(content, part), sealed)?;
+    let opened =
+        blobs::unframe(framed).ok_or_else(|| Error::Corrupt("a sealed content is damaged".to_owned()))?;
+    Ok(opened.into())
+}
+
+fn purpose(content: &str, part: Part) -> String {
+    format!("content {} {content}", part.name())
+}
+
+/// A content as it is stored.
+#[derive(Clone, Debug)]
+pub struct ContentRecord {
+    /// The SHA-256 of the message as it came.
+    pub id: String,
+    /// Bytes of the message as it came.
+    pub size: i64,
+    /// The message.
+    pub raw: Kept,
+    /// Its header block, when the message is not in the row.
+    pub headers: Option<Vec<u8>>,
+    /// The body for people.
+    pub body: Kept,
+    /// The text for agents; nothing when it is the same as the body.
+    pub safe: Option<Kept>,
+}
+
+impl FromRow for ContentRecord {
+    fn from_row(row: &mut Row<'_>) -> Result<Self> {
+        let id: String = row.next()?;
+        let size = row.next()?;
+        let raw = match row.next::<Option<Vec<u8>>>()? {
+            Some(bytes) => Kept::InRow(bytes),
+            None => Kept::Blob(hash(&id)?),
+        };
+        let headers = row.next()?;
+        let body = kept(row)?.ok_or_else(|| Error::Corrupt(format!("content {id} has no body")))?;
+        Ok(Self { id, size, raw, headers, body, safe: kept(row)? })
+    }
+}
+
+fn kept(row: &mut Row<'_>) -> Result<Option<Kept>> {
+    let (bytes, blob): (Option<Vec<u8>>, Option<String>) = (row.next()?, row.next()?);
+    match (bytes, blob) {
+        (Some(bytes), _) => Ok(Some(Kept::InRow(bytes))),
+        (None, Some(text)) => Ok(Some(Kept::Blob(hash(&text)?))),
+        (None, None) => Ok(None),
+    }
+}
+
+fn hash(text: &str) -> Result<BlobHash> {
+    Ok(BlobHash::parse(text)?)
+}
+
+/// Adds a content, unless it is there already, and keeps it from going before the transaction ends.
+pub async fn insert(tx: &mut Tx, content: &ContentRecord, now: Timestamp) -> Result<()> {
+    // A row that is there can go before it is held, when the last mail that consists of it is deleted at this moment.
+    for _ in 0..INSERT_ATTEMPTS {
+        if insert_once(tx, content, now).await? {
+            return Ok(());
+        }
+        let sql = format!("SELECT id FROM content WHERE workspace_id = $1 AND id = $2{}", tx.for_key_share());
+        if tx.one::<(String,)>(&sql, &[(&content.id).into()]).await?.is_some() {
+            return Ok(());
+        }
+    }
+    Err(Error::Overloaded)
+}
+
+/// How often adding a content is tried while others delete the same one.
+const INSERT_ATTEMPTS: usize = 10;
+
+async fn insert_once(tx: &mut Tx, content: &ContentRecord, now: Timestamp) -> Result<bool> {
+    let added = tx.run(
+        "INSERT INTO content (workspace_id, id, size, raw, headers, body, body_blob, safe, safe_blob, created_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT (workspace_id, id) DO NOTHING",
+        &[
+            (&content.id).into(),
+            content.size.into(),
+            content.raw.bytes().into(),
+            content.headers.as_ref().into(),
+            content.body.bytes().into(),
+            content.body.hash().into(),
+            content.safe.as_ref().and_then(Kept::bytes).into(),
+            content.safe.as_ref().and_then(Kept::hash).into(),
+            now.into(),
+        ],
+    )
+    .await?;
+    Ok(added == 1)
+}
+
+/// Finds a content whole.
+pub async fn find(tx: &mut Tx, id: &str) -> Result<Option<ContentRecord>> {
+    tx.one(
+        "SELECT id, size, raw, headers, body, body_blob, safe, safe_blob FROM content WHERE workspace_id = $1 AND id = $2",
+        &[id.into()],
+    )
+    .await
+}
+
+/// The texts of a content, without the message.
+#[derive(Clone, Debug)]
+pub struct Texts {
+    /// The content.
+    pub id: String,
+    /// The body for people.
+    pub body: Option<Kept>,
+    /// The text for agents; nothing when it is the same as the body.
+    pub safe: Option<Kept>,
+}
+
+impl FromRow for Texts {
+    fn from_row(row: &mut Row<'_>) -> Result<Self> {
+        Ok(Self { id: row.next()?, body: kept(row)?, safe: kept(row)? })
+    }
+}
+
+/// The text for agents of a content: the body comes with it only where it is the same.
+pub async fn find_safe(tx: &mut Tx, id: &str) -> Result<Option<Texts>> {
+    tx.one(
+        "SELECT id, CASE WHEN safe IS NULL AND safe_blob IS NULL THEN body END, body_blob, safe, safe_blob
+         FROM content WHERE workspace_id = $1 AND id = $2",
+        &[id.into()],
+    )
+    .await
+}
+
+/// Drops contents that no email consists of any more, of the given ones.
+///
+/// The row is held first: a mail that arrives with the same content at this moment either is seen, or finds the row
+/// gone and writes its own.
+pub async fn release(tx: &mut Tx, ids: &[String]) -> Result<()> {
+    for id in ids {
+        let sql = format!("SELECT id FROM content WHERE workspace_id = $1 AND id = $2{}", tx.for_delete());
+        tx.one::<(String,)>(&sql, &[id.into()]).await?;
+        tx.run(
+            "DELETE FROM content WHERE workspace_id = $1 AND id = $2 AND NOT EXISTS
+             (SELECT 1 FROM email WHERE email.workspace_id = $1 AND email.content_id = content.id)",
+            &[id.into()],
+        )
+        .await?;
+    }
+    Ok(())
+}
+
+/// Which of these blobs some content of the workspace lies in.
+pub async fn uses_blob(tx: &mut Tx, hash: &BlobHash) -> Result<bool> {
+    let found: Option<(i64,)> = tx
+        .one(
+            "SELECT count(*) FROM content WHERE workspace_id = $1
+             AND ((id = $2 AND raw IS NULL) OR body_blob = $2 OR safe_blob = $2)",
+            &[hash.as_str().into()],
+        )
+        .await?;
+    Ok(found.is_some_and(|(count,)| count > 0))
+}
+
+/// Contents after the given one, by rising id: for a scrubber.
+pub async fn list_after(tx: &mut Tx, after: &str, most: i64) -> Result<Vec<ContentRecord>> {
+    tx.all(
+        "SELECT id, size, raw, headers, body, body_blob, safe, safe_blob FROM content
+         WHERE workspace_id = $1 AND id > $2 ORDER BY id LIMIT $3",
+        &[after.into(), most.into()],
+    )
+    .await
+}

@@ -1,0 +1,378 @@
+//! Emails in mailboxes: adding, finding, listing.
+//!
+//! Figures that lists need (folder counts, unread mails by category, stored bytes, what a thread is in a folder) are
+//! kept with every change, never counted on the way to a reader; [`change`] holds what changes them.
+
+mod change;
+mod list;
+
+use model::{
+    EmailId, FolderId, LabelId, MailboxId, ThreadId, Timestamp,
+    emails::{Attachment, BodyFormat, BodySource, Category, ScanStatus, ScanThreat, SenderAuthentication},
+};
+use serde::Serialize;
+
+pub use self::{
+    change::{
+        Brief, any_batch, delete, find_brief, find_thread_briefs, folder_batch, move_to, set_flags,
+        set_labels, set_read, set_scan,
+    },
+    list::{EmailFilter, Place, Sort, count, list, select},
+};
+use crate::{
+    FromRow, Param, Row, Tx,
+    error::{Error, Result},
+    search::IndexedText,
+    threads::{self, CountedMail, ThreadHints},
+};
+
+/// An email as it is stored.
+#[derive(Clone, Debug)]
+#[expect(
+    missing_docs,
+    reason = "each is the field of the email with this name, or explained in the migration"
+)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a column of its own")]
+pub struct EmailRecord {
+    pub id: EmailId,
+    pub thread_id: ThreadId,
+    pub folder_id: FolderId,
+    pub content_id: String,
+    pub outgoing: bool,
+    pub arrival: i64,
+    pub arrived_at: Timestamp,
+    pub date: Timestamp,
+    pub subject: String,
+    pub sender: String,
+    pub sender_address: String,
+    pub recipient: String,
+    pub to_line: String,
+    pub cc: Option<String>,
+    pub bcc: Option<String>,
+    pub reply_to: Option<String>,
+    pub read: bool,
+    pub starred: bool,
+    pub is_urgent: bool,
+    pub category: Category,
+    pub snippet: String,
+    pub body_format: BodyFormat,
+    pub body_chars: i64,
+    pub safe_source: BodySource,
+    pub safe_divergent: bool,
+    pub size: i64,
+    pub stored_objects: i64,
+    pub message_id: Option<String>,
+    pub in_reply_to: Option<String>,
+    pub email_references: Option<String>,
+    pub delivery_status: Option<String>,
+    pub automatic: Option<String>,
+    pub scan_status: Option<ScanStatus>,
+    pub scan_threats: Vec<ScanThreat>,
+    pub sender_authentication: SenderAuthentication,
+    pub attachments: Vec<Attachment>,
+    pub held_until: Option<Timestamp>,
+    /// The slugs of its labels; filled in on reading.
+    pub labels: Vec<String>,
+}
+
+/// The columns of a record, in its order, from the table called `email`.
+pub(crate) const COLUMNS: &str = "email.id, email.thread_id, email.folder_id, email.content_id, email.outgoing,
+    email.arrival, email.arrived_at, email.date, email.subject, email.sender, email.sender_address, email.recipient,
+    email.to_line, email.cc, email.bcc, email.reply_to, email.read, email.starred, email.is_urgent, email.category,
+    email.snippet, email.body_format, email.body_chars, email.safe_source, email.safe_divergent, email.size,
+    email.stored_objects, email.message_id, email.in_reply_to, email.email_references, email.delivery_status,
+    email.automatic, email.scan_status, email.scan_threats, email.sender_authentication, email.attachments,
+    email.held_until, CASE WHEN email.label_count > 0 THEN (SELECT string_agg(label.slug, ' ') FROM email_label
+      JOIN label ON label.workspace_id = $1 AND label.mailbox_id = $2 AND label.id = email_label.label_id
+      WHERE email_label.workspace_id = $1 AND email_label.mailbox_id = $2 AND email_label.email_id = email.id) END";
+
+impl FromRow for EmailRecord {
+    fn from_row(row: &mut Row<'_>) -> Result<Self> {
+        Ok(Self {
+            id: row.next()?,
+            thread_id: row.next()?,
+            folder_id: row.next()?,
+            content_id: row.next()?,
+            outgoing: row.next()?,
+            arrival: row.next()?,
+            arrived_at: row.next()?,
+            date: row.next()?,
+            subject: row.next()?,
+            sender: row.next()?,
+            sender_address: row.next()?,
+            recipient: row.next()?,
+            to_line: row.next()?,
+            cc: row.next()?,
+            bcc: row.next()?,
+            reply_to: row.next()?,
+            read: row.next()?,
+            starred: row.next()?,
+            is_urgent: row.next()?,
+            category: row.next_named()?,
+            snippet: row.next()?,
+            body_format: row.next_named()?,
+            body_chars: row.next()?,
+            safe_source: row.next_named()?,
+            safe_divergent: row.next()?,
+            size: row.next()?,
+            stored_objects: row.next()?,
+            message_id: row.next()?,
+            in_reply_to: row.next()?,
+            email_references: row.next()?,
+            delivery_status: row.next()?,
+            automatic: row.next()?,
+            scan_status: scan_status(row)?,
+            scan_threats: row.next_json()?,
+            sender_authentication: row.next_json()?,
+            attachments: row.next_json()?,
+            held_until: row.next()?,
+            labels: row
+                .next::<Option<String>>()?
+                .map(|slugs| slugs.split(' ').map(ToOwned::to_owned).collect())
+                .unwrap_or_default(),
+        })
+    }
+}
+
+fn scan_status(row: &mut Row<'_>) -> Result<Option<ScanStatus>> {
+    let text: Option<String> = row.next()?;
+    text.map(|text| text.parse().map_err(Error::Corrupt)).transpose()
+}
+
+/// Whether lists without a folder show what lies in this one.
+pub fn is_listed(folder: &FolderId) -> bool {
+    !matches!(folder.as_str(), "trash" | "spam")
+}
+
+/// A file of an email, with where it lies in the message.
+#[derive(Clone, Debug)]
+pub struct NewAttachment {
+    /// What is shown of it.
+    pub shown: Attachment,
+    /// Where its encoded bytes begin and end.
+    pub place: (i64, i64),
+    /// How they are encoded.
+    pub encoding: &'static str,
+}
+
+/// An email on its way into a mailbox.
+#[derive(Clone, Debug)]
+pub struct NewEmail {
+    /// The email. Its thread is found by the hints, and `thread_id` is used when none fits.
+    pub record: EmailRecord,
+    /// Its files.
+    pub attachments: Vec<NewAttachment>,
+    /// Its labels.
+    pub labels: Vec<LabelId>,
+    /// What decides about its thread.
+    pub hints: ThreadHints,
+    /// What search finds it by.
+    pub text: IndexedText,
+}
+
+/// Adds an email to its mailbox and tells its thread. Its content must be there, its mailbox locked.
+pub async fn insert(tx: &mut Tx, mailbox: &MailboxId, mail: &mut NewEmail) -> Result<()> {
+    let record = &mut mail.record;
+    if let Some(thread) = threads::find(tx, mailbox, &mail.hints, record.date).await? {
+        record.thread_id = thread;
+    }
+    threads::join(tx, mailbox, &record.thread_id, &mail.hints, record.date).await?;
+    let text_row = crate::search::insert_before(tx, mailbox, &record.id, &mail.text).await?;
+    insert_row(tx, mailbox, record, text_row, mail.labels.len()).await?;
+    crate::search::insert_after(tx, mailbox, &record.id, &mail.text).await?;
+    for attachment in &mail.attachments {
+        crate::attachments::insert(tx, mailbox, &record.id, attachment).await?;
+    }
+    for label in &mail.labels {
+        insert_label(tx, mailbox, &record.id, label, record.date).await?;
+    }
+    let counted = CountedMail {
+        email: &record.id,
+        thread: &record.thread_id,
+        folder: &record.folder_id,
+        listed: is_listed(&record.folder_id),
+        date: record.date,
+        read: record.read,
+    };
+    threads::count_in(tx, mailbox, &counted).await?;
+    change::count_arrival(tx, mailbox, record).await
+}
+
+async fn insert_row(
+    tx: &mut Tx,
+    mailbox: &MailboxId,
+    record: &EmailRecord,
+    text_row: Option<i64>,
+    labels: usize,
+) -> Result<()> {
+    let (threats, authentication, attachments) =
+        (json(&record.scan_threats)?, json(&record.sender_authentication)?, json(&record.attachments)?);
+    let orders = [sort_form(&record.subject), sort_form(&record.sender), sort_form(&record.recipient)];
+    let params: Vec<Param<'_>> = vec![
+        mailbox.into(),
+        (&record.id).into(),
+        (&record.thread_id).into(),
+        (&record.folder_id).into(),
+        (&record.content_id).into(),
+        record.outgoing.into(),
+        is_listed(&record.folder_id).into(),
+        record.arrival.into(),
+        record.arrived_at.into(),
+        record.date.into(),
+        (&record.subject).into(),
+        (&record.sender).into(),
+        (&record.sender_address).into(),
+        (&record.recipient).into(),
+        (&record.to_line).into(),
+        record.cc.as_ref().into(),
+        record.bcc.as_ref().into(),
+        record.reply_to.as_ref().into(),
+        (&orders[0]).into(),
+        (&orders[1]).into(),
+        (&orders[2]).into(),
+        record.read.into(),
+        record.starred.into(),
+        record.is_urgent.into(),
+        record.category.as_str().into(),
+        (&record.snippet).into(),
+        record.body_format.as_str().into(),
+        record.body_chars.into(),
+        record.safe_source.as_str().into(),
+        record.safe_divergent.into(),
+        record.size.into(),
+        record.stored_objects.into(),
+        record.message_id.as_ref().into(),
+        record.in_reply_to.as_ref().into(),
+        record.email_references.as_ref().into(),
+        record.delivery_status.as_ref().into(),
+        record.automatic.as_ref().into(),
+        record.scan_status.map(ScanStatus::as_str).into(),
+        (&threats).into(),
+        (&authentication).into(),
+        (&attachments).into(),
+        i64::try_from(record.attachments.len()).unwrap_or(i64::MAX).into(),
+        i64::try_from(labels).unwrap_or(i64::MAX).into(),
+        record.held_until.into(),
+        text_row.into(),
+    ];
+    tx.run(INSERT, &params).await?;
+    Ok(())
+}
+
+const INSERT: &str = "INSERT INTO email (workspace_id, mailbox_id, id, thread_id, folder_id, content_id, outgoing, listed,
+    arrival, arrived_at, date, subject, sender, sender_address, recipient, to_line, cc, bcc, reply_to, subject_order,
+    sender_order, recipient_order, read, starred, is_urgent, category, snippet, body_format, body_chars, safe_source,
+    safe_divergent, size, stored_objects, message_id, in_reply_to, email_references, delivery_status, automatic,
+    scan_status, scan_threats, sender_authentication, attachments, attachment_count, label_count, held_until, text_row)
+  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24,
+    $25, $26, $27, $28, $29, $30, $31, $32, $33, $34, $35, $36, $37, $38, $39, $40, $41, $42, $43, $44, $45, $46)";
+
+/// Puts a label on an email.
+pub(crate) async fn insert_label(
+    tx: &mut Tx,
+    mailbox: &MailboxId,
+    email: &EmailId,
+    label: &LabelId,
+    date: Timestamp,
+) -> Result<()> {
+    tx.run(
+        "INSERT INTO email_label (workspace_id, mailbox_id, email_id, label_id, date) VALUES ($1, $2, $3, $4, $5)
+         ON CONFLICT (workspace_id, mailbox_id, email_id, label_id) DO NOTHING",
+        &[mailbox.into(), email.into(), label.into(), date.into()],
+    )
+    .await?;
+    Ok(())
+}
+
+/// Finds an email of a mailbox.
+pub async fn find(tx: &mut Tx, mailbox: &MailboxId, id: &EmailId) -> Result<Option<EmailRecord>> {
+    tx.one(
+        &format!("SELECT {COLUMNS} FROM email WHERE email.workspace_id = $1 AND email.mailbox_id = $2 AND email.id = $3"),
+        &[mailbox.into(), id.into()],
+    )
+    .await
+}
+
+/// The emails of a mailbox that arrived after an event, oldest first: what somebody waits for.
+pub async fn list_arrived(
+    tx: &mut Tx,
+    mailbox: &MailboxId,
+    after: i64,
+    most: i64,
+) -> Result<Vec<EmailRecord>> {
+    tx.all(
+        &format!(
+            "SELECT {COLUMNS} FROM email WHERE email.workspace_id = $1 AND email.mailbox_id = $2
+             AND email.arrival > $3 AND email.outgoing = 0 ORDER BY email.arrival LIMIT $4"
+        ),
+        &[mailbox.into(), after.into(), most.into()],
+    )
+    .await
+}
+
+/// The arrival of the last mail that came before a time; 0 when there is none.
+pub async fn arrival_before(tx: &mut Tx, mailbox: &MailboxId, time: Timestamp) -> Result<i64> {
+    let found: Option<(i64,)> = tx
+        .one(
+            "SELECT arrival FROM email WHERE workspace_id = $1 AND mailbox_id = $2 AND arrived_at < $3
+             ORDER BY arrival DESC LIMIT 1",
+            &[mailbox.into(), time.into()],
+        )
+        .await?;
+    Ok(found.map_or(0, |(arrival,)| arrival))
+}
+
+/// The mails of a thread, oldest first, after the given place.
+pub async fn list_thread(
+    tx: &mut Tx,
+    mailbox: &MailboxId,
+    thread: &ThreadId,
+    after: Option<(Timestamp, EmailId)>,
+    held_after: Option<Timestamp>,
+    most: i64,
+) -> Result<Vec<EmailRecord>> {
+    let (date, id) = after.unwrap_or_else(|| (Timestamp::from_micros(i64::MIN), EmailId::from("")));
+    tx.all(
+        &format!(
+            "SELECT {COLUMNS} FROM email WHERE email.workspace_id = $1 AND email.mailbox_id = $2
+             AND email.thread_id = $3 AND (email.date, email.id) > ($4, $5)
+             AND (email.held_until IS NULL OR email.held_until <= $6)
+             ORDER BY email.date, email.id LIMIT $7"
+        ),
+        &[
+            mailbox.into(),
+            thread.into(),
+            date.into(),
+            (&id).into(),
+            held_after.unwrap_or(Timestamp::from_micros(i64::MAX)).into(),
+            most.into(),
+        ],
+    )
+    .await
+}
+
+/// How many mails a thread has that are not held at the given time.
+pub async fn count_thread(
+    tx: &mut Tx,
+    mailbox: &MailboxId,
+    thread: &ThreadId,
+    held_after: Option<Timestamp>,
+) -> Result<i64> {
+    let found = tx
+        .one(
+            "SELECT count(*) FROM email WHERE workspace_id = $1 AND mailbox_id = $2 AND thread_id = $3
+             AND (held_until IS NULL OR held_until <= $4)",
+            &[mailbox.into(), thread.into(), held_after.unwrap_or(Timestamp::from_micros(i64::MAX)).into()],
+        )
+        .await?;
+    Ok(found.map_or(0, |(count,)| count))
+}
+
+/// The short form of a text that sorting compares.
+fn sort_form(text: &str) -> String {
+    text.chars().flat_map(char::to_lowercase).take(64).collect()
+}
+
+fn json<T: Serialize>(value: &T) -> Result<String> {
+    serde_json::to_string(value).map_err(|error| Error::Internal(error.to_string()))
+}

@@ -1,0 +1,282 @@
+//! Changes of emails, with everything that is counted about them.
+//!
+//! The caller holds the mailbox (`mailboxes::lock`), so figures of one mailbox change one transaction after the other.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use model::{
+    EmailId, FolderId, LabelId, MailboxId, ThreadId, Timestamp,
+    emails::{Category, ScanStatus, ScanThreat},
+};
+
+use super::{EmailRecord, insert_label, is_listed, json};
+use crate::{FromRow, Row, Tx, contents, error::Result, mailboxes, threads};
+
+/// What is counted about an email.
+#[derive(Clone, Debug)]
+pub struct Brief {
+    /// The email.
+    pub id: EmailId,
+    /// Its thread.
+    pub thread_id: ThreadId,
+    /// Its folder.
+    pub folder_id: FolderId,
+    /// Whether it was read.
+    pub read: bool,
+    /// Its category.
+    pub category: Category,
+    /// Bytes that it stores.
+    pub size: i64,
+    /// Objects that it stores.
+    pub stored_objects: i64,
+    /// Its content.
+    pub content_id: String,
+    /// Its row in the index for search.
+    pub text_row: Option<i64>,
+    /// Its date.
+    pub date: Timestamp,
+}
+
+impl FromRow for Brief {
+    fn from_row(row: &mut Row<'_>) -> Result<Self> {
+        Ok(Self {
+            id: row.next()?,
+            thread_id: row.next()?,
+            folder_id: row.next()?,
+            read: row.next()?,
+            category: row.next_named()?,
+            size: row.next()?,
+            stored_objects: row.next()?,
+            content_id: row.next()?,
+            text_row: row.next()?,
+            date: row.next()?,
+        })
+    }
+}
+
+const BRIEF: &str =
+    "SELECT id, thread_id, folder_id, read, category, size, stored_objects, content_id, text_row, date
+    FROM email WHERE workspace_id = $1 AND mailbox_id = $2";
+
+/// Finds what is counted about an email.
+pub async fn find_brief(tx: &mut Tx, mailbox: &MailboxId, id: &EmailId) -> Result<Option<Brief>> {
+    tx.one(&format!("{BRIEF} AND id = $3"), &[mailbox.into(), id.into()]).await
+}
+
+/// The same for all mails of a thread.
+pub async fn find_thread_briefs(tx: &mut Tx, mailbox: &MailboxId, thread: &ThreadId) -> Result<Vec<Brief>> {
+    tx.all(&format!("{BRIEF} AND thread_id = $3 ORDER BY date, id"), &[mailbox.into(), thread.into()]).await
+}
+
+/// Some of the mails of a folder.
+pub async fn folder_batch(
+    tx: &mut Tx,
+    mailbox: &MailboxId,
+    folder: &FolderId,
+    most: i64,
+) -> Result<Vec<Brief>> {
+    let sql = format!("{BRIEF} AND folder_id = $3 ORDER BY date, id LIMIT $4");
+    tx.all(&sql, &[mailbox.into(), folder.into(), most.into()]).await
+}
+
+/// Some of the mails of a mailbox, whatever folder they lie in.
+pub async fn any_batch(tx: &mut Tx, mailbox: &MailboxId, most: i64) -> Result<Vec<Brief>> {
+    tx.all(&format!("{BRIEF} ORDER BY id LIMIT $3"), &[mailbox.into(), most.into()]).await
+}
+
+/// Marks emails as read or unread, and tells how many changed.
+pub async fn set_read(tx: &mut Tx, mailbox: &MailboxId, mails: &[Brief], read: bool) -> Result<i64> {
+    let mut figures = Figures::default();
+    let changed: Vec<&Brief> = mails.iter().filter(|mail| mail.read != read).collect();
+    for mail in &changed {
+        tx.run(
+            "UPDATE email SET read = $4 WHERE workspace_id = $1 AND mailbox_id = $2 AND id = $3",
+            &[mailbox.into(), (&mail.id).into(), read.into()],
+        )
+        .await?;
+        figures.unread(&mail.folder_id, mail.category, if read { -1 } else { 1 });
+        figures.threads.insert(mail.thread_id.clone());
+    }
+    figures.store(tx, mailbox).await?;
+    Ok(i64::try_from(changed.len()).unwrap_or(i64::MAX))
+}
+
+/// Moves emails to a folder, and tells how many changed.
+pub async fn move_to(tx: &mut Tx, mailbox: &MailboxId, mails: &[Brief], folder: &FolderId) -> Result<i64> {
+    let mut figures = Figures::default();
+    let changed: Vec<&Brief> = mails.iter().filter(|mail| mail.folder_id != *folder).collect();
+    for mail in &changed {
+        tx.run(
+            "UPDATE email SET folder_id = $4, listed = $5 WHERE workspace_id = $1 AND mailbox_id = $2 AND id = $3",
+            &[mailbox.into(), (&mail.id).into(), folder.into(), is_listed(folder).into()],
+        )
+        .await?;
+        figures.add(mail, &mail.folder_id, -1);
+        figures.add(mail, folder, 1);
+    }
+    figures.store(tx, mailbox).await?;
+    Ok(i64::try_from(changed.len()).unwrap_or(i64::MAX))
+}
+
+/// Deletes emails for good, with their contents where nothing else consists of them.
+pub async fn delete(tx: &mut Tx, mailbox: &MailboxId, mails: &[Brief]) -> Result<()> {
+    let mut figures = Figures::default();
+    let mut contents = BTreeSet::new();
+    let mut in_threads: BTreeMap<&ThreadId, i64> = BTreeMap::new();
+    for mail in mails {
+        crate::search::delete(tx, mail.text_row).await?;
+        tx.run(
+            "DELETE FROM email WHERE workspace_id = $1 AND mailbox_id = $2 AND id = $3",
+            &[mailbox.into(), (&mail.id).into()],
+        )
+        .await?;
+        figures.add(mail, &mail.folder_id, -1);
+        figures.stored(-mail.size, -mail.stored_objects);
+        contents.insert(mail.content_id.clone());
+        *in_threads.entry(&mail.thread_id).or_default() += 1;
+    }
+    figures.store(tx, mailbox).await?;
+    for (thread, count) in in_threads {
+        threads::leave(tx, mailbox, thread, count).await?;
+    }
+    let contents: Vec<String> = contents.into_iter().collect();
+    contents::release(tx, &contents).await
+}
+
+/// Sets what is not counted, and the category, which is.
+pub async fn set_flags(
+    tx: &mut Tx,
+    mailbox: &MailboxId,
+    mail: &Brief,
+    starred: Option<bool>,
+    urgent: Option<bool>,
+    category: Option<Category>,
+) -> Result<()> {
+    tx.run(
+        "UPDATE email SET starred = coalesce($4, starred), is_urgent = coalesce($5, is_urgent),
+         category = coalesce($6, category) WHERE workspace_id = $1 AND mailbox_id = $2 AND id = $3",
+        &[
+            mailbox.into(),
+            (&mail.id).into(),
+            starred.into(),
+            urgent.into(),
+            category.map(Category::as_str).into(),
+        ],
+    )
+    .await?;
+    if let Some(category) = category.filter(|category| !mail.read && *category != mail.category) {
+        let mut figures = Figures::default();
+        figures.by_category(&mail.folder_id, mail.category, -1);
+        figures.by_category(&mail.folder_id, category, 1);
+        figures.store(tx, mailbox).await?;
+    }
+    Ok(())
+}
+
+/// Replaces the labels of an email.
+pub async fn set_labels(tx: &mut Tx, mailbox: &MailboxId, mail: &Brief, labels: &[LabelId]) -> Result<()> {
+    tx.run(
+        "DELETE FROM email_label WHERE workspace_id = $1 AND mailbox_id = $2 AND email_id = $3",
+        &[mailbox.into(), (&mail.id).into()],
+    )
+    .await?;
+    for label in labels {
+        insert_label(tx, mailbox, &mail.id, label, mail.date).await?;
+    }
+    tx.run(
+        "UPDATE email SET label_count = $4 WHERE workspace_id = $1 AND mailbox_id = $2 AND id = $3",
+        &[mailbox.into(), (&mail.id).into(), i64::try_from(labels.len()).unwrap_or(i64::MAX).into()],
+    )
+    .await?;
+    Ok(())
+}
+
+/// Sets what scanners found, unless it is known already. True when it was not.
+pub async fn set_scan(
+    tx: &mut Tx,
+    mailbox: &MailboxId,
+    id: &EmailId,
+    status: ScanStatus,
+    threats: &[ScanThreat],
+) -> Result<bool> {
+    let threats = json(&threats)?;
+    let changed = tx
+        .run(
+            "UPDATE email SET scan_status = $4, scan_threats = $5
+             WHERE workspace_id = $1 AND mailbox_id = $2 AND id = $3 AND scan_status IS NULL",
+            &[mailbox.into(), id.into(), status.as_str().into(), (&threats).into()],
+        )
+        .await?;
+    Ok(changed == 1)
+}
+
+/// Counts a mail that was added.
+pub(super) async fn count_arrival(tx: &mut Tx, mailbox: &MailboxId, mail: &EmailRecord) -> Result<()> {
+    let mut figures = Figures::default();
+    figures.folder(&mail.folder_id, 1, i64::from(!mail.read));
+    if !mail.read {
+        figures.by_category(&mail.folder_id, mail.category, 1);
+    }
+    figures.stored(mail.size, mail.stored_objects);
+    figures.store(tx, mailbox).await
+}
+
+/// Changes of the kept figures, gathered so that each is written once.
+#[derive(Default)]
+struct Figures {
+    folders: BTreeMap<FolderId, (i64, i64)>,
+    counters: BTreeMap<String, i64>,
+    threads: BTreeSet<ThreadId>,
+}
+
+impl Figures {
+    /// A whole mail more or less in a folder.
+    fn add(&mut self, mail: &Brief, folder: &FolderId, by: i64) {
+        self.folder(folder, by, if mail.read { 0 } else { by });
+        if !mail.read {
+            self.by_category(folder, mail.category, by);
+        }
+        self.threads.insert(mail.thread_id.clone());
+    }
+
+    fn folder(&mut self, folder: &FolderId, total: i64, unread: i64) {
+        let figures = self.folders.entry(folder.clone()).or_default();
+        figures.0 += total;
+        figures.1 += unread;
+    }
+
+    /// An unread mail more or less.
+    fn unread(&mut self, folder: &FolderId, category: Category, by: i64) {
+        self.folder(folder, 0, by);
+        self.by_category(folder, category, by);
+    }
+
+    fn by_category(&mut self, folder: &FolderId, category: Category, by: i64) {
+        if folder.as_str() == "inbox" {
+            *self.counters.entry(format!("inbox_unread.{category}")).or_default() += by;
+        }
+    }
+
+    fn stored(&mut self, bytes: i64, objects: i64) {
+        *self.counters.entry("storage_bytes".to_owned()).or_default() += bytes;
+        *self.counters.entry("blob_count".to_owned()).or_default() += objects;
+    }
+
+    async fn store(self, tx: &mut Tx, mailbox: &MailboxId) -> Result<()> {
+        for (folder, (total, unread)) in &self.folders {
+            tx.run(
+                "UPDATE folder SET total_count = total_count + $4, unread_count = unread_count + $5
+                 WHERE workspace_id = $1 AND mailbox_id = $2 AND id = $3",
+                &[mailbox.into(), folder.into(), (*total).into(), (*unread).into()],
+            )
+            .await?;
+        }
+        for (name, by) in self.counters.iter().filter(|(_, by)| **by != 0) {
+            mailboxes::add_to_counter(tx, mailbox, name, *by).await?;
+        }
+        for thread in &self.threads {
+            threads::recount(tx, mailbox, thread).await?;
+        }
+        Ok(())
+    }
+}

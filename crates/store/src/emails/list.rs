@@ -1,0 +1,255 @@
+//! Lists of emails: filters, sorting, pages that cost the same in a mailbox of any size.
+
+use std::fmt::Write as _;
+
+use model::{
+    EmailId, FolderId, LabelId, MailboxId, ThreadId, Timestamp,
+    emails::{Category, SortColumn, SortDirection},
+};
+
+use super::{COLUMNS, EmailRecord};
+use crate::{Param, Tx, error::Result};
+
+/// Which emails a list shows.
+#[derive(Clone, Debug, Default)]
+pub struct EmailFilter {
+    /// Only this folder; without it all but Trash and Spam.
+    pub folder: Option<FolderId>,
+    /// Only this thread.
+    pub thread: Option<ThreadId>,
+    /// Only this category.
+    pub category: Option<Category>,
+    /// Only mails with all of these labels.
+    pub labels: Vec<LabelId>,
+    /// Only read or only unread ones.
+    pub is_read: Option<bool>,
+    /// Only starred ones, or only others.
+    pub is_starred: Option<bool>,
+    /// Only ones with files, or only others.
+    pub has_attachment: Option<bool>,
+    /// Not before this time.
+    pub date_start: Option<Timestamp>,
+    /// Before this time.
+    pub date_end: Option<Timestamp>,
+    /// Leave out what is held at this time.
+    pub held_after: Option<Timestamp>,
+}
+
+impl EmailFilter {
+    /// Whether the kept figures of folders tell how many mails match.
+    pub fn is_plain(&self) -> bool {
+        self.thread.is_none()
+            && self.category.is_none()
+            && self.labels.is_empty()
+            && self.is_starred.is_none()
+            && self.has_attachment.is_none()
+            && self.date_start.is_none()
+            && self.date_end.is_none()
+    }
+
+    /// Adds the conditions to a statement, and their values to its parameters, of which `$1` is the workspace.
+    pub(crate) fn conditions<'a>(&'a self, sql: &mut String, params: &mut Vec<Param<'a>>) {
+        let mut add = |condition: &str, value: Param<'a>| {
+            params.push(value);
+            let _ = write!(sql, " AND {condition} ${}", params.len() + 1);
+        };
+        match &self.folder {
+            Some(folder) => add("email.folder_id =", folder.into()),
+            None => add("email.listed =", 1_i64.into()),
+        }
+        if let Some(thread) = &self.thread {
+            add("email.thread_id =", thread.into());
+        }
+        if let Some(category) = self.category {
+            add("email.category =", category.as_str().into());
+        }
+        if let Some(read) = self.is_read {
+            add("email.read =", read.into());
+        }
+        if let Some(starred) = self.is_starred {
+            add("email.starred =", starred.into());
+        }
+        if let Some(wanted) = self.has_attachment {
+            add(if wanted { "email.attachment_count >" } else { "email.attachment_count =" }, 0_i64.into());
+        }
+        if let Some(start) = self.date_start {
+            add("email.date >=", start.into());
+        }
+        if let Some(end) = self.date_end {
+            add("email.date <", end.into());
+        }
+        if let Some(now) = self.held_after {
+            add("coalesce(email.held_until, 0) <=", now.into());
+        }
+        for label in &self.labels {
+            params.push(label.into());
+            let _ = write!(
+                sql,
+                " AND EXISTS (SELECT 1 FROM email_label WHERE email_label.workspace_id = $1
+                 AND email_label.mailbox_id = email.mailbox_id AND email_label.email_id = email.id
+                 AND email_label.label_id = ${})",
+                params.len() + 1
+            );
+        }
+    }
+}
+
+/// How a list is sorted.
+#[derive(Clone, Copy, Debug)]
+pub struct Sort {
+    /// By what.
+    pub column: SortColumn,
+    /// In which direction.
+    pub direction: SortDirection,
+}
+
+impl Sort {
+    /// The columns that make an order without ties, each followed by an index.
+    const fn columns(self) -> &'static [&'static str] {
+        match self.column {
+            SortColumn::Date => &["email.date", "email.id"],
+            SortColumn::Subject => &["email.subject_order", "email.id"],
+            SortColumn::Sender => &["email.sender_order", "email.id"],
+            SortColumn::Recipient => &["email.recipient_order", "email.id"],
+            SortColumn::Read => &["email.read", "email.date", "email.id"],
+            SortColumn::Starred => &["email.starred", "email.date", "email.id"],
+            SortColumn::Id => &["email.id"],
+        }
+    }
+
+    /// The place of a mail in this order.
+    pub fn place(self, mail: &EmailRecord) -> Place {
+        let date = mail.date.as_micros();
+        let (number, text) = match self.column {
+            SortColumn::Date => (vec![date], None),
+            SortColumn::Subject => (vec![], Some(super::sort_form(&mail.subject))),
+            SortColumn::Sender => (vec![], Some(super::sort_form(&mail.sender))),
+            SortColumn::Recipient => (vec![], Some(super::sort_form(&mail.recipient))),
+            SortColumn::Read => (vec![i64::from(mail.read), date], None),
+            SortColumn::Starred => (vec![i64::from(mail.starred), date], None),
+            SortColumn::Id => (vec![], None),
+        };
+        Place { numbers: number, text, id: mail.id.clone() }
+    }
+}
+
+/// Where a page ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Numbers that the order begins with.
+    pub numbers: Vec<i64>,
+    /// A text that the order begins with.
+    pub text: Option<String>,
+    /// The id of the last mail.
+    pub id: EmailId,
+}
+
+impl Place {
+    fn params(&self) -> Vec<Param<'_>> {
+        let numbers = self.numbers.iter().map(|number| Param::from(*number));
+        numbers.chain(self.text.as_ref().map(Param::from)).chain([Param::from(&self.id)]).collect()
+    }
+}
+
+/// A page of emails: those behind `after`, or behind the first `skip`.
+pub async fn list(
+    tx: &mut Tx,
+    mailbox: &MailboxId,
+    filter: &EmailFilter,
+    sort: Sort,
+    after: Option<&Place>,
+    skip: i64,
+    most: i64,
+) -> Result<Vec<EmailRecord>> {
+    let mut sql =
+        format!("SELECT {COLUMNS} FROM email WHERE email.workspace_id = $1 AND email.mailbox_id = $2");
+    let mut params: Vec<Param<'_>> = vec![mailbox.into()];
+    filter.conditions(&mut sql, &mut params);
+    let columns = sort.columns();
+    let (direction, beyond) = match sort.direction {
+        SortDirection::Ascending => ("ASC", ">"),
+        SortDirection::Descending => ("DESC", "<"),
+    };
+    if let Some(place) = after {
+        let values = place.params();
+        if values.len() == columns.len() {
+            let first = params.len() + 2;
+            let numbered: Vec<String> =
+                (first..first + values.len()).map(|number| format!("${number}")).collect();
+            let _ = write!(sql, " AND ({}) {beyond} ({})", columns.join(", "), numbered.join(", "));
+            params.extend(values);
+        }
+    }
+    let order: Vec<String> = columns.iter().map(|column| format!("{column} {direction}")).collect();
+    params.push(most.into());
+    let _ = write!(sql, " ORDER BY {} LIMIT ${}", order.join(", "), params.len() + 1);
+    if skip > 0 {
+        params.push(skip.into());
+        let _ = write!(sql, " OFFSET ${}", params.len() + 1);
+    }
+    tx.all(&sql, &params).await
+}
+
+/// How many emails match a filter.
+pub async fn count(tx: &mut Tx, mailbox: &MailboxId, filter: &EmailFilter) -> Result<i64> {
+    if filter.is_plain() {
+        let kept = count_kept(tx, mailbox, filter).await?;
+        let Some(now) = filter.held_after else { return Ok(kept) };
+        return Ok(kept - count_held(tx, mailbox, filter, now).await?);
+    }
+    let mut sql =
+        "SELECT count(*) FROM email WHERE email.workspace_id = $1 AND email.mailbox_id = $2".to_owned();
+    let mut params: Vec<Param<'_>> = vec![mailbox.into()];
+    filter.conditions(&mut sql, &mut params);
+    let found: Option<(i64,)> = tx.one(&sql, &params).await?;
+    Ok(found.map_or(0, |(count,)| count))
+}
+
+/// How many of the emails that match are held at a time. Holds are short, so these are few.
+async fn count_held(tx: &mut Tx, mailbox: &MailboxId, filter: &EmailFilter, now: Timestamp) -> Result<i64> {
+    let all = EmailFilter { held_after: None, ..filter.clone() };
+    let mut sql = "SELECT count(*) FROM email WHERE email.workspace_id = $1 AND email.mailbox_id = $2
+        AND email.held_until > $3"
+        .to_owned();
+    let mut params: Vec<Param<'_>> = vec![mailbox.into(), now.into()];
+    all.conditions(&mut sql, &mut params);
+    let found: Option<(i64,)> = tx.one(&sql, &params).await?;
+    Ok(found.map_or(0, |(count,)| count))
+}
+
+/// The same from the figures of folders, whatever the size of the mailbox.
+async fn count_kept(tx: &mut Tx, mailbox: &MailboxId, filter: &EmailFilter) -> Result<i64> {
+    let figure = match filter.is_read {
+        None => "total_count",
+        Some(false) => "unread_count",
+        Some(true) => "total_count - unread_count",
+    };
+    let mut params: Vec<Param<'_>> = vec![mailbox.into()];
+    let folder = match &filter.folder {
+        Some(folder) => {
+            params.push(folder.into());
+            "id = $3"
+        }
+        None => "id NOT IN ('trash', 'spam')",
+    };
+    let sql = format!(
+        "SELECT CAST(coalesce(sum({figure}), 0) AS BIGINT) FROM folder WHERE workspace_id = $1 AND mailbox_id = $2 AND {folder}"
+    );
+    let found: Option<(i64,)> = tx.one(&sql, &params).await?;
+    Ok(found.map_or(0, |(count,)| count))
+}
+
+/// The emails with these ids, in no order.
+pub async fn select(tx: &mut Tx, mailbox: &MailboxId, ids: &[EmailId]) -> Result<Vec<EmailRecord>> {
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut params: Vec<Param<'_>> = vec![mailbox.into()];
+    params.extend(ids.iter().map(Param::from));
+    let numbered: Vec<String> = (3..3 + ids.len()).map(|number| format!("${number}")).collect();
+    let sql = format!(
+        "SELECT {COLUMNS} FROM email WHERE email.workspace_id = $1 AND email.mailbox_id = $2 AND email.id IN ({})",
+        numbered.join(", ")
+    );
+    tx.all(&sql, &params).await
+}

@@ -1,0 +1,85 @@
+//! The event log: numbers without gaps in each workspace, written in the transaction of what they tell.
+
+use model::{EventId, MailboxId, Timestamp, events::EventType};
+
+use crate::{FromRow, Row, Tx, Wake, error::Result};
+
+/// The topic of wake-ups that tell of new events.
+pub const TOPIC: &str = "event";
+
+/// An event as it is stored; its data is sealed.
+#[derive(Clone, Debug)]
+pub struct EventRecord {
+    /// Its number.
+    pub sequence: i64,
+    /// Its id.
+    pub id: EventId,
+    /// What it tells.
+    pub kind: EventType,
+    /// When it happened.
+    pub occurred_at: Timestamp,
+    /// The mailbox it is about.
+    pub mailbox_id: Option<MailboxId>,
+    /// Its sealed data.
+    pub data: Vec<u8>,
+}
+
+impl FromRow for EventRecord {
+    fn from_row(row: &mut Row<'_>) -> Result<Self> {
+        Ok(Self {
+            sequence: row.next()?,
+            id: row.next()?,
+            kind: row.next_named()?,
+            occurred_at: row.next()?,
+            mailbox_id: row.next()?,
+            data: row.next()?,
+        })
+    }
+}
+
+/// Takes the next number. The row stays locked until the end of the transaction, so that there is no gap: call it late.
+pub async fn next_sequence(tx: &mut Tx) -> Result<i64> {
+    let found = tx
+        .one(
+            "INSERT INTO event_counter (workspace_id, last) VALUES ($1, 1)
+             ON CONFLICT (workspace_id) DO UPDATE SET last = event_counter.last + 1 RETURNING last",
+            &[],
+        )
+        .await?;
+    Ok(found.map_or(1, |(last,)| last))
+}
+
+/// Writes an event under a number that was taken in this transaction, and wakes those who wait for it.
+pub async fn insert(tx: &mut Tx, event: &EventRecord) -> Result<()> {
+    tx.run(
+        "INSERT INTO event (workspace_id, sequence, id, type, occurred_at, mailbox_id, data)
+         VALUES ($1, $2, $3, $4, $5, $6, $7)",
+        &[
+            event.sequence.into(),
+            (&event.id).into(),
+            event.kind.as_str().into(),
+            event.occurred_at.into(),
+            event.mailbox_id.as_ref().into(),
+            (&event.data).into(),
+        ],
+    )
+    .await?;
+    let workspace = tx.workspace().clone();
+    tx.wake(Wake { topic: TOPIC.to_owned(), workspace }).await
+}
+
+/// The number of the last event; 0 when there is none.
+pub async fn last_sequence(tx: &mut Tx) -> Result<i64> {
+    let found = tx.one("SELECT last FROM event_counter WHERE workspace_id = $1", &[]).await?;
+    Ok(found.map_or(0, |(last,)| last))
+}
+
+/// Events after a number, oldest first.
+pub async fn list_after(tx: &mut Tx, after: i64, most: i64) -> Result<Vec<EventRecord>> {
+    tx.all(
+        "SELECT sequence, id, type, occurred_at, mailbox_id, data FROM event
+         WHERE workspace_id = $1 AND sequence > $2 ORDER BY sequence LIMIT $3",
+        &[after.into(), most.into()],
+    )
+    .await
+}

@@ -1,0 +1,378 @@
+//! Full-text search: FTS5 in SQLite, `tsvector` in PostgreSQL, the same words in both.
+//!
+//! Texts are cut into words before an engine sees them ([`model::search::words`]), and every text also carries its
+//! mailbox as a word of its own: the index spans mailboxes, and no query leaves its own. Matches come newest first,
+//! since the best among many would cost reading all of them.
+
+use std::{collections::BTreeMap, fmt::Write as _};
+
+use model::{
+    EmailId, MailboxId,
+    search::{
+        query::{Clause, Field},
+        words::words,
+    },
+};
+
+use crate::{
+    FromRow, Param, Row, SystemTx, Tx,
+    emails::{COLUMNS, EmailFilter, EmailRecord},
+    error::Result,
+};
+
+/// Words of a body that are indexed; more than a long novel's chapter.
+const BODY_WORDS: usize = 20_000;
+/// Bytes of a body's words that are indexed: PostgreSQL refuses a vector of a megabyte.
+const BODY_BYTES: usize = 512 * 1024;
+/// Words of a line that are indexed.
+const LINE_WORDS: usize = 200;
+/// Matches that are counted; more are told as this many.
+pub const MOST_COUNTED: i64 = 1000;
+/// PostgreSQL keeps no position beyond this one.
+const LAST_POSITION: usize = 16_383;
+/// PostgreSQL keeps no more positions of one word.
+const POSITIONS: usize = 255;
+
+/// What search finds an email by.
+#[derive(Clone, Debug, Default)]
+pub struct IndexedText {
+    /// The words of the subject, the sender, the recipients and the body.
+    fields: [Vec<String>; 4],
+}
+
+impl IndexedText {
+    /// Takes the words of an email.
+    pub fn new(subject: &str, sender: &str, recipients: &str, body: &str) -> Self {
+        Self {
+            fields: [
+                words(subject, LINE_WORDS),
+                words(sender, LINE_WORDS),
+                words(recipients, LINE_WORDS),
+                bounded(words(body, BODY_WORDS)),
+            ],
+        }
+    }
+
+    /// The words with their positions, as PostgreSQL writes them. Fields are told apart by weight.
+    fn vector(&self, scope: &str) -> String {
+        let mut places: BTreeMap<&str, Vec<(usize, char)>> = BTreeMap::new();
+        let mut position = 1;
+        for (field, weight) in self.fields.iter().zip(['A', 'B', 'C', 'D']) {
+            for word in field {
+                let of_word = places.entry(word).or_default();
+                if of_word.len() < POSITIONS {
+                    of_word.push((position.min(LAST_POSITION), weight));
+                }
+                position += 1;
+            }
+            // A phrase must not begin in one field and end in the next.
+            position += 2;
+        }
+        let mut text = format!("'{scope}'");
+        for (word, places) in places {
+            let _ = write!(text, " '{word}':");
+            for (index, (position, weight)) in places.iter().enumerate() {
+                let _ = write!(text, "{}{position}{weight}", if index == 0 { "" } else { "," });
+            }
+        }
+        text
+    }
+}
+
+/// The words that fit into the index.
+fn bounded(words: Vec<String>) -> Vec<String> {
+    let mut left = BODY_BYTES;
+    let fits = |word: &String| {
+        // Quotation marks, a colon and a position come with every word.
+        let enough = left.checked_sub(word.len() + 16);
+        left = enough.unwrap_or(0);
+        enough.is_some()
+    };
+    words.into_iter().take_while(fits).collect()
+}
+
+/// The word that stands for a mailbox: letters and digits, so that no engine cuts it.
+fn scope(mailbox: &MailboxId) -> String {
+    mailbox.as_str().chars().filter(char::is_ascii_alphanumeric).collect()
+}
+
+/// Indexes an email where that comes before its row, and tells the row of the index.
+pub(crate) async fn insert_before(
+    tx: &mut Tx,
+    mailbox: &MailboxId,
+    email: &EmailId,
+    text: &IndexedText,
+) -> Result<Option<i64>> {
+    if tx.is_postgres() {
+        return Ok(None);
+    }
+    let [subject, sender, recipient, body] = text.fields.each_ref().map(|field| field.join(" "));
+    let scope = scope(mailbox);
+    // $1, the workspace, is not needed: the scope is unique on the whole server.
+    tx.run(
+        "INSERT INTO email_text (email_id, scope, subject, sender, recipient, body)
+         SELECT $2, $3, $4, $5, $6, $7 WHERE $1 <> ''",
+        &[
+            email.into(),
+            (&scope).into(),
+            (&subject).into(),
+            (&sender).into(),
+            (&recipient).into(),
+            (&body).into(),
+        ],
+    )
+    .await?;
+    let found = tx.one("SELECT last_insert_rowid() WHERE $1 <> ''", &[]).await?;
+    Ok(found.map(|(row,)| row))
+}
+
+/// Indexes an email where that comes after its row.
+pub(crate) async fn insert_after(
+    tx: &mut Tx,
+    mailbox: &MailboxId,
+    email: &EmailId,
+    text: &IndexedText,
+) -> Result<()> {
+    if tx.is_postgres() {
+        let vector = text.vector(&scope(mailbox));
+        tx.run(
+            "INSERT INTO email_text (workspace_id, mailbox_id, email_id, words)
+             VALUES ($1, $2, $3, CAST(CAST($4 AS TEXT) AS tsvector))",
+            &[mailbox.into(), email.into(), (&vector).into()],
+        )
+        .await?;
+    }
+    Ok(())
+}
+
+/// Takes an email out of the index. PostgreSQL does that with the row itself.
+pub(crate) async fn delete(tx: &mut Tx, text_row: Option<i64>) -> Result<()> {
+    if let Some(row) = text_row
+        && !tx.is_postgres()
+    {
+        tx.run("DELETE FROM email_text WHERE rowid = $2 AND $1 <> ''", &[row.into()]).await?;
+    }
+    Ok(())
+}
+
+/// An email as far as its row tells what search finds it by.
+#[derive(Clone, Debug)]
+#[expect(missing_docs, reason = "the columns of the table")]
+pub struct Indexable {
+    pub mailbox_id: MailboxId,
+    pub id: EmailId,
+    pub content_id: String,
+    pub subject: String,
+    pub sender: String,
+    pub to_line: String,
+    pub cc: Option<String>,
+}
+
+impl FromRow for Indexable {
+    fn from_row(row: &mut Row<'_>) -> Result<Self> {
+        Ok(Self {
+            mailbox_id: row.next()?,
+            id: row.next()?,
+            content_id: row.next()?,
+            subject: row.next()?,
+            sender: row.next()?,
+            to_line: row.next()?,
+            cc: row.next()?,
+        })
+    }
+}
+
+/// Emails of the workspace behind the given one, by mailbox and then by age, which is the order to index them in.
+pub async fn list_after(
+    tx: &mut Tx,
+    mailbox: &MailboxId,
+    email: &EmailId,
+    most: i64,
+) -> Result<Vec<Indexable>> {
+    tx.all(
+        "SELECT mailbox_id, id, content_id, subject, sender, to_line, cc FROM email
+         WHERE workspace_id = $1 AND (mailbox_id, id) > ($2, $3) ORDER BY mailbox_id, id LIMIT $4",
+        &[mailbox.into(), email.into(), most.into()],
+    )
+    .await
+}
+
+/// How many emails there are, and how many the index knows.
+pub async fn coverage(tx: &mut SystemTx) -> Result<(i64, i64)> {
+    let found = tx.one("SELECT (SELECT count(*) FROM email), (SELECT count(*) FROM email_text)", &[]).await?;
+    Ok(found.unwrap_or_default())
+}
+
+/// Indexes an email anew, for a store whose index was lost or never restored. One that is gone by now stays gone.
+pub async fn reindex(tx: &mut Tx, mailbox: &MailboxId, email: &EmailId, text: &IndexedText) -> Result<()> {
+    let sql = format!(
+        "SELECT text_row FROM email WHERE workspace_id = $1 AND mailbox_id = $2 AND id = $3{}",
+        tx.for_key_share()
+    );
+    let found: Option<(Option<i64>,)> = tx.one(&sql, &[mailbox.into(), email.into()]).await?;
+    let Some((text_row,)) = found else { return Ok(()) };
+    if tx.is_postgres() {
+        tx.run(
+            "DELETE FROM email_text WHERE workspace_id = $1 AND mailbox_id = $2 AND email_id = $3",
+            &[mailbox.into(), email.into()],
+        )
+        .await?;
+        return insert_after(tx, mailbox, email, text).await;
+    }
+    // A restored email still tells its row in the index of the store that was saved, where another lies by now.
+    tx.run(
+        "DELETE FROM email_text WHERE rowid = $2 AND email_id = $3 AND $1 <> ''",
+        &[text_row.into(), email.into()],
+    )
+    .await?;
+    let row = insert_before(tx, mailbox, email, text).await?;
+    tx.run(
+        "UPDATE email SET text_row = $4 WHERE workspace_id = $1 AND mailbox_id = $2 AND id = $3",
+        &[mailbox.into(), email.into(), row.into()],
+    )
+    .await?;
+    Ok(())
+}
+
+/// A mail that was found, and its place in the order of the answer.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// The mail.
+    pub email: EmailRecord,
+    /// Its place, which the next page goes on behind.
+    pub place: String,
+}
+
+impl FromRow for Found {
+    fn from_row(row: &mut Row<'_>) -> Result<Self> {
+        Ok(Self { email: EmailRecord::from_row(row)?, place: row.next()? })
+    }
+}
+
+/// The emails that match all clauses and the filter, the last that arrived first.
+pub async fn find(
+    tx: &mut Tx,
+    mailbox: &MailboxId,
+    clauses: &[Clause],
+    filter: &EmailFilter,
+    after: Option<&str>,
+    most: i64,
+) -> Result<Vec<Found>> {
+    let postgres = tx.is_postgres();
+    let query = if postgres { postgres_query(mailbox, clauses) } else { sqlite_query(mailbox, clauses) };
+    let (place, order) = if postgres {
+        ("email_text.email_id", "email_text.email_id")
+    } else {
+        ("CAST(email_text.rowid AS TEXT)", "email_text.rowid")
+    };
+    let mut sql = format!("SELECT {COLUMNS}, {place} {}", matching(postgres));
+    let mut params: Vec<Param<'_>> = vec![mailbox.into(), (&query).into()];
+    filter.conditions(&mut sql, &mut params);
+    if let Some(after) = after {
+        params.push(if postgres { after.into() } else { after.parse::<i64>().unwrap_or(0).into() });
+        let _ = write!(sql, " AND {order} < ${}", params.len() + 1);
+    }
+    params.push(most.into());
+    let _ = write!(sql, " ORDER BY {order} DESC LIMIT ${}", params.len() + 1);
+    tx.all(&sql, &params).await
+}
+
+/// How many emails match, counted up to [`MOST_COUNTED`].
+pub async fn count(
+    tx: &mut Tx,
+    mailbox: &MailboxId,
+    clauses: &[Clause],
+    filter: &EmailFilter,
+) -> Result<i64> {
+    let postgres = tx.is_postgres();
+    let query = if postgres { postgres_query(mailbox, clauses) } else { sqlite_query(mailbox, clauses) };
+    let mut sql = format!("SELECT count(*) FROM (SELECT 1 AS one {}", matching(postgres));
+    let mut params: Vec<Param<'_>> = vec![mailbox.into(), (&query).into()];
+    filter.conditions(&mut sql, &mut params);
+    params.push(MOST_COUNTED.into());
+    let _ = write!(sql, " LIMIT ${}) AS matching", params.len() + 1);
+    Ok(tx.one(&sql, &params).await?.map_or(0, |(count,)| count))
+}
+
+/// From the index to the emails. SQLite keeps the order of a CROSS JOIN, and must begin with the index.
+fn matching(postgres: bool) -> &'static str {
+    if postgres {
+        "FROM email_text JOIN email ON email.workspace_id = $1 AND email.mailbox_id = $2 AND email.id = email_text.email_id
+         WHERE email_text.workspace_id = $1 AND email_text.mailbox_id = $2
+         AND email_text.words @@ CAST(CAST($3 AS TEXT) AS tsquery)"
+    } else {
+        "FROM email_text CROSS JOIN email ON email.workspace_id = $1 AND email.mailbox_id = $2
+         AND email.id = email_text.email_id WHERE email_text MATCH $3"
+    }
+}
+
+/// A query in the language of FTS5. Words hold letters and digits only, so nothing needs an escape.
+fn sqlite_query(mailbox: &MailboxId, clauses: &[Clause]) -> String {
+    let mut query = format!("scope : \"{}\"", scope(mailbox));
+    // NOT binds two sides, so what is left out comes last.
+    for negated in [false, true] {
+        for clause in clauses.iter().filter(|clause| clause.negated == negated) {
+            let field = match clause.field {
+                Field::Any => "{subject sender recipient body}",
+                Field::Subject => "subject",
+                Field::Sender => "sender",
+                Field::Recipient => "recipient",
+            };
+            let joint = if negated { "NOT" } else { "AND" };
+            let star = if clause.prefix { " *" } else { "" };
+            query = format!("({query}) {joint} ({field} : \"{}\"{star})", clause.words.join(" "));
+        }
+    }
+    query
+}
+
+/// A query in the language of `tsquery`.
+fn postgres_query(mailbox: &MailboxId, clauses: &[Clause]) -> String {
+    let mut query = format!("'{}'", scope(mailbox));
+    for clause in clauses {
+        let weight = match clause.field {
+            Field::Any => "ABCD",
+            Field::Subject => "A",
+            Field::Sender => "B",
+            Field::Recipient => "C",
+        };
+        let last = clause.words.len().saturating_sub(1);
+        let words: Vec<String> = clause
+            .words
+            .iter()
+            .enumerate()
+            .map(|(index, word)| {
+                format!("'{word}':{}{weight}", if clause.prefix && index == last { "*" } else { "" })
+            })
+            .collect();
+        let _ = write!(query, " & {}({})", if clause.negated { "!" } else { "" }, words.join(" <-> "));
+    }
+    query
+}
+
+#[cfg(test)]
+mod tests {
+    use model::search::query::Query;
+
+    use super::*;
+
+    #[test]
+    fn queries_of_both_engines() {
+        let mailbox = MailboxId::from("mbx_1");
+        let clauses = Query::parse("past \"due date\" -subject:draft from:ali*").clauses;
+        assert_eq!(
+            sqlite_query(&mailbox, &clauses),
+            "((((scope : \"mbx1\") AND ({subject sender recipient body} : \"past\")) AND ({subject sender recipient body} : \"due date\")) AND (sender : \"ali\" *)) NOT (subject : \"draft\")"
+        );
+        assert_eq!(
+            postgres_query(&mailbox, &clauses),
+            "'mbx1' & ('past':ABCD) & ('due':ABCD <-> 'date':ABCD) & !('draft':A) & ('ali':*B)"
+        );
+    }
+
+    #[test]
+    fn positions_of_fields_do_not_touch() {
+        let text = IndexedText::new("Hello world", "Bob", "", "hello again");
+        assert_eq!(text.vector("m"), "'m' 'again':11D 'bob':5B 'hello':1A,10D 'world':2A");
+    }
+}

@@ -1,0 +1,317 @@
+//! Threads: which mails belong together, and what a thread is inside each folder.
+
+use model::{EmailId, FolderId, MailboxId, ThreadId, Timestamp};
+
+use crate::{FromRow, Row, Tx, error::Result};
+
+/// The folder that stands for all but Trash and Spam.
+pub const LISTED: &str = "";
+
+/// How long a thread takes in mails that only share its subject.
+const SUBJECT_DAYS: i64 = 30;
+
+/// What decides about a mail's thread.
+#[derive(Clone, Debug, Default)]
+pub struct ThreadHints {
+    /// Hashes of the Message-IDs that the mail refers to, the nearest first, its own last.
+    pub references: Vec<[u8; 16]>,
+    /// The hash of its bare subject and of who takes part.
+    pub subject_key: Option<[u8; 16]>,
+}
+
+/// Finds the thread that a mail belongs to: by what it refers to, then by its subject.
+pub async fn find(
+    tx: &mut Tx,
+    mailbox: &MailboxId,
+    hints: &ThreadHints,
+    date: Timestamp,
+) -> Result<Option<ThreadId>> {
+    for reference in &hints.references {
+        let found = tx
+            .one(
+                "SELECT thread_id FROM thread_reference WHERE workspace_id = $1 AND mailbox_id = $2 AND message_id = $3",
+                &[mailbox.into(), reference.as_slice().into()],
+            )
+            .await?;
+        if let Some((thread,)) = found {
+            return Ok(Some(thread));
+        }
+    }
+    let Some(key) = &hints.subject_key else { return Ok(None) };
+    let found = tx
+        .one(
+            "SELECT id FROM thread WHERE workspace_id = $1 AND mailbox_id = $2 AND subject_key = $3
+             AND newest_at >= $4 AND newest_at <= $5 ORDER BY newest_at DESC LIMIT 1",
+            &[
+                mailbox.into(),
+                key.as_slice().into(),
+                date.plus_seconds(-SUBJECT_DAYS * 86_400).into(),
+                date.plus_seconds(SUBJECT_DAYS * 86_400).into(),
+            ],
+        )
+        .await?;
+    Ok(found.map(|(id,)| id))
+}
+
+/// Adds a mail to a thread, which is made if need be, and remembers the Message-IDs that lead to it.
+pub async fn join(
+    tx: &mut Tx,
+    mailbox: &MailboxId,
+    thread: &ThreadId,
+    hints: &ThreadHints,
+    date: Timestamp,
+) -> Result<()> {
+    tx.run(
+        "INSERT INTO thread (workspace_id, mailbox_id, id, subject_key, newest_at, mail_count)
+         VALUES ($1, $2, $3, $4, $5, 1) ON CONFLICT (workspace_id, mailbox_id, id) DO UPDATE SET
+         newest_at = CASE WHEN thread.newest_at > excluded.newest_at THEN thread.newest_at ELSE excluded.newest_at END,
+         mail_count = thread.mail_count + 1",
+        &[mailbox.into(), thread.into(), hints.subject_key.as_ref().map(|key| &key[..]).into(), date.into()],
+    )
+    .await?;
+    for reference in &hints.references {
+        tx.run(
+            "INSERT INTO thread_reference (workspace_id, mailbox_id, message_id, thread_id) VALUES ($1, $2, $3, $4)
+             ON CONFLICT (workspace_id, mailbox_id, message_id) DO NOTHING",
+            &[mailbox.into(), reference.as_slice().into(), thread.into()],
+        )
+        .await?;
+    }
+    Ok(())
+}
+
+/// Takes mails out of a thread. One without mails goes, and with it the ids that led to it.
+pub async fn leave(tx: &mut Tx, mailbox: &MailboxId, thread: &ThreadId, mails: i64) -> Result<()> {
+    tx.run(
+        "UPDATE thread SET mail_count = mail_count - $4 WHERE workspace_id = $1 AND mailbox_id = $2 AND id = $3",
+        &[mailbox.into(), thread.into(), mails.into()],
+    )
+    .await?;
+    tx.run(
+        "DELETE FROM thread WHERE workspace_id = $1 AND mailbox_id = $2 AND id = $3 AND mail_count <= 0",
+        &[mailbox.into(), thread.into()],
+    )
+    .await?;
+    Ok(())
+}
+
+/// Counts an arriving mail in its thread's figures for its folder, and for all folders when lists show it.
+pub async fn count_in(tx: &mut Tx, mailbox: &MailboxId, mail: &CountedMail<'_>) -> Result<()> {
+    let folders = [Some(mail.folder.as_str()), mail.listed.then_some(LISTED)];
+    for folder in folders.into_iter().flatten() {
+        tx.run(
+            "INSERT INTO thread_folder (workspace_id, mailbox_id, folder_id, thread_id, newest_at, newest_email,
+               mail_count, unread_count)
+             VALUES ($1, $2, $3, $4, $5, $6, 1, $7) ON CONFLICT (workspace_id, mailbox_id, folder_id, thread_id)
+             DO UPDATE SET
+             newest_email = CASE WHEN (thread_folder.newest_at, thread_folder.newest_email) >
+               (excluded.newest_at, excluded.newest_email) THEN thread_folder.newest_email
+               ELSE excluded.newest_email END,
+             newest_at = CASE WHEN thread_folder.newest_at > excluded.newest_at THEN thread_folder.newest_at
+               ELSE excluded.newest_at END,
+             mail_count = thread_folder.mail_count + 1,
+             unread_count = thread_folder.unread_count + excluded.unread_count",
+            &[
+                mailbox.into(),
+                folder.into(),
+                mail.thread.into(),
+                mail.date.into(),
+                mail.email.into(),
+                (!mail.read).into(),
+            ],
+        )
+        .await?;
+    }
+    Ok(())
+}
+
+/// What a thread's figures need to know of a mail.
+#[derive(Clone, Copy, Debug)]
+pub struct CountedMail<'a> {
+    /// The mail.
+    pub email: &'a EmailId,
+    /// Its thread.
+    pub thread: &'a ThreadId,
+    /// Its folder.
+    pub folder: &'a FolderId,
+    /// Whether lists without a folder show it.
+    pub listed: bool,
+    /// Its date.
+    pub date: Timestamp,
+    /// Whether it was read.
+    pub read: bool,
+}
+
+/// Makes a thread's figures anew from its mails, after some of them changed.
+pub async fn recount(tx: &mut Tx, mailbox: &MailboxId, thread: &ThreadId) -> Result<()> {
+    tx.run(
+        "DELETE FROM thread_folder WHERE workspace_id = $1 AND mailbox_id = $2 AND thread_id = $3",
+        &[mailbox.into(), thread.into()],
+    )
+    .await?;
+    for (folder, condition) in [("folder_id", "1 = 1"), ("''", "listed = 1")] {
+        tx.run(
+            &format!(
+                "INSERT INTO thread_folder (workspace_id, mailbox_id, folder_id, thread_id, newest_at, newest_email,
+                   mail_count, unread_count)
+                 SELECT workspace_id, mailbox_id, folder, thread_id, date, id, mails, unread FROM (
+                   SELECT workspace_id, mailbox_id, {folder} AS folder, thread_id, date, id,
+                     count(*) OVER (PARTITION BY {folder}) AS mails,
+                     sum(1 - read) OVER (PARTITION BY {folder}) AS unread,
+                     row_number() OVER (PARTITION BY {folder} ORDER BY date DESC, id DESC) AS place
+                   FROM email WHERE workspace_id = $1 AND mailbox_id = $2 AND thread_id = $3 AND {condition}
+                 ) AS counted WHERE place = 1"
+            ),
+            &[mailbox.into(), thread.into()],
+        )
+        .await?;
+    }
+    Ok(())
+}
+
+/// A thread in a folder.
+#[derive(Clone, Debug)]
+pub struct ThreadFolder {
+    /// The thread.
+    pub thread_id: ThreadId,
+    /// The time of its newest mail there.
+    pub newest_at: Timestamp,
+    /// Its newest mail there.
+    pub newest_email: EmailId,
+    /// Its mails there; none when all of them are held.
+    pub mail_count: i64,
+    /// Unread ones among them.
+    pub unread_count: i64,
+    /// Its place in the list, which the next page goes on behind.
+    pub place: (Timestamp, EmailId),
+}
+
+impl FromRow for ThreadFolder {
+    fn from_row(row: &mut Row<'_>) -> Result<Self> {
+        let (thread_id, newest_at, newest_email): (_, Timestamp, EmailId) =
+            (row.next()?, row.next()?, row.next()?);
+        Ok(Self {
+            thread_id,
+            newest_at,
+            mail_count: row.next()?,
+            unread_count: row.next()?,
+            place: (newest_at, newest_email.clone()),
+            newest_email,
+        })
+    }
+}
+
+/// Which threads are listed.
+#[derive(Clone, Debug)]
+pub struct ThreadFilter {
+    /// Those with mails in this folder; without it, with mails anywhere but in Trash and Spam.
+    pub folder: Option<FolderId>,
+    /// Leave out mails that are held at this time.
+    pub held_after: Option<Timestamp>,
+}
+
+impl ThreadFilter {
+    fn folder(&self) -> &str {
+        self.folder.as_ref().map_or(LISTED, FolderId::as_str)
+    }
+
+    /// The condition on emails that belongs to the folder, which is `$3`.
+    fn condition(&self) -> &'static str {
+        if self.folder.is_some() { "email.folder_id = $3" } else { "email.listed = 1 AND $3 = ''" }
+    }
+}
+
+/// The threads of a folder, newest first, after the given place or behind the first `skip`.
+pub async fn list(
+    tx: &mut Tx,
+    mailbox: &MailboxId,
+    filter: &ThreadFilter,
+    after: Option<(Timestamp, EmailId)>,
+    skip: i64,
+    most: i64,
+) -> Result<Vec<ThreadFolder>> {
+    let (at, email) = after.unwrap_or_else(|| (Timestamp::from_micros(i64::MAX), EmailId::from("~")));
+    let mut found: Vec<ThreadFolder> = tx
+        .all(
+            "SELECT thread_id, newest_at, newest_email, mail_count, unread_count FROM thread_folder
+             WHERE workspace_id = $1 AND mailbox_id = $2 AND folder_id = $3 AND (newest_at, newest_email) < ($4, $5)
+             ORDER BY newest_at DESC, newest_email DESC LIMIT $6 OFFSET $7",
+            &[mailbox.into(), filter.folder().into(), at.into(), (&email).into(), most.into(), skip.into()],
+        )
+        .await?;
+    if let Some(now) = filter.held_after {
+        let held = held_threads(tx, mailbox, now).await?;
+        for thread in found.iter_mut().filter(|thread| held.contains(&thread.thread_id)) {
+            leave_held_out(tx, mailbox, filter, now, thread).await?;
+        }
+    }
+    Ok(found)
+}
+
+/// The threads that have a mail which is held at the given time. Holds are short, so these are few.
+async fn held_threads(tx: &mut Tx, mailbox: &MailboxId, now: Timestamp) -> Result<Vec<ThreadId>> {
+    let found: Vec<(ThreadId,)> = tx
+        .all(
+            "SELECT DISTINCT thread_id FROM email WHERE workspace_id = $1 AND mailbox_id = $2 AND held_until > $3",
+            &[mailbox.into(), now.into()],
+        )
+        .await?;
+    Ok(found.into_iter().map(|(id,)| id).collect())
+}
+
+/// What a thread is in a folder without the mails that are held.
+async fn leave_held_out(
+    tx: &mut Tx,
+    mailbox: &MailboxId,
+    filter: &ThreadFilter,
+    now: Timestamp,
+    thread: &mut ThreadFolder,
+) -> Result<()> {
+    let sql = format!(
+        "SELECT date, id, count(*) OVER (), CAST(sum(1 - read) OVER () AS BIGINT) FROM email
+         WHERE workspace_id = $1 AND mailbox_id = $2 AND {} AND thread_id = $4
+         AND (held_until IS NULL OR held_until <= $5) ORDER BY date DESC, id DESC LIMIT 1",
+        filter.condition()
+    );
+    let params = [mailbox.into(), filter.folder().into(), (&thread.thread_id).into(), now.into()];
+    let found: Option<(Timestamp, EmailId, i64, i64)> = tx.one(&sql, &params).await?;
+    if let Some((at, email, mails, unread)) = found {
+        (thread.newest_at, thread.newest_email) = (at, email);
+        (thread.mail_count, thread.unread_count) = (mails, unread);
+    } else {
+        (thread.mail_count, thread.unread_count) = (0, 0);
+    }
+    Ok(())
+}
+
+/// How many threads a folder has.
+pub async fn count(tx: &mut Tx, mailbox: &MailboxId, filter: &ThreadFilter) -> Result<i64> {
+    let found: Option<(i64,)> = tx
+        .one(
+            "SELECT count(*) FROM thread_folder WHERE workspace_id = $1 AND mailbox_id = $2 AND folder_id = $3",
+            &[mailbox.into(), filter.folder().into()],
+        )
+        .await?;
+    let all = found.map_or(0, |(count,)| count);
+    let Some(now) = filter.held_after else { return Ok(all) };
+    Ok(all - count_hidden(tx, mailbox, filter, now).await?)
+}
+
+/// How many threads of a folder consist of held mails alone.
+async fn count_hidden(
+    tx: &mut Tx,
+    mailbox: &MailboxId,
+    filter: &ThreadFilter,
+    now: Timestamp,
+) -> Result<i64> {
+    let condition = filter.condition();
+    let sql = format!(
+        "SELECT count(DISTINCT email.thread_id) FROM email WHERE email.workspace_id = $1 AND email.mailbox_id = $2
+         AND {condition} AND email.held_until > $4 AND NOT EXISTS (SELECT 1 FROM email AS other
+           WHERE other.workspace_id = $1 AND other.mailbox_id = $2 AND other.thread_id = email.thread_id
+           AND {} AND (other.held_until IS NULL OR other.held_until <= $4))",
+        condition.replace("email.", "other.")
+    );
+    let found: Option<(i64,)> = tx.one(&sql, &[mailbox.into(), filter.folder().into(), now.into()]).await?;
+    Ok(found.map_or(0, |(count,)| count))
+}

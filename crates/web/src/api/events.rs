@@ -1,0 +1,101 @@
+//! The event log over HTTP: pages, long polls, a stream.
+
+use std::{convert::Infallible, fmt::Write as _, sync::Arc, time::Duration};
+
+use axum::{body::Bytes, http::Method};
+use futures_util::{Stream, stream};
+use model::events::{Event, EventPage, EventQuery, EventStreamQuery};
+use operations::{App, Call, Result, events};
+use tokio::{sync::watch, time::Instant};
+
+use super::paths::InWorkspace;
+use crate::{
+    Endpoint,
+    input::{LastEventId, Path, Query},
+};
+
+/// How often a quiet stream shows that it is alive.
+const HEARTBEAT: Duration = Duration::from_secs(15);
+/// How long a stream lasts; clients take it up again where it broke off, and are asked for their key anew.
+const LIFE: Duration = Duration::from_hours(1);
+/// Events that are sent in one go.
+const BATCH: i64 = 100;
+
+pub(super) fn endpoints() -> Vec<Endpoint> {
+    let tag = "Events";
+    vec![
+        Endpoint::new(tag, Method::GET, "/api/v1/workspaces/{workspaceId}/events", &events::LIST, list),
+        Endpoint::stream::<Event, _, _, _, _>(
+            tag,
+            "/api/v1/workspaces/{workspaceId}/events/stream",
+            &events::STREAM,
+            open_stream,
+        ),
+    ]
+}
+
+async fn list(
+    app: App,
+    call: Arc<Call>,
+    (_, Query(query)): (Path<InWorkspace>, Query<EventQuery>),
+) -> Result<EventPage> {
+    events::list(&app, &call, query).await
+}
+
+async fn open_stream(
+    app: App,
+    call: Arc<Call>,
+    (_, Query(query), LastEventId(last)): (Path<InWorkspace>, Query<EventStreamQuery>, LastEventId),
+) -> Result<impl Stream<Item = Result<Bytes, Infallible>>> {
+    let news = app.news(&call.workspace);
+    let after = match last.or(query.after) {
+        Some(after) => after,
+        None => events::last_sequence(&app, &call.workspace).await?,
+    };
+    let state = Open { app, call, news, after, until: Instant::now() + LIFE, begun: false };
+    Ok(stream::unfold(state, next))
+}
+
+/// A stream that somebody reads.
+struct Open {
+    app: App,
+    call: Arc<Call>,
+    news: watch::Receiver<u64>,
+    after: i64,
+    until: Instant,
+    begun: bool,
+}
+
+async fn next(mut open: Open) -> Option<(Result<Bytes, Infallible>, Open)> {
+    if !open.begun {
+        open.begun = true;
+        // Something at once, so that clients and proxies know that the stream is there.
+        return Some((Ok(Bytes::from_static(b": open\nretry: 1000\n\n")), open));
+    }
+    loop {
+        if Instant::now() >= open.until || !open.app.is_still_valid(&open.call.caller).await {
+            return None;
+        }
+        // A store that is away for a moment is no reason to break off.
+        let found = events::page(&open.app, &open.call.workspace, open.after, BATCH).await;
+        if let Ok(page) = found
+            && !page.events.is_empty()
+        {
+            open.after = page.next_after;
+            return Some((Ok(Bytes::from(written(&page.events))), open));
+        }
+        if tokio::time::timeout(HEARTBEAT, open.news.changed()).await.is_err() {
+            return Some((Ok(Bytes::from_static(b": still here\n\n")), open));
+        }
+    }
+}
+
+/// Events as lines of the stream.
+fn written(events: &[Event]) -> String {
+    let mut text = String::new();
+    for event in events {
+        let data = serde_json::to_string(event).unwrap_or_default();
+        let _ = write!(text, "id: {}\nevent: {}\ndata: {data}\n\n", event.sequence, event.kind);
+    }
+    text
+}

@@ -1,0 +1,157 @@
+//! The signed HTTP hook for mail: a receiving service hands raw messages in, and gets 200 when they are durable.
+//!
+//! The signature is an HMAC-SHA256 over the time, the envelope and the body, so that none of them can be changed, and
+//! old requests cannot be sent again. `docs/receiving.md` describes it for those who call it.
+
+use std::net::IpAddr;
+
+use axum::{
+    Router,
+    extract::Request,
+    http::{HeaderMap, StatusCode},
+    response::Response,
+    routing::post,
+};
+use hmac::{Hmac, KeyInit, Mac};
+use model::emails::InboundProvider;
+use operations::{
+    App, Error, ErrorKind, Result,
+    inbound::{self, Arrival, Client, Refusal},
+};
+use serde_json::json;
+use sha2::Sha256;
+
+use crate::{
+    State,
+    body::{self, Bound},
+    error,
+};
+
+/// How far the clocks of both sides may be apart.
+const TOLERANCE_SECONDS: u64 = 300;
+/// The headers that are signed with the body, a line each.
+const SIGNED: [&str; 4] = ["x-envelope-from", "x-envelope-to", "x-client-address", "x-client-helo"];
+/// Recipients of one request.
+const MOST_RECIPIENTS: usize = 100;
+
+pub(crate) fn routes() -> Router<State> {
+    Router::new().route("/inbound/v1/raw", post(receive))
+}
+
+async fn receive(axum::extract::State(state): axum::extract::State<State>, request: Request) -> Response {
+    match take(&state.app, request).await {
+        Ok(response) => response,
+        Err(refused) => error::response(&refused),
+    }
+}
+
+async fn take(app: &App, request: Request) -> Result<Response> {
+    // Without a secret there is no hook, and nothing tells that there could be one.
+    let secret = app.settings().inbound_secret.clone().ok_or_else(|| Error::not_found("Not found"))?;
+    let (parts, body) = request.into_parts();
+    let bound = Bound { most: app.settings().max_message_bytes, refusal: ErrorKind::PayloadTooLarge };
+    let raw = body::read(&parts.headers, body, bound).await?;
+    check_signature(app, &parts.headers, secret.as_bytes(), &raw)?;
+    let envelope = Envelope::read(&parts.headers)?;
+    let mut recipients = Vec::new();
+    let mut refused = Vec::new();
+    for address in &envelope.to {
+        match inbound::route(app, envelope.from.as_deref(), address).await {
+            Ok(recipient) => recipients.push(recipient),
+            Err(refusal) if refusal.code < 500 => return Err(later()),
+            Err(refusal) => refused.push(json!({ "recipient": address, "reason": refusal.text })),
+        }
+    }
+    if recipients.is_empty() {
+        return Ok(error::json_of(
+            StatusCode::UNPROCESSABLE_ENTITY,
+            &json!({ "error": "No recipient is taken here", "code": "recipients_refused", "refused": refused }),
+        ));
+    }
+    let arrival = Arrival {
+        provider: Some(InboundProvider::MailApi),
+        from: envelope.from,
+        recipients,
+        raw,
+        client: envelope.client,
+    };
+    match inbound::receive(app, arrival).await {
+        Ok(ids) => Ok(error::json_of(StatusCode::OK, &json!({ "ids": ids, "refused": refused }))),
+        Err(refusal) if refusal.code < 500 => Err(later()),
+        Err(Refusal { text, .. }) => Err(Error::invalid("", text)),
+    }
+}
+
+fn later() -> Error {
+    Error::new(ErrorKind::StorageUnavailable).with_retry_after(5)
+}
+
+/// The sender and the recipients, from headers.
+struct Envelope {
+    from: Option<String>,
+    to: Vec<String>,
+    client: Option<Client>,
+}
+
+impl Envelope {
+    fn read(headers: &HeaderMap) -> Result<Self> {
+        let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
+        let to: Vec<String> = headers
+            .get_all("x-envelope-to")
+            .iter()
+            .filter_map(|value| value.to_str().ok())
+            .flat_map(|list| list.split(','))
+            .map(|address| address.trim().to_owned())
+            .filter(|address| !address.is_empty())
+            .collect();
+        if to.is_empty() || to.len() > MOST_RECIPIENTS {
+            return Err(Error::invalid("X-Envelope-To", "name 1 to 100 recipients"));
+        }
+        let client = text("x-client-address").and_then(|address| address.parse::<IpAddr>().ok());
+        Ok(Self {
+            from: text("x-envelope-from").filter(|from| !from.is_empty()).map(ToOwned::to_owned),
+            to,
+            client: client.map(|address| Client {
+                address,
+                helo: text("x-client-helo").unwrap_or_default().to_owned(),
+            }),
+        })
+    }
+}
+
+/// 401 unless the request is signed with our secret, and now.
+fn check_signature(app: &App, headers: &HeaderMap, secret: &[u8], raw: &[u8]) -> Result<()> {
+    let wrong = || Error::new(ErrorKind::Unauthorized);
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    let time = text("x-signature-time").ok_or_else(wrong)?;
+    let seconds: i64 = time.parse().map_err(|_| wrong())?;
+    let now = app.now().as_micros() / 1_000_000;
+    if now.abs_diff(seconds) > TOLERANCE_SECONDS {
+        return Err(wrong());
+    }
+    let given = text("x-signature")
+        .and_then(|value| value.strip_prefix("sha256="))
+        .and_then(unhex)
+        .ok_or_else(wrong)?;
+    let mut mac = Hmac::<Sha256>::new_from_slice(secret).map_err(Error::internal)?;
+    mac.update(time.as_bytes());
+    mac.update(b"\n");
+    // The envelope is signed too: a mail must not be led elsewhere, or be given another origin. No header can hold a
+    // line feed, so nothing can pass from one line to the next.
+    for name in SIGNED {
+        for (index, value) in headers.get_all(name).iter().enumerate() {
+            mac.update(if index == 0 { b"" } else { b"," });
+            mac.update(value.as_bytes());
+        }
+        mac.update(b"\n");
+    }
+    mac.update(raw);
+    mac.verify_slice(&given).map_err(|_| wrong())
+}
+
+fn unhex(text: &str) -> Option<Vec<u8>> {
+    if !text.len().is_multiple_of(2) || !text.is_ascii() {
+        return None;
+    }
+    (0..text.len()).step_by(2).map(|at| u8::from_str_radix(text.get(at..at + 2)?, 16).ok()).collect()
+}

@@ -1,0 +1,182 @@
+//! What a handler answers with: JSON, the bytes of a file, or a stream of events.
+
+use std::{convert::Infallible, ops::RangeInclusive, pin::Pin};
+
+use axum::{
+    body::{Body, Bytes},
+    http::{HeaderMap, HeaderValue, StatusCode, header},
+    response::Response,
+};
+use futures_util::Stream;
+use operations::{Error, ErrorKind, attachments::Download};
+
+use crate::error;
+
+/// The body of a successful answer.
+pub(crate) enum Reply {
+    /// JSON, or nothing at all.
+    Json(Vec<u8>),
+    /// A file.
+    File(Download),
+    /// Server-sent events.
+    Events(Pin<Box<dyn Stream<Item = Result<Bytes, Infallible>> + Send>>),
+}
+
+/// A file as a response: always as a download unless it is a harmless image by its bytes, and never to be guessed at.
+pub(crate) fn file(headers: &HeaderMap, download: Download) -> Response {
+    let Download { filename, media_type, bytes } = download;
+    let total = bytes.len();
+    let wanted = headers.get(header::RANGE).and_then(|range| range.to_str().ok());
+    let mut response = match wanted.map(|range| parse_range(range, total)) {
+        Some(Ok(range)) => {
+            let shown = format!("bytes {}-{}/{total}", range.start(), range.end());
+            let mut response = Response::new(Body::from(bytes.slice(range)));
+            *response.status_mut() = StatusCode::PARTIAL_CONTENT;
+            insert(&mut response, header::CONTENT_RANGE, &shown);
+            response
+        }
+        Some(Err(RangeFault::Unsatisfiable)) => {
+            let mut response = error::response(&Error::new(ErrorKind::RangeNotSatisfiable));
+            insert(&mut response, header::CONTENT_RANGE, &format!("bytes */{total}"));
+            return response;
+        }
+        // Several ranges, or none that can be read: the whole is a right answer too.
+        Some(Err(RangeFault::Ignored)) | None => Response::new(Body::from(bytes.clone())),
+    };
+    let harmless = image_type(&bytes);
+    let kind = harmless.unwrap_or_else(|| safe_type(&media_type));
+    insert(&mut response, header::CONTENT_TYPE, kind);
+    let disposition = if harmless.is_some() { "inline" } else { "attachment" };
+    insert(&mut response, header::CONTENT_DISPOSITION, &content_disposition(disposition, &filename));
+    insert(&mut response, header::ACCEPT_RANGES, "bytes");
+    insert(&mut response, header::X_CONTENT_TYPE_OPTIONS, "nosniff");
+    insert(&mut response, header::CONTENT_SECURITY_POLICY, "default-src 'none'; sandbox");
+    response
+}
+
+/// A stream as a response.
+pub(crate) fn events(stream: Pin<Box<dyn Stream<Item = Result<Bytes, Infallible>> + Send>>) -> Response {
+    let mut response = Response::new(Body::from_stream(stream));
+    insert(&mut response, header::CONTENT_TYPE, "text/event-stream");
+    // Proxies that gather an answer before they pass it on would hold every event back.
+    response.headers_mut().insert("x-accel-buffering", HeaderValue::from_static("no"));
+    response
+}
+
+fn insert(response: &mut Response, name: header::HeaderName, value: &str) {
+    if let Ok(value) = HeaderValue::from_str(value) {
+        response.headers_mut().insert(name, value);
+    }
+}
+
+/// The declared type, unless it is one that a browser would run or that is no type at all.
+fn safe_type(declared: &str) -> &str {
+    let plain = |part: &str| {
+        !part.is_empty()
+            && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$&^_.+-".contains(&byte))
+    };
+    match declared.split_once('/') {
+        Some((kind, sub)) if plain(kind) && plain(sub) => declared,
+        _ => "application/octet-stream",
+    }
+}
+
+/// The type of an image that browsers show without running anything.
+fn image_type(bytes: &[u8]) -> Option<&'static str> {
+    match bytes {
+        [0x89, b'P', b'N', b'G', 0x0d, 0x0a, 0x1a, 0x0a, ..] => Some("image/png"),
+        [0xff, 0xd8, 0xff, ..] => Some("image/jpeg"),
+        [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => Some("image/gif"),
+        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Some("image/webp"),
+        _ => None,
+    }
+}
+
+/// A name for any client: plain ASCII first, all of it after RFC 8187.
+fn content_disposition(kind: &str, name: &str) -> String {
+    let fallback: String = name
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() || " ._-()[]".contains(c) { c } else { '_' })
+        .collect();
+    let encoded = percent_encoding::utf8_percent_encode(name, percent_encoding::NON_ALPHANUMERIC);
+    format!("{kind}; filename=\"{fallback}\"; filename*=UTF-8''{encoded}")
+}
+
+enum RangeFault {
+    Unsatisfiable,
+    Ignored,
+}
+
+/// One range of bytes.
+fn parse_range(text: &str, total: usize) -> Result<RangeInclusive<usize>, RangeFault> {
+    let range =
+        text.strip_prefix("bytes=").filter(|range| !range.contains(',')).ok_or(RangeFault::Ignored)?;
+    let (first, last) = range.split_once('-').ok_or(RangeFault::Ignored)?;
+    let number = |text: &str| text.trim().parse::<usize>().map_err(|_| RangeFault::Ignored);
+    let end = total.checked_sub(1).ok_or(RangeFault::Unsatisfiable)?;
+    let (start, stop) = match (first.trim(), last.trim()) {
+        ("", "") => return Err(RangeFault::Ignored),
+        ("", suffix) => (total.saturating_sub(number(suffix)?), end),
+        (start, "") => (number(start)?, end),
+        (start, stop) => (number(start)?, number(stop)?.min(end)),
+    };
+    if start > stop || start > end {
+        return Err(RangeFault::Unsatisfiable);
+    }
+    Ok(start..=stop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(range: Option<&str>, media_type: &str, bytes: &'static [u8]) -> Response {
+        let mut headers = HeaderMap::new();
+        if let Some(range) = range {
+            headers.insert(header::RANGE, range.parse().unwrap());
+        }
+        let download = Download {
+            filename: "résumé \"1\".pdf".to_owned(),
+            media_type: media_type.to_owned(),
+            bytes: Bytes::from_static(bytes),
+        };
+        file(&headers, download)
+    }
+
+    // rules: READ-20
+    #[test]
+    fn files_are_downloads_unless_harmless_images() {
+        let response = answer(None, "text/html", b"<script>");
+        assert_eq!(response.headers()["content-type"], "text/html");
+        let disposition = response.headers()["content-disposition"].to_str().unwrap();
+        assert_eq!(
+            disposition,
+            "attachment; filename=\"r_sum_ _1_.pdf\"; filename*=UTF-8''r%C3%A9sum%C3%A9%20%221%22%2Epdf"
+        );
+        assert_eq!(response.headers()["x-content-type-options"], "nosniff");
+        let response = answer(None, "text/html", b"GIF89a....");
+        assert_eq!(response.headers()["content-type"], "image/gif");
+        assert!(response.headers()["content-disposition"].to_str().unwrap().starts_with("inline"));
+        let response = answer(None, "text/html\r\nx: y", b"x");
+        assert_eq!(response.headers()["content-type"], "application/octet-stream");
+    }
+
+    // rules: READ-20
+    #[test]
+    fn ranges() {
+        for (range, status, shown) in [
+            ("bytes=0-1", 206, Some("bytes 0-1/5")),
+            ("bytes=3-", 206, Some("bytes 3-4/5")),
+            ("bytes=-2", 206, Some("bytes 3-4/5")),
+            ("bytes=0-99", 206, Some("bytes 0-4/5")),
+            ("bytes=5-", 416, Some("bytes */5")),
+            ("bytes=0-1,3-4", 200, None),
+            ("lines=1-2", 200, None),
+        ] {
+            let response = answer(Some(range), "text/plain", b"12345");
+            assert_eq!(response.status(), status, "{range}");
+            let found = response.headers().get("content-range").map(|value| value.to_str().unwrap());
+            assert_eq!(found, shown, "{range}");
+        }
+    }
+}
