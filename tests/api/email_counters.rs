@@ -186,17 +186,23 @@ async fn change(inbox: &Inbox, dice: &mut Dice) {
     }
 }
 
+/// Two mailboxes of one workspace, each with a label and a folder of its own.
+async fn two_inboxes(server: &Server) -> [Inbox; 2] {
+    let first = Inbox::new(server).await;
+    let inboxes = [first.another().await, first];
+    for inbox in &inboxes {
+        new_label(inbox, "Red", "subject:invoice").await;
+        inbox.post("folders", json!({ "name": "Mine" })).await.ok();
+    }
+    inboxes
+}
+
 // rules: READ-25, READ-17, RECV-3
 #[tokio::test]
 async fn figures_equal_a_recount_after_anything() {
     both_engines(async |engine| {
         let server = Server::start(engine).await;
-        let first = Inbox::new(&server).await;
-        let inboxes = [first.another().await, first];
-        for inbox in &inboxes {
-            new_label(inbox, "Red", "subject:invoice").await;
-            inbox.post("folders", json!({ "name": "Mine" })).await.ok();
-        }
+        let inboxes = two_inboxes(&server).await;
         let mut dice = Dice(2026);
         for step in 0..240 {
             if dice.roll(3) == 0 {
@@ -243,12 +249,7 @@ async fn figures_equal_a_recount_after_anything() {
 async fn figures_equal_a_recount_after_changes_at_once() {
     both_engines(async |engine| {
         let server = Server::start(engine).await;
-        let first = Inbox::new(&server).await;
-        let inboxes = [first.another().await, first];
-        for inbox in &inboxes {
-            new_label(inbox, "Red", "subject:invoice").await;
-            inbox.post("folders", json!({ "name": "Mine" })).await.ok();
-        }
+        let inboxes = two_inboxes(&server).await;
         let work = (0..8_u64).map(async |seed| {
             let mut dice = Dice(seed + 1);
             for _ in 0..12 {

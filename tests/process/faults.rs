@@ -41,6 +41,39 @@ impl Drop for Mount {
     }
 }
 
+/// A disk that writes nothing back by itself: its image, copied while it is mounted, is what a power cut leaves.
+pub struct Disk {
+    mount: Mount,
+    image: PathBuf,
+    copy: PathBuf,
+}
+
+impl Disk {
+    /// Mounts one where a home keeps its data, if this machine lets us.
+    pub fn new(home: &Home) -> Option<Self> {
+        let (image, copy) = (home.folder.path().join("disk.img"), home.folder.path().join("copy.img"));
+        std::fs::File::create(&image).unwrap().set_len(256 << 20).unwrap();
+        if !run("mkfs.ext4", &["-q", "-F", image.to_str().unwrap()]) {
+            println!("skipped: no mkfs.ext4");
+            return None;
+        }
+        let mount = Mount::new(home.data(), &["-o", "loop,commit=600", image.to_str().unwrap()])?;
+        Some(Self { mount, image, copy })
+    }
+
+    /// Keeps what would be left if the power failed now.
+    pub fn cut(&self) {
+        std::fs::copy(&self.image, &self.copy).unwrap();
+    }
+
+    /// Puts what was left in place of the disk.
+    pub fn after_the_cut(self) -> Option<Mount> {
+        let place = self.mount.0.clone();
+        drop(self.mount);
+        Mount::new(place, &["-o", "loop", self.copy.to_str().unwrap()])
+    }
+}
+
 /// A server with a workspace, a mailbox and a key.
 struct World {
     server: Server,
@@ -136,15 +169,7 @@ fn a_read_only_disk_refuses_writes_and_heals() {
 #[test]
 fn a_power_cut_loses_nothing_acknowledged() {
     let home = Home::sqlite();
-    let (image, copy) = (home.folder.path().join("disk.img"), home.folder.path().join("copy.img"));
-    std::fs::File::create(&image).unwrap().set_len(256 << 20).unwrap();
-    if !run("mkfs.ext4", &["-q", "-F", image.to_str().unwrap()]) {
-        println!("skipped: no mkfs.ext4");
-        return;
-    }
-    let Some(mount) = Mount::new(home.data(), &["-o", "loop,commit=600", image.to_str().unwrap()]) else {
-        return;
-    };
+    let Some(disk) = Disk::new(&home) else { return };
     let world = World::new(&home);
     let mut acknowledged = Vec::new();
     for number in 0..60 {
@@ -152,11 +177,10 @@ fn a_power_cut_loses_nothing_acknowledged() {
         assert_eq!(answer.status, 201);
         acknowledged.push(text(&answer.json(), "id"));
     }
-    std::fs::copy(&image, &copy).unwrap();
+    disk.cut();
     let (key, folders) = (world.key.clone(), world.folders.clone());
     drop(world);
-    drop(mount);
-    let Some(_again) = Mount::new(home.data(), &["-o", "loop", copy.to_str().unwrap()]) else { return };
+    let Some(_again) = disk.after_the_cut() else { return };
     let world = World { server: home.serve(), key, folders };
     let names = world.names();
     assert!(acknowledged.iter().all(|name| names.contains(name)), "{names:?}");

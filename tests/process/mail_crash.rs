@@ -12,7 +12,7 @@ use std::{
 
 use super::{
     Home, Server,
-    faults::{Mount, run},
+    faults::Disk,
     mail::{Inbox, Smtp, hash, message},
     text,
 };
@@ -173,15 +173,7 @@ fn kill_9_during_smtp_loses_no_mail_and_doubles_none() {
 #[test]
 fn a_power_cut_loses_no_acknowledged_mail() {
     let home = Home::sqlite();
-    let (image, copy) = (home.folder.path().join("disk.img"), home.folder.path().join("copy.img"));
-    std::fs::File::create(&image).unwrap().set_len(256 << 20).unwrap();
-    if !run("mkfs.ext4", &["-q", "-F", image.to_str().unwrap()]) {
-        println!("skipped: no mkfs.ext4");
-        return;
-    }
-    let Some(mount) = Mount::new(home.data(), &["-o", "loop,commit=600", image.to_str().unwrap()]) else {
-        return;
-    };
+    let Some(disk) = Disk::new(&home) else { return };
     let server = home.serve();
     let inboxes = [Inbox::new(&home, &server, "enterprise")];
     let (mut client, mut history) = (Smtp::connect(server.smtp), Vec::new());
@@ -192,10 +184,9 @@ fn a_power_cut_loses_no_acknowledged_mail() {
         assert_eq!(code, 250, "{reply}");
         history.push(Sent { mailbox: 0, subject, hash: hash(&raw), acknowledged: true });
     }
-    std::fs::copy(&image, &copy).unwrap();
+    disk.cut();
     drop(server);
-    drop(mount);
-    let Some(_again) = Mount::new(home.data(), &["-o", "loop", copy.to_str().unwrap()]) else { return };
+    let Some(_again) = disk.after_the_cut() else { return };
     let server = home.serve();
     check(&server, &inboxes, &history);
     let blobs = home.data().join("blobs");
