@@ -37,6 +37,11 @@ impl Timestamp {
     pub fn day(self) -> Day {
         Day(self.0.div_euclid(86_400 * SECOND))
     }
+    /// The UTC calendar month, such as `2026-07`.
+    pub fn month(self) -> String {
+        let at = self.civil();
+        format!("{:04}-{:02}", at.year(), at.month())
+    }
     /// The start of the UTC calendar month.
     pub fn month_start(self) -> Self {
         let date = self.civil().date().first_of_month();

@@ -2,15 +2,15 @@
 
 use model::{
     EmailId, Timestamp,
-    emails::{ContextQuery, ContextThread, Email, EmailContext, ReadOptions, ScanStatus},
+    emails::{ContextQuery, ContextThread, EmailContext, ReadOptions, ScanStatus},
 };
 use serde::{Deserialize, Serialize};
-use store::emails::{self, EmailRecord};
+use store::emails;
 
 use crate::{
     App, Call, ErrorKind, Operation, Result, cursor,
     emails::{
-        present::{self, Fetched, FolderNames, Presenter, Shown},
+        present::{self, FolderNames, Presenter},
         visible,
     },
     mailboxes,
@@ -66,14 +66,10 @@ pub async fn get(
             let more = messages.len() > wanted;
             messages.truncate(wanted);
             let options = options();
-            let presenter = Presenter { folders: &names, options: &options, trust_outgoing: true };
+            let presenter = Presenter { folders: &names, options: &options };
             let mut all = Vec::with_capacity(messages.len() + 1);
             for mail in std::iter::once(mail).chain(messages) {
-                let fetched = if presenter.wants_content(&mail) {
-                    present::fetch(tx, &mail.content_id, true).await?
-                } else {
-                    None
-                };
+                let fetched = presenter.fetch(tx, &mail).await?;
                 all.push((mail, fetched));
             }
             Ok((all, names, total, more))
@@ -87,30 +83,18 @@ pub async fn get(
         }
         _ => None,
     };
+    let options = options();
+    let presenter = Presenter { folders: &names, options: &options };
     let mut shown = Vec::with_capacity(all.len());
     for (mail, fetched) in all {
-        shown.push((mail.thread_id.clone(), show(app, call, &names, mail, fetched).await?));
+        let thread = mail.thread_id.clone();
+        shown.push((thread, presenter.open_and_show(app, &call.workspace, mail, fetched).await?));
     }
     let mut shown = shown.into_iter();
     let (thread_id, email) = shown.next().ok_or_else(present::missing)?;
     let messages = shown.map(|(_, email)| email).collect();
     let thread = ContextThread { id: thread_id, messages, total_count, has_more, next_cursor };
     Ok(EmailContext { email, thread })
-}
-
-async fn show(
-    app: &App,
-    call: &Call,
-    names: &FolderNames,
-    mail: EmailRecord,
-    fetched: Option<Fetched>,
-) -> Result<Email> {
-    let shown = match fetched {
-        Some(fetched) => present::open(app, &call.workspace, fetched).await?,
-        None => Shown::Preview,
-    };
-    let options = options();
-    Ok(Presenter { folders: names, options: &options, trust_outgoing: true }.show(mail, shown))
 }
 
 /// Safe text of clean mail, whatever the caller asks for.

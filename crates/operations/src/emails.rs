@@ -124,20 +124,12 @@ pub(crate) async fn read_one(
             let mailbox = mailboxes::find_id(tx, &named).await?;
             let mail = visible(tx, &mailbox, &id, chosen.include_held, now).await?;
             let names = FolderNames::load(tx, &mailbox).await?;
-            let presenter = Presenter { folders: &names, options: &chosen, trust_outgoing: true };
-            let fetched = if presenter.wants_content(&mail) {
-                present::fetch(tx, &mail.content_id, chosen.agent_safe_content).await?
-            } else {
-                None
-            };
+            let fetched = Presenter { folders: &names, options: &chosen }.fetch(tx, &mail).await?;
             Ok((mail, names, fetched))
         })
         .await?;
-    let shown = match fetched {
-        Some(fetched) => present::open(app, &call.workspace, fetched).await?,
-        None => Shown::Preview,
-    };
-    Ok(Presenter { folders: &names, options: &options, trust_outgoing: true }.show(mail, shown))
+    let presenter = Presenter { folders: &names, options: &options };
+    presenter.open_and_show(app, &call.workspace, mail, fetched).await
 }
 
 /// An email that a caller may see now.
@@ -203,7 +195,7 @@ async fn show_one(tx: &mut Tx, mailbox: &MailboxId, id: &EmailId, shown: Shown) 
     let mail = emails::find(tx, mailbox, id).await?.ok_or_else(missing)?;
     let names = FolderNames::load(tx, mailbox).await?;
     let options = ReadOptions::default();
-    Ok(Presenter { folders: &names, options: &options, trust_outgoing: true }.show(mail, shown))
+    Ok(Presenter { folders: &names, options: &options }.show(mail, shown))
 }
 
 /// The mailbox that a call names, held until the end of the transaction.

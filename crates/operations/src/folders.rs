@@ -102,6 +102,16 @@ pub async fn delete(app: &App, call: &Call, mailbox: &str, id: FolderId) -> Resu
     .await
 }
 
+/// Refuses a folder that the mailbox does not have; none at all is fine.
+pub(crate) async fn require(tx: &mut Tx, mailbox: &model::MailboxId, id: Option<&FolderId>) -> Result<()> {
+    match id {
+        Some(id) if folders::find(tx, mailbox, id).await?.is_none() => {
+            Err(Error::new(ErrorKind::FolderUnknown))
+        }
+        _ => Ok(()),
+    }
+}
+
 async fn get_changeable(tx: &mut Tx, mailbox: &model::MailboxId, id: &FolderId) -> Result<Folder> {
     let folder = folders::find(tx, mailbox, id).await?.ok_or_else(|| Error::not_found("Folder not found"))?;
     if folder.system {

@@ -13,7 +13,6 @@ use serde::{Deserialize, Serialize};
 use store::{
     Tx,
     emails::{self, EmailFilter, EmailRecord, Place, Sort},
-    folders,
     mailboxes::MailboxName,
     search,
 };
@@ -24,7 +23,7 @@ use crate::{
         label_id,
         present::{self, Fetched, FolderNames, Presenter, Shown},
     },
-    mailboxes,
+    folders, mailboxes,
 };
 
 /// Searches emails.
@@ -162,16 +161,13 @@ async fn find(
     let next = found.last().map(|(mail, place)| Mark { place: place.clone(), date: mail.date.as_micros() });
     let names = FolderNames::load(tx, &mailbox).await?;
     let options = input.read_options();
-    let presenter = Presenter { folders: &names, options: &options, trust_outgoing: true };
+    let presenter = Presenter { folders: &names, options: &options };
     let mut hits = Vec::with_capacity(found.len());
     for (mail, _) in found {
-        let wants = presenter.wants_content(&mail);
-        let text = if wants && by_words { present::fetch(tx, &mail.content_id, true).await? } else { None };
-        let body = if wants && options.max_body_chars.is_some() {
-            present::fetch(tx, &mail.content_id, options.agent_safe_content).await?
-        } else {
-            None
-        };
+        let wants_text = by_words && presenter.wants_content(&mail);
+        let text = if wants_text { present::fetch(tx, &mail.content_id, true).await? } else { None };
+        let with_body = options.max_body_chars.is_some();
+        let body = if with_body { presenter.fetch(tx, &mail).await? } else { None };
         hits.push(Hit { mail, text, body });
     }
     Ok(Findings { hits, names, total, more, next })
@@ -184,11 +180,7 @@ async fn filter(
     query: &Query,
     now: Timestamp,
 ) -> Result<EmailFilter> {
-    if let Some(folder) = &input.folder
-        && folders::find(tx, mailbox, folder).await?.is_none()
-    {
-        return Err(Error::new(ErrorKind::FolderUnknown));
-    }
+    folders::require(tx, mailbox, input.folder.as_ref()).await?;
     let later = |one: Option<Timestamp>, other: Option<Timestamp>| one.max(other);
     let earlier = |one: Option<Timestamp>, other: Option<Timestamp>| match (one, other) {
         (Some(one), Some(other)) => Some(one.min(other)),
@@ -220,7 +212,7 @@ async fn show(
     options: &ReadOptions,
     clauses: &[Clause],
 ) -> Result<model::emails::Email> {
-    let presenter = Presenter { folders: names, options, trust_outgoing: true };
+    let presenter = Presenter { folders: names, options };
     let text = match hit.text {
         Some(fetched) => match present::open(app, &call.workspace, fetched).await? {
             Shown::Safe(text) => Some(text),
@@ -228,13 +220,9 @@ async fn show(
         },
         None => None,
     };
-    let shown = match hit.body {
-        Some(fetched) => present::open(app, &call.workspace, fetched).await?,
-        None => Shown::Preview,
-    };
     let rank = Rank::new(clauses);
     let lines = [hit.mail.subject.clone(), hit.mail.sender.clone(), hit.mail.to_line.clone()];
-    let mut email = presenter.show(hit.mail, shown);
+    let mut email = presenter.open_and_show(app, &call.workspace, hit.mail, hit.body).await?;
     email.raw_headers = None;
     if !clauses.is_empty() {
         email.score = Some(rank.score(&lines, text.as_deref().unwrap_or_default()));

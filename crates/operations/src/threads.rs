@@ -1,13 +1,14 @@
 //! Threads of a mailbox.
 
 use model::{
-    EmailId, ThreadId, Timestamp,
+    EmailId, MailboxId, ThreadId, Timestamp,
     emails::{Email, Move, ReadOptions, ThreadQuery},
     threads::{ThreadListQuery, ThreadPage, ThreadSummary, ThreadUpdate},
 };
 use serde::{Deserialize, Serialize};
 use store::{
-    emails, folders,
+    Tx,
+    emails::{self, Brief},
     threads::{self, ThreadFilter},
 };
 
@@ -17,7 +18,7 @@ use crate::{
         hold, known_folder,
         present::{self, FolderNames, Presenter, Shown},
     },
-    mailboxes,
+    folders, mailboxes,
 };
 
 /// Lists threads.
@@ -68,11 +69,7 @@ pub async fn list(app: &App, call: &Call, mailbox: &str, query: ThreadListQuery)
     let (found, mails, names, total_count) = app
         .read(call, async move |tx| {
             let mailbox = mailboxes::find_id(tx, &named).await?;
-            if let Some(folder) = &query.folder
-                && folders::find(tx, &mailbox, folder).await?.is_none()
-            {
-                return Err(Error::new(ErrorKind::FolderUnknown));
-            }
+            folders::require(tx, &mailbox, query.folder.as_ref()).await?;
             let filter = ThreadFilter { folder: query.folder, held_after: Some(now) };
             let found = threads::list(tx, &mailbox, &filter, after, 0, limit + 1).await?;
             let ids: Vec<EmailId> = found.iter().map(|thread| thread.newest_email.clone()).collect();
@@ -84,7 +81,7 @@ pub async fn list(app: &App, call: &Call, mailbox: &str, query: ThreadListQuery)
     let wanted = usize::try_from(limit).unwrap_or_default();
     let has_more = found.len() > wanted;
     let options = ReadOptions::default();
-    let presenter = Presenter { folders: &names, options: &options, trust_outgoing: true };
+    let presenter = Presenter { folders: &names, options: &options };
     let mut mails = mails;
     let mut all = Vec::with_capacity(wanted);
     let mut last = None;
@@ -128,17 +125,13 @@ pub async fn get(
             let held_after = (!chosen.include_held).then_some(now);
             let mails = emails::list_thread(tx, &mailbox, &id, None, held_after, MOST_IN_THREAD).await?;
             if mails.is_empty() {
-                return Err(Error::not_found("Thread not found"));
+                return Err(missing());
             }
             let names = FolderNames::load(tx, &mailbox).await?;
-            let presenter = Presenter { folders: &names, options: &chosen, trust_outgoing: true };
+            let presenter = Presenter { folders: &names, options: &chosen };
             let mut all = Vec::with_capacity(mails.len());
             for mail in mails {
-                let fetched = if presenter.wants_content(&mail) {
-                    present::fetch(tx, &mail.content_id, chosen.agent_safe_content).await?
-                } else {
-                    None
-                };
+                let fetched = presenter.fetch(tx, &mail).await?;
                 all.push((mail, fetched));
             }
             Ok((all, names))
@@ -148,12 +141,8 @@ pub async fn get(
     let mut all = Vec::with_capacity(mails.len());
     for (mail, fetched) in mails.into_iter().rev() {
         let bounded = present::within(&options, Some(left));
-        let presenter = Presenter { folders: &names, options: &bounded, trust_outgoing: true };
-        let shown = match fetched {
-            Some(fetched) => present::open(app, &call.workspace, fetched).await?,
-            None => Shown::Preview,
-        };
-        let email = presenter.show(mail, shown);
+        let presenter = Presenter { folders: &names, options: &bounded };
+        let email = presenter.open_and_show(app, &call.workspace, mail, fetched).await?;
         left = left.saturating_sub(email.body.as_ref().map_or(0, String::len));
         all.push(email);
     }
@@ -166,10 +155,7 @@ pub async fn read(app: &App, call: &Call, mailbox: &str, id: ThreadId) -> Result
     let named = mailboxes::name(mailbox);
     app.write(call, async move |tx| {
         let mailbox = hold(tx, &named).await?;
-        let mails = emails::find_thread_briefs(tx, &mailbox, &id).await?;
-        if mails.is_empty() {
-            return Err(Error::not_found("Thread not found"));
-        }
+        let mails = mails_of(tx, &mailbox, &id).await?;
         Ok(ThreadUpdate { updated: emails::set_read(tx, &mailbox, &mails, true).await? })
     })
     .await
@@ -186,12 +172,19 @@ pub async fn move_all(
     let named = mailboxes::name(mailbox);
     app.write(call, async move |tx| {
         let mailbox = hold(tx, &named).await?;
-        let mails = emails::find_thread_briefs(tx, &mailbox, &id).await?;
-        if mails.is_empty() {
-            return Err(Error::not_found("Thread not found"));
-        }
+        let mails = mails_of(tx, &mailbox, &id).await?;
         known_folder(tx, &mailbox, &target).await?;
         Ok(ThreadUpdate { updated: emails::move_to(tx, &mailbox, &mails, &target.folder_id).await? })
     })
     .await
+}
+
+/// The mails of a thread, of which there is at least one.
+async fn mails_of(tx: &mut Tx, mailbox: &MailboxId, id: &ThreadId) -> Result<Vec<Brief>> {
+    let mails = emails::find_thread_briefs(tx, mailbox, id).await?;
+    if mails.is_empty() { Err(missing()) } else { Ok(mails) }
+}
+
+fn missing() -> Error {
+    Error::not_found("Thread not found")
 }

@@ -41,8 +41,8 @@ pub async fn credits(app: &App, call: &Call) -> Result<CreditUsage> {
 /// Reads the mails of the present period.
 pub async fn email(app: &App, call: &Call) -> Result<EmailUsage> {
     let quota = as_signed(app.limits(call.plan).mails_per_month.get());
-    // 2026-07 of 2026-07-14: counters of mails are kept by month.
-    let month: String = call.now.day().to_string().chars().take(7).collect();
+    // Counters of mails are kept by month.
+    let month = call.now.month();
     let figures = app
         .read(call, async move |tx| {
             let sent = mailboxes::counters(tx, &format!("sent.{month}")).await?;

@@ -94,7 +94,6 @@ CREATE TABLE email (
     category TEXT NOT NULL,
     snippet TEXT NOT NULL,
     body_format TEXT NOT NULL,
-    body_chars BIGINT NOT NULL,
     safe_source TEXT NOT NULL,
     safe_divergent BIGINT NOT NULL,
     size BIGINT NOT NULL,

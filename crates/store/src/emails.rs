@@ -56,7 +56,6 @@ pub struct EmailRecord {
     pub category: Category,
     pub snippet: String,
     pub body_format: BodyFormat,
-    pub body_chars: i64,
     pub safe_source: BodySource,
     pub safe_divergent: bool,
     pub size: i64,
@@ -79,7 +78,7 @@ pub struct EmailRecord {
 pub(crate) const COLUMNS: &str = "email.id, email.thread_id, email.folder_id, email.content_id, email.outgoing,
     email.arrival, email.arrived_at, email.date, email.subject, email.sender, email.sender_address, email.recipient,
     email.to_line, email.cc, email.bcc, email.reply_to, email.read, email.starred, email.is_urgent, email.category,
-    email.snippet, email.body_format, email.body_chars, email.safe_source, email.safe_divergent, email.size,
+    email.snippet, email.body_format, email.safe_source, email.safe_divergent, email.size,
     email.stored_objects, email.message_id, email.in_reply_to, email.email_references, email.delivery_status,
     email.automatic, email.scan_status, email.scan_threats, email.sender_authentication, email.attachments,
     email.held_until, CASE WHEN email.label_count > 0 THEN (SELECT string_agg(label.slug, ' ') FROM email_label
@@ -111,7 +110,6 @@ impl FromRow for EmailRecord {
             category: row.next_named()?,
             snippet: row.next()?,
             body_format: row.next_named()?,
-            body_chars: row.next()?,
             safe_source: row.next_named()?,
             safe_divergent: row.next()?,
             size: row.next()?,
@@ -236,7 +234,6 @@ async fn insert_row(
         record.category.as_str().into(),
         (&record.snippet).into(),
         record.body_format.as_str().into(),
-        record.body_chars.into(),
         record.safe_source.as_str().into(),
         record.safe_divergent.into(),
         record.size.into(),
@@ -261,11 +258,11 @@ async fn insert_row(
 
 const INSERT: &str = "INSERT INTO email (workspace_id, mailbox_id, id, thread_id, folder_id, content_id, outgoing, listed,
     arrival, arrived_at, date, subject, sender, sender_address, recipient, to_line, cc, bcc, reply_to, subject_order,
-    sender_order, recipient_order, read, starred, is_urgent, category, snippet, body_format, body_chars, safe_source,
+    sender_order, recipient_order, read, starred, is_urgent, category, snippet, body_format, safe_source,
     safe_divergent, size, stored_objects, message_id, in_reply_to, email_references, delivery_status, automatic,
     scan_status, scan_threats, sender_authentication, attachments, attachment_count, label_count, held_until, text_row)
   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24,
-    $25, $26, $27, $28, $29, $30, $31, $32, $33, $34, $35, $36, $37, $38, $39, $40, $41, $42, $43, $44, $45, $46)";
+    $25, $26, $27, $28, $29, $30, $31, $32, $33, $34, $35, $36, $37, $38, $39, $40, $41, $42, $43, $44, $45)";
 
 /// Puts a label on an email.
 pub(crate) async fn insert_label(

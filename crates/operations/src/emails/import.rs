@@ -60,6 +60,7 @@ async fn import(app: &App, call: &Call, mailbox: &str, messages: Vec<Bytes>) -> 
     let app_ = app.clone();
     app.write(call, async move |tx| {
         let authentication = SenderAuthentication::unknown(None);
+        store::mailboxes::lock(tx, &recipient.mailbox).await?;
         for (id, prepared, content) in &ready {
             let delivery =
                 Delivery { app: &app_, prepared, authentication: &authentication, now: app_.now() };

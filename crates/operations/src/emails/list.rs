@@ -4,25 +4,16 @@ use model::{
     EmailId, LabelId, MailboxId, Timestamp,
     emails::{Email, EmailPage, ListQuery, ReadOptions, SortColumn, SortDirection},
 };
-use serde::{Deserialize, Serialize};
 use store::{
     Tx,
     emails::{self, EmailFilter, EmailRecord, Place, Sort},
-    folders, labels,
+    labels,
     mailboxes::MailboxName,
     threads::{self, ThreadFilter},
 };
 
-use super::present::{self, Fetched, FolderNames, Presenter, Shown};
-use crate::{App, Call, Error, ErrorKind, Result, cursor, mailboxes};
-
-/// Where a page ended, as its cursor keeps it.
-#[derive(Serialize, Deserialize)]
-struct Mark {
-    numbers: Vec<i64>,
-    text: Option<String>,
-    id: EmailId,
-}
+use super::present::{self, Fetched, FolderNames, Presenter};
+use crate::{App, Call, Error, Result, cursor, folders, mailboxes};
 
 /// A page of records on the way to being shown.
 pub(crate) struct Page {
@@ -38,7 +29,7 @@ pub async fn list(app: &App, call: &Call, mailbox: &str, query: ListQuery) -> Re
     let named = mailboxes::name(mailbox);
     let key = app.data_key(&call.workspace).await?;
     let about = fingerprint(mailbox, &query);
-    let after: Option<Mark> =
+    let after: Option<Place> =
         query.cursor.as_deref().map(|text| cursor::open(&key, &about, text)).transpose()?;
     if after.is_some() && query.page.is_some() {
         return Err(Error::invalid("page", "cannot be given together with cursor"));
@@ -47,10 +38,7 @@ pub async fn list(app: &App, call: &Call, mailbox: &str, query: ListQuery) -> Re
     let budget = query.max_total_chars.map(|most| most as usize);
     let page = app.read(call, async move |tx| read_page(tx, &named, &query, after, now).await).await?;
     let next_cursor = match &page.next {
-        Some(Place { numbers, text, id }) => {
-            let mark = Mark { numbers: numbers.clone(), text: text.clone(), id: id.clone() };
-            Some(cursor::seal(&key, &about, &mark)?)
-        }
+        Some(place) => Some(cursor::seal(&key, &about, place)?),
         None => None,
     };
     let (total_count, has_more) = (page.total, page.next.is_some());
@@ -82,7 +70,7 @@ async fn read_page(
     tx: &mut Tx,
     named: &MailboxName,
     query: &ListQuery,
-    after: Option<Mark>,
+    after: Option<Place>,
     now: Timestamp,
 ) -> Result<Page> {
     let mailbox = mailboxes::find_id(tx, named).await?;
@@ -90,7 +78,6 @@ async fn read_page(
     let options = query.read_options();
     let with_bodies = query.max_body_chars.is_some() || query.max_total_chars.is_some();
     let skip = query.page.map_or(0, |page| (page - 1).saturating_mul(query.limit));
-    let after = after.map(|mark| Place { numbers: mark.numbers, text: mark.text, id: mark.id });
     let found = if query.threaded {
         threaded(tx, &mailbox, &filter, after.as_ref(), skip, query.limit).await?
     } else {
@@ -130,14 +117,10 @@ pub(crate) async fn fetch(
     options: &ReadOptions,
     with_bodies: bool,
 ) -> Result<Vec<(EmailRecord, Option<i64>, Option<Fetched>)>> {
-    let presenter = Presenter { folders: names, options, trust_outgoing: true };
+    let presenter = Presenter { folders: names, options };
     let mut all = Vec::with_capacity(mails.len());
     for (mail, count) in mails {
-        let fetched = if with_bodies && presenter.wants_content(&mail) {
-            present::fetch(tx, &mail.content_id, options.agent_safe_content).await?
-        } else {
-            None
-        };
+        let fetched = if with_bodies { presenter.fetch(tx, &mail).await? } else { None };
         all.push((mail, count, fetched));
     }
     Ok(all)
@@ -160,13 +143,9 @@ pub(crate) async fn show(
     }
     let mut emails = Vec::with_capacity(mails.len());
     for (place, (mail, count, fetched)) in mails {
-        let shown = match fetched {
-            Some(fetched) => present::open(app, &call.workspace, fetched).await?,
-            None => Shown::Preview,
-        };
         let bounded = present::within(options, left);
-        let presenter = Presenter { folders: &page.names, options: &bounded, trust_outgoing: true };
-        let mut email = presenter.show(mail, shown);
+        let presenter = Presenter { folders: &page.names, options: &bounded };
+        let mut email = presenter.open_and_show(app, &call.workspace, mail, fetched).await?;
         email.thread_count = count;
         // Headers of fifty mails are no list.
         email.raw_headers = None;
@@ -223,11 +202,7 @@ async fn filter(tx: &mut Tx, mailbox: &MailboxId, query: &ListQuery, now: Timest
     if query.threaded && (others || sorted) {
         return Err(Error::invalid("threaded", "comes newest first, and can be combined with folder alone"));
     }
-    if let Some(folder) = &query.folder
-        && folders::find(tx, mailbox, folder).await?.is_none()
-    {
-        return Err(Error::new(ErrorKind::FolderUnknown));
-    }
+    folders::require(tx, mailbox, query.folder.as_ref()).await?;
     Ok(EmailFilter {
         folder: query.folder.clone(),
         thread: query.thread_id.clone(),

@@ -48,14 +48,13 @@ pub(crate) enum Shown {
 pub(crate) struct Presenter<'a> {
     pub(crate) folders: &'a FolderNames,
     pub(crate) options: &'a ReadOptions,
-    /// Whether mail that went out is shown although nothing scanned it.
-    pub(crate) trust_outgoing: bool,
 }
 
 impl Presenter<'_> {
     /// Whether the content of a mail may be shown.
     pub(crate) fn lets_through(&self, mail: &EmailRecord) -> bool {
-        if self.trust_outgoing && mail.outgoing {
+        // Nothing scans what we sent ourselves.
+        if mail.outgoing {
             return true;
         }
         match self.options.require_scan_status {
@@ -68,6 +67,30 @@ impl Presenter<'_> {
     /// Whether the content has to be fetched at all.
     pub(crate) fn wants_content(&self, mail: &EmailRecord) -> bool {
         !self.options.metadata_only && self.lets_through(mail)
+    }
+
+    /// Fetches the content of an email, if it is to be shown.
+    pub(crate) async fn fetch(&self, tx: &mut Tx, mail: &EmailRecord) -> Result<Option<Fetched>> {
+        if self.wants_content(mail) {
+            fetch(tx, &mail.content_id, self.options.agent_safe_content).await
+        } else {
+            Ok(None)
+        }
+    }
+
+    /// Shows an email with what was fetched of its content; without that, with its snippet.
+    pub(crate) async fn open_and_show(
+        &self,
+        app: &App,
+        workspace: &WorkspaceId,
+        mail: EmailRecord,
+        fetched: Option<Fetched>,
+    ) -> Result<Email> {
+        let shown = match fetched {
+            Some(fetched) => open(app, workspace, fetched).await?,
+            None => Shown::Preview,
+        };
+        Ok(self.show(mail, shown))
     }
 
     /// Shows an email.
@@ -283,13 +306,11 @@ impl Opener<'_> {
 
 /// The part of a message before its first empty line.
 fn header_block(raw: &[u8]) -> &[u8] {
-    let end = raw.windows(4).position(|four| four == b"\r\n\r\n").map(|at| at + 2);
-    let bare = raw.windows(2).position(|two| two == b"\n\n").map(|at| at + 1);
-    let end = match (end, bare) {
-        (Some(a), Some(b)) => a.min(b),
-        (one, other) => one.or(other).unwrap_or(raw.len()),
-    };
-    &raw[..end]
+    let end = raw.windows(4).position(|four| four == b"\r\n\r\n").map_or(raw.len(), |at| at + 2);
+    let block = &raw[..end];
+    // Only before that: a message is long, and its headers are short.
+    let bare = block.windows(2).position(|two| two == b"\n\n").map_or(end, |at| at + 1);
+    &block[..bare]
 }
 
 /// Whether a mail is held out of sight now.

@@ -161,7 +161,7 @@ pub(crate) struct Delivery<'a> {
 }
 
 impl Delivery<'_> {
-    /// Stores the message in one mailbox, with everything that follows from its arrival.
+    /// Stores the message in one mailbox, which the caller holds, with everything that follows from its arrival.
     pub(crate) async fn to_mailbox(
         &self,
         tx: &mut Tx,
@@ -169,19 +169,19 @@ impl Delivery<'_> {
         id: &EmailId,
         content: &Content,
     ) -> Result<()> {
-        mailboxes::lock(tx, &recipient.mailbox).await?;
         let named = mailboxes::MailboxName::Id(recipient.mailbox.clone());
         let mailbox =
             mailboxes::find(tx, &named).await?.ok_or_else(|| Error::not_found("Mailbox not found"))?;
         contents::insert(tx, &content.record, self.now).await?;
         let sequence = events::next_sequence(tx).await?;
-        let mut mail = self.email(recipient, id, sequence, mailbox.settings.spam.to_spam_folder);
-        mail.record.size = content.record.size;
-        mail.record.stored_objects = content.objects();
+        let mut mail = self.email(recipient, id, sequence, content);
+        if self.is_spam() && mailbox.settings.spam.to_spam_folder {
+            mail.record.folder_id = "spam".into();
+        }
         mail.labels = matching_labels(tx, &recipient.mailbox, &mail.record, self.prepared).await?;
         emails::insert(tx, &recipient.mailbox, &mut mail).await?;
-        let month: String = self.now.day().to_string().chars().take(7).collect();
-        mailboxes::add_to_counter(tx, &recipient.mailbox, &format!("received.{month}"), 1).await?;
+        let counter = format!("received.{}", self.now.month());
+        mailboxes::add_to_counter(tx, &recipient.mailbox, &counter, 1).await?;
         metering::add_usage(tx, self.now.day(), "mails_in", 1).await?;
         let event = crate::events::NewEvent {
             kind: EventType::MessageReceived,
@@ -191,17 +191,20 @@ impl Delivery<'_> {
         event.insert(tx, self.app, &content.key, sequence, self.now).await
     }
 
-    fn email(&self, recipient: &Recipient, id: &EmailId, arrival: i64, to_spam_folder: bool) -> NewEmail {
+    fn is_spam(&self) -> bool {
+        self.prepared.looks_like_spam || self.authentication.dmarc == Verdict::Fail
+    }
+
+    fn email(&self, recipient: &Recipient, id: &EmailId, arrival: i64, content: &Content) -> NewEmail {
         let message = &self.prepared.message;
         let attachments = self.attachments();
-        let spam = self.prepared.looks_like_spam || self.authentication.dmarc == Verdict::Fail;
         let references = message.references.join(" ");
         let external = self.app.scanning().has_external();
         let (status, threats) = self.prepared.verdict.clone();
         let record = EmailRecord {
             id: id.clone(),
             thread_id: self.app.new_id(),
-            folder_id: if spam && to_spam_folder { "spam".into() } else { "inbox".into() },
+            folder_id: "inbox".into(),
             content_id: self.prepared.hash.clone(),
             outgoing: false,
             arrival,
@@ -221,11 +224,10 @@ impl Delivery<'_> {
             category: self.prepared.category,
             snippet: self.prepared.snippet.clone(),
             body_format: self.prepared.body_format,
-            body_chars: i64::try_from(self.prepared.body.chars().count()).unwrap_or(i64::MAX),
             safe_source: self.prepared.safe_source,
             safe_divergent: self.prepared.safe_divergent,
-            size: 0,
-            stored_objects: 0,
+            size: content.record.size,
+            stored_objects: content.objects(),
             message_id: message.message_id.clone(),
             in_reply_to: message.in_reply_to.clone(),
             email_references: some(references),

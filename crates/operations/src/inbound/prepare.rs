@@ -14,7 +14,7 @@ use model::{
     emails::{BodyFormat, BodySource, Category, ScanStatus, ScanThreat, ThreatSource, Verdict},
 };
 use sha2::{Digest, Sha256};
-use store::{search::IndexedText, threads::ThreadHints};
+use store::{blobs::BlobHash, search::IndexedText, threads::ThreadHints};
 
 use crate::{App, Error, Result};
 
@@ -137,7 +137,7 @@ fn read(raw: &[u8], blocklist: &Arc<scan::Blocklist>) -> Prepared {
     };
     let (kept, _) = safe.text.cut(MOST_SAFE);
     Prepared {
-        hash: hex(&Sha256::digest(raw)),
+        hash: BlobHash::of(raw).as_str().to_owned(),
         safe: (kept != body).then(|| kept.to_owned()),
         safe_source,
         safe_divergent: safe.divergent,
@@ -249,12 +249,4 @@ pub(super) const fn verdict(verdict: mail::authentication::Verdict) -> Verdict {
         mail::authentication::Verdict::Fail => Verdict::Fail,
         mail::authentication::Verdict::Unknown => Verdict::Unknown,
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }

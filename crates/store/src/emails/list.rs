@@ -7,6 +7,8 @@ use model::{
     emails::{Category, SortColumn, SortDirection},
 };
 
+use serde::{Deserialize, Serialize};
+
 use super::{COLUMNS, EmailRecord};
 use crate::{Param, Tx, error::Result};
 
@@ -133,8 +135,8 @@ impl Sort {
     }
 }
 
-/// Where a page ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Where a page ended; its cursor keeps it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Place {
     /// Numbers that the order begins with.
     pub numbers: Vec<i64>,
