@@ -40,6 +40,7 @@ pub enum ErrorKind {
     IdempotencyPayloadTooLarge,
     PayloadTooLarge,
     IdempotencyKeyReused,
+    RecipientsRefused,
     RateLimited,
     MemoryUnavailable,
     Overloaded,
@@ -81,6 +82,7 @@ impl ErrorKind {
             Self::IdempotencyPayloadTooLarge => "idempotency_payload_too_large",
             Self::PayloadTooLarge => "payload_too_large",
             Self::IdempotencyKeyReused => "idempotency_key_reused",
+            Self::RecipientsRefused => "recipients_refused",
             Self::RateLimited => "rate_limited",
             Self::MemoryUnavailable => "memory_unavailable",
             Self::Overloaded => "overloaded",
@@ -121,6 +123,7 @@ impl ErrorKind {
             }
             Self::PayloadTooLarge => "The body is too large.",
             Self::IdempotencyKeyReused => "This Idempotency-Key was used for a different request.",
+            Self::RecipientsRefused => "No recipient is taken here.",
             Self::RateLimited => "Too many requests",
             Self::MemoryUnavailable => "The memory store is not available.",
             Self::Overloaded => "The server is busy.",

@@ -68,7 +68,7 @@ pub(crate) const fn status(kind: ErrorKind) -> StatusCode {
         Kind::IdempotencyPayloadTooLarge | Kind::PayloadTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
         Kind::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
         Kind::RangeNotSatisfiable => StatusCode::RANGE_NOT_SATISFIABLE,
-        Kind::IdempotencyKeyReused => StatusCode::UNPROCESSABLE_ENTITY,
+        Kind::IdempotencyKeyReused | Kind::RecipientsRefused => StatusCode::UNPROCESSABLE_ENTITY,
         Kind::RateLimited => StatusCode::TOO_MANY_REQUESTS,
         Kind::MemoryUnavailable | Kind::Overloaded | Kind::StorageUnavailable => {
             StatusCode::SERVICE_UNAVAILABLE

@@ -15,10 +15,10 @@ use axum::{
 use hmac::{Hmac, KeyInit, Mac};
 use model::emails::InboundProvider;
 use operations::{
-    App, Error, ErrorKind, Result,
+    App, Detail, Error, ErrorKind, Result,
     inbound::{self, Arrival, Client, Refusal},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 use sha2::Sha256;
 
 use crate::{
@@ -59,15 +59,17 @@ async fn take(app: &App, request: Request) -> Result<Response> {
         match inbound::route(app, envelope.from.as_deref(), address).await {
             Ok(recipient) => recipients.push(recipient),
             Err(refusal) if refusal.code < 500 => return Err(later()),
-            Err(refusal) => refused.push(json!({ "recipient": address, "reason": refusal.text })),
+            Err(refusal) => refused.push((address, refusal.text)),
         }
     }
     if recipients.is_empty() {
-        return Ok(error::json_of(
-            StatusCode::UNPROCESSABLE_ENTITY,
-            &json!({ "error": "No recipient is taken here", "code": "recipients_refused", "refused": refused }),
-        ));
+        let detail =
+            |(address, reason): (&String, &str)| Detail { path: address.clone(), message: reason.to_owned() };
+        let details = refused.into_iter().map(detail).collect();
+        return Err(Error::new(ErrorKind::RecipientsRefused).with_details(details));
     }
+    let shown = |(address, reason): &(&String, &str)| json!({ "recipient": address, "reason": reason });
+    let refused: Vec<Value> = refused.iter().map(shown).collect();
     let arrival = Arrival {
         provider: Some(InboundProvider::MailApi),
         from: envelope.from,
