@@ -114,15 +114,16 @@ async fn insert_workspaces(tx: &mut SystemTx, numbers: std::ops::Range<usize>) -
     Ok(())
 }
 
+/// A value of a column.
 #[derive(Clone)]
-enum Value {
+pub(crate) enum Value {
     Integer(i64),
     Text(String),
     Bytes(Vec<u8>),
 }
 
 impl Value {
-    fn text(text: &str) -> Self {
+    pub(crate) fn text(text: &str) -> Self {
         Self::Text(text.to_owned())
     }
 
@@ -136,29 +137,38 @@ impl Value {
 }
 
 /// Rows on their way into one table, many to a statement: one by one they would take a minute.
-struct Rows {
+pub(crate) struct Rows {
     table: &'static str,
     width: usize,
+    /// How the last value of a row is written, by its number.
+    last: fn(usize) -> String,
     values: Vec<Value>,
 }
 
 impl Rows {
-    fn new(table: &'static str) -> Self {
+    pub(crate) fn new(table: &'static str) -> Self {
         let width = table.matches(',').count() + 1;
-        Self { table, width, values: Vec::new() }
+        Self { table, width, last: |number| format!("${number}"), values: Vec::new() }
     }
 
-    fn add<const WIDTH: usize>(&mut self, row: [Value; WIDTH]) {
+    /// The same with another way to write the last value.
+    pub(crate) fn with_last(self, last: fn(usize) -> String) -> Self {
+        Self { last, ..self }
+    }
+
+    pub(crate) fn add<const WIDTH: usize>(&mut self, row: [Value; WIDTH]) {
         assert_eq!(WIDTH, self.width, "a value for each column of {}", self.table);
         self.values.extend(row);
     }
 
-    async fn insert(self, tx: &mut SystemTx) -> Result<(), Error> {
+    pub(crate) async fn insert(self, tx: &mut SystemTx) -> Result<(), Error> {
         for part in self.values.chunks(self.width * ROWS) {
             let rows: Vec<String> = (0..part.len() / self.width)
                 .map(|row| {
-                    let places: Vec<String> =
-                        (1..=self.width).map(|column| format!("${}", row * self.width + column)).collect();
+                    let first = row * self.width + 1;
+                    let last = first + self.width - 1;
+                    let mut places: Vec<String> = (first..last).map(|number| format!("${number}")).collect();
+                    places.push((self.last)(last));
                     format!("({})", places.join(", "))
                 })
                 .collect();

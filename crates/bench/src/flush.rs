@@ -18,6 +18,8 @@ use crate::{
 
 /// The variable that names the file, as in `slow_flush.c`.
 const VARIABLE: &str = "AGENT_MAILBOX_BENCH_FLUSH";
+/// What the slow disk takes to flush.
+pub(crate) const SLOW_FLUSH: Duration = Duration::from_millis(4);
 /// How often a flush is timed.
 const FLUSHES: usize = 300;
 

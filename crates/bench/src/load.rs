@@ -41,6 +41,7 @@ pub(crate) struct Load {
 
 /// How it went.
 pub(crate) struct Outcome {
+    pub(crate) requests: f64,
     pub(crate) requests_per_second: f64,
     /// Milliseconds.
     pub(crate) median_latency: f64,
@@ -98,6 +99,7 @@ impl Load {
         #[expect(clippy::cast_precision_loss, reason = "counts stay far below 2^52")]
         let requests = latencies.len() as f64;
         Outcome {
+            requests,
             requests_per_second: requests / seconds,
             median_latency: percentile(&mut latencies, 0.5) * 1e3,
             p99_latency: percentile(&mut latencies, 0.99) * 1e3,

@@ -15,7 +15,12 @@ pub(crate) fn description() -> String {
 
 /// The CPU time of this process so far, all threads together, ended ones too.
 pub(crate) fn process_cpu() -> Duration {
-    let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    cpu_of(std::process::id())
+}
+
+/// The same of any process; none for one that is gone.
+pub(crate) fn cpu_of(process: u32) -> Duration {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     // The name of the program may hold spaces; what follows it does not.
     let fields: Vec<&str> = stat.rsplit(") ").next().unwrap_or_default().split(' ').collect();
     let ticks = |index: usize| fields.get(index).and_then(|field| field.parse::<u64>().ok()).unwrap_or(0);

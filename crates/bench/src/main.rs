@@ -5,19 +5,26 @@
 
 #![expect(clippy::expect_used, reason = "a measurement that cannot be set up has nothing to go on with")]
 
+mod emails;
 mod fill;
 mod flush;
 mod growth;
 mod load;
 mod machine;
+mod mails;
 mod options;
 mod place;
+mod postfix;
+mod program;
 mod read;
+mod receive;
 mod report;
+mod search;
 mod service;
 mod start;
 mod stats;
 mod turns;
+mod wait;
 mod write;
 
 use std::process::ExitCode;
@@ -52,6 +59,11 @@ async fn run(options: &Options) -> bool {
             Measurement::Write => write::measure(options).await,
             Measurement::Start => start::measure(options).await,
             Measurement::Growth => growth::measure(options).await,
+            Measurement::Receive => receive::measure(options).await,
+            Measurement::Emails => emails::measure(options).await,
+            Measurement::Search => search::measure(options).await,
+            Measurement::Import => search::measure_import(options).await,
+            Measurement::Wait => wait::measure(options).await,
         };
         report::save(*measurement, &figures);
         all.extend(figures);

@@ -7,12 +7,12 @@ use crate::place::Engine;
 const USAGE: &str =
     "usage: bench [--quick] [--engine sqlite|postgres] [--only service|bare [--requests N]] [--program FILE] [NAME…]
 
-NAME is one of read, write, start, growth; all of them when none is given.
+NAME is one of read, write, start, growth, receive, emails, search, import, wait; all of them when none is given.
   --quick           short rounds, for a first look; the figures are noisy
   --engine ENGINE   only this engine
   --only SIDE       in `read`, loads one of the two sides alone, for a profiler to look at
   --requests N      with --only, so many requests over one connection instead of half a minute over 32
-  --program FILE    in `start`, the program to start (default: agent-mailbox beside this one)";
+  --program FILE    in `start`, `receive` and `import`, the program to start (default: agent-mailbox beside this one)";
 
 /// A measurement by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,10 +21,25 @@ pub(crate) enum Measurement {
     Write,
     Start,
     Growth,
+    Receive,
+    Emails,
+    Search,
+    Import,
+    Wait,
 }
 
 impl Measurement {
-    const ALL: [Self; 4] = [Self::Read, Self::Write, Self::Start, Self::Growth];
+    const ALL: [Self; 9] = [
+        Self::Read,
+        Self::Write,
+        Self::Start,
+        Self::Growth,
+        Self::Receive,
+        Self::Emails,
+        Self::Search,
+        Self::Import,
+        Self::Wait,
+    ];
 
     pub(crate) const fn name(self) -> &'static str {
         match self {
@@ -32,6 +47,11 @@ impl Measurement {
             Self::Write => "write",
             Self::Start => "start",
             Self::Growth => "growth",
+            Self::Receive => "receive",
+            Self::Emails => "emails",
+            Self::Search => "search",
+            Self::Import => "import",
+            Self::Wait => "wait",
         }
     }
 
@@ -41,6 +61,11 @@ impl Measurement {
             Self::Write => "durable writes at 32 connections against one",
             Self::Start => "time until ready, and memory",
             Self::Growth => "store calls among 100,000 workspaces against 10",
+            Self::Receive => "mail over SMTP against Postfix alone",
+            Self::Emails => "lists and single reads in a large mailbox",
+            Self::Search => "full-text search",
+            Self::Import => "an mbox file by the command",
+            Self::Wait => "how soon a waiting call learns of its mail",
         }
     }
 }
@@ -103,6 +128,26 @@ impl Options {
     /// Workspaces in the large store of `growth`.
     pub(crate) fn many_workspaces(&self) -> usize {
         if self.quick { 10_000 } else { 100_000 }
+    }
+
+    /// Mails in the mailbox that is listed and searched.
+    pub(crate) fn many_mails(&self) -> usize {
+        if self.quick { 10_000 } else { 100_000 }
+    }
+
+    /// Mails in the largest mailbox.
+    pub(crate) fn most_mails(&self) -> usize {
+        if self.quick { 100_000 } else { 1_000_000 }
+    }
+
+    /// Mails that somebody waits for.
+    pub(crate) fn waited_mails(&self) -> usize {
+        if self.quick { 150 } else { 500 }
+    }
+
+    /// Mails of one imported file.
+    pub(crate) fn imported_mails(&self) -> usize {
+        if self.quick { 3_000 } else { 10_000 }
     }
 }
 

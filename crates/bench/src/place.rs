@@ -64,6 +64,14 @@ impl Place {
         self.folder.path()
     }
 
+    /// The processes of PostgreSQL that work for this store.
+    pub(crate) async fn server_processes(&self) -> Vec<u32> {
+        let Some(name) = &self.database else { return Vec::new() };
+        let sql = format!("SELECT string_agg(pid::text, ' ') FROM pg_stat_activity WHERE datname = '{name}'");
+        let found = query(&sql).await.unwrap_or_default();
+        found.split(' ').filter_map(|process| process.parse().ok()).collect()
+    }
+
     /// Removes everything. A measurement that fails leaves its store behind, for a look at it.
     pub(crate) async fn remove(self) {
         if let Some(name) = &self.database {

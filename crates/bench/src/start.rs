@@ -3,25 +3,14 @@
 //! The store holds a thousand workspaces. The time runs from before the process is made until `/readyz` says yes; the
 //! memory is what the kernel calls resident, idle after the start and again after a thousand calls.
 
-use std::{
-    net::SocketAddr,
-    path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
-    time::{Duration, Instant},
-};
-
-use store::DatabaseLocation;
-use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
-    net::{TcpListener, TcpStream},
-};
+use std::time::Duration;
 
 use crate::{
     fill,
     load::{End, Load},
-    machine,
     options::Options,
     place::{Engine, Place},
+    program::{self, Disk, Running},
     report::{Figure, Target},
     service::Service,
     stats::{median, spread},
@@ -35,22 +24,20 @@ const RESIDENT_MEGABYTES: f64 = 60.0;
 /// How long the program is left alone before its memory is looked at.
 const IDLE: Duration = Duration::from_secs(4);
 const CALLS: u64 = 1000;
-const GIVE_UP: Duration = Duration::from_secs(20);
 
 pub(crate) async fn measure(options: &Options) -> Vec<Figure> {
-    let program = options.program.clone().unwrap_or_else(beside_this_one);
-    let program = std::path::absolute(program).expect("the working directory is known");
+    let program = program::path(options);
     let mut figures = Vec::new();
     for engine in &options.engines {
         let place = Place::new(*engine).await;
         let key = fill_place(&place).await;
         let mut times = Vec::new();
         for _ in 0..STARTS {
-            let running = Running::start(&program, &place).await;
+            let running = Running::start(&program, &place, Disk::AsItIs).await;
             times.push(running.ready_after.as_secs_f64() * 1e3);
             running.stop();
         }
-        let running = Running::start(&program, &place).await;
+        let running = Running::start(&program, &place, Disk::AsItIs).await;
         let memory = watch_memory(&running, key).await;
         running.stop();
         figures.push(ready_figure(*engine, &times));
@@ -60,11 +47,6 @@ pub(crate) async fn measure(options: &Options) -> Vec<Figure> {
     figures
 }
 
-fn beside_this_one() -> PathBuf {
-    let this = std::env::current_exe().expect("a running program has a path");
-    this.with_file_name("agent-mailbox")
-}
-
 /// Makes the store and gives a key for it.
 async fn fill_place(place: &Place) -> String {
     let service = Service::open(place).await;
@@ -72,67 +54,6 @@ async fn fill_place(place: &Place) -> String {
     fill::add_workspaces(service.app.db(), WORKSPACES).await;
     service.app.meter().close().await;
     service.key
-}
-
-/// The program while it runs.
-struct Running {
-    child: Child,
-    address: SocketAddr,
-    ready_after: Duration,
-}
-
-impl Running {
-    async fn start(program: &Path, place: &Place) -> Self {
-        let address = free_address().await;
-        let folder = std::path::absolute(place.folder()).expect("the working directory is known");
-        let mut command = Command::new(program);
-        command.arg("serve").arg("--data-dir").arg(&folder).current_dir(&folder);
-        command.env("AGENT_MAILBOX__HTTP__LISTEN", address.to_string());
-        // So many calls in a minute are not what the default plans are for.
-        for limit in ["RPM", "CREDITS_PER_PERIOD"] {
-            command.env(format!("AGENT_MAILBOX__PLANS__DEVELOPER__{limit}"), "1000000000");
-        }
-        if let DatabaseLocation::Postgres(url) = &place.location {
-            command.env("AGENT_MAILBOX__DATABASE__URL", url);
-        }
-        // What makes flushes slow for `write` would cost time and memory here.
-        command.env_remove("LD_PRELOAD");
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        let started = Instant::now();
-        let mut child = command.spawn().expect("the program starts: build it, or name it with --program");
-        while !is_ready(address).await {
-            assert!(child.try_wait().ok().flatten().is_none(), "the program ended before it was ready");
-            assert!(started.elapsed() < GIVE_UP, "the program is not ready after {GIVE_UP:?}");
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
-        Self { child, address, ready_after: started.elapsed() }
-    }
-
-    fn megabytes(&self) -> f64 {
-        #[expect(clippy::cast_precision_loss, reason = "memory stays far below 2^52 bytes")]
-        let bytes = machine::resident_memory(self.child.id()) as f64;
-        bytes / 1e6
-    }
-
-    fn stop(mut self) {
-        // The store survives this; a program that does not would not be fit to be measured.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-async fn free_address() -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-    listener.local_addr().expect("a bound socket has an address")
-}
-
-async fn is_ready(address: SocketAddr) -> bool {
-    let Ok(mut stream) = TcpStream::connect(address).await else { return false };
-    let request = format!("GET /readyz HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
-    let mut answer = Vec::new();
-    stream.write_all(request.as_bytes()).await.is_ok()
-        && stream.read_to_end(&mut answer).await.is_ok()
-        && answer.starts_with(b"HTTP/1.1 200")
 }
 
 /// Resident megabytes: idle after the start, right after the calls, idle after them.

@@ -18,7 +18,7 @@ use std::{
 
 use crate::{
     fill,
-    flush::{self, SlowDisk},
+    flush::{self, SLOW_FLUSH, SlowDisk},
     load::Load,
     options::Options,
     place::{Engine, Place},
@@ -30,8 +30,6 @@ use crate::{
 const CONNECTIONS: usize = 32;
 const MAILBOXES: usize = 2000;
 const TARGET: Target = Target::AtLeast(4.0);
-/// What the slow disk takes to flush.
-const SLOW_FLUSH: Duration = Duration::from_millis(4);
 /// On a disk that flushes more quickly than this, one connection waits for the processor rather than for the disk, and
 /// no sharing of flushes could make 32 of them four times as fast on few cores.
 const QUICK_FLUSH: Duration = Duration::from_millis(1);

@@ -1,0 +1,309 @@
+//! Lists and single reads in a large mailbox: against a bare handler with the same queries, and against a small mailbox.
+//!
+//! The bare handler runs the same store functions, opens the same sealed content, shows the same fields and sends the
+//! same bytes. It knows no key, no plan, no credits, no scan gate and no options.
+
+use std::{net::SocketAddr, sync::Arc};
+
+use axum::{
+    Router,
+    extract::{Path, State},
+    http::{StatusCode, header},
+    response::{IntoResponse, Response},
+    routing::get,
+};
+use model::{
+    EmailId, Timestamp, WorkspaceId,
+    emails::{Email, EmailPage, ProviderMetadata, SortColumn, SortDirection},
+    folders::Folder,
+};
+use store::{
+    Db, Tx,
+    contents::{self, ContentRecord, Kept, Part},
+    emails::{self, EmailFilter, EmailRecord, Sort},
+    folders,
+    mailboxes::{self, MailboxName},
+    vault::DataKey,
+};
+
+use crate::{
+    load::{Connection, End, Load},
+    machine, mails,
+    options::Options,
+    place::{Engine, Place},
+    report::{Figure, Target},
+    service::{self, Service},
+    stats::{median, spread},
+    turns::{Comparison, Side},
+};
+
+const CONNECTIONS: usize = 32;
+const LIMIT: usize = 50;
+const OF_BARE: Target = Target::AtLeast(0.60);
+const OF_SMALL: Target = Target::AtMost(1.3);
+/// Mails of the small mailbox.
+const FEW: usize = 10_000;
+
+pub(crate) async fn measure(options: &Options) -> Vec<Figure> {
+    let mut figures = Vec::new();
+    for engine in &options.engines {
+        figures.extend(compare_with_bare(*engine, options).await);
+        figures.push(compare_sizes(*engine, options).await);
+    }
+    figures
+}
+
+/// A service with a filled mailbox.
+struct Mailbox {
+    service: Service,
+    public_id: String,
+    address: SocketAddr,
+}
+
+impl Mailbox {
+    async fn new(place: &Place, mails: usize) -> Self {
+        let service = Service::open(place).await;
+        let public_id = mails::fill(&service, mails, false).await;
+        let address = service.listen().await;
+        Self { service, public_id, address }
+    }
+
+    fn path(&self) -> String {
+        format!("/api/v1/mailboxes/{}/emails", self.public_id)
+    }
+
+    fn request(&self, address: SocketAddr, path: &str) -> String {
+        let key = &self.service.key;
+        format!(
+            "GET {path} HTTP/1.1\r\nHost: {address}\r\nAccept: application/json\r\nX-API-Key: {key}\r\n\r\n"
+        )
+    }
+
+    async fn ask(&self, address: SocketAddr, path: &str) -> Vec<u8> {
+        let (status, body) = Connection::open(address).await.ask(&self.request(address, path)).await;
+        assert_eq!(status, 200, "{}", String::from_utf8_lossy(&body));
+        body
+    }
+
+    fn page(&self) -> Load {
+        let request = self.request(self.address, &format!("{}?limit={LIMIT}", self.path()));
+        Load::of_one(self.address, CONNECTIONS, request)
+    }
+}
+
+async fn compare_with_bare(engine: Engine, options: &Options) -> [Figure; 2] {
+    let place = Place::new(engine).await;
+    let count = options.many_mails();
+    let mailbox = Mailbox::new(&place, count).await;
+    let list = format!("{}?limit={LIMIT}", mailbox.path());
+    let one = format!("{}/{}", mailbox.path(), mails::email_id(count / 2));
+    let listed = mailbox.ask(mailbox.address, &list).await;
+    let page: serde_json::Value = serde_json::from_slice(&listed).expect("a page is JSON");
+    assert_eq!(page["emails"].as_array().map(Vec::len), Some(LIMIT));
+    let workspace = mailbox.service.workspace.clone();
+    let bare = Bare {
+        db: mailbox.service.app.db().clone(),
+        key: mailbox.service.app.data_key(&workspace).await.expect("the workspace has a key"),
+        workspace,
+        cursor: page["next_cursor"].as_str().expect("more mails follow").to_owned(),
+    };
+    let bare = service::listen(bare.router()).await;
+    // A cursor is sealed, and never twice the same; the bare handler has the one of this very answer.
+    assert_eq!(mailbox.ask(bare, &list).await, listed, "both sides send the same page");
+    assert_eq!(mailbox.ask(bare, &one).await, mailbox.ask(mailbox.address, &one).await, "and the same mail");
+    let load = |address, path: &str| Load::of_one(address, CONNECTIONS, mailbox.request(address, path));
+    let mut figures = Vec::new();
+    for (what, path) in [("page of 50 mails : bare handler", &list), ("mail : bare handler", &one)] {
+        let (ours, bare) = (load(mailbox.address, path), load(bare, path));
+        let comparison = Comparison {
+            what,
+            engine,
+            target: Some(OF_BARE),
+            measured: Side { name: "service", load: &ours },
+            yardstick: Side { name: "bare", load: &bare },
+        };
+        let mut figure = comparison.run(options).await;
+        figure.notes.push(format!("{count} mails in the mailbox"));
+        figures.push(figure);
+    }
+    place.remove().await;
+    figures.try_into().unwrap_or_else(|_| unreachable!("two comparisons"))
+}
+
+/// The CPU time of a page in a large mailbox against that in a small one.
+async fn compare_sizes(engine: Engine, options: &Options) -> Figure {
+    let (small_place, large_place) = (Place::new(engine).await, Place::new(engine).await);
+    let small = Mailbox::new(&small_place, FEW).await;
+    let large = Mailbox::new(&large_place, options.most_mails()).await;
+    let (few, many) = (small.page(), large.page());
+    let (mut of_few, mut of_many) = (Vec::new(), Vec::new());
+    // The first turn fills the caches and does not count.
+    for round in 0..=options.rounds() {
+        let one = cpu_of(&few, &small_place, options).await;
+        let other = cpu_of(&many, &large_place, options).await;
+        if round > 0 {
+            of_few.push(one);
+            of_many.push(other);
+        }
+    }
+    drop((small, large));
+    small_place.remove().await;
+    large_place.remove().await;
+    let ratios: Vec<f64> = of_many.iter().zip(&of_few).map(|(many, few)| many / few).collect();
+    Figure {
+        what: "CPU time of a page, many : 10,000 mails",
+        engine: engine.name(),
+        unit: "µs",
+        value: median(&of_many),
+        yardstick: median(&of_few),
+        ratio: median(&ratios),
+        spread: spread(&ratios),
+        target: Some(OF_SMALL),
+        notes: vec![format!("{} mails in the large mailbox", options.most_mails())],
+    }
+}
+
+/// The CPU time of one request in microseconds, with that of PostgreSQL's processes for this store.
+async fn cpu_of(load: &Load, place: &Place, options: &Options) -> f64 {
+    let processes = place.server_processes().await;
+    let cpu = || processes.iter().map(|process| machine::cpu_of(*process).as_secs_f64()).sum::<f64>();
+    let before = cpu();
+    let outcome = load.run(End::After(options.turn())).await;
+    outcome.server_cpu + (cpu() - before) / outcome.requests * 1e6
+}
+
+/// The yardstick.
+#[derive(Clone)]
+struct Bare {
+    db: Db,
+    workspace: WorkspaceId,
+    key: Arc<DataKey>,
+    cursor: String,
+}
+
+impl Bare {
+    fn router(self) -> Router {
+        Router::new()
+            .route("/api/v1/mailboxes/{mailbox}/emails", get(list))
+            .route("/api/v1/mailboxes/{mailbox}/emails/{email}", get(find))
+            .with_state(self)
+    }
+
+    fn open(&self, content: &ContentRecord) -> Option<(String, String)> {
+        let (Kept::InRow(raw), Kept::InRow(body)) = (&content.raw, &content.body) else { return None };
+        let raw = contents::open(&self.key, &content.id, Part::Raw, raw).ok()?;
+        let body = contents::open(&self.key, &content.id, Part::Body, body).ok()?;
+        let end = raw.windows(4).position(|four| four == b"\r\n\r\n")? + 2;
+        Some((String::from_utf8(body).ok()?, String::from_utf8(raw[..end].to_vec()).ok()?))
+    }
+}
+
+async fn list(State(bare): State<Bare>, Path(mailbox): Path<String>) -> Response {
+    let read = async move |tx: &mut Tx| {
+        let Some(id) = mailboxes::find_id(tx, &MailboxName::PublicId(mailbox)).await? else {
+            return Ok(None);
+        };
+        let filter = EmailFilter { held_after: Some(now()), ..EmailFilter::default() };
+        let sort = Sort { column: SortColumn::Date, direction: SortDirection::Descending };
+        let most = i64::try_from(LIMIT + 1).unwrap_or_default();
+        let mails = emails::list(tx, &id, &filter, sort, None, 0, most).await?;
+        let total = emails::count(tx, &id, &filter).await?;
+        Ok::<_, store::Error>(Some((mails, total, folders::list(tx, &id).await?)))
+    };
+    let Ok(Some((mut mails, total_count, folders))) = bare.db.read(&bare.workspace, read).await else {
+        return StatusCode::INTERNAL_SERVER_ERROR.into_response();
+    };
+    let has_more = mails.len() > LIMIT;
+    mails.truncate(LIMIT);
+    let emails = mails.into_iter().map(|mail| {
+        let mut email = shown(mail, &folders);
+        email.body.clone_from(&email.snippet);
+        email
+    });
+    answer(&EmailPage { emails: emails.collect(), total_count, has_more, next_cursor: Some(bare.cursor) })
+}
+
+async fn find(State(bare): State<Bare>, Path((mailbox, email)): Path<(String, EmailId)>) -> Response {
+    let read = async move |tx: &mut Tx| {
+        let Some(id) = mailboxes::find_id(tx, &MailboxName::PublicId(mailbox)).await? else {
+            return Ok(None);
+        };
+        let Some(mail) = emails::find(tx, &id, &email).await? else { return Ok(None) };
+        let folders = folders::list(tx, &id).await?;
+        let content = contents::find(tx, &mail.content_id).await?;
+        Ok::<_, store::Error>(content.map(|content| (mail, folders, content)))
+    };
+    let Ok(Some((mail, folders, content))) = bare.db.read(&bare.workspace, read).await else {
+        return StatusCode::INTERNAL_SERVER_ERROR.into_response();
+    };
+    let Some((body, headers)) = bare.open(&content) else {
+        return StatusCode::INTERNAL_SERVER_ERROR.into_response();
+    };
+    answer(&Email { body: Some(body), raw_headers: Some(headers), ..shown(mail, &folders) })
+}
+
+fn now() -> Timestamp {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    Timestamp::from_micros(i64::try_from(since.as_micros()).unwrap_or_default())
+}
+
+fn answer(body: &impl serde::Serialize) -> Response {
+    match serde_json::to_vec(body) {
+        Ok(body) => ([(header::CONTENT_TYPE, "application/json")], body).into_response(),
+        Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+    }
+}
+
+/// A clean mail without its body.
+fn shown(mail: EmailRecord, folders: &[Folder]) -> Email {
+    let folder = folders.iter().find(|folder| folder.id == mail.folder_id);
+    Email {
+        folder_name: folder.map(|folder| folder.name.clone()).unwrap_or_default(),
+        id: mail.id,
+        subject: mail.subject,
+        sender: mail.sender,
+        recipient: mail.recipient,
+        to: mail.to_line,
+        cc: mail.cc,
+        bcc: mail.bcc,
+        date: mail.date,
+        received_at: mail.arrived_at,
+        read: mail.read,
+        starred: mail.starred,
+        is_urgent: mail.is_urgent,
+        category: mail.category,
+        custom_labels: mail.labels,
+        folder_id: mail.folder_id,
+        thread_id: Some(mail.thread_id),
+        thread_count: None,
+        snippet: Some(mail.snippet),
+        body: None,
+        body_format: Some(mail.body_format),
+        body_source: None,
+        body_divergent: None,
+        in_reply_to: mail.in_reply_to,
+        email_references: mail.email_references,
+        delivery_status: mail.delivery_status,
+        provider_metadata: Some(ProviderMetadata {
+            size: mail.size,
+            automatic: mail.automatic,
+            reply_to: mail.reply_to,
+        }),
+        message_id: mail.message_id,
+        raw_headers: None,
+        body_storage_status: Some("stored".to_owned()),
+        body_storage_message: Some("The message is stored.".to_owned()),
+        scan_status: mail.scan_status,
+        scan_threats: Some(mail.scan_threats),
+        sender_authentication: mail.sender_authentication,
+        attachment_count: i64::try_from(mail.attachments.len()).unwrap_or_default(),
+        attachments: Some(mail.attachments),
+        content_omitted: false,
+        content_omission_reason: None,
+        content_truncated: false,
+        body_original_char_count: None,
+        agent_safe_content: false,
+        score: None,
+        highlights: None,
+    }
+}

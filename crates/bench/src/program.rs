@@ -1,0 +1,114 @@
+//! The real program, as a measurement starts it.
+
+use std::{
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use store::DatabaseLocation;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+};
+
+use crate::{machine, options::Options, place::Place};
+
+const GIVE_UP: Duration = Duration::from_secs(20);
+
+/// Whether the program can be given a slow disk.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Disk {
+    /// Without what makes flushes slow, which costs a little time and memory.
+    AsItIs,
+    /// Slow while a `SlowDisk` says so.
+    Slowable,
+}
+
+/// The program that was named, or the one beside this one.
+pub(crate) fn path(options: &Options) -> PathBuf {
+    let program = options.program.clone().unwrap_or_else(beside_this_one);
+    std::path::absolute(program).expect("the working directory is known")
+}
+
+fn beside_this_one() -> PathBuf {
+    let this = std::env::current_exe().expect("a running program has a path");
+    this.with_file_name("agent-mailbox")
+}
+
+/// The program with the configuration of a place and without an instruction.
+pub(crate) fn command(program: &Path, place: &Place, disk: Disk) -> Command {
+    let folder = std::path::absolute(place.folder()).expect("the working directory is known");
+    let mut command = Command::new(program);
+    command.arg("--data-dir").arg(&folder).current_dir(&folder);
+    command.env("AGENT_MAILBOX__HOSTED_DOMAINS", "agents.test");
+    // So much in so little time is not what the default plans are for.
+    for limit in ["RPM", "CREDITS_PER_PERIOD", "STORAGE_BYTES"] {
+        command.env(format!("AGENT_MAILBOX__PLANS__DEVELOPER__{limit}"), "1000000000000");
+    }
+    if let DatabaseLocation::Postgres(url) = &place.location {
+        command.env("AGENT_MAILBOX__DATABASE__URL", url);
+    }
+    if disk == Disk::AsItIs {
+        command.env_remove("LD_PRELOAD");
+    }
+    command.stdin(Stdio::null()).stdout(Stdio::null());
+    command
+}
+
+/// The program while it runs.
+pub(crate) struct Running {
+    child: Child,
+    /// Where its API is.
+    pub(crate) address: SocketAddr,
+    /// Where mail arrives.
+    pub(crate) smtp: SocketAddr,
+    pub(crate) ready_after: Duration,
+}
+
+impl Running {
+    /// Starts it on the store in a place, with limits out of reach, and waits until it is ready.
+    pub(crate) async fn start(program: &Path, place: &Place, disk: Disk) -> Self {
+        let (address, smtp) = (free_address().await, free_address().await);
+        let mut command = command(program, place, disk);
+        command.arg("serve").env("AGENT_MAILBOX__HTTP__LISTEN", address.to_string());
+        command.env("AGENT_MAILBOX__SMTP__LISTEN", smtp.to_string());
+        command.env("AGENT_MAILBOX__SMTP__CONNECTIONS_PER_MINUTE", "1000000000");
+        command.stderr(Stdio::null());
+        let started = Instant::now();
+        let mut child = command.spawn().expect("the program starts: build it, or name it with --program");
+        while !is_ready(address).await {
+            assert!(child.try_wait().ok().flatten().is_none(), "the program ended before it was ready");
+            assert!(started.elapsed() < GIVE_UP, "the program is not ready after {GIVE_UP:?}");
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        Self { child, address, smtp, ready_after: started.elapsed() }
+    }
+
+    pub(crate) fn megabytes(&self) -> f64 {
+        #[expect(clippy::cast_precision_loss, reason = "memory stays far below 2^52 bytes")]
+        let bytes = machine::resident_memory(self.child.id()) as f64;
+        bytes / 1e6
+    }
+
+    pub(crate) fn stop(mut self) {
+        // The store survives this; a program that does not would not be fit to be measured.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+pub(crate) async fn free_address() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    listener.local_addr().expect("a bound socket has an address")
+}
+
+async fn is_ready(address: SocketAddr) -> bool {
+    let Ok(mut stream) = TcpStream::connect(address).await else { return false };
+    let request = format!("GET /readyz HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    let mut answer = Vec::new();
+    stream.write_all(request.as_bytes()).await.is_ok()
+        && stream.read_to_end(&mut answer).await.is_ok()
+        && answer.starts_with(b"HTTP/1.1 200")
+}

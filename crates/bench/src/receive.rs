@@ -1,0 +1,193 @@
+//! Mail that is durable when it is acknowledged, against Postfix alone.
+//!
+//! Both sides get the same mails of 10 KB from the same client, `smtp-source`, one mail for each connection. The real
+//! program stores each in a mailbox, scanned, threaded and indexed; Postfix only queues it. Both flush before they say
+//! 250: Postfix a file for each mail, the service a commit that concurrent sessions share.
+
+use std::{
+    net::SocketAddr,
+    path::Path,
+    process::{Command, Stdio},
+    time::Instant,
+};
+
+use model::{MailboxId, WorkspaceId};
+use store::{Db, emails};
+
+use crate::{
+    fill,
+    flush::{self, SLOW_FLUSH, SlowDisk},
+    options::Options,
+    place::{Engine, Place},
+    postfix::Postfix,
+    program::{self, Disk, Running},
+    report::{Figure, Target},
+    service::Service,
+    stats::{median, spread},
+};
+
+const BYTES: usize = 10 * 1024;
+const SESSIONS: usize = 32;
+/// Mails of the turn that does not count.
+const WARM_UP: usize = 300;
+
+/// What is measured on a disk, for its names in the table.
+struct Case {
+    sessions: usize,
+    what: &'static str,
+    target: Target,
+}
+
+const AS_IT_IS: [Case; 2] = [
+    Case { sessions: SESSIONS, what: "mails at 32 sessions : Postfix", target: Target::AtLeast(2.0) },
+    Case { sessions: 1, what: "mails at 1 session : Postfix", target: Target::AtLeast(1.0) },
+];
+const SLOW: [Case; 2] = [
+    Case {
+        sessions: SESSIONS,
+        what: "mails at 32 sessions : Postfix, flush of 4 ms",
+        target: Target::AtLeast(2.0),
+    },
+    Case { sessions: 1, what: "mails at 1 session : Postfix, flush of 4 ms", target: Target::AtLeast(1.0) },
+];
+
+pub(crate) async fn measure(options: &Options) -> Vec<Figure> {
+    let program = program::path(options);
+    let postfix = Postfix::start().await;
+    let mut figures = Vec::new();
+    for engine in &options.engines {
+        figures.extend(measure_disk(*engine, &program, &postfix, options, &AS_IT_IS).await);
+        if let Some(slow) = SlowDisk::start(SLOW_FLUSH) {
+            let measured = measure_disk(*engine, &program, &postfix, options, &SLOW).await;
+            drop(slow);
+            let most = 1.0 / SLOW_FLUSH.as_secs_f64();
+            let waits = |figure: &Figure| figure.value <= most && figure.yardstick <= most;
+            assert!(waits(&measured[1]), "at one session somebody does not wait for the slow disk");
+            figures.extend(measured);
+        } else {
+            eprintln!("no mails with a flush of 4 ms: only scripts/bench can make the disk slow");
+        }
+    }
+    figures
+}
+
+/// All cases of one disk, on a fresh store.
+async fn measure_disk(
+    engine: Engine,
+    program: &Path,
+    postfix: &Postfix,
+    options: &Options,
+    cases: &[Case],
+) -> Vec<Figure> {
+    let place = Place::new(engine).await;
+    let workspace = fill_place(&place).await;
+    let running = Running::start(program, &place, Disk::Slowable).await;
+    let flush = flush::time_flush(engine);
+    let mut sent = 0;
+    let mut figures = Vec::new();
+    for case in cases {
+        let mut turns = Turns { service: running.smtp, postfix, case, sent: 0 };
+        let mut figure = turns.run(engine, options).await;
+        figure.notes.push(format!("a flush takes {:.2} ms", flush.as_secs_f64() * 1e3));
+        sent += turns.sent;
+        figures.push(figure);
+    }
+    running.stop();
+    assert_eq!(stored(&place, &workspace).await, sent, "every mail that was acknowledged is there");
+    place.remove().await;
+    figures
+}
+
+/// Makes the store with one mailbox, and tells its workspace.
+async fn fill_place(place: &Place) -> WorkspaceId {
+    let service = Service::open(place).await;
+    fill::add_mailboxes(service.app.db(), &service.workspace, 1).await;
+    service.app.meter().close().await;
+    service.workspace
+}
+
+/// The mails in the mailbox.
+async fn stored(place: &Place, workspace: &WorkspaceId) -> usize {
+    let db = Db::open(&place.location).await.expect("the store opens");
+    let count = async |tx: &mut store::Tx| {
+        let filter =
+            emails::EmailFilter { date_start: Some(model::Timestamp::from_micros(0)), ..Default::default() };
+        emails::count(tx, &MailboxId::from(format!("mbx_{:026}", 0)), &filter).await
+    };
+    let counted: Result<i64, store::Error> = db.read(workspace, count).await;
+    usize::try_from(counted.expect("mails can be counted")).unwrap_or_default()
+}
+
+/// Both sides of a case.
+struct Turns<'a> {
+    service: SocketAddr,
+    postfix: &'a Postfix,
+    case: &'a Case,
+    /// Mails that the service got.
+    sent: usize,
+}
+
+impl Turns<'_> {
+    async fn run(&mut self, engine: Engine, options: &Options) -> Figure {
+        let seconds = options.turn().as_secs_f64();
+        let own = mails_in(self.to_service(WARM_UP).await, seconds);
+        let others = mails_in(self.to_postfix(WARM_UP).await, seconds);
+        let (mut service, mut postfix) = (Vec::new(), Vec::new());
+        for round in 0..options.rounds() {
+            // Who goes first changes, so that neither profits from what the other leaves behind.
+            if round % 2 == 0 {
+                service.push(self.to_service(own).await);
+                postfix.push(self.to_postfix(others).await);
+            } else {
+                postfix.push(self.to_postfix(others).await);
+                service.push(self.to_service(own).await);
+            }
+        }
+        let ratios: Vec<f64> = service.iter().zip(&postfix).map(|(own, other)| own / other).collect();
+        Figure {
+            what: self.case.what,
+            engine: engine.name(),
+            unit: "/s",
+            value: median(&service),
+            yardstick: median(&postfix),
+            ratio: median(&ratios),
+            spread: spread(&ratios),
+            target: Some(self.case.target),
+            notes: Vec::new(),
+        }
+    }
+
+    async fn to_service(&mut self, mails: usize) -> f64 {
+        self.sent += mails;
+        send(self.service, self.case.sessions, mails).await
+    }
+
+    async fn to_postfix(&self, mails: usize) -> f64 {
+        let speed = send(self.postfix.address, self.case.sessions, mails).await;
+        assert_eq!(self.postfix.empty(), mails, "Postfix queued every mail that it acknowledged");
+        speed
+    }
+}
+
+/// How many mails fill a turn at this speed.
+fn mails_in(speed: f64, seconds: f64) -> usize {
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a few thousand")]
+    let mails = (speed * seconds) as usize;
+    mails.max(SESSIONS)
+}
+
+/// Sends mails and gives how many went in a second.
+async fn send(to: SocketAddr, sessions: usize, mails: usize) -> f64 {
+    let mut client = Command::new("/usr/sbin/smtp-source");
+    client.args(["-s", &sessions.to_string(), "-l", &BYTES.to_string(), "-m", &mails.to_string()]);
+    client.args(["-f", "sender@remote.test", "-t", "bench-0@agents.test", &to.to_string()]);
+    client.stdin(Stdio::null()).stdout(Stdio::null());
+    let started = Instant::now();
+    let ended = tokio::task::spawn_blocking(move || client.output()).await.expect("the client runs");
+    let took = started.elapsed().as_secs_f64();
+    let ended = ended.expect("smtp-source is installed: run scripts/bench");
+    assert!(ended.status.success(), "smtp-source to {to}: {}", String::from_utf8_lossy(&ended.stderr));
+    #[expect(clippy::cast_precision_loss, reason = "counts stay far below 2^52")]
+    let mails = mails as f64;
+    mails / took
+}

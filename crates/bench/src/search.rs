@@ -1,0 +1,157 @@
+//! Full-text search over the whole service, and bringing in an mbox file with the real command.
+
+use std::{
+    io::Write as _,
+    net::SocketAddr,
+    sync::atomic::{AtomicU64, Ordering},
+    time::Instant,
+};
+
+use crate::{
+    fill,
+    load::{Connection, End, Load},
+    mails,
+    options::Options,
+    place::{Engine, Place},
+    program::{self, Disk},
+    report::{Figure, Target},
+    service::Service,
+    stats::{median, spread},
+};
+
+const RESULTS: usize = 25;
+const MILLISECONDS: f64 = 10.0;
+/// Ranks of words that are in many mails, and in few: at 100,000 mails in about 30,000 and in 500.
+const COMMON: (u64, u64) = (20, 60);
+const RARE: (u64, u64) = (1500, 3000);
+const MAILS_A_SECOND: f64 = 1000.0;
+
+pub(crate) async fn measure(options: &Options) -> Vec<Figure> {
+    let mut figures = Vec::new();
+    for engine in &options.engines {
+        figures.extend(measure_engine(*engine, options).await);
+    }
+    figures
+}
+
+async fn measure_engine(engine: Engine, options: &Options) -> [Figure; 2] {
+    let place = Place::new(engine).await;
+    let service = Service::open(&place).await;
+    let public_id = mails::fill(&service, options.many_mails(), true).await;
+    let address = service.listen().await;
+    let path = format!("/api/v1/mailboxes/{public_id}/search");
+    let kinds =
+        [("common and rare word : 10 ms", COMMON, RARE), ("two common words : 10 ms", COMMON, COMMON)];
+    let mut figures = Vec::new();
+    for (what, first, second) in kinds {
+        let load = searches(address, &service.key, &path, first, second);
+        let mut request = Vec::new();
+        (load.next_request)(&mut request);
+        let request = String::from_utf8(request).expect("a request is text");
+        let (status, body) = Connection::open(address).await.ask(&request).await;
+        let page: serde_json::Value = serde_json::from_slice(&body).expect("a page is JSON");
+        assert_eq!((status, page["emails"].as_array().map(Vec::len)), (200, Some(RESULTS)), "{page}");
+        load.run(End::AfterRequests(50)).await;
+        let mut latencies = Vec::new();
+        let mut slowest: f64 = 0.0;
+        for _ in 0..options.rounds() {
+            let outcome = load.run(End::After(options.turn())).await;
+            latencies.push(outcome.median_latency);
+            slowest = slowest.max(outcome.p99_latency);
+        }
+        let (least, most) = spread(&latencies);
+        figures.push(Figure {
+            what,
+            engine: engine.name(),
+            unit: "ms",
+            value: median(&latencies),
+            yardstick: MILLISECONDS,
+            ratio: median(&latencies) / MILLISECONDS,
+            spread: (least / MILLISECONDS, most / MILLISECONDS),
+            target: Some(Target::AtMost(1.0)),
+            notes: vec![format!(
+                "{} mails; 99 % of a turn within {slowest:.1} ms; {} mails match the first query",
+                options.many_mails(),
+                page["totalCount"]
+            )],
+        });
+    }
+    place.remove().await;
+    figures.try_into().unwrap_or_else(|_| unreachable!("two kinds of queries"))
+}
+
+/// One connection that searches for two words, others each time.
+fn searches(address: SocketAddr, key: &str, path: &str, first: (u64, u64), second: (u64, u64)) -> Load {
+    let (key, path, state) = (key.to_owned(), path.to_owned(), AtomicU64::new(1));
+    let next_request = move |buffer: &mut Vec<u8>| {
+        let mut random = state.fetch_add(1, Ordering::Relaxed);
+        let mut draw = |(from, to): (u64, u64)| {
+            let rank = from + fill::next_random(&mut random) % (to - from);
+            mails::word(usize::try_from(rank).unwrap_or_default())
+        };
+        let (one, other) = (draw(first), draw(second));
+        let _ = write!(
+            buffer,
+            "GET {path}?query={one}+{other}&limit={RESULTS} HTTP/1.1\r\nHost: {address}\r\nX-API-Key: {key}\r\n\r\n"
+        );
+    };
+    Load { address, connections: 1, next_request: std::sync::Arc::new(next_request), expected_status: 200 }
+}
+
+/// Brings in an mbox file of 10 KB mails with the real command.
+pub(crate) async fn measure_import(options: &Options) -> Vec<Figure> {
+    let program = program::path(options);
+    let mut figures = Vec::new();
+    for engine in &options.engines {
+        let place = Place::new(*engine).await;
+        let service = Service::open(&place).await;
+        fill::add_mailboxes(service.app.db(), &service.workspace, 1).await;
+        service.app.meter().close().await;
+        drop(service);
+        let count = options.imported_mails();
+        let mut speeds = Vec::new();
+        for round in 0..options.rounds().min(3) {
+            let file = place.folder().join("mails.mbox");
+            write_mbox(&file, round, count).expect("the mbox file can be written");
+            let file = std::path::absolute(file).expect("the working directory is known");
+            let mut command = program::command(&program, &place, Disk::AsItIs);
+            command.arg("import").arg("bench-0@agents.test").arg(file);
+            let started = Instant::now();
+            let ended =
+                tokio::task::spawn_blocking(move || command.output()).await.expect("the command runs");
+            let took = started.elapsed().as_secs_f64();
+            let ended = ended.expect("the program is there: build it, or name it with --program");
+            assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
+            #[expect(clippy::cast_precision_loss, reason = "counts stay far below 2^52")]
+            speeds.push(count as f64 / took);
+        }
+        place.remove().await;
+        let (least, most) = spread(&speeds);
+        figures.push(Figure {
+            what: "imported mails : 1,000 /s",
+            engine: engine.name(),
+            unit: "/s",
+            value: median(&speeds),
+            yardstick: MAILS_A_SECOND,
+            ratio: median(&speeds) / MAILS_A_SECOND,
+            spread: (least / MAILS_A_SECOND, most / MAILS_A_SECOND),
+            target: Some(Target::AtLeast(1.0)),
+            notes: vec![format!("{count} mails of 10 KB in each file, the start of the program included")],
+        });
+    }
+    figures
+}
+
+fn write_mbox(path: &std::path::Path, round: usize, count: usize) -> std::io::Result<()> {
+    let mut file = std::io::BufWriter::new(std::fs::File::create(path)?);
+    for n in 0..count {
+        let text = mails::prose(round * count + n, 10_000);
+        write!(
+            file,
+            "From customer@remote.test Mon Jul 13 10:00:00 2026\nFrom: Customer {n} <customer-{n}@remote.test>\n\
+             To: bench-0@agents.test\nSubject: Order {round}.{n}\nMessage-ID: <{round}.{n}@remote.test>\n\
+             Date: Mon, 13 Jul 2026 10:00:00 +0000\nMIME-Version: 1.0\nContent-Type: text/plain; charset=utf-8\n\n{text}\n\n"
+        )?;
+    }
+    file.flush()
+}
