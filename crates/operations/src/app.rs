@@ -6,7 +6,7 @@ use std::{
 };
 
 use mail::authentication::Authenticator;
-use model::{Id, Kind, Plan, Plans, Timestamp, WorkspaceId};
+use model::{Id, Kind, MailboxId, Plan, Plans, Timestamp, WorkspaceId};
 use serde::Serialize;
 use store::{
     Db, Tx, audit,
@@ -17,6 +17,7 @@ use store::{
 
 use crate::{
     Answer, Call, Credentials, Error, ErrorKind, Meter, Passwords, Result,
+    emails::Arrivals,
     events::News,
     lock,
     outside::{Clock, Entropy},
@@ -192,6 +193,9 @@ impl App {
     /// Changes whenever something happened in a workspace, on any node.
     pub fn news(&self, workspace: &WorkspaceId) -> tokio::sync::watch::Receiver<u64> {
         self.0.news.watch(workspace)
+    }
+    pub(crate) fn arrivals(&self, mailbox: &MailboxId) -> Arc<Arrivals> {
+        self.0.news.arrivals(mailbox)
     }
     pub(crate) fn credentials(&self) -> &Credentials {
         &self.0.credentials

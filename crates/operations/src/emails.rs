@@ -1,5 +1,6 @@
 //! Emails of a mailbox: reading, changing, moving, deleting.
 
+mod arrivals;
 mod bulk;
 mod import;
 mod list;
@@ -20,8 +21,8 @@ use store::{
     mailboxes::{self as stored_mailboxes, MailboxName},
 };
 
-pub(crate) use self::list::label_id;
 use self::present::{FolderNames, Presenter, Shown, missing};
+pub(crate) use self::{arrivals::Arrivals, list::label_id};
 pub use self::{
     bulk::{bulk_delete, bulk_move, bulk_read, empty_trash},
     import::{import_mbox, import_message, split_mbox},

@@ -1,19 +1,23 @@
 //! The event log: what happened in a workspace, in one order without gaps.
 
-use std::{collections::HashMap, sync::Mutex, time::Duration};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use model::{
     MailboxId, Timestamp, WorkspaceId,
     events::{Event, EventPage, EventQuery, EventType},
 };
 use store::{
-    Db, Tx,
+    Db, Tx, Wake,
     events::{self, EventRecord},
     vault::DataKey,
 };
 use tokio::sync::{broadcast::error::RecvError, watch};
 
-use crate::{App, Call, Error, Operation, Result, lock};
+use crate::{App, Call, Error, Operation, Result, emails::Arrivals, lock};
 
 /// Reads the event log.
 pub const LIST: Operation = Operation::read(
@@ -119,13 +123,14 @@ fn show(workspace: &WorkspaceId, key: &DataKey, record: EventRecord) -> Result<E
     })
 }
 
-/// Tells those who wait on this node that something happened in their workspace.
+/// Tells those who wait on this node that something happened in their workspace or mailbox.
 #[derive(Default)]
 pub(crate) struct News {
     waiting: Mutex<HashMap<WorkspaceId, watch::Sender<u64>>>,
+    arrivals: Mutex<HashMap<MailboxId, Arc<Arrivals>>>,
 }
 
-/// Workspaces somebody waits in; beyond that those nobody waits in any more are forgotten.
+/// Workspaces or mailboxes somebody waits in; beyond that those nobody waits in any more are forgotten.
 const MOST_WATCHED: usize = 1024;
 
 impl News {
@@ -138,15 +143,32 @@ impl News {
         waiting.entry(workspace.clone()).or_insert_with(|| watch::channel(0).0).subscribe()
     }
 
-    fn tell(&self, workspace: &WorkspaceId) {
-        if let Some(sender) = lock(&self.waiting).get(workspace) {
+    /// What arrives in a mailbox, shared by all who wait there.
+    pub(crate) fn arrivals(&self, mailbox: &MailboxId) -> Arc<Arrivals> {
+        let mut arrivals = lock(&self.arrivals);
+        if arrivals.len() >= MOST_WATCHED {
+            arrivals.retain(|_, arrivals| Arc::strong_count(arrivals) > 1);
+        }
+        arrivals.entry(mailbox.clone()).or_default().clone()
+    }
+
+    fn tell(&self, wake: &Wake) {
+        if let Some(sender) = lock(&self.waiting).get(&wake.workspace) {
             sender.send_modify(|count| *count += 1);
+        }
+        if let Some(mailbox) = &wake.mailbox
+            && let Some(arrivals) = lock(&self.arrivals).get(mailbox)
+        {
+            arrivals.tell();
         }
     }
 
     fn tell_all(&self) {
         for sender in lock(&self.waiting).values() {
             sender.send_modify(|count| *count += 1);
+        }
+        for arrivals in lock(&self.arrivals).values() {
+            arrivals.tell();
         }
     }
 
@@ -158,7 +180,7 @@ impl News {
             let wake = wakes.recv().await;
             let Some(news) = news.upgrade() else { return };
             match wake {
-                Ok(wake) if wake.topic == events::TOPIC => news.tell(&wake.workspace),
+                Ok(wake) if wake.topic == events::TOPIC => news.tell(&wake),
                 Ok(_) => {}
                 // Some were lost: everybody looks again.
                 Err(RecvError::Lagged(_)) => news.tell_all(),

@@ -6,7 +6,7 @@
 mod deliver;
 mod prepare;
 
-use std::{net::IpAddr, sync::Arc};
+use std::net::IpAddr;
 
 use bytes::Bytes;
 use mail::address::Address;
@@ -18,8 +18,8 @@ use model::{
 use store::system::{self, Route};
 
 pub(crate) use self::{
-    deliver::{Content, Delivery},
-    prepare::{Prepared, encoding_named, prepare, received_data},
+    deliver::{Content, Delivery, prepare},
+    prepare::{Prepared, encoding_named, received_data},
 };
 use crate::{App, Error, Result, operator};
 
@@ -156,15 +156,13 @@ pub async fn receive(app: &App, arrival: Arrival) -> Result<Vec<EmailId>, Refusa
         return Err(Refusal::LOOP);
     }
     let authentication = authenticate(app, &arrival).await;
-    let prepared = Arc::new(prepare(app, arrival.raw.clone()).await?);
-    Ok(deliver::deliver(app, arrival, prepared, authentication).await?)
+    Ok(deliver::deliver(app, arrival, authentication).await?)
 }
 
 /// Takes in a message that somebody hands over, from no trusted transport.
 pub(crate) async fn import(app: &App, recipient: Recipient, raw: Bytes) -> Result<Vec<EmailId>> {
-    let prepared = Arc::new(prepare(app, raw.clone()).await?);
     let arrival = Arrival { provider: None, from: None, recipients: vec![recipient], raw, client: None };
-    deliver::deliver(app, arrival, prepared, SenderAuthentication::unknown(None)).await
+    deliver::deliver(app, arrival, SenderAuthentication::unknown(None)).await
 }
 
 async fn authenticate(app: &App, arrival: &Arrival) -> SenderAuthentication {

@@ -223,7 +223,7 @@ impl Shared {
                 account.refuse(terms.kind, amount);
                 return Ok(None);
             }
-            let wake = Wake { topic: RECALL.to_owned(), workspace: account.workspace.clone() };
+            let wake = Wake { topic: RECALL.to_owned(), workspace: account.workspace.clone(), mailbox: None };
             self.db.write(&account.workspace, async move |tx| Ok::<_, Error>(tx.wake(wake).await?)).await?;
             drop(turn);
             tokio::time::sleep(Duration::from_millis(20)).await;

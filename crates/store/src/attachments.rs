@@ -45,7 +45,7 @@ pub(crate) async fn insert(
     attachment: &NewAttachment,
 ) -> Result<()> {
     let shown = &attachment.shown;
-    tx.run(
+    tx.later(
         "INSERT INTO attachment (workspace_id, mailbox_id, id, email_id, filename, media_type, size, content_id,
            disposition, place_start, place_end, encoding)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",

@@ -119,28 +119,13 @@ fn hash(text: &str) -> Result<BlobHash> {
     Ok(BlobHash::parse(text)?)
 }
 
-/// Adds a content, unless it is there already, and keeps it from going before the transaction ends.
+/// Adds a content. One that is there already is kept from going before the transaction ends: the change that changes
+/// nothing holds its row, also when the last mail that consists of it is deleted at this moment.
 pub async fn insert(tx: &mut Tx, content: &ContentRecord, now: Timestamp) -> Result<()> {
-    // A row that is there can go before it is held, when the last mail that consists of it is deleted at this moment.
-    for _ in 0..INSERT_ATTEMPTS {
-        if insert_once(tx, content, now).await? {
-            return Ok(());
-        }
-        let sql = format!("SELECT id FROM content WHERE workspace_id = $1 AND id = $2{}", tx.for_key_share());
-        if tx.one::<(String,)>(&sql, &[(&content.id).into()]).await?.is_some() {
-            return Ok(());
-        }
-    }
-    Err(Error::Overloaded)
-}
-
-/// How often adding a content is tried while others delete the same one.
-const INSERT_ATTEMPTS: usize = 10;
-
-async fn insert_once(tx: &mut Tx, content: &ContentRecord, now: Timestamp) -> Result<bool> {
-    let added = tx.run(
+    tx.later(
         "INSERT INTO content (workspace_id, id, size, raw, headers, body, body_blob, safe, safe_blob, created_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT (workspace_id, id) DO NOTHING",
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+         ON CONFLICT (workspace_id, id) DO UPDATE SET size = excluded.size",
         &[
             (&content.id).into(),
             content.size.into(),
@@ -153,8 +138,7 @@ async fn insert_once(tx: &mut Tx, content: &ContentRecord, now: Timestamp) -> Re
             now.into(),
         ],
     )
-    .await?;
-    Ok(added == 1)
+    .await
 }
 
 /// Finds a content whole.

@@ -252,7 +252,7 @@ async fn insert_row(
         record.held_until.into(),
         text_row.into(),
     ];
-    tx.run(INSERT, &params).await?;
+    tx.later(INSERT, &params).await?;
     Ok(())
 }
 
@@ -272,7 +272,7 @@ pub(crate) async fn insert_label(
     label: &LabelId,
     date: Timestamp,
 ) -> Result<()> {
-    tx.run(
+    tx.later(
         "INSERT INTO email_label (workspace_id, mailbox_id, email_id, label_id, date) VALUES ($1, $2, $3, $4, $5)
          ON CONFLICT (workspace_id, mailbox_id, email_id, label_id) DO NOTHING",
         &[mailbox.into(), email.into(), label.into(), date.into()],

@@ -51,7 +51,7 @@ pub async fn next_sequence(tx: &mut Tx) -> Result<i64> {
 
 /// Writes an event under a number that was taken in this transaction, and wakes those who wait for it.
 pub async fn insert(tx: &mut Tx, event: &EventRecord) -> Result<()> {
-    tx.run(
+    tx.later(
         "INSERT INTO event (workspace_id, sequence, id, type, occurred_at, mailbox_id, data)
          VALUES ($1, $2, $3, $4, $5, $6, $7)",
         &[
@@ -64,8 +64,8 @@ pub async fn insert(tx: &mut Tx, event: &EventRecord) -> Result<()> {
         ],
     )
     .await?;
-    let workspace = tx.workspace().clone();
-    tx.wake(Wake { topic: TOPIC.to_owned(), workspace }).await
+    let (workspace, mailbox) = (tx.workspace().clone(), event.mailbox_id.clone());
+    tx.wake(Wake { topic: TOPIC.to_owned(), workspace, mailbox }).await
 }
 
 /// The number of the last event; 0 when there is none.

@@ -178,7 +178,7 @@ pub async fn delete(tx: &mut Tx, id: &MailboxId) -> Result<()> {
 
 /// Adds to one of the figures that are kept for a mailbox.
 pub async fn add_to_counter(tx: &mut Tx, id: &MailboxId, name: &str, by: i64) -> Result<()> {
-    tx.run(
+    tx.later(
         "INSERT INTO mailbox_counter (workspace_id, mailbox_id, name, value) VALUES ($1, $2, $3, $4)
          ON CONFLICT (workspace_id, mailbox_id, name) DO UPDATE SET value = mailbox_counter.value + excluded.value",
         &[id.into(), name.into(), by.into()],

@@ -135,7 +135,7 @@ pub(crate) async fn insert_after(
 ) -> Result<()> {
     if tx.is_postgres() {
         let vector = text.vector(&scope(mailbox));
-        tx.run(
+        tx.later(
             "INSERT INTO email_text (workspace_id, mailbox_id, email_id, words)
              VALUES ($1, $2, $3, CAST(CAST($4 AS TEXT) AS tsvector))",
             &[mailbox.into(), email.into(), (&vector).into()],

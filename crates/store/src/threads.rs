@@ -61,7 +61,7 @@ pub async fn join(
     hints: &ThreadHints,
     date: Timestamp,
 ) -> Result<()> {
-    tx.run(
+    tx.later(
         "INSERT INTO thread (workspace_id, mailbox_id, id, subject_key, newest_at, mail_count)
          VALUES ($1, $2, $3, $4, $5, 1) ON CONFLICT (workspace_id, mailbox_id, id) DO UPDATE SET
          newest_at = CASE WHEN thread.newest_at > excluded.newest_at THEN thread.newest_at ELSE excluded.newest_at END,
@@ -70,7 +70,7 @@ pub async fn join(
     )
     .await?;
     for reference in &hints.references {
-        tx.run(
+        tx.later(
             "INSERT INTO thread_reference (workspace_id, mailbox_id, message_id, thread_id) VALUES ($1, $2, $3, $4)
              ON CONFLICT (workspace_id, mailbox_id, message_id) DO NOTHING",
             &[mailbox.into(), reference.as_slice().into(), thread.into()],
@@ -99,7 +99,7 @@ pub async fn leave(tx: &mut Tx, mailbox: &MailboxId, thread: &ThreadId, mails: i
 pub async fn count_in(tx: &mut Tx, mailbox: &MailboxId, mail: &CountedMail<'_>) -> Result<()> {
     let folders = [Some(mail.folder.as_str()), mail.listed.then_some(LISTED)];
     for folder in folders.into_iter().flatten() {
-        tx.run(
+        tx.later(
             "INSERT INTO thread_folder (workspace_id, mailbox_id, folder_id, thread_id, newest_at, newest_email,
                mail_count, unread_count)
              VALUES ($1, $2, $3, $4, $5, $6, 1, $7) ON CONFLICT (workspace_id, mailbox_id, folder_id, thread_id)

@@ -10,6 +10,12 @@ const LONGEST: usize = 64;
 
 /// The words of a text, at most `most`.
 pub fn words(text: &str, most: usize) -> Vec<String> {
+    // Most texts are plain, and need none of what other scripts do.
+    if text.is_ascii() {
+        let runs = text.split(|character: char| !character.is_ascii_alphanumeric());
+        let cut = |run: &str| run[..run.len().min(LONGEST)].to_ascii_lowercase();
+        return runs.filter(|run| !run.is_empty()).take(most).map(cut).collect();
+    }
     let mut found = Vec::new();
     let mut word = String::new();
     let mut length = 0;
@@ -79,6 +85,8 @@ mod tests {
     #[test]
     fn the_number_and_length_are_bounded() {
         assert_eq!(words("a b c d", 2), ["a", "b"]);
+        assert_eq!(words("a b c dé", 2), ["a", "b"]);
+        assert_eq!(words("a b", 0), Vec::<String>::new());
         assert_eq!(words(&"x".repeat(1000), 5)[0].len(), 64);
     }
 }

@@ -13,11 +13,9 @@ use store::{
     mailboxes::MailboxName,
 };
 
-use super::present;
+use super::{Arrivals, present};
 use crate::{App, Call, Result, cursor, mailboxes};
 
-/// Mails that are looked at in one go.
-const BATCH: i64 = 200;
 /// Matches that an answer names.
 const MOST_MATCHES: usize = 50;
 
@@ -38,12 +36,14 @@ pub async fn wait(app: &App, call: &Call, mailbox: &str, input: WaitForEmail) ->
     let named = mailboxes::name(mailbox);
     let key = app.data_key(&call.workspace).await?;
     let about = format!("waitForEmail {mailbox}");
-    let mut news = app.news(&call.workspace);
     let (id, mark) = begin(app, call, named.clone(), &input, |text| cursor::open(&key, &about, text)).await?;
+    let arrivals = app.arrivals(&id);
+    let mut news = arrivals.watch();
     let deadline = tokio::time::Instant::now() + Duration::from_secs(u64::from(input.timeout_seconds));
     let mut search = Search::new(input, mark);
     loop {
-        while search.look(app, call, &id).await? {}
+        let seen_news = *news.borrow_and_update();
+        while search.look(app, call, &id, &arrivals, seen_news).await? {}
         let outcome = search.outcome(app.now());
         let is_over = match outcome {
             Some(WaitOutcome::Matched | WaitOutcome::Ambiguous) => true,
@@ -115,26 +115,30 @@ impl Search {
 
     /// Looks at what arrived since the last look, and again at what was found but could not be shown yet. True when
     /// there is more to look at.
-    async fn look(&mut self, app: &App, call: &Call, mailbox: &MailboxId) -> Result<bool> {
-        let (mailbox, seen) = (mailbox.clone(), self.seen);
+    async fn look(
+        &mut self,
+        app: &App,
+        call: &Call,
+        mailbox: &MailboxId,
+        arrivals: &Arrivals,
+        news: u64,
+    ) -> Result<bool> {
         let mut known: Vec<EmailId> = self.matching.iter().map(|mail| mail.id.clone()).collect();
         known.append(&mut self.pending);
-        let (again, new) = app
-            .read(call, async move |tx| {
-                let again = emails::select(tx, &mailbox, &known).await?;
-                Ok((again, emails::list_arrived(tx, &mailbox, seen, BATCH).await?))
-            })
-            .await?;
-        self.seen = new.last().map_or(self.seen, |mail| mail.arrival);
-        self.matching = again.into_iter().filter(|mail| self.is_wanted(mail)).collect();
-        let more = i64::try_from(new.len()).is_ok_and(|count| count == BATCH);
-        for mail in new {
-            if self.matching.len() < MOST_MATCHES && self.is_wanted(&mail) {
-                self.matching.push(mail);
+        if !known.is_empty() {
+            let id = mailbox.clone();
+            let again = app.read(call, async move |tx| Ok(emails::select(tx, &id, &known).await?)).await?;
+            self.matching = again.into_iter().filter(|mail| self.is_wanted(mail)).collect();
+        }
+        let arrived = arrivals.look(app, call, mailbox, news, self.seen).await?;
+        for mail in arrived.mails() {
+            self.seen = mail.arrival;
+            if self.matching.len() < MOST_MATCHES && self.is_wanted(mail) {
+                self.matching.push(mail.clone());
             }
         }
         self.matching.sort_by_key(|mail| mail.arrival);
-        Ok(more)
+        Ok(arrived.is_full())
     }
 
     fn is_wanted(&self, mail: &EmailRecord) -> bool {

@@ -10,7 +10,7 @@ use model::{
     filter::{self, AddressField, FilterSubject, Mark, Party, Rules},
 };
 use store::{
-    Tx,
+    SystemTx, Tx,
     contents::{self, ContentRecord, Kept, MOST_IN_ROW, Part},
     emails::{self, EmailRecord, NewAttachment, NewEmail},
     events, labels, mailboxes, metering,
@@ -36,45 +36,82 @@ impl Content {
         1 + outside(&self.record.body) + self.record.safe.as_ref().map_or(0, outside)
     }
 
-    /// Seals a message for a workspace. What is large is put into the blob store before anything else happens.
-    pub(crate) async fn seal(
+    /// Puts what is large into the blob store, before anything else happens.
+    async fn keep(
         app: &App,
         workspace: &WorkspaceId,
-        prepared: &Arc<Prepared>,
+        prepared: &Prepared,
         raw: &Bytes,
+        sealed: Sealed,
     ) -> Result<Self> {
-        let key = app.data_key(workspace).await?;
-        let id = prepared.hash.clone();
-        let (seal_key, content, bytes) = (key.clone(), prepared.clone(), raw.clone());
-        let sealed = tokio::task::spawn_blocking(move || -> Result<_, store::Error> {
-            let id = &content.hash;
-            let raw = contents::seal(&seal_key, id, Part::Raw, &bytes)?;
-            let headers = if raw.len() > MOST_IN_ROW {
-                Some(contents::seal(&seal_key, id, Part::Headers, content.message.headers.as_bytes())?)
-            } else {
-                None
-            };
-            let body = contents::seal(&seal_key, id, Part::Body, content.body.as_bytes())?;
-            let safe = content
-                .safe
-                .as_ref()
-                .map(|safe| contents::seal(&seal_key, id, Part::Safe, safe.as_bytes()))
-                .transpose()?;
-            Ok((raw, headers, body, safe))
-        })
-        .await
-        .map_err(Error::internal)?;
-        let (sealed_raw, headers, body, safe) = sealed?;
-        let raw_kept = keep(app, workspace, &key, sealed_raw, raw).await?;
-        let body = keep(app, workspace, &key, body, prepared.body.as_bytes()).await?;
-        let safe = match safe {
+        let key = sealed.key;
+        let size = i64::try_from(raw.len()).unwrap_or(i64::MAX);
+        let raw = keep(app, workspace, &key, sealed.raw, raw).await?;
+        let body = keep(app, workspace, &key, sealed.body, prepared.body.as_bytes()).await?;
+        let safe = match sealed.safe {
             Some(safe) => Some(keep(app, workspace, &key, safe, prepared.safe().as_bytes()).await?),
             None => None,
         };
-        let size = i64::try_from(raw.len()).unwrap_or(i64::MAX);
-        let record = ContentRecord { id, size, raw: raw_kept, headers, body, safe };
+        let record =
+            ContentRecord { id: prepared.hash.clone(), size, raw, headers: sealed.headers, body, safe };
         Ok(Self { record, key })
     }
+}
+
+/// The parts of a message, sealed for one workspace.
+struct Sealed {
+    key: Arc<DataKey>,
+    raw: Vec<u8>,
+    headers: Option<Vec<u8>>,
+    body: Vec<u8>,
+    safe: Option<Vec<u8>>,
+}
+
+impl Sealed {
+    fn new(key: Arc<DataKey>, prepared: &Prepared, raw: &[u8]) -> Result<Self> {
+        let seal = |part, bytes: &[u8]| contents::seal(&key, &prepared.hash, part, bytes);
+        let raw = seal(Part::Raw, raw)?;
+        let headers = if raw.len() > MOST_IN_ROW {
+            Some(seal(Part::Headers, prepared.message.headers.as_bytes())?)
+        } else {
+            None
+        };
+        let body = seal(Part::Body, prepared.body.as_bytes())?;
+        let safe = prepared.safe.as_ref().map(|safe| seal(Part::Safe, safe.as_bytes())).transpose()?;
+        Ok(Self { key, raw, headers, body, safe })
+    }
+}
+
+/// Reads and judges a message and seals it for its workspaces, all on one thread that may take its time.
+pub(crate) async fn prepare(
+    app: &App,
+    raw: &Bytes,
+    workspaces: impl Iterator<Item = &WorkspaceId>,
+) -> Result<(Arc<Prepared>, BTreeMap<WorkspaceId, Content>)> {
+    let mut keys = BTreeMap::new();
+    for workspace in workspaces {
+        if !keys.contains_key(workspace) {
+            keys.insert(workspace.clone(), app.data_key(workspace).await?);
+        }
+    }
+    let (blocklist, bytes) = (app.scanning().blocklist(), raw.clone());
+    let turn = app.scanning().turn().await;
+    let work = move || -> Result<_> {
+        let prepared = prepare::read(&bytes, &blocklist);
+        let mut sealed = Vec::with_capacity(keys.len());
+        for (workspace, key) in keys {
+            sealed.push((workspace, Sealed::new(key, &prepared, &bytes)?));
+        }
+        Ok((prepared, sealed))
+    };
+    let (prepared, sealed) = tokio::task::spawn_blocking(work).await.map_err(Error::internal)??;
+    drop(turn);
+    let mut contents = BTreeMap::new();
+    for (workspace, sealed) in sealed {
+        let content = Content::keep(app, &workspace, &prepared, raw, sealed).await?;
+        contents.insert(workspace, content);
+    }
+    Ok((Arc::new(prepared), contents))
 }
 
 /// Leaves small things for the row, and puts large ones into the blob store.
@@ -96,48 +133,48 @@ async fn keep(
 pub(super) async fn deliver(
     app: &App,
     arrival: Arrival,
-    prepared: Arc<Prepared>,
     authentication: SenderAuthentication,
 ) -> Result<Vec<EmailId>> {
-    let mut sealed: BTreeMap<WorkspaceId, Content> = BTreeMap::new();
-    for recipient in &arrival.recipients {
-        if !sealed.contains_key(&recipient.workspace) {
-            let content = Content::seal(app, &recipient.workspace, &prepared, &arrival.raw).await?;
-            sealed.insert(recipient.workspace.clone(), content);
-        }
-    }
+    let workspaces = arrival.recipients.iter().map(|recipient| &recipient.workspace);
+    let (prepared, contents) = prepare(app, &arrival.raw, workspaces).await?;
     let ids = new_ids(app, &arrival.recipients);
+    let only = sole_mailbox(&arrival.recipients).map(ToString::to_string);
     let app_ = app.clone();
-    app.db()
-        .system_write(async move |tx| {
-            let delivery = Delivery {
-                app: &app_,
-                prepared: &prepared,
-                authentication: &authentication,
-                now: app_.now(),
-            };
-            // In one order for everybody, so that two messages to the same mailboxes cannot wait for each other.
-            let mut order: Vec<usize> = (0..arrival.recipients.len()).collect();
-            order.sort_by_key(|index| {
-                let recipient = &arrival.recipients[*index];
-                (&recipient.workspace, &recipient.mailbox, &ids[*index])
-            });
-            order.dedup_by_key(|index| &ids[*index]);
-            // All mailboxes come before all contents, as in every other transaction that holds both.
-            for index in &order {
-                let recipient = &arrival.recipients[*index];
-                mailboxes::lock(tx.enter(&recipient.workspace), &recipient.mailbox).await?;
-            }
-            for index in order {
-                let recipient = &arrival.recipients[index];
-                let content = sealed
-                    .get(&recipient.workspace)
-                    .ok_or_else(|| Error::internal("a recipient's workspace was not prepared"))?;
-                delivery.to_mailbox(tx.enter(&recipient.workspace), recipient, &ids[index], content).await?;
-            }
-            Ok(ids)
-        })
-        .await
+    let body = async move |tx: &mut SystemTx| {
+        let delivery =
+            Delivery { app: &app_, prepared: &prepared, authentication: &authentication, now: app_.now() };
+        // In one order for everybody, so that two messages to the same mailboxes cannot wait for each other.
+        let mut order: Vec<usize> = (0..arrival.recipients.len()).collect();
+        order.sort_by_key(|index| {
+            let recipient = &arrival.recipients[*index];
+            (&recipient.workspace, &recipient.mailbox, &ids[*index])
+        });
+        order.dedup_by_key(|index| &ids[*index]);
+        // All mailboxes come before all contents, as in every other transaction that holds both.
+        for index in &order {
+            let recipient = &arrival.recipients[*index];
+            mailboxes::lock(tx.enter(&recipient.workspace), &recipient.mailbox).await?;
+        }
+        for index in order {
+            let recipient = &arrival.recipients[index];
+            let content = contents
+                .get(&recipient.workspace)
+                .ok_or_else(|| Error::internal("a recipient's workspace was not prepared"))?;
+            delivery.to_mailbox(tx.enter(&recipient.workspace), recipient, &ids[index], content).await?;
+        }
+        Ok(ids)
+    };
+    // Whoever holds several mailboxes until a shared commit could wait for somebody who waits for one of them.
+    match only {
+        Some(mailbox) => app.db().shared_write(&mailbox, body).await,
+        None => app.db().system_write(body).await,
+    }
+}
+
+/// The mailbox of all recipients, if they have the same.
+fn sole_mailbox(recipients: &[Recipient]) -> Option<&MailboxId> {
+    let mailbox = &recipients.first()?.mailbox;
+    recipients.iter().all(|recipient| recipient.mailbox == *mailbox).then_some(mailbox)
 }
 
 /// An id for each recipient; one that is named twice gets the message once.

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use mail::{
     classify,
     message::{self, Automatic, Encoding, Message, Person},
@@ -15,8 +14,6 @@ use model::{
 };
 use sha2::{Digest, Sha256};
 use store::{blobs::BlobHash, search::IndexedText, threads::ThreadHints};
-
-use crate::{App, Error, Result};
 
 /// Characters of a snippet.
 const SNIPPET: usize = 200;
@@ -107,14 +104,8 @@ fn short_hash(pieces: &[&[u8]]) -> [u8; 16] {
     short
 }
 
-/// Reads and judges a message, on a thread that may take its time.
-pub(crate) async fn prepare(app: &App, raw: Bytes) -> Result<Prepared> {
-    let blocklist = app.scanning().blocklist();
-    let _turn = app.scanning().turn().await;
-    tokio::task::spawn_blocking(move || read(&raw, &blocklist)).await.map_err(Error::internal)
-}
-
-fn read(raw: &[u8], blocklist: &Arc<scan::Blocklist>) -> Prepared {
+/// Reads and judges a message.
+pub(super) fn read(raw: &[u8], blocklist: &Arc<scan::Blocklist>) -> Prepared {
     let message = message::read(raw);
     let judged = scan::scan(raw, &message, blocklist);
     let safe = safe_text::body(message.text.as_deref(), message.html.as_deref());

@@ -15,6 +15,7 @@ mod settings;
 #[cfg(test)]
 mod tests;
 
+use std::cell::RefCell;
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
@@ -368,10 +369,39 @@ fn purpose(space: &str, hash: &BlobHash) -> String {
     format!("blob {space} {hash}")
 }
 
+/// Contents up to this size are packed with a compressor that the thread keeps; a larger one would keep its memory too.
+const SMALL: usize = 256 * 1024;
+
+thread_local! {
+    // Making these costs more than packing a small mail with them.
+    static COMPRESSOR: RefCell<Option<zstd::bulk::Compressor<'static>>> = const { RefCell::new(None) };
+    static DECOMPRESSOR: RefCell<Option<zstd::bulk::Decompressor<'static>>> = const { RefCell::new(None) };
+}
+
+fn pack(content: &[u8]) -> Option<Vec<u8>> {
+    if content.len() > SMALL {
+        return zstd::bulk::compress(content, COMPRESSION_LEVEL).ok();
+    }
+    COMPRESSOR.with_borrow_mut(|kept| {
+        if kept.is_none() {
+            *kept = zstd::bulk::Compressor::new(COMPRESSION_LEVEL).ok();
+        }
+        kept.as_mut()?.compress(content).ok()
+    })
+}
+
+fn unpack(packed: &[u8], size: usize) -> Option<Vec<u8>> {
+    DECOMPRESSOR.with_borrow_mut(|kept| {
+        if kept.is_none() {
+            *kept = zstd::bulk::Decompressor::new().ok();
+        }
+        kept.as_mut()?.decompress(packed, size).ok()
+    })
+}
+
 /// Lays a content out for sealing: how it is packed, its size, its bytes.
 pub(crate) fn frame(content: &[u8]) -> Vec<u8> {
-    let packed =
-        zstd::bulk::compress(content, COMPRESSION_LEVEL).ok().filter(|packed| packed.len() < content.len());
+    let packed = pack(content).filter(|packed| packed.len() < content.len());
     let (kind, bytes) = match &packed {
         Some(packed) => (FRAME_ZSTD, packed.as_slice()),
         None => (FRAME_PLAIN, content),
@@ -391,7 +421,7 @@ pub(crate) fn unframe(frame: Vec<u8>) -> Option<Bytes> {
     let content = match kind {
         FRAME_PLAIN => Bytes::from(frame).slice(FRAME_HEADER..),
         // The recorded size bounds what is unpacked, whatever the packed bytes claim.
-        FRAME_ZSTD => Bytes::from(zstd::bulk::decompress(packed, size).ok()?),
+        FRAME_ZSTD => Bytes::from(unpack(packed, size)?),
         _ => return None,
     };
     (content.len() == size).then_some(content)

@@ -264,7 +264,7 @@ impl Figures {
 
     async fn store(self, tx: &mut Tx, mailbox: &MailboxId) -> Result<()> {
         for (folder, (total, unread)) in &self.folders {
-            tx.run(
+            tx.later(
                 "UPDATE folder SET total_count = total_count + $4, unread_count = unread_count + $5
                  WHERE workspace_id = $1 AND mailbox_id = $2 AND id = $3",
                 &[mailbox.into(), folder.into(), (*total).into(), (*unread).into()],

@@ -7,6 +7,7 @@
 
 #[cfg(feature = "faults")]
 pub mod faults;
+mod group;
 mod listener;
 mod postgres;
 mod sqlite;
@@ -174,6 +175,21 @@ impl Db {
         }
     }
 
+    /// The same, in one commit with others of the same key that come at the same time; for what is written often and
+    /// waits for the same locks. Each is durable when it returns, and fails alone.
+    pub async fn shared_write<T, E, F>(&self, key: &str, body: F) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: From<crate::Error> + Send + 'static,
+        F: AsyncFnOnce(&mut SystemTx) -> Result<T, E> + Send + 'static,
+    {
+        match &*self.0 {
+            // Its writer shares every commit.
+            Engine::Sqlite(engine) => engine.write(Scope::System, body).await,
+            Engine::Postgres(engine) => Box::pin(engine.shared_write(key, body)).await,
+        }
+    }
+
     /// Runs statements across workspaces that only read.
     pub async fn system_read<T, E, F>(&self, body: F) -> Result<T, E>
     where
@@ -209,6 +225,13 @@ impl Session {
         }
     }
 
+    async fn later(&mut self, sql: &str, params: &[Param<'_>]) -> Result<()> {
+        match self {
+            Self::Sqlite(session) => session.run(sql, params).map(|_| ()),
+            Self::Postgres(session) => session.later(sql, params).await,
+        }
+    }
+
     async fn all<T: FromRow>(&mut self, sql: &str, params: &[Param<'_>]) -> Result<Vec<T>> {
         match self {
             Self::Sqlite(session) => session.all(sql, params),
@@ -234,8 +257,9 @@ impl Tx {
     /// Wakes the listeners of all nodes once this transaction is durable.
     pub async fn wake(&mut self, wake: Wake) -> Result<()> {
         if self.is_postgres() {
+            let note = wake.encode();
             self.session
-                .run("SELECT pg_notify($1, $2)", &[Wake::CHANNEL.into(), wake.encode().as_str().into()])
+                .later("SELECT pg_notify($1, $2)", &[Wake::CHANNEL.into(), note.as_str().into()])
                 .await?;
         } else {
             self.wakes.push(wake);
@@ -249,6 +273,15 @@ impl Tx {
         faults::check(&self.workspace, &mut self.seen, sql)?;
         let params = with_workspace(&self.workspace, params);
         self.session.run(sql, &params).await
+    }
+
+    /// Runs a statement whose outcome nobody needs, at the latest with the next one that is run, or with the commit.
+    /// Where each statement is a trip to a server, many then share one. An error comes with that next statement.
+    pub async fn later(&mut self, sql: &str, params: &[Param<'_>]) -> Result<()> {
+        #[cfg(feature = "faults")]
+        faults::check(&self.workspace, &mut self.seen, sql)?;
+        let params = with_workspace(&self.workspace, params);
+        self.session.later(sql, &params).await
     }
 
     /// Runs a query and reads its first row, if there is one. `$1` is the workspace.

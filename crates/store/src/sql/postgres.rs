@@ -6,12 +6,17 @@
 use std::{sync::Arc, time::Duration};
 
 use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime};
-use futures_util::future::try_join;
+use futures_util::future::{try_join, try_join_all, try_join3};
 use tokio::sync::broadcast;
 use tokio_postgres::{Config, NoTls, Statement, config::SslMode, types::ToSql};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use super::{FromRow, Param, Row, Scope, Session, SystemTx, Wake, listener::Listener, value::Cells};
+use super::{
+    FromRow, Param, Row, Scope, Session, SystemTx, Wake,
+    group::{Groups, Open},
+    listener::Listener,
+    value::{Cells, KeptParam},
+};
 use crate::error::{Error, Result};
 
 /// Connections of one node. Commits of concurrent transactions are grouped by the server itself.
@@ -30,6 +35,7 @@ pub(super) fn is_url(text: &str) -> bool {
 pub(super) struct PostgresEngine {
     pool: Pool,
     listener: Listener,
+    groups: Groups,
 }
 
 impl PostgresEngine {
@@ -55,7 +61,7 @@ impl PostgresEngine {
             .build()
             .map_err(|error| Error::Internal(error.to_string()))?;
         drop(pool.get().await?);
-        Ok(Self { pool, listener: Listener::start(config) })
+        Ok(Self { pool, listener: Listener::start(config), groups: Groups::default() })
     }
 
     pub(super) async fn write<T, E, F>(&self, scope: Scope, body: F) -> Result<T, E>
@@ -72,6 +78,37 @@ impl PostgresEngine {
         F: AsyncFnOnce(&mut SystemTx) -> Result<T, E>,
     {
         self.transaction(scope, BEGIN_SNAPSHOT, body).await
+    }
+
+    /// Runs a body in the open transaction of its key's group, or in a new one, each in a savepoint. The last of a group
+    /// commits for all.
+    pub(super) async fn shared_write<T, E, F>(&self, key: &str, body: F) -> Result<T, E>
+    where
+        E: From<Error>,
+        F: AsyncFnOnce(&mut SystemTx) -> Result<T, E>,
+    {
+        let work = async {
+            let mut turn = self.groups.join(key).await?;
+            let mut open = match turn.take() {
+                Some(open) => open,
+                None => Open::new(self.begin(Scope::System, Some(BEGIN)).await?),
+            };
+            // When this fails the connection is of no use: all of the group fail with it.
+            let result = in_savepoint(&mut open.tx, body).await?;
+            let committed = result.is_ok().then(|| open.join());
+            if let Some((mut open, turn)) = turn.pass(open) {
+                let outcome = open.tx.postgres_finish(true).await;
+                open.tell(&outcome);
+                // Those who came meanwhile begin only now, when the locks are free.
+                drop((open, turn));
+            }
+            let value = result?;
+            if let Some(committed) = committed {
+                committed.await?;
+            }
+            Ok(value)
+        };
+        self.listener.unless_down(work).await
     }
 
     async fn transaction<T, E, F>(&self, scope: Scope, begin: &'static str, body: F) -> Result<T, E>
@@ -108,7 +145,8 @@ impl PostgresEngine {
         let set_workspace = if transaction.is_some() { SET_FOR_TRANSACTION } else { SET_FOR_SESSION };
         let set_workspace = client.prepare_cached(set_workspace).await?;
         let begin = Begin { transaction, set_workspace, setting: scope.setting().to_owned() };
-        let session = PostgresSession { client: Some(client), begin: Some(begin), open: false };
+        let session =
+            PostgresSession { client: Some(client), begin: Some(begin), open: false, later: Vec::new() };
         Ok(SystemTx::new(Session::Postgres(session), &scope))
     }
 
@@ -147,7 +185,19 @@ pub(super) struct PostgresSession {
     begin: Option<Begin>,
     /// Whether a transaction is open on the server.
     open: bool,
+    /// Statements that go out with the next one.
+    later: Vec<Later>,
 }
+
+/// A statement whose outcome nobody waits for.
+struct Later {
+    sql: String,
+    params: Vec<KeptParam>,
+}
+
+/// Statements that are held back at most.
+const MOST_LATER: usize = 64;
+const SAVEPOINT: &str = "SAVEPOINT job";
 
 struct Begin {
     transaction: Option<&'static str>,
@@ -179,12 +229,50 @@ impl PostgresSession {
         self.open |= begin.as_ref().is_some_and(|begin| begin.transaction.is_some());
         let client =
             self.client.as_ref().ok_or_else(|| Error::Internal("the connection is gone".to_owned()))?;
+        let later = std::mem::take(&mut self.later);
+        let mut ready = Vec::with_capacity(later.len());
+        for kept in &later {
+            let params: Vec<Param<'_>> = kept.params.iter().map(KeptParam::as_param).collect();
+            ready.push((client.prepare_cached(&kept.sql).await?, params));
+        }
         let statement = client.prepare_cached(sql).await?;
         let work = async { Ok(work(client, &statement).await?) };
-        match begin {
-            Some(begin) => Ok(try_join(begin.send(client), work).await?.1),
-            None => work.await,
+        match (begin, ready.is_empty()) {
+            (None, true) => work.await,
+            (Some(begin), true) => Ok(try_join(begin.send(client), work).await?.1),
+            (None, false) => Ok(try_join(send_all(client, &ready), work).await?.1),
+            (Some(begin), false) => {
+                Ok(try_join3(begin.send(client), send_all(client, &ready), work).await?.2)
+            }
         }
+    }
+
+    /// Keeps a statement for the next trip.
+    pub(super) async fn later(&mut self, sql: &str, params: &[Param<'_>]) -> Result<()> {
+        let params = params.iter().map(KeptParam::from).collect();
+        self.later.push(Later { sql: sql.to_owned(), params });
+        if self.later.len() >= MOST_LATER { self.flush().await } else { Ok(()) }
+    }
+
+    /// Sends what was kept.
+    async fn flush(&mut self) -> Result<()> {
+        let Some(last) = self.later.pop() else { return Ok(()) };
+        let params: Vec<Param<'_>> = last.params.iter().map(KeptParam::as_param).collect();
+        self.run(&last.sql, &params).await?;
+        Ok(())
+    }
+
+    /// Forgets what was done since the savepoint.
+    async fn undo(&mut self) -> Result<()> {
+        // It may not even have been sent.
+        if let Some(at) = self.later.iter().position(|kept| kept.sql == SAVEPOINT) {
+            self.later.truncate(at);
+            return Ok(());
+        }
+        self.later.clear();
+        let client =
+            self.client.as_ref().ok_or_else(|| Error::Internal("the connection is gone".to_owned()))?;
+        Ok(client.batch_execute("ROLLBACK TO job; RELEASE job").await?)
     }
 
     pub(super) async fn run(&mut self, sql: &str, params: &[Param<'_>]) -> Result<u64> {
@@ -207,14 +295,49 @@ impl PostgresSession {
     }
 
     async fn finish(&mut self, commit: bool) -> Result<()> {
-        if let Some(client) = &self.client
+        if commit && !self.later.is_empty() {
+            // In one trip: after a statement that failed, this COMMIT only ends the transaction.
+            self.run("COMMIT", &[]).await?;
+        } else if let Some(client) = &self.client
             && self.open
         {
             client.batch_execute(if commit { "COMMIT" } else { "ROLLBACK" }).await?;
         }
+        self.later.clear();
         self.open = false;
         Ok(())
     }
+}
+
+/// Sends statements without waiting for one before the next.
+async fn send_all(client: &Object, ready: &[(Statement, Vec<Param<'_>>)]) -> Result<()> {
+    let send = async |(statement, params): &(Statement, Vec<Param<'_>>)| {
+        client.execute(statement, &dynamic(params)).await
+    };
+    try_join_all(ready.iter().map(send)).await?;
+    Ok(())
+}
+
+/// Runs a body so that its failure leaves no trace. Fails itself when the connection is broken.
+async fn in_savepoint<T, E, F>(tx: &mut SystemTx, body: F) -> Result<Result<T, E>>
+where
+    E: From<Error>,
+    F: AsyncFnOnce(&mut SystemTx) -> Result<T, E>,
+{
+    tx.enter(&Scope::System.workspace());
+    tx.postgres()?.later(SAVEPOINT, &[]).await?;
+    let mut result = body(tx).await;
+    let session = tx.postgres()?;
+    if result.is_ok() {
+        session.later("RELEASE job", &[]).await?;
+        if let Err(error) = session.flush().await {
+            result = Err(E::from(error));
+        }
+    }
+    if result.is_err() {
+        session.undo().await?;
+    }
+    Ok(result)
 }
 
 fn dynamic<'a>(params: &'a [Param<'a>]) -> Vec<&'a (dyn ToSql + Sync)> {
@@ -233,6 +356,13 @@ impl Drop for PostgresSession {
 }
 
 impl SystemTx {
+    fn postgres(&mut self) -> Result<&mut PostgresSession> {
+        match &mut self.inner.session {
+            Session::Postgres(session) => Ok(session),
+            Session::Sqlite(_) => Err(Error::Internal("not a PostgreSQL session".to_owned())),
+        }
+    }
+
     async fn postgres_finish(&mut self, commit: bool) -> Result<()> {
         match &mut self.inner.session {
             Session::Postgres(session) => session.finish(commit).await,

@@ -26,6 +26,40 @@ pub enum Param<'a> {
     Bytes(&'a [u8]),
 }
 
+/// A parameter that is kept for a statement that is sent later.
+#[derive(Clone, Debug)]
+pub(super) enum KeptParam {
+    Null,
+    Integer(i64),
+    Real(f64),
+    Text(String),
+    Bytes(Vec<u8>),
+}
+
+impl From<&Param<'_>> for KeptParam {
+    fn from(param: &Param<'_>) -> Self {
+        match param {
+            Param::Null => Self::Null,
+            Param::Integer(value) => Self::Integer(*value),
+            Param::Real(value) => Self::Real(*value),
+            Param::Text(value) => Self::Text((*value).to_owned()),
+            Param::Bytes(value) => Self::Bytes(value.to_vec()),
+        }
+    }
+}
+
+impl KeptParam {
+    pub(super) fn as_param(&self) -> Param<'_> {
+        match self {
+            Self::Null => Param::Null,
+            Self::Integer(value) => Param::Integer(*value),
+            Self::Real(value) => Param::Real(*value),
+            Self::Text(value) => Param::Text(value),
+            Self::Bytes(value) => Param::Bytes(value),
+        }
+    }
+}
+
 impl rusqlite::ToSql for Param<'_> {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
         Ok(ToSqlOutput::Borrowed(match self {

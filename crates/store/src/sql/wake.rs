@@ -3,7 +3,7 @@
 //! They only say where to look. Whoever listens reads the truth from the store, so a lost wake-up costs time, never
 //! correctness.
 
-use model::WorkspaceId;
+use model::{MailboxId, WorkspaceId};
 
 /// A reason to look at the store again.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,6 +12,8 @@ pub struct Wake {
     pub topic: String,
     /// Where.
     pub workspace: WorkspaceId,
+    /// In which mailbox, if it is about one.
+    pub mailbox: Option<MailboxId>,
 }
 
 impl Wake {
@@ -19,11 +21,33 @@ impl Wake {
     pub(super) const CHANNEL: &str = "agent_mailbox";
 
     pub(super) fn encode(&self) -> String {
-        format!("{} {}", self.topic, self.workspace)
+        match &self.mailbox {
+            Some(mailbox) => format!("{} {} {mailbox}", self.topic, self.workspace),
+            None => format!("{} {}", self.topic, self.workspace),
+        }
     }
 
     pub(super) fn decode(text: &str) -> Option<Self> {
-        let (topic, workspace) = text.split_once(' ')?;
-        Some(Self { topic: topic.to_owned(), workspace: WorkspaceId::from(workspace) })
+        let mut words = text.split(' ');
+        let (topic, workspace) = (words.next()?, words.next()?);
+        Some(Self {
+            topic: topic.to_owned(),
+            workspace: WorkspaceId::from(workspace),
+            mailbox: words.next().map(MailboxId::from),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wake_up_survives_the_channel() {
+        for mailbox in [None, Some(MailboxId::from("mbx_1"))] {
+            let wake = Wake { topic: "event".to_owned(), workspace: WorkspaceId::from("ws_1"), mailbox };
+            assert_eq!(Wake::decode(&wake.encode()), Some(wake));
+        }
+        assert_eq!(Wake::decode("event"), None);
     }
 }
