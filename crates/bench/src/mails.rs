@@ -141,33 +141,40 @@ async fn insert(tx: &mut Tx, mailbox: &MailboxId, first: usize, last: usize) -> 
         snippet.as_str().into(),
         contents.as_str().into(),
     ];
-    tx.run(INSERT, &params).await?;
+    tx.run(&insert_statement(), &params).await?;
     let (total, read) = (number(last - first + 1), number(last / 2) - number((first - 1) / 2));
+    let figures = "folder SET total_count = total_count + $3, unread_count = unread_count + $4";
     tx.run(
-        "UPDATE folder SET total_count = total_count + $3, unread_count = unread_count + $4
-         WHERE workspace_id = $1 AND mailbox_id = $2 AND id = 'inbox'",
+        &format!("UPDATE {figures} WHERE workspace_id = $1 AND mailbox_id = $2 AND id = 'inbox'"),
         &[mailbox.into(), total.into(), (total - read).into()],
     )
     .await?;
     Ok(())
 }
 
+/// The table of mails with the columns that are set.
+const TABLE: &str = "email (workspace_id, mailbox_id, id, thread_id, folder_id, content_id, outgoing, listed,
+    arrival, arrived_at, date, subject, sender, sender_address, recipient, to_line, subject_order,
+    sender_order, recipient_order, read, starred, is_urgent, category, snippet, body_format, body_chars, safe_source,
+    safe_divergent, size, stored_objects, message_id, scan_status, scan_threats, sender_authentication, attachments,
+    attachment_count, label_count, text_row)";
+
 /// Mails one second apart; every other one was read.
-const INSERT: &str = "WITH RECURSIVE numbers (n) AS (
+fn insert_statement() -> String {
+    format!(
+        "WITH RECURSIVE numbers (n) AS (
     SELECT CAST($3 AS BIGINT) UNION ALL SELECT n + 1 FROM numbers WHERE n < CAST($4 AS BIGINT)),
   made AS (SELECT n, '0000000000000000' || substr(CAST(10000000000 + n AS TEXT), 2) AS id,
     1750000000000000 + n * 1000000 AS at, 'Invoice ' || n || ' of your order' AS subject,
     'customer-' || (n % 500) || '@remote.test' AS address FROM numbers)
-  INSERT INTO email (workspace_id, mailbox_id, id, thread_id, folder_id, content_id, outgoing, listed,
-    arrival, arrived_at, date, subject, sender, sender_address, recipient, to_line, subject_order,
-    sender_order, recipient_order, read, starred, is_urgent, category, snippet, body_format, body_chars, safe_source,
-    safe_divergent, size, stored_objects, message_id, scan_status, scan_threats, sender_authentication, attachments,
-    attachment_count, label_count, text_row)
+  INSERT INTO {TABLE}
   SELECT $1, $2, 'eml_' || id, 'thr_' || id, 'inbox', substr(CAST($7 AS TEXT), CAST((n % 100) * 64 + 1 AS INTEGER), 64),
     0, 1, n, at, at, subject, 'Customer <' || address || '>', address, 'bench-0@agents.test', 'bench-0@agents.test',
     lower(subject), 'customer <' || address || '>', 'bench-0@agents.test', (n + 1) % 2, 0, 0, 'other',
     CAST($6 AS TEXT), 'text', 4000, 'text', 0, 10240, 1, '<' || n || '@remote.test>', 'clean', '[]', CAST($5 AS TEXT),
-    '[]', 0, 0, n FROM made";
+    '[]', 0, 0, n FROM made"
+    )
+}
 
 /// Indexes mails as the service does, each with words of its own.
 async fn index(service: &Service, mailbox: &MailboxId, numbers: std::ops::RangeInclusive<usize>) {

@@ -156,10 +156,11 @@ fn measurement(name: &str) -> Result<Measurement, String> {
 }
 
 fn engine(name: &str) -> Result<Engine, String> {
-    Engine::ALL
-        .into_iter()
-        .find(|known| known.name().eq_ignore_ascii_case(name))
-        .ok_or_else(|| USAGE.to_owned())
+    match name {
+        "sqlite" => Ok(Engine::Sqlite),
+        "postgres" => Ok(Engine::Postgres),
+        _ => Err(USAGE.to_owned()),
+    }
 }
 
 fn side(name: &str) -> Result<ReadSide, String> {

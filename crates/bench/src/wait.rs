@@ -74,6 +74,7 @@ async fn measure_mailboxes(
         }
         tokio::time::sleep(PAUSE).await;
     }
+    drop(answered);
     place.remove().await;
     let middle = percentile(&mut latencies, 0.5);
     Figure {
@@ -149,7 +150,11 @@ impl Crowd {
         );
         let mut connection = Connection::open(self.address).await;
         loop {
-            let (status, answer) = connection.ask(&request).await;
+            // The store goes as soon as nobody wants to know any more.
+            let (status, answer) = tokio::select! {
+                answer = connection.ask(&request) => answer,
+                () = self.answers.closed() => return,
+            };
             let at = Instant::now();
             assert_eq!(status, 200, "{}", String::from_utf8_lossy(&answer));
             let matched = answer.windows(9).any(|window| window == b"\"matched\"");
