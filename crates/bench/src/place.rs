@@ -4,6 +4,7 @@
 use std::{
     path::Path,
     sync::atomic::{AtomicU32, Ordering},
+    time::Duration,
 };
 
 use store::DatabaseLocation;
@@ -75,7 +76,14 @@ impl Place {
     /// Removes everything. A measurement that fails leaves its store behind, for a look at it.
     pub(crate) async fn remove(self) {
         if let Some(name) = &self.database {
-            query(&format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)")).await;
+            // The server's own upkeep may be at work in there, and cannot be sent away.
+            for _ in 0..20 {
+                if try_query(&format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)")).await.is_ok() {
+                    return;
+                }
+                tokio::time::sleep(Duration::from_millis(500)).await;
+            }
+            eprintln!("the database {name} stays behind");
         }
     }
 }
@@ -100,14 +108,17 @@ async fn require_durable_server() {
 
 /// Runs a statement on the server and gives the first column of its first row.
 async fn query(sql: &str) -> Option<String> {
-    let (client, connection) =
-        tokio_postgres::connect(&server_url(), NoTls).await.expect("the PostgreSQL server answers");
+    try_query(sql).await.expect("the server does as told")
+}
+
+async fn try_query(sql: &str) -> Result<Option<String>, tokio_postgres::Error> {
+    let (client, connection) = tokio_postgres::connect(&server_url(), NoTls).await?;
     let connection = tokio::spawn(connection);
-    let messages = client.simple_query(sql).await.expect("the server does as told");
+    let messages = client.simple_query(sql).await?;
     drop(client);
     let _ = connection.await;
-    messages.into_iter().find_map(|message| match message {
+    Ok(messages.into_iter().find_map(|message| match message {
         SimpleQueryMessage::Row(row) => row.get(0).map(ToOwned::to_owned),
         _ => None,
-    })
+    }))
 }

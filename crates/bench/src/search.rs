@@ -21,9 +21,10 @@ use crate::{
 
 const RESULTS: usize = 25;
 const MILLISECONDS: f64 = 10.0;
-/// Ranks of words that are in many mails, and in few: at 100,000 mails in about 30,000 and in 500.
+/// Ranks of words that are in many mails, about every third.
 const COMMON: (u64, u64) = (20, 60);
-const RARE: (u64, u64) = (1500, 3000);
+/// The same of words that are in about 500 mails, however many there are: at 100,000 mails beginning with this rank.
+const RARE: usize = 1500;
 const MAILS_A_SECOND: f64 = 1000.0;
 
 pub(crate) async fn measure(options: &Options) -> Vec<Figure> {
@@ -40,8 +41,11 @@ async fn measure_engine(engine: Engine, options: &Options) -> [Figure; 2] {
     let public_id = mails::fill(&service, options.many_mails(), true).await;
     let address = service.listen().await;
     let path = format!("/api/v1/mailboxes/{public_id}/search");
-    let kinds =
-        [("common and rare word : 10 ms", COMMON, RARE), ("two common words : 10 ms", COMMON, COMMON)];
+    let rare = (RARE * options.many_mails() / 100_000) as u64;
+    let kinds = [
+        ("common and rare word : 10 ms", COMMON, (rare, 2 * rare)),
+        ("two common words : 10 ms", COMMON, COMMON),
+    ];
     let mut figures = Vec::new();
     for (what, first, second) in kinds {
         let load = searches(address, &service.key, &path, first, second);
@@ -50,7 +54,7 @@ async fn measure_engine(engine: Engine, options: &Options) -> [Figure; 2] {
         let request = String::from_utf8(request).expect("a request is text");
         let (status, body) = Connection::open(address).await.ask(&request).await;
         let page: serde_json::Value = serde_json::from_slice(&body).expect("a page is JSON");
-        assert_eq!((status, page["emails"].as_array().map(Vec::len)), (200, Some(RESULTS)), "{page}");
+        assert_eq!((status, page["emails"].as_array().map(Vec::len)), (200, Some(RESULTS)), "a full page");
         load.run(End::AfterRequests(50)).await;
         let mut latencies = Vec::new();
         let mut slowest: f64 = 0.0;
