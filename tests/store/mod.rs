@@ -1,6 +1,7 @@
 //! The store on its own.
 
 mod blobs;
+mod groups;
 mod migrations;
 mod statements;
 mod tenancy;

@@ -155,7 +155,7 @@ async fn insert(tx: &mut Tx, mailbox: &MailboxId, first: usize, last: usize) -> 
 /// The table of mails with the columns that are set.
 const TABLE: &str = "email (workspace_id, mailbox_id, id, thread_id, folder_id, content_id, outgoing, listed,
     arrival, arrived_at, date, subject, sender, sender_address, recipient, to_line, subject_order,
-    sender_order, recipient_order, read, starred, is_urgent, category, snippet, body_format, body_chars, safe_source,
+    sender_order, recipient_order, read, starred, is_urgent, category, snippet, body_format, safe_source,
     safe_divergent, size, stored_objects, message_id, scan_status, scan_threats, sender_authentication, attachments,
     attachment_count, label_count, text_row)";
 
@@ -171,7 +171,7 @@ fn insert_statement() -> String {
   SELECT $1, $2, 'eml_' || id, 'thr_' || id, 'inbox', substr(CAST($7 AS TEXT), CAST((n % 100) * 64 + 1 AS INTEGER), 64),
     0, 1, n, at, at, subject, 'Customer <' || address || '>', address, 'bench-0@agents.test', 'bench-0@agents.test',
     lower(subject), 'customer <' || address || '>', 'bench-0@agents.test', (n + 1) % 2, 0, 0, 'other',
-    CAST($6 AS TEXT), 'text', 4000, 'text', 0, 10240, 1, '<' || n || '@remote.test>', 'clean', '[]', CAST($5 AS TEXT),
+    CAST($6 AS TEXT), 'text', 'text', 0, 10240, 1, '<' || n || '@remote.test>', 'clean', '[]', CAST($5 AS TEXT),
     '[]', 0, 0, n FROM made"
     )
 }

@@ -108,11 +108,14 @@ pub(crate) async fn insert_before(
     }
     let [subject, sender, recipient, body] = text.fields.each_ref().map(|field| field.join(" "));
     let scope = scope(mailbox);
-    // $1, the workspace, is not needed: the scope is unique on the whole server.
-    tx.run(
-        "INSERT INTO email_text (email_id, scope, subject, sender, recipient, body)
-         SELECT $2, $3, $4, $5, $6, $7 WHERE $1 <> ''",
+    let row = tx.next_number("SELECT coalesce(max(id), 0) FROM email_text_docsize")?;
+    // $1, the workspace, is not needed: the scope is unique on the whole server. Values and not a query: before a
+    // statement that may add several rows the index would write itself out.
+    tx.at_end(
+        "INSERT INTO email_text (rowid, email_id, scope, subject, sender, recipient, body)
+         VALUES ($2, $3, $4, $5, $6, $7, $8)",
         &[
+            row.into(),
             email.into(),
             (&scope).into(),
             (&subject).into(),
@@ -122,8 +125,7 @@ pub(crate) async fn insert_before(
         ],
     )
     .await?;
-    let found = tx.one("SELECT last_insert_rowid() WHERE $1 <> ''", &[]).await?;
-    Ok(found.map(|(row,)| row))
+    Ok(Some(row))
 }
 
 /// Indexes an email where that comes after its row.
@@ -150,7 +152,7 @@ pub(crate) async fn delete(tx: &mut Tx, text_row: Option<i64>) -> Result<()> {
     if let Some(row) = text_row
         && !tx.is_postgres()
     {
-        tx.run("DELETE FROM email_text WHERE rowid = $2 AND $1 <> ''", &[row.into()]).await?;
+        tx.at_end("DELETE FROM email_text WHERE rowid = $2 AND $1 <> ''", &[row.into()]).await?;
     }
     Ok(())
 }
@@ -220,7 +222,7 @@ pub async fn reindex(tx: &mut Tx, mailbox: &MailboxId, email: &EmailId, text: &I
         return insert_after(tx, mailbox, email, text).await;
     }
     // A restored email still tells its row in the index of the store that was saved, where another lies by now.
-    tx.run(
+    tx.at_end(
         "DELETE FROM email_text WHERE rowid = $2 AND email_id = $3 AND $1 <> ''",
         &[text_row.into(), email.into()],
     )

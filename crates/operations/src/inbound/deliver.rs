@@ -164,11 +164,16 @@ pub(super) async fn deliver(
         }
         Ok(ids)
     };
-    // Whoever holds several mailboxes until a shared commit could wait for somebody who waits for one of them.
-    match only {
-        Some(mailbox) => app.db().shared_write(&mailbox, body).await,
-        None => app.db().system_write(body).await,
-    }
+    let db = app.db().clone();
+    let work = async move {
+        // Whoever holds several mailboxes until a shared commit could wait for somebody who waits for one of them.
+        match only {
+            Some(mailbox) => db.shared_write(&mailbox, body).await,
+            None => db.system_write(body).await,
+        }
+    };
+    // Whoever brought the message may go away at any time, and others share its commit.
+    tokio::spawn(work).await.map_err(Error::internal)?
 }
 
 /// The mailbox of all recipients, if they have the same.

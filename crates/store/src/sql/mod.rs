@@ -232,6 +232,16 @@ impl Session {
         }
     }
 
+    async fn at_end(&mut self, sql: &str, params: &[Param<'_>]) -> Result<()> {
+        match self {
+            Self::Sqlite(session) => {
+                session.at_end(sql, params);
+                Ok(())
+            }
+            Self::Postgres(session) => session.later(sql, params).await,
+        }
+    }
+
     async fn all<T: FromRow>(&mut self, sql: &str, params: &[Param<'_>]) -> Result<Vec<T>> {
         match self {
             Self::Sqlite(session) => session.all(sql, params),
@@ -282,6 +292,25 @@ impl Tx {
         faults::check(&self.workspace, &mut self.seen, sql)?;
         let params = with_workspace(&self.workspace, params);
         self.session.later(sql, &params).await
+    }
+
+    /// Runs a statement at the end of the commit, after all others that share it, and in the order of these calls. For
+    /// what is cheaper all at once: SQLite's full-text index writes itself out at every savepoint. An error of such a
+    /// statement fails the whole commit.
+    pub(crate) async fn at_end(&mut self, sql: &str, params: &[Param<'_>]) -> Result<()> {
+        #[cfg(feature = "faults")]
+        faults::check(&self.workspace, &mut self.seen, sql)?;
+        let params = with_workspace(&self.workspace, params);
+        self.session.at_end(sql, &params).await
+    }
+
+    /// A number for a row that comes [at the end](Self::at_end): above the one that a query without parameters finds, and
+    /// above all that were given out before in this commit. Only SQLite needs it.
+    pub(crate) fn next_number(&mut self, highest: &str) -> Result<i64> {
+        match &mut self.session {
+            Session::Sqlite(session) => session.next_number(highest),
+            Session::Postgres(_) => Err(crate::Error::Internal("rows have no numbers here".to_owned())),
+        }
     }
 
     /// Runs a query and reads its first row, if there is one. `$1` is the workspace.

@@ -15,7 +15,7 @@ use super::{
     FromRow, Param, Row, Scope, Session, SystemTx, Wake,
     group::{Groups, Open},
     listener::Listener,
-    value::{Cells, KeptParam},
+    value::{Cells, KeptStatement},
 };
 use crate::error::{Error, Result};
 
@@ -186,13 +186,7 @@ pub(super) struct PostgresSession {
     /// Whether a transaction is open on the server.
     open: bool,
     /// Statements that go out with the next one.
-    later: Vec<Later>,
-}
-
-/// A statement whose outcome nobody waits for.
-struct Later {
-    sql: String,
-    params: Vec<KeptParam>,
+    later: Vec<KeptStatement>,
 }
 
 /// Statements that are held back at most.
@@ -232,8 +226,7 @@ impl PostgresSession {
         let later = std::mem::take(&mut self.later);
         let mut ready = Vec::with_capacity(later.len());
         for kept in &later {
-            let params: Vec<Param<'_>> = kept.params.iter().map(KeptParam::as_param).collect();
-            ready.push((client.prepare_cached(&kept.sql).await?, params));
+            ready.push((client.prepare_cached(&kept.sql).await?, kept.params()));
         }
         let statement = client.prepare_cached(sql).await?;
         let work = async { Ok(work(client, &statement).await?) };
@@ -249,16 +242,14 @@ impl PostgresSession {
 
     /// Keeps a statement for the next trip.
     pub(super) async fn later(&mut self, sql: &str, params: &[Param<'_>]) -> Result<()> {
-        let params = params.iter().map(KeptParam::from).collect();
-        self.later.push(Later { sql: sql.to_owned(), params });
+        self.later.push(KeptStatement::new(sql, params));
         if self.later.len() >= MOST_LATER { self.flush().await } else { Ok(()) }
     }
 
     /// Sends what was kept.
     async fn flush(&mut self) -> Result<()> {
         let Some(last) = self.later.pop() else { return Ok(()) };
-        let params: Vec<Param<'_>> = last.params.iter().map(KeptParam::as_param).collect();
-        self.run(&last.sql, &params).await?;
+        self.run(&last.sql, &last.params()).await?;
         Ok(())
     }
 

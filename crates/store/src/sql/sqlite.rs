@@ -1,21 +1,24 @@
 //! SQLite: one writer thread that commits concurrent transactions as a group, and several readers.
 //!
-//! An fsync costs milliseconds, so the writer runs every transaction that is waiting inside one COMMIT, a savepoint
-//! each, and acknowledges them after it. A transaction that fails or panics is rolled back alone.
+//! An fsync costs milliseconds, so the writer runs every transaction that is waiting inside one COMMIT, each but the
+//! first in a savepoint, and acknowledges them after it. A transaction that fails or panics is rolled back alone.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     path::{Path, PathBuf},
     pin::pin,
     task::{Context, Poll, Waker},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
 use rusqlite::Connection;
 use tokio::sync::{broadcast, oneshot};
 
-use super::{FromRow, Param, Row, Scope, Session, SystemTx, Wake, value::Cells};
+use super::{
+    FromRow, Param, Row, Scope, Session, SystemTx, Wake,
+    value::{Cells, KeptStatement},
+};
 use crate::error::{Error, Result};
 
 /// Transactions that may wait for the writer; more is refused as overload.
@@ -24,8 +27,11 @@ const WRITE_QUEUE: usize = 4096;
 const READ_QUEUE: usize = 4096;
 /// Reader threads: enough that a slow read does not hold up the quick ones.
 const READERS: usize = 4;
-/// Transactions in one commit, so that the first of a group does not wait long for the last.
+/// Transactions in one commit at most.
 const GROUP: usize = 256;
+/// How many times as long as the last commit a group may work before its own. A larger group costs less for each of its
+/// transactions; a smaller one lets those who wait for it go on while the next one works.
+const PATIENCE: u32 = 3;
 
 type Acknowledge = Box<dyn FnOnce(Result<()>) + Send>;
 type WriteJob = Box<dyn FnOnce(&mut SystemTx) -> Acknowledge + Send>;
@@ -70,7 +76,7 @@ impl SqliteEngine {
         let wakes = self.wakes.clone();
         let job: WriteJob = Box::new(move |tx| {
             tx.enter(&scope.workspace());
-            let result = in_savepoint(tx, body);
+            let result = in_group(tx, body);
             let news = std::mem::take(&mut tx.inner.wakes);
             Box::new(move |committed| {
                 let answer = match (result, committed) {
@@ -163,23 +169,28 @@ fn connect(path: &Path, read_only: bool) -> Result<Connection> {
 }
 
 fn idle(connection: Connection) -> SystemTx {
-    SystemTx::new(Session::Sqlite(SqliteSession(connection)), &Scope::System)
+    SystemTx::new(Session::Sqlite(SqliteSession::new(connection)), &Scope::System)
 }
 
 fn write_loop(connection: Connection, jobs: &Receiver<WriteJob>) {
     let mut tx = idle(connection);
+    let mut last_commit = Duration::ZERO;
     while let Ok(first) = jobs.recv() {
-        let begun = tx.sqlite_batch("BEGIN IMMEDIATE");
+        let start = Instant::now();
+        let begun = tx.sqlite().and_then(SqliteSession::begin_group);
         let mut group = vec![first(&mut tx)];
         while group.len() < GROUP
+            && start.elapsed() < last_commit * PATIENCE
             && let Ok(job) = jobs.try_recv()
         {
             group.push(job(&mut tx));
         }
-        let committed = begun.and_then(|()| tx.sqlite_batch("COMMIT"));
+        let commit = Instant::now();
+        let committed = begun.and_then(|()| tx.sqlite()?.end_group());
+        last_commit = commit.elapsed();
         if committed.is_err() {
             // Fails when there is no transaction left, which is what we want.
-            let _ = tx.sqlite_batch("ROLLBACK");
+            let _ = tx.sqlite().and_then(|session| session.batch("ROLLBACK"));
         }
         for acknowledge in group {
             acknowledge(committed.as_ref().copied().map_err(|error| Error::Unavailable(error.to_string())));
@@ -194,20 +205,15 @@ fn read_loop(connection: Connection, jobs: &Receiver<ReadJob>) {
     }
 }
 
-fn in_savepoint<T, E, F>(tx: &mut SystemTx, body: F) -> Result<T, E>
+/// Runs a body so that its failure undoes what it did, and nothing that others of its group did.
+fn in_group<T, E, F>(tx: &mut SystemTx, body: F) -> Result<T, E>
 where
     E: From<Error>,
     F: AsyncFnOnce(&mut SystemTx) -> Result<T, E>,
 {
-    if !tx.sqlite_in_transaction() {
-        return Err(E::from(Error::Unavailable("the database is locked or cannot be written".to_owned())));
-    }
-    tx.sqlite_batch("SAVEPOINT job")?;
+    let savepoint = tx.sqlite()?.begin_job()?;
     let result = polled(tx, body);
-    if result.is_err() {
-        tx.sqlite_batch("ROLLBACK TO job")?;
-    }
-    tx.sqlite_batch("RELEASE job")?;
+    tx.sqlite()?.end_job(savepoint, result.is_ok())?;
     result
 }
 
@@ -217,9 +223,9 @@ where
     E: From<Error>,
     F: AsyncFnOnce(&mut SystemTx) -> Result<T, E>,
 {
-    tx.sqlite_batch("BEGIN")?;
+    tx.sqlite()?.batch("BEGIN")?;
     let result = polled(tx, body);
-    tx.sqlite_batch("ROLLBACK")?;
+    tx.sqlite()?.batch("ROLLBACK")?;
     result
 }
 
@@ -241,17 +247,98 @@ where
 }
 
 /// A connection while a transaction uses it.
-pub(super) struct SqliteSession(Connection);
+pub(super) struct SqliteSession {
+    connection: Connection,
+    /// Statements that are kept for the end of the group.
+    at_end: Vec<KeptStatement>,
+    /// The last number that was given out in the group.
+    number: Option<i64>,
+    /// Whether nothing of the group is done yet.
+    untouched: bool,
+}
+
+/// How the work of one job can be undone.
+#[derive(Clone, Copy)]
+enum Undo {
+    /// It came first: with the whole transaction. A savepoint would keep a copy of every page that the job changes.
+    Transaction,
+    /// With its savepoint, and the statements kept after these.
+    Savepoint { kept: usize },
+}
 
 impl SqliteSession {
+    fn new(connection: Connection) -> Self {
+        Self { connection, at_end: Vec::new(), number: None, untouched: true }
+    }
+
+    fn begin_group(&mut self) -> Result<()> {
+        self.at_end.clear();
+        self.number = None;
+        self.untouched = true;
+        self.batch("BEGIN IMMEDIATE")
+    }
+
+    fn begin_job(&mut self) -> Result<Undo> {
+        if self.connection.is_autocommit() {
+            return Err(Error::Unavailable("the database is locked or cannot be written".to_owned()));
+        }
+        if std::mem::take(&mut self.untouched) {
+            return Ok(Undo::Transaction);
+        }
+        self.batch("SAVEPOINT job")?;
+        Ok(Undo::Savepoint { kept: self.at_end.len() })
+    }
+
+    fn end_job(&mut self, undo: Undo, succeeded: bool) -> Result<()> {
+        match undo {
+            Undo::Transaction if succeeded => Ok(()),
+            Undo::Transaction => {
+                // Some failures, such as a full disk, have ended it already.
+                if !self.connection.is_autocommit() {
+                    self.batch("ROLLBACK")?;
+                }
+                self.begin_group()
+            }
+            Undo::Savepoint { kept } => {
+                if !succeeded {
+                    self.at_end.truncate(kept);
+                    self.batch("ROLLBACK TO job")?;
+                }
+                self.batch("RELEASE job")
+            }
+        }
+    }
+
+    fn end_group(&mut self) -> Result<()> {
+        for kept in std::mem::take(&mut self.at_end) {
+            self.run(&kept.sql, &kept.params())?;
+        }
+        self.batch("COMMIT")
+    }
+
+    /// Keeps a statement for the end of the group.
+    pub(super) fn at_end(&mut self, sql: &str, params: &[Param<'_>]) {
+        self.at_end.push(KeptStatement::new(sql, params));
+    }
+
+    /// A number above the one that a query finds and above all that were given out in this group.
+    pub(super) fn next_number(&mut self, highest: &str) -> Result<i64> {
+        let last = match self.number {
+            Some(last) => last,
+            None => self.all::<(i64,)>(highest, &[])?.first().map_or(0, |(found,)| *found),
+        };
+        self.number = Some(last + 1);
+        Ok(last + 1)
+    }
+
     pub(super) fn run(&self, sql: &str, params: &[Param<'_>]) -> Result<u64> {
-        let mut statement = self.0.prepare_cached(&numbered(sql))?;
+        let mut statement = self.connection.prepare_cached(&numbered(sql))?;
         let touched = statement.execute(rusqlite::params_from_iter(params))?;
         Ok(touched as u64)
     }
 
     pub(super) fn all<T: FromRow>(&self, sql: &str, params: &[Param<'_>]) -> Result<Vec<T>> {
-        let mut statement = self.0.prepare_cached(&numbered(sql))?;
+        let mut statement = self.connection.prepare_cached(&numbered(sql))?;
         let mut rows = statement.query(rusqlite::params_from_iter(params))?;
         let mut found = Vec::new();
         while let Some(row) = rows.next()? {
@@ -261,7 +348,7 @@ impl SqliteSession {
     }
 
     pub(super) fn batch(&self, sql: &str) -> Result<()> {
-        Ok(self.0.execute_batch(sql)?)
+        Ok(self.connection.execute_batch(sql)?)
     }
 }
 
@@ -271,14 +358,10 @@ fn numbered(sql: &str) -> String {
 }
 
 impl SystemTx {
-    fn sqlite_batch(&self, sql: &str) -> Result<()> {
-        match &self.inner.session {
-            Session::Sqlite(session) => session.batch(sql),
+    fn sqlite(&mut self) -> Result<&mut SqliteSession> {
+        match &mut self.inner.session {
+            Session::Sqlite(session) => Ok(session),
             Session::Postgres(_) => Err(stopped()),
         }
-    }
-
-    fn sqlite_in_transaction(&self) -> bool {
-        matches!(&self.inner.session, Session::Sqlite(session) if !session.0.is_autocommit())
     }
 }

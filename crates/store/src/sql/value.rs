@@ -28,7 +28,7 @@ pub enum Param<'a> {
 
 /// A parameter that is kept for a statement that is sent later.
 #[derive(Clone, Debug)]
-pub(super) enum KeptParam {
+enum KeptParam {
     Null,
     Integer(i64),
     Real(f64),
@@ -48,8 +48,25 @@ impl From<&Param<'_>> for KeptParam {
     }
 }
 
+/// A statement that is kept for later.
+#[derive(Clone, Debug)]
+pub(super) struct KeptStatement {
+    pub(super) sql: String,
+    params: Vec<KeptParam>,
+}
+
+impl KeptStatement {
+    pub(super) fn new(sql: &str, params: &[Param<'_>]) -> Self {
+        Self { sql: sql.to_owned(), params: params.iter().map(KeptParam::from).collect() }
+    }
+
+    pub(super) fn params(&self) -> Vec<Param<'_>> {
+        self.params.iter().map(KeptParam::as_param).collect()
+    }
+}
+
 impl KeptParam {
-    pub(super) fn as_param(&self) -> Param<'_> {
+    fn as_param(&self) -> Param<'_> {
         match self {
             Self::Null => Param::Null,
             Self::Integer(value) => Param::Integer(*value),
