@@ -13,7 +13,7 @@ use store::{
     Tx,
     contents::{self, ContentRecord, Kept, MOST_IN_ROW, Part},
     emails::{self, EmailRecord, NewAttachment, NewEmail},
-    events, labels, mailboxes, metering,
+    events, idempotency, labels, mailboxes, metering,
     vault::DataKey,
 };
 
@@ -98,6 +98,7 @@ pub(super) async fn deliver(
     arrival: Arrival,
     prepared: Arc<Prepared>,
     authentication: SenderAuthentication,
+    name: Option<String>,
 ) -> Result<Vec<EmailId>> {
     let mut sealed: BTreeMap<WorkspaceId, Content> = BTreeMap::new();
     for recipient in &arrival.recipients {
@@ -106,7 +107,7 @@ pub(super) async fn deliver(
             sealed.insert(recipient.workspace.clone(), content);
         }
     }
-    let ids = new_ids(app, &arrival.recipients);
+    let mut ids = new_ids(app, &arrival.recipients);
     let app_ = app.clone();
     app.db()
         .system_write(async move |tx| {
@@ -123,6 +124,7 @@ pub(super) async fn deliver(
                 (&recipient.workspace, &recipient.mailbox, &ids[*index])
             });
             order.dedup_by_key(|index| &ids[*index]);
+            let mut known = Vec::new();
             // All mailboxes come before all contents, as in every other transaction that holds both.
             for index in &order {
                 let recipient = &arrival.recipients[*index];
@@ -133,11 +135,44 @@ pub(super) async fn deliver(
                 let content = sealed
                     .get(&recipient.workspace)
                     .ok_or_else(|| Error::internal("a recipient's workspace was not prepared"))?;
-                delivery.to_mailbox(tx.enter(&recipient.workspace), recipient, &ids[index], content).await?;
+                let tx = tx.enter(&recipient.workspace);
+                if let Some(name) = &name
+                    && let Some(earlier) =
+                        claim(tx, content, name, recipient, &ids[index], delivery.now).await?
+                {
+                    known.push((ids[index].clone(), earlier));
+                    continue;
+                }
+                delivery.to_mailbox(tx, recipient, &ids[index], content).await?;
+            }
+            for (new, earlier) in known {
+                ids.iter_mut().filter(|id| **id == new).for_each(|id| *id = earlier.clone());
             }
             Ok(ids)
         })
         .await
+}
+
+/// Takes the name of a message for a recipient, or finds what the recipient got under it before.
+async fn claim(
+    tx: &mut Tx,
+    content: &Content,
+    name: &str,
+    recipient: &Recipient,
+    id: &EmailId,
+    now: Timestamp,
+) -> Result<Option<EmailId>> {
+    // No caller's Idempotency-Key has a line feed in it.
+    let key = format!("mail\n{name}\n{}", recipient.address);
+    if idempotency::claim(tx, &key, &[], now).await? {
+        let sealed = content.key.seal(&key, id.as_str().as_bytes()).map_err(store::Error::from)?;
+        idempotency::keep(tx, &key, 200, &sealed).await?;
+        return Ok(None);
+    }
+    let kept = idempotency::find(tx, &key, now).await?;
+    let kept = kept.ok_or_else(|| Error::internal("a claimed name has no answer"))?;
+    let plain = content.key.open(&key, &kept.answer).map_err(store::Error::from)?;
+    Ok(Some(EmailId::from(String::from_utf8_lossy(&plain).as_ref())))
 }
 
 /// An id for each recipient; one that is named twice gets the message once.
