@@ -45,6 +45,10 @@ async fn mails_join_by_references_and_then_by_subject() {
         assert_ne!(receive("Re: Old plan", day(6)).await, old);
         let empty = receive("", day(6)).await;
         assert_ne!(receive("Re:", day(6)).await, empty);
+        // A reply joins whoever writes it, under any subject and however late, as one to a mail of ours must.
+        server.clock.advance(60 * 86_400);
+        let late = "From: Eve <eve@elsewhere.test>\nIn-Reply-To: <Plan@remote.test>";
+        assert_eq!(receive("Something else", late.to_owned()).await, first);
         // What another mailbox got has nothing to do with it.
         let other = inbox.another().await;
         let raw = message("Re: Plan", "In-Reply-To: <Plan@remote.test>", "x");
