@@ -187,7 +187,7 @@ async fn what_is_not_clean_has_no_content() {
     .await;
 }
 
-// rules: SAFE-8, SAFE-9, SAFE-12
+// rules: SAFE-8, SAFE-9, SAFE-12, SAFE-13
 #[tokio::test]
 async fn text_and_lines_are_made_safe() {
     both_engines(async |engine| {
@@ -206,6 +206,10 @@ async fn text_and_lines_are_made_safe() {
         assert!(body.contains("text.") && !body.contains("SECRET") && !body.contains("RUN"), "{body}");
         assert_eq!((&email["body_source"], &email["body_divergent"]), (&json!("html"), &json!(false)));
         assert!(!email["snippet"].as_str().unwrap().contains(['\u{202e}', '\u{200b}']));
+        let raw = message("Imitation", "From: Apple <id@\u{430}pple.example>", "x");
+        let id = server.receive(&inbox.address, raw).await;
+        let imitation = inbox.get(&format!("emails/{id}/context")).await["email"]["sender"].clone();
+        assert_eq!(imitation, "Apple <id@xn--pple-43d.example>");
         // The highlights of a safe search are safe as well.
         let found = inbox.get("search?query=line&agent_safe_content=true").await;
         let shown = found["emails"][0]["highlights"].to_string();

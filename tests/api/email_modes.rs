@@ -57,7 +57,7 @@ const GATED: Seen = Seen { reason: true, ..METADATA };
 const SAFE: Seen = Seen { raw_headers: false, details: false, safe: true, ..FULL };
 const SAFE_GATED: Seen = Seen { details: false, safe: true, ..GATED };
 
-// rules: READ-8, READ-9, SCAN-1, SCAN-8, SCAN-10
+// rules: READ-8, READ-9, READ-26, SCAN-1, SCAN-8, SCAN-10
 #[tokio::test]
 #[expect(clippy::too_many_lines, reason = "a table")]
 async fn every_mode_shows_what_it_says() {

@@ -18,7 +18,7 @@ async fn events(inbox: &Inbox, query: &str) -> Value {
     inbox.key.get(&format!("{}?{query}", log(inbox))).await.ok()
 }
 
-// rules: EVENT-1, EVENT-4, EVENT-5, EVENT-7
+// rules: EVENT-1, EVENT-4, EVENT-5, EVENT-6, EVENT-7
 #[tokio::test]
 #[expect(clippy::too_many_lines, reason = "one story from beginning to end")]
 async fn events_tell_what_happened() {

@@ -138,3 +138,71 @@ async fn anything_else_is_refused() {
     })
     .await;
 }
+
+/// A request that was overheard, or sent again after a broken connection.
+// rules: RECV-28
+#[tokio::test]
+async fn a_request_that_is_sent_again_delivers_nothing_twice() {
+    both_engines(async |engine| {
+        let server = Server::with(engine, options()).await;
+        let (inbox, elsewhere) = (Inbox::new(&server).await, Inbox::new(&server).await);
+        let time = (server.clock.now().as_micros() / 1_000_000).to_string();
+        let to = format!("{},{},later@agents.test", inbox.address, elsewhere.address);
+        let hook = Hook { server: &server, from: "a@remote.test".to_owned(), to, raw: plain("Once", "text") };
+        let signature = hook.signature(SECRET, &time);
+        let counts = async || {
+            let one = inbox.get("emails").await["totalCount"].clone();
+            (one, elsewhere.get("emails").await["totalCount"].clone())
+        };
+        let once = (json!(1), json!(1));
+        // At once, one after the other, and with the signature in other letters.
+        let (first, second) = tokio::join!(hook.send(&time, &signature), hook.send(&time, &signature));
+        let first = first.ok();
+        assert_eq!(second.ok(), first);
+        server.clock.advance(299);
+        let shouted = signature.to_uppercase().replace("SHA256", "sha256");
+        assert_eq!(hook.send(&time, &shouted).await.ok(), first);
+        assert_eq!(counts().await, once);
+        // What was deleted does not come back.
+        let id = first["ids"][0].as_str().unwrap();
+        inbox.delete(&format!("emails/{id}?permanent=true")).await.ok();
+        assert_eq!(hook.send(&time, &signature).await.ok(), first);
+        assert_eq!(counts().await, (json!(0), json!(1)));
+        // A mailbox that was not there before has had nothing yet.
+        let late = json!({ "name": "Late", "email": "later@agents.test" });
+        inbox.key.post("/api/v1/mailboxes", late).await.ok();
+        let third = hook.send(&time, &signature).await.ok();
+        assert_eq!((&third["ids"][0], &third["ids"][1]), (&first["ids"][0], &first["ids"][1]));
+        assert_eq!(third["ids"].as_array().unwrap().len(), 3);
+        assert_eq!(counts().await, (json!(0), json!(1)));
+        // Signed anew it is a new message.
+        let now = (server.clock.now().as_micros() / 1_000_000).to_string();
+        let anew = hook.send(&now, &hook.signature(SECRET, &now)).await.ok();
+        assert_ne!(anew["ids"], first["ids"]);
+        assert_eq!(counts().await, (json!(1), json!(2)));
+    })
+    .await;
+}
+
+// rules: RECV-29
+#[tokio::test]
+async fn wrong_signatures_are_read_only_so_often() {
+    both_engines(async |engine| {
+        let server = Server::with(engine, ServerOptions { anonymous_rpm: 3, ..options() }).await;
+        let inbox = Inbox::new(&server).await;
+        let time = (server.clock.now().as_micros() / 1_000_000).to_string();
+        let raw = plain("Hooked", "text");
+        let hook = Hook { server: &server, from: String::new(), to: inbox.address.clone(), raw };
+        let signature = hook.signature(SECRET, &time);
+        for _ in 0..5 {
+            hook.send(&time, &signature).await.ok();
+        }
+        for _ in 0..3 {
+            hook.send(&time, "sha256=00").await.expect(401, "unauthorized");
+        }
+        hook.send(&time, "sha256=00").await.expect(429, "rate_limited");
+        server.clock.advance(60);
+        hook.send(&time, &signature).await.ok();
+    })
+    .await;
+}

@@ -91,7 +91,7 @@ async fn fake_clamd() -> String {
 }
 
 /// Until an external scanner has spoken, a mail is not clean; what it says is told.
-// rules: SCAN-1, SCAN-6, SCAN-10
+// rules: SCAN-1, SCAN-6, SCAN-10, EVENT-6
 #[tokio::test]
 async fn an_external_scanner_has_the_last_word() {
     both_engines(async |engine| {

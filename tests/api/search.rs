@@ -317,3 +317,52 @@ async fn a_mail_of_many_long_words_arrives_and_is_found() {
     })
     .await;
 }
+
+// rules: SEARCH-4
+#[tokio::test]
+async fn modes_without_an_index_are_not_available() {
+    both_engines(async |engine| {
+        let server = Server::start(engine).await;
+        let inbox = Inbox::new(&server).await;
+        server.receive(&inbox.address, plain("One", "needle")).await;
+        let plain_answer = inbox.get("search?query=needle").await;
+        assert_eq!(inbox.get("search?query=needle&mode=text").await, plain_answer);
+        let credits = format!("/api/v1/workspaces/{}/usage/credits", inbox.workspace);
+        let used = async || inbox.key.get(&credits).await.ok()["used"].as_i64().unwrap();
+        let before = used().await;
+        for mode in ["semantic", "hybrid"] {
+            let refused = inbox.try_get(&format!("search?query=needle&mode={mode}")).await;
+            refused.expect(503, "memory_unavailable");
+            assert!(refused.json()["fix"].as_str().unwrap().contains("mode=text"));
+        }
+        assert_eq!(used().await, before + 1, "only the question about the credits");
+    })
+    .await;
+}
+
+// rules: SEARCH-7
+#[tokio::test]
+async fn the_work_of_a_query_is_bounded() {
+    both_engines(async |engine| {
+        let server = Server::start(engine).await;
+        let inbox = Inbox::new(&server).await;
+        let mut file = String::new();
+        for number in 0..1003 {
+            let mail = plain(&format!("Mail {number}"), "needle");
+            file += &format!("From ann@remote.test Wed Jul  1 10:00:00 2026\n{}\n", mail.replace('\r', ""));
+        }
+        inbox.import("application/mbox", file).await.ok();
+        assert_eq!(inbox.get("emails?limit=1").await["totalCount"], 1003);
+        let found = inbox.get("search?query=needle").await;
+        assert_eq!((found["emails"].as_array().unwrap().len(), &found["totalCount"]), (25, &json!(1000)));
+        let most = inbox.get("search?query=needle&limit=100").await;
+        assert_eq!(most["emails"].as_array().unwrap().len(), 100);
+        // What is asked beyond 32 clauses is not looked at.
+        let many = "needle ".repeat(32);
+        for (query, count) in [(format!("{many}nowhere"), 1000), (format!("nowhere {many}"), 0)] {
+            let found = inbox.get(&format!("search?limit=1&query={}", encoded(&query))).await;
+            assert_eq!(found["totalCount"], count, "{query}");
+        }
+    })
+    .await;
+}

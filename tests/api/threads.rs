@@ -45,6 +45,10 @@ async fn mails_join_by_references_and_then_by_subject() {
         assert_ne!(receive("Re: Old plan", day(6)).await, old);
         let empty = receive("", day(6)).await;
         assert_ne!(receive("Re:", day(6)).await, empty);
+        // A reply joins whoever writes it, under any subject and however late, as one to a mail of ours must.
+        server.clock.advance(60 * 86_400);
+        let late = "From: Eve <eve@elsewhere.test>\nIn-Reply-To: <Plan@remote.test>";
+        assert_eq!(receive("Something else", late.to_owned()).await, first);
         // What another mailbox got has nothing to do with it.
         let other = inbox.another().await;
         let raw = message("Re: Plan", "In-Reply-To: <Plan@remote.test>", "x");
@@ -76,7 +80,9 @@ async fn a_thread_is_an_array_oldest_first() {
         let mails = inbox.get(&format!("threads/{thread}")).await;
         assert_eq!(texts(&mails, "subject"), ["Topic", "Re: Re: Topic", "Re: Topic"]);
         for mail in mails.as_array().unwrap() {
-            assert_eq!(mail, &inbox.get(&format!("emails/{}", mail["id"].as_str().unwrap())).await);
+            let mut mail = mail.clone();
+            assert_eq!(mail.as_object_mut().unwrap().shift_remove("thread_count"), Some(json!(3)));
+            assert_eq!(&mail, &inbox.get(&format!("emails/{}", mail["id"].as_str().unwrap())).await);
         }
         let safe = inbox.get(&format!("threads/{thread}?agent_safe_content=true&max_body_chars=2")).await;
         assert_eq!((&safe[0]["body"], &safe[0]["content_truncated"]), (&json!("on"), &json!(true)));
@@ -183,6 +189,39 @@ async fn a_thread_is_read_and_moved_whole() {
         let raw = message("Re: Topic", "In-Reply-To: <Topic@remote.test>", "late");
         let late = server.receive(&inbox.address, raw).await;
         assert_ne!(thread_of(&inbox, &late).await, thread);
+    })
+    .await;
+}
+
+/// A thread longer than an answer shows its end, says how long it is, and is read backwards to its beginning.
+// rules: READ-18
+#[tokio::test]
+async fn a_long_thread_is_read_from_its_end() {
+    both_engines(async |engine| {
+        let server = Server::start(engine).await;
+        let inbox = Inbox::new(&server).await;
+        let mut ids = Vec::new();
+        for number in 0..503 {
+            server.clock.advance(1);
+            let raw = message("Topic", "References: <root@remote.test>", &format!("number {number}\r\n"));
+            ids.push(server.receive(&inbox.address, raw).await);
+        }
+        let thread = thread_of(&inbox, &ids[0]).await;
+        let shown = |mails: &Value| texts(mails, "id");
+        let named = |ids: &[EmailId]| ids.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let end = inbox.get(&format!("threads/{thread}?max_body_chars=10")).await;
+        assert_eq!(shown(&end), named(&ids[3..]));
+        assert!(end.as_array().unwrap().iter().all(|mail| mail["thread_count"] == 503));
+        let first = end[0]["id"].as_str().unwrap();
+        let rest = inbox.get(&format!("threads/{thread}?before={first}")).await;
+        assert_eq!(shown(&rest), named(&ids[..3]));
+        assert!(rest.as_array().unwrap().iter().all(|mail| mail["thread_count"] == 503));
+        assert_eq!(inbox.get(&format!("threads/{thread}?before={}", ids[0])).await, json!([]));
+        // Only an email of this thread can be the end.
+        let other = server.receive(&inbox.address, dated("Elsewhere", "x", 4)).await;
+        for wrong in [other.to_string(), "eml_none".to_owned()] {
+            assert_missing(&inbox.try_get(&format!("threads/{thread}?before={wrong}")).await, "Email");
+        }
     })
     .await;
 }

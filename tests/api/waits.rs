@@ -160,6 +160,28 @@ async fn a_chain_of_waits_comes_back_to_what_was_not_ready() {
     .await;
 }
 
+/// Nothing is written when a hold runs out, and still the wait ends then and not at its time limit.
+// rules: READ-22
+#[tokio::test]
+async fn a_hold_that_runs_out_wakes_a_wait() {
+    both_engines(async |engine| {
+        let server = Server::start(engine).await;
+        let inbox = Inbox::new(&server).await;
+        let held = server.receive(&inbox.address, plain("Held", "x")).await;
+        inbox.hold(&server, &held, 1).await;
+        let begun = Instant::now();
+        let time = async {
+            tokio::time::sleep(Duration::from_millis(600)).await;
+            server.clock.advance(1);
+        };
+        let asked = json!({ "after": START, "timeout_seconds": 60 });
+        let (found, ()) = tokio::join!(wait(&inbox, asked), time);
+        assert_eq!((&found["outcome"], &found["matches"]), (&json!("matched"), &json!([held])));
+        assert!(begun.elapsed() < Duration::from_secs(20));
+    })
+    .await;
+}
+
 // rules: READ-22
 #[tokio::test]
 async fn many_waiters_wake_at_once_and_only_for_their_mailbox() {

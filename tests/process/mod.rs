@@ -13,6 +13,7 @@ mod mail_clients;
 mod mail_crash;
 mod mail_faults;
 mod mail_scan;
+mod mail_senders;
 mod nodes;
 mod serve;
 

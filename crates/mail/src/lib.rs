@@ -3,6 +3,7 @@
 //! This crate knows no workspaces, no plans and no database: it only turns bytes into values and back.
 
 pub mod address;
+#[cfg(feature = "network")]
 pub mod authentication;
 pub mod classify;
 pub mod message;

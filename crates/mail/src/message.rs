@@ -172,7 +172,7 @@ pub enum Fault {
 pub struct Person {
     /// The display name, decoded.
     pub name: Option<String>,
-    /// The address, as it stands there.
+    /// The address as it stands there, an international domain in its ASCII form.
     pub address: String,
 }
 

@@ -62,7 +62,7 @@ pub struct Email {
     pub folder_name: String,
     /// The thread it belongs to.
     pub thread_id: Option<ThreadId>,
-    /// Mails of its thread, in a threaded list.
+    /// Mails of its thread, in a threaded list and in a thread; more than a thread's answer has, when there are older ones.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thread_count: Option<i64>,
     /// The beginning of its text; absent when content was omitted.

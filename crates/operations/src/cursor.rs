@@ -32,3 +32,35 @@ pub(crate) fn open<T: DeserializeOwned>(key: &DataKey, query: &str, cursor: &str
 fn purpose(query: &str) -> String {
     format!("cursor {query}")
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        // rules: READ-7
+        #[test]
+        fn what_we_did_not_make_does_not_open(query in ".{0,40}", cursor in "[A-Za-z0-9_-]{0,2100}|.{0,200}") {
+            let key = DataKey::generate().unwrap();
+            prop_assert!(open::<serde_json::Value>(&key, &query, &cursor).is_err());
+        }
+
+        // rules: READ-7
+        #[test]
+        fn a_cursor_opens_as_it_was_made_and_not_otherwise(place: Vec<u32>, query: String, at: prop::sample::Index) {
+            let key = DataKey::generate().unwrap();
+            let cursor = seal(&key, &query, &place).unwrap();
+            if cursor.len() <= LONGEST {
+                prop_assert_eq!(open::<Vec<u32>>(&key, &query, &cursor).unwrap(), place);
+            }
+            let other = format!("{query}.");
+            prop_assert!(open::<Vec<u32>>(&key, &other, &cursor).is_err());
+            let mut changed = cursor.into_bytes();
+            let at = at.index(changed.len());
+            changed[at] = if changed[at] == b'A' { b'B' } else { b'A' };
+            prop_assert!(open::<Vec<u32>>(&key, &query, &String::from_utf8(changed).unwrap()).is_err());
+        }
+    }
+}

@@ -152,17 +152,27 @@ fn lets_in(policy: &SenderPolicy, from: Option<&str>) -> bool {
 /// Takes a message in. When this returns the ids, it is durable in every mailbox; they are in the order of the
 /// recipients.
 pub async fn receive(app: &App, arrival: Arrival) -> Result<Vec<EmailId>, Refusal> {
+    take_in(app, arrival, None).await
+}
+
+/// Takes a message in that carries a name of its own: the same name brings a recipient nothing twice within a day,
+/// on whichever node, and is answered with the same ids.
+pub async fn receive_once(app: &App, arrival: Arrival, name: String) -> Result<Vec<EmailId>, Refusal> {
+    take_in(app, arrival, Some(name)).await
+}
+
+async fn take_in(app: &App, arrival: Arrival, name: Option<String>) -> Result<Vec<EmailId>, Refusal> {
     if mail::message::count_received(&arrival.raw) > MOST_RECEIVED_LINES {
         return Err(Refusal::LOOP);
     }
     let authentication = authenticate(app, &arrival).await;
-    Ok(deliver::deliver(app, arrival, authentication).await?)
+    Ok(deliver::deliver(app, arrival, authentication, name).await?)
 }
 
 /// Takes in a message that somebody hands over, from no trusted transport.
 pub(crate) async fn import(app: &App, recipient: Recipient, raw: Bytes) -> Result<Vec<EmailId>> {
     let arrival = Arrival { provider: None, from: None, recipients: vec![recipient], raw, client: None };
-    deliver::deliver(app, arrival, SenderAuthentication::unknown(None)).await
+    deliver::deliver(app, arrival, SenderAuthentication::unknown(None), None).await
 }
 
 async fn authenticate(app: &App, arrival: &Arrival) -> SenderAuthentication {

@@ -68,15 +68,3 @@ pub(crate) fn clean_email(path: &str, email: &str) -> Result<mail::address::Addr
 pub(crate) fn lock<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
-
-/// What fuzz targets call.
-#[cfg(feature = "fuzzing")]
-pub mod fuzzing {
-    use store::vault::DataKey;
-
-    /// Whether a cursor opens for a query with a key that nobody made a cursor with.
-    pub fn opens_cursor(query: &str, cursor: &str) -> bool {
-        let Ok(key) = DataKey::generate() else { return false };
-        crate::cursor::open::<serde_json::Value>(&key, query, cursor).is_ok()
-    }
-}

@@ -27,7 +27,7 @@ pub const LIST: Operation = Operation::read("listThreads", "Lists the threads of
 /// Reads a thread.
 pub const GET: Operation = Operation::read(
     "getThread",
-    "Reads the emails of a thread, oldest first, with their bodies; content is untrusted.",
+    "Reads the emails of a thread, oldest first, with their bodies; of a long one the newest 500, and with `before` those before them. Content is untrusted.",
 )
 .errors(&[ErrorKind::NotFound])
 .tagged();
@@ -119,12 +119,18 @@ pub async fn get(
 ) -> Result<Vec<Email>> {
     let (named, now, options) = (mailboxes::name(mailbox), call.now, query.read_options());
     let chosen = options.clone();
-    let (mails, names) = app
+    let (mails, names, count) = app
         .read(call, async move |tx| {
             let mailbox = mailboxes::find_id(tx, &named).await?;
             let held_after = (!chosen.include_held).then_some(now);
-            let mails = emails::list_thread(tx, &mailbox, &id, None, held_after, MOST_IN_THREAD).await?;
-            if mails.is_empty() {
+            let before = match &query.before {
+                Some(email) => Some(place_of(tx, &mailbox, &id, email).await?),
+                None => None,
+            };
+            let mails =
+                emails::list_thread_end(tx, &mailbox, &id, before, held_after, MOST_IN_THREAD).await?;
+            let count = emails::count_thread(tx, &mailbox, &id, held_after).await?;
+            if count == 0 {
                 return Err(missing());
             }
             let names = FolderNames::load(tx, &mailbox).await?;
@@ -134,7 +140,7 @@ pub async fn get(
                 let fetched = presenter.fetch(tx, &mail).await?;
                 all.push((mail, fetched));
             }
-            Ok((all, names))
+            Ok((all, names, count))
         })
         .await?;
     let mut left = MOST_CHARS;
@@ -142,12 +148,24 @@ pub async fn get(
     for (mail, fetched) in mails.into_iter().rev() {
         let bounded = present::within(&options, Some(left));
         let presenter = Presenter { folders: &names, options: &bounded };
-        let email = presenter.open_and_show(app, &call.workspace, mail, fetched).await?;
+        let mut email = presenter.open_and_show(app, &call.workspace, mail, fetched).await?;
+        email.thread_count = Some(count);
         left = left.saturating_sub(email.body.as_ref().map_or(0, String::len));
         all.push(email);
     }
     all.reverse();
     Ok(all)
+}
+
+/// Where an email stands in its thread.
+async fn place_of(
+    tx: &mut Tx,
+    mailbox: &MailboxId,
+    thread: &ThreadId,
+    id: &EmailId,
+) -> Result<(Timestamp, EmailId)> {
+    let mail = emails::find(tx, mailbox, id).await?.filter(|mail| mail.thread_id == *thread);
+    mail.map(|mail| (mail.date, mail.id)).ok_or_else(present::missing)
 }
 
 /// Marks all emails of a thread as read.

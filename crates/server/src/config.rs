@@ -87,6 +87,8 @@ pub struct Smtp {
     pub max_message_bytes: usize,
     /// Connections for one client address and minute.
     pub connections_per_minute: u32,
+    /// Connections that one client address may have open at once.
+    pub connections_per_address: u32,
     /// Connections that are open at once.
     pub max_connections: usize,
     /// The certificate for STARTTLS and its key, absolute, if they were given.

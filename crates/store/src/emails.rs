@@ -348,6 +348,38 @@ pub async fn list_thread(
     .await
 }
 
+/// The newest mails of a thread before the given place, oldest first.
+pub async fn list_thread_end(
+    tx: &mut Tx,
+    mailbox: &MailboxId,
+    thread: &ThreadId,
+    before: Option<(Timestamp, EmailId)>,
+    held_after: Option<Timestamp>,
+    most: i64,
+) -> Result<Vec<EmailRecord>> {
+    let (date, id) = before.unwrap_or_else(|| (Timestamp::from_micros(i64::MAX), EmailId::from("")));
+    let mut mails: Vec<EmailRecord> = tx
+        .all(
+            &format!(
+                "SELECT {COLUMNS} FROM email WHERE email.workspace_id = $1 AND email.mailbox_id = $2
+                 AND email.thread_id = $3 AND (email.date, email.id) < ($4, $5)
+                 AND (email.held_until IS NULL OR email.held_until <= $6)
+                 ORDER BY email.date DESC, email.id DESC LIMIT $7"
+            ),
+            &[
+                mailbox.into(),
+                thread.into(),
+                date.into(),
+                (&id).into(),
+                held_after.unwrap_or(Timestamp::from_micros(i64::MAX)).into(),
+                most.into(),
+            ],
+        )
+        .await?;
+    mails.reverse();
+    Ok(mails)
+}
+
 /// How many mails a thread has that are not held at the given time.
 pub async fn count_thread(
     tx: &mut Tx,

@@ -1,7 +1,7 @@
 //! The signed HTTP hook for mail: a receiving service hands raw messages in, and gets 200 when they are durable.
 //!
-//! The signature is an HMAC-SHA256 over the time, the envelope and the body, so that none of them can be changed, and
-//! old requests cannot be sent again. `docs/receiving.md` describes it for those who call it.
+//! The signature is an HMAC-SHA256 over the time, the envelope and the body, so that none of them can be changed. Old
+//! requests are refused, and one that is sent again while it is fresh delivers nothing twice. `docs/receiving.md` describes it for those who call it.
 
 use std::net::IpAddr;
 
@@ -13,24 +13,44 @@ use axum::{
     routing::post,
 };
 use hmac::{Hmac, KeyInit, Mac};
-use model::emails::InboundProvider;
+use model::{EmailId, emails::InboundProvider};
 use operations::{
     App, Detail, Error, ErrorKind, Result,
     inbound::{self, Arrival, Client, Refusal},
 };
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 use sha2::Sha256;
 
 use crate::{
     State,
     body::{self, Bound},
     error,
+    request::client_address,
 };
 
 /// How far the clocks of both sides may be apart.
 const TOLERANCE_SECONDS: u64 = 300;
 /// The headers that are signed with the body, a line each.
 const SIGNED: [&str; 4] = ["x-envelope-from", "x-envelope-to", "x-client-address", "x-client-helo"];
+/// What the hook answers with.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Taken {
+    /// The ids of the emails that were stored, in the order of the recipients that were taken.
+    ids: Vec<EmailId>,
+    /// The recipients that were not.
+    refused: Vec<Refused>,
+}
+
+/// A recipient that was not taken.
+#[derive(Serialize, JsonSchema)]
+struct Refused {
+    /// Its address as it was given.
+    recipient: String,
+    /// Why.
+    reason: &'static str,
+}
+
 /// Recipients of one request.
 const MOST_RECIPIENTS: usize = 100;
 
@@ -39,9 +59,19 @@ pub(crate) fn routes() -> Router<State> {
 }
 
 async fn receive(axum::extract::State(state): axum::extract::State<State>, request: Request) -> Response {
-    match take(&state.app, request).await {
-        Ok(response) => response,
+    let (address, now) = (client_address(&request, state.options.trust_proxy), state.app.now());
+    // Whoever only ever signs wrongly is not read for long.
+    let outcome = match state.anonymous.check(address, now) {
+        Ok(()) => take(&state.app, request).await,
+        Err(refused) => Err(refused),
+    };
+    match outcome {
+        Err(refused) if refused.kind() == ErrorKind::Unauthorized => {
+            let counted = state.anonymous.count(address, now);
+            error::response(counted.as_ref().err().unwrap_or(&refused))
+        }
         Err(refused) => error::response(&refused),
+        Ok(response) => response,
     }
 }
 
@@ -51,7 +81,7 @@ async fn take(app: &App, request: Request) -> Result<Response> {
     let (parts, body) = request.into_parts();
     let bound = Bound { most: app.settings().max_message_bytes, refusal: ErrorKind::PayloadTooLarge };
     let raw = body::read(&parts.headers, body, bound).await?;
-    check_signature(app, &parts.headers, secret.as_bytes(), &raw)?;
+    let name = check_signature(app, &parts.headers, secret.as_bytes(), &raw)?;
     let envelope = Envelope::read(&parts.headers)?;
     let mut recipients = Vec::new();
     let mut refused = Vec::new();
@@ -68,8 +98,8 @@ async fn take(app: &App, request: Request) -> Result<Response> {
         let details = refused.into_iter().map(detail).collect();
         return Err(Error::new(ErrorKind::RecipientsRefused).with_details(details));
     }
-    let shown = |(address, reason): &(&String, &str)| json!({ "recipient": address, "reason": reason });
-    let refused: Vec<Value> = refused.iter().map(shown).collect();
+    let refused =
+        refused.into_iter().map(|(address, reason)| Refused { recipient: address.clone(), reason }).collect();
     let arrival = Arrival {
         provider: Some(InboundProvider::MailApi),
         from: envelope.from,
@@ -77,8 +107,8 @@ async fn take(app: &App, request: Request) -> Result<Response> {
         raw,
         client: envelope.client,
     };
-    match inbound::receive(app, arrival).await {
-        Ok(ids) => Ok(error::json_of(StatusCode::OK, &json!({ "ids": ids, "refused": refused }))),
+    match inbound::receive_once(app, arrival, name).await {
+        Ok(ids) => Ok(error::json_of(StatusCode::OK, &Taken { ids, refused })),
         Err(refusal) if refusal.code < 500 => Err(later()),
         Err(Refusal { text, .. }) => Err(Error::invalid("", text)),
     }
@@ -121,8 +151,8 @@ impl Envelope {
     }
 }
 
-/// 401 unless the request is signed with our secret, and now.
-fn check_signature(app: &App, headers: &HeaderMap, secret: &[u8], raw: &[u8]) -> Result<()> {
+/// 401 unless the request is signed with our secret, and now. Gives the signature, which names the request.
+fn check_signature(app: &App, headers: &HeaderMap, secret: &[u8], raw: &[u8]) -> Result<String> {
     let wrong = || Error::new(ErrorKind::Unauthorized);
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let time = text("x-signature-time").ok_or_else(wrong)?;
@@ -148,7 +178,9 @@ fn check_signature(app: &App, headers: &HeaderMap, secret: &[u8], raw: &[u8]) ->
         mac.update(b"\n");
     }
     mac.update(raw);
-    mac.verify_slice(&given).map_err(|_| wrong())
+    mac.verify_slice(&given).map_err(|_| wrong())?;
+    // Written anew: the same signature in other letters is the same request.
+    Ok(given.iter().fold(String::from("hook "), |text, byte| format!("{text}{byte:02x}")))
 }
 
 fn unhex(text: &str) -> Option<Vec<u8>> {

@@ -10,6 +10,7 @@ use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
 use crate::{
+    inbound::Taken,
     openapi::{by_status, error_response, parameters, plans_from},
     public::{PublicConfig, Status, TrackQuery},
 };
@@ -31,6 +32,8 @@ enum For {
     Public,
     /// Anybody with a small JSON body: signing up, logging in.
     Stranger,
+    /// A receiving service that signs what it hands over.
+    MailService,
     /// Somebody with a session.
     Person,
     /// Somebody with a session and a small JSON body.
@@ -40,12 +43,14 @@ enum For {
 impl For {
     /// What every route of this kind can refuse with.
     fn errors(self) -> Vec<Kind> {
-        let mut errors =
-            vec![Kind::NotAcceptable, Kind::Overloaded, Kind::StorageUnavailable, Kind::Internal];
-        if matches!(self, Self::Public | Self::Stranger) {
+        let mut errors = vec![Kind::Overloaded, Kind::StorageUnavailable, Kind::Internal];
+        if !matches!(self, Self::MailService) {
+            errors.push(Kind::NotAcceptable);
+        }
+        if !self.has_session() {
             errors.push(Kind::RateLimited);
         }
-        if !matches!(self, Self::Public) {
+        if !matches!(self, Self::Public | Self::MailService) {
             errors.extend([Kind::CrossSiteRequest, Kind::ValidationFailed]);
         }
         if self.has_session() {
@@ -62,7 +67,11 @@ impl For {
     }
 
     const fn tag(self) -> &'static str {
-        if matches!(self, Self::Public) { "Public" } else { "Console session" }
+        match self {
+            Self::Public => "Public",
+            Self::MailService => "Receiving mail",
+            _ => "Console session",
+        }
     }
 }
 
@@ -72,6 +81,7 @@ pub(crate) fn paths(reading: &mut SchemaGenerator, writing: &mut SchemaGenerator
     doc.public();
     doc.strangers();
     doc.session();
+    doc.hook();
     doc.paths
 }
 
@@ -186,6 +196,56 @@ impl Document<'_> {
             "name": "sessionId", "in": "path", "required": true, "description": "The id of the session.",
             "schema": { "type": "string" },
         }]);
+    }
+
+    /// The way in for mail that a receiving service hands over.
+    fn hook(&mut self) {
+        let route = Route {
+            method: "post",
+            path: "/inbound/v1/raw",
+            id: "receiveRawMail",
+            summary: "Takes a message in from a receiving service. The headers and the body are signed with the secret `inbound.http_secret`; without one the server has no such route. The same signed request delivers once.",
+            errors: &[
+                Kind::ValidationFailed,
+                Kind::Unauthorized,
+                Kind::NotFound,
+                Kind::PayloadTooLarge,
+                Kind::RecipientsRefused,
+            ],
+        };
+        let body = json!({
+            "required": true,
+            "description": "The message, byte for byte.",
+            "content": { "message/rfc822": { "schema": { "type": "string", "format": "binary" } } },
+        });
+        let answer = self.json::<Taken>(200, "The message is stored for those who are named.");
+        self.add(For::MailService, &route, &body, answer);
+        let header = |name: &str, required: bool, description: &str| {
+            json!({
+                "name": name, "in": "header", "required": required, "description": description,
+                "schema": { "type": "string" },
+            })
+        };
+        self.paths[route.path]["post"]["parameters"] = json!([
+            header(
+                "X-Signature-Time",
+                true,
+                "When the request was signed, in seconds since 1970; at most 300 apart from the server's clock."
+            ),
+            header(
+                "X-Signature",
+                true,
+                "`sha256=` and the HMAC-SHA256, in hex, over the time, the four headers below and the body, with a line feed after each but the last."
+            ),
+            header("X-Envelope-From", false, "The envelope's sender; empty for none."),
+            header("X-Envelope-To", true, "1 to 100 recipients, separated by commas."),
+            header(
+                "X-Client-Address",
+                false,
+                "The address of the client that brought the message, for checking its sender."
+            ),
+            header("X-Client-Helo", false, "The name that the client gave itself."),
+        ]);
     }
 
     fn body<T: JsonSchema>(&mut self) -> Value {

@@ -112,8 +112,19 @@ impl Entry {
             return;
         }
         let name = words::cut(words::one_line(&words::decode(&name)), MAX_NAME);
-        people.list.push(Person { name: Some(name).filter(|name| !name.is_empty()), address });
+        let name = Some(name).filter(|name| !name.is_empty());
+        people.list.push(Person { name, address: with_ascii_domain(address) });
     }
+}
+
+/// An international domain in its ASCII form, in which no domain looks like another.
+fn with_ascii_domain(address: String) -> String {
+    let Some((local, domain)) = address.rsplit_once('@').filter(|(_, domain)| !domain.is_ascii()) else {
+        return address;
+    };
+    let visible = |c: char| if c.is_ascii() { c } else { char::REPLACEMENT_CHARACTER };
+    let domain = idna::domain_to_ascii(domain).unwrap_or_else(|_| domain.chars().map(visible).collect());
+    format!("{local}@{domain}")
 }
 
 /// An address without angle brackets: the only word with an `@`; the other words are a name.

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{Category, ScanStatus};
-use crate::{FolderId, ThreadId};
+use crate::{EmailId, FolderId, ThreadId};
 
 /// How the content of mails is shown.
 #[derive(Clone, Debug, Default)]
@@ -73,7 +73,13 @@ read_options! {
 }
 read_options! {
     /// How a thread is read.
-    ThreadQuery {}
+    ThreadQuery {
+        /// Only emails of the thread that are older than this one. An answer has the newest 500 at most; those before
+        /// them follow with the id of the first.
+        #[garde(skip)]
+        #[serde(default)]
+        before: Option<EmailId>,
+    }
 }
 read_options! {
     /// Which emails a list shows, and how.

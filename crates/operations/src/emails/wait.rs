@@ -51,7 +51,12 @@ pub async fn wait(app: &App, call: &Call, mailbox: &str, input: WaitForEmail) ->
             Some(WaitOutcome::Held) => !search.can_still_match(app.now()),
             _ => false,
         };
-        if is_over || tokio::time::timeout_at(deadline, news.changed()).await.is_err() {
+        // Nothing tells that a hold has run out, so the wait looks again by itself.
+        let hold_end = search.until_hold_ends(app.now()).map(|left| tokio::time::Instant::now() + left);
+        let wake = hold_end.map_or(deadline, |end| end.min(deadline));
+        let is_over =
+            is_over || (tokio::time::timeout_at(wake, news.changed()).await.is_err() && wake == deadline);
+        if is_over {
             let outcome = outcome.unwrap_or(WaitOutcome::Timeout);
             let cursor = cursor::seal(&key, &about, &search.next_mark(outcome, app.now()))?;
             let result = search.answer(app, call, named, outcome, cursor).await?;
@@ -164,6 +169,14 @@ impl Search {
 
     fn may_show(&self, mail: &EmailRecord, now: Timestamp) -> bool {
         !present::is_held(mail, now) && mail.scan_status == Some(self.input.require_scan_status)
+    }
+
+    /// How long until the first hold of a match runs out.
+    fn until_hold_ends(&self, now: Timestamp) -> Option<Duration> {
+        let holds = self.matching.iter().filter_map(|mail| mail.held_until);
+        let micros = holds.map(|end| end.as_micros() - now.as_micros()).filter(|left| *left > 0).min()?;
+        // A little more than that: clocks are not exact, and looking early would be looking twice.
+        Some(Duration::from_micros(micros.unsigned_abs()) + Duration::from_millis(20))
     }
 
     fn can_still_match(&self, now: Timestamp) -> bool {

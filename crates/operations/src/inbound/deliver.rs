@@ -13,7 +13,7 @@ use store::{
     SystemTx, Tx,
     contents::{self, ContentRecord, Kept, MOST_IN_ROW, Part},
     emails::{self, EmailRecord, NewAttachment, NewEmail},
-    events, labels, mailboxes, metering,
+    events, idempotency, labels, mailboxes, metering,
     vault::DataKey,
 };
 
@@ -134,6 +134,7 @@ pub(super) async fn deliver(
     app: &App,
     arrival: Arrival,
     authentication: SenderAuthentication,
+    name: Option<String>,
 ) -> Result<Vec<EmailId>> {
     let workspaces = arrival.recipients.iter().map(|recipient| &recipient.workspace);
     let (prepared, contents) = prepare(app, &arrival.raw, workspaces).await?;
@@ -143,26 +144,7 @@ pub(super) async fn deliver(
     let body = async move |tx: &mut SystemTx| {
         let delivery =
             Delivery { app: &app_, prepared: &prepared, authentication: &authentication, now: app_.now() };
-        // In one order for everybody, so that two messages to the same mailboxes cannot wait for each other.
-        let mut order: Vec<usize> = (0..arrival.recipients.len()).collect();
-        order.sort_by_key(|index| {
-            let recipient = &arrival.recipients[*index];
-            (&recipient.workspace, &recipient.mailbox, &ids[*index])
-        });
-        order.dedup_by_key(|index| &ids[*index]);
-        // All mailboxes come before all contents, as in every other transaction that holds both.
-        for index in &order {
-            let recipient = &arrival.recipients[*index];
-            mailboxes::lock(tx.enter(&recipient.workspace), &recipient.mailbox).await?;
-        }
-        for index in order {
-            let recipient = &arrival.recipients[index];
-            let content = contents
-                .get(&recipient.workspace)
-                .ok_or_else(|| Error::internal("a recipient's workspace was not prepared"))?;
-            delivery.to_mailbox(tx.enter(&recipient.workspace), recipient, &ids[index], content).await?;
-        }
-        Ok(ids)
+        delivery.to_all(tx, &arrival.recipients, ids, &contents, name.as_deref()).await
     };
     let db = app.db().clone();
     let work = async move {
@@ -180,6 +162,28 @@ pub(super) async fn deliver(
 fn sole_mailbox(recipients: &[Recipient]) -> Option<&MailboxId> {
     let mailbox = &recipients.first()?.mailbox;
     recipients.iter().all(|recipient| recipient.mailbox == *mailbox).then_some(mailbox)
+}
+
+/// Takes the name of a message for a recipient, or finds what the recipient got under it before.
+async fn claim(
+    tx: &mut Tx,
+    content: &Content,
+    name: &str,
+    recipient: &Recipient,
+    id: &EmailId,
+    now: Timestamp,
+) -> Result<Option<EmailId>> {
+    // No caller's Idempotency-Key has a line feed in it.
+    let key = format!("mail\n{name}\n{}", recipient.address);
+    if idempotency::claim(tx, &key, &[], now).await? {
+        let sealed = content.key.seal(&key, id.as_str().as_bytes()).map_err(store::Error::from)?;
+        idempotency::keep(tx, &key, 200, &sealed).await?;
+        return Ok(None);
+    }
+    let kept = idempotency::find(tx, &key, now).await?;
+    let kept = kept.ok_or_else(|| Error::internal("a claimed name has no answer"))?;
+    let plain = content.key.open(&key, &kept.answer).map_err(store::Error::from)?;
+    Ok(Some(EmailId::from(String::from_utf8_lossy(&plain).as_ref())))
 }
 
 /// An id for each recipient; one that is named twice gets the message once.
@@ -203,6 +207,49 @@ pub(crate) struct Delivery<'a> {
 }
 
 impl Delivery<'_> {
+    /// Stores the message in all mailboxes, and tells the ids in the order of the recipients. One who got it under the
+    /// same name before does not get it again.
+    async fn to_all(
+        &self,
+        tx: &mut SystemTx,
+        recipients: &[Recipient],
+        mut ids: Vec<EmailId>,
+        contents: &BTreeMap<WorkspaceId, Content>,
+        name: Option<&str>,
+    ) -> Result<Vec<EmailId>> {
+        // In one order for everybody, so that two messages to the same mailboxes cannot wait for each other.
+        let mut order: Vec<usize> = (0..recipients.len()).collect();
+        order.sort_by_key(|index| {
+            let recipient = &recipients[*index];
+            (&recipient.workspace, &recipient.mailbox, &ids[*index])
+        });
+        order.dedup_by_key(|index| &ids[*index]);
+        // All mailboxes come before all contents, as in every other transaction that holds both.
+        for index in &order {
+            let recipient = &recipients[*index];
+            mailboxes::lock(tx.enter(&recipient.workspace), &recipient.mailbox).await?;
+        }
+        let mut known = Vec::new();
+        for index in order {
+            let recipient = &recipients[index];
+            let content = contents
+                .get(&recipient.workspace)
+                .ok_or_else(|| Error::internal("a recipient's workspace was not prepared"))?;
+            let tx = tx.enter(&recipient.workspace);
+            if let Some(name) = name
+                && let Some(earlier) = claim(tx, content, name, recipient, &ids[index], self.now).await?
+            {
+                known.push((ids[index].clone(), earlier));
+                continue;
+            }
+            self.to_mailbox(tx, recipient, &ids[index], content).await?;
+        }
+        for (new, earlier) in known {
+            ids.iter_mut().filter(|id| **id == new).for_each(|id| *id = earlier.clone());
+        }
+        Ok(ids)
+    }
+
     /// Stores the message in one mailbox, which the caller holds, with everything that follows from its arrival.
     pub(crate) async fn to_mailbox(
         &self,

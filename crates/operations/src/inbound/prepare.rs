@@ -1,5 +1,8 @@
 //! Reading and judging a message: everything that needs no database.
 
+#[cfg(test)]
+mod tests;
+
 use std::sync::Arc;
 
 use mail::{

@@ -132,6 +132,7 @@ impl<'a> Reader<'a> {
         let hostname = self.optional("smtp.hostname", host_name);
         let max_message_bytes = self.number("smtp.max_message_bytes", 1024..=1_073_741_824);
         let connections_per_minute = self.number("smtp.connections_per_minute", 1..=1_000_000_000);
+        let connections_per_address = self.number("smtp.connections_per_address", 1..=1_000_000);
         let max_connections = self.number("smtp.max_connections", 1..=1_000_000);
         let path = |text: &str| Ok(sources.working_dir.join(text));
         let certificate = self.optional("smtp.tls_certificate", path);
@@ -146,6 +147,7 @@ impl<'a> Reader<'a> {
             hostname,
             max_message_bytes: usize::try_from(max_message_bytes).ok()?,
             connections_per_minute: u32::try_from(connections_per_minute).ok()?,
+            connections_per_address: u32::try_from(connections_per_address).ok()?,
             max_connections: usize::try_from(max_connections).ok()?,
             tls: certificate.zip(key).map(|(certificate, key)| TlsFiles { certificate, key }),
         })

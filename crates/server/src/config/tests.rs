@@ -31,7 +31,10 @@ fn the_defaults_are_those_of_the_contract() {
     let smtp = &config.smtp;
     assert_eq!(smtp.listen.to_string(), "127.0.0.1:2525");
     assert!(smtp.lmtp_listen.is_none() && smtp.hostname.is_none() && smtp.tls.is_none());
-    assert_eq!((smtp.connections_per_minute, smtp.max_connections), (600, 2000));
+    assert_eq!(
+        (smtp.connections_per_minute, smtp.connections_per_address, smtp.max_connections),
+        (600, 50, 2000)
+    );
     assert_eq!(smtp.max_message_bytes, 40 * 1024 * 1024);
     assert!(config.open_sign_up && !config.http.trust_proxy && config.http.cors_origins.is_empty());
     assert!(
@@ -201,6 +204,7 @@ lmtp_listen = 'localhost:24'
 hostname = 'a b'
 max_message_bytes = 1
 connections_per_minute = 0
+connections_per_address = 0
 max_connections = 0
 tls_certificate = 'cert.pem'
 [database]
@@ -248,6 +252,7 @@ fn all_mistakes_are_told_at_once_and_no_secret_with_them() {
             "smtp.hostname",
             "smtp.max_message_bytes",
             "smtp.connections_per_minute",
+            "smtp.connections_per_address",
             "smtp.max_connections",
             "smtp.tls_key",
             "database.url",

@@ -14,12 +14,12 @@ use mail::smtp::{Budget, Client, Conversation, Ended, Protocol, Reception, Setti
 use tokio::{
     io::AsyncWriteExt,
     net::{TcpListener, TcpStream},
-    sync::{OwnedSemaphorePermit, watch},
+    sync::watch,
     time::{Instant, timeout},
 };
 use tokio_rustls::TlsAcceptor;
 
-use self::gate::Gate;
+use self::gate::{Gate, Limits, Place};
 pub use self::reception::ServiceReception;
 use crate::{config::Config, failure::Result, serve::listener};
 
@@ -50,7 +50,9 @@ impl Options {
             starttls: true,
             budget: Budget::new(BUDGET.max(smtp.max_message_bytes.saturating_mul(2))),
         };
-        let gate = Gate::new(smtp.max_connections, smtp.connections_per_minute);
+        let limits =
+            Limits { per_minute: smtp.connections_per_minute, at_once: smtp.connections_per_address };
+        let gate = Gate::new(smtp.max_connections, limits);
         Ok(Self { settings: Arc::new(settings), tls, gate: Arc::new(gate) })
     }
 }
@@ -130,7 +132,7 @@ impl<R: Reception> Connection<R> {
         }
     }
 
-    async fn run(self, mut stream: TcpStream, place: OwnedSemaphorePermit) {
+    async fn run(self, mut stream: TcpStream, place: Place) {
         let _open = OpenConnection::count();
         let _place = place;
         let mut conversation =

@@ -206,7 +206,7 @@ async fn connections_of_one_address_have_a_limit() {
 /// rules: RECV-11
 #[test]
 fn a_minute_begins_the_count_anew() {
-    let gate = Gate::new(100, 2);
+    let gate = Gate::new(100, Limits { per_minute: 2, at_once: 100 });
     let start = Instant::now();
     let comes = |address: &str, seconds| {
         gate.admit(Some(address.parse().unwrap()), start + Duration::from_secs(seconds)).is_ok()
@@ -215,6 +215,26 @@ fn a_minute_begins_the_count_anew() {
     assert!(comes("192.0.2.2", 59) && gate.admit(None, start).is_ok());
     assert!(comes("192.0.2.1", 61));
     assert!(comes("2001:db8::1", 61) && comes("2001:db8::ffff:2", 61) && !comes("2001:db8::1", 61));
+}
+
+/// rules: RECV-11
+#[test]
+fn an_address_has_so_many_connections_open_and_no_more() {
+    let gate = Gate::new(100, Limits { per_minute: 1000, at_once: 2 });
+    let comes = |address: &str| gate.admit(Some(address.parse().unwrap()), Instant::now());
+    let (first, second) = (comes("192.0.2.1").unwrap(), comes("192.0.2.1").unwrap());
+    assert!(comes("192.0.2.1").unwrap_err().starts_with("421 4.7.0 "));
+    assert!(comes("192.0.2.2").is_ok(), "another address has its own");
+    let network = [comes("2001:db8::1").unwrap(), comes("2001:db8::ffff:2").unwrap()];
+    assert!(comes("2001:db8::3").is_err(), "a host with IPv6 owns a /64");
+    drop((first, network));
+    let again = comes("192.0.2.1").unwrap();
+    assert!(comes("192.0.2.1").is_err() && comes("2001:db8::3").is_ok());
+    drop((second, again));
+    // This machine's own programs have one address among them, and a mail server in front has everybody's mail.
+    let local: Vec<_> = (0..10).map(|_| comes("127.0.0.1").unwrap()).collect();
+    let front: Vec<_> = (0..10).map(|_| gate.admit(None, Instant::now()).unwrap()).collect();
+    assert_eq!(local.len() + front.len(), 20);
 }
 
 #[tokio::test]

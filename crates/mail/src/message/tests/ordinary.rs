@@ -115,6 +115,8 @@ fn charsets_and_encodings() {
         ("format=plain", b"caf\xe9", "café"),
         ("charset=us-ascii", "naïve".as_bytes(), "naïve"),
         ("charset=iso-2022-kr", b"abc", "abc"),
+        ("charset=utf-8", b"a\xc0\xafb", "a\u{fffd}\u{fffd}b"),
+        ("charset=iso-2022-jp", b"\x1b$Bx", "\u{fffd}"),
     ] {
         let mut raw = format!("From: a@b.test\r\nContent-Type: text/plain; {head}\r\n\r\n").into_bytes();
         raw.extend_from_slice(body);

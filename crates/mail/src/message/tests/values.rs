@@ -101,6 +101,23 @@ fn dates() {
     }
 }
 
+// rules: SAFE-13
+#[test]
+fn domains_of_people_are_shown_in_ascii() {
+    for (from, address) in [
+        ("Ann <ann@bücher.example>", "ann@xn--bcher-kva.example"),
+        ("ann@BÜCHER.example", "ann@xn--bcher-kva.example"),
+        ("<security@\u{430}pple.example>", "security@xn--pple-43d.example"),
+        ("müller@example.com", "müller@example.com"),
+        ("a@x\u{fffd}y.example", "a@x\u{fffd}y.example"),
+    ] {
+        let message = read_text(&format!("From: {from}\nCc: {from}\n\n"));
+        assert_eq!(message.from.unwrap().address, address, "{from}");
+        assert_eq!(message.cc[0].address, address, "{from}");
+    }
+}
+
+// rules: READ-20
 #[test]
 fn file_names() {
     let long = format!("filename=\"{}.pdf\"", "n".repeat(300));
