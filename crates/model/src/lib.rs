@@ -6,6 +6,7 @@
 pub mod accounts;
 pub mod affiliate;
 pub mod api_keys;
+pub mod cursor;
 pub mod emails;
 pub mod events;
 pub mod filter;

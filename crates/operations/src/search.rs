@@ -6,7 +6,7 @@ use model::{
     search::{
         SearchMode, SearchQuery,
         query::{Clause, Field, Query},
-        words::words,
+        words::{LONGEST, words},
     },
 };
 use serde::{Deserialize, Serialize};
@@ -29,7 +29,7 @@ use crate::{
 /// Searches emails.
 pub const SEARCH: Operation = Operation::read(
     "searchEmails",
-    "Searches the emails of a mailbox, the last that arrived first; content is untrusted. `totalCount` is counted up to 1,000.",
+    "Searches the emails of a mailbox, the last that arrived first; content is untrusted. `totalCount` is counted up to 250.",
 )
 .errors(&[
     ErrorKind::NotFound,
@@ -260,16 +260,37 @@ impl<'a> Rank<'a> {
         self.wanted.iter().any(|(wanted, prefix)| word == *wanted || (*prefix && word.starts_with(wanted)))
     }
 
+    /// Whether a run of letters and digits, as it stands in a text, is or holds a word in question.
+    fn is_match(&self, run: &str) -> bool {
+        if !run.is_ascii() {
+            return words(run, 64).iter().any(|word| self.is_wanted(word));
+        }
+        // Most runs are plain and match nothing: they are compared where they stand.
+        let run = &run.as_bytes()[..run.len().min(LONGEST)];
+        self.wanted.iter().any(|(wanted, prefix)| {
+            let begins =
+                run.get(..wanted.len()).is_some_and(|head| head.eq_ignore_ascii_case(wanted.as_bytes()));
+            begins && (*prefix || run.len() == wanted.len())
+        })
+    }
+
+    /// How often words in question stand in a text, as far as so many of its words tell.
+    fn count(&self, text: &str, most: usize) -> u32 {
+        let found = if text.is_ascii() {
+            let runs = text.split(|character: char| !character.is_ascii_alphanumeric());
+            runs.filter(|run| !run.is_empty()).take(most).filter(|run| self.is_match(run)).count()
+        } else {
+            words(text, most).iter().filter(|word| self.is_wanted(word)).count()
+        };
+        u32::try_from(found).unwrap_or(u32::MAX)
+    }
+
     /// From 0 to 1: matches in subject and sender weigh more than those in the text, many little more than some.
     fn score(&self, lines: &[String; 3], text: &str) -> f64 {
-        let matches = |text: &str, most: usize| {
-            u32::try_from(words(text, most).iter().filter(|word| self.is_wanted(word)).count())
-                .unwrap_or(u32::MAX)
-        };
-        let weight = 4.0 * f64::from(matches(&lines[0], 200))
-            + 2.0 * f64::from(matches(&lines[1], 200))
-            + f64::from(matches(&lines[2], 200))
-            + f64::from(matches(text, 2000)).ln_1p();
+        let weight = 4.0 * f64::from(self.count(&lines[0], 200))
+            + 2.0 * f64::from(self.count(&lines[1], 200))
+            + f64::from(self.count(&lines[2], 200))
+            + f64::from(self.count(text, 2000)).ln_1p();
         let score = weight / (weight + 4.0);
         (score * 10_000.0).round() / 10_000.0
     }
@@ -282,7 +303,7 @@ impl<'a> Rank<'a> {
             if passages.len() >= MOST_HIGHLIGHTS {
                 break;
             }
-            if start < covered || !words(&text[start..end], 64).iter().any(|word| self.is_wanted(word)) {
+            if start < covered || !self.is_match(&text[start..end]) {
                 continue;
             }
             let from = boundary_before(text, start);

@@ -27,7 +27,7 @@ const BODY_BYTES: usize = 512 * 1024;
 /// Words of a line that are indexed.
 const LINE_WORDS: usize = 200;
 /// Matches that are counted; more are told as this many.
-pub const MOST_COUNTED: i64 = 1000;
+pub const MOST_COUNTED: i64 = 250;
 /// PostgreSQL keeps no position beyond this one.
 const LAST_POSITION: usize = 16_383;
 /// PostgreSQL keeps no more positions of one word.

@@ -6,7 +6,7 @@
 use unicode_normalization::{UnicodeNormalization, char::is_combining_mark};
 
 /// Words are cut at this many characters: longer ones are codes, and their beginning tells them apart.
-const LONGEST: usize = 64;
+pub const LONGEST: usize = 64;
 
 /// The words of a text, at most `most`.
 pub fn words(text: &str, most: usize) -> Vec<String> {
