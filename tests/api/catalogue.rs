@@ -124,6 +124,10 @@ fn operations(world: &World) -> Vec<Described> {
     for (template, methods) in document["paths"].as_object().unwrap() {
         for (method, operation) in methods.as_object().unwrap() {
             let id = operation["operationId"].as_str().unwrap().to_owned();
+            // The hook for mail is not there without its secret; it has tests of its own.
+            if id == "receiveRawMail" {
+                continue;
+            }
             let names =
                 template.split('/').filter_map(|segment| segment.strip_prefix('{')?.strip_suffix('}'));
             let takes_json = !operation["requestBody"]["content"]["application/json"].is_null();

@@ -6,7 +6,10 @@ use serde_json::json;
 use sha2::Sha256;
 use testkit::{Answer, Server, ServerOptions, both_engines};
 
-use super::mails::{Inbox, plain};
+use super::{
+    help::assert_refuses_fields,
+    mails::{Inbox, plain},
+};
 
 const SECRET: &str = "a secret of the hook";
 
@@ -30,6 +33,10 @@ impl Hook<'_> {
     }
 
     async fn send(&self, time: &str, signature: &str) -> Answer {
+        self.send_to("/inbound/v1/raw", time, signature).await
+    }
+
+    async fn send_to(&self, path: &str, time: &str, signature: &str) -> Answer {
         let caller = self
             .server
             .anonymous()
@@ -37,9 +44,7 @@ impl Hook<'_> {
             .with("x-signature", signature)
             .with("x-envelope-from", &self.from)
             .with("x-envelope-to", &self.to);
-        caller
-            .send_raw(Method::POST, "/inbound/v1/raw", Some("message/rfc822"), self.raw.clone().into())
-            .await
+        caller.send_raw(Method::POST, path, Some("message/rfc822"), self.raw.clone().into()).await
     }
 }
 
@@ -75,6 +80,8 @@ async fn a_signed_message_is_taken() {
         };
         let refused = nobody.send(&time, &nobody.signature(SECRET, &time)).await;
         refused.expect(422, "recipients_refused");
+        let surprise = hook.send_to("/inbound/v1/raw?to=me", &time, &signature).await;
+        assert_refuses_fields(&surprise, &["to"]);
         let none = Hook { to: " , ".to_owned(), ..nobody };
         none.send(&time, &none.signature(SECRET, &time)).await.expect(400, "validation_failed");
     })

@@ -25,7 +25,7 @@ use sha2::Sha256;
 use crate::{
     State,
     body::{self, Bound},
-    error,
+    error, input,
     request::client_address,
 };
 
@@ -82,6 +82,7 @@ async fn take(app: &App, request: Request) -> Result<Response> {
     let bound = Bound { most: app.settings().max_message_bytes, refusal: ErrorKind::PayloadTooLarge };
     let raw = body::read(&parts.headers, body, bound).await?;
     let name = check_signature(app, &parts.headers, secret.as_bytes(), &raw)?;
+    input::refuse_query(parts.uri.query().unwrap_or_default())?;
     let envelope = Envelope::read(&parts.headers)?;
     let mut recipients = Vec::new();
     let mut refused = Vec::new();
