@@ -27,7 +27,7 @@ const BODY_BYTES: usize = 512 * 1024;
 /// Words of a line that are indexed.
 const LINE_WORDS: usize = 200;
 /// Matches that are counted; more are told as this many.
-pub const MOST_COUNTED: i64 = 250;
+pub const MOST_COUNTED: i64 = 100;
 /// PostgreSQL keeps no position beyond this one.
 const LAST_POSITION: usize = 16_383;
 /// PostgreSQL keeps no more positions of one word.
@@ -36,8 +36,8 @@ const POSITIONS: usize = 255;
 /// What search finds an email by.
 #[derive(Clone, Debug, Default)]
 pub struct IndexedText {
-    /// The words of the subject, the sender, the recipients and the body.
-    fields: [Vec<String>; 4],
+    /// The words of the subject, the sender, the recipients and the body, with spaces between them.
+    fields: [String; 4],
 }
 
 impl IndexedText {
@@ -45,10 +45,10 @@ impl IndexedText {
     pub fn new(subject: &str, sender: &str, recipients: &str, body: &str) -> Self {
         Self {
             fields: [
-                words(subject, LINE_WORDS),
-                words(sender, LINE_WORDS),
-                words(recipients, LINE_WORDS),
-                bounded(words(body, BODY_WORDS)),
+                words(subject, LINE_WORDS).join(" "),
+                words(sender, LINE_WORDS).join(" "),
+                words(recipients, LINE_WORDS).join(" "),
+                bounded(words(body, BODY_WORDS)).join(" "),
             ],
         }
     }
@@ -58,7 +58,7 @@ impl IndexedText {
         let mut places: BTreeMap<&str, Vec<(usize, char)>> = BTreeMap::new();
         let mut position = 1;
         for (field, weight) in self.fields.iter().zip(['A', 'B', 'C', 'D']) {
-            for word in field {
+            for word in field.split_terminator(' ') {
                 let of_word = places.entry(word).or_default();
                 if of_word.len() < POSITIONS {
                     of_word.push((position.min(LAST_POSITION), weight));
@@ -106,7 +106,7 @@ pub(crate) async fn insert_before(
     if tx.is_postgres() {
         return Ok(None);
     }
-    let [subject, sender, recipient, body] = text.fields.each_ref().map(|field| field.join(" "));
+    let [subject, sender, recipient, body] = &text.fields;
     let scope = scope(mailbox);
     let row = tx.next_number("SELECT coalesce(max(id), 0) FROM email_text_docsize")?;
     // $1, the workspace, is not needed: the scope is unique on the whole server. Values and not a query: before a
@@ -118,10 +118,10 @@ pub(crate) async fn insert_before(
             row.into(),
             email.into(),
             (&scope).into(),
-            (&subject).into(),
-            (&sender).into(),
-            (&recipient).into(),
-            (&body).into(),
+            subject.into(),
+            sender.into(),
+            recipient.into(),
+            body.into(),
         ],
     )
     .await?;

@@ -140,6 +140,8 @@ pub(super) async fn deliver(
     let (prepared, contents) = prepare(app, &arrival.raw, workspaces).await?;
     let ids = new_ids(app, &arrival.recipients);
     let only = sole_mailbox(&arrival.recipients).map(ToString::to_string);
+    // The last to let go of a message tidies up after it, and that should not be the store's only writer.
+    let kept = prepared.clone();
     let app_ = app.clone();
     let body = async move |tx: &mut SystemTx| {
         let delivery =
@@ -155,7 +157,9 @@ pub(super) async fn deliver(
         }
     };
     // Whoever brought the message may go away at any time, and others share its commit.
-    tokio::spawn(work).await.map_err(Error::internal)?
+    let delivered = tokio::spawn(work).await.map_err(Error::internal)?;
+    drop(kept);
+    delivered
 }
 
 /// The mailbox of all recipients, if they have the same.

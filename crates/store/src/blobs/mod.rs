@@ -39,7 +39,7 @@ const MAX_STORED: usize = MAX_CONTENT + 1024;
 /// The most blobs in one page of a listing.
 pub const MAX_PAGE: usize = 1000;
 
-const COMPRESSION_LEVEL: i32 = 3;
+const COMPRESSION_LEVEL: i32 = 1;
 const FRAME_HEADER: usize = 1 + size_of::<u64>();
 const FRAME_PLAIN: u8 = 0;
 const FRAME_ZSTD: u8 = 1;

@@ -157,8 +157,8 @@ fn connect(path: &Path, read_only: bool) -> Result<Connection> {
     connection.pragma_update(None, "journal_mode", "WAL")?;
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "foreign_keys", "ON")?;
-    // Pages that change with every mail are written back once for many mails: a log of at most 32 MB.
-    connection.pragma_update(None, "wal_autocheckpoint", 8_000)?;
+    // Pages that change with every mail are written back once for many mails: a log of about 16 MB.
+    connection.pragma_update(None, "wal_autocheckpoint", 4_000)?;
     connection.pragma_update(None, "temp_store", "MEMORY")?;
     connection.pragma_update(None, "mmap_size", 1_i64 << 30)?;
     connection.pragma_update(None, "cache_size", if read_only { -4_000 } else { -16_000 })?;
