@@ -6,6 +6,7 @@ pub mod address;
 pub mod authentication;
 pub mod classify;
 pub mod message;
+pub mod net;
 pub mod reports;
 pub mod safe_text;
 pub mod scan;
