@@ -5,6 +5,7 @@
 pub mod address;
 pub mod authentication;
 pub mod classify;
+pub mod compose;
 pub mod message;
 pub mod net;
 pub mod reports;
