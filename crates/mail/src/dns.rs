@@ -1,7 +1,7 @@
 //! Questions to DNS, with the three answers that matter: these records, none, or not to be found out now.
 
-#[cfg(test)]
-pub(crate) mod name_server;
+#[cfg(any(test, feature = "name-server"))]
+pub mod name_server;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
@@ -53,25 +53,32 @@ impl Dns {
     /// Asks the name servers that the system is configured with.
     pub fn from_system() -> Result<Self, ResolverError> {
         let (config, options) = read_system_conf().map_err(ResolverError)?;
-        Self::build(config, options)
+        Self::build(config, options, CACHE_ENTRIES)
     }
 
     /// Asks the given name servers.
     pub fn with_servers(addresses: &[SocketAddr]) -> Result<Self, ResolverError> {
-        let servers = addresses.iter().map(|address| {
-            let mut server = NameServerConfig::udp_and_tcp(address.ip());
-            for connection in &mut server.connections {
-                connection.port = address.port();
-            }
-            server
-        });
-        Self::build(ResolverConfig::from_name_servers(servers.collect()), ResolverOpts::default())
+        Self::build(given(addresses), ResolverOpts::default(), CACHE_ENTRIES)
     }
 
-    fn build(config: ResolverConfig, mut options: ResolverOpts) -> Result<Self, ResolverError> {
+    /// Asks the given name servers, or the system's if there are none, every time anew: for whoever has just changed
+    /// something and wants to see it.
+    pub fn without_memory(addresses: &[SocketAddr]) -> Result<Self, ResolverError> {
+        if addresses.is_empty() {
+            let (config, options) = read_system_conf().map_err(ResolverError)?;
+            return Self::build(config, options, 0);
+        }
+        Self::build(given(addresses), ResolverOpts::default(), 0)
+    }
+
+    fn build(
+        config: ResolverConfig,
+        mut options: ResolverOpts,
+        remembered: u64,
+    ) -> Result<Self, ResolverError> {
         options.timeout = QUESTION_TIME_LIMIT;
         options.attempts = ATTEMPTS;
-        options.cache_size = CACHE_ENTRIES;
+        options.cache_size = remembered;
         options.positive_max_ttl = Some(MAX_TTL);
         options.negative_max_ttl = Some(MAX_NEGATIVE_TTL);
         options.edns0 = true;
@@ -166,4 +173,15 @@ impl Dns {
             Err(_) => Err(Unavailable),
         }
     }
+}
+
+fn given(addresses: &[SocketAddr]) -> ResolverConfig {
+    let servers = addresses.iter().map(|address| {
+        let mut server = NameServerConfig::udp_and_tcp(address.ip());
+        for connection in &mut server.connections {
+            connection.port = address.port();
+        }
+        server
+    });
+    ResolverConfig::from_name_servers(servers.collect())
 }
