@@ -15,6 +15,7 @@ mod mail_faults;
 mod mail_scan;
 mod nodes;
 mod serve;
+mod webhooks;
 
 use std::{
     fmt::Write as _,
