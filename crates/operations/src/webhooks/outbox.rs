@@ -20,7 +20,10 @@ use store::{
     webhooks::{self, DeliveryRecord, WebhookRecord},
 };
 use tokio::{
-    sync::broadcast::{self, error::RecvError},
+    sync::broadcast::{
+        self,
+        error::{RecvError, TryRecvError},
+    },
     task::{Id, JoinSet},
 };
 use url::Url;
@@ -38,6 +41,8 @@ const AT_ONCE_IN_WORKSPACE: usize = 8;
 const TOGETHER: i64 = 4;
 /// Events that are looked through in one transaction.
 const BATCH: i64 = 200;
+/// The least time between two searches.
+const GATHER: Duration = Duration::from_millis(50);
 /// Workspaces that are looked at one by one; more are cheaper to search through.
 const FEW: usize = 4;
 /// Workspaces that one search for missed events finds.
@@ -71,6 +76,10 @@ pub async fn work(app: App) {
     loop {
         let search = told.len() > FEW || searched.is_none_or(|at| at.elapsed() >= SEARCH);
         if search {
+            // Where much happens, a search now and then does for all of it.
+            if searched.is_some_and(|at| at.elapsed() < GATHER) {
+                tokio::time::sleep(GATHER).await;
+            }
             searched = Some(Instant::now());
         }
         if let Err(error) = worker.round(std::mem::take(&mut told), search).await {
@@ -94,6 +103,17 @@ enum News {
     Lost,
 }
 
+/// Takes everything else that has come, to be done in one go.
+fn gather(wakes: &mut broadcast::Receiver<Wake>, told: &mut HashSet<WorkspaceId>) -> News {
+    loop {
+        match wakes.try_recv() {
+            Ok(wake) => told.extend((wake.topic == events::TOPIC).then_some(wake.workspace)),
+            Err(TryRecvError::Lagged(_)) => return News::Lost,
+            Err(TryRecvError::Empty | TryRecvError::Closed) => return News::Some,
+        }
+    }
+}
+
 /// Webhooks that this process works on.
 struct Worker {
     app: App,
@@ -115,11 +135,7 @@ impl Worker {
                 wake = wakes.recv() => match wake {
                     Ok(wake) if wake.topic == events::TOPIC => {
                         told.insert(wake.workspace);
-                        // Whatever else has come is done in one go.
-                        while let Ok(wake) = wakes.try_recv() {
-                            told.extend((wake.topic == events::TOPIC).then_some(wake.workspace));
-                        }
-                        return Some(News::Some);
+                        return Some(gather(wakes, told));
                     }
                     Ok(wake) if wake.topic == webhooks::TOPIC => return Some(News::Some),
                     Ok(_) => {}
@@ -145,7 +161,10 @@ impl Worker {
             workspaces = found?.into_iter().collect();
         }
         for workspace in workspaces {
-            fill(&self.app, &workspace).await?;
+            // One that cannot be read must not keep the others waiting.
+            if let Err(error) = fill(&self.app, &workspace).await {
+                tracing::warn!(%workspace, %error, "events wait for being told");
+            }
         }
         self.take_up().await
     }
