@@ -69,6 +69,9 @@ fn body(id: &str) -> Option<Value> {
         "bulkMoveEmails" => json!({ "ids": ["eml_none"], "folderId": "archive" }),
         "bulkDeleteEmails" => json!({ "ids": ["eml_none"] }),
         "waitForEmail" => json!({ "after": "2026-07-01T00:00:00Z", "timeout_seconds": 1 }),
+        "createEmailDomain" => json!({ "domain": "made.example.org" }),
+        "createWebhook" => json!({ "url": "https://hooks.example.org/", "event_types": ["mailbox.created"] }),
+        "updateWebhook" => json!({ "url": "https://hooks.example.org/other" }),
         // A message, not JSON; see call().
         "importEmails" => Value::Null,
         _ => return None,
@@ -99,6 +102,13 @@ impl World {
         let invite = json!({ "email": "friend@people.test" });
         let invite = tenant.key.post(&format!("{workspace}/invites"), invite).await.ok();
         tenant.key.post("/api/v1/affiliate/signup", json!({})).await.ok();
+        let hook = json!({ "url": "https://hooks.example.org/in", "event_types": ["message.received"] });
+        let hook = tenant.key.post(&format!("{workspace}/webhooks"), hook).await.ok();
+        let hook = hook["id"].as_str().unwrap().to_owned();
+        let trial = format!("{workspace}/webhooks/{hook}/test");
+        let delivery = tenant.key.send(Method::POST, &trial, None).await.ok();
+        let name = format!("{}.example.org", tenant.workspace.as_str().replace('_', "-"));
+        let domain = tenant.key.post(&format!("{workspace}/email-domains"), json!({ "domain": name })).await;
         let email = server.receive(mailbox["email"].as_str().unwrap(), MAIL).await;
         let shown = tenant.key.get(&format!("{inside}/emails/{email}")).await.ok();
         let ids = vec![
@@ -112,6 +122,10 @@ impl World {
             ("memberId", tenant.account.to_string()),
             ("inviteId", invite["id"].as_str().unwrap().to_owned()),
             ("keyId", tenant.key_id.to_string()),
+            ("webhookId", hook),
+            ("deliveryId", delivery["id"].as_str().unwrap().to_owned()),
+            // The smallest plan has none.
+            ("domainId", domain.json()["id"].as_str().unwrap_or("dom_none").to_owned()),
         ];
         Self { tenant, session, ids }
     }
@@ -230,6 +244,9 @@ fn nonexistent() -> Vec<(&'static str, String)> {
         ("emailId", "eml_01h8xgjy4n7r2v6c0d5t9kqwez".to_owned()),
         ("threadId", "thr_01h8xgjy4n7r2v6c0d5t9kqwez".to_owned()),
         ("attachmentId", "att_01h8xgjy4n7r2v6c0d5t9kqwez".to_owned()),
+        ("webhookId", "whk_01h8xgjy4n7r2v6c0d5t9kqwez".to_owned()),
+        ("deliveryId", "dlv_01h8xgjy4n7r2v6c0d5t9kqwez".to_owned()),
+        ("domainId", "dom_01h8xgjy4n7r2v6c0d5t9kqwez".to_owned()),
     ]
 }
 
@@ -259,6 +276,10 @@ async fn snapshot(server: &Server, workspace: &WorkspaceId) -> Vec<String> {
                 "email",
                 "thread",
                 "event",
+                "email_domain",
+                "domain_key",
+                "webhook",
+                "webhook_delivery",
                 "affiliate",
                 "audit",
                 "allowance",

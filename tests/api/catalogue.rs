@@ -34,6 +34,12 @@ impl World {
         let invite = tenant.key.post(&format!("{workspace}/invites"), json!({ "email": email })).await;
         let sessions = console.get("/api/console/sessions").await.ok();
         tenant.key.post("/api/v1/affiliate/signup", json!({})).await.ok();
+        let hook = json!({ "url": "https://hooks.example.org/in", "event_types": ["message.received"] });
+        let hook = id(&tenant.key.post(&format!("{workspace}/webhooks"), hook).await.ok());
+        let trial = format!("{workspace}/webhooks/{hook}/test");
+        let delivery = id(&tenant.key.send(Method::POST, &trial, None).await.ok());
+        let name = format!("{}.example.org", tenant.workspace.as_str().replace('_', "-"));
+        let domain = tenant.key.post(&format!("{workspace}/email-domains"), json!({ "domain": name })).await;
         let email = server.receive(mailbox["email"].as_str().unwrap(), MAIL).await;
         let shown = tenant.key.get(&format!("{}/emails/{email}", path_of(&mailbox))).await.ok();
         let ids = vec![
@@ -48,6 +54,9 @@ impl World {
             ("inviteId", id(&invite.ok())),
             ("keyId", tenant.key_id.to_string()),
             ("sessionId", id(&sessions[0])),
+            ("webhookId", hook),
+            ("deliveryId", delivery),
+            ("domainId", id(&domain.ok())),
         ];
         Self { tenant, console, ids }
     }
@@ -78,6 +87,8 @@ impl World {
             format!("{workspace}/members"),
             format!("{workspace}/invites"),
             format!("{workspace}/api-keys"),
+            format!("{workspace}/email-domains"),
+            format!("{workspace}/webhooks"),
             "/api/v1/mailboxes".to_owned(),
             format!("{mailbox}/folders"),
             format!("{mailbox}/custom-labels"),
@@ -160,6 +171,9 @@ fn body_for(operation: &str, world: &World) -> Value {
         "logIn" => json!({ "email": world.tenant.email, "password": testkit::PASSWORD }),
         "acceptInvite" => json!({ "token": "nothing", "password": "0123456789" }),
         "switchWorkspace" => json!({ "workspace_id": world.id("workspaceId") }),
+        "createEmailDomain" => json!({ "domain": "fresh.example.org" }),
+        "createWebhook" => json!({ "url": "https://hooks.example.org/", "event_types": ["mailbox.created"] }),
+        "updateWebhook" => json!({ "status": "active" }),
         "updateEmail" => json!({ "read": true }),
         "moveEmail" | "moveThread" => json!({ "folderId": "archive" }),
         "bulkReadEmails" => json!({ "ids": ["eml_none"], "read": true }),
@@ -262,6 +276,9 @@ async fn a_foreign_id_is_answered_like_one_that_never_was() {
                     "memberId" => (404, "Member not found"),
                     "inviteId" => (404, "Invite not found"),
                     "keyId" => (404, "API key not found"),
+                    "domainId" => (404, "Email domain not found"),
+                    "webhookId" => (404, "Webhook not found"),
+                    "deliveryId" => (404, "Delivery not found"),
                     "emailId" => (404, "Email not found"),
                     "threadId" => (404, "Thread not found"),
                     "attachmentId" => (404, "Attachment not found"),

@@ -34,7 +34,7 @@ assert not refused, refused
 "#;
 
 /// Runs a program with a message on its standard input.
-fn feed(program: &mut Command, raw: &[u8]) {
+pub(super) fn feed(program: &mut Command, raw: &[u8]) {
     let child = program.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
     let mut child =
         child.unwrap_or_else(|error| panic!("{program:?} is missing (scripts/test installs it): {error}"));

@@ -16,6 +16,7 @@ mod mail_scan;
 mod mail_senders;
 mod nodes;
 mod serve;
+mod webhooks;
 
 use std::{
     fmt::Write as _,

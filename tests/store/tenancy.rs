@@ -29,6 +29,12 @@ async fn furnish(server: &Server, code: &str) -> Tenant {
     key.post(&format!("{inside}/custom-labels"), label).await.ok();
     server.receive(mailbox["email"].as_str().unwrap(), MAIL).await;
     key.post(&format!("{in_workspace}/invites"), json!({ "email": "open@people.test" })).await.ok();
+    let domain = json!({ "domain": format!("{code}.example.org") });
+    key.post(&format!("{in_workspace}/email-domains"), domain).await.ok();
+    let hook = json!({ "url": "https://hooks.example.org/", "event_types": ["message.received"] });
+    let hook = key.post(&format!("{in_workspace}/webhooks"), hook).await.ok();
+    let trial = format!("{in_workspace}/webhooks/{}/test", hook["id"].as_str().unwrap());
+    key.send(http::Method::POST, &trial, None).await.ok();
     key.post("/api/v1/affiliate/signup", json!({ "code": code })).await.ok();
     let body =
         json!({ "email": format!("{code}@people.test"), "password": PASSWORD, "affiliate_code": code });

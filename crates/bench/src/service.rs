@@ -55,6 +55,8 @@ impl Service {
             settings: settings(),
             scanning,
             authenticator: None,
+            dns: None,
+            http: Box::new(web::OutgoingHttp::new(None, false)),
         };
         let app = App::start(parts).await.expect("the service starts");
         let (email, password) = ("owner@people.test".to_owned(), "correct horse battery".to_owned());
@@ -129,5 +131,7 @@ fn settings() -> Settings {
         hostname: "mx.agents.test".to_owned(),
         max_message_bytes: 40 << 20,
         inbound_secret: None,
+        spf_mechanisms: "a:mx.agents.test".to_owned(),
+        webhooks_allow_private: false,
     }
 }

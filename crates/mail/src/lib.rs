@@ -6,9 +6,13 @@ pub mod address;
 #[cfg(feature = "network")]
 pub mod authentication;
 pub mod classify;
+pub mod compose;
+pub mod dns;
 pub mod message;
+pub mod net;
 pub mod reports;
 pub mod safe_text;
 pub mod scan;
+pub mod sign;
 pub mod smtp;
 pub mod verification;

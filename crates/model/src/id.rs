@@ -149,6 +149,12 @@ kinds! {
     AttachmentKind AttachmentId "att_";
     /// An event.
     EventKind EventId "evt_";
+    /// A custom email domain.
+    DomainKind DomainId "dom_";
+    /// A webhook.
+    WebhookKind WebhookId "whk_";
+    /// An event on its way to a webhook.
+    DeliveryKind DeliveryId "dlv_";
     /// An affiliate.
     AffiliateKind AffiliateId "aff_";
     /// A commission of an affiliate.

@@ -7,6 +7,7 @@ pub mod accounts;
 pub mod affiliate;
 pub mod api_keys;
 pub mod cursor;
+pub mod domains;
 pub mod emails;
 pub mod events;
 pub mod filter;
@@ -22,11 +23,12 @@ pub mod search;
 pub mod threads;
 mod time;
 pub mod usage;
+pub mod webhooks;
 pub mod workspaces;
 
 pub use id::{
-    AccountId, AffiliateId, ApiKeyId, AttachmentId, CommissionId, EmailId, EventId, FolderId, Id, InviteId,
-    Kind, LabelId, MailboxId, PayoutId, SessionId, ThreadId, WorkspaceId,
+    AccountId, AffiliateId, ApiKeyId, AttachmentId, CommissionId, DeliveryId, DomainId, EmailId, EventId,
+    FolderId, Id, InviteId, Kind, LabelId, MailboxId, PayoutId, SessionId, ThreadId, WebhookId, WorkspaceId,
 };
 pub use object::object;
 pub use plans::{CreditClass, Limit, Plan, Plans, Role};

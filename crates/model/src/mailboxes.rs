@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    MailboxId, Timestamp, WorkspaceId,
+    DomainId, MailboxId, Timestamp, WorkspaceId,
     names::valid_name,
     object::{object, optional_object},
 };
@@ -25,7 +25,7 @@ pub struct Mailbox {
     /// Its name.
     pub name: String,
     /// The custom domain of its address; null on a hosted domain.
-    pub email_domain_id: Option<String>,
+    pub email_domain_id: Option<DomainId>,
     /// The trusted transport that mail arrives by.
     pub inbound_provider: Option<String>,
     /// The way mail leaves.
@@ -89,7 +89,7 @@ pub struct NewMailbox {
     #[garde(custom(valid_name))]
     #[schemars(length(min = 1, max = 80))]
     pub name: String,
-    /// Its address on a domain of this server; made up if left out.
+    /// Its address on a domain of this server or of the workspace; made up if left out.
     #[garde(length(min = 3, max = 254))]
     #[serde(default)]
     pub email: Option<String>,

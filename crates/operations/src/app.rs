@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use mail::authentication::Authenticator;
+use mail::{authentication::Authenticator, dns::Dns};
 use model::{Id, Kind, MailboxId, Plan, Plans, Timestamp, WorkspaceId};
 use serde::Serialize;
 use store::{
@@ -14,13 +14,14 @@ use store::{
     idempotency, metering,
     vault::{DataKey, MasterKey},
 };
+use tokio::sync::Semaphore;
 
 use crate::{
     Answer, Call, Credentials, Error, ErrorKind, Meter, Passwords, Result,
     emails::Arrivals,
     events::News,
     lock,
-    outside::{Clock, Entropy},
+    outside::{Clock, Entropy, HttpClient},
     scanning::Scanning,
 };
 
@@ -57,6 +58,10 @@ pub struct Settings {
     pub max_message_bytes: u64,
     /// What the HTTP hook for mail is signed with; nothing when there is no such hook.
     pub inbound_secret: Option<String>,
+    /// The terms that the SPF record of a custom domain needs, so that this server may send for it.
+    pub spf_mechanisms: String,
+    /// Whether webhooks may lead to this host, private networks and any port.
+    pub webhooks_allow_private: bool,
 }
 
 /// The service, shared by all doors.
@@ -79,6 +84,9 @@ struct Parts {
     news: Arc<News>,
     scanning: Arc<Scanning>,
     authenticator: Option<Authenticator>,
+    dns: Option<Dns>,
+    http: Box<dyn HttpClient>,
+    key_making: Semaphore,
     last_uuid: Mutex<uuid::Uuid>,
 }
 
@@ -100,6 +108,10 @@ pub struct AppParts {
     pub scanning: Scanning,
     /// What checks senders, if they are to be checked.
     pub authenticator: Option<Authenticator>,
+    /// What custom domains are looked up with; nothing when there are no name servers.
+    pub dns: Option<Dns>,
+    /// What webhooks are called with.
+    pub http: Box<dyn HttpClient>,
 }
 
 impl AppParts {
@@ -111,6 +123,8 @@ impl AppParts {
     }
 }
 
+/// Key pairs of domains that are made at the same time: each takes a processor for a while.
+const KEYS_AT_ONCE: usize = 2;
 /// Data keys kept in memory.
 const DATA_KEYS: usize = 10_000;
 
@@ -130,7 +144,8 @@ impl App {
     }
 
     fn assemble(parts: AppParts, meter: Meter) -> Self {
-        let AppParts { db, blobs, master_key, clock, entropy, settings, scanning, authenticator } = parts;
+        let AppParts { db, blobs, master_key, clock, entropy, settings, scanning, authenticator, dns, http } =
+            parts;
         Self(Arc::new(Parts {
             db,
             blobs,
@@ -147,6 +162,9 @@ impl App {
             news: Arc::new(News::default()),
             scanning: Arc::new(scanning),
             authenticator,
+            dns,
+            http,
+            key_making: Semaphore::new(KEYS_AT_ONCE),
             last_uuid: Mutex::new(uuid::Uuid::nil()),
         }))
     }
@@ -189,6 +207,15 @@ impl App {
     }
     pub(crate) fn authenticator(&self) -> Option<&Authenticator> {
         self.0.authenticator.as_ref()
+    }
+    pub(crate) fn dns(&self) -> Option<&Dns> {
+        self.0.dns.as_ref()
+    }
+    pub(crate) fn http(&self) -> &dyn HttpClient {
+        &*self.0.http
+    }
+    pub(crate) fn key_making(&self) -> &Semaphore {
+        &self.0.key_making
     }
     /// Changes whenever something happened in a workspace, on any node.
     pub fn news(&self, workspace: &WorkspaceId) -> tokio::sync::watch::Receiver<u64> {

@@ -110,7 +110,7 @@ pub async fn last_sequence(app: &App, workspace: &WorkspaceId) -> Result<i64> {
     Ok(app.db().read(workspace, async |tx| events::last_sequence(tx).await).await?)
 }
 
-fn show(workspace: &WorkspaceId, key: &DataKey, record: EventRecord) -> Result<Event> {
+pub(crate) fn show(workspace: &WorkspaceId, key: &DataKey, record: EventRecord) -> Result<Event> {
     let plain = key.open(DATA, &record.data).map_err(store::Error::from)?;
     Ok(Event {
         id: record.id,

@@ -15,13 +15,16 @@ use model::{
     emails::{InboundProvider, SenderAuthentication},
     mailboxes::SenderPolicy,
 };
-use store::system::{self, Route};
+use store::{
+    domains,
+    system::{self, Route},
+};
 
 pub(crate) use self::{
     deliver::{Content, Delivery, prepare},
     prepare::{Prepared, encoding_named, received_data},
 };
-use crate::{App, Error, Result, operator};
+use crate::{App, Error, Result, mailboxes, operator};
 
 /// More Received lines mean that a message goes round in circles.
 const MOST_RECEIVED_LINES: usize = 50;
@@ -98,18 +101,19 @@ impl From<Error> for Refusal {
 /// Decides whether a recipient is taken.
 pub async fn route(app: &App, from: Option<&str>, to: &str) -> Result<Recipient, Refusal> {
     let address = Address::parse(to).map_err(|_| Refusal::UNKNOWN)?;
-    let served = app.settings().hosted_domains.iter().any(|domain| domain == address.domain());
     let bare = address.without_tag();
     let route = match find_route(app, bare.as_str()).await? {
         Some(route) => route,
+        None if !serves(app, address.domain()).await? => return Err(Refusal::RELAY),
         // In any case of letters, as the standard asks.
-        None if served
-            && ["postmaster", "abuse"].iter().any(|name| bare.local().eq_ignore_ascii_case(name)) =>
-        {
+        None if ["postmaster", "abuse"].iter().any(|name| bare.local().eq_ignore_ascii_case(name)) => {
             operator::route(app).await?.ok_or(Refusal::LATER)?
         }
-        None => return Err(if served { Refusal::UNKNOWN } else { Refusal::RELAY }),
+        None => return Err(Refusal::UNKNOWN),
     };
+    if !mailboxes::is_reachable(route.domain.as_ref()) {
+        return Err(Refusal::RELAY);
+    }
     if route.disabled_at.is_some() {
         return Err(Refusal::DISABLED);
     }
@@ -126,6 +130,15 @@ pub async fn route(app: &App, from: Option<&str>, to: &str) -> Result<Recipient,
         mailbox: route.mailbox_id,
         address: address.as_str().to_owned(),
     })
+}
+
+/// Whether mail for a domain is taken here: hosted ones, and those that a workspace has proven to be its own.
+async fn serves(app: &App, domain: &str) -> Result<bool> {
+    if app.settings().hosted_domains.iter().any(|hosted| hosted == domain) {
+        return Ok(true);
+    }
+    let domain = domain.to_owned();
+    Ok(app.db().system_read(async move |tx| domains::is_verified(tx, &domain).await).await?)
 }
 
 pub(crate) async fn find_route(app: &App, address: &str) -> Result<Option<Route>> {

@@ -13,6 +13,7 @@ pub mod attachments;
 mod call;
 mod credentials;
 mod cursor;
+pub mod domains;
 pub mod email_context;
 pub mod emails;
 mod error;
@@ -35,6 +36,7 @@ pub mod storage;
 pub mod threads;
 pub mod upkeep;
 pub mod usage;
+pub mod webhooks;
 pub mod workspaces;
 
 pub use admission::{Admission, Entrance, Idempotency, Replay};

@@ -1,15 +1,16 @@
-//! Mailboxes: addresses on hosted domains, their settings, their end.
+//! Mailboxes: addresses on hosted and custom domains, their settings, their end.
 
 use mail::address::{Address, hosted_local_part};
 use model::{
+    domains::DomainStatus,
     events::EventType,
     folders::{Folder, SYSTEM_FOLDERS},
     mailboxes::{ListedMailbox, Mailbox, MailboxChange, MailboxSettings, NewMailbox, ReceivingStatus},
     usage::MailboxStorage,
 };
 use store::{
-    Tx, addresses, folders,
-    mailboxes::{self, MailboxName, MailboxRecord},
+    Tx, addresses, domains, folders,
+    mailboxes::{self, MailboxDomain, MailboxName, MailboxRecord},
     workspaces,
 };
 
@@ -68,18 +69,21 @@ pub async fn list(app: &App, call: &Call) -> Result<Vec<ListedMailbox>> {
 /// Makes a mailbox.
 pub async fn create(app: &App, call: &Call, input: NewMailbox) -> Result<Mailbox> {
     call.require_workspace(input.workspace_id.as_ref())?;
-    let wanted = input.email.as_deref().map(|email| hosted_address(app, email)).transpose()?;
-    let email = match wanted {
-        Some(address) => address,
+    let email = match &input.email {
+        Some(email) => crate::clean_email("email", email)?,
         None => generated_address(app)?,
     };
-    let record = MailboxRecord {
+    if is_hosted(app, &email) {
+        hosted_local_part(email.local()).map_err(|error| Error::invalid("email", error.to_string()))?;
+    }
+    let mut record = MailboxRecord {
         id: app.new_id(),
         public_id: app.new_uuid().to_string(),
         workspace_id: call.workspace.clone(),
         email: email.as_str().to_owned(),
         name: clean_name("name", &input.name)?,
         settings: input.settings,
+        domain: None,
         disabled_at: None,
         disabled_reason: None,
         created_at: call.now,
@@ -88,6 +92,8 @@ pub async fn create(app: &App, call: &Call, input: NewMailbox) -> Result<Mailbox
     let (app_, limit, now) = (app.clone(), app.limits(call.plan).mailboxes, call.now);
     let key = app.data_key(&call.workspace).await?;
     app.write(call, async move |tx| {
+        workspaces::lock(tx).await?;
+        record.domain = custom_domain(tx, &app_, &email).await?;
         insert(tx, &record, limit).await?;
         event(EventType::MailboxCreated, &record).append(tx, &app_, &key, now).await?;
         Ok(show(&app_, record))
@@ -95,8 +101,32 @@ pub async fn create(app: &App, call: &Call, input: NewMailbox) -> Result<Mailbox
     .await
 }
 
+/// The workspace's own domain that an address lies on; nothing on a hosted one.
+async fn custom_domain(tx: &mut Tx, app: &App, email: &Address) -> Result<Option<MailboxDomain>> {
+    if is_hosted(app, email) {
+        return Ok(None);
+    }
+    let mut own = domains::find_by_name(tx, email.domain()).await?;
+    // Whoever lost a domain must take no address of it from the one who has it now.
+    if own.is_some() && !domains::holds_claim(tx, email.domain()).await? {
+        own = None;
+    }
+    let Some(domain) = own else {
+        let hosted = app.settings().hosted_domains.join(", ");
+        return Err(Error::invalid("email", format!("this server serves {hosted}, not {}", email.domain())));
+    };
+    if email.tag().is_some() {
+        return Err(Error::invalid("email", "must have no tag: mail to name+tag@ reaches name@ by itself"));
+    }
+    Ok(Some(MailboxDomain { id: domain.id, status: Some(domain.status) }))
+}
+
+fn is_hosted(app: &App, email: &Address) -> bool {
+    app.settings().hosted_domains.iter().any(|domain| domain == email.domain())
+}
+
+/// Adds a mailbox; the workspace must be held.
 async fn insert(tx: &mut Tx, record: &MailboxRecord, limit: model::Limit) -> Result<()> {
-    workspaces::lock(tx).await?;
     if !limit.has_room(u64::try_from(mailboxes::count(tx).await?).unwrap_or_default()) {
         return Err(quota("mailboxes", limit));
     }
@@ -205,17 +235,6 @@ pub(crate) fn name(text: &str) -> MailboxName {
     MailboxName::PublicId(text.to_ascii_lowercase())
 }
 
-fn hosted_address(app: &App, email: &str) -> Result<Address> {
-    let address = crate::clean_email("email", email)?;
-    let domains = &app.settings().hosted_domains;
-    if !domains.iter().any(|domain| domain == address.domain()) {
-        let message = format!("this server serves {}, not {}", domains.join(", "), address.domain());
-        return Err(Error::invalid("email", message));
-    }
-    hosted_local_part(address.local()).map_err(|error| Error::invalid("email", error.to_string()))?;
-    Ok(address)
-}
-
 fn generated_address(app: &App) -> Result<Address> {
     const LETTERS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
     let mut random = [0_u8; 10];
@@ -225,11 +244,18 @@ fn generated_address(app: &App) -> Result<Address> {
     Address::parse(&format!("agent-{tail}@{domain}")).map_err(Error::internal)
 }
 
+/// Whether mail for a domain of a mailbox is led here: a hosted domain's always, a custom one's once it is verified.
+pub(crate) fn is_reachable(domain: Option<&MailboxDomain>) -> bool {
+    domain.is_none_or(|domain| domain.status == Some(DomainStatus::Verified))
+}
+
 fn show(app: &App, record: MailboxRecord) -> Mailbox {
     let settings: MailboxSettings = record.settings;
     let receiving_status = match record.disabled_at {
         Some(_) => ReceivingStatus::Disabled,
-        None if app.settings().receives_mail => ReceivingStatus::Ready,
+        None if app.settings().receives_mail && is_reachable(record.domain.as_ref()) => {
+            ReceivingStatus::Ready
+        }
         None => ReceivingStatus::Unavailable,
     };
     Mailbox {
@@ -238,7 +264,7 @@ fn show(app: &App, record: MailboxRecord) -> Mailbox {
         workspace_id: record.workspace_id,
         email: record.email,
         name: record.name,
-        email_domain_id: None,
+        email_domain_id: record.domain.map(|domain| domain.id),
         inbound_provider: app.settings().receives_mail.then(|| "edge_routing".to_owned()),
         outbound_provider: Some(app.settings().outbound_mode.clone()),
         settings,

@@ -123,6 +123,7 @@ pub fn catalog() -> Vec<&'static Operation> {
         crate::usage::OPERATIONS,
         crate::members::OPERATIONS,
         crate::api_keys::OPERATIONS,
+        crate::domains::OPERATIONS,
         crate::mailboxes::OPERATIONS,
         crate::folders::OPERATIONS,
         crate::labels::OPERATIONS,
@@ -132,6 +133,7 @@ pub fn catalog() -> Vec<&'static Operation> {
         crate::threads::OPERATIONS,
         crate::search::OPERATIONS,
         crate::events::OPERATIONS,
+        crate::webhooks::OPERATIONS,
         crate::affiliate::OPERATIONS,
         crate::memory::OPERATIONS,
     ]

@@ -1,7 +1,9 @@
-//! The outside world, as far as operations need it: time and chance. Each trait has one real implementation and one
-//! for tests.
+//! The outside world, as far as operations need it: time, chance, and HTTP requests that customers have us make.
+
+use std::{future::Future, pin::Pin};
 
 use model::Timestamp;
+use url::Url;
 
 /// Tells the time.
 pub trait Clock: Send + Sync {
@@ -36,4 +38,42 @@ impl Entropy for SystemEntropy {
     fn fill(&self, buffer: &mut [u8]) {
         getrandom::fill(buffer).expect("the system gives random numbers");
     }
+}
+
+/// Posts to addresses that customers chose.
+pub trait HttpClient: Send + Sync {
+    /// Posts a body of JSON and reads how the answer begins, within a bounded time, without following redirects.
+    fn post(
+        &self,
+        request: HttpPost,
+    ) -> Pin<Box<dyn Future<Output = Result<HttpAnswer, HttpFault>> + Send + '_>>;
+}
+
+/// A request.
+#[derive(Clone, Debug)]
+pub struct HttpPost {
+    /// Where to.
+    pub url: Url,
+    /// Headers beside those that every request has.
+    pub headers: Vec<(&'static str, String)>,
+    /// The body, which is JSON.
+    pub body: Vec<u8>,
+}
+
+/// An answer.
+#[derive(Clone, Debug)]
+pub struct HttpAnswer {
+    /// Its status.
+    pub status: u16,
+    /// How its body begins.
+    pub excerpt: String,
+}
+
+/// Why there is no answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HttpFault {
+    /// It may work another time: the network, a name server, a certificate, a time limit.
+    Network(String),
+    /// The address is none that may be called.
+    Refused(String),
 }

@@ -43,6 +43,10 @@ pub struct Config {
     pub master_key: KeySource,
     /// The way mail leaves.
     pub outbound_mode: String,
+    /// The terms that the SPF record of a custom domain needs, if they were given.
+    pub domains_spf: Option<String>,
+    /// Whether webhooks may lead to private addresses.
+    pub webhooks_allow_private: bool,
     /// Days until a deleted mailbox is gone for good.
     pub grace_days: i64,
     /// The share of a price that an affiliate earns.
@@ -100,7 +104,7 @@ pub struct Smtp {
 pub struct Inbound {
     /// Whether senders are checked.
     pub verify_senders: bool,
-    /// The name servers for that; empty for the system's.
+    /// The name servers for that, for custom domains and for webhooks; empty for the system's.
     pub dns_servers: Vec<SocketAddr>,
     /// What requests to the HTTP hook are signed with.
     pub http_secret: Option<String>,
@@ -176,6 +180,7 @@ impl Config {
             }
             BlobLocation::S3(settings) => ("s3", settings.bucket_name().to_owned()),
         };
+        let hostname = crate::smtp::hostname(self);
         operations::Settings {
             plans: self.plans.clone(),
             hosted_domains: self.hosted_domains.clone(),
@@ -189,7 +194,9 @@ impl Config {
             blob_provider: blob_provider.to_owned(),
             blob_bucket,
             anonymous_rpm: self.http.anonymous_rpm,
-            hostname: crate::smtp::hostname(self),
+            spf_mechanisms: self.domains_spf.clone().unwrap_or_else(|| format!("a:{hostname}")),
+            webhooks_allow_private: self.webhooks_allow_private,
+            hostname,
             max_message_bytes: self.smtp.max_message_bytes as u64,
             inbound_secret: self.inbound.http_secret.clone(),
         }

@@ -40,6 +40,10 @@ fn describe() {
         "smtp_connections_refused_total",
         "Connections that were to bring mail and were turned away because there were too many."
     );
+    describe_counter!(
+        "webhook_attempts_total",
+        "Attempts to tell a webhook about an event, by what came of them."
+    );
     describe_counter!("upkeep_runs_total", "Rounds of upkeep, by outcome.");
     describe_gauge!("agent_mailbox_info", "The version of the program and the engine of its store.");
     describe_gauge!("process_resident_memory_bytes", Unit::Bytes, "Memory that the process has in use.");

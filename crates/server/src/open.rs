@@ -2,13 +2,14 @@
 
 use std::{fs::DirBuilder, os::unix::fs::DirBuilderExt, path::Path};
 
-use mail::authentication::Authenticator;
+use mail::{authentication::Authenticator, dns::Dns};
 use operations::{
     App, AppParts, Settings,
     outside::{Clock, SystemClock, SystemEntropy},
     scanning::Scanning,
 };
 use store::{Db, blobs::Blobs, vault::MasterKey};
+use web::OutgoingHttp;
 
 use crate::{
     config::{Config, KeySource},
@@ -61,8 +62,14 @@ async fn parts(config: &Config, settings: Settings) -> Result<AppParts> {
     let (files, clamd) = (inbound.blocklists.clone(), inbound.clamd.clone());
     let scanning = blocking(move || Ok(Scanning::new(files, clamd))).await?;
     let authenticator = if inbound.verify_senders { Some(authenticator(config)?) } else { None };
+    let dns = Dns::without_memory(&inbound.dns_servers)
+        .inspect_err(|error| tracing::warn!(%error, "custom domains cannot be verified"))
+        .ok();
+    // Names of webhooks are looked up as the system does, unless there are name servers of our own.
+    let for_webhooks = dns.clone().filter(|_| !inbound.dns_servers.is_empty());
+    let http = Box::new(OutgoingHttp::new(for_webhooks, config.webhooks_allow_private));
     let (clock, entropy) = (Box::new(clock), Box::new(SystemEntropy));
-    Ok(AppParts { db, blobs, master_key, clock, entropy, settings, scanning, authenticator })
+    Ok(AppParts { db, blobs, master_key, clock, entropy, settings, scanning, authenticator, dns, http })
 }
 
 fn authenticator(config: &Config) -> Result<Authenticator> {

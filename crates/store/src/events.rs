@@ -83,3 +83,42 @@ pub async fn list_after(tx: &mut Tx, after: i64, most: i64) -> Result<Vec<EventR
     )
     .await
 }
+
+/// What is needed of an event to know who wants it.
+#[derive(Clone, Debug)]
+pub struct EventHead {
+    /// Its number.
+    pub sequence: i64,
+    /// Its id.
+    pub id: EventId,
+    /// What it tells.
+    pub kind: EventType,
+    /// The mailbox it is about.
+    pub mailbox_id: Option<MailboxId>,
+}
+
+impl FromRow for EventHead {
+    fn from_row(row: &mut Row<'_>) -> Result<Self> {
+        Ok(Self { sequence: row.next()?, id: row.next()?, kind: row.next_named()?, mailbox_id: row.next()? })
+    }
+}
+
+/// Events after a number, oldest first, without their data.
+pub async fn list_heads_after(tx: &mut Tx, after: i64, most: i64) -> Result<Vec<EventHead>> {
+    tx.all(
+        "SELECT sequence, id, type, mailbox_id FROM event
+         WHERE workspace_id = $1 AND sequence > $2 ORDER BY sequence LIMIT $3",
+        &[after.into(), most.into()],
+    )
+    .await
+}
+
+/// Finds an event by its number.
+pub async fn find(tx: &mut Tx, sequence: i64) -> Result<Option<EventRecord>> {
+    tx.one(
+        "SELECT sequence, id, type, occurred_at, mailbox_id, data FROM event
+         WHERE workspace_id = $1 AND sequence = $2",
+        &[sequence.into()],
+    )
+    .await
+}

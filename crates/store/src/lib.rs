@@ -12,6 +12,7 @@ pub mod audit;
 pub mod blobs;
 pub mod contents;
 mod dialect;
+pub mod domains;
 pub mod dump;
 pub mod emails;
 mod error;
@@ -29,6 +30,7 @@ pub mod system;
 pub mod threads;
 pub mod usage;
 pub mod vault;
+pub mod webhooks;
 pub mod workspaces;
 
 pub use error::{Error, Result};

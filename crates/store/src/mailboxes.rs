@@ -1,7 +1,8 @@
 //! Mailboxes and the figures kept for them.
 
 use model::{
-    MailboxId, Timestamp, WorkspaceId,
+    DomainId, MailboxId, Timestamp, WorkspaceId,
+    domains::DomainStatus,
     mailboxes::{MailboxSettings, UnreadByCategory},
 };
 
@@ -25,6 +26,8 @@ pub struct MailboxRecord {
     pub name: String,
     /// Its settings.
     pub settings: MailboxSettings,
+    /// The custom domain of its address.
+    pub domain: Option<MailboxDomain>,
     /// When it was disabled.
     pub disabled_at: Option<Timestamp>,
     /// Why it was disabled.
@@ -33,6 +36,24 @@ pub struct MailboxRecord {
     pub created_at: Timestamp,
     /// When it was last changed.
     pub updated_at: Timestamp,
+}
+
+/// The custom domain of a mailbox's address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MailboxDomain {
+    /// Its id.
+    pub id: DomainId,
+    /// How far it is proven; nothing when it is the workspace's no more.
+    pub status: Option<DomainStatus>,
+}
+
+impl MailboxDomain {
+    /// Reads the two columns that tell of it.
+    pub(crate) fn from_row(row: &mut Row<'_>) -> Result<Option<Self>> {
+        let (id, status): (Option<DomainId>, Option<String>) = (row.next()?, row.next()?);
+        let status = status.map(|status| status.parse().map_err(Error::Corrupt)).transpose()?;
+        Ok(id.map(|id| Self { id, status }))
+    }
 }
 
 impl FromRow for MailboxRecord {
@@ -44,6 +65,7 @@ impl FromRow for MailboxRecord {
             email: row.next()?,
             name: row.next()?,
             settings: row.next_json()?,
+            domain: MailboxDomain::from_row(row)?,
             disabled_at: row.next()?,
             disabled_reason: row.next()?,
             created_at: row.next()?,
@@ -52,7 +74,9 @@ impl FromRow for MailboxRecord {
     }
 }
 
-const COLUMNS: &str = "id, public_id, workspace_id, email, name, settings, disabled_at, disabled_reason, created_at, updated_at";
+const COLUMNS: &str = "id, public_id, workspace_id, email, name, settings, email_domain_id,
+    (SELECT d.status FROM email_domain d WHERE d.workspace_id = mailbox.workspace_id AND d.id = mailbox.email_domain_id),
+    disabled_at, disabled_reason, created_at, updated_at";
 
 /// The mailboxes of the workspace, oldest first.
 pub async fn list(tx: &mut Tx) -> Result<Vec<MailboxRecord>> {
@@ -130,18 +154,30 @@ pub async fn count(tx: &mut Tx) -> Result<i64> {
     Ok(found.map_or(0, |(count,)| count))
 }
 
+/// How many mailboxes have an address on a custom domain.
+pub async fn count_on_domain(tx: &mut Tx, domain: &DomainId) -> Result<i64> {
+    let found = tx
+        .one(
+            "SELECT count(*) FROM mailbox WHERE workspace_id = $1 AND email_domain_id = $2 AND deleted_at IS NULL",
+            &[domain.into()],
+        )
+        .await?;
+    Ok(found.map_or(0, |(count,)| count))
+}
+
 /// Adds a mailbox. Its address must have been claimed.
 pub async fn insert(tx: &mut Tx, mailbox: &MailboxRecord) -> Result<()> {
     let settings = to_json(&mailbox.settings)?;
     tx.run(
-        "INSERT INTO mailbox (workspace_id, id, public_id, email, name, settings, created_at, updated_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $7)",
+        "INSERT INTO mailbox (workspace_id, id, public_id, email, name, settings, email_domain_id, created_at, updated_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $8)",
         &[
             (&mailbox.id).into(),
             (&mailbox.public_id).into(),
             (&mailbox.email).into(),
             (&mailbox.name).into(),
             (&settings).into(),
+            mailbox.domain.as_ref().map(|domain| &domain.id).into(),
             mailbox.created_at.into(),
         ],
     )

@@ -27,6 +27,12 @@ const MIGRATIONS: &[Migration] = &[
         name: "search_pending",
         sql: include_str!("../migrations/0003_search_pending.sql"),
     },
+    Migration { version: 4, name: "outbound", sql: include_str!("../migrations/0004_outbound.sql") },
+    Migration {
+        version: 5,
+        name: "domains and webhooks",
+        sql: include_str!("../migrations/0005_domains_webhooks.sql"),
+    },
 ];
 
 /// Any number will do, as long as nothing else in the database uses it.

@@ -7,7 +7,7 @@ use model::{
     mailboxes::MailboxSettings,
 };
 
-use crate::{FromRow, Row, SystemTx, error::Result};
+use crate::{FromRow, Row, SystemTx, error::Result, mailboxes::MailboxDomain};
 
 /// What a valid API key gives access to.
 #[derive(Clone, Debug)]
@@ -246,6 +246,12 @@ pub async fn sweep(tx: &mut SystemTx, now: Timestamp) -> Result<u64> {
              (SELECT workspace_id, sequence FROM event WHERE occurred_at <= $1 LIMIT $2)",
             now.plus_seconds(-30 * 24 * 3600),
         ),
+        (
+            "DELETE FROM webhook_delivery WHERE (workspace_id, webhook_id, id) IN
+             (SELECT workspace_id, webhook_id, id FROM webhook_delivery
+              WHERE created_at <= $1 LIMIT $2)",
+            now.plus_seconds(-7 * 24 * 3600),
+        ),
     ] {
         gone += tx.run(sql, &[before.into(), most.into()]).await?;
     }
@@ -263,6 +269,8 @@ pub struct Route {
     pub mailbox_id: MailboxId,
     /// Its settings.
     pub settings: MailboxSettings,
+    /// The custom domain of its address.
+    pub domain: Option<MailboxDomain>,
     /// When it was disabled.
     pub disabled_at: Option<Timestamp>,
     /// Bytes that all mailboxes of the workspace store.
@@ -276,6 +284,7 @@ impl FromRow for Route {
             plan: row.next_named()?,
             mailbox_id: row.next()?,
             settings: row.next_json()?,
+            domain: MailboxDomain::from_row(row)?,
             disabled_at: row.next()?,
             stored_bytes: row.next()?,
         })
@@ -285,7 +294,9 @@ impl FromRow for Route {
 /// Finds the mailbox that an address leads to.
 pub async fn route(tx: &mut SystemTx, address: &str) -> Result<Option<Route>> {
     tx.one(
-        "SELECT m.workspace_id, w.plan, m.id, m.settings, m.disabled_at,
+        "SELECT m.workspace_id, w.plan, m.id, m.settings, m.email_domain_id,
+           (SELECT d.status FROM email_domain d WHERE d.workspace_id = m.workspace_id AND d.id = m.email_domain_id),
+           m.disabled_at,
            CAST(coalesce((SELECT sum(c.value) FROM mailbox_counter c
              WHERE c.workspace_id = m.workspace_id AND c.name = 'storage_bytes'), 0) AS BIGINT)
          FROM address a JOIN mailbox m ON m.workspace_id = a.owner_workspace AND m.id = a.mailbox_id

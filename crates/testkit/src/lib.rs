@@ -14,11 +14,14 @@ mod caller;
 mod contract;
 mod engine;
 mod logs;
+mod receiver;
 mod server;
 mod stream;
 
 pub use caller::{Answer, Caller, EventStream};
 pub use engine::{Engine, both_engines};
 pub use logs::Logs;
+pub use mail::dns::name_server::NameServer;
+pub use receiver::{Received, Receiver, Reply};
 pub use server::{Clock, PASSWORD, Server, ServerOptions, Tenant};
 pub use stream::{stalled, streamed};

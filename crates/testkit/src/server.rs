@@ -1,11 +1,14 @@
 //! A whole service in the test's process.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering},
+    },
+    time::Duration,
 };
 
-use mail::scan::clamd::ClamdAddress;
+use mail::{dns::Dns, scan::clamd::ClamdAddress};
 use model::{EmailId, Limit, Plan, Plans, Role, Timestamp, WorkspaceId, emails::InboundProvider};
 use operations::{
     App, AppParts, Settings, admin,
@@ -18,6 +21,8 @@ use store::{
     blobs::{BlobLocation, Blobs},
     vault::MasterKey,
 };
+
+use web::OutgoingHttp;
 
 use crate::{Caller, Engine, engine::Place};
 
@@ -91,6 +96,12 @@ pub struct ServerOptions {
     pub blocklists: Vec<std::path::PathBuf>,
     /// The virus scanner.
     pub clamd: Option<ClamdAddress>,
+    /// Name servers for custom domains and webhooks; none for none.
+    pub dns_servers: Vec<std::net::SocketAddr>,
+    /// Whether webhooks may lead to this host.
+    pub webhooks_allow_private: bool,
+    /// How long a webhook may take.
+    pub webhook_time_limit: Duration,
     /// How the doors are set up.
     pub web: web::Options,
 }
@@ -114,6 +125,9 @@ impl Default for ServerOptions {
             inbound_secret: None,
             blocklists: Vec::new(),
             clamd: None,
+            dns_servers: Vec::new(),
+            webhooks_allow_private: false,
+            webhook_time_limit: Duration::from_secs(10),
             web: web::Options::default(),
         }
     }
@@ -203,7 +217,13 @@ impl Server {
             hostname: "mx.agents.test".to_owned(),
             max_message_bytes: 40 << 20,
             inbound_secret: options.inbound_secret,
+            spf_mechanisms: "a:mx.agents.test".to_owned(),
+            webhooks_allow_private: options.webhooks_allow_private,
         };
+        let servers = &options.dns_servers;
+        let dns = (!servers.is_empty()).then(|| Dns::without_memory(servers).unwrap());
+        let http = OutgoingHttp::new(dns.clone(), options.webhooks_allow_private)
+            .with_time_limit(options.webhook_time_limit);
         let broken = Arc::new(AtomicBool::new(false));
         let entropy = Box::new(Seeded { state: AtomicU64::new(options.seed), broken: broken.clone() });
         let parts = AppParts {
@@ -215,6 +235,8 @@ impl Server {
             settings,
             scanning: Scanning::new(options.blocklists, options.clamd),
             authenticator: None,
+            dns,
+            http: Box::new(http),
         };
         let app = App::start(parts).await.unwrap();
         let router = web::router(app.clone(), options.web);

@@ -61,6 +61,9 @@ pub(crate) const fn status(kind: ErrorKind) -> StatusCode {
         Kind::MailboxExists
         | Kind::FolderExists
         | Kind::LabelExists
+        | Kind::DomainExists
+        | Kind::DomainInUse
+        | Kind::WebhookPaused
         | Kind::LastAdmin
         | Kind::AccountExists
         | Kind::AffiliateExists

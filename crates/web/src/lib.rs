@@ -16,6 +16,7 @@ mod input;
 mod limits;
 mod openapi;
 mod openapi_public;
+mod outgoing;
 mod pipeline;
 mod public;
 mod query;
@@ -36,6 +37,7 @@ use tower_http::{
 
 pub use endpoint::Endpoint;
 pub use openapi::document;
+pub use outgoing::OutgoingHttp;
 
 /// Renders the metrics as text.
 pub type RenderMetrics = Arc<dyn Fn() -> String + Send + Sync>;

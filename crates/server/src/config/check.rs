@@ -40,6 +40,8 @@ impl<'a> Reader<'a> {
         let blobs = self.parsed("blobs.url", |url| places::blobs(url, &data_dir, sources));
         let master_key = self.parsed("vault.master_key", |text| places::master_key(text, &data_dir));
         let outbound_mode = self.choice("outbound.mode", &["local"]).to_owned();
+        let domains_spf = self.optional("domains.spf", spf_terms);
+        let webhooks_allow_private = self.flag("webhooks.allow_private");
         let grace_days = self.number("mailboxes.grace_days", 0..=3650);
         let affiliate_percent = self.number("affiliate.percent", 0..=100);
         let currency = self.parsed("affiliate.currency", currency);
@@ -55,6 +57,8 @@ impl<'a> Reader<'a> {
             blobs: blobs?,
             master_key: master_key?,
             outbound_mode,
+            domains_spf,
+            webhooks_allow_private,
             grace_days,
             affiliate_percent,
             currency: currency?,
@@ -307,6 +311,22 @@ fn long_secret(text: &str) -> Result<String, String> {
         return Err("needs at least 16 characters".to_owned());
     }
     Ok(text.to_owned())
+}
+
+/// Terms of an SPF record, without its version and its end.
+fn spf_terms(text: &str) -> Result<String, String> {
+    let terms: Vec<&str> = text.split_whitespace().collect();
+    let plain = |term: &&str| {
+        let bare = term.trim_start_matches(['+', '-', '~', '?']);
+        term.is_ascii()
+            && !term.contains(['"', ';'])
+            && !bare.eq_ignore_ascii_case("all")
+            && !bare.starts_with("v=")
+    };
+    if terms.iter().all(plain) {
+        return Ok(terms.join(" "));
+    }
+    Err(format!("expected terms such as \"include:relay.example ip4:192.0.2.1\", found {text:?}"))
 }
 
 /// A name in the form that DNS and certificates use.

@@ -1,14 +1,16 @@
-//! Work that goes on beside the doors: asking external scanners, looking after block lists and stored mail.
+//! Work that goes on beside the doors: asking external scanners, looking after block lists, stored mail and domains.
 
 use std::time::Duration;
 
-use operations::{App, scanning, storage};
+use operations::{App, domains, scanning, storage};
 
 /// How long a worker waits for news before it looks by itself.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// How often stored mail is looked after, and when first.
 const CARE: Duration = Duration::from_hours(24);
 const FIRST_CARE: Duration = Duration::from_hours(1);
+/// How often domains are looked at whose time has come.
+const DOMAINS: Duration = Duration::from_secs(30);
 
 /// Asks external scanners about mail that waits for them.
 pub(super) async fn scan(app: App) {
@@ -56,5 +58,16 @@ pub(super) async fn care_for_storage(app: App) {
             Err(error) => tracing::warn!(%error, "stored mail could not be read back"),
         }
         tokio::time::sleep(super::irregular(&app, CARE)).await;
+    }
+}
+
+/// Looks custom domains up in DNS, each when its time has come.
+pub(super) async fn check_domains(app: App) {
+    loop {
+        tokio::time::sleep(super::irregular(&app, DOMAINS)).await;
+        match domains::check_due(&app).await {
+            Ok(checked) => tracing::debug!(checked, "looked at custom domains"),
+            Err(error) => tracing::warn!(%error, "custom domains could not be looked at"),
+        }
     }
 }

@@ -48,6 +48,11 @@ pub const TABLES: &[&str] = &[
     "email_label",
     "event_counter",
     "event",
+    "domain_claim",
+    "email_domain",
+    "domain_key",
+    "webhook",
+    "webhook_delivery",
 ];
 
 /// The tables whose rows are not: the schema's own history, which a restore writes itself, and what running nodes have

@@ -2,6 +2,7 @@
 
 mod affiliate;
 mod api_keys;
+mod domains;
 mod emails;
 mod events;
 mod folders;
@@ -12,6 +13,7 @@ mod memory;
 mod paths;
 mod threads;
 mod usage;
+mod webhooks;
 mod workspaces;
 
 use crate::Endpoint;
@@ -22,12 +24,14 @@ pub(crate) fn endpoints() -> Vec<Endpoint> {
         workspaces::endpoints(),
         usage::endpoints(),
         members::endpoints(),
+        domains::endpoints(),
         mailboxes::endpoints(),
         folders::endpoints(),
         labels::endpoints(),
         emails::endpoints(),
         threads::endpoints(),
         events::endpoints(),
+        webhooks::endpoints(),
         memory::endpoints(),
         affiliate::endpoints(),
         api_keys::endpoints(),

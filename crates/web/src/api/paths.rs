@@ -1,6 +1,9 @@
 //! The parameters that stand in paths.
 
-use model::{AccountId, ApiKeyId, AttachmentId, EmailId, FolderId, InviteId, LabelId, ThreadId};
+use model::{
+    AccountId, ApiKeyId, AttachmentId, DeliveryId, DomainId, EmailId, FolderId, InviteId, LabelId, ThreadId,
+    WebhookId,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -41,6 +44,29 @@ paths! {
         "workspaceId" _workspace: String,
         /// The id of the key.
         "keyId" key: ApiKeyId,
+    }
+    /// A custom domain.
+    DomainPath {
+        /// The id of the workspace. With an API key it must be the key's own.
+        "workspaceId" _workspace: String,
+        /// The id of the domain.
+        "domainId" domain: DomainId,
+    }
+    /// A webhook.
+    WebhookPath {
+        /// The id of the workspace. With an API key it must be the key's own.
+        "workspaceId" _workspace: String,
+        /// The id of the webhook.
+        "webhookId" webhook: WebhookId,
+    }
+    /// An event on its way to a webhook.
+    DeliveryPath {
+        /// The id of the workspace. With an API key it must be the key's own.
+        "workspaceId" _workspace: String,
+        /// The id of the webhook.
+        "webhookId" webhook: WebhookId,
+        /// The id of the delivery.
+        "deliveryId" delivery: DeliveryId,
     }
     /// A mailbox.
     InMailbox {

@@ -1,9 +1,11 @@
-//! A small authoritative name server over UDP, for names that only a test knows.
+//! A small authoritative name server over UDP, for names that only a test knows. Only tests are built with it.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "what only tests use fails by panicking")]
 
 use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use tokio::net::UdpSocket;
 use tokio::task::JoinHandle;
@@ -24,38 +26,46 @@ struct Zone {
 }
 
 /// The server; it ends with the value.
-pub(super) struct NameServer {
+pub struct NameServer {
     address: SocketAddr,
+    zone: Arc<Mutex<Zone>>,
     questions: Arc<AtomicUsize>,
     task: JoinHandle<()>,
 }
 
 impl NameServer {
     /// Serves lines such as `example.com TXT v=spf1 -all`; the types `SILENT` and `SERVFAIL` are failures.
-    pub(super) async fn start(zone: &str) -> Self {
-        let zone = Zone::read(zone);
+    pub async fn start(zone: &str) -> Self {
+        let zone = Arc::new(Mutex::new(Zone::read(zone)));
         let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
         let address = socket.local_addr().unwrap();
         let questions = Arc::new(AtomicUsize::new(0));
-        let counter = Arc::clone(&questions);
+        let (counter, served) = (Arc::clone(&questions), Arc::clone(&zone));
         let task = tokio::spawn(async move {
             let mut buffer = [0; 2048];
             while let Ok((length, client)) = socket.recv_from(&mut buffer).await {
                 counter.fetch_add(1, Ordering::Relaxed);
-                if let Some(answer) = zone.answer(&buffer[..length]) {
+                let answer = served.lock().unwrap().answer(&buffer[..length]);
+                if let Some(answer) = answer {
                     socket.send_to(&answer, client).await.unwrap();
                 }
             }
         });
-        Self { address, questions, task }
+        Self { address, zone, questions, task }
     }
 
-    pub(super) fn address(&self) -> SocketAddr {
+    /// Serves these lines from now on.
+    pub fn set(&self, zone: &str) {
+        *self.zone.lock().unwrap() = Zone::read(zone);
+    }
+
+    /// Where it can be asked.
+    pub fn address(&self) -> SocketAddr {
         self.address
     }
 
     /// How many questions were asked.
-    pub(super) fn questions(&self) -> usize {
+    pub fn questions(&self) -> usize {
         self.questions.load(Ordering::Relaxed)
     }
 }

@@ -1,0 +1,331 @@
+//! Custom email domains: claimed by a workspace, proven in DNS, signed with keys of their own.
+
+mod progress;
+mod records;
+
+use std::time::Duration;
+
+use mail::{
+    address::Address,
+    sign::{Algorithm, Key, SignError},
+};
+use model::{
+    DomainId, Plan, Timestamp, WorkspaceId,
+    domains::{
+        DeletedDomainStatus, DnsRecord, DomainDeleted, DomainStatus, EmailDomain, NewEmailDomain,
+        RecordStatus,
+    },
+    events::EventType,
+};
+use store::{
+    Tx,
+    domains::{self, DomainKey, DomainRecord, Found},
+    mailboxes,
+    vault::DataKey,
+    workspaces,
+};
+use tokio::task::JoinSet;
+
+use self::{progress::Asker, records::Look};
+use crate::{App, Call, Error, ErrorKind, Operation, Result, events::NewEvent, members::quota, secrets};
+
+/// Lists the domains.
+pub const LIST: Operation =
+    Operation::read("listEmailDomains", "Lists the custom domains of a workspace with their DNS records.")
+        .plan(Plan::Developer);
+/// Adds a domain.
+pub const CREATE: Operation = Operation::provision(
+    "createEmailDomain",
+    "Adds a custom domain, makes its DKIM keys, and answers with the DNS records to publish.",
+)
+.plan(Plan::Developer)
+.admin()
+.errors(&[ErrorKind::QuotaExceeded, ErrorKind::DomainExists]);
+/// Looks a domain's records up.
+pub const VERIFY: Operation = Operation::write(
+    "verifyEmailDomain",
+    "Looks the records of a custom domain up in DNS now; it is verified when all required ones are there.",
+)
+.plan(Plan::Developer)
+.admin()
+.errors(&[ErrorKind::NotFound]);
+/// Deletes a domain.
+pub const DELETE: Operation = Operation::write(
+    "deleteEmailDomain",
+    "Deletes a custom domain and its keys, here and where mail is sent from.",
+)
+.plan(Plan::Developer)
+.admin()
+.errors(&[ErrorKind::NotFound, ErrorKind::DomainInUse]);
+
+pub(crate) const OPERATIONS: &[&Operation] = &[&LIST, &CREATE, &VERIFY, &DELETE];
+
+/// What private keys are sealed for.
+const KEY_PURPOSE: &str = "dkim key";
+/// The names that the first keys of a domain are published under. Others will take turns with them.
+const SELECTORS: [&str; 2] = ["agentmailbox-rsa1", "agentmailbox-ed1"];
+/// How long a look into DNS may take.
+const LOOK: Duration = Duration::from_secs(10);
+/// Domains that one round of the clock looks at, and how many at once.
+const ROUND: i64 = 200;
+const AT_ONCE: usize = 8;
+/// How long a look keeps other nodes from looking at the same domain.
+const TAKEN_SECONDS: i64 = 300;
+
+/// Lists the domains.
+pub async fn list(app: &App, call: &Call) -> Result<Vec<EmailDomain>> {
+    let (found, keys) =
+        app.read(call, async |tx| Ok((domains::list(tx).await?, domains::list_keys(tx).await?))).await?;
+    let keys_of = |id: &DomainId| keys.iter().filter(|key| key.domain_id == *id).cloned().collect::<Vec<_>>();
+    Ok(found
+        .into_iter()
+        .map(|record| {
+            let keys = keys_of(&record.id);
+            show(app, record, &keys)
+        })
+        .collect())
+}
+
+/// Adds a domain.
+pub async fn create(app: &App, call: &Call, input: NewEmailDomain) -> Result<EmailDomain> {
+    let domain = clean_domain(app, &input.domain)?;
+    let limit = app.limits(call.plan).domains;
+    let wanted = domain.clone();
+    // Keys are dear: whoever cannot have the domain anyway is told before they are made.
+    app.read(call, async move |tx| require_room(tx, &wanted, limit).await).await?;
+    let id: DomainId = app.new_id();
+    let data_key = app.data_key(&call.workspace).await?;
+    let keys = seal_keys(&data_key, &id, make_keys(app).await?)?;
+    let record = DomainRecord {
+        id,
+        workspace_id: call.workspace.clone(),
+        domain,
+        status: DomainStatus::Pending,
+        token: secrets::new_token(app),
+        found: Found::new(),
+        last_error: None,
+        verified_at: None,
+        failing_since: None,
+        next_check_at: progress::first_check(call.now),
+        created_at: call.now,
+        updated_at: call.now,
+    };
+    let app_ = app.clone();
+    app.write(call, async move |tx| {
+        workspaces::lock(tx).await?;
+        require_room(tx, &record.domain, limit).await?;
+        if !domains::claim(tx, &record.domain).await? {
+            return Err(Error::new(ErrorKind::DomainExists));
+        }
+        domains::insert(tx, &record, &keys).await?;
+        Ok(show(&app_, record, &keys))
+    })
+    .await
+}
+
+async fn require_room(tx: &mut Tx, domain: &str, limit: model::Limit) -> Result<()> {
+    if domains::find_by_name(tx, domain).await?.is_some() {
+        return Err(Error::new(ErrorKind::DomainExists));
+    }
+    let count = u64::try_from(domains::count(tx).await?).unwrap_or_default();
+    if limit.has_room(count) { Ok(()) } else { Err(quota("domains", limit)) }
+}
+
+/// A domain as it is stored and compared, unless it is this server's own.
+fn clean_domain(app: &App, text: &str) -> Result<String> {
+    let invalid = |message: &str| Error::invalid("domain", message);
+    let text = text.trim();
+    if text.contains('@') {
+        return Err(invalid("expected a domain such as example.com, not an address"));
+    }
+    let address = Address::parse(&format!("postmaster@{text}"))
+        .map_err(|_| invalid("expected a domain such as example.com"))?;
+    let domain = address.domain();
+    if !domain.contains('.') {
+        return Err(invalid("expected a domain with a dot, such as example.com"));
+    }
+    let own = |hosted: &String| {
+        domain.strip_suffix(hosted.as_str()).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+    };
+    if app.settings().hosted_domains.iter().any(own) {
+        return Err(invalid("this domain belongs to the server: make mailboxes on it without adding it"));
+    }
+    Ok(domain.to_owned())
+}
+
+/// Makes the key pairs of a domain, on a thread that may take its time.
+async fn make_keys(app: &App) -> Result<[Key; 2]> {
+    let _turn = app.key_making().acquire().await.map_err(Error::internal)?;
+    let make = || Ok([Key::generate(Algorithm::Rsa)?, Key::generate(Algorithm::Ed25519)?]);
+    let made: Result<[Key; 2], SignError> =
+        tokio::task::spawn_blocking(make).await.map_err(Error::internal)?;
+    made.map_err(Error::internal)
+}
+
+fn seal_keys(data_key: &DataKey, domain: &DomainId, pairs: [Key; 2]) -> Result<Vec<DomainKey>> {
+    let seal = |(selector, pair): (&str, Key)| {
+        Ok(DomainKey {
+            domain_id: domain.clone(),
+            selector: selector.to_owned(),
+            algorithm: pair.algorithm().as_str().to_owned(),
+            private: data_key.seal(KEY_PURPOSE, pair.private_bytes()).map_err(store::Error::from)?,
+            public_record: pair.record(),
+            published: false,
+        })
+    };
+    SELECTORS.into_iter().zip(pairs).map(seal).collect()
+}
+
+/// Opens the private half of a key (PKCS#8), for signing.
+pub fn open_key(data_key: &DataKey, key: &DomainKey) -> Result<zeroize::Zeroizing<Vec<u8>>> {
+    let opened = data_key.open(KEY_PURPOSE, &key.private).map_err(store::Error::from)?;
+    Ok(zeroize::Zeroizing::new(opened))
+}
+
+/// Looks a domain's records up now.
+pub async fn verify(app: &App, call: &Call, id: DomainId) -> Result<EmailDomain> {
+    let wanted = id.clone();
+    let (record, keys) = app.read(call, async move |tx| get(tx, &wanted).await).await?;
+    let look = look(app, &records::of(app.settings(), &record, &keys)).await;
+    let data_key = app.data_key(&call.workspace).await?;
+    let (app_, now) = (app.clone(), call.now);
+    app.write(call, async move |tx| {
+        let settled = settle(tx, &app_, &data_key, &id, look, Asker::Person, now).await?;
+        let (record, keys) = settled.ok_or_else(missing)?;
+        Ok(show(&app_, record, &keys))
+    })
+    .await
+}
+
+async fn get(tx: &mut Tx, id: &DomainId) -> Result<(DomainRecord, Vec<DomainKey>)> {
+    let record = domains::find(tx, id).await?.ok_or_else(missing)?;
+    let keys = domains::keys(tx, id).await?;
+    Ok((record, keys))
+}
+
+/// Deletes a domain.
+pub async fn delete(app: &App, call: &Call, id: DomainId) -> Result<DomainDeleted> {
+    app.write(call, async move |tx| {
+        // Mailboxes are made under the same lock, so none can slip in.
+        workspaces::lock(tx).await?;
+        let record = domains::find_for_change(tx, &id).await?.ok_or_else(missing)?;
+        if mailboxes::count_on_domain(tx, &id).await? > 0 {
+            return Err(Error::new(ErrorKind::DomainInUse));
+        }
+        domains::delete(tx, &id).await?;
+        domains::give_up(tx, &record.domain).await?;
+        Ok(DomainDeleted { status: DeletedDomainStatus::Deleted })
+    })
+    .await
+}
+
+/// Asks DNS about all records at once, within a bounded time.
+async fn look(app: &App, wanted: &[DnsRecord]) -> Look {
+    let unknown = || vec![Err(mail::dns::Unavailable); wanted.len()];
+    let Some(dns) = app.dns() else { return Look::of(wanted, unknown()) };
+    let answers = futures_util::future::join_all(wanted.iter().map(|record| records::look_up(dns, record)));
+    let answers = tokio::time::timeout(LOOK, answers).await.unwrap_or_else(|_| unknown());
+    Look::of(wanted, answers)
+}
+
+/// Stores what a look found, and tells of a domain that is verified by it.
+async fn settle(
+    tx: &mut Tx,
+    app: &App,
+    data_key: &DataKey,
+    id: &DomainId,
+    look: Look,
+    asker: Asker,
+    now: Timestamp,
+) -> Result<Option<(DomainRecord, Vec<DomainKey>)>> {
+    let Some(mut record) = domains::find_for_change(tx, id).await? else { return Ok(None) };
+    let before = record.status;
+    if domains::holds_claim(tx, &record.domain).await? {
+        progress::conclude(&mut record, look, asker, now);
+    } else {
+        progress::lose(&mut record, now);
+    }
+    let mut keys = domains::keys(tx, id).await?;
+    for key in &mut keys {
+        let found = record.found.get(&records::dkim_key(&record.domain, &key.selector));
+        key.published = found == Some(&RecordStatus::Verified);
+        domains::set_published(tx, id, &key.selector, key.published).await?;
+    }
+    domains::update(tx, &record).await?;
+    if before != record.status {
+        domains::set_claim_open(tx, &record.domain, record.status == DomainStatus::Failed).await?;
+    }
+    if before != DomainStatus::Verified && record.status == DomainStatus::Verified {
+        let data = serde_json::json!({ "domain_id": record.id, "domain": record.domain });
+        let event = NewEvent { kind: EventType::DomainVerified, mailbox: None, data };
+        event.append(tx, app, data_key, now).await?;
+    }
+    Ok(Some((record, keys)))
+}
+
+/// Looks at the domains whose time has come, and tells how many. Every node may do it.
+pub async fn check_due(app: &App) -> Result<usize> {
+    let now = app.now();
+    let due = app.db().system_read(async move |tx| domains::due(tx, now, ROUND).await).await?;
+    let mut checked = 0;
+    for some in due.chunks(AT_ONCE) {
+        let mut running = JoinSet::new();
+        for (workspace, id) in some {
+            let (app, workspace, id) = (app.clone(), workspace.clone(), id.clone());
+            running.spawn(async move { check(&app, &workspace, &id).await });
+        }
+        while let Some(done) = running.join_next().await {
+            match done.map_err(Error::internal).flatten() {
+                Ok(done) => checked += usize::from(done),
+                // One that cannot be stored must not keep the others waiting.
+                Err(error) => tracing::warn!(%error, "a custom domain could not be checked"),
+            }
+        }
+    }
+    Ok(checked)
+}
+
+async fn check(app: &App, workspace: &WorkspaceId, id: &DomainId) -> Result<bool> {
+    let (now, wanted) = (app.now(), id.clone());
+    let taken = app
+        .db()
+        .write(workspace, async move |tx| {
+            if !domains::take_look(tx, &wanted, now, now.plus_seconds(TAKEN_SECONDS)).await? {
+                return Ok(None);
+            }
+            get(tx, &wanted).await.map(Some)
+        })
+        .await?;
+    let Some((record, keys)) = taken else { return Ok(false) };
+    let look = look(app, &records::of(app.settings(), &record, &keys)).await;
+    let (app_, data_key, id) = (app.clone(), app.data_key(workspace).await?, id.clone());
+    app.db()
+        .write(workspace, async move |tx| {
+            Ok(settle(tx, &app_, &data_key, &id, look, Asker::Clock, now).await?.is_some())
+        })
+        .await
+}
+
+fn missing() -> Error {
+    Error::not_found("Email domain not found")
+}
+
+/// The name of what sends and receives for custom domains: this server itself.
+const PROVIDER: &str = "agent_mailbox";
+
+fn show(app: &App, record: DomainRecord, keys: &[DomainKey]) -> EmailDomain {
+    EmailDomain {
+        dns_records: records::of(app.settings(), &record, keys),
+        provider_domain_id: Some(record.id.to_string()),
+        id: record.id,
+        workspace_id: record.workspace_id,
+        domain: record.domain,
+        provider: PROVIDER.to_owned(),
+        status: record.status,
+        region: None,
+        last_error: record.last_error,
+        verified_at: record.verified_at,
+        created_at: record.created_at,
+        updated_at: record.updated_at,
+    }
+}

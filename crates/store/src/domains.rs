@@ -1,0 +1,333 @@
+//! Custom email domains, whose they are across workspaces, and the keys they sign with.
+
+use model::{
+    DomainId, Timestamp, WorkspaceId,
+    domains::{DomainStatus, RecordStatus},
+};
+
+use crate::{
+    FromRow, Row, SystemTx, Tx,
+    error::{Error, Result},
+};
+
+/// What was found of each record, by the record's name and purpose.
+pub type Found = std::collections::BTreeMap<String, RecordStatus>;
+
+/// A custom domain as it is stored.
+#[derive(Clone, Debug)]
+pub struct DomainRecord {
+    /// Its id.
+    pub id: DomainId,
+    /// Its workspace.
+    pub workspace_id: WorkspaceId,
+    /// Its name, normalised.
+    pub domain: String,
+    /// How far it is proven.
+    pub status: DomainStatus,
+    /// What its owner publishes as proof.
+    pub token: String,
+    /// What was found of each record.
+    pub found: Found,
+    /// What was wrong when it was last looked at.
+    pub last_error: Option<String>,
+    /// Since when it is verified.
+    pub verified_at: Option<Timestamp>,
+    /// Since when it lacks something although it is verified.
+    pub failing_since: Option<Timestamp>,
+    /// When it is looked at next.
+    pub next_check_at: Timestamp,
+    /// When it was added.
+    pub created_at: Timestamp,
+    /// When it was last changed.
+    pub updated_at: Timestamp,
+}
+
+impl FromRow for DomainRecord {
+    fn from_row(row: &mut Row<'_>) -> Result<Self> {
+        Ok(Self {
+            id: row.next()?,
+            workspace_id: row.next()?,
+            domain: row.next()?,
+            status: row.next_named()?,
+            token: row.next()?,
+            found: row.next_json()?,
+            last_error: row.next()?,
+            verified_at: row.next()?,
+            failing_since: row.next()?,
+            next_check_at: row.next()?,
+            created_at: row.next()?,
+            updated_at: row.next()?,
+        })
+    }
+}
+
+const COLUMNS: &str =
+    "id, workspace_id, domain, status, token, found, last_error, verified_at, failing_since,
+    next_check_at, created_at, updated_at";
+
+/// A key that a domain signs with.
+#[derive(Clone)]
+pub struct DomainKey {
+    /// The domain.
+    pub domain_id: DomainId,
+    /// The name that the public half is published under.
+    pub selector: String,
+    /// How it signs: `rsa` or `ed25519`.
+    pub algorithm: String,
+    /// The private half, sealed.
+    pub private: Vec<u8>,
+    /// The public half as a TXT record.
+    pub public_record: String,
+    /// Whether the public half was found in DNS.
+    pub published: bool,
+}
+
+impl FromRow for DomainKey {
+    fn from_row(row: &mut Row<'_>) -> Result<Self> {
+        Ok(Self {
+            domain_id: row.next()?,
+            selector: row.next()?,
+            algorithm: row.next()?,
+            private: row.next()?,
+            public_record: row.next()?,
+            published: row.next()?,
+        })
+    }
+}
+
+/// The domains of the workspace, oldest first.
+pub async fn list(tx: &mut Tx) -> Result<Vec<DomainRecord>> {
+    tx.all(&format!("SELECT {COLUMNS} FROM email_domain WHERE workspace_id = $1 ORDER BY id"), &[]).await
+}
+
+/// The keys of all domains of the workspace, in the order they are shown.
+pub async fn list_keys(tx: &mut Tx) -> Result<Vec<DomainKey>> {
+    tx.all(
+        "SELECT domain_id, selector, algorithm, private, public_record, published FROM domain_key
+         WHERE workspace_id = $1 ORDER BY domain_id, algorithm DESC, selector",
+        &[],
+    )
+    .await
+}
+
+/// The keys of a domain.
+pub async fn keys(tx: &mut Tx, id: &DomainId) -> Result<Vec<DomainKey>> {
+    tx.all(
+        "SELECT domain_id, selector, algorithm, private, public_record, published FROM domain_key
+         WHERE workspace_id = $1 AND domain_id = $2 ORDER BY algorithm DESC, selector",
+        &[id.into()],
+    )
+    .await
+}
+
+/// The keys that mail from a domain of the workspace is signed with: those of a verified domain whose public halves are
+/// in DNS. None when the domain is not the workspace's, or not verified.
+pub async fn signing_keys(tx: &mut Tx, domain: &str) -> Result<Vec<DomainKey>> {
+    tx.all(
+        "SELECT k.domain_id, k.selector, k.algorithm, k.private, k.public_record, k.published
+         FROM email_domain d JOIN domain_key k ON k.workspace_id = d.workspace_id AND k.domain_id = d.id
+         WHERE d.workspace_id = $1 AND d.domain = $2 AND d.status = 'verified' AND k.published = 1
+         ORDER BY k.algorithm DESC, k.selector",
+        &[domain.into()],
+    )
+    .await
+}
+
+/// Finds a domain by its id.
+pub async fn find(tx: &mut Tx, id: &DomainId) -> Result<Option<DomainRecord>> {
+    tx.one(&format!("SELECT {COLUMNS} FROM email_domain WHERE workspace_id = $1 AND id = $2"), &[id.into()])
+        .await
+}
+
+/// The same, and holds it until the transaction ends.
+pub async fn find_for_change(tx: &mut Tx, id: &DomainId) -> Result<Option<DomainRecord>> {
+    let lock = tx.for_update();
+    tx.one(
+        &format!("SELECT {COLUMNS} FROM email_domain WHERE workspace_id = $1 AND id = $2{lock}"),
+        &[id.into()],
+    )
+    .await
+}
+
+/// Finds a domain by its normalised name.
+pub async fn find_by_name(tx: &mut Tx, domain: &str) -> Result<Option<DomainRecord>> {
+    tx.one(
+        &format!("SELECT {COLUMNS} FROM email_domain WHERE workspace_id = $1 AND domain = $2"),
+        &[domain.into()],
+    )
+    .await
+}
+
+/// How many domains the workspace has.
+pub async fn count(tx: &mut Tx) -> Result<i64> {
+    let found = tx.one("SELECT count(*) FROM email_domain WHERE workspace_id = $1", &[]).await?;
+    Ok(found.map_or(0, |(count,)| count))
+}
+
+/// Adds a domain that was claimed, with its keys.
+pub async fn insert(tx: &mut Tx, domain: &DomainRecord, keys: &[DomainKey]) -> Result<()> {
+    let found = to_json(&domain.found)?;
+    tx.run(
+        "INSERT INTO email_domain (workspace_id, id, domain, status, token, found, next_check_at, created_at, updated_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $8)",
+        &[
+            (&domain.id).into(),
+            (&domain.domain).into(),
+            domain.status.as_str().into(),
+            (&domain.token).into(),
+            (&found).into(),
+            domain.next_check_at.into(),
+            domain.created_at.into(),
+        ],
+    )
+    .await?;
+    for key in keys {
+        tx.run(
+            "INSERT INTO domain_key (workspace_id, domain_id, selector, algorithm, private, public_record, published, created_at)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
+            &[
+                (&key.domain_id).into(),
+                (&key.selector).into(),
+                (&key.algorithm).into(),
+                (&key.private).into(),
+                (&key.public_record).into(),
+                key.published.into(),
+                domain.created_at.into(),
+            ],
+        )
+        .await?;
+    }
+    Ok(())
+}
+
+/// Stores what was found out about a domain.
+pub async fn update(tx: &mut Tx, domain: &DomainRecord) -> Result<()> {
+    let found = to_json(&domain.found)?;
+    tx.run(
+        "UPDATE email_domain SET status = $3, found = $4, last_error = $5, verified_at = $6, failing_since = $7,
+         next_check_at = $8, updated_at = $9 WHERE workspace_id = $1 AND id = $2",
+        &[
+            (&domain.id).into(),
+            domain.status.as_str().into(),
+            (&found).into(),
+            domain.last_error.as_deref().into(),
+            domain.verified_at.into(),
+            domain.failing_since.into(),
+            domain.next_check_at.into(),
+            domain.updated_at.into(),
+        ],
+    )
+    .await?;
+    Ok(())
+}
+
+/// Notes whether the public half of a key is in DNS.
+pub async fn set_published(tx: &mut Tx, id: &DomainId, selector: &str, published: bool) -> Result<()> {
+    tx.run(
+        "UPDATE domain_key SET published = $4 WHERE workspace_id = $1 AND domain_id = $2 AND selector = $3",
+        &[id.into(), selector.into(), published.into()],
+    )
+    .await?;
+    Ok(())
+}
+
+/// Deletes a domain and its keys.
+pub async fn delete(tx: &mut Tx, id: &DomainId) -> Result<()> {
+    tx.run("DELETE FROM email_domain WHERE workspace_id = $1 AND id = $2", &[id.into()]).await?;
+    Ok(())
+}
+
+/// Claims a domain for the workspace. False when another workspace has it and has not lost it.
+///
+/// Addresses that an earlier owner had on it are given free: they lead nowhere any more.
+pub async fn claim(tx: &mut Tx, domain: &str) -> Result<bool> {
+    let lock = tx.for_update();
+    let sql = format!(
+        "SELECT owner_workspace FROM domain_claim WHERE domain = $2 AND CAST($1 AS TEXT) IS NOT NULL{lock}"
+    );
+    let earlier: Option<(WorkspaceId,)> = tx.one(&sql, &[domain.into()]).await?;
+    let claimed = tx
+        .run(
+            "INSERT INTO domain_claim (owner_workspace, domain, open) VALUES ($1, $2, 0)
+             ON CONFLICT (domain) DO UPDATE SET owner_workspace = excluded.owner_workspace, open = 0
+             WHERE domain_claim.open = 1 OR domain_claim.owner_workspace = excluded.owner_workspace",
+            &[domain.into()],
+        )
+        .await?;
+    if claimed != 1 {
+        return Ok(false);
+    }
+    if let Some((earlier,)) = earlier.filter(|(earlier,)| earlier != tx.workspace()) {
+        tx.run(
+            "DELETE FROM address WHERE owner_workspace = $2 AND address LIKE $3 AND owner_workspace <> $1",
+            &[(&earlier).into(), (&format!("%@{domain}")).into()],
+        )
+        .await?;
+    }
+    Ok(true)
+}
+
+/// Whether the workspace still has its claim to a domain. If so, nobody takes it before the transaction ends.
+pub async fn holds_claim(tx: &mut Tx, domain: &str) -> Result<bool> {
+    let lock = tx.for_update();
+    let sql = format!("SELECT domain FROM domain_claim WHERE owner_workspace = $1 AND domain = $2{lock}");
+    Ok(tx.one::<(String,)>(&sql, &[domain.into()]).await?.is_some())
+}
+
+/// Opens the workspace's claim to others, or closes it again.
+pub async fn set_claim_open(tx: &mut Tx, domain: &str, open: bool) -> Result<()> {
+    tx.run(
+        "UPDATE domain_claim SET open = $3 WHERE owner_workspace = $1 AND domain = $2",
+        &[domain.into(), open.into()],
+    )
+    .await?;
+    Ok(())
+}
+
+/// Gives a domain up, and every address that the workspace had on it.
+pub async fn give_up(tx: &mut Tx, domain: &str) -> Result<()> {
+    tx.run("DELETE FROM domain_claim WHERE owner_workspace = $1 AND domain = $2", &[domain.into()]).await?;
+    tx.run(
+        "DELETE FROM address WHERE owner_workspace = $1 AND address LIKE $2",
+        &[(&format!("%@{domain}")).into()],
+    )
+    .await?;
+    Ok(())
+}
+
+/// Whether any workspace has proven that a domain is its own.
+pub async fn is_verified(tx: &mut SystemTx, domain: &str) -> Result<bool> {
+    let found: Option<(i64,)> = tx
+        .one(
+            "SELECT count(*) FROM domain_claim c JOIN email_domain d
+             ON d.workspace_id = c.owner_workspace AND d.domain = c.domain
+             WHERE c.domain = $1 AND d.status = 'verified'",
+            &[domain.into()],
+        )
+        .await?;
+    Ok(found.is_some_and(|(count,)| count > 0))
+}
+
+/// Domains whose next look is due, the longest waiting first.
+pub async fn due(tx: &mut SystemTx, now: Timestamp, most: i64) -> Result<Vec<(WorkspaceId, DomainId)>> {
+    tx.all(
+        "SELECT workspace_id, id FROM email_domain WHERE next_check_at <= $1 ORDER BY next_check_at LIMIT $2",
+        &[now.into(), most.into()],
+    )
+    .await
+}
+
+/// Takes a look that is due for one node, by putting the next one off. False when another node was faster.
+pub async fn take_look(tx: &mut Tx, id: &DomainId, now: Timestamp, until: Timestamp) -> Result<bool> {
+    let taken = tx
+        .run(
+            "UPDATE email_domain SET next_check_at = $4 WHERE workspace_id = $1 AND id = $2 AND next_check_at <= $3",
+            &[id.into(), now.into(), until.into()],
+        )
+        .await?;
+    Ok(taken == 1)
+}
+
+fn to_json(found: &Found) -> Result<String> {
+    serde_json::to_string(found).map_err(|error| Error::Internal(error.to_string()))
+}

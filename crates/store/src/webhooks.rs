@@ -1,0 +1,418 @@
+//! Webhooks, the events on their way to them, and who is working on which.
+//!
+//! Nothing is written for a webhook when an event happens: each webhook has its own place in the event log, and a worker
+//! makes deliveries of what lies behind it. A worker takes a whole webhook for a while, so that one that hangs keeps
+//! nobody but itself waiting.
+
+use model::{
+    DeliveryId, EventId, MailboxId, Timestamp, WebhookId, WorkspaceId,
+    events::EventType,
+    webhooks::{DeliveryAttempt, DeliveryStatus, WebhookStatus},
+};
+use serde::Serialize;
+
+use crate::{
+    FromRow, Row, SystemTx, Tx, Wake,
+    error::{Error, Result},
+};
+
+/// The topic of wake-ups that tell of deliveries that somebody asked for.
+pub const TOPIC: &str = "webhook";
+
+/// A webhook as it is stored.
+#[derive(Clone)]
+pub struct WebhookRecord {
+    /// Its id.
+    pub id: WebhookId,
+    /// Its workspace.
+    pub workspace_id: WorkspaceId,
+    /// Where events are posted to.
+    pub url: String,
+    /// The types of events it is told about.
+    pub event_types: Vec<EventType>,
+    /// Only events of these mailboxes.
+    pub mailbox_ids: Option<Vec<MailboxId>>,
+    /// Whether it is told anything.
+    pub status: WebhookStatus,
+    /// Its secret, sealed.
+    pub secret: Vec<u8>,
+    /// The secret before it, sealed.
+    pub old_secret: Option<Vec<u8>>,
+    /// Until when that one is good.
+    pub old_secret_until: Option<Timestamp>,
+    /// The last event that deliveries were made of.
+    pub sequence: i64,
+    /// Rounds in a row that did not get through.
+    pub failures: i64,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When it was last changed.
+    pub updated_at: Timestamp,
+}
+
+impl FromRow for WebhookRecord {
+    fn from_row(row: &mut Row<'_>) -> Result<Self> {
+        Ok(Self {
+            id: row.next()?,
+            workspace_id: row.next()?,
+            url: row.next()?,
+            event_types: row.next_json()?,
+            mailbox_ids: {
+                let text: Option<String> = row.next()?;
+                let read = |text: String| {
+                    serde_json::from_str(&text).map_err(|error| Error::Corrupt(error.to_string()))
+                };
+                text.map(read).transpose()?
+            },
+            status: row.next_named()?,
+            secret: row.next()?,
+            old_secret: row.next()?,
+            old_secret_until: row.next()?,
+            sequence: row.next()?,
+            failures: row.next()?,
+            created_at: row.next()?,
+            updated_at: row.next()?,
+        })
+    }
+}
+
+const COLUMNS: &str =
+    "id, workspace_id, url, event_types, mailbox_ids, status, secret, old_secret, old_secret_until,
+    sequence, failures, created_at, updated_at";
+
+/// The webhooks of the workspace, oldest first.
+pub async fn list(tx: &mut Tx) -> Result<Vec<WebhookRecord>> {
+    tx.all(&format!("SELECT {COLUMNS} FROM webhook WHERE workspace_id = $1 ORDER BY id"), &[]).await
+}
+
+/// Finds a webhook.
+pub async fn find(tx: &mut Tx, id: &WebhookId) -> Result<Option<WebhookRecord>> {
+    tx.one(&format!("SELECT {COLUMNS} FROM webhook WHERE workspace_id = $1 AND id = $2"), &[id.into()]).await
+}
+
+/// The same, and holds it until the transaction ends.
+pub async fn find_for_change(tx: &mut Tx, id: &WebhookId) -> Result<Option<WebhookRecord>> {
+    let lock = tx.for_update();
+    tx.one(&format!("SELECT {COLUMNS} FROM webhook WHERE workspace_id = $1 AND id = $2{lock}"), &[id.into()])
+        .await
+}
+
+/// How many webhooks the workspace has.
+pub async fn count(tx: &mut Tx) -> Result<i64> {
+    let found = tx.one("SELECT count(*) FROM webhook WHERE workspace_id = $1", &[]).await?;
+    Ok(found.map_or(0, |(count,)| count))
+}
+
+/// Adds a webhook.
+pub async fn insert(tx: &mut Tx, webhook: &WebhookRecord) -> Result<()> {
+    let (types, mailboxes) = (to_json(&webhook.event_types)?, mailboxes_of(webhook)?);
+    tx.run(
+        "INSERT INTO webhook (workspace_id, id, url, event_types, mailbox_ids, status, secret, sequence, claimed_until,
+           failures, rests_until, created_at, updated_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 0, 0, 0, $9, $9)",
+        &[
+            (&webhook.id).into(),
+            (&webhook.url).into(),
+            (&types).into(),
+            mailboxes.as_deref().into(),
+            webhook.status.as_str().into(),
+            (&webhook.secret).into(),
+            webhook.sequence.into(),
+            webhook.created_at.into(),
+        ],
+    )
+    .await?;
+    Ok(())
+}
+
+/// Stores what can be changed of a webhook.
+pub async fn update(tx: &mut Tx, webhook: &WebhookRecord) -> Result<()> {
+    let (types, mailboxes) = (to_json(&webhook.event_types)?, mailboxes_of(webhook)?);
+    tx.run(
+        "UPDATE webhook SET url = $3, event_types = $4, mailbox_ids = $5, status = $6, secret = $7, old_secret = $8,
+         old_secret_until = $9, sequence = $10, failures = $11, updated_at = $12 WHERE workspace_id = $1 AND id = $2",
+        &[
+            (&webhook.id).into(),
+            (&webhook.url).into(),
+            (&types).into(),
+            mailboxes.as_deref().into(),
+            webhook.status.as_str().into(),
+            (&webhook.secret).into(),
+            webhook.old_secret.as_deref().into(),
+            webhook.old_secret_until.into(),
+            webhook.sequence.into(),
+            webhook.failures.into(),
+            webhook.updated_at.into(),
+        ],
+    )
+    .await?;
+    Ok(())
+}
+
+/// Deletes a webhook and its log. False when there is none.
+pub async fn delete(tx: &mut Tx, id: &WebhookId) -> Result<bool> {
+    let gone = tx.run("DELETE FROM webhook WHERE workspace_id = $1 AND id = $2", &[id.into()]).await?;
+    Ok(gone == 1)
+}
+
+/// An event on its way to a webhook, as it is stored.
+#[derive(Clone, Debug)]
+pub struct DeliveryRecord {
+    /// Its id.
+    pub id: DeliveryId,
+    /// The webhook.
+    pub webhook_id: WebhookId,
+    /// The event.
+    pub event_id: EventId,
+    /// What the event tells.
+    pub event_type: String,
+    /// Where the event stands in the log; nothing for a test.
+    pub sequence: Option<i64>,
+    /// The event of a test, sealed.
+    pub event: Option<Vec<u8>>,
+    /// What became of it.
+    pub status: DeliveryStatus,
+    /// What came of each attempt.
+    pub attempts: Vec<DeliveryAttempt>,
+    /// Attempts since it was last asked for.
+    pub tries: i64,
+    /// When it was last asked for.
+    pub begun_at: Timestamp,
+    /// When it is tried next.
+    pub next_attempt_at: Option<Timestamp>,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When it was last tried or asked for.
+    pub updated_at: Timestamp,
+}
+
+impl FromRow for DeliveryRecord {
+    fn from_row(row: &mut Row<'_>) -> Result<Self> {
+        Ok(Self {
+            id: row.next()?,
+            webhook_id: row.next()?,
+            event_id: row.next()?,
+            event_type: row.next()?,
+            sequence: row.next()?,
+            event: row.next()?,
+            status: row.next_named()?,
+            attempts: row.next_json()?,
+            tries: row.next()?,
+            begun_at: row.next()?,
+            next_attempt_at: row.next()?,
+            created_at: row.next()?,
+            updated_at: row.next()?,
+        })
+    }
+}
+
+const DELIVERY_COLUMNS: &str =
+    "id, webhook_id, event_id, event_type, sequence, event, status, attempts, tries, begun_at,
+    next_attempt_at, created_at, updated_at";
+
+/// Deliveries of a webhook, newest first, of one status or all, before the given one.
+pub async fn list_deliveries(
+    tx: &mut Tx,
+    webhook: &WebhookId,
+    status: Option<DeliveryStatus>,
+    before: Option<&DeliveryId>,
+    most: i64,
+) -> Result<Vec<DeliveryRecord>> {
+    tx.all(
+        &format!(
+            "SELECT {DELIVERY_COLUMNS} FROM webhook_delivery WHERE workspace_id = $1 AND webhook_id = $2
+             AND (CAST($3 AS TEXT) IS NULL OR status = $3) AND (CAST($4 AS TEXT) IS NULL OR id < $4)
+             ORDER BY id DESC LIMIT $5"
+        ),
+        &[webhook.into(), status.map(DeliveryStatus::as_str).into(), before.into(), most.into()],
+    )
+    .await
+}
+
+/// Finds a delivery.
+pub async fn find_delivery(
+    tx: &mut Tx,
+    webhook: &WebhookId,
+    id: &DeliveryId,
+) -> Result<Option<DeliveryRecord>> {
+    tx.one(
+        &format!(
+            "SELECT {DELIVERY_COLUMNS} FROM webhook_delivery WHERE workspace_id = $1 AND webhook_id = $2 AND id = $3"
+        ),
+        &[webhook.into(), id.into()],
+    )
+    .await
+}
+
+/// Adds a delivery.
+pub async fn insert_delivery(tx: &mut Tx, delivery: &DeliveryRecord) -> Result<()> {
+    let attempts = to_json(&delivery.attempts)?;
+    tx.run(
+        "INSERT INTO webhook_delivery (workspace_id, webhook_id, id, event_id, event_type, sequence, event, status,
+           attempts, tries, begun_at, next_attempt_at, created_at, updated_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $13)",
+        &[
+            (&delivery.webhook_id).into(),
+            (&delivery.id).into(),
+            (&delivery.event_id).into(),
+            (&delivery.event_type).into(),
+            delivery.sequence.into(),
+            delivery.event.as_deref().into(),
+            delivery.status.as_str().into(),
+            (&attempts).into(),
+            delivery.tries.into(),
+            delivery.begun_at.into(),
+            delivery.next_attempt_at.into(),
+            delivery.created_at.into(),
+        ],
+    )
+    .await?;
+    Ok(())
+}
+
+/// Stores what came of a delivery.
+pub async fn update_delivery(tx: &mut Tx, delivery: &DeliveryRecord) -> Result<()> {
+    let attempts = to_json(&delivery.attempts)?;
+    tx.run(
+        "UPDATE webhook_delivery SET status = $4, attempts = $5, tries = $6, begun_at = $7, next_attempt_at = $8,
+         updated_at = $9 WHERE workspace_id = $1 AND webhook_id = $2 AND id = $3",
+        &[
+            (&delivery.webhook_id).into(),
+            (&delivery.id).into(),
+            delivery.status.as_str().into(),
+            (&attempts).into(),
+            delivery.tries.into(),
+            delivery.begun_at.into(),
+            delivery.next_attempt_at.into(),
+            delivery.updated_at.into(),
+        ],
+    )
+    .await?;
+    Ok(())
+}
+
+/// Makes a webhook due, unless it is due sooner, and wakes the workers once this is durable.
+pub async fn make_due(tx: &mut Tx, id: &WebhookId, at: Timestamp) -> Result<()> {
+    tx.run(
+        "UPDATE webhook SET due_at = $3 WHERE workspace_id = $1 AND id = $2 AND (due_at IS NULL OR due_at > $3)",
+        &[id.into(), at.into()],
+    )
+    .await?;
+    let workspace = tx.workspace().clone();
+    tx.wake(Wake { topic: TOPIC.to_owned(), workspace }).await
+}
+
+/// Workspaces with events that an active webhook has not been asked about.
+pub async fn lagging_workspaces(tx: &mut SystemTx, most: i64) -> Result<Vec<WorkspaceId>> {
+    let found: Vec<(WorkspaceId,)> = tx
+        .all(
+            "SELECT DISTINCT w.workspace_id FROM webhook w JOIN event_counter c ON c.workspace_id = w.workspace_id
+             WHERE w.status = 'active' AND w.sequence < c.last LIMIT $1",
+            &[most.into()],
+        )
+        .await?;
+    Ok(found.into_iter().map(|(workspace,)| workspace).collect())
+}
+
+/// Active webhooks of the workspace with events they have not been asked about.
+pub async fn lagging(tx: &mut Tx) -> Result<Vec<WebhookId>> {
+    let found: Vec<(WebhookId,)> = tx
+        .all(
+            "SELECT w.id FROM webhook w JOIN event_counter c ON c.workspace_id = w.workspace_id
+             WHERE w.workspace_id = $1 AND w.status = 'active' AND w.sequence < c.last ORDER BY w.id",
+            &[],
+        )
+        .await?;
+    Ok(found.into_iter().map(|(id,)| id).collect())
+}
+
+/// Moves a webhook's place in the event log.
+pub async fn set_sequence(tx: &mut Tx, id: &WebhookId, sequence: i64) -> Result<()> {
+    tx.run(
+        "UPDATE webhook SET sequence = $3 WHERE workspace_id = $1 AND id = $2",
+        &[id.into(), sequence.into()],
+    )
+    .await?;
+    Ok(())
+}
+
+/// Webhooks with deliveries to make that nobody works on, the longest waiting first.
+pub async fn due(tx: &mut SystemTx, now: Timestamp, most: i64) -> Result<Vec<(WorkspaceId, WebhookId)>> {
+    tx.all(
+        "SELECT workspace_id, id FROM webhook
+         WHERE due_at <= $1 AND claimed_until <= $1 AND rests_until <= $1 AND status = 'active'
+         ORDER BY due_at LIMIT $2",
+        &[now.into(), most.into()],
+    )
+    .await
+}
+
+/// Takes a webhook for one worker. False when another was faster.
+pub async fn take(tx: &mut Tx, id: &WebhookId, now: Timestamp, until: Timestamp) -> Result<bool> {
+    let taken = tx
+        .run(
+            "UPDATE webhook SET claimed_until = $4 WHERE workspace_id = $1 AND id = $2
+             AND due_at <= $3 AND claimed_until <= $3 AND rests_until <= $3 AND status = 'active'",
+            &[id.into(), now.into(), until.into()],
+        )
+        .await?;
+    Ok(taken == 1)
+}
+
+/// Deliveries of a webhook that are due, the longest waiting first.
+pub async fn due_deliveries(
+    tx: &mut Tx,
+    webhook: &WebhookId,
+    now: Timestamp,
+    most: i64,
+) -> Result<Vec<DeliveryRecord>> {
+    tx.all(
+        &format!(
+            "SELECT {DELIVERY_COLUMNS} FROM webhook_delivery
+             WHERE workspace_id = $1 AND webhook_id = $2 AND next_attempt_at <= $3 ORDER BY next_attempt_at, id LIMIT $4"
+        ),
+        &[webhook.into(), now.into(), most.into()],
+    )
+    .await
+}
+
+/// Leaves a webhook to others, due again when its next delivery is, and alone until the given time.
+///
+/// The webhook must be held by [`find_for_change`]: a delivery that is added meanwhile would not be seen.
+pub async fn leave(tx: &mut Tx, id: &WebhookId, failures: i64, rests_until: Timestamp) -> Result<()> {
+    let next: Option<(Option<Timestamp>,)> = tx
+        .one(
+            "SELECT min(next_attempt_at) FROM webhook_delivery
+             WHERE workspace_id = $1 AND webhook_id = $2 AND next_attempt_at IS NOT NULL",
+            &[id.into()],
+        )
+        .await?;
+    let due_at = next.and_then(|(next,)| next);
+    tx.run(
+        "UPDATE webhook SET due_at = $3, failures = $4, rests_until = $5, claimed_until = 0
+         WHERE workspace_id = $1 AND id = $2",
+        &[id.into(), due_at.into(), failures.into(), rests_until.into()],
+    )
+    .await?;
+    Ok(())
+}
+
+/// Ends the time that a webhook is left alone for, since somebody wants to see whether it works.
+pub async fn wake_up(tx: &mut Tx, id: &WebhookId) -> Result<()> {
+    tx.run("UPDATE webhook SET rests_until = 0 WHERE workspace_id = $1 AND id = $2", &[id.into()]).await?;
+    Ok(())
+}
+
+/// Frees the webhooks that a worker had when it ended, where no other process can have one.
+pub async fn free_all(tx: &mut SystemTx) -> Result<()> {
+    tx.run("UPDATE webhook SET claimed_until = 0 WHERE claimed_until > 0", &[]).await?;
+    Ok(())
+}
+
+fn mailboxes_of(webhook: &WebhookRecord) -> Result<Option<String>> {
+    webhook.mailbox_ids.as_ref().map(to_json).transpose()
+}
+
+fn to_json<T: Serialize>(value: &T) -> Result<String> {
+    serde_json::to_string(value).map_err(|error| Error::Internal(error.to_string()))
+}

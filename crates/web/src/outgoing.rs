@@ -1,0 +1,203 @@
+//! HTTP requests that customers have us make: to webhooks.
+//!
+//! Whoever chooses the address must not reach this host and its neighbours with it. A name is looked up once, every
+//! address it has is checked, and the connection goes to one of those very addresses; nothing is followed anywhere else,
+//! no proxy of the environment is used, and no connection is kept for another request.
+
+use std::{
+    error::Error as StdError,
+    fmt,
+    future::Future,
+    net::{IpAddr, SocketAddr},
+    pin::Pin,
+    sync::Arc,
+    time::Duration,
+};
+
+use mail::{dns::Dns, net::is_public};
+use operations::outside::{HttpAnswer, HttpClient, HttpFault, HttpPost};
+use reqwest::{
+    Client, Response,
+    dns::{Addrs, Name, Resolve, Resolving},
+    redirect,
+};
+use tokio::sync::OnceCell;
+use url::Host;
+
+/// How long a request may take in all, name servers and answer included.
+const TIME_LIMIT: Duration = Duration::from_secs(10);
+/// Bytes of an answer that are read and kept.
+const EXCERPT: usize = 1024;
+
+/// The client that the service calls webhooks with.
+pub struct OutgoingHttp {
+    resolver: Arc<Resolver>,
+    time_limit: Duration,
+    client: OnceCell<Client>,
+}
+
+impl OutgoingHttp {
+    /// Looks names up with the given resolver, or as the system does. Private addresses are called only if they are
+    /// allowed.
+    pub fn new(dns: Option<Dns>, allow_private: bool) -> Self {
+        Self {
+            resolver: Arc::new(Resolver { dns, allow_private }),
+            time_limit: TIME_LIMIT,
+            client: OnceCell::new(),
+        }
+    }
+
+    /// The same with another time limit, for tests.
+    pub fn with_time_limit(mut self, time_limit: Duration) -> Self {
+        self.time_limit = time_limit;
+        self
+    }
+
+    /// The client, made when it is first needed: reading the system's certificates takes its time.
+    async fn client(&self) -> Result<&Client, HttpFault> {
+        let resolver = Shared(self.resolver.clone());
+        let build = move || {
+            Client::builder()
+                .user_agent(concat!("agent-mailbox/", env!("CARGO_PKG_VERSION")))
+                .redirect(redirect::Policy::none())
+                .referer(false)
+                .no_proxy()
+                .pool_max_idle_per_host(0)
+                .dns_resolver(resolver)
+                .build()
+        };
+        let made = self.client.get_or_try_init(async || {
+            tokio::task::spawn_blocking(build)
+                .await
+                .map_err(|error| HttpFault::Network(error.to_string()))?
+                .map_err(|error| HttpFault::Network(error.to_string()))
+        });
+        made.await
+    }
+
+    async fn send(&self, request: HttpPost) -> Result<HttpAnswer, HttpFault> {
+        // Addresses that stand in the URL itself are never looked up.
+        let literal = match request.url.host() {
+            Some(Host::Ipv4(address)) => Some(IpAddr::from(address)),
+            Some(Host::Ipv6(address)) => Some(IpAddr::from(address)),
+            _ => None,
+        };
+        if literal.is_some_and(|address| !self.resolver.may_call(address)) {
+            return Err(HttpFault::Refused(Closed.to_string()));
+        }
+        let mut call = self
+            .client()
+            .await?
+            .post(request.url)
+            .header("content-type", "application/json")
+            .body(request.body);
+        for (name, value) in request.headers {
+            call = call.header(name, value);
+        }
+        let answer = call.send().await.map_err(|error| fault_of(&error))?;
+        Ok(HttpAnswer { status: answer.status().as_u16(), excerpt: excerpt(answer).await })
+    }
+}
+
+impl HttpClient for OutgoingHttp {
+    fn post(
+        &self,
+        request: HttpPost,
+    ) -> Pin<Box<dyn Future<Output = Result<HttpAnswer, HttpFault>> + Send + '_>> {
+        Box::pin(async move {
+            let limit = self.time_limit;
+            tokio::time::timeout(limit, self.send(request)).await.unwrap_or_else(|_| {
+                Err(HttpFault::Network(format!("There was no answer within {} seconds.", limit.as_secs())))
+            })
+        })
+    }
+}
+
+/// How an answer begins. The rest is not read: what counts is the status.
+async fn excerpt(mut answer: Response) -> String {
+    let mut bytes = Vec::new();
+    while bytes.len() < EXCERPT {
+        match answer.chunk().await {
+            Ok(Some(chunk)) => bytes.extend_from_slice(&chunk[..chunk.len().min(EXCERPT - bytes.len())]),
+            Ok(None) | Err(_) => break,
+        }
+    }
+    // Neither database keeps a NUL in a text.
+    String::from_utf8_lossy(&bytes).replace('\0', "\u{fffd}")
+}
+
+/// Tells an address that may not be called from everything that may work another time.
+fn fault_of(error: &reqwest::Error) -> HttpFault {
+    let mut cause: &dyn StdError = error;
+    loop {
+        if cause.is::<Closed>() {
+            return HttpFault::Refused(Closed.to_string());
+        }
+        match cause.source() {
+            Some(deeper) => cause = deeper,
+            None => return HttpFault::Network(format!("There was no answer: {cause}.")),
+        }
+    }
+}
+
+/// The address is none that may be called.
+#[derive(Debug)]
+struct Closed;
+
+impl fmt::Display for Closed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("The host does not lead to public addresses only.")
+    }
+}
+impl StdError for Closed {}
+
+/// Looks names up and lets only addresses through that may be called.
+struct Resolver {
+    /// What names are looked up with; nothing for the system's way.
+    dns: Option<Dns>,
+    allow_private: bool,
+}
+
+impl Resolver {
+    fn may_call(&self, address: IpAddr) -> bool {
+        self.allow_private || is_public(address)
+    }
+
+    async fn addresses(&self, name: &str) -> Result<Vec<SocketAddr>, Box<dyn StdError + Send + Sync>> {
+        let found: Vec<SocketAddr> = match &self.dns {
+            None => tokio::net::lookup_host((name, 0)).await?.collect(),
+            Some(dns) => {
+                let (v4, v6) = tokio::join!(dns.ipv4(name), dns.ipv6(name));
+                // Some name servers answer only one of the two questions.
+                let (v4, v6) = if v4.is_err() && v6.is_err() {
+                    (v4?, v6?)
+                } else {
+                    (v4.unwrap_or_default(), v6.unwrap_or_default())
+                };
+                let all = v4.into_iter().map(IpAddr::from).chain(v6.into_iter().map(IpAddr::from));
+                all.map(|address| SocketAddr::new(address, 0)).collect()
+            }
+        };
+        if found.is_empty() {
+            return Err("the host has no address".into());
+        }
+        // One bad address is enough: whoever mixes them means the bad one.
+        if !found.iter().all(|address| self.may_call(address.ip())) {
+            return Err(Box::new(Closed));
+        }
+        Ok(found)
+    }
+}
+
+/// The resolver as the client wants it.
+struct Shared(Arc<Resolver>);
+
+impl Resolve for Shared {
+    fn resolve(&self, name: Name) -> Resolving {
+        let resolver = self.0.clone();
+        Box::pin(async move {
+            let found = resolver.addresses(name.as_str()).await?;
+            Ok(Box::new(found.into_iter()) as Addrs)
+        })
+    }
+}

@@ -1,0 +1,140 @@
+//! Where webhooks may lead: nowhere near this host, in whichever way it is named.
+
+use model::Plan;
+use serde_json::{Value, json};
+use testkit::{Engine, NameServer, Receiver, Reply, Server, ServerOptions, Tenant, both_engines};
+
+use super::{
+    help::assert_refuses_fields,
+    webhooks::{all, one},
+};
+
+async fn last_delivery(tenant: &Tenant, hook: &Value) -> Value {
+    tenant.key.get(&format!("{}/deliveries", one(tenant, hook))).await.ok()["deliveries"][0].clone()
+}
+
+async fn try_out(server: &Server, tenant: &Tenant, hook: &Value) -> Value {
+    tenant.key.send(http::Method::POST, &format!("{}/test", one(tenant, hook)), None).await.ok();
+    operations::webhooks::outbox::run_due(&server.app).await.unwrap();
+    last_delivery(tenant, hook).await
+}
+
+// rules: HOOK-4
+#[tokio::test]
+async fn private_addresses_are_refused_when_a_webhook_is_made_or_changed() {
+    both_engines(async |engine| {
+        let server = Server::start(engine).await;
+        let tenant = server.tenant(Plan::Free).await;
+        let body = |url: &str| json!({ "url": url, "event_types": ["mailbox.created"] });
+        let hook = tenant.key.post(&all(&tenant), body("https://hooks.example.org/")).await.ok();
+        for url in [
+            "http://127.0.0.1/",
+            "http://2130706433/",
+            "http://0x7f.1/",
+            "http://0177.0.0.1/",
+            "http://[::ffff:169.254.169.254]/",
+            "http://[::1]:80/",
+            "http://localhost/",
+            "http://user:pass@example.org/",
+            "https://example.org:8443/",
+            "ftp://example.org/",
+        ] {
+            assert_refuses_fields(&tenant.key.post(&all(&tenant), body(url)).await, &["url"]);
+            assert_refuses_fields(
+                &tenant.key.patch(&one(&tenant, &hook), json!({ "url": url })).await,
+                &["url"],
+            );
+        }
+        assert_eq!(tenant.key.get(&one(&tenant, &hook)).await.ok()["url"], "https://hooks.example.org/");
+    })
+    .await;
+}
+
+/// A name can lead anywhere, and somewhere else each time: what it leads to is checked when it is called.
+// rules: HOOK-4
+#[tokio::test]
+async fn names_that_lead_to_private_addresses_are_not_called() {
+    both_engines(async |engine| {
+        let names = NameServer::start(
+            "plain.example A 127.0.0.1
+             mixed.example A 93.184.215.14
+             mixed.example A 10.0.0.1
+             meta.example A 169.254.169.254
+             six.example AAAA ::1
+             mapped.example AAAA ::ffff:127.0.0.1
+             nat.example AAAA 64:ff9b::7f00:1
+             half.example A 93.184.215.14
+             half.example AAAA fd00::1",
+        )
+        .await;
+        let options = ServerOptions { dns_servers: vec![names.address()], ..ServerOptions::default() };
+        let server = Server::with(engine, options).await;
+        let tenant = server.tenant(Plan::Free).await;
+        for host in ["plain", "mixed", "meta", "six", "mapped", "nat", "half"] {
+            let body =
+                json!({ "url": format!("http://{host}.example/"), "event_types": ["mailbox.created"] });
+            let hook = tenant.key.post(&all(&tenant), body).await.ok();
+            let delivery = try_out(&server, &tenant, &hook).await;
+            assert_eq!(delivery["status"], "failed", "{host}: {delivery}");
+            let attempt = &delivery["attempts"][0];
+            assert_eq!(attempt["error"], "The host does not lead to public addresses only.", "{host}");
+            assert_eq!(
+                (&attempt["response_status"], &attempt["response_excerpt"]),
+                (&Value::Null, &Value::Null)
+            );
+        }
+        // A name that leads nowhere may lead somewhere later.
+        let body = json!({ "url": "http://nowhere.example/", "event_types": ["mailbox.created"] });
+        let hook = tenant.key.post(&all(&tenant), body).await.ok();
+        let delivery = try_out(&server, &tenant, &hook).await;
+        assert_eq!(
+            (&delivery["status"], &delivery["attempts"][0]["error"]),
+            (&json!("pending"), &json!("There was no answer: the host has no address."))
+        );
+    })
+    .await;
+}
+
+/// What the operator allowed once may be forbidden by now.
+// rules: HOOK-4
+#[tokio::test]
+async fn a_webhook_from_freer_times_is_not_called() {
+    let receiver = Receiver::start().await;
+    let open = ServerOptions { webhooks_allow_private: true, ..ServerOptions::default() };
+    let server = Server::with(Engine::Postgres, open).await;
+    let tenant = server.tenant(Plan::Free).await;
+    let body = json!({ "url": receiver.url(), "event_types": ["mailbox.created"] });
+    let hook = tenant.key.post(&all(&tenant), body).await.ok();
+    let strict = server.another_node(ServerOptions { seed: 2, ..ServerOptions::default() }).await;
+    let delivery = try_out(&strict, &tenant, &hook).await;
+    assert_eq!((&delivery["status"], receiver.received().len()), (&json!("failed"), 0));
+}
+
+// rules: HOOK-3
+#[tokio::test]
+async fn redirects_are_not_followed_and_answers_are_read_in_part() {
+    both_engines(async |engine| {
+        let (receiver, secret) = (Receiver::start().await, Receiver::start().await);
+        let options = ServerOptions { webhooks_allow_private: true, ..ServerOptions::default() };
+        let server = Server::with(engine, options).await;
+        let tenant = server.tenant(Plan::Free).await;
+        let body = json!({ "url": receiver.url(), "event_types": ["mailbox.created"] });
+        let hook = tenant.key.post(&all(&tenant), body).await.ok();
+        receiver.reply(Reply::Redirect(secret.url()));
+        let delivery = try_out(&server, &tenant, &hook).await;
+        assert_eq!((&delivery["status"], secret.received().len()), (&json!("failed"), 0));
+        let attempt = &delivery["attempts"][0];
+        assert_eq!(
+            (&attempt["response_status"], &attempt["error"]),
+            (&json!(307), &json!("Redirects are not followed."))
+        );
+        receiver.reply(Reply::Endless);
+        let delivery = try_out(&server, &tenant, &hook).await;
+        assert_eq!(delivery["status"], "delivered");
+        assert_eq!(delivery["attempts"][0]["response_excerpt"].as_str().unwrap().len(), 1024);
+        receiver.reply(Reply::Status(400, "a\0b\u{1F4A9}".to_owned()));
+        let delivery = try_out(&server, &tenant, &hook).await;
+        assert_eq!(delivery["attempts"][0]["response_excerpt"], "a\u{fffd}b\u{1F4A9}");
+    })
+    .await;
+}
