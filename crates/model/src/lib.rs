@@ -6,6 +6,7 @@
 pub mod accounts;
 pub mod affiliate;
 pub mod api_keys;
+pub mod drafts;
 pub mod emails;
 pub mod events;
 pub mod filter;
@@ -18,6 +19,7 @@ mod names;
 mod object;
 pub mod plans;
 pub mod search;
+pub mod sending;
 pub mod threads;
 mod time;
 pub mod usage;

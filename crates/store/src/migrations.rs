@@ -22,6 +22,7 @@ struct Migration {
 const MIGRATIONS: &[Migration] = &[
     Migration { version: 1, name: "foundation", sql: include_str!("../migrations/0001_foundation.sql") },
     Migration { version: 2, name: "mail", sql: include_str!("../migrations/0002_mail.sql") },
+    Migration { version: 3, name: "outbound", sql: include_str!("../migrations/0003_outbound.sql") },
 ];
 
 /// Any number will do, as long as nothing else in the database uses it.
