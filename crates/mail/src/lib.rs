@@ -5,7 +5,9 @@
 pub mod address;
 pub mod authentication;
 pub mod classify;
+pub mod compose;
 pub mod message;
+pub mod net;
 pub mod reports;
 pub mod safe_text;
 pub mod scan;

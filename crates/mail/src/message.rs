@@ -27,6 +27,9 @@ use std::ops::Range;
 
 pub use subject::base_subject;
 
+pub(crate) use names::shorten;
+pub(crate) use subject::leading_mark;
+
 /// The longest subject in characters.
 const MAX_SUBJECT: usize = 998;
 

@@ -38,7 +38,7 @@ fn is_hidden(c: char) -> bool {
 }
 
 /// Shortens a name but keeps its ending, which says what opens it.
-fn shorten(name: &str, most: usize) -> String {
+pub(crate) fn shorten(name: &str, most: usize) -> String {
     if name.len() <= most {
         return name.to_owned();
     }

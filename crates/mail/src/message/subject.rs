@@ -79,12 +79,18 @@ pub fn base_subject(subject: &str) -> String {
 
 /// Takes one mark such as `re:` or `re[2]:` away.
 fn without_mark(text: &str) -> &str {
-    let Some((mark, rest)) = text.split_once(':') else { return text };
+    leading_mark(text).map_or(text, |(_, rest)| rest)
+}
+
+/// The mark that a subject in lower case begins with, without its count and colon, and what follows it.
+pub(crate) fn leading_mark(text: &str) -> Option<(&str, &str)> {
+    let (mark, rest) = text.split_once(':')?;
     let mark = mark.trim();
     let mark =
         mark.split_once(['[', '(']).map_or(mark, |(word, count)| if is_count(count) { word } else { mark });
     let mark = mark.split_once('^').map_or(mark, |(word, count)| if is_count(count) { word } else { mark });
-    if MARKS.contains(&mark.trim()) { rest } else { text }
+    let mark = mark.trim();
+    MARKS.contains(&mark).then_some((mark, rest))
 }
 
 /// Whether a text is the number behind a mark.

@@ -1,0 +1,134 @@
+//! Values of headers, encoded so that a reader gets back exactly what was meant.
+//!
+//! Only spaces between words are left for folding; no value holds a line end.
+
+use mail_builder::encoders::Base64Encoder;
+use mail_builder::headers::date::Date;
+
+use super::{ComposeError, MAX_SUBJECT_BYTES, Person, address, check_text, is_id};
+
+/// The longest word that is written as it is, so that a folded line stays within 998 bytes.
+const MAX_WORD: usize = 800;
+
+/// Bytes of text in one encoded word: with its frame it fits a line of 76, also behind a short header name.
+const WORD_BYTES: usize = 39;
+
+/// The longest name of a sender's own header.
+const MAX_HEADER_NAME: usize = 100;
+
+/// The longest value of a sender's own header.
+const MAX_HEADER_VALUE: usize = 4000;
+
+/// The last moment of the year 9999, in seconds.
+const LAST_SECOND: i64 = 253_402_300_799;
+
+/// The value of the Date header.
+pub(super) fn date(micros: i64) -> Result<String, ComposeError> {
+    let seconds = micros.div_euclid(1_000_000);
+    if !(0..=LAST_SECOND).contains(&seconds) {
+        return Err(ComposeError::Date);
+    }
+    Ok(Date::new(seconds).to_rfc822())
+}
+
+/// A list of people.
+pub(super) fn people(field: &str, people: &[Person]) -> Result<String, ComposeError> {
+    let written: Result<Vec<String>, _> = people.iter().map(|one| person(field, one)).collect();
+    Ok(written?.join(", "))
+}
+
+fn person(field: &str, person: &Person) -> Result<String, ComposeError> {
+    let address = address(field, person)?;
+    let name = person.name.as_deref().unwrap_or_default();
+    check_text(&format!("name in {field}"), name)?;
+    match name.trim() {
+        "" => Ok(format!("<{address}>")),
+        name => Ok(format!("{} <{address}>", phrase(name))),
+    }
+}
+
+/// A display name: plain words, a quoted string or encoded words.
+fn phrase(name: &str) -> String {
+    let is_atom = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-/^_`{|}~ ".contains(&byte);
+    if !is_plain(name) {
+        encoded_words(name)
+    } else if name.bytes().all(is_atom) {
+        name.to_owned()
+    } else {
+        format!("\"{}\"", name.replace('\\', r"\\").replace('"', "\\\""))
+    }
+}
+
+/// The value of the Subject header.
+pub(super) fn subject(text: &str) -> Result<String, ComposeError> {
+    check_text("subject", text)?;
+    let text = text.trim();
+    let value = if is_plain(text) { text.to_owned() } else { encoded_words(text) };
+    if value.len() > MAX_SUBJECT_BYTES {
+        return Err(ComposeError::SubjectTooLong);
+    }
+    Ok(value)
+}
+
+/// Ids in angle brackets.
+pub(super) fn ids(field: &str, ids: &[String]) -> Result<String, ComposeError> {
+    if !ids.iter().all(|id| is_id(id)) {
+        return Err(ComposeError::Id { field: field.to_owned() });
+    }
+    let bracketed: Vec<String> = ids.iter().map(|id| format!("<{id}>")).collect();
+    Ok(bracketed.join(" "))
+}
+
+/// Checks the name of a header that the sender sets.
+pub(super) fn own_name(name: &str) -> Result<&str, ComposeError> {
+    let rest = ["x-", "list-"].into_iter().find_map(|prefix| {
+        let start = name.get(..prefix.len())?;
+        start.eq_ignore_ascii_case(prefix).then(|| name.get(prefix.len()..))?
+    });
+    let is_sound = rest.is_some_and(|rest| {
+        !rest.is_empty()
+            && name.len() <= MAX_HEADER_NAME
+            && rest.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
+    });
+    if is_sound { Ok(name) } else { Err(ComposeError::HeaderName(name.to_owned())) }
+}
+
+/// The value of a header that the sender sets.
+///
+/// Headers of lists hold addresses and links, which no reader decodes: they are written as they are or not at all.
+pub(super) fn own_value(name: &str, value: &str) -> Result<String, ComposeError> {
+    check_text(&format!("header {name}"), value)?;
+    let value = value.trim();
+    let is_text = name.get(..2).is_some_and(|start| start.eq_ignore_ascii_case("x-"));
+    match () {
+        () if value.len() > MAX_HEADER_VALUE => Err(ComposeError::HeaderValue(name.to_owned())),
+        () if is_plain(value) => Ok(value.to_owned()),
+        () if is_text => Ok(encoded_words(value)),
+        () => Err(ComposeError::HeaderValue(name.to_owned())),
+    }
+}
+
+/// Whether a text needs no encoding: visible ASCII, words that fit a line, and nothing that reads as an encoded word.
+fn is_plain(text: &str) -> bool {
+    text.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic())
+        && !text.contains("=?")
+        && text.split(' ').all(|word| word.len() <= MAX_WORD)
+}
+
+/// A text as encoded words (RFC 2047), no character split between two of them.
+fn encoded_words(text: &str) -> String {
+    let mut words: Vec<String> = Vec::new();
+    let mut rest = text;
+    while !rest.is_empty() {
+        let mut end = rest.len().min(WORD_BYTES);
+        while !rest.is_char_boundary(end) {
+            end -= 1;
+        }
+        let (piece, tail) = rest.split_at(end);
+        let mut encoded = Vec::new();
+        Base64Encoder::new().encode_into(piece.as_bytes(), &mut encoded);
+        words.push(format!("=?utf-8?B?{}?=", String::from_utf8_lossy(&encoded)));
+        rest = tail;
+    }
+    words.join(" ")
+}
