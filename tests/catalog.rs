@@ -69,6 +69,14 @@ fn body(id: &str) -> Option<Value> {
         "bulkMoveEmails" => json!({ "ids": ["eml_none"], "folderId": "archive" }),
         "bulkDeleteEmails" => json!({ "ids": ["eml_none"] }),
         "waitForEmail" => json!({ "after": "2026-07-01T00:00:00Z", "timeout_seconds": 1 }),
+        // The operator's address is the one mailbox that every server has.
+        "sendEmail" => json!({ "to": "postmaster@agents.test", "subject": "S", "text": "T" }),
+        "replyToEmail" | "forwardEmail" => json!({ "to": "postmaster@agents.test", "text": "T" }),
+        "saveDraft" => json!({ "to": "postmaster@agents.test", "subject": "S", "body": "T" }),
+        "scheduleSend" => json!({
+            "to": "postmaster@agents.test", "subject": "S", "body": "T", "scheduled_send_at": "2026-08-01T00:00:00Z",
+        }),
+        "rescheduleSend" => json!({ "scheduled_send_at": "2026-08-02T00:00:00Z" }),
         // A message, not JSON; see call().
         "importEmails" => Value::Null,
         _ => return None,
@@ -101,7 +109,13 @@ impl World {
         tenant.key.post("/api/v1/affiliate/signup", json!({})).await.ok();
         let email = server.receive(mailbox["email"].as_str().unwrap(), MAIL).await;
         let shown = tenant.key.get(&format!("{inside}/emails/{email}")).await.ok();
+        let draft = json!({ "to": "postmaster@agents.test", "subject": "D", "body": "T" });
+        let draft = tenant.key.post(&format!("{inside}/drafts"), draft).await.ok();
+        let later = body("scheduleSend").unwrap();
+        let scheduled = tenant.key.post(&format!("{inside}/scheduled-sends"), later).await.ok();
         let ids = vec![
+            ("draftId", draft["id"].as_str().unwrap().to_owned()),
+            ("scheduledSendId", scheduled["id"].as_str().unwrap().to_owned()),
             ("emailId", email.to_string()),
             ("threadId", shown["thread_id"].as_str().unwrap().to_owned()),
             ("attachmentId", shown["attachments"][0]["id"].as_str().unwrap().to_owned()),
@@ -228,6 +242,8 @@ fn nonexistent() -> Vec<(&'static str, String)> {
         ("inviteId", "inv_01h8xgjy4n7r2v6c0d5t9kqwez".to_owned()),
         ("keyId", "key_01h8xgjy4n7r2v6c0d5t9kqwez".to_owned()),
         ("emailId", "eml_01h8xgjy4n7r2v6c0d5t9kqwez".to_owned()),
+        ("draftId", "eml_01h8xgjy4n7r2v6c0d5t9kqwez".to_owned()),
+        ("scheduledSendId", "eml_01h8xgjy4n7r2v6c0d5t9kqwez".to_owned()),
         ("threadId", "thr_01h8xgjy4n7r2v6c0d5t9kqwez".to_owned()),
         ("attachmentId", "att_01h8xgjy4n7r2v6c0d5t9kqwez".to_owned()),
     ]
@@ -257,6 +273,9 @@ async fn snapshot(server: &Server, workspace: &WorkspaceId) -> Vec<String> {
                 "label",
                 "content",
                 "email",
+                "draft",
+                "outbound",
+                "delivery",
                 "thread",
                 "event",
                 "affiliate",

@@ -174,6 +174,8 @@ fn begin_work(app: &App, worker: bool) -> Vec<JoinHandle<()>> {
         work.push(tokio::spawn(keep_up(app.clone())));
         work.push(tokio::spawn(workers::scan(app.clone())));
         work.push(tokio::spawn(workers::care_for_storage(app.clone())));
+        work.push(tokio::spawn(workers::send_scheduled(app.clone())));
+        work.push(tokio::spawn(workers::send_queued(app.clone())));
     }
     work
 }

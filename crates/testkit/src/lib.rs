@@ -13,12 +13,14 @@
 mod caller;
 mod contract;
 mod engine;
+mod hop;
 mod logs;
 mod server;
 mod stream;
 
 pub use caller::{Answer, Caller, EventStream};
 pub use engine::{Engine, both_engines};
+pub use hop::Hop;
 pub use logs::Logs;
 pub use server::{Clock, PASSWORD, Server, ServerOptions, Tenant};
 pub use stream::{stalled, streamed};

@@ -6,9 +6,11 @@ use std::sync::{
 };
 
 use mail::scan::clamd::ClamdAddress;
-use model::{EmailId, Limit, Plan, Plans, Role, Timestamp, WorkspaceId, emails::InboundProvider};
+use model::{
+    EmailId, Limit, Plan, Plans, Role, Timestamp, WorkspaceId, emails::InboundProvider, sending::OutboundMode,
+};
 use operations::{
-    App, AppParts, Settings, admin,
+    App, AppParts, Outbound, Settings, admin,
     inbound::{self, Arrival, Refusal},
     outside::{self, Entropy},
     scanning::Scanning,
@@ -91,6 +93,10 @@ pub struct ServerOptions {
     pub blocklists: Vec<std::path::PathBuf>,
     /// The virus scanner.
     pub clamd: Option<ClamdAddress>,
+    /// How mail leaves.
+    pub outbound: Outbound,
+    /// Who takes mail for other servers.
+    pub next_hop: Option<crate::Hop>,
     /// How the doors are set up.
     pub web: web::Options,
 }
@@ -114,6 +120,8 @@ impl Default for ServerOptions {
             inbound_secret: None,
             blocklists: Vec::new(),
             clamd: None,
+            outbound: Outbound::new(OutboundMode::Local),
+            next_hop: None,
             web: web::Options::default(),
         }
     }
@@ -192,7 +200,7 @@ impl Server {
             hosted_domains: vec!["agents.test".to_owned(), "second.test".to_owned()],
             public_url: options.public_url,
             open_sign_up: options.open_sign_up,
-            outbound_mode: "local".to_owned(),
+            outbound: options.outbound,
             receives_mail: options.receives_mail,
             mailbox_grace_seconds: options.mailbox_grace_seconds,
             affiliate_percent: 20,
@@ -215,6 +223,7 @@ impl Server {
             settings,
             scanning: Scanning::new(options.blocklists, options.clamd),
             authenticator: None,
+            next_hop: options.next_hop.map(|hop| Box::new(hop) as Box<dyn outside::NextHop>),
         };
         let app = App::start(parts).await.unwrap();
         let router = web::router(app.clone(), options.web);

@@ -195,7 +195,14 @@ impl Delivery<'_> {
         self.prepared.looks_like_spam || self.authentication.dmarc == Verdict::Fail
     }
 
-    fn email(&self, recipient: &Recipient, id: &EmailId, arrival: i64, content: &Content) -> NewEmail {
+    /// The email that the message becomes in a mailbox.
+    pub(crate) fn email(
+        &self,
+        recipient: &Recipient,
+        id: &EmailId,
+        arrival: i64,
+        content: &Content,
+    ) -> NewEmail {
         let message = &self.prepared.message;
         let attachments = self.attachments();
         let references = message.references.join(" ");
@@ -245,6 +252,7 @@ impl Delivery<'_> {
             record,
             attachments,
             labels: Vec::new(),
+            thread: None,
             hints: self.prepared.hints(),
             text: self.prepared.text.clone(),
         }

@@ -27,6 +27,7 @@ const SPAM_TEST: &str = "XJS*C4JDBQADN1.NSBN3*2IDNEN*GTUBE-STANDARD-ANTI-UBE-TES
 
 /// A message that was read and judged.
 #[expect(clippy::struct_excessive_bools, reason = "each is a finding of its own")]
+#[derive(Clone)]
 pub(crate) struct Prepared {
     pub(crate) hash: String,
     pub(crate) message: Message,
@@ -49,6 +50,14 @@ impl Prepared {
     /// The text for agents.
     pub(crate) fn safe(&self) -> &str {
         self.safe.as_deref().unwrap_or(&self.body)
+    }
+
+    /// Shows the body as its writer wrote it, not as it was encoded for its way.
+    pub(crate) fn show_as(&mut self, body: &str, format: BodyFormat) {
+        let encoded = std::mem::replace(&mut self.body, body.to_owned());
+        let safe = self.safe.take().unwrap_or(encoded);
+        self.safe = (safe != self.body).then_some(safe);
+        self.body_format = format;
     }
 
     /// The sender as it is shown.

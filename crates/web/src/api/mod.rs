@@ -2,6 +2,7 @@
 
 mod affiliate;
 mod api_keys;
+mod drafts;
 mod emails;
 mod events;
 mod folders;
@@ -10,6 +11,8 @@ mod mailboxes;
 mod members;
 mod memory;
 mod paths;
+mod scheduled_sends;
+mod sending;
 mod threads;
 mod usage;
 mod workspaces;
@@ -26,6 +29,9 @@ pub(crate) fn endpoints() -> Vec<Endpoint> {
         folders::endpoints(),
         labels::endpoints(),
         emails::endpoints(),
+        sending::endpoints(),
+        drafts::endpoints(),
+        scheduled_sends::endpoints(),
         threads::endpoints(),
         events::endpoints(),
         memory::endpoints(),

@@ -1,0 +1,1 @@
+//! What becomes of mail for other servers.
