@@ -5,6 +5,7 @@
 pub mod address;
 pub mod authentication;
 pub mod classify;
+pub mod client;
 pub mod compose;
 pub mod dns;
 pub mod message;
