@@ -9,6 +9,8 @@ pub mod client;
 pub mod compose;
 pub mod dns;
 pub mod message;
+pub mod mta_sts;
+pub mod mx;
 pub mod net;
 pub mod reports;
 pub mod safe_text;
