@@ -7,7 +7,6 @@
 mod author;
 mod dkim;
 mod dmarc;
-mod dns;
 mod spf;
 #[cfg(test)]
 mod tests;
@@ -20,10 +19,12 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
 
+use crate::dns::Dns;
 use author::Author;
-use dns::Dns;
 
-pub use dns::ResolverError;
+pub use crate::dns::ResolverError;
+
+pub(crate) use dkim::without_blank_lines;
 
 /// How long one mail may be examined.
 const TIME_LIMIT: Duration = Duration::from_secs(10);
@@ -98,7 +99,8 @@ impl Authenticator {
         Ok(Self::new(Dns::with_servers(addresses)?))
     }
 
-    fn new(dns: Dns) -> Self {
+    /// Asks through a resolver that others use too.
+    pub fn new(dns: Dns) -> Self {
         Self { dns, permits: Semaphore::new(MAX_CONCURRENT), time_limit: TIME_LIMIT }
     }
 

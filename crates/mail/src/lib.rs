@@ -5,11 +5,16 @@
 pub mod address;
 pub mod authentication;
 pub mod classify;
+pub mod client;
 pub mod compose;
+pub mod dns;
 pub mod message;
+pub mod mta_sts;
+pub mod mx;
 pub mod net;
 pub mod reports;
 pub mod safe_text;
 pub mod scan;
+pub mod sign;
 pub mod smtp;
 pub mod verification;

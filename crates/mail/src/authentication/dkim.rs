@@ -8,8 +8,8 @@ use mail_auth::common::verify::VerifySignature;
 use mail_auth::dkim::{Canonicalization, Signature};
 use mail_auth::{AuthenticatedMessage, DkimOutput, DkimResult};
 
-use super::dns::Dns;
 use super::{MAX_MESSAGE_BYTES, Verdict};
+use crate::dns::Dns;
 
 /// Signatures that are checked, the topmost first; the rest is as if it were not there.
 const MAX_SIGNATURES: usize = 10;
@@ -140,7 +140,7 @@ pub(super) fn correct_body_hashes(message: &mut AuthenticatedMessage<'_>) {
 }
 
 /// Where a body ends when the lines at its end that hold nothing but blanks are left out.
-fn without_blank_lines(raw: &[u8], body_start: usize) -> usize {
+pub(crate) fn without_blank_lines(raw: &[u8], body_start: usize) -> usize {
     let body = raw.get(body_start..).unwrap_or_default();
     let last_ink = body.iter().rposition(|byte| !matches!(byte, b' ' | b'\t' | b'\r' | b'\n'));
     let from = last_ink.map_or(0, |ink| ink + 1);

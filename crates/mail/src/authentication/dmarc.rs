@@ -6,8 +6,8 @@
 use mail_auth::common::parse::TxtRecordParser;
 use mail_auth::dmarc::{Alignment, Dmarc, Policy, Psd};
 
-use super::dns::{Dns, Unavailable};
 use super::{Evidence, Identity, Verdict};
+use crate::dns::{Dns, Unavailable};
 
 /// The most labels that a walk asks about after the name itself.
 const MAX_WALK_LABELS: usize = 7;

@@ -11,8 +11,8 @@ use mail_auth::common::parse::TxtRecordParser;
 use mail_auth::spf::{Macro, Mechanism, Qualifier, Spf, Variables};
 
 use super::Verdict;
-use super::dns::{Dns, Unavailable};
 use crate::address::Address;
+use crate::dns::{Dns, Unavailable};
 
 /// Terms of a record that ask DNS (RFC 7208, section 4.6.4).
 const MAX_LOOKUPS: usize = 10;
@@ -236,7 +236,7 @@ impl Evaluation<'_> {
         if servers.len() > MAX_NAMES {
             return Err(Stop::Permanent);
         }
-        for server in servers {
+        for (_, server) in servers {
             if self.has_address(&server, ip4_mask, ip6_mask).await? {
                 return Ok(true);
             }

@@ -1,6 +1,5 @@
 //! Mails from honest and dishonest senders, against a name server that runs inside the test.
 
-mod name_server;
 mod policies;
 mod senders;
 mod signatures;
@@ -14,7 +13,7 @@ use mail_auth::dkim::DkimSigner;
 use mail_parser::decoders::base64::base64_decode;
 
 use super::{Authentication, Authenticator, Verdict};
-use name_server::NameServer;
+use crate::dns::name_server::NameServer;
 
 /// The published test key of RFC 8463.
 const SEED: &str = "nWGxne/9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A=";

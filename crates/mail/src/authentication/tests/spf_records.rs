@@ -3,10 +3,10 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use super::name_server::NameServer;
 use super::{Authentication, Authenticator, Verdict, key_of, mail, sign};
-use crate::authentication::dns::Dns;
 use crate::authentication::spf::{self, Envelope, Outcome};
+use crate::dns::Dns;
+use crate::dns::name_server::NameServer;
 
 /// What SPF says about `ann@example.com` from a peer.
 async fn ask(zone: &str, peer: &str) -> Outcome {

@@ -1,5 +1,8 @@
 //! Questions to DNS, with the three answers that matter: these records, none, or not to be found out now.
 
+#[cfg(test)]
+pub(crate) mod name_server;
+
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
@@ -35,22 +38,26 @@ const MAX_RECORDS: usize = 200;
 #[error("The name servers cannot be used.")]
 pub struct ResolverError(#[source] NetError);
 
-/// The question could not be answered now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Unavailable;
+/// The question could not be answered now; it may be later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("The name servers do not answer.")]
+pub struct Unavailable;
 
-/// The resolver, and its cache, which is bounded.
-pub(super) struct Dns {
+/// The resolver, and its cache, which is bounded. Clones share both; one is enough for a process.
+#[derive(Clone)]
+pub struct Dns {
     inner: MessageAuthenticator,
 }
 
 impl Dns {
-    pub(super) fn from_system() -> Result<Self, ResolverError> {
+    /// Asks the name servers that the system is configured with.
+    pub fn from_system() -> Result<Self, ResolverError> {
         let (config, options) = read_system_conf().map_err(ResolverError)?;
         Self::build(config, options)
     }
 
-    pub(super) fn with_servers(addresses: &[SocketAddr]) -> Result<Self, ResolverError> {
+    /// Asks the given name servers.
+    pub fn with_servers(addresses: &[SocketAddr]) -> Result<Self, ResolverError> {
         let servers = addresses.iter().map(|address| {
             let mut server = NameServerConfig::udp_and_tcp(address.ip());
             for connection in &mut server.connections {
@@ -76,12 +83,12 @@ impl Dns {
     }
 
     /// The same resolver, as the library for signatures wants it.
-    pub(super) fn for_signatures(&self) -> &MessageAuthenticator {
+    pub(crate) fn for_signatures(&self) -> &MessageAuthenticator {
         &self.inner
     }
 
     /// The TXT records of a name, the strings of each joined.
-    pub(super) async fn txt(&self, name: &str) -> Result<Vec<Vec<u8>>, Unavailable> {
+    pub async fn txt(&self, name: &str) -> Result<Vec<Vec<u8>>, Unavailable> {
         self.records(name, RecordType::TXT, |data| match data {
             RData::TXT(txt) => Some(txt.txt_data.concat()),
             _ => None,
@@ -90,7 +97,7 @@ impl Dns {
     }
 
     /// The IPv4 addresses of a name.
-    pub(super) async fn ipv4(&self, name: &str) -> Result<Vec<Ipv4Addr>, Unavailable> {
+    pub async fn ipv4(&self, name: &str) -> Result<Vec<Ipv4Addr>, Unavailable> {
         self.records(name, RecordType::A, |data| match data {
             RData::A(address) => Some(address.0),
             _ => None,
@@ -99,7 +106,7 @@ impl Dns {
     }
 
     /// The IPv6 addresses of a name.
-    pub(super) async fn ipv6(&self, name: &str) -> Result<Vec<Ipv6Addr>, Unavailable> {
+    pub async fn ipv6(&self, name: &str) -> Result<Vec<Ipv6Addr>, Unavailable> {
         self.records(name, RecordType::AAAA, |data| match data {
             RData::AAAA(address) => Some(address.0),
             _ => None,
@@ -107,17 +114,17 @@ impl Dns {
         .await
     }
 
-    /// The names of a domain's mail servers.
-    pub(super) async fn mx(&self, name: &str) -> Result<Vec<String>, Unavailable> {
+    /// A domain's mail servers with their preferences, in no order; the name of the null MX is a dot.
+    pub async fn mx(&self, name: &str) -> Result<Vec<(u16, String)>, Unavailable> {
         self.records(name, RecordType::MX, |data| match data {
-            RData::MX(mx) => Some(mx.exchange.to_ascii()),
+            RData::MX(mx) => Some((mx.preference, mx.exchange.to_ascii())),
             _ => None,
         })
         .await
     }
 
     /// The names that an address says it has.
-    pub(super) async fn ptr(&self, address: IpAddr) -> Result<Vec<String>, Unavailable> {
+    pub async fn ptr(&self, address: IpAddr) -> Result<Vec<String>, Unavailable> {
         let name = Name::from(address);
         self.lookup(name, RecordType::PTR, |data| match data {
             RData::PTR(ptr) => Some(ptr.0.to_lowercase().to_ascii()),

@@ -24,7 +24,7 @@ struct Zone {
 }
 
 /// The server; it ends with the value.
-pub(super) struct NameServer {
+pub(crate) struct NameServer {
     address: SocketAddr,
     questions: Arc<AtomicUsize>,
     task: JoinHandle<()>,
@@ -32,7 +32,7 @@ pub(super) struct NameServer {
 
 impl NameServer {
     /// Serves lines such as `example.com TXT v=spf1 -all`; the types `SILENT` and `SERVFAIL` are failures.
-    pub(super) async fn start(zone: &str) -> Self {
+    pub(crate) async fn start(zone: &str) -> Self {
         let zone = Zone::read(zone);
         let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
         let address = socket.local_addr().unwrap();
@@ -50,12 +50,12 @@ impl NameServer {
         Self { address, questions, task }
     }
 
-    pub(super) fn address(&self) -> SocketAddr {
+    pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
 
     /// How many questions were asked.
-    pub(super) fn questions(&self) -> usize {
+    pub(crate) fn questions(&self) -> usize {
         self.questions.load(Ordering::Relaxed)
     }
 }
@@ -145,7 +145,7 @@ fn encode(kind: &str, value: &str) -> (u16, Vec<u8>) {
 
 fn encode_name(name: &str) -> Vec<u8> {
     let mut data = Vec::new();
-    for label in name.split('.') {
+    for label in name.split('.').filter(|label| !label.is_empty()) {
         data.push(u8::try_from(label.len()).unwrap());
         data.extend(label.as_bytes());
     }
