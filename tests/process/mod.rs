@@ -14,6 +14,7 @@ mod mail_crash;
 mod mail_faults;
 mod mail_scan;
 mod nodes;
+mod outbound;
 mod serve;
 
 use std::{

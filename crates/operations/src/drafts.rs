@@ -298,7 +298,7 @@ impl Ready {
         contents::insert(tx, &self.content.record, self.now).await?;
         let authentication = SenderAuthentication::unknown(None);
         let delivery =
-            Delivery { app, prepared: &self.prepared, authentication: &authentication, now: self.now };
+            Delivery { app, prepared: &self.prepared, authentication: &authentication, sender: None, now: self.now };
         let arrival = events::last_sequence(tx).await?;
         let id = &self.record.email_id;
         let mut mail =

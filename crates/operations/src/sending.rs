@@ -2,6 +2,7 @@
 //!
 //! Every way of sending ends in [`submit`], which is one transaction; [`work`] takes the queue on its way.
 
+pub(crate) mod automatic;
 pub(crate) mod files;
 mod letter;
 mod quota;

@@ -122,6 +122,8 @@ pub struct Outbound {
     pub retry_seconds: i64,
     /// Whether hosts with private addresses and relays without TLS are used.
     pub allow_private: bool,
+    /// The port of MX hosts.
+    pub port: u16,
     /// The name servers for MX hosts; empty for the system's.
     pub dns_servers: Vec<SocketAddr>,
 }

@@ -62,7 +62,7 @@ async fn parts(config: &Config, settings: Settings) -> Result<AppParts> {
     let scanning = blocking(move || Ok(Scanning::new(files, clamd))).await?;
     let authenticator = if inbound.verify_senders { Some(authenticator(config)?) } else { None };
     let (clock, entropy) = (Box::new(clock), Box::new(SystemEntropy));
-    let next_hop = None;
+    let next_hop = crate::outbound::next_hop(config)?;
     Ok(AppParts { db, blobs, master_key, clock, entropy, settings, scanning, authenticator, next_hop })
 }
 

@@ -2,7 +2,7 @@
 
 use model::{Timestamp, WorkspaceId, sending::RecipientState};
 
-use crate::{FromRow, Param, Row, SystemTx, Tx, error::Result};
+use crate::{FromRow, Param, Row, SystemTx, Tx, Wake, error::Result};
 
 /// The topic of wake-ups that tell of mail in the queue.
 pub const TOPIC: &str = "queue";
@@ -131,7 +131,19 @@ pub async fn finish(
     Ok(changed == 1)
 }
 
-/// Notes that a destination could not be reached, and gives how often that happened in a row.
+/// Gives a record that a node has taken on another destination, and lets go of it.
+pub async fn redirect(tx: &mut Tx, claimed: &Claimed, node: &str, destination: &str) -> Result<()> {
+    tx.run(
+        "UPDATE delivery SET destination = $5, claimed_by = NULL, claimed_until = NULL
+         WHERE workspace_id = $1 AND outbound_id = $2 AND position = $3 AND claimed_by = $4",
+        &[(&claimed.outbound).into(), claimed.position.into(), node.into(), destination.into()],
+    )
+    .await?;
+    let workspace = tx.workspace().clone();
+    tx.wake(Wake { topic: TOPIC.to_owned(), workspace }).await
+}
+
+/// Notes that a destination could not be reached.
 pub async fn rest(tx: &mut SystemTx, destination: &str, until: Timestamp) -> Result<()> {
     tx.run(
         "INSERT INTO destination (name, failures, resting_until) VALUES ($1, 1, $2) ON CONFLICT (name)

@@ -21,7 +21,10 @@ use super::{
     Arrival, Prepared, Recipient,
     prepare::{self, received_data},
 };
-use crate::{App, Error, Result};
+use crate::{
+    App, Error, Result,
+    sending::{automatic::Arrived, settle},
+};
 
 /// A message sealed for one workspace.
 pub(crate) struct Content {
@@ -114,6 +117,7 @@ pub(super) async fn deliver(
                 app: &app_,
                 prepared: &prepared,
                 authentication: &authentication,
+                sender: arrival.from.as_deref(),
                 now: app_.now(),
             };
             // In one order for everybody, so that two messages to the same mailboxes cannot wait for each other.
@@ -157,6 +161,8 @@ pub(crate) struct Delivery<'a> {
     pub(crate) app: &'a App,
     pub(crate) prepared: &'a Prepared,
     pub(crate) authentication: &'a SenderAuthentication,
+    /// The envelope's sender; nothing for a null sender.
+    pub(crate) sender: Option<&'a str>,
     pub(crate) now: Timestamp,
 }
 
@@ -173,6 +179,10 @@ impl Delivery<'_> {
         let mailbox =
             mailboxes::find(tx, &named).await?.ok_or_else(|| Error::not_found("Mailbox not found"))?;
         contents::insert(tx, &content.record, self.now).await?;
+        // Before the event log is held: whoever works on the queue holds the mail first, then the log.
+        if let Some(report) = &self.prepared.report {
+            settle::note_report(tx, self.app, &content.key, &recipient.mailbox, report, self.now).await?;
+        }
         let sequence = events::next_sequence(tx).await?;
         let mut mail = self.email(recipient, id, sequence, content);
         if self.is_spam() && mailbox.settings.spam.to_spam_folder {
@@ -180,6 +190,8 @@ impl Delivery<'_> {
         }
         mail.labels = matching_labels(tx, &recipient.mailbox, &mail.record, self.prepared).await?;
         emails::insert(tx, &recipient.mailbox, &mut mail).await?;
+        let arrived = Arrived { delivery: self, recipient, mailbox: &mailbox, mail: &mail.record, content };
+        arrived.follow(tx).await?;
         let counter = format!("received.{}", self.now.month());
         mailboxes::add_to_counter(tx, &recipient.mailbox, &counter, 1).await?;
         metering::add_usage(tx, self.now.day(), "mails_in", 1).await?;

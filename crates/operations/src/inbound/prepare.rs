@@ -6,6 +6,7 @@ use bytes::Bytes;
 use mail::{
     classify,
     message::{self, Automatic, Encoding, Message, Person},
+    reports::{self, Report},
     safe_text::{self, SafeText, Source},
     scan,
 };
@@ -44,6 +45,8 @@ pub(crate) struct Prepared {
     pub(crate) looks_like_spam: bool,
     pub(crate) has_link: bool,
     pub(crate) text: IndexedText,
+    /// What it reports about another mail.
+    pub(crate) report: Option<Report>,
 }
 
 impl Prepared {
@@ -80,7 +83,12 @@ impl Prepared {
         let message = &self.message;
         let nearest_first = message.in_reply_to.iter().chain(message.references.iter().rev());
         let mut references: Vec<[u8; 16]> = Vec::new();
-        for id in nearest_first.chain(&message.message_id) {
+        let reported = match &self.report {
+            Some(Report::Delivery(report)) => report.message_id.as_ref(),
+            Some(Report::Complaint(report)) => report.message_id.as_ref(),
+            None => None,
+        };
+        for id in reported.into_iter().chain(nearest_first).chain(&message.message_id) {
             let hashed = short_hash(&[id.as_bytes()]);
             if !references.contains(&hashed) {
                 references.push(hashed);
@@ -145,6 +153,8 @@ fn read(raw: &[u8], blocklist: &Arc<scan::Blocklist>) -> Prepared {
         Source::None => BodySource::None,
     };
     let (kept, _) = safe.text.cut(MOST_SAFE);
+    let reports = matches!(message.automatic, Some(Automatic::DeliveryReport | Automatic::Complaint));
+    let report = if reports { reports::read(raw, &message) } else { None };
     Prepared {
         hash: BlobHash::of(raw).as_str().to_owned(),
         safe: (kept != body).then(|| kept.to_owned()),
@@ -160,6 +170,7 @@ fn read(raw: &[u8], blocklist: &Arc<scan::Blocklist>) -> Prepared {
         looks_like_spam,
         has_link,
         text,
+        report,
     }
 }
 

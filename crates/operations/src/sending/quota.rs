@@ -74,6 +74,29 @@ pub(crate) async fn take(
     Ok(None)
 }
 
+/// Counts one recipient of a mail that nobody writes, or gives the earliest time. The mailbox is held already, so the
+/// workspace is not: two such mails at once may both take the last place.
+pub(crate) async fn take_automatic(
+    tx: &mut Tx,
+    app: &App,
+    plan: Plan,
+    mailbox: &MailboxId,
+    now: Timestamp,
+) -> Result<Option<Timestamp>> {
+    let windows = windows(app.limits(plan));
+    if windows.is_empty() {
+        return Ok(None);
+    }
+    let uses = send_limits::list_after(tx, now.plus_seconds(-86_400)).await?;
+    let earliest = after_windows(&windows, &uses, 1, now)?;
+    if earliest.is_none() {
+        let id = app.new_uuid().simple().to_string();
+        let sent = SendUse { id, mailbox_id: mailbox.clone(), at: now, recipients: 1 };
+        send_limits::insert(tx, &sent).await?;
+    }
+    Ok(earliest)
+}
+
 /// The rolling windows that a plan limits: their seconds and how many recipients fit.
 fn windows(limits: &PlanLimits) -> Vec<(i64, i64)> {
     let all = [

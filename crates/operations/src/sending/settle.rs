@@ -7,7 +7,7 @@ use model::{
     Timestamp, WorkspaceId,
     emails::{InboundProvider, SenderAuthentication},
     events::EventType,
-    sending::{DeliveryStatus, RecipientState},
+    sending::{DeliveryStatus, OutboundMode, RecipientState},
 };
 use store::{
     SystemTx, Tx, emails, events, mailboxes,
@@ -16,7 +16,10 @@ use store::{
     vault::DataKey,
 };
 
-use super::{submit::sent_data, work::Group};
+use super::{
+    submit::{RELAY, sent_data},
+    work::Group,
+};
 use crate::{
     App, Result,
     events::NewEvent,
@@ -182,9 +185,14 @@ pub(super) async fn deliver_here(
             outbound: group.outbound.clone(),
             destination: String::new(),
             records: vec![record.clone()],
+            until: group.until,
         };
         let recipient = match inbound::route(app, mail.sender.as_deref(), &record.recipient).await {
             Ok(recipient) => recipient,
+            Err(refusal) if refusal == Refusal::RELAY && app.next_hop().is_some() => {
+                redirect(app, record).await?;
+                continue;
+            }
             Err(refusal) => {
                 let reply = refusal.to_string();
                 let outcome = if refusal.code < 500 {
@@ -208,6 +216,21 @@ pub(super) async fn deliver_here(
             .await?;
     }
     Ok(())
+}
+
+/// Sends a record on its way to another server; whoever put it into the queue could not know where it goes.
+async fn redirect(app: &App, record: &queue::Claimed) -> Result<()> {
+    let destination = match (app.settings().outbound.mode, record.recipient.rsplit_once('@')) {
+        (OutboundMode::Direct, Some((_, domain))) => domain.to_ascii_lowercase(),
+        _ => RELAY.to_owned(),
+    };
+    let (node, record) = (app.outbox().node().to_owned(), record.clone());
+    Ok(app
+        .db()
+        .write(&record.workspace.clone(), async move |tx| {
+            queue::redirect(tx, &record, &node, &destination).await
+        })
+        .await?)
 }
 
 /// The delivery of one record to one mailbox.
@@ -241,8 +264,9 @@ impl Step<'_> {
             events::lock(tx.enter(workspace)).await?;
         }
         let authentication = SenderAuthentication::unknown(Some(InboundProvider::MailApi));
+        let sender = mail.sender.as_deref();
         let delivery =
-            Delivery { app: self.app, prepared, authentication: &authentication, now: self.now };
+            Delivery { app: self.app, prepared, authentication: &authentication, sender, now: self.now };
         delivery.to_mailbox(tx.enter(&recipient.workspace), recipient, id, content).await?;
         conclude(tx.enter(&record.workspace), self.app, self.key, &mail, &before, self.now).await
     }

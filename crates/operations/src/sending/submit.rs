@@ -94,12 +94,15 @@ impl Submission {
         let external = count_external(&origin.workspace, &addressees);
         let raw = letter.compose(app, &origin, now).await?;
         crate::emails::require_room(app, &origin.workspace, origin.plan, raw.len()).await?;
-        let mut prepared = inbound::prepare(app, raw.clone()).await?;
-        let received = Arc::new(prepared.clone());
+        let received = Arc::new(inbound::prepare(app, raw.clone()).await?);
+        let mut contents = seal(app, &origin.workspace, &addressees, &received, &raw).await?;
+        // The sender reads the body as it was written, others as it came.
+        let mut prepared = Arc::unwrap_or_clone(received);
         let (body, format) = letter.body();
         prepared.show_as(body, format);
         let prepared = Arc::new(prepared);
-        let contents = seal(app, &origin.workspace, &addressees, &prepared, &received, &raw).await?;
+        let own = Content::seal(app, &origin.workspace, &prepared, &raw).await?;
+        contents.insert(origin.workspace.clone(), own);
         let id = match &draft {
             Some(held) if keeps_id => held.record.email_id.clone(),
             _ => app.new_id(),
@@ -232,7 +235,7 @@ impl Submission {
     fn own_email(&self, app: &App, content: &Content, sequence: i64) -> NewEmail {
         let authentication = SenderAuthentication::unknown(None);
         let delivery =
-            Delivery { app, prepared: &self.prepared, authentication: &authentication, now: self.now };
+            Delivery { app, prepared: &self.prepared, authentication: &authentication, sender: None, now: self.now };
         let mut mail = outgoing(&delivery, &self.origin, &self.letter, &self.id, content, sequence);
         mail.record.folder_id = "sent".into();
         mail
@@ -262,8 +265,9 @@ impl Submission {
     /// Delivers to the mailboxes of one workspace.
     async fn deliver(&self, tx: &mut Tx, app: &App) -> Result<()> {
         let authentication = SenderAuthentication::unknown(Some(InboundProvider::MailApi));
+        let sender = Some(self.origin.mailbox.email.as_str());
         let delivery =
-            Delivery { app, prepared: &self.prepared, authentication: &authentication, now: self.now };
+            Delivery { app, prepared: &self.prepared, authentication: &authentication, sender, now: self.now };
         let workspace = tx.workspace().clone();
         let mut here: Vec<&Recipient> = Vec::new();
         for addressee in &self.addressees {
@@ -442,20 +446,18 @@ fn count_external(workspace: &WorkspaceId, addressees: &[Addressee]) -> i64 {
     i64::try_from(addressees.len() - addressees.iter().filter(inside).count()).unwrap_or(i64::MAX)
 }
 
-/// Seals the message for every workspace that gets it. The sender reads the body as it was written, others as it came;
-/// in a workspace that has both, as it was written.
+/// Seals the message for every workspace that gets it but the sender's own.
 async fn seal(
     app: &App,
     own: &WorkspaceId,
     addressees: &[Addressee],
-    prepared: &Arc<Prepared>,
     received: &Arc<Prepared>,
     raw: &Bytes,
 ) -> Result<BTreeMap<WorkspaceId, Content>> {
     let mut sealed = BTreeMap::new();
-    sealed.insert(own.clone(), Content::seal(app, own, prepared, raw).await?);
     for addressee in addressees {
         if let Way::Mailbox(to) = &addressee.way
+            && to.workspace != *own
             && !sealed.contains_key(&to.workspace)
         {
             let content = Content::seal(app, &to.workspace, received, raw).await?;

@@ -29,9 +29,9 @@ use crate::{
 /// Records that are taken on together.
 const BATCH: i64 = 32;
 /// How long a node that took a record on is believed to be alive.
-const LEASE_SECONDS: i64 = 600;
+const LEASE_SECONDS: i64 = 300;
 /// How long one handover may take.
-const HANDOVER_LIMIT: Duration = Duration::from_secs(120);
+const HANDOVER_SECONDS: i64 = 120;
 /// Tasks at once, in all and for one destination.
 const MOST_TASKS: usize = 64;
 const MOST_FOR_DESTINATION: usize = 4;
@@ -111,17 +111,20 @@ pub(super) struct Group {
     pub(super) outbound: String,
     pub(super) destination: String,
     pub(super) records: Vec<Claimed>,
+    /// Until when they are this node's.
+    pub(super) until: Timestamp,
 }
 
 /// Takes on what is due and begins to work on it. The tasks go on by themselves.
 pub async fn start_due(app: &App) -> Result<Vec<JoinHandle<()>>> {
     let mut tasks = Vec::new();
     while app.outbox().tasks() < MOST_TASKS {
-        let claimed = claim(app).await?;
+        let until = app.now().plus_seconds(LEASE_SECONDS);
+        let claimed = claim(app, until).await?;
         if claimed.is_empty() {
             break;
         }
-        for (destination, groups) in by_destination(claimed) {
+        for (destination, groups) in by_destination(claimed, until) {
             let lanes = app.outbox().free(&destination).min(groups.len());
             let mut shares: Vec<Vec<Group>> = (0..lanes).map(|_| Vec::new()).collect();
             for (index, group) in groups.into_iter().enumerate() {
@@ -166,9 +169,8 @@ pub async fn release_lost(app: &App) -> Result<()> {
     Ok(app.db().system_write(async |tx| queue::release_all(tx).await).await?)
 }
 
-async fn claim(app: &App) -> Result<Vec<Claimed>> {
+async fn claim(app: &App, until: Timestamp) -> Result<Vec<Claimed>> {
     let (now, node, full) = (app.now(), app.outbox().node().to_owned(), app.outbox().full());
-    let until = now.plus_seconds(LEASE_SECONDS);
     // A look costs no commit, and most looks find nothing.
     let next = app.db().system_read(async |tx| queue::next_due(tx).await).await?;
     if next.is_none_or(|next| next > now) {
@@ -180,7 +182,7 @@ async fn claim(app: &App) -> Result<Vec<Claimed>> {
         .await?)
 }
 
-fn by_destination(claimed: Vec<Claimed>) -> BTreeMap<String, Vec<Group>> {
+fn by_destination(claimed: Vec<Claimed>, until: Timestamp) -> BTreeMap<String, Vec<Group>> {
     let mut groups: BTreeMap<(String, WorkspaceId, String), Vec<Claimed>> = BTreeMap::new();
     for record in claimed {
         let key = (record.destination.clone(), record.workspace.clone(), record.outbound.clone());
@@ -188,7 +190,7 @@ fn by_destination(claimed: Vec<Claimed>) -> BTreeMap<String, Vec<Group>> {
     }
     let mut by: BTreeMap<String, Vec<Group>> = BTreeMap::new();
     for ((destination, workspace, outbound), records) in groups {
-        let group = Group { workspace, outbound, destination: destination.clone(), records };
+        let group = Group { workspace, outbound, destination: destination.clone(), records, until };
         by.entry(destination).or_default().push(group);
     }
     by
@@ -196,6 +198,10 @@ fn by_destination(claimed: Vec<Claimed>) -> BTreeMap<String, Vec<Group>> {
 
 async fn work_on(place: Place, groups: Vec<Group>) {
     for group in groups {
+        // What came so late that another node may have it before it is done is left to that node.
+        if place.app.now().plus_seconds(HANDOVER_SECONDS) > group.until {
+            continue;
+        }
         if let Err(error) = attempt(&place.app, &group).await {
             tracing::warn!(destination = group.destination, %error, "mail in the queue will be tried again");
         }
@@ -250,7 +256,8 @@ async fn hand_over(app: &App, group: &Group, mail: &OutboundRecord, message: Byt
         recipients: group.records.iter().map(|record| record.recipient.clone()).collect(),
         message,
     };
-    let limited = tokio::time::timeout(HANDOVER_LIMIT, hop.hand_over(handover));
+    let limit = Duration::from_secs(HANDOVER_SECONDS.unsigned_abs());
+    let limited = tokio::time::timeout(limit, hop.hand_over(handover));
     let mut outcomes = match limited.await {
         Ok(outcomes) => outcomes,
         Err(_) => all(HandoverOutcome::Unreachable("The other server took too long".to_owned())),

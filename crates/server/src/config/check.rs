@@ -172,6 +172,7 @@ impl<'a> Reader<'a> {
             send_window: Duration::from_secs(send_window.unsigned_abs()),
             retry_seconds: self.number("outbound.retry_hours", 1..=720) * 3600,
             allow_private: self.flag("outbound.allow_private"),
+            port: u16::try_from(self.number("outbound.port", 1..=65_535)).unwrap_or(25),
             dns_servers,
         }
     }
