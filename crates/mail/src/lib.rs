@@ -4,6 +4,7 @@
 
 pub mod address;
 pub mod authentication;
+pub mod auto_reply;
 pub mod classify;
 pub mod client;
 pub mod compose;
@@ -17,4 +18,5 @@ pub mod safe_text;
 pub mod scan;
 pub mod sign;
 pub mod smtp;
+pub mod srs;
 pub mod verification;

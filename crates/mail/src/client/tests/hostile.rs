@@ -3,8 +3,10 @@
 
 use std::iter::repeat_n;
 
+use proptest::prelude::*;
 use tokio::time::{Instant, sleep};
 
+use super::super::reply::Partial;
 use super::super::{Credentials, Phase, Tls};
 use super::*;
 
@@ -236,4 +238,17 @@ async fn passwords_never_leave_without_encryption() {
     assert_eq!(Connection::start(stream, &options).await.unwrap_err(), Error::NoTls);
     task.await.unwrap();
     assert!(!format!("{:?}", Credentials::new("ann", "secret")).contains("secret"));
+}
+
+proptest! {
+    #[test]
+    fn any_line_is_read_or_refused(lines in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..40), 1..5)) {
+        let mut partial = Partial::default();
+        for line in [b"250-x".to_vec(), b"250-5.1.1".to_vec()].iter().chain(&lines) {
+            if let Ok(Some(reply)) = partial.take(line) {
+                prop_assert!((200..600).contains(&reply.code()));
+                prop_assert!(!reply.text().chars().any(char::is_control));
+            }
+        }
+    }
 }
