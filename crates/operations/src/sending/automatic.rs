@@ -4,6 +4,7 @@
 
 use mail::{
     address::Address,
+    auto_reply::may_answer,
     compose::{self, AutoSubmitted, Outgoing, Person, quote},
 };
 use model::{
@@ -34,10 +35,6 @@ use crate::{
 const ANSWER_PAUSE_SECONDS: i64 = 7 * 86_400;
 /// The header by which a copy is recognised that went round in a circle.
 const LOOP_HEADER: &str = "X-Loop";
-/// Senders that no person reads the answers of.
-const MACHINES: [&str; 7] =
-    ["mailer-daemon", "postmaster", "no-reply", "noreply", "donotreply", "do-not-reply", "bounce"];
-
 /// A mail that has just arrived, and what follows from it.
 pub(crate) struct Arrived<'a> {
     pub(crate) delivery: &'a Delivery<'a>,
@@ -114,7 +111,8 @@ impl Arrived<'_> {
         if !settings.auto_reply.enabled || settings.auto_reply.message.trim().is_empty() {
             return Ok(());
         }
-        let Some(to) = self.answerable() else { return Ok(()) };
+        let message = &self.delivery.prepared.message;
+        let Ok(to) = may_answer(message, self.delivery.sender, &[self.own_address()]) else { return Ok(()) };
         let (app, now) = (self.delivery.app, self.delivery.now);
         if !has_way(app, &to) {
             return Ok(());
@@ -131,21 +129,6 @@ impl Arrived<'_> {
         let written = self.written(settings, &to)?;
         let mail = Automatic { kind: "auto_reply", mailbox: Some(mailbox.clone()), sender: None, to, written };
         mail.enqueue(tx, app, &self.content.key, now).await
-    }
-
-    /// Who gets an automatic answer, if anybody may (RFC 3834, section 2).
-    fn answerable(&self) -> Option<Address> {
-        let message = &self.delivery.prepared.message;
-        if message.automatic.is_some() {
-            return None;
-        }
-        let sender = Address::parse(self.delivery.sender?).ok()?;
-        let is_own = |address: &Address| address.without_tag().as_str() == self.own_address();
-        let named = message.to.iter().chain(&message.cc);
-        let is_named = named.filter_map(|one| Address::parse(&one.address).ok()).any(|one| is_own(&one));
-        let local = sender.local().to_ascii_lowercase();
-        let is_machine = MACHINES.iter().any(|name| local == *name || local.starts_with(&format!("{name}+")));
-        (is_named && !is_own(&sender) && !is_machine).then_some(sender)
     }
 
     fn written(&self, settings: &MailboxSettings, to: &Address) -> Result<Outgoing> {

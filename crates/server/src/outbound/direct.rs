@@ -59,11 +59,14 @@ impl Direct {
     /// A connection to the first host that has time for us.
     async fn connect(&self, hosts: &[Host]) -> Result<Connection, Error> {
         let mut last = Error::NoTls;
-        let places = hosts.iter().flat_map(|host| host.addresses.iter().map(move |address| (host, *address)));
-        for (host, address) in places.take(MOST_TRIES) {
-            match self.connect_to(host, address).await {
-                Ok(connection) => return Ok(connection),
-                Err(error) => last = error,
+        let mut left = MOST_TRIES;
+        for host in hosts {
+            for address in host.addresses.iter().take(left) {
+                left -= 1;
+                match self.connect_to(host, *address).await {
+                    Ok(connection) => return Ok(connection),
+                    Err(error) => last = error,
+                }
             }
         }
         Err(last)
