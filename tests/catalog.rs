@@ -72,6 +72,14 @@ fn body(id: &str) -> Option<Value> {
         "createEmailDomain" => json!({ "domain": "made.example.org" }),
         "createWebhook" => json!({ "url": "https://hooks.example.org/", "event_types": ["mailbox.created"] }),
         "updateWebhook" => json!({ "url": "https://hooks.example.org/other" }),
+        // The operator's address is the one mailbox that every server has.
+        "sendEmail" => json!({ "to": "postmaster@agents.test", "subject": "S", "text": "T" }),
+        "replyToEmail" | "forwardEmail" => json!({ "to": "postmaster@agents.test", "text": "T" }),
+        "saveDraft" => json!({ "to": "postmaster@agents.test", "subject": "S", "body": "T" }),
+        "scheduleSend" => json!({
+            "to": "postmaster@agents.test", "subject": "S", "body": "T", "scheduled_send_at": "2026-08-01T00:00:00Z",
+        }),
+        "rescheduleSend" => json!({ "scheduled_send_at": "2026-08-02T00:00:00Z" }),
         // A message, not JSON; see call().
         "importEmails" => Value::Null,
         _ => return None,
@@ -111,7 +119,13 @@ impl World {
         let domain = tenant.key.post(&format!("{workspace}/email-domains"), json!({ "domain": name })).await;
         let email = server.receive(mailbox["email"].as_str().unwrap(), MAIL).await;
         let shown = tenant.key.get(&format!("{inside}/emails/{email}")).await.ok();
+        let draft = json!({ "to": "postmaster@agents.test", "subject": "D", "body": "T" });
+        let draft = tenant.key.post(&format!("{inside}/drafts"), draft).await.ok();
+        let later = body("scheduleSend").unwrap();
+        let scheduled = tenant.key.post(&format!("{inside}/scheduled-sends"), later).await.ok();
         let ids = vec![
+            ("draftId", draft["id"].as_str().unwrap().to_owned()),
+            ("scheduledSendId", scheduled["id"].as_str().unwrap().to_owned()),
             ("emailId", email.to_string()),
             ("threadId", shown["thread_id"].as_str().unwrap().to_owned()),
             ("attachmentId", shown["attachments"][0]["id"].as_str().unwrap().to_owned()),
@@ -242,6 +256,8 @@ fn nonexistent() -> Vec<(&'static str, String)> {
         ("inviteId", "inv_01h8xgjy4n7r2v6c0d5t9kqwez".to_owned()),
         ("keyId", "key_01h8xgjy4n7r2v6c0d5t9kqwez".to_owned()),
         ("emailId", "eml_01h8xgjy4n7r2v6c0d5t9kqwez".to_owned()),
+        ("draftId", "eml_01h8xgjy4n7r2v6c0d5t9kqwez".to_owned()),
+        ("scheduledSendId", "eml_01h8xgjy4n7r2v6c0d5t9kqwez".to_owned()),
         ("threadId", "thr_01h8xgjy4n7r2v6c0d5t9kqwez".to_owned()),
         ("attachmentId", "att_01h8xgjy4n7r2v6c0d5t9kqwez".to_owned()),
         ("webhookId", "whk_01h8xgjy4n7r2v6c0d5t9kqwez".to_owned()),
@@ -274,6 +290,9 @@ async fn snapshot(server: &Server, workspace: &WorkspaceId) -> Vec<String> {
                 "label",
                 "content",
                 "email",
+                "draft",
+                "outbound",
+                "delivery",
                 "thread",
                 "event",
                 "email_domain",

@@ -15,6 +15,7 @@ mod mail_faults;
 mod mail_scan;
 mod mail_senders;
 mod nodes;
+mod outbound;
 mod serve;
 mod webhooks;
 

@@ -57,6 +57,7 @@ impl Service {
             authenticator: None,
             dns: None,
             http: Box::new(web::OutgoingHttp::new(None, false)),
+            next_hop: None,
         };
         let app = App::start(parts).await.expect("the service starts");
         let (email, password) = ("owner@people.test".to_owned(), "correct horse battery".to_owned());
@@ -120,7 +121,7 @@ fn settings() -> Settings {
         hosted_domains: vec!["agents.test".to_owned()],
         public_url: "http://localhost".to_owned(),
         open_sign_up: true,
-        outbound_mode: "local".to_owned(),
+        outbound: operations::Outbound::new(model::sending::OutboundMode::Local),
         receives_mail: false,
         mailbox_grace_seconds: 7 * 86_400,
         affiliate_percent: 20,

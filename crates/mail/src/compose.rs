@@ -5,7 +5,7 @@
 //! and bodies are seven-bit, except for addresses whose local part is not ASCII. Who gets a blind copy is no part of a
 //! mail. The same value always gives the same bytes.
 
-mod body;
+pub(crate) mod body;
 mod header;
 pub mod quote;
 #[cfg(test)]
@@ -14,6 +14,7 @@ mod tests;
 use bytes::Bytes;
 use mail_builder::MessageBuilder;
 use mail_builder::headers::raw::Raw;
+use mail_builder::mime::MimePart;
 
 use crate::address::{Address, AddressError};
 
@@ -178,12 +179,20 @@ pub fn needs_smtputf8(mail: &Outgoing) -> bool {
 
 /// Writes a mail.
 pub fn compose(mail: &Outgoing) -> Result<Vec<u8>, ComposeError> {
+    compose_with(mail, body::build)
+}
+
+/// Writes a mail with a body of another kind.
+pub(crate) fn compose_with(
+    mail: &Outgoing,
+    build: impl FnOnce(&Outgoing) -> Result<MimePart<'static>, ComposeError>,
+) -> Result<Vec<u8>, ComposeError> {
     let mut builder = MessageBuilder::new();
     for (name, value) in header_lines(mail)? {
         builder = builder.header(name, Raw::new(value));
     }
     let mut output = Vec::new();
-    builder.body(body::build(mail)?).serialize(&mut output);
+    builder.body(build(mail)?).serialize(&mut output);
     Ok(output)
 }
 

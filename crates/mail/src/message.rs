@@ -29,6 +29,7 @@ pub use subject::base_subject;
 
 pub(crate) use names::shorten;
 pub(crate) use subject::leading_mark;
+pub(crate) use words::{cut, one_line};
 
 /// The longest subject in characters.
 const MAX_SUBJECT: usize = 998;

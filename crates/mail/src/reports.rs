@@ -3,15 +3,20 @@
 //! Anybody can write such a report. It says nothing about who sent it, so whoever acts on one must find the mail that
 //! it names, and its recipient, among those that were really sent. Reading is bounded: a prefix of the message, a few
 //! levels of parts, a number of recipients.
+//!
+//! The reports that our own senders get are written here too, in the form that everybody reads.
 
 mod fields;
 mod parts;
 #[cfg(test)]
 mod tests;
+mod write;
 
 use crate::message::Message;
 use fields::{Field, address, clean, groups, message_id};
 use parts::Part;
+
+pub use write::{Notice, write};
 
 /// Recipients that one report can name; the rest is left out.
 pub const MAX_RECIPIENTS: usize = 200;

@@ -18,7 +18,7 @@ mod play;
 mod reply;
 mod session;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::{future::Future, net::SocketAddr};
 

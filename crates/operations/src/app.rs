@@ -3,13 +3,14 @@
 use std::{
     collections::{HashMap, HashSet},
     sync::{Arc, Mutex},
+    time::Duration,
 };
 
 use mail::{authentication::Authenticator, dns::Dns};
-use model::{Id, Kind, MailboxId, Plan, Plans, Timestamp, WorkspaceId};
+use model::{Id, Kind, MailboxId, Plan, Plans, Timestamp, WorkspaceId, sending::OutboundMode};
 use serde::Serialize;
 use store::{
-    Db, Tx, audit,
+    Db, SystemTx, Tx, audit,
     blobs::Blobs,
     idempotency, metering,
     vault::{DataKey, MasterKey},
@@ -17,12 +18,13 @@ use store::{
 use tokio::sync::Semaphore;
 
 use crate::{
-    Answer, Call, Credentials, Error, ErrorKind, Meter, Passwords, Result,
+    Answer, Call, Credentials, Error, ErrorKind, Meter, Passwords, Reservation, Result,
     emails::Arrivals,
     events::News,
     lock,
-    outside::{Clock, Entropy, HttpClient},
+    outside::{Clock, Entropy, HttpClient, NextHop},
     scanning::Scanning,
+    sending::Outbox,
 };
 
 /// What the configuration says to operations.
@@ -36,8 +38,8 @@ pub struct Settings {
     pub public_url: String,
     /// Whether anybody may sign up, or only invited people.
     pub open_sign_up: bool,
-    /// The way mail leaves, by name.
-    pub outbound_mode: String,
+    /// How mail leaves.
+    pub outbound: Outbound,
     /// Whether this server takes mail in.
     pub receives_mail: bool,
     /// How long a deleted mailbox can still be brought back.
@@ -64,6 +66,24 @@ pub struct Settings {
     pub webhooks_allow_private: bool,
 }
 
+/// How mail leaves, as configured.
+#[derive(Clone, Debug)]
+pub struct Outbound {
+    /// The way.
+    pub mode: OutboundMode,
+    /// How long a send waits for the next hosts.
+    pub send_window: Duration,
+    /// How long a mail is tried.
+    pub retry_seconds: i64,
+}
+
+impl Outbound {
+    /// The given way, with the usual times.
+    pub const fn new(mode: OutboundMode) -> Self {
+        Self { mode, send_window: Duration::from_secs(10), retry_seconds: 48 * 3600 }
+    }
+}
+
 /// The service, shared by all doors.
 #[derive(Clone)]
 pub struct App(Arc<Parts>);
@@ -88,6 +108,8 @@ struct Parts {
     http: Box<dyn HttpClient>,
     key_making: Semaphore,
     last_uuid: Mutex<uuid::Uuid>,
+    next_hop: Option<Box<dyn NextHop>>,
+    outbox: Outbox,
 }
 
 /// What an [`App`] is made of.
@@ -112,6 +134,8 @@ pub struct AppParts {
     pub dns: Option<Dns>,
     /// What webhooks are called with.
     pub http: Box<dyn HttpClient>,
+    /// Who takes mail for other servers, if somebody does.
+    pub next_hop: Option<Box<dyn NextHop>>,
 }
 
 impl AppParts {
@@ -131,20 +155,34 @@ const DATA_KEYS: usize = 10_000;
 impl App {
     /// Puts the parts together for a process that serves calls, and starts its meter.
     pub async fn start(parts: AppParts) -> Result<Self> {
-        let meter = Meter::start(parts.db.clone(), parts.new_node()).await?;
-        let app = Self::assemble(parts, meter);
+        let node = parts.new_node();
+        let meter = Meter::start(parts.db.clone(), node.clone()).await?;
+        let app = Self::assemble(parts, meter, node);
         tokio::spawn(News::pass_on(Arc::downgrade(&app.0.news), app.db().clone()));
         Ok(app)
     }
 
     /// Puts the parts together for a command that works beside a server, which it does not disturb.
     pub fn attach(parts: AppParts) -> Self {
-        let meter = Meter::attach(parts.db.clone(), parts.new_node());
-        Self::assemble(parts, meter)
+        let node = parts.new_node();
+        let meter = Meter::attach(parts.db.clone(), node.clone());
+        Self::assemble(parts, meter, node)
     }
 
-    fn assemble(parts: AppParts, meter: Meter) -> Self {
-        let AppParts { db, blobs, master_key, clock, entropy, settings, scanning, authenticator, dns, http } =
+    fn assemble(parts: AppParts, meter: Meter, node: String) -> Self {
+        let AppParts {
+            db,
+            blobs,
+            master_key,
+            clock,
+            entropy,
+            settings,
+            scanning,
+            authenticator,
+            dns,
+            http,
+            next_hop,
+        } =
             parts;
         Self(Arc::new(Parts {
             db,
@@ -166,6 +204,8 @@ impl App {
             http,
             key_making: Semaphore::new(KEYS_AT_ONCE),
             last_uuid: Mutex::new(uuid::Uuid::nil()),
+            next_hop,
+            outbox: Outbox::new(node),
         }))
     }
 
@@ -223,6 +263,14 @@ impl App {
     }
     pub(crate) fn arrivals(&self, mailbox: &MailboxId) -> Arc<Arrivals> {
         self.0.news.arrivals(mailbox)
+    }
+    /// Who takes mail for other servers.
+    pub(crate) fn next_hop(&self) -> Option<&dyn NextHop> {
+        self.0.next_hop.as_deref()
+    }
+    /// What this node is sending at the moment.
+    pub(crate) fn outbox(&self) -> &Outbox {
+        &self.0.outbox
     }
     pub(crate) fn credentials(&self) -> &Credentials {
         &self.0.credentials
@@ -296,6 +344,38 @@ impl App {
         self.db().read(&call.workspace, body).await
     }
 
+    /// The same across workspaces, for effects that end in those of others too.
+    pub async fn write_across<T, F>(&self, call: &Call, body: F) -> Result<T>
+    where
+        T: Serialize + Send + 'static,
+        F: AsyncFnOnce(&mut SystemTx) -> Result<T> + Send + 'static,
+    {
+        let (reservation, record) = self.begin_write(call);
+        let workspace = call.workspace.clone();
+        let outcome = self
+            .db()
+            .system_write(async move |tx| {
+                record.begin(tx.enter(&workspace)).await?;
+                let value = body(tx).await?;
+                record.finish(tx.enter(&workspace), &value).await?;
+                Ok(value)
+            })
+            .await;
+        end_write(call, reservation, outcome)
+    }
+
+    /// Replaces the answer that is kept for the call's Idempotency-Key, once more is known.
+    pub(crate) async fn keep_answer<T: Serialize>(&self, call: &Call, value: &T) -> Result<()> {
+        let Some(claim) = call.idempotency.clone() else { return Ok(()) };
+        let sealed = claim.data_key.seal(IDEMPOTENCY, &to_json(value)?).map_err(store::Error::from)?;
+        let status = i64::from(status_of(call.operation.answer));
+        self.db()
+            .write(&call.workspace, async move |tx| {
+                idempotency::keep(tx, &claim.key, status, &sealed).await.map_err(Error::from)
+            })
+            .await
+    }
+
     /// Runs the writing part of a call: the effect, its charge, its audit entry and its kept answer are one
     /// transaction, so a crash leaves all of them or none.
     pub async fn write<T, F>(&self, call: &Call, body: F) -> Result<T>
@@ -303,6 +383,21 @@ impl App {
         T: Serialize + Send + 'static,
         F: AsyncFnOnce(&mut Tx) -> Result<T> + Send + 'static,
     {
+        let (reservation, record) = self.begin_write(call);
+        let outcome = self
+            .db()
+            .write(&call.workspace, async move |tx| {
+                record.begin(tx).await?;
+                let value = body(tx).await?;
+                record.finish(tx, &value).await?;
+                Ok(value)
+            })
+            .await;
+        end_write(call, reservation, outcome)
+    }
+
+    /// What is charged and noted with a write.
+    fn begin_write(&self, call: &Call) -> (Option<Reservation>, Record) {
         // A call that writes twice is charged and answered with its first transaction.
         let reservation = if call.is_stored() { None } else { call.take_reservation() };
         let record = Record {
@@ -321,23 +416,7 @@ impl App {
             status: status_of(call.operation.answer),
             now: call.now,
         };
-        let outcome = self
-            .db()
-            .write(&call.workspace, async move |tx| {
-                record.begin(tx).await?;
-                let value = body(tx).await?;
-                record.finish(tx, &value).await?;
-                Ok(value)
-            })
-            .await;
-        match (outcome, reservation) {
-            (Ok(value), Some(reservation)) => {
-                call.put_reservation(reservation);
-                call.mark_stored();
-                Ok(value)
-            }
-            (outcome, _) => outcome,
-        }
+        (reservation, record)
     }
 
     /// Marks an idempotency key as running on this node until the guard is dropped. `None` when it runs already.
@@ -347,11 +426,24 @@ impl App {
     }
 }
 
+/// A write that succeeded is durable with its charge.
+fn end_write<T>(call: &Call, reservation: Option<Reservation>, outcome: Result<T>) -> Result<T> {
+    match (outcome, reservation) {
+        (Ok(value), Some(reservation)) => {
+            call.put_reservation(reservation);
+            call.mark_stored();
+            Ok(value)
+        }
+        (outcome, _) => outcome,
+    }
+}
+
 /// The HTTP status that a kept answer is replayed with.
 pub const fn status_of(answer: Answer) -> u16 {
     match answer {
         Answer::Ok => 200,
         Answer::Created => 201,
+        Answer::Accepted => 202,
         Answer::Empty => 204,
     }
 }

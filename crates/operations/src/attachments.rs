@@ -3,7 +3,10 @@
 use bytes::Bytes;
 use mail::message::{self, File};
 use model::{AttachmentId, EmailId};
-use store::{attachments, contents, emails};
+use store::{
+    attachments::{self, AttachmentRecord},
+    contents, emails,
+};
 
 use crate::{
     App, Call, Error, ErrorKind, Operation, Result,
@@ -58,6 +61,13 @@ pub async fn get(
         })
         .await?;
     let raw = present::open_raw(app, &call.workspace, &content).await?;
+    let (filename, media_type) = (record.filename.clone(), record.media_type.clone());
+    let decoded = tokio::task::spawn_blocking(move || decode(&raw, &record)).await;
+    Ok(Download { filename, media_type, bytes: decoded.map_err(Error::internal)? })
+}
+
+/// The bytes of a file of the message `raw`.
+pub(crate) fn decode(raw: &[u8], record: &AttachmentRecord) -> Bytes {
     let unsigned = |number: i64| usize::try_from(number).unwrap_or_default();
     let file = File {
         name: record.filename.clone(),
@@ -69,11 +79,10 @@ pub async fn get(
         encoding: inbound::encoding_named(&record.encoding),
         declared_names: Vec::new(),
     };
-    let bytes =
-        tokio::task::spawn_blocking(move || message::decode(&raw, &file)).await.map_err(Error::internal)?;
-    Ok(Download { filename: record.filename, media_type: record.media_type, bytes: Bytes::from(bytes) })
+    Bytes::from(message::decode(raw, &file))
 }
 
-fn missing() -> Error {
+/// A file that was not found.
+pub(crate) fn missing() -> Error {
     Error::not_found("Attachment not found")
 }

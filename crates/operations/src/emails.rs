@@ -22,7 +22,7 @@ use store::{
 };
 
 use self::present::{FolderNames, Presenter, Shown, missing};
-pub(crate) use self::{arrivals::Arrivals, list::label_id};
+pub(crate) use self::{arrivals::Arrivals, import::require_room, list::label_id};
 pub use self::{
     bulk::{bulk_delete, bulk_move, bulk_read, empty_trash},
     import::{import_mbox, import_message, split_mbox},
@@ -47,15 +47,15 @@ pub const UPDATE: Operation =
 /// Deletes an email.
 pub const DELETE: Operation = Operation::write(
     "deleteEmail",
-    "Moves an email to Trash; deletes it for good if it is there already, or if asked to.",
+    "Moves an email to Trash; deletes it for good if it is there already, if it is a draft, or if asked to.",
 )
-.errors(&[ErrorKind::NotFound]);
+.errors(&[ErrorKind::NotFound, ErrorKind::DraftLocked]);
 /// Reads the message as it came.
 pub const RAW: Operation = Operation::read("getRawEmail", "Reads the stored message, byte for byte.")
     .errors(&[ErrorKind::NotFound, ErrorKind::ContentWithheld]);
 /// Moves an email.
 pub const MOVE: Operation = Operation::write("moveEmail", "Moves an email to another folder.")
-    .errors(&[ErrorKind::NotFound, ErrorKind::FolderUnknown]);
+    .errors(&[ErrorKind::NotFound, ErrorKind::FolderUnknown, ErrorKind::FolderProtected]);
 /// Finds codes and links.
 pub const VERIFICATION: Operation = Operation::read(
     "getEmailVerification",
@@ -69,11 +69,11 @@ pub const BULK_READ: Operation =
         .errors(&[ErrorKind::NotFound]);
 /// Moves many.
 pub const BULK_MOVE: Operation = Operation::write("bulkMoveEmails", "Moves many emails, in one transaction.")
-    .errors(&[ErrorKind::NotFound, ErrorKind::FolderUnknown]);
+    .errors(&[ErrorKind::NotFound, ErrorKind::FolderUnknown, ErrorKind::FolderProtected]);
 /// Deletes many.
 pub const BULK_DELETE: Operation =
     Operation::write("bulkDeleteEmails", "Deletes many emails, in one transaction.")
-        .errors(&[ErrorKind::NotFound]);
+        .errors(&[ErrorKind::NotFound, ErrorKind::DraftLocked]);
 /// Empties Trash.
 pub const EMPTY_TRASH: Operation =
     Operation::write("emptyTrash", "Deletes everything in Trash for good.").errors(&[ErrorKind::NotFound]);
@@ -223,12 +223,17 @@ async fn label_ids(tx: &mut Tx, mailbox: &MailboxId, slugs: &[String]) -> Result
 
 /// Deletes an email.
 pub async fn delete(app: &App, call: &Call, mailbox: &str, id: EmailId, permanent: bool) -> Result<Deleted> {
-    let named = mailboxes::name(mailbox);
+    let (named, now) = (mailboxes::name(mailbox), call.now);
     app.write(call, async move |tx| {
         let mailbox = hold(tx, &named).await?;
         let mail = emails::find_brief(tx, &mailbox, &id).await?.ok_or_else(missing)?;
-        let status = bulk::discard(tx, &mailbox, &[mail], permanent).await?;
-        Ok(Deleted { status: if status.deleted > 0 { DeletedState::Deleted } else { DeletedState::Trashed } })
+        let discarded = bulk::discard(tx, &mailbox, &[mail], permanent, now).await?;
+        let status = match discarded {
+            bulk::Discarded { cancelled: 1.., .. } => DeletedState::Cancelled,
+            bulk::Discarded { deleted: 1.., .. } => DeletedState::Deleted,
+            _ => DeletedState::Trashed,
+        };
+        Ok(Deleted { status })
     })
     .await
 }
@@ -241,6 +246,7 @@ pub async fn move_one(app: &App, call: &Call, mailbox: &str, id: EmailId, target
         let mailbox = hold(tx, &named).await?;
         let mail = emails::find_brief(tx, &mailbox, &id).await?.ok_or_else(missing)?;
         known_folder(tx, &mailbox, &target).await?;
+        refuse_drafts(std::slice::from_ref(&mail))?;
         emails::move_to(tx, &mailbox, &[mail], &target.folder_id).await?;
         show_one(tx, &mailbox, &id, shown).await
     })
@@ -253,6 +259,15 @@ pub(crate) async fn known_folder(tx: &mut Tx, mailbox: &MailboxId, target: &Move
     if found.is_none() || matches!(target.folder_id.as_str(), "draft" | "scheduled") {
         let fix = "List the folders of the mailbox; drafts and scheduled mails cannot be moved to.";
         return Err(Error::new(ErrorKind::FolderUnknown).with_fix(fix));
+    }
+    Ok(())
+}
+
+/// Refuses to move what is still being written: it leaves its folder by being sent or deleted.
+pub(crate) fn refuse_drafts(mails: &[Brief]) -> Result<()> {
+    if mails.iter().any(|mail| matches!(mail.folder_id.as_str(), "draft" | "scheduled")) {
+        let fix = "Send the draft, delete it, or cancel its schedule.";
+        return Err(Error::new(ErrorKind::FolderProtected).with_fix(fix));
     }
     Ok(())
 }

@@ -6,7 +6,7 @@
 mod deliver;
 mod prepare;
 
-use std::net::IpAddr;
+use std::{fmt, net::IpAddr};
 
 use bytes::Bytes;
 use mail::address::Address;
@@ -21,13 +21,13 @@ use store::{
 };
 
 pub(crate) use self::{
-    deliver::{Content, Delivery, prepare},
+    deliver::{Content, Delivery, prepare, read},
     prepare::{Prepared, encoding_named, received_data},
 };
 use crate::{App, Error, Result, mailboxes, operator};
 
 /// More Received lines mean that a message goes round in circles.
-const MOST_RECEIVED_LINES: usize = 50;
+pub(crate) const MOST_RECEIVED_LINES: usize = 50;
 
 /// A mailbox that takes a message.
 #[derive(Clone, Debug)]
@@ -81,14 +81,21 @@ impl Refusal {
     const fn new(code: u16, enhanced: &'static str, text: &'static str) -> Self {
         Self { code, enhanced, text }
     }
-    const UNKNOWN: Self = Self::new(550, "5.1.1", "There is no such mailbox here");
-    const RELAY: Self = Self::new(550, "5.7.1", "This server does not take mail for that domain");
+    pub(crate) const UNKNOWN: Self = Self::new(550, "5.1.1", "There is no such mailbox here");
+    /// The domain is none of ours.
+    pub(crate) const RELAY: Self = Self::new(550, "5.7.1", "This server does not take mail for that domain");
     const DISABLED: Self = Self::new(550, "5.2.1", "This mailbox takes no mail");
     const POLICY: Self = Self::new(550, "5.7.1", "This mailbox does not take mail from that sender");
-    const FULL: Self = Self::new(452, "4.2.2", "This mailbox is full for now");
-    const LOOP: Self = Self::new(554, "5.4.6", "Too many hops: this message goes round in circles");
+    pub(crate) const FULL: Self = Self::new(452, "4.2.2", "This mailbox is full for now");
+    pub(crate) const LOOP: Self = Self::new(554, "5.4.6", "Too many hops: this message goes round in circles");
     /// The store does not work at the moment.
     pub const LATER: Self = Self::new(451, "4.3.0", "Try again later");
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} {}", self.code, self.enhanced, self.text)
+    }
 }
 
 impl From<Error> for Refusal {

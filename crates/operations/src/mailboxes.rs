@@ -266,7 +266,7 @@ fn show(app: &App, record: MailboxRecord) -> Mailbox {
         name: record.name,
         email_domain_id: record.domain.map(|domain| domain.id),
         inbound_provider: app.settings().receives_mail.then(|| "edge_routing".to_owned()),
-        outbound_provider: Some(app.settings().outbound_mode.clone()),
+        outbound_provider: Some(app.settings().outbound.mode.as_str().to_owned()),
         settings,
         can_receive: receiving_status == ReceivingStatus::Ready,
         receiving_status,

@@ -4,9 +4,11 @@ use model::{
     AccountId, InviteId, Role, Timestamp,
     members::{Invite, InviteWithLink, Member, MemberChange, NewInvite},
 };
-use store::{Tx, members, workspaces};
+use store::{Tx, members, vault::DataKey, workspaces};
 
-use crate::{App, Call, Error, ErrorKind, Operation, Result, clean_email, secrets};
+use crate::{
+    App, Call, Error, ErrorKind, Operation, Result, clean_email, secrets, sending::automatic::enqueue_system,
+};
 
 /// Lists the members.
 pub const LIST: Operation = Operation::read("listMembers", "Lists the members of a workspace.");
@@ -104,6 +106,7 @@ pub async fn invite(app: &App, call: &Call, input: NewInvite) -> Result<InviteWi
         expires_at: call.now.plus_seconds(INVITE_SECONDS),
     };
     let (limit, link, now) = (app.limits(call.plan).members, link(app, &token), call.now);
+    let (app_, key) = (app.clone(), app.data_key(&call.workspace).await?);
     app.write(call, async move |tx| {
         workspaces::lock(tx).await?;
         if members::has_email(tx, &invite.email).await? {
@@ -111,6 +114,7 @@ pub async fn invite(app: &App, call: &Call, input: NewInvite) -> Result<InviteWi
         }
         members::insert_invite(tx, &invite, &secrets::hash(&token)).await?;
         require_seat(tx, limit, now).await?;
+        send_invite(tx, &app_, &key, &invite, &link).await?;
         Ok(InviteWithLink { invite, link })
     })
     .await
@@ -127,6 +131,7 @@ pub async fn resend_invite(app: &App, call: &Call, id: InviteId) -> Result<Invit
     let token = secrets::new_token(app);
     let (link, expires_at) = (link(app, &token), call.now.plus_seconds(INVITE_SECONDS));
     let (limit, now) = (app.limits(call.plan).members, call.now);
+    let (app_, key) = (app.clone(), app.data_key(&call.workspace).await?);
     app.write(call, async move |tx| {
         workspaces::lock(tx).await?;
         let invite =
@@ -136,7 +141,9 @@ pub async fn resend_invite(app: &App, call: &Call, id: InviteId) -> Result<Invit
         if invite.expires_at <= now {
             require_seat(tx, limit, now).await?;
         }
-        Ok(InviteWithLink { invite: Invite { expires_at, ..invite }, link })
+        let invite = Invite { expires_at, ..invite };
+        send_invite(tx, &app_, &key, &invite, &link).await?;
+        Ok(InviteWithLink { invite, link })
     })
     .await
 }
@@ -151,6 +158,18 @@ pub async fn delete_invite(app: &App, call: &Call, id: InviteId) -> Result<()> {
         }
     })
     .await
+}
+
+/// Sends the link to whoever is invited, where there is a way to them.
+async fn send_invite(tx: &mut Tx, app: &App, key: &DataKey, invite: &Invite, link: &str) -> Result<()> {
+    let workspace = workspaces::find(tx).await?.map(|workspace| workspace.name).unwrap_or_default();
+    let name: String = workspace.chars().filter(|c| !c.is_control()).take(80).collect();
+    let text = format!(
+        "You are invited to the workspace \"{name}\".\n\nOpen this link to accept; it works once, until {}:\n\n{link}\n\n\
+         If you did not expect this mail, ignore it.\n",
+        invite.expires_at
+    );
+    enqueue_system(tx, app, key, &invite.email, format!("Invitation to {name}"), text).await
 }
 
 fn link(app: &App, token: &str) -> String {

@@ -13,6 +13,8 @@ pub enum Answer {
     Ok,
     /// With what was made.
     Created,
+    /// With what was taken on, and may not be finished yet.
+    Accepted,
     /// With nothing.
     Empty,
 }
@@ -69,6 +71,12 @@ impl Operation {
     /// An operation that changes something.
     pub const fn write(id: &'static str, summary: &'static str) -> Self {
         Self::new(id, summary, CreditClass::Write, true)
+    }
+    /// An operation that sends a mail, now or later.
+    pub const fn send(id: &'static str, summary: &'static str) -> Self {
+        let mut operation = Self::new(id, summary, CreditClass::EmailSend, true);
+        operation.answer = Answer::Accepted;
+        operation
     }
     /// An operation that makes something that lasts.
     pub const fn provision(id: &'static str, summary: &'static str) -> Self {
@@ -130,6 +138,9 @@ pub fn catalog() -> Vec<&'static Operation> {
         crate::emails::OPERATIONS,
         crate::email_context::OPERATIONS,
         crate::attachments::OPERATIONS,
+        crate::sending::OPERATIONS,
+        crate::drafts::OPERATIONS,
+        crate::scheduled_sends::OPERATIONS,
         crate::threads::OPERATIONS,
         crate::search::OPERATIONS,
         crate::events::OPERATIONS,

@@ -1,7 +1,9 @@
-//! The outside world, as far as operations need it: time, chance, and HTTP requests that customers have us make.
+//! The outside world, as far as operations need it: time, chance, other mail servers, and HTTP requests that customers
+//! have us make. Each trait has one real implementation and one for tests.
 
-use std::{future::Future, pin::Pin};
+use std::pin::Pin;
 
+use bytes::Bytes;
 use model::Timestamp;
 use url::Url;
 
@@ -15,6 +17,41 @@ pub trait Clock: Send + Sync {
 pub trait Entropy: Send + Sync {
     /// Fills a buffer with bytes that nobody can guess.
     fn fill(&self, buffer: &mut [u8]);
+}
+
+/// A message on its way to another server.
+#[derive(Clone, Debug)]
+pub struct Handover {
+    /// The domain of the recipients.
+    pub domain: String,
+    /// The envelope's sender; nothing for a null sender.
+    pub sender: Option<String>,
+    /// The recipients, all of one domain unless a relay takes them.
+    pub recipients: Vec<String>,
+    /// The message as it goes over the wire, before dots are stuffed.
+    pub message: Bytes,
+}
+
+/// What became of a handover for one recipient.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HandoverOutcome {
+    /// The other server has taken it.
+    Accepted(String),
+    /// It never will.
+    Refused(String),
+    /// It may later.
+    Later(String),
+    /// No server could be reached, so that others of this domain need not be tried at once.
+    Unreachable(String),
+}
+
+/// Takes mail for other servers.
+pub trait NextHop: Send + Sync {
+    /// Hands a message over; an outcome for each recipient, in their order.
+    fn hand_over(
+        &self,
+        handover: Handover,
+    ) -> Pin<Box<dyn Future<Output = Vec<HandoverOutcome>> + Send + '_>>;
 }
 
 /// The machine's clock.

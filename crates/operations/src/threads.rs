@@ -190,8 +190,10 @@ pub async fn move_all(
     let named = mailboxes::name(mailbox);
     app.write(call, async move |tx| {
         let mailbox = hold(tx, &named).await?;
-        let mails = mails_of(tx, &mailbox, &id).await?;
+        let mut mails = mails_of(tx, &mailbox, &id).await?;
         known_folder(tx, &mailbox, &target).await?;
+        // What is still being written stays where it is.
+        mails.retain(|mail| !matches!(mail.folder_id.as_str(), "draft" | "scheduled"));
         Ok(ThreadUpdate { updated: emails::move_to(tx, &mailbox, &mails, &target.folder_id).await? })
     })
     .await

@@ -11,11 +11,12 @@ mod suggest;
 #[cfg(test)]
 mod tests;
 
-use std::{fmt, net::SocketAddr, path::PathBuf};
+use std::{fmt, net::SocketAddr, path::PathBuf, time::Duration};
 
 use mail::scan::clamd::ClamdAddress;
-use model::Plans;
+use model::{Plans, sending::OutboundMode};
 use store::{DatabaseLocation, blobs::BlobLocation, vault::MasterKey};
+use url::Url;
 
 use self::{check::Reader, layers::Layers};
 pub use self::{layers::Sources, show::show};
@@ -41,8 +42,8 @@ pub struct Config {
     pub blobs: BlobLocation,
     /// Where the master key comes from.
     pub master_key: KeySource,
-    /// The way mail leaves.
-    pub outbound_mode: String,
+    /// How mail leaves.
+    pub outbound: Outbound,
     /// The terms that the SPF record of a custom domain needs, if they were given.
     pub domains_spf: Option<String>,
     /// Whether webhooks may lead to private addresses.
@@ -112,6 +113,25 @@ pub struct Inbound {
     pub clamd: Option<ClamdAddress>,
     /// Files of links that are blocked, absolute.
     pub blocklists: Vec<PathBuf>,
+}
+
+/// How mail leaves.
+#[derive(Clone, Debug)]
+pub struct Outbound {
+    /// The way.
+    pub mode: OutboundMode,
+    /// The smarthost, if the way is one.
+    pub relay_url: Option<Url>,
+    /// How long a send waits for other servers.
+    pub send_window: Duration,
+    /// How long a mail is tried.
+    pub retry_seconds: i64,
+    /// Whether hosts with private addresses and relays without TLS are used.
+    pub allow_private: bool,
+    /// The port of MX hosts.
+    pub port: u16,
+    /// The name servers for MX hosts; empty for the system's.
+    pub dns_servers: Vec<SocketAddr>,
 }
 
 /// A certificate and its key, as PEM files.
@@ -186,7 +206,11 @@ impl Config {
             hosted_domains: self.hosted_domains.clone(),
             public_url: self.public_url(self.http.listen),
             open_sign_up: self.open_sign_up,
-            outbound_mode: self.outbound_mode.clone(),
+            outbound: operations::Outbound {
+                mode: self.outbound.mode,
+                send_window: self.outbound.send_window,
+                retry_seconds: self.outbound.retry_seconds,
+            },
             receives_mail: true,
             mailbox_grace_seconds: self.grace_days * 24 * 3600,
             affiliate_percent: self.affiliate_percent,

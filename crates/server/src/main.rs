@@ -10,6 +10,7 @@ mod failure;
 mod logging;
 mod metrics;
 mod open;
+mod outbound;
 mod output;
 mod serve;
 mod smtp;

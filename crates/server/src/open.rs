@@ -69,7 +69,20 @@ async fn parts(config: &Config, settings: Settings) -> Result<AppParts> {
     let for_webhooks = dns.clone().filter(|_| !inbound.dns_servers.is_empty());
     let http = Box::new(OutgoingHttp::new(for_webhooks, config.webhooks_allow_private));
     let (clock, entropy) = (Box::new(clock), Box::new(SystemEntropy));
-    Ok(AppParts { db, blobs, master_key, clock, entropy, settings, scanning, authenticator, dns, http })
+    let next_hop = crate::outbound::next_hop(config)?;
+    Ok(AppParts {
+        db,
+        blobs,
+        master_key,
+        clock,
+        entropy,
+        settings,
+        scanning,
+        authenticator,
+        dns,
+        http,
+        next_hop,
+    })
 }
 
 fn authenticator(config: &Config) -> Result<Authenticator> {

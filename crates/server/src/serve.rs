@@ -176,6 +176,8 @@ fn begin_work(app: &App, worker: bool) -> Vec<JoinHandle<()>> {
         work.push(tokio::spawn(workers::care_for_storage(app.clone())));
         work.push(tokio::spawn(workers::check_domains(app.clone())));
         work.push(tokio::spawn(operations::webhooks::outbox::work(app.clone())));
+        work.push(tokio::spawn(workers::send_scheduled(app.clone())));
+        work.push(tokio::spawn(workers::send_queued(app.clone())));
     }
     work
 }

@@ -76,3 +76,13 @@ pub async fn find(tx: &mut Tx, mailbox: &MailboxId, id: &AttachmentId) -> Result
     )
     .await
 }
+
+/// The files of an email.
+pub async fn list(tx: &mut Tx, mailbox: &MailboxId, email: &EmailId) -> Result<Vec<AttachmentRecord>> {
+    tx.all(
+        "SELECT id, email_id, filename, media_type, size, place_start, place_end, encoding FROM attachment
+         WHERE workspace_id = $1 AND mailbox_id = $2 AND email_id = $3 ORDER BY place_start",
+        &[mailbox.into(), email.into()],
+    )
+    .await
+}

@@ -177,7 +177,7 @@ pub async fn find_safe(tx: &mut Tx, id: &str) -> Result<Option<Texts>> {
     .await
 }
 
-/// Drops contents that no email consists of any more, of the given ones.
+/// Drops contents that no email and nothing in the queue consists of any more, of the given ones.
 ///
 /// The row is held first: a mail that arrives with the same content at this moment either is seen, or finds the row
 /// gone and writes its own.
@@ -187,7 +187,8 @@ pub async fn release(tx: &mut Tx, ids: &[String]) -> Result<()> {
         tx.one::<(String,)>(&sql, &[id.into()]).await?;
         tx.run(
             "DELETE FROM content WHERE workspace_id = $1 AND id = $2 AND NOT EXISTS
-             (SELECT 1 FROM email WHERE email.workspace_id = $1 AND email.content_id = content.id)",
+             (SELECT 1 FROM email WHERE email.workspace_id = $1 AND email.content_id = content.id) AND NOT EXISTS
+             (SELECT 1 FROM outbound WHERE outbound.workspace_id = $1 AND outbound.content_id = content.id)",
             &[id.into()],
         )
         .await?;

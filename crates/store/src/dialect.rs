@@ -34,6 +34,11 @@ impl SystemTx {
     /// Upper bound for one sweep of an upkeep statement, so that it never holds up the writers for long.
     pub(crate) const SWEEP: i64 = 1000;
 
+    /// Locks the rows of a SELECT, passing over those that somebody else has locked. SQLite has one writer.
+    pub(crate) fn skip_locked(&self) -> &'static str {
+        if self.is_postgres() { " FOR UPDATE SKIP LOCKED" } else { "" }
+    }
+
     /// The store's own clock in microseconds, where it has one.
     pub(crate) fn own_clock(&self) -> Option<&'static str> {
         self.is_postgres().then_some(POSTGRES_CLOCK)

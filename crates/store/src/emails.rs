@@ -15,7 +15,7 @@ use serde::Serialize;
 pub use self::{
     change::{
         Brief, any_batch, delete, find_brief, find_thread_briefs, folder_batch, move_to, set_flags,
-        set_labels, set_read, set_scan,
+        set_delivery_status, set_labels, set_read, set_scan,
     },
     list::{EmailFilter, Place, Sort, count, list, select},
 };
@@ -162,6 +162,8 @@ pub struct NewEmail {
     pub attachments: Vec<NewAttachment>,
     /// Its labels.
     pub labels: Vec<LabelId>,
+    /// The thread that it belongs to, whatever the hints say.
+    pub thread: Option<ThreadId>,
     /// What decides about its thread.
     pub hints: ThreadHints,
     /// What search finds it by.
@@ -171,7 +173,11 @@ pub struct NewEmail {
 /// Adds an email to its mailbox and tells its thread. Its content must be there, its mailbox locked.
 pub async fn insert(tx: &mut Tx, mailbox: &MailboxId, mail: &mut NewEmail) -> Result<()> {
     let record = &mut mail.record;
-    if let Some(thread) = threads::find(tx, mailbox, &mail.hints, record.date).await? {
+    let found = match &mail.thread {
+        Some(thread) => Some(thread.clone()),
+        None => threads::find(tx, mailbox, &mail.hints, record.date).await?,
+    };
+    if let Some(thread) = found {
         record.thread_id = thread;
     }
     threads::join(tx, mailbox, &record.thread_id, &mail.hints, record.date).await?;
@@ -286,6 +292,20 @@ pub async fn find(tx: &mut Tx, mailbox: &MailboxId, id: &EmailId) -> Result<Opti
     tx.one(
         &format!("SELECT {COLUMNS} FROM email WHERE email.workspace_id = $1 AND email.mailbox_id = $2 AND email.id = $3"),
         &[mailbox.into(), id.into()],
+    )
+    .await
+}
+
+/// The newest mail of a thread that has a Message-ID: its id and what it refers to.
+pub async fn newest_in_thread(
+    tx: &mut Tx,
+    mailbox: &MailboxId,
+    thread: &ThreadId,
+) -> Result<Option<(String, Option<String>)>> {
+    tx.one(
+        "SELECT message_id, email_references FROM email WHERE workspace_id = $1 AND mailbox_id = $2 AND thread_id = $3
+         AND message_id IS NOT NULL AND folder_id NOT IN ('draft', 'scheduled') ORDER BY date DESC, id DESC LIMIT 1",
+        &[mailbox.into(), thread.into()],
     )
     .await
 }

@@ -252,6 +252,20 @@ pub async fn sweep(tx: &mut SystemTx, now: Timestamp) -> Result<u64> {
               WHERE created_at <= $1 LIMIT $2)",
             now.plus_seconds(-7 * 24 * 3600),
         ),
+        (
+            "DELETE FROM send_use WHERE (workspace_id, id) IN
+             (SELECT workspace_id, id FROM send_use WHERE at <= $1 LIMIT $2)",
+            now.plus_seconds(-48 * 3600),
+        ),
+        (
+            "DELETE FROM auto_reply WHERE (workspace_id, mailbox_id, sender) IN
+             (SELECT workspace_id, mailbox_id, sender FROM auto_reply WHERE at <= $1 LIMIT $2)",
+            now.plus_seconds(-7 * 24 * 3600),
+        ),
+        (
+            "DELETE FROM destination WHERE name IN (SELECT name FROM destination WHERE resting_until <= $1 LIMIT $2)",
+            now.plus_seconds(-24 * 3600),
+        ),
     ] {
         gone += tx.run(sql, &[before.into(), most.into()]).await?;
     }

@@ -299,7 +299,7 @@ pub async fn make_due(tx: &mut Tx, id: &WebhookId, at: Timestamp) -> Result<()> 
     )
     .await?;
     let workspace = tx.workspace().clone();
-    tx.wake(Wake { topic: TOPIC.to_owned(), workspace }).await
+    tx.wake(Wake { topic: TOPIC.to_owned(), workspace, mailbox: None }).await
 }
 
 /// Workspaces with events that an active webhook has not been asked about.

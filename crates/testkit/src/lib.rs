@@ -13,6 +13,7 @@
 mod caller;
 mod contract;
 mod engine;
+mod hop;
 mod logs;
 mod receiver;
 mod server;
@@ -20,6 +21,7 @@ mod stream;
 
 pub use caller::{Answer, Caller, EventStream};
 pub use engine::{Engine, both_engines};
+pub use hop::Hop;
 pub use logs::Logs;
 pub use mail::dns::name_server::NameServer;
 pub use receiver::{Received, Receiver, Reply};

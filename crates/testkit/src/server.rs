@@ -9,9 +9,11 @@ use std::{
 };
 
 use mail::{dns::Dns, scan::clamd::ClamdAddress};
-use model::{EmailId, Limit, Plan, Plans, Role, Timestamp, WorkspaceId, emails::InboundProvider};
+use model::{
+    EmailId, Limit, Plan, Plans, Role, Timestamp, WorkspaceId, emails::InboundProvider, sending::OutboundMode,
+};
 use operations::{
-    App, AppParts, Settings, admin,
+    App, AppParts, Outbound, Settings, admin,
     inbound::{self, Arrival, Refusal},
     outside::{self, Entropy},
     scanning::Scanning,
@@ -102,6 +104,10 @@ pub struct ServerOptions {
     pub webhooks_allow_private: bool,
     /// How long a webhook may take.
     pub webhook_time_limit: Duration,
+    /// How mail leaves.
+    pub outbound: Outbound,
+    /// Who takes mail for other servers.
+    pub next_hop: Option<crate::Hop>,
     /// How the doors are set up.
     pub web: web::Options,
 }
@@ -128,6 +134,8 @@ impl Default for ServerOptions {
             dns_servers: Vec::new(),
             webhooks_allow_private: false,
             webhook_time_limit: Duration::from_secs(10),
+            outbound: Outbound::new(OutboundMode::Local),
+            next_hop: None,
             web: web::Options::default(),
         }
     }
@@ -206,7 +214,7 @@ impl Server {
             hosted_domains: vec!["agents.test".to_owned(), "second.test".to_owned()],
             public_url: options.public_url,
             open_sign_up: options.open_sign_up,
-            outbound_mode: "local".to_owned(),
+            outbound: options.outbound,
             receives_mail: options.receives_mail,
             mailbox_grace_seconds: options.mailbox_grace_seconds,
             affiliate_percent: 20,
@@ -237,6 +245,7 @@ impl Server {
             authenticator: None,
             dns,
             http: Box::new(http),
+            next_hop: options.next_hop.map(|hop| Box::new(hop) as Box<dyn outside::NextHop>),
         };
         let app = App::start(parts).await.unwrap();
         let router = web::router(app.clone(), options.web);

@@ -46,7 +46,8 @@ pub(crate) const fn status(kind: ErrorKind) -> StatusCode {
         | Kind::InvalidCursor
         | Kind::InvalidIdempotencyKey
         | Kind::FolderProtected
-        | Kind::FolderUnknown => StatusCode::BAD_REQUEST,
+        | Kind::FolderUnknown
+        | Kind::EmailSendRecipientLimitExceeded => StatusCode::BAD_REQUEST,
         Kind::Unauthorized => StatusCode::UNAUTHORIZED,
         Kind::CreditsExhausted => StatusCode::PAYMENT_REQUIRED,
         Kind::WorkspaceScopeDenied
@@ -54,6 +55,7 @@ pub(crate) const fn status(kind: ErrorKind) -> StatusCode {
         | Kind::RoleRequired
         | Kind::CrossSiteRequest
         | Kind::ContentWithheld
+        | Kind::SenderNotAllowed
         | Kind::QuotaExceeded => StatusCode::FORBIDDEN,
         Kind::NotFound => StatusCode::NOT_FOUND,
         Kind::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
@@ -67,12 +69,20 @@ pub(crate) const fn status(kind: ErrorKind) -> StatusCode {
         | Kind::LastAdmin
         | Kind::AccountExists
         | Kind::AffiliateExists
+        | Kind::DraftLocked
         | Kind::IdempotencyInProgress => StatusCode::CONFLICT,
-        Kind::IdempotencyPayloadTooLarge | Kind::PayloadTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+        Kind::IdempotencyPayloadTooLarge
+        | Kind::PayloadTooLarge
+        | Kind::AttachmentTooLarge
+        | Kind::AttachmentsTooLarge
+        | Kind::TooManyAttachments
+        | Kind::MessageTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
         Kind::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
         Kind::RangeNotSatisfiable => StatusCode::RANGE_NOT_SATISFIABLE,
-        Kind::IdempotencyKeyReused | Kind::RecipientsRefused => StatusCode::UNPROCESSABLE_ENTITY,
-        Kind::RateLimited => StatusCode::TOO_MANY_REQUESTS,
+        Kind::IdempotencyKeyReused | Kind::RecipientsRefused | Kind::OutboundNotConfigured => {
+            StatusCode::UNPROCESSABLE_ENTITY
+        }
+        Kind::RateLimited | Kind::EmailSendRateLimitExceeded => StatusCode::TOO_MANY_REQUESTS,
         Kind::MemoryUnavailable | Kind::Overloaded | Kind::StorageUnavailable => {
             StatusCode::SERVICE_UNAVAILABLE
         }

@@ -24,6 +24,8 @@ pub(crate) struct RawInput {
     pub(crate) body: Bytes,
     /// The event that a stream broke off after.
     pub(crate) last_event_id: Option<String>,
+    /// Whether the caller prefers an answer before everything is done (RFC 7240).
+    pub(crate) respond_async: bool,
 }
 
 /// What an operation takes, as schemas for the documentation.
@@ -35,6 +37,8 @@ pub struct InputDescription {
     pub query: Option<Schema>,
     /// The body.
     pub body: Option<Schema>,
+    /// Whether `Prefer: respond-async` makes a difference.
+    pub prefers: bool,
 }
 
 /// A part of a request.
@@ -65,6 +69,8 @@ pub(crate) struct MailBody {
 }
 /// The event that a stream broke off after.
 pub(crate) struct LastEventId(pub(crate) Option<i64>);
+/// Whether the caller prefers an answer before everything is done.
+pub(crate) struct RespondAsync(pub(crate) bool);
 
 impl<T: DeserializeOwned + JsonSchema + Send + 'static> Part for Path<T> {
     fn read(raw: &RawInput) -> Result<Self> {
@@ -206,6 +212,39 @@ where
     fn describe(description: &mut InputDescription, generator: &mut SchemaGenerator) {
         <Path<P> as Part>::describe(description, generator);
         <MailBody as Part>::describe(description, generator);
+    }
+}
+
+impl<P, B> Input for (Path<P>, Json<B>, RespondAsync)
+where
+    Path<P>: Part,
+    Json<B>: Part,
+{
+    const BODY_TYPES: &'static [&'static str] = &[JSON];
+    fn read(raw: &RawInput) -> Result<Self> {
+        refuse_query(&raw.query)?;
+        Ok((Part::read(raw)?, Part::read(raw)?, RespondAsync(raw.respond_async)))
+    }
+    fn describe(description: &mut InputDescription, generator: &mut SchemaGenerator) {
+        <Path<P> as Part>::describe(description, generator);
+        <Json<B> as Part>::describe(description, generator);
+        description.prefers = true;
+    }
+}
+
+impl<P> Input for (Path<P>, RespondAsync)
+where
+    Path<P>: Part,
+{
+    const BODY_TYPES: &'static [&'static str] = &[];
+    fn read(raw: &RawInput) -> Result<Self> {
+        refuse_query(&raw.query)?;
+        refuse_body(raw)?;
+        Ok((Part::read(raw)?, RespondAsync(raw.respond_async)))
+    }
+    fn describe(description: &mut InputDescription, generator: &mut SchemaGenerator) {
+        <Path<P> as Part>::describe(description, generator);
+        description.prefers = true;
     }
 }
 

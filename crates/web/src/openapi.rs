@@ -124,6 +124,13 @@ fn describe(endpoint: &Endpoint, reading: &mut SchemaGenerator, writing: &mut Sc
             "schema": { "type": "string", "minLength": 1, "maxLength": 255 },
         }));
     }
+    if input.prefers {
+        parameters.push(json!({
+            "name": "Prefer", "in": "header", "required": false,
+            "description": "`respond-async` answers at once, without waiting for other servers.",
+            "schema": { "type": "string" },
+        }));
+    }
     if operation.tagged {
         parameters.push(json!({
             "name": "If-None-Match", "in": "header", "required": false,
@@ -191,6 +198,7 @@ fn responses(endpoint: &Endpoint, writing: &mut SchemaGenerator) -> Value {
     let description = match operation.answer {
         Answer::Ok => "What was asked for.",
         Answer::Created => "What was made.",
+        Answer::Accepted => "What was taken on.",
         Answer::Empty => "Done; there is nothing to say.",
     };
     let mut success = json!({ "description": description, "headers": headers() });
@@ -252,6 +260,7 @@ pub(crate) fn error_response(kinds: &[ErrorKind]) -> Value {
     });
     let retry = [
         ErrorKind::RateLimited,
+        ErrorKind::EmailSendRateLimitExceeded,
         ErrorKind::IdempotencyInProgress,
         ErrorKind::Overloaded,
         ErrorKind::StorageUnavailable,

@@ -81,7 +81,14 @@ async fn run(
     let query = parts.uri.query().unwrap_or_default().to_owned();
     let last_event_id =
         parts.headers.get("last-event-id").and_then(|id| id.to_str().ok()).map(ToOwned::to_owned);
-    let raw = RawInput { path, query, media_type: body::media_type(&parts.headers), body, last_event_id };
+    let raw = RawInput {
+        path,
+        query,
+        media_type: body::media_type(&parts.headers),
+        body,
+        last_event_id,
+        respond_async: prefers_async(&parts.headers),
+    };
 
     let workspace = &entrance.access.workspace;
     let running = match key {
@@ -180,6 +187,14 @@ fn idempotency_key(method: &Method, headers: &HeaderMap) -> Option<Result<String
     let fits = |text: &&str| (1..=255).contains(&text.len()) && !text.contains('\t');
     let text = value.to_str().ok().filter(fits);
     Some(text.map(ToOwned::to_owned).ok_or_else(invalid))
+}
+
+/// Whether one of the caller's preferences is an answer before everything is done.
+fn prefers_async(headers: &HeaderMap) -> bool {
+    let lines = headers.get_all("prefer").iter().filter_map(|value| value.to_str().ok());
+    lines.flat_map(|line| line.split(',')).any(|one| {
+        one.split(';').next().is_some_and(|name| name.trim().eq_ignore_ascii_case("respond-async"))
+    })
 }
 
 /// 409 and 422.

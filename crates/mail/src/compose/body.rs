@@ -92,7 +92,7 @@ fn with_pictures(
 }
 
 /// One form of the text.
-fn text_part(
+pub(crate) fn text_part(
     field: &str,
     media_type: &'static str,
     text: &str,
@@ -125,7 +125,7 @@ fn normalise_lines(text: &str) -> String {
 }
 
 /// Encodes text in the way that stays readable for as long as that is short.
-fn encode_text(content: Vec<u8>, boundaries: &Boundaries) -> (&'static str, Vec<u8>) {
+pub(crate) fn encode_text(content: Vec<u8>, boundaries: &Boundaries) -> (&'static str, Vec<u8>) {
     let quotes_parts = quotes_parts(&content);
     if is_plain_text(&content) && !quotes_parts && !boundaries.occur_in(&content) {
         return ("7bit", content);
@@ -242,7 +242,11 @@ fn is_plain_message(bytes: &[u8]) -> bool {
         && !bytes.ends_with(b"\r")
 }
 
-fn leaf(content_type: ContentType<'static>, encoding: &'static str, content: Vec<u8>) -> MimePart<'static> {
+pub(crate) fn leaf(
+    content_type: ContentType<'static>,
+    encoding: &'static str,
+    content: Vec<u8>,
+) -> MimePart<'static> {
     MimePart {
         headers: vec![
             ("Content-Type".into(), content_type.into()),
@@ -252,7 +256,7 @@ fn leaf(content_type: ContentType<'static>, encoding: &'static str, content: Vec
     }
 }
 
-fn multipart(kind: &str, parts: Vec<MimePart<'static>>, boundary: String) -> MimePart<'static> {
+pub(crate) fn multipart(kind: &str, parts: Vec<MimePart<'static>>, boundary: String) -> MimePart<'static> {
     let content_type = ContentType::new(format!("multipart/{kind}")).attribute("boundary", boundary);
     MimePart::new(content_type, parts)
 }
@@ -260,18 +264,18 @@ fn multipart(kind: &str, parts: Vec<MimePart<'static>>, boundary: String) -> Mim
 /// The boundaries between parts, the same for the same mail.
 ///
 /// They hold a pair of bytes that neither base64 nor quoted-printable can hold; what is not encoded is searched.
-struct Boundaries {
+pub(crate) struct Boundaries {
     stem: String,
 }
 
 impl Boundaries {
-    fn of(message_id: &str) -> Self {
+    pub(crate) fn of(message_id: &str) -> Self {
         let digest = Sha256::digest(message_id.as_bytes());
         let number = digest.iter().take(12).fold(0_u128, |number, byte| number << 8 | u128::from(*byte));
         Self { stem: format!("=_{number:024x}") }
     }
 
-    fn name(&self, number: usize) -> String {
+    pub(crate) fn name(&self, number: usize) -> String {
         format!("{}_{number}", self.stem)
     }
 

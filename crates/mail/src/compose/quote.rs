@@ -9,7 +9,7 @@ use mail_builder::headers::date::Date;
 
 use super::{Person, is_id};
 use crate::address::Address;
-use crate::message::leading_mark;
+use crate::message::{leading_mark, one_line};
 use crate::safe_text::SafeText;
 
 /// The most ids of a References header that we write.
@@ -273,7 +273,7 @@ fn paragraphs(text: &str) -> String {
     format!("<div style=\"white-space: pre-wrap\">{}</div>", escape(text))
 }
 
-/// The headers that a reader of the forwarded mail wants to see, each on one line.
+/// The headers that a reader of the forwarded mail wants to see, each on one line: none can pose as another.
 fn header_block(original: &Original) -> Vec<(&'static str, String)> {
     let mut block = Vec::new();
     let mut add = |name, value: String| {
@@ -286,7 +286,7 @@ fn header_block(original: &Original) -> Vec<(&'static str, String)> {
         "Date",
         original.date.map(|micros| Date::new(micros.div_euclid(1_000_000)).to_rfc822()).unwrap_or_default(),
     );
-    add("Subject", on_one_line(&original.subject));
+    add("Subject", one_line(&original.subject));
     add("To", list(&original.to));
     add("Cc", list(&original.cc));
     block
@@ -302,13 +302,7 @@ fn shown(person: &Person) -> String {
         Some(name) => format!("{name} <{}>", person.address),
         None => person.address.clone(),
     };
-    on_one_line(&text)
-}
-
-/// A text whose line ends cannot pose as another line of the block.
-fn on_one_line(text: &str) -> String {
-    let is_break = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}');
-    text.chars().map(|c| if is_break(c) { ' ' } else { c }).collect()
+    one_line(&text)
 }
 
 /// Text as HTML.

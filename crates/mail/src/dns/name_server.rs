@@ -155,7 +155,7 @@ fn encode(kind: &str, value: &str) -> (u16, Vec<u8>) {
 
 fn encode_name(name: &str) -> Vec<u8> {
     let mut data = Vec::new();
-    for label in name.split('.') {
+    for label in name.split('.').filter(|label| !label.is_empty()) {
         data.push(u8::try_from(label.len()).unwrap());
         data.extend(label.as_bytes());
     }

@@ -36,7 +36,7 @@ pub(super) fn decode(value: &[u8]) -> String {
 }
 
 /// Text on one line: every run of white space and control characters becomes one space.
-pub(super) fn one_line(text: &str) -> String {
+pub(crate) fn one_line(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
     for part in text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|part| !part.is_empty()) {
         if !line.is_empty() {
@@ -48,7 +48,7 @@ pub(super) fn one_line(text: &str) -> String {
 }
 
 /// The first `most` characters of a text.
-pub(super) fn cut(mut text: String, most: usize) -> String {
+pub(crate) fn cut(mut text: String, most: usize) -> String {
     if let Some((end, _)) = text.char_indices().nth(most) {
         text.truncate(end);
     }

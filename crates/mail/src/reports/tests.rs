@@ -1,5 +1,7 @@
 //! Reports in the shapes that common servers give them.
 
+mod written;
+
 use super::{Action, ComplaintReport, DeliveryReport, MAX_RECIPIENTS, Recipient, Report, read};
 use crate::message::Message;
 

@@ -3,7 +3,7 @@
 mod bdat;
 mod conversation;
 mod limits;
-mod reception;
+pub(crate) mod reception;
 mod smuggling;
 mod splits;
 mod transcripts;
@@ -17,7 +17,7 @@ use super::*;
 /// The largest message in these tests.
 const MAX_MESSAGE: usize = 100_000;
 
-fn settings() -> Arc<Settings> {
+pub(crate) fn settings() -> Arc<Settings> {
     Arc::new(Settings {
         hostname: "mx.test".to_owned(),
         max_message_bytes: MAX_MESSAGE,

@@ -1,7 +1,7 @@
 //! Many emails at once, each time in one transaction.
 
 use model::{
-    EmailId, FolderId, MailboxId,
+    EmailId, FolderId, MailboxId, Timestamp,
     emails::{BulkDelete, BulkMove, BulkRead, BulkResult, Emptied, Move},
 };
 use store::{
@@ -10,8 +10,8 @@ use store::{
     mailboxes::MailboxName,
 };
 
-use super::{hold, known_folder};
-use crate::{App, Call, Result, mailboxes};
+use super::{hold, known_folder, refuse_drafts};
+use crate::{App, Call, Result, mailboxes, scheduled_sends};
 
 /// Mails that one transaction deletes, so that it never holds up the writers for long.
 const BATCH: i64 = 500;
@@ -35,6 +35,7 @@ pub async fn bulk_move(app: &App, call: &Call, mailbox: &str, input: BulkMove) -
         let mailbox = hold(tx, &named).await?;
         known_folder(tx, &mailbox, &Move { folder_id: input.folder_id.clone() }).await?;
         let (mails, not_found) = find_all(tx, &mailbox, &input.ids).await?;
+        refuse_drafts(&mails)?;
         emails::move_to(tx, &mailbox, &mails, &input.folder_id).await?;
         Ok(BulkResult { updated: count(&mails), not_found, ..BulkResult::default() })
     })
@@ -43,17 +44,17 @@ pub async fn bulk_move(app: &App, call: &Call, mailbox: &str, input: BulkMove) -
 
 /// Deletes many emails.
 pub async fn bulk_delete(app: &App, call: &Call, mailbox: &str, input: BulkDelete) -> Result<BulkResult> {
-    let named = mailboxes::name(mailbox);
+    let (named, now) = (mailboxes::name(mailbox), call.now);
     app.write(call, async move |tx| {
         let mailbox = hold(tx, &named).await?;
         let (mails, not_found) = find_all(tx, &mailbox, &input.ids).await?;
-        let discarded = discard(tx, &mailbox, &mails, input.permanent).await?;
+        let discarded = discard(tx, &mailbox, &mails, input.permanent, now).await?;
         Ok(BulkResult {
             updated: count(&mails),
             not_found,
             deleted_count: Some(discarded.deleted),
             trashed_count: Some(discarded.trashed),
-            cancelled_scheduled_count: Some(0),
+            cancelled_scheduled_count: Some(discarded.cancelled),
         })
     })
     .await
@@ -87,21 +88,28 @@ async fn empty_some(tx: &mut Tx, named: &MailboxName) -> Result<i64> {
 pub(crate) struct Discarded {
     pub(crate) deleted: i64,
     pub(crate) trashed: i64,
+    pub(crate) cancelled: i64,
 }
 
-/// Moves mails to Trash; those that are there already, and drafts, go for good.
+/// Moves mails to Trash; those that are there already, and drafts, go for good. Scheduled ones become drafts again.
 pub(crate) async fn discard(
     tx: &mut Tx,
     mailbox: &MailboxId,
     mails: &[Brief],
     permanent: bool,
+    now: Timestamp,
 ) -> Result<Discarded> {
+    let (scheduled, mails): (Vec<Brief>, Vec<Brief>) =
+        mails.iter().cloned().partition(|mail| mail.folder_id.as_str() == "scheduled");
+    for mail in &scheduled {
+        scheduled_sends::cancel_in(tx, mailbox, &mail.id, now).await?;
+    }
     let for_good = |mail: &&Brief| permanent || matches!(mail.folder_id.as_str(), "trash" | "draft");
     let gone: Vec<Brief> = mails.iter().filter(for_good).cloned().collect();
     let kept: Vec<Brief> = mails.iter().filter(|mail| !for_good(mail)).cloned().collect();
     emails::delete(tx, mailbox, &gone).await?;
     emails::move_to(tx, mailbox, &kept, &FolderId::from("trash")).await?;
-    Ok(Discarded { deleted: count(&gone), trashed: count(&kept) })
+    Ok(Discarded { deleted: count(&gone), trashed: count(&kept), cancelled: count(&scheduled) })
 }
 
 /// The mails with these ids, each once, and the ids that name nothing.

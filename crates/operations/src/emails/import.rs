@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use model::{
-    EmailId,
+    EmailId, Plan, WorkspaceId,
     emails::{Imported, SenderAuthentication},
 };
 use store::mailboxes::MailboxRecord;
@@ -47,7 +47,7 @@ async fn import(app: &App, call: &Call, mailbox: &str, messages: Vec<Bytes>) -> 
         mailbox: record.id,
         address: record.email,
     };
-    require_room(app, &recipient, messages.iter().map(Bytes::len).sum()).await?;
+    require_room(app, &recipient.workspace, recipient.plan, messages.iter().map(Bytes::len).sum()).await?;
     let mut ready: Vec<(EmailId, Arc<Prepared>, Content)> = Vec::with_capacity(messages.len());
     for raw in messages {
         if raw.is_empty() {
@@ -63,7 +63,7 @@ async fn import(app: &App, call: &Call, mailbox: &str, messages: Vec<Bytes>) -> 
         store::mailboxes::lock(tx, &recipient.mailbox).await?;
         for (id, prepared, content) in &ready {
             let delivery =
-                Delivery { app: &app_, prepared, authentication: &authentication, now: app_.now() };
+                Delivery { app: &app_, prepared, authentication: &authentication, sender: None, now: app_.now() };
             delivery.to_mailbox(tx, &recipient, id, content).await?;
         }
         let imported = i64::try_from(ready.len()).unwrap_or(i64::MAX);
@@ -73,13 +73,13 @@ async fn import(app: &App, call: &Call, mailbox: &str, messages: Vec<Bytes>) -> 
 }
 
 /// Refuses what the plan's storage has no room for.
-async fn require_room(app: &App, recipient: &Recipient, bytes: usize) -> Result<()> {
+pub(crate) async fn require_room(app: &App, workspace: &WorkspaceId, plan: Plan, bytes: usize) -> Result<()> {
     let stored = app
         .db()
-        .read(&recipient.workspace, async |tx| store::mailboxes::stored_bytes(tx).await)
+        .read(workspace, async |tx| store::mailboxes::stored_bytes(tx).await)
         .await
         .map_err(Error::from)?;
-    let limit = app.limits(recipient.plan).storage_bytes;
+    let limit = app.limits(plan).storage_bytes;
     let after = u64::try_from(stored).unwrap_or_default().saturating_add(bytes as u64);
     if limit.get().is_some_and(|most| after > most) {
         return Err(crate::members::quota("bytes of storage", limit));

@@ -21,7 +21,10 @@ use super::{
     Arrival, Prepared, Recipient,
     prepare::{self, received_data},
 };
-use crate::{App, Error, Result};
+use crate::{
+    App, Error, Result,
+    sending::{automatic::Arrived, settle},
+};
 
 /// A message sealed for one workspace.
 pub(crate) struct Content {
@@ -34,6 +37,20 @@ impl Content {
     fn objects(&self) -> i64 {
         let outside = |kept: &Kept| i64::from(matches!(kept, Kept::Blob(_)));
         1 + outside(&self.record.body) + self.record.safe.as_ref().map_or(0, outside)
+    }
+
+    /// Seals a message that was read before, for one workspace.
+    pub(crate) async fn seal(
+        app: &App,
+        workspace: &WorkspaceId,
+        prepared: &Arc<Prepared>,
+        raw: &Bytes,
+    ) -> Result<Self> {
+        let key = app.data_key(workspace).await?;
+        let (content, bytes) = (prepared.clone(), raw.clone());
+        let sealed = tokio::task::spawn_blocking(move || Sealed::new(key, &content, &bytes));
+        let sealed = sealed.await.map_err(Error::internal)??;
+        Self::keep(app, workspace, prepared, raw, sealed).await
     }
 
     /// Puts what is large into the blob store, before anything else happens.
@@ -80,6 +97,13 @@ impl Sealed {
         let safe = prepared.safe.as_ref().map(|safe| seal(Part::Safe, safe.as_bytes())).transpose()?;
         Ok(Self { key, raw, headers, body, safe })
     }
+}
+
+/// Reads and judges a message, on a thread that may take its time.
+pub(crate) async fn read(app: &App, raw: Bytes) -> Result<Prepared> {
+    let blocklist = app.scanning().blocklist();
+    let _turn = app.scanning().turn().await;
+    tokio::task::spawn_blocking(move || prepare::read(&raw, &blocklist)).await.map_err(Error::internal)
 }
 
 /// Reads and judges a message and seals it for its workspaces, all on one thread that may take its time.
@@ -145,7 +169,13 @@ pub(super) async fn deliver(
     let app_ = app.clone();
     let body = async move |tx: &mut SystemTx| {
         let delivery =
-            Delivery { app: &app_, prepared: &prepared, authentication: &authentication, now: app_.now() };
+            Delivery {
+                app: &app_,
+                prepared: &prepared,
+                authentication: &authentication,
+                sender: arrival.from.as_deref(),
+                now: app_.now(),
+            };
         delivery.to_all(tx, &arrival.recipients, ids, &contents, name.as_deref()).await
     };
     let db = app.db().clone();
@@ -207,6 +237,8 @@ pub(crate) struct Delivery<'a> {
     pub(crate) app: &'a App,
     pub(crate) prepared: &'a Prepared,
     pub(crate) authentication: &'a SenderAuthentication,
+    /// The envelope's sender; nothing for a null sender.
+    pub(crate) sender: Option<&'a str>,
     pub(crate) now: Timestamp,
 }
 
@@ -266,6 +298,10 @@ impl Delivery<'_> {
         let mailbox =
             mailboxes::find(tx, &named).await?.ok_or_else(|| Error::not_found("Mailbox not found"))?;
         contents::insert(tx, &content.record, self.now).await?;
+        // Before the event log is held: whoever works on the queue holds the mail first, then the log.
+        if let Some(report) = &self.prepared.report {
+            settle::note_report(tx, self.app, &content.key, &recipient.mailbox, report, self.now).await?;
+        }
         let sequence = events::next_sequence(tx).await?;
         let mut mail = self.email(recipient, id, sequence, content);
         if self.is_spam() && mailbox.settings.spam.to_spam_folder {
@@ -273,6 +309,8 @@ impl Delivery<'_> {
         }
         mail.labels = matching_labels(tx, &recipient.mailbox, &mail.record, self.prepared).await?;
         emails::insert(tx, &recipient.mailbox, &mut mail).await?;
+        let arrived = Arrived { delivery: self, recipient, mailbox: &mailbox, mail: &mail.record, content };
+        arrived.follow(tx).await?;
         let counter = format!("received.{}", self.now.month());
         mailboxes::add_to_counter(tx, &recipient.mailbox, &counter, 1).await?;
         metering::add_usage(tx, self.now.day(), "mails_in", 1).await?;
@@ -288,7 +326,14 @@ impl Delivery<'_> {
         self.prepared.looks_like_spam || self.authentication.dmarc == Verdict::Fail
     }
 
-    fn email(&self, recipient: &Recipient, id: &EmailId, arrival: i64, content: &Content) -> NewEmail {
+    /// The email that the message becomes in a mailbox.
+    pub(crate) fn email(
+        &self,
+        recipient: &Recipient,
+        id: &EmailId,
+        arrival: i64,
+        content: &Content,
+    ) -> NewEmail {
         let message = &self.prepared.message;
         let attachments = self.attachments();
         let references = message.references.join(" ");
@@ -338,6 +383,7 @@ impl Delivery<'_> {
             record,
             attachments,
             labels: Vec::new(),
+            thread: None,
             hints: self.prepared.hints(),
             text: self.prepared.text.clone(),
         }

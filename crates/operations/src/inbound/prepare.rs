@@ -8,6 +8,7 @@ use std::sync::Arc;
 use mail::{
     classify,
     message::{self, Automatic, Encoding, Message, Person},
+    reports::{self, Report},
     safe_text::{self, SafeText, Source},
     scan,
 };
@@ -27,6 +28,7 @@ const SPAM_TEST: &str = "XJS*C4JDBQADN1.NSBN3*2IDNEN*GTUBE-STANDARD-ANTI-UBE-TES
 
 /// A message that was read and judged.
 #[expect(clippy::struct_excessive_bools, reason = "each is a finding of its own")]
+#[derive(Clone)]
 pub(crate) struct Prepared {
     pub(crate) hash: String,
     pub(crate) message: Message,
@@ -43,12 +45,22 @@ pub(crate) struct Prepared {
     pub(crate) looks_like_spam: bool,
     pub(crate) has_link: bool,
     pub(crate) text: IndexedText,
+    /// What it reports about another mail.
+    pub(crate) report: Option<Report>,
 }
 
 impl Prepared {
     /// The text for agents.
     pub(crate) fn safe(&self) -> &str {
         self.safe.as_deref().unwrap_or(&self.body)
+    }
+
+    /// Shows the body as its writer wrote it, not as it was encoded for its way.
+    pub(crate) fn show_as(&mut self, body: &str, format: BodyFormat) {
+        let encoded = std::mem::replace(&mut self.body, body.to_owned());
+        let safe = self.safe.take().unwrap_or(encoded);
+        self.safe = (safe != self.body).then_some(safe);
+        self.body_format = format;
     }
 
     /// The sender as it is shown.
@@ -71,7 +83,12 @@ impl Prepared {
         let message = &self.message;
         let nearest_first = message.in_reply_to.iter().chain(message.references.iter().rev());
         let mut references: Vec<[u8; 16]> = Vec::new();
-        for id in nearest_first.chain(&message.message_id) {
+        let reported = match &self.report {
+            Some(Report::Delivery(report)) => report.message_id.as_ref(),
+            Some(Report::Complaint(report)) => report.message_id.as_ref(),
+            None => None,
+        };
+        for id in reported.into_iter().chain(nearest_first).chain(&message.message_id) {
             let hashed = short_hash(&[id.as_bytes()]);
             if !references.contains(&hashed) {
                 references.push(hashed);
@@ -130,6 +147,8 @@ pub(super) fn read(raw: &[u8], blocklist: &Arc<scan::Blocklist>) -> Prepared {
         Source::None => BodySource::None,
     };
     let (kept, _) = safe.text.cut(MOST_SAFE);
+    let reports = matches!(message.automatic, Some(Automatic::DeliveryReport | Automatic::Complaint));
+    let report = if reports { reports::read(raw, &message) } else { None };
     Prepared {
         hash: BlobHash::of(raw).as_str().to_owned(),
         safe: (kept != body).then(|| kept.to_owned()),
@@ -145,6 +164,7 @@ pub(super) fn read(raw: &[u8], blocklist: &Arc<scan::Blocklist>) -> Prepared {
         looks_like_spam,
         has_link,
         text,
+        report,
     }
 }
 

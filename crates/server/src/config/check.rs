@@ -1,14 +1,14 @@
 //! From values to what they mean: every option is read once, and every mistake is noted instead of ending the reading.
 
-use std::{net::SocketAddr, ops::RangeInclusive, path::PathBuf};
+use std::{net::SocketAddr, ops::RangeInclusive, path::PathBuf, time::Duration};
 
 use mail::scan::clamd::ClamdError;
-use model::Plans;
+use model::{Plans, sending::OutboundMode};
 use toml::{Table, Value};
 use url::Url;
 
 use super::{
-    Config, Http, Inbound, Log, Problem, Smtp, TlsFiles,
+    Config, Http, Inbound, Log, Outbound, Problem, Smtp, TlsFiles,
     layers::{Entry, Layers, Sources, is_limit},
     places,
 };
@@ -39,7 +39,7 @@ impl<'a> Reader<'a> {
         let database = self.parsed("database.url", |url| places::database(url, &data_dir));
         let blobs = self.parsed("blobs.url", |url| places::blobs(url, &data_dir, sources));
         let master_key = self.parsed("vault.master_key", |text| places::master_key(text, &data_dir));
-        let outbound_mode = self.choice("outbound.mode", &["local"]).to_owned();
+        let outbound = self.outbound();
         let domains_spf = self.optional("domains.spf", spf_terms);
         let webhooks_allow_private = self.flag("webhooks.allow_private");
         let grace_days = self.number("mailboxes.grace_days", 0..=3650);
@@ -56,7 +56,7 @@ impl<'a> Reader<'a> {
             database: database?,
             blobs: blobs?,
             master_key: master_key?,
-            outbound_mode,
+            outbound,
             domains_spf,
             webhooks_allow_private,
             grace_days,
@@ -155,6 +155,32 @@ impl<'a> Reader<'a> {
             max_connections: usize::try_from(max_connections).ok()?,
             tls: certificate.zip(key).map(|(certificate, key)| TlsFiles { certificate, key }),
         })
+    }
+
+    fn outbound(&mut self) -> Outbound {
+        let mode = self.choice("outbound.mode", &["local", "relay", "direct", "sandbox"]);
+        let mode = mode.parse().unwrap_or(OutboundMode::Local);
+        let relay_url = self.optional("outbound.relay_url", relay_url);
+        if mode == OutboundMode::Relay && self.text("outbound.relay_url").is_empty() {
+            self.complain("outbound.relay_url", "is needed for outbound.mode = \"relay\"");
+        }
+        let mut dns_servers = Vec::new();
+        for text in self.list("outbound.dns_servers") {
+            match socket_address(&text) {
+                Ok(address) => dns_servers.push(address),
+                Err(message) => self.complain("outbound.dns_servers", message),
+            }
+        }
+        let send_window = self.number("outbound.send_window", 0..=300);
+        Outbound {
+            mode,
+            relay_url,
+            send_window: Duration::from_secs(send_window.unsigned_abs()),
+            retry_seconds: self.number("outbound.retry_hours", 1..=720) * 3600,
+            allow_private: self.flag("outbound.allow_private"),
+            port: u16::try_from(self.number("outbound.port", 1..=65_535)).unwrap_or(25),
+            dns_servers,
+        }
     }
 
     fn inbound(&mut self, sources: &Sources) -> Inbound {
@@ -335,6 +361,20 @@ fn host_name(text: &str) -> Result<String, String> {
     address
         .map(|address| address.domain().to_owned())
         .map_err(|_| format!("expected a host name such as mail.example.com, found {text:?}"))
+}
+
+fn relay_url(text: &str) -> Result<Url, String> {
+    let url = Url::parse(text).map_err(|error| format!("is not a URL: {error}"))?;
+    if !matches!(url.scheme(), "smtp" | "smtps") {
+        return Err("must begin with smtp:// or smtps://".to_owned());
+    }
+    if url.host_str().is_none_or(str::is_empty) {
+        return Err("must name a host".to_owned());
+    }
+    if !matches!(url.path(), "" | "/") || url.query().is_some() || url.fragment().is_some() {
+        return Err("must end after the host and its port".to_owned());
+    }
+    Ok(url)
 }
 
 fn public_url(text: &str) -> Result<String, String> {

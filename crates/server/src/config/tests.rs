@@ -44,7 +44,7 @@ fn the_defaults_are_those_of_the_contract() {
     assert!(matches!(&config.master_key, KeySource::File(path) if path.ends_with("data/master.key")));
     let settings = config.settings();
     assert_eq!(settings.public_url, "http://127.0.0.1:8080");
-    assert_eq!((settings.outbound_mode.as_str(), settings.mailbox_grace_seconds), ("local", 7 * 86_400));
+    assert_eq!((settings.outbound.mode.as_str(), settings.mailbox_grace_seconds), ("local", 7 * 86_400));
     assert_eq!((settings.affiliate_percent, settings.currency.as_str()), (20, "USD"));
     assert_eq!((settings.blob_provider.as_str(), settings.blob_bucket.as_str()), ("local", "blobs"));
     assert!(settings.receives_mail);

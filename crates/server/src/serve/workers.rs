@@ -1,8 +1,12 @@
-//! Work that goes on beside the doors: asking external scanners, looking after block lists, stored mail and domains.
+//! Work that goes on beside the doors: asking external scanners, sending what is due, looking after block lists, stored
+//! mail and domains.
 
 use std::time::Duration;
 
-use operations::{App, domains, scanning, storage};
+use model::Timestamp;
+use operations::{App, Result, domains, scanning, scheduled_sends, sending::work, storage};
+use store::{Wake, drafts, queue};
+use tokio::sync::broadcast::{Receiver, error::RecvError};
 
 /// How long a worker waits for news before it looks by itself.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -68,6 +72,96 @@ pub(super) async fn check_domains(app: App) {
         match domains::check_due(&app).await {
             Ok(checked) => tracing::debug!(checked, "looked at custom domains"),
             Err(error) => tracing::warn!(%error, "custom domains could not be looked at"),
+        }
+    }
+}
+
+/// How long a timer sleeps without looking at the clock, which somebody may set.
+const TICK: Duration = Duration::from_secs(1);
+/// How long it trusts what it knows without asking the store.
+const TRUST: Duration = Duration::from_secs(60);
+
+/// Sends scheduled mails when their time has come.
+pub(super) async fn send_scheduled(app: App) {
+    let mut wakes = app.db().listen();
+    if app.db().is_sole_node() {
+        log(scheduled_sends::release_lost(&app).await, "scheduled mails of the last run wait a little longer");
+    }
+    loop {
+        let next = match scheduled_sends::run_due(&app).await {
+            Ok(next) => next,
+            Err(error) => {
+                tracing::warn!(%error, "scheduled mails will be looked at again");
+                tokio::time::sleep(PATIENCE).await;
+                continue;
+            }
+        };
+        tokio::select! {
+            () = until(&app, next) => {}
+            () = woken(&mut wakes, drafts::TOPIC) => {}
+        }
+    }
+}
+
+/// Takes the mail in the queue on its way.
+pub(super) async fn send_queued(app: App) {
+    let mut wakes = app.db().listen();
+    if app.db().is_sole_node() {
+        log(work::release_lost(&app).await, "mail in the queue waits a little longer");
+    }
+    loop {
+        // The tasks go on by themselves, so that a slow server does not keep others waiting.
+        let looked = match work::start_due(&app).await {
+            Ok(_) => work::next_due(&app).await,
+            Err(error) => Err(error),
+        };
+        let next = match looked {
+            Ok(next) => next,
+            Err(error) => {
+                tracing::warn!(%error, "the queue will be looked at again");
+                tokio::time::sleep(PATIENCE).await;
+                continue;
+            }
+        };
+        tokio::select! {
+            // What is due and still waits has a destination that is full: a task has to end first.
+            () = until(&app, next.filter(|at| *at > app.now())) => {}
+            () = work::task_ended(&app) => {}
+            () = woken(&mut wakes, queue::TOPIC) => {}
+        }
+    }
+}
+
+fn log(outcome: Result<()>, what: &str) {
+    if let Err(error) = outcome {
+        tracing::warn!(%error, "{what}");
+    }
+}
+
+/// Waits until a time by the clock of the service, or for as long as what is known can be trusted.
+async fn until(app: &App, at: Option<Timestamp>) {
+    let deadline = tokio::time::Instant::now() + TRUST;
+    while tokio::time::Instant::now() < deadline {
+        let left = at.map_or(TICK, |at| {
+            let micros = at.as_micros().saturating_sub(app.now().as_micros());
+            Duration::from_micros(u64::try_from(micros).unwrap_or_default())
+        });
+        if left.is_zero() {
+            return;
+        }
+        tokio::time::sleep(left.min(TICK)).await;
+    }
+}
+
+/// Waits for a wake-up of a topic.
+async fn woken(wakes: &mut Receiver<Wake>, topic: &str) {
+    loop {
+        match wakes.recv().await {
+            Ok(wake) if wake.topic == topic => return,
+            // Some were lost: one of them may have been ours.
+            Err(RecvError::Lagged(_)) => return,
+            Err(RecvError::Closed) => return tokio::time::sleep(PATIENCE).await,
+            Ok(_) => {}
         }
     }
 }

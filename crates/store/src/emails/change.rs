@@ -7,10 +7,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use model::{
     EmailId, FolderId, LabelId, MailboxId, ThreadId, Timestamp,
     emails::{Category, ScanStatus, ScanThreat},
+    sending::DeliveryStatus,
 };
 
 use super::{EmailRecord, insert_label, is_listed, json};
-use crate::{FromRow, Row, Tx, contents, error::Result, mailboxes, threads};
+use crate::{FromRow, Row, Tx, contents, error::Result, mailboxes, outbound, threads};
 
 /// What is counted about an email.
 #[derive(Clone, Debug)]
@@ -35,6 +36,8 @@ pub struct Brief {
     pub text_row: Option<i64>,
     /// Its date.
     pub date: Timestamp,
+    /// Whether it was written here.
+    pub outgoing: bool,
 }
 
 impl FromRow for Brief {
@@ -50,12 +53,13 @@ impl FromRow for Brief {
             content_id: row.next()?,
             text_row: row.next()?,
             date: row.next()?,
+            outgoing: row.next()?,
         })
     }
 }
 
 const BRIEF: &str =
-    "SELECT id, thread_id, folder_id, read, category, size, stored_objects, content_id, text_row, date
+    "SELECT id, thread_id, folder_id, read, category, size, stored_objects, content_id, text_row, date, outgoing
     FROM email WHERE workspace_id = $1 AND mailbox_id = $2";
 
 /// Finds what is counted about an email.
@@ -125,6 +129,9 @@ pub async fn delete(tx: &mut Tx, mailbox: &MailboxId, mails: &[Brief]) -> Result
     let mut in_threads: BTreeMap<&ThreadId, i64> = BTreeMap::new();
     for mail in mails {
         crate::search::delete(tx, mail.text_row).await?;
+        if mail.outgoing {
+            outbound::forget(tx, mailbox, &mail.id).await?;
+        }
         tx.run(
             "DELETE FROM email WHERE workspace_id = $1 AND mailbox_id = $2 AND id = $3",
             &[mailbox.into(), (&mail.id).into()],
@@ -208,6 +215,21 @@ pub async fn set_scan(
         )
         .await?;
     Ok(changed == 1)
+}
+
+/// Sets what became of an outgoing email.
+pub async fn set_delivery_status(
+    tx: &mut Tx,
+    mailbox: &MailboxId,
+    id: &EmailId,
+    status: DeliveryStatus,
+) -> Result<()> {
+    tx.run(
+        "UPDATE email SET delivery_status = $4 WHERE workspace_id = $1 AND mailbox_id = $2 AND id = $3",
+        &[mailbox.into(), id.into(), status.as_str().into()],
+    )
+    .await?;
+    Ok(())
 }
 
 /// Counts a mail that was added.

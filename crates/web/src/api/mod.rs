@@ -3,6 +3,7 @@
 mod affiliate;
 mod api_keys;
 mod domains;
+mod drafts;
 mod emails;
 mod events;
 mod folders;
@@ -11,6 +12,8 @@ mod mailboxes;
 mod members;
 mod memory;
 mod paths;
+mod scheduled_sends;
+mod sending;
 mod threads;
 mod usage;
 mod webhooks;
@@ -29,6 +32,9 @@ pub(crate) fn endpoints() -> Vec<Endpoint> {
         folders::endpoints(),
         labels::endpoints(),
         emails::endpoints(),
+        sending::endpoints(),
+        drafts::endpoints(),
+        scheduled_sends::endpoints(),
         threads::endpoints(),
         events::endpoints(),
         webhooks::endpoints(),

@@ -87,6 +87,20 @@ paths! {
         /// The id of the email.
         "emailId" email: EmailId,
     }
+    /// A draft of a mailbox.
+    DraftPath {
+        /// The mailbox: its `public_id`, its alias id, or its current address.
+        "mailboxId" mailbox: String,
+        /// The id of the draft.
+        "draftId" draft: EmailId,
+    }
+    /// A scheduled send of a mailbox.
+    ScheduledSendPath {
+        /// The mailbox: its `public_id`, its alias id, or its current address.
+        "mailboxId" mailbox: String,
+        /// The id of the scheduled send.
+        "scheduledSendId" scheduled: EmailId,
+    }
     /// A file of an email.
     EmailAttachmentPath {
         /// The mailbox: its `public_id`, its alias id, or its current address.

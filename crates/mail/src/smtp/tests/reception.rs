@@ -5,15 +5,15 @@ use std::sync::{Mutex, PoisonError};
 use super::*;
 
 /// What was taken: how the client spoke, the sender, the recipients, the content.
-pub(super) type Taken = (Client, ReversePath, Vec<String>, Bytes);
+pub(crate) type Taken = (Client, ReversePath, Vec<String>, Bytes);
 
 #[derive(Default)]
-pub(super) struct Memory {
+pub(crate) struct Memory {
     taken: Mutex<Vec<Taken>>,
 }
 
 impl Memory {
-    pub(super) fn taken(&self) -> Vec<Taken> {
+    pub(crate) fn taken(&self) -> Vec<Taken> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }

@@ -1,0 +1,393 @@
+//! The sending side of SMTP (RFC 5321): one connection to one server, and the mails that go over it.
+//!
+//! Where mail goes, when it is tried again and whom we trust is no business of this module. It expects nothing good of
+//! the other side: replies are bounded, every wait has an end however slowly bytes drip, and what the server says before
+//! it was asked is an error. What became of a mail is told for each recipient, and it is never guessed: a mail whose
+//! last answer was lost is [`Outcome::Uncertain`].
+
+mod content;
+mod credentials;
+mod reply;
+#[cfg(test)]
+mod tests;
+mod tls;
+mod transfer;
+mod wire;
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use tokio::net::TcpStream;
+use tokio::time::{Instant, timeout_at};
+
+pub use content::{Unsendable, check_content};
+pub use credentials::Credentials;
+pub use reply::Reply;
+pub use tls::{Tls, TlsError};
+pub use transfer::{Mail, Outcome};
+
+use wire::{Io, Wire};
+
+/// How a connection is made.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// What we call ourselves: our host name.
+    pub hello: String,
+    /// The name of the server that we mean to reach, which its certificate must bear.
+    pub server_name: String,
+    /// Whether and how the connection is encrypted.
+    pub security: Security,
+    /// The account to send with, where the server wants one. Never sent without encryption.
+    pub credentials: Option<Credentials>,
+    /// How long to wait for what.
+    pub timeouts: Timeouts,
+}
+
+/// Whether and how a connection is encrypted.
+#[derive(Clone, Debug)]
+pub enum Security {
+    /// Not at all.
+    None,
+    /// With STARTTLS where the server offers it, whoever it is: better than nothing, and no proof of anything. A failed
+    /// handshake is [`Error::Tls`]; whether to come again without encryption is for the caller to say.
+    Opportunistic(Tls),
+    /// With STARTTLS and a certificate that holds, or not at all.
+    StartTls(Tls),
+    /// From the first byte on (port 465), with a certificate that holds.
+    Implicit(Tls),
+}
+
+/// How long to wait for what; the defaults are those of RFC 5321, section 4.5.3.2, where it has some.
+#[derive(Clone, Copy, Debug)]
+pub struct Timeouts {
+    /// For the connection.
+    pub connect: Duration,
+    /// For the server's greeting.
+    pub greeting: Duration,
+    /// For the answers to EHLO, STARTTLS, AUTH, MAIL and RSET.
+    pub command: Duration,
+    /// For the handshake of TLS.
+    pub handshake: Duration,
+    /// For the answer about one recipient.
+    pub recipient: Duration,
+    /// For the answer to DATA.
+    pub data: Duration,
+    /// For each 64 KiB of content to be taken.
+    pub block: Duration,
+    /// For the answer to the end of the content.
+    pub finish: Duration,
+    /// For everything up to the first mail, and then for each mail as a whole.
+    pub total: Duration,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self {
+            connect: Duration::from_secs(30),
+            greeting: Duration::from_mins(5),
+            command: Duration::from_mins(5),
+            handshake: Duration::from_mins(1),
+            recipient: Duration::from_mins(5),
+            data: Duration::from_mins(2),
+            block: Duration::from_mins(3),
+            finish: Duration::from_mins(10),
+            total: Duration::from_mins(30),
+        }
+    }
+}
+
+/// What a connection was waiting for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Phase {
+    /// The connection itself.
+    Connect,
+    /// The greeting.
+    Greeting,
+    /// The answer to EHLO or HELO.
+    Hello,
+    /// The answer to STARTTLS, or the handshake.
+    Tls,
+    /// The answer to AUTH.
+    Auth,
+    /// The answer to RSET.
+    Reset,
+    /// The answer to MAIL.
+    Sender,
+    /// The answer to RCPT.
+    Recipient,
+    /// The answer to DATA, or the taking of the content.
+    Content,
+    /// The answer to the end of the content.
+    Finish,
+}
+
+impl fmt::Display for Phase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Connect => "connecting",
+            Self::Greeting => "the greeting",
+            Self::Hello => "EHLO",
+            Self::Tls => "STARTTLS",
+            Self::Auth => "AUTH",
+            Self::Reset => "RSET",
+            Self::Sender => "MAIL",
+            Self::Recipient => "RCPT",
+            Self::Content => "the content",
+            Self::Finish => "the end of the content",
+        })
+    }
+}
+
+/// Why a connection came to nothing.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The server took too long.
+    #[error("The server took too long at {0}.")]
+    Timeout(Phase),
+    /// The connection was closed.
+    #[error("The server closed the connection at {0}.")]
+    Closed(Phase),
+    /// The connection failed.
+    #[error("The connection failed at {0}: {1}.")]
+    Network(Phase, String),
+    /// What the server said is not SMTP, or was said out of turn.
+    #[error("The server broke the protocol at {0}: {1}.")]
+    Protocol(Phase, &'static str),
+    /// The server does not want us, or not now.
+    #[error("The server refused at {0}: {1}")]
+    Refused(Phase, Reply),
+    /// Encryption is demanded, and the server offers none.
+    #[error("The server offers no encryption.")]
+    NoTls,
+    /// The handshake failed, or the certificate does not hold.
+    #[error("Encryption failed: {0}.")]
+    Tls(String),
+    /// There is an account to send with, but no encryption to send it over, or no way to log in that both sides know.
+    #[error("The server offers no safe way to log in.")]
+    NoAuth,
+}
+
+impl Error {
+    /// What the server said, if it was that.
+    pub fn reply(&self) -> Option<&Reply> {
+        match self {
+            Self::Refused(_, reply) => Some(reply),
+            _ => None,
+        }
+    }
+
+    /// Whether trying the same server again will come to the same.
+    pub fn is_permanent(&self) -> bool {
+        self.reply().is_some_and(Reply::is_permanent)
+    }
+}
+
+/// Something that a server can do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Extension {
+    /// Content may have eight bits (RFC 6152).
+    EightBit,
+    /// Addresses may be internationalised (RFC 6531).
+    Utf8,
+    /// Commands may be sent together (RFC 2920).
+    Pipelining,
+    /// Content may be sent with BDAT (RFC 3030).
+    Chunking,
+    /// The connection can be encrypted (RFC 3207).
+    StartTls,
+}
+
+impl Extension {
+    fn from_keyword(keyword: &str) -> Option<Self> {
+        match keyword {
+            "8BITMIME" => Some(Self::EightBit),
+            "SMTPUTF8" => Some(Self::Utf8),
+            "PIPELINING" => Some(Self::Pipelining),
+            "CHUNKING" => Some(Self::Chunking),
+            "STARTTLS" => Some(Self::StartTls),
+            _ => None,
+        }
+    }
+}
+
+/// What the server can do, by its answer to EHLO.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Extensions {
+    /// The largest message that it takes, where it says.
+    pub max_size: Option<u64>,
+    /// Whether it says anything of sizes.
+    sizes: bool,
+    offered: Vec<Extension>,
+    /// The ways to log in, in upper case.
+    auth: Vec<String>,
+}
+
+impl Extensions {
+    /// Whether the server has said that it can do something.
+    pub fn offers(&self, extension: Extension) -> bool {
+        self.offered.contains(&extension)
+    }
+
+    /// Reads the lines of an answer to EHLO, the first of which is a greeting.
+    fn read(reply: &Reply) -> Self {
+        let mut found = Self::default();
+        for line in reply.lines().skip(1) {
+            let upper = line.to_ascii_uppercase();
+            let mut words = upper.split([' ', '=']).filter(|word| !word.is_empty());
+            match words.next().unwrap_or_default() {
+                "SIZE" => {
+                    let most = words.next().and_then(|size| size.parse().ok());
+                    found.sizes = true;
+                    found.max_size = most.filter(|size| *size > 0);
+                }
+                "AUTH" => found.auth.extend(words.map(str::to_owned)),
+                keyword => found.offered.extend(Extension::from_keyword(keyword)),
+            }
+        }
+        found
+    }
+}
+
+/// A connection over which mails can be sent, one after the other.
+pub struct Connection {
+    wire: Wire,
+    extensions: Extensions,
+    timeouts: Timeouts,
+    secured: bool,
+    /// Whether the server may still think of an unfinished mail.
+    unfinished: bool,
+    /// Whether nothing more can be sent.
+    broken: bool,
+}
+
+impl fmt::Debug for Connection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connection")
+            .field("extensions", &self.extensions)
+            .field("secured", &self.secured)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Connection {
+    /// Connects to a server and says hello. Whether the address may be connected to is for the caller to know: see
+    /// [`crate::net::is_public`].
+    pub async fn connect(address: SocketAddr, options: &Options) -> Result<Self, Error> {
+        let limit = Instant::now() + options.timeouts.connect.min(options.timeouts.total);
+        let stream = timeout_at(limit, TcpStream::connect(address))
+            .await
+            .map_err(|_| Error::Timeout(Phase::Connect))?
+            .map_err(|error| Error::Network(Phase::Connect, error.kind().to_string()))?;
+        // Commands are small and each waits for its answer.
+        let _ = stream.set_nodelay(true);
+        Self::start(stream, options).await
+    }
+
+    /// Says hello over a stream that is already there.
+    pub async fn start(stream: impl Io + 'static, options: &Options) -> Result<Self, Error> {
+        let wire = Wire::new(Box::new(stream), options.timeouts.total);
+        let mut connection = Self {
+            wire,
+            extensions: Extensions::default(),
+            timeouts: options.timeouts,
+            secured: false,
+            unfinished: false,
+            broken: false,
+        };
+        connection.prepare(options).await?;
+        Ok(connection)
+    }
+
+    /// What the server can do.
+    pub fn extensions(&self) -> &Extensions {
+        &self.extensions
+    }
+
+    /// Whether the connection is encrypted.
+    pub fn is_secured(&self) -> bool {
+        self.secured
+    }
+
+    /// Whether another mail can be tried over it.
+    pub fn is_usable(&self) -> bool {
+        !self.broken
+    }
+
+    /// Says goodbye. Whether the server hears it does not matter.
+    pub async fn quit(mut self) {
+        if !self.broken {
+            let patience = Duration::from_secs(5);
+            self.wire.set_total(patience);
+            if self.wire.command(Phase::Reset, patience, "QUIT").await.is_ok() {
+                self.wire.shut_down(patience).await;
+            }
+        }
+    }
+
+    async fn prepare(&mut self, options: &Options) -> Result<(), Error> {
+        if let Security::Implicit(tls) = &options.security {
+            self.encrypt(tls, &options.server_name, true).await?;
+        }
+        let greeting = self.wire.reply(Phase::Greeting, self.timeouts.greeting).await?;
+        expect(Phase::Greeting, 220, greeting)?;
+        self.hello(&options.hello).await?;
+        let offered = self.extensions.offers(Extension::StartTls);
+        match &options.security {
+            Security::Opportunistic(tls) if offered => self.start_tls(tls, options, false).await?,
+            Security::StartTls(tls) if offered => self.start_tls(tls, options, true).await?,
+            Security::StartTls(_) => return Err(Error::NoTls),
+            Security::None | Security::Implicit(_) | Security::Opportunistic(_) => {}
+        }
+        match &options.credentials {
+            Some(credentials) => self.log_in(credentials).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn hello(&mut self, name: &str) -> Result<(), Error> {
+        // Whatever the configuration says, it must not become a second command.
+        let name: String = name.chars().filter(char::is_ascii_graphic).collect();
+        let limit = self.timeouts.command;
+        let reply = self.wire.command(Phase::Hello, limit, &format!("EHLO {name}")).await?;
+        if reply.code() == 250 {
+            self.extensions = Extensions::read(&reply);
+            return Ok(());
+        }
+        self.extensions = Extensions::default();
+        if !reply.is_permanent() {
+            return Err(Error::Refused(Phase::Hello, reply));
+        }
+        let reply = self.wire.command(Phase::Hello, limit, &format!("HELO {name}")).await?;
+        expect(Phase::Hello, 250, reply)
+    }
+
+    /// Turns the connection into an encrypted one, and says hello again: nothing said before counts any more.
+    async fn start_tls(&mut self, tls: &Tls, options: &Options, verified: bool) -> Result<(), Error> {
+        let reply = self.wire.command(Phase::Tls, self.timeouts.command, "STARTTLS").await?;
+        match (reply.code(), verified) {
+            (220, _) => {}
+            (421, _) | (_, true) => return Err(Error::Refused(Phase::Tls, reply)),
+            (_, false) => return Ok(()),
+        }
+        self.encrypt(tls, &options.server_name, verified).await?;
+        self.hello(&options.hello).await
+    }
+
+    async fn encrypt(&mut self, tls: &Tls, server_name: &str, verified: bool) -> Result<(), Error> {
+        let limit = self.wire.limit(self.timeouts.handshake);
+        let plain = self.wire.take_for_tls()?;
+        let secured = timeout_at(limit, tls.connect(plain, server_name, verified))
+            .await
+            .map_err(|_| Error::Timeout(Phase::Tls))??;
+        self.wire.put(secured);
+        self.secured = true;
+        Ok(())
+    }
+}
+
+/// Refuses every answer but the expected one.
+fn expect(phase: Phase, code: u16, reply: Reply) -> Result<(), Error> {
+    if reply.code() == code { Ok(()) } else { Err(Error::Refused(phase, reply)) }
+}

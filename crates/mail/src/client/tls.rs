@@ -1,0 +1,121 @@
+//! Encryption of a connection, with a certificate that must hold or with any.
+
+use std::fmt;
+use std::sync::Arc;
+
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, aws_lc_rs, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use rustls_platform_verifier::BuilderVerifierExt;
+use tokio_rustls::TlsConnector;
+
+use super::Error;
+use super::wire::Io;
+
+/// Why no encryption can be set up.
+#[derive(Debug, thiserror::Error)]
+#[error("Encryption cannot be set up: {0}.")]
+pub struct TlsError(#[source] rustls::Error);
+
+/// What is needed to encrypt connections; one is enough for a process.
+#[derive(Clone)]
+pub struct Tls {
+    verified: Arc<ClientConfig>,
+    unverified: Arc<ClientConfig>,
+}
+
+impl fmt::Debug for Tls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tls").finish_non_exhaustive()
+    }
+}
+
+impl Tls {
+    /// Trusts the authorities that the system trusts.
+    pub fn system() -> Result<Self, TlsError> {
+        let builder = builder()?.with_platform_verifier().map_err(TlsError)?;
+        Self::new(builder.with_no_client_auth())
+    }
+
+    /// Trusts only these authorities.
+    pub fn with_roots(roots: Vec<CertificateDer<'static>>) -> Result<Self, TlsError> {
+        let mut store = RootCertStore::empty();
+        for root in roots {
+            store.add(root).map_err(TlsError)?;
+        }
+        Self::new(builder()?.with_root_certificates(store).with_no_client_auth())
+    }
+
+    fn new(verified: ClientConfig) -> Result<Self, TlsError> {
+        let unverified = builder()?
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(Anyone(provider())))
+            .with_no_client_auth();
+        Ok(Self { verified: Arc::new(verified), unverified: Arc::new(unverified) })
+    }
+
+    pub(super) async fn connect(
+        &self,
+        stream: Box<dyn Io>,
+        server_name: &str,
+        verified: bool,
+    ) -> Result<Box<dyn Io>, Error> {
+        let host = server_name.trim_end_matches('.').to_owned();
+        let name = ServerName::try_from(host).map_err(|_| Error::Tls("not a host name".to_owned()))?;
+        let config = if verified { &self.verified } else { &self.unverified };
+        let connector = TlsConnector::from(Arc::clone(config));
+        match connector.connect(name, stream).await {
+            Ok(secured) => Ok(Box::new(secured)),
+            Err(error) => Err(Error::Tls(error.to_string())),
+        }
+    }
+}
+
+fn provider() -> Arc<CryptoProvider> {
+    Arc::new(aws_lc_rs::default_provider())
+}
+
+fn builder() -> Result<rustls::ConfigBuilder<ClientConfig, rustls::WantsVerifier>, TlsError> {
+    ClientConfig::builder_with_provider(provider()).with_safe_default_protocol_versions().map_err(TlsError)
+}
+
+/// Takes every certificate, as mail between strangers must: most servers have one that proves nothing, and the choice is
+/// between that and no encryption. It still must belong to whoever speaks.
+#[derive(Debug)]
+struct Anyone(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for Anyone {
+    fn verify_server_cert(
+        &self,
+        _end_entity: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls12_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls13_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}

@@ -1,0 +1,296 @@
+//! One mail over a connection: its envelope, its content, and what became of it for each recipient.
+
+use std::fmt::Write as _;
+
+use crate::address::Address;
+
+use super::content::{Unsendable, check_content, ended, has_utf8_headers, stuffed};
+use super::reply::Reply;
+use super::wire::BLOCK;
+use super::{Connection, Error, Extension, Phase};
+
+/// Recipients that are named before their answers are waited for, so that neither side's buffers fill up.
+const WINDOW: usize = 50;
+
+/// A mail with its envelope.
+#[derive(Clone, Copy, Debug)]
+pub struct Mail<'a> {
+    /// Who gets reports about it; nobody for reports themselves.
+    pub from: Option<&'a str>,
+    /// For whom it is.
+    pub recipients: &'a [String],
+    /// The message, with CRLF at the end of each line.
+    pub content: &'a [u8],
+}
+
+/// What became of a mail for one recipient.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The server has taken it, and is responsible for it now.
+    Accepted(Reply),
+    /// The server has refused it, for good or for now: see [`Reply::is_permanent`].
+    Refused(Reply),
+    /// The connection failed before the server could take it: trying again is safe.
+    Failed(Error),
+    /// The whole content was sent, and then no answer came: the server may have taken it or not. Trying again may
+    /// deliver it twice; not trying again may lose it.
+    Uncertain(Error),
+}
+
+/// What has been decided about each recipient so far.
+struct Decisions(Vec<Option<Outcome>>);
+
+impl Decisions {
+    fn settle(mut self, outcome: &Outcome) -> Vec<Outcome> {
+        self.0.drain(..).map(|decided| decided.unwrap_or_else(|| outcome.clone())).collect()
+    }
+
+    fn open(&self) -> Vec<usize> {
+        self.0.iter().enumerate().filter(|(_, decided)| decided.is_none()).map(|(index, _)| index).collect()
+    }
+
+    fn decide(&mut self, index: usize, outcome: Outcome) {
+        if let Some(place) = self.0.get_mut(index) {
+            *place = Some(outcome);
+        }
+    }
+}
+
+/// The paths of a mail as they go over the wire.
+struct Paths {
+    from: String,
+    recipients: Vec<String>,
+    /// Whether the mail as a whole needs SMTPUTF8, whomever it is for.
+    utf8: bool,
+}
+
+impl Paths {
+    fn read(mail: &Mail<'_>) -> Result<Self, Unsendable> {
+        let parse = |text: &str| {
+            Address::parse(text).map(String::from).map_err(|_| Unsendable::Address(text.to_owned()))
+        };
+        let from = mail.from.filter(|from| !from.is_empty()).map(parse).transpose()?.unwrap_or_default();
+        let recipients: Vec<String> = mail.recipients.iter().map(|to| parse(to)).collect::<Result<_, _>>()?;
+        if recipients.is_empty() {
+            return Err(Unsendable::NoRecipients);
+        }
+        Ok(Self { utf8: !from.is_ascii() || has_utf8_headers(mail.content), from, recipients })
+    }
+}
+
+impl Connection {
+    /// Sends a mail and tells what became of it for each recipient, in their order.
+    ///
+    /// After a failure the connection may not be usable any more: see [`Connection::is_usable`].
+    pub async fn send(&mut self, mail: &Mail<'_>) -> Result<Vec<Outcome>, Unsendable> {
+        check_content(mail.content)?;
+        let paths = Paths::read(mail)?;
+        self.wire.set_total(self.timeouts.total);
+        let mut decisions = Decisions(vec![None; paths.recipients.len()]);
+        if let Some(refusal) = self.cannot_take(mail, &paths) {
+            return Ok(decisions.settle(&Outcome::Refused(refusal)));
+        }
+        if let Err(error) = self.deliver(mail, &paths, &mut decisions).await {
+            self.broken = true;
+            let outcome = match error {
+                Error::Refused(_, reply) => Outcome::Refused(reply),
+                error => Outcome::Failed(error),
+            };
+            return Ok(decisions.settle(&outcome));
+        }
+        let open = Outcome::Failed(Error::Closed(Phase::Recipient));
+        Ok(decisions.settle(&open))
+    }
+
+    /// Why the server cannot take a mail at all, by what it says of itself.
+    fn cannot_take(&self, mail: &Mail<'_>, paths: &Paths) -> Option<Reply> {
+        let size = u64::try_from(mail.content.len()).unwrap_or(u64::MAX);
+        if self.extensions.max_size.is_some_and(|most| size > most) {
+            return Some(Reply::own(552, "5.3.4", "The message is too large for the server"));
+        }
+        if paths.utf8 && !self.extensions.offers(Extension::Utf8) {
+            return Some(Reply::own(553, "5.6.7", "The server does not take internationalised addresses"));
+        }
+        if !mail.content.is_ascii() && !self.extensions.offers(Extension::EightBit) {
+            return Some(Reply::own(554, "5.6.3", "The server does not take eight-bit content"));
+        }
+        None
+    }
+
+    async fn deliver(
+        &mut self,
+        mail: &Mail<'_>,
+        paths: &Paths,
+        decisions: &mut Decisions,
+    ) -> Result<(), Error> {
+        if self.broken {
+            return Err(Error::Closed(Phase::Sender));
+        }
+        if std::mem::replace(&mut self.unfinished, true) {
+            let reply = self.wire.command(Phase::Reset, self.timeouts.command, "RSET").await?;
+            super::expect(Phase::Reset, 250, reply)?;
+        }
+        self.refuse_unwritable(paths, decisions);
+        if decisions.open().is_empty() {
+            return Ok(());
+        }
+        self.name_everyone(mail, paths, decisions).await?;
+        let open = decisions.open();
+        if open.is_empty() {
+            return Ok(());
+        }
+        let outcome = self.hand_over(mail.content).await?;
+        if matches!(&outcome, Outcome::Accepted(_)) {
+            self.unfinished = false;
+        }
+        for index in open {
+            decisions.decide(index, outcome.clone());
+        }
+        Ok(())
+    }
+
+    /// Recipients that a server without SMTPUTF8 cannot be told.
+    fn refuse_unwritable(&self, paths: &Paths, decisions: &mut Decisions) {
+        if self.extensions.offers(Extension::Utf8) {
+            return;
+        }
+        for (index, recipient) in paths.recipients.iter().enumerate() {
+            if !recipient.is_ascii() {
+                let reply = Reply::own(553, "5.6.7", "The server does not take internationalised addresses");
+                decisions.decide(index, Outcome::Refused(reply));
+            }
+        }
+    }
+
+    /// Sends MAIL and a RCPT for each open recipient. Afterwards those are open that were accepted.
+    async fn name_everyone(
+        &mut self,
+        mail: &Mail<'_>,
+        paths: &Paths,
+        decisions: &mut Decisions,
+    ) -> Result<(), Error> {
+        let open = decisions.open();
+        let sender = self.sender_command(mail, paths, &open);
+        let window = if self.extensions.offers(Extension::Pipelining) { WINDOW } else { 1 };
+        let mut refusal = None;
+        let mut sender_pending = true;
+        if !self.extensions.offers(Extension::Pipelining) {
+            self.wire.say(Phase::Sender, self.timeouts.command, sender.as_bytes()).await?;
+            refusal = self.sender_refusal().await?;
+            sender_pending = false;
+        }
+        for group in open.chunks(window) {
+            if refusal.is_some() {
+                break;
+            }
+            let mut lines: Vec<String> = Vec::new();
+            if sender_pending {
+                lines.push(sender.clone());
+            }
+            let names = group.iter().filter_map(|index| paths.recipients.get(*index));
+            lines.extend(names.map(|name| format!("RCPT TO:<{name}>")));
+            self.wire.say(Phase::Recipient, self.timeouts.recipient, lines.join("\r\n").as_bytes()).await?;
+            if std::mem::take(&mut sender_pending) {
+                refusal = self.sender_refusal().await?;
+            }
+            for index in group {
+                let reply = self.wire.reply(Phase::Recipient, self.timeouts.recipient).await?;
+                if reply.code() == 421 {
+                    return Err(Error::Refused(Phase::Recipient, reply));
+                }
+                // The answers that follow a refused sender only say that there is none.
+                if !reply.is_positive() && refusal.is_none() {
+                    decisions.decide(*index, Outcome::Refused(reply));
+                }
+            }
+        }
+        for index in refusal.iter().flat_map(|_| open.iter()) {
+            if let Some(reply) = &refusal {
+                decisions.decide(*index, Outcome::Refused(reply.clone()));
+            }
+        }
+        Ok(())
+    }
+
+    fn sender_command(&self, mail: &Mail<'_>, paths: &Paths, open: &[usize]) -> String {
+        let mut command = format!("MAIL FROM:<{}>", paths.from);
+        if self.extensions.sizes {
+            // Writing to a string cannot fail.
+            let _ = write!(command, " SIZE={}", mail.content.len());
+        }
+        if self.extensions.offers(Extension::EightBit) && !mail.content.is_ascii() {
+            command.push_str(" BODY=8BITMIME");
+        }
+        let mut named = open.iter().filter_map(|index| paths.recipients.get(*index));
+        if paths.utf8 || named.any(|name| !name.is_ascii()) {
+            command.push_str(" SMTPUTF8");
+        }
+        command
+    }
+
+    /// Why the sender is refused, if it is.
+    async fn sender_refusal(&mut self) -> Result<Option<Reply>, Error> {
+        let reply = self.wire.reply(Phase::Sender, self.timeouts.command).await?;
+        match reply.code() {
+            421 => Err(Error::Refused(Phase::Sender, reply)),
+            _ if reply.is_positive() => Ok(None),
+            _ => Ok(Some(reply)),
+        }
+    }
+
+    /// Sends the content, and tells what the server says to it. An error means that it cannot have taken it.
+    async fn hand_over(&mut self, content: &[u8]) -> Result<Outcome, Error> {
+        let content = ended(content);
+        if self.extensions.offers(Extension::Chunking) {
+            let command = format!("BDAT {} LAST", content.len());
+            self.wire.say(Phase::Content, self.timeouts.data, command.as_bytes()).await?;
+            return self.pour(&content, b"").await;
+        }
+        let reply = self.wire.command(Phase::Content, self.timeouts.data, "DATA").await?;
+        match reply.code() {
+            354 => {}
+            421 => return Err(Error::Refused(Phase::Content, reply)),
+            _ if reply.is_temporary() || reply.is_permanent() => return Ok(Outcome::Refused(reply)),
+            _ => return Err(Error::Protocol(Phase::Content, "an answer to DATA that is none")),
+        }
+        self.pour(&stuffed(&content), b".\r\n").await
+    }
+
+    async fn pour(&mut self, content: &[u8], end: &[u8]) -> Result<Outcome, Error> {
+        // The last piece holds the end: as long as it is not sent, the server cannot have the whole message.
+        let last_at = content.len().saturating_sub(1) / BLOCK * BLOCK;
+        let (body, last) = content.split_at_checked(last_at).unwrap_or((content, b""));
+        for block in body.chunks(BLOCK) {
+            if let Err(error) = self.wire.write(Phase::Content, self.timeouts.block, block).await {
+                self.broken = true;
+                // A server that has seen enough says why before it hangs up.
+                return match self.wire.last_words().await {
+                    Some(reply) if !reply.is_positive() => Ok(Outcome::Refused(reply)),
+                    _ => Err(error),
+                };
+            }
+        }
+        let last = [last, end].concat();
+        let written = self.wire.write(Phase::Finish, self.timeouts.block, &last).await;
+        let answer = match written {
+            Ok(()) => self.wire.reply(Phase::Finish, self.timeouts.finish).await,
+            Err(error) => Err(error),
+        };
+        let reply = match answer {
+            Ok(reply) => reply,
+            Err(error) => {
+                self.broken = true;
+                return Ok(Outcome::Uncertain(error));
+            }
+        };
+        self.broken |= reply.code() == 421;
+        if reply.is_positive() {
+            Ok(Outcome::Accepted(reply))
+        } else if reply.is_permanent() || reply.is_temporary() {
+            Ok(Outcome::Refused(reply))
+        } else {
+            self.broken = true;
+            Ok(Outcome::Uncertain(Error::Protocol(Phase::Finish, "an answer that is none")))
+        }
+    }
+}

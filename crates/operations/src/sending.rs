@@ -1,0 +1,418 @@
+//! Mail that goes out: sending, answering, passing on, and what becomes of it.
+//!
+//! Every way of sending ends in [`submit`], which is one transaction; [`work`] takes the queue on its way.
+
+pub(crate) mod automatic;
+pub(crate) mod files;
+mod letter;
+mod quota;
+mod report;
+pub(crate) mod settle;
+mod signing;
+pub(crate) mod submit;
+pub mod work;
+
+use mail::{
+    address::Mailbox,
+    compose::quote::{self, Original},
+    message::{self, Message},
+};
+use model::{
+    EmailId, Plan, Timestamp, WorkspaceId,
+    sending::{
+        Delivery, DeliveryStatus, NewForward, NewMail, NewReply, RecipientDelivery, RecipientState, SendStatus,
+        SentMail,
+    },
+};
+use store::{contents, emails, mailboxes::MailboxRecord, outbound};
+
+pub(crate) use self::{
+    letter::{Letter, body, headers, message_id, people, references, sender, subject},
+    quota::check_request,
+    work::Outbox,
+};
+use self::{
+    quota::not_before,
+    submit::{Left, Submission},
+};
+use crate::{
+    App, Call, Error, ErrorKind, Operation, Result, drafts,
+    drafts::Held,
+    emails::{present, visible},
+    mailboxes,
+};
+
+/// What every way of sending can be refused for.
+const SENDING_ERRORS: &[ErrorKind] = &[
+    ErrorKind::NotFound,
+    ErrorKind::SenderNotAllowed,
+    ErrorKind::ContentWithheld,
+    ErrorKind::QuotaExceeded,
+    ErrorKind::DraftLocked,
+    ErrorKind::AttachmentTooLarge,
+    ErrorKind::AttachmentsTooLarge,
+    ErrorKind::TooManyAttachments,
+    ErrorKind::MessageTooLarge,
+    ErrorKind::OutboundNotConfigured,
+    ErrorKind::EmailSendRecipientLimitExceeded,
+    ErrorKind::EmailSendRateLimitExceeded,
+];
+
+/// Sends a mail.
+pub const SEND: Operation = Operation::send(
+    "sendEmail",
+    "Sends a mail. `sent` means that every next host has taken it; `queued` that it will be tried for two days.",
+)
+.errors(SENDING_ERRORS);
+/// Answers a mail.
+pub const REPLY: Operation =
+    Operation::send("replyToEmail", "Answers a mail, its sender or everybody, in its thread.")
+        .errors(SENDING_ERRORS);
+/// Passes a mail on.
+pub const FORWARD: Operation =
+    Operation::send("forwardEmail", "Passes a mail on to others, with its files unless told otherwise.")
+        .errors(SENDING_ERRORS);
+/// Reads what became of a mail.
+pub const DELIVERY: Operation =
+    Operation::read("getEmailDelivery", "Reads what became of a mail for each recipient.")
+        .errors(&[ErrorKind::NotFound])
+        .tagged();
+
+pub(crate) const OPERATIONS: &[&Operation] = &[&SEND, &REPLY, &FORWARD, &DELIVERY];
+
+pub(crate) const ERRORS: &[ErrorKind] = SENDING_ERRORS;
+
+/// The mailbox that mail leaves from.
+#[derive(Clone)]
+pub(crate) struct Origin {
+    pub(crate) workspace: WorkspaceId,
+    pub(crate) plan: Plan,
+    pub(crate) mailbox: MailboxRecord,
+}
+
+impl Origin {
+    /// The mailbox that a call names.
+    pub(crate) async fn of_call(app: &App, call: &Call, mailbox: &str) -> Result<Self> {
+        let named = mailboxes::name(mailbox);
+        let mailbox = app.read(call, async move |tx| mailboxes::find(tx, &named).await).await?;
+        Ok(Self { workspace: call.workspace.clone(), plan: call.plan, mailbox })
+    }
+
+    /// Whether its address lives on a domain of the service.
+    pub(crate) fn is_hosted(&self, app: &App) -> bool {
+        let domain = self.domain();
+        app.settings().hosted_domains.iter().any(|hosted| hosted == domain)
+    }
+
+    pub(crate) fn domain(&self) -> &str {
+        self.mailbox.email.rsplit_once('@').map_or("localhost", |(_, domain)| domain)
+    }
+
+    /// A Message-ID that nobody can guess: reports about a mail are believed by it.
+    pub(crate) fn new_message_id(&self, app: &App) -> String {
+        let mut random = [0; 8];
+        app.entropy().fill(&mut random);
+        let tail = u64::from_be_bytes(random);
+        format!("{}.{tail:016x}@{}", app.new_uuid().simple(), self.domain())
+    }
+}
+
+/// Sends a mail. With `wait` it answers when every next host has taken it, or when its time is over.
+pub async fn send(app: &App, call: &Call, mailbox: &str, input: NewMail, wait: bool) -> Result<SentMail> {
+    let origin = Origin::of_call(app, call, mailbox).await?;
+    let held = drafts::hold(app, &origin, input.source_draft_id.as_ref(), call.now).await?;
+    let mut letter = match &held {
+        Some(held) => held.letter(app, &origin, input.attachments.is_none()).await?,
+        None => Letter { message_id: origin.new_message_id(app), ..Letter::default() },
+    };
+    letter.from = sender(&origin, input.from.as_ref())?;
+    fill(&mut letter.to, people("to", input.to.as_ref())?, input.to.is_some());
+    fill(&mut letter.cc, people("cc", input.cc.as_ref())?, input.cc.is_some());
+    fill(&mut letter.bcc, people("bcc", input.bcc.as_ref())?, input.bcc.is_some());
+    if input.subject.is_none() && held.is_none() {
+        return Err(Error::invalid("subject", "is required"));
+    }
+    if let Some(text) = input.subject {
+        letter.subject = subject(&text)?;
+    }
+    set_body(&mut letter, input.html, input.text);
+    letter.headers = headers(input.headers)?;
+    if let Some(id) = &input.in_reply_to {
+        letter.in_reply_to = Some(message_id("in_reply_to", id)?);
+        letter.references = letter.in_reply_to.clone().into_iter().collect();
+    }
+    if input.references.is_some() {
+        letter.references = references(input.references.as_ref())?;
+    }
+    if let Some(thread) = input.thread_id {
+        drafts::join_thread(app, &origin, &mut letter, thread).await?;
+    }
+    let draft = held.as_ref().map(|held| &held.record.email_id);
+    if let Some(given) = input.attachments {
+        letter.files = files::resolve(app, &origin, given, letter.html.as_deref(), draft).await?;
+    }
+    finish(app, call, origin, letter, held, false, wait).await
+}
+
+/// What a request says takes the place of what the draft says.
+fn fill(line: &mut Vec<Mailbox>, given: Vec<Mailbox>, is_given: bool) {
+    if is_given {
+        *line = given;
+    }
+}
+
+fn set_body(letter: &mut Letter, html: Option<String>, text: Option<String>) {
+    if html.is_some() || text.is_some() {
+        (letter.html, letter.text) = (body(html), body(text));
+    }
+}
+
+/// The last checks that all ways of sending share, then the transaction, then the wait.
+pub(crate) async fn finish(
+    app: &App,
+    call: &Call,
+    origin: Origin,
+    mut letter: Letter,
+    draft: Option<Held>,
+    keeps_id: bool,
+    wait: bool,
+) -> Result<SentMail> {
+    require_complete(&letter)?;
+    files::check(&letter.files)?;
+    letter.sign(&origin.mailbox.settings);
+    let mut news = app.news(&call.workspace);
+    let submission = Submission::prepare(app, origin, letter, draft, keeps_id, call.now).await?;
+    let app_ = app.clone();
+    let now = call.now;
+    let sent = app
+        .write_across(call, async move |tx| match submission.commit(tx, &app_).await? {
+            Left::Now(sent) => Ok(sent),
+            Left::NotBefore(earliest) => Err(not_before(now, earliest)),
+        })
+        .await?;
+    if sent.status == SendStatus::Sent || !wait {
+        return Ok(sent);
+    }
+    news.mark_unchanged();
+    if wait_until_taken(app, &call.workspace, sent.id.as_str(), &mut news).await? {
+        let taken = SentMail { status: SendStatus::Sent, ..sent };
+        app.keep_answer(call, &taken).await?;
+        return Ok(taken);
+    }
+    Ok(sent)
+}
+
+/// Refuses a mail that nobody would get, or that says nothing.
+pub(crate) fn require_complete(letter: &Letter) -> Result<()> {
+    if letter.to.is_empty() {
+        return Err(Error::invalid("to", "is required"));
+    }
+    if letter.html.is_none() && letter.text.is_none() {
+        return Err(Error::invalid("text", "one of html and text is required"));
+    }
+    Ok(())
+}
+
+/// Waits until every next host has taken a mail. False when the time is over, or when it cannot become true any more.
+async fn wait_until_taken(
+    app: &App,
+    workspace: &WorkspaceId,
+    id: &str,
+    news: &mut tokio::sync::watch::Receiver<u64>,
+) -> Result<bool> {
+    let deadline = tokio::time::Instant::now() + app.settings().outbound.send_window;
+    loop {
+        let wanted = id.to_owned();
+        let found =
+            app.db().read(workspace, async move |tx| outbound::recipients(tx, &wanted).await).await?;
+        let is = |state: RecipientState| found.iter().any(|one| one.state == state);
+        if is(RecipientState::Bounced) || found.is_empty() {
+            return Ok(false);
+        }
+        if !is(RecipientState::Queued) {
+            return Ok(true);
+        }
+        if tokio::time::timeout_at(deadline, news.changed()).await.is_err() {
+            return Ok(false);
+        }
+    }
+}
+
+/// A mail of the mailbox that is answered or passed on.
+struct Source {
+    message: Message,
+    record: emails::EmailRecord,
+}
+
+async fn source(app: &App, origin: &Origin, id: EmailId, now: Timestamp) -> Result<Source> {
+    let mailbox = origin.mailbox.id.clone();
+    let (record, content) = app
+        .db()
+        .read(&origin.workspace, async move |tx| {
+            let mail = visible(tx, &mailbox, &id, true, now).await?;
+            if matches!(mail.folder_id.as_str(), "draft" | "scheduled") {
+                return Err(present::missing());
+            }
+            let content = contents::find(tx, &mail.content_id).await?.ok_or_else(present::missing)?;
+            Ok((mail, content))
+        })
+        .await?;
+    let raw = present::open_raw(app, &origin.workspace, &content).await?;
+    let message = tokio::task::spawn_blocking(move || message::read(&raw)).await.map_err(Error::internal)?;
+    Ok(Source { message, record })
+}
+
+impl Source {
+    fn original(&self) -> Original {
+        let person = |person: &message::Person| mail::compose::Person {
+            name: person.name.clone(),
+            address: person.address.clone(),
+        };
+        let all = |people: &[message::Person]| people.iter().map(person).collect();
+        Original {
+            from: self.message.from.as_ref().map(person),
+            reply_to: all(&self.message.reply_to),
+            to: all(&self.message.to),
+            cc: all(&self.message.cc),
+            date: self.message.date,
+            subject: self.message.subject.clone(),
+            text: self.message.text.clone(),
+            html: self.message.html.clone(),
+        }
+    }
+}
+
+/// Answers a mail.
+pub async fn reply(
+    app: &App,
+    call: &Call,
+    mailbox: &str,
+    id: EmailId,
+    input: NewReply,
+    wait: bool,
+) -> Result<SentMail> {
+    let origin = Origin::of_call(app, call, mailbox).await?;
+    let source = source(app, &origin, id, call.now).await?;
+    let held = drafts::hold(app, &origin, input.source_draft_id.as_ref(), call.now).await?;
+    let mut letter = match &held {
+        Some(held) => held.letter(app, &origin, input.attachments.is_none()).await?,
+        None => Letter { message_id: origin.new_message_id(app), ..Letter::default() },
+    };
+    letter.from = sender(&origin, input.from.as_ref())?;
+    let own = [origin.mailbox.email.as_str(), source.record.recipient.as_str()];
+    let answered = quote::reply_recipients(&source.original(), &own, input.reply_all);
+    letter.to = match &input.to {
+        Some(given) => people("to", Some(given))?,
+        None => answered.to.iter().filter_map(mailbox_of).collect(),
+    };
+    letter.cc = match &input.cc {
+        Some(given) => people("cc", Some(given))?,
+        None if input.to.is_none() => answered.cc.iter().filter_map(mailbox_of).collect(),
+        None => Vec::new(),
+    };
+    fill(&mut letter.bcc, people("bcc", input.bcc.as_ref())?, input.bcc.is_some());
+    if letter.to.is_empty() && input.to.is_none() {
+        return Err(Error::invalid("to", "the mail names nobody to answer"));
+    }
+    letter.subject = match input.subject {
+        Some(text) => subject(&text)?,
+        None if held.is_some() && !letter.subject.is_empty() => letter.subject,
+        None => quote::reply_subject(&source.message.subject),
+    };
+    set_body(&mut letter, input.html, input.text);
+    letter.headers = headers(input.headers)?;
+    let message = &source.message;
+    let threading =
+        quote::threading(message.message_id.as_deref(), message.in_reply_to.as_deref(), &message.references);
+    (letter.in_reply_to, letter.references) = (threading.in_reply_to, threading.references);
+    letter.thread = Some(source.record.thread_id.clone());
+    let draft = held.as_ref().map(|held| &held.record.email_id);
+    if let Some(given) = input.attachments {
+        letter.files = files::resolve(app, &origin, given, letter.html.as_deref(), draft).await?;
+    }
+    finish(app, call, origin, letter, held, false, wait).await
+}
+
+fn mailbox_of(person: &mail::compose::Person) -> Option<Mailbox> {
+    let address = mail::address::Address::parse(&person.address).ok()?;
+    Mailbox::new(person.name.as_deref(), address.clone()).ok().or(Some(address.into()))
+}
+
+/// Passes a mail on.
+pub async fn forward(
+    app: &App,
+    call: &Call,
+    mailbox: &str,
+    id: EmailId,
+    input: NewForward,
+    wait: bool,
+) -> Result<SentMail> {
+    let origin = Origin::of_call(app, call, mailbox).await?;
+    let source = source(app, &origin, id, call.now).await?;
+    let mut letter = Letter {
+        message_id: origin.new_message_id(app),
+        from: sender(&origin, input.from.as_ref())?,
+        to: people("to", Some(&input.to))?,
+        cc: people("cc", input.cc.as_ref())?,
+        bcc: people("bcc", input.bcc.as_ref())?,
+        subject: match &input.subject {
+            Some(text) => subject(text)?,
+            None => quote::forward_subject(&source.message.subject),
+        },
+        text: body(input.text),
+        html: body(input.html),
+        headers: headers(input.headers)?,
+        ..Letter::default()
+    };
+    // The signature belongs to what the sender says, not to what is passed on.
+    letter.sign(&origin.mailbox.settings);
+    let original = source.original();
+    let bodies = quote::forward(&original, letter.text.as_deref(), letter.html.as_deref());
+    (letter.text, letter.html) = (Some(bodies.text), bodies.html);
+    letter.references = source.message.message_id.clone().filter(|id| mail::compose::is_id(id)).into_iter().collect();
+    letter.thread = Some(source.record.thread_id.clone());
+    letter.files = match input.attachments {
+        Some(given) => files::resolve(app, &origin, given, letter.html.as_deref(), None).await?,
+        None => files::of_email(app, &origin, &source.record.id, Some(letter.html.as_deref())).await?,
+    };
+    let mut unsigned = origin.clone();
+    unsigned.mailbox.settings.signature.enabled = false;
+    finish(app, call, unsigned, letter, None, false, wait).await
+}
+
+/// Reads what became of a mail for each recipient.
+pub async fn delivery(app: &App, call: &Call, mailbox: &str, id: EmailId) -> Result<Delivery> {
+    let (named, now) = (mailboxes::name(mailbox), call.now);
+    let (mail, queued, recipients) = app
+        .read(call, async move |tx| {
+            let mailbox = mailboxes::find_id(tx, &named).await?;
+            let mail = visible(tx, &mailbox, &id, true, now).await?;
+            let queued = outbound::find_of_email(tx, &mailbox, &id).await?;
+            let recipients = match &queued {
+                Some(queued) => outbound::recipients(tx, &queued.id).await?,
+                None => Vec::new(),
+            };
+            Ok((mail, queued, recipients))
+        })
+        .await?;
+    let states: Vec<RecipientState> = recipients.iter().map(|one| one.state).collect();
+    Ok(Delivery {
+        email_id: mail.id,
+        message_id: mail.message_id,
+        delivery_status: queued.is_some().then(|| DeliveryStatus::of(&states)),
+        expires_at: queued.map(|queued| queued.expires_at),
+        recipients: recipients
+            .into_iter()
+            .map(|one| RecipientDelivery {
+                recipient: one.recipient,
+                line: one.line,
+                state: one.state,
+                attempts: one.attempts,
+                last_reply: one.reply,
+                last_attempt_at: one.last_attempt_at,
+                next_attempt_at: one.next_attempt_at,
+                finished_at: one.finished_at,
+            })
+            .collect(),
+    })
+}

@@ -1,0 +1,85 @@
+//! The way out: a relay that takes everything, or the MX hosts of each domain.
+//!
+//! Operations decide what is sent and when it is tried again; here is only the network.
+
+mod direct;
+mod relay;
+
+use std::time::Duration;
+
+use mail::{
+    client::{Connection, Mail, Outcome, Timeouts, Unsendable},
+    dns::Dns,
+};
+use model::sending::OutboundMode;
+use operations::outside::{Handover, HandoverOutcome, NextHop};
+
+use self::{direct::Direct, relay::Relay};
+use crate::{
+    config::Config,
+    failure::{Failure, Result},
+};
+
+/// Who takes mail for other servers, if somebody does.
+pub fn next_hop(config: &Config) -> Result<Option<Box<dyn NextHop>>> {
+    Ok(match config.outbound.mode {
+        OutboundMode::Local | OutboundMode::Sandbox => None,
+        OutboundMode::Relay => Some(Box::new(Relay::new(config)?)),
+        OutboundMode::Direct => Some(Box::new(Direct::new(config)?)),
+    })
+}
+
+/// Times that fit into the lease of a worker: a server that needs longer is tried again later.
+const fn timeouts() -> Timeouts {
+    Timeouts {
+        connect: Duration::from_secs(15),
+        greeting: Duration::from_secs(30),
+        command: Duration::from_secs(30),
+        handshake: Duration::from_secs(20),
+        recipient: Duration::from_secs(30),
+        data: Duration::from_secs(30),
+        block: Duration::from_secs(30),
+        finish: Duration::from_secs(60),
+        total: Duration::from_secs(110),
+    }
+}
+
+fn resolver(config: &Config) -> Result<Dns> {
+    let servers = &config.outbound.dns_servers;
+    let made = if servers.is_empty() { Dns::from_system() } else { Dns::with_servers(servers) };
+    made.map_err(|error| {
+        Failure::new(format!("Mail servers cannot be found: {error}"))
+            .with_fix("Name DNS servers in outbound.dns_servers.")
+    })
+}
+
+fn tls() -> Result<mail::client::Tls> {
+    mail::client::Tls::system().map_err(|error| Failure::new(error.to_string()))
+}
+
+/// Sends a message over a connection, and gives the connection back with what became of it.
+async fn send(connection: &mut Connection, handover: &Handover) -> Vec<HandoverOutcome> {
+    let mail = Mail {
+        from: handover.sender.as_deref(),
+        recipients: &handover.recipients,
+        content: &handover.message,
+    };
+    match connection.send(&mail).await {
+        Ok(outcomes) => outcomes.into_iter().map(outcome).collect(),
+        Err(unsendable) => vec![unsendable_outcome(&unsendable); handover.recipients.len()],
+    }
+}
+
+fn outcome(outcome: Outcome) -> HandoverOutcome {
+    match outcome {
+        Outcome::Accepted(reply) => HandoverOutcome::Accepted(reply.to_string()),
+        Outcome::Refused(reply) if reply.is_permanent() => HandoverOutcome::Refused(reply.to_string()),
+        Outcome::Refused(reply) => HandoverOutcome::Later(reply.to_string()),
+        // The Message-ID stays the same, so a second copy can be told from a second mail.
+        Outcome::Failed(error) | Outcome::Uncertain(error) => HandoverOutcome::Later(error.to_string()),
+    }
+}
+
+fn unsendable_outcome(unsendable: &Unsendable) -> HandoverOutcome {
+    HandoverOutcome::Refused(format!("554 5.6.0 {unsendable}"))
+}

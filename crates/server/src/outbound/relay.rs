@@ -1,0 +1,130 @@
+//! A smarthost that takes everything, over connections that are kept for a while.
+
+use std::{
+    net::SocketAddr,
+    pin::Pin,
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+
+use mail::client::{Connection, Credentials, Error, Options, Security};
+use operations::outside::{Handover, HandoverOutcome, NextHop};
+use tokio::time::Instant;
+
+use super::{send, timeouts, tls};
+use crate::{
+    config::Config,
+    failure::{Failure, Result},
+};
+
+/// How long a connection that nobody uses is kept.
+const IDLE: Duration = Duration::from_secs(30);
+/// Connections that are kept.
+const MOST_IDLE: usize = 8;
+
+/// The smarthost.
+pub(super) struct Relay {
+    host: String,
+    port: u16,
+    options: Options,
+    idle: Mutex<Vec<(Connection, Instant)>>,
+}
+
+impl Relay {
+    pub(super) fn new(config: &Config) -> Result<Self> {
+        let url = config.outbound.relay_url.as_ref();
+        let url = url.ok_or_else(|| Failure::new("outbound.relay_url is missing"))?;
+        let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']).to_owned();
+        let implicit = url.scheme() == "smtps";
+        let port = url.port().unwrap_or(if implicit { 465 } else { 587 });
+        let decode = |text: &str| {
+            let pairs = format!("x={}", text.replace('+', "%2B"));
+            url::form_urlencoded::parse(pairs.as_bytes()).next().map(|(_, value)| value.into_owned())
+        };
+        let credentials = match (decode(url.username()), url.password().and_then(decode)) {
+            (Some(user), Some(password)) if !user.is_empty() => Some(Credentials::new(user, password)),
+            _ => None,
+        };
+        // A relay is somebody we know: it proves who it is, unless the operator says that the network is closed.
+        let security = match (implicit, config.outbound.allow_private) {
+            (true, _) => Security::Implicit(tls()?),
+            (false, true) => Security::Opportunistic(tls()?),
+            (false, false) => Security::StartTls(tls()?),
+        };
+        let options = Options {
+            hello: crate::smtp::hostname(config),
+            server_name: host.clone(),
+            security,
+            credentials,
+            timeouts: timeouts(),
+        };
+        Ok(Self { host, port, options, idle: Mutex::default() })
+    }
+
+    async fn connection(&self) -> Result<Connection, HandoverOutcome> {
+        if let Some(kept) = self.take() {
+            return Ok(kept);
+        }
+        let unreachable = |error: &dyn std::fmt::Display| HandoverOutcome::Unreachable(error.to_string());
+        let found = tokio::net::lookup_host((self.host.as_str(), self.port)).await;
+        let addresses: Vec<SocketAddr> = found.map_err(|error| unreachable(&error))?.collect();
+        let mut last = HandoverOutcome::Unreachable("The relay has no address".to_owned());
+        for address in addresses.into_iter().take(4) {
+            match Connection::connect(address, &self.options).await {
+                Ok(connection) => return Ok(connection),
+                // What the relay says about us is no verdict about the mail: it waits until somebody has mended it.
+                Err(error) => last = unreachable(&error),
+            }
+        }
+        Err(last)
+    }
+
+    fn take(&self) -> Option<Connection> {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        idle.retain(|(_, since)| since.elapsed() < IDLE);
+        idle.pop().map(|(connection, _)| connection)
+    }
+
+    fn keep(&self, connection: Connection) {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        if connection.is_usable() && idle.len() < MOST_IDLE {
+            idle.push((connection, Instant::now()));
+        }
+    }
+
+    async fn hand(&self, handover: Handover) -> Vec<HandoverOutcome> {
+        let count = handover.recipients.len();
+        for fresh in [false, true] {
+            let mut connection = match self.connection().await {
+                Ok(connection) => connection,
+                Err(outcome) => return vec![outcome; count],
+            };
+            let outcomes = send(&mut connection, &handover).await;
+            let was_closed = !connection.is_usable()
+                && outcomes.iter().all(|one| matches!(one, HandoverOutcome::Later(text) if closed(text)));
+            self.keep(connection);
+            // A kept connection may have ended meanwhile: that says nothing about the relay.
+            if fresh || !was_closed {
+                return outcomes;
+            }
+            self.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        }
+        vec![HandoverOutcome::Later("The relay closed the connection".to_owned()); count]
+    }
+}
+
+/// Whether a failure is that of a connection which had ended before anything was said.
+fn closed(text: &str) -> bool {
+    [mail::client::Phase::Sender, mail::client::Phase::Reset]
+        .iter()
+        .any(|phase| text == Error::Closed(*phase).to_string() || text.starts_with(&format!("The connection failed at {phase}")))
+}
+
+impl NextHop for Relay {
+    fn hand_over(
+        &self,
+        handover: Handover,
+    ) -> Pin<Box<dyn Future<Output = Vec<HandoverOutcome>> + Send + '_>> {
+        Box::pin(self.hand(handover))
+    }
+}

@@ -1,0 +1,188 @@
+//! Drafts and scheduled sends: what belongs to them beside their email.
+
+use model::{EmailId, MailboxId, Timestamp, WorkspaceId, drafts::DraftState};
+
+use crate::{FromRow, Row, SystemTx, Tx, Wake, error::Result};
+
+/// The topic of wake-ups that tell of a new or changed schedule.
+pub const TOPIC: &str = "schedule";
+
+/// A draft as it is stored.
+#[derive(Clone, Debug)]
+pub struct DraftRecord {
+    /// Its email.
+    pub email_id: EmailId,
+    /// What it is at the moment.
+    pub state: DraftState,
+    /// Rises with every change.
+    pub version: i64,
+    /// What its writer put into it, sealed.
+    pub source: Vec<u8>,
+    /// The Message-ID that it will have.
+    pub message_id: String,
+    /// When it is to leave.
+    pub scheduled_at: Option<Timestamp>,
+    /// Until when a node that is sending it is believed to be alive.
+    pub claimed_until: Option<Timestamp>,
+    /// Why it could not be sent, or why it waits.
+    pub last_error: Option<String>,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When it was last changed by its writer.
+    pub updated_at: Timestamp,
+}
+
+impl DraftRecord {
+    /// Whether a node is sending it at this time.
+    pub fn is_leaving(&self, now: Timestamp) -> bool {
+        self.state == DraftState::Sending && self.claimed_until.is_some_and(|until| until > now)
+    }
+}
+
+impl FromRow for DraftRecord {
+    fn from_row(row: &mut Row<'_>) -> Result<Self> {
+        Ok(Self {
+            email_id: row.next()?,
+            state: row.next_named()?,
+            version: row.next()?,
+            source: row.next()?,
+            message_id: row.next()?,
+            scheduled_at: row.next()?,
+            claimed_until: row.next()?,
+            last_error: row.next()?,
+            created_at: row.next()?,
+            updated_at: row.next()?,
+        })
+    }
+}
+
+const COLUMNS: &str = "email_id, state, version, source, message_id, scheduled_at, claimed_until, last_error,
+    created_at, updated_at";
+
+/// Adds a draft, whose email must be there.
+pub async fn insert(tx: &mut Tx, mailbox: &MailboxId, draft: &DraftRecord) -> Result<()> {
+    tx.run(
+        "INSERT INTO draft (workspace_id, mailbox_id, email_id, state, version, source, message_id, scheduled_at,
+           claimed_until, last_error, created_at, updated_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
+        &[
+            mailbox.into(),
+            (&draft.email_id).into(),
+            draft.state.as_str().into(),
+            draft.version.into(),
+            (&draft.source).into(),
+            (&draft.message_id).into(),
+            draft.scheduled_at.into(),
+            draft.claimed_until.into(),
+            draft.last_error.as_ref().into(),
+            draft.created_at.into(),
+            draft.updated_at.into(),
+        ],
+    )
+    .await?;
+    Ok(())
+}
+
+/// Finds a draft of a mailbox.
+pub async fn find(tx: &mut Tx, mailbox: &MailboxId, id: &EmailId) -> Result<Option<DraftRecord>> {
+    tx.one(
+        &format!("SELECT {COLUMNS} FROM draft WHERE workspace_id = $1 AND mailbox_id = $2 AND email_id = $3"),
+        &[mailbox.into(), id.into()],
+    )
+    .await
+}
+
+/// Sets everything about the state of a draft that is still at the given version, which rises. False when it is not.
+pub async fn change(tx: &mut Tx, mailbox: &MailboxId, draft: &DraftRecord) -> Result<bool> {
+    let changed = tx
+        .run(
+            "UPDATE draft SET state = $5, version = version + 1, scheduled_at = $6, claimed_until = $7, last_error = $8
+             WHERE workspace_id = $1 AND mailbox_id = $2 AND email_id = $3 AND version = $4",
+            &[
+                mailbox.into(),
+                (&draft.email_id).into(),
+                draft.version.into(),
+                draft.state.as_str().into(),
+                draft.scheduled_at.into(),
+                draft.claimed_until.into(),
+                draft.last_error.as_ref().into(),
+            ],
+        )
+        .await?;
+    Ok(changed == 1)
+}
+
+/// Tells the timers of all nodes that a schedule is new or changed.
+pub async fn wake(tx: &mut Tx) -> Result<()> {
+    let workspace = tx.workspace().clone();
+    tx.wake(Wake { topic: TOPIC.to_owned(), workspace, mailbox: None }).await
+}
+
+/// The scheduled sends of a mailbox that have not left, soonest first, after the given place.
+pub async fn list_scheduled(
+    tx: &mut Tx,
+    mailbox: &MailboxId,
+    after: Option<(Timestamp, EmailId)>,
+    most: i64,
+) -> Result<Vec<DraftRecord>> {
+    let (at, id) = after.unwrap_or_else(|| (Timestamp::from_micros(i64::MIN), EmailId::from("")));
+    tx.all(
+        &format!(
+            "SELECT {COLUMNS} FROM draft WHERE workspace_id = $1 AND mailbox_id = $2
+             AND state IN ('scheduled', 'deferred', 'sending', 'failed') AND (scheduled_at, email_id) > ($3, $4)
+             ORDER BY scheduled_at, email_id LIMIT $5"
+        ),
+        &[mailbox.into(), at.into(), (&id).into(), most.into()],
+    )
+    .await
+}
+
+/// A scheduled send that a node has taken on.
+#[derive(Clone, Debug)]
+pub struct Due {
+    /// Its workspace.
+    pub workspace: WorkspaceId,
+    /// Its mailbox.
+    pub mailbox: MailboxId,
+    /// Its email.
+    pub email: EmailId,
+    /// Its version since it was taken on: the fence against whoever took it on before or after.
+    pub version: i64,
+}
+
+impl FromRow for Due {
+    fn from_row(row: &mut Row<'_>) -> Result<Self> {
+        Ok(Self { workspace: row.next()?, mailbox: row.next()?, email: row.next()?, version: row.next()? })
+    }
+}
+
+/// Takes on scheduled sends whose time has come, and those whose node was lost while it sent them.
+pub async fn claim_due(tx: &mut SystemTx, now: Timestamp, until: Timestamp, most: i64) -> Result<Vec<Due>> {
+    let sql = format!(
+        "UPDATE draft SET state = 'sending', version = version + 1, claimed_until = $2
+         WHERE (workspace_id, mailbox_id, email_id) IN (SELECT workspace_id, mailbox_id, email_id FROM draft
+           WHERE state IN ('scheduled', 'deferred', 'sending') AND scheduled_at <= $1
+           AND (claimed_until IS NULL OR claimed_until <= $1) ORDER BY scheduled_at LIMIT $3{})
+         RETURNING workspace_id, mailbox_id, email_id, version",
+        tx.skip_locked()
+    );
+    tx.all(&sql, &[now.into(), until.into(), most.into()]).await
+}
+
+/// When the next scheduled send has to be looked at.
+pub async fn next_due(tx: &mut SystemTx) -> Result<Option<Timestamp>> {
+    let found: Option<(Option<Timestamp>,)> = tx
+        .one(
+            "SELECT min(CASE WHEN claimed_until > scheduled_at THEN claimed_until ELSE scheduled_at END) FROM draft
+             WHERE state IN ('scheduled', 'deferred', 'sending')",
+            &[],
+        )
+        .await?;
+    Ok(found.and_then(|(at,)| at))
+}
+
+/// Lets go of everything that a node of the past was sending, for a store that has one node only.
+pub async fn release_all(tx: &mut SystemTx) -> Result<()> {
+    tx.run("UPDATE draft SET claimed_until = NULL WHERE state = 'sending'", &[]).await?;
+    Ok(())
+}

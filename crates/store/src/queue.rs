@@ -1,0 +1,173 @@
+//! The queue as its workers see it, across workspaces: what is due, who works on it, what came of it.
+
+use model::{Timestamp, WorkspaceId, sending::RecipientState};
+
+use crate::{FromRow, Param, Row, SystemTx, Tx, Wake, error::Result};
+
+/// The topic of wake-ups that tell of mail in the queue.
+pub const TOPIC: &str = "queue";
+
+/// A record that a worker has taken on.
+#[derive(Clone, Debug)]
+pub struct Claimed {
+    /// Its workspace.
+    pub workspace: WorkspaceId,
+    /// Its mail.
+    pub outbound: String,
+    /// Its place among the recipients of the mail.
+    pub position: i64,
+    /// The address.
+    pub recipient: String,
+    /// The domain, as far as bounds and back-off go; empty for a mailbox of this server.
+    pub destination: String,
+    /// How often it was tried before.
+    pub attempts: i64,
+}
+
+impl FromRow for Claimed {
+    fn from_row(row: &mut Row<'_>) -> Result<Self> {
+        Ok(Self {
+            workspace: row.next()?,
+            outbound: row.next()?,
+            position: row.next()?,
+            recipient: row.next()?,
+            destination: row.next()?,
+            attempts: row.next()?,
+        })
+    }
+}
+
+/// Takes on records that are due, for a node and until a time. Destinations that rest or are full are passed over.
+pub async fn claim(
+    tx: &mut SystemTx,
+    node: &str,
+    now: Timestamp,
+    until: Timestamp,
+    full: &[String],
+    most: i64,
+) -> Result<Vec<Claimed>> {
+    let mut params: Vec<Param<'_>> = vec![now.into(), node.into(), until.into(), most.into()];
+    params.extend(full.iter().map(Param::from));
+    let numbers: Vec<String> = (5..5 + full.len()).map(|number| format!("${number}")).collect();
+    let passed_over = if full.is_empty() {
+        String::new()
+    } else {
+        format!(" AND delivery.destination NOT IN ({})", numbers.join(", "))
+    };
+    let sql = format!(
+        "UPDATE delivery SET claimed_by = $2, claimed_until = $3
+         WHERE (workspace_id, outbound_id, position) IN (SELECT workspace_id, outbound_id, position FROM delivery
+           WHERE state = 'queued' AND next_attempt_at <= $1 AND (claimed_until IS NULL OR claimed_until <= $1)
+           AND NOT EXISTS (SELECT 1 FROM destination WHERE destination.name = delivery.destination
+             AND destination.resting_until > $1){passed_over} ORDER BY next_attempt_at LIMIT $4{})
+         RETURNING workspace_id, outbound_id, position, recipient, destination, attempts",
+        tx.skip_locked()
+    );
+    tx.all(&sql, &params).await
+}
+
+/// When the queue has to be looked at next.
+pub async fn next_due(tx: &mut SystemTx) -> Result<Option<Timestamp>> {
+    let found: Option<(Option<Timestamp>,)> = tx
+        .one(
+            "SELECT min(CASE WHEN coalesce(claimed_until, 0) > next_attempt_at THEN claimed_until
+               WHEN coalesce(resting_until, 0) > next_attempt_at THEN resting_until ELSE next_attempt_at END)
+             FROM delivery LEFT JOIN destination ON destination.name = delivery.destination WHERE state = 'queued'",
+            &[],
+        )
+        .await?;
+    Ok(found.and_then(|(at,)| at))
+}
+
+/// Lets go of everything that a node of the past worked on, for a store that has one node only.
+pub async fn release_all(tx: &mut SystemTx) -> Result<()> {
+    tx.run(
+        "UPDATE delivery SET claimed_by = NULL, claimed_until = NULL WHERE state = 'queued' AND claimed_by IS NOT NULL",
+        &[],
+    )
+    .await?;
+    Ok(())
+}
+
+/// What came of one attempt.
+#[derive(Clone, Debug)]
+pub struct Attempt {
+    /// What became of the mail for this recipient.
+    pub state: RecipientState,
+    /// What the other server said.
+    pub reply: String,
+    /// When to try again, if it stays in the queue.
+    pub next_attempt_at: Option<Timestamp>,
+}
+
+/// Notes what came of an attempt, unless somebody else has taken the record on since. False then.
+pub async fn finish(
+    tx: &mut Tx,
+    claimed: &Claimed,
+    node: &str,
+    attempt: &Attempt,
+    now: Timestamp,
+) -> Result<bool> {
+    let finished = (attempt.state != RecipientState::Queued).then_some(now);
+    let changed = tx
+        .run(
+            "UPDATE delivery SET state = $5, reply = $6, next_attempt_at = $7, last_attempt_at = $8, finished_at = $9,
+               attempts = attempts + 1, claimed_by = NULL, claimed_until = NULL
+             WHERE workspace_id = $1 AND outbound_id = $2 AND position = $3 AND state = 'queued' AND claimed_by = $4
+             AND attempts = $10",
+            &[
+                (&claimed.outbound).into(),
+                claimed.position.into(),
+                node.into(),
+                attempt.state.as_str().into(),
+                (&attempt.reply).into(),
+                attempt.next_attempt_at.into(),
+                now.into(),
+                finished.into(),
+                claimed.attempts.into(),
+            ],
+        )
+        .await?;
+    Ok(changed == 1)
+}
+
+/// Gives a record that a node has taken on another destination, and lets go of it.
+pub async fn redirect(tx: &mut Tx, claimed: &Claimed, node: &str, destination: &str) -> Result<()> {
+    tx.run(
+        "UPDATE delivery SET destination = $5, claimed_by = NULL, claimed_until = NULL
+         WHERE workspace_id = $1 AND outbound_id = $2 AND position = $3 AND claimed_by = $4",
+        &[(&claimed.outbound).into(), claimed.position.into(), node.into(), destination.into()],
+    )
+    .await?;
+    let workspace = tx.workspace().clone();
+    tx.wake(Wake { topic: TOPIC.to_owned(), workspace, mailbox: None }).await
+}
+
+/// Notes that a destination could not be reached.
+pub async fn rest(tx: &mut SystemTx, destination: &str, until: Timestamp) -> Result<()> {
+    tx.run(
+        "INSERT INTO destination (name, failures, resting_until) VALUES ($1, 1, $2) ON CONFLICT (name)
+         DO UPDATE SET failures = destination.failures + 1, resting_until = excluded.resting_until",
+        &[destination.into(), until.into()],
+    )
+    .await?;
+    Ok(())
+}
+
+/// How often a destination could not be reached in a row.
+pub async fn failures(tx: &mut SystemTx, destination: &str) -> Result<i64> {
+    let found: Option<(i64,)> =
+        tx.one("SELECT failures FROM destination WHERE name = $1", &[destination.into()]).await?;
+    Ok(found.map_or(0, |(failures,)| failures))
+}
+
+/// Notes that a destination could be reached.
+pub async fn reached(tx: &mut SystemTx, destination: &str) -> Result<()> {
+    tx.run("DELETE FROM destination WHERE name = $1", &[destination.into()]).await?;
+    Ok(())
+}
+
+/// Mails whose senders have to be told that they failed.
+pub async fn due_reports(tx: &mut SystemTx, most: i64) -> Result<Vec<(WorkspaceId, String)>> {
+    tx.all("SELECT workspace_id, id FROM outbound WHERE report = 'due' LIMIT $1", &[most.into()]).await
+}

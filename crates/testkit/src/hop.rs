@@ -1,0 +1,64 @@
+//! Another mail server, as far as the service sees one: it remembers what it was handed, and answers as it is told.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    pin::Pin,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use operations::outside::{Handover, HandoverOutcome, NextHop};
+
+/// A server that takes mail, or refuses it.
+#[derive(Clone, Default)]
+pub struct Hop(Arc<Mutex<State>>);
+
+#[derive(Default)]
+struct State {
+    taken: Vec<Handover>,
+    answers: HashMap<String, VecDeque<HandoverOutcome>>,
+    slow: HashMap<String, Duration>,
+}
+
+impl Hop {
+    /// What it says about a recipient the next time; after that it takes everything again.
+    pub fn answer(&self, recipient: &str, outcome: HandoverOutcome) {
+        let mut state = self.0.lock().unwrap();
+        state.answers.entry(recipient.to_owned()).or_default().push_back(outcome);
+    }
+
+    /// Makes it take its time with a domain.
+    pub fn slow_down(&self, domain: &str, by: Duration) {
+        self.0.lock().unwrap().slow.insert(domain.to_owned(), by);
+    }
+
+    /// Everything that it was handed so far, whatever it answered.
+    pub fn handed(&self) -> Vec<Handover> {
+        self.0.lock().unwrap().taken.clone()
+    }
+}
+
+impl NextHop for Hop {
+    fn hand_over(
+        &self,
+        handover: Handover,
+    ) -> Pin<Box<dyn Future<Output = Vec<HandoverOutcome>> + Send + '_>> {
+        Box::pin(async move {
+            let pause = self.0.lock().unwrap().slow.get(&handover.domain).copied();
+            if let Some(pause) = pause {
+                tokio::time::sleep(pause).await;
+            }
+            let mut state = self.0.lock().unwrap();
+            let answers = handover
+                .recipients
+                .iter()
+                .map(|recipient| {
+                    let told = state.answers.get_mut(recipient).and_then(VecDeque::pop_front);
+                    told.unwrap_or_else(|| HandoverOutcome::Accepted("250 2.0.0 Taken".to_owned()))
+                })
+                .collect();
+            state.taken.push(handover);
+            answers
+        })
+    }
+}
