@@ -349,7 +349,9 @@ async fn the_work_of_a_query_is_bounded() {
         let mut file = String::new();
         for number in 0..253 {
             let mail = plain(&format!("Mail {number}"), "needle");
-            file += &format!("From ann@remote.test Wed Jul  1 10:00:00 2026\n{}\n", mail.replace('\r', ""));
+            file += "From ann@remote.test Wed Jul  1 10:00:00 2026\n";
+            file += &mail.replace('\r', "");
+            file.push('\n');
         }
         inbox.import("application/mbox", file).await.ok();
         assert_eq!(inbox.get("emails?limit=1").await["totalCount"], 253);

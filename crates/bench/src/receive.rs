@@ -130,17 +130,17 @@ struct Turns<'a> {
 impl Turns<'_> {
     async fn run(&mut self, engine: Engine, options: &Options) -> Figure {
         let seconds = options.turn().as_secs_f64();
-        let own = mails_in(self.to_service(WARM_UP).await, seconds);
-        let others = mails_in(self.to_postfix(WARM_UP).await, seconds);
+        let own = mails_in(self.send_to_service(WARM_UP).await, seconds);
+        let others = mails_in(self.send_to_postfix(WARM_UP).await, seconds);
         let (mut service, mut postfix) = (Vec::new(), Vec::new());
         for round in 0..options.rounds() {
             // Who goes first changes, so that neither profits from what the other leaves behind.
             if round % 2 == 0 {
-                service.push(self.to_service(own).await);
-                postfix.push(self.to_postfix(others).await);
+                service.push(self.send_to_service(own).await);
+                postfix.push(self.send_to_postfix(others).await);
             } else {
-                postfix.push(self.to_postfix(others).await);
-                service.push(self.to_service(own).await);
+                postfix.push(self.send_to_postfix(others).await);
+                service.push(self.send_to_service(own).await);
             }
         }
         let ratios: Vec<f64> = service.iter().zip(&postfix).map(|(own, other)| own / other).collect();
@@ -157,12 +157,12 @@ impl Turns<'_> {
         }
     }
 
-    async fn to_service(&mut self, mails: usize) -> f64 {
+    async fn send_to_service(&mut self, mails: usize) -> f64 {
         self.sent += mails;
         send(self.service, self.case.sessions, mails).await
     }
 
-    async fn to_postfix(&self, mails: usize) -> f64 {
+    async fn send_to_postfix(&self, mails: usize) -> f64 {
         let speed = send(self.postfix.address, self.case.sessions, mails).await;
         assert_eq!(self.postfix.empty(), mails, "Postfix queued every mail that it acknowledged");
         speed
