@@ -75,7 +75,7 @@ fn bomb() -> String {
     use base64::{Engine as _, engine::general_purpose::STANDARD};
     let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     for _ in 0..300 {
-        packed.write_all(&[0; 1 << 20]).unwrap();
+        packed.write_all(&vec![0; 1 << 20]).unwrap();
     }
     let text = STANDARD.encode(packed.finish().unwrap());
     text.as_bytes().chunks(76).map(|line| String::from_utf8_lossy(line) + "\r\n").collect()
