@@ -49,6 +49,13 @@ pub async fn next_sequence(tx: &mut Tx) -> Result<i64> {
     Ok(found.map_or(1, |(last,)| last))
 }
 
+/// Holds the next number until the end of the transaction without taking it.
+pub(crate) async fn hold_sequence(tx: &mut Tx) -> Result<()> {
+    let sql = format!("SELECT last FROM event_counter WHERE workspace_id = $1{}", tx.for_update());
+    tx.one::<(i64,)>(&sql, &[]).await?;
+    Ok(())
+}
+
 /// Writes an event under a number that was taken in this transaction, and wakes those who wait for it.
 pub async fn insert(tx: &mut Tx, event: &EventRecord) -> Result<()> {
     tx.later(
