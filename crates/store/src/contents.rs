@@ -181,7 +181,11 @@ pub async fn find_safe(tx: &mut Tx, id: &str) -> Result<Option<Texts>> {
 ///
 /// The row is held first: a mail that arrives with the same content at this moment either is seen, or finds the row
 /// gone and writes its own.
+///
+/// The workspace's next number of events is held before, as it is by those who add contents: who holds it can hold many of
+/// them in any order without ever waiting for each other in a circle.
 pub async fn release(tx: &mut Tx, ids: &[String]) -> Result<()> {
+    crate::events::lock(tx).await?;
     for id in ids {
         let sql = format!("SELECT id FROM content WHERE workspace_id = $1 AND id = $2{}", tx.for_delete());
         tx.one::<(String,)>(&sql, &[id.into()]).await?;

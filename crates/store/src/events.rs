@@ -49,8 +49,8 @@ pub async fn next_sequence(tx: &mut Tx) -> Result<i64> {
     Ok(found.map_or(1, |(last,)| last))
 }
 
-/// Holds the counter until the end of the transaction, for one that writes events of several workspaces: all such
-/// transactions hold the counters in the order of their workspaces.
+/// Holds the next number until the end of the transaction without taking it. Who writes events of several workspaces holds
+/// their numbers in the order of the workspaces.
 pub async fn lock(tx: &mut Tx) -> Result<()> {
     let sql = format!("SELECT last FROM event_counter WHERE workspace_id = $1{}", tx.for_update());
     tx.one::<(i64,)>(&sql, &[]).await?;

@@ -103,7 +103,7 @@ fn rename_references(value: &mut Value, renamed: &[String]) {
 }
 
 fn tags() -> Vec<Value> {
-    let mut names: Vec<&str> = vec!["Public", "Console session"];
+    let mut names: Vec<&str> = vec!["Public", "Console session", "Receiving mail"];
     for endpoint in endpoints() {
         if !names.contains(&endpoint.tag) {
             names.push(endpoint.tag);

@@ -78,20 +78,22 @@ impl Arrivals {
         self.news.subscribe()
     }
 
-    /// The mails behind an arrival, as they are after the given news.
+    /// The mails behind an arrival, as they are after the given news; as they are now where none are given.
     pub(crate) async fn look(
         &self,
         app: &App,
         call: &Call,
         mailbox: &MailboxId,
-        news: u64,
+        news: Option<u64>,
         after: i64,
     ) -> Result<Arrived> {
-        if let Some(look) = self.seen_since(news, after) {
+        let seen = || news.and_then(|news| self.seen_since(news, after));
+        if let Some(look) = seen() {
             return Ok(Arrived { look, after });
         }
-        let _turn = self.looking.lock().await;
-        if let Some(look) = self.seen_since(news, after) {
+        // Whoever needs the present state gains nothing by waiting for others.
+        let _turn = if news.is_some() { Some(self.looking.lock().await) } else { None };
+        if let Some(look) = seen() {
             return Ok(Arrived { look, after });
         }
         // What happens from here on is news again.

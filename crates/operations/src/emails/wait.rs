@@ -41,9 +41,12 @@ pub async fn wait(app: &App, call: &Call, mailbox: &str, input: WaitForEmail) ->
     let mut news = arrivals.watch();
     let deadline = tokio::time::Instant::now() + Duration::from_secs(u64::from(input.timeout_seconds));
     let mut search = Search::new(input, mark);
+    // What others saw before the call began may be older than what the caller knows to be there.
+    let mut first = true;
     loop {
         let seen_news = *news.borrow_and_update();
-        while search.look(app, call, &id, &arrivals, seen_news).await? {}
+        while search.look(app, call, &id, &arrivals, (!first).then_some(seen_news)).await? {}
+        first = false;
         let outcome = search.outcome(app.now());
         let is_over = match outcome {
             Some(WaitOutcome::Matched | WaitOutcome::Ambiguous) => true,
@@ -126,7 +129,7 @@ impl Search {
         call: &Call,
         mailbox: &MailboxId,
         arrivals: &Arrivals,
-        news: u64,
+        news: Option<u64>,
     ) -> Result<bool> {
         let mut known: Vec<EmailId> = self.matching.iter().map(|mail| mail.id.clone()).collect();
         known.append(&mut self.pending);
@@ -217,6 +220,8 @@ impl Search {
                 let required = self.input.require_scan_status;
                 let options = ReadOptions {
                     agent_safe_content: true,
+                    // A hold may have run out since the call began.
+                    include_held: true,
                     require_scan_status: Some(required),
                     ..ReadOptions::default()
                 };

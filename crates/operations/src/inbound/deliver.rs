@@ -297,12 +297,13 @@ impl Delivery<'_> {
         let named = mailboxes::MailboxName::Id(recipient.mailbox.clone());
         let mailbox =
             mailboxes::find(tx, &named).await?.ok_or_else(|| Error::not_found("Mailbox not found"))?;
-        contents::insert(tx, &content.record, self.now).await?;
         // Before the event log is held: whoever works on the queue holds the mail first, then the log.
         if let Some(report) = &self.prepared.report {
             settle::note_report(tx, self.app, &content.key, &recipient.mailbox, report, self.now).await?;
         }
+        // Before the content: whoever holds the next number may hold several contents, and nobody else does.
         let sequence = events::next_sequence(tx).await?;
+        contents::insert(tx, &content.record, self.now).await?;
         let mut mail = self.email(recipient, id, sequence, content);
         if self.is_spam() && mailbox.settings.spam.to_spam_folder {
             mail.record.folder_id = "spam".into();
