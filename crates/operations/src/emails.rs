@@ -20,7 +20,6 @@ use store::{
     mailboxes::{self as stored_mailboxes, MailboxName},
 };
 
-pub(crate) use self::{import::require_room, list::label_id};
 use self::present::{FolderNames, Presenter, Shown, missing};
 pub use self::{
     bulk::{bulk_delete, bulk_move, bulk_read, empty_trash},
@@ -28,6 +27,7 @@ pub use self::{
     list::list,
     wait::wait,
 };
+pub(crate) use self::{import::require_room, list::label_id};
 use crate::{App, Call, Error, ErrorKind, Operation, Result, mailboxes};
 
 /// Lists emails.
@@ -53,8 +53,11 @@ pub const DELETE: Operation = Operation::write(
 pub const RAW: Operation = Operation::read("getRawEmail", "Reads the stored message, byte for byte.")
     .errors(&[ErrorKind::NotFound, ErrorKind::ContentWithheld]);
 /// Moves an email.
-pub const MOVE: Operation = Operation::write("moveEmail", "Moves an email to another folder.")
-    .errors(&[ErrorKind::NotFound, ErrorKind::FolderUnknown, ErrorKind::FolderProtected]);
+pub const MOVE: Operation = Operation::write("moveEmail", "Moves an email to another folder.").errors(&[
+    ErrorKind::NotFound,
+    ErrorKind::FolderUnknown,
+    ErrorKind::FolderProtected,
+]);
 /// Finds codes and links.
 pub const VERIFICATION: Operation = Operation::read(
     "getEmailVerification",
