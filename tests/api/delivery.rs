@@ -41,15 +41,24 @@ async fn sent_means_that_the_next_host_has_taken_it() {
         let sent = inbox.post("emails", mail(json!(["a@remote.test", inbox.address.clone()]))).await.ok();
         assert_eq!(sent["status"], "queued");
         let id = sent["id"].as_str().unwrap().to_owned();
-        assert_eq!(states(&inbox, &id).await, (json!("queued"), vec!["queued".to_owned(), "sent".to_owned()]));
+        assert_eq!(
+            states(&inbox, &id).await,
+            (json!("queued"), vec!["queued".to_owned(), "sent".to_owned()])
+        );
         work::run_due(&server.app).await.unwrap();
         assert_eq!(states(&inbox, &id).await.0, "sent");
         assert_eq!(inbox.get(&format!("emails/{id}")).await["delivery_status"], "sent");
         let handed = hop.handed();
         assert_eq!(handed.len(), 1);
-        assert_eq!((handed[0].sender.as_deref(), handed[0].recipients.as_slice()), (Some(inbox.address.as_str()), &["a@remote.test".to_owned()][..]));
+        assert_eq!(
+            (handed[0].sender.as_deref(), handed[0].recipients.as_slice()),
+            (Some(inbox.address.as_str()), &["a@remote.test".to_owned()][..])
+        );
         let delivery = inbox.get(&format!("emails/{id}/delivery")).await;
-        assert_eq!((&delivery["recipients"][0]["last_reply"], &delivery["recipients"][0]["attempts"]), (&json!("250 2.0.0 Taken"), &json!(1)));
+        assert_eq!(
+            (&delivery["recipients"][0]["last_reply"], &delivery["recipients"][0]["attempts"]),
+            (&json!("250 2.0.0 Taken"), &json!(1))
+        );
         assert_eq!(kinds(&inbox).await.last().unwrap(), "message.sent");
         // With somebody at work the answer waits for it, unless the caller does not want to wait.
         let worker = {
@@ -68,7 +77,8 @@ async fn sent_means_that_the_next_host_has_taken_it() {
         let again = key.post(&path, mail(json!("b@remote.test"))).await;
         assert_eq!((again.header("idempotent-replayed"), again.text()), ("true", first.text()));
         hop.slow_down("(relay)", Duration::from_secs(1));
-        let at_once = inbox.key.with("prefer", "respond-async").post(&path, mail(json!("c@remote.test"))).await;
+        let at_once =
+            inbox.key.with("prefer", "respond-async").post(&path, mail(json!("c@remote.test"))).await;
         assert_eq!(at_once.ok()["status"], "queued");
         worker.abort();
     })
@@ -108,11 +118,17 @@ async fn what_is_put_off_is_tried_for_two_days_and_then_comes_back() {
         assert!(pauses[0] >= 48 && pauses[0] <= 72 && pauses[5] > pauses[1] * 5, "{pauses:?}");
         assert_eq!(states(&inbox, &id).await, (json!("bounced"), vec!["bounced".to_owned()]));
         // All attempts were the same mail.
-        let ids: Vec<String> = hop.handed().iter().map(|one| {
-            let text = String::from_utf8_lossy(&one.message).into_owned();
-            text.lines().find(|line| line.starts_with("Message-ID:")).unwrap().to_owned()
-        }).collect();
-        assert!(ids.iter().all(|one| *one == ids[0]) && ids[0].contains(sent["message_id"].as_str().unwrap()));
+        let ids: Vec<String> = hop
+            .handed()
+            .iter()
+            .map(|one| {
+                let text = String::from_utf8_lossy(&one.message).into_owned();
+                text.lines().find(|line| line.starts_with("Message-ID:")).unwrap().to_owned()
+            })
+            .collect();
+        assert!(
+            ids.iter().all(|one| *one == ids[0]) && ids[0].contains(sent["message_id"].as_str().unwrap())
+        );
         assert_eq!(kinds(&inbox).await.iter().filter(|kind| *kind == "message.deferred").count(), 1);
         assert_report(&inbox, &sent, "slow@remote.test").await;
         work::run_due(&server.app).await.unwrap();
@@ -144,7 +160,10 @@ async fn a_refusal_is_final_and_is_told_once() {
         let id = sent["id"].as_str().unwrap().to_owned();
         work::run_due(&server.app).await.unwrap();
         let (status, each) = states(&inbox, &id).await;
-        assert_eq!((status, each), (json!("queued"), vec!["bounced".to_owned(), "sent".to_owned(), "queued".to_owned()]));
+        assert_eq!(
+            (status, each),
+            (json!("queued"), vec!["bounced".to_owned(), "sent".to_owned(), "queued".to_owned()])
+        );
         assert_eq!(inbox.get("emails?folder=inbox").await["totalCount"], 0, "not before everything is known");
         server.clock.advance(120);
         work::run_due(&server.app).await.unwrap();
@@ -160,7 +179,11 @@ async fn a_refusal_is_final_and_is_told_once() {
         work::run_due(&server.app).await.unwrap();
         assert_eq!(hop.handed().last().unwrap().recipients, ["x@remote.test"]);
         let left = server.app.db().read(&inbox.workspace, async |tx| {
-            tx.one::<(i64,)>("SELECT count(*) FROM outbound WHERE workspace_id = $1 AND email_id IS NULL", &[]).await
+            tx.one::<(i64,)>(
+                "SELECT count(*) FROM outbound WHERE workspace_id = $1 AND email_id IS NULL",
+                &[],
+            )
+            .await
         });
         assert_eq!(left.await.unwrap().unwrap().0, 0);
     })
@@ -290,9 +313,15 @@ async fn copies_go_on_and_never_round() {
         one.import("message/rfc822", plain("Old", "imported")).await.ok();
         work::run_due(&server.app).await.unwrap();
         let handed = hop.handed();
-        assert_eq!((handed.len(), handed[0].recipients.as_slice()), (1, &["home@remote.test".to_owned()][..]));
+        assert_eq!(
+            (handed.len(), handed[0].recipients.as_slice()),
+            (1, &["home@remote.test".to_owned()][..])
+        );
         let text = String::from_utf8_lossy(&handed[0].message).into_owned();
-        assert!(text.starts_with("Received: by mx.agents.test;") && text.contains("Subject: Copy me"), "{text}");
+        assert!(
+            text.starts_with("Received: by mx.agents.test;") && text.contains("Subject: Copy me"),
+            "{text}"
+        );
         assert_eq!(handed[0].sender.as_deref(), Some(one.address.as_str()));
         // Two mailboxes that pass their mail to each other: each gets it once.
         set(&one, &two.address).await;
@@ -365,7 +394,10 @@ async fn an_invitation_goes_out_as_a_mail() {
         let invite = tenant.key.post(&path, json!({ "email": "guest@people.test" })).await.ok();
         work::run_due(&server.app).await.unwrap();
         let handed = hop.handed();
-        assert_eq!((handed.len(), handed[0].recipients.as_slice()), (1, &["guest@people.test".to_owned()][..]));
+        assert_eq!(
+            (handed.len(), handed[0].recipients.as_slice()),
+            (1, &["guest@people.test".to_owned()][..])
+        );
         let text = String::from_utf8_lossy(&handed[0].message).replace("=\r\n", "").replace("=3D", "=");
         assert!(text.contains(invite["link"].as_str().unwrap()), "{text}");
         let resend = format!("{path}/{}/resend", invite["id"].as_str().unwrap());

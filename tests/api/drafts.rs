@@ -30,12 +30,18 @@ async fn a_draft_is_saved_read_replaced_and_deleted() {
         let saved = answer.ok();
         assert_eq!((&saved["draft_id"], &saved["status"]), (&saved["id"], &json!("draft")));
         assert_eq!(saved["recipient"], "Ann Lee <ann@agents.test>, bob@remote.test");
-        assert_eq!((&saved["subject"], &saved["date"]), (&json!("Plans"), &json!("2026-07-14T09:00:00.000Z")));
+        assert_eq!(
+            (&saved["subject"], &saved["date"]),
+            (&json!("Plans"), &json!("2026-07-14T09:00:00.000Z"))
+        );
         let id = saved["id"].as_str().unwrap().to_owned();
         let read = inbox.get(&format!("drafts/{id}")).await;
         assert_eq!(read["body"], "Hello,\nworld");
         assert_eq!(read["to"], json!(["Ann Lee <ann@agents.test>", "bob@remote.test"]));
-        assert_eq!((&read["cc"], &read["bcc"]), (&json!(["\"Doe, J.\" <j@remote.test>"]), &json!(["secret@remote.test"])));
+        assert_eq!(
+            (&read["cc"], &read["bcc"]),
+            (&json!(["\"Doe, J.\" <j@remote.test>"]), &json!(["secret@remote.test"]))
+        );
         let email = inbox.get(&format!("emails/{id}")).await;
         assert_eq!((&email["folder_id"], &email["body"]), (&json!("draft"), &json!("Hello,\nworld")));
         assert_eq!((&email["bcc"], &email["delivery_status"]), (&json!("secret@remote.test"), &Value::Null));
@@ -46,11 +52,15 @@ async fn a_draft_is_saved_read_replaced_and_deleted() {
         assert_eq!(kinds, ["mailbox.created", "draft.created"]);
 
         server.clock.advance(60);
-        let replaced = json!({ "draft_id": id, "subject": "Other", "body": "<p>Hi</p>", "body_format": "html" });
+        let replaced =
+            json!({ "draft_id": id, "subject": "Other", "body": "<p>Hi</p>", "body_format": "html" });
         let saved = inbox.post("drafts", replaced).await.ok();
         assert_eq!((&saved["id"], &saved["recipient"]), (&json!(id), &json!("")));
         let read = inbox.get(&format!("drafts/{id}")).await;
-        assert_eq!((&read["body"], &read["body_format"], &read["to"]), (&json!("<p>Hi</p>"), &json!("html"), &json!([])));
+        assert_eq!(
+            (&read["body"], &read["body_format"], &read["to"]),
+            (&json!("<p>Hi</p>"), &json!("html"), &json!([]))
+        );
         assert_eq!(read["thread_id"], email["thread_id"]);
         let list = inbox.get("drafts").await;
         assert_eq!((&list["totalCount"], list["drafts"].as_array().unwrap().len()), (&json!(1), 1));
@@ -188,7 +198,10 @@ async fn a_draft_is_sent_as_it_stands_or_with_changes() {
         assert_eq!((&email["subject"], &email["attachment_count"]), (&json!("Changed"), &json!(0)));
         assert_missing(&inbox.try_get(&format!("emails/{id}")).await, "Email");
         assert_eq!(inbox.get("drafts").await["totalCount"], 0);
-        inbox.post("emails", json!({ "source_draft_id": id, "subject": "Again" })).await.expect(404, "not_found");
+        inbox
+            .post("emails", json!({ "source_draft_id": id, "subject": "Again" }))
+            .await
+            .expect(404, "not_found");
         // One that nobody would get cannot be sent, and stays.
         let saved = inbox.post("drafts", json!({ "body": "x" })).await.ok();
         let id = saved["id"].as_str().unwrap();
@@ -219,10 +232,13 @@ async fn a_draft_joins_the_thread_that_it_answers() {
         assert_missing(&inbox.post("drafts", none).await, "Thread");
         // What is being written cannot be moved about.
         let draft = inbox.get("drafts").await["drafts"][0]["id"].as_str().unwrap().to_owned();
-        inbox.post(&format!("emails/{draft}/move"), json!({ "folderId": "archive" })).await
+        inbox
+            .post(&format!("emails/{draft}/move"), json!({ "folderId": "archive" }))
+            .await
             .expect(400, "folder_protected");
         let thread = email["thread_id"].as_str().unwrap();
-        let moved = inbox.post(&format!("threads/{thread}/move"), json!({ "folderId": "archive" })).await.ok();
+        let moved =
+            inbox.post(&format!("threads/{thread}/move"), json!({ "folderId": "archive" })).await.ok();
         assert_eq!(moved["updated"], 1);
         assert_eq!(inbox.get("drafts").await["totalCount"], 2);
     })

@@ -25,7 +25,10 @@ async fn a_scheduled_mail_leaves_at_its_time_and_once() {
         assert_eq!((answer.status, answer.header("x-credits-charged")), (201, "5"));
         let item = answer.ok();
         assert_eq!((&item["draft_id"], &item["status"]), (&item["id"], &json!("scheduled")));
-        assert_eq!((&item["recipient"], &item["scheduled_send_at"]), (&json!(two.address), &json!("2026-07-14T10:00:00.000Z")));
+        assert_eq!(
+            (&item["recipient"], &item["scheduled_send_at"]),
+            (&json!(two.address), &json!("2026-07-14T10:00:00.000Z"))
+        );
         let id = item["id"].as_str().unwrap().to_owned();
         assert_eq!(one.get(&format!("emails/{id}")).await["folder_id"], "scheduled");
         let sooner = one.post("scheduled-sends", later(&two.address, "2026-07-14T09:30:00Z")).await.ok();
@@ -53,7 +56,10 @@ async fn a_scheduled_mail_leaves_at_its_time_and_once() {
         assert_eq!(kinds.iter().filter(|kind| *kind == "schedule.sent").count(), 2);
         // What has left cannot be moved or cancelled.
         let change = json!({ "scheduled_send_at": "2026-07-15T10:00:00Z" });
-        one.key.patch(&format!("{}/scheduled-sends/{id}", one.path), change).await.expect(409, "draft_locked");
+        one.key
+            .patch(&format!("{}/scheduled-sends/{id}", one.path), change)
+            .await
+            .expect(409, "draft_locked");
         one.delete(&format!("scheduled-sends/{id}")).await.expect(409, "draft_locked");
     })
     .await;
@@ -113,7 +119,10 @@ async fn a_schedule_is_moved_and_cancelled() {
         let path = format!("{}/scheduled-sends/{id}", one.path);
         let moved = one.key.patch(&path, json!({ "scheduled_send_at": "2026-07-14T12:00:00Z" })).await.ok();
         assert_eq!(moved["scheduled_send_at"], "2026-07-14T12:00:00.000Z");
-        assert_refuses_fields(&one.key.patch(&path, json!({ "scheduled_send_at": "2026-07-14T08:00:00Z" })).await, &["scheduled_send_at"]);
+        assert_refuses_fields(
+            &one.key.patch(&path, json!({ "scheduled_send_at": "2026-07-14T08:00:00Z" })).await,
+            &["scheduled_send_at"],
+        );
         server.clock.set("2026-07-14T11:00:00Z");
         run_due(&server.app).await.unwrap();
         assert_eq!(two.get("emails").await["totalCount"], 0);
@@ -155,7 +164,10 @@ async fn a_full_quota_defers_and_never_sends() {
         let next = run_due(&server.app).await.unwrap();
         assert_eq!(next.unwrap().to_string(), "2026-07-14T09:01:10.000Z");
         let read = inbox.get(&format!("scheduled-sends/{id}")).await;
-        assert_eq!((&read["status"], &read["scheduled_send_at"]), (&json!("deferred"), &json!("2026-07-14T09:01:10.000Z")));
+        assert_eq!(
+            (&read["status"], &read["scheduled_send_at"]),
+            (&json!("deferred"), &json!("2026-07-14T09:01:10.000Z"))
+        );
         assert_eq!(other.get("emails").await["totalCount"], 9);
         let events = inbox.key.get(&format!("/api/v1/workspaces/{}/events", inbox.workspace)).await.ok();
         assert_eq!(texts(&events["events"], "type").last().unwrap(), "message.deferred");
@@ -174,7 +186,9 @@ async fn neither_nodes_nor_clocks_send_twice() {
         let server = Server::start(engine).await;
         let (one, two) = (Inbox::new(&server).await, Inbox::new(&server).await);
         for minute in 1..=20 {
-            one.post("scheduled-sends", later(&two.address, &format!("2026-07-14T09:{minute:02}:00Z"))).await.ok();
+            one.post("scheduled-sends", later(&two.address, &format!("2026-07-14T09:{minute:02}:00Z")))
+                .await
+                .ok();
         }
         // SQLite has one node; its own tasks compete then.
         let node = if matches!(engine, Engine::Postgres) {
@@ -186,7 +200,9 @@ async fn neither_nodes_nor_clocks_send_twice() {
         let (first, second, third) = tokio::join!(run_due(&server.app), run_due(&node), run_due(&node));
         first.and(second).and(third).unwrap();
         // Back, and forward again.
-        for at in ["2026-07-14T08:00:00Z", "2026-07-15T09:00:00Z", "2026-07-14T09:10:00Z", "2026-07-16T00:00:00Z"] {
+        for at in
+            ["2026-07-14T08:00:00Z", "2026-07-15T09:00:00Z", "2026-07-14T09:10:00Z", "2026-07-16T00:00:00Z"]
+        {
             server.clock.set(at);
             run_due(&server.app).await.unwrap();
             run_due(&node).await.unwrap();

@@ -125,7 +125,15 @@ async fn no_field_can_add_a_header_or_a_recipient() {
     both_engines(async |engine| {
         let server = Server::start(engine).await;
         let (inbox, victim) = (Inbox::new(&server).await, Inbox::new(&server).await);
-        let tricks = ["\r\nBcc: X", "\nBcc: X", "\rBcc: X", "\r\n\r\nBody", "\u{0}", "\u{85}Bcc: X", "\r\n.\r\nMAIL FROM:<X>"];
+        let tricks = [
+            "\r\nBcc: X",
+            "\nBcc: X",
+            "\rBcc: X",
+            "\r\n\r\nBody",
+            "\u{0}",
+            "\u{85}Bcc: X",
+            "\r\n.\r\nMAIL FROM:<X>",
+        ];
         let address = &inbox.address;
         for trick in tricks {
             let trick = trick.replace('X', &victim.address);
@@ -143,8 +151,14 @@ async fn no_field_can_add_a_header_or_a_recipient() {
                 ("references", json!([format!("a@b{trick}")])),
                 ("headers", json!({ "X-A": format!("v{trick}") })),
                 ("headers", json!({ format!("X-A{trick}"): "v" })),
-                ("attachments", json!([{ "filename": format!("a{trick}"), "type": "text/plain", "content": "eA==" }])),
-                ("attachments", json!([{ "filename": "a", "type": format!("text/plain{trick}"), "content": "eA==" }])),
+                (
+                    "attachments",
+                    json!([{ "filename": format!("a{trick}"), "type": "text/plain", "content": "eA==" }]),
+                ),
+                (
+                    "attachments",
+                    json!([{ "filename": "a", "type": format!("text/plain{trick}"), "content": "eA==" }]),
+                ),
             ];
             for (name, value) in fields {
                 let mut input = json!({ "to": address, "subject": "S", "text": "T" });
@@ -162,8 +176,10 @@ async fn no_field_can_add_a_header_or_a_recipient() {
             }
             let sent = answer.ok();
             let raw = inbox.try_get(&format!("emails/{}/raw", sent["id"].as_str().unwrap())).await.text();
-            let names: Vec<String> =
-                header_lines(&raw).iter().map(|line| line.split(':').next().unwrap().to_lowercase()).collect();
+            let names: Vec<String> = header_lines(&raw)
+                .iter()
+                .map(|line| line.split(':').next().unwrap().to_lowercase())
+                .collect();
             for name in &names {
                 let known = ["date", "from", "to", "subject", "message-id", "mime-version", "content-type"];
                 assert!(known.contains(&name.as_str()), "{names:?}");
@@ -188,7 +204,8 @@ async fn local_mode_has_no_way_out() {
         assert_eq!(answer.header("x-credits-charged"), "0");
         assert_eq!(inbox.get("emails").await["totalCount"], 0, "all or nothing");
         // An address here that nobody has: the mail is sent and comes back.
-        let input = json!({ "to": [inbox.address.clone(), "nobody@agents.test"], "subject": "S", "text": "T" });
+        let input =
+            json!({ "to": [inbox.address.clone(), "nobody@agents.test"], "subject": "S", "text": "T" });
         let sent = inbox.post("emails", input).await.ok();
         assert_eq!(sent["status"], "queued");
         let delivery = inbox.get(&format!("emails/{}/delivery", sent["id"].as_str().unwrap())).await;
@@ -204,7 +221,8 @@ async fn local_mode_has_no_way_out() {
 async fn a_reply_takes_what_it_is_not_told_from_the_original() {
     both_engines(async |engine| {
         let server = Server::start(engine).await;
-        let (me, ann, bob) = (Inbox::new(&server).await, Inbox::new(&server).await, Inbox::new(&server).await);
+        let (me, ann, bob) =
+            (Inbox::new(&server).await, Inbox::new(&server).await, Inbox::new(&server).await);
         let headers = format!(
             "From: Ann <{}>\nTo: Me <{}>, Bob <{}>\nReferences: <first@remote.test>",
             ann.address, me.address, bob.address
@@ -217,13 +235,22 @@ async fn a_reply_takes_what_it_is_not_told_from_the_original() {
         let sent = sent.ok();
         assert_eq!((&sent["status"], &sent["thread_id"]), (&json!("sent"), &original["thread_id"]));
         let email = me.get(&format!("emails/{}", sent["id"].as_str().unwrap())).await;
-        assert_eq!((&email["subject"], &email["to"]), (&json!("Re: Hello there"), &json!(format!("Ann <{}>", ann.address))));
+        assert_eq!(
+            (&email["subject"], &email["to"]),
+            (&json!("Re: Hello there"), &json!(format!("Ann <{}>", ann.address)))
+        );
         assert_eq!(email["in_reply_to"], original["message_id"]);
         let references = format!("first@remote.test {}", original["message_id"].as_str().unwrap());
         assert_eq!(email["email_references"], references);
-        assert_eq!((ann.get("emails").await["totalCount"].clone(), bob.get("emails").await["totalCount"].clone()), (json!(1), json!(0)));
+        assert_eq!(
+            (ann.get("emails").await["totalCount"].clone(), bob.get("emails").await["totalCount"].clone()),
+            (json!(1), json!(0))
+        );
 
-        let all = me.post(&format!("emails/{id}/reply"), json!({ "text": "Yes, all", "reply_all": true })).await.ok();
+        let all = me
+            .post(&format!("emails/{id}/reply"), json!({ "text": "Yes, all", "reply_all": true }))
+            .await
+            .ok();
         let delivery = me.get(&format!("emails/{}/delivery", all["id"].as_str().unwrap())).await;
         let mut to = texts(&delivery["recipients"], "recipient");
         to.sort();
@@ -355,7 +382,8 @@ async fn free_has_limits_of_recipients_and_mails() {
         let send = async |inbox: &Inbox, to: Vec<String>| {
             inbox.post("emails", json!({ "to": to, "subject": "S", "text": "T" })).await
         };
-        let over = json!({ "to": tagged(6), "cc": tagged(4), "bcc": friend.address, "subject": "S", "text": "T" });
+        let over =
+            json!({ "to": tagged(6), "cc": tagged(4), "bcc": friend.address, "subject": "S", "text": "T" });
         inbox.post("emails", over).await.expect(400, "email_send_recipient_limit_exceeded");
         send(&inbox, tagged(6)).await.ok();
         server.clock.advance(20);

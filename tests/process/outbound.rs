@@ -118,10 +118,18 @@ fn mail_goes_to_the_relay_as_it_was_written() {
         let body = "First\n.\n..two\n.\r\nQUIT\r\n\u{e9}\rEnd";
         let input = json!({ "to": "Ann <ann@remote.test>", "bcc": "eve@remote.test", "subject": "Out", "text": body });
         let answer = server.call(&inbox.key, "POST", &format!("{}/emails", inbox.path), &input);
-        assert_eq!((answer.status, text(&answer.json(), "status")), (202, "sent".to_owned()), "{}", answer.body);
+        assert_eq!(
+            (answer.status, text(&answer.json(), "status")),
+            (202, "sent".to_owned()),
+            "{}",
+            answer.body
+        );
         let taken = sink.taken();
         assert_eq!(taken.len(), 1, "{taken:?}");
-        assert_eq!((taken[0].from.as_str(), taken[0].to.as_slice()), (inbox.address.as_str(), &["ann@remote.test".to_owned(), "eve@remote.test".to_owned()][..]));
+        assert_eq!(
+            (taken[0].from.as_str(), taken[0].to.as_slice()),
+            (inbox.address.as_str(), &["ann@remote.test".to_owned(), "eve@remote.test".to_owned()][..])
+        );
         assert!(!taken[0].content.contains("eve@"), "{}", taken[0].content);
         let raw = inbox.raw(&server, &text(&answer.json(), "id"));
         assert_eq!(taken[0].content.as_bytes(), raw, "what is kept is what was sent");
@@ -183,7 +191,9 @@ fn schedules_leave_once_through_kills() {
             found
         };
         // A node that was lost is believed to be alive for a while where there may be others.
-        while (ids(&two.list(&server)).len() < 60 || out().len() < 60) && started.elapsed() < Duration::from_secs(40) {
+        while (ids(&two.list(&server)).len() < 60 || out().len() < 60)
+            && started.elapsed() < Duration::from_secs(40)
+        {
             std::thread::sleep(Duration::from_millis(200));
         }
         let arrived = ids(&two.list(&server));
@@ -194,7 +204,9 @@ fn schedules_leave_once_through_kills() {
         assert!(pending >= if home.is_postgres() { 40 } else { 60 }, "{pending}");
         let mut message_ids: HashMap<String, String> = HashMap::new();
         for mail in sink.taken() {
-            let line = |name: &str| mail.content.lines().find_map(|line| line.strip_prefix(name)).unwrap().trim().to_owned();
+            let line = |name: &str| {
+                mail.content.lines().find_map(|line| line.strip_prefix(name)).unwrap().trim().to_owned()
+            };
             let earlier = message_ids.insert(line("Subject: "), line("Message-ID: "));
             assert!(earlier.is_none_or(|earlier| earlier == line("Message-ID: ")), "one mail, one id");
         }

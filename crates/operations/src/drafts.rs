@@ -138,7 +138,7 @@ impl Held {
 
     /// Its files, which keep their ids.
     async fn files(&self, app: &App, origin: &Origin) -> Result<Vec<files::SourceFile>> {
-        let mut all = files::of_email(app, origin, &self.record.email_id, None).await?;
+        let mut all = files::of_email(app, origin, &self.record.email_id, files::Shown::AsTheyAre).await?;
         for source in &mut all {
             source.keeps_id = true;
         }
@@ -297,12 +297,16 @@ impl Ready {
         }
         contents::insert(tx, &self.content.record, self.now).await?;
         let authentication = SenderAuthentication::unknown(None);
-        let delivery =
-            Delivery { app, prepared: &self.prepared, authentication: &authentication, sender: None, now: self.now };
+        let delivery = Delivery {
+            app,
+            prepared: &self.prepared,
+            authentication: &authentication,
+            sender: None,
+            now: self.now,
+        };
         let arrival = events::last_sequence(tx).await?;
         let id = &self.record.email_id;
-        let mut mail =
-            submit::outgoing(&delivery, &self.origin, &self.letter, id, &self.content, arrival);
+        let mut mail = submit::outgoing(&delivery, &self.origin, &self.letter, id, &self.content, arrival);
         let folder = if self.record.state == DraftState::Draft { "draft" } else { "scheduled" };
         mail.record.folder_id = folder.into();
         mail.record.starred = self.replaced.as_ref().is_some_and(|held| held.starred);

@@ -29,6 +29,7 @@ pub use self::{
     list::list,
     wait::wait,
 };
+pub(crate) use self::{import::require_room, list::label_id};
 use crate::{App, Call, Error, ErrorKind, Operation, Result, mailboxes};
 
 /// Lists emails.
@@ -54,8 +55,11 @@ pub const DELETE: Operation = Operation::write(
 pub const RAW: Operation = Operation::read("getRawEmail", "Reads the stored message, byte for byte.")
     .errors(&[ErrorKind::NotFound, ErrorKind::ContentWithheld]);
 /// Moves an email.
-pub const MOVE: Operation = Operation::write("moveEmail", "Moves an email to another folder.")
-    .errors(&[ErrorKind::NotFound, ErrorKind::FolderUnknown, ErrorKind::FolderProtected]);
+pub const MOVE: Operation = Operation::write("moveEmail", "Moves an email to another folder.").errors(&[
+    ErrorKind::NotFound,
+    ErrorKind::FolderUnknown,
+    ErrorKind::FolderProtected,
+]);
 /// Finds codes and links.
 pub const VERIFICATION: Operation = Operation::read(
     "getEmailVerification",

@@ -123,7 +123,9 @@ impl ErrorKind {
             Self::InvalidIdempotencyKey => "Invalid Idempotency-Key",
             Self::FolderProtected => "This folder cannot be changed.",
             Self::FolderUnknown => "There is no such folder.",
-            Self::EmailSendRecipientLimitExceeded => "The plan does not allow so many recipients in one request.",
+            Self::EmailSendRecipientLimitExceeded => {
+                "The plan does not allow so many recipients in one request."
+            }
             Self::Unauthorized => "Unauthorized",
             Self::CreditsExhausted => "The credits of this period are used up.",
             Self::WorkspaceScopeDenied | Self::PlanRequired | Self::RoleRequired | Self::CrossSiteRequest => {

@@ -87,7 +87,8 @@ impl Refusal {
     const DISABLED: Self = Self::new(550, "5.2.1", "This mailbox takes no mail");
     const POLICY: Self = Self::new(550, "5.7.1", "This mailbox does not take mail from that sender");
     pub(crate) const FULL: Self = Self::new(452, "4.2.2", "This mailbox is full for now");
-    pub(crate) const LOOP: Self = Self::new(554, "5.4.6", "Too many hops: this message goes round in circles");
+    pub(crate) const LOOP: Self =
+        Self::new(554, "5.4.6", "Too many hops: this message goes round in circles");
     /// The store does not work at the moment.
     pub const LATER: Self = Self::new(451, "4.3.0", "Try again later");
 }

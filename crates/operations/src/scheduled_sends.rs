@@ -6,7 +6,8 @@
 use model::{
     EmailId, MailboxId, Timestamp, WorkspaceId,
     drafts::{
-        DraftListQuery, DraftState, NewScheduledSend, SavedDraft, ScheduleChange, ScheduledSend, ScheduledSendPage,
+        DraftListQuery, DraftState, NewScheduledSend, SavedDraft, ScheduleChange, ScheduledSend,
+        ScheduledSendPage,
     },
     emails::BodyFormat,
     events::EventType,
@@ -53,13 +54,13 @@ pub const CREATE: Operation =
             ErrorKind::EmailSendRecipientLimitExceeded,
         ]);
 /// Reads a scheduled send.
-pub const GET: Operation = Operation::read("getScheduledSend", "Reads a scheduled send, also once it has left.")
-    .errors(&[ErrorKind::NotFound])
-    .tagged();
+pub const GET: Operation =
+    Operation::read("getScheduledSend", "Reads a scheduled send, also once it has left.")
+        .errors(&[ErrorKind::NotFound])
+        .tagged();
 /// Moves a scheduled send to another time.
-pub const UPDATE: Operation =
-    Operation::write("rescheduleSend", "Moves a scheduled send to another time.")
-        .errors(&[ErrorKind::NotFound, ErrorKind::DraftLocked]);
+pub const UPDATE: Operation = Operation::write("rescheduleSend", "Moves a scheduled send to another time.")
+    .errors(&[ErrorKind::NotFound, ErrorKind::DraftLocked]);
 /// Cancels a scheduled send.
 pub const CANCEL: Operation =
     Operation::write("cancelScheduledSend", "Cancels a scheduled send, which becomes a draft again.")
@@ -75,12 +76,7 @@ const LEASE_SECONDS: i64 = 15;
 const AT_ONCE: i64 = 16;
 
 /// Schedules a mail.
-pub async fn create(
-    app: &App,
-    call: &Call,
-    mailbox: &str,
-    input: NewScheduledSend,
-) -> Result<ScheduledSend> {
+pub async fn create(app: &App, call: &Call, mailbox: &str, input: NewScheduledSend) -> Result<ScheduledSend> {
     check_time(input.scheduled_send_at, call.now)?;
     let origin = Origin::of_call(app, call, mailbox).await?;
     let replaced = drafts::hold(app, &origin, input.draft_id.as_ref(), call.now).await?;
@@ -210,12 +206,7 @@ struct Mark {
 }
 
 /// Lists the scheduled sends of a mailbox.
-pub async fn list(
-    app: &App,
-    call: &Call,
-    mailbox: &str,
-    query: DraftListQuery,
-) -> Result<ScheduledSendPage> {
+pub async fn list(app: &App, call: &Call, mailbox: &str, query: DraftListQuery) -> Result<ScheduledSendPage> {
     let named = mailboxes::name(mailbox);
     let key = app.data_key(&call.workspace).await?;
     let about = format!("listScheduledSends {mailbox}");
@@ -411,7 +402,8 @@ async fn send_one(app: &App, due: &Due) -> Result<()> {
                 "scheduled_send_at": earliest,
                 "reason": ErrorKind::EmailSendRateLimitExceeded.code(),
             });
-            let event = NewEvent { kind: EventType::MessageDeferred, mailbox: Some(due.mailbox.clone()), data };
+            let event =
+                NewEvent { kind: EventType::MessageDeferred, mailbox: Some(due.mailbox.clone()), data };
             event.append(tx, &app_, &key, now).await
         })
         .await

@@ -20,8 +20,8 @@ use mail::{
 use model::{
     EmailId, Plan, Timestamp, WorkspaceId,
     sending::{
-        Delivery, DeliveryStatus, NewForward, NewMail, NewReply, RecipientDelivery, RecipientState, SendStatus,
-        SentMail,
+        Delivery, DeliveryStatus, NewForward, NewMail, NewReply, RecipientDelivery, RecipientState,
+        SendStatus, SentMail,
     },
 };
 use store::{contents, emails, mailboxes::MailboxRecord, outbound};
@@ -223,8 +223,7 @@ async fn wait_until_taken(
     let deadline = tokio::time::Instant::now() + app.settings().outbound.send_window;
     loop {
         let wanted = id.to_owned();
-        let found =
-            app.db().read(workspace, async move |tx| outbound::recipients(tx, &wanted).await).await?;
+        let found = app.db().read(workspace, async move |tx| outbound::recipients(tx, &wanted).await).await?;
         let is = |state: RecipientState| found.iter().any(|one| one.state == state);
         if is(RecipientState::Bounced) || found.is_empty() {
             return Ok(false);
@@ -369,11 +368,14 @@ pub async fn forward(
     let original = source.original();
     let bodies = quote::forward(&original, letter.text.as_deref(), letter.html.as_deref());
     (letter.text, letter.html) = (Some(bodies.text), bodies.html);
-    letter.references = source.message.message_id.clone().filter(|id| mail::compose::is_id(id)).into_iter().collect();
+    letter.references =
+        source.message.message_id.clone().filter(|id| mail::compose::is_id(id)).into_iter().collect();
     letter.thread = Some(source.record.thread_id.clone());
     letter.files = match input.attachments {
         Some(given) => files::resolve(app, &origin, given, letter.html.as_deref(), None).await?,
-        None => files::of_email(app, &origin, &source.record.id, Some(letter.html.as_deref())).await?,
+        None => {
+            files::of_email(app, &origin, &source.record.id, files::Shown::By(letter.html.as_deref())).await?
+        }
     };
     let mut unsigned = origin.clone();
     unsigned.mailbox.settings.signature.enabled = false;

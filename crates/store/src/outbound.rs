@@ -170,7 +170,9 @@ pub async fn find_of_email(
     email: &EmailId,
 ) -> Result<Option<OutboundRecord>> {
     tx.one(
-        &format!("SELECT {COLUMNS} FROM outbound WHERE workspace_id = $1 AND mailbox_id = $2 AND email_id = $3"),
+        &format!(
+            "SELECT {COLUMNS} FROM outbound WHERE workspace_id = $1 AND mailbox_id = $2 AND email_id = $3"
+        ),
         &[mailbox.into(), email.into()],
     )
     .await
@@ -222,8 +224,11 @@ pub async fn set_state(
 
 /// Sets whether the sender of a mail has to be told that it failed.
 pub async fn set_report(tx: &mut Tx, id: &str, report: &str) -> Result<()> {
-    tx.run("UPDATE outbound SET report = $3 WHERE workspace_id = $1 AND id = $2", &[id.into(), report.into()])
-        .await?;
+    tx.run(
+        "UPDATE outbound SET report = $3 WHERE workspace_id = $1 AND id = $2",
+        &[id.into(), report.into()],
+    )
+    .await?;
     Ok(())
 }
 

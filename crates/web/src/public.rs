@@ -121,7 +121,10 @@ async fn config(Extracted(state): Extracted<State>) -> Response {
     let config = PublicConfig {
         domains: settings.hosted_domains.clone(),
         sign_up: if settings.open_sign_up { SignUpMode::Open } else { SignUpMode::Invite },
-        features: Features { receiving: settings.receives_mail, outbound: settings.outbound.mode.as_str().to_owned() },
+        features: Features {
+            receiving: settings.receives_mail,
+            outbound: settings.outbound.mode.as_str().to_owned(),
+        },
     };
     error::json_of(StatusCode::OK, &config)
 }

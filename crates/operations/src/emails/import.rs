@@ -62,8 +62,13 @@ async fn import(app: &App, call: &Call, mailbox: &str, messages: Vec<Bytes>) -> 
         let authentication = SenderAuthentication::unknown(None);
         store::mailboxes::lock(tx, &recipient.mailbox).await?;
         for (id, prepared, content) in &ready {
-            let delivery =
-                Delivery { app: &app_, prepared, authentication: &authentication, sender: None, now: app_.now() };
+            let delivery = Delivery {
+                app: &app_,
+                prepared,
+                authentication: &authentication,
+                sender: None,
+                now: app_.now(),
+            };
             delivery.to_mailbox(tx, &recipient, id, content).await?;
         }
         let imported = i64::try_from(ready.len()).unwrap_or(i64::MAX);

@@ -49,8 +49,8 @@ impl Arrived<'_> {
     pub(crate) async fn follow(&self, tx: &mut Tx) -> Result<()> {
         // What was imported did not arrive now, and what is dangerous or spam leads to nothing.
         let came = self.delivery.authentication.inbound_provider.is_some();
-        let trusted = self.mail.folder_id.as_str() != "spam"
-            && self.delivery.prepared.verdict.0 != ScanStatus::Flagged;
+        let trusted =
+            self.mail.folder_id.as_str() != "spam" && self.delivery.prepared.verdict.0 != ScanStatus::Flagged;
         if !came || !trusted {
             return Ok(());
         }
@@ -126,12 +126,13 @@ impl Arrived<'_> {
         if quota::take_automatic(tx, app, self.recipient.plan, mailbox, now).await?.is_some() {
             return Ok(());
         }
-        let written = self.written(settings, &to)?;
-        let mail = Automatic { kind: "auto_reply", mailbox: Some(mailbox.clone()), sender: None, to, written };
+        let written = self.written(settings, &to);
+        let mail =
+            Automatic { kind: "auto_reply", mailbox: Some(mailbox.clone()), sender: None, to, written };
         mail.enqueue(tx, app, &self.content.key, now).await
     }
 
-    fn written(&self, settings: &MailboxSettings, to: &Address) -> Result<Outgoing> {
+    fn written(&self, settings: &MailboxSettings, to: &Address) -> Outgoing {
         let message = &self.delivery.prepared.message;
         let subject = settings.auto_reply.subject.trim();
         let threading = quote::threading(
@@ -142,18 +143,22 @@ impl Arrived<'_> {
         let name = Some(settings.from_name.trim()).filter(|name| !name.is_empty());
         let (app, now) = (self.delivery.app, self.delivery.now);
         let domain = self.own_address().rsplit_once('@').map_or("localhost", |(_, domain)| domain);
-        Ok(Outgoing {
+        Outgoing {
             message_id: format!("{}@{domain}", app.new_uuid().simple()),
             date: now.as_micros(),
             from: Person { name: name.map(ToOwned::to_owned), address: self.own_address().to_owned() },
             to: vec![Person { name: None, address: to.to_string() }],
-            subject: if subject.is_empty() { short_reply_subject(&message.subject) } else { subject.to_owned() },
+            subject: if subject.is_empty() {
+                short_reply_subject(&message.subject)
+            } else {
+                subject.to_owned()
+            },
             in_reply_to: threading.in_reply_to,
             references: threading.references,
             text: Some(settings.auto_reply.message.clone()),
             auto_submitted: Some(AutoSubmitted::Replied),
             ..Outgoing::default()
-        })
+        }
     }
 }
 

@@ -89,7 +89,7 @@ fn new(input: FileInput, html: Option<&str>, path: &str) -> Result<File> {
     let content_id = match input.disposition {
         Some(Disposition::Inline) => {
             let id = input.content_id.ok_or_else(|| required("contentId"))?;
-            Some(check_inline(id, &media_type, html, path)?)
+            Some(check_inline(&id, &media_type, html, path)?)
         }
         _ if input.content_id.is_some() => {
             let message = "only a file whose disposition is inline has one";
@@ -109,13 +109,13 @@ fn check_name(filename: &str, path: &str) -> Result<()> {
     Ok(())
 }
 
-fn check_inline(id: String, media_type: &str, html: Option<&str>, path: &str) -> Result<String> {
+fn check_inline(id: &str, media_type: &str, html: Option<&str>, path: &str) -> Result<String> {
     let place = || format!("{path}.contentId");
     if !INLINE_TYPES.contains(&media_type.to_ascii_lowercase().as_str()) {
         let message = "an inline image is PNG, JPEG, GIF or WebP";
         return Err(Error::invalid(format!("{path}.type"), message));
     }
-    let bare = id.strip_prefix('<').and_then(|inner| inner.strip_suffix('>')).unwrap_or(&id).to_owned();
+    let bare = id.strip_prefix('<').and_then(|inner| inner.strip_suffix('>')).unwrap_or(id).to_owned();
     if !compose::is_id(&bare) {
         return Err(Error::invalid(place(), "must be one word of visible ASCII without angle brackets"));
     }
@@ -130,7 +130,8 @@ fn uses(html: &str, id: &str) -> bool {
     let wanted = format!("cid:{id}");
     html.match_indices(&wanted).any(|(at, _)| {
         // Not the beginning of a longer name.
-        !html[at + wanted.len()..].starts_with(|next: char| next.is_ascii_alphanumeric() || "-_.@+".contains(next))
+        !html[at + wanted.len()..]
+            .starts_with(|next: char| next.is_ascii_alphanumeric() || "-_.@+".contains(next))
     })
 }
 
@@ -170,7 +171,7 @@ async fn known(
             Ok::<_, Error>(found.ok_or_else(missing)?.email_id)
         })
         .await?;
-    let all = of_email(app, origin, &email, None).await?;
+    let all = of_email(app, origin, &email, Shown::AsTheyAre).await?;
     let mut source = all.into_iter().find(|source| source.id.as_ref() == Some(&id)).ok_or_else(missing)?;
     if let Some(filename) = &input.filename {
         check_name(filename, path)?;
@@ -180,7 +181,7 @@ async fn known(
     match (input.disposition, &input.content_id) {
         (Some(Disposition::Attachment), _) => source.file.content_id = None,
         (Some(Disposition::Inline), Some(content_id)) => {
-            let checked = check_inline(content_id.clone(), &source.file.media_type, html, path)?;
+            let checked = check_inline(content_id, &source.file.media_type, html, path)?;
             source.file.content_id = Some(checked);
         }
         _ => {}
@@ -196,15 +197,24 @@ fn keep_inline(file: &mut File, html: Option<&str>) {
     file.content_id = file.content_id.take().filter(shown);
 }
 
-/// All files of an email of the mailbox, as they would go with a mail of this HTML; without one, as they are.
+/// Which text the files of an email will stand beside.
+#[derive(Clone, Copy)]
+pub(crate) enum Shown<'a> {
+    /// The one that they stand beside now.
+    AsTheyAre,
+    /// Another one, with this HTML if it has some.
+    By(Option<&'a str>),
+}
+
+/// All files of an email of the mailbox, as they would go with a mail of the given text.
 pub(crate) async fn of_email(
     app: &App,
     origin: &Origin,
     email: &EmailId,
-    html: Option<Option<&str>>,
+    shown: Shown<'_>,
 ) -> Result<Vec<SourceFile>> {
     let (mailbox, email) = (origin.mailbox.id.clone(), email.clone());
-    let (records, shown, content) = app
+    let (records, about, content) = app
         .db()
         .read(&origin.workspace, async move |tx| {
             let mail = emails::find(tx, &mailbox, &email).await?.ok_or_else(present::missing)?;
@@ -225,15 +235,15 @@ pub(crate) async fn of_email(
     });
     let mut files = Vec::new();
     for (bytes, record) in decoded.await.map_err(Error::internal)? {
-        let about: Option<&Attachment> = shown.iter().find(|one| one.id == record.id);
-        let content_id = about.and_then(|about| about.content_id.clone());
+        let known: Option<&Attachment> = about.iter().find(|one| one.id == record.id);
+        let content_id = known.and_then(|known| known.content_id.clone());
         let mut file = File {
             filename: record.filename,
             media_type: record.media_type,
             bytes,
             content_id: content_id.filter(|id| compose::is_id(id)),
         };
-        if let Some(html) = html {
+        if let Shown::By(html) = shown {
             keep_inline(&mut file, html);
         }
         files.push(SourceFile { id: Some(record.id), keeps_id: false, file });

@@ -9,7 +9,9 @@ use model::{
     ThreadId, Timestamp,
     emails::BodyFormat,
     mailboxes::MailboxSettings,
-    sending::{MAX_CUSTOM_MESSAGE, MAX_HEADERS, MAX_HOSTED_MESSAGE, MAX_RECIPIENTS, Recipients, References, Sender},
+    sending::{
+        MAX_CUSTOM_MESSAGE, MAX_HEADERS, MAX_HOSTED_MESSAGE, MAX_RECIPIENTS, Recipients, References, Sender,
+    },
 };
 
 use super::{Origin, files::SourceFile};
@@ -90,7 +92,8 @@ impl Letter {
         let bytes = composed.map_err(Error::internal)?.map_err(|error| refused(&error))?;
         let most = if origin.is_hosted(app) { MAX_HOSTED_MESSAGE } else { MAX_CUSTOM_MESSAGE };
         if bytes.len() > most {
-            let fix = format!("Send at most {most} bytes from this address, files and their encoding included.");
+            let fix =
+                format!("Send at most {most} bytes from this address, files and their encoding included.");
             return Err(Error::new(ErrorKind::MessageTooLarge).with_fix(fix));
         }
         Ok(Bytes::from(bytes))
@@ -134,7 +137,10 @@ pub(crate) fn people(path: &str, given: Option<&Recipients>) -> Result<Vec<Mailb
         }
     }
     if all.len() > MAX_RECIPIENTS {
-        details.push(Detail { path: path.to_owned(), message: format!("more than {MAX_RECIPIENTS} recipients") });
+        details.push(Detail {
+            path: path.to_owned(),
+            message: format!("more than {MAX_RECIPIENTS} recipients"),
+        });
     }
     if details.is_empty() {
         return Ok(all);

@@ -121,8 +121,7 @@ fn after_windows(
             let fix = format!("At most {most} recipients outside the workspace fit into {seconds} seconds.");
             return Err(Error::new(ErrorKind::EmailSendRecipientLimitExceeded).with_fix(fix));
         }
-        let inside: Vec<&SendUse> =
-            uses.iter().filter(|sent| sent.at > now.plus_seconds(-seconds)).collect();
+        let inside: Vec<&SendUse> = uses.iter().filter(|sent| sent.at > now.plus_seconds(-seconds)).collect();
         let mut present: i64 = inside.iter().map(|sent| sent.recipients).sum();
         for sent in inside {
             if present + wanted <= *most {

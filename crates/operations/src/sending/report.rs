@@ -7,11 +7,7 @@ use mail::{
     compose::Person,
     reports::{self, Action, Notice},
 };
-use model::{
-    EmailId, WorkspaceId,
-    emails::SenderAuthentication,
-    sending::RecipientState,
-};
+use model::{EmailId, WorkspaceId, emails::SenderAuthentication, sending::RecipientState};
 use store::{
     contents,
     mailboxes::{self, MailboxName, MailboxRecord},
@@ -126,7 +122,9 @@ fn status(reply: &str) -> Option<&str> {
         let mut parts = word.split('.');
         let class = parts.next().is_some_and(|class| class == "5");
         let rest = |part: Option<&str>| {
-            part.is_some_and(|part| (1..=3).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit()))
+            part.is_some_and(|part| {
+                (1..=3).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit())
+            })
         };
         class && rest(parts.next()) && rest(parts.next()) && parts.next().is_none()
     };

@@ -104,7 +104,9 @@ fn attempt_of(
         HandoverOutcome::Later(reply) | HandoverOutcome::Unreachable(reply) if now >= mail.expires_at => {
             (RecipientState::Bounced, format!("Given up; the last answer was: {reply}"))
         }
-        HandoverOutcome::Later(reply) | HandoverOutcome::Unreachable(reply) => (RecipientState::Queued, reply),
+        HandoverOutcome::Later(reply) | HandoverOutcome::Unreachable(reply) => {
+            (RecipientState::Queued, reply)
+        }
     };
     let index = usize::try_from(before).unwrap_or_default().min(PAUSES.len() - 1);
     let pause = irregular(app, PAUSES[index]).max(1);
@@ -362,4 +364,3 @@ fn same_address(one: &str, other: &str) -> bool {
         _ => one.eq_ignore_ascii_case(other),
     }
 }
-

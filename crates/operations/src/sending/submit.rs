@@ -234,8 +234,13 @@ impl Submission {
 
     fn own_email(&self, app: &App, content: &Content, sequence: i64) -> NewEmail {
         let authentication = SenderAuthentication::unknown(None);
-        let delivery =
-            Delivery { app, prepared: &self.prepared, authentication: &authentication, sender: None, now: self.now };
+        let delivery = Delivery {
+            app,
+            prepared: &self.prepared,
+            authentication: &authentication,
+            sender: None,
+            now: self.now,
+        };
         let mut mail = outgoing(&delivery, &self.origin, &self.letter, &self.id, content, sequence);
         mail.record.folder_id = "sent".into();
         mail
@@ -259,15 +264,23 @@ impl Submission {
     }
 
     fn delivery_records(&self) -> Vec<DeliveryRecord> {
-        (0..).zip(&self.addressees).map(|(position, addressee)| addressee.record(position, self.now)).collect()
+        (0..)
+            .zip(&self.addressees)
+            .map(|(position, addressee)| addressee.record(position, self.now))
+            .collect()
     }
 
     /// Delivers to the mailboxes of one workspace.
     async fn deliver(&self, tx: &mut Tx, app: &App) -> Result<()> {
         let authentication = SenderAuthentication::unknown(Some(InboundProvider::MailApi));
         let sender = Some(self.origin.mailbox.email.as_str());
-        let delivery =
-            Delivery { app, prepared: &self.prepared, authentication: &authentication, sender, now: self.now };
+        let delivery = Delivery {
+            app,
+            prepared: &self.prepared,
+            authentication: &authentication,
+            sender,
+            now: self.now,
+        };
         let workspace = tx.workspace().clone();
         let mut here: Vec<&Recipient> = Vec::new();
         for addressee in &self.addressees {
@@ -389,11 +402,8 @@ pub(crate) fn sent_data(mail: &EmailRecord, recipients: &[DeliveryRecord]) -> se
 
 /// Every recipient once, with its way.
 async fn addressees(app: &App, origin: &Origin, letter: &Letter) -> Result<Vec<Addressee>> {
-    let lines = [
-        (&letter.to, RecipientLine::To),
-        (&letter.cc, RecipientLine::Cc),
-        (&letter.bcc, RecipientLine::Bcc),
-    ];
+    let lines =
+        [(&letter.to, RecipientLine::To), (&letter.cc, RecipientLine::Cc), (&letter.bcc, RecipientLine::Bcc)];
     let mut seen = BTreeSet::new();
     let (mut all, mut here) = (Vec::new(), 0);
     for (people, line) in lines {

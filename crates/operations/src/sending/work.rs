@@ -176,10 +176,7 @@ async fn claim(app: &App, until: Timestamp) -> Result<Vec<Claimed>> {
     if next.is_none_or(|next| next > now) {
         return Ok(Vec::new());
     }
-    Ok(app
-        .db()
-        .system_write(async move |tx| queue::claim(tx, &node, now, until, &full, BATCH).await)
-        .await?)
+    Ok(app.db().system_write(async move |tx| queue::claim(tx, &node, now, until, &full, BATCH).await).await?)
 }
 
 fn by_destination(claimed: Vec<Claimed>, until: Timestamp) -> BTreeMap<String, Vec<Group>> {

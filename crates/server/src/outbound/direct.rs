@@ -52,7 +52,9 @@ impl Direct {
                 outcomes
             }
             Ok(Err(error)) => vec![unreachable(&error); count],
-            Err(_) => vec![HandoverOutcome::Unreachable("No mail server of the domain answers".to_owned()); count],
+            Err(_) => {
+                vec![HandoverOutcome::Unreachable("No mail server of the domain answers".to_owned()); count]
+            }
         }
     }
 

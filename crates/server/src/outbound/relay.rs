@@ -115,9 +115,10 @@ impl Relay {
 
 /// Whether a failure is that of a connection which had ended before anything was said.
 fn closed(text: &str) -> bool {
-    [mail::client::Phase::Sender, mail::client::Phase::Reset]
-        .iter()
-        .any(|phase| text == Error::Closed(*phase).to_string() || text.starts_with(&format!("The connection failed at {phase}")))
+    [mail::client::Phase::Sender, mail::client::Phase::Reset].iter().any(|phase| {
+        text == Error::Closed(*phase).to_string()
+            || text.starts_with(&format!("The connection failed at {phase}"))
+    })
 }
 
 impl NextHop for Relay {

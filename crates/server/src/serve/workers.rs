@@ -85,7 +85,10 @@ const TRUST: Duration = Duration::from_secs(60);
 pub(super) async fn send_scheduled(app: App) {
     let mut wakes = app.db().listen();
     if app.db().is_sole_node() {
-        log(scheduled_sends::release_lost(&app).await, "scheduled mails of the last run wait a little longer");
+        log(
+            scheduled_sends::release_lost(&app).await,
+            "scheduled mails of the last run wait a little longer",
+        );
     }
     loop {
         let next = match scheduled_sends::run_due(&app).await {
