@@ -182,8 +182,7 @@ impl App {
             dns,
             http,
             next_hop,
-        } =
-            parts;
+        } = parts;
         Self(Arc::new(Parts {
             db,
             blobs,

@@ -182,6 +182,25 @@ pub fn open_key(data_key: &DataKey, key: &DomainKey) -> Result<zeroize::Zeroizin
     Ok(zeroize::Zeroizing::new(opened))
 }
 
+/// The keys that mail from a domain is signed with, by their selectors; none where the workspace has no such domain or it
+/// is not verified.
+pub(crate) async fn signing_keys(
+    app: &App,
+    workspace: &WorkspaceId,
+    domain: &str,
+) -> Result<Vec<(String, Key)>> {
+    let name = domain.to_owned();
+    let found = app.db().read(workspace, async move |tx| domains::signing_keys(tx, &name).await).await;
+    let data_key = app.data_key(workspace).await?;
+    let open = |key: DomainKey| -> Result<(String, Key)> {
+        let private = open_key(&data_key, &key)?;
+        let algorithm =
+            if key.algorithm == Algorithm::Rsa.as_str() { Algorithm::Rsa } else { Algorithm::Ed25519 };
+        Ok((key.selector, Key::from_private(algorithm, &private).map_err(Error::internal)?))
+    };
+    found.map_err(Error::from)?.into_iter().map(open).collect()
+}
+
 /// Looks a domain's records up now.
 pub async fn verify(app: &App, call: &Call, id: DomainId) -> Result<EmailDomain> {
     let wanted = id.clone();

@@ -29,7 +29,6 @@ pub use self::{
     list::list,
     wait::wait,
 };
-pub(crate) use self::{import::require_room, list::label_id};
 use crate::{App, Call, Error, ErrorKind, Operation, Result, mailboxes};
 
 /// Lists emails.

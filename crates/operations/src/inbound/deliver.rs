@@ -168,14 +168,13 @@ pub(super) async fn deliver(
     let kept = prepared.clone();
     let app_ = app.clone();
     let body = async move |tx: &mut SystemTx| {
-        let delivery =
-            Delivery {
-                app: &app_,
-                prepared: &prepared,
-                authentication: &authentication,
-                sender: arrival.from.as_deref(),
-                now: app_.now(),
-            };
+        let delivery = Delivery {
+            app: &app_,
+            prepared: &prepared,
+            authentication: &authentication,
+            sender: arrival.from.as_deref(),
+            now: app_.now(),
+        };
         delivery.to_all(tx, &arrival.recipients, ids, &contents, name.as_deref()).await
     };
     let db = app.db().clone();
