@@ -17,8 +17,8 @@ async fn server(engine: Engine, mode: OutboundMode) -> (Server, Hop) {
     (Server::with(engine, options).await, hop)
 }
 
-fn mail(to: Value) -> Value {
-    json!({ "to": to, "subject": "Out", "text": "Hello" })
+fn mail(to: impl Into<Value>) -> Value {
+    json!({ "to": to.into(), "subject": "Out", "text": "Hello" })
 }
 
 async fn kinds(inbox: &Inbox) -> Vec<String> {

@@ -1,5 +1,7 @@
 //! Custom domains: claiming, proving, losing and deleting them, against a name server of the test.
 
+use std::fmt::Write as _;
+
 use model::{Limit, Plan, Role};
 use serde_json::{Value, json};
 use testkit::{Caller, Engine, NameServer, Server, ServerOptions, Tenant, both_engines};
@@ -41,7 +43,7 @@ pub(super) fn zone(domain: &Value, without: &[&str]) -> String {
         }
         let text = |name: &str| record[name].as_str().unwrap();
         let priority = record["priority"].as_u64().map(|priority| format!("{priority} ")).unwrap_or_default();
-        lines += &format!("{} {} {priority}{}\n", text("name"), text("type"), text("value"));
+        let _ = writeln!(lines, "{} {} {priority}{}", text("name"), text("type"), text("value"));
     }
     lines
 }

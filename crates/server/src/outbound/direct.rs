@@ -18,7 +18,7 @@ use crate::{config::Config, failure::Result};
 /// Hosts and addresses that one attempt tries.
 const MOST_TRIES: usize = 6;
 /// How long one attempt may look for a host that answers.
-const SEARCH: Duration = Duration::from_secs(60);
+const SEARCH: Duration = Duration::from_mins(1);
 
 /// Sends to the hosts that domains name for their mail.
 pub(super) struct Direct {
@@ -31,7 +31,7 @@ pub(super) struct Direct {
 impl Direct {
     pub(super) fn new(config: &Config) -> Result<Self> {
         let hello = crate::smtp::hostname(config);
-        let mut router = Router::new(resolver(config)?, &[hello.clone()], &[]);
+        let mut router = Router::new(resolver(config)?, std::slice::from_ref(&hello), &[]);
         if config.outbound.allow_private {
             router = router.with_rule(|_: IpAddr| true);
         }

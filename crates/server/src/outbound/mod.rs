@@ -39,7 +39,7 @@ const fn timeouts() -> Timeouts {
         recipient: Duration::from_secs(30),
         data: Duration::from_secs(30),
         block: Duration::from_secs(30),
-        finish: Duration::from_secs(60),
+        finish: Duration::from_mins(1),
         total: Duration::from_secs(110),
     }
 }

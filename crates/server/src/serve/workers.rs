@@ -79,7 +79,7 @@ pub(super) async fn check_domains(app: App) {
 /// How long a timer sleeps without looking at the clock, which somebody may set.
 const TICK: Duration = Duration::from_secs(1);
 /// How long it trusts what it knows without asking the store.
-const TRUST: Duration = Duration::from_secs(60);
+const TRUST: Duration = Duration::from_mins(1);
 
 /// Sends scheduled mails when their time has come.
 pub(super) async fn send_scheduled(app: App) {

@@ -180,6 +180,7 @@ fn example_bodies_are_accepted_by_the_service() {
         let names = endpoint.path.split('{').skip(1).filter_map(|piece| piece.split('}').next());
         let path = names.map(|name| (name.to_owned(), "x".to_owned())).collect();
         let raw = RawInput {
+            respond_async: false,
             path,
             query: String::new(),
             media_type: "application/json".to_owned(),
