@@ -74,7 +74,14 @@ async fn our_verifier_accepts_a_thousand_bodies() {
         // The two kinds take turns, so that neither can hide behind the other.
         let identity = identities()[number % 2];
         let raw = signed(format!("{HEADERS}{body}").as_bytes(), &[identity], NOW).unwrap();
-        let found = authenticator.check("192.0.2.1".parse().unwrap(), "a", "b", None, &raw).await;
+        let check = || authenticator.check("192.0.2.1".parse().unwrap(), "a", "b", None, &raw);
+        let mut found = check().await;
+        // On a busy machine the name server may answer too late, which says nothing about the signature.
+        for _ in 0..5 {
+            if found.dkim == Verdict::Unknown || found.status == Verdict::Unknown {
+                found = check().await;
+            }
+        }
         assert_eq!((found.dkim, found.status), (Verdict::Pass, Verdict::Pass), "{body:?}");
     }
 }
