@@ -159,6 +159,7 @@ const SPELT_OTHERWISE: &[&str] = &[
     "cancelledScheduledCount",
     "sortColumn",
     "sortDirection",
+    "contentId",
 ];
 
 /// rules: API-3

@@ -46,6 +46,11 @@ pub const TABLES: &[&str] = &[
     "email",
     "attachment",
     "email_label",
+    "draft",
+    "outbound",
+    "delivery",
+    "send_use",
+    "auto_reply",
     "event_counter",
     "event",
     "domain_claim",
@@ -56,8 +61,8 @@ pub const TABLES: &[&str] = &[
 ];
 
 /// The tables whose rows are not: the schema's own history, which a restore writes itself, and what running nodes have
-/// set aside, which means nothing without them.
-pub const LEFT_OUT: &[&str] = &["schema_migration", "allowance_lease"];
+/// set aside or learned about other servers, which means nothing without them.
+pub const LEFT_OUT: &[&str] = &["schema_migration", "allowance_lease", "destination"];
 
 /// Rows in one piece.
 const PIECE: i64 = 1000;
