@@ -126,7 +126,7 @@ pub async fn signing_keys(tx: &mut Tx, domain: &str) -> Result<Vec<DomainKey>> {
     tx.all(
         "SELECT k.domain_id, k.selector, k.algorithm, k.private, k.public_record, k.published
          FROM email_domain d JOIN domain_key k ON k.workspace_id = d.workspace_id AND k.domain_id = d.id
-         WHERE d.workspace_id = $1 AND d.domain = $2 AND d.status = 'verified' AND k.published = 1
+         WHERE d.workspace_id = $1 AND k.workspace_id = $1 AND d.domain = $2 AND d.status = 'verified' AND k.published = 1
          ORDER BY k.algorithm DESC, k.selector",
         &[domain.into()],
     )
