@@ -52,12 +52,16 @@ async fn furnish(server: &Server, code: &str) -> Tenant {
         reference: None,
     };
     admin::add_payout(&server.app, payout).await.unwrap();
-    let write = server.app.db().write(&tenant.workspace, async move |tx| transient_rows(tx, now).await);
-    write.await.unwrap();
     tenant
 }
 
-/// Rows of tables that nothing fills yet, or that the meter empties at its own time.
+/// Rows of tables that nothing fills yet, or that the meter empties at its own time: made once it rests.
+async fn furnish_rest(server: &Server, tenant: &Tenant) {
+    let now = server.clock.now();
+    let write = server.app.db().write(&tenant.workspace, async move |tx| transient_rows(tx, now).await);
+    write.await.unwrap();
+}
+
 async fn transient_rows(tx: &mut Tx, now: Timestamp) -> store::Result<()> {
     let lease = "INSERT INTO allowance_lease (workspace_id, kind, node_id, period_start, amount, expires_at)
                  VALUES ($1, 'test', 'node', $2, 1, 1)";
@@ -116,6 +120,8 @@ async fn a_statement_that_forgets_its_workspace_meets_no_other() {
     assert!(tables.len() >= 17, "{tables:?}");
     // The meter writes in the background; what it holds must not change between two looks.
     server.app.meter().close().await;
+    furnish_rest(&server, &one).await;
+    furnish_rest(&server, &two).await;
     for table in &tables {
         let all = owners(&server, table).await;
         for tenant in [&one, &two] {
