@@ -33,7 +33,8 @@ impl Inbox {
         Self::made(&self.key, &self.workspace, &new_mailbox(&self.key, "Other").await)
     }
 
-    fn made(key: &Caller, workspace: &WorkspaceId, mailbox: &Value) -> Self {
+    /// A mailbox that was made already.
+    pub(super) fn made(key: &Caller, workspace: &WorkspaceId, mailbox: &Value) -> Self {
         Self {
             key: key.clone(),
             workspace: workspace.clone(),

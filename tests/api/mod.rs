@@ -47,6 +47,7 @@ mod scope;
 mod search;
 mod sending;
 mod sessions;
+mod signing;
 mod threads;
 mod usage;
 mod verification;

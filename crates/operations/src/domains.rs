@@ -1,14 +1,12 @@
-//! Custom email domains: claimed by a workspace, proven in DNS, signed with keys of their own.
+//! Custom email domains: claimed by a workspace, proven in DNS, signing with keys of their own.
 
+pub mod keys;
 mod progress;
 mod records;
 
 use std::time::Duration;
 
-use mail::{
-    address::Address,
-    sign::{Algorithm, Key, SignError},
-};
+use mail::address::Address;
 use model::{
     DomainId, Plan, Timestamp, WorkspaceId,
     domains::{
@@ -19,7 +17,7 @@ use model::{
 };
 use store::{
     Tx,
-    domains::{self, DomainKey, DomainRecord, Found},
+    domains::{self, DomainRecord, Found, KeyRecord},
     mailboxes,
     vault::DataKey,
     workspaces,
@@ -60,10 +58,6 @@ pub const DELETE: Operation = Operation::write(
 
 pub(crate) const OPERATIONS: &[&Operation] = &[&LIST, &CREATE, &VERIFY, &DELETE];
 
-/// What private keys are sealed for.
-const KEY_PURPOSE: &str = "dkim key";
-/// The names that the first keys of a domain are published under. Others will take turns with them.
-const SELECTORS: [&str; 2] = ["agentmailbox-rsa1", "agentmailbox-ed1"];
 /// How long a look into DNS may take.
 const LOOK: Duration = Duration::from_secs(10);
 /// Domains that one round of the clock looks at, and how many at once.
@@ -76,7 +70,10 @@ const TAKEN_SECONDS: i64 = 300;
 pub async fn list(app: &App, call: &Call) -> Result<Vec<EmailDomain>> {
     let (found, keys) =
         app.read(call, async |tx| Ok((domains::list(tx).await?, domains::list_keys(tx).await?))).await?;
-    let keys_of = |id: &DomainId| keys.iter().filter(|key| key.domain_id == *id).cloned().collect::<Vec<_>>();
+    let keys_of = |id: &DomainId| {
+        let own = keys.iter().filter(|key| key.domain_id == *id);
+        own.map(|key| key.key.clone()).collect::<Vec<_>>()
+    };
     Ok(found
         .into_iter()
         .map(|record| {
@@ -95,7 +92,8 @@ pub async fn create(app: &App, call: &Call, input: NewEmailDomain) -> Result<Ema
     app.read(call, async move |tx| require_room(tx, &wanted, limit).await).await?;
     let id: DomainId = app.new_id();
     let data_key = app.data_key(&call.workspace).await?;
-    let keys = seal_keys(&data_key, &id, make_keys(app).await?)?;
+    let made = keys::make(app).await?;
+    let keys = keys::sealed(made, 0, call.now, |purpose, plain| data_key.seal(purpose, plain))?;
     let record = DomainRecord {
         id,
         workspace_id: call.workspace.clone(),
@@ -153,54 +151,6 @@ fn clean_domain(app: &App, text: &str) -> Result<String> {
     Ok(domain.to_owned())
 }
 
-/// Makes the key pairs of a domain, on a thread that may take its time.
-async fn make_keys(app: &App) -> Result<[Key; 2]> {
-    let _turn = app.key_making().acquire().await.map_err(Error::internal)?;
-    let make = || Ok([Key::generate(Algorithm::Rsa)?, Key::generate(Algorithm::Ed25519)?]);
-    let made: Result<[Key; 2], SignError> =
-        tokio::task::spawn_blocking(make).await.map_err(Error::internal)?;
-    made.map_err(Error::internal)
-}
-
-fn seal_keys(data_key: &DataKey, domain: &DomainId, pairs: [Key; 2]) -> Result<Vec<DomainKey>> {
-    let seal = |(selector, pair): (&str, Key)| {
-        Ok(DomainKey {
-            domain_id: domain.clone(),
-            selector: selector.to_owned(),
-            algorithm: pair.algorithm().as_str().to_owned(),
-            private: data_key.seal(KEY_PURPOSE, pair.private_bytes()).map_err(store::Error::from)?,
-            public_record: pair.record(),
-            published: false,
-        })
-    };
-    SELECTORS.into_iter().zip(pairs).map(seal).collect()
-}
-
-/// Opens the private half of a key (PKCS#8), for signing.
-pub fn open_key(data_key: &DataKey, key: &DomainKey) -> Result<zeroize::Zeroizing<Vec<u8>>> {
-    let opened = data_key.open(KEY_PURPOSE, &key.private).map_err(store::Error::from)?;
-    Ok(zeroize::Zeroizing::new(opened))
-}
-
-/// The keys that mail from a domain is signed with, by their selectors; none where the workspace has no such domain or it
-/// is not verified.
-pub(crate) async fn signing_keys(
-    app: &App,
-    workspace: &WorkspaceId,
-    domain: &str,
-) -> Result<Vec<(String, Key)>> {
-    let name = domain.to_owned();
-    let found = app.db().read(workspace, async move |tx| domains::signing_keys(tx, &name).await).await;
-    let data_key = app.data_key(workspace).await?;
-    let open = |key: DomainKey| -> Result<(String, Key)> {
-        let private = open_key(&data_key, &key)?;
-        let algorithm =
-            if key.algorithm == Algorithm::Rsa.as_str() { Algorithm::Rsa } else { Algorithm::Ed25519 };
-        Ok((key.selector, Key::from_private(algorithm, &private).map_err(Error::internal)?))
-    };
-    found.map_err(Error::from)?.into_iter().map(open).collect()
-}
-
 /// Looks a domain's records up now.
 pub async fn verify(app: &App, call: &Call, id: DomainId) -> Result<EmailDomain> {
     let wanted = id.clone();
@@ -216,7 +166,7 @@ pub async fn verify(app: &App, call: &Call, id: DomainId) -> Result<EmailDomain>
     .await
 }
 
-async fn get(tx: &mut Tx, id: &DomainId) -> Result<(DomainRecord, Vec<DomainKey>)> {
+async fn get(tx: &mut Tx, id: &DomainId) -> Result<(DomainRecord, Vec<KeyRecord>)> {
     let record = domains::find(tx, id).await?.ok_or_else(missing)?;
     let keys = domains::keys(tx, id).await?;
     Ok((record, keys))
@@ -256,7 +206,7 @@ async fn settle(
     look: Look,
     asker: Asker,
     now: Timestamp,
-) -> Result<Option<(DomainRecord, Vec<DomainKey>)>> {
+) -> Result<Option<(DomainRecord, Vec<KeyRecord>)>> {
     let Some(mut record) = domains::find_for_change(tx, id).await? else { return Ok(None) };
     let before = record.status;
     if domains::holds_claim(tx, &record.domain).await? {
@@ -332,7 +282,7 @@ fn missing() -> Error {
 /// The name of what sends and receives for custom domains: this server itself.
 const PROVIDER: &str = "agent_mailbox";
 
-fn show(app: &App, record: DomainRecord, keys: &[DomainKey]) -> EmailDomain {
+fn show(app: &App, record: DomainRecord, keys: &[KeyRecord]) -> EmailDomain {
     EmailDomain {
         dns_records: records::of(app.settings(), &record, keys),
         provider_domain_id: Some(record.id.to_string()),

@@ -105,6 +105,9 @@ pub enum Admin {
     /// Payouts to affiliates.
     #[command(subcommand)]
     Payout(Payout),
+    /// The keys that domains sign mail with.
+    #[command(subcommand)]
+    Dkim(Dkim),
 }
 
 impl Admin {
@@ -114,9 +117,33 @@ impl Admin {
             Self::Account(Account::Create { json, .. })
             | Self::Key(Key::Create { json, .. } | Key::Revoke { json, .. })
             | Self::Workspace(Workspace::List { json } | Workspace::SetPlan { json, .. })
-            | Self::Payout(Payout::Add { json, .. }) => *json,
+            | Self::Payout(Payout::Add { json, .. })
+            | Self::Dkim(Dkim::List { json, .. } | Dkim::Rotate { json, .. }) => *json,
         }
     }
+}
+
+/// What can be done with the keys of domains.
+#[derive(Debug, Subcommand)]
+pub enum Dkim {
+    /// Shows the TXT records to publish, and which of them were seen in DNS.
+    List {
+        /// One of this server's domains, or a custom one; all of the server's if left out.
+        #[arg(long)]
+        domain: Option<String>,
+        /// Answers in JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Makes the next keys of a domain. They sign as soon as they are seen in DNS; the old record stays until the next turn.
+    Rotate {
+        /// One of this server's domains, or a custom one.
+        #[arg(long)]
+        domain: String,
+        /// Answers in JSON.
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 /// What can be done with accounts.

@@ -46,6 +46,18 @@ CREATE TABLE domain_key (
     FOREIGN KEY (workspace_id, domain_id) REFERENCES email_domain (workspace_id, id) ON DELETE CASCADE
 ); -- clustered
 
+-- The keys of this server's own domains, sealed with the master key: no workspace owns them.
+CREATE TABLE hosted_key (
+    domain TEXT NOT NULL,
+    selector TEXT NOT NULL,
+    algorithm TEXT NOT NULL,
+    private BYTEA NOT NULL,
+    public_record TEXT NOT NULL,
+    published BIGINT NOT NULL,
+    created_at BIGINT NOT NULL,
+    PRIMARY KEY (domain, selector)
+); -- clustered
+
 -- The custom domain of a mailbox's address; null on a hosted one.
 ALTER TABLE mailbox ADD COLUMN email_domain_id TEXT;
 CREATE INDEX mailbox_domain ON mailbox (workspace_id, email_domain_id) WHERE email_domain_id IS NOT NULL;

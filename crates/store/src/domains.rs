@@ -65,11 +65,9 @@ const COLUMNS: &str =
     "id, workspace_id, domain, status, token, found, last_error, verified_at, failing_since,
     next_check_at, created_at, updated_at";
 
-/// A key that a domain signs with.
+/// A key that mail is signed with.
 #[derive(Clone)]
-pub struct DomainKey {
-    /// The domain.
-    pub domain_id: DomainId,
+pub struct KeyRecord {
     /// The name that the public half is published under.
     pub selector: String,
     /// How it signs: `rsa` or `ed25519`.
@@ -80,18 +78,35 @@ pub struct DomainKey {
     pub public_record: String,
     /// Whether the public half was found in DNS.
     pub published: bool,
+    /// When it was made.
+    pub created_at: Timestamp,
 }
 
-impl FromRow for DomainKey {
+impl FromRow for KeyRecord {
     fn from_row(row: &mut Row<'_>) -> Result<Self> {
         Ok(Self {
-            domain_id: row.next()?,
             selector: row.next()?,
             algorithm: row.next()?,
             private: row.next()?,
             public_record: row.next()?,
             published: row.next()?,
+            created_at: row.next()?,
         })
+    }
+}
+
+/// A key of a custom domain.
+#[derive(Clone)]
+pub struct DomainKey {
+    /// The domain.
+    pub domain_id: DomainId,
+    /// The key.
+    pub key: KeyRecord,
+}
+
+impl FromRow for DomainKey {
+    fn from_row(row: &mut Row<'_>) -> Result<Self> {
+        Ok(Self { domain_id: row.next()?, key: KeyRecord::from_row(row)? })
     }
 }
 
@@ -103,18 +118,18 @@ pub async fn list(tx: &mut Tx) -> Result<Vec<DomainRecord>> {
 /// The keys of all domains of the workspace, in the order they are shown.
 pub async fn list_keys(tx: &mut Tx) -> Result<Vec<DomainKey>> {
     tx.all(
-        "SELECT domain_id, selector, algorithm, private, public_record, published FROM domain_key
-         WHERE workspace_id = $1 ORDER BY domain_id, algorithm DESC, selector",
+        "SELECT domain_id, selector, algorithm, private, public_record, published, created_at FROM domain_key
+         WHERE workspace_id = $1 ORDER BY domain_id, created_at, algorithm DESC",
         &[],
     )
     .await
 }
 
 /// The keys of a domain.
-pub async fn keys(tx: &mut Tx, id: &DomainId) -> Result<Vec<DomainKey>> {
+pub async fn keys(tx: &mut Tx, id: &DomainId) -> Result<Vec<KeyRecord>> {
     tx.all(
-        "SELECT domain_id, selector, algorithm, private, public_record, published FROM domain_key
-         WHERE workspace_id = $1 AND domain_id = $2 ORDER BY algorithm DESC, selector",
+        "SELECT selector, algorithm, private, public_record, published, created_at FROM domain_key
+         WHERE workspace_id = $1 AND domain_id = $2 ORDER BY created_at, algorithm DESC",
         &[id.into()],
     )
     .await
@@ -122,12 +137,12 @@ pub async fn keys(tx: &mut Tx, id: &DomainId) -> Result<Vec<DomainKey>> {
 
 /// The keys that mail from a domain of the workspace is signed with: those of a verified domain whose public halves are
 /// in DNS. None when the domain is not the workspace's, or not verified.
-pub async fn signing_keys(tx: &mut Tx, domain: &str) -> Result<Vec<DomainKey>> {
+pub async fn signing_keys(tx: &mut Tx, domain: &str) -> Result<Vec<KeyRecord>> {
     tx.all(
-        "SELECT k.domain_id, k.selector, k.algorithm, k.private, k.public_record, k.published
+        "SELECT k.selector, k.algorithm, k.private, k.public_record, k.published, k.created_at
          FROM email_domain d JOIN domain_key k ON k.workspace_id = d.workspace_id AND k.domain_id = d.id
          WHERE d.workspace_id = $1 AND k.workspace_id = $1 AND d.domain = $2 AND d.status = 'verified' AND k.published = 1
-         ORDER BY k.algorithm DESC, k.selector",
+         ORDER BY k.created_at, k.algorithm DESC",
         &[domain.into()],
     )
     .await
@@ -165,7 +180,7 @@ pub async fn count(tx: &mut Tx) -> Result<i64> {
 }
 
 /// Adds a domain that was claimed, with its keys.
-pub async fn insert(tx: &mut Tx, domain: &DomainRecord, keys: &[DomainKey]) -> Result<()> {
+pub async fn insert(tx: &mut Tx, domain: &DomainRecord, keys: &[KeyRecord]) -> Result<()> {
     let found = to_json(&domain.found)?;
     tx.run(
         "INSERT INTO email_domain (workspace_id, id, domain, status, token, found, next_check_at, created_at, updated_at)
@@ -181,22 +196,37 @@ pub async fn insert(tx: &mut Tx, domain: &DomainRecord, keys: &[DomainKey]) -> R
         ],
     )
     .await?;
+    insert_keys(tx, &domain.id, keys).await
+}
+
+/// Adds keys to a domain.
+pub async fn insert_keys(tx: &mut Tx, id: &DomainId, keys: &[KeyRecord]) -> Result<()> {
     for key in keys {
         tx.run(
             "INSERT INTO domain_key (workspace_id, domain_id, selector, algorithm, private, public_record, published, created_at)
              VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
             &[
-                (&key.domain_id).into(),
+                id.into(),
                 (&key.selector).into(),
                 (&key.algorithm).into(),
                 (&key.private).into(),
                 (&key.public_record).into(),
                 key.published.into(),
-                domain.created_at.into(),
+                key.created_at.into(),
             ],
         )
         .await?;
     }
+    Ok(())
+}
+
+/// Deletes a key of a domain.
+pub async fn delete_key(tx: &mut Tx, id: &DomainId, selector: &str) -> Result<()> {
+    tx.run(
+        "DELETE FROM domain_key WHERE workspace_id = $1 AND domain_id = $2 AND selector = $3",
+        &[id.into(), selector.into()],
+    )
+    .await?;
     Ok(())
 }
 
@@ -293,6 +323,13 @@ pub async fn give_up(tx: &mut Tx, domain: &str) -> Result<()> {
     )
     .await?;
     Ok(())
+}
+
+/// The workspace that claims a domain.
+pub async fn owner(tx: &mut SystemTx, domain: &str) -> Result<Option<WorkspaceId>> {
+    let found: Option<(WorkspaceId,)> =
+        tx.one("SELECT owner_workspace FROM domain_claim WHERE domain = $1", &[domain.into()]).await?;
+    Ok(found.map(|(owner,)| owner))
 }
 
 /// Whether any workspace has proven that a domain is its own.

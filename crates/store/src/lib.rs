@@ -19,6 +19,7 @@ pub mod emails;
 mod error;
 pub mod events;
 pub mod folders;
+pub mod hosted_keys;
 pub mod idempotency;
 pub mod labels;
 pub mod mailboxes;

@@ -78,6 +78,7 @@ async fn a_domain_may_take_no_mail() {
     assert_eq!(names(&both), ["a.x.test"]);
 }
 
+// rules: SEND-14
 #[tokio::test]
 async fn nobody_leads_us_into_our_own_network() {
     for address in

@@ -195,6 +195,7 @@ while (message := read()) is not None:
 print('checked', number)
 ";
 
+// rules: SEND-27
 #[test]
 fn dkimpy_accepts_our_signatures() {
     let Some(python) = dkimpy() else {

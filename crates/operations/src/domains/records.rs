@@ -2,7 +2,7 @@
 
 use mail::dns::{Dns, Unavailable};
 use model::domains::{DnsRecord, RecordPurpose, RecordStatus, RecordType};
-use store::domains::{DomainKey, DomainRecord, Found};
+use store::domains::{DomainRecord, Found, KeyRecord};
 
 use crate::Settings;
 
@@ -14,17 +14,8 @@ const OWNERSHIP_PREFIX: &str = "agent-mailbox-verification=";
 const MX_PRIORITY: u16 = 10;
 
 /// The records of a domain, with what was found of them so far.
-pub(super) fn of(settings: &Settings, domain: &DomainRecord, keys: &[DomainKey]) -> Vec<DnsRecord> {
+pub(super) fn of(settings: &Settings, domain: &DomainRecord, keys: &[KeyRecord]) -> Vec<DnsRecord> {
     let name = &domain.domain;
-    let txt = |purpose, required, name: String, value: String| DnsRecord {
-        kind: RecordType::Txt,
-        name,
-        value,
-        priority: None,
-        purpose,
-        required,
-        status: RecordStatus::Pending,
-    };
     let proof = format!("{OWNERSHIP_PREFIX}{}", domain.token);
     let mut records = vec![
         txt(RecordPurpose::Ownership, true, format!("{OWNERSHIP_LABEL}.{name}"), proof),
@@ -40,15 +31,41 @@ pub(super) fn of(settings: &Settings, domain: &DomainRecord, keys: &[DomainKey])
         txt(RecordPurpose::Spf, true, name.clone(), format!("v=spf1 {} ~all", settings.spf_mechanisms)),
     ];
     for key in keys {
-        let at = format!("{}._domainkey.{name}", key.selector);
-        // Every receiver can check RSA; Ed25519 is signed with as well once it is published.
-        records.push(txt(RecordPurpose::Dkim, key.algorithm == "rsa", at, key.public_record.clone()));
+        // Every receiver can check RSA; Ed25519 is signed with as well once it is published. While two keys take turns,
+        // one of them in DNS is enough.
+        let stands_in = |other: &KeyRecord| {
+            other.selector != key.selector && other.algorithm == key.algorithm && other.published
+        };
+        let required = key.algorithm == "rsa" && !keys.iter().any(stands_in);
+        records.push(dkim(name, key, required));
     }
     records.push(txt(RecordPurpose::Dmarc, false, format!("_dmarc.{name}"), "v=DMARC1; p=none".to_owned()));
     for record in &mut records {
         record.status = domain.found.get(&key_of(record)).copied().unwrap_or(RecordStatus::Pending);
     }
     records
+}
+
+fn txt(purpose: RecordPurpose, required: bool, name: String, value: String) -> DnsRecord {
+    DnsRecord {
+        kind: RecordType::Txt,
+        name,
+        value,
+        priority: None,
+        purpose,
+        required,
+        status: RecordStatus::Pending,
+    }
+}
+
+/// The record of a key.
+pub(super) fn dkim(domain: &str, key: &KeyRecord, required: bool) -> DnsRecord {
+    txt(RecordPurpose::Dkim, required, dkim_name(domain, &key.selector), key.public_record.clone())
+}
+
+/// Where a key is published.
+pub(super) fn dkim_name(domain: &str, selector: &str) -> String {
+    format!("{selector}._domainkey.{domain}")
 }
 
 /// The name that the state of a record is kept under.
@@ -58,7 +75,7 @@ pub(super) fn key_of(record: &DnsRecord) -> String {
 
 /// The same for the key that is published under a selector.
 pub(super) fn dkim_key(domain: &str, selector: &str) -> String {
-    format!("{} {selector}._domainkey.{domain}", RecordPurpose::Dkim)
+    format!("{} {}", RecordPurpose::Dkim, dkim_name(domain, selector))
 }
 
 /// What a look into DNS found.

@@ -11,9 +11,7 @@ use store::outbound::OutboundRecord;
 
 use crate::{App, Error, Result, domains};
 
-/// Signs a message with the keys of its author's domain, where the workspace has that domain and it is verified.
-///
-/// This is the one place that signs: hosted domains have no keys of their own yet, so mail from them goes as it is.
+/// Signs a message with the keys of its author's domain: one of this server, or a verified one of the workspace.
 pub(super) async fn sign(
     app: &App,
     workspace: &WorkspaceId,
@@ -25,7 +23,7 @@ pub(super) async fn sign(
         return Ok(message);
     }
     let Some(domain) = author_domain(message.clone()).await? else { return Ok(message) };
-    let keys = domains::signing_keys(app, workspace, &domain).await?;
+    let keys = domains::keys::signing_keys(app, workspace, &domain).await?;
     if keys.is_empty() {
         return Ok(message);
     }

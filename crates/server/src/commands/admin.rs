@@ -1,4 +1,4 @@
-//! `admin …`: what operators do to accounts, keys, workspaces and payouts, beside a running server or without one.
+//! `admin …`: what operators do to accounts, keys, workspaces, payouts and domains, beside a running server or without one.
 
 use std::{
     io::{self, BufRead, IsTerminal},
@@ -9,12 +9,13 @@ use model::{ApiKeyId, Plan, Role, WorkspaceId};
 use operations::{
     App,
     admin::{self, ListedWorkspace, NewPayout},
+    domains::keys::{self, PublicKey},
 };
 use serde_json::json;
 use zeroize::Zeroizing;
 
 use crate::{
-    cli::{Account, Admin, Key, Payout, Workspace},
+    cli::{Account, Admin, Dkim, Key, Payout, Workspace},
     config::Config,
     failure::{Failure, Result},
     open, output,
@@ -44,6 +45,7 @@ pub(super) async fn run(config: Config, command: Admin) -> Result<ExitCode> {
         Admin::Key(command) => key(&config, command).await?,
         Admin::Workspace(command) => workspace(&open::attach(&config).await?, command).await?,
         Admin::Payout(command) => payout(&open::attach(&config).await?, command).await?,
+        Admin::Dkim(command) => dkim(&open::attach(&config).await?, command).await?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -152,6 +154,35 @@ async fn payout(app: &App, command: Payout) -> Result<()> {
     let amount = format!("{}.{:02} {currency}", cents / 100, cents % 100);
     output::line(format!("Payout {} of {amount} is noted as {}.", payout.id, payout.status.as_str()));
     Ok(())
+}
+
+async fn dkim(app: &App, command: Dkim) -> Result<()> {
+    let (found, json) = match command {
+        Dkim::List { domain, json } => {
+            let own = || app.settings().hosted_domains.clone();
+            let mut found = Vec::new();
+            for domain in domain.map_or_else(own, |domain| vec![domain]) {
+                found.extend(keys::list(app, &plain_domain(&domain)?).await?);
+            }
+            (found, json)
+        }
+        Dkim::Rotate { domain, json } => (keys::rotate(app, &plain_domain(&domain)?).await?, json),
+    };
+    if json {
+        return print_json(&found);
+    }
+    for PublicKey { name, value, published } in found {
+        let state = if published { "seen in DNS" } else { "not seen in DNS yet" };
+        output::line(format!("{name}  TXT   ({state})\n  {value}"));
+    }
+    Ok(())
+}
+
+/// A domain in the form that domains are kept in.
+fn plain_domain(domain: &str) -> Result<String> {
+    let address = mail::address::Address::parse(&format!("postmaster@{domain}"));
+    let address = address.map_err(|_| Failure::new(format!("{domain:?} is not a domain")))?;
+    Ok(address.domain().to_owned())
 }
 
 /// A workspace by its id, or by the address of an account: the oldest one that the account belongs to.

@@ -15,6 +15,8 @@ const CARE: Duration = Duration::from_hours(24);
 const FIRST_CARE: Duration = Duration::from_hours(1);
 /// How often domains are looked at whose time has come.
 const DOMAINS: Duration = Duration::from_secs(30);
+/// How often the keys of this server's own domains are looked up.
+const OWN_KEYS: Duration = Duration::from_mins(10);
 
 /// Asks external scanners about mail that waits for them.
 pub(super) async fn scan(app: App) {
@@ -73,6 +75,16 @@ pub(super) async fn check_domains(app: App) {
             Ok(checked) => tracing::debug!(checked, "looked at custom domains"),
             Err(error) => tracing::warn!(%error, "custom domains could not be looked at"),
         }
+    }
+}
+
+/// Makes the keys of this server's own domains and looks them up in DNS.
+pub(super) async fn look_after_keys(app: App) {
+    loop {
+        if let Err(error) = domains::keys::look_at_all_hosted(&app).await {
+            tracing::warn!(%error, "the keys of this server's domains could not be looked up");
+        }
+        tokio::time::sleep(super::irregular(&app, OWN_KEYS)).await;
     }
 }
 

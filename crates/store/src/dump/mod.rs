@@ -56,6 +56,7 @@ pub const TABLES: &[&str] = &[
     "domain_claim",
     "email_domain",
     "domain_key",
+    "hosted_key",
     "webhook",
     "webhook_delivery",
 ];

@@ -222,6 +222,7 @@ async fn nothing_can_be_put_in_before_the_handshake() {
     assert_eq!(task.await.unwrap(), b"");
 }
 
+// rules: SEND-16
 #[tokio::test]
 async fn passwords_never_leave_without_encryption() {
     let script = "S: 220 x\nC: EHLO us.test\nS: 250-x\nS: 250 AUTH PLAIN LOGIN";
