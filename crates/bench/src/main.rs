@@ -18,9 +18,13 @@ mod postfix;
 mod program;
 mod read;
 mod receive;
+mod relay;
 mod report;
+mod schedules;
 mod search;
+mod send;
 mod service;
+mod sink;
 mod start;
 mod stats;
 mod turns;
@@ -64,6 +68,9 @@ async fn run(options: &Options) -> bool {
             Measurement::Search => search::measure(options).await,
             Measurement::Import => search::measure_import(options).await,
             Measurement::Wait => wait::measure(options).await,
+            Measurement::Send => send::measure(options).await,
+            Measurement::Relay => relay::measure(options).await,
+            Measurement::Schedules => schedules::measure(options).await,
         };
         report::save(*measurement, &figures);
         all.extend(figures);

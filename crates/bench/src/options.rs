@@ -7,12 +7,12 @@ use crate::place::Engine;
 const USAGE: &str =
     "usage: bench [--quick] [--engine sqlite|postgres] [--only service|bare [--requests N]] [--program FILE] [NAME…]
 
-NAME is one of read, write, start, growth, receive, emails, search, import, wait; all of them when none is given.
+NAME is one of read, write, start, growth, receive, emails, search, import, wait, send, relay, schedules; all of them when none is given.
   --quick           short rounds, for a first look; the figures are noisy
   --engine ENGINE   only this engine
   --only SIDE       in `read`, loads one of the two sides alone, for a profiler to look at
   --requests N      with --only, so many requests over one connection instead of half a minute over 32
-  --program FILE    in `start`, `receive` and `import`, the program to start (default: agent-mailbox beside this one)";
+  --program FILE    in those that start the program, the program to start (default: agent-mailbox beside this one)";
 
 /// A measurement by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,10 +26,13 @@ pub(crate) enum Measurement {
     Search,
     Import,
     Wait,
+    Send,
+    Relay,
+    Schedules,
 }
 
 impl Measurement {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 12] = [
         Self::Read,
         Self::Write,
         Self::Start,
@@ -39,6 +42,9 @@ impl Measurement {
         Self::Search,
         Self::Import,
         Self::Wait,
+        Self::Send,
+        Self::Relay,
+        Self::Schedules,
     ];
 
     pub(crate) const fn name(self) -> &'static str {
@@ -52,6 +58,9 @@ impl Measurement {
             Self::Search => "search",
             Self::Import => "import",
             Self::Wait => "wait",
+            Self::Send => "send",
+            Self::Relay => "relay",
+            Self::Schedules => "schedules",
         }
     }
 
@@ -66,6 +75,9 @@ impl Measurement {
             Self::Search => "full-text search",
             Self::Import => "an mbox file by the command",
             Self::Wait => "how soon a waiting call learns of its mail",
+            Self::Send => "a send to a mailbox of this server against a durable commit",
+            Self::Relay => "mail by way of a relay",
+            Self::Schedules => "many scheduled mails that are due at once",
         }
     }
 }
@@ -143,6 +155,11 @@ impl Options {
     /// Mails that somebody waits for.
     pub(crate) fn waited_mails(&self) -> usize {
         if self.quick { 150 } else { 500 }
+    }
+
+    /// Mails that are due in the same second.
+    pub(crate) fn schedules(&self) -> u64 {
+        if self.quick { 1_000 } else { 10_000 }
     }
 
     /// Mails of one imported file.

@@ -1,7 +1,7 @@
-//! A Postfix of its own: it listens on a free port, queues under `bench-results/` and delivers nothing.
+//! A Postfix of its own: it listens on a free port and queues under `bench-results/`.
 //!
 //! Mail goes straight to the hold queue, where nothing looks at it again, so that all of the machine is left for
-//! taking mail in. It must be started by root, as any Postfix.
+//! taking mail in; or, if so asked, to a relay. It must be started by root, as any Postfix.
 
 use std::{
     fs,
@@ -20,7 +20,17 @@ pub(crate) struct Postfix {
 }
 
 impl Postfix {
+    /// One that delivers nothing.
     pub(crate) async fn start() -> Self {
+        Self::start_with("smtpd_client_restrictions = check_client_access static:HOLD\n").await
+    }
+
+    /// One that hands everything to a relay, over connections that it keeps.
+    pub(crate) async fn relaying_to(relay: SocketAddr) -> Self {
+        Self::start_with(&format!("relayhost = [{}]:{}\n", relay.ip(), relay.port())).await
+    }
+
+    async fn start_with(settings: &str) -> Self {
         fs::create_dir_all(FOLDER).expect("the folder for results can be made");
         let folder = tempfile::Builder::new().prefix("postfix-").tempdir_in(FOLDER).expect("a folder");
         let address = free_address().await;
@@ -30,7 +40,8 @@ impl Postfix {
             fs::create_dir(root.join(part)).expect("a folder for Postfix");
         }
         chown(root.join("data"), Some(owner()), None).expect("only root can start Postfix");
-        fs::write(root.join("etc/main.cf"), main_cf(&root)).expect("the configuration can be written");
+        fs::write(root.join("etc/main.cf"), main_cf(&root) + settings)
+            .expect("the configuration can be written");
         fs::write(root.join("etc/master.cf"), master_cf(address)).expect("the configuration can be written");
         let started = postfix.control("start").output().expect("Postfix is installed: run scripts/bench");
         assert!(started.status.success(), "Postfix starts: {}", String::from_utf8_lossy(&started.stderr));
@@ -84,7 +95,6 @@ alias_maps =
 inet_interfaces = 127.0.0.1
 inet_protocols = ipv4
 mynetworks = 127.0.0.0/8
-smtpd_client_restrictions = check_client_access static:HOLD
 in_flow_delay = 0
 queue_run_delay = 1h
 # What makes flushes slow must reach the programs that flush.
@@ -93,7 +103,7 @@ import_environment = MAIL_CONFIG TZ LANG=C LD_PRELOAD AGENT_MAILBOX_BENCH_FLUSH
     )
 }
 
-/// The services that take mail in, and those they ask.
+/// The services that take mail in and hand it on, and those they ask.
 fn master_cf(address: SocketAddr) -> String {
     format!(
         "{address} inet n - n - - smtpd
@@ -104,6 +114,10 @@ bounce unix - - n - 0 bounce
 defer unix - - n - 0 bounce
 trace unix - - n - 0 bounce
 anvil unix - - n - 1 anvil
+smtp unix - - n - - smtp
+scache unix - - n - 1 scache
+error unix - - n - - error
+retry unix - - n - - error
 "
     )
 }

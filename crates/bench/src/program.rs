@@ -44,7 +44,7 @@ pub(crate) fn command(program: &Path, place: &Place, disk: Disk) -> Command {
     command.arg("--data-dir").arg(&folder).current_dir(&folder);
     command.env("AGENT_MAILBOX__HOSTED_DOMAINS", "agents.test");
     // So much in so little time is not what the default plans are for.
-    for limit in ["RPM", "CREDITS_PER_PERIOD", "STORAGE_BYTES"] {
+    for limit in ["RPM", "CREDITS_PER_PERIOD", "STORAGE_BYTES", "MAILS_PER_MONTH"] {
         command.env(format!("AGENT_MAILBOX__PLANS__DEVELOPER__{limit}"), "1000000000000");
     }
     if let DatabaseLocation::Postgres(url) = &place.location {
@@ -70,11 +70,22 @@ pub(crate) struct Running {
 impl Running {
     /// Starts it on the store in a place, with limits out of reach, and waits until it is ready.
     pub(crate) async fn start(program: &Path, place: &Place, disk: Disk) -> Self {
+        Self::start_with(program, place, disk, &[]).await
+    }
+
+    /// The same, with settings of its own.
+    pub(crate) async fn start_with(
+        program: &Path,
+        place: &Place,
+        disk: Disk,
+        settings: &[(&str, String)],
+    ) -> Self {
         let (address, smtp) = (free_address().await, free_address().await);
         let mut command = command(program, place, disk);
         command.arg("serve").env("AGENT_MAILBOX__HTTP__LISTEN", address.to_string());
         command.env("AGENT_MAILBOX__SMTP__LISTEN", smtp.to_string());
         command.env("AGENT_MAILBOX__SMTP__CONNECTIONS_PER_MINUTE", "1000000000");
+        command.envs(settings.iter().map(|(name, value)| (format!("AGENT_MAILBOX__{name}"), value)));
         command.stderr(Stdio::null());
         let started = Instant::now();
         let mut child = command.spawn().expect("the program starts: build it, or name it with --program");

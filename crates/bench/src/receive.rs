@@ -176,11 +176,16 @@ fn mails_in(speed: f64, seconds: f64) -> usize {
     mails.max(SESSIONS)
 }
 
-/// Sends mails and gives how many went in a second.
+/// Sends mails to the mailbox and gives how many went in a second.
 async fn send(to: SocketAddr, sessions: usize, mails: usize) -> f64 {
+    send_to(to, sessions, mails, "bench-0@agents.test").await
+}
+
+/// The same for any recipient.
+pub(crate) async fn send_to(to: SocketAddr, sessions: usize, mails: usize, recipient: &str) -> f64 {
     let mut client = Command::new("/usr/sbin/smtp-source");
     client.args(["-s", &sessions.to_string(), "-l", &BYTES.to_string(), "-m", &mails.to_string()]);
-    client.args(["-f", "sender@remote.test", "-t", "bench-0@agents.test", &to.to_string()]);
+    client.args(["-f", "sender@remote.test", "-t", recipient, &to.to_string()]);
     client.stdin(Stdio::null()).stdout(Stdio::null());
     let started = Instant::now();
     let ended = tokio::task::spawn_blocking(move || client.output()).await.expect("the client runs");

@@ -116,6 +116,7 @@ fn settings() -> Settings {
     plans.developer.credits_per_period = Limit::of(1_000_000_000_000);
     plans.developer.rpm = Limit::of(1_000_000_000);
     plans.developer.mailboxes = Limit::of(1_000_000);
+    plans.developer.mails_per_month = Limit::of(1_000_000_000);
     Settings {
         plans,
         hosted_domains: vec!["agents.test".to_owned()],

@@ -122,6 +122,8 @@ pub struct Outbound {
     pub mode: OutboundMode,
     /// The smarthost, if the way is one.
     pub relay_url: Option<Url>,
+    /// Mails over one connection to it.
+    pub mails_per_connection: u32,
     /// How long a send waits for other servers.
     pub send_window: Duration,
     /// How long a mail is tried.

@@ -175,6 +175,8 @@ impl<'a> Reader<'a> {
         Outbound {
             mode,
             relay_url,
+            mails_per_connection: u32::try_from(self.number("outbound.mails_per_connection", 1..=100_000))
+                .unwrap_or(1),
             send_window: Duration::from_secs(send_window.unsigned_abs()),
             retry_seconds: self.number("outbound.retry_hours", 1..=720) * 3600,
             allow_private: self.flag("outbound.allow_private"),

@@ -19,15 +19,26 @@ use crate::{
 
 /// How long a connection that nobody uses is kept.
 const IDLE: Duration = Duration::from_secs(30);
-/// Connections that are kept.
-const MOST_IDLE: usize = 8;
+/// Connections that are kept: as many as the queue uses at once.
+const MOST_IDLE: usize = 16;
 
 /// The smarthost.
 pub(super) struct Relay {
     host: String,
     port: u16,
     options: Options,
-    idle: Mutex<Vec<(Connection, Instant)>>,
+    /// Mails over one connection.
+    most_mails: u32,
+    idle: Mutex<Vec<Kept>>,
+}
+
+/// A connection that was used already.
+struct Kept {
+    connection: Connection,
+    /// Since when nobody uses it.
+    since: Instant,
+    /// Mails that went over it.
+    mails: u32,
 }
 
 impl Relay {
@@ -58,12 +69,14 @@ impl Relay {
             credentials,
             timeouts: timeouts(),
         };
-        Ok(Self { host, port, options, idle: Mutex::default() })
+        let most_mails = config.outbound.mails_per_connection;
+        Ok(Self { host, port, options, most_mails, idle: Mutex::default() })
     }
 
-    async fn connection(&self) -> Result<Connection, HandoverOutcome> {
+    /// A connection, and how many mails went over it.
+    async fn connection(&self) -> Result<(Connection, u32), HandoverOutcome> {
         if let Some(kept) = self.take() {
-            return Ok(kept);
+            return Ok((kept.connection, kept.mails));
         }
         let unreachable = |error: &dyn std::fmt::Display| HandoverOutcome::Unreachable(error.to_string());
         let found = tokio::net::lookup_host((self.host.as_str(), self.port)).await;
@@ -71,7 +84,7 @@ impl Relay {
         let mut last = HandoverOutcome::Unreachable("The relay has no address".to_owned());
         for address in addresses.into_iter().take(4) {
             match Connection::connect(address, &self.options).await {
-                Ok(connection) => return Ok(connection),
+                Ok(connection) => return Ok((connection, 0)),
                 // What the relay says about us is no verdict about the mail: it waits until somebody has mended it.
                 Err(error) => last = unreachable(&error),
             }
@@ -79,30 +92,30 @@ impl Relay {
         Err(last)
     }
 
-    fn take(&self) -> Option<Connection> {
+    fn take(&self) -> Option<Kept> {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        idle.retain(|(_, since)| since.elapsed() < IDLE);
-        idle.pop().map(|(connection, _)| connection)
+        idle.retain(|kept| kept.since.elapsed() < IDLE);
+        idle.pop()
     }
 
-    fn keep(&self, connection: Connection) {
+    fn keep(&self, connection: Connection, mails: u32) {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        if connection.is_usable() && idle.len() < MOST_IDLE {
-            idle.push((connection, Instant::now()));
+        if connection.is_usable() && mails < self.most_mails && idle.len() < MOST_IDLE {
+            idle.push(Kept { connection, since: Instant::now(), mails });
         }
     }
 
     async fn hand(&self, handover: Handover) -> Vec<HandoverOutcome> {
         let count = handover.recipients.len();
         for fresh in [false, true] {
-            let mut connection = match self.connection().await {
-                Ok(connection) => connection,
+            let (mut connection, mails) = match self.connection().await {
+                Ok(found) => found,
                 Err(outcome) => return vec![outcome; count],
             };
             let outcomes = send(&mut connection, &handover).await;
             let was_closed = !connection.is_usable()
                 && outcomes.iter().all(|one| matches!(one, HandoverOutcome::Later(text) if closed(text)));
-            self.keep(connection);
+            self.keep(connection, mails + 1);
             // A kept connection may have ended meanwhile: that says nothing about the relay.
             if fresh || !was_closed {
                 return outcomes;

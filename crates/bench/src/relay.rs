@@ -1,0 +1,156 @@
+//! Mail by way of a relay, against the same with a connection for each mail, and against Postfix.
+//!
+//! All three hand mails of 10 KB to the same sink. The service gets them through its API at 32 connections and is
+//! durable before it answers; Postfix gets them from `smtp-source` at 32 sessions. A turn ends when the sink has them all.
+
+use std::{path::Path, time::Instant};
+
+use crate::{
+    fill,
+    load::{End, Load},
+    options::Options,
+    place::{Engine, Place},
+    postfix::Postfix,
+    program::{self, Disk, Running},
+    receive,
+    report::{Figure, Target},
+    send,
+    service::Service,
+    sink::Sink,
+    stats::{median, spread},
+};
+
+const CONNECTIONS: usize = 32;
+/// Mails of the turn that does not count.
+const WARM_UP: u64 = 200;
+
+pub(crate) async fn measure(options: &Options) -> Vec<Figure> {
+    let program = program::path(options);
+    let sink = Sink::start();
+    let postfix = Postfix::relaying_to(sink.address).await;
+    let mut figures = Vec::new();
+    for engine in &options.engines {
+        figures.extend(measure_engine(*engine, &program, &postfix, &sink, options).await);
+    }
+    figures
+}
+
+async fn measure_engine(
+    engine: Engine,
+    program: &Path,
+    postfix: &Postfix,
+    sink: &Sink,
+    options: &Options,
+) -> [Figure; 2] {
+    let pooled = Sender::start(engine, program, sink, "100").await;
+    let single = Sender::start(engine, program, sink, "1").await;
+    let turn = options.turn().as_secs_f64();
+    let mails = |speed: f64| mails_in(speed, turn);
+    let own = mails(pooled.send(sink, WARM_UP).await);
+    let alone = mails(single.send(sink, WARM_UP).await);
+    let others = mails(send_by_postfix(postfix, sink, WARM_UP).await);
+    let (mut speeds, mut singles, mut postfixes) = (Vec::new(), Vec::new(), Vec::new());
+    for round in 0..options.rounds() {
+        // Who goes first changes, so that nobody profits from what another leaves behind.
+        for side in 0..3 {
+            match (side + round) % 3 {
+                0 => speeds.push(pooled.send(sink, own).await),
+                1 => singles.push(single.send(sink, alone).await),
+                _ => postfixes.push(send_by_postfix(postfix, sink, others).await),
+            }
+        }
+    }
+    pooled.stop().await;
+    single.stop().await;
+    let figure = |what, yardstick: &[f64], least| {
+        let ratios: Vec<f64> = speeds.iter().zip(yardstick).map(|(own, other)| own / other).collect();
+        Figure {
+            what,
+            engine: engine.name(),
+            unit: "/s",
+            value: median(&speeds),
+            yardstick: median(yardstick),
+            ratio: median(&ratios),
+            spread: spread(&ratios),
+            target: Some(Target::AtLeast(least)),
+            notes: Vec::new(),
+        }
+    };
+    [
+        figure("mails to a relay : a connection for each", &singles, 2.0),
+        figure("mails to a relay : Postfix", &postfixes, 1.0),
+    ]
+}
+
+/// The program with the sink as its relay.
+struct Sender {
+    place: Place,
+    running: Running,
+    load: Load,
+}
+
+impl Sender {
+    async fn start(engine: Engine, program: &Path, sink: &Sink, mails_per_connection: &str) -> Self {
+        let (place, key, mailbox) = prepare(engine).await;
+        let mut settings = relay_settings(sink);
+        settings.push(("OUTBOUND__MAILS_PER_CONNECTION", mails_per_connection.to_owned()));
+        let running = Running::start_with(program, &place, Disk::AsItIs, &settings).await;
+        let next_request = send::sends(running.address, &key, &mailbox, "emails", "ann@remote.test", "");
+        let load =
+            Load { address: running.address, connections: CONNECTIONS, next_request, expected_status: 202 };
+        Self { place, running, load }
+    }
+
+    /// Sends mails and gives how many reached the sink in a second.
+    async fn send(&self, sink: &Sink, mails: u64) -> f64 {
+        sink.take();
+        let started = Instant::now();
+        self.load.run(End::AfterRequests(mails)).await;
+        finish(sink, started, mails).await
+    }
+
+    async fn stop(self) {
+        self.running.stop();
+        self.place.remove().await;
+    }
+}
+
+/// A store with a mailbox: its place, a key and the mailbox's public id.
+pub(crate) async fn prepare(engine: Engine) -> (Place, String, String) {
+    let place = Place::new(engine).await;
+    let service = Service::open(&place).await;
+    let mailbox = fill::add_mailboxes(service.app.db(), &service.workspace, 1).await.remove(0);
+    service.app.meter().close().await;
+    (place, service.key.clone(), mailbox)
+}
+
+/// Lets mail leave by way of the sink.
+pub(crate) fn relay_settings(sink: &Sink) -> Vec<(&'static str, String)> {
+    vec![
+        ("OUTBOUND__MODE", "relay".to_owned()),
+        ("OUTBOUND__RELAY_URL", format!("smtp://{}", sink.address)),
+        ("OUTBOUND__ALLOW_PRIVATE", "true".to_owned()),
+    ]
+}
+
+async fn send_by_postfix(postfix: &Postfix, sink: &Sink, mails: u64) -> f64 {
+    sink.take();
+    let started = Instant::now();
+    let count = usize::try_from(mails).unwrap_or(usize::MAX);
+    receive::send_to(postfix.address, CONNECTIONS, count, "ann@remote.test").await;
+    finish(sink, started, mails).await
+}
+
+async fn finish(sink: &Sink, started: Instant, mails: u64) -> f64 {
+    sink.wait_for(usize::try_from(mails).unwrap_or(usize::MAX)).await;
+    #[expect(clippy::cast_precision_loss, reason = "counts stay far below 2^52")]
+    let mails = mails as f64;
+    mails / started.elapsed().as_secs_f64()
+}
+
+/// How many mails fill a turn at this speed.
+fn mails_in(speed: f64, seconds: f64) -> u64 {
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a few thousand")]
+    let mails = (speed * seconds) as u64;
+    mails.max(CONNECTIONS as u64)
+}

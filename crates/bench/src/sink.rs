@@ -1,0 +1,105 @@
+//! A mail server that takes everything at once and only counts: the relay of measurements.
+
+use std::{
+    net::SocketAddr,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use tokio::{
+    io::{AsyncBufReadExt, AsyncWriteExt, BufReader},
+    net::{TcpListener, TcpStream},
+};
+
+const GIVE_UP: Duration = Duration::from_mins(2);
+
+/// The server, on a thread of its own.
+pub(crate) struct Sink {
+    pub(crate) address: SocketAddr,
+    taken: Arc<Mutex<Vec<Instant>>>,
+}
+
+impl Sink {
+    pub(crate) fn start() -> Self {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+        listener.set_nonblocking(true).expect("a socket option");
+        let address = listener.local_addr().expect("a bound socket has an address");
+        let taken: Arc<Mutex<Vec<Instant>>> = Arc::default();
+        let sink = Self { address, taken: taken.clone() };
+        let serve = move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            runtime.expect("the sink's runtime starts").block_on(async {
+                let listener = TcpListener::from_std(listener).expect("the socket listens");
+                while let Ok((stream, _)) = listener.accept().await {
+                    tokio::spawn(converse(stream, taken.clone()));
+                }
+            });
+        };
+        std::thread::Builder::new().name("sink".to_owned()).spawn(serve).expect("a thread for the sink");
+        sink
+    }
+
+    /// When each mail was taken, since the last time this was asked.
+    pub(crate) fn take(&self) -> Vec<Instant> {
+        std::mem::take(&mut *self.taken.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    /// Waits until so many mails are there.
+    pub(crate) async fn wait_for(&self, mails: usize) {
+        let started = Instant::now();
+        while self.count() < mails {
+            assert!(started.elapsed() < GIVE_UP, "only {} of {mails} mails came", self.count());
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    }
+}
+
+/// Speaks just enough SMTP, with pipelining. A client that goes away is no error.
+async fn converse(stream: TcpStream, taken: Arc<Mutex<Vec<Instant>>>) -> std::io::Result<()> {
+    stream.set_nodelay(true)?;
+    let mut stream = BufReader::with_capacity(64 * 1024, stream);
+    stream.write_all(b"220 sink.test ESMTP\r\n").await?;
+    let (mut line, mut in_message) = (Vec::new(), false);
+    let mut answers: Vec<u8> = Vec::new();
+    loop {
+        line.clear();
+        if stream.read_until(b'\n', &mut line).await? == 0 {
+            return Ok(());
+        }
+        if in_message {
+            if line == b".\r\n" {
+                in_message = false;
+                taken.lock().unwrap_or_else(PoisonError::into_inner).push(Instant::now());
+                answers.extend_from_slice(b"250 2.0.0 Taken\r\n");
+            } else {
+                continue;
+            }
+        } else {
+            let verb = line.get(..4).map(<[u8]>::to_ascii_uppercase);
+            match verb.as_deref() {
+                Some(b"EHLO") => {
+                    answers.extend_from_slice(b"250-sink.test\r\n250-PIPELINING\r\n250 8BITMIME\r\n");
+                }
+                Some(b"DATA") => {
+                    in_message = true;
+                    answers.extend_from_slice(b"354 Go on\r\n");
+                }
+                Some(b"QUIT") => {
+                    answers.extend_from_slice(b"221 2.0.0 Bye\r\n");
+                    stream.write_all(&answers).await?;
+                    return Ok(());
+                }
+                _ => answers.extend_from_slice(b"250 2.0.0 Ok\r\n"),
+            }
+        }
+        // Answers wait until the client has nothing more to say.
+        if stream.buffer().is_empty() {
+            stream.write_all(&answers).await?;
+            answers.clear();
+        }
+    }
+}
