@@ -212,6 +212,8 @@ async fn a_slow_destination_delays_no_other() {
         for task in tasks {
             task.abort();
         }
+        // Its mail is taken on again a minute later.
+        hop.slow_down("tar.test", Duration::ZERO);
         // One that cannot be reached rests, for all its mail.
         hop.answer("a@gone.test", HandoverOutcome::Unreachable("No route".to_owned()));
         key.post(&path, mail(json!("a@gone.test"))).await.ok();

@@ -16,6 +16,7 @@ mod mail_scan;
 mod mail_senders;
 mod nodes;
 mod outbound;
+mod outbound_faults;
 mod serve;
 mod webhooks;
 

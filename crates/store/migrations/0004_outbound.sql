@@ -21,7 +21,7 @@ CREATE TABLE draft (
     PRIMARY KEY (workspace_id, mailbox_id, email_id),
     FOREIGN KEY (workspace_id, mailbox_id, email_id) REFERENCES email (workspace_id, mailbox_id, id) ON DELETE CASCADE
 ); -- clustered
-CREATE INDEX draft_due ON draft (scheduled_at) WHERE state IN ('scheduled', 'deferred', 'sending');
+CREATE INDEX draft_due ON draft (coalesce(claimed_until, scheduled_at)) WHERE state IN ('scheduled', 'deferred', 'sending');
 CREATE INDEX draft_schedule ON draft (workspace_id, mailbox_id, scheduled_at, email_id) WHERE state IN ('scheduled', 'deferred', 'sending', 'failed');
 
 -- A mail on its way out, or one that has left.
@@ -73,7 +73,8 @@ CREATE TABLE delivery (
     PRIMARY KEY (workspace_id, outbound_id, position),
     FOREIGN KEY (workspace_id, outbound_id) REFERENCES outbound (workspace_id, id) ON DELETE CASCADE
 ); -- clustered
-CREATE INDEX delivery_due ON delivery (next_attempt_at) WHERE state = 'queued';
+CREATE INDEX delivery_due ON delivery (destination, coalesce(claimed_until, next_attempt_at)) WHERE state = 'queued';
+CREATE INDEX delivery_claim ON delivery (claimed_by) WHERE claimed_by IS NOT NULL;
 
 -- Destinations that could not be reached, and until when nobody tries.
 CREATE TABLE destination (

@@ -161,8 +161,8 @@ pub async fn claim_due(tx: &mut SystemTx, now: Timestamp, until: Timestamp, most
     let sql = format!(
         "UPDATE draft SET state = 'sending', version = version + 1, claimed_until = $2
          WHERE (workspace_id, mailbox_id, email_id) IN (SELECT workspace_id, mailbox_id, email_id FROM draft
-           WHERE state IN ('scheduled', 'deferred', 'sending') AND scheduled_at <= $1
-           AND (claimed_until IS NULL OR claimed_until <= $1) ORDER BY scheduled_at LIMIT $3{})
+           WHERE state IN ('scheduled', 'deferred', 'sending') AND coalesce(claimed_until, scheduled_at) <= $1
+           ORDER BY coalesce(claimed_until, scheduled_at) LIMIT $3{})
          RETURNING workspace_id, mailbox_id, email_id, version",
         tx.skip_locked()
     );
@@ -173,8 +173,8 @@ pub async fn claim_due(tx: &mut SystemTx, now: Timestamp, until: Timestamp, most
 pub async fn next_due(tx: &mut SystemTx) -> Result<Option<Timestamp>> {
     let found: Option<(Option<Timestamp>,)> = tx
         .one(
-            "SELECT min(CASE WHEN claimed_until > scheduled_at THEN claimed_until ELSE scheduled_at END) FROM draft
-             WHERE state IN ('scheduled', 'deferred', 'sending')",
+            "SELECT coalesce(claimed_until, scheduled_at) FROM draft WHERE state IN ('scheduled', 'deferred', 'sending')
+             ORDER BY coalesce(claimed_until, scheduled_at) LIMIT 1",
             &[],
         )
         .await?;

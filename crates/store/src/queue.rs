@@ -2,7 +2,7 @@
 
 use model::{Timestamp, WorkspaceId, sending::RecipientState};
 
-use crate::{FromRow, Param, Row, SystemTx, Tx, Wake, error::Result};
+use crate::{FromRow, Row, SystemTx, Tx, Wake, error::Result};
 
 /// The topic of wake-ups that tell of mail in the queue.
 pub const TOPIC: &str = "queue";
@@ -37,46 +37,69 @@ impl FromRow for Claimed {
     }
 }
 
-/// Takes on records that are due, for a node and until a time. Destinations that rest or are full are passed over.
+/// A destination with mail in the queue.
+#[derive(Clone, Debug)]
+pub struct Head {
+    /// Its name.
+    pub destination: String,
+    /// When its first record is due: one that waits, or one whose node may be lost.
+    pub due_at: Timestamp,
+    /// Until when nobody tries, after it could not be reached.
+    pub resting_until: Option<Timestamp>,
+}
+
+impl FromRow for Head {
+    fn from_row(row: &mut Row<'_>) -> Result<Self> {
+        Ok(Self { destination: row.next()?, due_at: row.next()?, resting_until: row.next()? })
+    }
+}
+
+/// The destinations in the queue in the order of their names, from a name on. One look for each, however many mails wait
+/// there.
+pub async fn heads(tx: &mut SystemTx, from: &str, most: i64) -> Result<Vec<Head>> {
+    tx.all(
+        "WITH RECURSIVE names (name) AS (
+           SELECT (SELECT destination FROM delivery WHERE state = 'queued' AND destination >= $1
+             ORDER BY destination LIMIT 1)
+           UNION ALL SELECT (SELECT destination FROM delivery WHERE state = 'queued' AND destination > names.name
+             ORDER BY destination LIMIT 1) FROM names WHERE names.name IS NOT NULL)
+         SELECT names.name, (SELECT coalesce(claimed_until, next_attempt_at) FROM delivery
+             WHERE state = 'queued' AND destination = names.name ORDER BY coalesce(claimed_until, next_attempt_at) LIMIT 1),
+           destination.resting_until
+         FROM names LEFT JOIN destination ON destination.name = names.name WHERE names.name IS NOT NULL LIMIT $2",
+        &[from.into(), most.into()],
+    )
+    .await
+}
+
+/// Takes on records of a destination that are due, for a node and until a time.
 pub async fn claim(
     tx: &mut SystemTx,
     node: &str,
     now: Timestamp,
     until: Timestamp,
-    full: &[String],
+    destination: &str,
     most: i64,
 ) -> Result<Vec<Claimed>> {
-    let mut params: Vec<Param<'_>> = vec![now.into(), node.into(), until.into(), most.into()];
-    params.extend(full.iter().map(Param::from));
-    let numbers: Vec<String> = (5..5 + full.len()).map(|number| format!("${number}")).collect();
-    let passed_over = if full.is_empty() {
-        String::new()
-    } else {
-        format!(" AND delivery.destination NOT IN ({})", numbers.join(", "))
-    };
     let sql = format!(
         "UPDATE delivery SET claimed_by = $2, claimed_until = $3
          WHERE (workspace_id, outbound_id, position) IN (SELECT workspace_id, outbound_id, position FROM delivery
-           WHERE state = 'queued' AND next_attempt_at <= $1 AND (claimed_until IS NULL OR claimed_until <= $1)
-           AND NOT EXISTS (SELECT 1 FROM destination WHERE destination.name = delivery.destination
-             AND destination.resting_until > $1){passed_over} ORDER BY next_attempt_at LIMIT $4{})
+           WHERE state = 'queued' AND destination = $5 AND coalesce(claimed_until, next_attempt_at) <= $1
+           ORDER BY coalesce(claimed_until, next_attempt_at) LIMIT $4{})
          RETURNING workspace_id, outbound_id, position, recipient, destination, attempts",
         tx.skip_locked()
     );
-    tx.all(&sql, &params).await
+    tx.all(&sql, &[now.into(), node.into(), until.into(), most.into(), destination.into()]).await
 }
 
-/// When the queue has to be looked at next.
-pub async fn next_due(tx: &mut SystemTx) -> Result<Option<Timestamp>> {
-    let found: Option<(Option<Timestamp>,)> = tx
-        .one(
-            "SELECT min(CASE WHEN coalesce(claimed_until, 0) > next_attempt_at THEN claimed_until
-               WHEN coalesce(resting_until, 0) > next_attempt_at THEN resting_until ELSE next_attempt_at END)
-             FROM delivery LEFT JOIN destination ON destination.name = delivery.destination WHERE state = 'queued'",
-            &[],
-        )
-        .await?;
-    Ok(found.and_then(|(at,)| at))
+/// Keeps what a node works on for longer.
+pub async fn renew(tx: &mut SystemTx, node: &str, until: Timestamp) -> Result<()> {
+    tx.run(
+        "UPDATE delivery SET claimed_until = $2 WHERE claimed_by = $1 AND state = 'queued'",
+        &[node.into(), until.into()],
+    )
+    .await?;
+    Ok(())
 }
 
 /// Lets go of everything that a node of the past worked on, for a store that has one node only.

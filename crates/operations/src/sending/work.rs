@@ -1,11 +1,15 @@
 //! Work on the queue: what is due is taken on, handed to its next host, and what came of it is noted.
 //!
-//! A record is taken on by one node for a bounded time. Destinations have a bounded number of tasks each, and those that
-//! cannot be reached rest for a while, so that one slow or broken destination delays no other.
+//! A record is taken on by one node, which has to say every now and then that it is still at work. Destinations have a
+//! bounded number of tasks each, and those that cannot be reached rest for a while, so that one slow or broken destination
+//! delays no other.
 
 use std::{
     collections::{BTreeMap, HashMap},
-    sync::Mutex,
+    sync::{
+        Mutex,
+        atomic::{AtomicI64, Ordering},
+    },
     time::Duration,
 };
 
@@ -14,7 +18,7 @@ use model::{Timestamp, WorkspaceId};
 use store::{
     contents,
     outbound::{self, OutboundRecord},
-    queue::{self, Claimed},
+    queue::{self, Claimed, Head},
 };
 use tokio::{sync::Notify, task::JoinHandle};
 
@@ -26,12 +30,18 @@ use crate::{
     outside::{Handover, HandoverOutcome},
 };
 
-/// Records that are taken on together.
-const BATCH: i64 = 32;
+/// Records that one task takes on.
+const EACH: usize = 8;
+/// Destinations that one look at the queue finds.
+const HEADS: i64 = 1000;
 /// How long a node that took a record on is believed to be alive.
-const LEASE_SECONDS: i64 = 300;
+const LEASE_SECONDS: i64 = 60;
+/// How often a node says that it is still at work.
+pub const RENEW_SECONDS: u64 = 15;
+/// How much of that time must be left for a handover to begin.
+const LEFT_SECONDS: i64 = 20;
 /// How long one handover may take.
-const HANDOVER_SECONDS: i64 = 120;
+const HANDOVER_SECONDS: u64 = 120;
 /// Tasks at once, in all and for one destination.
 const MOST_TASKS: usize = 64;
 const MOST_FOR_DESTINATION: usize = 4;
@@ -46,21 +56,25 @@ pub(crate) struct Outbox {
     busy: Mutex<HashMap<String, usize>>,
     /// Told whenever a task ends.
     ended: Notify,
+    /// Until when everything that this node has taken on is its own, in microseconds.
+    held_until: AtomicI64,
+    /// The name of the destination from which the next look begins, where there are more than one look finds.
+    position: Mutex<String>,
 }
 
 impl Outbox {
     pub(crate) fn new(node: String) -> Self {
-        Self { node, busy: Mutex::default(), ended: Notify::new() }
+        Self {
+            node,
+            busy: Mutex::default(),
+            ended: Notify::new(),
+            held_until: AtomicI64::new(0),
+            position: Mutex::default(),
+        }
     }
 
     pub(crate) fn node(&self) -> &str {
         &self.node
-    }
-
-    /// Destinations that have as many tasks as they may.
-    fn full(&self) -> Vec<String> {
-        let busy = lock(&self.busy);
-        busy.iter().filter(|(name, tasks)| **tasks >= most_for(name)).map(|(name, _)| name.clone()).collect()
     }
 
     fn tasks(&self) -> usize {
@@ -69,7 +83,7 @@ impl Outbox {
 
     fn free(&self, destination: &str) -> usize {
         let present = lock(&self.busy).get(destination).copied().unwrap_or_default();
-        most_for(destination).saturating_sub(present).max(1)
+        most_for(destination).saturating_sub(present)
     }
 
     fn begin(&self, destination: &str) {
@@ -125,7 +139,7 @@ pub async fn start_due(app: &App) -> Result<Vec<JoinHandle<()>>> {
             break;
         }
         for (destination, groups) in by_destination(claimed, until) {
-            let lanes = app.outbox().free(&destination).min(groups.len());
+            let lanes = app.outbox().free(&destination).clamp(1, groups.len());
             let mut shares: Vec<Vec<Group>> = (0..lanes).map(|_| Vec::new()).collect();
             for (index, group) in groups.into_iter().enumerate() {
                 shares[index % lanes].push(group);
@@ -143,7 +157,30 @@ pub async fn start_due(app: &App) -> Result<Vec<JoinHandle<()>>> {
 
 /// When the queue has to be looked at next.
 pub async fn next_due(app: &App) -> Result<Option<Timestamp>> {
-    Ok(app.db().system_read(async |tx| queue::next_due(tx).await).await?)
+    let heads = heads(app).await?;
+    let due = |head: &Head| head.resting_until.map_or(head.due_at, |rest| rest.max(head.due_at));
+    Ok(heads.iter().map(due).min())
+}
+
+/// Destinations in the queue. Where there are very many, each look sees others.
+async fn heads(app: &App) -> Result<Vec<Head>> {
+    let from = lock(&app.outbox().position).clone();
+    let heads = app.db().system_read(async move |tx| queue::heads(tx, &from, HEADS).await).await?;
+    let full = i64::try_from(heads.len()).is_ok_and(|found| found >= HEADS);
+    let last = heads.last().filter(|_| full).map(|head| head.destination.clone());
+    *lock(&app.outbox().position) = last.unwrap_or_default();
+    Ok(heads)
+}
+
+/// Says that this node is still at work on what it has taken on.
+pub async fn renew(app: &App) -> Result<()> {
+    if app.outbox().tasks() == 0 {
+        return Ok(());
+    }
+    let (node, until) = (app.outbox().node().to_owned(), app.now().plus_seconds(LEASE_SECONDS));
+    app.db().system_write(async move |tx| queue::renew(tx, &node, until).await).await?;
+    app.outbox().held_until.store(until.as_micros(), Ordering::Relaxed);
+    Ok(())
 }
 
 /// Waits until a task of this node ends.
@@ -169,14 +206,34 @@ pub async fn release_lost(app: &App) -> Result<()> {
     Ok(app.db().system_write(async |tx| queue::release_all(tx).await).await?)
 }
 
+/// Takes on records at every destination that has some and where there is room.
 async fn claim(app: &App, until: Timestamp) -> Result<Vec<Claimed>> {
-    let (now, node, full) = (app.now(), app.outbox().node().to_owned(), app.outbox().full());
+    let (now, outbox) = (app.now(), app.outbox());
+    let mut heads = heads(app).await?;
+    heads.retain(|head| head.due_at <= now && head.resting_until.is_none_or(|rest| rest <= now));
+    heads.sort_by_key(|head| head.due_at);
+    let mut room = MOST_TASKS.saturating_sub(outbox.tasks());
+    let mut wanted: Vec<(String, i64)> = Vec::new();
+    for head in heads {
+        let lanes = outbox.free(&head.destination).min(room);
+        room -= lanes;
+        if lanes > 0 {
+            wanted.push((head.destination, i64::try_from(lanes * EACH).unwrap_or(i64::MAX)));
+        }
+    }
     // A look costs no commit, and most looks find nothing.
-    let next = app.db().system_read(async |tx| queue::next_due(tx).await).await?;
-    if next.is_none_or(|next| next > now) {
+    if wanted.is_empty() {
         return Ok(Vec::new());
     }
-    Ok(app.db().system_write(async move |tx| queue::claim(tx, &node, now, until, &full, BATCH).await).await?)
+    let node = outbox.node().to_owned();
+    let claimed = app.db().system_write(async move |tx| {
+        let mut claimed = Vec::new();
+        for (destination, most) in wanted {
+            claimed.extend(queue::claim(tx, &node, now, until, &destination, most).await?);
+        }
+        Ok::<_, store::Error>(claimed)
+    });
+    Ok(claimed.await?)
 }
 
 fn by_destination(claimed: Vec<Claimed>, until: Timestamp) -> BTreeMap<String, Vec<Group>> {
@@ -186,7 +243,8 @@ fn by_destination(claimed: Vec<Claimed>, until: Timestamp) -> BTreeMap<String, V
         groups.entry(key).or_default().push(record);
     }
     let mut by: BTreeMap<String, Vec<Group>> = BTreeMap::new();
-    for ((destination, workspace, outbound), records) in groups {
+    for ((destination, workspace, outbound), mut records) in groups {
+        records.sort_by_key(|record| record.position);
         let group = Group { workspace, outbound, destination: destination.clone(), records, until };
         by.entry(destination).or_default().push(group);
     }
@@ -196,7 +254,8 @@ fn by_destination(claimed: Vec<Claimed>, until: Timestamp) -> BTreeMap<String, V
 async fn work_on(place: Place, groups: Vec<Group>) {
     for group in groups {
         // What came so late that another node may have it before it is done is left to that node.
-        if place.app.now().plus_seconds(HANDOVER_SECONDS) > group.until {
+        let held = place.app.outbox().held_until.load(Ordering::Relaxed).max(group.until.as_micros());
+        if place.app.now().plus_seconds(LEFT_SECONDS).as_micros() > held {
             continue;
         }
         if let Err(error) = attempt(&place.app, &group).await {
@@ -253,7 +312,7 @@ async fn hand_over(app: &App, group: &Group, mail: &OutboundRecord, message: Byt
         recipients: group.records.iter().map(|record| record.recipient.clone()).collect(),
         message,
     };
-    let limit = Duration::from_secs(HANDOVER_SECONDS.unsigned_abs());
+    let limit = Duration::from_secs(HANDOVER_SECONDS);
     let limited = tokio::time::timeout(limit, hop.hand_over(handover));
     let mut outcomes = match limited.await {
         Ok(outcomes) => outcomes,

@@ -147,6 +147,14 @@ pub(super) async fn send_queued(app: App) {
     }
 }
 
+/// Says that this node is still at work, so that no other takes over what it has taken on.
+pub(super) async fn keep_claims(app: App) {
+    loop {
+        tokio::time::sleep(Duration::from_secs(work::RENEW_SECONDS)).await;
+        log(work::renew(&app).await, "other nodes may take this one for lost");
+    }
+}
+
 fn log(outcome: Result<()>, what: &str) {
     if let Err(error) = outcome {
         tracing::warn!(%error, "{what}");
