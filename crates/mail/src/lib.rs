@@ -12,6 +12,7 @@ pub mod client;
 pub mod compose;
 #[cfg(feature = "network")]
 pub mod dns;
+pub mod display;
 pub mod message;
 #[cfg(feature = "network")]
 pub mod mta_sts;

@@ -50,6 +50,7 @@ document.addEventListener("click", async (event) => {
   if (event.target.closest("[data-theme-toggle]")) switchTheme();
   if (event.target.closest("[data-drawer]")) drawer(true);
   else if (event.target.closest("[data-drawer-close]")) drawer(false);
+  event.target.closest("[data-dialog-close]")?.closest("dialog").close();
   const opens = event.target.closest("[data-dialog]");
   if (opens) document.getElementById(opens.dataset.dialog)?.showModal();
   for (const menu of document.querySelectorAll("details.menu[open]")) {

@@ -6,9 +6,15 @@
 mod assets;
 mod auth;
 mod flash;
+mod keys;
+mod live;
+mod mail;
+mod mailboxes;
 mod overview;
 mod page;
+mod reader;
 mod session_api;
+mod text;
 mod time;
 mod ui;
 mod visit;
@@ -25,6 +31,11 @@ pub(crate) fn routes(state: &State) -> Router<State> {
     let pages = Router::new()
         .merge(auth::routes())
         .merge(overview::routes())
+        .merge(keys::routes())
+        .merge(mailboxes::routes())
+        .merge(mail::routes())
+        .merge(reader::routes())
+        .merge(live::routes())
         .layer(from_fn(page::finish))
         .layer(from_fn_with_state(state.clone(), limit));
     session_api::routes().merge(pages).route("/console/assets/{name}", get(assets::serve))

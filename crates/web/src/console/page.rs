@@ -267,16 +267,15 @@ pub(super) fn toast(response: Response, said: &str) -> Response {
 
 /// Forgets what a page has told, once it was told.
 pub(super) async fn finish(request: Request, next: Next) -> Response {
-    let told = flash::read(request.headers()).is_some() && !is_partial(request.headers());
+    let partial = is_partial(request.headers()) || request.uri().path().ends_with("/frame");
+    let told = flash::read(request.headers()).is_some() && !partial;
     let mut response = next.run(request).await;
-    let is_page = response
-        .headers()
-        .get(header::CONTENT_TYPE)
-        .is_some_and(|kind| kind.as_bytes().starts_with(b"text/html"));
-    let sets = response.headers().get_all(header::SET_COOKIE).iter().any(|one| one.as_bytes().starts_with(b"flash="));
-    if told && is_page && !sets && !response.headers().contains_key("x-frame") {
+    let headers = response.headers();
+    let is_page =
+        headers.get(header::CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"text/html"));
+    let sets = headers.get_all(header::SET_COOKIE).iter().any(|one| one.as_bytes().starts_with(b"flash="));
+    if told && is_page && !sets {
         flash::forget(&mut response);
     }
-    response.headers_mut().remove("x-frame");
     response
 }
