@@ -5,6 +5,7 @@
 
 mod assets;
 mod auth;
+mod compose;
 mod flash;
 mod keys;
 mod live;
@@ -13,6 +14,7 @@ mod mailboxes;
 mod overview;
 mod page;
 mod reader;
+mod scheduled;
 mod session_api;
 mod text;
 mod time;
@@ -36,6 +38,8 @@ pub(crate) fn routes(state: &State) -> Router<State> {
         .merge(mail::routes())
         .merge(reader::routes())
         .merge(live::routes())
+        .merge(compose::routes())
+        .merge(scheduled::routes())
         .layer(from_fn(page::finish))
         .layer(from_fn_with_state(state.clone(), limit));
     session_api::routes().merge(pages).route("/console/assets/{name}", get(assets::serve))

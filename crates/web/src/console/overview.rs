@@ -156,7 +156,10 @@ async fn side(visit: Visit, RawQuery(query): RawQuery) -> Response {
 
 /// The address of a page with what was asked for encoded.
 pub(super) fn encoded(text: &str) -> String {
-    percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC).to_string()
+    use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+    /// What stands for itself in a path.
+    const KEPT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'~');
+    utf8_percent_encode(text, KEPT).to_string()
 }
 
 /// Refuses people who do not operate this server, as if the page were not there.

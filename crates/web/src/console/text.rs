@@ -22,7 +22,7 @@ pub(super) fn people(line: &str) -> String {
 }
 
 /// Cuts a line of people at the commas between them.
-fn split_people(line: &str) -> Vec<String> {
+pub(super) fn split_people(line: &str) -> Vec<String> {
     let (mut all, mut current, mut quoted) = (Vec::new(), String::new(), false);
     for character in line.chars() {
         match character {
