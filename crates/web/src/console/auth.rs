@@ -305,17 +305,17 @@ async fn reset(Extracted(state): Extracted<State>, request: Request) -> Response
 
 async fn log_out(visit: Visit) -> Response {
     let ended = accounts::log_out(visit.app(), &visit.caller).await;
-    left(&visit, ended)
+    left(&visit, ended, "You are logged out.")
 }
 
 /// The way out, once a session has ended.
-pub(super) fn left(visit: &Visit, ended: Result<()>) -> Response {
+pub(super) fn left(visit: &Visit, ended: Result<()>, said: &str) -> Response {
     match ended {
         Ok(()) => {
             let mut response = page::go_to(&visit.headers, "/console/login");
             set_cookie(&visit.state, &mut response, "", 0);
             *response.status_mut() = StatusCode::SEE_OTHER;
-            flash::told(response, flash::Kind::Done, "You are logged out.")
+            flash::told(response, flash::Kind::Done, said)
         }
         Err(refused) => page::failure(&visit.headers, &refused),
     }

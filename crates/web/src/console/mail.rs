@@ -129,7 +129,6 @@ struct MailPage {
     title: String,
     query: String,
     listing: Listing,
-    folders: Vec<(String, String)>,
     folder: String,
     list_url: String,
     reader: Option<Reader>,
@@ -389,8 +388,7 @@ async fn show(
         Some(thread) => Some(reader::load(visit, mailbox, &folder, &thread, list_url.clone()).await?),
         None => None,
     };
-    let targets = move_targets(&shell, &folder);
-    html(&MailPage { shell, title, query: text, listing, folders: targets, folder, list_url, reader, fresh: false })
+    html(&MailPage { shell, title, query: text, listing, folder, list_url, reader, fresh: false })
 }
 
 fn mailbox_name(shell: &Shell) -> String {
@@ -406,14 +404,6 @@ fn title(view: &View, shell: &Shell) -> String {
         View::Label(slug) => named(&format!("label-{slug}"), &shell.labels).unwrap_or_else(|| slug.clone()),
         View::Search(_) => "Search".to_owned(),
     }
-}
-
-/// Where a conversation can be moved to by hand.
-pub(super) fn move_targets(shell: &Shell, folder: &str) -> Vec<(String, String)> {
-    let inbox = std::iter::once(("inbox".to_owned(), "Inbox".to_owned()));
-    let others = shell.folders.iter().map(|one| (one.id.clone(), one.name.clone()));
-    let fits = |id: &str| id != folder && !matches!(id, "draft" | "scheduled" | "sent");
-    inbox.chain(others).filter(|(id, _)| fits(id)).collect()
 }
 
 /// Does something to conversations.

@@ -5,21 +5,29 @@
 
 mod assets;
 mod auth;
+mod chart;
 mod compose;
+mod domains;
+mod events;
 mod flash;
 mod keys;
 mod live;
 mod mail;
 mod mailboxes;
+mod members;
+mod operator;
 mod overview;
 mod page;
 mod reader;
 mod scheduled;
 mod session_api;
+mod settings;
 mod text;
 mod time;
 mod ui;
+mod usage;
 mod visit;
+mod webhooks;
 
 use axum::{
     Router,
@@ -40,6 +48,13 @@ pub(crate) fn routes(state: &State) -> Router<State> {
         .merge(live::routes())
         .merge(compose::routes())
         .merge(scheduled::routes())
+        .merge(members::routes())
+        .merge(domains::routes())
+        .merge(webhooks::routes())
+        .merge(events::routes())
+        .merge(usage::routes())
+        .merge(settings::routes())
+        .merge(operator::routes())
         .layer(from_fn(page::finish))
         .layer(from_fn_with_state(state.clone(), limit));
     session_api::routes().merge(pages).route("/console/assets/{name}", get(assets::serve))

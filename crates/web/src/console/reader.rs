@@ -380,7 +380,6 @@ async fn pictures(visit: &Visit, mailbox: &str, mail: &Email, body: &str) -> Res
 #[template(path = "console/message_agent.html")]
 struct AgentPart {
     shown: Shown,
-    base: String,
     id: String,
     text: String,
     facts: Vec<Mark>,
@@ -408,7 +407,7 @@ async fn agent(visit: Visit, Path((mailbox, email)): Path<(String, String)>) -> 
                 facts.push(("", "cut".to_owned(), "Only the beginning is given to agents.".to_owned()));
             }
             let withheld = safe.content_omitted;
-            html(&AgentPart { shown, base, id: email, text: safe.body.unwrap_or_default(), facts, withheld })
+            html(&AgentPart { shown, id: email, text: safe.body.unwrap_or_default(), facts, withheld })
         })
         .await
 }
