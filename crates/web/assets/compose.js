@@ -145,7 +145,7 @@ function start(form) {
     data.delete("at");
     saved.textContent = "Saving …";
     try {
-      const response = await fetch(form.action, { method: "POST", body: data, headers: { accept: "application/json" } });
+      const response = await fetch(form.getAttribute("action"), { method: "POST", body: data, headers: { accept: "application/json" } });
       const answer = await response.json();
       if (!response.ok) throw new Error(answer.error);
       form.querySelector("[name=draft_id]").value = answer.draft_id;

@@ -1,7 +1,5 @@
 // The keyboard: moving through conversations, acting on them, going places.
 
-import { confirmed } from "./ui.js";
-
 const rows = () => [...document.querySelectorAll(".threads > li")];
 let waiting = null;
 
@@ -146,5 +144,3 @@ document.body.addEventListener("htmx:afterRequest", (event) => {
     else location.href = document.querySelector("[data-mail]").dataset.list;
   }
 });
-
-export { confirmed };

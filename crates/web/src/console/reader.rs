@@ -333,7 +333,7 @@ fn framed(body: &str, images: bool) -> Response {
     const STYLE: &str = "html{color-scheme:light}body{margin:16px;font:14.5px/1.55 system-ui,-apple-system,\"Segoe UI\",\
         Roboto,Arial,sans-serif;color:#1b2422;background:#fff;overflow-wrap:anywhere}img{max-width:100%;height:auto}\
         a{color:#0f6b62}pre{white-space:pre-wrap}blockquote{margin:8px 0;padding-left:12px;border-left:3px solid #ccd3d0}\
-        table{max-width:100%}";
+        table{max-width:100%}@media(max-width:620px){table{width:100%!important}}";
     let text = format!(
         "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>Message</title>\
          <style>{STYLE}</style></head><body>{body}</body></html>"
