@@ -147,7 +147,13 @@ async fn new_mail_is_told_at_once() {
         assert_eq!(event["mailbox_id"], mailbox.id.as_str());
         assert_eq!(event["data"]["email_id"], id.as_str());
         // A part of the list comes without the rest of the page.
-        let rows = ada.caller.with("hx-request", "true").with("hx-target", "rows").get(&mailbox.at("f/inbox")).await.text();
+        let rows = ada
+            .caller
+            .with("hx-request", "true")
+            .with("hx-target", "rows")
+            .get(&mailbox.at("f/inbox"))
+            .await
+            .text();
         assert!(rows.contains("Page") && !rows.contains("<html"), "{rows}");
         assert_eq!(server.anonymous().get("/console/live").await.status, 303);
     })
@@ -173,7 +179,11 @@ async fn conversations_are_moved_marked_and_deleted() {
         assert_eq!(act("unread", "inbox").await.status, 204);
         assert!(ada.page(&mailbox.at("f/inbox")).await.contains("class=\"unread\""));
         let moved = act("archive", "inbox").await;
-        assert!(moved.header("hx-trigger").contains("Conversation archived."), "{}", moved.header("hx-trigger"));
+        assert!(
+            moved.header("hx-trigger").contains("Conversation archived."),
+            "{}",
+            moved.header("hx-trigger")
+        );
         assert!(!ada.page(&mailbox.at("f/inbox")).await.contains(&thread));
         assert!(ada.page(&mailbox.at("f/archive")).await.contains(&thread));
         act("trash", "archive").await;

@@ -25,15 +25,34 @@ async fn every_page_is_there_private_and_plain() {
         let mailbox = ada.mailbox("Support").await;
         server.receive(&mailbox.address, "From: a@remote.test\r\nSubject: Hello\r\n\r\nHi\r\n").await;
         let inside = [
-            "f/inbox", "f/sent", "f/draft", "f/archive", "f/trash", "f/spam", "search?q=hello", "search?q=nothing",
-            "compose", "scheduled", "settings",
+            "f/inbox",
+            "f/sent",
+            "f/draft",
+            "f/archive",
+            "f/trash",
+            "f/spam",
+            "search?q=hello",
+            "search?q=nothing",
+            "compose",
+            "scheduled",
+            "settings",
         ];
         let mut paths: Vec<String> = inside.iter().map(|rest| mailbox.at(rest)).collect();
         paths.extend(
             [
-                "/console", "/console/keys", "/console/domains", "/console/webhooks", "/console/events",
-                "/console/sandbox", "/console/usage", "/console/usage?days=90", "/console/members", "/console/settings",
-                "/console/account", "/console/affiliate", "/console/mailboxes/new",
+                "/console",
+                "/console/keys",
+                "/console/domains",
+                "/console/webhooks",
+                "/console/events",
+                "/console/sandbox",
+                "/console/usage",
+                "/console/usage?days=90",
+                "/console/members",
+                "/console/settings",
+                "/console/account",
+                "/console/affiliate",
+                "/console/mailboxes/new",
             ]
             .map(ToOwned::to_owned),
         );
@@ -41,7 +60,9 @@ async fn every_page_is_there_private_and_plain() {
             let answer = ada.get(path).await;
             assert_eq!(answer.status, 200, "{path}: {}", answer.text());
             let policy = answer.header("content-security-policy");
-            for part in ["default-src 'none'", "script-src 'self'", "frame-ancestors 'none'", "base-uri 'none'"] {
+            for part in
+                ["default-src 'none'", "script-src 'self'", "frame-ancestors 'none'", "base-uri 'none'"]
+            {
                 assert!(policy.contains(part), "{path}: {policy}");
             }
             assert!(!policy.contains("unsafe"), "{path}: {policy}");
@@ -49,7 +70,9 @@ async fn every_page_is_there_private_and_plain() {
             assert_eq!(answer.header("x-frame-options"), "DENY", "{path}");
             assert_plain(path, &answer.text());
         }
-        for path in ["/console/login", "/console/sign-up", "/console/invite", "/console/forgot", "/console/reset"] {
+        for path in
+            ["/console/login", "/console/sign-up", "/console/invite", "/console/forgot", "/console/reset"]
+        {
             let answer = server.anonymous().get(path).await;
             assert_eq!(answer.status, 200, "{path}");
             assert_eq!(answer.header("cache-control"), "no-store", "{path}");

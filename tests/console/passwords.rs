@@ -44,7 +44,7 @@ async fn ask(browser: &Caller, email: &str) -> String {
     answer.text()
 }
 
-/// rules: AUTH-3
+/// rules: CONSOLE-13, CONSOLE-14
 #[tokio::test]
 async fn a_link_sets_a_new_password_once_within_an_hour() {
     both_engines(async |engine| {
@@ -71,6 +71,7 @@ async fn a_link_sets_a_new_password_once_within_an_hour() {
     .await;
 }
 
+/// rules: CONSOLE-14
 #[tokio::test]
 async fn a_link_stops_working_and_few_are_sent() {
     both_engines(async |engine| {

@@ -47,7 +47,8 @@ impl Person {
 
     /// The same from a page that is open: only a part comes back.
     pub(super) async fn partial(&self, path: &str, fields: &[(&str, &str)]) -> Answer {
-        form(&self.caller.with("sec-fetch-site", "same-origin").with("hx-request", "true"), path, fields).await
+        form(&self.caller.with("sec-fetch-site", "same-origin").with("hx-request", "true"), path, fields)
+            .await
     }
 
     pub(super) async fn mailbox(&self, name: &str) -> Mailbox {

@@ -16,10 +16,17 @@ async fn sandbox(engine: Engine) -> Server {
 }
 
 /// Sends the form of the composer with its fields and files, as a browser does.
-async fn compose(person: &Person, mailbox: &Mailbox, fields: &[(&str, &str)], files: &[(&str, &str)]) -> Answer {
+async fn compose(
+    person: &Person,
+    mailbox: &Mailbox,
+    fields: &[(&str, &str)],
+    files: &[(&str, &str)],
+) -> Answer {
     let mut body = String::new();
     for (name, value) in fields {
-        body.push_str(&format!("--cut\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n{value}\r\n"));
+        body.push_str(&format!(
+            "--cut\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n{value}\r\n"
+        ));
     }
     for (name, content) in files {
         body.push_str(&format!(
@@ -40,15 +47,24 @@ async fn what_is_written_leaves_and_the_sandbox_shows_it() {
         let server = sandbox(engine).await;
         let ada = Person::admin(&server).await;
         let mailbox = ada.mailbox("Support").await;
-        let html = format!("<div>Look: <b>here</b></div><img src=\"data:image/png;base64,{PIXEL}\"><script>x</script>");
+        let html = format!(
+            "<div>Look: <b>here</b></div><img src=\"data:image/png;base64,{PIXEL}\"><script>x</script>"
+        );
         let fields = [
-            ("mode", "new"), ("to", "Bob <bob@remote.test>"), ("cc", "carol@remote.test"), ("subject", "Plans & <b>more</b>"),
-            ("html", html.as_str()), ("action", "send"),
+            ("mode", "new"),
+            ("to", "Bob <bob@remote.test>"),
+            ("cc", "carol@remote.test"),
+            ("subject", "Plans & <b>more</b>"),
+            ("html", html.as_str()),
+            ("action", "send"),
         ];
         let sent = compose(&ada, &mailbox, &fields, &[("notes.txt", "some notes")]).await;
         assert_eq!(sent.status, 303, "{}", sent.text());
         let page = ada.page("/console/sandbox").await;
-        assert!(page.contains("Plans &#38; &#60;b&#62;more") || page.contains("Plans &amp; &lt;b&gt;more"), "{page}");
+        assert!(
+            page.contains("Plans &#38; &#60;b&#62;more") || page.contains("Plans &amp; &lt;b&gt;more"),
+            "{page}"
+        );
         assert!(page.contains("Bob") && page.contains("Sandbox is on"));
         let path = format!("/api/v1/mailboxes/{}/emails?folder=sent", mailbox.id);
         let mail = ada.tenant.key.get(&path).await.ok()["emails"][0].clone();
@@ -57,7 +73,8 @@ async fn what_is_written_leaves_and_the_sandbox_shows_it() {
         let body = ada.tenant.key.get(&path).await.ok()["body"].as_str().unwrap().to_owned();
         assert!(body.contains("cid:image1.console") && !body.contains("script"), "{body}");
         // The picture is shown where it stands.
-        let frame = ada.page(&format!("/console/m/{}/e/{}/frame", mailbox.id, mail["id"].as_str().unwrap())).await;
+        let frame =
+            ada.page(&format!("/console/m/{}/e/{}/frame", mailbox.id, mail["id"].as_str().unwrap())).await;
         assert!(frame.contains("src=\"data:image/png;base64,"), "{frame}");
     })
     .await;
@@ -104,7 +121,13 @@ async fn drafts_save_themselves_and_leave_later() {
         let ada = Person::admin(&server).await;
         let mailbox = ada.mailbox("Support").await;
         ada.form("/console/settings", &[("name", "Engines"), ("timezone", "Europe/Berlin")]).await;
-        let fields = [("mode", "new"), ("to", "bob@remote.test"), ("subject", "Later"), ("text", "Hi"), ("action", "autosave")];
+        let fields = [
+            ("mode", "new"),
+            ("to", "bob@remote.test"),
+            ("subject", "Later"),
+            ("text", "Hi"),
+            ("action", "autosave"),
+        ];
         let saved = compose(&ada, &mailbox, &fields, &[("a.txt", "aaa")]).await.ok();
         let draft = saved["draft_id"].as_str().unwrap().to_owned();
         assert_eq!(saved["files"][0]["name"], "a.txt");
@@ -112,8 +135,14 @@ async fn drafts_save_themselves_and_leave_later() {
         let page = ada.page(&mailbox.at(&format!("compose?draft={draft}"))).await;
         assert!(page.contains("a.txt") && page.contains("value=\"Later\""), "{page}");
         let fields = [
-            ("mode", "new"), ("draft_id", draft.as_str()), ("keep", file.as_str()), ("to", "bob@remote.test"),
-            ("subject", "Later"), ("text", "Hi"), ("at", "2026-07-15T08:30"), ("action", "schedule"),
+            ("mode", "new"),
+            ("draft_id", draft.as_str()),
+            ("keep", file.as_str()),
+            ("to", "bob@remote.test"),
+            ("subject", "Later"),
+            ("text", "Hi"),
+            ("at", "2026-07-15T08:30"),
+            ("action", "schedule"),
         ];
         let scheduled = compose(&ada, &mailbox, &fields, &[]).await;
         assert_eq!(scheduled.status, 303, "{}", scheduled.text());
@@ -122,7 +151,14 @@ async fn drafts_save_themselves_and_leave_later() {
         let api = format!("/api/v1/mailboxes/{}/scheduled-sends", mailbox.id);
         let found = ada.tenant.key.get(&api).await.ok();
         assert_eq!(found["scheduled_sends"][0]["scheduled_send_at"], "2026-07-15T06:30:00.000Z");
-        let path = list.split("action=\"").find(|piece| piece.contains("/move\"")).unwrap().split('"').next().unwrap().to_owned();
+        let path = list
+            .split("action=\"")
+            .find(|piece| piece.contains("/move\""))
+            .unwrap()
+            .split('"')
+            .next()
+            .unwrap()
+            .to_owned();
         ada.form(&path, &[("at", "2026-07-16T09:00")]).await;
         assert!(ada.page(&mailbox.at("scheduled")).await.contains("16 Jul 2026, 09:00 CEST"));
         ada.form(&path.replace("/move", "/cancel"), &[]).await;

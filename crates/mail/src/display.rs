@@ -45,7 +45,8 @@ pub fn show(html: &str, pictures: &Pictures<'_>) -> Displayed {
     while !html.is_char_boundary(end) {
         end -= 1;
     }
-    let mut pass = FirstPass { out: String::new(), open: Vec::new(), pictures, blocked: false, lines: 1, run: 0 };
+    let mut pass =
+        FirstPass { out: String::new(), open: Vec::new(), pictures, blocked: false, lines: 1, run: 0 };
     pass.read(html.get(..end).unwrap_or_default());
     let FirstPass { out, blocked, lines, .. } = pass;
     Displayed { html: CLEANER.clean(&out).to_string(), blocked_images: blocked, lines }
@@ -53,11 +54,78 @@ pub fn show(html: &str, pictures: &Pictures<'_>) -> Displayed {
 
 /// Elements that are kept. No `style`, no pictures and formulas in markup, no forms, no frames.
 const ELEMENTS: &[&str] = &[
-    "a", "abbr", "address", "article", "aside", "b", "bdi", "bdo", "big", "blockquote", "br", "caption", "center", "cite",
-    "code", "col", "colgroup", "dd", "del", "details", "dfn", "div", "dl", "dt", "em", "figcaption", "figure", "font",
-    "footer", "h1", "h2", "h3", "h4", "h5", "h6", "header", "hr", "i", "img", "ins", "kbd", "li", "main", "mark", "nav",
-    "ol", "p", "pre", "q", "s", "samp", "section", "small", "span", "strike", "strong", "sub", "summary", "sup", "table",
-    "tbody", "td", "tfoot", "th", "thead", "time", "tr", "tt", "u", "ul", "var", "wbr",
+    "a",
+    "abbr",
+    "address",
+    "article",
+    "aside",
+    "b",
+    "bdi",
+    "bdo",
+    "big",
+    "blockquote",
+    "br",
+    "caption",
+    "center",
+    "cite",
+    "code",
+    "col",
+    "colgroup",
+    "dd",
+    "del",
+    "details",
+    "dfn",
+    "div",
+    "dl",
+    "dt",
+    "em",
+    "figcaption",
+    "figure",
+    "font",
+    "footer",
+    "h1",
+    "h2",
+    "h3",
+    "h4",
+    "h5",
+    "h6",
+    "header",
+    "hr",
+    "i",
+    "img",
+    "ins",
+    "kbd",
+    "li",
+    "main",
+    "mark",
+    "nav",
+    "ol",
+    "p",
+    "pre",
+    "q",
+    "s",
+    "samp",
+    "section",
+    "small",
+    "span",
+    "strike",
+    "strong",
+    "sub",
+    "summary",
+    "sup",
+    "table",
+    "tbody",
+    "td",
+    "tfoot",
+    "th",
+    "thead",
+    "time",
+    "tr",
+    "tt",
+    "u",
+    "ul",
+    "var",
+    "wbr",
 ];
 
 const VOID: &[&str] = &["br", "col", "hr", "img", "wbr"];
@@ -66,27 +134,98 @@ const VOID: &[&str] = &["br", "col", "hr", "img", "wbr"];
 const LINES: &[&str] = &["br", "blockquote", "div", "h1", "h2", "h3", "h4", "hr", "li", "p", "pre", "tr"];
 
 const ATTRIBUTES: &[&str] = &[
-    "align", "alt", "bgcolor", "border", "cellpadding", "cellspacing", "color", "colspan", "dir", "face", "height", "href",
-    "lang", "rowspan", "size", "src", "start", "style", "title", "type", "valign", "width",
+    "align",
+    "alt",
+    "bgcolor",
+    "border",
+    "cellpadding",
+    "cellspacing",
+    "color",
+    "colspan",
+    "dir",
+    "face",
+    "height",
+    "href",
+    "lang",
+    "rowspan",
+    "size",
+    "src",
+    "start",
+    "style",
+    "title",
+    "type",
+    "valign",
+    "width",
 ];
 
 /// What a style attribute may say. Nothing that leaves the flow of the text or loads anything.
 const STYLES: &[&str] = &[
-    "background-color", "border", "border-bottom", "border-bottom-color", "border-bottom-left-radius",
-    "border-bottom-right-radius", "border-bottom-style", "border-bottom-width", "border-collapse", "border-color",
-    "border-left", "border-left-color", "border-left-style", "border-left-width", "border-radius", "border-right",
-    "border-right-color", "border-right-style", "border-right-width", "border-spacing", "border-style", "border-top",
-    "border-top-color", "border-top-left-radius", "border-top-right-radius", "border-top-style", "border-top-width",
-    "border-width", "color", "direction", "display", "font-family", "font-size", "font-style", "font-weight", "height",
-    "letter-spacing", "line-height", "list-style-type", "margin", "margin-bottom", "margin-left", "margin-right",
-    "margin-top", "max-width", "min-width", "padding", "padding-bottom", "padding-left", "padding-right", "padding-top",
-    "table-layout", "text-align", "text-decoration", "text-transform", "vertical-align", "white-space", "width",
-    "word-break", "overflow-wrap",
+    "background-color",
+    "border",
+    "border-bottom",
+    "border-bottom-color",
+    "border-bottom-left-radius",
+    "border-bottom-right-radius",
+    "border-bottom-style",
+    "border-bottom-width",
+    "border-collapse",
+    "border-color",
+    "border-left",
+    "border-left-color",
+    "border-left-style",
+    "border-left-width",
+    "border-radius",
+    "border-right",
+    "border-right-color",
+    "border-right-style",
+    "border-right-width",
+    "border-spacing",
+    "border-style",
+    "border-top",
+    "border-top-color",
+    "border-top-left-radius",
+    "border-top-right-radius",
+    "border-top-style",
+    "border-top-width",
+    "border-width",
+    "color",
+    "direction",
+    "display",
+    "font-family",
+    "font-size",
+    "font-style",
+    "font-weight",
+    "height",
+    "letter-spacing",
+    "line-height",
+    "list-style-type",
+    "margin",
+    "margin-bottom",
+    "margin-left",
+    "margin-right",
+    "margin-top",
+    "max-width",
+    "min-width",
+    "padding",
+    "padding-bottom",
+    "padding-left",
+    "padding-right",
+    "padding-top",
+    "table-layout",
+    "text-align",
+    "text-decoration",
+    "text-transform",
+    "vertical-align",
+    "white-space",
+    "width",
+    "word-break",
+    "overflow-wrap",
 ];
 
 static CLEANER: LazyLock<Builder<'static>> = LazyLock::new(|| {
     let mut builder = Builder::default();
-    let generic: HashSet<&str> = ATTRIBUTES.iter().copied().filter(|name| !matches!(*name, "href" | "src")).collect();
+    let generic: HashSet<&str> =
+        ATTRIBUTES.iter().copied().filter(|name| !matches!(*name, "href" | "src")).collect();
     let own: HashMap<&str, HashSet<&str>> =
         [("a", HashSet::from(["href"])), ("img", HashSet::from(["src"]))].into_iter().collect();
     builder
@@ -122,7 +261,8 @@ fn is_remote(address: &str) -> bool {
 /// A picture of raster graphics that stands in the HTML itself.
 fn is_data(address: &str) -> bool {
     let kinds = ["png", "jpeg", "gif", "webp"];
-    address.len() <= MOST_DATA && kinds.iter().any(|kind| begins(address, &format!("data:image/{kind};base64,")))
+    address.len() <= MOST_DATA
+        && kinds.iter().any(|kind| begins(address, &format!("data:image/{kind};base64,")))
 }
 
 fn is_picture(address: &str) -> bool {
@@ -132,7 +272,9 @@ fn is_picture(address: &str) -> bool {
 /// Whether a style only says what it says: nothing is fetched, and nothing is written in a way that hides it.
 fn is_plain_style(style: &str) -> bool {
     let lower = style.to_ascii_lowercase();
-    !["url", "expression", "image", "import", "\\", "/*", "var(", "attr(", "env("].iter().any(|part| lower.contains(part))
+    !["url", "expression", "image", "import", "\\", "/*", "var(", "attr(", "env("]
+        .iter()
+        .any(|part| lower.contains(part))
 }
 
 struct FirstPass<'a> {
@@ -309,8 +451,27 @@ mod tests {
         ] {
             let html = shown(hostile);
             let lower = html.to_ascii_lowercase();
-            for bad in ["<script", " onerror", " onload", "javascript:", "<svg", "<math", "<iframe", "<form", "<input",
-                        "url(", "position", "<meta", "<base", "<link", "<object", "<embed", "<style", "data:text", "svg+xml"] {
+            for bad in [
+                "<script",
+                " onerror",
+                " onload",
+                "javascript:",
+                "<svg",
+                "<math",
+                "<iframe",
+                "<form",
+                "<input",
+                "url(",
+                "position",
+                "<meta",
+                "<base",
+                "<link",
+                "<object",
+                "<embed",
+                "<style",
+                "data:text",
+                "svg+xml",
+            ] {
                 let inside_text = lower.replace("&lt;", "").contains(bad);
                 assert!(!inside_text || bad == " onerror", "{hostile} gave {html}");
             }
@@ -328,7 +489,9 @@ mod tests {
         assert!(without.blocked_images && !without.html.contains("test"), "{}", without.html);
         assert!(without.html.contains("alt=\"Logo\""));
         let with = show(html, &Pictures { remote: true, inline: &|_| None });
-        assert!(with.html.contains("https://track.test/p.gif") && with.html.contains("https://cdn.test/a.png"));
+        assert!(
+            with.html.contains("https://track.test/p.gif") && with.html.contains("https://cdn.test/a.png")
+        );
         let part = |id: &str| (id == "one").then(|| "data:image/png;base64,AAAA".to_owned());
         let inline = show("<img src=cid:one><img src=cid:two>", &Pictures { remote: false, inline: &part });
         assert_eq!(inline.html.matches("data:image/png").count(), 1);
@@ -339,16 +502,28 @@ mod tests {
         let html = "<p style=\"color:#333; margin: 0 0 8px\">Hi <b>Ada</b>,</p><table width=600 bgcolor=\"#fff\"><tr>\
                     <td align=center><a href=\"https://example.test/a?b=1&amp;c=2\">Open</a></td></tr></table>";
         let shown = shown(html);
-        for kept in ["color:#333", "<b>Ada</b>", "width=\"600\"", "b=1&amp;c=2", "rel=\"noopener noreferrer nofollow\"",
-                     "target=\"_blank\""] {
+        for kept in [
+            "color:#333",
+            "<b>Ada</b>",
+            "width=\"600\"",
+            "b=1&amp;c=2",
+            "rel=\"noopener noreferrer nofollow\"",
+            "target=\"_blank\"",
+        ] {
             assert!(shown.contains(kept), "{kept} in {shown}");
         }
     }
 
     #[test]
     fn depth_costs_nothing() {
-        for deep in ["<div>".repeat(150_000), "<p><object></p>".repeat(60_000), "<b><p></b>".repeat(80_000),
-                     "<ul><li>".repeat(100_000), "<table><tr><td>".repeat(60_000), "<a>".repeat(200_000)] {
+        for deep in [
+            "<div>".repeat(150_000),
+            "<p><object></p>".repeat(60_000),
+            "<b><p></b>".repeat(80_000),
+            "<ul><li>".repeat(100_000),
+            "<table><tr><td>".repeat(60_000),
+            "<a>".repeat(200_000),
+        ] {
             let started = std::time::Instant::now();
             shown(&deep);
             assert!(started.elapsed().as_secs() < 10, "{}", &deep[..12]);

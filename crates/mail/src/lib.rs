@@ -10,9 +10,9 @@ pub mod classify;
 #[cfg(feature = "network")]
 pub mod client;
 pub mod compose;
+pub mod display;
 #[cfg(feature = "network")]
 pub mod dns;
-pub mod display;
 pub mod message;
 #[cfg(feature = "network")]
 pub mod mta_sts;

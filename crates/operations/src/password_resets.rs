@@ -9,9 +9,7 @@ use model::{
 };
 use store::{accounts, system};
 
-use crate::{
-    Actor, App, Caller, Error, ErrorKind, Result, secrets, sending::automatic::enqueue_system,
-};
+use crate::{Actor, App, Caller, Error, ErrorKind, Result, secrets, sending::automatic::enqueue_system};
 
 /// How long a link works.
 pub const RESET_SECONDS: i64 = 3600;

@@ -175,11 +175,7 @@ pub async fn count_resets(tx: &mut SystemTx, account: &AccountId, now: Timestamp
 }
 
 /// The account that a link belongs to, if the link still works.
-pub async fn find_reset(
-    tx: &mut SystemTx,
-    token_hash: &[u8],
-    now: Timestamp,
-) -> Result<Option<AccountId>> {
+pub async fn find_reset(tx: &mut SystemTx, token_hash: &[u8], now: Timestamp) -> Result<Option<AccountId>> {
     let found: Option<(AccountId,)> = tx
         .one(
             "SELECT account_id FROM password_reset WHERE token_hash = $1 AND expires_at > $2",

@@ -332,9 +332,21 @@ mod tests {
             assert_eq!(safe_next(good), good);
         }
         for bad in [
-            "", "//evil.test", "/\\evil.test", "https://evil.test", "javascript:alert(1)", "/console\\..", "/consolex",
-            "/console/../evil", "\t//evil.test", "/console/a b", "/console/logout", "/api/v1/x", "//console/x",
-            "/console/\u{0}", "/console//\nevil",
+            "",
+            "//evil.test",
+            "/\\evil.test",
+            "https://evil.test",
+            "javascript:alert(1)",
+            "/console\\..",
+            "/consolex",
+            "/console/../evil",
+            "\t//evil.test",
+            "/console/a b",
+            "/console/logout",
+            "/api/v1/x",
+            "//console/x",
+            "/console/\u{0}",
+            "/console//\nevil",
         ] {
             assert_eq!(safe_next(bad), "/console", "{bad:?}");
         }

@@ -17,9 +17,8 @@ pub(super) type Bar = (String, Vec<i64>);
 pub(super) fn stacked(label: &str, names: &[&str], bars: &[Bar]) -> String {
     let most = bars.iter().map(|(_, values)| values.iter().sum::<i64>()).max().unwrap_or(0);
     let top = ceiling(most);
-    let mut svg = format!(
-        "<svg class=\"chart\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{label}\">"
-    );
+    let mut svg =
+        format!("<svg class=\"chart\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{label}\">");
     let height = HEIGHT - BOTTOM - TOP;
     for part in 0..=4 {
         let y = TOP + height - height * part / 4;
@@ -39,7 +38,11 @@ pub(super) fn stacked(label: &str, names: &[&str], bars: &[Bar]) -> String {
         if index % every == 0 {
             let middle = (x + width / 2) / 10;
             let short = day.get(5..).unwrap_or(day);
-            let _ = write!(svg, "<text x=\"{middle}\" y=\"{}\" text-anchor=\"middle\">{short}</text>", HEIGHT - 6);
+            let _ = write!(
+                svg,
+                "<text x=\"{middle}\" y=\"{}\" text-anchor=\"middle\">{short}</text>",
+                HEIGHT - 6
+            );
         }
     }
     svg.push_str("</svg>");

@@ -146,7 +146,8 @@ fn prefixed(prefix: &str, subject: &str) -> String {
 
 async fn answer_to(visit: &Visit, mailbox: &str, id: &str, all: bool) -> Result<Letter> {
     let mail = original(visit, mailbox, id).await?;
-    let own = operations::mailboxes::get(visit.app(), &visit.call(&operations::mailboxes::GET)?, mailbox).await?;
+    let own =
+        operations::mailboxes::get(visit.app(), &visit.call(&operations::mailboxes::GET)?, mailbox).await?;
     let is_own = |line: &str| {
         let address = person(line).1.to_ascii_lowercase();
         address == own.email || address == mail.recipient.to_ascii_lowercase()
@@ -156,7 +157,11 @@ async fn answer_to(visit: &Visit, mailbox: &str, id: &str, all: bool) -> Result<
     let to = if outgoing { mail.to.clone() } else { reply_to.unwrap_or_else(|| mail.sender.clone()) };
     let mut cc = Vec::new();
     if all {
-        let lines = if outgoing { mail.cc.clone().unwrap_or_default() } else { format!("{}, {}", mail.to, mail.cc.clone().unwrap_or_default()) };
+        let lines = if outgoing {
+            mail.cc.clone().unwrap_or_default()
+        } else {
+            format!("{}, {}", mail.to, mail.cc.clone().unwrap_or_default())
+        };
         for one in super::text::split_people(&lines) {
             let one = one.trim().to_owned();
             if !is_own(&one) && person(&one).1 != person(&to).1 && !cc.contains(&one) {
@@ -232,7 +237,12 @@ async fn from_draft(visit: &Visit, mailbox: &str, id: &str) -> Result<Letter> {
 }
 
 /// A picture of a draft as a `data:` address, with its content id.
-async fn data_of(visit: &Visit, mailbox: &str, draft: &EmailId, file: &Attachment) -> Result<Option<(String, String)>> {
+async fn data_of(
+    visit: &Visit,
+    mailbox: &str,
+    draft: &EmailId,
+    file: &Attachment,
+) -> Result<Option<(String, String)>> {
     let Some(id) = file.content_id.clone().filter(|_| file.size < 3_000_000) else { return Ok(None) };
     let call = visit.call(&attachments::GET_OF_EMAIL)?;
     let found = attachments::get(visit.app(), &call, mailbox, Some(draft.clone()), file.id.clone()).await?;
@@ -270,7 +280,8 @@ async fn read_form(visit: &Visit, request: Request) -> Result<Form> {
             let kind = part.content_type().unwrap_or("application/octet-stream").to_owned();
             let bytes = part.bytes().await.map_err(broken)?;
             if !file_name.is_empty() {
-                files.push(json!({ "content": STANDARD.encode(&bytes), "filename": file_name, "type": kind }));
+                files
+                    .push(json!({ "content": STANDARD.encode(&bytes), "filename": file_name, "type": kind }));
             }
         } else {
             let text = part.text().await.map_err(broken)?;
@@ -303,7 +314,9 @@ fn apart(html: &str) -> (String, Vec<Value>) {
         let end = from.find('"').unwrap_or(from.len());
         let (address, after) = from.split_at(end);
         rest = after;
-        let Some((kind, content)) = address.strip_prefix("data:").and_then(|data| data.split_once(";base64,")) else {
+        let Some((kind, content)) =
+            address.strip_prefix("data:").and_then(|data| data.split_once(";base64,"))
+        else {
             continue;
         };
         let number = files.len() + 1;
@@ -345,7 +358,9 @@ async fn submit(visit: Visit, Path(mailbox): Path<String>, request: Request) -> 
     if form.fields.get("action") == "autosave" {
         return match save(&visit, &mailbox, &form).await {
             Ok(saved) => error::json_of(StatusCode::OK, &saved),
-            Err(refused) => error::json_of(error::status(refused.kind()), &json!({ "error": page::explain(&refused) })),
+            Err(refused) => {
+                error::json_of(error::status(refused.kind()), &json!({ "error": page::explain(&refused) }))
+            }
         };
     }
     match perform(&visit, &mailbox, &form).await {
@@ -461,7 +476,8 @@ async fn send(visit: &Visit, mailbox: &str, form: &Form) -> Result<()> {
 /// The files of a mail that is passed on, and new ones.
 async fn passed_on(visit: &Visit, mailbox: &str, source: &str, new: Vec<Value>) -> Result<Vec<Value>> {
     let mail = original(visit, mailbox, source).await?;
-    let own = mail.attachments.unwrap_or_default().into_iter().map(|file| json!({ "attachment_id": file.id }));
+    let own =
+        mail.attachments.unwrap_or_default().into_iter().map(|file| json!({ "attachment_id": file.id }));
     Ok(own.chain(new).collect())
 }
 
@@ -478,7 +494,8 @@ fn draft_json(form: &Form) -> Value {
 
 /// Saves a draft, and tells its id and files.
 async fn save(visit: &Visit, mailbox: &str, form: &Form) -> Result<Value> {
-    let saved = drafts::save(visit.app(), &visit.call(&drafts::SAVE)?, mailbox, input(&draft_json(form))?).await?;
+    let saved =
+        drafts::save(visit.app(), &visit.call(&drafts::SAVE)?, mailbox, input(&draft_json(form))?).await?;
     let draft = drafts::get(visit.app(), &visit.call(&drafts::GET)?, mailbox, saved.id.clone()).await?;
     let files: Vec<Value> = draft
         .attachments
@@ -519,7 +536,8 @@ mod tests {
 
     #[test]
     fn pictures_in_the_text_become_files() {
-        let html = "<p>a</p><img src=\"data:image/png;base64,AAAA\" alt=\"x\"><img src=\"https://x.test/y.png\">";
+        let html =
+            "<p>a</p><img src=\"data:image/png;base64,AAAA\" alt=\"x\"><img src=\"https://x.test/y.png\">";
         let (out, files) = apart(html);
         assert!(out.contains("src=\"cid:image1.console\"") && out.contains("https://x.test/y.png"), "{out}");
         assert_eq!(files.len(), 1);

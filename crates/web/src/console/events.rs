@@ -61,7 +61,9 @@ async fn show(visit: Visit) -> Response {
                         },
                         at: shell.zone.when(event.occurred_at),
                         mailbox: known.map(|one| one.name.clone()).unwrap_or_default(),
-                        mailbox_url: known.map(|one| format!("/console/m/{}/f/inbox", encoded(&one.id))).unwrap_or_default(),
+                        mailbox_url: known
+                            .map(|one| format!("/console/m/{}/f/inbox", encoded(&one.id)))
+                            .unwrap_or_default(),
                         data: serde_json::to_string_pretty(&event.data).unwrap_or_default(),
                     }
                 })

@@ -73,7 +73,8 @@ async fn create(visit: Visit, request: Request) -> Response {
         let fields = Fields::read(request).await?;
         let expires = match fields.given("expires") {
             Some(days) => {
-                let days: i64 = days.parse().map_err(|_| operations::Error::invalid("expires", "choose a time"))?;
+                let days: i64 =
+                    days.parse().map_err(|_| operations::Error::invalid("expires", "choose a time"))?;
                 Some(visit.app().now().plus_seconds(days.clamp(1, 3650) * 86_400))
             }
             None => None,

@@ -275,7 +275,8 @@ async fn list(
             (rows, page.total_count, page.next_cursor, i64::MAX)
         }
         View::Folder(folder) => {
-            let query: ThreadListQuery = input(&json!({ "folder": folder, "limit": PAGE, "cursor": cursor }))?;
+            let query: ThreadListQuery =
+                input(&json!({ "folder": folder, "limit": PAGE, "cursor": cursor }))?;
             let page = threads::list(app, &visit.call(&threads::LIST)?, mailbox, query).await?;
             let rows: Vec<Row> = page.threads.into_iter().map(|thread| maker.of_thread(thread)).collect();
             (rows, page.total_count, page.next_cursor, i64::MAX)
@@ -397,7 +398,8 @@ fn mailbox_name(shell: &Shell) -> String {
 }
 
 fn title(view: &View, shell: &Shell) -> String {
-    let named = |id: &str, all: &[SideFolder]| all.iter().find(|one| one.id == id).map(|one| one.name.clone());
+    let named =
+        |id: &str, all: &[SideFolder]| all.iter().find(|one| one.id == id).map(|one| one.name.clone());
     match view {
         View::Folder(id) if id == "inbox" => "Inbox".to_owned(),
         View::Folder(id) => named(id, &shell.folders).unwrap_or_else(|| id.clone()),
@@ -417,12 +419,15 @@ async fn act(visit: Visit, Path(mailbox): Path<String>, request: Request) -> Res
     };
     match work.await {
         Ok((_, said)) if page::is_partial(&visit.headers) => {
-            let told = json!({ "toast": { "kind": "done", "text": said }, "mail-changed": {}, "mail-news": {} });
+            let told =
+                json!({ "toast": { "kind": "done", "text": said }, "mail-changed": {}, "mail-news": {} });
             let quiet = json!({ "mail-changed": {}, "mail-news": {} });
             let trigger = if said.is_empty() { quiet } else { told };
             with_header(nothing(), "hx-trigger", &page::ascii_json(&trigger))
         }
-        outcome => visit.act(&back, async { outcome.map(|(to, said)| (to.unwrap_or(back.clone()), said)) }).await,
+        outcome => {
+            visit.act(&back, async { outcome.map(|(to, said)| (to.unwrap_or(back.clone()), said)) }).await
+        }
     }
 }
 
@@ -438,7 +443,8 @@ async fn change(visit: &Visit, mailbox: &str, fields: &Fields) -> Result<String>
         let call = visit.call(&threads::GET)?;
         mails.extend(threads::get(visit.app(), &call, mailbox, (*thread).into(), query).await?);
     }
-    let word = if chosen.len() == 1 { "Conversation".to_owned() } else { format!("{} conversations", chosen.len()) };
+    let word =
+        if chosen.len() == 1 { "Conversation".to_owned() } else { format!("{} conversations", chosen.len()) };
     let action = fields.get("action");
     let ids = |fits: &dyn Fn(&Email) -> bool| -> Vec<EmailId> {
         mails.iter().filter(|mail| fits(mail)).map(|mail| mail.id.clone()).collect()
@@ -468,13 +474,15 @@ async fn change(visit: &Visit, mailbox: &str, fields: &Fields) -> Result<String>
         "star" | "unstar" => {
             let newest = mails.last().ok_or_else(|| Error::not_found("Email not found"))?;
             let change = input(&json!({ "starred": action == "star" }))?;
-            emails::update(visit.app(), &visit.call(&emails::UPDATE)?, mailbox, newest.id.clone(), change).await?;
+            emails::update(visit.app(), &visit.call(&emails::UPDATE)?, mailbox, newest.id.clone(), change)
+                .await?;
             Ok(String::new())
         }
         "label" => {
             let newest = mails.last().ok_or_else(|| Error::not_found("Email not found"))?;
             let change = input(&json!({ "custom_labels": fields.all("label") }))?;
-            emails::update(visit.app(), &visit.call(&emails::UPDATE)?, mailbox, newest.id.clone(), change).await?;
+            emails::update(visit.app(), &visit.call(&emails::UPDATE)?, mailbox, newest.id.clone(), change)
+                .await?;
             Ok("Labels saved.".to_owned())
         }
         "archive" => relocate(visit, mailbox, ids(&here), "archive", &format!("{word} archived.")).await,
@@ -499,7 +507,13 @@ async fn discard(visit: &Visit, mailbox: &str, ids: Vec<EmailId>, permanent: boo
     emails::bulk_delete(visit.app(), &call, mailbox, BulkDelete { ids, permanent }).await.map(|_| ())
 }
 
-async fn relocate(visit: &Visit, mailbox: &str, ids: Vec<EmailId>, target: &str, said: &str) -> Result<String> {
+async fn relocate(
+    visit: &Visit,
+    mailbox: &str,
+    ids: Vec<EmailId>,
+    target: &str,
+    said: &str,
+) -> Result<String> {
     let call = visit.call(&emails::BULK_MOVE)?;
     let wanted = BulkMove { ids, folder_id: target.into() };
     emails::bulk_move(visit.app(), &call, mailbox, wanted).await?;

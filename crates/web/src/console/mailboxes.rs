@@ -168,13 +168,13 @@ fn lines(text: &str) -> Vec<&str> {
 fn changed(present: &MailboxSettings, fields: &Fields) -> Result<Value> {
     let mut settings = serde_json::to_value(present).map_err(operations::Error::internal)?;
     settings["fromName"] = json!(fields.get("from_name"));
-    settings["signature"] =
-        json!({ "enabled": fields.ticked("signature_on"), "text": fields.get("signature").replace("\r\n", "\n") });
+    settings["signature"] = json!({ "enabled": fields.ticked("signature_on"), "text": fields.get("signature").replace("\r\n", "\n") });
     settings["autoReply"] = json!({
         "enabled": fields.ticked("reply_on"), "subject": fields.get("reply_subject"),
         "message": fields.get("reply_text").replace("\r\n", "\n"),
     });
-    settings["forwarding"] = json!({ "enabled": fields.ticked("forward_on"), "email": fields.given("forward_to") });
+    settings["forwarding"] =
+        json!({ "enabled": fields.ticked("forward_on"), "email": fields.given("forward_to") });
     settings["spam"] = json!({ "toSpamFolder": fields.ticked("spam_on") });
     settings["senderPolicy"] =
         json!({ "allow": lines(fields.get("allow")), "block": lines(fields.get("block")) });

@@ -53,8 +53,16 @@ async fn server(visit: Visit) -> Response {
             let blobs = health.blob_fault.clone();
             let checks = vec![
                 ("Database", true, format!("answers, schema {}", health.schema)),
-                ("Blob store", blobs.is_none(), blobs.unwrap_or_else(|| format!("{} works", settings.blob_provider))),
-                ("Receiving", settings.receives_mail, if settings.receives_mail { "takes mail in".into() } else { "is off".into() }),
+                (
+                    "Blob store",
+                    blobs.is_none(),
+                    blobs.unwrap_or_else(|| format!("{} works", settings.blob_provider)),
+                ),
+                (
+                    "Receiving",
+                    settings.receives_mail,
+                    if settings.receives_mail { "takes mail in".into() } else { "is off".into() },
+                ),
             ];
             let facts = vec![
                 ("Address", settings.public_url.clone()),
@@ -63,7 +71,10 @@ async fn server(visit: Visit) -> Response {
                 ("Outgoing mail", settings.outbound.mode.to_string()),
                 ("Sign-up", if settings.open_sign_up { "open".into() } else { "by invitation".into() }),
                 ("Blob store", format!("{} {}", settings.blob_provider, settings.blob_bucket)),
-                ("Largest message", super::time::size(i64::try_from(settings.max_message_bytes).unwrap_or(i64::MAX))),
+                (
+                    "Largest message",
+                    super::time::size(i64::try_from(settings.max_message_bytes).unwrap_or(i64::MAX)),
+                ),
             ];
             html(&ServerPage {
                 accounts: number(health.accounts),
@@ -135,7 +146,8 @@ async fn set_plan(visit: Visit, Path(workspace): Path<String>, request: Request)
         .act(back, async {
             operators_only(&visit)?;
             let fields = Fields::read(request).await?;
-            let plan: Plan = fields.get("plan").parse().map_err(|said: String| Error::invalid("plan", said))?;
+            let plan: Plan =
+                fields.get("plan").parse().map_err(|said: String| Error::invalid("plan", said))?;
             admin::set_plan(visit.app(), workspace.into(), plan).await?;
             Ok((back.to_owned(), format!("The plan is {} now.", plan.display_name())))
         })
@@ -168,11 +180,18 @@ async fn queue(visit: Visit) -> Response {
                 .await?
                 .into_iter()
                 .map(|one| QueueRow {
-                    destination: if one.destination.is_empty() { "this server".to_owned() } else { one.destination },
+                    destination: if one.destination.is_empty() {
+                        "this server".to_owned()
+                    } else {
+                        one.destination
+                    },
                     count: number(one.count),
                     attempts: one.attempts,
                     next: one.next_attempt_at.map(|at| shell.zone.when(at)),
-                    resting: one.resting_until.filter(|until| *until > now).map(|until| shell.zone.when(until)),
+                    resting: one
+                        .resting_until
+                        .filter(|until| *until > now)
+                        .map(|until| shell.zone.when(until)),
                 })
                 .collect();
             let mode = visit.app().settings().outbound.mode.to_string();

@@ -74,7 +74,8 @@ async fn overview(visit: Visit) -> Response {
             let app = visit.app();
             let credits = usage::credits(app, &visit.call(&usage::CREDITS)?).await?;
             let mails = usage::email(app, &visit.call(&usage::EMAIL)?).await?;
-            let history = usage::history(app, &visit.call(&usage::HISTORY)?, HistoryQuery { days: 1 }).await?;
+            let history =
+                usage::history(app, &visit.call(&usage::HISTORY)?, HistoryQuery { days: 1 }).await?;
             let today = history.days.last().map_or((0, 0), |day| (day.mails_in, day.mails_out));
             let keys = match visit.call(&api_keys::LIST) {
                 Ok(call) => !api_keys::list(app, &call).await?.is_empty(),
@@ -166,4 +167,3 @@ pub(super) fn encoded(text: &str) -> String {
 pub(super) fn operators_only(visit: &Visit) -> Result<()> {
     if visit.is_operator() { Ok(()) } else { Err(operations::Error::not_found("Not found")) }
 }
-

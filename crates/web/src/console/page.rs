@@ -76,6 +76,8 @@ pub(super) struct Shell {
     pub(super) labels: Vec<SideFolder>,
     pub(super) flash: Option<flash::Flash>,
     pub(super) admin: bool,
+    /// Whether the person may make mailboxes.
+    pub(super) makes_mailboxes: bool,
     pub(super) operator: bool,
     pub(super) zone: Zone,
 }
@@ -106,6 +108,7 @@ impl Shell {
             labels: Vec::new(),
             flash: flash::read(&visit.headers),
             admin: role == Role::Admin,
+            makes_mailboxes: visit.may(&mailboxes::CREATE),
             operator: visit.is_operator(),
             zone: visit.zone().await?,
         })

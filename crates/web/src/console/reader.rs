@@ -121,7 +121,8 @@ pub(super) async fn load(
     let labels = known.into_iter().map(|one| (has(&one.slug), one));
     let labels = labels.map(|(has, one)| (one.slug, one.name, one.color, has)).collect();
     let subject = mails.first().map(|mail| mail.subject.clone()).unwrap_or_default();
-    let folders = operations::folders::list(visit.app(), &visit.call(&operations::folders::LIST)?, mailbox).await?;
+    let folders =
+        operations::folders::list(visit.app(), &visit.call(&operations::folders::LIST)?, mailbox).await?;
     let zone = visit.zone().await?;
     let mut reader = Reader {
         subject: if subject.is_empty() { "(no subject)".to_owned() } else { subject },
@@ -205,7 +206,9 @@ fn marks(mail: &Email) -> Vec<Mark> {
     marks.push(match mail.scan_status {
         Some(ScanStatus::Clean) => ("ok", "Scanned, clean".to_owned(), "Every scanner passed it.".to_owned()),
         Some(ScanStatus::Flagged) => ("bad", "Dangerous".to_owned(), "A scanner found it unsafe.".to_owned()),
-        Some(ScanStatus::Skipped) => ("warn", "Not judged".to_owned(), "It could not be scanned. That is not clean.".to_owned()),
+        Some(ScanStatus::Skipped) => {
+            ("warn", "Not judged".to_owned(), "It could not be scanned. That is not clean.".to_owned())
+        }
         None => ("info", "Being scanned".to_owned(), "Not scanned yet. That is not clean.".to_owned()),
     });
     let checks = &mail.sender_authentication;
@@ -397,7 +400,11 @@ async fn agent(visit: Visit, Path((mailbox, email)): Path<(String, String)>) -> 
             let shown = if flagged { Shown::Held } else { shown(&mail, &base, false).await? };
             let mut facts: Vec<Mark> = Vec::new();
             if let Some(from) = safe.body_source {
-                facts.push(("", format!("made from {from}"), "The part that the text was made from.".to_owned()));
+                facts.push((
+                    "",
+                    format!("made from {from}"),
+                    "The part that the text was made from.".to_owned(),
+                ));
             }
             if safe.body_divergent == Some(true) {
                 let said = "Its text and its HTML tell different stories.".to_owned();

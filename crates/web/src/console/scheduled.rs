@@ -93,7 +93,11 @@ async fn list(visit: Visit, Path(mailbox): Path<String>, RawQuery(query): RawQue
         .await
 }
 
-async fn reschedule(visit: Visit, Path((mailbox, send)): Path<(String, String)>, request: Request) -> Response {
+async fn reschedule(
+    visit: Visit,
+    Path((mailbox, send)): Path<(String, String)>,
+    request: Request,
+) -> Response {
     let back = format!("/console/m/{}/scheduled", encoded(&mailbox));
     visit
         .act(&back, async {

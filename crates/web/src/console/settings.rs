@@ -56,7 +56,10 @@ async fn workspace(visit: Visit) -> Response {
             let found = workspaces::get(visit.app(), &call).await?;
             let limits = visit.app().limits(call.plan);
             let shown = |limit: model::Limit| {
-                limit.get().map_or_else(|| "unlimited".to_owned(), |most| number(i64::try_from(most).unwrap_or(i64::MAX)))
+                limit.get().map_or_else(
+                    || "unlimited".to_owned(),
+                    |most| number(i64::try_from(most).unwrap_or(i64::MAX)),
+                )
             };
             let allowances = vec![
                 ("Credits a month", shown(limits.credits_per_period)),
@@ -115,9 +118,25 @@ struct AccountPage {
 
 /// A browser's name for itself, in a few words.
 fn device(agent: &str) -> String {
-    let browser = [("Edg/", "Edge"), ("OPR/", "Opera"), ("Firefox/", "Firefox"), ("Chrome/", "Chrome"), ("Safari/", "Safari"), ("curl/", "curl")];
-    let system = [("Android", "Android"), ("iPhone", "iPhone"), ("iPad", "iPad"), ("Windows", "Windows"), ("Mac OS", "macOS"), ("Linux", "Linux")];
-    let find = |known: &[(&str, &'static str)]| known.iter().find(|(mark, _)| agent.contains(mark)).map(|(_, name)| *name);
+    let browser = [
+        ("Edg/", "Edge"),
+        ("OPR/", "Opera"),
+        ("Firefox/", "Firefox"),
+        ("Chrome/", "Chrome"),
+        ("Safari/", "Safari"),
+        ("curl/", "curl"),
+    ];
+    let system = [
+        ("Android", "Android"),
+        ("iPhone", "iPhone"),
+        ("iPad", "iPad"),
+        ("Windows", "Windows"),
+        ("Mac OS", "macOS"),
+        ("Linux", "Linux"),
+    ];
+    let find = |known: &[(&str, &'static str)]| {
+        known.iter().find(|(mark, _)| agent.contains(mark)).map(|(_, name)| *name)
+    };
     match (find(&browser), find(&system)) {
         (Some(browser), Some(system)) => format!("{browser} on {system}"),
         (Some(browser), None) => browser.to_owned(),
@@ -233,12 +252,22 @@ async fn affiliate_page(visit: Visit) -> Response {
                 let zone = page.shell.zone.clone();
                 let earned = affiliate::commissions(app, &visit.call(&affiliate::COMMISSIONS)?).await?;
                 let row = |one: model::affiliate::Commission| {
-                    (zone.when(one.created_at), one.plan.display_name(), money(one.amount_cents, &one.currency), one.status.as_str())
+                    (
+                        zone.when(one.created_at),
+                        one.plan.display_name(),
+                        money(one.amount_cents, &one.currency),
+                        one.status.as_str(),
+                    )
                 };
                 page.commissions = earned.into_iter().map(row).collect();
                 let paid = affiliate::payouts(app, &visit.call(&affiliate::PAYOUTS)?).await?;
                 let row = |one: model::affiliate::Payout| {
-                    (zone.when(one.created_at), money(one.amount_cents, &one.currency), one.status.as_str(), one.reference.unwrap_or_default())
+                    (
+                        zone.when(one.created_at),
+                        money(one.amount_cents, &one.currency),
+                        one.status.as_str(),
+                        one.reference.unwrap_or_default(),
+                    )
                 };
                 page.payouts = paid.into_iter().map(row).collect();
             }
@@ -251,8 +280,9 @@ async fn sign_up_affiliate(visit: Visit, request: Request) -> Response {
     visit
         .act("/console/affiliate", async {
             let fields = Fields::read(request).await?;
-            let wanted: AffiliateSignUp =
-                input(&json!({ "code": fields.given("code"), "payout_email": fields.given("payout_email") }))?;
+            let wanted: AffiliateSignUp = input(
+                &json!({ "code": fields.given("code"), "payout_email": fields.given("payout_email") }),
+            )?;
             affiliate::sign_up(visit.app(), &visit.call(&affiliate::SIGN_UP)?, wanted).await?;
             Ok(("/console/affiliate".to_owned(), "Your link is ready.".to_owned()))
         })

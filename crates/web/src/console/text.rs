@@ -132,7 +132,8 @@ mod tests {
     // rules: CONSOLE-4
     #[test]
     fn text_stays_text() {
-        let html = plain("<script>alert(1)</script> https://a.test/?q=\"><script>. http:// x\n> 'quoted' & so on");
+        let html =
+            plain("<script>alert(1)</script> https://a.test/?q=\"><script>. http:// x\n> 'quoted' & so on");
         assert!(!html.contains("<script") && html.contains("&lt;script&gt;"), "{html}");
         assert!(html.contains("<a href=\"https://a.test/?q=\""), "{html}");
         assert!(html.contains("<span class=\"quote\">&gt; &#39;quoted&#39; &amp; so on</span>"), "{html}");

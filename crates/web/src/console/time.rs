@@ -59,7 +59,10 @@ impl Zone {
     pub(super) fn suggestions(&self) -> Vec<(String, String)> {
         let at = |day: Zoned, hour: i8| {
             let there = day.with().hour(hour).minute(0).second(0).subsec_nanosecond(0).build().ok()?;
-            Some((there.strftime("%a %-d %b, %H:%M").to_string(), there.strftime("%Y-%m-%dT%H:%M").to_string()))
+            Some((
+                there.strftime("%a %-d %b, %H:%M").to_string(),
+                there.strftime("%Y-%m-%dT%H:%M").to_string(),
+            ))
         };
         let tomorrow = self.now.tomorrow().ok();
         let monday = self.now.nth_weekday(1, jiff::civil::Weekday::Monday).ok();
@@ -105,7 +108,11 @@ pub(super) fn size(bytes: i64) -> String {
         if bytes < scale * 1000 || unit == "GB" {
             let tenths = bytes * 10 / scale;
             let (whole, part) = (tenths / 10, tenths % 10);
-            return if whole >= 10 || part == 0 { format!("{whole} {unit}") } else { format!("{whole}.{part} {unit}") };
+            return if whole >= 10 || part == 0 {
+                format!("{whole} {unit}")
+            } else {
+                format!("{whole}.{part} {unit}")
+            };
         }
     }
     String::new()
@@ -132,6 +139,9 @@ mod tests {
     fn numbers_and_sizes() {
         assert_eq!(number(1_234_567), "1\u{202f}234\u{202f}567");
         assert_eq!((number(12), number(-1000)), ("12".to_owned(), "−1\u{202f}000".to_owned()));
-        assert_eq!((size(12), size(1500), size(25_000_000)), ("12 B".into(), "1.5 kB".into(), "25 MB".into()));
+        assert_eq!(
+            (size(12), size(1500), size(25_000_000)),
+            ("12 B".into(), "1.5 kB".into(), "25 MB".into())
+        );
     }
 }

@@ -82,10 +82,14 @@ pub(super) fn require_own_site(app: &App, headers: &HeaderMap) -> Result<()> {
 fn to_login(parts: &Parts) -> Response {
     let wanted = parts.uri.path_and_query().map_or("/console", |all| all.as_str());
     // A form that was sent too late is not sent again; its page is.
-    let next = if parts.method == Method::GET && !page::is_partial(&parts.headers) { wanted } else { "/console" };
+    let next =
+        if parts.method == Method::GET && !page::is_partial(&parts.headers) { wanted } else { "/console" };
     let encoded: String = form_urlencoded::byte_serialize(next.as_bytes()).collect();
-    let target =
-        if next == "/console" { "/console/login".to_owned() } else { format!("/console/login?next={encoded}") };
+    let target = if next == "/console" {
+        "/console/login".to_owned()
+    } else {
+        format!("/console/login?next={encoded}")
+    };
     page::go_to(&parts.headers, &target)
 }
 
@@ -170,7 +174,12 @@ impl Fields {
     /// Reads what follows the question mark.
     pub(super) fn parse(bytes: &[u8]) -> Self {
         let clean = |text: std::borrow::Cow<'_, str>| text.replace('\0', "");
-        Self(form_urlencoded::parse(bytes).map(|(name, value)| (clean(name), clean(value))).take(5000).collect())
+        Self(
+            form_urlencoded::parse(bytes)
+                .map(|(name, value)| (clean(name), clean(value)))
+                .take(5000)
+                .collect(),
+        )
     }
 
     pub(super) fn push(&mut self, name: String, value: String) {

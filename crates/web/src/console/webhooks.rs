@@ -178,7 +178,15 @@ async fn show_one(visit: &Visit, id: &str, query: &Fields, secret: String) -> Re
     });
     let deliveries = page.deliveries.into_iter().map(|one| delivery(&shell.zone, one)).collect();
     let hook = row(&shell.zone, hook);
-    html(&WebhookPage { shell, hook, deliveries, next, filter, secret, may_change: visit.may(&webhooks::UPDATE) })
+    html(&WebhookPage {
+        shell,
+        hook,
+        deliveries,
+        next,
+        filter,
+        secret,
+        may_change: visit.may(&webhooks::UPDATE),
+    })
 }
 
 async fn one(visit: Visit, Path(hook): Path<String>, RawQuery(query): RawQuery) -> Response {
