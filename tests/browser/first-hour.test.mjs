@@ -65,14 +65,14 @@ test("sign up, mailbox, key, mail, reply, schedule, search, revoke", async () =>
   await page.getByRole("button", { name: "Send later" }).click();
   await page.getByRole("button", { name: /Tomorrow morning/ }).click();
   await page.getByRole("button", { name: "Schedule", exact: true }).click();
-  await page.getByRole("cell", { name: "For tomorrow" }).waitFor();
+  await page.getByRole("cell", { name: "For tomorrow", exact: true }).waitFor();
 
   await page.goto(`${service.base}/console/m/${mailbox.id}/f/inbox`);
   await page.getByRole("searchbox").fill("from:alan second");
   await page.keyboard.press("Enter");
   await page.waitForURL(/search\?q=/);
   assert.equal(await page.locator(".threads > li").count(), 1);
-  await page.locator(".threads").getByText("A second mail").waitFor();
+  await page.locator(".threads .subject").getByText("A second mail").waitFor();
 
   await page.goto(`${service.base}/console/keys`);
   await page.getByRole("button", { name: "Revoke Robot" }).click();
@@ -100,8 +100,8 @@ test("files and pictures go along", async () => {
   await page.locator(".editor img").waitFor();
   await page.getByRole("button", { name: "Send", exact: true }).click();
   await page.locator(".threads").getByText("With files").click();
-  await page.locator(".files").getByText("notes.txt").waitFor();
-  const frame = page.frameLocator("iframe.frame");
+  await page.locator(".files").getByText("notes.txt").first().waitFor();
+  const frame = page.frameLocator("iframe.frame >> nth=0");
   await frame.locator("img[src^='data:image/png']").waitFor();
   assert.deepEqual(troubles, []);
   await context.close();

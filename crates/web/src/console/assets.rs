@@ -89,7 +89,7 @@ mod tests {
         for (name, asset) in &ASSETS.files {
             assert!(name.starts_with("htmx.") || !asset.text.contains("from \"./"), "{name}");
             assert!(name.starts_with("htmx.") || !asset.text.contains("import \"./"), "{name}");
-            assert!(!name.ends_with(".css") || !asset.text.contains("url("), "{name}");
+            assert!(!name.starts_with("style.") || !asset.text.contains("url("), "{name}");
         }
     }
 }

@@ -100,7 +100,7 @@ async fn render(visit: &Visit, mailbox: &str, letter: Letter, said: String) -> R
         _ if letter.draft.is_empty() => "New mail",
         _ => "Draft",
     };
-    shell.head.title = heading.to_owned();
+    heading.clone_into(&mut shell.head.title);
     html(&ComposePage {
         heading,
         from: from.unwrap_or_default(),
@@ -322,7 +322,8 @@ fn apart(html: &str) -> (String, Vec<Value>) {
         let number = files.len() + 1;
         let ending = kind.rsplit('/').next().unwrap_or("png");
         let id = format!("image{number}.console");
-        out.push_str(&format!("cid:{id}"));
+        out.push_str("cid:");
+        out.push_str(&id);
         files.push(json!({
             "content": content, "filename": format!("image-{number}.{ending}"), "type": kind,
             "disposition": "inline", "contentId": id,

@@ -48,7 +48,7 @@ async fn show(visit: Visit) -> Response {
                 .into_iter()
                 .rev()
                 .map(|event| {
-                    let id = event.mailbox_id.as_ref().map(|id| id.as_str()).unwrap_or_default();
+                    let id = event.mailbox_id.as_ref().map(model::Id::as_str).unwrap_or_default();
                     let known = shell.mailboxes.iter().find(|one| one.id == id);
                     Row {
                         sequence: event.sequence,

@@ -94,6 +94,7 @@ impl View {
 }
 
 /// A conversation in the list.
+#[expect(clippy::struct_excessive_bools, reason = "each is a mark of its own beside the subject")]
 struct Row {
     thread: String,
     url: String,
@@ -310,7 +311,7 @@ async fn folder_page(
     Path((mailbox, folder)): Path<(String, String)>,
     RawQuery(query): RawQuery,
 ) -> Response {
-    visit.answer(show(&visit, &mailbox, View::Folder(folder), None, query)).await
+    visit.answer(Box::pin(show(&visit, &mailbox, View::Folder(folder), None, query))).await
 }
 
 async fn folder_thread(
@@ -318,7 +319,7 @@ async fn folder_thread(
     Path((mailbox, folder, thread)): Path<(String, String, String)>,
     RawQuery(query): RawQuery,
 ) -> Response {
-    visit.answer(show(&visit, &mailbox, View::Folder(folder), Some(thread), query)).await
+    visit.answer(Box::pin(show(&visit, &mailbox, View::Folder(folder), Some(thread), query))).await
 }
 
 async fn label_page(
@@ -326,7 +327,7 @@ async fn label_page(
     Path((mailbox, label)): Path<(String, String)>,
     RawQuery(query): RawQuery,
 ) -> Response {
-    visit.answer(show(&visit, &mailbox, View::Label(label), None, query)).await
+    visit.answer(Box::pin(show(&visit, &mailbox, View::Label(label), None, query))).await
 }
 
 async fn label_thread(
@@ -334,11 +335,11 @@ async fn label_thread(
     Path((mailbox, label, thread)): Path<(String, String, String)>,
     RawQuery(query): RawQuery,
 ) -> Response {
-    visit.answer(show(&visit, &mailbox, View::Label(label), Some(thread), query)).await
+    visit.answer(Box::pin(show(&visit, &mailbox, View::Label(label), Some(thread), query))).await
 }
 
 async fn search_page(visit: Visit, Path(mailbox): Path<String>, RawQuery(query): RawQuery) -> Response {
-    visit.answer(show(&visit, &mailbox, View::Search(String::new()), None, query)).await
+    visit.answer(Box::pin(show(&visit, &mailbox, View::Search(String::new()), None, query))).await
 }
 
 async fn search_thread(
@@ -346,7 +347,7 @@ async fn search_thread(
     Path((mailbox, thread)): Path<(String, String)>,
     RawQuery(query): RawQuery,
 ) -> Response {
-    visit.answer(show(&visit, &mailbox, View::Search(String::new()), Some(thread), query)).await
+    visit.answer(Box::pin(show(&visit, &mailbox, View::Search(String::new()), Some(thread), query))).await
 }
 
 /// The whole page, or the part of it that is asked for.
@@ -472,17 +473,11 @@ async fn change(visit: &Visit, mailbox: &str, fields: &Fields) -> Result<String>
             Ok(format!("{word} deleted for good."))
         }
         "star" | "unstar" => {
-            let newest = mails.last().ok_or_else(|| Error::not_found("Email not found"))?;
-            let change = input(&json!({ "starred": action == "star" }))?;
-            emails::update(visit.app(), &visit.call(&emails::UPDATE)?, mailbox, newest.id.clone(), change)
-                .await?;
+            alter(visit, mailbox, &mails, &json!({ "starred": action == "star" })).await?;
             Ok(String::new())
         }
         "label" => {
-            let newest = mails.last().ok_or_else(|| Error::not_found("Email not found"))?;
-            let change = input(&json!({ "custom_labels": fields.all("label") }))?;
-            emails::update(visit.app(), &visit.call(&emails::UPDATE)?, mailbox, newest.id.clone(), change)
-                .await?;
+            alter(visit, mailbox, &mails, &json!({ "custom_labels": fields.all("label") })).await?;
             Ok("Labels saved.".to_owned())
         }
         "archive" => relocate(visit, mailbox, ids(&here), "archive", &format!("{word} archived.")).await,
@@ -492,6 +487,13 @@ async fn change(visit: &Visit, mailbox: &str, fields: &Fields) -> Result<String>
         }
         _ => Err(Error::invalid("action", "unknown action")),
     }
+}
+
+/// Changes the newest mail of a conversation.
+async fn alter(visit: &Visit, mailbox: &str, mails: &[Email], change: &serde_json::Value) -> Result<()> {
+    let newest = mails.last().ok_or_else(|| Error::not_found("Email not found"))?;
+    let call = visit.call(&emails::UPDATE)?;
+    emails::update(visit.app(), &call, mailbox, newest.id.clone(), input(change)?).await.map(|_| ())
 }
 
 async fn set_read(visit: &Visit, mailbox: &str, ids: Vec<EmailId>, read: bool) -> Result<()> {

@@ -1,5 +1,7 @@
 //! Pages: what stands around each of them, and how one becomes a response.
 
+use std::fmt::Write as _;
+
 use askama::Template;
 use axum::{
     body::Body,
@@ -188,7 +190,7 @@ pub(super) fn explain(refused: &Error) -> String {
             text.push(' ');
         }
         let field = detail.path.replace(['_', '.'], " ");
-        text.push_str(&format!("{}: {}.", capital(&field), detail.message.trim_end_matches('.')));
+        let _ = write!(text, "{}: {}.", capital(&field), detail.message.trim_end_matches('.'));
     }
     if let Some(fix) = refused.fix().filter(|_| refused.kind() != ErrorKind::CrossSiteRequest) {
         text.push(' ');
@@ -255,7 +257,7 @@ pub(super) fn ascii_json(value: &serde_json::Value) -> String {
         } else {
             let mut units = [0; 2];
             for unit in character.encode_utf16(&mut units) {
-                text.push_str(&format!("\\u{unit:04x}"));
+                let _ = write!(text, "\\u{unit:04x}");
             }
         }
     }

@@ -1,6 +1,6 @@
 //! A conversation: its mails as a person sees them, as an agent sees them, and as they came.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, fmt::Write as _};
 
 use askama::Template;
 use axum::{
@@ -164,7 +164,7 @@ async fn message(visit: &Visit, mailbox: &str, mail: Email, open: bool, zone: &Z
     let (name, address) = person(&mail.sender);
     let mut to = format!("to {}", people(&mail.to));
     if let Some(cc) = mail.cc.as_deref().filter(|cc| !cc.is_empty()) {
-        to.push_str(&format!(", cc {}", people(cc)));
+        let _ = write!(to, ", cc {}", people(cc));
     }
     Ok(Message {
         initial: initial(&name),
@@ -486,7 +486,7 @@ async fn recipients(
         let state = one.state.as_str();
         let mut said = one.last_reply.unwrap_or_default();
         if let Some(next) = one.next_attempt_at {
-            said.push_str(&format!(" Tried again {}.", zone.when(next).full));
+            let _ = write!(said, " Tried again {}.", zone.when(next).full);
         }
         (one.recipient, capital(state), kind(state), said)
     };

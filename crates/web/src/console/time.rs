@@ -19,19 +19,19 @@ pub(super) struct When {
 #[derive(Clone)]
 pub(super) struct Zone {
     pub(super) name: String,
-    zone: TimeZone,
+    rules: TimeZone,
     now: Zoned,
 }
 
 impl Zone {
     pub(super) fn new(name: &str, now: Timestamp) -> Self {
-        let zone = TimeZone::get(name).unwrap_or(TimeZone::UTC);
-        Self { name: name.to_owned(), now: instant(now).to_zoned(zone.clone()), zone }
+        let rules = TimeZone::get(name).unwrap_or(TimeZone::UTC);
+        Self { name: name.to_owned(), now: instant(now).to_zoned(rules.clone()), rules }
     }
 
     /// A time as a page shows it.
     pub(super) fn when(&self, at: Timestamp) -> When {
-        let there = instant(at).to_zoned(self.zone.clone());
+        let there = instant(at).to_zoned(self.rules.clone());
         let short = if there.date() == self.now.date() {
             there.strftime("%H:%M").to_string()
         } else if there.year() == self.now.year() {
@@ -44,14 +44,14 @@ impl Zone {
 
     /// The value of an `<input type="datetime-local">`.
     pub(super) fn field(&self, at: Timestamp) -> String {
-        instant(at).to_zoned(self.zone.clone()).strftime("%Y-%m-%dT%H:%M").to_string()
+        instant(at).to_zoned(self.rules.clone()).strftime("%Y-%m-%dT%H:%M").to_string()
     }
 
     /// What such an input says.
     pub(super) fn parse(&self, text: &str) -> Result<Timestamp> {
         let wrong = || Error::invalid("scheduled_send_at", "choose a date and a time");
         let civil: DateTime = text.trim().parse().map_err(|_| wrong())?;
-        let there = civil.to_zoned(self.zone.clone()).map_err(|_| wrong())?;
+        let there = civil.to_zoned(self.rules.clone()).map_err(|_| wrong())?;
         Ok(Timestamp::from_micros(there.timestamp().as_microsecond()))
     }
 
@@ -90,7 +90,7 @@ pub(super) fn number(value: i64) -> String {
     let digits = value.unsigned_abs().to_string();
     let mut text = String::new();
     for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index) % 3 == 0 {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
             text.push('\u{202f}');
         }
         text.push(digit);

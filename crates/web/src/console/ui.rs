@@ -1,6 +1,7 @@
 //! The icons of the console: our own drawings on a grid of 20, in strokes of the text's colour.
 
 /// The inside of an icon's SVG.
+#[expect(clippy::too_many_lines, reason = "a table of drawings, which is read by name")]
 pub(super) fn icon(name: &str) -> &'static str {
     match name {
         "mark" => r#"<path d="M3 5.5h14v9H3z"/><path d="m3 6 7 5.5L17 6"/>"#,
