@@ -5,6 +5,7 @@
 
 mod api;
 mod catalog;
+mod console;
 mod idempotency;
 mod metering;
 mod process;

@@ -138,7 +138,8 @@ fn load_citations() -> Vec<(String, String, Option<RuleId>)> {
         let is_rust = path.extension().is_some_and(|extension| extension == "rs");
         let is_source = file.split('/').nth(2) == Some("src");
         let counts = match file.split('/').next() {
-            Some("tests") => is_rust,
+            // Also those that run in a browser, but not what they bring along.
+            Some("tests") => is_rust || (file.starts_with("tests/browser/") && file.ends_with(".test.mjs")),
             Some("crates") => is_rust && is_source,
             _ => true,
         };
@@ -159,6 +160,7 @@ fn files_under(folder: &Path) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
     let mut paths: Vec<PathBuf> = entries.filter_map(Result::ok).map(|entry| entry.path()).collect();
     paths.sort();
+    paths.retain(|path| !path.ends_with("node_modules"));
     let within = |path: PathBuf| if path.is_dir() { files_under(&path) } else { vec![path] };
     paths.into_iter().flat_map(within).collect()
 }

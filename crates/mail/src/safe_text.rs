@@ -19,7 +19,7 @@ mod sheet;
 mod style;
 #[cfg(test)]
 mod tests;
-mod tokens;
+pub(crate) mod tokens;
 mod tree;
 mod writer;
 

@@ -117,3 +117,36 @@ pub struct SwitchWorkspace {
     #[garde(skip)]
     pub workspace_id: WorkspaceId,
 }
+
+/// Asking for a link that sets a new password.
+#[derive(Clone, Deserialize, Validate, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PasswordResetRequest {
+    /// The mail address of the account.
+    #[garde(length(chars, max = 254))]
+    pub email: String,
+}
+
+/// Setting a new password with a link.
+#[derive(Clone, Deserialize, Validate, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PasswordReset {
+    /// The token of the link.
+    #[garde(length(chars, min = 1, max = 100))]
+    pub token: String,
+    /// The new password.
+    #[garde(length(chars, min = 10, max = 200))]
+    pub password: String,
+}
+
+/// Changing the password while logged in.
+#[derive(Clone, Deserialize, Validate, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PasswordChange {
+    /// The present password.
+    #[garde(length(chars, max = 200))]
+    pub current: String,
+    /// The new password.
+    #[garde(length(chars, min = 10, max = 200))]
+    pub password: String,
+}

@@ -198,3 +198,31 @@ pub async fn find_mailbox(app: &App, named: &str) -> Result<ImportTarget> {
 pub async fn import_message(app: &App, target: ImportTarget, raw: Bytes) -> Result<()> {
     inbound::import(app, target.0, raw).await.map(|_| ())
 }
+
+/// How the server does, for whoever operates it.
+pub struct Health {
+    /// Accounts.
+    pub accounts: i64,
+    /// Workspaces.
+    pub workspaces: i64,
+    /// The version of the schema.
+    pub schema: i64,
+    /// What is wrong with the blob store.
+    pub blob_fault: Option<String>,
+}
+
+/// Tells how the server does.
+pub async fn health(app: &App) -> Result<Health> {
+    let (accounts, workspaces) = app.db().system_read(async |tx| store::system::counts(tx).await).await?;
+    Ok(Health {
+        accounts,
+        workspaces,
+        schema: app.db().schema_version().await?,
+        blob_fault: app.blob_fault(),
+    })
+}
+
+/// What waits to be sent, by destination.
+pub async fn queue(app: &App, most: i64) -> Result<Vec<store::queue::Waiting>> {
+    Ok(app.db().system_read(async move |tx| store::queue::waiting(tx, most).await).await?)
+}

@@ -126,6 +126,33 @@ impl App {
         })
     }
 
+    /// The way in for the console's own pages: the same gates of workspace, plan and role, but nothing is counted and
+    /// nothing is charged. What a plan allows of mail, mailboxes and the like holds all the same.
+    pub fn enter_console(
+        &self,
+        operation: &'static Operation,
+        caller: Arc<Caller>,
+        named: Option<&str>,
+        request_id: String,
+        subject: String,
+    ) -> Result<Call> {
+        let access = caller.access(named)?.clone();
+        check_gates(operation, &caller.actor, &access)?;
+        Ok(Call {
+            operation,
+            caller,
+            role: access.role,
+            workspace: access.workspace,
+            plan: access.plan,
+            now: self.now(),
+            request_id,
+            subject,
+            idempotency: None,
+            reservation: Mutex::new(None),
+            stored: std::sync::atomic::AtomicBool::new(false),
+        })
+    }
+
     /// Ends a call: a success keeps its credits, a failure gets them back. Tells what was charged.
     pub fn settle(&self, call: &Call, succeeded: bool) -> i64 {
         let Some(reservation) = call.take_reservation() else { return 0 };

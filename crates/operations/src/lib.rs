@@ -29,6 +29,7 @@ mod metering;
 mod operation;
 mod operator;
 pub mod outside;
+pub mod password_resets;
 mod passwords;
 pub mod scanning;
 pub mod scheduled_sends;

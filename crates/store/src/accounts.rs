@@ -131,3 +131,61 @@ pub async fn choose_workspace(tx: &mut SystemTx, id: &SessionId, workspace: &Wor
     tx.run("UPDATE session SET chosen_workspace = $2 WHERE id = $1", &[id.into(), workspace.into()]).await?;
     Ok(())
 }
+
+/// Sets the password of an account.
+pub async fn set_password(
+    tx: &mut SystemTx,
+    account: &AccountId,
+    password_hash: &str,
+    now: Timestamp,
+) -> Result<()> {
+    tx.run(
+        "UPDATE account SET password_hash = $2, updated_at = $3 WHERE id = $1",
+        &[account.into(), password_hash.into(), now.into()],
+    )
+    .await?;
+    Ok(())
+}
+
+/// Adds a link that sets a new password.
+pub async fn insert_reset(
+    tx: &mut SystemTx,
+    token_hash: &[u8],
+    account: &AccountId,
+    now: Timestamp,
+    expires_at: Timestamp,
+) -> Result<()> {
+    tx.run(
+        "INSERT INTO password_reset (token_hash, account_id, created_at, expires_at) VALUES ($1, $2, $3, $4)",
+        &[token_hash.into(), account.into(), now.into(), expires_at.into()],
+    )
+    .await?;
+    Ok(())
+}
+
+/// How many links of an account still work.
+pub async fn count_resets(tx: &mut SystemTx, account: &AccountId, now: Timestamp) -> Result<i64> {
+    let found = tx
+        .one(
+            "SELECT count(*) FROM password_reset WHERE account_id = $1 AND expires_at > $2",
+            &[account.into(), now.into()],
+        )
+        .await?;
+    Ok(found.map_or(0, |(count,)| count))
+}
+
+/// The account that a link belongs to, if the link still works.
+pub async fn find_reset(tx: &mut SystemTx, token_hash: &[u8], now: Timestamp) -> Result<Option<AccountId>> {
+    let found: Option<(AccountId,)> = tx
+        .one(
+            "SELECT account_id FROM password_reset WHERE token_hash = $1 AND expires_at > $2",
+            &[token_hash.into(), now.into()],
+        )
+        .await?;
+    Ok(found.map(|(account,)| account))
+}
+
+/// Removes all links of an account.
+pub async fn delete_resets(tx: &mut SystemTx, account: &AccountId) -> Result<u64> {
+    tx.run("DELETE FROM password_reset WHERE account_id = $1", &[account.into()]).await
+}

@@ -33,6 +33,11 @@ const MIGRATIONS: &[Migration] = &[
         name: "domains and webhooks",
         sql: include_str!("../migrations/0005_domains_webhooks.sql"),
     },
+    Migration {
+        version: 6,
+        name: "password reset",
+        sql: include_str!("../migrations/0006_password_reset.sql"),
+    },
 ];
 
 /// Any number will do, as long as nothing else in the database uses it.

@@ -194,3 +194,43 @@ pub async fn reached(tx: &mut SystemTx, destination: &str) -> Result<()> {
 pub async fn due_reports(tx: &mut SystemTx, most: i64) -> Result<Vec<(WorkspaceId, String)>> {
     tx.all("SELECT workspace_id, id FROM outbound WHERE report = 'due' LIMIT $1", &[most.into()]).await
 }
+
+/// What waits for one destination.
+#[derive(Clone, Debug)]
+pub struct Waiting {
+    /// The domain; empty for mailboxes of this server.
+    pub destination: String,
+    /// Recipients that wait.
+    pub count: i64,
+    /// The most attempts that one of them has had.
+    pub attempts: i64,
+    /// When the next of them is tried.
+    pub next_attempt_at: Option<Timestamp>,
+    /// Until when the destination is left alone.
+    pub resting_until: Option<Timestamp>,
+}
+
+impl FromRow for Waiting {
+    fn from_row(row: &mut Row<'_>) -> Result<Self> {
+        Ok(Self {
+            destination: row.next()?,
+            count: row.next()?,
+            attempts: row.next()?,
+            next_attempt_at: row.next()?,
+            resting_until: row.next()?,
+        })
+    }
+}
+
+/// What waits in the queue of all workspaces, the longest first.
+pub async fn waiting(tx: &mut SystemTx, most: i64) -> Result<Vec<Waiting>> {
+    tx.all(
+        "SELECT delivery.destination, count(*), max(delivery.attempts), min(delivery.next_attempt_at),
+           max(destination.resting_until)
+         FROM delivery LEFT JOIN destination ON destination.name = delivery.destination
+         WHERE delivery.state = 'queued' GROUP BY delivery.destination ORDER BY count(*) DESC, delivery.destination
+         LIMIT $1",
+        &[most.into()],
+    )
+    .await
+}

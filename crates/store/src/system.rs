@@ -232,6 +232,11 @@ pub async fn sweep(tx: &mut SystemTx, now: Timestamp) -> Result<u64> {
     for (sql, before) in [
         ("DELETE FROM session WHERE id IN (SELECT id FROM session WHERE expires_at <= $1 LIMIT $2)", now),
         (
+            "DELETE FROM password_reset WHERE token_hash IN
+             (SELECT token_hash FROM password_reset WHERE expires_at <= $1 LIMIT $2)",
+            now,
+        ),
+        (
             "DELETE FROM idempotency WHERE (workspace_id, key) IN
              (SELECT workspace_id, key FROM idempotency WHERE created_at <= $1 LIMIT $2)",
             now.plus_seconds(-24 * 3600),

@@ -60,6 +60,8 @@ struct Shared {
     app: App,
     options: Options,
     anonymous: Arc<limits::AddressLimiter>,
+    /// Pages of the console by client address.
+    pages: limits::AddressLimiter,
 }
 
 /// All endpoints of the API, in the order of the documentation.
@@ -78,13 +80,14 @@ pub fn openapi_json() -> String {
 pub fn router(app: App, options: Options) -> Router {
     let anonymous = Arc::new(limits::AddressLimiter::new(app.settings().anonymous_rpm));
     let origins = cors::Origins::new(&options.cors_origins);
-    let state = Arc::new(Shared { app, options, anonymous });
+    let pages = limits::AddressLimiter::new(console::PAGES_PER_MINUTE);
+    let state = Arc::new(Shared { app, options, anonymous, pages });
     let mut router = Router::new();
     for (path, methods) in api_routes(&state) {
         router = router.route(path, methods);
     }
     router
-        .merge(console::routes())
+        .merge(console::routes(&state))
         .merge(public::routes(&state))
         .merge(inbound::routes())
         .with_state(state)

@@ -30,7 +30,8 @@ pub(crate) async fn finish(mut request: Request, next: Next) -> Response {
     }
     headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    headers.insert(header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
+    // The console shows mail in a frame of its own page; everything else is in no frame at all.
+    headers.entry(header::X_FRAME_OPTIONS).or_insert(HeaderValue::from_static("DENY"));
     headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
     headers
         .entry(header::CONTENT_SECURITY_POLICY)

@@ -13,7 +13,7 @@ const MAX_ATTRIBUTES: usize = 256;
 
 /// The name of an element in lower case; longer names than any real one are cut.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) struct Name {
+pub(crate) struct Name {
     bytes: [u8; 16],
     length: u8,
     sum: u8,
@@ -21,7 +21,7 @@ pub(super) struct Name {
 
 impl Name {
     /// Reads a name.
-    pub(super) fn new(text: &str) -> Self {
+    pub(crate) fn new(text: &str) -> Self {
         let mut bytes = [0; 16];
         let (mut length, mut sum) = (0, 0_u8);
         for (slot, byte) in bytes.iter_mut().zip(text.bytes()) {
@@ -33,12 +33,12 @@ impl Name {
     }
 
     /// A number by which most names differ.
-    pub(super) fn sum(&self) -> usize {
+    pub(crate) fn sum(&self) -> usize {
         usize::from(self.sum)
     }
 
     /// The name as text.
-    pub(super) fn as_str(&self) -> &str {
+    pub(crate) fn as_str(&self) -> &str {
         self.bytes
             .get(..usize::from(self.length))
             .and_then(|name| std::str::from_utf8(name).ok())
@@ -48,40 +48,40 @@ impl Name {
 
 /// An attribute as it stands in the tag.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Attribute<'a> {
+pub(crate) struct Attribute<'a> {
     /// Its name, in any case.
-    pub(super) name: &'a str,
+    pub(crate) name: &'a str,
     /// Its value with references still in it.
-    pub(super) value: &'a str,
+    pub(crate) value: &'a str,
 }
 
 /// A start tag.
 #[derive(Debug)]
-pub(super) struct Tag<'a> {
+pub(crate) struct Tag<'a> {
     /// The name of the element.
-    pub(super) name: Name,
+    pub(crate) name: Name,
     /// Its attributes; of two with one name the first counts.
-    pub(super) attributes: Vec<Attribute<'a>>,
+    pub(crate) attributes: Vec<Attribute<'a>>,
     /// Whether it ends in `/>`, which only matters in pictures and formulas.
-    pub(super) self_closing: bool,
+    pub(crate) self_closing: bool,
 }
 
 impl<'a> Tag<'a> {
     /// The value of an attribute, decoded.
-    pub(super) fn attribute(&self, name: &str) -> Option<Cow<'a, str>> {
+    pub(crate) fn attribute(&self, name: &str) -> Option<Cow<'a, str>> {
         let found = self.attributes.iter().find(|attribute| attribute.name.eq_ignore_ascii_case(name))?;
         Some(entities::decode(found.value, Place::Attribute))
     }
 
     /// Whether an attribute is there, whatever its value.
-    pub(super) fn has(&self, name: &str) -> bool {
+    pub(crate) fn has(&self, name: &str) -> bool {
         self.attributes.iter().any(|attribute| attribute.name.eq_ignore_ascii_case(name))
     }
 }
 
 /// What HTML is made of.
 #[derive(Debug)]
-pub(super) enum Token<'a> {
+pub(crate) enum Token<'a> {
     /// Text with references still in it.
     Text(&'a str),
     /// The content of an element that holds no tags, such as a script.
@@ -93,17 +93,17 @@ pub(super) enum Token<'a> {
 }
 
 /// The tokens of a document.
-pub(super) struct Tokens<'a> {
+pub(crate) struct Tokens<'a> {
     html: &'a str,
     at: usize,
     raw: Option<Name>,
     /// Whether a picture or formula is open: there no element holds raw text, and CDATA is text.
-    pub(super) foreign: bool,
+    pub(crate) foreign: bool,
 }
 
 impl<'a> Tokens<'a> {
     /// Starts at the beginning of a document.
-    pub(super) fn new(html: &'a str) -> Self {
+    pub(crate) fn new(html: &'a str) -> Self {
         Self { html, at: 0, raw: None, foreign: false }
     }
 
@@ -184,7 +184,7 @@ impl<'a> Iterator for Tokens<'a> {
 }
 
 /// Whether a document may hold an element, judged by its bytes.
-pub(super) fn may_hold(html: &str, name: &str) -> bool {
+pub(crate) fn may_hold(html: &str, name: &str) -> bool {
     let bytes = html.as_bytes();
     memchr_iter(b'<', bytes).any(|place| is_tag(bytes, place, b"<", name))
 }

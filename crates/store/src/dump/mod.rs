@@ -21,6 +21,7 @@ use crate::{
 pub const TABLES: &[&str] = &[
     "account",
     "session",
+    "password_reset",
     "workspace",
     "member",
     "invite",

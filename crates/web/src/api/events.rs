@@ -47,8 +47,17 @@ async fn open_stream(
     call: Arc<Call>,
     (_, Query(query), LastEventId(last)): (Path<InWorkspace>, Query<EventStreamQuery>, LastEventId),
 ) -> Result<impl Stream<Item = Result<Bytes, Infallible>>> {
+    stream_of(app, call, last.or(query.after)).await
+}
+
+/// The events of the call's workspace after one of them, or from now on.
+pub(crate) async fn stream_of(
+    app: App,
+    call: Arc<Call>,
+    after: Option<i64>,
+) -> Result<impl Stream<Item = Result<Bytes, Infallible>> + use<>> {
     let news = app.news(&call.workspace);
-    let after = match last.or(query.after) {
+    let after = match after {
         Some(after) => after,
         None => events::last_sequence(&app, &call.workspace).await?,
     };

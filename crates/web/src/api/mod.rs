@@ -5,7 +5,7 @@ mod api_keys;
 mod domains;
 mod drafts;
 mod emails;
-mod events;
+pub(crate) mod events;
 mod folders;
 mod labels;
 mod mailboxes;

@@ -3,7 +3,8 @@
 use super::{REFERENCE, curl, html::Html, shell};
 
 /// The links, with what is behind each.
-const LINKS: [(&str, &str, &str); 4] = [
+const LINKS: [(&str, &str, &str); 5] = [
+    ("/console", "Console", "Log in or sign up: mailboxes, mail, keys and usage for people."),
     ("/docs", "Documentation", "Every operation with its fields, errors and an example."),
     ("/openapi.json", "OpenAPI document", "The same for programs: generate a client from it."),
     ("/llms.txt", "llms.txt", "The same for agents, short enough to read at once."),

@@ -140,7 +140,7 @@ async fn answer(work: impl Future<Output = Result<Response>>) -> Response {
 }
 
 /// A request that anybody can make: from the same site, in moderation, with a small JSON body.
-async fn open_request<T>(state: &State, request: Request) -> Result<(HeaderMap, T)>
+pub(super) async fn open_request<T>(state: &State, request: Request) -> Result<(HeaderMap, T)>
 where
     T: serde::de::DeserializeOwned + garde::Validate<Context = ()>,
 {
@@ -182,11 +182,11 @@ async fn person_alone(state: &State, parts: &Parts, changes: bool) -> Result<Arc
     Ok(caller)
 }
 
-fn user_agent(headers: &HeaderMap) -> &str {
+pub(super) fn user_agent(headers: &HeaderMap) -> &str {
     headers.get(header::USER_AGENT).and_then(|value| value.to_str().ok()).unwrap_or_default()
 }
 
-fn affiliate_cookie(headers: &HeaderMap) -> Option<String> {
+pub(super) fn affiliate_cookie(headers: &HeaderMap) -> Option<String> {
     let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
     cookies
         .flat_map(|line| line.split(';'))
@@ -213,7 +213,7 @@ fn empty() -> Response {
     response
 }
 
-fn set_cookie(state: &State, response: &mut Response, secret: &str, seconds: i64) {
+pub(super) fn set_cookie(state: &State, response: &mut Response, secret: &str, seconds: i64) {
     let name = cookie_name(&state.app);
     let secure = if is_secure(&state.app) { "; Secure" } else { "" };
     let cookie = format!("{name}={secret}; Path=/; HttpOnly; SameSite=Lax; Max-Age={seconds}{secure}");

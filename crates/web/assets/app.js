@@ -1,0 +1,5 @@
+// What every page of the console runs.
+import "./ui.js";
+import "./keys.js";
+import "./live.js";
+import "./compose.js";

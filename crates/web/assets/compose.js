@@ -1,0 +1,168 @@
+// Writing mail: an editor in place of the plain field, files, and drafts that save themselves.
+
+import { toast } from "./toast.js";
+
+const form = document.querySelector("[data-compose]");
+if (form) start(form);
+
+function start(form) {
+  const editor = form.querySelector("[data-editor]");
+  const text = form.querySelector("[data-text]");
+  const field = form.querySelector("[data-html]");
+  const files = form.querySelector("[data-files]");
+  const saved = document.querySelector("[data-saved]");
+  let dirty = false;
+  let timer = null;
+  let saving = Promise.resolve();
+  let leaving = false;
+
+  editor.hidden = false;
+  editor.contentEditable = "true";
+  text.hidden = true;
+  text.disabled = true;
+  form.querySelector("[data-rich]").hidden = false;
+  document.execCommand("styleWithCSS", false, false);
+  if (form.dataset.mode === "reply") {
+    editor.focus();
+    getSelection().setPosition(editor, 0);
+  }
+
+  const changed = () => {
+    dirty = true;
+    clearTimeout(timer);
+    if (form.dataset.mode !== "forward") timer = setTimeout(() => autosave(), 2500);
+  };
+  form.addEventListener("input", (event) => { if (!event.target.matches("[type=file]")) changed(); });
+  form.addEventListener("submit", () => {
+    leaving = true;
+    clearTimeout(timer);
+    field.value = editor.innerHTML;
+  });
+  addEventListener("beforeunload", (event) => { if (dirty && !leaving) event.preventDefault(); });
+
+  form.addEventListener("keydown", (event) => {
+    if ((event.ctrlKey || event.metaKey) && event.key === "Enter") {
+      event.preventDefault();
+      form.requestSubmit(form.querySelector("[value=send]"));
+    }
+  });
+
+  form.querySelector("[data-tools]").addEventListener("click", (event) => {
+    const command = event.target.closest("[data-do]")?.dataset.do;
+    if (!command) return;
+    editor.focus();
+    if (command === "createLink") {
+      const target = prompt("Address of the link", "https://");
+      if (target && /^https?:\/\//i.test(target)) document.execCommand(command, false, target);
+    } else document.execCommand(command, false, null);
+    changed();
+  });
+
+  editor.addEventListener("paste", (event) => {
+    const picture = [...event.clipboardData.files].find((file) => file.type.startsWith("image/"));
+    event.preventDefault();
+    if (picture) insertPicture(picture);
+    else document.execCommand("insertText", false, event.clipboardData.getData("text/plain"));
+  });
+
+  form.querySelector("[data-picture]").addEventListener("change", (event) => {
+    for (const picture of event.target.files) insertPicture(picture);
+    event.target.value = "";
+  });
+
+  function insertPicture(picture) {
+    if (!/^image\/(png|jpeg|gif|webp)$/.test(picture.type)) return toast("Pictures are PNG, JPEG, GIF or WebP.", "failed");
+    if (picture.size > 2_000_000) return toast("A picture in the text has at most 2 MB. Add it as a file.", "failed");
+    const reader = new FileReader();
+    reader.onload = () => {
+      editor.focus();
+      const image = document.createElement("img");
+      image.src = reader.result;
+      image.alt = picture.name || "Picture";
+      const selection = getSelection();
+      const range = selection.rangeCount && editor.contains(selection.anchorNode) ? selection.getRangeAt(0) : null;
+      if (range) { range.deleteContents(); range.insertNode(image); range.collapse(false); } else editor.append(image);
+      changed();
+    };
+    reader.readAsDataURL(picture);
+  }
+
+  const input = form.querySelector("[data-file]");
+  input.addEventListener("change", () => upload());
+  form.addEventListener("dragover", (event) => { event.preventDefault(); form.classList.add("dropping"); });
+  form.addEventListener("dragleave", () => form.classList.remove("dropping"));
+  form.addEventListener("drop", (event) => {
+    event.preventDefault();
+    form.classList.remove("dropping");
+    input.files = event.dataTransfer.files;
+    upload();
+  });
+  files.addEventListener("click", (event) => {
+    const item = event.target.closest("[data-drop-file]")?.closest("li");
+    if (item) { item.remove(); changed(); }
+  });
+
+  // Files go up at once into the draft, and are named by their ids from then on.
+  async function upload() {
+    if (form.dataset.mode === "forward") {
+      for (const old of files.querySelectorAll(".chosen")) old.remove();
+      for (const file of input.files) show({ name: file.name, size: `${Math.ceil(file.size / 1000)} kB` }).classList.add("chosen");
+      return;
+    }
+    await autosave();
+  }
+
+  function show(file) {
+    const item = document.createElement("li");
+    item.className = "file";
+    if (file.id) {
+      const keep = Object.assign(document.createElement("input"), { type: "hidden", name: "keep", value: file.id });
+      item.append(keep);
+    }
+    const name = Object.assign(document.createElement("span"), { className: "cut", textContent: file.name });
+    const size = Object.assign(document.createElement("small"), { textContent: file.size });
+    item.append(name, size);
+    if (file.id) {
+      const drop = Object.assign(document.createElement("button"), { type: "button", className: "btn ghost sm", textContent: "✕" });
+      drop.dataset.dropFile = "";
+      drop.setAttribute("aria-label", `Remove ${file.name}`);
+      item.append(drop);
+    }
+    files.append(item);
+    return item;
+  }
+
+  function autosave() {
+    clearTimeout(timer);
+    saving = saving.then(save, save);
+    return saving;
+  }
+
+  async function save() {
+    field.value = editor.innerHTML;
+    const data = new FormData(form);
+    data.set("action", "autosave");
+    data.delete("at");
+    saved.textContent = "Saving …";
+    try {
+      const response = await fetch(form.getAttribute("action"), { method: "POST", body: data, headers: { accept: "application/json" } });
+      const answer = await response.json();
+      if (!response.ok) throw new Error(answer.error);
+      form.querySelector("[name=draft_id]").value = answer.draft_id;
+      if (data.getAll("file").some((file) => file.size > 0 || file.name)) {
+        input.value = "";
+        files.replaceChildren();
+        answer.files.forEach(show);
+      }
+      dirty = false;
+      saved.textContent = `Draft saved ${answer.saved}`;
+    } catch (error) {
+      saved.textContent = "";
+      toast(error.message || "The draft could not be saved.", "failed");
+    }
+  }
+
+  for (const button of form.querySelectorAll("[data-at]")) {
+    button.addEventListener("click", () => { form.querySelector("#f-at").value = button.dataset.at; });
+  }
+}

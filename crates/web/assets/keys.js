@@ -1,0 +1,146 @@
+// The keyboard: moving through conversations, acting on them, going places.
+
+const rows = () => [...document.querySelectorAll(".threads > li")];
+let waiting = null;
+
+function current() {
+  const all = rows();
+  const marked = document.querySelector(".threads > li.cursor");
+  if (marked) return all.indexOf(marked);
+  return all.indexOf(document.querySelector(".threads > li.open"));
+}
+
+function moveTo(index) {
+  const all = rows();
+  if (all.length === 0) return;
+  const row = all[Math.max(0, Math.min(index, all.length - 1))];
+  all.forEach((one) => one.classList.toggle("cursor", one === row));
+  const link = row.querySelector("a.thread");
+  link.focus({ preventScroll: true });
+  row.scrollIntoView({ block: "nearest" });
+}
+
+function reading() {
+  return document.querySelector("[data-reader]");
+}
+
+/** Presses the button for an action: of the open conversation, or of the chosen rows. */
+function act(action) {
+  const open = reading();
+  const form = open?.querySelector(`form [name=action][value="${action}"]`);
+  const picked = document.querySelectorAll(".threads input[name=thread]:checked").length > 0;
+  const cursor = document.querySelector(".threads > li.cursor");
+  if (form && !picked && (!cursor || cursor.classList.contains("open"))) {
+    form.click();
+    return;
+  }
+  if (!picked && cursor) cursor.querySelector("input[name=thread]").checked = true;
+  updatePicked();
+  document.querySelector(`#picked [name=action][value="${action}"]`)?.click();
+}
+
+function go(key) {
+  const mailbox = document.body.dataset.mailbox || document.body.dataset.writing;
+  const folders = { i: "inbox", s: "sent", d: "draft", a: "archive", t: "trash" };
+  if (key === "o") location.href = "/console";
+  else if (key === "k") location.href = "/console/keys";
+  else if (folders[key] && mailbox) location.href = `/console/m/${mailbox}/f/${folders[key]}`;
+}
+
+function press(event) {
+  const key = event.key;
+  if (waiting) {
+    clearTimeout(waiting);
+    waiting = null;
+    go(key);
+    return true;
+  }
+  switch (key) {
+    case "j": moveTo(current() + 1); return true;
+    case "k": moveTo(current() - 1); return true;
+    case "o": document.querySelector(".threads > li.cursor a.thread")?.click(); return true;
+    case "x": {
+      const box = document.querySelector(".threads > li.cursor input[name=thread]");
+      if (box) { box.checked = !box.checked; updatePicked(); }
+      return true;
+    }
+    case "e": act("archive"); return true;
+    case "#": act("trash"); return true;
+    case "u": {
+      const list = document.querySelector("[data-mail]")?.dataset.list;
+      if (list && reading()) location.href = list;
+      return true;
+    }
+    case "r": case "a": case "f": reading()?.querySelector(`[data-key="${key}"]`)?.click(); return true;
+    case "c": {
+      const mailbox = document.body.dataset.writing;
+      if (mailbox) location.href = `/console/m/${mailbox}/compose`;
+      return true;
+    }
+    case "/": {
+      const search = document.querySelector("[data-search]");
+      if (search) { search.focus(); search.select(); }
+      return Boolean(search);
+    }
+    case "?": document.getElementById("help")?.showModal(); return true;
+    case "g": waiting = setTimeout(() => { waiting = null; }, 1500); return true;
+    default: return false;
+  }
+}
+
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
+  if (event.target.closest("input:not([type=checkbox]), textarea, select, [contenteditable=true]")) {
+    if (event.key === "Escape") event.target.blur();
+    return;
+  }
+  if (press(event)) event.preventDefault();
+});
+
+function updatePicked() {
+  const count = document.querySelectorAll(".threads input[name=thread]:checked").length;
+  const tools = document.querySelector("[data-picked-tools]");
+  if (tools) tools.hidden = count === 0;
+}
+
+document.addEventListener("change", (event) => {
+  if (event.target.matches("[data-pick-all]")) {
+    for (const box of document.querySelectorAll(".threads input[name=thread]:not(:disabled)")) box.checked = event.target.checked;
+  }
+  if (event.target.matches("[data-pick-all], .threads input[name=thread]")) updatePicked();
+});
+
+function markOpen() {
+  const thread = reading()?.dataset.thread;
+  document.querySelector("[data-mail]")?.classList.toggle("reading", Boolean(thread));
+  for (const row of rows()) row.classList.toggle("open", Boolean(thread) && row.dataset.thread === thread);
+}
+
+let focused = null;
+document.body.addEventListener("htmx:beforeSwap", (event) => {
+  if (event.detail.target?.id === "rows") focused = document.activeElement?.closest(".threads > li")?.dataset.thread || null;
+});
+document.body.addEventListener("htmx:afterSwap", (event) => {
+  if (event.detail.target?.id === "rows" && focused) {
+    document.querySelector(`.threads > li[data-thread="${CSS.escape(focused)}"] a.thread`)?.focus({ preventScroll: true });
+  }
+  markOpen();
+  updatePicked();
+});
+markOpen();
+
+// What was open in the reader and left its folder: the next conversation takes its place, or the list.
+document.body.addEventListener("htmx:afterRequest", (event) => {
+  const button = event.detail.requestConfig?.triggeringEvent?.submitter;
+  if (!event.detail.successful || !button) return;
+  if (button.matches("[data-toggles]")) {
+    const on = button.value === "star";
+    button.value = on ? "unstar" : "star";
+    button.setAttribute("aria-pressed", String(on));
+  }
+  if (button.closest("[data-reader-act]") && button.matches("[data-leaves]")) {
+    const next = document.querySelector(".threads > li.open + li a.thread");
+    if (next && matchMedia("(min-width: 1180px)").matches && button.value !== "unread") next.click();
+    else location.href = document.querySelector("[data-mail]").dataset.list;
+  }
+});

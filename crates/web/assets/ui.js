@@ -1,0 +1,104 @@
+// Pieces that every page uses: confirmations, copying, the drawer, the theme, tokens behind the # of a link.
+
+import { toast } from "./toast.js";
+
+/** Asks before something is done for good. */
+export function confirmed(text, button) {
+  const dialog = document.getElementById("confirm");
+  if (!dialog) return Promise.resolve(window.confirm(text));
+  dialog.querySelector("#confirm-text").textContent = text;
+  dialog.querySelector("#confirm-yes").textContent = button || "Delete";
+  dialog.returnValue = "no";
+  dialog.showModal();
+  return new Promise((done) => dialog.addEventListener("close", () => done(dialog.returnValue === "yes"), { once: true }));
+}
+
+document.addEventListener("submit", async (event) => {
+  const form = event.target;
+  const asks = event.submitter?.dataset.confirm || form.dataset.confirm;
+  if (!asks || form.dataset.sure) return;
+  event.preventDefault();
+  event.stopImmediatePropagation();
+  const button = event.submitter?.dataset.confirmButton || form.dataset.confirmButton;
+  if (!(await confirmed(asks, button))) return;
+  form.dataset.sure = "1";
+  form.requestSubmit(event.submitter || undefined);
+  delete form.dataset.sure;
+}, true);
+
+document.body.addEventListener("htmx:confirm", async (event) => {
+  if (!event.detail.question) return;
+  event.preventDefault();
+  if (await confirmed(event.detail.question, event.detail.elt.dataset.confirmButton)) event.detail.issueRequest(true);
+});
+
+document.body.addEventListener("toast", (event) => toast(event.detail.text, event.detail.kind));
+document.body.addEventListener("htmx:sendError", () => toast("The server cannot be reached.", "failed"));
+document.body.addEventListener("htmx:responseError", () => toast("That did not work. Please try again.", "failed"));
+
+document.addEventListener("click", async (event) => {
+  const copy = event.target.closest("[data-copy]");
+  if (copy) {
+    try {
+      await navigator.clipboard.writeText(copy.dataset.copy);
+      toast("Copied.");
+    } catch {
+      toast("The browser does not allow copying here.", "failed");
+    }
+  }
+  if (event.target.closest("[data-help]")) document.getElementById("help")?.showModal();
+  if (event.target.closest("[data-theme-toggle]")) switchTheme();
+  if (event.target.closest("[data-drawer]")) drawer(true);
+  else if (event.target.closest("[data-drawer-close]")) drawer(false);
+  event.target.closest("[data-dialog-close]")?.closest("dialog").close();
+  const opens = event.target.closest("[data-dialog]");
+  if (opens) document.getElementById(opens.dataset.dialog)?.showModal();
+  for (const menu of document.querySelectorAll("details.menu[open]")) {
+    if (!menu.contains(event.target)) menu.open = false;
+  }
+});
+
+document.addEventListener("keydown", (event) => {
+  if (event.key !== "Escape") return;
+  drawer(false);
+  for (const menu of document.querySelectorAll("details.menu[open]")) {
+    menu.open = false;
+    menu.querySelector("summary").focus();
+  }
+});
+
+function drawer(open) {
+  const side = document.getElementById("side");
+  if (!side || side.classList.contains("drawn") === open) return;
+  side.classList.toggle("drawn", open);
+  document.querySelector(".side-shade")?.classList.toggle("drawn", open);
+  const button = document.querySelector("[data-drawer]");
+  button?.setAttribute("aria-expanded", String(open));
+  if (open) side.querySelector("a, summary")?.focus();
+  else if (getComputedStyle(button).display !== "none") button.focus();
+}
+
+function switchTheme() {
+  const root = document.documentElement;
+  const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  root.dataset.theme = dark ? "light" : "dark";
+  document.cookie = `theme=${root.dataset.theme}; path=/; max-age=31536000; samesite=lax`;
+}
+
+// The token of an invitation or a new password stands behind the # sign, where no server log sees it.
+const tokens = document.querySelector("[data-token-form]");
+if (tokens) {
+  const field = tokens.querySelector("[name=token]");
+  if (location.hash.length > 1) {
+    field.value = decodeURIComponent(location.hash.slice(1));
+    history.replaceState(null, "", location.pathname);
+  }
+  if (field.value) tokens.querySelector("[data-token-field]").hidden = true;
+}
+
+// What the last page left to tell, for those who see only the note.
+const flash = document.querySelector("[data-flash=done]");
+if (flash) {
+  toast(flash.textContent.trim());
+  flash.remove();
+}

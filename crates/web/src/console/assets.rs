@@ -1,0 +1,95 @@
+//! The console's files: embedded, named by the hash of what is in them, and kept by browsers for good.
+//!
+//! Modules import each other by plain names; those are replaced by the hashed ones when the server starts, so that no
+//! build step is needed.
+
+use std::{collections::HashMap, sync::LazyLock};
+
+use axum::{
+    extract::Path,
+    http::{HeaderValue, header},
+    response::{IntoResponse, Response},
+};
+use sha2::{Digest, Sha256};
+
+use crate::error;
+
+/// Where the files are.
+const BASE: &str = "/console/assets/";
+
+/// The files, those that others import first.
+const FILES: &[(&str, &str, &str)] = &[
+    ("style.css", "text/css; charset=utf-8", include_str!("../../assets/style.css")),
+    ("htmx.js", "text/javascript; charset=utf-8", include_str!("../../assets/htmx.min.js")),
+    ("toast.js", "text/javascript; charset=utf-8", include_str!("../../assets/toast.js")),
+    ("ui.js", "text/javascript; charset=utf-8", include_str!("../../assets/ui.js")),
+    ("keys.js", "text/javascript; charset=utf-8", include_str!("../../assets/keys.js")),
+    ("live.js", "text/javascript; charset=utf-8", include_str!("../../assets/live.js")),
+    ("compose.js", "text/javascript; charset=utf-8", include_str!("../../assets/compose.js")),
+    ("app.js", "text/javascript; charset=utf-8", include_str!("../../assets/app.js")),
+    ("icon.svg", "image/svg+xml", include_str!("../../assets/icon.svg")),
+    ("LICENSE-htmx.txt", "text/plain; charset=utf-8", include_str!("../../assets/LICENSE-htmx.txt")),
+];
+
+struct Asset {
+    kind: &'static str,
+    text: String,
+}
+
+/// All files by their hashed names, and those names by the plain ones.
+struct Assets {
+    files: HashMap<String, Asset>,
+    urls: HashMap<&'static str, String>,
+}
+
+static ASSETS: LazyLock<Assets> = LazyLock::new(|| {
+    let mut assets = Assets { files: HashMap::new(), urls: HashMap::new() };
+    for (name, kind, text) in FILES {
+        let mut text = (*text).to_owned();
+        if *name != "htmx.js" {
+            for (imported, url) in &assets.urls {
+                text = text.replace(&format!("\"./{imported}\""), &format!("\"{url}\""));
+            }
+        }
+        let hashed = hashed_name(name, &text);
+        assets.urls.insert(name, format!("{BASE}{hashed}"));
+        assets.files.insert(hashed, Asset { kind, text });
+    }
+    assets
+});
+
+fn hashed_name(name: &str, text: &str) -> String {
+    let digest = Sha256::digest(text.as_bytes());
+    let number = digest.iter().take(6).fold(0_u64, |number, byte| number << 8 | u64::from(*byte));
+    let (stem, ending) = name.rsplit_once('.').unwrap_or((name, ""));
+    format!("{stem}.{number:012x}.{ending}")
+}
+
+/// The address of a file.
+pub(super) fn url(name: &str) -> &'static str {
+    ASSETS.urls.get(name).map_or("", String::as_str)
+}
+
+/// Serves a file.
+pub(super) async fn serve(Path(name): Path<String>) -> Response {
+    let Some(asset) = ASSETS.files.get(&name) else { return error::unknown_route().await };
+    let headers = [
+        (header::CONTENT_TYPE, HeaderValue::from_static(asset.kind)),
+        (header::CACHE_CONTROL, HeaderValue::from_static("public, max-age=31536000, immutable")),
+    ];
+    (headers, asset.text.as_str()).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_import_leads_to_a_file_that_is_there() {
+        for (name, asset) in &ASSETS.files {
+            assert!(name.starts_with("htmx.") || !asset.text.contains("from \"./"), "{name}");
+            assert!(name.starts_with("htmx.") || !asset.text.contains("import \"./"), "{name}");
+            assert!(!name.starts_with("style.") || !asset.text.contains("url("), "{name}");
+        }
+    }
+}

@@ -1,0 +1,561 @@
+//! Writing mail: new ones, answers, mails passed on, drafts, and mails for later.
+
+use std::collections::HashMap;
+
+use askama::Template;
+use axum::{
+    Router,
+    extract::{DefaultBodyLimit, FromRequest, Multipart, Path, RawQuery, Request},
+    http::StatusCode,
+    response::Response,
+    routing::{get, post},
+};
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use mail::{
+    display::{self, Pictures},
+    safe_text::SafeText,
+};
+use model::{
+    EmailId,
+    emails::{Attachment, BodyFormat, EmailQuery},
+    sending::MAX_FILES_BYTES,
+};
+use operations::{Error, ErrorKind, Result, attachments, drafts, emails, scheduled_sends, sending};
+use serde_json::{Value, json};
+
+use super::{
+    mail::fill_sidebar,
+    overview::encoded,
+    page::{self, Shell, html},
+    text::{escape, person},
+    time::size,
+    visit::{Fields, Visit, input},
+};
+use crate::{State, error, reply};
+
+/// The largest form with files: what a mail may hold, in base64 where pictures stand in the text.
+const MOST_FORM: usize = MAX_FILES_BYTES * 3 / 2 + (4 << 20);
+
+pub(super) fn routes() -> Router<State> {
+    Router::new()
+        .route("/console/m/{mailbox}/compose", get(show).post(submit))
+        .route("/console/m/{mailbox}/drafts/{draft}/delete", post(delete_draft))
+        .layer(DefaultBodyLimit::max(MOST_FORM))
+}
+
+/// What is being written.
+#[derive(Default)]
+struct Letter {
+    /// `new`, `reply` or `forward`.
+    mode: String,
+    /// The mail that is answered or passed on.
+    source: String,
+    draft: String,
+    in_reply_to: String,
+    thread: String,
+    to: String,
+    cc: String,
+    bcc: String,
+    subject: String,
+    /// The text as harmless HTML.
+    body: String,
+    text: String,
+    files: Vec<(String, String, String)>,
+    /// What follows by itself: the files of a mail that is passed on.
+    follows: usize,
+    /// When it is to be sent, in the form of the input.
+    at: String,
+}
+
+#[derive(Template)]
+#[template(path = "console/compose.html")]
+struct ComposePage {
+    shell: Shell,
+    heading: &'static str,
+    from: String,
+    letter: Letter,
+    said: String,
+    suggestions: Vec<(String, String)>,
+    zone: String,
+    earliest: String,
+}
+
+async fn show(visit: Visit, Path(mailbox): Path<String>, RawQuery(query): RawQuery) -> Response {
+    visit
+        .answer(async {
+            let fields = Fields::parse(query.unwrap_or_default().as_bytes());
+            let letter = begin(&visit, &mailbox, &fields).await?;
+            render(&visit, &mailbox, letter, String::new()).await
+        })
+        .await
+}
+
+async fn render(visit: &Visit, mailbox: &str, letter: Letter, said: String) -> Result<Response> {
+    let mut shell = visit.shell("Compose", "compose").await?;
+    fill_sidebar(visit, &mut shell, mailbox).await?;
+    let from = shell.mailboxes.iter().find(|one| one.id == mailbox).map(|one| one.email.clone());
+    let heading = match letter.mode.as_str() {
+        "reply" => "Reply",
+        "forward" => "Forward",
+        _ if letter.draft.is_empty() => "New mail",
+        _ => "Draft",
+    };
+    heading.clone_into(&mut shell.head.title);
+    html(&ComposePage {
+        heading,
+        from: from.unwrap_or_default(),
+        suggestions: shell.zone.suggestions(),
+        zone: shell.zone.name.clone(),
+        earliest: shell.zone.field(visit.app().now()),
+        letter,
+        said,
+        shell,
+    })
+}
+
+/// What the form begins with.
+async fn begin(visit: &Visit, mailbox: &str, fields: &Fields) -> Result<Letter> {
+    if let Some(id) = fields.given("draft") {
+        return from_draft(visit, mailbox, id).await;
+    }
+    if let Some(id) = fields.given("reply") {
+        return answer_to(visit, mailbox, id, fields.ticked("all")).await;
+    }
+    if let Some(id) = fields.given("forward") {
+        let mail = original(visit, mailbox, id).await?;
+        return Ok(Letter {
+            mode: "forward".to_owned(),
+            source: id.to_owned(),
+            subject: prefixed("Fwd:", &mail.subject),
+            follows: mail.attachments.map_or(0, |files| files.len()),
+            ..Letter::default()
+        });
+    }
+    Ok(Letter { mode: "new".to_owned(), to: fields.get("to").to_owned(), ..Letter::default() })
+}
+
+async fn original(visit: &Visit, mailbox: &str, id: &str) -> Result<model::emails::Email> {
+    let query: EmailQuery = input(&json!({ "include_held": true }))?;
+    emails::get(visit.app(), &visit.call(&emails::GET)?, mailbox, id.into(), query).await
+}
+
+fn prefixed(prefix: &str, subject: &str) -> String {
+    let same = subject.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix));
+    if same { subject.to_owned() } else { format!("{prefix} {subject}") }
+}
+
+async fn answer_to(visit: &Visit, mailbox: &str, id: &str, all: bool) -> Result<Letter> {
+    let mail = original(visit, mailbox, id).await?;
+    let own =
+        operations::mailboxes::get(visit.app(), &visit.call(&operations::mailboxes::GET)?, mailbox).await?;
+    let is_own = |line: &str| {
+        let address = person(line).1.to_ascii_lowercase();
+        address == own.email || address == mail.recipient.to_ascii_lowercase()
+    };
+    let outgoing = mail.delivery_status.is_some();
+    let reply_to = mail.provider_metadata.as_ref().and_then(|facts| facts.reply_to.clone());
+    let to = if outgoing { mail.to.clone() } else { reply_to.unwrap_or_else(|| mail.sender.clone()) };
+    let mut cc = Vec::new();
+    if all {
+        let lines = if outgoing {
+            mail.cc.clone().unwrap_or_default()
+        } else {
+            format!("{}, {}", mail.to, mail.cc.clone().unwrap_or_default())
+        };
+        for one in super::text::split_people(&lines) {
+            let one = one.trim().to_owned();
+            if !is_own(&one) && person(&one).1 != person(&to).1 && !cc.contains(&one) {
+                cc.push(one);
+            }
+        }
+    }
+    let zone = visit.zone().await?;
+    let said = match mail.body_format {
+        Some(BodyFormat::Html) => SafeText::from_html(mail.body.as_deref().unwrap_or_default()).into_string(),
+        _ => mail.body.clone().unwrap_or_default(),
+    };
+    let said: String = said.chars().take(20_000).collect();
+    let opening = format!("On {}, {} wrote:", zone.when(mail.date).full, person(&mail.sender).0);
+    let quoted: String = said.lines().fold(String::new(), |all, line| format!("{all}> {line}\n"));
+    Ok(Letter {
+        mode: "reply".to_owned(),
+        source: id.to_owned(),
+        in_reply_to: mail.message_id.clone().unwrap_or_default(),
+        thread: mail.thread_id.as_ref().map(|id| id.as_str().to_owned()).unwrap_or_default(),
+        subject: prefixed("Re:", &mail.subject),
+        body: format!(
+            "<div><br></div><div>{}</div><blockquote>{}</blockquote>",
+            escape(&opening),
+            escape(said.trim()).replace('\n', "<br>")
+        ),
+        text: format!("\n\n{opening}\n{quoted}"),
+        to,
+        cc: cc.join(", "),
+        ..Letter::default()
+    })
+}
+
+async fn from_draft(visit: &Visit, mailbox: &str, id: &str) -> Result<Letter> {
+    let draft = drafts::get(visit.app(), &visit.call(&drafts::GET)?, mailbox, id.into()).await?;
+    let mut shown = HashMap::new();
+    let mut files = Vec::new();
+    for file in &draft.attachments {
+        match data_of(visit, mailbox, &draft.id, file).await? {
+            Some((id, data)) if draft.body.contains(&format!("cid:{id}")) => {
+                shown.insert(id, data);
+            }
+            _ => files.push((file.id.as_str().to_owned(), file.filename.clone(), size(file.size))),
+        }
+    }
+    let body = match draft.body_format {
+        BodyFormat::Html => {
+            let inline = |id: &str| shown.get(id).cloned();
+            display::show(&draft.body, &Pictures { remote: false, inline: &inline }).html
+        }
+        BodyFormat::Text => escape(&draft.body).replace("\r\n", "\n").replace('\n', "<br>"),
+    };
+    let text = match draft.body_format {
+        BodyFormat::Html => SafeText::from_html(&draft.body).into_string(),
+        BodyFormat::Text => draft.body.clone(),
+    };
+    let zone = visit.zone().await?;
+    Ok(Letter {
+        mode: "new".to_owned(),
+        draft: draft.id.as_str().to_owned(),
+        in_reply_to: draft.in_reply_to.unwrap_or_default(),
+        thread: draft.thread_id.as_str().to_owned(),
+        to: draft.to.join(", "),
+        cc: draft.cc.join(", "),
+        bcc: draft.bcc.join(", "),
+        subject: draft.subject,
+        at: draft.scheduled_send_at.map(|at| zone.field(at)).unwrap_or_default(),
+        body,
+        text,
+        files,
+        ..Letter::default()
+    })
+}
+
+/// A picture of a draft as a `data:` address, with its content id.
+async fn data_of(
+    visit: &Visit,
+    mailbox: &str,
+    draft: &EmailId,
+    file: &Attachment,
+) -> Result<Option<(String, String)>> {
+    let Some(id) = file.content_id.clone().filter(|_| file.size < 3_000_000) else { return Ok(None) };
+    let call = visit.call(&attachments::GET_OF_EMAIL)?;
+    let found = attachments::get(visit.app(), &call, mailbox, Some(draft.clone()), file.id.clone()).await?;
+    let Some(kind) = reply::image_type(&found.bytes) else { return Ok(None) };
+    let id = id.trim_matches(['<', '>']).to_owned();
+    Ok(Some((id, format!("data:{kind};base64,{}", STANDARD.encode(&found.bytes)))))
+}
+
+/// A form with its files.
+struct Form {
+    fields: Fields,
+    /// New files as the API takes them.
+    files: Vec<Value>,
+}
+
+async fn read_form(visit: &Visit, request: Request) -> Result<Form> {
+    let wrong = |_| Error::new(ErrorKind::UnsupportedMediaType).with_fix("Send the form with its files.");
+    let mut parts = Multipart::from_request(request, &visit.state).await.map_err(wrong)?;
+    let (mut fields, mut files) = (Fields::default(), Vec::new());
+    let broken = |error: axum::extract::multipart::MultipartError| {
+        if error.status() == StatusCode::PAYLOAD_TOO_LARGE {
+            Error::new(ErrorKind::AttachmentsTooLarge)
+        } else {
+            Error::invalid("", "the form ended early or is malformed")
+        }
+    };
+    let mut count = 0;
+    while let Some(part) = parts.next_field().await.map_err(broken)? {
+        count += 1;
+        if count > 200 {
+            return Err(Error::invalid("", "the form has too many parts"));
+        }
+        let name = part.name().unwrap_or_default().to_owned();
+        if let Some(file_name) = part.file_name().map(ToOwned::to_owned) {
+            let kind = part.content_type().unwrap_or("application/octet-stream").to_owned();
+            let bytes = part.bytes().await.map_err(broken)?;
+            if !file_name.is_empty() {
+                files
+                    .push(json!({ "content": STANDARD.encode(&bytes), "filename": file_name, "type": kind }));
+            }
+        } else {
+            let text = part.text().await.map_err(broken)?;
+            fields.push(name, text.replace('\0', ""));
+        }
+    }
+    Ok(Form { fields, files })
+}
+
+/// The text of a form: as HTML with its pictures apart, or as plain text when nothing in it needs HTML.
+fn written(fields: &Fields) -> (String, &'static str, Vec<Value>) {
+    let Some(editor) = fields.given("html") else {
+        return (fields.get("text").replace("\r\n", "\n"), "text", Vec::new());
+    };
+    let clean = display::show(editor, &Pictures { remote: true, inline: &|_| None }).html;
+    let formatted = ["<b>", "<strong", "<i>", "<em", "<a ", "<ul", "<ol", "<img", "<blockquote", "<h", "<u>"];
+    if !formatted.iter().any(|tag| clean.contains(tag)) {
+        return (SafeText::from_html(&clean).into_string(), "text", Vec::new());
+    }
+    let (html, pictures) = apart(&clean);
+    (html, "html", pictures)
+}
+
+/// Takes pictures that stand in HTML as `data:` addresses out of it, as inline files.
+fn apart(html: &str) -> (String, Vec<Value>) {
+    let (mut out, mut files, mut rest) = (String::with_capacity(html.len()), Vec::new(), html);
+    while let Some(at) = rest.find("src=\"data:image/") {
+        let (before, from) = rest.split_at(at + "src=\"".len());
+        out.push_str(before);
+        let end = from.find('"').unwrap_or(from.len());
+        let (address, after) = from.split_at(end);
+        rest = after;
+        let Some((kind, content)) =
+            address.strip_prefix("data:").and_then(|data| data.split_once(";base64,"))
+        else {
+            continue;
+        };
+        let number = files.len() + 1;
+        let ending = kind.rsplit('/').next().unwrap_or("png");
+        let id = format!("image{number}.console");
+        out.push_str("cid:");
+        out.push_str(&id);
+        files.push(json!({
+            "content": content, "filename": format!("image-{number}.{ending}"), "type": kind,
+            "disposition": "inline", "contentId": id,
+        }));
+    }
+    out.push_str(rest);
+    (out, files)
+}
+
+/// What operations take: recipients, subject, files.
+struct Parts {
+    body: String,
+    format: &'static str,
+    files: Vec<Value>,
+}
+
+fn parts(form: &Form) -> Parts {
+    let (body, format, pictures) = written(&form.fields);
+    let kept = form.fields.all("keep").into_iter().map(|id| json!({ "attachment_id": id }));
+    let files = kept.chain(form.files.iter().cloned()).chain(pictures).collect();
+    Parts { body, format, files }
+}
+
+fn recipients(fields: &Fields, name: &str) -> Value {
+    fields.given(name).map_or(Value::Null, |text| json!(text))
+}
+
+async fn submit(visit: Visit, Path(mailbox): Path<String>, request: Request) -> Response {
+    let form = match read_form(&visit, request).await {
+        Ok(form) => form,
+        Err(refused) => return page::failure(&visit.headers, &refused),
+    };
+    if form.fields.get("action") == "autosave" {
+        return match save(&visit, &mailbox, &form).await {
+            Ok(saved) => error::json_of(StatusCode::OK, &saved),
+            Err(refused) => {
+                error::json_of(error::status(refused.kind()), &json!({ "error": page::explain(&refused) }))
+            }
+        };
+    }
+    match perform(&visit, &mailbox, &form).await {
+        Ok((target, said)) => visit.act("/console", async { Ok((target, said)) }).await,
+        Err(refused) => visit.answer(again(&visit, &mailbox, &form, &refused)).await,
+    }
+}
+
+/// The form once more, with what was wrong. Files that were chosen have to be chosen again.
+async fn again(visit: &Visit, mailbox: &str, form: &Form, refused: &Error) -> Result<Response> {
+    let fields = &form.fields;
+    let text = |name: &str| fields.get(name).to_owned();
+    let inline = |_: &str| None;
+    let letter = Letter {
+        mode: text("mode"),
+        source: text("source"),
+        draft: text("draft_id"),
+        in_reply_to: text("in_reply_to"),
+        thread: text("thread_id"),
+        to: text("to"),
+        cc: text("cc"),
+        bcc: text("bcc"),
+        subject: text("subject"),
+        body: match fields.given("html") {
+            Some(editor) => display::show(editor, &Pictures { remote: false, inline: &inline }).html,
+            None => escape(fields.get("text")).replace('\n', "<br>"),
+        },
+        text: text("text"),
+        at: text("at"),
+        files: kept_files(visit, mailbox, fields).await,
+        follows: 0,
+    };
+    let mut said = page::explain(refused);
+    if !form.files.is_empty() {
+        said.push_str(" Please choose the files again.");
+    }
+    let mut response = render(visit, mailbox, letter, said).await?;
+    *response.status_mut() = error::status(refused.kind());
+    Ok(response)
+}
+
+async fn kept_files(visit: &Visit, mailbox: &str, fields: &Fields) -> Vec<(String, String, String)> {
+    let Some(id) = fields.given("draft_id") else { return Vec::new() };
+    let Ok(call) = visit.call(&drafts::GET) else { return Vec::new() };
+    let Ok(draft) = drafts::get(visit.app(), &call, mailbox, id.into()).await else { return Vec::new() };
+    let kept = fields.all("keep");
+    let fits = |file: &&Attachment| kept.contains(&file.id.as_str());
+    let row = |file: &Attachment| (file.id.as_str().to_owned(), file.filename.clone(), size(file.size));
+    draft.attachments.iter().filter(fits).map(row).collect()
+}
+
+/// Does what the pressed button says.
+async fn perform(visit: &Visit, mailbox: &str, form: &Form) -> Result<(String, String)> {
+    let place = format!("/console/m/{}", encoded(mailbox));
+    match form.fields.get("action") {
+        "save" => {
+            save(visit, mailbox, form).await?;
+            Ok((format!("{place}/f/draft"), "Draft saved.".to_owned()))
+        }
+        "schedule" => {
+            let said = schedule(visit, mailbox, form).await?;
+            Ok((format!("{place}/scheduled"), said))
+        }
+        _ => {
+            send(visit, mailbox, form).await?;
+            let back = match form.fields.given("thread_id") {
+                Some(thread) if form.fields.get("mode") == "reply" => {
+                    format!("{place}/f/inbox/{}", encoded(thread))
+                }
+                _ => format!("{place}/f/inbox"),
+            };
+            Ok((back, "Your mail is on its way.".to_owned()))
+        }
+    }
+}
+
+async fn send(visit: &Visit, mailbox: &str, form: &Form) -> Result<()> {
+    let (fields, parts) = (&form.fields, parts(form));
+    let (html, text) = match parts.format {
+        "html" => (json!(parts.body), json!(SafeText::from_html(&parts.body).into_string())),
+        _ => (Value::Null, json!(parts.body)),
+    };
+    let mut mail = json!({
+        "to": recipients(fields, "to"), "cc": recipients(fields, "cc"), "bcc": recipients(fields, "bcc"),
+        "subject": fields.get("subject"), "html": html, "text": text,
+    });
+    if fields.given("to").is_none() {
+        return Err(Error::invalid("to", "say who gets it"));
+    }
+    let (app, source) = (visit.app(), fields.get("source"));
+    match (fields.get("mode"), fields.given("draft_id")) {
+        ("forward", _) => {
+            if !parts.files.is_empty() {
+                mail["attachments"] = json!(passed_on(visit, mailbox, source, parts.files).await?);
+            }
+            let call = visit.call(&sending::FORWARD)?;
+            sending::forward(app, &call, mailbox, source.into(), input(&mail)?, false).await?;
+        }
+        ("reply", None) => {
+            mail["attachments"] = json!(parts.files);
+            let call = visit.call(&sending::REPLY)?;
+            sending::reply(app, &call, mailbox, source.into(), input(&mail)?, false).await?;
+        }
+        (_, draft) => {
+            mail["attachments"] = json!(parts.files);
+            mail["source_draft_id"] = json!(draft);
+            sending::send(app, &visit.call(&sending::SEND)?, mailbox, input(&mail)?, false).await?;
+        }
+    }
+    Ok(())
+}
+
+/// The files of a mail that is passed on, and new ones.
+async fn passed_on(visit: &Visit, mailbox: &str, source: &str, new: Vec<Value>) -> Result<Vec<Value>> {
+    let mail = original(visit, mailbox, source).await?;
+    let own =
+        mail.attachments.unwrap_or_default().into_iter().map(|file| json!({ "attachment_id": file.id }));
+    Ok(own.chain(new).collect())
+}
+
+/// What a draft or a schedule holds.
+fn draft_json(form: &Form) -> Value {
+    let (fields, parts) = (&form.fields, parts(form));
+    json!({
+        "to": recipients(fields, "to"), "cc": recipients(fields, "cc"), "bcc": recipients(fields, "bcc"),
+        "subject": fields.get("subject"), "body": parts.body, "body_format": parts.format,
+        "in_reply_to": fields.given("in_reply_to"), "thread_id": fields.given("thread_id"),
+        "draft_id": fields.given("draft_id"), "attachments": parts.files,
+    })
+}
+
+/// Saves a draft, and tells its id and files.
+async fn save(visit: &Visit, mailbox: &str, form: &Form) -> Result<Value> {
+    let saved =
+        drafts::save(visit.app(), &visit.call(&drafts::SAVE)?, mailbox, input(&draft_json(form))?).await?;
+    let draft = drafts::get(visit.app(), &visit.call(&drafts::GET)?, mailbox, saved.id.clone()).await?;
+    let files: Vec<Value> = draft
+        .attachments
+        .iter()
+        .filter(|file| !file.content_id.as_deref().unwrap_or_default().contains(".console"))
+        .map(|file| json!({ "id": file.id, "name": file.filename, "size": size(file.size) }))
+        .collect();
+    let at = visit.zone().await?.when(visit.app().now()).short;
+    Ok(json!({ "draft_id": saved.id, "thread_id": draft.thread_id, "files": files, "saved": at }))
+}
+
+async fn schedule(visit: &Visit, mailbox: &str, form: &Form) -> Result<String> {
+    let zone = visit.zone().await?;
+    let at = zone.parse(form.fields.get("at"))?;
+    let mut wanted = draft_json(form);
+    wanted["scheduled_send_at"] = json!(at.to_string());
+    if form.fields.get("mode") == "forward" {
+        return Err(Error::invalid("at", "a mail that is passed on can only be sent now"));
+    }
+    let call = visit.call(&scheduled_sends::CREATE)?;
+    scheduled_sends::create(visit.app(), &call, mailbox, input(&wanted)?).await?;
+    Ok(format!("It will be sent {}.", zone.when(at).full))
+}
+
+async fn delete_draft(visit: Visit, Path((mailbox, draft)): Path<(String, String)>) -> Response {
+    let back = format!("/console/m/{}/f/draft", encoded(&mailbox));
+    visit
+        .act(&back, async {
+            drafts::delete(visit.app(), &visit.call(&drafts::DELETE)?, &mailbox, draft.into()).await?;
+            Ok((back.clone(), "Draft deleted.".to_owned()))
+        })
+        .await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pictures_in_the_text_become_files() {
+        let html =
+            "<p>a</p><img src=\"data:image/png;base64,AAAA\" alt=\"x\"><img src=\"https://x.test/y.png\">";
+        let (out, files) = apart(html);
+        assert!(out.contains("src=\"cid:image1.console\"") && out.contains("https://x.test/y.png"), "{out}");
+        assert_eq!(files.len(), 1);
+        assert_eq!(files[0]["type"], "image/png");
+    }
+
+    #[test]
+    fn what_needs_no_html_is_text() {
+        let mut fields = Fields::default();
+        fields.push("html".into(), "<div>Hello</div><div>there</div>".into());
+        assert_eq!(written(&fields).1, "text");
+        let mut fields = Fields::default();
+        fields.push("html".into(), "<div><b>Hello</b> <script>x</script></div>".into());
+        let (body, format, _) = written(&fields);
+        assert_eq!(format, "html");
+        assert!(!body.contains("script"), "{body}");
+        assert_eq!(prefixed("Re:", "re: x"), "re: x");
+        assert_eq!(prefixed("Re:", "x"), "Re: x");
+    }
+}

@@ -1,0 +1,159 @@
+//! Custom domains: the records to publish, and a look at what is published.
+
+use askama::Template;
+use axum::{
+    Router,
+    extract::{Path, Request},
+    response::Response,
+    routing::{get, post},
+};
+use model::domains::{DomainStatus, EmailDomain, NewEmailDomain, RecordStatus};
+use operations::{ErrorKind, Result, domains};
+use serde_json::json;
+
+use super::{
+    page::{self, Shell, html},
+    time::{When, Zone},
+    visit::{Fields, Visit, input},
+};
+use crate::State;
+
+const HERE: &str = "/console/domains";
+
+pub(super) fn routes() -> Router<State> {
+    Router::new()
+        .route(HERE, get(list).post(create))
+        .route("/console/domains/{domain}/check", post(check))
+        .route("/console/domains/{domain}/delete", post(delete))
+}
+
+struct RecordRow {
+    kind: &'static str,
+    name: String,
+    value: String,
+    priority: String,
+    purpose: &'static str,
+    required: bool,
+    state: &'static str,
+    mark: &'static str,
+}
+
+struct DomainCard {
+    id: String,
+    name: String,
+    state: &'static str,
+    mark: &'static str,
+    fault: String,
+    changed: When,
+    records: Vec<RecordRow>,
+    waits: bool,
+    /// Whether the person may change it.
+    admin: bool,
+}
+
+#[derive(Template)]
+#[template(path = "console/domains.html")]
+struct DomainsPage {
+    shell: Shell,
+    domains: Vec<DomainCard>,
+    /// Whether the plan includes custom domains.
+    included: bool,
+    said: String,
+}
+
+#[derive(Template)]
+#[template(path = "console/domain_card.html")]
+struct CardPart {
+    domain: DomainCard,
+}
+
+fn card(zone: &Zone, domain: EmailDomain, admin: bool) -> DomainCard {
+    let records = domain.dns_records.into_iter().map(|record| RecordRow {
+        kind: record.kind.as_str(),
+        name: record.name,
+        value: record.value,
+        priority: record.priority.map(|number| number.to_string()).unwrap_or_default(),
+        purpose: record.purpose.as_str(),
+        required: record.required,
+        state: record.status.as_str(),
+        mark: match record.status {
+            RecordStatus::Verified => "ok",
+            RecordStatus::Pending => "",
+            RecordStatus::Missing if !record.required => "",
+            RecordStatus::Missing | RecordStatus::Mismatch => "bad",
+        },
+    });
+    DomainCard {
+        records: records.collect(),
+        id: domain.id.as_str().to_owned(),
+        name: domain.domain,
+        state: domain.status.as_str(),
+        mark: match domain.status {
+            DomainStatus::Verified => "ok",
+            DomainStatus::Pending => "info",
+            DomainStatus::Failed => "bad",
+        },
+        waits: domain.status == DomainStatus::Pending,
+        fault: domain.last_error.unwrap_or_default(),
+        changed: zone.when(domain.updated_at),
+        admin,
+    }
+}
+
+async fn show(visit: &Visit, said: String) -> Result<Response> {
+    let shell = visit.shell("Domains", "domains").await?;
+    let (domains, included) = match visit.call(&domains::LIST) {
+        Ok(call) => (domains::list(visit.app(), &call).await?, true),
+        Err(refused) if refused.kind() == ErrorKind::PlanRequired => (Vec::new(), false),
+        Err(refused) => return Err(refused),
+    };
+    let domains = domains.into_iter().map(|one| card(&shell.zone, one, shell.admin)).collect();
+    html(&DomainsPage { shell, domains, included, said })
+}
+
+async fn list(visit: Visit) -> Response {
+    visit.answer(show(&visit, String::new())).await
+}
+
+async fn create(visit: Visit, request: Request) -> Response {
+    let made = async {
+        let fields = Fields::read(request).await?;
+        let wanted: NewEmailDomain = input(&json!({ "domain": fields.get("domain").trim() }))?;
+        domains::create(visit.app(), &visit.call(&domains::CREATE)?, wanted).await
+    };
+    match made.await {
+        Ok(made) => {
+            let said = format!("{} is added. Publish its records, then check them.", made.domain);
+            visit.act(HERE, async { Ok((HERE.to_owned(), said)) }).await
+        }
+        Err(refused) => visit.answer(show(&visit, page::explain(&refused))).await,
+    }
+}
+
+/// Looks at what is published now, and shows it in place.
+async fn check(visit: Visit, Path(domain): Path<String>) -> Response {
+    visit
+        .answer(async {
+            let call = visit.call(&domains::VERIFY)?;
+            let found = domains::verify(visit.app(), &call, domain.into()).await?;
+            if !page::is_partial(&visit.headers) {
+                return Ok(page::go_to(&visit.headers, HERE));
+            }
+            let said = match found.status {
+                DomainStatus::Verified => format!("{} is verified.", found.domain),
+                _ => "Not all records are there yet. DNS can take a while.".to_owned(),
+            };
+            let zone = visit.zone().await?;
+            Ok(page::toast(html(&CardPart { domain: card(&zone, found, true) })?, &said))
+        })
+        .await
+}
+
+async fn delete(visit: Visit, Path(domain): Path<String>) -> Response {
+    visit
+        .act(HERE, async {
+            domains::delete(visit.app(), &visit.call(&domains::DELETE)?, domain.into()).await?;
+            Ok((HERE.to_owned(), "The domain is deleted.".to_owned()))
+        })
+        .await
+}

@@ -1,0 +1,74 @@
+//! The event log, newest first, going on by itself.
+
+use askama::Template;
+use axum::{Router, response::Response, routing::get};
+use operations::events;
+
+use super::{
+    overview::encoded,
+    page::{Shell, html},
+    time::When,
+    visit::Visit,
+};
+use crate::State;
+
+/// Events that the page shows.
+const NEWEST: i64 = 100;
+
+pub(super) fn routes() -> Router<State> {
+    Router::new().route("/console/events", get(show))
+}
+
+struct Row {
+    sequence: i64,
+    kind: &'static str,
+    mark: &'static str,
+    at: When,
+    mailbox: String,
+    mailbox_url: String,
+    data: String,
+}
+
+#[derive(Template)]
+#[template(path = "console/events.html")]
+struct EventsPage {
+    shell: Shell,
+    rows: Vec<Row>,
+}
+
+async fn show(visit: Visit) -> Response {
+    visit
+        .answer(async {
+            let shell = visit.shell("Events", "events").await?;
+            let call = visit.call(&events::LIST)?;
+            let last = events::last_sequence(visit.app(), &call.workspace).await?;
+            let page = events::page(visit.app(), &call.workspace, (last - NEWEST).max(0), NEWEST).await?;
+            let rows = page
+                .events
+                .into_iter()
+                .rev()
+                .map(|event| {
+                    let id = event.mailbox_id.as_ref().map(model::Id::as_str).unwrap_or_default();
+                    let known = shell.mailboxes.iter().find(|one| one.id == id);
+                    Row {
+                        sequence: event.sequence,
+                        kind: event.kind.as_str(),
+                        mark: match event.kind.as_str() {
+                            "message.bounced" | "message.complained" => "bad",
+                            "message.deferred" | "message.held" => "warn",
+                            "message.received" => "info",
+                            _ => "",
+                        },
+                        at: shell.zone.when(event.occurred_at),
+                        mailbox: known.map(|one| one.name.clone()).unwrap_or_default(),
+                        mailbox_url: known
+                            .map(|one| format!("/console/m/{}/f/inbox", encoded(&one.id)))
+                            .unwrap_or_default(),
+                        data: serde_json::to_string_pretty(&event.data).unwrap_or_default(),
+                    }
+                })
+                .collect();
+            html(&EventsPage { shell, rows })
+        })
+        .await
+}

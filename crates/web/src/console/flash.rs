@@ -1,0 +1,64 @@
+//! A sentence that is told on the next page: kept in a cookie for a moment.
+
+use axum::{
+    http::{HeaderMap, HeaderValue, header},
+    response::Response,
+};
+use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+
+const COOKIE: &str = "flash";
+/// The most characters that are told; a cookie has 4 KiB.
+const MOST: usize = 300;
+
+/// How it went.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Done,
+    Failed,
+}
+
+/// What is told.
+pub(super) struct Flash {
+    pub(super) kind: &'static str,
+    pub(super) text: String,
+}
+
+/// Lets the next page tell something.
+pub(super) fn told(mut response: Response, kind: Kind, text: &str) -> Response {
+    if text.is_empty() {
+        return response;
+    }
+    let short: String = text.chars().take(MOST).collect();
+    let mark = if kind == Kind::Done { 'd' } else { 'f' };
+    let encoded = utf8_percent_encode(&short, NON_ALPHANUMERIC);
+    let cookie = format!("{COOKIE}={mark}{encoded}; Path=/console; HttpOnly; SameSite=Lax; Max-Age=60");
+    if let Ok(value) = HeaderValue::from_str(&cookie) {
+        response.headers_mut().append(header::SET_COOKIE, value);
+    }
+    response
+}
+
+/// What the last page left to tell.
+pub(super) fn read(headers: &HeaderMap) -> Option<Flash> {
+    let value = cookie(headers, COOKIE)?;
+    let (kind, rest) = match value.split_at_checked(1)? {
+        ("d", rest) => ("done", rest),
+        ("f", rest) => ("failed", rest),
+        _ => return None,
+    };
+    let text = percent_decode_str(rest).decode_utf8().ok()?.chars().take(MOST).collect();
+    Some(Flash { kind, text })
+}
+
+/// Forgets what was told.
+pub(super) fn forget(response: &mut Response) {
+    let cookie = HeaderValue::from_static("flash=; Path=/console; HttpOnly; SameSite=Lax; Max-Age=0");
+    response.headers_mut().append(header::SET_COOKIE, cookie);
+}
+
+/// The value of a cookie.
+pub(super) fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    let lines = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
+    let mut pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    pairs.find(|(found, _)| *found == name).map(|(_, value)| value)
+}

@@ -1,0 +1,25 @@
+//! What happens in the workspace, as it happens: the event log as a stream for the page that is open.
+
+use axum::{Router, extract::RawQuery, response::Response, routing::get};
+use operations::events;
+use std::sync::Arc;
+
+use super::visit::{Fields, Visit};
+use crate::{State, api, reply};
+
+pub(super) fn routes() -> Router<State> {
+    Router::new().route("/console/live", get(live))
+}
+
+async fn live(visit: Visit, RawQuery(query): RawQuery) -> Response {
+    visit
+        .answer(async {
+            let call = Arc::new(visit.call(&events::STREAM)?);
+            let fields = Fields::parse(query.unwrap_or_default().as_bytes());
+            let last = visit.headers.get("last-event-id").and_then(|id| id.to_str().ok());
+            let after = last.or(fields.given("after")).and_then(|number| number.parse().ok());
+            let stream = api::events::stream_of(visit.app().clone(), call, after).await?;
+            Ok(reply::events(Box::pin(stream)))
+        })
+        .await
+}

@@ -1,0 +1,254 @@
+//! Mailboxes: making one, its settings, its folders and labels, ending it.
+
+use askama::Template;
+use axum::{
+    Router,
+    extract::{Path, Request},
+    response::Response,
+    routing::{get, post},
+};
+use model::{
+    domains::DomainStatus,
+    folders::FolderName,
+    labels::NewLabel,
+    mailboxes::{MailboxChange, MailboxSettings, NewMailbox},
+};
+use operations::{Result, domains, folders, labels, mailboxes};
+use serde_json::{Value, json};
+
+use super::{
+    mail::fill_sidebar,
+    overview::encoded,
+    page::{self, Shell, html},
+    time::{When, number},
+    visit::{Fields, Visit, input},
+};
+use crate::State;
+
+pub(super) fn routes() -> Router<State> {
+    Router::new()
+        .route("/console/mailboxes/new", get(new_page).post(create))
+        .route("/console/m/{mailbox}/settings", get(settings_page).post(save))
+        .route("/console/m/{mailbox}/delete", post(delete))
+        .route("/console/m/{mailbox}/folders", post(add_folder))
+        .route("/console/m/{mailbox}/folders/{folder}/delete", post(delete_folder))
+        .route("/console/m/{mailbox}/labels", post(add_label))
+        .route("/console/m/{mailbox}/labels/{label}/delete", post(delete_label))
+}
+
+#[derive(Template)]
+#[template(path = "console/mailbox_new.html")]
+struct NewPage {
+    shell: Shell,
+    domains: Vec<String>,
+    name: String,
+    local: String,
+    domain: String,
+    said: String,
+}
+
+/// The domains that an address can have: those of this server, and the workspace's own.
+async fn address_domains(visit: &Visit) -> Result<Vec<String>> {
+    let mut all = visit.app().settings().hosted_domains.clone();
+    if let Ok(call) = visit.call(&domains::LIST) {
+        let own = domains::list(visit.app(), &call).await?;
+        all.extend(own.into_iter().filter(|one| one.status == DomainStatus::Verified).map(|one| one.domain));
+    }
+    Ok(all)
+}
+
+async fn show_new(visit: &Visit, fields: &Fields, said: String) -> Result<Response> {
+    visit.call(&mailboxes::CREATE)?;
+    let shell = visit.shell("New mailbox", "new-mailbox").await?;
+    let domains = address_domains(visit).await?;
+    let (name, local) = (fields.get("name").to_owned(), fields.get("local").to_owned());
+    html(&NewPage { shell, domains, name, local, domain: fields.get("domain").to_owned(), said })
+}
+
+async fn new_page(visit: Visit) -> Response {
+    visit.answer(show_new(&visit, &Fields::default(), String::new())).await
+}
+
+async fn create(visit: Visit, request: Request) -> Response {
+    let fields = match Fields::read(request).await {
+        Ok(fields) => fields,
+        Err(refused) => return page::failure(&visit.headers, &refused),
+    };
+    let made = async {
+        let email = fields.given("local").map(|local| format!("{local}@{}", fields.get("domain")));
+        let wanted: NewMailbox = input(&json!({ "name": fields.get("name"), "email": email }))?;
+        mailboxes::create(visit.app(), &visit.call(&mailboxes::CREATE)?, wanted).await
+    };
+    match made.await {
+        Ok(made) => {
+            let target = format!("/console/m/{}/f/inbox", encoded(made.id.as_str()));
+            let said = format!("{} is ready for mail.", made.email);
+            visit.act("/console", async { Ok((target, said)) }).await
+        }
+        Err(refused) => visit.answer(show_new(&visit, &fields, page::explain(&refused))).await,
+    }
+}
+
+/// A folder or label in the settings.
+struct Item {
+    id: String,
+    name: String,
+    color: String,
+    more: String,
+}
+
+#[derive(Template)]
+#[template(path = "console/mailbox_settings.html")]
+struct SettingsPage {
+    shell: Shell,
+    id: String,
+    name: String,
+    email: String,
+    settings: MailboxSettings,
+    forward_to: String,
+    allow: String,
+    block: String,
+    stored: String,
+    made: When,
+    folders: Vec<Item>,
+    labels: Vec<Item>,
+    may_change: bool,
+    may_delete: bool,
+}
+
+async fn settings_page(visit: Visit, Path(mailbox): Path<String>) -> Response {
+    visit
+        .answer(async {
+            let mut shell = visit.shell("Mailbox settings", "mailbox-settings").await?;
+            let app = visit.app();
+            let found = mailboxes::get(app, &visit.call(&mailboxes::GET)?, &mailbox).await?;
+            let storage = mailboxes::storage(app, &visit.call(&mailboxes::STORAGE)?, &mailbox).await?;
+            let known = fill_sidebar(&visit, &mut shell, found.id.as_str()).await?;
+            let own = folders::list(app, &visit.call(&folders::LIST)?, &mailbox).await?;
+            let custom = own.into_iter().filter(|folder| !folder.system).map(|folder| Item {
+                id: folder.id.as_str().to_owned(),
+                name: folder.name,
+                color: String::new(),
+                more: format!("{} mails", number(folder.total_count)),
+            });
+            let labels = known.into_iter().map(|label| Item {
+                id: label.id.as_str().to_owned(),
+                name: label.name,
+                color: label.color,
+                more: label.rules,
+            });
+            #[expect(clippy::cast_possible_truncation, reason = "a size to be read by people")]
+            let stored = (storage.storage_gb * 1e9) as i64;
+            let settings = found.settings;
+            html(&SettingsPage {
+                id: found.id.as_str().to_owned(),
+                name: found.name,
+                email: found.email,
+                forward_to: settings.forwarding.email.as_ref().map(ToString::to_string).unwrap_or_default(),
+                allow: settings.sender_policy.allow.join("\n"),
+                block: settings.sender_policy.block.join("\n"),
+                stored: super::time::size(stored),
+                made: shell.zone.when(found.created_at),
+                folders: custom.collect(),
+                labels: labels.collect(),
+                may_change: visit.may(&mailboxes::UPDATE),
+                may_delete: visit.may(&mailboxes::DELETE),
+                settings,
+                shell,
+            })
+        })
+        .await
+}
+
+fn lines(text: &str) -> Vec<&str> {
+    text.lines().map(str::trim).filter(|line| !line.is_empty()).collect()
+}
+
+/// The settings that the form shows; those it does not show stay as they are.
+fn changed(present: &MailboxSettings, fields: &Fields) -> Result<Value> {
+    let mut settings = serde_json::to_value(present).map_err(operations::Error::internal)?;
+    settings["fromName"] = json!(fields.get("from_name"));
+    settings["signature"] = json!({ "enabled": fields.ticked("signature_on"), "text": fields.get("signature").replace("\r\n", "\n") });
+    settings["autoReply"] = json!({
+        "enabled": fields.ticked("reply_on"), "subject": fields.get("reply_subject"),
+        "message": fields.get("reply_text").replace("\r\n", "\n"),
+    });
+    settings["forwarding"] =
+        json!({ "enabled": fields.ticked("forward_on"), "email": fields.given("forward_to") });
+    settings["spam"] = json!({ "toSpamFolder": fields.ticked("spam_on") });
+    settings["senderPolicy"] =
+        json!({ "allow": lines(fields.get("allow")), "block": lines(fields.get("block")) });
+    Ok(settings)
+}
+
+async fn save(visit: Visit, Path(mailbox): Path<String>, request: Request) -> Response {
+    let back = format!("/console/m/{}/settings", encoded(&mailbox));
+    visit
+        .act(&back, async {
+            let fields = Fields::read(request).await?;
+            let app = visit.app();
+            let found = mailboxes::get(app, &visit.call(&mailboxes::GET)?, &mailbox).await?;
+            let settings = changed(&found.settings, &fields)?;
+            let change: MailboxChange = input(&json!({ "name": fields.get("name"), "settings": settings }))?;
+            mailboxes::update(app, &visit.call(&mailboxes::UPDATE)?, &mailbox, change).await?;
+            Ok((back.clone(), "Settings saved.".to_owned()))
+        })
+        .await
+}
+
+async fn delete(visit: Visit, Path(mailbox): Path<String>) -> Response {
+    let back = format!("/console/m/{}/settings", encoded(&mailbox));
+    visit
+        .act(&back, async {
+            mailboxes::delete(visit.app(), &visit.call(&mailboxes::DELETE)?, &mailbox).await?;
+            Ok(("/console".to_owned(), "The mailbox is deleted.".to_owned()))
+        })
+        .await
+}
+
+async fn add_folder(visit: Visit, Path(mailbox): Path<String>, request: Request) -> Response {
+    let back = format!("/console/m/{}/settings", encoded(&mailbox));
+    visit
+        .act(&back, async {
+            let fields = Fields::read(request).await?;
+            let name: FolderName = input(&json!({ "name": fields.get("name") }))?;
+            folders::create(visit.app(), &visit.call(&folders::CREATE)?, &mailbox, name).await?;
+            Ok((back.clone(), "Folder made.".to_owned()))
+        })
+        .await
+}
+
+async fn delete_folder(visit: Visit, Path((mailbox, folder)): Path<(String, String)>) -> Response {
+    let back = format!("/console/m/{}/settings", encoded(&mailbox));
+    visit
+        .act(&back, async {
+            folders::delete(visit.app(), &visit.call(&folders::DELETE)?, &mailbox, folder.into()).await?;
+            Ok((back.clone(), "Folder deleted.".to_owned()))
+        })
+        .await
+}
+
+async fn add_label(visit: Visit, Path(mailbox): Path<String>, request: Request) -> Response {
+    let back = format!("/console/m/{}/settings", encoded(&mailbox));
+    visit
+        .act(&back, async {
+            let fields = Fields::read(request).await?;
+            let label: NewLabel = input(&json!({
+                "name": fields.get("name"), "rules": fields.get("rules"),
+                "color": fields.given("color").unwrap_or("#6b7280"),
+            }))?;
+            labels::create(visit.app(), &visit.call(&labels::CREATE)?, &mailbox, label).await?;
+            Ok((back.clone(), "Label made.".to_owned()))
+        })
+        .await
+}
+
+async fn delete_label(visit: Visit, Path((mailbox, label)): Path<(String, String)>) -> Response {
+    let back = format!("/console/m/{}/settings", encoded(&mailbox));
+    visit
+        .act(&back, async {
+            labels::delete(visit.app(), &visit.call(&labels::DELETE)?, &mailbox, label.into()).await?;
+            Ok((back.clone(), "Label deleted.".to_owned()))
+        })
+        .await
+}

@@ -1,0 +1,148 @@
+//! Members of the workspace and invitations into it.
+
+use askama::Template;
+use axum::{
+    Router,
+    extract::{Path, Request},
+    response::Response,
+    routing::{get, post},
+};
+use model::members::{MemberChange, NewInvite};
+use operations::{Result, members};
+use serde_json::json;
+
+use super::{
+    page::{self, Shell, html},
+    time::When,
+    visit::{Fields, Visit, input},
+};
+use crate::State;
+
+const HERE: &str = "/console/members";
+
+pub(super) fn routes() -> Router<State> {
+    Router::new()
+        .route(HERE, get(list))
+        .route("/console/members/invite", post(invite))
+        .route("/console/members/{account}/role", post(set_role))
+        .route("/console/members/{account}/remove", post(remove))
+        .route("/console/invites/{invite}/resend", post(resend))
+        .route("/console/invites/{invite}/withdraw", post(withdraw))
+}
+
+struct MemberRow {
+    id: String,
+    name: String,
+    email: String,
+    role: &'static str,
+    joined: When,
+    is_self: bool,
+}
+
+struct InviteRow {
+    id: String,
+    email: String,
+    role: &'static str,
+    expires: When,
+}
+
+#[derive(Template)]
+#[template(path = "console/members.html")]
+struct MembersPage {
+    shell: Shell,
+    members: Vec<MemberRow>,
+    invites: Vec<InviteRow>,
+    /// Who was just invited, and the link for them.
+    fresh: Option<(String, String)>,
+    said: String,
+}
+
+async fn show(visit: &Visit, fresh: Option<(String, String)>, said: String) -> Result<Response> {
+    let shell = visit.shell("Members", "members").await?;
+    let app = visit.app();
+    let own = visit.caller.actor.id();
+    let all = members::list(app, &visit.call(&members::LIST)?).await?;
+    let open = match visit.call(&members::LIST_INVITES) {
+        Ok(call) => members::list_invites(app, &call).await?,
+        Err(_) => Vec::new(),
+    };
+    let members = all
+        .into_iter()
+        .map(|one| MemberRow {
+            is_self: one.id.as_str() == own,
+            id: one.id.as_str().to_owned(),
+            name: one.name,
+            email: one.email,
+            role: one.role.as_str(),
+            joined: shell.zone.when(one.joined_at),
+        })
+        .collect();
+    let invites = open
+        .into_iter()
+        .map(|one| InviteRow {
+            id: one.id.as_str().to_owned(),
+            email: one.email,
+            role: one.role.as_str(),
+            expires: shell.zone.when(one.expires_at),
+        })
+        .collect();
+    html(&MembersPage { shell, members, invites, fresh, said })
+}
+
+async fn list(visit: Visit) -> Response {
+    visit.answer(show(&visit, None, String::new())).await
+}
+
+async fn invite(visit: Visit, request: Request) -> Response {
+    let made = async {
+        let fields = Fields::read(request).await?;
+        let role = fields.given("role").unwrap_or("member");
+        let wanted: NewInvite = input(&json!({ "email": fields.get("email").trim(), "role": role }))?;
+        members::invite(visit.app(), &visit.call(&members::INVITE)?, wanted).await
+    };
+    match made.await {
+        Ok(made) => visit.answer(show(&visit, Some((made.invite.email, made.link)), String::new())).await,
+        Err(refused) => visit.answer(show(&visit, None, page::explain(&refused))).await,
+    }
+}
+
+async fn resend(visit: Visit, Path(invite): Path<String>) -> Response {
+    let made = async {
+        let call = visit.call(&members::RESEND_INVITE)?;
+        members::resend_invite(visit.app(), &call, invite.into()).await
+    };
+    match made.await {
+        Ok(made) => visit.answer(show(&visit, Some((made.invite.email, made.link)), String::new())).await,
+        Err(refused) => visit.answer(show(&visit, None, page::explain(&refused))).await,
+    }
+}
+
+async fn withdraw(visit: Visit, Path(invite): Path<String>) -> Response {
+    visit
+        .act(HERE, async {
+            let call = visit.call(&members::DELETE_INVITE)?;
+            members::delete_invite(visit.app(), &call, invite.into()).await?;
+            Ok((HERE.to_owned(), "The invitation is withdrawn.".to_owned()))
+        })
+        .await
+}
+
+async fn set_role(visit: Visit, Path(account): Path<String>, request: Request) -> Response {
+    visit
+        .act(HERE, async {
+            let fields = Fields::read(request).await?;
+            let change: MemberChange = input(&json!({ "role": fields.get("role") }))?;
+            members::update(visit.app(), &visit.call(&members::UPDATE)?, account.into(), change).await?;
+            Ok((HERE.to_owned(), "The role is changed.".to_owned()))
+        })
+        .await
+}
+
+async fn remove(visit: Visit, Path(account): Path<String>) -> Response {
+    visit
+        .act(HERE, async {
+            members::remove(visit.app(), &visit.call(&members::REMOVE)?, account.into()).await?;
+            Ok((HERE.to_owned(), "The member is removed.".to_owned()))
+        })
+        .await
+}

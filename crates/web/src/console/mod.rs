@@ -1,0 +1,77 @@
+//! The web console: pages for people, made on the server, and the session behind them as JSON.
+//!
+//! Pages call the same operations as the API, under the same roles and plans, but unmetered (`Visit::call`). Nothing
+//! is loaded from elsewhere and nothing inline runs; `page::POLICY` says so to browsers.
+
+mod assets;
+mod auth;
+mod chart;
+mod compose;
+mod domains;
+mod events;
+mod flash;
+mod keys;
+mod live;
+mod mail;
+mod mailboxes;
+mod members;
+mod operator;
+mod overview;
+mod page;
+mod reader;
+mod scheduled;
+mod session_api;
+mod settings;
+mod text;
+mod time;
+mod ui;
+mod usage;
+mod visit;
+mod webhooks;
+
+use axum::{
+    Router,
+    middleware::{from_fn, from_fn_with_state},
+    routing::get,
+};
+
+use crate::State;
+
+pub(crate) fn routes(state: &State) -> Router<State> {
+    let pages = Router::new()
+        .merge(auth::routes())
+        .merge(overview::routes())
+        .merge(keys::routes())
+        .merge(mailboxes::routes())
+        .merge(mail::routes())
+        .merge(reader::routes())
+        .merge(live::routes())
+        .merge(compose::routes())
+        .merge(scheduled::routes())
+        .merge(members::routes())
+        .merge(domains::routes())
+        .merge(webhooks::routes())
+        .merge(events::routes())
+        .merge(usage::routes())
+        .merge(settings::routes())
+        .merge(operator::routes())
+        .layer(from_fn(page::finish))
+        .layer(from_fn_with_state(state.clone(), limit));
+    session_api::routes().merge(pages).route("/console/assets/{name}", get(assets::serve))
+}
+
+/// Pages that one client address may ask for in a minute: far more than a person can read.
+pub(crate) const PAGES_PER_MINUTE: u64 = 1200;
+
+/// Counts pages against the client's address, since the meter of the API does not.
+async fn limit(
+    axum::extract::State(state): axum::extract::State<State>,
+    request: axum::extract::Request,
+    next: axum::middleware::Next,
+) -> axum::response::Response {
+    let address = crate::request::client_address(&request, state.options.trust_proxy);
+    match state.pages.count(address, state.app.now()) {
+        Ok(()) => next.run(request).await,
+        Err(refused) => page::failure(request.headers(), &refused),
+    }
+}

@@ -1,0 +1,169 @@
+//! The first page: mailboxes, what is unread, what is left of the plan, and the first steps of somebody new.
+
+use askama::Template;
+use axum::{
+    Router,
+    extract::{RawQuery, Request},
+    response::Response,
+    routing::{get, post},
+};
+use model::{accounts::SwitchWorkspace, usage::HistoryQuery};
+use operations::{Result, accounts, api_keys, usage};
+use serde_json::json;
+
+use super::{
+    mail,
+    page::{Shell, html},
+    time::number,
+    visit::{Fields, Visit, input},
+};
+use crate::State;
+
+pub(super) fn routes() -> Router<State> {
+    Router::new()
+        .route("/console", get(overview))
+        .route("/console/workspace", post(switch))
+        .route("/console/side", get(side))
+}
+
+/// One of the first steps.
+struct Steps {
+    mailbox: bool,
+    key: bool,
+    mail: bool,
+}
+
+impl Steps {
+    fn done(&self) -> bool {
+        self.mailbox && self.key && self.mail
+    }
+}
+
+/// A mailbox with its figures.
+struct Row {
+    id: String,
+    name: String,
+    email: String,
+    ready: bool,
+    unread: i64,
+    received: String,
+    sent: String,
+}
+
+#[derive(Template)]
+#[template(path = "console/overview.html")]
+struct OverviewPage {
+    shell: Shell,
+    rows: Vec<Row>,
+    steps: Steps,
+    unread: String,
+    mails_in: String,
+    mails_out: String,
+    credits: String,
+    credits_of: String,
+    /// The share of the credits that is used, of 100.
+    used: i64,
+    renewed: super::time::When,
+    address: String,
+}
+
+async fn overview(visit: Visit) -> Response {
+    visit
+        .answer(async {
+            let shell = visit.shell("Overview", "overview").await?;
+            let app = visit.app();
+            let credits = usage::credits(app, &visit.call(&usage::CREDITS)?).await?;
+            let mails = usage::email(app, &visit.call(&usage::EMAIL)?).await?;
+            let history =
+                usage::history(app, &visit.call(&usage::HISTORY)?, HistoryQuery { days: 1 }).await?;
+            let today = history.days.last().map_or((0, 0), |day| (day.mails_in, day.mails_out));
+            let keys = match visit.call(&api_keys::LIST) {
+                Ok(call) => !api_keys::list(app, &call).await?.is_empty(),
+                // Keys are for admins; a member has nothing to do here.
+                Err(_) => true,
+            };
+            let rows: Vec<Row> = shell
+                .mailboxes
+                .iter()
+                .map(|mailbox| {
+                    let figures = mails.mailboxes.iter().find(|one| one.id.as_str() == mailbox.id);
+                    Row {
+                        id: mailbox.id.clone(),
+                        name: mailbox.name.clone(),
+                        email: mailbox.email.clone(),
+                        ready: mailbox.ready,
+                        unread: mailbox.unread,
+                        received: number(figures.map_or(0, |one| one.received)),
+                        sent: number(figures.map_or(0, |one| one.sent)),
+                    }
+                })
+                .collect();
+            let steps = Steps {
+                mailbox: !rows.is_empty(),
+                key: keys,
+                mail: mails.mailboxes.iter().any(|one| one.received > 0),
+            };
+            html(&OverviewPage {
+                unread: number(rows.iter().map(|row| row.unread).sum()),
+                mails_in: number(today.0),
+                mails_out: number(today.1),
+                credits: credits.remaining.map_or_else(|| "Unlimited".to_owned(), number),
+                credits_of: credits.limit.map_or_else(
+                    || format!("{} used this month", number(credits.used)),
+                    |limit| format!("of {} this month", number(limit)),
+                ),
+                used: credits.limit.map_or(0, |limit| (credits.used * 100 / limit.max(1)).clamp(0, 100)),
+                renewed: shell.zone.when(credits.period_end),
+                address: rows.first().map(|row| row.email.clone()).unwrap_or_default(),
+                rows,
+                steps,
+                shell,
+            })
+        })
+        .await
+}
+
+async fn switch(visit: Visit, request: Request) -> Response {
+    visit
+        .act("/console", async {
+            let fields = Fields::read(request).await?;
+            let chosen: SwitchWorkspace = input(&json!({ "workspace_id": fields.get("workspace_id") }))?;
+            accounts::switch_workspace(visit.app(), &visit.caller, chosen).await?;
+            Ok(("/console".to_owned(), String::new()))
+        })
+        .await
+}
+
+#[derive(Template)]
+#[template(path = "console/side.html")]
+struct Side {
+    shell: Shell,
+}
+
+/// The mailboxes of the sidebar, for a page that is open while mail arrives.
+async fn side(visit: Visit, RawQuery(query): RawQuery) -> Response {
+    visit
+        .answer(async {
+            let fields = Fields::parse(query.unwrap_or_default().as_bytes());
+            let mut shell = visit.shell("", fields.get("active")).await?;
+            let known = shell.mailboxes.iter().any(|one| one.id == fields.get("mailbox"));
+            if known {
+                mail::fill_sidebar(&visit, &mut shell, fields.get("mailbox")).await?;
+            }
+            html(&Side { shell })
+        })
+        .await
+}
+
+/// The address of a page with what was asked for encoded.
+pub(super) fn encoded(text: &str) -> String {
+    use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+    /// What stands for itself in a path.
+    const KEPT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'~');
+    utf8_percent_encode(text, KEPT).to_string()
+}
+
+/// Refuses people who do not operate this server, as if the page were not there.
+pub(super) fn operators_only(visit: &Visit) -> Result<()> {
+    if visit.is_operator() { Ok(()) } else { Err(operations::Error::not_found("Not found")) }
+}

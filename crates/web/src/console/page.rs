@@ -1,0 +1,286 @@
+//! Pages: what stands around each of them, and how one becomes a response.
+
+use std::fmt::Write as _;
+
+use askama::Template;
+use axum::{
+    body::Body,
+    extract::Request,
+    http::{HeaderMap, HeaderValue, StatusCode, header},
+    middleware::Next,
+    response::{IntoResponse, Response},
+};
+use model::{Role, mailboxes::ListedMailbox};
+use operations::{Error, ErrorKind, Result, mailboxes};
+
+use super::{assets, flash, time::Zone, visit::Visit};
+use crate::error;
+
+/// What a page may load: files of this server, and pictures that are part of the page.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
+    connect-src 'self'; frame-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+
+/// The head of a page.
+pub(super) struct Head {
+    pub(super) title: String,
+    pub(super) theme: &'static str,
+}
+
+impl Head {
+    pub(super) fn new(headers: &HeaderMap, title: &str) -> Self {
+        let theme = match flash::cookie(headers, "theme") {
+            Some("light") => "light",
+            Some("dark") => "dark",
+            _ => "auto",
+        };
+        Self { title: title.to_owned(), theme }
+    }
+
+    /// The address of a file.
+    #[expect(clippy::unused_self, reason = "templates reach functions by way of values")]
+    pub(super) fn asset(&self, name: &str) -> &'static str {
+        assets::url(name)
+    }
+}
+
+/// A mailbox in the sidebar.
+pub(super) struct SideMailbox {
+    pub(super) id: String,
+    pub(super) name: String,
+    pub(super) email: String,
+    pub(super) unread: i64,
+    pub(super) ready: bool,
+}
+
+/// A folder or label of the open mailbox.
+pub(super) struct SideFolder {
+    pub(super) id: String,
+    pub(super) name: String,
+    pub(super) icon: &'static str,
+    pub(super) color: String,
+    pub(super) count: i64,
+    pub(super) url: String,
+}
+
+/// What stands around a page of somebody who is logged in.
+pub(super) struct Shell {
+    pub(super) head: Head,
+    pub(super) active: String,
+    pub(super) name: String,
+    pub(super) email: String,
+    pub(super) workspace: String,
+    pub(super) plan: &'static str,
+    pub(super) workspaces: Vec<(String, String, bool)>,
+    pub(super) mailboxes: Vec<SideMailbox>,
+    /// The mailbox that is open, its folders and labels.
+    pub(super) mailbox: String,
+    pub(super) folders: Vec<SideFolder>,
+    pub(super) labels: Vec<SideFolder>,
+    pub(super) flash: Option<flash::Flash>,
+    pub(super) admin: bool,
+    /// Whether the person may make mailboxes.
+    pub(super) makes_mailboxes: bool,
+    pub(super) operator: bool,
+    pub(super) zone: Zone,
+}
+
+impl Shell {
+    pub(super) async fn load(visit: &Visit, title: &str, active: &str) -> Result<Self> {
+        let call = visit.call(&mailboxes::LIST)?;
+        let (role, plan) = (call.role, call.plan);
+        let list = mailboxes::list(visit.app(), &call).await?;
+        let me = visit.me().await?;
+        let workspaces: Vec<_> = me
+            .workspaces
+            .into_iter()
+            .map(|one| (one.id.as_str().to_owned(), one.name, one.id == me.workspace_id))
+            .collect();
+        let workspace = workspaces.iter().find(|one| one.2).map(|one| one.1.clone()).unwrap_or_default();
+        Ok(Self {
+            head: Head::new(&visit.headers, title),
+            active: active.to_owned(),
+            name: me.account.name,
+            email: me.account.email,
+            workspace,
+            plan: plan.display_name(),
+            workspaces,
+            mailboxes: list.into_iter().map(side_mailbox).collect(),
+            mailbox: String::new(),
+            folders: Vec::new(),
+            labels: Vec::new(),
+            flash: flash::read(&visit.headers),
+            admin: role == Role::Admin,
+            makes_mailboxes: visit.may(&mailboxes::CREATE),
+            operator: visit.is_operator(),
+            zone: visit.zone().await?,
+        })
+    }
+
+    /// The first letter of the account's name.
+    pub(super) fn initial(&self) -> String {
+        self.name.chars().next().map(|first| first.to_uppercase().collect()).unwrap_or_default()
+    }
+
+    /// Whether a part of the navigation is the present one.
+    pub(super) fn is(&self, part: &str) -> bool {
+        self.active == part
+    }
+
+    /// The mailbox to compose in when none is open.
+    pub(super) fn writing(&self) -> &str {
+        if self.mailbox.is_empty() {
+            self.mailboxes.first().map_or("", |first| first.id.as_str())
+        } else {
+            &self.mailbox
+        }
+    }
+}
+
+fn side_mailbox(listed: ListedMailbox) -> SideMailbox {
+    let unread = &listed.inbox_unread_by_category;
+    SideMailbox {
+        unread: unread.customer_support + unread.technical + unread.partnership + unread.other,
+        id: listed.mailbox.id.as_str().to_owned(),
+        name: listed.mailbox.name,
+        email: listed.mailbox.email,
+        ready: listed.mailbox.can_receive,
+    }
+}
+
+/// A page as a response.
+pub(super) fn html(page: &impl Template) -> Result<Response> {
+    let text = page.render().map_err(Error::internal)?;
+    Ok(document(StatusCode::OK, text))
+}
+
+/// Text of HTML as a response, under the policy of pages.
+pub(super) fn document(status: StatusCode, text: String) -> Response {
+    let mut response = Response::new(Body::from(text));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
+    headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
+    response
+}
+
+/// Whether only a part of a page is asked for.
+pub(super) fn is_partial(headers: &HeaderMap) -> bool {
+    headers.contains_key("hx-request") && !headers.contains_key("hx-history-restore-request")
+}
+
+/// Goes on to another page of the console.
+pub(super) fn go_to(headers: &HeaderMap, target: &str) -> Response {
+    let name = if is_partial(headers) { "hx-redirect" } else { "location" };
+    let status = if is_partial(headers) { StatusCode::OK } else { StatusCode::SEE_OTHER };
+    super::visit::with_header(status.into_response(), name, target)
+}
+
+/// An error in a sentence or two for people.
+pub(super) fn explain(refused: &Error) -> String {
+    let mut text = match refused.kind() {
+        ErrorKind::ValidationFailed if !refused.details().is_empty() => String::new(),
+        ErrorKind::RoleRequired => "Your role does not allow this.".to_owned(),
+        ErrorKind::PlanRequired => "The workspace's plan does not include this.".to_owned(),
+        ErrorKind::CrossSiteRequest => "This request came from another site.".to_owned(),
+        ErrorKind::Internal => "Something went wrong on our side. Please try again.".to_owned(),
+        _ => refused.message().to_owned(),
+    };
+    for detail in refused.details() {
+        if !text.is_empty() {
+            text.push(' ');
+        }
+        let field = detail.path.replace(['_', '.'], " ");
+        let _ = write!(text, "{}: {}.", capital(&field), detail.message.trim_end_matches('.'));
+    }
+    if let Some(fix) = refused.fix().filter(|_| refused.kind() != ErrorKind::CrossSiteRequest) {
+        text.push(' ');
+        text.push_str(fix);
+    }
+    text
+}
+
+fn capital(text: &str) -> String {
+    let mut characters = text.chars();
+    match characters.next() {
+        Some(first) => first.to_uppercase().chain(characters).collect(),
+        None => "Request".to_owned(),
+    }
+}
+
+#[derive(Template)]
+#[template(path = "console/error.html")]
+struct ErrorPage {
+    head: Head,
+    status: u16,
+    heading: &'static str,
+    said: String,
+    code: &'static str,
+}
+
+/// What went wrong: a page, or a note on the page that is open.
+pub(super) fn failure(headers: &HeaderMap, refused: &Error) -> Response {
+    let status = error::status(refused.kind());
+    if status.is_server_error() {
+        tracing::error!(code = refused.kind().code(), error = %refused, "page failed");
+    }
+    let said = explain(refused);
+    if is_partial(headers) {
+        let note = serde_json::json!({ "toast": { "kind": "failed", "text": said } });
+        let response = super::visit::with_header(StatusCode::OK.into_response(), "hx-reswap", "none");
+        // Header values are ASCII; what is not is written as JSON escapes.
+        return super::visit::with_header(response, "hx-trigger", &ascii_json(&note));
+    }
+    let heading = match status.as_u16() {
+        401 => "Please log in",
+        402 => "No credits left",
+        403 => "Not allowed",
+        404 => "Not found",
+        429 => "Too many requests",
+        500..=599 => "Something went wrong",
+        _ => "That did not work",
+    };
+    let head = Head::new(headers, heading);
+    let page = ErrorPage { head, status: status.as_u16(), heading, said, code: refused.kind().code() };
+    let mut response = document(status, page.render().unwrap_or_default());
+    if let Some(seconds) = refused.retry_after() {
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    response
+}
+
+/// JSON of ASCII characters only, fit for a header.
+pub(super) fn ascii_json(value: &serde_json::Value) -> String {
+    let mut text = String::new();
+    for character in value.to_string().chars() {
+        if character.is_ascii() {
+            text.push(character);
+        } else {
+            let mut units = [0; 2];
+            for unit in character.encode_utf16(&mut units) {
+                let _ = write!(text, "\\u{unit:04x}");
+            }
+        }
+    }
+    text
+}
+
+/// A note on the page that is open.
+pub(super) fn toast(response: Response, said: &str) -> Response {
+    let note = serde_json::json!({ "toast": { "kind": "done", "text": said } });
+    super::visit::with_header(response, "hx-trigger", &ascii_json(&note))
+}
+
+/// Forgets what a page has told, once it was told.
+pub(super) async fn finish(request: Request, next: Next) -> Response {
+    let partial = is_partial(request.headers()) || request.uri().path().ends_with("/frame");
+    let told = flash::read(request.headers()).is_some() && !partial;
+    let mut response = next.run(request).await;
+    let headers = response.headers();
+    let is_page =
+        headers.get(header::CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"text/html"));
+    let sets = headers.get_all(header::SET_COOKIE).iter().any(|one| one.as_bytes().starts_with(b"flash="));
+    if told && is_page && !sets {
+        flash::forget(&mut response);
+    }
+    response
+}

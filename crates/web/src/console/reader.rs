@@ -1,0 +1,540 @@
+//! A conversation: its mails as a person sees them, as an agent sees them, and as they came.
+
+use std::{collections::HashMap, fmt::Write as _};
+
+use askama::Template;
+use axum::{
+    Router,
+    extract::{Path, RawQuery},
+    http::{HeaderValue, header},
+    response::{IntoResponse, Response},
+    routing::get,
+};
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use mail::display::{self, Displayed, Pictures};
+use model::{
+    EmailId,
+    emails::{BodyFormat, Email, EmailQuery, ScanStatus, Verdict},
+};
+use operations::{Error, Result, attachments, emails, labels, sending, threads};
+use serde_json::json;
+
+use super::{
+    overview::encoded,
+    page::html,
+    text::{initial, people, person, plain},
+    time::{When, Zone, size},
+    visit::{Fields, Visit, input},
+};
+use crate::{State, reply};
+
+pub(super) fn routes() -> Router<State> {
+    Router::new()
+        .route("/console/m/{mailbox}/e/{email}/view", get(view))
+        .route("/console/m/{mailbox}/e/{email}/frame", get(frame))
+        .route("/console/m/{mailbox}/e/{email}/agent", get(agent))
+        .route("/console/m/{mailbox}/e/{email}/details", get(details))
+        .route("/console/m/{mailbox}/e/{email}/source", get(source))
+        .route("/console/m/{mailbox}/e/{email}/raw", get(raw))
+        .route("/console/m/{mailbox}/e/{email}/a/{file}", get(file))
+}
+
+/// Mails of a conversation that are open at once.
+const MOST_OPEN: usize = 8;
+/// Bytes of the source that a page shows.
+const MOST_SOURCE: usize = 200_000;
+/// Bytes of pictures that a mail brings along and shows in its text.
+const MOST_PICTURES: usize = 6 << 20;
+
+/// A mark beside a mail: its kind, its text, and what it means.
+pub(super) type Mark = (&'static str, String, String);
+
+/// A file of a mail.
+pub(super) struct FileRow {
+    url: String,
+    name: String,
+    size: String,
+}
+
+/// How the text of a mail is shown.
+pub(super) enum Shown {
+    /// Not yet.
+    Later,
+    /// As plain text, written as HTML.
+    Plain(String),
+    /// In a frame: its address, its height, whether pictures of others were left out, and whether they are shown.
+    Frame { url: String, height: &'static str, blocked: bool, with_images: bool },
+    /// Only after a question: it is dangerous.
+    Held,
+}
+
+/// A mail of a conversation.
+pub(super) struct Message {
+    id: String,
+    name: String,
+    address: String,
+    initial: String,
+    to: String,
+    snippet: String,
+    at: When,
+    open: bool,
+    draft: bool,
+    marks: Vec<Mark>,
+    threats: Vec<String>,
+    files: Vec<FileRow>,
+    shown: Shown,
+    base: String,
+    flagged: bool,
+}
+
+/// The conversation.
+#[derive(Template)]
+#[template(path = "console/reader.html")]
+pub(super) struct Reader {
+    subject: String,
+    thread: String,
+    mailbox: String,
+    folder: String,
+    list_url: String,
+    messages: Vec<Message>,
+    newest: String,
+    unread: bool,
+    starred: bool,
+    older: bool,
+    labels: Vec<(String, String, String, bool)>,
+    targets: Vec<(String, String)>,
+}
+
+pub(super) async fn load(
+    visit: &Visit,
+    mailbox: &str,
+    folder: &str,
+    thread: &str,
+    list_url: String,
+) -> Result<Reader> {
+    let query = input(&json!({ "metadata_only": true }))?;
+    let call = visit.call(&threads::GET)?;
+    let mails = threads::get(visit.app(), &call, mailbox, thread.into(), query).await?;
+    let newest = mails.last().ok_or_else(|| Error::not_found("Thread not found"))?;
+    let known = labels::list(visit.app(), &visit.call(&labels::LIST)?, mailbox).await?;
+    let has = |slug: &String| newest.custom_labels.contains(slug);
+    let labels = known.into_iter().map(|one| (has(&one.slug), one));
+    let labels = labels.map(|(has, one)| (one.slug, one.name, one.color, has)).collect();
+    let subject = mails.first().map(|mail| mail.subject.clone()).unwrap_or_default();
+    let folders =
+        operations::folders::list(visit.app(), &visit.call(&operations::folders::LIST)?, mailbox).await?;
+    let zone = visit.zone().await?;
+    let mut reader = Reader {
+        subject: if subject.is_empty() { "(no subject)".to_owned() } else { subject },
+        thread: thread.to_owned(),
+        mailbox: mailbox.to_owned(),
+        folder: folder.to_owned(),
+        list_url,
+        newest: newest.id.as_str().to_owned(),
+        unread: mails.iter().any(|mail| !mail.read),
+        starred: newest.starred,
+        older: newest.thread_count.unwrap_or(0) > i64::try_from(mails.len()).unwrap_or(i64::MAX),
+        labels,
+        targets: folders
+            .into_iter()
+            .map(|one| (one.id.as_str().to_owned(), one.name))
+            .filter(|(id, _)| id != folder && !matches!(id.as_str(), "draft" | "scheduled" | "sent"))
+            .collect(),
+        messages: Vec::with_capacity(mails.len()),
+    };
+    let (count, mut open) = (mails.len(), 0);
+    for (index, mail) in mails.into_iter().enumerate() {
+        let opened = index + 1 == count || (!mail.read && open < MOST_OPEN);
+        open += usize::from(opened);
+        reader.messages.push(message(visit, mailbox, mail, opened, &zone).await?);
+    }
+    Ok(reader)
+}
+
+/// A mail, with its text when it is open.
+async fn message(visit: &Visit, mailbox: &str, mail: Email, open: bool, zone: &Zone) -> Result<Message> {
+    let base = format!("/console/m/{}/e/{}", encoded(mailbox), encoded(mail.id.as_str()));
+    let mail = if open { read(visit, mailbox, mail.id.clone(), false).await? } else { mail };
+    let flagged = mail.scan_status == Some(ScanStatus::Flagged);
+    let shown = match (open, flagged) {
+        (false, _) => Shown::Later,
+        (_, true) => Shown::Held,
+        _ => shown(&mail, &base, false).await?,
+    };
+    let (name, address) = person(&mail.sender);
+    let mut to = format!("to {}", people(&mail.to));
+    if let Some(cc) = mail.cc.as_deref().filter(|cc| !cc.is_empty()) {
+        let _ = write!(to, ", cc {}", people(cc));
+    }
+    Ok(Message {
+        initial: initial(&name),
+        marks: marks(&mail),
+        threats: threats(&mail),
+        files: files(&mail, &base),
+        snippet: mail.snippet.clone().unwrap_or_default(),
+        at: zone.when(mail.date),
+        draft: matches!(mail.folder_id.as_str(), "draft" | "scheduled"),
+        id: mail.id.as_str().to_owned(),
+        name,
+        address,
+        to,
+        open,
+        shown,
+        base,
+        flagged,
+    })
+}
+
+async fn read(visit: &Visit, mailbox: &str, id: EmailId, safe: bool) -> Result<Email> {
+    let query: EmailQuery = input(&json!({ "agent_safe_content": safe, "include_held": true }))?;
+    emails::get(visit.app(), &visit.call(&emails::GET)?, mailbox, id, query).await
+}
+
+/// What is known about a mail, in a word each.
+fn marks(mail: &Email) -> Vec<Mark> {
+    let mut marks: Vec<Mark> = Vec::new();
+    if let Some(status) = mail.delivery_status.as_deref() {
+        let kind = match status {
+            "delivered" | "sent" => "ok",
+            "queued" => "info",
+            "sandboxed" => "warn",
+            _ => "bad",
+        };
+        marks.push((kind, capital(status), "What became of it on its way.".to_owned()));
+        return marks;
+    }
+    marks.push(match mail.scan_status {
+        Some(ScanStatus::Clean) => ("ok", "Scanned, clean".to_owned(), "Every scanner passed it.".to_owned()),
+        Some(ScanStatus::Flagged) => ("bad", "Dangerous".to_owned(), "A scanner found it unsafe.".to_owned()),
+        Some(ScanStatus::Skipped) => {
+            ("warn", "Not judged".to_owned(), "It could not be scanned. That is not clean.".to_owned())
+        }
+        None => ("info", "Being scanned".to_owned(), "Not scanned yet. That is not clean.".to_owned()),
+    });
+    let checks = &mail.sender_authentication;
+    let said = format!("SPF {}, DKIM {}, DMARC {}", checks.spf, checks.dkim, checks.dmarc);
+    marks.push(match checks.status {
+        Verdict::Pass => ("ok", "Sender verified".to_owned(), said),
+        Verdict::Fail => ("bad", "Sender failed the checks".to_owned(), said),
+        Verdict::Unknown => ("", "Sender not verified".to_owned(), said),
+    });
+    if mail.is_urgent {
+        marks.push(("warn", "Urgent".to_owned(), "Classified as urgent.".to_owned()));
+    }
+    let category = mail.category.as_str();
+    if category != "other" {
+        marks.push(("", capital(&category.replace('_', " ")), "What it is about.".to_owned()));
+    }
+    marks
+}
+
+fn capital(text: &str) -> String {
+    let mut characters = text.chars();
+    characters.next().map(|first| first.to_uppercase().chain(characters).collect()).unwrap_or_default()
+}
+
+fn threats(mail: &Email) -> Vec<String> {
+    let found = mail.scan_threats.as_deref().unwrap_or_default();
+    found
+        .iter()
+        .map(|threat| {
+            let place = match &threat.url {
+                Some(url) => url.clone(),
+                None => threat.attachment_filename.clone(),
+            };
+            format!("{}: {place}", capital(&threat.threat_type.replace('_', " ")))
+        })
+        .collect()
+}
+
+fn files(mail: &Email, base: &str) -> Vec<FileRow> {
+    let all = mail.attachments.as_deref().unwrap_or_default();
+    all.iter()
+        .map(|file| FileRow {
+            url: format!("{base}/a/{}", encoded(file.id.as_str())),
+            name: file.filename.clone(),
+            size: size(file.size),
+        })
+        .collect()
+}
+
+/// How the text of a mail is shown.
+async fn shown(mail: &Email, base: &str, with_images: bool) -> Result<Shown> {
+    let body = mail.body.clone().unwrap_or_default();
+    if mail.body_format != Some(BodyFormat::Html) {
+        return Ok(Shown::Plain(plain(&body)));
+    }
+    let made = made_fit(body, HashMap::new(), with_images).await?;
+    let height = match made.lines {
+        0..=5 => "h1",
+        6..=10 => "h2",
+        11..=18 => "h3",
+        19..=28 => "h4",
+        29..=42 => "h5",
+        _ => "h6",
+    };
+    let url = if with_images { format!("{base}/frame?images=1") } else { format!("{base}/frame") };
+    Ok(Shown::Frame { url, height, blocked: made.blocked_images, with_images })
+}
+
+/// HTML made fit to be shown, away from the threads that answer others.
+async fn made_fit(body: String, parts: HashMap<String, String>, remote: bool) -> Result<Displayed> {
+    let work = move || {
+        let inline = |id: &str| parts.get(id.trim_matches(['<', '>'])).cloned();
+        display::show(&body, &Pictures { remote, inline: &inline })
+    };
+    tokio::task::spawn_blocking(work).await.map_err(Error::internal)
+}
+
+#[derive(Template)]
+#[template(path = "console/message_view.html")]
+struct ViewPart {
+    shown: Shown,
+    base: String,
+    id: String,
+}
+
+/// The text of a mail, for a conversation that is open.
+async fn view(
+    visit: Visit,
+    Path((mailbox, email)): Path<(String, String)>,
+    RawQuery(query): RawQuery,
+) -> Response {
+    visit
+        .answer(async {
+            let images = Fields::parse(query.unwrap_or_default().as_bytes()).ticked("images");
+            let mail = read(&visit, &mailbox, email.clone().into(), false).await?;
+            let base = format!("/console/m/{}/e/{}", encoded(&mailbox), encoded(&email));
+            html(&ViewPart { shown: shown(&mail, &base, images).await?, base, id: email })
+        })
+        .await
+}
+
+/// The HTML of a mail as a document of its own, for a sandboxed frame.
+async fn frame(
+    visit: Visit,
+    Path((mailbox, email)): Path<(String, String)>,
+    RawQuery(query): RawQuery,
+) -> Response {
+    visit
+        .answer(async {
+            let images = Fields::parse(query.unwrap_or_default().as_bytes()).ticked("images");
+            let mail = read(&visit, &mailbox, email.into(), false).await?;
+            let body = mail.body.clone().unwrap_or_default();
+            let parts = pictures(&visit, &mailbox, &mail, &body).await?;
+            let made = match mail.body_format {
+                Some(BodyFormat::Html) => made_fit(body, parts, images).await?.html,
+                _ => format!("<pre>{}</pre>", super::text::escape(&body)),
+            };
+            Ok(framed(&made, images))
+        })
+        .await
+}
+
+/// A document that can do nothing: no scripts, no forms, no loads but the pictures that were asked for.
+fn framed(body: &str, images: bool) -> Response {
+    const STYLE: &str = "html{color-scheme:light}body{margin:16px;font:14.5px/1.55 system-ui,-apple-system,\"Segoe UI\",\
+        Roboto,Arial,sans-serif;color:#1b2422;background:#fff;overflow-wrap:anywhere}img{max-width:100%;height:auto}\
+        a{color:#0f6b62}pre{white-space:pre-wrap}blockquote{margin:8px 0;padding-left:12px;border-left:3px solid #ccd3d0}\
+        table{max-width:100%}@media(max-width:620px){table{width:100%!important}}";
+    let text = format!(
+        "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>Message</title>\
+         <style>{STYLE}</style></head><body>{body}</body></html>"
+    );
+    let sources = if images { "data: https: http:" } else { "data:" };
+    let policy = format!(
+        "default-src 'none'; style-src 'unsafe-inline'; img-src {sources}; form-action 'none'; base-uri 'none'; \
+         frame-ancestors 'self'; sandbox allow-popups allow-popups-to-escape-sandbox"
+    );
+    let mut response = ([(header::CONTENT_TYPE, "text/html; charset=utf-8")], text).into_response();
+    let headers = response.headers_mut();
+    if let Ok(policy) = HeaderValue::from_str(&policy) {
+        headers.insert(header::CONTENT_SECURITY_POLICY, policy);
+    }
+    headers.insert(header::X_FRAME_OPTIONS, HeaderValue::from_static("SAMEORIGIN"));
+    response
+}
+
+/// The pictures that a mail brings along and names in its text, as `data:` addresses by their content ids.
+async fn pictures(visit: &Visit, mailbox: &str, mail: &Email, body: &str) -> Result<HashMap<String, String>> {
+    let mut found = HashMap::new();
+    if mail.scan_status == Some(ScanStatus::Flagged) || !body.to_ascii_lowercase().contains("cid:") {
+        return Ok(found);
+    }
+    let mut left = MOST_PICTURES;
+    for file in mail.attachments.as_deref().unwrap_or_default().iter().take(50) {
+        let Some(id) = file.content_id.as_deref() else { continue };
+        let bytes = usize::try_from(file.size).unwrap_or(usize::MAX);
+        if bytes > left || found.contains_key(id.trim_matches(['<', '>'])) {
+            continue;
+        }
+        let call = visit.call(&attachments::GET_OF_EMAIL)?;
+        let email = Some(mail.id.clone());
+        let file = attachments::get(visit.app(), &call, mailbox, email, file.id.clone()).await?;
+        let Some(kind) = reply::image_type(&file.bytes) else { continue };
+        left = left.saturating_sub(file.bytes.len());
+        let data = format!("data:{kind};base64,{}", STANDARD.encode(&file.bytes));
+        found.insert(id.trim_matches(['<', '>']).to_owned(), data);
+    }
+    Ok(found)
+}
+
+#[derive(Template)]
+#[template(path = "console/message_agent.html")]
+struct AgentPart {
+    shown: Shown,
+    id: String,
+    text: String,
+    facts: Vec<Mark>,
+    withheld: bool,
+}
+
+/// What an agent sees, beside what a person sees.
+async fn agent(visit: Visit, Path((mailbox, email)): Path<(String, String)>) -> Response {
+    visit
+        .answer(async {
+            let base = format!("/console/m/{}/e/{}", encoded(&mailbox), encoded(&email));
+            let mail = read(&visit, &mailbox, email.clone().into(), false).await?;
+            let safe = read(&visit, &mailbox, email.clone().into(), true).await?;
+            let flagged = mail.scan_status == Some(ScanStatus::Flagged);
+            let shown = if flagged { Shown::Held } else { shown(&mail, &base, false).await? };
+            let mut facts: Vec<Mark> = Vec::new();
+            if let Some(from) = safe.body_source {
+                facts.push((
+                    "",
+                    format!("made from {from}"),
+                    "The part that the text was made from.".to_owned(),
+                ));
+            }
+            if safe.body_divergent == Some(true) {
+                let said = "Its text and its HTML tell different stories.".to_owned();
+                facts.push(("warn", "parts differ".to_owned(), said));
+            }
+            if safe.content_truncated {
+                facts.push(("", "cut".to_owned(), "Only the beginning is given to agents.".to_owned()));
+            }
+            let withheld = safe.content_omitted;
+            html(&AgentPart { shown, id: email, text: safe.body.unwrap_or_default(), facts, withheld })
+        })
+        .await
+}
+
+#[derive(Template)]
+#[template(path = "console/message_details.html")]
+struct DetailsPart {
+    base: String,
+    id: String,
+    facts: Vec<(&'static str, String)>,
+    recipients: Vec<(String, String, &'static str, String)>,
+    headers: String,
+}
+
+/// Facts about a mail and its headers.
+async fn details(visit: Visit, Path((mailbox, email)): Path<(String, String)>) -> Response {
+    visit
+        .answer(async {
+            let zone = visit.zone().await?;
+            let mail = read(&visit, &mailbox, email.clone().into(), false).await?;
+            let checks = &mail.sender_authentication;
+            let mut facts = vec![
+                ("From", mail.sender.clone()),
+                ("To", mail.to.clone()),
+                ("Cc", mail.cc.clone().unwrap_or_default()),
+                ("Bcc", mail.bcc.clone().unwrap_or_default()),
+                ("Delivered to", mail.recipient.clone()),
+                ("Date", zone.when(mail.date).full),
+                ("Arrived", zone.when(mail.received_at).full),
+                ("Message-ID", mail.message_id.clone().unwrap_or_default()),
+                ("Folder", mail.folder_name.clone()),
+                ("Size", mail.provider_metadata.as_ref().map(|facts| size(facts.size)).unwrap_or_default()),
+                ("Stored", mail.body_storage_message.clone().unwrap_or_default()),
+            ];
+            if mail.delivery_status.is_none() {
+                facts.push(("SPF", checks.spf.to_string()));
+                facts.push(("DKIM", checks.dkim.to_string()));
+                facts.push(("DMARC", checks.dmarc.to_string()));
+                facts.push(("Scan", mail.scan_status.map_or("not yet".to_owned(), |scan| scan.to_string())));
+            }
+            facts.retain(|(_, value)| !value.is_empty());
+            let recipients = recipients(&visit, &mailbox, &mail, &zone).await?;
+            let base = format!("/console/m/{}/e/{}", encoded(&mailbox), encoded(&email));
+            let headers = mail.raw_headers.unwrap_or_default();
+            html(&DetailsPart { base, id: email, facts, recipients, headers })
+        })
+        .await
+}
+
+/// What became of an outgoing mail for each recipient.
+async fn recipients(
+    visit: &Visit,
+    mailbox: &str,
+    mail: &Email,
+    zone: &Zone,
+) -> Result<Vec<(String, String, &'static str, String)>> {
+    if mail.delivery_status.is_none() {
+        return Ok(Vec::new());
+    }
+    let call = visit.call(&sending::DELIVERY)?;
+    let delivery = sending::delivery(visit.app(), &call, mailbox, mail.id.clone()).await?;
+    let kind = |state: &str| match state {
+        "sent" | "delivered" => "ok",
+        "queued" => "info",
+        "sandboxed" => "warn",
+        _ => "bad",
+    };
+    let row = |one: model::sending::RecipientDelivery| {
+        let state = one.state.as_str();
+        let mut said = one.last_reply.unwrap_or_default();
+        if let Some(next) = one.next_attempt_at {
+            let _ = write!(said, " Tried again {}.", zone.when(next).full);
+        }
+        (one.recipient, capital(state), kind(state), said)
+    };
+    Ok(delivery.recipients.into_iter().map(row).collect())
+}
+
+#[derive(Template)]
+#[template(path = "console/message_source.html")]
+struct SourcePart {
+    base: String,
+    id: String,
+    text: String,
+    cut: bool,
+}
+
+/// The message as it came.
+async fn source(visit: Visit, Path((mailbox, email)): Path<(String, String)>) -> Response {
+    visit
+        .answer(async {
+            let call = visit.call(&emails::RAW)?;
+            let (_, bytes) = emails::raw(visit.app(), &call, &mailbox, email.clone().into()).await?;
+            let end = bytes.len().min(MOST_SOURCE);
+            let text = String::from_utf8_lossy(&bytes[..end]).into_owned();
+            let base = format!("/console/m/{}/e/{}", encoded(&mailbox), encoded(&email));
+            html(&SourcePart { base, id: email, text, cut: bytes.len() > end })
+        })
+        .await
+}
+
+async fn raw(visit: Visit, Path((mailbox, email)): Path<(String, String)>) -> Response {
+    visit
+        .answer(async {
+            let call = visit.call(&emails::RAW)?;
+            let (filename, bytes) = emails::raw(visit.app(), &call, &mailbox, email.into()).await?;
+            let media_type = "message/rfc822".to_owned();
+            let download = attachments::Download { filename, media_type, bytes: bytes.into() };
+            Ok(reply::file(&visit.headers, download))
+        })
+        .await
+}
+
+async fn file(visit: Visit, Path((mailbox, email, file)): Path<(String, String, String)>) -> Response {
+    visit
+        .answer(async {
+            let call = visit.call(&attachments::GET_OF_EMAIL)?;
+            let download =
+                attachments::get(visit.app(), &call, &mailbox, Some(email.into()), file.into()).await?;
+            Ok(reply::file(&visit.headers, download))
+        })
+        .await
+}

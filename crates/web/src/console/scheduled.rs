@@ -1,0 +1,185 @@
+//! Mails for later, and mails that the sandbox keeps.
+
+use askama::Template;
+use axum::{
+    Router,
+    extract::{Path, RawQuery, Request},
+    response::Response,
+    routing::{get, post},
+};
+use model::{
+    drafts::{DraftListQuery, DraftState},
+    emails::{Email, ListQuery},
+    sending::OutboundMode,
+};
+use operations::{Result, emails, scheduled_sends};
+use serde_json::json;
+
+use super::{
+    mail::fill_sidebar,
+    overview::encoded,
+    page::{Shell, html},
+    text::people,
+    time::When,
+    visit::{Fields, Visit, input},
+};
+use crate::State;
+
+pub(super) fn routes() -> Router<State> {
+    Router::new()
+        .route("/console/m/{mailbox}/scheduled", get(list))
+        .route("/console/m/{mailbox}/scheduled/{send}/move", post(reschedule))
+        .route("/console/m/{mailbox}/scheduled/{send}/cancel", post(cancel))
+        .route("/console/sandbox", get(sandbox))
+}
+
+struct Row {
+    id: String,
+    to: String,
+    subject: String,
+    at: When,
+    field: String,
+    state: &'static str,
+    kind: &'static str,
+    waits: bool,
+    fault: String,
+}
+
+#[derive(Template)]
+#[template(path = "console/scheduled.html")]
+struct ScheduledPage {
+    shell: Shell,
+    rows: Vec<Row>,
+    next: Option<String>,
+    zone: String,
+    earliest: String,
+}
+
+async fn list(visit: Visit, Path(mailbox): Path<String>, RawQuery(query): RawQuery) -> Response {
+    visit
+        .answer(async {
+            let fields = Fields::parse(query.unwrap_or_default().as_bytes());
+            let mut shell = visit.shell("Scheduled", "scheduled").await?;
+            fill_sidebar(&visit, &mut shell, &mailbox).await?;
+            let wanted: DraftListQuery = input(&json!({ "limit": 50, "cursor": fields.given("cursor") }))?;
+            let call = visit.call(&scheduled_sends::LIST)?;
+            let page = scheduled_sends::list(visit.app(), &call, &mailbox, wanted).await?;
+            let rows = page
+                .scheduled_sends
+                .into_iter()
+                .map(|send| Row {
+                    id: send.id.as_str().to_owned(),
+                    to: people(&send.recipient),
+                    subject: if send.subject.is_empty() { "(no subject)".to_owned() } else { send.subject },
+                    at: shell.zone.when(send.scheduled_send_at),
+                    field: shell.zone.field(send.scheduled_send_at),
+                    state: send.status.as_str(),
+                    kind: match send.status {
+                        DraftState::Scheduled => "info",
+                        DraftState::Failed => "bad",
+                        _ => "warn",
+                    },
+                    waits: send.status.waits(),
+                    fault: send.last_error.unwrap_or_default(),
+                })
+                .collect();
+            let next = page.next_cursor.map(|cursor| {
+                let cursor: String = form_urlencoded::byte_serialize(cursor.as_bytes()).collect();
+                format!("/console/m/{}/scheduled?cursor={cursor}", encoded(&mailbox))
+            });
+            let (zone, earliest) = (shell.zone.name.clone(), shell.zone.field(visit.app().now()));
+            html(&ScheduledPage { shell, rows, next, zone, earliest })
+        })
+        .await
+}
+
+async fn reschedule(
+    visit: Visit,
+    Path((mailbox, send)): Path<(String, String)>,
+    request: Request,
+) -> Response {
+    let back = format!("/console/m/{}/scheduled", encoded(&mailbox));
+    visit
+        .act(&back, async {
+            let fields = Fields::read(request).await?;
+            let zone = visit.zone().await?;
+            let at = zone.parse(fields.get("at"))?;
+            let change = input(&json!({ "scheduled_send_at": at.to_string() }))?;
+            let call = visit.call(&scheduled_sends::UPDATE)?;
+            scheduled_sends::update(visit.app(), &call, &mailbox, send.into(), change).await?;
+            Ok((back.clone(), format!("It will be sent {}.", zone.when(at).full)))
+        })
+        .await
+}
+
+async fn cancel(visit: Visit, Path((mailbox, send)): Path<(String, String)>) -> Response {
+    let back = format!("/console/m/{}/scheduled", encoded(&mailbox));
+    visit
+        .act(&back, async {
+            let call = visit.call(&scheduled_sends::CANCEL)?;
+            scheduled_sends::cancel(visit.app(), &call, &mailbox, send.into()).await?;
+            Ok((back.clone(), "Cancelled. The mail is among the drafts again.".to_owned()))
+        })
+        .await
+}
+
+/// A mail that went nowhere.
+struct Kept {
+    url: String,
+    from: String,
+    to: String,
+    subject: String,
+    snippet: String,
+    at: When,
+}
+
+#[derive(Template)]
+#[template(path = "console/sandbox.html")]
+struct SandboxPage {
+    shell: Shell,
+    rows: Vec<Kept>,
+    on: bool,
+    mode: &'static str,
+}
+
+/// Mailboxes whose mail the page shows, and mails of each that it looks at.
+const MOST_MAILBOXES: usize = 25;
+const MOST_MAILS: i64 = 50;
+
+async fn sandbox(visit: Visit) -> Response {
+    visit
+        .answer(async {
+            let shell = visit.shell("Sandbox", "sandbox").await?;
+            let mut found: Vec<(String, String, Email)> = Vec::new();
+            for mailbox in shell.mailboxes.iter().take(MOST_MAILBOXES) {
+                let sent = sandboxed(&visit, &mailbox.id).await?;
+                found.extend(sent.into_iter().map(|mail| (mailbox.id.clone(), mailbox.email.clone(), mail)));
+            }
+            found.sort_by_key(|(_, _, mail)| std::cmp::Reverse(mail.date));
+            let rows = found
+                .into_iter()
+                .map(|(id, from, mail)| Kept {
+                    url: format!(
+                        "/console/m/{}/f/sent/{}",
+                        encoded(&id),
+                        mail.thread_id.as_ref().map(|thread| encoded(thread.as_str())).unwrap_or_default()
+                    ),
+                    from,
+                    to: people(&mail.to),
+                    subject: if mail.subject.is_empty() { "(no subject)".to_owned() } else { mail.subject },
+                    snippet: mail.snippet.unwrap_or_default(),
+                    at: shell.zone.when(mail.date),
+                })
+                .collect();
+            let mode = visit.app().settings().outbound.mode;
+            html(&SandboxPage { shell, rows, on: mode == OutboundMode::Sandbox, mode: mode.as_str() })
+        })
+        .await
+}
+
+async fn sandboxed(visit: &Visit, mailbox: &str) -> Result<Vec<Email>> {
+    let query: ListQuery = input(&json!({ "folder": "sent", "limit": MOST_MAILS }))?;
+    let page = emails::list(visit.app(), &visit.call(&emails::LIST)?, mailbox, query).await?;
+    let kept = |mail: &Email| mail.delivery_status.as_deref() == Some("sandboxed");
+    Ok(page.emails.into_iter().filter(kept).collect())
+}

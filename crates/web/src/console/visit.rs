@@ -1,0 +1,226 @@
+//! Who opens a page: the person behind the cookie, and what every page is made with.
+
+use std::sync::Arc;
+
+use axum::{
+    extract::{FromRequestParts, Request},
+    http::{HeaderMap, HeaderValue, Method, StatusCode, header, request::Parts},
+    response::{IntoResponse, Response},
+};
+use garde::Validate;
+use operations::{App, Call, Caller, Credential, Error, ErrorKind, Operation, Result, accounts};
+use serde::de::DeserializeOwned;
+
+use super::{
+    flash,
+    page::{self, Shell},
+    time::Zone,
+};
+use crate::{
+    State,
+    body::{self, Bound},
+    faults::read_json,
+    request::{RequestId, credential, refuse_cross_site},
+};
+
+/// The largest form without files.
+const MOST_FORM: u64 = 2 * 1024 * 1024;
+
+/// A page that somebody who is logged in asks for.
+pub(super) struct Visit {
+    pub(super) state: State,
+    pub(super) caller: Arc<Caller>,
+    pub(super) headers: HeaderMap,
+    request_id: String,
+    path: String,
+}
+
+impl FromRequestParts<State> for Visit {
+    type Rejection = Response;
+
+    async fn from_request_parts(parts: &mut Parts, state: &State) -> Result<Self, Response> {
+        let changes = !parts.method.is_safe();
+        if changes && let Err(refused) = require_own_site(&state.app, &parts.headers) {
+            return Err(page::failure(&parts.headers, &refused));
+        }
+        let caller = match recognise(state, &parts.headers).await {
+            Ok(caller) => caller,
+            Err(refused) if refused.kind() == ErrorKind::Unauthorized => return Err(to_login(parts)),
+            Err(refused) => return Err(page::failure(&parts.headers, &refused)),
+        };
+        Ok(Self {
+            state: state.clone(),
+            caller,
+            headers: parts.headers.clone(),
+            request_id: parts.extensions.get::<RequestId>().map(|id| id.0.clone()).unwrap_or_default(),
+            path: parts.uri.path().to_owned(),
+        })
+    }
+}
+
+/// The person behind the cookie. A key is not a person.
+pub(super) async fn recognise(state: &State, headers: &HeaderMap) -> Result<Arc<Caller>> {
+    let credential = credential(&state.app, headers)?;
+    if !matches!(credential, Credential::Session(_)) {
+        return Err(Error::new(ErrorKind::Unauthorized));
+    }
+    let caller = state.app.authenticate(&credential).await?;
+    // Somebody who was removed from every workspace has nothing to look at.
+    caller.access(None).map_err(|_| Error::new(ErrorKind::Unauthorized))?;
+    Ok(caller)
+}
+
+/// Refuses a form that another site made a browser send. Browsers always say where a form comes from, so one that
+/// says nothing is refused too.
+pub(super) fn require_own_site(app: &App, headers: &HeaderMap) -> Result<()> {
+    if !headers.contains_key("sec-fetch-site") && !headers.contains_key(header::ORIGIN) {
+        return Err(Error::new(ErrorKind::CrossSiteRequest));
+    }
+    refuse_cross_site(app, headers)
+}
+
+fn to_login(parts: &Parts) -> Response {
+    let wanted = parts.uri.path_and_query().map_or("/console", |all| all.as_str());
+    // A form that was sent too late is not sent again; its page is.
+    let next =
+        if parts.method == Method::GET && !page::is_partial(&parts.headers) { wanted } else { "/console" };
+    let encoded: String = form_urlencoded::byte_serialize(next.as_bytes()).collect();
+    let target = if next == "/console" {
+        "/console/login".to_owned()
+    } else {
+        format!("/console/login?next={encoded}")
+    };
+    page::go_to(&parts.headers, &target)
+}
+
+impl Visit {
+    pub(super) fn app(&self) -> &App {
+        &self.state.app
+    }
+
+    /// A call in the chosen workspace: the gates of the API, without its meter.
+    pub(super) fn call(&self, operation: &'static Operation) -> Result<Call> {
+        let (id, path) = (self.request_id.clone(), self.path.clone());
+        self.app().enter_console(operation, self.caller.clone(), None, id, path)
+    }
+
+    /// Whether the role and plan of the person allow an operation.
+    pub(super) fn may(&self, operation: &'static Operation) -> bool {
+        self.call(operation).is_ok()
+    }
+
+    /// Whether the person operates this server.
+    pub(super) fn is_operator(&self) -> bool {
+        matches!(self.caller.actor, operations::Actor::Person { is_admin: true, .. })
+    }
+
+    /// What stands around every page.
+    pub(super) async fn shell(&self, title: &str, active: &str) -> Result<Shell> {
+        Shell::load(self, title, active).await
+    }
+
+    /// The time zone of the workspace.
+    pub(super) async fn zone(&self) -> Result<Zone> {
+        let call = self.call(&operations::workspaces::GET)?;
+        let workspace = operations::workspaces::get(self.app(), &call).await?;
+        Ok(Zone::new(&workspace.timezone, self.app().now()))
+    }
+
+    /// Who is logged in.
+    pub(super) async fn me(&self) -> Result<model::accounts::Me> {
+        accounts::me(self.app(), &self.caller).await
+    }
+
+    /// Answers with a page, or with what went wrong.
+    pub(super) async fn answer(&self, work: impl Future<Output = Result<Response>>) -> Response {
+        match work.await {
+            Ok(response) => response,
+            Err(refused) => page::failure(&self.headers, &refused),
+        }
+    }
+
+    /// Does something that was asked for with a form, and goes on to a page that tells what came of it.
+    pub(super) async fn act(
+        &self,
+        back: &str,
+        work: impl Future<Output = Result<(String, String)>>,
+    ) -> Response {
+        match work.await {
+            Ok((target, said)) => flash::told(page::go_to(&self.headers, &target), flash::Kind::Done, &said),
+            Err(refused) if page::is_partial(&self.headers) => page::failure(&self.headers, &refused),
+            Err(refused) => {
+                let said = page::explain(&refused);
+                flash::told(page::go_to(&self.headers, back), flash::Kind::Failed, &said)
+            }
+        }
+    }
+}
+
+/// The fields of a form.
+#[derive(Default, Clone)]
+pub(super) struct Fields(Vec<(String, String)>);
+
+impl Fields {
+    /// Reads a form that was sent as a body.
+    pub(super) async fn read(request: Request) -> Result<Self> {
+        let (parts, body) = request.into_parts();
+        body::refuse_encoding(&parts.headers)?;
+        body::require_type(&parts.headers, &["application/x-www-form-urlencoded"])?;
+        let bound = Bound { most: MOST_FORM, refusal: ErrorKind::PayloadTooLarge };
+        let bytes = body::read(&parts.headers, body, bound).await?;
+        Ok(Self::parse(&bytes))
+    }
+
+    /// Reads what follows the question mark.
+    pub(super) fn parse(bytes: &[u8]) -> Self {
+        let clean = |text: std::borrow::Cow<'_, str>| text.replace('\0', "");
+        Self(
+            form_urlencoded::parse(bytes)
+                .map(|(name, value)| (clean(name), clean(value)))
+                .take(5000)
+                .collect(),
+        )
+    }
+
+    pub(super) fn push(&mut self, name: String, value: String) {
+        self.0.push((name, value));
+    }
+
+    /// The value of a field; empty when it is not there.
+    pub(super) fn get(&self, name: &str) -> &str {
+        self.0.iter().find(|(found, _)| found == name).map_or("", |(_, value)| value)
+    }
+
+    /// The value of a field, if something was filled in.
+    pub(super) fn given(&self, name: &str) -> Option<&str> {
+        Some(self.get(name).trim()).filter(|value| !value.is_empty())
+    }
+
+    /// Whether a box is ticked.
+    pub(super) fn ticked(&self, name: &str) -> bool {
+        !self.get(name).is_empty()
+    }
+
+    /// All values of a field.
+    pub(super) fn all(&self, name: &str) -> Vec<&str> {
+        self.0.iter().filter(|(found, _)| found == name).map(|(_, value)| value.as_str()).collect()
+    }
+}
+
+/// Reads what a form says into what an operation takes, with the checks and errors of the API.
+pub(super) fn input<T: DeserializeOwned + Validate<Context = ()>>(value: &serde_json::Value) -> Result<T> {
+    read_json(&serde_json::to_vec(value).map_err(Error::internal)?)
+}
+
+/// A response without content.
+pub(super) fn nothing() -> Response {
+    StatusCode::NO_CONTENT.into_response()
+}
+
+/// Adds a header whose value is text of ours.
+pub(super) fn with_header(mut response: Response, name: &'static str, value: &str) -> Response {
+    if let Ok(value) = HeaderValue::from_str(value) {
+        response.headers_mut().insert(name, value);
+    }
+    response
+}

@@ -1,0 +1,252 @@
+//! Webhooks: who is told about what, and a log of every delivery.
+
+use askama::Template;
+use axum::{
+    Router,
+    extract::{Path, RawQuery, Request},
+    response::Response,
+    routing::{get, post},
+};
+use model::{
+    events::EventType,
+    webhooks::{Delivery, DeliveryQuery, DeliveryStatus, NewWebhook, Webhook, WebhookChange, WebhookStatus},
+};
+use operations::{Result, webhooks};
+use serde_json::json;
+
+use super::{
+    overview::encoded,
+    page::{self, Shell, html},
+    time::{When, Zone},
+    visit::{Fields, Visit, input},
+};
+use crate::State;
+
+const HERE: &str = "/console/webhooks";
+
+pub(super) fn routes() -> Router<State> {
+    Router::new()
+        .route(HERE, get(list).post(create))
+        .route("/console/webhooks/{hook}", get(one))
+        .route("/console/webhooks/{hook}/status", post(set_status))
+        .route("/console/webhooks/{hook}/rotate", post(rotate))
+        .route("/console/webhooks/{hook}/test", post(test))
+        .route("/console/webhooks/{hook}/delete", post(delete))
+        .route("/console/webhooks/{hook}/deliveries/{delivery}/retry", post(retry))
+}
+
+/// The types of events that a form offers.
+const TYPES: [EventType; 13] = [
+    EventType::MessageReceived,
+    EventType::MessageScanned,
+    EventType::MessageHeld,
+    EventType::MessageSent,
+    EventType::MessageDeferred,
+    EventType::MessageDelivered,
+    EventType::MessageBounced,
+    EventType::MessageComplained,
+    EventType::DraftCreated,
+    EventType::ScheduleSent,
+    EventType::DomainVerified,
+    EventType::MailboxCreated,
+    EventType::MailboxDeleted,
+];
+
+struct Row {
+    id: String,
+    url: String,
+    events: String,
+    active: bool,
+    created: When,
+}
+
+fn row(zone: &Zone, hook: Webhook) -> Row {
+    let events: Vec<&str> = hook.event_types.iter().map(|kind| kind.as_str()).collect();
+    Row {
+        id: hook.id.as_str().to_owned(),
+        url: hook.url,
+        events: events.join(", "),
+        active: hook.status == WebhookStatus::Active,
+        created: zone.when(hook.created_at),
+    }
+}
+
+#[derive(Template)]
+#[template(path = "console/webhooks.html")]
+struct WebhooksPage {
+    shell: Shell,
+    rows: Vec<Row>,
+    types: Vec<&'static str>,
+    /// The secret of the webhook that was just made.
+    secret: String,
+    may_create: bool,
+    said: String,
+}
+
+async fn show(visit: &Visit, secret: String, said: String) -> Result<Response> {
+    let shell = visit.shell("Webhooks", "webhooks").await?;
+    let all = webhooks::list(visit.app(), &visit.call(&webhooks::LIST)?).await?;
+    let rows = all.into_iter().map(|one| row(&shell.zone, one)).collect();
+    let types = TYPES.iter().map(|kind| kind.as_str()).collect();
+    html(&WebhooksPage { shell, rows, types, secret, may_create: visit.may(&webhooks::CREATE), said })
+}
+
+async fn list(visit: Visit) -> Response {
+    visit.answer(show(&visit, String::new(), String::new())).await
+}
+
+async fn create(visit: Visit, request: Request) -> Response {
+    let made = async {
+        let fields = Fields::read(request).await?;
+        let wanted: NewWebhook =
+            input(&json!({ "url": fields.get("url").trim(), "event_types": fields.all("type") }))?;
+        webhooks::create(visit.app(), &visit.call(&webhooks::CREATE)?, wanted).await
+    };
+    match made.await {
+        Ok(made) => visit.answer(show(&visit, made.secret, String::new())).await,
+        Err(refused) => visit.answer(show(&visit, String::new(), page::explain(&refused))).await,
+    }
+}
+
+struct AttemptRow {
+    at: When,
+    status: String,
+    took: u64,
+    said: String,
+}
+
+struct DeliveryRow {
+    id: String,
+    kind: String,
+    state: &'static str,
+    mark: &'static str,
+    at: When,
+    next: Option<When>,
+    attempts: Vec<AttemptRow>,
+}
+
+fn delivery(zone: &Zone, one: Delivery) -> DeliveryRow {
+    let attempts = one.attempts.into_iter().rev().map(|attempt| AttemptRow {
+        at: zone.when(attempt.at),
+        status: attempt.response_status.map_or_else(|| "–".to_owned(), |status| status.to_string()),
+        took: attempt.duration_ms,
+        said: attempt.error.or(attempt.response_excerpt).unwrap_or_default(),
+    });
+    DeliveryRow {
+        attempts: attempts.collect(),
+        id: one.id.as_str().to_owned(),
+        kind: one.event_type,
+        state: one.status.as_str(),
+        mark: match one.status {
+            DeliveryStatus::Delivered => "ok",
+            DeliveryStatus::Pending => "info",
+            DeliveryStatus::Failed => "bad",
+        },
+        at: zone.when(one.created_at),
+        next: one.next_attempt_at.map(|at| zone.when(at)),
+    }
+}
+
+#[derive(Template)]
+#[template(path = "console/webhook.html")]
+struct WebhookPage {
+    shell: Shell,
+    hook: Row,
+    deliveries: Vec<DeliveryRow>,
+    next: Option<String>,
+    filter: String,
+    secret: String,
+    may_change: bool,
+}
+
+async fn show_one(visit: &Visit, id: &str, query: &Fields, secret: String) -> Result<Response> {
+    let shell = visit.shell("Webhook", "webhooks").await?;
+    let app = visit.app();
+    let hook = webhooks::get(app, &visit.call(&webhooks::GET)?, id.into()).await?;
+    let wanted: DeliveryQuery =
+        input(&json!({ "status": query.given("status"), "limit": 25, "cursor": query.given("cursor") }))?;
+    let call = visit.call(&webhooks::DELIVERIES)?;
+    let page = webhooks::deliveries(app, &call, id.into(), wanted).await?;
+    let filter = query.get("status").to_owned();
+    let next = page.next_cursor.map(|cursor| {
+        let mut pairs = form_urlencoded::Serializer::new(String::new());
+        if !filter.is_empty() {
+            pairs.append_pair("status", &filter);
+        }
+        pairs.append_pair("cursor", &cursor);
+        format!("{HERE}/{}?{}", encoded(id), pairs.finish())
+    });
+    let deliveries = page.deliveries.into_iter().map(|one| delivery(&shell.zone, one)).collect();
+    let hook = row(&shell.zone, hook);
+    html(&WebhookPage {
+        shell,
+        hook,
+        deliveries,
+        next,
+        filter,
+        secret,
+        may_change: visit.may(&webhooks::UPDATE),
+    })
+}
+
+async fn one(visit: Visit, Path(hook): Path<String>, RawQuery(query): RawQuery) -> Response {
+    let fields = Fields::parse(query.unwrap_or_default().as_bytes());
+    visit.answer(show_one(&visit, &hook, &fields, String::new())).await
+}
+
+fn place(hook: &str) -> String {
+    format!("{HERE}/{}", encoded(hook))
+}
+
+async fn set_status(visit: Visit, Path(hook): Path<String>, request: Request) -> Response {
+    let back = place(&hook);
+    visit
+        .act(&back, async {
+            let fields = Fields::read(request).await?;
+            let change: WebhookChange = input(&json!({ "status": fields.get("status") }))?;
+            webhooks::update(visit.app(), &visit.call(&webhooks::UPDATE)?, hook.into(), change).await?;
+            Ok((back.clone(), "Saved.".to_owned()))
+        })
+        .await
+}
+
+async fn rotate(visit: Visit, Path(hook): Path<String>) -> Response {
+    let made = async {
+        let call = visit.call(&webhooks::ROTATE)?;
+        webhooks::rotate_secret(visit.app(), &call, hook.clone().into()).await
+    };
+    match made.await {
+        Ok(made) => visit.answer(show_one(&visit, &hook, &Fields::default(), made.secret)).await,
+        Err(refused) => page::failure(&visit.headers, &refused),
+    }
+}
+
+async fn test(visit: Visit, Path(hook): Path<String>) -> Response {
+    let back = place(&hook);
+    visit
+        .act(&back, async {
+            webhooks::test(visit.app(), &visit.call(&webhooks::TEST)?, hook.into()).await?;
+            Ok((back.clone(), "A test is on its way.".to_owned()))
+        })
+        .await
+}
+
+async fn delete(visit: Visit, Path(hook): Path<String>) -> Response {
+    visit
+        .act(&place(&hook), async {
+            webhooks::delete(visit.app(), &visit.call(&webhooks::DELETE)?, hook.clone().into()).await?;
+            Ok((HERE.to_owned(), "The webhook is deleted.".to_owned()))
+        })
+        .await
+}
+
+async fn retry(visit: Visit, Path((hook, delivery)): Path<(String, String)>) -> Response {
+    let back = place(&hook);
+    visit
+        .act(&back, async {
+            let call = visit.call(&webhooks::RETRY)?;
+            webhooks::retry(visit.app(), &call, hook.into(), delivery.into()).await?;
+            Ok((back.clone(), "It is sent again.".to_owned()))
+        })
+        .await
+}

@@ -1,0 +1,92 @@
+// Hostile mail and hostile names in every field that is shown: nothing runs, nothing is asked of others.
+
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { deliver, makeMailbox, openPage, plain, rich, signUp, startBrowser, startService } from "./lib.mjs";
+
+let service;
+let browser;
+before(async () => { [service, browser] = [await startService(), await startBrowser()]; });
+after(async () => { await browser?.close(); await service?.stop(); });
+
+const RUNS = "window.parent.hacked=1;window.hacked=1;alert(1)";
+const PAYLOADS = [
+  `<script>${RUNS}</script>`,
+  `<img src=x onerror=${RUNS}>`,
+  `'><svg/onload=${RUNS}>`,
+  `</textarea></title><iframe srcdoc='<script>${RUNS}</script>'>`,
+  `{{7*7}}<math><mtext><table><mglyph><style><img src=x onerror=${RUNS}>`,
+  `<a href=javascript:${RUNS}>x</a>`,
+];
+
+const HTML = `<p id=seen>Seen</p>${PAYLOADS.join("")}<img src="https://track.remote.test/p.gif">
+<link rel=stylesheet href=https://track.remote.test/x.css><style>@import url(https://track.remote.test/y.css)</style>
+<div style="background:url(https://track.remote.test/z.png);position:fixed;inset:0">over</div>
+<meta http-equiv=refresh content="0;url=https://track.remote.test/">
+<form action=/console/logout method=post><input type=submit value=Go></form>
+<object data=https://track.remote.test/o></object><embed src=https://track.remote.test/e><video src=https://track.remote.test/v autoplay>`;
+
+// rules: CONSOLE-3, CONSOLE-4, CONSOLE-5
+test("nothing that others write runs or loads", async () => {
+  const { page, troubles, context } = await openPage(browser, service);
+  const name = PAYLOADS[1].slice(0, 60);
+  await signUp(page, service, "ada@people.test", name, name);
+  const mailbox = await makeMailbox(page, service, name);
+  await page.goto(`${service.base}/console/m/${mailbox.id}/settings`);
+  await page.getByPlaceholder("New label").fill(name);
+  await page.locator("form[action$='/labels'] button").click();
+  await page.getByPlaceholder("New folder").fill(name);
+  await page.locator("form[action$='/folders'] button").click();
+  for (const payload of PAYLOADS) {
+    const from = `"${payload.replaceAll('"', "")}" <eve@remote.test>`;
+    await deliver(service, mailbox.address, plain({ from, subject: payload, text: `${payload}\nhttps://x.test/"${payload}` }));
+  }
+  await deliver(service, mailbox.address, `From: eve@remote.test\nSubject: file\nMessage-ID: <f@remote.test>\nMIME-Version: 1.0\n`
+    + `Content-Type: multipart/mixed; boundary=cut\n\n--cut\nContent-Type: text/plain\n\nsee\n--cut\nContent-Type: text/html\n`
+    + `Content-Disposition: attachment; filename="${PAYLOADS[1]}.html"\n\n<script>${RUNS}</script>\n--cut--\n`);
+  await deliver(service, mailbox.address, rich({ subject: "Page", text: "Seen", html: HTML }));
+
+  const inbox = `${service.base}/console/m/${mailbox.id}/f/inbox`;
+  await page.goto(inbox);
+  const count = await page.locator(".threads > li").count();
+  assert.equal(count, PAYLOADS.length + 2);
+  for (let index = 0; index < count; index += 1) {
+    await page.goto(inbox);
+    await page.locator(".threads > li a.thread").nth(index).click();
+    await page.locator(".reader .msg").first().waitFor();
+    for (const button of ["Agent view", "Details", "Source", "Message"]) {
+      await page.getByRole("button", { name: button, exact: true }).last().click();
+      await page.waitForTimeout(150);
+    }
+  }
+  for (const place of ["/console", "/console/keys", "/console/members", "/console/settings", "/console/events", "/console/account",
+    "/console/sandbox", "/console/operator/workspaces", `/console/m/${mailbox.id}/settings`,
+    `/console/m/${mailbox.id}/search?q=${encodeURIComponent(PAYLOADS[0])}`,
+    `/console/m/${mailbox.id}/compose?to=${encodeURIComponent(PAYLOADS[0])}`]) {
+    await page.goto(service.base + place);
+    assert.equal(await page.evaluate(() => window.hacked), undefined, place);
+  }
+  // Source of flagged mail is withheld, which the page says; everything else would be a fault.
+  assert.deepEqual(troubles.filter((one) => !one.includes("403")), []);
+  await context.close();
+});
+
+// rules: CONSOLE-5
+test("pictures of others are loaded when asked for, and links open apart", async () => {
+  const { page, troubles, context } = await openPage(browser, service);
+  await signUp(page, service, "bob@people.test", "Pictures");
+  const mailbox = await makeMailbox(page, service, "Pictures");
+  const html = '<p>Hello <a href="https://links.remote.test/a">link</a></p><img src="https://pictures.remote.test/a.png" alt="Logo">';
+  await deliver(service, mailbox.address, rich({ subject: "Pictures", text: "Hello", html }));
+  await page.goto(`${service.base}/console/m/${mailbox.id}/f/inbox`);
+  await page.locator(".threads").getByText("Pictures").click();
+  const frame = page.frameLocator("iframe.frame");
+  await frame.getByText("Hello").waitFor();
+  assert.equal(await page.locator("iframe.frame").getAttribute("sandbox"), "allow-popups allow-popups-to-escape-sandbox");
+  assert.equal(await frame.getByText("link").getAttribute("rel"), "noopener noreferrer nofollow");
+  assert.deepEqual(troubles, []);
+  const asked = page.waitForRequest("https://pictures.remote.test/a.png");
+  await page.getByRole("button", { name: "Show pictures" }).click();
+  await asked;
+  await context.close();
+});

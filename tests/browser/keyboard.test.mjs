@@ -1,0 +1,97 @@
+// The console without a mouse.
+
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { deliver, makeMailbox, openPage, plain, signUp, startBrowser, startService } from "./lib.mjs";
+
+let service;
+let browser;
+before(async () => { [service, browser] = [await startService(), await startBrowser()]; });
+after(async () => { await browser?.close(); await service?.stop(); });
+
+// rules: CONSOLE-11
+test("moving, opening, archiving, deleting, answering, searching, going places", async () => {
+  const { page, troubles } = await openPage(browser, service);
+  await signUp(page, service, "ada@people.test");
+  const mailbox = await makeMailbox(page, service, "Keys");
+  for (const subject of ["First", "Second", "Third", "Fourth"]) {
+    await deliver(service, mailbox.address, plain({ subject, text: `Text of ${subject}` }));
+  }
+  await page.goto(`${service.base}/console/m/${mailbox.id}/f/inbox`);
+  const focused = () => page.evaluate(() => document.activeElement.querySelector(".subject")?.textContent);
+  await page.keyboard.press("j");
+  assert.equal(await focused(), "Fourth");
+  await page.keyboard.press("j");
+  assert.equal(await focused(), "Third");
+  await page.keyboard.press("k");
+  assert.equal(await focused(), "Fourth");
+  await page.keyboard.press("Enter");
+  await page.locator(".msg-plain").getByText("Text of Fourth").waitFor();
+  await page.keyboard.press("e");
+  await page.locator(".toast", { hasText: "archived" }).waitFor();
+  await page.locator(".msg-plain").getByText("Text of Third").waitFor();
+  await page.keyboard.press("#");
+  await page.locator(".toast", { hasText: "Trash" }).waitFor();
+  await page.locator(".msg-plain").getByText("Text of Second").waitFor();
+  await page.keyboard.press("r");
+  await page.waitForURL(/compose\?reply=/);
+  assert.equal(await page.getByLabel("Subject").inputValue(), "Re: Second");
+  await page.keyboard.type("Written with keys only.");
+  await page.keyboard.press("Control+Enter");
+  await page.locator(".toast", { hasText: "on its way" }).waitFor();
+
+  await page.goto(`${service.base}/console/m/${mailbox.id}/f/inbox`);
+  await page.keyboard.press("/");
+  assert.equal(await page.evaluate(() => document.activeElement.type), "search");
+  await page.keyboard.type("First");
+  await page.keyboard.press("Enter");
+  await page.waitForURL(/search\?q=First/);
+  await page.keyboard.press("g");
+  await page.keyboard.press("i");
+  await page.waitForURL(/\/f\/inbox$/);
+  await page.keyboard.press("j");
+  await page.keyboard.press("x");
+  await page.getByRole("button", { name: "Mark as unread" }).waitFor();
+  await page.keyboard.press("?");
+  await page.getByRole("heading", { name: "Keyboard shortcuts" }).waitFor();
+  await page.keyboard.press("Escape");
+  await page.keyboard.press("c");
+  await page.waitForURL(/compose$/);
+  assert.equal(await page.evaluate(() => document.activeElement.name), "to");
+  assert.deepEqual(troubles, []);
+});
+
+// rules: CONSOLE-11
+test("everything can be reached with Tab, and focus can be seen", async () => {
+  const { page } = await openPage(browser, service);
+  await page.goto(`${service.base}/console/login`);
+  await page.keyboard.press("Tab");
+  const reached = new Set();
+  for (let index = 0; index < 12; index += 1) {
+    const [name, seen] = await page.evaluate(() => {
+      const element = document.activeElement;
+      const style = getComputedStyle(element);
+      return [element.name || element.textContent.trim() || element.tagName,
+        style.outlineStyle !== "none" || style.boxShadow !== "none" || element === document.body];
+    });
+    assert.ok(seen, `the focus on ${name} cannot be seen`);
+    reached.add(name);
+    await page.keyboard.press("Tab");
+  }
+  for (const name of ["email", "password", "Log in", "Make an account"]) assert.ok(reached.has(name), `${name} in ${[...reached]}`);
+});
+
+test("dialogs ask first, and Escape means no", async () => {
+  const { page } = await openPage(browser, service);
+  await signUp(page, service, "bob@people.test", "Dialogs");
+  await page.goto(`${service.base}/console/keys`);
+  await page.getByRole("button", { name: "New key" }).click();
+  await page.getByLabel("Name", { exact: true }).fill("Robot");
+  await page.keyboard.press("Enter");
+  await page.locator("#fresh-key").waitFor();
+  await page.getByRole("button", { name: "Revoke Robot" }).focus();
+  await page.keyboard.press("Enter");
+  await page.getByRole("dialog").waitFor();
+  await page.keyboard.press("Escape");
+  await page.getByRole("button", { name: "Revoke Robot" }).waitFor();
+});

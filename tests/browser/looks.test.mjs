@@ -1,0 +1,111 @@
+// Every page as an automatic judge of accessibility sees it, in light and dark, on a screen and on a phone; and how much
+// of it a browser has to load.
+
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { after, before, test } from "node:test";
+import { deliver, makeMailbox, openPage, plain, rich, signUp, startBrowser, startService } from "./lib.mjs";
+
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+let service;
+let browser;
+before(async () => { [service, browser] = [await startService(), await startBrowser()]; });
+after(async () => { await browser?.close(); await service?.stop(); });
+
+async function judge(page, place) {
+  await page.evaluate(axe);
+  const { violations } = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
+  return violations.map((one) => `${place}: ${one.id}: ${one.nodes.map((node) => node.target.join(" ")).slice(0, 5).join(", ")}`);
+}
+
+async function furnish(page) {
+  await signUp(page, service, "ada@people.test");
+  const mailbox = await makeMailbox(page, service, "Support");
+  await page.goto(`${service.base}/console/m/${mailbox.id}/settings`);
+  await page.getByPlaceholder("New label").fill("VIP");
+  await page.locator("form[action$='/labels'] button").click();
+  await deliver(service, mailbox.address, plain({ subject: "A question", text: "Hello?\n\n> quoted\n\nhttps://example.test/" }));
+  await deliver(service, mailbox.address, rich({ subject: "A page", text: "Hello", html: "<p>Hello <b>you</b></p><img src=https://x.test/a.png>" }));
+  await page.goto(`${service.base}/console/keys`);
+  await page.getByRole("button", { name: "New key" }).click();
+  await page.getByLabel("Name", { exact: true }).fill("Robot");
+  await page.getByRole("button", { name: "Make the key" }).click();
+  await page.locator("#fresh-key").waitFor();
+  return mailbox;
+}
+
+// rules: CONSOLE-11
+test("no page has a fault that axe finds, in light and dark, wide and narrow", async () => {
+  const first = await openPage(browser, service);
+  const mailbox = await furnish(first.page);
+  const state = await first.context.storageState();
+  const inside = ["f/inbox", "f/sent", "f/draft", "f/trash", "search?q=hello", "search?q=nothing", "compose", "scheduled", "settings"];
+  const places = ["/console", "/console/keys", "/console/domains", "/console/webhooks", "/console/events", "/console/sandbox",
+    "/console/usage", "/console/members", "/console/settings", "/console/account", "/console/affiliate", "/console/mailboxes/new",
+    "/console/operator", "/console/operator/workspaces", "/console/operator/queue",
+    ...inside.map((rest) => `/console/m/${mailbox.id}/${rest}`)];
+  const open = ["/console/login", "/console/sign-up", "/console/invite", "/console/forgot", "/console/reset", "/console/nowhere-at-all"];
+  const faults = [];
+  for (const colorScheme of ["light", "dark"]) {
+    for (const viewport of [{ width: 1360, height: 850 }, { width: 390, height: 844 }]) {
+      const kind = `${colorScheme} ${viewport.width}`;
+      const { page, context } = await openPage(browser, service, { colorScheme, viewport, storageState: state });
+      for (const place of places) {
+        await page.goto(service.base + place);
+        faults.push(...await judge(page, `${kind} ${place}`));
+        const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+        if (wide > 0) faults.push(`${kind} ${place} is ${wide} pixels too wide`);
+      }
+      await page.goto(`${service.base}/console/m/${mailbox.id}/f/inbox`);
+      for (const subject of ["A question", "A page"]) {
+        await page.goto(`${service.base}/console/m/${mailbox.id}/f/inbox`);
+        await page.locator(".threads").getByText(subject).click();
+        await page.locator(".msg").waitFor();
+        faults.push(...await judge(page, `${kind} ${subject}`));
+        for (const view of ["Agent view", "Details", "Source"]) {
+          await page.getByRole("button", { name: view, exact: true }).click();
+          await page.waitForTimeout(250);
+          faults.push(...await judge(page, `${kind} ${subject} ${view}`));
+        }
+      }
+      await context.close();
+      const stranger = await openPage(browser, service, { colorScheme, viewport });
+      for (const place of open.slice(0, 5)) {
+        await stranger.page.goto(service.base + place);
+        faults.push(...await judge(stranger.page, `${kind} ${place}`));
+      }
+      await stranger.context.close();
+    }
+  }
+  assert.deepEqual(faults, []);
+});
+
+test("a list is light, paints soon and does not jump", async (context) => {
+  const { page } = await openPage(browser, service);
+  await page.goto(`${service.base}/console/login`);
+  await page.getByLabel("Email").fill("ada@people.test");
+  await page.getByLabel("Password").fill("correct horse battery");
+  await page.getByRole("button", { name: "Log in" }).click();
+  await page.getByRole("heading", { name: "Overview" }).waitFor();
+  const link = await page.locator("#side-mailboxes a").first().getAttribute("href");
+  const session = await page.context().newCDPSession(page);
+  await session.send("Network.enable");
+  await session.send("Network.setCacheDisabled", { cacheDisabled: true });
+  let bytes = 0;
+  session.on("Network.loadingFinished", (event) => { bytes += event.encodedDataLength; });
+  await page.addInitScript(() => {
+    window.figures = { lcp: 0, cls: 0 };
+    new PerformanceObserver((list) => { for (const one of list.getEntries()) window.figures.lcp = one.startTime; })
+      .observe({ type: "largest-contentful-paint", buffered: true });
+    new PerformanceObserver((list) => { for (const one of list.getEntries()) if (!one.hadRecentInput) window.figures.cls += one.value; })
+      .observe({ type: "layout-shift", buffered: true });
+  });
+  await page.goto(service.base + link);
+  await page.waitForTimeout(800);
+  const { lcp, cls } = await page.evaluate(() => window.figures);
+  context.diagnostic(`largest contentful paint ${Math.round(lcp)} ms, layout shift ${cls.toFixed(4)}, ${Math.round(bytes / 1024)} KiB over the wire`);
+  assert.ok(bytes < 150 * 1024, `${bytes} bytes`);
+  assert.ok(cls < 0.01, `layout shift ${cls}`);
+});

@@ -1,0 +1,69 @@
+// Two people in one workspace with different roles, and one who is not in it.
+
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { PASSWORD, deliver, makeMailbox, openPage, plain, signUp, startBrowser, startService } from "./lib.mjs";
+
+let service;
+let browser;
+before(async () => { [service, browser] = [await startService(), await startBrowser()]; });
+after(async () => { await browser?.close(); await service?.stop(); });
+
+// rules: CONSOLE-1, CONSOLE-9
+test("an admin invites, a member reads, a stranger sees nothing", async () => {
+  const ada = await openPage(browser, service);
+  await signUp(ada.page, service, "ada@people.test");
+  const mailbox = await makeMailbox(ada.page, service, "Shared");
+  await deliver(service, mailbox.address, plain({ subject: "For both of us", text: "Hello" }));
+  await ada.page.goto(`${service.base}/console/members`);
+  await ada.page.getByRole("button", { name: "Invite" }).first().click();
+  await ada.page.getByLabel("Email").fill("bob@people.test");
+  await ada.page.getByRole("dialog").getByRole("button", { name: "Invite" }).click();
+  const link = (await ada.page.locator(".code code").first().textContent()).trim();
+
+  const bob = await openPage(browser, service);
+  await bob.page.goto(link);
+  assert.equal(new URL(bob.page.url()).hash, "", "the token does not stay in the address");
+  await bob.page.getByLabel("Your name").fill("Bob");
+  await bob.page.getByLabel("Password").fill(PASSWORD);
+  await bob.page.getByRole("button", { name: "Join the workspace" }).click();
+  await bob.page.getByRole("heading", { name: "Overview" }).waitFor();
+  assert.equal(await bob.page.getByRole("link", { name: "API keys" }).count(), 0);
+  assert.equal(await bob.page.getByRole("link", { name: "Server" }).count(), 0);
+  await bob.page.getByRole("link", { name: "Shared" }).first().click();
+  await bob.page.getByText("For both of us").click();
+  await bob.page.locator(".msg-plain").getByText("Hello").waitFor();
+  await bob.page.goto(`${service.base}/console/keys`);
+  await bob.page.getByRole("heading", { name: "Not allowed" }).waitFor();
+
+  // A member who is removed is out at once.
+  await ada.page.goto(`${service.base}/console/members`);
+  await ada.page.getByRole("button", { name: "Remove Bob" }).click();
+  await ada.page.getByRole("dialog").getByRole("button", { name: "Remove" }).click();
+  await ada.page.getByText("The member is removed.").waitFor();
+  const gone = await bob.page.goto(`${service.base}/console/m/${mailbox.id}/f/inbox`);
+  assert.equal(gone.status(), 404);
+
+  const eve = await openPage(browser, service);
+  await signUp(eve.page, service, "eve@people.test", "Elsewhere", "Eve");
+  assert.equal((await eve.page.goto(`${service.base}/console/m/${mailbox.id}/f/inbox`)).status(), 404);
+  assert.equal((await eve.page.goto(`${service.base}/console/operator`)).status(), 404);
+  assert.deepEqual(ada.troubles, []);
+});
+
+test("whoever is logged out elsewhere is led to the login and back", async () => {
+  const { page } = await openPage(browser, service);
+  await page.goto(`${service.base}/console/usage?days=7`);
+  await page.getByRole("heading", { name: "Log in" }).waitFor();
+  await page.getByLabel("Email").fill("ada@people.test");
+  await page.getByLabel("Password").fill(PASSWORD);
+  await page.getByRole("button", { name: "Log in" }).click();
+  await page.getByRole("heading", { name: "Usage" }).waitFor();
+  assert.ok(page.url().endsWith("/console/usage?days=7"));
+  await page.goto(`${service.base}/console/account`);
+  await page.getByRole("button", { name: "Log out everywhere" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Log out everywhere" }).click();
+  await page.getByRole("heading", { name: "Log in" }).waitFor();
+  await page.goto(`${service.base}/console`);
+  await page.getByRole("heading", { name: "Log in" }).waitFor();
+});

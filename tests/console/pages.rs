@@ -1,0 +1,123 @@
+//! Every page: it is there, it is private, and it loads and runs nothing of others.
+
+use testkit::{Server, both_engines};
+
+use super::person::Person;
+
+/// What a page must not hold: anything that runs or looks in a way that the policy would have to allow.
+#[track_caller]
+fn assert_plain(path: &str, html: &str) {
+    for bad in ["<style", " style=", " onclick", " onload", " onerror=", "javascript:", "<script>"] {
+        assert!(!html.contains(bad), "{bad} in {path}");
+    }
+    for piece in html.split(" src=\"").skip(1).chain(html.split("<link ").skip(1)) {
+        let target = piece.split("href=\"").last().unwrap_or(piece);
+        assert!(!target.starts_with("http") && !target.starts_with("//"), "{path} loads {target:.60}");
+    }
+}
+
+/// rules: CONSOLE-1, CONSOLE-2, CONSOLE-6
+#[tokio::test]
+async fn every_page_is_there_private_and_plain() {
+    both_engines(async |engine| {
+        let server = Server::start(engine).await;
+        let ada = Person::admin(&server).await;
+        let mailbox = ada.mailbox("Support").await;
+        server.receive(&mailbox.address, "From: a@remote.test\r\nSubject: Hello\r\n\r\nHi\r\n").await;
+        let inside = [
+            "f/inbox",
+            "f/sent",
+            "f/draft",
+            "f/archive",
+            "f/trash",
+            "f/spam",
+            "search?q=hello",
+            "search?q=nothing",
+            "compose",
+            "scheduled",
+            "settings",
+        ];
+        let mut paths: Vec<String> = inside.iter().map(|rest| mailbox.at(rest)).collect();
+        paths.extend(
+            [
+                "/console",
+                "/console/keys",
+                "/console/domains",
+                "/console/webhooks",
+                "/console/events",
+                "/console/sandbox",
+                "/console/usage",
+                "/console/usage?days=90",
+                "/console/members",
+                "/console/settings",
+                "/console/account",
+                "/console/affiliate",
+                "/console/mailboxes/new",
+            ]
+            .map(ToOwned::to_owned),
+        );
+        for path in &paths {
+            let answer = ada.get(path).await;
+            assert_eq!(answer.status, 200, "{path}: {}", answer.text());
+            let policy = answer.header("content-security-policy");
+            for part in
+                ["default-src 'none'", "script-src 'self'", "frame-ancestors 'none'", "base-uri 'none'"]
+            {
+                assert!(policy.contains(part), "{path}: {policy}");
+            }
+            assert!(!policy.contains("unsafe"), "{path}: {policy}");
+            assert_eq!(answer.header("cache-control"), "no-store", "{path}");
+            assert_eq!(answer.header("x-frame-options"), "DENY", "{path}");
+            assert_plain(path, &answer.text());
+        }
+        for path in
+            ["/console/login", "/console/sign-up", "/console/invite", "/console/forgot", "/console/reset"]
+        {
+            let answer = server.anonymous().get(path).await;
+            assert_eq!(answer.status, 200, "{path}");
+            assert_eq!(answer.header("cache-control"), "no-store", "{path}");
+            assert_plain(path, &answer.text());
+        }
+    })
+    .await;
+}
+
+/// rules: CONSOLE-2
+#[tokio::test]
+async fn files_are_kept_by_browsers_and_named_by_their_content() {
+    both_engines(async |engine| {
+        let server = Server::start(engine).await;
+        let page = server.anonymous().get("/console/login").await.text();
+        let mut seen = 0;
+        for piece in page.split("\"/console/assets/").skip(1) {
+            let name = piece.split('"').next().unwrap();
+            let answer = server.anonymous().get(&format!("/console/assets/{name}")).await;
+            assert_eq!(answer.status, 200, "{name}");
+            assert!(answer.header("cache-control").contains("immutable"), "{name}");
+            seen += 1;
+        }
+        assert!(seen >= 4, "{page}");
+        assert_eq!(server.anonymous().get("/console/assets/style.css").await.status, 404);
+    })
+    .await;
+}
+
+/// rules: METER-13
+#[tokio::test]
+async fn pages_cost_nothing() {
+    both_engines(async |engine| {
+        let server = Server::start(engine).await;
+        let ada = Person::admin(&server).await;
+        let mailbox = ada.mailbox("Support").await;
+        let path = format!("/api/v1/workspaces/{}/usage/credits", ada.tenant.workspace);
+        let before = ada.tenant.key.get(&path).await.ok()["used"].as_i64().unwrap();
+        for _ in 0..5 {
+            ada.page(&mailbox.at("f/inbox")).await;
+        }
+        ada.form("/console/settings", &[("name", "Engines"), ("timezone", "Europe/Berlin")]).await;
+        let after = ada.tenant.key.get(&path).await.ok()["used"].as_i64().unwrap();
+        assert_eq!(after, before + 1, "only the reading of the figure itself");
+        assert!(ada.page("/console/settings").await.contains("Engines"));
+    })
+    .await;
+}
