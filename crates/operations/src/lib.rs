@@ -30,6 +30,7 @@ mod operation;
 mod operator;
 pub mod outside;
 mod passwords;
+pub mod payments;
 pub mod scanning;
 pub mod scheduled_sends;
 pub mod search;

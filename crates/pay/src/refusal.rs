@@ -43,7 +43,6 @@ refusals! {
     VALUE = "invalid_exact_evm_payload_authorization_value_mismatch": "The authorisation is over another amount.";
     NONCE_USED = "invalid_exact_evm_nonce_already_used": "The authorisation was used for another request.";
     CHALLENGE = "invalid_challenge": "The challenge is none of this server's for this request.";
-    CHALLENGE_EXPIRED = "payment_expired": "The challenge has ended.";
     SIWX_FORM = "invalid_siwx_malformed_signature": "The sign-in cannot be read.";
     SIWX_DOMAIN = "invalid_siwx_domain_mismatch": "The sign-in is for another domain.";
     SIWX_URI = "invalid_siwx_uri_mismatch": "The sign-in is for another address.";

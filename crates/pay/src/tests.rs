@@ -323,20 +323,22 @@ fn a_challenge_is_answered_for_its_own_request_only() {
         Authorization { nonce: challenge.nonce(), valid_before: (NOW + 300).into(), ..authorization(10_000) };
     let payment = paid(&terms, authorization);
     let credential = mpp::credential(&challenge, &payment);
-    let read = |terms: &Terms, bound: &mpp::Bound<'_>, secret: &[u8], now| {
-        mpp::read(&credential, terms, bound, secret, Some(now)).map(|answered| answered.challenge)
+    let read = |terms: &Terms, bound: &mpp::Bound<'_>, secret: &[u8]| {
+        mpp::read(&credential, terms, bound, secret).map(|answered| answered.challenge)
     };
-    assert_eq!(read(&terms, &bound(b"{}"), b"secret", NOW), Ok(challenge.id.clone()));
-    assert_eq!(read(&terms, &bound(b"{ }"), b"secret", NOW), Err(Refusal::CHALLENGE));
+    assert_eq!(read(&terms, &bound(b"{}"), b"secret"), Ok(challenge.id.clone()));
+    assert_eq!(read(&terms, &bound(b"{ }"), b"secret"), Err(Refusal::CHALLENGE));
     let elsewhere = mpp::Bound { path: "/api/agent/v1/other", ..bound(b"{}") };
-    assert_eq!(read(&terms, &elsewhere, b"secret", NOW), Err(Refusal::CHALLENGE));
-    assert_eq!(read(&terms, &bound(b"{}"), b"another", NOW), Err(Refusal::CHALLENGE));
+    assert_eq!(read(&terms, &elsewhere, b"secret"), Err(Refusal::CHALLENGE));
+    assert_eq!(read(&terms, &bound(b"{}"), b"another"), Err(Refusal::CHALLENGE));
     let dearer = Terms { amount: 10_001, ..terms.clone() };
-    assert_eq!(read(&dearer, &bound(b"{}"), b"secret", NOW), Err(Refusal::CHALLENGE));
-    assert_eq!(read(&terms, &bound(b"{}"), b"secret", NOW + 301), Err(Refusal::CHALLENGE_EXPIRED));
+    assert_eq!(read(&dearer, &bound(b"{}"), b"secret"), Err(Refusal::CHALLENGE));
+    let longer = Authorization { valid_before: (NOW + 301).into(), ..authorization };
+    let too_long = mpp::credential(&challenge, &paid(&terms, longer));
+    assert_eq!(mpp::read(&too_long, &terms, &bound(b"{}"), b"secret").err(), Some(Refusal::CHALLENGE));
     let another_nonce = Authorization { nonce: 1.into(), ..authorization };
     let credential = mpp::credential(&challenge, &paid(&terms, another_nonce));
-    let refused = mpp::read(&credential, &terms, &bound(b"{}"), b"secret", Some(NOW));
+    let refused = mpp::read(&credential, &terms, &bound(b"{}"), b"secret");
     assert_eq!(refused.err(), Some(Refusal::CHALLENGE));
 }
 
@@ -383,7 +385,7 @@ proptest! {
             prop_assert!(x402::read_v2(header, &terms).is_err());
             prop_assert!(x402::read_v1(header, &terms).is_err());
             prop_assert!(siwx::verify(header, &audience(), b"secret", NOW).is_err());
-            prop_assert!(mpp::read(header, &terms, &bound(b""), b"secret", Some(NOW)).is_err());
+            prop_assert!(mpp::read(header, &terms, &bound(b""), b"secret").is_err());
         }
     }
 

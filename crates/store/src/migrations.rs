@@ -33,6 +33,7 @@ const MIGRATIONS: &[Migration] = &[
         name: "domains and webhooks",
         sql: include_str!("../migrations/0005_domains_webhooks.sql"),
     },
+    Migration { version: 6, name: "payments", sql: include_str!("../migrations/0006_payments.sql") },
 ];
 
 /// Any number will do, as long as nothing else in the database uses it.

@@ -58,6 +58,10 @@ pub const TABLES: &[&str] = &[
     "domain_key",
     "webhook",
     "webhook_delivery",
+    "wallet",
+    "payment",
+    "ledger_account",
+    "ledger_transfer",
 ];
 
 /// The tables whose rows are not: the schema's own history, which a restore writes itself, and what running nodes have
