@@ -14,7 +14,7 @@ use serde_json::json;
 use zeroize::Zeroizing;
 
 use crate::{
-    cli::{Account, Admin, Key, Payout, Workspace},
+    cli::{Account, Admin, Key, Payments, Payout, Workspace},
     config::Config,
     failure::{Failure, Result},
     open, output,
@@ -44,6 +44,7 @@ pub(super) async fn run(config: Config, command: Admin) -> Result<ExitCode> {
         Admin::Key(command) => key(&config, command).await?,
         Admin::Workspace(command) => workspace(&open::attach(&config).await?, command).await?,
         Admin::Payout(command) => payout(&open::attach(&config).await?, command).await?,
+        Admin::Payments(command) => payments(&open::attach(&config).await?, command).await?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -151,6 +152,39 @@ async fn payout(app: &App, command: Payout) -> Result<()> {
     let (cents, currency) = (payout.amount_cents, &payout.currency);
     let amount = format!("{}.{:02} {currency}", cents / 100, cents % 100);
     output::line(format!("Payout {} of {amount} is noted as {}.", payout.id, payout.status.as_str()));
+    Ok(())
+}
+
+async fn payments(app: &App, command: Payments) -> Result<()> {
+    match command {
+        Payments::List { state, payer, limit, json } => {
+            let found = operations::payments::list(app, state, payer.as_deref(), i64::from(limit)).await?;
+            if json {
+                return print_json(&found);
+            }
+            for payment in &found {
+                output::line(format!(
+                    "{}  {}  {:<9}  {:>9}  {}  {}  {}",
+                    payment.created_at,
+                    payment.id,
+                    payment.state.as_str(),
+                    payment.amount,
+                    payment.payer,
+                    payment.operation,
+                    payment.reason.as_deref().unwrap_or_default(),
+                ));
+            }
+        }
+        Payments::Totals { json } => {
+            let totals = operations::payments::totals(app).await?;
+            if json {
+                return print_json(&totals);
+            }
+            for total in &totals {
+                output::line(format!("{:<9}  {:>8}  {:>14}", total.state, total.count, total.amount));
+            }
+        }
+    }
     Ok(())
 }
 
