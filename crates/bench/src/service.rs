@@ -13,6 +13,7 @@ use model::{Limit, Plan, Plans, Role, WorkspaceId};
 use operations::{
     App, AppParts, Settings, admin,
     outside::{Clock, SystemClock, SystemEntropy},
+    payments::PaymentSettings,
     scanning::Scanning,
 };
 use store::{
@@ -58,6 +59,7 @@ impl Service {
             dns: None,
             http: Box::new(web::OutgoingHttp::new(None, false)),
             next_hop: None,
+            facilitator: None,
         };
         let app = App::start(parts).await.expect("the service starts");
         let (email, password) = ("owner@people.test".to_owned(), "correct horse battery".to_owned());
@@ -135,5 +137,6 @@ fn settings() -> Settings {
         inbound_secret: None,
         spf_mechanisms: "a:mx.agents.test".to_owned(),
         webhooks_allow_private: false,
+        payments: PaymentSettings { wallet_rpm: 1_000_000_000, ..PaymentSettings::default() },
     }
 }

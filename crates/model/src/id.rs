@@ -161,6 +161,8 @@ kinds! {
     CommissionKind CommissionId "com_";
     /// A payout to an affiliate.
     PayoutKind PayoutId "pay_";
+    /// A payment of the keyless interface.
+    PaymentKind PaymentId "pmt_";
 }
 
 #[cfg(test)]

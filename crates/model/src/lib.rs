@@ -19,6 +19,7 @@ pub mod mailboxes;
 pub mod members;
 mod names;
 mod object;
+pub mod payments;
 pub mod plans;
 pub mod search;
 pub mod sending;
@@ -30,7 +31,8 @@ pub mod workspaces;
 
 pub use id::{
     AccountId, AffiliateId, ApiKeyId, AttachmentId, CommissionId, DeliveryId, DomainId, EmailId, EventId,
-    FolderId, Id, InviteId, Kind, LabelId, MailboxId, PayoutId, SessionId, ThreadId, WebhookId, WorkspaceId,
+    FolderId, Id, InviteId, Kind, LabelId, MailboxId, PaymentId, PayoutId, SessionId, ThreadId, WebhookId,
+    WorkspaceId,
 };
 pub use object::object;
 pub use plans::{CreditClass, Limit, Plan, Plans, Role};

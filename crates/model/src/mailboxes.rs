@@ -223,6 +223,8 @@ pub struct AgentInbox {
     pub automations_enabled: bool,
     /// Whether they run only on clean mail.
     pub require_clean_scan_for_automation: bool,
+    /// Whether a wallet reads it with a sign-in only, never with an authorisation over nothing.
+    pub require_siwx: bool,
 }
 
 impl Default for AgentInbox {
@@ -231,6 +233,7 @@ impl Default for AgentInbox {
             mode: AgentInboxMode::Standard,
             automations_enabled: true,
             require_clean_scan_for_automation: true,
+            require_siwx: false,
         }
     }
 }

@@ -121,6 +121,8 @@ impl App {
             request_id,
             subject,
             idempotency,
+            payment: None,
+            rehearsal: false,
             reservation: Mutex::new(Some(reservation)),
             stored: std::sync::atomic::AtomicBool::new(false),
         })
@@ -187,7 +189,7 @@ fn check_gates(operation: &Operation, actor: &Actor, access: &Access) -> Result<
         let fix = format!("This needs the {} plan.", operation.plan.display_name());
         return Err(Error::new(ErrorKind::PlanRequired).with_fix(fix));
     }
-    if operation.console_only && matches!(actor, Actor::Key(_)) {
+    if operation.console_only && !matches!(actor, Actor::Person { .. }) {
         return Err(Error::new(ErrorKind::RoleRequired)
             .with_fix("Do this in the console: it takes a session, not a key."));
     }

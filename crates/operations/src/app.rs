@@ -16,13 +16,15 @@ use store::{
     vault::{DataKey, MasterKey},
 };
 use tokio::sync::Semaphore;
+use zeroize::Zeroizing;
 
 use crate::{
     Answer, Call, Credentials, Error, ErrorKind, Meter, Passwords, Reservation, Result,
     emails::Arrivals,
     events::News,
     lock,
-    outside::{Clock, Entropy, HttpClient, NextHop},
+    outside::{Clock, Entropy, Facilitator, HttpClient, NextHop},
+    payments::{Ledger, PaymentKey, PaymentSettings, Wallets},
     scanning::Scanning,
     sending::Outbox,
 };
@@ -64,6 +66,8 @@ pub struct Settings {
     pub spf_mechanisms: String,
     /// Whether webhooks may lead to this host, private networks and any port.
     pub webhooks_allow_private: bool,
+    /// What the keyless interface costs.
+    pub payments: PaymentSettings,
 }
 
 /// How mail leaves, as configured.
@@ -92,7 +96,7 @@ struct Parts {
     db: Db,
     blobs: Blobs,
     master_key: MasterKey,
-    clock: Box<dyn Clock>,
+    clock: Arc<dyn Clock>,
     entropy: Box<dyn Entropy>,
     settings: Settings,
     meter: Meter,
@@ -110,6 +114,9 @@ struct Parts {
     last_uuid: Mutex<uuid::Uuid>,
     next_hop: Option<Box<dyn NextHop>>,
     outbox: Outbox,
+    facilitator: Box<dyn Facilitator>,
+    wallets: Wallets,
+    challenge_key: Zeroizing<[u8; 32]>,
 }
 
 /// What an [`App`] is made of.
@@ -136,6 +143,8 @@ pub struct AppParts {
     pub http: Box<dyn HttpClient>,
     /// Who takes mail for other servers, if somebody does.
     pub next_hop: Option<Box<dyn NextHop>>,
+    /// Who settles payments; nothing for the ledger of test networks.
+    pub facilitator: Option<Box<dyn Facilitator>>,
 }
 
 impl AppParts {
@@ -182,7 +191,13 @@ impl App {
             dns,
             http,
             next_hop,
+            facilitator,
         } = parts;
+        let clock: Arc<dyn Clock> = Arc::from(clock);
+        let facilitator = facilitator.unwrap_or_else(|| {
+            Box::new(Ledger::new(db.clone(), clock.clone(), settings.payments.ledger_gift))
+        });
+        let challenge_key = master_key.derive("payment challenges");
         Self(Arc::new(Parts {
             db,
             blobs,
@@ -205,6 +220,9 @@ impl App {
             last_uuid: Mutex::new(uuid::Uuid::nil()),
             next_hop,
             outbox: Outbox::new(node),
+            facilitator,
+            wallets: Wallets::default(),
+            challenge_key,
         }))
     }
 
@@ -270,6 +288,18 @@ impl App {
     /// What this node is sending at the moment.
     pub(crate) fn outbox(&self) -> &Outbox {
         &self.0.outbox
+    }
+    /// Who settles payments.
+    pub fn facilitator(&self) -> &dyn Facilitator {
+        &*self.0.facilitator
+    }
+    /// The wallets that showed themselves lately.
+    pub(crate) fn wallets(&self) -> &Wallets {
+        &self.0.wallets
+    }
+    /// What challenges are sealed with, the same on all nodes.
+    pub fn challenge_key(&self) -> &[u8; 32] {
+        &self.0.challenge_key
     }
     pub(crate) fn credentials(&self) -> &Credentials {
         &self.0.credentials
@@ -412,6 +442,8 @@ impl App {
                 request_id: call.request_id.clone(),
             },
             claim: call.idempotency.clone(),
+            payment: call.payment.clone(),
+            rehearsal: call.rehearsal,
             status: status_of(call.operation.answer),
             now: call.now,
         };
@@ -452,6 +484,8 @@ struct Record {
     charge: Option<metering::LedgerEntry>,
     audit: audit::AuditEntry,
     claim: Option<crate::IdempotencyClaim>,
+    payment: Option<PaymentKey>,
+    rehearsal: bool,
     status: u16,
     now: Timestamp,
 }
@@ -469,6 +503,13 @@ impl Record {
 
     /// After the effect: who did it, what it cost, what was answered.
     async fn finish<T: Serialize>(&self, tx: &mut Tx, value: &T) -> Result<()> {
+        if self.rehearsal {
+            // Everything was tried that can fail for the caller; the transaction is undone by this.
+            return Err(Error::new(ErrorKind::Rehearsed));
+        }
+        if let Some(payment) = &self.payment {
+            store::payments::fulfil(tx, payment, self.now).await?;
+        }
         audit::insert(tx, &self.audit).await?;
         if let Some(charge) = &self.charge
             && !metering::insert_ledger(tx, charge).await?

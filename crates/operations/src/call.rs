@@ -6,7 +6,7 @@ use std::sync::{
 };
 
 use model::{AccountId, ApiKeyId, Plan, Role, SessionId, Timestamp, WorkspaceId};
-use store::vault::DataKey;
+use store::{payments::PaymentKey, vault::DataKey};
 
 use crate::{Caller, Error, ErrorKind, Operation, Result, metering::Reservation};
 
@@ -15,6 +15,8 @@ use crate::{Caller, Error, ErrorKind, Operation, Result, metering::Reservation};
 pub enum Actor {
     /// A program with an API key.
     Key(ApiKeyId),
+    /// A wallet that showed itself, in lower case.
+    Wallet(String),
     /// A person in the console.
     Person {
         /// The account.
@@ -31,6 +33,7 @@ impl Actor {
     pub fn id(&self) -> &str {
         match self {
             Self::Key(id) => id.as_str(),
+            Self::Wallet(address) => address,
             Self::Person { account, .. } => account.as_str(),
         }
     }
@@ -67,6 +70,10 @@ pub struct Call {
     pub subject: String,
     /// Its idempotency key.
     pub idempotency: Option<IdempotencyClaim>,
+    /// The payment that it is made for, which is noted as fulfilled with its effect.
+    pub payment: Option<PaymentKey>,
+    /// Whether it only shows that it would work: its effect is undone, and it fails with `Rehearsed`.
+    pub rehearsal: bool,
     /// The credits set aside for it.
     pub(crate) reservation: Mutex<Option<Reservation>>,
     /// Whether the charge is durable together with the effect.
@@ -74,6 +81,32 @@ pub struct Call {
 }
 
 impl Call {
+    /// A call that costs no credits.
+    pub(crate) fn unmetered(
+        operation: &'static Operation,
+        caller: Arc<Caller>,
+        workspace: WorkspaceId,
+        now: Timestamp,
+        request_id: String,
+        subject: String,
+    ) -> Self {
+        Self {
+            operation,
+            caller,
+            role: Role::Admin,
+            workspace,
+            plan: Plan::Free,
+            now,
+            request_id,
+            subject,
+            idempotency: None,
+            payment: None,
+            rehearsal: false,
+            reservation: Mutex::new(None),
+            stored: AtomicBool::new(false),
+        }
+    }
+
     /// Refuses a workspace id, given in a path, a body or a query, that is not the call's.
     pub fn require_workspace(&self, given: Option<&WorkspaceId>) -> Result<()> {
         match given {

@@ -54,6 +54,11 @@ pub struct Access {
 }
 
 impl Caller {
+    /// A wallet in its workspace.
+    pub(crate) fn wallet(address: String, access: Access) -> Self {
+        Self { actor: Actor::Wallet(address), workspaces: vec![access], chosen: 0, expires_at: None }
+    }
+
     /// The access that a call has: to the named workspace, or to the chosen one.
     pub fn access(&self, named: Option<&str>) -> Result<&Access> {
         let found = match named {
@@ -110,7 +115,7 @@ impl App {
             .db()
             .system_read(async move |tx| match (actor, workspace) {
                 (Actor::Key(id), Some(workspace)) => system::key_exists(tx, &workspace, &id).await,
-                (Actor::Key(_), None) => Ok(false),
+                (Actor::Key(_) | Actor::Wallet(_), _) => Ok(false),
                 (Actor::Person { session, .. }, _) => system::session_exists(tx, &session).await,
             })
             .await;
@@ -126,7 +131,7 @@ impl App {
             .db()
             .system_write(async move |tx| match (actor, workspace) {
                 (Actor::Key(id), Some(workspace)) => system::end_key(tx, &workspace, &id).await,
-                (Actor::Key(_), None) => Ok(()),
+                (Actor::Key(_) | Actor::Wallet(_), _) => Ok(()),
                 (Actor::Person { account, session, .. }, _) => {
                     store::accounts::delete_session(tx, &account, &session).await.map(|_| ())
                 }

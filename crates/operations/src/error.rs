@@ -20,6 +20,11 @@ pub enum ErrorKind {
     EmailSendRecipientLimitExceeded,
     Unauthorized,
     CreditsExhausted,
+    PaymentRequired,
+    SettlementFailed,
+    PaymentCredentials,
+    PaymentReused,
+    PaymentInProgress,
     WorkspaceScopeDenied,
     PlanRequired,
     RoleRequired,
@@ -57,7 +62,11 @@ pub enum ErrorKind {
     MemoryUnavailable,
     Overloaded,
     StorageUnavailable,
+    SettlementPending,
+    FacilitatorUnavailable,
     Internal,
+    /// Never leaves the house: a rehearsed call would have worked.
+    Rehearsed,
     /// Never leaves the house: another request with the same idempotency key finished first.
     AlreadyAnswered,
 }
@@ -74,6 +83,11 @@ impl ErrorKind {
             Self::EmailSendRecipientLimitExceeded => "email_send_recipient_limit_exceeded",
             Self::Unauthorized => "unauthorized",
             Self::CreditsExhausted => "credits_exhausted",
+            Self::PaymentRequired => "payment_required",
+            Self::SettlementFailed => "settlement_failed",
+            Self::PaymentCredentials => "multiple_payment_credentials",
+            Self::PaymentReused => "payment_reused",
+            Self::PaymentInProgress => "payment_in_progress",
             Self::WorkspaceScopeDenied => "workspace_scope_denied",
             Self::PlanRequired => "plan_required",
             Self::RoleRequired => "role_required",
@@ -111,7 +125,9 @@ impl ErrorKind {
             Self::MemoryUnavailable => "memory_unavailable",
             Self::Overloaded => "overloaded",
             Self::StorageUnavailable => "storage_unavailable",
-            Self::Internal | Self::AlreadyAnswered => "internal_error",
+            Self::SettlementPending => "settlement_pending",
+            Self::FacilitatorUnavailable => "facilitator_unavailable",
+            Self::Internal | Self::AlreadyAnswered | Self::Rehearsed => "internal_error",
         }
     }
 
@@ -128,6 +144,11 @@ impl ErrorKind {
             }
             Self::Unauthorized => "Unauthorized",
             Self::CreditsExhausted => "The credits of this period are used up.",
+            Self::PaymentRequired => "Payment required",
+            Self::SettlementFailed => "The payment could not be settled.",
+            Self::PaymentCredentials => "A request takes one payment credential.",
+            Self::PaymentReused => "This payment was used for another request.",
+            Self::PaymentInProgress => "A request with this payment is still running.",
             Self::WorkspaceScopeDenied | Self::PlanRequired | Self::RoleRequired | Self::CrossSiteRequest => {
                 "Forbidden"
             }
@@ -166,7 +187,9 @@ impl ErrorKind {
             Self::MemoryUnavailable => "The memory store is not available.",
             Self::Overloaded => "The server is busy.",
             Self::StorageUnavailable => "The storage is not available.",
-            Self::Internal | Self::AlreadyAnswered => "Internal error",
+            Self::SettlementPending => "The payment is not settled yet; repeat the same request.",
+            Self::FacilitatorUnavailable => "Payments cannot be settled at the moment.",
+            Self::Internal | Self::AlreadyAnswered | Self::Rehearsed => "Internal error",
         }
     }
 }

@@ -31,6 +31,7 @@ mod operator;
 pub mod outside;
 pub mod password_resets;
 mod passwords;
+pub mod payments;
 pub mod scanning;
 pub mod scheduled_sends;
 pub mod search;

@@ -14,7 +14,9 @@ use store::{
     workspaces,
 };
 
-use crate::{App, Call, Error, ErrorKind, Operation, Result, clean_name, events::NewEvent, members::quota};
+use crate::{
+    Actor, App, Call, Error, ErrorKind, Operation, Result, clean_name, events::NewEvent, members::quota,
+};
 
 /// Lists the mailboxes of a workspace.
 pub const LIST_IN_WORKSPACE: Operation =
@@ -69,6 +71,25 @@ pub async fn list(app: &App, call: &Call) -> Result<Vec<ListedMailbox>> {
 /// Makes a mailbox.
 pub async fn create(app: &App, call: &Call, input: NewMailbox) -> Result<Mailbox> {
     call.require_workspace(input.workspace_id.as_ref())?;
+    let (email, mut record) = new_record(app, call, input)?;
+    let limit = match &call.caller.actor {
+        Actor::Wallet(_) => app.settings().payments.mailboxes,
+        _ => app.limits(call.plan).mailboxes,
+    };
+    let (app_, now) = (app.clone(), call.now);
+    let key = app.data_key(&call.workspace).await?;
+    app.write(call, async move |tx| {
+        workspaces::lock(tx).await?;
+        record.domain = custom_domain(tx, &app_, &email).await?;
+        insert(tx, &record, limit).await?;
+        event(EventType::MailboxCreated, &record).append(tx, &app_, &key, now).await?;
+        Ok(show(&app_, record))
+    })
+    .await
+}
+
+/// A mailbox as it would be stored, if it can be.
+fn new_record(app: &App, call: &Call, input: NewMailbox) -> Result<(Address, MailboxRecord)> {
     let email = match &input.email {
         Some(email) => crate::clean_email("email", email)?,
         None => generated_address(app)?,
@@ -76,7 +97,7 @@ pub async fn create(app: &App, call: &Call, input: NewMailbox) -> Result<Mailbox
     if is_hosted(app, &email) {
         hosted_local_part(email.local()).map_err(|error| Error::invalid("email", error.to_string()))?;
     }
-    let mut record = MailboxRecord {
+    let record = MailboxRecord {
         id: app.new_id(),
         public_id: app.new_uuid().to_string(),
         workspace_id: call.workspace.clone(),
@@ -89,16 +110,23 @@ pub async fn create(app: &App, call: &Call, input: NewMailbox) -> Result<Mailbox
         created_at: call.now,
         updated_at: call.now,
     };
-    let (app_, limit, now) = (app.clone(), app.limits(call.plan).mailboxes, call.now);
-    let key = app.data_key(&call.workspace).await?;
-    app.write(call, async move |tx| {
-        workspaces::lock(tx).await?;
-        record.domain = custom_domain(tx, &app_, &email).await?;
-        insert(tx, &record, limit).await?;
-        event(EventType::MailboxCreated, &record).append(tx, &app_, &key, now).await?;
-        Ok(show(&app_, record))
-    })
-    .await
+    Ok((email, record))
+}
+
+/// Tries to make the first mailbox of somebody who has no workspace yet: fails with `Rehearsed` if it can be made.
+pub(crate) async fn rehearse_first(app: &App, call: &Call, input: NewMailbox) -> Result<Mailbox> {
+    let (email, _) = new_record(app, call, input)?;
+    if !is_hosted(app, &email) {
+        return Err(not_served(app, &email));
+    }
+    let address = email.as_str().to_owned();
+    let taken = app.db().system_read(async move |tx| addresses::is_taken(tx, &address).await).await?;
+    Err(Error::new(if taken { ErrorKind::MailboxExists } else { ErrorKind::Rehearsed }))
+}
+
+fn not_served(app: &App, email: &Address) -> Error {
+    let hosted = app.settings().hosted_domains.join(", ");
+    Error::invalid("email", format!("this server serves {hosted}, not {}", email.domain()))
 }
 
 /// The workspace's own domain that an address lies on; nothing on a hosted one.
@@ -111,10 +139,7 @@ async fn custom_domain(tx: &mut Tx, app: &App, email: &Address) -> Result<Option
     if own.is_some() && !domains::holds_claim(tx, email.domain()).await? {
         own = None;
     }
-    let Some(domain) = own else {
-        let hosted = app.settings().hosted_domains.join(", ");
-        return Err(Error::invalid("email", format!("this server serves {hosted}, not {}", email.domain())));
-    };
+    let domain = own.ok_or_else(|| not_served(app, email))?;
     if email.tag().is_some() {
         return Err(Error::invalid("email", "must have no tag: mail to name+tag@ reaches name@ by itself"));
     }

@@ -5,6 +5,7 @@ use std::pin::Pin;
 
 use bytes::Bytes;
 use model::Timestamp;
+use pay::{facilitator::Settlement, x402::Resource};
 use url::Url;
 
 /// Tells the time.
@@ -52,6 +53,44 @@ pub trait NextHop: Send + Sync {
         &self,
         handover: Handover,
     ) -> Pin<Box<dyn Future<Output = Vec<HandoverOutcome>> + Send + '_>>;
+}
+
+/// A payment that a facilitator is asked about.
+#[derive(Clone)]
+pub struct SettleRequest {
+    /// What was asked for.
+    pub terms: pay::Terms,
+    /// What it is for.
+    pub resource: Resource,
+    /// What was signed.
+    pub payment: pay::Payment,
+}
+
+/// What a facilitator thinks of a payment before it is settled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It can be settled.
+    Good,
+    /// It cannot.
+    Bad(String),
+    /// There was no answer.
+    Unknown(String),
+}
+
+/// Brings payments onto their chain, each in bounded time.
+pub trait Facilitator: Send + Sync {
+    /// Whether a payment can be settled.
+    fn verify<'a>(&'a self, request: &'a SettleRequest)
+    -> Pin<Box<dyn Future<Output = Verdict> + Send + 'a>>;
+    /// Settles a payment. The same one can be asked for again.
+    fn settle<'a>(
+        &'a self,
+        request: &'a SettleRequest,
+    ) -> Pin<Box<dyn Future<Output = Settlement> + Send + 'a>>;
+    /// Whether it asks no chain.
+    fn is_ledger(&self) -> bool {
+        false
+    }
 }
 
 /// The machine's clock.

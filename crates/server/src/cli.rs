@@ -4,7 +4,7 @@ use std::{path::PathBuf, str::FromStr};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-use model::{Plan, Role, Timestamp, affiliate::PayoutStatus};
+use model::{Plan, Role, Timestamp, affiliate::PayoutStatus, payments::PaymentState};
 
 /// A mail service for AI agents.
 #[derive(Debug, Parser)]
@@ -38,7 +38,11 @@ pub enum Command {
     #[command(subcommand)]
     Config(ConfigCommand),
     /// Prints the OpenAPI document.
-    Openapi,
+    Openapi {
+        /// Prints that of the keyless interface.
+        #[arg(long)]
+        agent: bool,
+    },
     /// Prints completions for a shell.
     Completions {
         /// The shell.
@@ -108,6 +112,9 @@ pub enum Admin {
     /// The keys that domains sign mail with.
     #[command(subcommand)]
     Dkim(Dkim),
+    /// Payments of the keyless interface.
+    #[command(subcommand)]
+    Payments(Payments),
 }
 
 impl Admin {
@@ -118,7 +125,8 @@ impl Admin {
             | Self::Key(Key::Create { json, .. } | Key::Revoke { json, .. })
             | Self::Workspace(Workspace::List { json } | Workspace::SetPlan { json, .. })
             | Self::Payout(Payout::Add { json, .. })
-            | Self::Dkim(Dkim::List { json, .. } | Dkim::Rotate { json, .. }) => *json,
+            | Self::Dkim(Dkim::List { json, .. } | Dkim::Rotate { json, .. })
+            | Self::Payments(Payments::List { json, .. } | Payments::Totals { json }) => *json,
         }
     }
 }
@@ -216,6 +224,32 @@ pub enum Workspace {
         /// The plan: free, developer or enterprise.
         #[arg(value_parser = Plan::from_str)]
         plan: Plan,
+        /// Answers in JSON.
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// What is told about payments of the keyless interface.
+#[derive(Debug, Subcommand)]
+pub enum Payments {
+    /// Lists payments, newest first.
+    List {
+        /// Only those in this state: settling, pending, settled (paid for and not done yet), fulfilled or failed.
+        #[arg(long, value_parser = PaymentState::from_str)]
+        state: Option<PaymentState>,
+        /// Only those of this wallet.
+        #[arg(long)]
+        payer: Option<String>,
+        /// How many at most.
+        #[arg(long, default_value_t = 100)]
+        limit: u32,
+        /// Answers in JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Shows how many payments are in each state, and how much they are together.
+    Totals {
         /// Answers in JSON.
         #[arg(long)]
         json: bool,

@@ -48,6 +48,8 @@ pub struct Config {
     pub domains_spf: Option<String>,
     /// Whether webhooks may lead to private addresses.
     pub webhooks_allow_private: bool,
+    /// The keyless interface.
+    pub payments: Payments,
     /// Days until a deleted mailbox is gone for good.
     pub grace_days: i64,
     /// The share of a price that an affiliate earns.
@@ -136,6 +138,33 @@ pub struct Outbound {
     pub dns_servers: Vec<SocketAddr>,
 }
 
+/// How the keyless interface is paid.
+#[derive(Clone, Debug)]
+pub struct Payments {
+    /// Terms and prices.
+    pub settings: operations::payments::PaymentSettings,
+    /// Who settles; nothing for the ledger.
+    pub facilitator: Option<Facilitator>,
+}
+
+/// A facilitator and how it is called.
+#[derive(Clone)]
+pub struct Facilitator {
+    /// Its address.
+    pub url: Url,
+    /// Headers of every request.
+    pub headers: Vec<(String, String)>,
+    /// How long an answer may take.
+    pub time_limit: Duration,
+}
+
+impl fmt::Debug for Facilitator {
+    /// Without the headers, which hold secrets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Facilitator").field("time_limit", &self.time_limit).finish_non_exhaustive()
+    }
+}
+
 /// A certificate and its key, as PEM files.
 #[derive(Clone, Debug)]
 pub struct TlsFiles {
@@ -222,6 +251,7 @@ impl Config {
             anonymous_rpm: self.http.anonymous_rpm,
             spf_mechanisms: self.domains_spf.clone().unwrap_or_else(|| format!("a:{hostname}")),
             webhooks_allow_private: self.webhooks_allow_private,
+            payments: self.payments.settings.clone(),
             hostname,
             max_message_bytes: self.smtp.max_message_bytes as u64,
             inbound_secret: self.inbound.http_secret.clone(),

@@ -2,14 +2,15 @@
 
 use std::{fs::DirBuilder, os::unix::fs::DirBuilderExt, path::Path};
 
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use mail::{authentication::Authenticator, dns::Dns};
 use operations::{
     App, AppParts, Settings,
-    outside::{Clock, SystemClock, SystemEntropy},
+    outside::{self, Clock, SystemClock, SystemEntropy},
     scanning::Scanning,
 };
 use store::{Db, blobs::Blobs, vault::MasterKey};
-use web::OutgoingHttp;
+use web::{HttpFacilitator, OutgoingHttp};
 
 use crate::{
     config::{Config, KeySource},
@@ -70,6 +71,7 @@ async fn parts(config: &Config, settings: Settings) -> Result<AppParts> {
     let http = Box::new(OutgoingHttp::new(for_webhooks, config.webhooks_allow_private));
     let (clock, entropy) = (Box::new(clock), Box::new(SystemEntropy));
     let next_hop = crate::outbound::next_hop(config)?;
+    let facilitator = facilitator(config)?.map(|http| Box::new(http) as Box<dyn outside::Facilitator>);
     Ok(AppParts {
         db,
         blobs,
@@ -82,7 +84,41 @@ async fn parts(config: &Config, settings: Settings) -> Result<AppParts> {
         dns,
         http,
         next_hop,
+        facilitator,
     })
+}
+
+/// The client of the configured facilitator; nothing for the ledger.
+fn facilitator(config: &Config) -> Result<Option<HttpFacilitator>> {
+    let Some(given) = &config.payments.facilitator else { return Ok(None) };
+    let mut headers = HeaderMap::new();
+    for (name, value) in &given.headers {
+        let (name, value) = (HeaderName::try_from(name), HeaderValue::from_str(value));
+        let (Ok(name), Ok(mut value)) = (name, value) else {
+            return Err(Failure::new("A header for the facilitator cannot be sent"));
+        };
+        value.set_sensitive(true);
+        headers.insert(name, value);
+    }
+    Ok(Some(HttpFacilitator::new(given.url.clone(), headers, given.time_limit)))
+}
+
+/// Asks the configured facilitator, a few times, whether it settles on the configured network.
+pub async fn check_facilitator(config: &Config) -> Result<()> {
+    let Some(facilitator) = facilitator(config)? else { return Ok(()) };
+    let network = &config.payments.settings.terms.network;
+    let mut attempts = 0;
+    loop {
+        attempts += 1;
+        match facilitator.check_support(network).await {
+            Ok(()) => return Ok(()),
+            Err(reason) if attempts == 3 => {
+                return Err(Failure::new(format!("The payment facilitator cannot be used: {reason}"))
+                    .with_fix("Check payments.facilitator, its headers and payments.network."));
+            }
+            Err(_) => tokio::time::sleep(std::time::Duration::from_secs(1)).await,
+        }
+    }
 }
 
 fn authenticator(config: &Config) -> Result<Authenticator> {

@@ -62,6 +62,9 @@ pub async fn run(config: Config, options: Serve, invocation: Invocation) -> Resu
         Some(listener) => listener.local_addr().map_err(|error| Failure::new(error.to_string()))?,
         None => config.http.listen,
     };
+    if api {
+        open::check_facilitator(&config).await?;
+    }
     let app = open_app(&config, bound).await?;
     let (stop, stopping) = watch::channel(false);
     let mail_address = mail_listeners.first().and_then(|(listener, _)| listener.local_addr().ok());
@@ -177,6 +180,7 @@ fn begin_work(app: &App, worker: bool) -> Vec<JoinHandle<()>> {
         work.push(tokio::spawn(workers::care_for_storage(app.clone())));
         work.push(tokio::spawn(workers::check_domains(app.clone())));
         work.push(tokio::spawn(operations::webhooks::outbox::work(app.clone())));
+        work.push(tokio::spawn(operations::payments::work(app.clone())));
         work.push(tokio::spawn(workers::send_scheduled(app.clone())));
         work.push(tokio::spawn(workers::send_queued(app.clone())));
         work.push(tokio::spawn(workers::keep_claims(app.clone())));

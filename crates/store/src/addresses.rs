@@ -2,7 +2,7 @@
 
 use model::MailboxId;
 
-use crate::{Tx, error::Result};
+use crate::{SystemTx, Tx, error::Result};
 
 /// Takes an address for a mailbox. False when another mailbox or another workspace has it.
 pub async fn claim(tx: &mut Tx, address: &str, mailbox: &MailboxId) -> Result<bool> {
@@ -15,6 +15,13 @@ pub async fn claim(tx: &mut Tx, address: &str, mailbox: &MailboxId) -> Result<bo
         )
         .await?;
     Ok(taken == 1)
+}
+
+/// Whether anybody has an address, or had it.
+pub async fn is_taken(tx: &mut SystemTx, address: &str) -> Result<bool> {
+    let found: Option<(i64,)> =
+        tx.one("SELECT count(*) FROM address WHERE address = $1", &[address.into()]).await?;
+    Ok(found.is_some_and(|(count,)| count > 0))
 }
 
 /// Leaves an address without a mailbox. It stays reserved for its workspace.

@@ -27,6 +27,7 @@ pub mod members;
 pub mod metering;
 mod migrations;
 pub mod outbound;
+pub mod payments;
 pub mod queue;
 pub mod search;
 pub mod send_limits;

@@ -38,6 +38,7 @@ const MIGRATIONS: &[Migration] = &[
         name: "password reset",
         sql: include_str!("../migrations/0006_password_reset.sql"),
     },
+    Migration { version: 7, name: "payments", sql: include_str!("../migrations/0007_payments.sql") },
 ];
 
 /// Any number will do, as long as nothing else in the database uses it.

@@ -271,6 +271,11 @@ pub async fn sweep(tx: &mut SystemTx, now: Timestamp) -> Result<u64> {
             "DELETE FROM destination WHERE name IN (SELECT name FROM destination WHERE resting_until <= $1 LIMIT $2)",
             now.plus_seconds(-24 * 3600),
         ),
+        (
+            "DELETE FROM payment WHERE (network, asset, payer, nonce) IN
+             (SELECT network, asset, payer, nonce FROM payment WHERE amount = 0 AND expires_at <= $1 LIMIT $2)",
+            now.plus_seconds(-120),
+        ),
     ] {
         gone += tx.run(sql, &[before.into(), most.into()]).await?;
     }

@@ -150,6 +150,11 @@ impl MasterKey {
         open(&self.subkey(&purpose), &purpose, sealed)
     }
 
+    /// A key for sealing with other means than a cipher, one for each purpose.
+    pub fn derive(&self, purpose: &str) -> Zeroizing<[u8; KEY_SIZE]> {
+        self.subkey(&["derived", purpose])
+    }
+
     /// Derives a key of its own for one purpose, so that no two uses of the master key share a cipher key.
     ///
     /// This is HKDF-Expand (RFC 5869) for one block; the extract step is for keys that are not uniform, and ours is.

@@ -94,6 +94,12 @@ pub async fn update(tx: &mut Tx, name: Option<&str>, timezone: Option<&str>, now
     Ok(changed == 1)
 }
 
+/// Removes the workspace with everything in it.
+pub async fn delete(tx: &mut Tx) -> Result<()> {
+    tx.run("DELETE FROM workspace WHERE id = $1", &[]).await?;
+    Ok(())
+}
+
 /// Sets the plan. False when there is no such workspace.
 pub async fn set_plan(tx: &mut Tx, plan: Plan, now: Timestamp) -> Result<bool> {
     let changed = tx

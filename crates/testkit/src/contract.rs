@@ -11,12 +11,14 @@ use serde_json::{Value, json};
 use crate::Answer;
 
 static DOCUMENT: LazyLock<Value> = LazyLock::new(web::document);
+static AGENT_DOCUMENT: LazyLock<Value> = LazyLock::new(web::agent_document);
 static VALIDATORS: LazyLock<Mutex<HashMap<String, jsonschema::Validator>>> = LazyLock::new(Mutex::default);
 
 /// Fails when an answer of a described route has a status, a code or a shape that the document does not allow.
 pub(crate) fn check(method: &Method, path: &str, answer: &Answer) {
     let path = path.split('?').next().unwrap_or_default();
-    let Some((template, operation)) = find(method, path) else { return };
+    let document: &Value = if is_keyless(path) { &AGENT_DOCUMENT } else { &DOCUMENT };
+    let Some((template, operation)) = find(document, method, path) else { return };
     let responses = &operation["responses"];
     let response = &responses[answer.status.to_string()];
     assert!(
@@ -52,7 +54,7 @@ pub(crate) fn check(method: &Method, path: &str, answer: &Answer) {
     let body = answer.json();
     let mut validators = VALIDATORS.lock().unwrap();
     let key = format!("{method} {template} {}", answer.status);
-    let validator = validators.entry(key).or_insert_with(|| compile(schema));
+    let validator = validators.entry(key).or_insert_with(|| compile(document, schema));
     let faults: Vec<String> =
         validator.iter_errors(&body).map(|fault| format!("{}: {fault}", fault.instance_path())).collect();
     assert!(
@@ -62,20 +64,25 @@ pub(crate) fn check(method: &Method, path: &str, answer: &Answer) {
     );
 }
 
-fn compile(schema: &Value) -> jsonschema::Validator {
+/// The keyless interface has a document of its own.
+fn is_keyless(path: &str) -> bool {
+    path == "/api" || path.starts_with("/api/agent/")
+}
+
+fn compile(document: &Value, schema: &Value) -> jsonschema::Validator {
     let whole = json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "allOf": [schema],
-        "components": DOCUMENT["components"],
+        "components": document["components"],
     });
     jsonschema::validator_for(&whole).unwrap()
 }
 
 /// The described operation that a path belongs to; literal segments win over parameters.
-fn find<'a>(method: &Method, path: &str) -> Option<(&'a str, &'a Value)> {
+fn find<'a>(document: &'a Value, method: &Method, path: &str) -> Option<(&'a str, &'a Value)> {
     let method =
         if *method == Method::HEAD { "get".to_owned() } else { method.as_str().to_ascii_lowercase() };
-    let matching = DOCUMENT["paths"].as_object()?.iter().filter(|(template, _)| matches(template, path));
+    let matching = document["paths"].as_object()?.iter().filter(|(template, _)| matches(template, path));
     let (template, operations) = matching.min_by_key(|(template, _)| template.matches('{').count())?;
     Some((template.as_str(), operations.get(&method)?))
 }

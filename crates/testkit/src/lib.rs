@@ -18,6 +18,7 @@ mod logs;
 mod receiver;
 mod server;
 mod stream;
+mod wallet;
 
 pub use caller::{Answer, Caller, EventStream};
 pub use engine::{Engine, both_engines};
@@ -27,3 +28,4 @@ pub use mail::dns::name_server::NameServer;
 pub use receiver::{Received, Receiver, Reply};
 pub use server::{Clock, PASSWORD, Server, ServerOptions, Tenant};
 pub use stream::{stalled, streamed};
+pub use wallet::{Payer, Way, terms_of};

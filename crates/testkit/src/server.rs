@@ -16,6 +16,7 @@ use operations::{
     App, AppParts, Outbound, Settings, admin,
     inbound::{self, Arrival, Refusal},
     outside::{self, Entropy},
+    payments::PaymentSettings,
     scanning::Scanning,
 };
 use store::{
@@ -24,9 +25,9 @@ use store::{
     vault::MasterKey,
 };
 
-use web::OutgoingHttp;
+use web::{HttpFacilitator, OutgoingHttp};
 
-use crate::{Caller, Engine, engine::Place};
+use crate::{Caller, Engine, Payer, engine::Place};
 
 /// The password of every account that the kit makes.
 pub const PASSWORD: &str = "correct horse battery";
@@ -108,6 +109,10 @@ pub struct ServerOptions {
     pub outbound: Outbound,
     /// Who takes mail for other servers.
     pub next_hop: Option<crate::Hop>,
+    /// What the keyless interface costs.
+    pub payments: PaymentSettings,
+    /// Where the facilitator is that settles payments, and how long it may take; nothing for the ledger.
+    pub facilitator: Option<(url::Url, Duration)>,
     /// How the doors are set up.
     pub web: web::Options,
 }
@@ -136,6 +141,8 @@ impl Default for ServerOptions {
             webhook_time_limit: Duration::from_secs(10),
             outbound: Outbound::new(OutboundMode::Local),
             next_hop: None,
+            payments: PaymentSettings { wallet_rpm: 100_000, ..PaymentSettings::default() },
+            facilitator: None,
             web: web::Options::default(),
         }
     }
@@ -227,6 +234,7 @@ impl Server {
             inbound_secret: options.inbound_secret,
             spf_mechanisms: "a:mx.agents.test".to_owned(),
             webhooks_allow_private: options.webhooks_allow_private,
+            payments: options.payments,
         };
         let servers = &options.dns_servers;
         let dns = (!servers.is_empty()).then(|| Dns::without_memory(servers).unwrap());
@@ -246,6 +254,10 @@ impl Server {
             dns,
             http: Box::new(http),
             next_hop: options.next_hop.map(|hop| Box::new(hop) as Box<dyn outside::NextHop>),
+            facilitator: options.facilitator.map(|(url, time_limit)| {
+                let client = HttpFacilitator::new(url, http::HeaderMap::new(), time_limit);
+                Box::new(client) as Box<dyn outside::Facilitator>
+            }),
         };
         let app = App::start(parts).await.unwrap();
         let router = web::router(app.clone(), options.web);
@@ -265,6 +277,11 @@ impl Server {
     /// Somebody with a console session.
     pub fn cookie(&self, secret: &str) -> Caller {
         Caller::new(self.router.clone(), vec![("cookie".to_owned(), format!("agent_mailbox={secret}"))])
+    }
+
+    /// Somebody with a wallet, the same for the same name.
+    pub fn wallet(&self, name: &str) -> Payer {
+        Payer::new(name, self.anonymous(), self.clock.clone())
     }
 
     /// A new workspace on a plan, with an account and an admin key.

@@ -9,6 +9,11 @@ use axum::{
     response::{IntoResponse, Response},
 };
 
+/// The headers of answers that pages may read: what is left, and what payment protocols say.
+const EXPOSED: &str = "x-request-id, retry-after, ratelimit-limit, ratelimit-remaining, ratelimit-reset, \
+    x-credits-charged, x-credits-remaining, idempotent-replayed, payment-required, payment-response, \
+    x-payment-response, www-authenticate, payment-receipt";
+
 /// The origins that browsers may call from.
 #[derive(Clone)]
 pub(crate) struct Origins(Arc<[HeaderValue]>);
@@ -32,6 +37,7 @@ pub(crate) async fn allow(State(origins): State<Origins>, request: Request, next
         _ => next.run(request).await,
     };
     response.headers_mut().insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+    response.headers_mut().insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(EXPOSED));
     response.headers_mut().append(header::VARY, HeaderValue::from_static("origin"));
     response
 }

@@ -47,15 +47,19 @@ pub(crate) const fn status(kind: ErrorKind) -> StatusCode {
         | Kind::InvalidIdempotencyKey
         | Kind::FolderProtected
         | Kind::FolderUnknown
+        | Kind::PaymentCredentials
         | Kind::EmailSendRecipientLimitExceeded => StatusCode::BAD_REQUEST,
         Kind::Unauthorized => StatusCode::UNAUTHORIZED,
-        Kind::CreditsExhausted => StatusCode::PAYMENT_REQUIRED,
+        Kind::CreditsExhausted | Kind::PaymentRequired | Kind::SettlementFailed => {
+            StatusCode::PAYMENT_REQUIRED
+        }
         Kind::WorkspaceScopeDenied
         | Kind::PlanRequired
         | Kind::RoleRequired
         | Kind::CrossSiteRequest
         | Kind::ContentWithheld
         | Kind::SenderNotAllowed
+        | Kind::PaymentReused
         | Kind::QuotaExceeded => StatusCode::FORBIDDEN,
         Kind::NotFound => StatusCode::NOT_FOUND,
         Kind::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
@@ -70,6 +74,7 @@ pub(crate) const fn status(kind: ErrorKind) -> StatusCode {
         | Kind::AccountExists
         | Kind::AffiliateExists
         | Kind::DraftLocked
+        | Kind::PaymentInProgress
         | Kind::IdempotencyInProgress => StatusCode::CONFLICT,
         Kind::IdempotencyPayloadTooLarge
         | Kind::PayloadTooLarge
@@ -83,10 +88,12 @@ pub(crate) const fn status(kind: ErrorKind) -> StatusCode {
             StatusCode::UNPROCESSABLE_ENTITY
         }
         Kind::RateLimited | Kind::EmailSendRateLimitExceeded => StatusCode::TOO_MANY_REQUESTS,
-        Kind::MemoryUnavailable | Kind::Overloaded | Kind::StorageUnavailable => {
-            StatusCode::SERVICE_UNAVAILABLE
-        }
-        Kind::Internal | Kind::AlreadyAnswered => StatusCode::INTERNAL_SERVER_ERROR,
+        Kind::MemoryUnavailable
+        | Kind::Overloaded
+        | Kind::StorageUnavailable
+        | Kind::SettlementPending
+        | Kind::FacilitatorUnavailable => StatusCode::SERVICE_UNAVAILABLE,
+        Kind::Internal | Kind::AlreadyAnswered | Kind::Rehearsed => StatusCode::INTERNAL_SERVER_ERROR,
     }
 }
 

@@ -3,6 +3,7 @@
 //! An endpoint is a typed handler bound to an operation (`endpoint.rs`); every call to one goes through the same row
 //! of stages (`pipeline.rs`); the OpenAPI document is made from the very same list (`openapi.rs`).
 
+mod agent;
 mod api;
 mod body;
 mod console;
@@ -10,6 +11,7 @@ mod cors;
 mod docs;
 mod endpoint;
 mod error;
+mod facilitator;
 mod faults;
 mod inbound;
 mod input;
@@ -35,7 +37,9 @@ use tower_http::{
     },
 };
 
+pub use agent::{agent_document, agent_endpoints};
 pub use endpoint::Endpoint;
+pub use facilitator::HttpFacilitator;
 pub use openapi::document;
 pub use outgoing::OutgoingHttp;
 
@@ -62,6 +66,7 @@ struct Shared {
     anonymous: Arc<limits::AddressLimiter>,
     /// Pages of the console by client address.
     pages: limits::AddressLimiter,
+    wallets: limits::Limiter<pay::Address>,
 }
 
 /// All endpoints of the API, in the order of the documentation.
@@ -71,7 +76,16 @@ pub fn endpoints() -> Vec<Endpoint> {
 
 /// The OpenAPI document as it is checked in: indented, with a newline at the end.
 pub fn openapi_json() -> String {
-    let mut text = serde_json::to_string_pretty(&document()).unwrap_or_default();
+    pretty(&document())
+}
+
+/// The document of the keyless interface as it is checked in.
+pub fn agent_openapi_json() -> String {
+    pretty(&agent_document())
+}
+
+fn pretty(document: &serde_json::Value) -> String {
+    let mut text = serde_json::to_string_pretty(document).unwrap_or_default();
     text.push('\n');
     text
 }
@@ -81,9 +95,10 @@ pub fn router(app: App, options: Options) -> Router {
     let anonymous = Arc::new(limits::AddressLimiter::new(app.settings().anonymous_rpm));
     let origins = cors::Origins::new(&options.cors_origins);
     let pages = limits::AddressLimiter::new(console::PAGES_PER_MINUTE);
-    let state = Arc::new(Shared { app, options, anonymous, pages });
+    let wallets = limits::Limiter::new(app.settings().payments.wallet_rpm);
+    let state = Arc::new(Shared { app, options, anonymous, pages, wallets });
     let mut router = Router::new();
-    for (path, methods) in api_routes(&state) {
+    for (path, methods) in api_routes(&state).into_iter().chain(agent::routes(&state)) {
         router = router.route(path, methods);
     }
     router
@@ -106,14 +121,23 @@ pub fn router(app: App, options: Options) -> Router {
 
 /// The endpoints grouped by path, since a path takes one router with all its methods.
 fn api_routes(state: &State) -> Vec<(&'static str, MethodRouter<State>)> {
-    let mut routes: Vec<(&'static str, MethodRouter<State>)> = Vec::new();
+    let mut routes = Vec::new();
     for endpoint in endpoints() {
         let (path, filter) = (endpoint.path, endpoint.filter());
         let (endpoint, state) = (Arc::new(endpoint), state.clone());
         let serve = move |request: axum::extract::Request| pipeline::serve(state, endpoint, request);
-        let present = routes.iter().position(|(other, _)| *other == path);
-        let methods = present.map(|index| routes.swap_remove(index).1).unwrap_or_default();
-        routes.push((path, methods.on(filter, serve)));
+        add_route(&mut routes, path, |methods| methods.on(filter, serve));
     }
     routes
+}
+
+/// Adds a method to the router of its path.
+fn add_route(
+    routes: &mut Vec<(&'static str, MethodRouter<State>)>,
+    path: &'static str,
+    add: impl FnOnce(MethodRouter<State>) -> MethodRouter<State>,
+) {
+    let present = routes.iter().position(|(other, _)| *other == path);
+    let methods = present.map(|index| routes.swap_remove(index).1).unwrap_or_default();
+    routes.push((path, add(methods)));
 }

@@ -1,7 +1,8 @@
-//! Limits for callers without a credential, by client address.
+//! Limits for callers without a credential, by client address, and for wallets.
 
 use std::{
     collections::HashMap,
+    hash::Hash,
     net::IpAddr,
     sync::{Mutex, PoisonError},
 };
@@ -12,41 +13,54 @@ use operations::{Error, ErrorKind, Result};
 /// Addresses remembered in a minute; beyond that the limiter starts anew rather than grow.
 const CAPACITY: usize = 100_000;
 
-/// Counts calls of client addresses in fixed windows of a minute.
-pub(crate) struct AddressLimiter {
-    limit: u64,
-    window: Mutex<(Timestamp, HashMap<IpAddr, u64>)>,
-}
+/// Counts calls of client addresses.
+pub(crate) struct AddressLimiter(Limiter<IpAddr>);
 
 impl AddressLimiter {
     pub(crate) fn new(limit: u64) -> Self {
-        Self { limit, window: Mutex::new((Timestamp::from_micros(0), HashMap::new())) }
+        Self(Limiter::new(limit))
     }
 
     /// Refuses an address that has had its calls, without counting another.
     pub(crate) fn check(&self, address: IpAddr, now: Timestamp) -> Result<()> {
-        self.with_count(address, now, |count| *count < self.limit)
+        self.0.check(network(address), now)
     }
 
     /// Counts a call, refusing it when the address has had its calls.
     pub(crate) fn count(&self, address: IpAddr, now: Timestamp) -> Result<()> {
-        self.with_count(address, now, |count| {
+        self.0.count(network(address), now)
+    }
+}
+
+/// Counts calls in fixed windows of a minute.
+pub(crate) struct Limiter<K> {
+    limit: u64,
+    window: Mutex<(Timestamp, HashMap<K, u64>)>,
+}
+
+impl<K: Eq + Hash> Limiter<K> {
+    pub(crate) fn new(limit: u64) -> Self {
+        Self { limit, window: Mutex::new((Timestamp::from_micros(0), HashMap::new())) }
+    }
+
+    fn check(&self, caller: K, now: Timestamp) -> Result<()> {
+        self.with_count(caller, now, |count| *count < self.limit)
+    }
+
+    /// Counts a call, refusing it when the caller has had its calls.
+    pub(crate) fn count(&self, caller: K, now: Timestamp) -> Result<()> {
+        self.with_count(caller, now, |count| {
             *count += 1;
             *count <= self.limit
         })
     }
 
-    fn with_count(
-        &self,
-        address: IpAddr,
-        now: Timestamp,
-        allowed: impl FnOnce(&mut u64) -> bool,
-    ) -> Result<()> {
+    fn with_count(&self, caller: K, now: Timestamp, allowed: impl FnOnce(&mut u64) -> bool) -> Result<()> {
         let mut window = self.window.lock().unwrap_or_else(PoisonError::into_inner);
         if window.0 != now.minute() || window.1.len() >= CAPACITY {
             *window = (now.minute(), HashMap::new());
         }
-        let count = window.1.entry(network(address)).or_default();
+        let count = window.1.entry(caller).or_default();
         if allowed(count) {
             return Ok(());
         }

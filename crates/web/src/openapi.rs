@@ -44,7 +44,7 @@ pub fn document() -> Value {
     })
 }
 
-fn generator(contract: fn(SchemaSettings) -> SchemaSettings) -> SchemaGenerator {
+pub(crate) fn generator(contract: fn(SchemaSettings) -> SchemaSettings) -> SchemaGenerator {
     let mut settings = contract(SchemaSettings::draft2020_12());
     settings.definitions_path = "/components/schemas".into();
     settings.meta_schema = None;
@@ -52,7 +52,7 @@ fn generator(contract: fn(SchemaSettings) -> SchemaSettings) -> SchemaGenerator 
 }
 
 /// One set of schemas. A type that is read differently than it is written gets a second name for reading.
-fn merged(
+pub(crate) fn merged(
     paths: &mut Map<String, Value>,
     reading: Map<String, Value>,
     writing: Map<String, Value>,
@@ -112,7 +112,8 @@ fn tags() -> Vec<Value> {
     names.into_iter().map(|name| json!({ "name": name })).collect()
 }
 
-fn describe(endpoint: &Endpoint, reading: &mut SchemaGenerator, writing: &mut SchemaGenerator) -> Value {
+/// What an endpoint takes, as parameters and a body.
+pub(crate) fn inputs(endpoint: &Endpoint, reading: &mut SchemaGenerator) -> (Vec<Value>, Option<Value>) {
     let operation = endpoint.operation;
     let input = (endpoint.describe_input)(reading);
     let mut parameters = parameters("path", input.path.as_ref());
@@ -151,6 +152,12 @@ fn describe(endpoint: &Endpoint, reading: &mut SchemaGenerator, writing: &mut Sc
             types.map(|kind| ((*kind).to_owned(), json!({ "schema": schema.clone() }))).collect();
         json!({ "required": true, "content": content })
     });
+    (parameters, body)
+}
+
+fn describe(endpoint: &Endpoint, reading: &mut SchemaGenerator, writing: &mut SchemaGenerator) -> Value {
+    let operation = endpoint.operation;
+    let (parameters, body) = inputs(endpoint, reading);
     let mut described = json!({
         "operationId": operation.id,
         "summary": operation.summary,
@@ -161,7 +168,7 @@ fn describe(endpoint: &Endpoint, reading: &mut SchemaGenerator, writing: &mut Sc
         "x-role": operation.role.as_str(),
         "parameters": parameters,
         "requestBody": body,
-        "responses": responses(endpoint, writing),
+        "responses": responses(endpoint, writing, &headers(), error_kinds(endpoint)),
     });
     if operation.console_only {
         described["security"] = json!([{ "session": [] }]);
@@ -192,7 +199,13 @@ pub(crate) fn parameters(place: &str, schema: Option<&Schema>) -> Vec<Value> {
     .collect()
 }
 
-fn responses(endpoint: &Endpoint, writing: &mut SchemaGenerator) -> Value {
+/// What an endpoint answers with.
+pub(crate) fn responses(
+    endpoint: &Endpoint,
+    writing: &mut SchemaGenerator,
+    headers: &Value,
+    errors: BTreeMap<u16, Vec<ErrorKind>>,
+) -> Value {
     let operation = endpoint.operation;
     let status = operations::status_of(operation.answer).to_string();
     let description = match operation.answer {
@@ -201,7 +214,7 @@ fn responses(endpoint: &Endpoint, writing: &mut SchemaGenerator) -> Value {
         Answer::Accepted => "What was taken on.",
         Answer::Empty => "Done; there is nothing to say.",
     };
-    let mut success = json!({ "description": description, "headers": headers() });
+    let mut success = json!({ "description": description, "headers": headers });
     if operation.tagged {
         let tag = json!({ "description": "What If-None-Match takes.", "schema": { "type": "string" } });
         success["headers"]["ETag"] = tag;
@@ -230,7 +243,7 @@ fn responses(endpoint: &Endpoint, writing: &mut SchemaGenerator) -> Value {
     if operation.tagged {
         responses.insert("304".to_owned(), json!({ "description": "The answer has not changed." }));
     }
-    for (status, kinds) in error_kinds(endpoint) {
+    for (status, kinds) in errors {
         responses.insert(status.to_string(), error_response(&kinds));
     }
     Value::Object(responses)

@@ -155,7 +155,7 @@ async fn admit(
 }
 
 /// 413 and 415.
-async fn read_body(
+pub(crate) async fn read_body(
     endpoint: &Endpoint,
     parts: &Parts,
     body: axum::body::Body,
@@ -190,7 +190,7 @@ fn idempotency_key(method: &Method, headers: &HeaderMap) -> Option<Result<String
 }
 
 /// Whether one of the caller's preferences is an answer before everything is done.
-fn prefers_async(headers: &HeaderMap) -> bool {
+pub(crate) fn prefers_async(headers: &HeaderMap) -> bool {
     let lines = headers.get_all("prefer").iter().filter_map(|value| value.to_str().ok());
     lines.flat_map(|line| line.split(',')).any(|one| {
         one.split(';').next().is_some_and(|name| name.trim().eq_ignore_ascii_case("respond-async"))
@@ -205,13 +205,18 @@ async fn claim(
     parts: &Parts,
     raw: &RawInput,
 ) -> Result<Idempotency> {
+    state.app.check_idempotency(workspace, &key, fingerprint(parts, &raw.body)).await
+}
+
+/// What tells one request from another: method, path, query and body.
+pub(crate) fn fingerprint(parts: &Parts, body: &[u8]) -> [u8; 32] {
     let mut hash = Sha256::new();
-    for piece in [parts.method.as_str(), parts.uri.path(), &raw.query] {
+    for piece in [parts.method.as_str(), parts.uri.path(), parts.uri.query().unwrap_or_default()] {
         hash.update((piece.len() as u64).to_be_bytes());
         hash.update(piece);
     }
-    hash.update(&raw.body);
-    state.app.check_idempotency(workspace, &key, hash.finalize().into()).await
+    hash.update(body);
+    hash.finalize().into()
 }
 
 fn replayed(replay: operations::Replay, told: &mut Told) -> Result<(StatusCode, Reply)> {
@@ -241,12 +246,12 @@ async fn execute(
     tokio::spawn(work.in_current_span()).await.map_err(Error::internal)
 }
 
-fn success_status(endpoint: &Endpoint) -> StatusCode {
+pub(crate) fn success_status(endpoint: &Endpoint) -> StatusCode {
     StatusCode::from_u16(operations::status_of(endpoint.operation.answer)).unwrap_or(StatusCode::OK)
 }
 
 /// A successful answer, or 304 when the caller has it already.
-fn success(endpoint: &Endpoint, parts: &Parts, status: StatusCode, bytes: Vec<u8>) -> Response {
+pub(crate) fn success(endpoint: &Endpoint, parts: &Parts, status: StatusCode, bytes: Vec<u8>) -> Response {
     if bytes.is_empty() {
         let mut response = Response::new(axum::body::Body::empty());
         *response.status_mut() = status;
@@ -301,7 +306,7 @@ async fn tell(state: &State, told: &Told, headers: &mut HeaderMap) {
     }
 }
 
-fn record(endpoint: &Endpoint, status: StatusCode, started: Instant) {
+pub(crate) fn record(endpoint: &Endpoint, status: StatusCode, started: Instant) {
     let operation = endpoint.operation.id;
     metrics::counter!("http_requests_total", "operation" => operation, "status" => status_text(status))
         .increment(1);

@@ -15,7 +15,7 @@ use serde_json::json;
 use zeroize::Zeroizing;
 
 use crate::{
-    cli::{Account, Admin, Dkim, Key, Payout, Workspace},
+    cli::{Account, Admin, Dkim, Key, Payments, Payout, Workspace},
     config::Config,
     failure::{Failure, Result},
     open, output,
@@ -46,6 +46,7 @@ pub(super) async fn run(config: Config, command: Admin) -> Result<ExitCode> {
         Admin::Workspace(command) => workspace(&open::attach(&config).await?, command).await?,
         Admin::Payout(command) => payout(&open::attach(&config).await?, command).await?,
         Admin::Dkim(command) => dkim(&open::attach(&config).await?, command).await?,
+        Admin::Payments(command) => payments(&open::attach(&config).await?, command).await?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -174,6 +175,39 @@ async fn dkim(app: &App, command: Dkim) -> Result<()> {
     for PublicKey { name, value, published } in found {
         let state = if published { "seen in DNS" } else { "not seen in DNS yet" };
         output::line(format!("{name}  TXT   ({state})\n  {value}"));
+    }
+    Ok(())
+}
+
+async fn payments(app: &App, command: Payments) -> Result<()> {
+    match command {
+        Payments::List { state, payer, limit, json } => {
+            let found = operations::payments::list(app, state, payer.as_deref(), i64::from(limit)).await?;
+            if json {
+                return print_json(&found);
+            }
+            for payment in &found {
+                output::line(format!(
+                    "{}  {}  {:<9}  {:>9}  {}  {}  {}",
+                    payment.created_at,
+                    payment.id,
+                    payment.state.as_str(),
+                    payment.amount,
+                    payment.payer,
+                    payment.operation,
+                    payment.reason.as_deref().unwrap_or_default(),
+                ));
+            }
+        }
+        Payments::Totals { json } => {
+            let totals = operations::payments::totals(app).await?;
+            if json {
+                return print_json(&totals);
+            }
+            for total in &totals {
+                output::line(format!("{:<9}  {:>8}  {:>14}", total.state, total.count, total.amount));
+            }
+        }
     }
     Ok(())
 }

@@ -41,8 +41,8 @@ pub fn run(cli: Cli) -> Result<ExitCode> {
         Command::Admin(command) => quietly(|| in_runtime(admin::run(load(&sources)?, command))),
         Command::Doctor => quietly(|| doctor::run(&sources)),
         Command::Config(command) => config::run(&command, &sources),
-        Command::Openapi => {
-            output::text(&web::openapi_json());
+        Command::Openapi { agent } => {
+            output::text(&if agent { web::agent_openapi_json() } else { web::openapi_json() });
             Ok(ExitCode::SUCCESS)
         }
         Command::Completions { shell } => {

@@ -1,5 +1,7 @@
 //! From values to what they mean: every option is read once, and every mistake is noted instead of ending the reading.
 
+mod payments;
+
 use std::{net::SocketAddr, ops::RangeInclusive, path::PathBuf, time::Duration};
 
 use mail::scan::clamd::ClamdError;
@@ -42,6 +44,7 @@ impl<'a> Reader<'a> {
         let outbound = self.outbound();
         let domains_spf = self.optional("domains.spf", spf_terms);
         let webhooks_allow_private = self.flag("webhooks.allow_private");
+        let payments = self.payments();
         let grace_days = self.number("mailboxes.grace_days", 0..=3650);
         let affiliate_percent = self.number("affiliate.percent", 0..=100);
         let currency = self.parsed("affiliate.currency", currency);
@@ -59,6 +62,7 @@ impl<'a> Reader<'a> {
             outbound,
             domains_spf,
             webhooks_allow_private,
+            payments: payments?,
             grace_days,
             affiliate_percent,
             currency: currency?,

@@ -31,7 +31,12 @@ pub fn show(sources: &Sources) -> String {
 fn without_secrets(key: &str, value: &Value) -> Value {
     match (key, value) {
         ("vault.master_key", Value::String(text)) if !text.is_empty() => HIDDEN.into(),
-        ("database.url" | "blobs.url", Value::String(text)) => hide_in_url(text).into(),
+        ("payments.facilitator_headers", Value::Array(lines)) => {
+            Value::Array(lines.iter().map(|_| HIDDEN.into()).collect())
+        }
+        ("database.url" | "blobs.url" | "payments.facilitator", Value::String(text)) => {
+            hide_in_url(text).into()
+        }
         _ => value.clone(),
     }
 }

@@ -60,6 +60,10 @@ pub const TABLES: &[&str] = &[
     "hosted_key",
     "webhook",
     "webhook_delivery",
+    "wallet",
+    "payment",
+    "ledger_account",
+    "ledger_transfer",
 ];
 
 /// The tables whose rows are not: the schema's own history, which a restore writes itself, and what running nodes have

@@ -1,0 +1,156 @@
+//! Wallets and their workspaces, remembered for half a second as other callers are.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use model::{Plan, Role, WorkspaceId};
+use pay::Address;
+use store::{
+    mailboxes as stored_mailboxes,
+    mailboxes::MailboxName,
+    payments,
+    vault::DataKey,
+    workspaces::{self, WorkspaceRecord},
+};
+use tokio::time::Instant;
+
+use super::Proof;
+use crate::{Access, App, Call, Caller, Operation, Result, lock, mailboxes};
+
+const REMEMBERED: Duration = Duration::from_millis(500);
+/// Where a wallet without a workspace looks for what it has.
+pub(super) const NO_WORKSPACE: &str = "ws_none";
+/// Wallets remembered before all are forgotten.
+const CAPACITY: usize = 20_000;
+
+/// A wallet that showed itself.
+#[derive(Clone)]
+pub struct Wallet {
+    /// Its address.
+    pub address: Address,
+    /// Its workspace, once it has one.
+    pub workspace: Option<WorkspaceId>,
+    /// Its mailboxes that are read with a sign-in only, by all their names.
+    siwx_only: Arc<Vec<[String; 3]>>,
+}
+
+impl Wallet {
+    /// Whether a mailbox of this wallet is read with a sign-in only.
+    pub fn requires_siwx(&self, named: &str) -> bool {
+        !self.siwx_only.is_empty() && {
+            let named = match mailboxes::name(named) {
+                MailboxName::Id(id) => id.as_str().to_owned(),
+                MailboxName::PublicId(text) | MailboxName::Email(text) => text,
+            };
+            self.siwx_only.iter().any(|names| names.contains(&named))
+        }
+    }
+
+    /// A call of this wallet. One without a workspace finds nothing in the place that it looks at.
+    pub fn call(&self, app: &App, operation: &'static Operation, request_id: &str, subject: &str) -> Call {
+        let workspace = self.workspace.clone().unwrap_or_else(|| WorkspaceId::from(NO_WORKSPACE));
+        let access =
+            Access { workspace: workspace.clone(), name: String::new(), role: Role::Admin, plan: Plan::Free };
+        let caller = Arc::new(Caller::wallet(self.address.to_lower(), access));
+        Call::unmetered(operation, caller, workspace, app.now(), request_id.to_owned(), subject.to_owned())
+    }
+}
+
+/// Remembers wallets for a moment.
+#[derive(Default)]
+pub struct Wallets {
+    remembered: Mutex<HashMap<Address, (Wallet, Instant)>>,
+}
+
+impl Wallets {
+    /// Forgets everybody, after a change on this node that must show at once.
+    pub(crate) fn forget(&self) {
+        lock(&self.remembered).clear();
+    }
+
+    fn recall(&self, address: Address) -> Option<Wallet> {
+        let remembered = lock(&self.remembered);
+        let (wallet, since) = remembered.get(&address)?;
+        (since.elapsed() < REMEMBERED).then(|| wallet.clone())
+    }
+
+    fn remember(&self, wallet: Wallet, since: Instant) {
+        let mut remembered = lock(&self.remembered);
+        if remembered.len() >= CAPACITY {
+            remembered.clear();
+        }
+        remembered.insert(wallet.address, (wallet, since));
+    }
+}
+
+impl App {
+    /// The wallet behind a proof.
+    pub async fn wallet(&self, proof: &Proof) -> Result<Wallet> {
+        if let Some(wallet) = self.wallets().recall(proof.payer) {
+            return Ok(wallet);
+        }
+        let (since, address) = (Instant::now(), proof.payer.to_lower());
+        let (workspace, siwx_only) = self
+            .db()
+            .system_read(async move |tx| {
+                let workspace = payments::find_wallet(tx, &address).await?;
+                let records = match &workspace {
+                    Some(workspace) => stored_mailboxes::list(tx.enter(workspace)).await?,
+                    None => Vec::new(),
+                };
+                let strict = records.into_iter().filter(|record| record.settings.agent_inbox.require_siwx);
+                let names =
+                    strict.map(|record| [record.id.as_str().to_owned(), record.public_id, record.email]);
+                Ok::<_, store::Error>((workspace, names.collect::<Vec<_>>()))
+            })
+            .await?;
+        let wallet = Wallet { address: proof.payer, workspace, siwx_only: Arc::new(siwx_only) };
+        self.wallets().remember(wallet.clone(), since);
+        Ok(wallet)
+    }
+}
+
+/// Gives a wallet a workspace, unless it has one.
+pub async fn open_workspace(app: &App, wallet: &Wallet) -> Result<Wallet> {
+    if wallet.workspace.is_some() {
+        return Ok(wallet.clone());
+    }
+    let (now, address) = (app.now(), wallet.address.to_lower());
+    let id: WorkspaceId = app.new_id();
+    let key = DataKey::generate().map_err(store::Error::from)?;
+    let record = WorkspaceRecord {
+        id: id.clone(),
+        name: format!("Wallet {}", wallet.address),
+        owner_address: address.clone(),
+        timezone: "UTC".to_owned(),
+        plan: Plan::Free,
+        data_key: app.master_key().wrap(id.as_str(), &key).map_err(store::Error::from)?,
+        referred_by: None,
+        mailbox_count: 0,
+        api_key_count: 0,
+        created_at: now,
+        updated_at: now,
+    };
+    let workspace = app
+        .db()
+        .system_write(async move |tx| {
+            if let Some(existing) = payments::find_wallet(tx, &address).await? {
+                return Ok::<_, store::Error>(existing);
+            }
+            let fresh = record.id.clone();
+            workspaces::insert(tx.enter(&fresh), &record).await?;
+            if payments::insert_wallet(tx.enter(&fresh), &address, now).await? {
+                return Ok(fresh);
+            }
+            // Another node was quicker; its workspace counts, and this one goes.
+            workspaces::delete(tx.enter(&fresh)).await?;
+            let existing = payments::find_wallet(tx, &address).await?;
+            existing.ok_or_else(|| store::Error::Internal("a wallet without a workspace".to_owned()))
+        })
+        .await?;
+    app.wallets().forget();
+    Ok(Wallet { workspace: Some(workspace), ..wallet.clone() })
+}

@@ -1,0 +1,153 @@
+//! The options of the keyless interface.
+
+use std::time::Duration;
+
+use model::Limit;
+use operations::payments::{LEDGER_RECIPIENT, PaymentSettings, Prices};
+use pay::{Address, networks};
+use url::Url;
+
+use super::Reader;
+use crate::config::{Facilitator, Payments};
+
+/// The least price that facilitators settle, in millionths of a dollar.
+const LEAST_PRICE: u64 = 1000;
+
+impl Reader<'_> {
+    pub(super) fn payments(&mut self) -> Option<Payments> {
+        let network = self.parsed("payments.network", network);
+        let facilitator = self.facilitator();
+        let is_ledger = self.text("payments.facilitator") == "ledger";
+        if is_ledger && network.is_some_and(|network| !network.is_test) {
+            let message = "the ledger is for test networks only: what wallets sign for a main network is real money; \
+                           name a facilitator's URL in payments.facilitator";
+            self.complain("payments.network", message);
+        }
+        let pay_to = self.optional("payments.pay_to", address);
+        if !is_ledger && self.text("payments.pay_to").is_empty() {
+            self.complain("payments.pay_to", "is needed with a facilitator: the address that is paid");
+        }
+        let prices = self.prices();
+        let gift = self.parsed("payments.ledger_faucet", dollars);
+        let siwx_only = self.choice("payments.read_auth", &["both", "siwx"]) == "siwx";
+        let max_timeout = self.number("payments.max_timeout", 30..=3600).unsigned_abs();
+        let mailboxes = self.number("payments.mailboxes", 0..=50).unsigned_abs();
+        let wallet_rpm = self.number("payments.wallet_rpm", 1..=1_000_000_000).unsigned_abs();
+        let network = network?;
+        let terms = pay::Terms {
+            network: network.id.to_owned(),
+            v1_network: network.v1_name.to_owned(),
+            domain: network.domain(),
+            pay_to: pay_to.unwrap_or(LEDGER_RECIPIENT),
+            amount: 0,
+            max_timeout,
+        };
+        let mailboxes = Limit::of(mailboxes);
+        let settings =
+            PaymentSettings { terms, prices, siwx_only, ledger_gift: gift?, mailboxes, wallet_rpm };
+        Some(Payments { settings, facilitator })
+    }
+
+    fn prices(&mut self) -> Prices {
+        let mut price = |name: &str| {
+            let key = format!("payments.prices.{name}");
+            let amount = self.parsed(&key, dollars).unwrap_or_default();
+            if (1..LEAST_PRICE).contains(&amount) {
+                self.complain(&key, "must be 0 or at least 0.001: facilitators settle nothing smaller");
+            }
+            amount
+        };
+        Prices {
+            create_mailbox: price("create_mailbox"),
+            send: price("send"),
+            reply: price("reply"),
+            forward: price("forward"),
+            draft: price("draft"),
+        }
+    }
+
+    fn facilitator(&mut self) -> Option<Facilitator> {
+        let time_limit = self.number("payments.facilitator_timeout", 1..=60).unsigned_abs();
+        let mut headers = Vec::new();
+        for line in self.list("payments.facilitator_headers") {
+            match header(&line) {
+                Some(pair) => headers.push(pair),
+                // Without the text, which is a secret.
+                None => {
+                    self.complain("payments.facilitator_headers", "expected lines such as \"Name: value\"");
+                }
+            }
+        }
+        if self.text("payments.facilitator") == "ledger" {
+            return None;
+        }
+        let url = self.parsed("payments.facilitator", facilitator_url)?;
+        Some(Facilitator { url, headers, time_limit: Duration::from_secs(time_limit) })
+    }
+}
+
+fn network(text: &str) -> Result<&'static networks::Network, String> {
+    networks::find(text).ok_or_else(|| {
+        let known: Vec<&str> = networks::NETWORKS.iter().map(|network| network.id).collect();
+        format!("expected one of {}, found {text:?}", known.join(", "))
+    })
+}
+
+fn address(text: &str) -> Result<Address, String> {
+    let parsed = Address::parse(text);
+    // A mistyped address is money lost, so that one with letters of both cases must have its checksum.
+    let mixed = |text: &str| text != text.to_lowercase() && text[2..] != text[2..].to_uppercase();
+    let sound = parsed.filter(|address| !mixed(text) || address.to_checksum() == text);
+    sound.ok_or_else(|| format!("expected an address such as {LEDGER_RECIPIENT}, found {text:?}"))
+}
+
+fn facilitator_url(text: &str) -> Result<Url, String> {
+    let url = Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
+    url.ok_or_else(|| "expected \"ledger\" or a URL such as https://x402.example/facilitator".to_owned())
+}
+
+fn header(line: &str) -> Option<(String, String)> {
+    let (name, value) = line.split_once(':')?;
+    let plain = |text: &str| !text.is_empty() && text.bytes().all(|byte| (0x20..0x7f).contains(&byte));
+    let (name, value) = (name.trim(), value.trim());
+    let token = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
+    (plain(name) && token && plain(value)).then(|| (name.to_owned(), value.to_owned()))
+}
+
+/// An amount in dollars with up to six decimals, as millionths.
+fn dollars(text: &str) -> Result<u64, String> {
+    let read = || {
+        let (whole, part) = text.split_once('.').unwrap_or((text, ""));
+        let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+        if whole.is_empty() || whole.len() > 6 || part.len() > 6 || !digits(whole) || !digits(part) {
+            return None;
+        }
+        format!("{whole}{part:0<6}").parse().ok()
+    };
+    read().ok_or_else(|| format!("expected an amount in dollars such as \"0.10\", found {text:?}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dollars_are_exact() {
+        for (text, amount) in
+            [("0", 0), ("0.10", 100_000), ("0.000001", 1), ("10", 10_000_000), ("1.5", 1_500_000)]
+        {
+            assert_eq!(dollars(text), Ok(amount), "{text}");
+        }
+        for text in ["", ".1", "-1", "0.0000001", "1e3", "1,0", "9999999"] {
+            assert!(dollars(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn mistyped_addresses_are_noticed() {
+        assert!(address("0x209693Bc6afc0C5328bA36FaF03C514EF312287C").is_ok());
+        assert!(address("0x209693bc6afc0c5328ba36faf03c514ef312287c").is_ok());
+        assert!(address("0x209693bC6afc0C5328bA36FaF03C514EF312287C").is_err());
+        assert!(address("0x209693").is_err());
+    }
+}

@@ -1,0 +1,322 @@
+//! The path of every keyless call, stage by stage.
+//!
+//! No proof → 402 before anything is looked up. A proof that is checked here gives the payer; then the request is
+//! validated and, if it costs something, rehearsed, so that whatever can be refused is refused before money moves. Then
+//! the nonce is claimed, the payment settled, and only then the work is done.
+
+use std::{net::IpAddr, sync::Arc, time::Instant};
+
+use axum::{
+    body::{Body, Bytes},
+    extract::Request,
+    http::{StatusCode, request::Parts},
+    response::Response,
+};
+use operations::{
+    App, Error, ErrorKind, Replay, Result, emails,
+    payments::{self, Proof, Standing, Wallet},
+};
+use pay::{Refusal, Terms, siwx::Audience};
+use tracing::Instrument;
+
+use super::{challenge, discovery::Bazaar, proof};
+use crate::{
+    Endpoint, State,
+    body::{self, Bound},
+    endpoint::Output,
+    error,
+    input::RawInput,
+    pipeline,
+    reply::{self, Reply},
+    request::{RequestId, client_address, path_parameters, require_json_answer},
+};
+
+/// Bodies of calls without a proof are read up to this, so that their challenge can be bound to them.
+const UNPAID_BODY: u64 = 1 << 20;
+
+/// An endpoint behind the gate.
+pub(crate) struct Gated {
+    pub(crate) endpoint: Endpoint,
+    pub(crate) bazaar: Bazaar,
+    pub(crate) price: u64,
+}
+
+impl Gated {
+    pub(crate) fn new(state: &State, endpoint: Endpoint) -> Self {
+        let price = state.app.settings().payments.price(endpoint.operation);
+        Self { bazaar: Bazaar::of(&endpoint), endpoint, price }
+    }
+
+    pub(crate) fn terms(&self, app: &App) -> Terms {
+        app.settings().payments.terms(self.price)
+    }
+}
+
+/// Whom a proof of the wallet is for: this server by its configured address, never by what a request claims.
+pub(crate) fn audience(app: &App, parts: &Parts) -> Audience {
+    let settings = app.settings();
+    let domain = settings.public_url.split_once("://").map_or("", |(_, rest)| rest);
+    let path = parts.uri.path_and_query().map_or(parts.uri.path(), |whole| whole.as_str());
+    Audience {
+        domain: domain.split('/').next().unwrap_or_default().to_owned(),
+        uri: format!("{}{path}", settings.public_url),
+        network: settings.payments.terms.network.clone(),
+        statement: "Show your wallet to Agent Mailbox. This costs nothing.".to_owned(),
+    }
+}
+
+/// An answer and what paid for it.
+struct Answered {
+    status: StatusCode,
+    reply: Reply,
+    transaction: String,
+}
+
+/// Answers one call.
+pub(crate) async fn serve(state: State, gated: Arc<Gated>, request: Request) -> Response {
+    let started = Instant::now();
+    let address = client_address(&request, state.options.trust_proxy);
+    let (parts, body) = request.into_parts();
+    let mut visit = Visit { state, gated, parts: Arc::new(parts), body: None, proof: None };
+    let outcome = visit.run(body, address).await;
+    let response = visit.respond(outcome);
+    pipeline::record(&visit.gated.endpoint, response.status(), started);
+    response
+}
+
+/// One call on its way through the gate.
+struct Visit {
+    state: State,
+    gated: Arc<Gated>,
+    parts: Arc<Parts>,
+    body: Option<Bytes>,
+    proof: Option<Proof>,
+}
+
+impl Visit {
+    async fn run(&mut self, body: Body, address: IpAddr) -> Result<Answered> {
+        let (state, gated, parts) = (self.state.clone(), self.gated.clone(), self.parts.clone());
+        state.anonymous.check(address, state.app.now())?;
+        let Some(carried) = proof::find(&parts.headers, gated.price)? else {
+            self.body = self.read_unpaid(body).await;
+            state.anonymous.count(address, state.app.now())?;
+            return Err(Error::new(ErrorKind::PaymentRequired));
+        };
+        let bytes = pipeline::read_body(&gated.endpoint, &parts, body, true).await?;
+        self.body = Some(bytes.clone());
+        let terms = gated.terms(&state.app);
+        let checked = proof::check(&state.app, &carried, &terms, &parts, &bytes);
+        if checked.is_err() {
+            state.anonymous.count(address, state.app.now())?;
+        }
+        let proof = checked?;
+        self.proof = Some(proof.clone());
+        state.wallets.count(proof.payer, state.app.now())?;
+        let paid = Paid::new(state.app.clone(), gated, &parts, bytes, proof)?;
+        if !paid.gated.endpoint.operation.writes {
+            return paid.read().await;
+        }
+        // A write goes on to its end even when the caller hangs up half-way.
+        tokio::spawn(async move { paid.write().await }.in_current_span()).await.map_err(Error::internal)?
+    }
+
+    /// The body of a call without a proof, if it is short; its challenge is not bound to a longer one.
+    async fn read_unpaid(&self, body: Body) -> Option<Bytes> {
+        if self.gated.price == 0 {
+            return None;
+        }
+        let bound = Bound { most: UNPAID_BODY, refusal: ErrorKind::PayloadTooLarge };
+        body::read(&self.parts.headers, body, bound).await.ok()
+    }
+
+    fn respond(&self, outcome: Result<Answered>) -> Response {
+        let (app, gated, parts) = (&self.state.app, &self.gated, &self.parts);
+        let terms = gated.terms(app);
+        match outcome {
+            Ok(Answered { status, reply, transaction }) => {
+                let mut response = match reply {
+                    Reply::Json(bytes) => pipeline::success(&gated.endpoint, parts, status, bytes),
+                    Reply::File(download) => reply::file(&parts.headers, download),
+                    Reply::Events(stream) => reply::events(stream),
+                };
+                if let Some(proof) = &self.proof {
+                    challenge::tell(app, &terms, proof, Ok(&transaction), &mut response);
+                }
+                response
+            }
+            Err(refused) if error::status(refused.kind()) == StatusCode::PAYMENT_REQUIRED => {
+                let mut response = challenge::response(app, gated, parts, self.body.as_deref(), &refused);
+                if let Some(proof) = &self.proof {
+                    challenge::tell(app, &terms, proof, Err(&refused), &mut response);
+                }
+                response
+            }
+            Err(refused) => error::response(&refused),
+        }
+    }
+}
+
+/// A call whose proof is good.
+struct Paid {
+    app: App,
+    gated: Arc<Gated>,
+    raw: RawInput,
+    request_id: String,
+    request: payments::Request,
+    proof: Proof,
+}
+
+impl Paid {
+    fn new(app: App, gated: Arc<Gated>, parts: &Parts, body: Bytes, proof: Proof) -> Result<Self> {
+        let endpoint = &gated.endpoint;
+        if matches!(endpoint.output, Output::Empty | Output::Json(_)) {
+            require_json_answer(&parts.headers)?;
+        }
+        let request = payments::Request {
+            operation: endpoint.operation,
+            subject: parts.uri.path().to_owned(),
+            fingerprint: pipeline::fingerprint(parts, &body),
+        };
+        let raw = RawInput {
+            path: path_parameters(parts),
+            query: parts.uri.query().unwrap_or_default().to_owned(),
+            media_type: body::media_type(&parts.headers),
+            body,
+            last_event_id: None,
+            respond_async: pipeline::prefers_async(&parts.headers),
+        };
+        let request_id = parts.extensions.get::<RequestId>().map(|id| id.0.clone()).unwrap_or_default();
+        Ok(Self { app, gated, raw, request_id, request, proof })
+    }
+
+    /// The wallet, if it may do this: a mailbox that is not its own does not exist.
+    async fn wallet(&self) -> Result<Wallet> {
+        let wallet = self.app.wallet(&self.proof).await?;
+        let mailbox = self.raw.path.iter().find(|(name, _)| name == "mailboxId").map(|(_, value)| value);
+        let Some(mailbox) = mailbox else { return Ok(wallet) };
+        if wallet.workspace.is_none() {
+            return Err(Error::not_found("Mailbox not found"));
+        }
+        if self.gated.price == 0 && self.by_authorization() && wallet.requires_siwx(mailbox) {
+            return Err(payments::refused(&Refusal::SIWX_NEEDED));
+        }
+        Ok(wallet)
+    }
+
+    fn by_authorization(&self) -> bool {
+        self.proof.payment.is_some()
+    }
+
+    /// A call that changes nothing: its answer is kept together with the nonce.
+    async fn read(self) -> Result<Answered> {
+        let strict = self.app.settings().payments.siwx_only;
+        if strict && self.by_authorization() {
+            return Err(payments::refused(&Refusal::SIWX_NEEDED));
+        }
+        if let Some(untimely) = &self.proof.untimely {
+            return Err(payments::refused(untimely));
+        }
+        let endpoint = &self.gated.endpoint;
+        let prepared = endpoint.prepare(&self.raw)?;
+        let wallet = self.wallet().await?;
+        // Looked up first only where the work takes its time; elsewhere the claim tells soon enough.
+        if endpoint.operation.id == emails::WAIT.id
+            && let Standing::Answered(replay, _) =
+                payments::look_up(&self.app, &self.proof, &self.request).await?
+        {
+            return answered(replay, String::new());
+        }
+        let call =
+            Arc::new(wallet.call(&self.app, endpoint.operation, &self.request_id, &self.request.subject));
+        let reply = prepared(self.app.clone(), call).await?;
+        let status = pipeline::success_status(endpoint);
+        let kept = match &reply {
+            Reply::Json(bytes) => Some((status.as_u16(), bytes.as_slice())),
+            Reply::File(_) | Reply::Events(_) => None,
+        };
+        match payments::keep_answer(&self.app, &self.proof, &self.request, &wallet, kept).await? {
+            Some(replay) => answered(replay, String::new()),
+            None => Ok(Answered { status, reply, transaction: String::new() }),
+        }
+    }
+
+    /// A call that changes something: settled before it is done, and done once.
+    async fn write(self) -> Result<Answered> {
+        let transaction = match payments::look_up(&self.app, &self.proof, &self.request).await? {
+            Standing::Answered(replay, reference) => return answered(replay, reference.unwrap_or_default()),
+            Standing::Failed(reason) => {
+                return Err(Error::with_message(ErrorKind::SettlementFailed, reason));
+            }
+            Standing::Repeatable => return Err(payments::refused(&Refusal::NONCE_USED)),
+            Standing::New => {
+                self.rehearse().await?;
+                payments::claim(&self.app, &self.proof, &self.request).await?;
+                payments::settle(&self.app, &self.proof, &self.request).await?
+            }
+            Standing::Unsettled => {
+                payments::take_over(&self.app, &self.proof).await?;
+                payments::settle(&self.app, &self.proof, &self.request).await?
+            }
+            Standing::Settled(reference) => {
+                payments::take_over(&self.app, &self.proof).await?;
+                reference
+            }
+        };
+        self.perform(transaction).await
+    }
+
+    /// Tries everything that can be refused, and undoes it: what is refused here costs nothing.
+    async fn rehearse(&self) -> Result<()> {
+        if self.app.settings().payments.siwx_only && self.gated.price == 0 && self.by_authorization() {
+            return Err(payments::refused(&Refusal::SIWX_NEEDED));
+        }
+        if let Some(untimely) = &self.proof.untimely {
+            return Err(payments::refused(untimely));
+        }
+        let endpoint = &self.gated.endpoint;
+        let prepared = endpoint.prepare(&self.raw)?;
+        let wallet = self.wallet().await?;
+        let mut call = wallet.call(&self.app, endpoint.operation, &self.request_id, &self.request.subject);
+        call.rehearsal = true;
+        match prepared(self.app.clone(), Arc::new(call)).await {
+            Err(refused) if refused.kind() == ErrorKind::Rehearsed => Ok(()),
+            Err(refused) => Err(refused),
+            Ok(_) => Err(Error::internal("a rehearsal was not undone")),
+        }
+    }
+
+    /// Does what was paid for. If it cannot be done now, the same request can be tried again without paying again.
+    async fn perform(self, transaction: String) -> Result<Answered> {
+        let outcome = self.attempt().await;
+        let refused = match outcome {
+            Ok(reply) => {
+                let status = pipeline::success_status(&self.gated.endpoint);
+                return Ok(Answered { status, reply, transaction });
+            }
+            Err(refused) => refused,
+        };
+        if refused.kind() == ErrorKind::AlreadyAnswered
+            && let Standing::Answered(replay, _) =
+                payments::look_up(&self.app, &self.proof, &self.request).await?
+        {
+            return answered(replay, transaction);
+        }
+        tracing::error!(code = refused.kind().code(), %refused, "a call failed after it was paid for");
+        payments::release(&self.app, &self.proof, &transaction, refused.kind().code()).await?;
+        Err(refused.with_fix("The payment is settled. Repeat the same request with the same payment."))
+    }
+
+    async fn attempt(&self) -> Result<Reply> {
+        let endpoint = &self.gated.endpoint;
+        let prepared = endpoint.prepare(&self.raw)?;
+        let wallet = payments::open_workspace(&self.app, &self.wallet().await?).await?;
+        let mut call = wallet.call(&self.app, endpoint.operation, &self.request_id, &self.request.subject);
+        payments::bind(&self.app, &mut call, &self.proof, &self.request).await?;
+        prepared(self.app.clone(), Arc::new(call)).await
+    }
+}
+
+fn answered(replay: Replay, transaction: String) -> Result<Answered> {
+    let status = StatusCode::from_u16(replay.status).map_err(Error::internal)?;
+    Ok(Answered { status, reply: Reply::Json(replay.body), transaction })
+}

@@ -1,0 +1,135 @@
+//! What clients show: a payment of x402 in either version, a credential of the `Payment` scheme, a sign-in.
+//!
+//! Nothing of these headers is ever logged: an authorisation that was not settled yet is money.
+
+use axum::http::{HeaderMap, header, request::Parts};
+use model::{Timestamp, payments::Protocol};
+use operations::{
+    App, Error, ErrorKind, Result,
+    payments::{PaymentKey, Proof, refused},
+};
+use pay::{Address, Refusal, Terms, mpp, siwx, x402};
+
+use super::gate::audience;
+
+/// A proof that nobody has looked into yet.
+pub(crate) enum Carried<'a> {
+    X402(&'a str),
+    X402V1(&'a str),
+    Mpp(&'a str),
+    Siwx(&'a str),
+}
+
+/// The asset of a sign-in, which pays nothing.
+const SIGN_IN: &str = "siwx";
+
+/// Finds the proof of a request. One payment at most; a sign-in may come with it, and counts where nothing is paid.
+pub(crate) fn find(headers: &HeaderMap, price: u64) -> Result<Option<Carried<'_>>> {
+    let single = |name: &str| {
+        let mut values = headers.get_all(name).iter();
+        let first = values.next();
+        if values.next().is_some() {
+            return Err(Error::new(ErrorKind::PaymentCredentials));
+        }
+        // A header that is no text is read as one that says nothing, and refused as such.
+        Ok(first.map(|value| value.to_str().unwrap_or_default()))
+    };
+    let credential = single(header::AUTHORIZATION.as_str())?.and_then(|value| {
+        let (scheme, credential) = value.split_once(' ')?;
+        scheme.eq_ignore_ascii_case("payment").then_some(credential.trim())
+    });
+    let payments = [
+        single(x402::SIGNATURE_HEADER)?.map(Carried::X402),
+        single(x402::V1_HEADER)?.map(Carried::X402V1),
+        credential.map(Carried::Mpp),
+    ];
+    let mut payments = payments.into_iter().flatten();
+    let payment = payments.next();
+    if payments.next().is_some() {
+        let fix = "Send one of PAYMENT-SIGNATURE, X-PAYMENT and Authorization: Payment.";
+        return Err(Error::new(ErrorKind::PaymentCredentials).with_fix(fix));
+    }
+    let sign_in = single(siwx::HEADER)?.filter(|_| price == 0).map(Carried::Siwx);
+    Ok(sign_in.or(payment))
+}
+
+/// Reads and checks a proof. What is only too late or too early is noted: a repeat may come late.
+pub(crate) fn check(
+    app: &App,
+    carried: &Carried<'_>,
+    terms: &Terms,
+    parts: &Parts,
+    body: &[u8],
+) -> Result<Proof> {
+    let now = seconds(app.now());
+    if let Carried::Siwx(header) = carried {
+        let signed = siwx::verify(header, &audience(app, parts), app.challenge_key(), now);
+        return Ok(signed_in(&signed.map_err(|refusal| refused(&refusal))?, terms));
+    }
+    let checked = match carried {
+        Carried::X402(header) => x402::read_v2(header, terms).map(|payment| (payment, Protocol::X402, None)),
+        Carried::X402V1(header) => {
+            x402::read_v1(header, terms).map(|payment| (payment, Protocol::X402V1, None))
+        }
+        Carried::Mpp(credential) if terms.amount > 0 => {
+            let domain = audience(app, parts).domain;
+            let bound =
+                mpp::Bound { realm: &domain, method: parts.method.as_str(), path: parts.uri.path(), body };
+            mpp::read(credential, terms, &bound, app.challenge_key())
+                .map(|answered| (answered.payment, Protocol::Mpp, Some(answered.challenge)))
+        }
+        Carried::Mpp(_) | Carried::Siwx(_) => Err(Refusal::SCHEME),
+    };
+    let verified = checked.and_then(|(payment, protocol, challenge)| {
+        pay::verify(terms, &payment)?;
+        Ok((payment, protocol, challenge))
+    });
+    let (payment, protocol, challenge) = verified.map_err(|refusal| refused(&refusal))?;
+    let authorization = payment.authorization;
+    let untimely = pay::within_time(terms, &authorization, now).err();
+    Ok(Proof {
+        payer: authorization.from,
+        protocol,
+        key: PaymentKey {
+            network: terms.network.clone(),
+            asset: terms.domain.contract.to_lower(),
+            payer: authorization.from.to_lower(),
+            nonce: authorization.nonce.to_hex(),
+        },
+        amount: terms.amount,
+        expires_at: timestamp(authorization.valid_before.to_u64()),
+        untimely,
+        payment: Some(payment),
+        challenge,
+    })
+}
+
+fn signed_in(signed: &siwx::SignedIn, terms: &Terms) -> Proof {
+    let payer: Address = signed.address;
+    Proof {
+        payer,
+        protocol: Protocol::Siwx,
+        key: PaymentKey {
+            network: terms.network.clone(),
+            asset: SIGN_IN.to_owned(),
+            payer: payer.to_lower(),
+            nonce: signed.nonce.iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}")),
+        },
+        amount: 0,
+        expires_at: timestamp(Some(signed.ends)),
+        untimely: None,
+        payment: None,
+        challenge: None,
+    }
+}
+
+/// A time in seconds, as the protocols count.
+pub(crate) fn seconds(at: Timestamp) -> u64 {
+    u64::try_from(at.as_micros() / 1_000_000).unwrap_or_default()
+}
+
+/// A time that was signed. What is too far away for us is refused as untimely before this matters.
+fn timestamp(seconds: Option<u64>) -> Timestamp {
+    let micros = seconds.and_then(|seconds| i64::try_from(seconds).ok()?.checked_mul(1_000_000));
+    Timestamp::from_micros(micros.unwrap_or(i64::MAX / 2))
+}
