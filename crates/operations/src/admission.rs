@@ -150,6 +150,8 @@ impl App {
             request_id,
             subject,
             idempotency: None,
+            payment: None,
+            rehearsal: false,
             reservation: Mutex::new(None),
             stored: std::sync::atomic::AtomicBool::new(false),
         })
