@@ -300,7 +300,28 @@ async fn reports_that_come_in_move_the_status_of_what_was_really_sent() {
     .await;
 }
 
-// rules: SEND-29
+/// The sender of a copy is the mailbox's own domain, for SPF, and leads back to whoever wrote the mail.
+async fn report_about_copy_goes_back(server: &Server, hop: &Hop, inbox: &Inbox) {
+    let sender = hop.handed()[0].sender.clone().unwrap();
+    let (local, domain) = inbox.address.split_once('@').unwrap();
+    assert!(
+        sender.starts_with(&format!("{local}+SRS0=")) && sender.ends_with(&format!("@{domain}")),
+        "{sender}"
+    );
+    assert!(sender.contains("=remote.test=sender@"), "{sender}");
+    server.try_receive(None, &sender, plain("Undelivered", "Text")).await.unwrap();
+    // A sender that we did not write leads to nobody, and neither does an ordinary mail.
+    let forged = sender.replace("=sender@", "=victim@");
+    server.try_receive(None, &forged, plain("Forged", "Text")).await.unwrap();
+    work::run_due(&server.app).await.unwrap();
+    let handed = hop.handed();
+    let back: Vec<_> = handed[1..].iter().map(|one| (one.sender.clone(), one.recipients.clone())).collect();
+    let expected =
+        [(None, vec!["sender@remote.test".to_owned()]), (None, vec!["home@remote.test".to_owned()])];
+    assert_eq!(back, expected, "the second is a copy like any other");
+}
+
+// rules: SEND-29, SEND-33
 #[tokio::test]
 async fn copies_go_on_and_never_round() {
     both_engines(async |engine| {
@@ -324,7 +345,7 @@ async fn copies_go_on_and_never_round() {
             text.starts_with("Received: by mx.agents.test;") && text.contains("Subject: Copy me"),
             "{text}"
         );
-        assert_eq!(handed[0].sender.as_deref(), Some(one.address.as_str()));
+        report_about_copy_goes_back(&server, &hop, &one).await;
         // Two mailboxes that pass their mail to each other: each gets it once.
         set(&one, &two.address).await;
         set(&two, &one.address).await;
@@ -338,7 +359,7 @@ async fn copies_go_on_and_never_round() {
         server.receive(&one.address, plain("Self", "Text")).await;
         work::run_due(&server.app).await.unwrap();
         assert_eq!(one.search("subject:Self").await.len(), 1);
-        assert_eq!(hop.handed().len(), 1);
+        assert_eq!(hop.handed().len(), 3);
     })
     .await;
 }
@@ -376,6 +397,10 @@ async fn an_automatic_answer_goes_once_a_week_and_never_to_machines() {
         ] {
             assert_eq!(bring(from, subject, headers).await, 1, "{subject}");
         }
+        // An answer that cannot be written keeps no mail out.
+        let empty = json!({ "settings": { "autoReply": { "subject": "" } } });
+        inbox.key.put(&inbox.path, empty).await.ok();
+        assert_eq!(bring(Some("dora@remote.test"), &"\u{1f600}".repeat(150), "").await, 1);
         // Not named in it: a blind copy tells nobody that somebody reads it.
         server.try_receive(Some("eve@remote.test"), &inbox.address, plain("Blind", "x")).await.unwrap();
         work::run_due(&server.app).await.unwrap();

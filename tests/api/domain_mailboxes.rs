@@ -20,7 +20,7 @@ async fn code_at_rcpt(server: &Server, to: &str) -> (u16, &'static str) {
     (refused.code, refused.enhanced)
 }
 
-// rules: DOMAIN-7
+// rules: DOMAIN-7, SEND-34
 #[tokio::test]
 async fn a_mailbox_waits_for_its_domain() {
     both_engines(async |engine| {
@@ -33,8 +33,14 @@ async fn a_mailbox_waits_for_its_domain() {
         let state = |mailbox: &Value| (mailbox["can_receive"].clone(), mailbox["receiving_status"].clone());
         assert_eq!(state(&mailbox), (json!(false), json!("unavailable")));
         assert_eq!(code_at_rcpt(&server, "jo@xn--bcher-kva.example").await, (550, "5.7.1"));
+        let send = async || {
+            let mail = json!({ "to": "jo@xn--bcher-kva.example", "subject": "S", "text": "T" });
+            tenant.key.post(&format!("{}/emails", path_of(&mailbox)), mail).await
+        };
+        send().await.expect(403, "sender_not_allowed");
         names.set(&zone(&domain, &[]));
         verify(&tenant, &domain).await;
+        assert_eq!(send().await.status, 202);
         let shown = tenant.key.get(&path_of(&mailbox)).await.ok();
         assert_eq!(state(&shown), (json!(true), json!("ready")));
         let listed = tenant.key.get("/api/v1/mailboxes").await.ok();
@@ -42,13 +48,14 @@ async fn a_mailbox_waits_for_its_domain() {
         server.receive("jo@bücher.example", MAIL).await;
         server.receive("JO+tag@xn--bcher-kva.example.", MAIL).await;
         let emails = tenant.key.get(&format!("{}/emails", path_of(&mailbox))).await.ok();
-        assert_eq!(emails["totalCount"], 2);
+        assert_eq!(emails["totalCount"], 4, "two from outside, one to itself and its copy");
         // Others on the domain are unknown; the operator is reached on every domain that is served.
         assert_eq!(code_at_rcpt(&server, "nobody@xn--bcher-kva.example").await, (550, "5.1.1"));
         assert_eq!(code_at_rcpt(&server, "nobody@sub.xn--bcher-kva.example").await, (550, "5.7.1"));
         // Once the proof is gone, mail for it is none of our business.
         names.set("");
         verify(&tenant, &domain).await;
+        send().await.expect(403, "sender_not_allowed");
         assert_eq!(code_at_rcpt(&server, "jo@xn--bcher-kva.example").await, (550, "5.7.1"));
         assert_eq!(
             state(&tenant.key.get(&path_of(&mailbox)).await.ok()),

@@ -153,7 +153,7 @@ impl ErrorKind {
                 "Forbidden"
             }
             Self::ContentWithheld => "This content is withheld because it is unsafe.",
-            Self::SenderNotAllowed => "The mailbox does not have this address.",
+            Self::SenderNotAllowed => "The mailbox may not send from this address.",
             Self::QuotaExceeded => "A limit of the workspace's plan is reached.",
             Self::NotFound => "Not found",
             Self::MethodNotAllowed => "Method not allowed",

@@ -420,7 +420,10 @@ async fn load(app: &App, due: &Due) -> Result<(Origin, Held)> {
             let mailbox = stored_mailboxes::find(tx, &named).await?;
             let mailbox = mailbox.ok_or_else(|| Error::not_found("Mailbox not found"))?;
             let record = stored::find(tx, &wanted.mailbox, &wanted.email).await?;
-            let record = record.filter(|record| record.version == wanted.version);
+            let is_ours = |record: &DraftRecord| {
+                record.version == wanted.version && record.state == DraftState::Sending
+            };
+            let record = record.filter(is_ours);
             let record = record.ok_or_else(|| Error::new(ErrorKind::DraftLocked))?;
             let mail = emails::find(tx, &wanted.mailbox, &wanted.email).await?.ok_or_else(missing)?;
             Ok::<_, Error>((workspace, mailbox, record, mail))

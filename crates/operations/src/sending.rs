@@ -194,12 +194,21 @@ pub(crate) async fn finish(
         return Ok(sent);
     }
     news.mark_unchanged();
-    if wait_until_taken(app, &call.workspace, sent.id.as_str(), &mut news).await? {
-        let taken = SentMail { status: SendStatus::Sent, ..sent };
-        app.keep_answer(call, &taken).await?;
-        return Ok(taken);
+    // The mail is accepted: whatever fails from here on, the caller must not send it again.
+    match wait_until_taken(app, &call.workspace, sent.id.as_str(), &mut news).await {
+        Ok(true) => {
+            let taken = SentMail { status: SendStatus::Sent, ..sent };
+            if let Err(error) = app.keep_answer(call, &taken).await {
+                tracing::warn!(%error, "a repeated send will be answered with queued");
+            }
+            Ok(taken)
+        }
+        Ok(false) => Ok(sent),
+        Err(error) => {
+            tracing::warn!(%error, "what became of a mail could not be read");
+            Ok(sent)
+        }
     }
-    Ok(sent)
 }
 
 /// Refuses a mail that nobody would get, or that says nothing.
@@ -298,16 +307,23 @@ pub async fn reply(
         None => Letter { message_id: origin.new_message_id(app), ..Letter::default() },
     };
     letter.from = sender(&origin, input.from.as_ref())?;
-    let own = [origin.mailbox.email.as_str(), source.record.recipient.as_str()];
+    let mut own = vec![origin.mailbox.email.as_str()];
+    if !source.record.outgoing {
+        own.push(source.record.recipient.as_str());
+    }
     let answered = quote::reply_recipients(&source.original(), &own, input.reply_all);
-    letter.to = match &input.to {
-        Some(given) => people("to", Some(given))?,
-        None => answered.to.iter().filter_map(mailbox_of).collect(),
-    };
+    // What the draft says goes before what follows from the mail that is answered.
+    let drafted = !letter.to.is_empty();
     letter.cc = match &input.cc {
         Some(given) => people("cc", Some(given))?,
-        None if input.to.is_none() => answered.cc.iter().filter_map(mailbox_of).collect(),
-        None => Vec::new(),
+        None if input.to.is_some() => Vec::new(),
+        None if drafted => letter.cc,
+        None => answered.cc.iter().filter_map(mailbox_of).collect(),
+    };
+    letter.to = match &input.to {
+        Some(given) => people("to", Some(given))?,
+        None if drafted => letter.to,
+        None => answered.to.iter().filter_map(mailbox_of).collect(),
     };
     fill(&mut letter.bcc, people("bcc", input.bcc.as_ref())?, input.bcc.is_some());
     if letter.to.is_empty() && input.to.is_none() {

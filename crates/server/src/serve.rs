@@ -85,7 +85,7 @@ pub async fn run(config: Config, options: Serve, invocation: Invocation) -> Resu
     for task in work {
         task.abort();
     }
-    drain(stop, &mut signals).await;
+    drain(stop, &mut signals, &app).await;
     close(&app).await;
     tracing::info!("stopped");
     Ok(ExitCode::SUCCESS)
@@ -212,12 +212,13 @@ fn irregular(app: &App, about: Duration) -> Duration {
     about.mul_f64(0.8 + 0.4 * f64::from(random[0]) / 255.0)
 }
 
-/// Tells all connections to end, and waits until they have, up to a bound or a second signal.
-async fn drain(stop: watch::Sender<bool>, signals: &mut Signals) {
+/// Tells all connections to end, those to other servers too, and waits until they have, up to a bound or a second signal.
+async fn drain(stop: watch::Sender<bool>, signals: &mut Signals, app: &App) {
     // Nobody there is fine.
     let _ = stop.send(true);
+    let ended = async { tokio::join!(stop.closed(), operations::sending::work::finish(app)) };
     tokio::select! {
-        () = stop.closed() => {}
+        _ = ended => {}
         () = tokio::time::sleep(DRAIN) => tracing::warn!("some calls did not finish in time"),
         _ = signals.next() => tracing::warn!("told to stop a second time; calls in flight are cut off"),
     }

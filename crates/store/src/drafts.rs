@@ -92,6 +92,18 @@ pub async fn find(tx: &mut Tx, mailbox: &MailboxId, id: &EmailId) -> Result<Opti
     .await
 }
 
+/// The same, and holds it until the transaction ends.
+pub async fn find_for_change(tx: &mut Tx, mailbox: &MailboxId, id: &EmailId) -> Result<Option<DraftRecord>> {
+    let lock = tx.for_update();
+    tx.one(
+        &format!(
+            "SELECT {COLUMNS} FROM draft WHERE workspace_id = $1 AND mailbox_id = $2 AND email_id = $3{lock}"
+        ),
+        &[mailbox.into(), id.into()],
+    )
+    .await
+}
+
 /// Sets everything about the state of a draft that is still at the given version, which rises. False when it is not.
 pub async fn change(tx: &mut Tx, mailbox: &MailboxId, draft: &DraftRecord) -> Result<bool> {
     let changed = tx

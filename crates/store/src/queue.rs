@@ -54,22 +54,22 @@ impl FromRow for Head {
     }
 }
 
-/// The destinations in the queue in the order of their names, from a name on. One look for each, however many mails wait
+/// The destinations in the queue in the order of their names, after a name or from the first on. One look for each, however many mails wait
 /// there.
-pub async fn heads(tx: &mut SystemTx, from: &str, most: i64) -> Result<Vec<Head>> {
-    tx.all(
+pub async fn heads(tx: &mut SystemTx, after: Option<&str>, most: i64) -> Result<Vec<Head>> {
+    let (after, comparison) = after.map_or(("", ">="), |after| (after, ">"));
+    let sql = format!(
         "WITH RECURSIVE names (name) AS (
-           SELECT (SELECT destination FROM delivery WHERE state = 'queued' AND destination >= $1
+           SELECT (SELECT destination FROM delivery WHERE state = 'queued' AND destination {comparison} $1
              ORDER BY destination LIMIT 1)
            UNION ALL SELECT (SELECT destination FROM delivery WHERE state = 'queued' AND destination > names.name
              ORDER BY destination LIMIT 1) FROM names WHERE names.name IS NOT NULL)
          SELECT names.name, (SELECT coalesce(claimed_until, next_attempt_at) FROM delivery
              WHERE state = 'queued' AND destination = names.name ORDER BY coalesce(claimed_until, next_attempt_at) LIMIT 1),
            destination.resting_until
-         FROM names LEFT JOIN destination ON destination.name = names.name WHERE names.name IS NOT NULL LIMIT $2",
-        &[from.into(), most.into()],
-    )
-    .await
+         FROM names LEFT JOIN destination ON destination.name = names.name WHERE names.name IS NOT NULL LIMIT $2"
+    );
+    tx.all(&sql, &[after.into(), most.into()]).await
 }
 
 /// Takes on records of a destination that are due, for a node and until a time.
@@ -90,6 +90,30 @@ pub async fn claim(
         tx.skip_locked()
     );
     tx.all(&sql, &[now.into(), node.into(), until.into(), most.into(), destination.into()]).await
+}
+
+/// Which recipients of a mail a node still has taken on, at least until a time.
+pub async fn held(tx: &mut Tx, outbound: &str, node: &str, until: Timestamp) -> Result<Vec<i64>> {
+    let found: Vec<(i64,)> = tx
+        .all(
+            "SELECT position FROM delivery WHERE workspace_id = $1 AND outbound_id = $2 AND state = 'queued'
+             AND claimed_by = $3 AND claimed_until > $4",
+            &[outbound.into(), node.into(), until.into()],
+        )
+        .await?;
+    Ok(found.into_iter().map(|(position,)| position).collect())
+}
+
+/// Lets go of a record that a node has taken on, until it is tried again at a time.
+pub async fn release(tx: &mut Tx, claimed: &Claimed, node: &str, at: Timestamp) -> Result<()> {
+    tx.run(
+        "UPDATE delivery SET claimed_by = NULL, claimed_until = NULL, next_attempt_at = $5
+         WHERE workspace_id = $1 AND outbound_id = $2 AND position = $3 AND claimed_by = $4 AND state = 'queued'",
+        &[(&claimed.outbound).into(), claimed.position.into(), node.into(), at.into()],
+    )
+    .await?;
+    let workspace = tx.workspace().clone();
+    tx.wake(Wake { topic: TOPIC.to_owned(), workspace, mailbox: None }).await
 }
 
 /// Keeps what a node works on for longer.
@@ -166,12 +190,13 @@ pub async fn redirect(tx: &mut Tx, claimed: &Claimed, node: &str, destination: &
     tx.wake(Wake { topic: TOPIC.to_owned(), workspace, mailbox: None }).await
 }
 
-/// Notes that a destination could not be reached.
-pub async fn rest(tx: &mut SystemTx, destination: &str, until: Timestamp) -> Result<()> {
+/// Notes that a destination could not be reached. Mails that fail together count once.
+pub async fn rest(tx: &mut SystemTx, destination: &str, now: Timestamp, until: Timestamp) -> Result<()> {
     tx.run(
-        "INSERT INTO destination (name, failures, resting_until) VALUES ($1, 1, $2) ON CONFLICT (name)
-         DO UPDATE SET failures = destination.failures + 1, resting_until = excluded.resting_until",
-        &[destination.into(), until.into()],
+        "INSERT INTO destination (name, failures, resting_until) VALUES ($1, 1, $3) ON CONFLICT (name)
+         DO UPDATE SET failures = destination.failures + 1, resting_until = excluded.resting_until
+         WHERE destination.resting_until <= $2",
+        &[destination.into(), now.into(), until.into()],
     )
     .await?;
     Ok(())

@@ -178,6 +178,11 @@ impl DataKey {
     pub fn open(&self, purpose: &str, sealed: &[u8]) -> Result<Vec<u8>, VaultError> {
         open(&self.0, &["workspace", purpose], sealed)
     }
+
+    /// A key for marks that only this workspace can make, for a purpose.
+    pub fn mark_key(&self, purpose: &str) -> Zeroizing<[u8; KEY_SIZE]> {
+        hmac_sha256(&self.0, &[&joined(&["mark", purpose]), &[1]])
+    }
 }
 
 impl fmt::Debug for MasterKey {

@@ -1,4 +1,4 @@
-//! HTTP requests that customers have us make: to webhooks.
+//! HTTP requests that others have us make: to webhooks, and for the policies of domains that get mail from us.
 //!
 //! Whoever chooses the address must not reach this host and its neighbours with it. A name is looked up once, every
 //! address it has is checked, and the connection goes to one of those very addresses; nothing is followed anywhere else,
@@ -14,7 +14,7 @@ use std::{
     time::Duration,
 };
 
-use mail::{dns::Dns, net::is_public};
+use mail::{dns::Dns, mta_sts, net::is_public};
 use operations::outside::{HttpAnswer, HttpClient, HttpFault, HttpPost};
 use reqwest::{
     Client, Response,
@@ -110,6 +110,27 @@ impl HttpClient for OutgoingHttp {
                 Err(HttpFault::Network(format!("There was no answer within {} seconds.", limit.as_secs())))
             })
         })
+    }
+}
+
+impl mta_sts::Fetch for OutgoingHttp {
+    async fn fetch(&self, url: &str) -> Option<Vec<u8>> {
+        let mut answer = self.client().await.ok()?.get(url).send().await.ok()?;
+        let is_text = answer
+            .headers()
+            .get("content-type")
+            .is_some_and(|kind| kind.to_str().is_ok_and(|kind| kind.starts_with("text/plain")));
+        if answer.status() != 200 || !is_text {
+            return None;
+        }
+        let mut bytes = Vec::new();
+        while let Some(chunk) = answer.chunk().await.ok()? {
+            if bytes.len() + chunk.len() > mta_sts::MAX_POLICY_BYTES {
+                return None;
+            }
+            bytes.extend_from_slice(&chunk);
+        }
+        Some(bytes)
     }
 }
 

@@ -6,12 +6,13 @@ use mail::{
     address::Address,
     auto_reply::may_answer,
     compose::{self, AutoSubmitted, Outgoing, Person, quote},
+    srs::Srs,
 };
 use model::{
     MailboxId, Timestamp,
     emails::ScanStatus,
     mailboxes::MailboxSettings,
-    sending::{OutboundMode, RecipientLine, RecipientState},
+    sending::{RecipientLine, RecipientState},
 };
 use sha2::{Digest, Sha256};
 use store::{
@@ -54,8 +55,47 @@ impl Arrived<'_> {
         if !came || !trusted {
             return Ok(());
         }
+        if self.turn_back(tx).await? {
+            return Ok(());
+        }
         self.forward(tx).await?;
         self.answer(tx).await
+    }
+
+    /// Rewrites the senders of mail that this mailbox passes on. The rewritten sender is a tag of the mailbox's own
+    /// address, so that reports about it come here, and from here to whom they are for.
+    fn srs(&self) -> Option<Srs> {
+        let (_, domain) = self.own_address().rsplit_once('@')?;
+        Srs::new(domain, &[&self.content.key.mark_key("forwarded sender")[..]])
+    }
+
+    /// The sender that a copy leaves with; the mailbox itself where a rewritten one would be too long.
+    fn forwarding_sender(&self) -> Option<String> {
+        let sender = self.delivery.sender?;
+        let rewritten = self.srs().and_then(|srs| srs.forward(sender, seconds(self.delivery.now)).ok());
+        let tagged = rewritten.and_then(|rewritten| {
+            let (local, domain) = self.own_address().rsplit_once('@')?;
+            match rewritten.strip_suffix(domain).and_then(|rest| rest.strip_suffix('@')) {
+                Some(tag) if rewritten != sender => Address::parse(&format!("{local}+{tag}@{domain}")).ok(),
+                _ => None,
+            }
+        });
+        Some(tagged.map_or_else(|| self.own_address().to_owned(), |tagged| tagged.to_string()))
+    }
+
+    /// Sends a report about a copy on to the sender of the mail that was copied. True when it was one.
+    async fn turn_back(&self, tx: &mut Tx) -> Result<bool> {
+        if self.delivery.sender.is_some() {
+            return Ok(false);
+        }
+        let Ok(address) = Address::parse(&self.recipient.address) else { return Ok(false) };
+        let (Some(tag), Some(srs)) = (address.tag(), self.srs()) else { return Ok(false) };
+        let rewritten = format!("{tag}@{}", address.domain());
+        let Ok(original) = srs.reverse(&rewritten, seconds(self.delivery.now)) else { return Ok(false) };
+        if !self.went_round() {
+            self.pass_on(tx, &original, None).await?;
+        }
+        Ok(true)
     }
 
     fn own_address(&self) -> &str {
@@ -68,13 +108,15 @@ impl Arrived<'_> {
         if to.without_tag().as_str() == self.own_address() || self.went_round() {
             return Ok(());
         }
+        self.pass_on(tx, &to.to_string(), self.forwarding_sender()).await
+    }
+
+    /// Puts the mail as it came into the queue for somebody else.
+    async fn pass_on(&self, tx: &mut Tx, to: &str, sender: Option<String>) -> Result<()> {
         let (app, now) = (self.delivery.app, self.delivery.now);
-        if !has_way(app, to) {
-            tracing::debug!("a copy has no way out: outbound.mode is local");
-            return Ok(());
-        }
-        let earliest =
-            quota::take_automatic(tx, app, self.recipient.plan, &self.recipient.mailbox, now).await?;
+        let plan = self.recipient.plan;
+        let leaves_at = quota::automatic_not_before(tx, app, plan, now).await?.unwrap_or(now);
+        quota::take_automatic(tx, app, plan, leaves_at).await?;
         let prefix = format!(
             "Received: by {}; {}\r\n{LOOP_HEADER}: {}\r\n",
             app.settings().hostname,
@@ -88,14 +130,13 @@ impl Arrived<'_> {
             kind: "forward".to_owned(),
             content_id: self.content.record.id.clone(),
             prefix,
-            // What cannot be delivered comes back to the mailbox, and the receiver sees a sender that we may send for.
-            sender: self.delivery.sender.map(|_| self.own_address().to_owned()),
+            sender,
             message_id: self.mail.message_id.clone(),
             created_at: now,
             expires_at: now.plus_seconds(app.settings().outbound.retry_seconds),
             report: "none".to_owned(),
         };
-        Ok(outbound::insert(tx, &record, &[queued(&to.to_string(), earliest.unwrap_or(now))]).await?)
+        Ok(outbound::insert(tx, &record, &[queued(to, leaves_at)]).await?)
     }
 
     /// Whether this mailbox passed the mail on before.
@@ -114,7 +155,8 @@ impl Arrived<'_> {
         let message = &self.delivery.prepared.message;
         let Ok(to) = may_answer(message, self.delivery.sender, &[self.own_address()]) else { return Ok(()) };
         let (app, now) = (self.delivery.app, self.delivery.now);
-        if !has_way(app, &to) {
+        let plan = self.recipient.plan;
+        if quota::automatic_not_before(tx, app, plan, now).await?.is_some() {
             return Ok(());
         }
         let hashed: [u8; 32] = Sha256::digest(to.as_str()).into();
@@ -123,9 +165,7 @@ impl Arrived<'_> {
         if !send_limits::note_auto_reply(tx, mailbox, &hashed, now, not_after).await? {
             return Ok(());
         }
-        if quota::take_automatic(tx, app, self.recipient.plan, mailbox, now).await?.is_some() {
-            return Ok(());
-        }
+        quota::take_automatic(tx, app, plan, now).await?;
         let written = self.written(settings, &to);
         let mail =
             Automatic { kind: "auto_reply", mailbox: Some(mailbox.clone()), sender: None, to, written };
@@ -168,12 +208,6 @@ fn short_reply_subject(original: &str) -> String {
     quote::reply_subject(&clean)
 }
 
-/// Whether an address is one of ours, or there is a way to others.
-fn has_way(app: &App, to: &Address) -> bool {
-    let hosted = app.settings().hosted_domains.iter().any(|domain| domain == to.domain());
-    hosted || matches!(app.settings().outbound.mode, OutboundMode::Relay | OutboundMode::Direct)
-}
-
 /// A record that the worker finds the way for.
 fn queued(recipient: &str, at: Timestamp) -> DeliveryRecord {
     DeliveryRecord {
@@ -201,7 +235,14 @@ struct Automatic {
 
 impl Automatic {
     async fn enqueue(self, tx: &mut Tx, app: &App, key: &DataKey, now: Timestamp) -> Result<()> {
-        let raw = compose::compose(&self.written).map_err(Error::internal)?;
+        // What cannot be written, such as an answer to a subject that is too long, must not stop what it follows from.
+        let raw = match compose::compose(&self.written) {
+            Ok(raw) => raw,
+            Err(error) => {
+                tracing::warn!(%error, kind = self.kind, "an automatic mail cannot be written");
+                return Ok(());
+            }
+        };
         let id = BlobHash::of(&raw).as_str().to_owned();
         let body = self.written.text.unwrap_or_default();
         let content = ContentRecord {
@@ -230,8 +271,7 @@ impl Automatic {
     }
 }
 
-/// Puts a mail of the service itself into the queue of a workspace; it does nothing where there is no way to its
-/// recipient. Whatever else the transaction does, the mail leaves if and only if that happens.
+/// Puts a mail of the service itself into the queue of a workspace. Whatever else the transaction does, the mail leaves if and only if that happens.
 pub(crate) async fn enqueue_system(
     tx: &mut Tx,
     app: &App,
@@ -241,9 +281,7 @@ pub(crate) async fn enqueue_system(
     text: String,
 ) -> Result<()> {
     let to = Address::parse(to).map_err(Error::internal)?;
-    let Some(domain) = app.settings().hosted_domains.first().filter(|_| has_way(app, &to)) else {
-        return Ok(());
-    };
+    let Some(domain) = app.settings().hosted_domains.first() else { return Ok(()) };
     let address = format!("postmaster@{domain}");
     let now = app.now();
     let written = Outgoing {
@@ -257,6 +295,10 @@ pub(crate) async fn enqueue_system(
         ..Outgoing::default()
     };
     Automatic { kind: "system", mailbox: None, sender: None, to, written }.enqueue(tx, app, key, now).await
+}
+
+fn seconds(at: Timestamp) -> i64 {
+    at.as_micros().div_euclid(1_000_000)
 }
 
 fn rfc2822(at: Timestamp) -> String {

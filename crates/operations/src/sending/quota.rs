@@ -74,13 +74,12 @@ pub(crate) async fn take(
     Ok(None)
 }
 
-/// Counts one recipient of a mail that nobody writes, or gives the earliest time. The mailbox is held already, so the
-/// workspace is not: two such mails at once may both take the last place.
-pub(crate) async fn take_automatic(
+/// When a mail that nobody writes may leave; nothing when that is now. The mailbox is held already, so the workspace is
+/// not: two such mails at once may both take the last place.
+pub(crate) async fn automatic_not_before(
     tx: &mut Tx,
     app: &App,
     plan: Plan,
-    mailbox: &MailboxId,
     now: Timestamp,
 ) -> Result<Option<Timestamp>> {
     let windows = windows(app.limits(plan));
@@ -88,13 +87,18 @@ pub(crate) async fn take_automatic(
         return Ok(None);
     }
     let uses = send_limits::list_after(tx, now.plus_seconds(-86_400)).await?;
-    let earliest = after_windows(&windows, &uses, 1, now)?;
-    if earliest.is_none() {
-        let id = app.new_uuid().simple().to_string();
-        let sent = SendUse { id, mailbox_id: mailbox.clone(), at: now, recipients: 1 };
-        send_limits::insert(tx, &sent).await?;
+    after_windows(&windows, &uses, 1, now)
+}
+
+/// Counts one recipient of a mail that nobody writes, at the time when it leaves. It is no mail of the mailbox's day:
+/// strangers decide how many there are.
+pub(crate) async fn take_automatic(tx: &mut Tx, app: &App, plan: Plan, at: Timestamp) -> Result<()> {
+    if windows(app.limits(plan)).is_empty() {
+        return Ok(());
     }
-    Ok(earliest)
+    let id = app.new_uuid().simple().to_string();
+    let sent = SendUse { id, mailbox_id: MailboxId::from(""), at, recipients: 1 };
+    Ok(send_limits::insert(tx, &sent).await?)
 }
 
 /// The rolling windows that a plan limits: their seconds and how many recipients fit.
@@ -128,7 +132,8 @@ fn after_windows(
                 break;
             }
             present -= sent.recipients;
-            earliest = earliest.max(Some(sent.at.plus_seconds(*seconds)));
+            // What lies in the future, for a clock that was set back or mail that waits, counts as of now.
+            earliest = earliest.max(Some(sent.at.min(now).plus_seconds(*seconds)));
         }
     }
     // A mail to nobody outside is no matter of these windows.

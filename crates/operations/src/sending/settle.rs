@@ -1,6 +1,6 @@
 //! What came of an attempt: the records of the queue, the status of the mail, the events that tell of it.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use model::{
@@ -32,27 +32,58 @@ const PAUSES: [i64; 9] = [60, 120, 300, 600, 1200, 2400, 4800, 9600, 14_400];
 /// The rest of a destination that could not be reached, and the longest one.
 const REST_SECONDS: i64 = 30;
 const LONGEST_REST: i64 = 1800;
+/// The pauses before what came of an attempt is noted again: the first, and the longest, each twice the one before.
+const FIRST_PAUSE: Duration = Duration::from_millis(250);
+const LONGEST_PAUSE: Duration = Duration::from_secs(16);
 /// The longest answer of another server that is kept.
 const LONGEST_REPLY: usize = 500;
 /// Reports that are written in one round.
 const REPORTS: i64 = 20;
 
-/// Notes what came of a handover.
+/// Notes what came of a handover. What another server has taken must not be forgotten, so a store that is away for a
+/// moment is asked again.
 pub(super) async fn settle(
     app: &App,
     group: &Group,
     mail: &OutboundRecord,
     outcomes: Vec<HandoverOutcome>,
 ) -> Result<()> {
-    rest(app, &group.destination, &outcomes).await?;
     let now = app.now();
+    let unreachable = outcomes.iter().all(|one| matches!(one, HandoverOutcome::Unreachable(_)));
     let attempts: Vec<_> = group
         .records
         .iter()
         .zip(outcomes)
         .map(|(record, outcome)| (record.clone(), attempt_of(app, mail, record.attempts, outcome, now)))
         .collect();
-    let (app_, id, node) = (app.clone(), mail.id.clone(), app.outbox().node().to_owned());
+    let mut pause = FIRST_PAUSE;
+    loop {
+        match note(app, group, &mail.id, attempts.clone(), now).await {
+            Err(error) if pause <= LONGEST_PAUSE => {
+                tracing::warn!(%error, "what came of a mail will be noted in a moment");
+                tokio::time::sleep(pause).await;
+                pause *= 2;
+            }
+            noted => {
+                noted?;
+                break;
+            }
+        }
+    }
+    if let Err(error) = rest(app, &group.destination, unreachable).await {
+        tracing::warn!(%error, "a destination that cannot be reached gets no rest");
+    }
+    Ok(())
+}
+
+async fn note(
+    app: &App,
+    group: &Group,
+    id: &str,
+    attempts: Vec<(queue::Claimed, Attempt)>,
+    now: Timestamp,
+) -> Result<()> {
+    let (app_, id, node) = (app.clone(), id.to_owned(), app.outbox().node().to_owned());
     let key = app.data_key(&group.workspace).await?;
     app.db()
         .write(&group.workspace, async move |tx| {
@@ -68,16 +99,15 @@ pub(super) async fn settle(
 }
 
 /// Lets a destination that could not be reached rest, and forgets the rest of one that could.
-async fn rest(app: &App, destination: &str, outcomes: &[HandoverOutcome]) -> Result<()> {
-    let unreachable = outcomes.iter().all(|one| matches!(one, HandoverOutcome::Unreachable(_)));
-    let (name, now, app_) = (destination.to_owned(), app.now(), app.clone());
+async fn rest(app: &App, destination: &str, unreachable: bool) -> Result<()> {
+    let (name, now) = (destination.to_owned(), app.now());
     let failures = app.db().system_read(async move |tx| queue::failures(tx, &name).await).await?;
     let name = destination.to_owned();
     if unreachable {
         let doublings = u32::try_from(failures.clamp(0, 10)).unwrap_or_default();
         let pause = REST_SECONDS.saturating_mul(1 << doublings).min(LONGEST_REST);
-        let until = now.plus_seconds(irregular(&app_, pause));
-        app.db().system_write(async move |tx| queue::rest(tx, &name, until).await).await?;
+        let until = now.plus_seconds(irregular(app, pause));
+        app.db().system_write(async move |tx| queue::rest(tx, &name, now, until).await).await?;
     } else if failures > 0 {
         app.db().system_write(async move |tx| queue::reached(tx, &name).await).await?;
     }
@@ -187,7 +217,6 @@ pub(super) async fn deliver_here(
             outbound: group.outbound.clone(),
             destination: String::new(),
             records: vec![record.clone()],
-            until: group.until,
         };
         let recipient = match inbound::route(app, mail.sender.as_deref(), &record.recipient).await {
             Ok(recipient) => recipient,
@@ -197,11 +226,14 @@ pub(super) async fn deliver_here(
             }
             Err(refusal) => {
                 let reply = refusal.to_string();
-                let outcome = if refusal.code < 500 {
-                    HandoverOutcome::Later(reply)
-                } else {
-                    HandoverOutcome::Refused(reply)
-                };
+                let outcome =
+                    if refusal == Refusal::RELAY && app.settings().outbound.mode == OutboundMode::Sandbox {
+                        HandoverOutcome::Accepted("250 2.1.5 Kept in the sandbox".to_owned())
+                    } else if refusal.code < 500 {
+                        HandoverOutcome::Later(reply)
+                    } else {
+                        HandoverOutcome::Refused(reply)
+                    };
                 settle(app, &one, mail, vec![outcome]).await?;
                 continue;
             }
@@ -221,7 +253,7 @@ pub(super) async fn deliver_here(
 }
 
 /// Sends a record on its way to another server; whoever put it into the queue could not know where it goes.
-async fn redirect(app: &App, record: &queue::Claimed) -> Result<()> {
+pub(super) async fn redirect(app: &App, record: &queue::Claimed) -> Result<()> {
     let destination = match (app.settings().outbound.mode, record.recipient.rsplit_once('@')) {
         (OutboundMode::Direct, Some((_, domain))) => domain.to_ascii_lowercase(),
         _ => RELAY.to_owned(),
@@ -341,9 +373,13 @@ pub(crate) async fn note_report(
     for (position, state, reply) in &changes {
         outbound::set_state(tx, &mail.id, *position, *state, reply.as_deref(), now).await?;
     }
-    // The report itself lies in the mailbox already: no other has to be written.
-    outbound::set_report(tx, &mail.id, "done").await?;
-    let mail = OutboundRecord { report: "done".to_owned(), ..mail };
+    // When it is the last word about the mail, the report lies in the mailbox already: no other has to be written.
+    let mut mail = mail;
+    let waits = before.iter().any(|one| one.state == RecipientState::Queued);
+    if mail.report == "none" && !waits {
+        outbound::set_report(tx, &mail.id, "done").await?;
+        "done".clone_into(&mut mail.report);
+    }
     conclude(tx, app, key, &mail, &before, now).await
 }
 

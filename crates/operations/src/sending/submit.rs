@@ -89,6 +89,11 @@ impl Submission {
         keeps_id: bool,
         now: Timestamp,
     ) -> Result<Self> {
+        // Whoever has not proven that a domain is theirs does not write in its name.
+        if !crate::mailboxes::is_reachable(origin.mailbox.domain.as_ref()) {
+            let fix = "The domain of this mailbox is not verified: publish its DNS records and verify it.";
+            return Err(Error::new(ErrorKind::SenderNotAllowed).with_fix(fix));
+        }
         quota::check_request(app, origin.plan, letter.recipient_count())?;
         let addressees = addressees(app, &origin, &letter).await?;
         let external = count_external(&origin.workspace, &addressees);
@@ -169,8 +174,11 @@ impl Submission {
     async fn release_draft(&self, tx: &mut Tx) -> Result<()> {
         let Some(held) = &self.draft else { return Ok(()) };
         let mailbox = &self.origin.mailbox.id;
-        let present = stored_drafts::find(tx, mailbox, &held.record.email_id).await?;
-        if present.is_none_or(|present| present.version != held.record.version) {
+        let present = stored_drafts::find_for_change(tx, mailbox, &held.record.email_id).await?;
+        let same = |present: &stored_drafts::DraftRecord| {
+            (present.version, present.state) == (held.record.version, held.record.state)
+        };
+        if !present.is_some_and(|present| same(&present)) {
             return Err(Error::new(ErrorKind::DraftLocked));
         }
         let brief = emails::find_brief(tx, mailbox, &held.record.email_id).await?;
@@ -208,7 +216,7 @@ impl Submission {
         let bounced = |state: &RecipientState| *state == RecipientState::Bounced;
         let kinds = [
             (known && !states.iter().all(bounced), EventType::MessageSent),
-            (known && states.iter().any(bounced), EventType::MessageBounced),
+            (states.iter().any(bounced), EventType::MessageBounced),
             (scheduled, EventType::ScheduleSent),
         ];
         kinds.into_iter().filter(|(told, _)| *told).map(|(_, kind)| kind).collect()

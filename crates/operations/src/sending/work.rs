@@ -5,18 +5,18 @@
 //! delays no other.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, HashSet},
     sync::{
         Mutex,
-        atomic::{AtomicI64, Ordering},
+        atomic::{AtomicBool, Ordering},
     },
     time::Duration,
 };
 
 use bytes::{Bytes, BytesMut};
-use model::{Timestamp, WorkspaceId};
+use model::{Timestamp, WorkspaceId, sending::OutboundMode};
 use store::{
-    contents,
+    contents::{self, ContentRecord},
     outbound::{self, OutboundRecord},
     queue::{self, Claimed, Head},
 };
@@ -32,21 +32,27 @@ use crate::{
 
 /// Records that one task takes on.
 const EACH: usize = 8;
-/// Destinations that one look at the queue finds.
+/// Destinations that are read from the store together, and how many are looked at in all.
 const HEADS: i64 = 1000;
+const MOST_HEADS: usize = 20_000;
 /// How long a node that took a record on is believed to be alive.
 const LEASE_SECONDS: i64 = 60;
 /// How often a node says that it is still at work.
 pub const RENEW_SECONDS: u64 = 15;
-/// How much of that time must be left for a handover to begin.
+/// How much of the lease must be left for a handover to begin.
 const LEFT_SECONDS: i64 = 20;
-/// How long one handover may take.
-const HANDOVER_SECONDS: u64 = 120;
-/// Tasks at once, in all and for one destination.
-const MOST_TASKS: usize = 64;
+/// When something is tried again that this server itself could not do.
+const AGAIN_SECONDS: i64 = 60;
+/// How long one handover may take at the very most; the conversation has bounds of its own.
+const HANDOVER: Duration = Duration::from_mins(31);
+/// Tasks at once for other servers, in all and for one destination.
+const MOST_TASKS: usize = 128;
 const MOST_FOR_DESTINATION: usize = 4;
-/// The same for the relay and for mailboxes of this server.
+/// The same for the relay and for mailboxes of this server, which have room of their own.
 const MOST_FOR_ALL: usize = 16;
+
+/// What names a record: its workspace, its mail, its position.
+type Key = (WorkspaceId, String, i64);
 
 /// What a node is sending at the moment.
 pub(crate) struct Outbox {
@@ -54,12 +60,12 @@ pub(crate) struct Outbox {
     node: String,
     /// Tasks for each destination.
     busy: Mutex<HashMap<String, usize>>,
+    /// Records that tasks of this node have, whatever the clock says about their leases.
+    held: Mutex<HashSet<Key>>,
     /// Told whenever a task ends.
     ended: Notify,
-    /// Until when everything that this node has taken on is its own, in microseconds.
-    held_until: AtomicI64,
-    /// The name of the destination from which the next look begins, where there are more than one look finds.
-    position: Mutex<String>,
+    /// Whether the process is about to end.
+    ending: AtomicBool,
 }
 
 impl Outbox {
@@ -67,9 +73,9 @@ impl Outbox {
         Self {
             node,
             busy: Mutex::default(),
+            held: Mutex::default(),
             ended: Notify::new(),
-            held_until: AtomicI64::new(0),
-            position: Mutex::default(),
+            ending: AtomicBool::new(false),
         }
     }
 
@@ -77,13 +83,33 @@ impl Outbox {
         &self.node
     }
 
+    /// Tasks that share the room for other servers.
     fn tasks(&self) -> usize {
-        lock(&self.busy).values().sum()
+        let busy = lock(&self.busy);
+        busy.iter().filter(|(name, _)| !has_own_room(name)).map(|(_, tasks)| tasks).sum()
+    }
+
+    fn is_idle(&self) -> bool {
+        lock(&self.busy).is_empty()
     }
 
     fn free(&self, destination: &str) -> usize {
         let present = lock(&self.busy).get(destination).copied().unwrap_or_default();
-        most_for(destination).saturating_sub(present)
+        let most = if has_own_room(destination) { MOST_FOR_ALL } else { MOST_FOR_DESTINATION };
+        most.saturating_sub(present)
+    }
+
+    /// Keeps those that no task of this node has yet: after a jump of the clock a lease may seem to be over.
+    fn hold(&self, claimed: Vec<Claimed>) -> Vec<Claimed> {
+        let mut held = lock(&self.held);
+        claimed.into_iter().filter(|record| held.insert(key_of(record))).collect()
+    }
+
+    fn let_go(&self, records: &[Claimed]) {
+        let mut held = lock(&self.held);
+        for record in records {
+            held.remove(&key_of(record));
+        }
     }
 
     fn begin(&self, destination: &str) {
@@ -103,19 +129,54 @@ impl Outbox {
     }
 }
 
-fn most_for(destination: &str) -> usize {
-    if destination.is_empty() || destination == RELAY { MOST_FOR_ALL } else { MOST_FOR_DESTINATION }
+fn has_own_room(destination: &str) -> bool {
+    destination.is_empty() || destination == RELAY
 }
 
-/// A task's place, given back when the task ends, however it ends.
+fn key_of(record: &Claimed) -> Key {
+    (record.workspace.clone(), record.outbound.clone(), record.position)
+}
+
+/// A task's place and the records that it still has. However the task ends, others get them back.
 struct Place {
     app: App,
     destination: String,
+    left: Vec<Claimed>,
+    /// When what is left may be tried again.
+    again_at: Timestamp,
+}
+
+impl Place {
+    /// Takes records off that are settled.
+    fn settled(&mut self, group: &Group) {
+        self.app.outbox().let_go(&group.records);
+        self.left.retain(|record| record.outbound != group.outbound || record.workspace != group.workspace);
+    }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
+        let left = std::mem::take(&mut self.left);
+        self.app.outbox().let_go(&left);
         self.app.outbox().end(&self.destination);
+        // Without a runtime the process is ending, and others will find out by themselves.
+        if !left.is_empty()
+            && let Ok(runtime) = tokio::runtime::Handle::try_current()
+        {
+            runtime.spawn(release(self.app.clone(), left, self.again_at));
+        }
+    }
+}
+
+/// Gives records back that were not tried.
+async fn release(app: App, records: Vec<Claimed>, at: Timestamp) {
+    for record in records {
+        let (workspace, node) = (record.workspace.clone(), app.outbox().node().to_owned());
+        let released: Result<(), store::Error> =
+            app.db().write(&workspace, async move |tx| queue::release(tx, &record, &node, at).await).await;
+        if let Err(error) = released {
+            tracing::warn!(%error, "mail in the queue waits until others take this node for lost");
+        }
     }
 }
 
@@ -125,20 +186,17 @@ pub(super) struct Group {
     pub(super) outbound: String,
     pub(super) destination: String,
     pub(super) records: Vec<Claimed>,
-    /// Until when they are this node's.
-    pub(super) until: Timestamp,
 }
 
 /// Takes on what is due and begins to work on it. The tasks go on by themselves.
 pub async fn start_due(app: &App) -> Result<Vec<JoinHandle<()>>> {
     let mut tasks = Vec::new();
-    while app.outbox().tasks() < MOST_TASKS {
-        let until = app.now().plus_seconds(LEASE_SECONDS);
-        let claimed = claim(app, until).await?;
+    loop {
+        let claimed = claim(app).await?;
         if claimed.is_empty() {
             break;
         }
-        for (destination, groups) in by_destination(claimed, until) {
+        for (destination, groups) in by_destination(claimed) {
             let lanes = app.outbox().free(&destination).clamp(1, groups.len());
             let mut shares: Vec<Vec<Group>> = (0..lanes).map(|_| Vec::new()).collect();
             for (index, group) in groups.into_iter().enumerate() {
@@ -146,7 +204,12 @@ pub async fn start_due(app: &App) -> Result<Vec<JoinHandle<()>>> {
             }
             for share in shares {
                 app.outbox().begin(&destination);
-                let place = Place { app: app.clone(), destination: destination.clone() };
+                let place = Place {
+                    app: app.clone(),
+                    destination: destination.clone(),
+                    left: share.iter().flat_map(|group| group.records.clone()).collect(),
+                    again_at: app.now().plus_seconds(AGAIN_SECONDS),
+                };
                 tasks.push(tokio::spawn(work_on(place, share)));
             }
         }
@@ -155,32 +218,52 @@ pub async fn start_due(app: &App) -> Result<Vec<JoinHandle<()>>> {
     Ok(tasks)
 }
 
-/// When the queue has to be looked at next.
+/// When the queue has to be looked at next, beside the moments when tasks end.
 pub async fn next_due(app: &App) -> Result<Option<Timestamp>> {
-    let heads = heads(app).await?;
+    let now = app.now();
     let due = |head: &Head| head.resting_until.map_or(head.due_at, |rest| rest.max(head.due_at));
-    Ok(heads.iter().map(due).min())
+    let wait = |head: Head| match due(&head) {
+        at if at > now => Some(at),
+        // Another node had it in its hands a moment ago.
+        _ if app.outbox().free(&head.destination) > 0 => Some(now.plus_seconds(1)),
+        // A task has to end first.
+        _ => None,
+    };
+    Ok(heads(app).await?.into_iter().filter_map(wait).min())
 }
 
-/// Destinations in the queue. Where there are very many, each look sees others.
+/// The destinations in the queue.
 async fn heads(app: &App) -> Result<Vec<Head>> {
-    let from = lock(&app.outbox().position).clone();
-    let heads = app.db().system_read(async move |tx| queue::heads(tx, &from, HEADS).await).await?;
-    let full = i64::try_from(heads.len()).is_ok_and(|found| found >= HEADS);
-    let last = heads.last().filter(|_| full).map(|head| head.destination.clone());
-    *lock(&app.outbox().position) = last.unwrap_or_default();
-    Ok(heads)
+    let mut all: Vec<Head> = Vec::new();
+    loop {
+        let after = all.last().map(|head| head.destination.clone());
+        let page =
+            app.db().system_read(async move |tx| queue::heads(tx, after.as_deref(), HEADS).await).await?;
+        let more = i64::try_from(page.len()).is_ok_and(|found| found >= HEADS);
+        all.extend(page);
+        if !more || all.len() >= MOST_HEADS {
+            return Ok(all);
+        }
+    }
 }
 
 /// Says that this node is still at work on what it has taken on.
 pub async fn renew(app: &App) -> Result<()> {
-    if app.outbox().tasks() == 0 {
+    if app.outbox().is_idle() {
         return Ok(());
     }
     let (node, until) = (app.outbox().node().to_owned(), app.now().plus_seconds(LEASE_SECONDS));
-    app.db().system_write(async move |tx| queue::renew(tx, &node, until).await).await?;
-    app.outbox().held_until.store(until.as_micros(), Ordering::Relaxed);
-    Ok(())
+    Ok(app.db().system_write(async move |tx| queue::renew(tx, &node, until).await).await?)
+}
+
+/// Lets the tasks of this node end after the mail that each is at, and waits until they have: what another server has
+/// taken should be noted before the process ends.
+pub async fn finish(app: &App) {
+    app.outbox().ending.store(true, Ordering::Relaxed);
+    while !app.outbox().is_idle() {
+        // Beside the worker there may be others who wait for the same.
+        let _ = tokio::time::timeout(Duration::from_millis(50), app.outbox().ended.notified()).await;
+    }
 }
 
 /// Waits until a task of this node ends.
@@ -207,7 +290,7 @@ pub async fn release_lost(app: &App) -> Result<()> {
 }
 
 /// Takes on records at every destination that has some and where there is room.
-async fn claim(app: &App, until: Timestamp) -> Result<Vec<Claimed>> {
+async fn claim(app: &App) -> Result<Vec<Claimed>> {
     let (now, outbox) = (app.now(), app.outbox());
     let mut heads = heads(app).await?;
     heads.retain(|head| head.due_at <= now && head.resting_until.is_none_or(|rest| rest <= now));
@@ -215,8 +298,12 @@ async fn claim(app: &App, until: Timestamp) -> Result<Vec<Claimed>> {
     let mut room = MOST_TASKS.saturating_sub(outbox.tasks());
     let mut wanted: Vec<(String, i64)> = Vec::new();
     for head in heads {
-        let lanes = outbox.free(&head.destination).min(room);
-        room -= lanes;
+        let mut lanes = outbox.free(&head.destination);
+        if !has_own_room(&head.destination) {
+            // One that could not be reached lately is asked by one task first.
+            lanes = lanes.min(room).min(if head.resting_until.is_some() { 1 } else { usize::MAX });
+            room -= lanes;
+        }
         if lanes > 0 {
             wanted.push((head.destination, i64::try_from(lanes * EACH).unwrap_or(i64::MAX)));
         }
@@ -225,7 +312,7 @@ async fn claim(app: &App, until: Timestamp) -> Result<Vec<Claimed>> {
     if wanted.is_empty() {
         return Ok(Vec::new());
     }
-    let node = outbox.node().to_owned();
+    let (node, until) = (outbox.node().to_owned(), now.plus_seconds(LEASE_SECONDS));
     let claimed = app.db().system_write(async move |tx| {
         let mut claimed = Vec::new();
         for (destination, most) in wanted {
@@ -233,10 +320,10 @@ async fn claim(app: &App, until: Timestamp) -> Result<Vec<Claimed>> {
         }
         Ok::<_, store::Error>(claimed)
     });
-    Ok(claimed.await?)
+    Ok(outbox.hold(claimed.await?))
 }
 
-fn by_destination(claimed: Vec<Claimed>, until: Timestamp) -> BTreeMap<String, Vec<Group>> {
+fn by_destination(claimed: Vec<Claimed>) -> BTreeMap<String, Vec<Group>> {
     let mut groups: BTreeMap<(String, WorkspaceId, String), Vec<Claimed>> = BTreeMap::new();
     for record in claimed {
         let key = (record.destination.clone(), record.workspace.clone(), record.outbound.clone());
@@ -245,53 +332,90 @@ fn by_destination(claimed: Vec<Claimed>, until: Timestamp) -> BTreeMap<String, V
     let mut by: BTreeMap<String, Vec<Group>> = BTreeMap::new();
     for ((destination, workspace, outbound), mut records) in groups {
         records.sort_by_key(|record| record.position);
-        let group = Group { workspace, outbound, destination: destination.clone(), records, until };
+        let group = Group { workspace, outbound, destination: destination.clone(), records };
         by.entry(destination).or_default().push(group);
     }
     by
 }
 
-async fn work_on(place: Place, groups: Vec<Group>) {
-    for group in groups {
-        // What came so late that another node may have it before it is done is left to that node.
-        let held = place.app.outbox().held_until.load(Ordering::Relaxed).max(group.until.as_micros());
-        if place.app.now().plus_seconds(LEFT_SECONDS).as_micros() > held {
-            continue;
+async fn work_on(mut place: Place, groups: Vec<Group>) {
+    for mut group in groups {
+        if place.app.outbox().ending.load(Ordering::Relaxed) {
+            place.again_at = place.app.now();
+            return;
         }
-        if let Err(error) = attempt(&place.app, &group).await {
-            tracing::warn!(destination = group.destination, %error, "mail in the queue will be tried again");
+        match attempt(&place.app, &mut group).await {
+            Ok(reached) => {
+                place.settled(&group);
+                if !reached {
+                    // The others would only wait for the same: they come again when the destination has rested.
+                    place.again_at = place.app.now();
+                    return;
+                }
+            }
+            Err(error) => {
+                tracing::warn!(destination = group.destination, %error, "mail in the queue will be tried again");
+            }
         }
     }
 }
 
-/// Tries one mail at one destination.
-async fn attempt(app: &App, group: &Group) -> Result<()> {
-    let Some((mail, message)) = load(app, group).await? else { return Ok(()) };
+/// Tries one mail at one destination, for those of its recipients that are still this node's. False when the
+/// destination could not be reached.
+async fn attempt(app: &App, group: &mut Group) -> Result<bool> {
+    let Some((mail, content)) = load(app, group).await? else { return Ok(true) };
+    // The way out was another one when it was put into the queue.
+    if group.destination == RELAY && app.settings().outbound.mode == OutboundMode::Direct {
+        for record in &group.records {
+            settle::redirect(app, record).await?;
+        }
+        return Ok(true);
+    }
+    let message = match message(app, group, &mail, &content).await {
+        Ok(message) => message,
+        Err(error) => {
+            tracing::warn!(%error, "a mail in the queue cannot be read");
+            let outcome = HandoverOutcome::Later("451 4.3.0 The mail cannot be read here".to_owned());
+            settle::settle(app, group, &mail, vec![outcome; group.records.len()]).await?;
+            return Ok(true);
+        }
+    };
     if group.destination.is_empty() {
-        return settle::deliver_here(app, group, &mail, message).await;
+        settle::deliver_here(app, group, &mail, message).await?;
+        return Ok(true);
     }
     let outcomes = hand_over(app, group, &mail, message).await;
     metrics::counter!("outbound_attempts_total").increment(outcomes.len() as u64);
-    settle::settle(app, group, &mail, outcomes).await
+    let reached = !outcomes.iter().all(|one| matches!(one, HandoverOutcome::Unreachable(_)));
+    settle::settle(app, group, &mail, outcomes).await?;
+    Ok(reached)
 }
 
-/// The mail and its bytes as they go over the wire; nothing when it is gone.
-async fn load(app: &App, group: &Group) -> Result<Option<(OutboundRecord, Bytes)>> {
-    let id = group.outbound.clone();
+/// The mail; nothing when it is gone, or when another node has it. Recipients that others have are left out.
+async fn load(app: &App, group: &mut Group) -> Result<Option<(OutboundRecord, ContentRecord)>> {
+    let (id, node) = (group.outbound.clone(), app.outbox().node().to_owned());
+    let until = app.now().plus_seconds(LEFT_SECONDS);
     let found = app
         .db()
         .read(&group.workspace, async move |tx| {
+            let held = queue::held(tx, &id, &node, until).await?;
             let Some(mail) = outbound::find(tx, &id).await? else { return Ok(None) };
             let content = contents::find(tx, &mail.content_id).await?;
-            Ok::<_, store::Error>(content.map(|content| (mail, content)))
+            Ok::<_, store::Error>(content.map(|content| (held, mail, content)))
         })
         .await?;
-    let Some((mail, content)) = found else { return Ok(None) };
-    let raw = present::open_raw(app, &group.workspace, &content).await?;
+    let Some((held, mail, content)) = found else { return Ok(None) };
+    group.records.retain(|record| held.contains(&record.position));
+    Ok((!group.records.is_empty()).then_some((mail, content)))
+}
+
+/// The bytes of a mail as they go over the wire.
+async fn message(app: &App, group: &Group, mail: &OutboundRecord, content: &ContentRecord) -> Result<Bytes> {
+    let raw = present::open_raw(app, &group.workspace, content).await?;
     let mut message = BytesMut::with_capacity(mail.prefix.len() + raw.len());
     message.extend_from_slice(mail.prefix.as_bytes());
     message.extend_from_slice(&raw);
-    Ok(Some((mail, message.freeze())))
+    Ok(message.freeze())
 }
 
 async fn hand_over(app: &App, group: &Group, mail: &OutboundRecord, message: Bytes) -> Vec<HandoverOutcome> {
@@ -312,11 +436,10 @@ async fn hand_over(app: &App, group: &Group, mail: &OutboundRecord, message: Byt
         recipients: group.records.iter().map(|record| record.recipient.clone()).collect(),
         message,
     };
-    let limit = Duration::from_secs(HANDOVER_SECONDS);
-    let limited = tokio::time::timeout(limit, hop.hand_over(handover));
+    let limited = tokio::time::timeout(HANDOVER, hop.hand_over(handover));
     let mut outcomes = match limited.await {
         Ok(outcomes) => outcomes,
-        Err(_) => all(HandoverOutcome::Unreachable("The other server took too long".to_owned())),
+        Err(_) => all(HandoverOutcome::Later("The other server took too long".to_owned())),
     };
     outcomes.resize(group.records.len(), HandoverOutcome::Later("No answer for this recipient".to_owned()));
     outcomes

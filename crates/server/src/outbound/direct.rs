@@ -8,9 +8,11 @@ use std::{
 
 use mail::{
     client::{Connection, Error, Options, Security, Tls},
+    mta_sts::{MtaSts, Policy},
     mx::{Host, NoRoute, Router},
 };
-use operations::outside::{Handover, HandoverOutcome, NextHop};
+use operations::outside::{Clock as _, Handover, HandoverOutcome, NextHop, SystemClock};
+use web::OutgoingHttp;
 
 use super::{resolver, send, timeouts, tls};
 use crate::{config::Config, failure::Result};
@@ -23,6 +25,7 @@ const SEARCH: Duration = Duration::from_mins(1);
 /// Sends to the hosts that domains name for their mail.
 pub(super) struct Direct {
     router: Router,
+    policies: MtaSts<OutgoingHttp>,
     hello: String,
     tls: Tls,
     port: u16,
@@ -35,7 +38,9 @@ impl Direct {
         if config.outbound.allow_private {
             router = router.with_rule(|_: IpAddr| true);
         }
-        Ok(Self { router, hello, tls: tls()?, port: config.outbound.port })
+        let dns = resolver(config)?;
+        let policies = MtaSts::new(dns.clone(), OutgoingHttp::new(Some(dns), config.outbound.allow_private));
+        Ok(Self { router, policies, hello, tls: tls()?, port: config.outbound.port })
     }
 
     async fn hand(&self, handover: Handover) -> Vec<HandoverOutcome> {
@@ -45,7 +50,13 @@ impl Direct {
             Ok(hosts) => hosts,
             Err(error) => return vec![no_route(error); count],
         };
-        match tokio::time::timeout(SEARCH, self.connect(&hosts)).await {
+        let policy = self.policies.policy(&handover.domain, now()).await;
+        let Some(hosts) = allowed(hosts, policy.as_deref()) else {
+            let text = "No mail server of the domain is one that its MTA-STS policy names";
+            return vec![HandoverOutcome::Unreachable(text.to_owned()); count];
+        };
+        let proven = policy.is_some_and(|policy| policy.enforces());
+        match tokio::time::timeout(SEARCH, self.connect(&hosts, proven)).await {
             Ok(Ok(mut connection)) => {
                 let outcomes = send(&mut connection, &handover).await;
                 connection.quit().await;
@@ -59,39 +70,55 @@ impl Direct {
     }
 
     /// A connection to the first host that has time for us.
-    async fn connect(&self, hosts: &[Host]) -> Result<Connection, Error> {
-        let mut last = Error::NoTls;
+    async fn connect(&self, hosts: &[Host], proven: bool) -> Result<Connection, Error> {
+        let mut last: Option<Error> = None;
         let mut left = MOST_TRIES;
         for host in hosts {
             for address in host.addresses.iter().take(left) {
                 left -= 1;
-                match self.connect_to(host, *address).await {
+                match self.connect_to(host, *address, proven).await {
                     Ok(connection) => return Ok(connection),
-                    Err(error) => last = error,
+                    // A host that may answer later weighs more than one that never will.
+                    Err(error) if last.as_ref().is_none_or(Error::is_permanent) => last = Some(error),
+                    Err(_) => {}
                 }
             }
         }
-        Err(last)
+        Err(last.unwrap_or(Error::NoTls))
     }
 
-    async fn connect_to(&self, host: &Host, address: IpAddr) -> Result<Connection, Error> {
+    /// A connection to one host, which has to prove who it is if its domain asks for that.
+    async fn connect_to(&self, host: &Host, address: IpAddr, proven: bool) -> Result<Connection, Error> {
+        let tls = self.tls.clone();
         let mut options = Options {
             hello: self.hello.clone(),
             server_name: host.name.clone(),
-            security: Security::Opportunistic(self.tls.clone()),
+            security: if proven { Security::StartTls(tls) } else { Security::Opportunistic(tls) },
             credentials: None,
             timeouts: timeouts(),
         };
         let place = SocketAddr::new(address, self.port);
         match Connection::connect(place, &options).await {
             // Encryption that does not work is no worse than none, which is what the standard allows.
-            Err(Error::Tls(_)) => {
+            Err(Error::Tls(_)) if !proven => {
                 options.security = Security::None;
                 Connection::connect(place, &options).await
             }
             other => other,
         }
     }
+}
+
+/// The hosts that a domain's policy allows; nothing when it allows none of them.
+fn allowed(hosts: Vec<Host>, policy: Option<&Policy>) -> Option<Vec<Host>> {
+    let Some(policy) = policy.filter(|policy| policy.enforces()) else { return Some(hosts) };
+    let hosts: Vec<Host> = hosts.into_iter().filter(|host| policy.matches(&host.name)).collect();
+    (!hosts.is_empty()).then_some(hosts)
+}
+
+/// Seconds since 1970.
+fn now() -> i64 {
+    SystemClock.now().as_micros().div_euclid(1_000_000)
 }
 
 fn no_route(error: NoRoute) -> HandoverOutcome {
@@ -117,5 +144,28 @@ impl NextHop for Direct {
         handover: Handover,
     ) -> Pin<Box<dyn Future<Output = Vec<HandoverOutcome>> + Send + '_>> {
         Box::pin(self.hand(handover))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // rules: SEND-32
+    #[test]
+    fn a_policy_leaves_only_the_hosts_that_it_names() {
+        let host = |name: &str| Host { name: name.to_owned(), addresses: Vec::new() };
+        let policy = |mode: &str| {
+            let text = format!("version: STSv1\r\nmode: {mode}\r\nmx: *.good.test\r\nmax_age: 86400\r\n");
+            Policy::parse(text.as_bytes()).unwrap()
+        };
+        let hosts = || vec![host("mx.good.test"), host("mx.evil.test")];
+        let names = |found: Option<Vec<Host>>| {
+            found.map(|hosts| hosts.into_iter().map(|host| host.name).collect::<Vec<_>>())
+        };
+        assert_eq!(names(allowed(hosts(), None)).unwrap().len(), 2);
+        assert_eq!(names(allowed(hosts(), Some(&policy("testing")))).unwrap().len(), 2);
+        assert_eq!(names(allowed(hosts(), Some(&policy("enforce")))).unwrap(), ["mx.good.test"]);
+        assert_eq!(names(allowed(vec![host("mx.evil.test")], Some(&policy("enforce")))), None);
     }
 }

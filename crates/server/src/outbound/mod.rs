@@ -29,18 +29,19 @@ pub fn next_hop(config: &Config) -> Result<Option<Box<dyn NextHop>>> {
     })
 }
 
-/// Times that fit into the lease of a worker: a server that needs longer is tried again later.
+/// Servers that do nothing are left soon; one that has the whole mail gets the time that the standard asks for, since
+/// leaving it then means that it gets the mail twice.
 const fn timeouts() -> Timeouts {
     Timeouts {
         connect: Duration::from_secs(15),
-        greeting: Duration::from_secs(30),
-        command: Duration::from_secs(30),
+        greeting: Duration::from_mins(1),
+        command: Duration::from_mins(1),
         handshake: Duration::from_secs(20),
-        recipient: Duration::from_secs(30),
-        data: Duration::from_secs(30),
-        block: Duration::from_secs(30),
-        finish: Duration::from_mins(1),
-        total: Duration::from_secs(110),
+        recipient: Duration::from_mins(1),
+        data: Duration::from_mins(1),
+        block: Duration::from_mins(1),
+        finish: Duration::from_mins(10),
+        total: Duration::from_mins(30),
     }
 }
 
