@@ -42,7 +42,14 @@ impl World {
         let domain = tenant.key.post(&format!("{workspace}/email-domains"), json!({ "domain": name })).await;
         let email = server.receive(mailbox["email"].as_str().unwrap(), MAIL).await;
         let shown = tenant.key.get(&format!("{}/emails/{email}", path_of(&mailbox))).await.ok();
+        let mut later = json!({ "to": mailbox["email"], "subject": "S", "body": "T", "scheduled_send_at": "2026-08-01T00:00:00Z" });
+        let scheduled =
+            tenant.key.post(&format!("{}/scheduled-sends", path_of(&mailbox)), later.clone()).await.ok();
+        later.as_object_mut().unwrap().remove("scheduled_send_at");
+        let draft = tenant.key.post(&format!("{}/drafts", path_of(&mailbox)), later).await.ok();
         let ids = vec![
+            ("draftId", id(&draft)),
+            ("scheduledSendId", id(&scheduled)),
             ("emailId", email.to_string()),
             ("threadId", shown["thread_id"].as_str().unwrap().to_owned()),
             ("attachmentId", id(&shown["attachments"][0])),
@@ -93,6 +100,8 @@ impl World {
             format!("{mailbox}/folders"),
             format!("{mailbox}/custom-labels"),
             format!("{mailbox}/emails"),
+            format!("{mailbox}/drafts"),
+            format!("{mailbox}/scheduled-sends"),
             "/api/v1/affiliate/me".to_owned(),
             "/api/console/sessions".to_owned(),
         ] {
@@ -239,6 +248,29 @@ fn told(answer: &Answer) -> (u16, String, Vec<String>) {
     (answer.status, answer.text(), headers)
 }
 
+/// What is answered when the thing that a parameter names is not there.
+fn missing(parameter: &str) -> (u16, &'static str) {
+    match parameter {
+        "workspaceId" => (403, "Forbidden"),
+        "mailboxId" => (404, "Mailbox not found"),
+        "folderId" => (404, "Folder not found"),
+        "labelId" => (404, "Label not found"),
+        "memberId" => (404, "Member not found"),
+        "inviteId" => (404, "Invite not found"),
+        "keyId" => (404, "API key not found"),
+        "domainId" => (404, "Email domain not found"),
+        "webhookId" => (404, "Webhook not found"),
+        "deliveryId" => (404, "Delivery not found"),
+        "draftId" => (404, "Draft not found"),
+        "scheduledSendId" => (404, "Scheduled send not found"),
+        "emailId" => (404, "Email not found"),
+        "threadId" => (404, "Thread not found"),
+        "attachmentId" => (404, "Attachment not found"),
+        "sessionId" => (404, "Session not found"),
+        other => panic!("what is {other}?"),
+    }
+}
+
 /// rules: HTTP-5, ERR-6
 #[tokio::test]
 async fn a_foreign_id_is_answered_like_one_that_never_was() {
@@ -275,23 +307,7 @@ async fn a_foreign_id_is_answered_like_one_that_never_was() {
                     answers.push(operation.send(&own.console, &path).await);
                 }
                 assert_eq!(told(&answers[0]), told(&answers[1]), "{} {parameter}", operation.id);
-                let (status, kind) = match parameter.as_str() {
-                    "workspaceId" => (403, "Forbidden"),
-                    "mailboxId" => (404, "Mailbox not found"),
-                    "folderId" => (404, "Folder not found"),
-                    "labelId" => (404, "Label not found"),
-                    "memberId" => (404, "Member not found"),
-                    "inviteId" => (404, "Invite not found"),
-                    "keyId" => (404, "API key not found"),
-                    "domainId" => (404, "Email domain not found"),
-                    "webhookId" => (404, "Webhook not found"),
-                    "deliveryId" => (404, "Delivery not found"),
-                    "emailId" => (404, "Email not found"),
-                    "threadId" => (404, "Thread not found"),
-                    "attachmentId" => (404, "Attachment not found"),
-                    "sessionId" => (404, "Session not found"),
-                    other => panic!("what is {other}?"),
-                };
+                let (status, kind) = missing(parameter);
                 assert_eq!(answers[0].status, status, "{} {parameter}: {}", operation.id, answers[0].text());
                 assert_eq!(answers[0].json()["error"], kind, "{} {parameter}", operation.id);
                 tried += 1;

@@ -93,16 +93,21 @@ fn execute(url: &str, sql: &str) {
     try_execute(url, sql).unwrap();
 }
 
+/// On a thread of its own, since the caller may be inside a runtime, which cannot hold another.
 fn try_execute(url: &str, sql: &str) -> Result<(), tokio_postgres::Error> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(async {
+    let execute = async || {
         let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await?;
         let connection = tokio::spawn(connection);
         let done = client.batch_execute(sql).await;
         drop(client);
         let _ = connection.await;
         done
-    })
+    };
+    let run = || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(execute())
+    };
+    std::thread::scope(|scope| scope.spawn(run).join().unwrap())
 }
 
 /// A folder and, on PostgreSQL, a database, with the settings that commands get.

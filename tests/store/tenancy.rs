@@ -28,6 +28,13 @@ async fn furnish(server: &Server, code: &str) -> Tenant {
     let label = json!({ "name": "L", "rules": "has:attachment" });
     key.post(&format!("{inside}/custom-labels"), label).await.ok();
     server.receive(mailbox["email"].as_str().unwrap(), MAIL).await;
+    let away = json!({ "settings": { "autoReply": { "enabled": true, "message": "Back soon." } } });
+    key.put(&inside, away).await.ok();
+    key.post(&format!("{inside}/drafts"), json!({ "body": "T" })).await.ok();
+    // A mail from another mailbox, which the one that is away answers.
+    let other = key.post("/api/v1/mailboxes", json!({ "name": "B" })).await.ok();
+    let emails = format!("/api/v1/mailboxes/{}/emails", other["id"].as_str().unwrap());
+    key.post(&emails, json!({ "to": mailbox["email"], "subject": "S", "text": "T" })).await.ok();
     key.post(&format!("{in_workspace}/invites"), json!({ "email": "open@people.test" })).await.ok();
     let domain = json!({ "domain": format!("{code}.example.org") });
     key.post(&format!("{in_workspace}/email-domains"), domain).await.ok();
@@ -69,6 +76,9 @@ async fn transient_rows(tx: &mut Tx, now: Timestamp) -> store::Result<()> {
     let ledger = "INSERT INTO credit_ledger (workspace_id, id, period_start, day, class, amount, node_id)
                   VALUES ($1, 'entry', $2, 0, 'read', 0, 'node')";
     tx.run(ledger, &[now.into()]).await?;
+    // Only plans with rolling limits keep these.
+    let used = "INSERT INTO send_use (workspace_id, id, mailbox_id, at, recipients) VALUES ($1, 'use', 'mbx', $2, 1)";
+    tx.run(used, &[now.into()]).await?;
     Ok(())
 }
 
@@ -92,13 +102,15 @@ async fn forgetful(server: &Server, workspace: &WorkspaceId, table: &str) -> Rea
     let update = format!("UPDATE {table} SET workspace_id = workspace_id WHERE {ignored}");
     let delete = format!("DELETE FROM {table} WHERE {ignored}");
     // Contents cannot go before the mails that consist of them.
-    let first = (table == "content").then(|| format!("DELETE FROM email WHERE {ignored}"));
+    let first: &[&str] = if table == "content" { &["outbound", "email"] } else { &[] };
+    let first: Vec<String> =
+        first.iter().map(|table| format!("DELETE FROM {table} WHERE {ignored}")).collect();
     let (report, reported) = std::sync::mpsc::channel();
     let outcome = server.app.db().write(workspace, async move |tx| {
         let read = tx.all(&read, &[]).await?;
         let changed = tx.run(&update, &[]).await?;
-        if let Some(sql) = first {
-            tx.run(&sql, &[]).await?;
+        for sql in &first {
+            tx.run(sql, &[]).await?;
         }
         let deleted = tx.run(&delete, &[]).await?;
         report.send(Reach { read, changed, deleted }).unwrap();

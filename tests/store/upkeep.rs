@@ -82,6 +82,7 @@ async fn write_in_mailboxes(scribe: &mut Scribe<'_>, who: (&Caller, &str)) {
     scribe.call(who, "updateCustomLabel", (put, &label), Some(json!({ "name": "M" }))).await;
     scribe.call(who, "deleteCustomLabel", (delete.clone(), &label), None).await;
     write_in_mail(scribe, who, &one).await;
+    send_mail(scribe, who, (&one, text(&mailbox["email"]))).await;
     scribe.call(who, "deleteMailbox", (delete, &one), None).await;
 }
 
@@ -108,6 +109,56 @@ async fn write_in_mail(scribe: &mut Scribe<'_>, who: (&Caller, &str), mailbox: &
     scribe.call(who, "emptyTrash", (post, &format!("{mailbox}/trash/empty")), None).await;
 }
 
+async fn send_mail(scribe: &mut Scribe<'_>, who: (&Caller, &str), (mailbox, address): (&str, &str)) {
+    let (post, patch, delete) = (Method::POST, Method::PATCH, Method::DELETE);
+    let (emails, drafts) = (format!("{mailbox}/emails"), format!("{mailbox}/drafts"));
+    let schedules = format!("{mailbox}/scheduled-sends");
+    let mail = |body: &str| json!({ "to": address, "subject": "S", body: "T" });
+    let sent = scribe.call(who, "sendEmail", (post.clone(), &emails), Some(mail("text"))).await;
+    let one = format!("{emails}/{}", text(&sent["id"]));
+    scribe
+        .call(who, "replyToEmail", (post.clone(), &format!("{one}/reply")), Some(json!({ "text": "R" })))
+        .await;
+    let forward = Some(json!({ "to": address }));
+    scribe.call(who, "forwardEmail", (post.clone(), &format!("{one}/forward")), forward).await;
+    let draft = scribe.call(who, "saveDraft", (post.clone(), &drafts), Some(mail("body"))).await;
+    scribe
+        .call(who, "deleteDraft", (delete.clone(), &format!("{drafts}/{}", text(&draft["id"]))), None)
+        .await;
+    let draft = scribe.call(who, "saveDraft", (post.clone(), &drafts), Some(mail("body"))).await;
+    scribe
+        .call(who, "sendDraft", (post.clone(), &format!("{drafts}/{}/send", text(&draft["id"]))), None)
+        .await;
+    let mut later = mail("body");
+    later["scheduled_send_at"] = json!("2026-08-01T00:00:00Z");
+    let scheduled = scribe.call(who, "scheduleSend", (post, &schedules), Some(later)).await;
+    let one = format!("{schedules}/{}", text(&scheduled["id"]));
+    let time = Some(json!({ "scheduled_send_at": "2026-08-02T00:00:00Z" }));
+    scribe.call(who, "rescheduleSend", (patch, &one), time).await;
+    scribe.call(who, "cancelScheduledSend", (delete, &one), None).await;
+}
+
+/// Domains and webhooks.
+async fn connect(scribe: &mut Scribe<'_>, who: (&Caller, &str), workspace: &str) {
+    let (post, patch, delete) = (Method::POST, Method::PATCH, Method::DELETE);
+    let domains = format!("{workspace}/email-domains");
+    let domain = Some(json!({ "domain": "example.org" }));
+    let domain = scribe.call(who, "createEmailDomain", (post.clone(), &domains), domain).await;
+    let one = format!("{domains}/{}", text(&domain["id"]));
+    scribe.call(who, "verifyEmailDomain", (post.clone(), &format!("{one}/verify")), None).await;
+    scribe.call(who, "deleteEmailDomain", (delete.clone(), &one), None).await;
+    let hooks = format!("{workspace}/webhooks");
+    let hook = Some(json!({ "url": "https://hooks.example.org/", "event_types": ["message.received"] }));
+    let hook = scribe.call(who, "createWebhook", (post.clone(), &hooks), hook).await;
+    let one = format!("{hooks}/{}", text(&hook["id"]));
+    scribe.call(who, "updateWebhook", (patch, &one), Some(json!({ "status": "active" }))).await;
+    scribe.call(who, "rotateWebhookSecret", (post.clone(), &format!("{one}/rotate-secret")), None).await;
+    let trial = scribe.call(who, "testWebhook", (post.clone(), &format!("{one}/test")), None).await;
+    let again = format!("{one}/deliveries/{}/retry", text(&trial["id"]));
+    scribe.call(who, "retryWebhookDelivery", (post, &again), None).await;
+    scribe.call(who, "deleteWebhook", (delete, &one), None).await;
+}
+
 async fn write_in_workspace(
     scribe: &mut Scribe<'_>,
     tenant: &Tenant,
@@ -132,6 +183,7 @@ async fn write_in_workspace(
     let member = format!("{workspace}/members/{}", text(&joined["account"]["id"]));
     scribe.call(who, "updateMember", (put, &member), Some(json!({ "role": "admin" }))).await;
     scribe.call(who, "removeMember", (delete.clone(), &member), None).await;
+    connect(scribe, who, &workspace).await;
     let person = (session, tenant.account.as_str());
     let keys = format!("{workspace}/api-keys");
     let key = scribe.call(person, "createApiKey", (post.clone(), &keys), Some(json!({ "name": "K" }))).await;

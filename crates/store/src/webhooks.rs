@@ -318,7 +318,7 @@ pub async fn lagging_workspaces(tx: &mut SystemTx, most: i64) -> Result<Vec<Work
 pub async fn lagging(tx: &mut Tx) -> Result<Vec<WebhookId>> {
     let found: Vec<(WebhookId,)> = tx
         .all(
-            "SELECT w.id FROM webhook w JOIN event_counter c ON c.workspace_id = w.workspace_id
+            "SELECT w.id FROM webhook w JOIN event_counter c ON c.workspace_id = $1
              WHERE w.workspace_id = $1 AND w.status = 'active' AND w.sequence < c.last ORDER BY w.id",
             &[],
         )
