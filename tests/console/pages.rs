@@ -2,7 +2,7 @@
 
 use testkit::{Server, both_engines};
 
-use super::person::Person;
+use super::person::{Mailbox, Person};
 
 /// What a page must not hold: anything that runs or looks in a way that the policy would have to allow.
 #[track_caller]
@@ -16,6 +16,40 @@ fn assert_plain(path: &str, html: &str) {
     }
 }
 
+/// The pages of a workspace and of a mailbox in it.
+fn paths(mailbox: &Mailbox) -> Vec<String> {
+    let inside = [
+        "f/inbox",
+        "f/sent",
+        "f/draft",
+        "f/archive",
+        "f/trash",
+        "f/spam",
+        "search?q=hello",
+        "search?q=nothing",
+        "compose",
+        "scheduled",
+        "settings",
+    ];
+    let outside = [
+        "",
+        "/keys",
+        "/domains",
+        "/webhooks",
+        "/events",
+        "/sandbox",
+        "/usage",
+        "/usage?days=90",
+        "/members",
+        "/settings",
+        "/account",
+        "/affiliate",
+        "/mailboxes/new",
+    ];
+    let inside = inside.iter().map(|rest| mailbox.at(rest));
+    inside.chain(outside.iter().map(|rest| format!("/console{rest}"))).collect()
+}
+
 /// rules: CONSOLE-1, CONSOLE-2, CONSOLE-6
 #[tokio::test]
 async fn every_page_is_there_private_and_plain() {
@@ -24,38 +58,7 @@ async fn every_page_is_there_private_and_plain() {
         let ada = Person::admin(&server).await;
         let mailbox = ada.mailbox("Support").await;
         server.receive(&mailbox.address, "From: a@remote.test\r\nSubject: Hello\r\n\r\nHi\r\n").await;
-        let inside = [
-            "f/inbox",
-            "f/sent",
-            "f/draft",
-            "f/archive",
-            "f/trash",
-            "f/spam",
-            "search?q=hello",
-            "search?q=nothing",
-            "compose",
-            "scheduled",
-            "settings",
-        ];
-        let mut paths: Vec<String> = inside.iter().map(|rest| mailbox.at(rest)).collect();
-        paths.extend(
-            [
-                "/console",
-                "/console/keys",
-                "/console/domains",
-                "/console/webhooks",
-                "/console/events",
-                "/console/sandbox",
-                "/console/usage",
-                "/console/usage?days=90",
-                "/console/members",
-                "/console/settings",
-                "/console/account",
-                "/console/affiliate",
-                "/console/mailboxes/new",
-            ]
-            .map(ToOwned::to_owned),
-        );
+        let paths = paths(&mailbox);
         for path in &paths {
             let answer = ada.get(path).await;
             assert_eq!(answer.status, 200, "{path}: {}", answer.text());

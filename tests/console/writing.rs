@@ -1,5 +1,7 @@
 //! Writing mail in the console: sending, drafts, mails for later, the sandbox.
 
+use std::fmt::Write as _;
+
 use axum::body::Body;
 use http::Method;
 use model::sending::OutboundMode;
@@ -24,15 +26,14 @@ async fn compose(
 ) -> Answer {
     let mut body = String::new();
     for (name, value) in fields {
-        body.push_str(&format!(
-            "--cut\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n{value}\r\n"
-        ));
+        let _ = write!(body, "--cut\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n{value}\r\n");
     }
     for (name, content) in files {
-        body.push_str(&format!(
+        let _ = write!(
+            body,
             "--cut\r\nContent-Disposition: form-data; name=\"file\"; filename=\"{name}\"\r\n\
              Content-Type: text/plain\r\n\r\n{content}\r\n"
-        ));
+        );
     }
     body.push_str("--cut--\r\n");
     let caller = person.caller.with("sec-fetch-site", "same-origin");

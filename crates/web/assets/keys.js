@@ -110,6 +110,12 @@ document.addEventListener("change", (event) => {
   if (event.target.matches("[data-pick-all], .threads input[name=thread]")) updatePicked();
 });
 
+/** Opens a conversation beside the list. Not by a click: a list that has just come is not wired up for a moment. */
+async function openInReader(url) {
+  await window.htmx.ajax("GET", url, { target: "#reader", swap: "innerHTML show:#reader:top" });
+  history.pushState({ htmx: true }, "", url);
+}
+
 function markOpen() {
   const thread = reading()?.dataset.thread;
   document.querySelector("[data-mail]")?.classList.toggle("reading", Boolean(thread));
@@ -140,7 +146,7 @@ document.body.addEventListener("htmx:afterRequest", (event) => {
   }
   if (button.closest("[data-reader-act]") && button.matches("[data-leaves]")) {
     const next = document.querySelector(".threads > li.open + li a.thread");
-    if (next && matchMedia("(min-width: 1180px)").matches && button.value !== "unread") next.click();
+    if (next && matchMedia("(min-width: 1180px)").matches && button.value !== "unread") openInReader(next.href);
     else location.href = document.querySelector("[data-mail]").dataset.list;
   }
 });

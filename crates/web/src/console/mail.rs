@@ -420,9 +420,8 @@ async fn act(visit: Visit, Path(mailbox): Path<String>, request: Request) -> Res
     };
     match work.await {
         Ok((_, said)) if page::is_partial(&visit.headers) => {
-            let told =
-                json!({ "toast": { "kind": "done", "text": said }, "mail-changed": {}, "mail-news": {} });
-            let quiet = json!({ "mail-changed": {}, "mail-news": {} });
+            let told = json!({ "toast": { "kind": "done", "text": said }, "mail-news": {} });
+            let quiet = json!({ "mail-news": {} });
             let trigger = if said.is_empty() { quiet } else { told };
             with_header(nothing(), "hx-trigger", &page::ascii_json(&trigger))
         }

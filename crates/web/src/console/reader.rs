@@ -266,11 +266,11 @@ async fn shown(mail: &Email, base: &str, with_images: bool) -> Result<Shown> {
     }
     let made = made_fit(body, HashMap::new(), with_images).await?;
     let height = match made.lines {
-        0..=5 => "h1",
-        6..=10 => "h2",
-        11..=18 => "h3",
-        19..=28 => "h4",
-        29..=42 => "h5",
+        0..=3 => "h1",
+        4..=7 => "h2",
+        8..=12 => "h3",
+        13..=20 => "h4",
+        21..=32 => "h5",
         _ => "h6",
     };
     let url = if with_images { format!("{base}/frame?images=1") } else { format!("{base}/frame") };
