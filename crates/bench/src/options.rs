@@ -7,7 +7,7 @@ use crate::place::Engine;
 const USAGE: &str =
     "usage: bench [--quick] [--engine sqlite|postgres] [--only service|bare [--requests N]] [--program FILE] [NAME…]
 
-NAME is one of read, write, start, growth, receive, emails, search, import, wait; all of them when none is given.
+NAME is one of read, write, start, growth, receive, emails, search, import, wait, keyless; all of them when none is given.
   --quick           short rounds, for a first look; the figures are noisy
   --engine ENGINE   only this engine
   --only SIDE       in `read`, loads one of the two sides alone, for a profiler to look at
@@ -26,10 +26,11 @@ pub(crate) enum Measurement {
     Search,
     Import,
     Wait,
+    Keyless,
 }
 
 impl Measurement {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 10] = [
         Self::Read,
         Self::Write,
         Self::Start,
@@ -39,6 +40,7 @@ impl Measurement {
         Self::Search,
         Self::Import,
         Self::Wait,
+        Self::Keyless,
     ];
 
     pub(crate) const fn name(self) -> &'static str {
@@ -52,6 +54,7 @@ impl Measurement {
             Self::Search => "search",
             Self::Import => "import",
             Self::Wait => "wait",
+            Self::Keyless => "keyless",
         }
     }
 
@@ -65,6 +68,7 @@ impl Measurement {
             Self::Emails => "lists and single reads in a large mailbox",
             Self::Search => "full-text search",
             Self::Import => "an mbox file by the command",
+            Self::Keyless => "a read with a fresh proof of a wallet against one with a key",
             Self::Wait => "how soon a waiting call learns of its mail",
         }
     }
