@@ -25,7 +25,7 @@ async fn a_foreign_mailbox_does_not_exist() {
                 for rest in [
                     "",
                     "/emails",
-                    "/search?q=a",
+                    "/search?query=a",
                     "/folders",
                     "/custom-labels",
                     "/threads/t",

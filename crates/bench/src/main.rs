@@ -9,6 +9,7 @@ mod emails;
 mod fill;
 mod flush;
 mod growth;
+mod keyless;
 mod load;
 mod machine;
 mod mails;
@@ -67,6 +68,7 @@ async fn run(options: &Options) -> bool {
             Measurement::Emails => emails::measure(options).await,
             Measurement::Search => search::measure(options).await,
             Measurement::Import => search::measure_import(options).await,
+            Measurement::Keyless => keyless::measure(options).await,
             Measurement::Wait => wait::measure(options).await,
             Measurement::Send => send::measure(options).await,
             Measurement::Relay => relay::measure(options).await,

@@ -7,7 +7,8 @@ use crate::place::Engine;
 const USAGE: &str =
     "usage: bench [--quick] [--engine sqlite|postgres] [--only service|bare [--requests N]] [--program FILE] [NAME…]
 
-NAME is one of read, write, start, growth, receive, emails, search, import, wait, send, relay, schedules; all of them when none is given.
+NAME is one of read, write, start, growth, receive, emails, search, import, wait, send, relay, schedules, keyless; all of
+them when none is given.
   --quick           short rounds, for a first look; the figures are noisy
   --engine ENGINE   only this engine
   --only SIDE       in `read`, loads one of the two sides alone, for a profiler to look at
@@ -29,10 +30,11 @@ pub(crate) enum Measurement {
     Send,
     Relay,
     Schedules,
+    Keyless,
 }
 
 impl Measurement {
-    const ALL: [Self; 12] = [
+    const ALL: [Self; 13] = [
         Self::Read,
         Self::Write,
         Self::Start,
@@ -45,6 +47,7 @@ impl Measurement {
         Self::Send,
         Self::Relay,
         Self::Schedules,
+        Self::Keyless,
     ];
 
     pub(crate) const fn name(self) -> &'static str {
@@ -61,6 +64,7 @@ impl Measurement {
             Self::Send => "send",
             Self::Relay => "relay",
             Self::Schedules => "schedules",
+            Self::Keyless => "keyless",
         }
     }
 
@@ -74,6 +78,7 @@ impl Measurement {
             Self::Emails => "lists and single reads in a large mailbox",
             Self::Search => "full-text search",
             Self::Import => "an mbox file by the command",
+            Self::Keyless => "a read with a fresh proof of a wallet against one with a key",
             Self::Wait => "how soon a waiting call learns of its mail",
             Self::Send => "a send to a mailbox of this server against a durable commit",
             Self::Relay => "mail by way of a relay",

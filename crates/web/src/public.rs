@@ -186,6 +186,9 @@ async fn api_catalog(Extracted(state): Extracted<State>) -> Response {
             { "href": format!("{url}/llms.txt"), "type": "text/plain" },
         ],
         "status": [{ "href": format!("{url}/api/status"), "type": "application/json" }],
+    }, {
+        "anchor": format!("{url}/api/agent/v1"),
+        "service-desc": [{ "href": format!("{url}/api/agent/v1/openapi.json"), "type": "application/json" }],
     }] });
     page("application/linkset+json", &catalog.to_string())
 }

@@ -56,6 +56,7 @@ answers 404, its id in a path 403.
 - [Documentation]({url}/docs): every operation with its fields, errors and an example
 - [OpenAPI 3.1 document]({url}/openapi.json): the same for programs
 - [Status]({url}/api/status): whether the service works
+- [Keyless API]({url}/api/agent/v1/openapi.json): the same without a key, for wallets that pay with x402 or MPP; `GET {url}/api` begins
 "
     )
 }

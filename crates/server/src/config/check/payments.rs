@@ -130,6 +130,7 @@ fn dollars(text: &str) -> Result<u64, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::{Config, Sources};
 
     #[test]
     fn dollars_are_exact() {
@@ -141,6 +142,55 @@ mod tests {
         for text in ["", ".1", "-1", "0.0000001", "1e3", "1,0", "9999999"] {
             assert!(dollars(text).is_err(), "{text}");
         }
+    }
+
+    fn load(pairs: &[(&str, &str)]) -> Result<Config, Vec<String>> {
+        let pair =
+            |(name, value): &(&str, &str)| (format!("AGENT_MAILBOX__PAYMENTS__{name}"), (*value).to_owned());
+        let environment = pairs.iter().map(pair).collect();
+        let sources = Sources { working_dir: "/nowhere".into(), environment, ..Sources::default() };
+        Config::load(&sources).map_err(|all| all.iter().map(ToString::to_string).collect())
+    }
+
+    // rules: PAY-13, PAY-14
+    #[test]
+    fn the_defaults_are_the_ledger_and_the_prices_of_the_contract() {
+        let payments = load(&[]).unwrap().payments;
+        assert!(payments.facilitator.is_none());
+        assert_eq!(format!("{:?}", payments.settings), format!("{:?}", PaymentSettings::default()));
+        assert_eq!(
+            (payments.settings.prices.create_mailbox, payments.settings.prices.draft),
+            (100_000, 10_000)
+        );
+        assert_eq!(payments.settings.ledger_gift, 10_000_000);
+    }
+
+    /// What wallets sign for a main network is real money, and would be taken from them by whoever sees it.
+    // rules: PAY-13
+    #[test]
+    fn the_ledger_is_refused_for_main_networks() {
+        for network in ["eip155:8453", "eip155:137", "eip155:42161"] {
+            let problems = load(&[("NETWORK", network)]).unwrap_err();
+            assert!(problems[0].contains("test networks only"), "{problems:?}");
+            let pay_to = ("PAY_TO", "0x209693Bc6afc0C5328bA36FaF03C514EF312287C");
+            let facilitator = ("FACILITATOR", "https://facilitator.example/x402");
+            let config = load(&[("NETWORK", network), facilitator, pay_to]).unwrap();
+            assert_eq!(config.payments.settings.terms.network, network);
+            assert!(load(&[("NETWORK", network), facilitator]).unwrap_err()[0].contains("pay_to"));
+        }
+        for (name, value) in [
+            ("NETWORK", "eip155:1"),
+            ("FACILITATOR", "ftp://x"),
+            ("PRICES__SEND", "0.0001"),
+            ("PRICES__SEND", "free"),
+            ("READ_AUTH", "none"),
+            ("MAILBOXES", "51"),
+        ] {
+            assert!(load(&[(name, value)]).is_err(), "{name}");
+        }
+        let header = "[\"Authorization: Bearer hush\"]";
+        let config = load(&[("FACILITATOR_HEADERS", header)]).unwrap();
+        assert!(!format!("{config:?}").contains("hush"));
     }
 
     #[test]
