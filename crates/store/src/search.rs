@@ -10,7 +10,7 @@ use model::{
     EmailId, MailboxId,
     search::{
         query::{Clause, Field},
-        words::words,
+        words::joined,
     },
 };
 
@@ -24,6 +24,8 @@ use crate::{
 const BODY_WORDS: usize = 20_000;
 /// Bytes of a body's words that are indexed: PostgreSQL refuses a vector of a megabyte.
 const BODY_BYTES: usize = 512 * 1024;
+/// What comes with every word there: quotation marks, a colon and a position.
+const WORD_BYTES: usize = 16;
 /// Words of a line that are indexed.
 const LINE_WORDS: usize = 200;
 /// Matches that are counted; more are told as this many.
@@ -45,10 +47,10 @@ impl IndexedText {
     pub fn new(subject: &str, sender: &str, recipients: &str, body: &str) -> Self {
         Self {
             fields: [
-                words(subject, LINE_WORDS).join(" "),
-                words(sender, LINE_WORDS).join(" "),
-                words(recipients, LINE_WORDS).join(" "),
-                bounded(words(body, BODY_WORDS)).join(" "),
+                joined(subject, LINE_WORDS, usize::MAX, 0),
+                joined(sender, LINE_WORDS, usize::MAX, 0),
+                joined(recipients, LINE_WORDS, usize::MAX, 0),
+                joined(body, BODY_WORDS, BODY_BYTES, WORD_BYTES),
             ],
         }
     }
@@ -77,18 +79,6 @@ impl IndexedText {
         }
         text
     }
-}
-
-/// The words that fit into the index.
-fn bounded(words: Vec<String>) -> Vec<String> {
-    let mut left = BODY_BYTES;
-    let fits = |word: &String| {
-        // Quotation marks, a colon and a position come with every word.
-        let enough = left.checked_sub(word.len() + 16);
-        left = enough.unwrap_or(0);
-        enough.is_some()
-    };
-    words.into_iter().take_while(fits).collect()
 }
 
 /// The word that stands for a mailbox: letters and digits, so that no engine cuts it.
