@@ -146,7 +146,7 @@ pub(super) async fn deliver(
     let body = async move |tx: &mut SystemTx| {
         let delivery =
             Delivery { app: &app_, prepared: &prepared, authentication: &authentication, now: app_.now() };
-        delivery.to_all(tx, &arrival.recipients, ids, &contents, name.as_deref()).await
+        delivery.to_all(tx, &arrival.recipients, ids.clone(), &contents, name.as_deref()).await
     };
     let db = app.db().clone();
     let work = async move {
