@@ -107,9 +107,8 @@ fn short_hash(pieces: &[&[u8]]) -> [u8; 16] {
     short
 }
 
-/// Reads and judges a message.
-pub(super) fn read(raw: &[u8], blocklist: &Arc<scan::Blocklist>) -> Prepared {
-    let message = message::read(raw);
+/// Judges a message that was read from `raw`.
+pub(super) fn judge(raw: &[u8], message: Message, blocklist: &Arc<scan::Blocklist>) -> Prepared {
     let judged = scan::scan(raw, &message, blocklist);
     let safe = safe_text::body(message.text.as_deref(), message.html.as_deref());
     let snippet = safe_text::snippet(&safe.text, SNIPPET);
@@ -147,11 +146,11 @@ pub(super) fn read(raw: &[u8], blocklist: &Arc<scan::Blocklist>) -> Prepared {
         text,
     }
 }
+
 /// Whether a text holds another one; quicker than the standard library where the texts are long.
 fn has(text: &str, wanted: &str) -> bool {
     memchr::memmem::find(text.as_bytes(), wanted.as_bytes()).is_some()
 }
-
 
 pub(crate) fn verdict_of(judged: scan::Verdict) -> (ScanStatus, Vec<ScanThreat>) {
     let status = match judged.status {
