@@ -19,6 +19,7 @@ use crate::{
     Answer, Call, Credentials, Error, ErrorKind, Meter, Passwords, Result,
     emails::Arrivals,
     events::News,
+    inbound::Routes,
     lock,
     outside::{Clock, Entropy},
     scanning::Scanning,
@@ -74,6 +75,7 @@ struct Parts {
     credentials: Credentials,
     passwords: Passwords,
     data_keys: Mutex<HashMap<WorkspaceId, Arc<DataKey>>>,
+    routes: Routes,
     running: Mutex<HashSet<(WorkspaceId, String)>>,
     blob_fault: Mutex<Option<String>>,
     news: Arc<News>,
@@ -142,6 +144,7 @@ impl App {
             credentials: Credentials::default(),
             passwords: Passwords::default(),
             data_keys: Mutex::new(HashMap::new()),
+            routes: Routes::default(),
             running: Mutex::new(HashSet::new()),
             blob_fault: Mutex::new(None),
             news: Arc::new(News::default()),
@@ -199,6 +202,9 @@ impl App {
     }
     pub(crate) fn credentials(&self) -> &Credentials {
         &self.0.credentials
+    }
+    pub(crate) fn routes(&self) -> &Routes {
+        &self.0.routes
     }
     pub(crate) fn passwords(&self) -> &Passwords {
         &self.0.passwords

@@ -5,8 +5,9 @@
 
 mod deliver;
 mod prepare;
+mod routes;
 
-use std::net::IpAddr;
+use std::{net::IpAddr, sync::Arc};
 
 use bytes::Bytes;
 use mail::address::Address;
@@ -20,6 +21,7 @@ use store::system::{self, Route};
 pub(crate) use self::{
     deliver::{Content, Delivery, prepare},
     prepare::{Prepared, encoding_named, received_data},
+    routes::Routes,
 };
 use crate::{App, Error, Result, operator};
 
@@ -100,13 +102,14 @@ pub async fn route(app: &App, from: Option<&str>, to: &str) -> Result<Recipient,
     let address = Address::parse(to).map_err(|_| Refusal::UNKNOWN)?;
     let served = app.settings().hosted_domains.iter().any(|domain| domain == address.domain());
     let bare = address.without_tag();
-    let route = match find_route(app, bare.as_str()).await? {
+    let most = |route: &Route| app.limits(route.plan).storage_bytes.get();
+    let route = match app.routes().find(app.db(), bare.as_str(), most).await? {
         Some(route) => route,
         // In any case of letters, as the standard asks.
         None if served
             && ["postmaster", "abuse"].iter().any(|name| bare.local().eq_ignore_ascii_case(name)) =>
         {
-            operator::route(app).await?.ok_or(Refusal::LATER)?
+            Arc::new(operator::route(app).await?.ok_or(Refusal::LATER)?)
         }
         None => return Err(if served { Refusal::UNKNOWN } else { Refusal::RELAY }),
     };
@@ -121,9 +124,9 @@ pub async fn route(app: &App, from: Option<&str>, to: &str) -> Result<Recipient,
         return Err(Refusal::FULL);
     }
     Ok(Recipient {
-        workspace: route.workspace_id,
+        workspace: route.workspace_id.clone(),
         plan: route.plan,
-        mailbox: route.mailbox_id,
+        mailbox: route.mailbox_id.clone(),
         address: address.as_str().to_owned(),
     })
 }
