@@ -299,20 +299,31 @@ fn matching(postgres: bool) -> &'static str {
 }
 
 /// A query in the language of FTS5. Words hold letters and digits only, so nothing needs an escape.
+///
+/// A query that names columns makes the index look into every text on its way, also into those that it passes over. So
+/// the mailbox's word and words of any field name none: what stands in another mailbox is left out with its row, and
+/// a word that is like the mailbox's names the fields.
 fn sqlite_query(mailbox: &MailboxId, clauses: &[Clause]) -> String {
-    let mut query = format!("scope : \"{}\"", scope(mailbox));
+    let scope = scope(mailbox).to_ascii_lowercase();
+    let mut query = format!("\"{scope}\"");
+    let is_like_scope = |clause: &Clause| match clause.words.as_slice() {
+        [word] if clause.prefix => scope.starts_with(word.as_str()),
+        [word] => scope == *word,
+        _ => false,
+    };
     // NOT binds two sides, so what is left out comes last.
     for negated in [false, true] {
         for clause in clauses.iter().filter(|clause| clause.negated == negated) {
             let field = match clause.field {
-                Field::Any => "{subject sender recipient body}",
-                Field::Subject => "subject",
-                Field::Sender => "sender",
-                Field::Recipient => "recipient",
+                Field::Any if is_like_scope(clause) => "{subject sender recipient body} : ",
+                Field::Any => "",
+                Field::Subject => "subject : ",
+                Field::Sender => "sender : ",
+                Field::Recipient => "recipient : ",
             };
             let joint = if negated { "NOT" } else { "AND" };
             let star = if clause.prefix { " *" } else { "" };
-            query = format!("({query}) {joint} ({field} : \"{}\"{star})", clause.words.join(" "));
+            query = format!("({query}) {joint} ({field}\"{}\"{star})", clause.words.join(" "));
         }
     }
     query
@@ -354,7 +365,13 @@ mod tests {
         let clauses = Query::parse("past \"due date\" -subject:draft from:ali*").clauses;
         assert_eq!(
             sqlite_query(&mailbox, &clauses),
-            "((((scope : \"mbx1\") AND ({subject sender recipient body} : \"past\")) AND ({subject sender recipient body} : \"due date\")) AND (sender : \"ali\" *)) NOT (subject : \"draft\")"
+            "((((\"mbx1\") AND (\"past\")) AND (\"due date\")) AND (sender : \"ali\" *)) NOT (subject : \"draft\")"
+        );
+        let like_scope = Query::parse("mbx1 mb* mbx11").clauses;
+        assert_eq!(
+            sqlite_query(&mailbox, &like_scope),
+            "(((\"mbx1\") AND ({subject sender recipient body} : \"mbx1\")) AND ({subject sender recipient body} : \"mb\" *)) AND (\"mbx11\")",
+            "the mailbox's own word is no find"
         );
         assert_eq!(
             postgres_query(&mailbox, &clauses),
