@@ -27,6 +27,11 @@ const MIGRATIONS: &[Migration] = &[
         name: "search_pending",
         sql: include_str!("../migrations/0003_search_pending.sql"),
     },
+    Migration {
+        version: 4,
+        name: "search_memory",
+        sql: include_str!("../migrations/0004_search_memory.sql"),
+    },
 ];
 
 /// Any number will do, as long as nothing else in the database uses it.
