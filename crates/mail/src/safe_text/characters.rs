@@ -63,7 +63,7 @@ fn is_plain(text: &[u8]) -> bool {
     // In pieces of one size and without a way out of them, so that the compiler compares many bytes at once.
     let (pieces, rest) = text.as_chunks::<32>();
     let plain = |piece: &[u8]| {
-        piece.iter().fold(true, |plain, &byte| plain & ((byte.wrapping_sub(b' ') < 0x5f) | (byte == b'\n')))
+        piece.iter().fold(true, |plain, &byte| plain & (byte.wrapping_sub(b' ') < 0x5f || byte == b'\n'))
     };
     pieces.iter().all(|piece| plain(piece)) && plain(rest)
 }
