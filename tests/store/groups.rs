@@ -2,8 +2,8 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use model::{Plan, WorkspaceId};
-use store::{Db, Error, Result, SystemTx};
+use model::{Plan, Timestamp, WorkspaceId};
+use store::{Db, Error, Result, SystemTx, metering};
 use testkit::{Server, both_engines};
 
 const INSERT: &str = "INSERT INTO usage_day (workspace_id, day, metric, amount) VALUES ($1, $2, 'group', 1)";
@@ -32,7 +32,7 @@ async fn work(tx: &mut SystemTx, workspace: WorkspaceId, number: i64, end: End) 
 }
 
 async fn shared(db: Db, workspace: WorkspaceId, number: i64, end: End) -> Result<i64> {
-    db.shared_write("one key", async move |tx| work(tx, workspace, number, end).await).await
+    db.shared_write("one key", async move |tx| work(tx, workspace.clone(), number, end).await).await
 }
 
 /// The numbers that are there.
@@ -92,6 +92,52 @@ async fn whoever_goes_away_leaves_the_others_their_turn() {
         }
         let kept = kept(db, &workspace).await;
         assert!(acknowledged.is_subset(&kept), "lost: {:?}", acknowledged.difference(&kept));
+    })
+    .await;
+}
+
+/// Adds one to a figure, and gives up afterwards if told to.
+async fn add(tx: &mut SystemTx, workspace: &WorkspaceId, well: bool) -> Result<()> {
+    metering::add_usage(tx.enter(workspace), Timestamp::from_micros(0).day(), "sum", 1).await?;
+    if well { Ok(()) } else { Err(Error::Unavailable("refused".to_owned())) }
+}
+
+async fn sum(tx: &mut SystemTx, workspace: &WorkspaceId) -> Result<i64> {
+    let sql = "SELECT amount FROM usage_day WHERE workspace_id = $1 AND metric = 'sum'";
+    Ok(tx.enter(workspace).one(sql, &[]).await?.map_or(0, |(amount,)| amount))
+}
+
+#[tokio::test]
+async fn what_is_added_in_a_shared_commit_is_exact() {
+    both_engines(async |engine| {
+        let server = Server::start(engine).await;
+        let workspace = server.tenant(Plan::Enterprise).await.workspace;
+        let db = server.app.db();
+        let all = (0..200).map(|number| {
+            let (db, workspace, well) = (db.clone(), workspace.clone(), number % 7 != 3);
+            tokio::spawn(async move {
+                if number % 4 != 0 {
+                    let body = async move |tx: &mut SystemTx| add(tx, &workspace, well).await.map(|()| 1);
+                    return db.shared_write("one key", body).await;
+                }
+                // Whoever may look at the figure sees what it adds itself.
+                let body = async move |tx: &mut SystemTx| {
+                    add(tx, &workspace, true).await?;
+                    let once = sum(tx, &workspace).await?;
+                    add(tx, &workspace, well).await?;
+                    assert_eq!(sum(tx, &workspace).await?, once + 1);
+                    Ok(2)
+                };
+                db.system_write(body).await
+            })
+        });
+        let mut acknowledged = 0;
+        for outcome in futures_util::future::join_all(all).await {
+            acknowledged += outcome.unwrap().unwrap_or(0);
+        }
+        let added = db.system_read(async move |tx| sum(tx, &workspace).await).await;
+        assert!(acknowledged > 150, "{acknowledged} were acknowledged");
+        assert_eq!(added.unwrap(), acknowledged);
     })
     .await;
 }

@@ -22,6 +22,7 @@ use crate::{
     Answer, Call, Credentials, Error, ErrorKind, Meter, Passwords, Reservation, Result,
     emails::Arrivals,
     events::News,
+    inbound::Routes,
     lock,
     outside::{Clock, Entropy, Facilitator, HttpClient, NextHop},
     payments::{Ledger, PaymentKey, PaymentSettings, Wallets},
@@ -103,6 +104,7 @@ struct Parts {
     credentials: Credentials,
     passwords: Passwords,
     data_keys: Mutex<HashMap<WorkspaceId, Arc<DataKey>>>,
+    routes: Routes,
     running: Mutex<HashSet<(WorkspaceId, String)>>,
     blob_fault: Mutex<Option<String>>,
     news: Arc<News>,
@@ -209,6 +211,7 @@ impl App {
             credentials: Credentials::default(),
             passwords: Passwords::default(),
             data_keys: Mutex::new(HashMap::new()),
+            routes: Routes::default(),
             running: Mutex::new(HashSet::new()),
             blob_fault: Mutex::new(None),
             news: Arc::new(News::default()),
@@ -303,6 +306,9 @@ impl App {
     }
     pub(crate) fn credentials(&self) -> &Credentials {
         &self.0.credentials
+    }
+    pub(crate) fn routes(&self) -> &Routes {
+        &self.0.routes
     }
     pub(crate) fn passwords(&self) -> &Passwords {
         &self.0.passwords

@@ -5,8 +5,9 @@
 
 mod deliver;
 mod prepare;
+mod routes;
 
-use std::{fmt, net::IpAddr};
+use std::{fmt, net::IpAddr, sync::Arc};
 
 use bytes::Bytes;
 use mail::address::Address;
@@ -23,6 +24,7 @@ use store::{
 pub(crate) use self::{
     deliver::{Content, Delivery, prepare, read},
     prepare::{Prepared, encoding_named, received_data},
+    routes::Routes,
 };
 use crate::{App, Error, Result, mailboxes, operator};
 
@@ -110,12 +112,13 @@ impl From<Error> for Refusal {
 pub async fn route(app: &App, from: Option<&str>, to: &str) -> Result<Recipient, Refusal> {
     let address = Address::parse(to).map_err(|_| Refusal::UNKNOWN)?;
     let bare = address.without_tag();
-    let route = match find_route(app, bare.as_str()).await? {
+    let most = |route: &Route| app.limits(route.plan).storage_bytes.get();
+    let route = match app.routes().find(app.db(), bare.as_str(), most).await? {
         Some(route) => route,
         None if !serves(app, address.domain()).await? => return Err(Refusal::RELAY),
         // In any case of letters, as the standard asks.
         None if ["postmaster", "abuse"].iter().any(|name| bare.local().eq_ignore_ascii_case(name)) => {
-            operator::route(app).await?.ok_or(Refusal::LATER)?
+            Arc::new(operator::route(app).await?.ok_or(Refusal::LATER)?)
         }
         None => return Err(Refusal::UNKNOWN),
     };
@@ -133,9 +136,9 @@ pub async fn route(app: &App, from: Option<&str>, to: &str) -> Result<Recipient,
         return Err(Refusal::FULL);
     }
     Ok(Recipient {
-        workspace: route.workspace_id,
+        workspace: route.workspace_id.clone(),
         plan: route.plan,
-        mailbox: route.mailbox_id,
+        mailbox: route.mailbox_id.clone(),
         address: address.as_str().to_owned(),
     })
 }

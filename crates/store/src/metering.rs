@@ -237,13 +237,13 @@ async fn sum_ledger(tx: &mut Tx, period_start: Timestamp) -> Result<i64> {
 
 /// Adds to a figure of a day.
 pub async fn add_usage(tx: &mut Tx, day: Day, metric: &str, amount: i64) -> Result<()> {
-    tx.later(
+    tx.add_at_end(
         "INSERT INTO usage_day (workspace_id, day, metric, amount) VALUES ($1, $2, $3, $4)
          ON CONFLICT (workspace_id, day, metric) DO UPDATE SET amount = usage_day.amount + excluded.amount",
-        &[day.number().into(), metric.into(), amount.into()],
+        &[day.number().into(), metric.into()],
+        &[amount],
     )
-    .await?;
-    Ok(())
+    .await
 }
 
 /// The charge of a write, to be stored with its effect.

@@ -39,6 +39,11 @@ const MIGRATIONS: &[Migration] = &[
         sql: include_str!("../migrations/0006_password_reset.sql"),
     },
     Migration { version: 7, name: "payments", sql: include_str!("../migrations/0007_payments.sql") },
+    Migration {
+        version: 8,
+        name: "search_memory",
+        sql: include_str!("../migrations/0008_search_memory.sql"),
+    },
 ];
 
 /// Any number will do, as long as nothing else in the database uses it.

@@ -10,7 +10,7 @@ use model::{
     EmailId, MailboxId,
     search::{
         query::{Clause, Field},
-        words::words,
+        words::joined,
     },
 };
 
@@ -24,6 +24,8 @@ use crate::{
 const BODY_WORDS: usize = 20_000;
 /// Bytes of a body's words that are indexed: PostgreSQL refuses a vector of a megabyte.
 const BODY_BYTES: usize = 512 * 1024;
+/// What comes with every word there: quotation marks, a colon and a position.
+const WORD_BYTES: usize = 16;
 /// Words of a line that are indexed.
 const LINE_WORDS: usize = 200;
 /// Matches that are counted; more are told as this many.
@@ -45,10 +47,10 @@ impl IndexedText {
     pub fn new(subject: &str, sender: &str, recipients: &str, body: &str) -> Self {
         Self {
             fields: [
-                words(subject, LINE_WORDS).join(" "),
-                words(sender, LINE_WORDS).join(" "),
-                words(recipients, LINE_WORDS).join(" "),
-                bounded(words(body, BODY_WORDS)).join(" "),
+                joined(subject, LINE_WORDS, usize::MAX, 0),
+                joined(sender, LINE_WORDS, usize::MAX, 0),
+                joined(recipients, LINE_WORDS, usize::MAX, 0),
+                joined(body, BODY_WORDS, BODY_BYTES, WORD_BYTES),
             ],
         }
     }
@@ -77,18 +79,6 @@ impl IndexedText {
         }
         text
     }
-}
-
-/// The words that fit into the index.
-fn bounded(words: Vec<String>) -> Vec<String> {
-    let mut left = BODY_BYTES;
-    let fits = |word: &String| {
-        // Quotation marks, a colon and a position come with every word.
-        let enough = left.checked_sub(word.len() + 16);
-        left = enough.unwrap_or(0);
-        enough.is_some()
-    };
-    words.into_iter().take_while(fits).collect()
 }
 
 /// The word that stands for a mailbox: letters and digits, so that no engine cuts it.
@@ -309,20 +299,31 @@ fn matching(postgres: bool) -> &'static str {
 }
 
 /// A query in the language of FTS5. Words hold letters and digits only, so nothing needs an escape.
+///
+/// A query that names columns makes the index look into every text on its way, also into those that it passes over. So
+/// the mailbox's word and words of any field name none: what stands in another mailbox is left out with its row, and
+/// a word that is like the mailbox's names the fields.
 fn sqlite_query(mailbox: &MailboxId, clauses: &[Clause]) -> String {
-    let mut query = format!("scope : \"{}\"", scope(mailbox));
+    let scope = scope(mailbox).to_ascii_lowercase();
+    let mut query = format!("\"{scope}\"");
+    let is_like_scope = |clause: &Clause| match clause.words.as_slice() {
+        [word] if clause.prefix => scope.starts_with(word.as_str()),
+        [word] => scope == *word,
+        _ => false,
+    };
     // NOT binds two sides, so what is left out comes last.
     for negated in [false, true] {
         for clause in clauses.iter().filter(|clause| clause.negated == negated) {
             let field = match clause.field {
-                Field::Any => "{subject sender recipient body}",
-                Field::Subject => "subject",
-                Field::Sender => "sender",
-                Field::Recipient => "recipient",
+                Field::Any if is_like_scope(clause) => "{subject sender recipient body} : ",
+                Field::Any => "",
+                Field::Subject => "subject : ",
+                Field::Sender => "sender : ",
+                Field::Recipient => "recipient : ",
             };
             let joint = if negated { "NOT" } else { "AND" };
             let star = if clause.prefix { " *" } else { "" };
-            query = format!("({query}) {joint} ({field} : \"{}\"{star})", clause.words.join(" "));
+            query = format!("({query}) {joint} ({field}\"{}\"{star})", clause.words.join(" "));
         }
     }
     query
@@ -364,7 +365,13 @@ mod tests {
         let clauses = Query::parse("past \"due date\" -subject:draft from:ali*").clauses;
         assert_eq!(
             sqlite_query(&mailbox, &clauses),
-            "((((scope : \"mbx1\") AND ({subject sender recipient body} : \"past\")) AND ({subject sender recipient body} : \"due date\")) AND (sender : \"ali\" *)) NOT (subject : \"draft\")"
+            "((((\"mbx1\") AND (\"past\")) AND (\"due date\")) AND (sender : \"ali\" *)) NOT (subject : \"draft\")"
+        );
+        let like_scope = Query::parse("mbx1 mb* mbx11").clauses;
+        assert_eq!(
+            sqlite_query(&mailbox, &like_scope),
+            "(((\"mbx1\") AND ({subject sender recipient body} : \"mbx1\")) AND ({subject sender recipient body} : \"mb\" *)) AND (\"mbx11\")",
+            "the mailbox's own word is no find"
         );
         assert_eq!(
             postgres_query(&mailbox, &clauses),

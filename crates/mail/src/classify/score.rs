@@ -102,6 +102,9 @@ fn local_part(sender: &str) -> String {
 ///
 /// Lines that quote an earlier mail are left out: they are not what this one says.
 fn fold(text: &str) -> (String, Vec<usize>) {
+    if text.is_ascii() {
+        return fold_ascii(text);
+    }
     let mut folded = String::with_capacity(text.len() + 8);
     let mut ends = Vec::with_capacity(text.len() / 5);
     for line in text.lines().filter(|line| !line.trim_start().starts_with('>')) {
@@ -116,6 +119,27 @@ fn fold(text: &str) -> (String, Vec<usize>) {
                 folded.push(' ');
                 start = folded.len();
             }
+        }
+    }
+    (folded, ends)
+}
+
+/// The same for plain text, word by word.
+fn fold_ascii(text: &str) -> (String, Vec<usize>) {
+    let lower = text.to_ascii_lowercase();
+    let mut folded = String::with_capacity(text.len() + 8);
+    let mut ends = Vec::with_capacity(text.len() / 5);
+    for line in lower.lines().filter(|line| !line.trim_start().starts_with('>')) {
+        let mut rest = line;
+        while !rest.is_empty() {
+            let is_letter = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'%');
+            let end = rest.bytes().position(|byte| !is_letter(byte)).unwrap_or(rest.len());
+            if end > 0 {
+                folded.push_str(rest.get(..end.min(MAX_WORD_BYTES)).unwrap_or_default());
+                ends.push(folded.len());
+                folded.push(' ');
+            }
+            rest = rest.get(end + 1..).unwrap_or_default();
         }
     }
     (folded, ends)

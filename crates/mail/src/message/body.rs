@@ -3,6 +3,8 @@
 //! Follows the algorithm of RFC 8621, section 4.1.4, with two differences: images are always files, and an
 //! alternative that we do not show (AMP, for one) is no file either, but is still looked at by the scanner.
 
+use memchr::memmem;
+
 use super::charset;
 use super::flowed::{unflow, unix_lines};
 use super::names;
@@ -279,6 +281,10 @@ impl Texts<'_, '_> {
 
 /// Whether a text holds a file in one of the ways from before MIME, which some readers still turn into an attachment.
 fn hides_file(text: &str) -> bool {
+    // All of them have this word; looking for it is quicker than looking at every line.
+    if memmem::find(text.as_bytes(), b"begin").is_none() {
+        return false;
+    }
     text.lines().any(|line| {
         let is_uuencoded = line.strip_prefix("begin ").is_some_and(|rest| {
             let mode = rest.split(' ').next().unwrap_or_default();
@@ -308,7 +314,7 @@ fn decode_text(part: &Part, content: &[u8]) -> String {
         let says_itself = part.media_type == "text/html" && std::str::from_utf8(bytes).is_err();
         says_itself.then(|| charset::of_page(bytes)).flatten()
     });
-    let text = unix_lines(&charset::decode(bytes, label.as_deref()));
+    let text = unix_lines(charset::decode(bytes, label.as_deref()));
     let is_flowed = part.parameters.keyword("format").as_deref() == Some("flowed");
     if part.media_type == "text/plain" && is_flowed {
         let delete_space = part.parameters.keyword("delsp").as_deref() == Some("yes");
@@ -318,8 +324,8 @@ fn decode_text(part: &Part, content: &[u8]) -> String {
 }
 
 /// Joins pieces, each on lines of its own.
-fn join(pieces: impl Iterator<Item = String>, separator: &str) -> String {
-    let mut joined = String::new();
+fn join(mut pieces: impl Iterator<Item = String>, separator: &str) -> String {
+    let mut joined = pieces.next().unwrap_or_default();
     for piece in pieces {
         if !joined.is_empty() && !joined.ends_with('\n') {
             joined.push_str(separator);

@@ -1,11 +1,21 @@
 //! Text for the eye: line ends, and the soft line breaks of `format=flowed` (RFC 3676).
 
 /// One kind of line end.
-pub(super) fn unix_lines(text: &str) -> String {
-    if !text.contains('\r') {
-        return text.to_owned();
+pub(super) fn unix_lines(text: String) -> String {
+    let Some(first) = memchr::memchr(b'\r', text.as_bytes()) else { return text };
+    let mut lines = String::with_capacity(text.len());
+    let (mut start, mut found) = (0, Some(first));
+    while let Some(end) = found {
+        lines.push_str(text.get(start..end).unwrap_or_default());
+        lines.push('\n');
+        start = end + 1;
+        let rest = text.as_bytes().get(start..).unwrap_or_default();
+        start += usize::from(rest.first() == Some(&b'\n'));
+        let rest = text.as_bytes().get(start..).unwrap_or_default();
+        found = memchr::memchr(b'\r', rest).map(|place| start + place);
     }
-    text.replace("\r\n", "\n").replace('\r', "\n")
+    lines.push_str(text.get(start..).unwrap_or_default());
+    lines
 }
 
 /// Joins the lines that the sender only broke for old screens.

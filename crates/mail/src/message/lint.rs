@@ -8,13 +8,12 @@ use super::{Fault, Faults};
 
 /// Notes NUL bytes and line ends of more than one kind.
 pub(super) fn note_bytes(raw: &[u8], faults: &mut Faults) {
-    let line_feeds = memchr::memchr_iter(b'\n', raw).count();
     let returns = memchr::memchr_iter(b'\r', raw).count();
-    let both = raw
-        .iter()
-        .zip(raw.iter().skip(1))
-        .filter(|(first, second)| **first == b'\r' && **second == b'\n')
-        .count();
+    let (mut line_feeds, mut both) = (0, 0);
+    for place in memchr::memchr_iter(b'\n', raw) {
+        line_feeds += 1;
+        both += usize::from(place.checked_sub(1).and_then(|before| raw.get(before)) == Some(&b'\r'));
+    }
     if memchr(0, raw).is_some() || returns != both || (both != 0 && both != line_feeds) {
         faults.add(Fault::Bytes);
     }

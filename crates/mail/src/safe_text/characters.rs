@@ -4,8 +4,9 @@
 //! controls, tags, variation selectors, fillers, controls, private use. Joiners go as well, also where Persian or an
 //! emoji sequence would use them: one rule without exceptions can be proven, and the letters stay readable.
 
-use unicode_normalization::UnicodeNormalization as _;
+use memchr::memmem;
 use unicode_normalization::char::is_combining_mark;
+use unicode_normalization::{IsNormalized, UnicodeNormalization as _, is_nfc_quick};
 
 /// The most combining marks on one base character: enough for every living script, too few to bury a line.
 const MAX_MARKS: usize = 3;
@@ -54,7 +55,17 @@ fn is_invisible(c: char) -> bool {
 
 /// Makes text of several lines safe: allowed characters in NFC, one space between words, one empty line at most.
 pub(super) fn clean_lines(text: &str) -> String {
-    fold_lines(&normalise(text))
+    if is_plain(text.as_bytes()) { fold_lines(text) } else { fold_lines(&normalise(text)) }
+}
+
+/// Whether normalising would change nothing: letters, digits, signs, spaces and line feeds of ASCII, as most mail is.
+fn is_plain(text: &[u8]) -> bool {
+    // In pieces of one size and without a way out of them, so that the compiler compares many bytes at once.
+    let (pieces, rest) = text.as_chunks::<32>();
+    let plain = |piece: &[u8]| {
+        piece.iter().fold(true, |plain, &byte| plain & (byte.wrapping_sub(b' ') < 0x5f || byte == b'\n'))
+    };
+    pieces.iter().all(|piece| plain(piece)) && plain(rest)
 }
 
 /// Makes text of one line safe.
@@ -68,9 +79,19 @@ pub(super) fn clean_line(text: &str) -> String {
 /// Drops and folds characters, then composes; line ends become `\n`.
 fn normalise(text: &str) -> String {
     let mut kept = String::with_capacity(text.len());
-    let mut marks = 0;
+    let (mut marks, mut most_marks) = (0, 0);
     let mut after_return = false;
-    for c in text.chars() {
+    let mut rest = text;
+    loop {
+        // Most characters stay as they are, in runs.
+        let run = rest.bytes().take_while(|byte| matches!(byte, b' '..=b'~')).count();
+        if run > 0 {
+            kept.push_str(rest.get(..run).unwrap_or_default());
+            (marks, after_return) = (0, false);
+            rest = rest.get(run..).unwrap_or_default();
+        }
+        let Some(c) = rest.chars().next() else { break };
+        rest = rest.get(c.len_utf8()..).unwrap_or_default();
         let ends_return = std::mem::replace(&mut after_return, c == '\r');
         let folded = match c {
             '\n' if ends_return => continue,
@@ -84,8 +105,11 @@ fn normalise(text: &str) -> String {
         if count_marks(&mut marks, folded) <= MAX_RAW_MARKS {
             kept.push(folded);
         }
+        most_marks = most_marks.max(marks);
     }
-    if kept.is_ascii() {
+    // Composing would give the same characters again.
+    let is_composed = kept.is_ascii() || is_nfc_quick(kept.chars()) == IsNormalized::Yes;
+    if is_composed && most_marks <= MAX_MARKS {
         return kept;
     }
     marks = 0;
@@ -102,13 +126,25 @@ fn count_marks(marks: &mut usize, c: char) -> usize {
 fn fold_lines(text: &str) -> String {
     let mut folded = String::with_capacity(text.len());
     let mut empty_lines = 0;
-    for line in text.split('\n') {
+    let single = memmem::find(text.as_bytes(), b"  ").is_none();
+    let mut rest = Some(text);
+    while let Some(text) = rest {
+        let line;
+        (line, rest) = match memchr::memchr(b'\n', text.as_bytes()).and_then(|end| text.split_at_checked(end))
+        {
+            Some((line, after)) => (line, after.get(1..)),
+            None => (text, None),
+        };
         let before = folded.len();
         if before > 0 {
             folded.push_str(if empty_lines > 0 { "\n\n" } else { "\n" });
         }
         let start = folded.len();
-        push_words(&mut folded, line);
+        if single && !line.starts_with(' ') && !line.ends_with(' ') {
+            folded.push_str(line);
+        } else {
+            push_words(&mut folded, line);
+        }
         if folded.len() == start {
             folded.truncate(before);
             empty_lines += 1;

@@ -273,12 +273,27 @@ impl Shown {
 fn bare_hosts(text: &str) -> Vec<String> {
     let is_separator =
         |c: char| c.is_whitespace() || matches!(c, '<' | '>' | '"' | '(' | ')' | ',' | ';' | '\'');
-    text.split(is_separator)
-        .filter(|word| word.len() > 7 && word.len() < 300)
-        .filter(|word| word.get(..4).is_some_and(|start| start.eq_ignore_ascii_case("www.")))
-        .take(MAX_LINKS + 1)
-        .map(|word| format!("http://{}", word.trim_end_matches(['.', '!', '?', ':'])))
-        .collect()
+    let mut found = Vec::new();
+    let mut behind = 0;
+    // Dots are rarer than letters.
+    for dot in memchr::memchr_iter(b'.', text.as_bytes()) {
+        let Some(start) = dot.checked_sub(3).filter(|start| *start >= behind) else { continue };
+        let Some(rest) = text.get(start..) else { continue };
+        let begins = rest.get(..4).is_some_and(|start| start.eq_ignore_ascii_case("www."))
+            && text.get(..start).and_then(|before| before.chars().next_back()).is_none_or(is_separator);
+        if !begins {
+            continue;
+        }
+        let word = rest.split(is_separator).next().unwrap_or_default();
+        behind = start + word.len();
+        if word.len() > 7 && word.len() < 300 {
+            found.push(format!("http://{}", word.trim_end_matches(['.', '!', '?', ':'])));
+        }
+        if found.len() > MAX_LINKS {
+            break;
+        }
+    }
+    found
 }
 
 /// The links in running text: what begins with a scheme of the web.

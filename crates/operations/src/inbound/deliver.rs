@@ -1,8 +1,13 @@
 //! Storing a prepared message in its mailboxes, all in one transaction.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+};
 
 use bytes::Bytes;
+use mail::message::{self, Message};
 use model::{
     EmailId, LabelId, MailboxId, Timestamp, WorkspaceId,
     emails::{Attachment, ScanStatus, SenderAuthentication, Verdict},
@@ -25,6 +30,10 @@ use crate::{
     App, Error, Result,
     sending::{automatic::Arrived, settle},
 };
+
+/// Messages up to this size that have no files are read, judged and sealed where they came in: that takes a tenth of a
+/// millisecond, and less than one for the worst of them.
+const SHORT: usize = 16 * 1024;
 
 /// A message sealed for one workspace.
 pub(crate) struct Content {
@@ -106,7 +115,7 @@ pub(crate) async fn read(app: &App, raw: Bytes) -> Result<Prepared> {
     tokio::task::spawn_blocking(move || prepare::read(&raw, &blocklist)).await.map_err(Error::internal)
 }
 
-/// Reads and judges a message and seals it for its workspaces, all on one thread that may take its time.
+/// Reads and judges a message and seals it for its workspaces; a long one on a thread that may take its time.
 pub(crate) async fn prepare(
     app: &App,
     raw: &Bytes,
@@ -120,15 +129,24 @@ pub(crate) async fn prepare(
     }
     let (blocklist, bytes) = (app.scanning().blocklist(), raw.clone());
     let turn = app.scanning().turn().await;
-    let work = move || -> Result<_> {
-        let prepared = prepare::read(&bytes, &blocklist);
+    let finish = move |message: Message| -> Result<_> {
+        let prepared = prepare::judge(&bytes, message, &blocklist);
         let mut sealed = Vec::with_capacity(keys.len());
         for (workspace, key) in keys {
             sealed.push((workspace, Sealed::new(key, &prepared, &bytes)?));
         }
         Ok((prepared, sealed))
     };
-    let (prepared, sealed) = tokio::task::spawn_blocking(work).await.map_err(Error::internal)??;
+    // The way to another thread and back takes longer than a short message does; but files may have archives in them.
+    let short = if raw.len() <= SHORT { Some(caught(|| message::read(raw))?) } else { None };
+    let (prepared, sealed) = match short {
+        Some(message) if message.files.is_empty() && message.inner.is_empty() => caught(|| finish(message))??,
+        read => {
+            let raw = raw.clone();
+            let work = move || finish(read.unwrap_or_else(|| message::read(&raw)));
+            tokio::task::spawn_blocking(work).await.map_err(Error::internal)??
+        }
+    };
     drop(turn);
     let mut contents = BTreeMap::new();
     for (workspace, sealed) in sealed {
@@ -136,6 +154,11 @@ pub(crate) async fn prepare(
         contents.insert(workspace, content);
     }
     Ok((Arc::new(prepared), contents))
+}
+
+/// Runs something that reads what a stranger wrote, where a panic must not end more than that.
+fn caught<T>(work: impl FnOnce() -> T) -> Result<T> {
+    catch_unwind(AssertUnwindSafe(work)).map_err(|_| Error::internal("reading a message panicked"))
 }
 
 /// Leaves small things for the row, and puts large ones into the blob store.
@@ -175,7 +198,7 @@ pub(super) async fn deliver(
             sender: arrival.from.as_deref(),
             now: app_.now(),
         };
-        delivery.to_all(tx, &arrival.recipients, ids, &contents, name.as_deref()).await
+        delivery.to_all(tx, &arrival.recipients, ids.clone(), &contents, name.as_deref()).await
     };
     let db = app.db().clone();
     let work = async move {
@@ -186,7 +209,11 @@ pub(super) async fn deliver(
         }
     };
     // Whoever brought the message may go away at any time, and others share its commit.
-    let delivered = tokio::spawn(work).await.map_err(Error::internal)?;
+    let delivered = if app.db().finishes_alone() {
+        work.await
+    } else {
+        tokio::spawn(work).await.map_err(Error::internal)?
+    };
     drop(kept);
     delivered
 }

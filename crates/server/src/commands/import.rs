@@ -22,8 +22,8 @@ use crate::{
     open, output,
 };
 
-/// Messages that are on their way at the same time: enough to share commits.
-const AT_ONCE: usize = 64;
+/// Messages that are on their way at the same time: enough to share commits, which cost less the more share them.
+const AT_ONCE: usize = 256;
 /// The largest message that is looked at.
 const MOST_BYTES: usize = 256 << 20;
 /// The memory for messages that are under way, in KiB: one of the largest, or many small ones.

@@ -286,10 +286,11 @@ impl Figures {
 
     async fn store(self, tx: &mut Tx, mailbox: &MailboxId) -> Result<()> {
         for (folder, (total, unread)) in &self.folders {
-            tx.later(
+            tx.add_at_end(
                 "UPDATE folder SET total_count = total_count + $4, unread_count = unread_count + $5
                  WHERE workspace_id = $1 AND mailbox_id = $2 AND id = $3",
-                &[mailbox.into(), folder.into(), (*total).into(), (*unread).into()],
+                &[mailbox.into(), folder.into()],
+                &[*total, *unread],
             )
             .await?;
         }

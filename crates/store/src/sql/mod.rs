@@ -8,6 +8,7 @@
 #[cfg(feature = "faults")]
 pub mod faults;
 mod group;
+mod jobs;
 mod listener;
 mod postgres;
 mod sqlite;
@@ -122,6 +123,20 @@ impl Db {
         matches!(*self.0, Engine::Sqlite(_))
     }
 
+    /// A number that is another one after every write of this process but [shared](Self::shared_write) ones, before
+    /// its caller hears of it. Nothing where others write as well.
+    pub fn changes(&self) -> Option<u64> {
+        match &*self.0 {
+            Engine::Sqlite(engine) => Some(engine.changes()),
+            Engine::Postgres(_) => None,
+        }
+    }
+
+    /// Whether a write that was begun comes to its end when nobody waits for it any more.
+    pub fn finishes_alone(&self) -> bool {
+        matches!(*self.0, Engine::Sqlite(_))
+    }
+
     /// The engine's name, for people.
     pub fn engine_name(&self) -> &'static str {
         match &*self.0 {
@@ -177,15 +192,18 @@ impl Db {
 
     /// The same, in one commit with others of the same key that come at the same time; for what is written often and
     /// waits for the same locks. Each is durable when it returns, and fails alone.
+    ///
+    /// The body may be run more than once, after what it did in the store was undone. It must not look at what it
+    /// [adds to](Tx::add_at_end).
     pub async fn shared_write<T, E, F>(&self, key: &str, body: F) -> Result<T, E>
     where
         T: Send + 'static,
         E: From<crate::Error> + Send + 'static,
-        F: AsyncFnOnce(&mut SystemTx) -> Result<T, E> + Send + 'static,
+        F: AsyncFn(&mut SystemTx) -> Result<T, E> + Send + 'static,
     {
         match &*self.0 {
             // Its writer shares every commit.
-            Engine::Sqlite(engine) => engine.write(Scope::System, body).await,
+            Engine::Sqlite(engine) => engine.write_again(Scope::System, body).await,
             Engine::Postgres(engine) => Box::pin(engine.shared_write(key, body)).await,
         }
     }
@@ -239,6 +257,17 @@ impl Session {
                 Ok(())
             }
             Self::Postgres(session) => session.later(sql, params).await,
+        }
+    }
+
+    async fn add_at_end(&mut self, sql: &'static str, row: &[Param<'_>], amounts: &[i64]) -> Result<()> {
+        match self {
+            Self::Sqlite(session) => session.add_at_end(sql, row, amounts),
+            Self::Postgres(session) => {
+                let amounts = amounts.iter().map(|amount| Param::Integer(*amount));
+                let params: Vec<Param<'_>> = row.iter().copied().chain(amounts).collect();
+                session.later(sql, &params).await
+            }
         }
     }
 
@@ -302,6 +331,21 @@ impl Tx {
         faults::check(&self.workspace, &mut self.seen, sql)?;
         let params = with_workspace(&self.workspace, params);
         self.session.at_end(sql, &params).await
+    }
+
+    /// Runs a statement that adds amounts, its last parameters, to the row that the others name. In a
+    /// [shared write](Db::shared_write) SQLite runs it once for all of a commit that add to the same row, before anybody
+    /// else can look at it; an error then fails the whole commit.
+    pub(crate) async fn add_at_end(
+        &mut self,
+        sql: &'static str,
+        row: &[Param<'_>],
+        amounts: &[i64],
+    ) -> Result<()> {
+        #[cfg(feature = "faults")]
+        faults::check(&self.workspace, &mut self.seen, sql)?;
+        let row = with_workspace(&self.workspace, row);
+        self.session.add_at_end(sql, &row, amounts).await
     }
 
     /// A number for a row that comes [at the end](Self::at_end): above the one that a query without parameters finds, and

@@ -1,12 +1,17 @@
 //! SQLite: one writer thread that commits concurrent transactions as a group, and several readers.
 //!
-//! An fsync costs milliseconds, so the writer runs every transaction that is waiting inside one COMMIT, each but the
-//! first in a savepoint, and acknowledges them after it. A transaction that fails or panics is rolled back alone.
+//! An fsync costs milliseconds, so the writer runs every transaction that is waiting inside one COMMIT, and acknowledges
+//! them after it. A transaction that fails or panics is rolled back alone: those that can be run again, as deliveries
+//! can, share what undoes them, and when one fails the others are run anew; each of the rest has a savepoint.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     path::{Path, PathBuf},
     pin::pin,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
     task::{Context, Poll, Waker},
     time::{Duration, Instant},
 };
@@ -17,7 +22,8 @@ use tokio::sync::{broadcast, oneshot};
 
 use super::{
     FromRow, Param, Row, Scope, Session, SystemTx, Wake,
-    value::{Cells, KeptStatement},
+    jobs::{Again, Body, Job, JobGroup, Once, Write},
+    value::{Cells, KeptStatement, KeptSum, added_up},
 };
 use crate::error::{Error, Result};
 
@@ -33,23 +39,26 @@ const GROUP: usize = 256;
 /// transactions; a smaller one lets those who wait for it go on while the next one works.
 const PATIENCE: u32 = 3;
 
-type Acknowledge = Box<dyn FnOnce(Result<()>) + Send>;
-type WriteJob = Box<dyn FnOnce(&mut SystemTx) -> Acknowledge + Send>;
+type WriteJob = Box<dyn Job>;
 type ReadJob = Box<dyn FnOnce(&mut SystemTx) + Send>;
 
 pub(super) struct SqliteEngine {
     writes: Sender<WriteJob>,
     reads: Sender<ReadJob>,
     wakes: broadcast::Sender<Wake>,
+    /// Counts the commits with jobs that cannot be run again.
+    changes: Arc<AtomicU64>,
 }
 
 impl SqliteEngine {
     pub(super) async fn open(path: PathBuf) -> Result<Self> {
         let (writes, write_jobs) = bounded::<WriteJob>(WRITE_QUEUE);
         let (reads, read_jobs) = bounded::<ReadJob>(READ_QUEUE);
+        let changes = Arc::new(AtomicU64::new(0));
+        let counted = changes.clone();
         tokio::task::spawn_blocking(move || -> Result<()> {
             let writer = connect(&path, false)?;
-            spawn("sqlite-writer", move || write_loop(writer, &write_jobs))?;
+            spawn("sqlite-writer", move || write_loop(writer, &write_jobs, &counted))?;
             for _ in 0..READERS {
                 let reader = connect(&path, true)?;
                 let jobs = read_jobs.clone();
@@ -59,11 +68,15 @@ impl SqliteEngine {
         })
         .await
         .map_err(|error| Error::Internal(error.to_string()))??;
-        Ok(Self { writes, reads, wakes: broadcast::channel(1024).0 })
+        Ok(Self { writes, reads, wakes: broadcast::channel(1024).0, changes })
     }
 
     pub(super) fn listen(&self) -> broadcast::Receiver<Wake> {
         self.wakes.subscribe()
+    }
+
+    pub(super) fn changes(&self) -> u64 {
+        self.changes.load(Ordering::Acquire)
     }
 
     pub(super) async fn write<T, E, F>(&self, scope: Scope, body: F) -> Result<T, E>
@@ -72,29 +85,28 @@ impl SqliteEngine {
         E: From<Error> + Send + 'static,
         F: AsyncFnOnce(&mut SystemTx) -> Result<T, E> + Send + 'static,
     {
+        self.perform(scope, Once(Some(body))).await
+    }
+
+    /// The same for a body that may be run again after what it did was undone.
+    pub(super) async fn write_again<T, E, F>(&self, scope: Scope, body: F) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: From<Error> + Send + 'static,
+        F: AsyncFn(&mut SystemTx) -> Result<T, E> + Send + 'static,
+    {
+        self.perform(scope, Again(body)).await
+    }
+
+    async fn perform<T, E, B>(&self, scope: Scope, body: B) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: From<Error> + Send + 'static,
+        B: Body<T, E> + Send + 'static,
+    {
         let (done, wait) = oneshot::channel::<Result<T, E>>();
-        let wakes = self.wakes.clone();
-        let job: WriteJob = Box::new(move |tx| {
-            tx.enter(&scope.workspace());
-            let result = in_group(tx, body);
-            let news = std::mem::take(&mut tx.inner.wakes);
-            Box::new(move |committed| {
-                let answer = match (result, committed) {
-                    (Ok(value), Ok(())) => {
-                        for wake in news {
-                            // Nobody listening is fine.
-                            let _ = wakes.send(wake);
-                        }
-                        Ok(value)
-                    }
-                    (Err(error), _) => Err(error),
-                    (Ok(_), Err(error)) => Err(E::from(error)),
-                };
-                // A caller that went away does not need its answer.
-                let _ = done.send(answer);
-            })
-        });
-        submit(&self.writes, job)?;
+        let job = Write { scope, body, result: None, news: Vec::new(), done, wakes: self.wakes.clone() };
+        submit(&self.writes, Box::new(job) as WriteJob)?;
         wait.await.map_err(|_| E::from(stopped()))?
     }
 
@@ -172,18 +184,19 @@ fn idle(connection: Connection) -> SystemTx {
     SystemTx::new(Session::Sqlite(SqliteSession::new(connection)), &Scope::System)
 }
 
-fn write_loop(connection: Connection, jobs: &Receiver<WriteJob>) {
+fn write_loop(connection: Connection, jobs: &Receiver<WriteJob>, changes: &AtomicU64) {
     let mut tx = idle(connection);
     let mut last_commit = Duration::ZERO;
     while let Ok(first) = jobs.recv() {
         let start = Instant::now();
         let begun = tx.sqlite().and_then(SqliteSession::begin_group);
-        let mut group = vec![first(&mut tx)];
-        while group.len() < GROUP
+        let mut group = JobGroup::default();
+        group.run(&mut tx, first);
+        while group.jobs.len() < GROUP
             && start.elapsed() < last_commit * PATIENCE
             && let Ok(job) = jobs.try_recv()
         {
-            group.push(job(&mut tx));
+            group.run(&mut tx, job);
         }
         let commit = Instant::now();
         let committed = begun.and_then(|()| tx.sqlite()?.end_group());
@@ -192,8 +205,13 @@ fn write_loop(connection: Connection, jobs: &Receiver<WriteJob>) {
             // Fails when there is no transaction left, which is what we want.
             let _ = tx.sqlite().and_then(|session| session.batch("ROLLBACK"));
         }
-        for acknowledge in group {
-            acknowledge(committed.as_ref().copied().map_err(|error| Error::Unavailable(error.to_string())));
+        if group.jobs.iter().any(|job| !job.is_repeatable()) {
+            changes.fetch_add(1, Ordering::Release);
+        }
+        for job in group.jobs {
+            job.acknowledge(
+                committed.as_ref().copied().map_err(|error| Error::Unavailable(error.to_string())),
+            );
         }
     }
 }
@@ -203,18 +221,6 @@ fn read_loop(connection: Connection, jobs: &Receiver<ReadJob>) {
     while let Ok(job) = jobs.recv() {
         job(&mut tx);
     }
-}
-
-/// Runs a body so that its failure undoes what it did, and nothing that others of its group did.
-fn in_group<T, E, F>(tx: &mut SystemTx, body: F) -> Result<T, E>
-where
-    E: From<Error>,
-    F: AsyncFnOnce(&mut SystemTx) -> Result<T, E>,
-{
-    let savepoint = tx.sqlite()?.begin_job()?;
-    let result = polled(tx, body);
-    tx.sqlite()?.end_job(savepoint, result.is_ok())?;
-    result
 }
 
 /// Runs a body that only reads in one transaction, which is what makes its statements see the same state.
@@ -230,7 +236,7 @@ where
 }
 
 /// Polls a body that can only wait for this engine, which never waits. A panic in it ends that transaction alone.
-fn polled<T, E, F>(tx: &mut SystemTx, body: F) -> Result<T, E>
+pub(super) fn polled<T, E, F>(tx: &mut SystemTx, body: F) -> Result<T, E>
 where
     E: From<Error>,
     F: AsyncFnOnce(&mut SystemTx) -> Result<T, E>,
@@ -251,34 +257,46 @@ pub(super) struct SqliteSession {
     connection: Connection,
     /// Statements that are kept for the end of the group.
     at_end: Vec<KeptStatement>,
+    /// Amounts that are added at the end of the group, or before the first job that could look at what they add to.
+    sums: Vec<KeptSum>,
+    /// Whether the job at work never looks at what it adds to.
+    adds_later: bool,
     /// The last number that was given out in the group.
     number: Option<i64>,
     /// Whether nothing of the group is done yet.
     untouched: bool,
 }
 
-/// How the work of one job can be undone.
+/// How the work of one job, or of several, can be undone.
 #[derive(Clone, Copy)]
-enum Undo {
+pub(super) enum Undo {
     /// It came first: with the whole transaction. A savepoint would keep a copy of every page that the job changes.
     Transaction,
-    /// With its savepoint, and the statements kept after these.
-    Savepoint { kept: usize },
+    /// With its savepoint, and the statements and sums kept after these.
+    Savepoint { kept: usize, sums: usize },
 }
 
 impl SqliteSession {
     fn new(connection: Connection) -> Self {
-        Self { connection, at_end: Vec::new(), number: None, untouched: true }
+        Self {
+            connection,
+            at_end: Vec::new(),
+            sums: Vec::new(),
+            adds_later: false,
+            number: None,
+            untouched: true,
+        }
     }
 
-    fn begin_group(&mut self) -> Result<()> {
+    pub(super) fn begin_group(&mut self) -> Result<()> {
         self.at_end.clear();
+        self.sums.clear();
         self.number = None;
         self.untouched = true;
         self.batch("BEGIN IMMEDIATE")
     }
 
-    fn begin_job(&mut self) -> Result<Undo> {
+    pub(super) fn begin_job(&mut self) -> Result<Undo> {
         if self.connection.is_autocommit() {
             return Err(Error::Unavailable("the database is locked or cannot be written".to_owned()));
         }
@@ -286,10 +304,10 @@ impl SqliteSession {
             return Ok(Undo::Transaction);
         }
         self.batch("SAVEPOINT job")?;
-        Ok(Undo::Savepoint { kept: self.at_end.len() })
+        Ok(Undo::Savepoint { kept: self.at_end.len(), sums: self.sums.len() })
     }
 
-    fn end_job(&mut self, undo: Undo, succeeded: bool) -> Result<()> {
+    pub(super) fn end_job(&mut self, undo: Undo, succeeded: bool) -> Result<()> {
         match undo {
             Undo::Transaction if succeeded => Ok(()),
             Undo::Transaction => {
@@ -299,9 +317,10 @@ impl SqliteSession {
                 }
                 self.begin_group()
             }
-            Undo::Savepoint { kept } => {
+            Undo::Savepoint { kept, sums } => {
                 if !succeeded {
                     self.at_end.truncate(kept);
+                    self.sums.truncate(sums);
                     self.batch("ROLLBACK TO job")?;
                 }
                 self.batch("RELEASE job")
@@ -310,15 +329,43 @@ impl SqliteSession {
     }
 
     fn end_group(&mut self) -> Result<()> {
+        self.store_sums()?;
         for kept in std::mem::take(&mut self.at_end) {
             self.run(&kept.sql, &kept.params())?;
         }
         self.batch("COMMIT")
     }
 
+    /// Writes the sums that were kept, each once. When that fails nothing of the group can be kept.
+    pub(super) fn store_sums(&mut self) -> Result<()> {
+        let written = added_up(std::mem::take(&mut self.sums))
+            .into_iter()
+            .try_for_each(|sum| self.run(sum.sql, &sum.params()).map(|_| ()));
+        if written.is_err() {
+            // Fails when there is no transaction left, which is what we want.
+            let _ = self.batch("ROLLBACK");
+        }
+        written
+    }
+
     /// Keeps a statement for the end of the group.
     pub(super) fn at_end(&mut self, sql: &str, params: &[Param<'_>]) {
         self.at_end.push(KeptStatement::new(sql, params));
+    }
+
+    /// Says whether the job that comes next never looks at what it adds to.
+    pub(super) fn adds_later(&mut self, later: bool) {
+        self.adds_later = later;
+    }
+
+    /// Adds amounts to a row; for jobs that do not look at it, once for all of the group that add to the same row.
+    pub(super) fn add_at_end(&mut self, sql: &'static str, row: &[Param<'_>], amounts: &[i64]) -> Result<()> {
+        let sum = KeptSum::new(sql, row, amounts);
+        if self.adds_later {
+            self.sums.push(sum);
+            return Ok(());
+        }
+        self.run(sql, &sum.params()).map(|_| ())
     }
 
     /// A number above the one that a query finds and above all that were given out in this group.
@@ -358,7 +405,7 @@ fn numbered(sql: &str) -> String {
 }
 
 impl SystemTx {
-    fn sqlite(&mut self) -> Result<&mut SqliteSession> {
+    pub(super) fn sqlite(&mut self) -> Result<&mut SqliteSession> {
         match &mut self.inner.session {
             Session::Sqlite(session) => Ok(session),
             Session::Postgres(_) => Err(stopped()),

@@ -2,7 +2,11 @@
 //!
 //! Five column types are in use: TEXT, BIGINT (also times and booleans), DOUBLE PRECISION, BYTEA and JSON kept as TEXT.
 
-use std::error::Error as StdError;
+use std::{
+    collections::{HashMap, hash_map::Entry},
+    error::Error as StdError,
+    hash::{Hash, Hasher},
+};
 
 use bytes::{BufMut, BytesMut};
 use model::{Id, Kind, Timestamp};
@@ -46,6 +50,72 @@ impl From<&Param<'_>> for KeptParam {
             Param::Bytes(value) => Self::Bytes(value.to_vec()),
         }
     }
+}
+
+impl PartialEq for KeptParam {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Null, Self::Null) => true,
+            (Self::Integer(one), Self::Integer(two)) => one == two,
+            (Self::Real(one), Self::Real(two)) => one.to_bits() == two.to_bits(),
+            (Self::Text(one), Self::Text(two)) => one == two,
+            (Self::Bytes(one), Self::Bytes(two)) => one == two,
+            _ => false,
+        }
+    }
+}
+impl Eq for KeptParam {}
+
+impl Hash for KeptParam {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        match self {
+            Self::Null => {}
+            Self::Integer(value) => value.hash(state),
+            Self::Real(value) => value.to_bits().hash(state),
+            Self::Text(value) => value.hash(state),
+            Self::Bytes(value) => value.hash(state),
+        }
+    }
+}
+
+/// A statement that adds amounts to a row, kept for later.
+#[derive(Clone, Debug)]
+pub(super) struct KeptSum {
+    pub(super) sql: &'static str,
+    row: Vec<KeptParam>,
+    amounts: Vec<i64>,
+}
+
+impl KeptSum {
+    pub(super) fn new(sql: &'static str, row: &[Param<'_>], amounts: &[i64]) -> Self {
+        Self { sql, row: row.iter().map(KeptParam::from).collect(), amounts: amounts.to_vec() }
+    }
+
+    /// What names the row, then the amounts.
+    pub(super) fn params(&self) -> Vec<Param<'_>> {
+        let amounts = self.amounts.iter().map(|amount| Param::Integer(*amount));
+        self.row.iter().map(KeptParam::as_param).chain(amounts).collect()
+    }
+}
+
+/// One statement for all that add to the same row, in the order of the first of each.
+pub(super) fn added_up(sums: Vec<KeptSum>) -> Vec<KeptSum> {
+    let mut places: HashMap<(&'static str, Vec<KeptParam>), usize> = HashMap::new();
+    let mut added: Vec<KeptSum> = Vec::new();
+    for sum in sums {
+        match places.entry((sum.sql, sum.row.clone())) {
+            Entry::Vacant(place) => {
+                place.insert(added.len());
+                added.push(sum);
+            }
+            Entry::Occupied(place) => {
+                for (all, more) in added[*place.get()].amounts.iter_mut().zip(sum.amounts) {
+                    *all += more;
+                }
+            }
+        }
+    }
+    added
 }
 
 /// A statement that is kept for later.

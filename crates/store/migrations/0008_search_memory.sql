@@ -1,0 +1,3 @@
+-- SQLite keeps the words of a whole commit in memory before it sorts them into the index, up to 8 MB instead of 1: a commit
+-- that many mails share then makes one part of the index, not several that are merged afterwards.
+-- only sqlite: INSERT INTO email_text (email_text, rank) VALUES ('hashsize', 8388608);
