@@ -10,6 +10,7 @@ pub mod classify;
 #[cfg(feature = "network")]
 pub mod client;
 pub mod compose;
+#[cfg(feature = "display")]
 pub mod display;
 #[cfg(feature = "network")]
 pub mod dns;
