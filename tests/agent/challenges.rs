@@ -149,6 +149,19 @@ async fn the_keyless_interface_has_a_document_of_its_own() {
     );
 }
 
+// rules: PAY-3
+#[tokio::test]
+async fn pages_of_configured_origins_can_read_what_they_are_asked_for() {
+    let mut options = testkit::ServerOptions::default();
+    options.web.cors_origins = vec!["https://app.example.com".to_owned()];
+    let server = Server::with(testkit::Engine::Sqlite, options).await;
+    let page = server.anonymous().with("origin", "https://app.example.com");
+    let answer = page.get("/api").await;
+    assert!(answer.header("access-control-expose-headers").contains("payment-required"));
+    let other = server.anonymous().with("origin", "https://evil.example.com").get("/api").await;
+    assert_eq!(other.header("access-control-expose-headers"), "");
+}
+
 /// What is signed is money until it is settled.
 // rules: PAY-18
 #[tokio::test]

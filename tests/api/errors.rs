@@ -46,7 +46,7 @@ async fn every_error_has_the_one_shape() {
         assert_refused(&unreadable, &[("", "the body ended early or is malformed")]);
         let answers = [
             (404, anonymous.get("/nothing").await),
-            (404, anonymous.get("/api").await),
+            (404, anonymous.get("/api/nothing").await),
             (404, anonymous.get("/api/v1").await),
             (404, anonymous.get("/api/v1/mailboxes/").await),
             (404, anonymous.get("//api/v1/mailboxes").await),

@@ -223,8 +223,13 @@ pub struct AgentInbox {
     pub automations_enabled: bool,
     /// Whether they run only on clean mail.
     pub require_clean_scan_for_automation: bool,
-    /// Whether a wallet reads it with a sign-in only, never with an authorisation over nothing.
+    /// Whether a wallet reads it with a sign-in only, never with an authorisation over nothing. Shown where it is so.
+    #[serde(skip_serializing_if = "is_off")]
     pub require_siwx: bool,
+}
+
+const fn is_off(flag: &bool) -> bool {
+    !*flag
 }
 
 impl Default for AgentInbox {

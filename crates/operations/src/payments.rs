@@ -150,7 +150,14 @@ pub struct Request {
 pub fn resource(app: &App, summary: &str, path: &str) -> Resource {
     Resource {
         url: format!("{}{path}", app.settings().public_url),
-        description: summary.chars().take(60).collect(),
+        description: summary
+            .split_inclusive(". ")
+            .next()
+            .unwrap_or_default()
+            .trim()
+            .chars()
+            .take(120)
+            .collect(),
         service: "Agent Mailbox".to_owned(),
     }
 }

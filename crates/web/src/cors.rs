@@ -9,10 +9,9 @@ use axum::{
     response::{IntoResponse, Response},
 };
 
-/// The headers of answers that pages may read: what is left, and what payment protocols say.
-const EXPOSED: &str = "x-request-id, retry-after, ratelimit-limit, ratelimit-remaining, ratelimit-reset, \
-    x-credits-charged, x-credits-remaining, idempotent-replayed, payment-required, payment-response, \
-    x-payment-response, www-authenticate, payment-receipt";
+/// The headers that clients of payment protocols read in a page.
+const EXPOSED: &str =
+    "payment-required, payment-response, x-payment-response, www-authenticate, payment-receipt, retry-after";
 
 /// The origins that browsers may call from.
 #[derive(Clone)]
@@ -32,12 +31,16 @@ pub(crate) async fn allow(State(origins): State<Origins>, request: Request, next
     else {
         return next.run(request).await;
     };
+    let keyless = request.uri().path() == "/api" || request.uri().path().starts_with("/api/agent/");
     let mut response = match request.headers().get(header::ACCESS_CONTROL_REQUEST_METHOD) {
         Some(method) if request.method() == Method::OPTIONS => preflight(method, request.headers()),
         _ => next.run(request).await,
     };
     response.headers_mut().insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
-    response.headers_mut().insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(EXPOSED));
+    if keyless {
+        let exposed = HeaderValue::from_static(EXPOSED);
+        response.headers_mut().insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, exposed);
+    }
     response.headers_mut().append(header::VARY, HeaderValue::from_static("origin"));
     response
 }

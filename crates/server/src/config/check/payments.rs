@@ -67,7 +67,7 @@ impl Reader<'_> {
     }
 
     fn facilitator(&mut self) -> Option<Facilitator> {
-        let time_limit = self.number("payments.facilitator_timeout", 1..=60).unsigned_abs();
+        let time_limit = self.number("payments.facilitator_timeout", 1..=30).unsigned_abs();
         let mut headers = Vec::new();
         for line in self.list("payments.facilitator_headers") {
             match header(&line) {
