@@ -101,14 +101,14 @@ async fn a_server_that_hangs_delays_no_other() {
     for (host, behave) in [("127.0.0.2", hang as fn(_)), ("127.0.0.3", drip), ("127.0.0.4", storm)] {
         bad_server(&format!("{host}:{port}"), behave);
     }
-    let zone: String =
-        ["good.test 127.0.0.1", "hangs.test 127.0.0.2", "drips.test 127.0.0.3", "storms.test 127.0.0.4"]
-            .iter()
-            .map(|line| {
-                let (domain, address) = line.split_once(' ').unwrap();
-                format!("{domain} MX 10 mx.{domain}\nmx.{domain} A {address}\n")
-            })
-            .collect();
+    let domain = |name: &str, address: &str| format!("{name} MX 10 mx.{name}\nmx.{name} A {address}");
+    let zone = [
+        domain("good.test", "127.0.0.1"),
+        domain("hangs.test", "127.0.0.2"),
+        domain("drips.test", "127.0.0.3"),
+        domain("storms.test", "127.0.0.4"),
+    ]
+    .join("\n");
     let names = NameServer::start(&zone).await;
     let home = Home::sqlite()
         .with("OUTBOUND__MODE", "direct")

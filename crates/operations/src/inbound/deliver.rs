@@ -112,7 +112,8 @@ impl Sealed {
 pub(crate) async fn read(app: &App, raw: Bytes) -> Result<Prepared> {
     let blocklist = app.scanning().blocklist();
     let _turn = app.scanning().turn().await;
-    tokio::task::spawn_blocking(move || prepare::read(&raw, &blocklist)).await.map_err(Error::internal)
+    let work = move || prepare::judge(&raw, message::read(&raw), &blocklist);
+    tokio::task::spawn_blocking(work).await.map_err(Error::internal)
 }
 
 /// Reads and judges a message and seals it for its workspaces; a long one on a thread that may take its time.
