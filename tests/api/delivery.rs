@@ -371,7 +371,7 @@ async fn an_automatic_answer_goes_once_a_week_and_never_to_machines() {
         let (server, hop) = server(engine, OutboundMode::Relay).await;
         let inbox = Inbox::new(&server).await;
         let settings = json!({ "settings": { "autoReply": { "enabled": true, "subject": "Away", "message": "Back soon." } } });
-        inbox.key.put(&inbox.path, settings).await.ok();
+        inbox.key.put(&inbox.path, settings.clone()).await.ok();
         let bring = async |from: Option<&str>, subject: &str, headers: &str| {
             let raw = message(subject, headers, "Hi\r\n").replace("me@agents.test", &inbox.address);
             server.try_receive(from, &inbox.address, raw).await.unwrap();
@@ -398,9 +398,11 @@ async fn an_automatic_answer_goes_once_a_week_and_never_to_machines() {
             assert_eq!(bring(from, subject, headers).await, 1, "{subject}");
         }
         // An answer that cannot be written keeps no mail out.
-        let empty = json!({ "settings": { "autoReply": { "subject": "" } } });
-        inbox.key.put(&inbox.path, empty).await.ok();
-        assert_eq!(bring(Some("dora@remote.test"), &"\u{1f600}".repeat(150), "").await, 1);
+        let long = json!({ "enabled": true, "subject": "\u{6f22}".repeat(200), "message": "Back soon." });
+        inbox.key.put(&inbox.path, json!({ "settings": { "autoReply": long } })).await.ok();
+        assert_eq!(bring(Some("dora@remote.test"), "Long", "").await, 1);
+        assert_eq!(inbox.search("subject:Long").await.len(), 1);
+        inbox.key.put(&inbox.path, settings.clone()).await.ok();
         // Not named in it: a blind copy tells nobody that somebody reads it.
         server.try_receive(Some("eve@remote.test"), &inbox.address, plain("Blind", "x")).await.unwrap();
         work::run_due(&server.app).await.unwrap();

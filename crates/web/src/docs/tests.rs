@@ -92,7 +92,7 @@ fn every_operation_has_its_place() {
 #[test]
 fn links_stay_here_and_lead_somewhere() {
     let welcome = welcome("https://mail.example");
-    let own = ["/", "/docs", "/openapi.json", "/llms.txt", "/api/status"];
+    let own = ["/", "/docs", "/openapi.json", "/llms.txt", "/api/status", "/console", "/console/sign-up"];
     for text in [page(), &welcome] {
         let starts = checked(text);
         let ids = ids(&starts);
