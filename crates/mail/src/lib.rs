@@ -26,5 +26,6 @@ pub mod scan;
 #[cfg(feature = "network")]
 pub mod sign;
 pub mod smtp;
+#[cfg(feature = "network")]
 pub mod srs;
 pub mod verification;
