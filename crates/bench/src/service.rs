@@ -60,6 +60,7 @@ impl Service {
             http: Box::new(web::OutgoingHttp::new(None, false)),
             next_hop: None,
             facilitator: None,
+            assistant: None,
         };
         let app = App::start(parts).await.expect("the service starts");
         let (email, password) = ("owner@people.test".to_owned(), "correct horse battery".to_owned());

@@ -20,11 +20,12 @@ use zeroize::Zeroizing;
 
 use crate::{
     Answer, Call, Credentials, Error, ErrorKind, Meter, Passwords, Reservation, Result,
+    assistant::Asking,
     emails::Arrivals,
     events::News,
     inbound::Routes,
     lock,
-    outside::{Clock, Entropy, Facilitator, HttpClient, NextHop},
+    outside::{Assistant, Clock, Entropy, Facilitator, HttpClient, NextHop},
     payments::{Ledger, PaymentKey, PaymentSettings, Wallets},
     scanning::Scanning,
     sending::Outbox,
@@ -119,6 +120,8 @@ struct Parts {
     facilitator: Box<dyn Facilitator>,
     wallets: Wallets,
     challenge_key: Zeroizing<[u8; 32]>,
+    assistant: Option<Arc<dyn Assistant>>,
+    asking: Asking,
 }
 
 /// What an [`App`] is made of.
@@ -147,6 +150,8 @@ pub struct AppParts {
     pub next_hop: Option<Box<dyn NextHop>>,
     /// Who settles payments; nothing for the ledger of test networks.
     pub facilitator: Option<Box<dyn Facilitator>>,
+    /// The language model, if there is one.
+    pub assistant: Option<Arc<dyn Assistant>>,
 }
 
 impl AppParts {
@@ -194,6 +199,7 @@ impl App {
             http,
             next_hop,
             facilitator,
+            assistant,
         } = parts;
         let clock: Arc<dyn Clock> = Arc::from(clock);
         let facilitator = facilitator.unwrap_or_else(|| {
@@ -226,6 +232,8 @@ impl App {
             facilitator,
             wallets: Wallets::default(),
             challenge_key,
+            assistant,
+            asking: Asking::default(),
         }))
     }
 
@@ -303,6 +311,14 @@ impl App {
     /// What challenges are sealed with, the same on all nodes.
     pub fn challenge_key(&self) -> &[u8; 32] {
         &self.0.challenge_key
+    }
+    /// The language model, if there is one.
+    pub(crate) fn assistant(&self) -> Option<&Arc<dyn Assistant>> {
+        self.0.assistant.as_ref()
+    }
+    /// Who is asking the model at the moment.
+    pub(crate) fn asking(&self) -> &Asking {
+        &self.0.asking
     }
     pub(crate) fn credentials(&self) -> &Credentials {
         &self.0.credentials

@@ -9,6 +9,7 @@ mod admission;
 pub mod affiliate;
 pub mod api_keys;
 mod app;
+pub mod assistant;
 pub mod attachments;
 mod call;
 mod credentials;

@@ -82,6 +82,14 @@ impl Operation {
     pub const fn provision(id: &'static str, summary: &'static str) -> Self {
         Self::new(id, summary, CreditClass::Provision, true).created()
     }
+    /// An operation that asks a model for something short.
+    pub const fn ai_light(id: &'static str, summary: &'static str) -> Self {
+        Self::new(id, summary, CreditClass::AiLight, true)
+    }
+    /// An operation that makes a model work.
+    pub const fn ai_heavy(id: &'static str, summary: &'static str) -> Self {
+        Self::new(id, summary, CreditClass::AiHeavy, true)
+    }
     /// Needs a plan.
     pub const fn plan(mut self, plan: Plan) -> Self {
         self.plan = plan;

@@ -1,5 +1,5 @@
-//! The outside world, as far as operations need it: time, chance, other mail servers, and HTTP requests that customers
-//! have us make. Each trait has one real implementation and one for tests.
+//! The outside world, as far as operations need it: time, chance, other mail servers, language models, and HTTP requests
+//! that customers have us make. Each trait has one real implementation and one for tests.
 
 use std::pin::Pin;
 
@@ -152,4 +152,97 @@ pub enum HttpFault {
     Network(String),
     /// The address is none that may be called.
     Refused(String),
+}
+
+/// Who says a message of a conversation with a model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ChatMessage {
+    /// The service: what the model is to do. Never anything that came in a mail.
+    System(String),
+    /// The person or program that asks, or data that it is asked about.
+    User(String),
+    /// The model, with the tools it wants to be used.
+    Assistant {
+        /// What it says.
+        text: String,
+        /// The tools it calls.
+        calls: Vec<ToolCall>,
+    },
+    /// What a tool gave.
+    Tool {
+        /// The call that this answers.
+        call_id: String,
+        /// The result, as JSON.
+        result: String,
+    },
+}
+
+/// A tool that a model may ask to be used.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolSpec {
+    /// Its name.
+    pub name: String,
+    /// What it does.
+    pub description: String,
+    /// The JSON schema of its arguments.
+    pub parameters: serde_json::Value,
+}
+
+/// A model's wish that a tool be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolCall {
+    /// The model's name for this call.
+    pub id: String,
+    /// The tool.
+    pub name: String,
+    /// Its arguments, as the model wrote them: hopefully JSON.
+    pub arguments: String,
+}
+
+/// What a model is asked.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ChatRequest {
+    /// The conversation so far.
+    pub messages: Vec<ChatMessage>,
+    /// The tools it may call.
+    pub tools: Vec<ToolSpec>,
+    /// Whether the answer must be one JSON object.
+    pub json: bool,
+    /// The longest answer, in tokens.
+    pub max_tokens: u32,
+}
+
+/// What a model answers: text, or tools to call first.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ChatReply {
+    /// What it says.
+    pub text: String,
+    /// The tools it wants to be used before it goes on.
+    pub calls: Vec<ToolCall>,
+}
+
+/// Why a model gave no answer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AssistantFault {
+    /// It may answer later.
+    #[error("the model cannot be reached: {0}")]
+    Unavailable(String),
+    /// It will not answer this.
+    #[error("the model refused: {0}")]
+    Refused(String),
+}
+
+/// Takes the pieces of an answer while the model is still writing.
+pub type ChatDeltas = tokio::sync::mpsc::Sender<String>;
+
+/// A language model.
+pub trait Assistant: Send + Sync {
+    /// Its name.
+    fn model(&self) -> &str;
+    /// Answers within a bounded time, retrying what can be retried. Pieces of the text are passed on as they come.
+    fn chat<'a>(
+        &'a self,
+        request: &'a ChatRequest,
+        deltas: Option<ChatDeltas>,
+    ) -> Pin<Box<dyn Future<Output = Result<ChatReply, AssistantFault>> + Send + 'a>>;
 }

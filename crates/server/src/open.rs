@@ -85,6 +85,7 @@ async fn parts(config: &Config, settings: Settings) -> Result<AppParts> {
         http,
         next_hop,
         facilitator,
+        assistant: None,
     })
 }
 

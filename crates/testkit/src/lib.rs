@@ -15,11 +15,13 @@ mod contract;
 mod engine;
 mod hop;
 mod logs;
+mod model;
 mod receiver;
 mod server;
 mod stream;
 mod wallet;
 
+pub use self::model::ScriptedModel;
 pub use caller::{Answer, Caller, EventStream};
 pub use engine::{Engine, both_engines};
 pub use hop::Hop;

@@ -113,6 +113,8 @@ pub struct ServerOptions {
     pub payments: PaymentSettings,
     /// Where the facilitator is that settles payments, and how long it may take; nothing for the ledger.
     pub facilitator: Option<(url::Url, Duration)>,
+    /// The language model.
+    pub assistant: Option<crate::ScriptedModel>,
     /// How the doors are set up.
     pub web: web::Options,
 }
@@ -143,6 +145,7 @@ impl Default for ServerOptions {
             next_hop: None,
             payments: PaymentSettings { wallet_rpm: 100_000, ..PaymentSettings::default() },
             facilitator: None,
+            assistant: None,
             web: web::Options::default(),
         }
     }
@@ -258,6 +261,7 @@ impl Server {
                 let client = HttpFacilitator::new(url, http::HeaderMap::new(), time_limit);
                 Box::new(client) as Box<dyn outside::Facilitator>
             }),
+            assistant: options.assistant.map(|model| Arc::new(model) as Arc<dyn outside::Assistant>),
         };
         let app = App::start(parts).await.unwrap();
         let router = web::router(app.clone(), options.web);

@@ -88,7 +88,8 @@ pub(crate) const fn status(kind: ErrorKind) -> StatusCode {
             StatusCode::UNPROCESSABLE_ENTITY
         }
         Kind::RateLimited | Kind::EmailSendRateLimitExceeded => StatusCode::TOO_MANY_REQUESTS,
-        Kind::MemoryUnavailable
+        Kind::AiUnavailable
+        | Kind::MemoryUnavailable
         | Kind::Overloaded
         | Kind::StorageUnavailable
         | Kind::SettlementPending
