@@ -29,6 +29,7 @@ fn paths(mailbox: &Mailbox) -> Vec<String> {
         "search?q=nothing",
         "compose",
         "scheduled",
+        "agent",
         "settings",
     ];
     let outside = [
@@ -36,6 +37,7 @@ fn paths(mailbox: &Mailbox) -> Vec<String> {
         "/keys",
         "/domains",
         "/webhooks",
+        "/integrations",
         "/events",
         "/sandbox",
         "/usage",

@@ -163,6 +163,14 @@ kinds! {
     PayoutKind PayoutId "pay_";
     /// A payment of the keyless interface.
     PaymentKind PaymentId "pmt_";
+    /// A conversation with the mailbox agent.
+    ConversationKind ConversationId "conv_";
+    /// A message of such a conversation.
+    AgentMessageKind AgentMessageId "msg_";
+    /// A task triager.
+    TriagerKind TriagerId "trg_";
+    /// A connection to an outside tool server.
+    ConnectionKind ConnectionId "int_";
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ pub enum ErrorKind {
     InvalidIdempotencyKey,
     FolderProtected,
     FolderUnknown,
+    ConversationProtected,
     EmailSendRecipientLimitExceeded,
     Unauthorized,
     CreditsExhausted,
@@ -47,6 +48,8 @@ pub enum ErrorKind {
     AccountExists,
     AffiliateExists,
     DraftLocked,
+    MessageExists,
+    ConversationBusy,
     IdempotencyInProgress,
     IdempotencyPayloadTooLarge,
     PayloadTooLarge,
@@ -81,6 +84,7 @@ impl ErrorKind {
             Self::InvalidIdempotencyKey => "invalid_idempotency_key",
             Self::FolderProtected => "folder_protected",
             Self::FolderUnknown => "folder_unknown",
+            Self::ConversationProtected => "conversation_protected",
             Self::EmailSendRecipientLimitExceeded => "email_send_recipient_limit_exceeded",
             Self::Unauthorized => "unauthorized",
             Self::CreditsExhausted => "credits_exhausted",
@@ -111,6 +115,8 @@ impl ErrorKind {
             Self::AccountExists => "account_exists",
             Self::AffiliateExists => "affiliate_exists",
             Self::DraftLocked => "draft_locked",
+            Self::MessageExists => "message_exists",
+            Self::ConversationBusy => "conversation_busy",
             Self::IdempotencyInProgress => "idempotency_in_progress",
             Self::IdempotencyPayloadTooLarge => "idempotency_payload_too_large",
             Self::PayloadTooLarge => "payload_too_large",
@@ -134,6 +140,7 @@ impl ErrorKind {
     }
 
     /// The message, unless the error has a better one.
+    #[expect(clippy::too_many_lines, reason = "a table that is read by name")]
     pub const fn message(self) -> &'static str {
         match self {
             Self::ValidationFailed => "Invalid request",
@@ -141,6 +148,7 @@ impl ErrorKind {
             Self::InvalidIdempotencyKey => "Invalid Idempotency-Key",
             Self::FolderProtected => "This folder cannot be changed.",
             Self::FolderUnknown => "There is no such folder.",
+            Self::ConversationProtected => "This conversation cannot be changed.",
             Self::EmailSendRecipientLimitExceeded => {
                 "The plan does not allow so many recipients in one request."
             }
@@ -172,6 +180,8 @@ impl ErrorKind {
             Self::AccountExists => "An account with this address exists.",
             Self::AffiliateExists => "This affiliate account or code exists.",
             Self::DraftLocked => "The draft is being sent or was changed meanwhile.",
+            Self::MessageExists => "A message with this id exists.",
+            Self::ConversationBusy => "The agent is still answering another message of this conversation.",
             Self::IdempotencyInProgress => "A request with this Idempotency-Key is still running.",
             Self::IdempotencyPayloadTooLarge => {
                 "The body is too large for a request with an Idempotency-Key."

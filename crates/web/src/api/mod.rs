@@ -2,11 +2,13 @@
 
 mod affiliate;
 mod api_keys;
+mod conversations;
 mod domains;
 mod drafts;
 mod emails;
 pub(crate) mod events;
 mod folders;
+mod integrations;
 mod labels;
 mod mailboxes;
 mod members;
@@ -36,6 +38,8 @@ pub(crate) fn endpoints() -> Vec<Endpoint> {
         drafts::endpoints(),
         scheduled_sends::endpoints(),
         threads::endpoints(),
+        conversations::endpoints(),
+        integrations::endpoints(),
         events::endpoints(),
         webhooks::endpoints(),
         memory::endpoints(),
