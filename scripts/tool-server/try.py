@@ -73,7 +73,7 @@ def say(content):
 reply = say('zoo1__legs {"animal": "zebra"}')
 assert reply["tools"] == [{"name": "zoo1__legs", "outcome": "done"}] and "four" in reply["content"], reply
 reply = say("zoo1__fail {}")
-assert "not today" in reply["content"] and '\\"is_error\\":true' in json.dumps(reply["content"]), reply
+assert '"is_error":true' in reply["content"], reply
 reply = say('zoo1__feed {"animal": "zebra"}')
 assert reply["tools"][0]["outcome"] == "failed" and "was fed" not in reply["content"], reply
 call("PATCH", f"/api/v1/integrations/connections/{made['id']}", {"allowed_tools": ["feed"]})
