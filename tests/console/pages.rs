@@ -29,6 +29,9 @@ fn paths(mailbox: &Mailbox) -> Vec<String> {
         "search?q=nothing",
         "compose",
         "scheduled",
+        "triage",
+        "triage?status=done",
+        "triage/new",
         "settings",
     ];
     let outside = [

@@ -163,6 +163,16 @@ kinds! {
     PayoutKind PayoutId "pay_";
     /// A payment of the keyless interface.
     PaymentKind PaymentId "pmt_";
+    /// A triager.
+    TriagerKind TriagerId "tri_";
+    /// One of the things that set a triager off.
+    TriggerKind TriggerId "trg_";
+    /// One of the things that a triager does.
+    TriagerTaskKind TriagerTaskId "stp_";
+    /// A run of a triager.
+    TriagerRunKind TriagerRunId "run_";
+    /// A task that a triager found.
+    TaskKind TaskId "tsk_";
 }
 
 #[cfg(test)]

@@ -23,16 +23,18 @@ pub mod payments;
 pub mod plans;
 pub mod search;
 pub mod sending;
+pub mod tasks;
 pub mod threads;
 mod time;
+pub mod triagers;
 pub mod usage;
 pub mod webhooks;
 pub mod workspaces;
 
 pub use id::{
     AccountId, AffiliateId, ApiKeyId, AttachmentId, CommissionId, DeliveryId, DomainId, EmailId, EventId,
-    FolderId, Id, InviteId, Kind, LabelId, MailboxId, PaymentId, PayoutId, SessionId, ThreadId, WebhookId,
-    WorkspaceId,
+    FolderId, Id, InviteId, Kind, LabelId, MailboxId, PaymentId, PayoutId, SessionId, TaskId, ThreadId,
+    TriagerId, TriagerRunId, TriagerTaskId, TriggerId, WebhookId, WorkspaceId,
 };
 pub use object::object;
 pub use plans::{CreditClass, Limit, Plan, Plans, Role};

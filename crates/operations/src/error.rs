@@ -47,6 +47,7 @@ pub enum ErrorKind {
     AccountExists,
     AffiliateExists,
     DraftLocked,
+    TriagerProtected,
     IdempotencyInProgress,
     IdempotencyPayloadTooLarge,
     PayloadTooLarge,
@@ -111,6 +112,7 @@ impl ErrorKind {
             Self::AccountExists => "account_exists",
             Self::AffiliateExists => "affiliate_exists",
             Self::DraftLocked => "draft_locked",
+            Self::TriagerProtected => "triager_protected",
             Self::IdempotencyInProgress => "idempotency_in_progress",
             Self::IdempotencyPayloadTooLarge => "idempotency_payload_too_large",
             Self::PayloadTooLarge => "payload_too_large",
@@ -172,6 +174,7 @@ impl ErrorKind {
             Self::AccountExists => "An account with this address exists.",
             Self::AffiliateExists => "This affiliate account or code exists.",
             Self::DraftLocked => "The draft is being sent or was changed meanwhile.",
+            Self::TriagerProtected => "The default triager cannot be deleted.",
             Self::IdempotencyInProgress => "A request with this Idempotency-Key is still running.",
             Self::IdempotencyPayloadTooLarge => {
                 "The body is too large for a request with an Idempotency-Key."

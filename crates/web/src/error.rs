@@ -74,6 +74,7 @@ pub(crate) const fn status(kind: ErrorKind) -> StatusCode {
         | Kind::AccountExists
         | Kind::AffiliateExists
         | Kind::DraftLocked
+        | Kind::TriagerProtected
         | Kind::PaymentInProgress
         | Kind::IdempotencyInProgress => StatusCode::CONFLICT,
         Kind::IdempotencyPayloadTooLarge

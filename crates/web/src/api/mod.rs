@@ -14,7 +14,9 @@ mod memory;
 mod paths;
 mod scheduled_sends;
 mod sending;
+mod tasks;
 mod threads;
+mod triagers;
 mod usage;
 mod webhooks;
 mod workspaces;
@@ -36,6 +38,8 @@ pub(crate) fn endpoints() -> Vec<Endpoint> {
         drafts::endpoints(),
         scheduled_sends::endpoints(),
         threads::endpoints(),
+        triagers::endpoints(),
+        tasks::endpoints(),
         events::endpoints(),
         webhooks::endpoints(),
         memory::endpoints(),

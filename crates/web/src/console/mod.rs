@@ -24,6 +24,8 @@ mod session_api;
 mod settings;
 mod text;
 mod time;
+mod triage;
+mod triage_form;
 mod ui;
 mod usage;
 mod visit;
@@ -48,6 +50,7 @@ pub(crate) fn routes(state: &State) -> Router<State> {
         .merge(live::routes())
         .merge(compose::routes())
         .merge(scheduled::routes())
+        .merge(triage::routes())
         .merge(members::routes())
         .merge(domains::routes())
         .merge(webhooks::routes())
