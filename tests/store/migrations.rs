@@ -1,6 +1,6 @@
 //! Bringing the schema up to date.
 
-use model::{MailboxId, Plan, Timestamp, triagers::Triager};
+use model::{MailboxId, Plan, Timestamp, WorkspaceId, triagers::Triager};
 use serde_json::json;
 use store::{DatabaseLocation, Db};
 use testkit::{Engine, Server, both_engines};
@@ -143,7 +143,8 @@ async fn older_mailboxes_get_their_triager() {
         write.await.unwrap();
         db.migrate(now()).await.unwrap();
         let wanted = mailbox.clone();
-        let found = db.read(&"ws_1".into(), async move |tx| store::triagers::list(tx, &wanted).await);
+        let workspace = WorkspaceId::from("ws_1");
+        let found = db.read(&workspace, async move |tx| store::triagers::list(tx, &wanted).await);
         let found = serde_json::to_value(found.await.unwrap()).unwrap();
         assert_eq!(found, json!([Triager::first_of(&mailbox, now())]));
     })
