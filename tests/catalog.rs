@@ -54,10 +54,14 @@ fn described() -> Vec<Described> {
 /// A body that an operation accepts. A new operation with a body needs its line here.
 fn body(id: &str) -> Option<Value> {
     Some(match id {
-        "updateWorkspace" | "updateMailbox" | "renameFolder" | "updateCustomLabel" => {
+        "updateWorkspace" | "updateMailbox" | "renameFolder" | "updateCustomLabel" | "updateTaskTriager" => {
             json!({ "name": "Renamed" })
         }
-        "createMailbox" | "createFolder" | "createCustomLabel" | "createApiKey" => json!({ "name": "Made" }),
+        "createMailbox" | "createFolder" | "createCustomLabel" | "createApiKey" | "createTaskTriager" => {
+            json!({ "name": "Made" })
+        }
+        "runTaskTriager" => json!({ "email_id": "eml_none" }),
+        "updateTask" => json!({ "status": "done" }),
         "updateMember" => json!({ "role": "admin" }),
         "createInvite" => json!({ "email": "guest@people.test" }),
         "reorderCustomLabels" => json!({ "ids": [] }),
@@ -104,6 +108,29 @@ struct World {
     ids: Vec<(&'static str, String)>,
 }
 
+/// A task in a mailbox; without a model nobody finds one.
+async fn add_task(server: &Server, tenant: &Tenant, mailbox: &Value) -> String {
+    let now = server.clock.now();
+    let task = model::tasks::Task {
+        id: server.app.new_id(),
+        title: "Call back".to_owned(),
+        due_at: None,
+        priority: model::tasks::TaskPriority::Normal,
+        status: model::tasks::TaskStatus::Open,
+        email_id: "eml_none".into(),
+        triager_id: "tri_none".into(),
+        created_at: now,
+        updated_at: now,
+    };
+    let (id, owner) = (task.id.to_string(), model::MailboxId::from(mailbox["id"].as_str().unwrap()));
+    let write = server
+        .app
+        .db()
+        .write(&tenant.workspace, async move |tx| store::tasks::insert(tx, &owner, &task).await);
+    write.await.unwrap();
+    id
+}
+
 impl World {
     async fn new(server: &Server, plan: Plan) -> Self {
         let tenant = server.tenant(plan).await;
@@ -133,7 +160,12 @@ impl World {
         let tools = tenant.key.post("/api/v1/integrations/connections", tools).await.ok();
         let later = body("scheduleSend").unwrap();
         let scheduled = tenant.key.post(&format!("{inside}/scheduled-sends"), later).await.ok();
+        let triagers = format!("{inside}/task-triagers");
+        let triager = tenant.key.post(&triagers, json!({ "name": "Own" })).await.ok();
+        let task = add_task(server, &tenant, &mailbox).await;
         let ids = vec![
+            ("triagerId", triager["id"].as_str().unwrap().to_owned()),
+            ("taskId", task),
             ("draftId", draft["id"].as_str().unwrap().to_owned()),
             ("scheduledSendId", scheduled["id"].as_str().unwrap().to_owned()),
             ("emailId", email.to_string()),
@@ -266,6 +298,8 @@ fn nonexistent() -> Vec<(&'static str, String)> {
         ("mailboxId", "0198f2b4-0000-7000-8000-000000000000".to_owned()),
         ("folderId", "own".to_owned()),
         ("labelId", "lbl_01h8xgjy4n7r2v6c0d5t9kqwez".to_owned()),
+        ("triagerId", "tri_01h8xgjy4n7r2v6c0d5t9kqwez".to_owned()),
+        ("taskId", "tsk_01h8xgjy4n7r2v6c0d5t9kqwez".to_owned()),
         ("memberId", "acc_01h8xgjy4n7r2v6c0d5t9kqwez".to_owned()),
         ("inviteId", "inv_01h8xgjy4n7r2v6c0d5t9kqwez".to_owned()),
         ("keyId", "key_01h8xgjy4n7r2v6c0d5t9kqwez".to_owned()),
@@ -304,6 +338,9 @@ async fn snapshot(server: &Server, workspace: &WorkspaceId) -> Vec<String> {
                 "mailbox",
                 "folder",
                 "label",
+                "triager",
+                "triager_run",
+                "task",
                 "content",
                 "email",
                 "draft",
@@ -388,6 +425,8 @@ fn expected_conflict(id: &str) -> Option<&'static str> {
         "reorderCustomLabels" => Some("validation_failed"),
         // There is no such draft.
         "regenerateDraft" => Some("not_found"),
+        // There is no model.
+        "runTaskTriager" => Some("ai_unavailable"),
         _ => None,
     }
 }

@@ -6,4 +6,5 @@ mod mail;
 mod pages;
 mod passwords;
 mod person;
+mod triage;
 mod writing;

@@ -30,6 +30,9 @@ fn paths(mailbox: &Mailbox) -> Vec<String> {
         "compose",
         "scheduled",
         "agent",
+        "triage",
+        "triage?status=done",
+        "triage/new",
         "settings",
     ];
     let outside = [

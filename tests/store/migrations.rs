@@ -1,6 +1,6 @@
 //! Bringing the schema up to date.
 
-use model::{Plan, Timestamp};
+use model::{MailboxId, Plan, Timestamp, WorkspaceId, triagers::Triager};
 use serde_json::json;
 use store::{DatabaseLocation, Db};
 use testkit::{Engine, Server, both_engines};
@@ -118,6 +118,35 @@ async fn a_store_with_another_history_is_refused() {
         let refused = db.migrate(now()).await.unwrap_err().to_string();
         assert!(refused.ends_with("migration 1 of the store differs from this program's"), "{refused}");
         assert_eq!(history(&db).await[0].1, "changed");
+    })
+    .await;
+}
+
+/// A mailbox of a store from before there were triagers gets the same one that a new mailbox is made with.
+/// rules: STORE-16, TRIAGE-2
+#[tokio::test]
+async fn older_mailboxes_get_their_triager() {
+    both_engines(async |engine| {
+        let (_server, location) = empty_store(engine).await;
+        let db = Db::open(&location).await.unwrap();
+        db.migrate_to(8, now()).await.unwrap();
+        let mailbox = MailboxId::from("mbx_01h8xgjy4n7r2v6c0d5t9kqwez");
+        let (owner, made) = (mailbox.clone(), now());
+        let write = db.system_write(async move |tx| {
+            let workspace = "INSERT INTO workspace (id, name, owner_address, timezone, plan, data_key, created_at, updated_at)
+                VALUES ('ws_1', 'W', 'a', 'UTC', 'free', $1, 0, 0)";
+            tx.run(workspace, &[store::Param::Bytes(&[1])]).await?;
+            let sql = "INSERT INTO mailbox (workspace_id, id, public_id, email, name, settings, created_at, updated_at)
+                VALUES ('ws_1', $1, 'u', 'a@agents.test', 'A', '{}', $2, $2)";
+            tx.run(sql, &[(&owner).into(), made.into()]).await
+        });
+        write.await.unwrap();
+        db.migrate(now()).await.unwrap();
+        let wanted = mailbox.clone();
+        let workspace = WorkspaceId::from("ws_1");
+        let found = db.read(&workspace, async move |tx| store::triagers::list(tx, &wanted).await);
+        let found = serde_json::to_value(found.await.unwrap()).unwrap();
+        assert_eq!(found, json!([Triager::first_of(&mailbox, now())]));
     })
     .await;
 }

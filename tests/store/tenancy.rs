@@ -94,6 +94,31 @@ async fn transient_rows(tx: &mut Tx, now: Timestamp) -> store::Result<()> {
     // Only plans with rolling limits keep these.
     let used = "INSERT INTO send_use (workspace_id, id, mailbox_id, at, recipients) VALUES ($1, 'use', 'mbx', $2, 1)";
     tx.run(used, &[now.into()]).await?;
+    // Only a model leads to these.
+    let owner = "(SELECT min(id) FROM mailbox WHERE workspace_id = $1)";
+    for (table, columns, values) in [
+        (
+            "triage_job",
+            "id, email_id, outgoing, attempts, version, due_at, created_at",
+            "'job', 'eml', 0, 0, 0, $2, $2",
+        ),
+        (
+            "triager_run",
+            "id, job_id, triager_id, triager_name, source_kind, email_id, status, summary, tasks, started_at",
+            "'run', 'job', 'tri', 'T', 'manual', 'eml', 'RUNNING', '', '[]', $2",
+        ),
+        (
+            "task",
+            "id, title, priority, status, email_id, triager_id, created_at, updated_at",
+            "'tsk', 'T', 'low', 'open', 'eml', 'tri', $2, $2",
+        ),
+        ("calendar_event", "uid, sequence, job_id, kind, updated_at", "'uid', 0, 'job', 'kind', $2"),
+    ] {
+        let sql = format!(
+            "INSERT INTO {table} (workspace_id, mailbox_id, {columns}) VALUES ($1, {owner}, {values})"
+        );
+        tx.run(&sql, &[now.into()]).await?;
+    }
     Ok(())
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use http::Method;
 use model::Plan;
 use serde_json::{Value, json};
-use testkit::{Caller, PASSWORD, Server, Tenant, both_engines};
+use testkit::{Caller, PASSWORD, ScriptedModel, Server, ServerOptions, Tenant, both_engines};
 
 type Entry = (String, String, String, String, i64);
 
@@ -83,6 +83,7 @@ async fn write_in_mailboxes(scribe: &mut Scribe<'_>, who: (&Caller, &str)) {
     scribe.call(who, "deleteCustomLabel", (delete.clone(), &label), None).await;
     write_in_mail(scribe, who, &one).await;
     send_mail(scribe, who, (&one, text(&mailbox["email"]))).await;
+    triage_mail(scribe, who, (&one, text(&mailbox["email"]))).await;
     scribe.call(who, "deleteMailbox", (delete, &one), None).await;
 }
 
@@ -136,6 +137,37 @@ async fn send_mail(scribe: &mut Scribe<'_>, who: (&Caller, &str), (mailbox, addr
     let time = Some(json!({ "scheduled_send_at": "2026-08-02T00:00:00Z" }));
     scribe.call(who, "rescheduleSend", (patch, &one), time).await;
     scribe.call(who, "cancelScheduledSend", (delete, &one), None).await;
+}
+
+/// Triagers, with a model that always finds something to do.
+async fn triage_mail(scribe: &mut Scribe<'_>, who: (&Caller, &str), (mailbox, address): (&str, &str)) {
+    let (post, put, delete) = (Method::POST, Method::PUT, Method::DELETE);
+    let mail = Some(json!({ "to": address, "subject": "S", "text": "T" }));
+    let sent = scribe.call(who, "sendEmail", (post.clone(), &format!("{mailbox}/emails")), mail).await;
+    let triagers = format!("{mailbox}/task-triagers");
+    let body = Some(json!({ "name": "T", "tasks": [{ "kind": "extract_tasks" }] }));
+    let made = scribe.call(who, "createTaskTriager", (post.clone(), &triagers), body).await;
+    let one = format!("{triagers}/{}", text(&made["id"]));
+    scribe.call(who, "updateTaskTriager", (put.clone(), &one), Some(json!({ "name": "U" }))).await;
+    let on = Some(json!({ "email_id": sent["id"] }));
+    let run = scribe.call(who, "runTaskTriager", (post.clone(), &format!("{one}/run")), on).await;
+    let task = format!("{mailbox}/tasks/{}", text(&run["tasks"][0]["task_ids"][0]));
+    scribe.call(who, "updateTask", (put, &task), Some(json!({ "status": "done" }))).await;
+    let body = Some(json!({ "name": "Short" }));
+    let short = scribe.call(who, "createTaskTriager", (post.clone(), &triagers), body).await;
+    scribe.call(who, "makeTaskTriagerDefault", (post, &format!("{one}/default")), None).await;
+    scribe
+        .call(who, "deleteTaskTriager", (delete, &format!("{triagers}/{}", text(&short["id"]))), None)
+        .await;
+}
+
+/// A model that finds a task in every mail.
+fn finder() -> ServerOptions {
+    let model = ScriptedModel::answering(|question| {
+        let id = &question["triagers"][0]["id"];
+        json!({ "triagers": [{ "id": id, "summary": "Found.", "tasks": [{ "title": "Do it" }] }] })
+    });
+    ServerOptions { assistant: Some(model), ..ServerOptions::default() }
 }
 
 /// Domains and webhooks.
@@ -198,7 +230,7 @@ async fn write_in_workspace(
 #[tokio::test]
 async fn every_write_leaves_an_audit_entry() {
     both_engines(async |engine| {
-        let server = Server::start(engine).await;
+        let server = Server::with(engine, finder()).await;
         let tenant = server.tenant(Plan::Developer).await;
         let session = server.log_in(&tenant).await;
         let who = (&tenant.key, tenant.key_id.as_str());

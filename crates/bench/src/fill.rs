@@ -194,6 +194,7 @@ pub(crate) async fn add_mailboxes(db: &Db, workspace: &WorkspaceId, count: usize
                     email: format!("bench-{n}@agents.test"),
                     name: "Mailbox".to_owned(),
                     settings: MailboxSettings::default(),
+                    triages_sent: false,
                     domain: None,
                     disabled_at: None,
                     disabled_reason: None,

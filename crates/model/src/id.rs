@@ -167,10 +167,18 @@ kinds! {
     ConversationKind ConversationId "conv_";
     /// A message of such a conversation.
     AgentMessageKind AgentMessageId "msg_";
-    /// A task triager.
-    TriagerKind TriagerId "trg_";
     /// A connection to an outside tool server.
     ConnectionKind ConnectionId "int_";
+    /// A triager.
+    TriagerKind TriagerId "trg_";
+    /// One of the things that set a triager off.
+    TriggerKind TriggerId "tgr_";
+    /// One of the things that a triager does.
+    TriagerTaskKind TriagerTaskId "stp_";
+    /// A run of a triager.
+    TriagerRunKind TriagerRunId "run_";
+    /// A task that a triager found.
+    TaskKind TaskId "tsk_";
 }
 
 #[cfg(test)]

@@ -25,8 +25,10 @@ pub mod payments;
 pub mod plans;
 pub mod search;
 pub mod sending;
+pub mod tasks;
 pub mod threads;
 mod time;
+pub mod triagers;
 pub mod usage;
 pub mod webhooks;
 pub mod workspaces;
@@ -34,7 +36,8 @@ pub mod workspaces;
 pub use id::{
     AccountId, AffiliateId, AgentMessageId, ApiKeyId, AttachmentId, CommissionId, ConnectionId,
     ConversationId, DeliveryId, DomainId, EmailId, EventId, FolderId, Id, InviteId, Kind, LabelId, MailboxId,
-    PaymentId, PayoutId, SessionId, ThreadId, TriagerId, WebhookId, WorkspaceId,
+    PaymentId, PayoutId, SessionId, TaskId, ThreadId, TriagerId, TriagerRunId, TriagerTaskId, TriggerId,
+    WebhookId, WorkspaceId,
 };
 pub use object::object;
 pub use plans::{CreditClass, Limit, Plan, Plans, Role};

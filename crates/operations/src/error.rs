@@ -50,6 +50,7 @@ pub enum ErrorKind {
     DraftLocked,
     MessageExists,
     ConversationBusy,
+    TriagerProtected,
     IdempotencyInProgress,
     IdempotencyPayloadTooLarge,
     PayloadTooLarge,
@@ -117,6 +118,7 @@ impl ErrorKind {
             Self::DraftLocked => "draft_locked",
             Self::MessageExists => "message_exists",
             Self::ConversationBusy => "conversation_busy",
+            Self::TriagerProtected => "triager_protected",
             Self::IdempotencyInProgress => "idempotency_in_progress",
             Self::IdempotencyPayloadTooLarge => "idempotency_payload_too_large",
             Self::PayloadTooLarge => "payload_too_large",
@@ -182,6 +184,7 @@ impl ErrorKind {
             Self::DraftLocked => "The draft is being sent or was changed meanwhile.",
             Self::MessageExists => "A message with this id exists.",
             Self::ConversationBusy => "The agent is still answering another message of this conversation.",
+            Self::TriagerProtected => "The default triager cannot be deleted.",
             Self::IdempotencyInProgress => "A request with this Idempotency-Key is still running.",
             Self::IdempotencyPayloadTooLarge => {
                 "The body is too large for a request with an Idempotency-Key."

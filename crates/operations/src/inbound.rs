@@ -6,6 +6,7 @@
 mod deliver;
 mod prepare;
 mod routes;
+mod subject;
 
 use std::{fmt, net::IpAddr, sync::Arc};
 
@@ -23,8 +24,9 @@ use store::{
 
 pub(crate) use self::{
     deliver::{Content, Delivery, prepare, read},
-    prepare::{Prepared, encoding_named, received_data},
+    prepare::{Prepared, encoding_named, has_link, received_data},
     routes::Routes,
+    subject::Subject,
 };
 use crate::{App, Error, Result, mailboxes, operator};
 

@@ -6,12 +6,13 @@ use model::{
     events::EventType,
     folders::{Folder, SYSTEM_FOLDERS},
     mailboxes::{ListedMailbox, Mailbox, MailboxChange, MailboxSettings, NewMailbox, ReceivingStatus},
+    triagers::Triager,
     usage::MailboxStorage,
 };
 use store::{
     Tx, addresses, domains, folders,
     mailboxes::{self, MailboxDomain, MailboxName, MailboxRecord},
-    workspaces,
+    triagers, workspaces,
 };
 
 use crate::{
@@ -104,6 +105,7 @@ fn new_record(app: &App, call: &Call, input: NewMailbox) -> Result<(Address, Mai
         email: email.as_str().to_owned(),
         name: clean_name("name", &input.name)?,
         settings: input.settings,
+        triages_sent: false,
         domain: None,
         disabled_at: None,
         disabled_reason: None,
@@ -172,7 +174,7 @@ pub(crate) fn event(kind: EventType, record: &MailboxRecord) -> NewEvent {
     NewEvent { kind, mailbox: Some(record.id.clone()), data }
 }
 
-/// Adds a mailbox whose address is claimed, with the folders that every mailbox has.
+/// Adds a mailbox whose address is claimed, with the folders and the triager that every mailbox has.
 pub(crate) async fn insert_with_folders(tx: &mut Tx, record: &MailboxRecord) -> Result<()> {
     mailboxes::insert(tx, record).await?;
     for (position, (id, name)) in (0..).zip(SYSTEM_FOLDERS) {
@@ -180,7 +182,7 @@ pub(crate) async fn insert_with_folders(tx: &mut Tx, record: &MailboxRecord) -> 
             Folder { id: id.into(), name: name.to_owned(), unread_count: 0, total_count: 0, system: true };
         folders::insert(tx, &record.id, &folder, position).await?;
     }
-    Ok(())
+    Ok(triagers::insert(tx, &Triager::first_of(&record.id, record.created_at)).await?)
 }
 
 /// Reads a mailbox.

@@ -150,6 +150,8 @@ pub fn catalog() -> Vec<&'static Operation> {
         crate::drafts::OPERATIONS,
         crate::scheduled_sends::OPERATIONS,
         crate::threads::OPERATIONS,
+        crate::triagers::OPERATIONS,
+        crate::tasks::OPERATIONS,
         crate::search::OPERATIONS,
         crate::events::OPERATIONS,
         crate::webhooks::OPERATIONS,

@@ -32,6 +32,7 @@ async fn make(app: &App, workspace: &WorkspaceId, address: &str) -> Result<()> {
         email: address.to_owned(),
         name: "Postmaster".to_owned(),
         settings: MailboxSettings::default(),
+        triages_sent: false,
         domain: None,
         disabled_at: None,
         disabled_reason: None,

@@ -270,23 +270,22 @@ async fn source(app: &App, origin: &Origin, id: EmailId, now: Timestamp) -> Resu
     Ok(Source { message, record })
 }
 
-impl Source {
-    fn original(&self) -> Original {
-        let person = |person: &message::Person| mail::compose::Person {
-            name: person.name.clone(),
-            address: person.address.clone(),
-        };
-        let all = |people: &[message::Person]| people.iter().map(person).collect();
-        Original {
-            from: self.message.from.as_ref().map(person),
-            reply_to: all(&self.message.reply_to),
-            to: all(&self.message.to),
-            cc: all(&self.message.cc),
-            date: self.message.date,
-            subject: self.message.subject.clone(),
-            text: self.message.text.clone(),
-            html: self.message.html.clone(),
-        }
+/// A message as one who answers it or passes it on needs it.
+pub(crate) fn original(message: &Message) -> Original {
+    let person = |person: &message::Person| mail::compose::Person {
+        name: person.name.clone(),
+        address: person.address.clone(),
+    };
+    let all = |people: &[message::Person]| people.iter().map(person).collect();
+    Original {
+        from: message.from.as_ref().map(person),
+        reply_to: all(&message.reply_to),
+        to: all(&message.to),
+        cc: all(&message.cc),
+        date: message.date,
+        subject: message.subject.clone(),
+        text: message.text.clone(),
+        html: message.html.clone(),
     }
 }
 
@@ -311,7 +310,7 @@ pub async fn reply(
     if !source.record.outgoing {
         own.push(source.record.recipient.as_str());
     }
-    let answered = quote::reply_recipients(&source.original(), &own, input.reply_all);
+    let answered = quote::reply_recipients(&original(&source.message), &own, input.reply_all);
     // What the draft says goes before what follows from the mail that is answered.
     let drafted = !letter.to.is_empty();
     letter.cc = match &input.cc {
@@ -348,7 +347,7 @@ pub async fn reply(
     finish(app, call, origin, letter, held, false, wait).await
 }
 
-fn mailbox_of(person: &mail::compose::Person) -> Option<Mailbox> {
+pub(crate) fn mailbox_of(person: &mail::compose::Person) -> Option<Mailbox> {
     let address = mail::address::Address::parse(&person.address).ok()?;
     Mailbox::new(person.name.as_deref(), address.clone()).ok().or(Some(address.into()))
 }
@@ -381,8 +380,7 @@ pub async fn forward(
     };
     // The signature belongs to what the sender says, not to what is passed on.
     letter.sign(&origin.mailbox.settings);
-    let original = source.original();
-    let bodies = quote::forward(&original, letter.text.as_deref(), letter.html.as_deref());
+    let bodies = quote::forward(&original(&source.message), letter.text.as_deref(), letter.html.as_deref());
     (letter.text, letter.html) = (Some(bodies.text), bodies.html);
     letter.references =
         source.message.message_id.clone().filter(|id| mail::compose::is_id(id)).into_iter().collect();

@@ -183,6 +183,7 @@ fn begin_work(app: &App, worker: bool) -> Vec<JoinHandle<()>> {
         work.push(tokio::spawn(operations::payments::work(app.clone())));
         work.push(tokio::spawn(workers::send_scheduled(app.clone())));
         work.push(tokio::spawn(workers::send_queued(app.clone())));
+        work.push(tokio::spawn(workers::triage(app.clone())));
         work.push(tokio::spawn(workers::keep_claims(app.clone())));
         // Mail that stays here needs no signature.
         if matches!(app.settings().outbound.mode, OutboundMode::Relay | OutboundMode::Direct) {

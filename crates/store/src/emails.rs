@@ -14,8 +14,8 @@ use serde::Serialize;
 
 pub use self::{
     change::{
-        Brief, any_batch, delete, find_brief, find_thread_briefs, folder_batch, move_to, set_delivery_status,
-        set_flags, set_labels, set_read, set_scan,
+        Brief, add_labels, any_batch, delete, find_brief, find_thread_briefs, folder_batch, move_to,
+        release_hold, set_delivery_status, set_flags, set_labels, set_read, set_scan,
     },
     list::{EmailFilter, Place, Sort, count, list, select},
 };

@@ -26,6 +26,8 @@ pub struct MailboxRecord {
     pub name: String,
     /// Its settings.
     pub settings: MailboxSettings,
+    /// Whether mail that is sent could set a triager off.
+    pub triages_sent: bool,
     /// The custom domain of its address.
     pub domain: Option<MailboxDomain>,
     /// When it was disabled.
@@ -65,6 +67,7 @@ impl FromRow for MailboxRecord {
             email: row.next()?,
             name: row.next()?,
             settings: row.next_json()?,
+            triages_sent: row.next()?,
             domain: MailboxDomain::from_row(row)?,
             disabled_at: row.next()?,
             disabled_reason: row.next()?,
@@ -74,7 +77,7 @@ impl FromRow for MailboxRecord {
     }
 }
 
-const COLUMNS: &str = "id, public_id, workspace_id, email, name, settings, email_domain_id,
+const COLUMNS: &str = "id, public_id, workspace_id, email, name, settings, triages_sent, email_domain_id,
     (SELECT d.status FROM email_domain d WHERE d.workspace_id = mailbox.workspace_id AND d.id = mailbox.email_domain_id),
     disabled_at, disabled_reason, created_at, updated_at";
 

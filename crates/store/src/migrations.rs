@@ -45,10 +45,11 @@ const MIGRATIONS: &[Migration] = &[
         sql: include_str!("../migrations/0008_search_memory.sql"),
     },
     Migration {
-        version: 9,
+        version: 10,
         name: "conversations",
-        sql: include_str!("../migrations/0009_conversations.sql"),
+        sql: include_str!("../migrations/0010_conversations.sql"),
     },
+    Migration { version: 11, name: "triage", sql: include_str!("../migrations/0011_triage.sql") },
 ];
 
 /// Any number will do, as long as nothing else in the database uses it.

@@ -279,6 +279,43 @@ pub async fn sweep(tx: &mut SystemTx, now: Timestamp) -> Result<u64> {
     ] {
         gone += tx.run(sql, &[before.into(), most.into()]).await?;
     }
+    Ok(gone + sweep_triage(tx, now, most).await?)
+}
+
+/// The same for what triagers leave behind.
+async fn sweep_triage(tx: &mut SystemTx, now: Timestamp, most: i64) -> Result<u64> {
+    let mut gone = 0;
+    for (sql, before) in [
+        // Without a model nobody works on these, and later nobody wants them any more.
+        (
+            "DELETE FROM triage_job WHERE (workspace_id, mailbox_id, id) IN
+             (SELECT workspace_id, mailbox_id, id FROM triage_job WHERE created_at <= $1 LIMIT $2)",
+            now.plus_seconds(-24 * 3600),
+        ),
+        (
+            "DELETE FROM triager_run WHERE (workspace_id, mailbox_id, id) IN
+             (SELECT workspace_id, mailbox_id, id FROM triager_run WHERE started_at <= $1 LIMIT $2)",
+            now.plus_seconds(-30 * 24 * 3600),
+        ),
+        (
+            "UPDATE triager_run SET status = 'FAILED', summary = 'It was given up.', finished_at = $1
+             WHERE (workspace_id, mailbox_id, id) IN (SELECT workspace_id, mailbox_id, id FROM triager_run
+               WHERE started_at <= $1 AND status = 'RUNNING' LIMIT $2)",
+            now.plus_seconds(-24 * 3600),
+        ),
+        (
+            "DELETE FROM task WHERE (workspace_id, mailbox_id, id) IN
+             (SELECT workspace_id, mailbox_id, id FROM task WHERE status <> 'open' AND updated_at <= $1 LIMIT $2)",
+            now.plus_seconds(-90 * 24 * 3600),
+        ),
+        (
+            "DELETE FROM calendar_event WHERE (workspace_id, mailbox_id, uid) IN
+             (SELECT workspace_id, mailbox_id, uid FROM calendar_event WHERE updated_at <= $1 LIMIT $2)",
+            now.plus_seconds(-400 * 24 * 3600),
+        ),
+    ] {
+        gone += tx.run(sql, &[before.into(), most.into()]).await?;
+    }
     Ok(gone)
 }
 

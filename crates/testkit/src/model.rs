@@ -5,7 +5,10 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use operations::outside::{Assistant, AssistantFault, ChatDeltas, ChatReply, ChatRequest, ToolCall};
+use operations::outside::{
+    Assistant, AssistantFault, ChatDeltas, ChatMessage, ChatReply, ChatRequest, ToolCall,
+};
+use tokio::sync::Semaphore;
 
 type Script = dyn Fn(&ChatRequest) -> Result<ChatReply, AssistantFault> + Send + Sync;
 
@@ -14,6 +17,7 @@ type Script = dyn Fn(&ChatRequest) -> Result<ChatReply, AssistantFault> + Send +
 pub struct ScriptedModel {
     script: Arc<Script>,
     asked: Arc<Mutex<Vec<ChatRequest>>>,
+    gate: Option<Arc<Semaphore>>,
 }
 
 impl ScriptedModel {
@@ -21,7 +25,26 @@ impl ScriptedModel {
     pub fn new(
         script: impl Fn(&ChatRequest) -> Result<ChatReply, AssistantFault> + Send + Sync + 'static,
     ) -> Self {
-        Self { script: Arc::new(script), asked: Arc::default() }
+        Self { script: Arc::new(script), asked: Arc::default(), gate: None }
+    }
+
+    /// The same model, which takes its time: it answers as often as the gate lets it.
+    pub fn behind(self, gate: Arc<Semaphore>) -> Self {
+        Self { gate: Some(gate), ..self }
+    }
+
+    /// A model that answers questions of JSON with JSON, as the function says.
+    pub fn answering(
+        script: impl Fn(&serde_json::Value) -> serde_json::Value + Send + Sync + 'static,
+    ) -> Self {
+        Self::new(move |request| {
+            let question = request.messages.iter().find_map(|message| match message {
+                ChatMessage::User(text) => serde_json::from_str(text).ok(),
+                _ => None,
+            });
+            let text = script(&question.unwrap_or_default()).to_string();
+            Ok(ChatReply { text, calls: Vec::new() })
+        })
     }
 
     /// A model that always says the same.
@@ -55,6 +78,9 @@ impl Assistant for ScriptedModel {
     ) -> Pin<Box<dyn Future<Output = Result<ChatReply, AssistantFault>> + Send + 'a>> {
         Box::pin(async move {
             self.asked.lock().unwrap().push(request.clone());
+            if let Some(gate) = &self.gate {
+                gate.acquire().await.unwrap().forget();
+            }
             let reply = (self.script)(request)?;
             if let Some(deltas) = deltas {
                 for piece in reply.text.split_inclusive(' ') {

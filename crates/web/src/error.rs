@@ -77,6 +77,7 @@ pub(crate) const fn status(kind: ErrorKind) -> StatusCode {
         | Kind::DraftLocked
         | Kind::MessageExists
         | Kind::ConversationBusy
+        | Kind::TriagerProtected
         | Kind::PaymentInProgress
         | Kind::IdempotencyInProgress => StatusCode::CONFLICT,
         Kind::IdempotencyPayloadTooLarge

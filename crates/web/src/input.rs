@@ -357,7 +357,16 @@ pub(crate) fn as_written(path: &str, body: Option<&serde_json::Value>) -> String
         let object = here.and_then(serde_json::Value::as_object);
         let found = object.and_then(|object| object.iter().find(|(key, _)| plain(key) == plain(name)));
         written.push(format!("{}{index}", found.map_or(name, |(key, _)| key)));
-        here = found.map(|(_, value)| value);
+        here = found.and_then(|(_, value)| inside(value, index));
     }
     written.join(".")
+}
+
+/// What stands in a list of lists at places such as `[0][2]`.
+fn inside<'a>(value: &'a serde_json::Value, places: &str) -> Option<&'a serde_json::Value> {
+    let mut here = value;
+    for place in places.split(['[', ']']).filter(|place| !place.is_empty()) {
+        here = here.get(place.parse::<usize>().ok()?)?;
+    }
+    Some(here)
 }

@@ -12,7 +12,7 @@ use model::{
     EmailId, LabelId, MailboxId, Timestamp, WorkspaceId,
     emails::{Attachment, ScanStatus, SenderAuthentication, Verdict},
     events::EventType,
-    filter::{self, AddressField, FilterSubject, Mark, Party, Rules},
+    filter::{self, Rules},
 };
 use store::{
     SystemTx, Tx,
@@ -29,6 +29,7 @@ use super::{
 use crate::{
     App, Error, Result,
     sending::{automatic::Arrived, settle},
+    triage,
 };
 
 /// Messages up to this size that have no files are read, judged and sealed where they came in: that takes a tenth of a
@@ -336,6 +337,10 @@ impl Delivery<'_> {
             mail.record.folder_id = "spam".into();
         }
         mail.labels = matching_labels(tx, &recipient.mailbox, &mail.record, self.prepared).await?;
+        let triaged = triage::Arrival { delivery: self, recipient, mailbox: &mailbox }.wanted();
+        if let Some(triaged) = &triaged {
+            mail.record.held_until = triaged.hold(tx, &mail.record).await?;
+        }
         emails::insert(tx, &recipient.mailbox, &mut mail).await?;
         let arrived = Arrived { delivery: self, recipient, mailbox: &mailbox, mail: &mail.record, content };
         arrived.follow(tx).await?;
@@ -347,7 +352,11 @@ impl Delivery<'_> {
             mailbox: Some(recipient.mailbox.clone()),
             data: received_data(&mail.record),
         };
-        event.insert(tx, self.app, &content.key, sequence, self.now).await
+        event.insert(tx, self.app, &content.key, sequence, self.now).await?;
+        match triaged {
+            Some(triaged) => triaged.enqueue(tx, &mail.record, &content.key).await,
+            None => Ok(()),
+        }
     }
 
     fn is_spam(&self) -> bool {
@@ -451,7 +460,7 @@ async fn matching_labels(
     prepared: &Prepared,
 ) -> Result<Vec<LabelId>> {
     let labels = labels::list(tx, mailbox).await?;
-    let subject = Subject { record, prepared };
+    let subject = prepared.subject(record);
     Ok(labels
         .into_iter()
         .filter(|label| match filter::parse_rules(&label.rules) {
@@ -460,52 +469,4 @@ async fn matching_labels(
         })
         .map(|label| label.id)
         .collect())
-}
-
-/// A mail as a filter expression sees it.
-struct Subject<'a> {
-    record: &'a EmailRecord,
-    prepared: &'a Prepared,
-}
-
-impl FilterSubject for Subject<'_> {
-    fn parties(&self, field: AddressField) -> impl Iterator<Item = Party<'_>> {
-        let message = &self.prepared.message;
-        let people = match field {
-            AddressField::From => message.from.as_slice(),
-            AddressField::To => message.to.as_slice(),
-            AddressField::Cc => message.cc.as_slice(),
-        };
-        people.iter().map(|person| Party {
-            name: person.name.as_deref().unwrap_or_default(),
-            address: &person.address,
-        })
-    }
-    fn subject(&self) -> &str {
-        &self.record.subject
-    }
-    fn body(&self) -> &str {
-        self.prepared.safe()
-    }
-    fn category(&self) -> Option<&str> {
-        Some(self.record.category.as_str())
-    }
-    fn labels(&self) -> impl Iterator<Item = &str> {
-        std::iter::empty()
-    }
-    fn is(&self, mark: Mark) -> bool {
-        match mark {
-            Mark::Attachment => !self.record.attachments.is_empty(),
-            Mark::Link => self.prepared.has_link,
-            Mark::Read | Mark::Starred => false,
-            Mark::Urgent => self.record.is_urgent,
-            Mark::Automatic => self.record.automatic.is_some(),
-        }
-    }
-    fn date(&self) -> i64 {
-        self.record.date.as_micros()
-    }
-    fn size(&self) -> u64 {
-        u64::try_from(self.record.size).unwrap_or_default()
-    }
 }

@@ -63,6 +63,11 @@ impl Prepared {
         self.body_format = format;
     }
 
+    /// The email that it became, as a filter expression sees it.
+    pub(crate) fn subject<'a>(&'a self, record: &'a store::emails::EmailRecord) -> super::Subject<'a> {
+        super::Subject { record, message: &self.message, safe: self.safe(), has_link: self.has_link }
+    }
+
     /// The sender as it is shown.
     pub(crate) fn sender(&self) -> String {
         self.message.from.as_ref().map(shown).unwrap_or_default()
@@ -138,7 +143,7 @@ pub(super) fn judge(raw: &[u8], message: Message, blocklist: &Arc<scan::Blocklis
     let class = classify::classify(&sender, &message.subject, safe.text.as_str(), message.automatic);
     let recipients = people(message.to.iter().chain(&message.cc));
     let text = IndexedText::new(&message.subject, &sender, &recipients, safe.text.as_str());
-    let has_link = has(safe.text.as_str(), "http://") || has(safe.text.as_str(), "https://");
+    let has_link = has_link(safe.text.as_str());
     let looks_like_spam = has(&body, SPAM_TEST);
     let safe_source = match safe.source {
         Source::Text => BodySource::Text,
@@ -165,6 +170,11 @@ pub(super) fn judge(raw: &[u8], message: Message, blocklist: &Arc<scan::Blocklis
         text,
         report,
     }
+}
+
+/// Whether there is a link in a safe text.
+pub(crate) fn has_link(text: &str) -> bool {
+    has(text, "http://") || has(text, "https://")
 }
 
 /// Whether a text holds another one; quicker than the standard library where the texts are long.

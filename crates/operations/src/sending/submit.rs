@@ -28,6 +28,7 @@ use crate::{
     drafts::Held,
     events::NewEvent,
     inbound::{self, Content, Delivery, Prepared, Recipient, Refusal},
+    triage,
 };
 
 /// Mailboxes of this server that one transaction delivers to; further ones get the mail from the queue.
@@ -201,6 +202,7 @@ impl Submission {
         emails::insert(tx, mailbox, &mut mail).await?;
         outbound::insert(tx, &self.outbound(app, status, &states), &records).await?;
         self.keep_schedule(tx).await?;
+        triage::note_sent(tx, app, &self.origin.mailbox, &self.id, self.now).await?;
         for kind in self.told(status, &states) {
             let data = sent_data(&mail.record, &records);
             let event = NewEvent { kind, mailbox: Some(mailbox.clone()), data };

@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use model::Timestamp;
-use operations::{App, Result, domains, scanning, scheduled_sends, sending::work, storage};
-use store::{Wake, drafts, queue};
+use operations::{App, Result, domains, scanning, scheduled_sends, sending::work, storage, triage};
+use store::{Wake, drafts, queue, triage_jobs};
 use tokio::sync::broadcast::{Receiver, error::RecvError};
 
 /// How long a worker waits for news before it looks by itself.
@@ -114,6 +114,28 @@ pub(super) async fn send_scheduled(app: App) {
         tokio::select! {
             () = until(&app, next) => {}
             () = woken(&mut wakes, drafts::TOPIC) => {}
+        }
+    }
+}
+
+/// Lets triagers look at mail that waits for them.
+pub(super) async fn triage(app: App) {
+    let mut wakes = app.db().listen();
+    if app.db().is_sole_node() {
+        log(triage::work::release_lost(&app).await, "mail for triagers waits a little longer");
+    }
+    loop {
+        let next = match triage::work::run_due(&app).await {
+            Ok(next) => next,
+            Err(error) => {
+                tracing::warn!(%error, "mail for triagers will be looked at again");
+                tokio::time::sleep(PATIENCE).await;
+                continue;
+            }
+        };
+        tokio::select! {
+            () = until(&app, next) => {}
+            () = woken(&mut wakes, triage_jobs::TOPIC) => {}
         }
     }
 }

@@ -198,6 +198,31 @@ pub async fn set_labels(tx: &mut Tx, mailbox: &MailboxId, mail: &Brief, labels: 
     Ok(())
 }
 
+/// Shows an email again that was held.
+pub async fn release_hold(tx: &mut Tx, mailbox: &MailboxId, id: &EmailId) -> Result<()> {
+    tx.run(
+        "UPDATE email SET held_until = NULL
+         WHERE workspace_id = $1 AND mailbox_id = $2 AND id = $3 AND held_until IS NOT NULL",
+        &[mailbox.into(), id.into()],
+    )
+    .await?;
+    Ok(())
+}
+
+/// Puts further labels on an email.
+pub async fn add_labels(tx: &mut Tx, mailbox: &MailboxId, mail: &Brief, labels: &[LabelId]) -> Result<()> {
+    for label in labels {
+        insert_label(tx, mailbox, &mail.id, label, mail.date).await?;
+    }
+    tx.run(
+        "UPDATE email SET label_count = (SELECT count(*) FROM email_label WHERE workspace_id = $1 AND mailbox_id = $2
+         AND email_id = $3) WHERE workspace_id = $1 AND mailbox_id = $2 AND id = $3",
+        &[mailbox.into(), (&mail.id).into()],
+    )
+    .await?;
+    Ok(())
+}
+
 /// Sets what scanners found, unless it is known already. True when it was not.
 pub async fn set_scan(
     tx: &mut Tx,

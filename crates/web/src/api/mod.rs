@@ -16,7 +16,9 @@ mod memory;
 mod paths;
 mod scheduled_sends;
 mod sending;
+mod tasks;
 mod threads;
+mod triagers;
 mod usage;
 mod webhooks;
 mod workspaces;
@@ -40,6 +42,8 @@ pub(crate) fn endpoints() -> Vec<Endpoint> {
         threads::endpoints(),
         conversations::endpoints(),
         integrations::endpoints(),
+        triagers::endpoints(),
+        tasks::endpoints(),
         events::endpoints(),
         webhooks::endpoints(),
         memory::endpoints(),

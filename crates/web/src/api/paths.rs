@@ -2,7 +2,7 @@
 
 use model::{
     AccountId, ApiKeyId, AttachmentId, ConnectionId, ConversationId, DeliveryId, DomainId, EmailId, FolderId,
-    InviteId, LabelId, ThreadId, WebhookId,
+    InviteId, LabelId, TaskId, ThreadId, TriagerId, WebhookId,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -142,5 +142,19 @@ paths! {
         "mailboxId" mailbox: String,
         /// The id of the label.
         "labelId" label: LabelId,
+    }
+    /// A triager of a mailbox.
+    TriagerPath {
+        /// The mailbox: its `public_id`, its alias id, or its current address.
+        "mailboxId" mailbox: String,
+        /// The id of the triager.
+        "triagerId" triager: TriagerId,
+    }
+    /// A task that a triager of a mailbox found.
+    TaskPath {
+        /// The mailbox: its `public_id`, its alias id, or its current address.
+        "mailboxId" mailbox: String,
+        /// The id of the task.
+        "taskId" task: TaskId,
     }
 }

@@ -26,6 +26,8 @@ mod session_api;
 mod settings;
 mod text;
 mod time;
+mod triage;
+mod triage_form;
 mod ui;
 mod usage;
 mod visit;
@@ -51,6 +53,7 @@ pub(crate) fn routes(state: &State) -> Router<State> {
         .merge(compose::routes())
         .merge(scheduled::routes())
         .merge(agent::routes())
+        .merge(triage::routes())
         .merge(members::routes())
         .merge(domains::routes())
         .merge(webhooks::routes())

@@ -36,7 +36,7 @@ pub(super) fn routes() -> Router<State> {
 }
 
 /// The types of events that a form offers.
-const TYPES: [EventType; 13] = [
+const TYPES: [EventType; 14] = [
     EventType::MessageReceived,
     EventType::MessageScanned,
     EventType::MessageHeld,
@@ -47,6 +47,7 @@ const TYPES: [EventType; 13] = [
     EventType::MessageComplained,
     EventType::DraftCreated,
     EventType::ScheduleSent,
+    EventType::TriagerRunFinished,
     EventType::DomainVerified,
     EventType::MailboxCreated,
     EventType::MailboxDeleted,

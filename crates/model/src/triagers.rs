@@ -1,0 +1,532 @@
+//! Triagers: what sets them off, what they do with a mail, and what came of each run.
+
+use std::{fmt, str::FromStr};
+
+use garde::Validate;
+use mail::address::Address;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    EmailId, MailboxId, TaskId, Timestamp, TriagerId, TriagerRunId, TriagerTaskId, TriggerId,
+    emails::named,
+    filter::{Filter, FilterSubject},
+    names::valid_name,
+    object::object,
+};
+
+/// How many triagers a mailbox can have.
+pub const TRIAGERS_PER_MAILBOX: usize = 10;
+/// The name of the triager that every mailbox is made with.
+pub const DEFAULT_NAME: &str = "E-mail response";
+/// The most tasks that one task of a triager finds in a mail.
+pub const MOST_FOUND: usize = 10;
+/// How many it finds unless it is told otherwise.
+pub const USUALLY_FOUND: usize = 5;
+
+named! {
+    /// What sets a triager off.
+    TriggerKind {
+        /// A mail arrived.
+        MailReceived "mail.received",
+        /// A mail was sent.
+        MailSent "mail.sent",
+        /// Either of them.
+        MailReceivedOrSent "mail.received_or_sent",
+        /// A mail that arrived invites to something new.
+        CalendarCreated "calendar.event_created",
+        /// A mail that arrived changes an invitation.
+        CalendarUpdated "calendar.event_updated",
+        /// A mail that arrived calls something off.
+        CalendarCanceled "calendar.event_canceled",
+    }
+}
+
+named! {
+    /// What a triager does with a mail.
+    TriagerTaskKind {
+        /// Saves a draft of an answer for review.
+        DraftResponse "draft_response",
+        /// Notes what there is to do.
+        ExtractTasks "extract_tasks",
+        /// Puts labels on the mail.
+        Label "label",
+        /// Tells of it in the event log.
+        Notify "notify",
+    }
+}
+
+named! {
+    /// What led to a run.
+    SourceKind {
+        /// A mail arrived.
+        MailReceived "mail.received",
+        /// A mail was sent.
+        MailSent "mail.sent",
+        /// An invitation came.
+        CalendarCreated "calendar.event_created",
+        /// An invitation was changed.
+        CalendarUpdated "calendar.event_updated",
+        /// An invitation was called off.
+        CalendarCanceled "calendar.event_canceled",
+        /// Somebody asked for it.
+        Manual "manual",
+    }
+}
+
+named! {
+    /// How far a run is.
+    RunStatus {
+        /// It is at work.
+        Running "RUNNING",
+        /// It did what it was to do.
+        Succeeded "SUCCEEDED",
+        /// The model gave no answer that could be used.
+        Failed "FAILED",
+        /// There was nothing to do, or it was not allowed; it cost nothing.
+        Skipped "SKIPPED",
+    }
+}
+
+/// A triager.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Triager {
+    /// Its id.
+    pub id: TriagerId,
+    /// The mailbox it belongs to.
+    pub mailbox_id: MailboxId,
+    /// Its name.
+    pub name: String,
+    /// What its owner wants, in plain words.
+    pub instructions: String,
+    /// Whether it is the mailbox's default, which cannot be deleted and drafts answers where `autoDraft` is on.
+    pub is_default: bool,
+    /// Whether it runs by itself.
+    pub enabled: bool,
+    /// What sets it off.
+    pub triggers: Vec<Trigger>,
+    /// What it does then.
+    pub tasks: Vec<TriagerTask>,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When it was last changed.
+    pub updated_at: Timestamp,
+}
+
+/// One of the things that set a triager off.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Trigger {
+    /// Its id.
+    pub id: TriggerId,
+    /// What happens.
+    pub kind: TriggerKind,
+    /// Whether it counts.
+    pub enabled: bool,
+    /// Only mail from these domains, or to them where it is sent; empty for all.
+    pub mail_domains: Vec<String>,
+    /// Only arriving mail that lands in the inbox.
+    pub only_inbox: bool,
+    /// A filter expression that the mail must match; empty for all.
+    pub filter: String,
+}
+
+/// One of the things that a triager does.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TriagerTask {
+    /// Its id.
+    pub id: TriagerTaskId,
+    /// What is done.
+    pub kind: TriagerTaskKind,
+    /// Whether it is done.
+    pub enabled: bool,
+    /// How.
+    pub config: TaskConfig,
+}
+
+/// How a task of a triager is done.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Validate, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct TaskConfig {
+    /// What to mind, in plain words.
+    #[garde(length(chars, max = 2000))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub instructions: Option<String>,
+    /// `label`: the slugs of the labels that may be put on; all of the mailbox, if left out.
+    #[garde(length(max = 20), inner(inner(length(chars, min = 1, max = 80))))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub labels: Option<Vec<String>>,
+    /// `extract_tasks`: the most tasks that are noted from one mail; 5, if left out.
+    #[garde(range(min = 1, max = MOST_FOUND))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<usize>,
+}
+
+/// A trigger as it is given.
+#[derive(Clone, Debug, Deserialize, Validate, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct NewTrigger {
+    /// The id of a trigger that the triager has; left out for a new one.
+    #[garde(skip)]
+    #[serde(default)]
+    pub id: Option<TriggerId>,
+    /// What happens.
+    #[garde(skip)]
+    pub kind: TriggerKind,
+    /// Whether it counts.
+    #[garde(skip)]
+    #[serde(default = "yes")]
+    pub enabled: bool,
+    /// Only mail from these domains, or to them where it is sent; all, if left out.
+    #[garde(length(max = 50), inner(custom(domain)))]
+    #[serde(default)]
+    pub mail_domains: Vec<String>,
+    /// Only arriving mail that lands in the inbox.
+    #[garde(skip)]
+    #[serde(default = "yes")]
+    pub only_inbox: bool,
+    /// A filter expression such as `from:@acme.com and has:attachment`; all mail, if left out.
+    #[garde(length(chars, max = 500), custom(expression))]
+    #[serde(default)]
+    pub filter: String,
+}
+
+/// A task of a triager as it is given.
+#[derive(Clone, Debug, Deserialize, Validate, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewTriagerTask {
+    /// The id of a task that the triager has; left out for a new one.
+    #[garde(skip)]
+    #[serde(default)]
+    pub id: Option<TriagerTaskId>,
+    /// What is done.
+    #[garde(skip)]
+    pub kind: TriagerTaskKind,
+    /// Whether it is done.
+    #[garde(skip)]
+    #[serde(default = "yes")]
+    pub enabled: bool,
+    /// How.
+    #[garde(dive, custom(config_of(self.kind)))]
+    #[serde(default, deserialize_with = "object")]
+    pub config: TaskConfig,
+}
+
+/// What making a triager takes.
+#[derive(Clone, Debug, Deserialize, Validate, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewTriager {
+    /// Its name.
+    #[garde(custom(valid_name))]
+    #[schemars(length(min = 1, max = 80))]
+    pub name: String,
+    /// What its owner wants, in plain words.
+    #[garde(length(chars, max = 4000))]
+    #[serde(default)]
+    pub instructions: String,
+    /// Whether it runs by itself.
+    #[garde(skip)]
+    #[serde(default = "yes")]
+    pub enabled: bool,
+    /// What sets it off.
+    #[garde(length(max = 10), dive)]
+    #[serde(default)]
+    pub triggers: Vec<NewTrigger>,
+    /// What it does then.
+    #[garde(length(max = 10), dive)]
+    #[serde(default)]
+    pub tasks: Vec<NewTriagerTask>,
+}
+
+/// A change of a triager; what is left out stays.
+#[derive(Clone, Debug, Default, Deserialize, Validate, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TriagerChange {
+    /// The new name.
+    #[garde(inner(custom(valid_name)))]
+    #[schemars(length(min = 1, max = 80))]
+    #[serde(default)]
+    pub name: Option<String>,
+    /// The new instructions.
+    #[garde(length(chars, max = 4000))]
+    #[serde(default)]
+    pub instructions: Option<String>,
+    /// Whether it runs by itself.
+    #[garde(skip)]
+    #[serde(default)]
+    pub enabled: Option<bool>,
+    /// All its triggers from now on.
+    #[garde(length(max = 10), dive)]
+    #[serde(default)]
+    pub triggers: Option<Vec<NewTrigger>>,
+    /// All its tasks from now on.
+    #[garde(length(max = 10), dive)]
+    #[serde(default)]
+    pub tasks: Option<Vec<NewTriagerTask>>,
+}
+
+const fn yes() -> bool {
+    true
+}
+
+fn domain(text: &str, (): &()) -> garde::Result {
+    if Address::parse(&format!("x@{text}")).is_ok() {
+        Ok(())
+    } else {
+        Err(garde::Error::new("expected a domain such as acme.com"))
+    }
+}
+
+fn expression(text: &str, (): &()) -> garde::Result {
+    if text.trim().is_empty() {
+        return Ok(());
+    }
+    Filter::parse(text).map(|_| ()).map_err(garde::Error::new)
+}
+
+fn config_of(kind: TriagerTaskKind) -> impl FnOnce(&TaskConfig, &()) -> garde::Result {
+    move |config, ()| {
+        if config.labels.is_some() && kind != TriagerTaskKind::Label {
+            return Err(garde::Error::new("labels belong to a task of the kind label"));
+        }
+        if config.limit.is_some() && kind != TriagerTaskKind::ExtractTasks {
+            return Err(garde::Error::new("a limit belongs to a task of the kind extract_tasks"));
+        }
+        Ok(())
+    }
+}
+
+/// What is known of a mail before a triager looks at it.
+#[derive(Clone, Debug)]
+pub struct Occasion {
+    /// Everything that the mail is an occasion of, the most special first.
+    pub kinds: Vec<SourceKind>,
+    /// Whether the mail landed in the inbox.
+    pub in_inbox: bool,
+    /// The domains of those at the other end.
+    pub domains: Vec<String>,
+}
+
+impl Trigger {
+    /// Which of the things that happened sets it off, if one does.
+    pub fn fires(&self, occasion: &Occasion, mail: &impl FilterSubject) -> Option<SourceKind> {
+        let kind = occasion.kinds.iter().copied().find(|kind| self.kind.is_set_off_by(*kind))?;
+        let received = kind != SourceKind::MailSent;
+        let from_domain = self.mail_domains.is_empty()
+            || occasion.domains.iter().any(|domain| self.mail_domains.contains(domain));
+        let fits = self.enabled && from_domain && (occasion.in_inbox || !received || !self.only_inbox);
+        if !fits {
+            return None;
+        }
+        let matches = self.filter.trim().is_empty()
+            || Filter::parse(&self.filter).is_ok_and(|filter| filter.matches(mail));
+        matches.then_some(kind)
+    }
+}
+
+impl TriggerKind {
+    /// Whether something that happened is of this kind.
+    pub const fn is_set_off_by(self, kind: SourceKind) -> bool {
+        matches!(
+            (self, kind),
+            (Self::MailReceived, SourceKind::MailReceived)
+                | (Self::MailSent, SourceKind::MailSent)
+                | (Self::MailReceivedOrSent, SourceKind::MailReceived | SourceKind::MailSent)
+                | (Self::CalendarCreated, SourceKind::CalendarCreated)
+                | (Self::CalendarUpdated, SourceKind::CalendarUpdated)
+                | (Self::CalendarCanceled, SourceKind::CalendarCanceled)
+        )
+    }
+}
+
+impl Triager {
+    /// The triager that every mailbox is made with. Its ids are made from the mailbox's, as the migration does.
+    pub fn first_of(mailbox: &MailboxId, now: Timestamp) -> Self {
+        let digits = mailbox.as_str().get(4..).unwrap_or_default();
+        Self {
+            id: format!("tri_{digits}").into(),
+            mailbox_id: mailbox.clone(),
+            name: DEFAULT_NAME.to_owned(),
+            instructions: String::new(),
+            is_default: true,
+            enabled: true,
+            triggers: vec![Trigger { id: format!("trg_{digits}").into(), ..Trigger::usual() }],
+            tasks: vec![TriagerTask { id: format!("stp_{digits}").into(), ..TriagerTask::usual() }],
+            created_at: now,
+            updated_at: now,
+        }
+    }
+
+    /// The same triager as it works where answers are drafted for a mailbox, or are not. The default one drafts what
+    /// arrives in the inbox, unless its own list says otherwise, and drafts nothing where nobody asked for it.
+    pub fn at_work(mut self, auto_draft: bool) -> Self {
+        if !self.is_default {
+            return self;
+        }
+        if !auto_draft {
+            self.tasks.retain(|task| task.kind != TriagerTaskKind::DraftResponse);
+            return self;
+        }
+        if !self.tasks.iter().any(|task| task.kind == TriagerTaskKind::DraftResponse) {
+            self.tasks.push(TriagerTask::usual());
+        }
+        let receives = |trigger: &Trigger| trigger.kind.is_set_off_by(SourceKind::MailReceived);
+        if !self.triggers.iter().any(receives) {
+            self.triggers.push(Trigger::usual());
+        }
+        self
+    }
+
+    /// What sets it off, if it runs at all and has anything to do.
+    pub fn fires(&self, occasion: &Occasion, mail: &impl FilterSubject) -> Option<SourceKind> {
+        if !self.enabled || !self.tasks.iter().any(|task| task.enabled) {
+            return None;
+        }
+        self.triggers.iter().find_map(|trigger| trigger.fires(occasion, mail))
+    }
+
+    /// Whether it does something of a kind.
+    pub fn does(&self, kind: TriagerTaskKind) -> bool {
+        self.tasks.iter().any(|task| task.enabled && task.kind == kind)
+    }
+}
+
+impl Trigger {
+    fn usual() -> Self {
+        Self {
+            id: "trg_".into(),
+            kind: TriggerKind::MailReceived,
+            enabled: true,
+            mail_domains: Vec::new(),
+            only_inbox: true,
+            filter: String::new(),
+        }
+    }
+}
+
+impl TriagerTask {
+    fn usual() -> Self {
+        let config = TaskConfig::default();
+        Self { id: "stp_".into(), kind: TriagerTaskKind::DraftResponse, enabled: true, config }
+    }
+}
+
+/// Which mail a triager is to look at now.
+#[derive(Clone, Debug, Deserialize, Validate, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewTriagerRun {
+    /// An email of the mailbox.
+    #[garde(skip)]
+    pub email_id: EmailId,
+}
+
+/// A run of a triager.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct TriagerRun {
+    /// Its id.
+    pub id: TriagerRunId,
+    /// The triager.
+    pub triager: RunTriager,
+    /// What led to it.
+    pub source: RunSource,
+    /// How far it is.
+    pub status: RunStatus,
+    /// What came of it, in one or two sentences. Written by a model from untrusted mail.
+    pub summary: String,
+    /// What came of each task.
+    pub tasks: Vec<RunTask>,
+    /// When it began.
+    pub started_at: Timestamp,
+    /// When it ended; null while it is at work.
+    pub finished_at: Option<Timestamp>,
+}
+
+/// The triager of a run.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct RunTriager {
+    /// Its id.
+    pub id: TriagerId,
+    /// Its name at that time.
+    pub name: String,
+}
+
+/// What led to a run.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct RunSource {
+    /// What happened.
+    pub kind: SourceKind,
+    /// The mail.
+    pub email_id: EmailId,
+}
+
+/// What came of a task of a triager.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RunTask {
+    /// The task.
+    pub kind: TriagerTaskKind,
+    /// Whether it was done.
+    pub done: bool,
+    /// Why not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// `draft_response`: the draft that was saved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub draft_id: Option<EmailId>,
+    /// `draft_response`: whether the mailbox's settings ask for a person's approval. Nothing sends it in either case.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requires_approval: Option<bool>,
+    /// `extract_tasks`: what was found.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task_ids: Option<Vec<TaskId>>,
+    /// `label`: the slugs of what was put on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub labels: Option<Vec<String>>,
+    /// `notify`: what was told. Written by a model from untrusted mail.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub notification: Option<String>,
+}
+
+impl RunTask {
+    /// A task that was done.
+    pub const fn done(kind: TriagerTaskKind) -> Self {
+        Self {
+            kind,
+            done: true,
+            reason: None,
+            draft_id: None,
+            requires_approval: None,
+            task_ids: None,
+            labels: None,
+            notification: None,
+        }
+    }
+
+    /// A task that was not done, and why.
+    pub fn not_done(kind: TriagerTaskKind, reason: &str) -> Self {
+        Self { done: false, reason: Some(reason.to_owned()), ..Self::done(kind) }
+    }
+}
+
+/// How many runs to show.
+#[derive(Clone, Debug, Deserialize, Validate, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RecentRunsQuery {
+    /// How many.
+    #[garde(range(min = 1, max = 20))]
+    #[serde(default = "ten")]
+    pub limit: i64,
+}
+
+const fn ten() -> i64 {
+    10
+}
+
+/// The runs of a mailbox's triagers.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct RecentRuns {
+    /// The runs, newest first.
+    pub runs: Vec<TriagerRun>,
+}
+
+#[cfg(test)]
+mod tests;

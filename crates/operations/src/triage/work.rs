@@ -1,0 +1,313 @@
+//! The worker: takes mail out of the queue, a few at a time, and sees to it that each is looked at once.
+//!
+//! Whoever takes a mail on has it for a bounded time and under a number that rises. What follows from the answer is
+//! stored only under that number, so a node that was believed lost does nothing twice; a mail that is tried too often is
+//! given up. Tries that fail are repeated after 5 and 30 seconds.
+
+use std::sync::Arc;
+
+use model::{
+    CreditClass, Timestamp,
+    triagers::{Occasion, RunStatus, SourceKind, Triager},
+};
+use store::{
+    triage_jobs::{self, Job},
+    triager_runs::{self, NewRun},
+};
+use tokio::task::JoinSet;
+
+use super::{
+    answer::Answer,
+    arrival::LONGEST_HOLD_SECONDS,
+    calendar,
+    look::Look,
+    prompt,
+    settle::{Chosen, Doable, Outcome, Settlement, Sorted, end_runs, hold},
+};
+use crate::{App, Error, ErrorKind, Reservation, Result, assistant};
+
+/// Mails that this node looks at at the same time.
+const AT_ONCE: usize = 8;
+/// How long a node has a mail to itself: longer than a model may take.
+const LEASE_SECONDS: i64 = 90;
+/// How often a mail is tried.
+const MOST_ATTEMPTS: i64 = 3;
+/// How long to wait after the first, the second try.
+const PAUSES: [i64; 2] = [5, 30];
+/// How long to wait for a scanner before it is asked again whether it is done.
+const SCAN_PAUSE_SECONDS: i64 = 1;
+/// What a mail is about is asked for this long; later it has been read anyway, and what waits is worth more.
+const FRESH_SECONDS: i64 = 900;
+
+/// Looks at mail that waits, and tells when to look again. Every node may call it at any time.
+pub async fn run_due(app: &App) -> Result<Option<Timestamp>> {
+    // Without a model what waits is left alone; it goes after a day.
+    if !assistant::is_configured(app) {
+        return Ok(None);
+    }
+    let mut running = JoinSet::new();
+    loop {
+        let room = i64::try_from(AT_ONCE.saturating_sub(running.len())).unwrap_or(0);
+        let now = app.now();
+        let until = now.plus_seconds(LEASE_SECONDS);
+        let due =
+            app.db().system_write(async move |tx| triage_jobs::claim_due(tx, now, until, room).await).await?;
+        for job in due {
+            let app = app.clone();
+            running.spawn(async move { work_on(&app, job).await });
+        }
+        // As soon as one is done there is room for the next: a slow answer keeps nobody else waiting.
+        let Some(done) = running.join_next().await else { break };
+        if let Err(error) = done.map_err(Error::internal).flatten() {
+            tracing::warn!(%error, "a mail will be looked at again by triagers");
+        }
+    }
+    Ok(app.db().system_read(async |tx| triage_jobs::next_due(tx).await).await?)
+}
+
+/// Lets go of what a process of the past was looking at. Only for a store that this process has alone.
+pub async fn release_lost(app: &App) -> Result<()> {
+    Ok(app.db().system_write(async |tx| triage_jobs::release_all(tx).await).await?)
+}
+
+/// Looks at one mail that this node has taken on.
+async fn work_on(app: &App, job: Job) -> Result<()> {
+    let now = app.now();
+    let Some(look) = Look::at(app, &job.workspace, &job.mailbox, &job.email, now).await? else {
+        return end(app, job, RunStatus::Skipped, "The mail is gone.").await;
+    };
+    if !look.mailbox.settings.agent_inbox.automations_enabled {
+        return end(app, job, RunStatus::Skipped, "Automations are switched off in this mailbox.").await;
+    }
+    if job.attempts > MOST_ATTEMPTS {
+        return end(app, job, RunStatus::Failed, "It was tried too often.").await;
+    }
+    let unscanned = !look.record.outgoing && look.record.scan_status.is_none();
+    if unscanned && now < job.created_at.plus_seconds(LONGEST_HOLD_SECONDS) {
+        return put_off(app, job, now.plus_seconds(SCAN_PAUSE_SECONDS), false).await;
+    }
+    let look = Arc::new(look);
+    let Some(chosen) = choose(app, &job, &look, now).await? else { return Ok(()) };
+    Round { app, job, look, now }.run(chosen).await
+}
+
+/// Ends the work on a mail that nothing follows from.
+async fn end(app: &App, job: Job, status: RunStatus, summary: &'static str) -> Result<()> {
+    let key = app.data_key(&job.workspace).await?;
+    let (app_, workspace) = (app.clone(), job.workspace.clone());
+    app.db()
+        .write(&workspace, async move |tx| {
+            hold(tx, &job.mailbox).await?;
+            if !triage_jobs::finish(tx, &job).await? {
+                return Ok(());
+            }
+            store::emails::release_hold(tx, &job.mailbox, &job.email).await?;
+            end_runs(tx, &app_, &key, &job.mailbox, &job.id, (status, summary)).await
+        })
+        .await
+}
+
+async fn put_off(app: &App, job: Job, at: Timestamp, counts: bool) -> Result<()> {
+    let workspace = job.workspace.clone();
+    let write = app.db().write(&workspace, async move |tx| triage_jobs::put_off(tx, &job, at, counts).await);
+    write.await?;
+    Ok(())
+}
+
+/// The runs that a mail leads to, noted as running; nothing when somebody else has the mail.
+async fn choose(app: &App, job: &Job, look: &Arc<Look>, now: Timestamp) -> Result<Option<Vec<Chosen>>> {
+    let mut kinds = Vec::new();
+    if let Some(invitation) = look.invitation.clone().filter(|_| !job.outgoing && look.is_clean()) {
+        let held = job.clone();
+        let told = app.db().write(&job.workspace, async move |tx| {
+            if !triage_jobs::is_held(tx, &held).await? {
+                return Ok(None);
+            }
+            calendar::take_in(tx, &held, &invitation, now).await
+        });
+        kinds.extend(told.await?);
+    }
+    kinds.push(if job.outgoing { SourceKind::MailSent } else { SourceKind::MailReceived });
+    let in_inbox = look.record.folder_id.as_str() == "inbox";
+    let occasion = Occasion { kinds, in_inbox, domains: look.domains() };
+    let looked = look.clone();
+    // Expressions are read against the whole text.
+    let fired = tokio::task::spawn_blocking(move || fired(&looked, &occasion));
+    let fired = fired.await.map_err(Error::internal)?;
+    let mut chosen: Vec<Chosen> = Vec::with_capacity(fired.len());
+    for (triager, kind) in fired {
+        let run = NewRun {
+            id: app.new_id(),
+            job: job.id.clone(),
+            triager: triager.id.clone(),
+            triager_name: triager.name.clone(),
+            kind,
+            email: job.email.clone(),
+            started_at: now,
+        };
+        chosen.push(Chosen { run, triager });
+    }
+    begin(app, job, chosen).await
+}
+
+fn fired(look: &Look, occasion: &Occasion) -> Vec<(Triager, SourceKind)> {
+    let auto_draft = look.mailbox.settings.auto_draft.enabled;
+    let subject = look.subject();
+    let at_work = look.triagers.iter().cloned().map(|triager| triager.at_work(auto_draft));
+    at_work.filter_map(|triager| triager.fires(occasion, &subject).map(|kind| (triager, kind))).collect()
+}
+
+/// Notes runs as running. One that an earlier try began goes on under its id.
+async fn begin(app: &App, job: &Job, mut chosen: Vec<Chosen>) -> Result<Option<Vec<Chosen>>> {
+    if chosen.is_empty() {
+        return Ok(Some(chosen));
+    }
+    let job = job.clone();
+    let workspace = job.workspace.clone();
+    app.db()
+        .write(&workspace, async move |tx| {
+            if !triage_jobs::is_held(tx, &job).await? {
+                return Ok(None);
+            }
+            for one in &chosen {
+                triager_runs::begin(tx, &job.mailbox, &one.run).await?;
+            }
+            let stored = triager_runs::list_of_job(tx, &job.mailbox, &job.id).await?;
+            for one in &mut chosen {
+                if let Some(run) = stored.iter().find(|run| run.triager.id == one.run.triager) {
+                    one.run.id = run.id.clone();
+                    one.run.started_at = run.started_at;
+                }
+            }
+            Ok(Some(chosen))
+        })
+        .await
+}
+
+/// One try with a mail.
+struct Round<'a> {
+    app: &'a App,
+    job: Job,
+    look: Arc<Look>,
+    now: Timestamp,
+}
+
+/// A run that the model is asked about, paid for in advance.
+struct Asked {
+    chosen: Chosen,
+    doable: Doable,
+    paid: Reservation,
+}
+
+impl Round<'_> {
+    async fn run(self, chosen: Vec<Chosen>) -> Result<()> {
+        let (asked, mut outcomes) = self.admit(chosen).await?;
+        let fresh = self.now < self.job.created_at.plus_seconds(FRESH_SECONDS);
+        let sorts = fresh && !self.job.outgoing && self.look.is_clean();
+        if asked.is_empty() && !sorts {
+            return self.settle(Sorted::default(), outcomes, Vec::new()).await;
+        }
+        let wanted: Vec<_> = asked.iter().map(|one| one.chosen.wanted(&one.doable)).collect();
+        let request = prompt::request(&self.look, &wanted, sorts, self.now);
+        drop(wanted);
+        let reply = assistant::ask(self.app, &self.job.workspace, &request, None).await;
+        let reply = match reply {
+            Ok(reply) => Answer::read(&reply.text),
+            Err(error) if error.kind() == ErrorKind::AiUnavailable => None,
+            Err(error) => return Err(error),
+        };
+        let Some(mut answer) = reply else { return self.failed(asked, outcomes).await };
+        let sorted = if sorts { Sorted::of(&self.look, &answer) } else { Sorted::default() };
+        let mut paid = Vec::with_capacity(asked.len());
+        for one in asked {
+            let id = one.chosen.run.triager.as_str().to_owned();
+            let said = answer.triagers.iter().position(|said| said.id == id);
+            let said = said.map(|at| answer.triagers.swap_remove(at));
+            let works = said.is_some();
+            let mut outcome =
+                Outcome::of(self.app, &self.look, one.chosen, &one.doable, said, self.now).await?;
+            if works {
+                outcome.charge = one.paid.ledger_entry(self.app.new_uuid().simple().to_string());
+                paid.push(one.paid);
+            }
+            outcomes.push(outcome);
+        }
+        self.settle(sorted, outcomes, paid).await
+    }
+
+    /// Parts the runs that the model is asked about from those that do nothing.
+    async fn admit(&self, chosen: Vec<Chosen>) -> Result<(Vec<Asked>, Vec<Outcome>)> {
+        let settings = &self.look.mailbox.settings.agent_inbox;
+        let unsafe_mail = settings.require_clean_scan_for_automation && !self.look.is_clean();
+        let (mut asked, mut outcomes) = (Vec::new(), Vec::new());
+        for one in chosen {
+            let doable = one.doable(&self.look, self.job.sender.as_deref());
+            let skip = |run: NewRun, why: &str, doable: &Doable| {
+                Outcome::without(run, RunStatus::Skipped, why, doable)
+            };
+            if unsafe_mail {
+                outcomes.push(skip(one.run, "The mail is not clean.", &doable));
+                continue;
+            }
+            if doable.kinds.is_empty() {
+                let why = doable.refused.first().map_or("There is nothing to do.", |(_, why)| *why);
+                outcomes.push(skip(one.run, why, &doable));
+                continue;
+            }
+            let pool = self.app.limits(self.look.plan).credits_per_period;
+            let meter = self.app.meter();
+            let workspace = &self.job.workspace;
+            match meter.reserve(workspace, pool, CreditClass::AiHeavy, self.now, false).await {
+                Ok(paid) => asked.push(Asked { chosen: one, doable, paid }),
+                Err(error) if error.kind() == ErrorKind::CreditsExhausted => {
+                    outcomes.push(skip(one.run, error.message(), &doable));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok((asked, outcomes))
+    }
+
+    /// Tries again later, or says that it failed. What was paid goes back either way.
+    async fn failed(self, asked: Vec<Asked>, mut outcomes: Vec<Outcome>) -> Result<()> {
+        let tried = usize::try_from(self.job.attempts).unwrap_or(1).saturating_sub(1);
+        if let Some(pause) = PAUSES.get(tried) {
+            let at = self.app.now().plus_seconds(*pause);
+            return put_off(self.app, self.job, at, true).await;
+        }
+        let why = "The language model gave no answer that could be used.";
+        for one in asked {
+            outcomes.push(Outcome::without(one.chosen.run, RunStatus::Failed, why, &one.doable));
+        }
+        self.settle(Sorted::default(), outcomes, Vec::new()).await
+    }
+
+    /// Stores what follows, if the mail is still this node's.
+    async fn settle(self, sorted: Sorted, outcomes: Vec<Outcome>, paid: Vec<Reservation>) -> Result<()> {
+        let key = self.app.data_key(&self.job.workspace).await?;
+        let seen = Some(self.look.record.category);
+        let settlement = Settlement {
+            mailbox: self.job.mailbox.clone(),
+            email: self.job.email.clone(),
+            seen,
+            sorted,
+            outcomes,
+            key,
+        };
+        let (app_, job) = (self.app.clone(), self.job);
+        let workspace = job.workspace.clone();
+        let stored = self.app.db().write(&workspace, async move |tx| {
+            hold(tx, &job.mailbox).await?;
+            if !triage_jobs::finish(tx, &job).await? {
+                return Ok(false);
+            }
+            store::emails::release_hold(tx, &job.mailbox, &job.email).await?;
+            let runs = settlement.store(tx, &app_).await?;
+            Ok::<_, Error>(runs.iter().any(|(_, charged)| *charged))
+        });
+        if stored.await? {
+            paid.into_iter().for_each(Reservation::ledgered);
+        }
+        Ok(())
+    }
+}

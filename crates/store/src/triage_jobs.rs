@@ -1,0 +1,194 @@
+//! Mail that waits for triagers, and who works on it: written with the mail, gone with what came of it.
+
+use model::{EmailId, MailboxId, Timestamp, WorkspaceId, triagers::SourceKind};
+
+use crate::{FromRow, Row, SystemTx, Tx, Wake, error::Result};
+
+/// The topic of wake-ups that tell of mail for triagers.
+pub const TOPIC: &str = "triage";
+
+/// A mail on its way to the triagers.
+#[derive(Clone, Debug)]
+pub struct NewJob {
+    /// Its id.
+    pub id: String,
+    /// The mail.
+    pub email: EmailId,
+    /// Whether it was sent from here.
+    pub outgoing: bool,
+    /// The envelope's sender; nothing for a null sender.
+    pub sender: Option<String>,
+    /// When it came.
+    pub now: Timestamp,
+}
+
+/// A mail that a worker has taken on.
+#[derive(Clone, Debug)]
+pub struct Job {
+    /// Its workspace.
+    pub workspace: WorkspaceId,
+    /// Its mailbox.
+    pub mailbox: MailboxId,
+    /// Its id.
+    pub id: String,
+    /// The mail.
+    pub email: EmailId,
+    /// Whether it was sent from here.
+    pub outgoing: bool,
+    /// The envelope's sender; nothing for a null sender.
+    pub sender: Option<String>,
+    /// How often it was tried, this time included.
+    pub attempts: i64,
+    /// Its version since it was taken on: the fence against whoever took it on before or after.
+    pub version: i64,
+    /// When the mail came.
+    pub created_at: Timestamp,
+}
+
+impl FromRow for Job {
+    fn from_row(row: &mut Row<'_>) -> Result<Self> {
+        Ok(Self {
+            workspace: row.next()?,
+            mailbox: row.next()?,
+            id: row.next()?,
+            email: row.next()?,
+            outgoing: row.next()?,
+            sender: row.next()?,
+            attempts: row.next()?,
+            version: row.next()?,
+            created_at: row.next()?,
+        })
+    }
+}
+
+/// Adds a mail, in the transaction of its arrival or sending.
+pub async fn insert(tx: &mut Tx, mailbox: &MailboxId, job: &NewJob) -> Result<()> {
+    tx.later(
+        "INSERT INTO triage_job (workspace_id, mailbox_id, id, email_id, outgoing, sender, attempts, version, due_at,
+           claimed_until, created_at) VALUES ($1, $2, $3, $4, $5, $6, 0, 0, $7, NULL, $7)",
+        &[
+            mailbox.into(),
+            job.id.as_str().into(),
+            (&job.email).into(),
+            job.outgoing.into(),
+            job.sender.as_ref().into(),
+            job.now.into(),
+        ],
+    )
+    .await?;
+    wake(tx).await
+}
+
+async fn wake(tx: &mut Tx) -> Result<()> {
+    let workspace = tx.workspace().clone();
+    tx.wake(Wake { topic: TOPIC.to_owned(), workspace, mailbox: None }).await
+}
+
+/// Takes on mails whose time has come, and those whose node was lost.
+pub async fn claim_due(tx: &mut SystemTx, now: Timestamp, until: Timestamp, most: i64) -> Result<Vec<Job>> {
+    let sql = format!(
+        "UPDATE triage_job SET version = version + 1, attempts = attempts + 1, claimed_until = $2
+         WHERE (workspace_id, mailbox_id, id) IN (SELECT workspace_id, mailbox_id, id FROM triage_job
+           WHERE coalesce(claimed_until, due_at) <= $1 ORDER BY coalesce(claimed_until, due_at) LIMIT $3{})
+         RETURNING workspace_id, mailbox_id, id, email_id, outgoing, sender, attempts, version, created_at",
+        tx.skip_locked()
+    );
+    tx.all(&sql, &[now.into(), until.into(), most.into()]).await
+}
+
+/// When the next mail has to be looked at.
+pub async fn next_due(tx: &mut SystemTx) -> Result<Option<Timestamp>> {
+    let found: Option<(Timestamp,)> = tx
+        .one(
+            "SELECT coalesce(claimed_until, due_at) FROM triage_job ORDER BY coalesce(claimed_until, due_at) LIMIT 1",
+            &[],
+        )
+        .await?;
+    Ok(found.map(|(at,)| at))
+}
+
+/// Lets go of everything that a node of the past worked on, for a store that has one node only.
+pub async fn release_all(tx: &mut SystemTx) -> Result<()> {
+    tx.run("UPDATE triage_job SET claimed_until = NULL WHERE claimed_until IS NOT NULL", &[]).await?;
+    Ok(())
+}
+
+/// Lets go of a mail until a time. A try that was none does not count. False when somebody else has it.
+pub async fn put_off(tx: &mut Tx, job: &Job, at: Timestamp, counts: bool) -> Result<bool> {
+    let changed = tx
+        .run(
+            "UPDATE triage_job SET claimed_until = NULL, due_at = $5, attempts = attempts - $6
+             WHERE workspace_id = $1 AND mailbox_id = $2 AND id = $3 AND version = $4",
+            &[
+                (&job.mailbox).into(),
+                job.id.as_str().into(),
+                job.version.into(),
+                at.into(),
+                i64::from(!counts).into(),
+            ],
+        )
+        .await?;
+    wake(tx).await?;
+    Ok(changed == 1)
+}
+
+/// Whether a worker still has a mail that it took on; holds it until the transaction ends.
+pub async fn is_held(tx: &mut Tx, job: &Job) -> Result<bool> {
+    let sql = format!(
+        "SELECT id FROM triage_job WHERE workspace_id = $1 AND mailbox_id = $2 AND id = $3 AND version = $4{}",
+        tx.for_update()
+    );
+    let found: Option<(String,)> =
+        tx.one(&sql, &[(&job.mailbox).into(), job.id.as_str().into(), job.version.into()]).await?;
+    Ok(found.is_some())
+}
+
+/// Ends the work on a mail. False when somebody else has it, or had it.
+pub async fn finish(tx: &mut Tx, job: &Job) -> Result<bool> {
+    let gone = tx
+        .run(
+            "DELETE FROM triage_job WHERE workspace_id = $1 AND mailbox_id = $2 AND id = $3 AND version = $4",
+            &[(&job.mailbox).into(), job.id.as_str().into(), job.version.into()],
+        )
+        .await?;
+    Ok(gone == 1)
+}
+
+/// What a mailbox knows of an event in a calendar: its version, the job that told of it last, and what that was.
+pub type KnownEvent = (i64, String, String);
+
+/// Finds an event by the hash of its UID.
+pub async fn find_event(tx: &mut Tx, mailbox: &MailboxId, uid: &str) -> Result<Option<KnownEvent>> {
+    tx.one(
+        "SELECT sequence, job_id, kind FROM calendar_event WHERE workspace_id = $1 AND mailbox_id = $2 AND uid = $3",
+        &[mailbox.into(), uid.into()],
+    )
+    .await
+}
+
+/// Notes what a job told of an event.
+pub async fn note_event(
+    tx: &mut Tx,
+    job: &Job,
+    uid: &str,
+    sequence: i64,
+    kind: SourceKind,
+    now: Timestamp,
+) -> Result<()> {
+    tx.run(
+        "INSERT INTO calendar_event (workspace_id, mailbox_id, uid, sequence, job_id, kind, updated_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (workspace_id, mailbox_id, uid) DO UPDATE
+         SET sequence = excluded.sequence, job_id = excluded.job_id, kind = excluded.kind,
+           updated_at = excluded.updated_at",
+        &[
+            (&job.mailbox).into(),
+            uid.into(),
+            sequence.into(),
+            job.id.as_str().into(),
+            kind.as_str().into(),
+            now.into(),
+        ],
+    )
+    .await?;
+    Ok(())
+}

@@ -1,0 +1,105 @@
+//! Runs of triagers: what is at work, and what came of what was.
+
+use model::{
+    EmailId, MailboxId, Timestamp, TriagerId, TriagerRunId,
+    triagers::{RunSource, RunStatus, RunTask, RunTriager, SourceKind, TriagerRun},
+};
+
+use crate::{FromRow, Row, Tx, error::Result, triagers::json};
+
+impl FromRow for TriagerRun {
+    fn from_row(row: &mut Row<'_>) -> Result<Self> {
+        Ok(Self {
+            id: row.next()?,
+            triager: RunTriager { id: row.next()?, name: row.next()? },
+            source: RunSource { kind: row.next_named()?, email_id: row.next()? },
+            status: row.next_named()?,
+            summary: row.next()?,
+            tasks: row.next_json()?,
+            started_at: row.next()?,
+            finished_at: row.next()?,
+        })
+    }
+}
+
+const COLUMNS: &str =
+    "id, triager_id, triager_name, source_kind, email_id, status, summary, tasks, started_at,
+    finished_at";
+
+/// The last runs of a mailbox, newest first.
+pub async fn list_recent(tx: &mut Tx, mailbox: &MailboxId, most: i64) -> Result<Vec<TriagerRun>> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM triager_run WHERE workspace_id = $1 AND mailbox_id = $2
+         ORDER BY started_at DESC, id DESC LIMIT $3"
+    );
+    tx.all(&sql, &[mailbox.into(), most.into()]).await
+}
+
+/// The runs of a job.
+pub async fn list_of_job(tx: &mut Tx, mailbox: &MailboxId, job: &str) -> Result<Vec<TriagerRun>> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM triager_run WHERE workspace_id = $1 AND mailbox_id = $2 AND job_id = $3 ORDER BY id"
+    );
+    tx.all(&sql, &[mailbox.into(), job.into()]).await
+}
+
+/// A run that begins, or one that begins and ends at once.
+#[derive(Clone, Debug)]
+pub struct NewRun {
+    /// Its id.
+    pub id: TriagerRunId,
+    /// The job it belongs to.
+    pub job: String,
+    /// The triager.
+    pub triager: TriagerId,
+    /// Its name.
+    pub triager_name: String,
+    /// What led to it.
+    pub kind: SourceKind,
+    /// The mail.
+    pub email: EmailId,
+    /// When it begins.
+    pub started_at: Timestamp,
+}
+
+/// Notes that a run is at work, unless an earlier try of its job did.
+pub async fn begin(tx: &mut Tx, mailbox: &MailboxId, run: &NewRun) -> Result<()> {
+    tx.run(
+        "INSERT INTO triager_run (workspace_id, mailbox_id, id, job_id, triager_id, triager_name, source_kind, email_id,
+           status, summary, tasks, started_at, finished_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 'RUNNING', '', '[]', $9, NULL)
+         ON CONFLICT (workspace_id, mailbox_id, job_id, triager_id) DO NOTHING",
+        &[
+            mailbox.into(),
+            (&run.id).into(),
+            run.job.as_str().into(),
+            (&run.triager).into(),
+            (&run.triager_name).into(),
+            run.kind.as_str().into(),
+            (&run.email).into(),
+            run.started_at.into(),
+        ],
+    )
+    .await?;
+    Ok(())
+}
+
+/// Notes what came of a run.
+pub async fn finish(
+    tx: &mut Tx,
+    mailbox: &MailboxId,
+    id: &TriagerRunId,
+    status: RunStatus,
+    summary: &str,
+    tasks: &[RunTask],
+    now: Timestamp,
+) -> Result<()> {
+    let tasks = json(&tasks)?;
+    tx.run(
+        "UPDATE triager_run SET status = $4, summary = $5, tasks = $6, finished_at = $7
+         WHERE workspace_id = $1 AND mailbox_id = $2 AND id = $3",
+        &[mailbox.into(), id.into(), status.as_str().into(), summary.into(), (&tasks).into(), now.into()],
+    )
+    .await?;
+    Ok(())
+}
