@@ -118,7 +118,7 @@ async fn add_task(server: &Server, tenant: &Tenant, mailbox: &Value) -> String {
         priority: model::tasks::TaskPriority::Normal,
         status: model::tasks::TaskStatus::Open,
         email_id: "eml_none".into(),
-        triager_id: "tri_none".into(),
+        triager_id: "trg_none".into(),
         created_at: now,
         updated_at: now,
     };

@@ -24,7 +24,7 @@ async fn every_mailbox_has_a_default_triager_that_stays() {
         let all = inbox.get("task-triagers").await;
         assert_eq!(all.as_array().unwrap().len(), 1);
         let first = &all[0];
-        assert!(id(first).starts_with("tri_"));
+        assert!(id(first).starts_with("trg_"));
         assert_eq!(
             *first,
             json!({
@@ -153,7 +153,7 @@ async fn what_a_triager_is_made_of_is_checked() {
             ("triggers", trigger(json!({ "filter": "from:@" })), "triggers[0].filter"),
             ("triggers", trigger(json!({ "filter": "whatever seems important" })), "triggers[0].filter"),
             ("triggers", trigger(json!({ "filter": "x".repeat(501) })), "triggers[0].filter"),
-            ("triggers", trigger(json!({ "id": "trg_other" })), "triggers[0].id"),
+            ("triggers", trigger(json!({ "id": "tgr_other" })), "triggers[0].id"),
             ("triggers", trigger(json!({ "every": "day" })), "triggers[0].every"),
             ("tasks", json!([{ "kind": "send_email" }]), "tasks[0].kind"),
             ("tasks", json!([{ "kind": "notify" }, { "kind": "notify" }]), "tasks[1].kind"),

@@ -344,13 +344,13 @@ impl Triager {
     pub fn first_of(mailbox: &MailboxId, now: Timestamp) -> Self {
         let digits = mailbox.as_str().get(4..).unwrap_or_default();
         Self {
-            id: format!("tri_{digits}").into(),
+            id: format!("trg_{digits}").into(),
             mailbox_id: mailbox.clone(),
             name: DEFAULT_NAME.to_owned(),
             instructions: String::new(),
             is_default: true,
             enabled: true,
-            triggers: vec![Trigger { id: format!("trg_{digits}").into(), ..Trigger::usual() }],
+            triggers: vec![Trigger { id: format!("tgr_{digits}").into(), ..Trigger::usual() }],
             tasks: vec![TriagerTask { id: format!("stp_{digits}").into(), ..TriagerTask::usual() }],
             created_at: now,
             updated_at: now,
@@ -394,7 +394,7 @@ impl Triager {
 impl Trigger {
     fn usual() -> Self {
         Self {
-            id: "trg_".into(),
+            id: "tgr_".into(),
             kind: TriggerKind::MailReceived,
             enabled: true,
             mail_domains: Vec::new(),

@@ -104,8 +104,8 @@ CREATE INDEX calendar_event_age ON calendar_event (updated_at);
 
 -- Mailboxes that are there already get the triager that every new one has; its ids are made from the mailbox's.
 INSERT INTO triager (workspace_id, mailbox_id, id, name, instructions, is_default, enabled, triggers, tasks, created_at, updated_at)
-SELECT workspace_id, id, 'tri_' || substr(id, 5), 'E-mail response', '', 1, 1,
-  '[{"id":"trg_' || substr(id, 5) || '","kind":"mail.received","enabled":true,"mailDomains":[],"onlyInbox":true,"filter":""}]',
+SELECT workspace_id, id, 'trg_' || substr(id, 5), 'E-mail response', '', 1, 1,
+  '[{"id":"tgr_' || substr(id, 5) || '","kind":"mail.received","enabled":true,"mailDomains":[],"onlyInbox":true,"filter":""}]',
   '[{"id":"stp_' || substr(id, 5) || '","kind":"draft_response","enabled":true,"config":{}}]', created_at, created_at
 FROM mailbox;
 

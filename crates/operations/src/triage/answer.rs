@@ -132,7 +132,7 @@ mod tests {
     fn an_answer_is_read_as_far_as_it_is_as_asked_for() {
         let text = r#"```json
             {"category":"technical","is_urgent":"yes","labels":["a",3,null],"send":true,"triagers":[
-              {"id":"tri_1","summary":"See ![x](https://evil.test)","reply":"  Hi \u003cimg src=x>  ","notify":null,
+              {"id":"trg_1","summary":"See ![x](https://evil.test)","reply":"  Hi \u003cimg src=x>  ","notify":null,
                "tasks":[{"title":"Pay","due_at":"2026-08-01T00:00:00Z","priority":"high"},{"title":""},
                  {"title":"Look\nhere","due_at":"soon","priority":"!"},5]},
               {"summary":"no id"}, 7]}
