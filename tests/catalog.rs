@@ -80,6 +80,9 @@ fn body(id: &str) -> Option<Value> {
             "to": "postmaster@agents.test", "subject": "S", "body": "T", "scheduled_send_at": "2026-08-01T00:00:00Z",
         }),
         "rescheduleSend" => json!({ "scheduled_send_at": "2026-08-02T00:00:00Z" }),
+        "remember" => json!({ "text": "The office closes at six." }),
+        "recall" => json!({ "query": "When does the office close?" }),
+        "addDocument" => json!({ "name": "notes.txt", "type": "text", "text": "Some notes." }),
         // A message, not JSON; see call().
         "importEmails" => Value::Null,
         _ => return None,
@@ -123,7 +126,11 @@ impl World {
         let draft = tenant.key.post(&format!("{inside}/drafts"), draft).await.ok();
         let later = body("scheduleSend").unwrap();
         let scheduled = tenant.key.post(&format!("{inside}/scheduled-sends"), later).await.ok();
+        let memory = tenant.key.post("/api/v1/rag/remember", body("remember").unwrap()).await.ok();
+        let document = tenant.key.post("/api/v1/rag/documents", body("addDocument").unwrap()).await.ok();
         let ids = vec![
+            ("blobId", memory["blobId"].as_str().unwrap().to_owned()),
+            ("documentId", document["id"].as_str().unwrap().to_owned()),
             ("draftId", draft["id"].as_str().unwrap().to_owned()),
             ("scheduledSendId", scheduled["id"].as_str().unwrap().to_owned()),
             ("emailId", email.to_string()),
@@ -263,6 +270,8 @@ fn nonexistent() -> Vec<(&'static str, String)> {
         ("webhookId", "whk_01h8xgjy4n7r2v6c0d5t9kqwez".to_owned()),
         ("deliveryId", "dlv_01h8xgjy4n7r2v6c0d5t9kqwez".to_owned()),
         ("domainId", "dom_01h8xgjy4n7r2v6c0d5t9kqwez".to_owned()),
+        ("blobId", "mem_01h8xgjy4n7r2v6c0d5t9kqwez".to_owned()),
+        ("documentId", "doc_01h8xgjy4n7r2v6c0d5t9kqwez".to_owned()),
     ]
 }
 
@@ -299,6 +308,9 @@ async fn snapshot(server: &Server, workspace: &WorkspaceId) -> Vec<String> {
                 "domain_key",
                 "webhook",
                 "webhook_delivery",
+                "memory",
+                "document",
+                "passage",
                 "affiliate",
                 "audit",
                 "allowance",

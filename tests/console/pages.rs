@@ -35,6 +35,8 @@ fn paths(mailbox: &Mailbox) -> Vec<String> {
         "",
         "/keys",
         "/domains",
+        "/knowledge",
+        "/knowledge?q=hello",
         "/webhooks",
         "/events",
         "/sandbox",

@@ -42,6 +42,9 @@ async fn furnish(server: &Server, code: &str) -> Tenant {
     let hook = key.post(&format!("{in_workspace}/webhooks"), hook).await.ok();
     let trial = format!("{in_workspace}/webhooks/{}/test", hook["id"].as_str().unwrap());
     key.send(http::Method::POST, &trial, None).await.ok();
+    key.post("/api/v1/rag/remember", json!({ "text": "T" })).await.ok();
+    key.post("/api/v1/rag/documents", json!({ "name": "D", "type": "text", "text": "T" })).await.ok();
+    server.work_for_memory().await;
     key.post("/api/v1/affiliate/signup", json!({ "code": code })).await.ok();
     let body =
         json!({ "email": format!("{code}@people.test"), "password": PASSWORD, "affiliate_code": code });

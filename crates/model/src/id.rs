@@ -163,6 +163,10 @@ kinds! {
     PayoutKind PayoutId "pay_";
     /// A payment of the keyless interface.
     PaymentKind PaymentId "pmt_";
+    /// Something that was remembered.
+    MemoryKind MemoryId "mem_";
+    /// A document of the knowledge.
+    DocumentKind DocumentId "doc_";
 }
 
 #[cfg(test)]

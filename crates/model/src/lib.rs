@@ -14,9 +14,11 @@ pub mod events;
 pub mod filter;
 pub mod folders;
 mod id;
+pub mod knowledge;
 pub mod labels;
 pub mod mailboxes;
 pub mod members;
+pub mod memory;
 mod names;
 mod object;
 pub mod payments;
@@ -30,9 +32,9 @@ pub mod webhooks;
 pub mod workspaces;
 
 pub use id::{
-    AccountId, AffiliateId, ApiKeyId, AttachmentId, CommissionId, DeliveryId, DomainId, EmailId, EventId,
-    FolderId, Id, InviteId, Kind, LabelId, MailboxId, PaymentId, PayoutId, SessionId, ThreadId, WebhookId,
-    WorkspaceId,
+    AccountId, AffiliateId, ApiKeyId, AttachmentId, CommissionId, DeliveryId, DocumentId, DomainId, EmailId,
+    EventId, FolderId, Id, InviteId, Kind, LabelId, MailboxId, MemoryId, PaymentId, PayoutId, SessionId,
+    ThreadId, WebhookId, WorkspaceId,
 };
 pub use object::object;
 pub use plans::{CreditClass, Limit, Plan, Plans, Role};

@@ -23,7 +23,7 @@ use store::{
 
 pub(crate) use self::{
     deliver::{Content, Delivery, prepare, read},
-    prepare::{Prepared, encoding_named, received_data},
+    prepare::{Prepared, encoding_named, people, received_data, shown},
     routes::Routes,
 };
 use crate::{App, Error, Result, mailboxes, operator};

@@ -22,6 +22,7 @@ mod error;
 pub mod events;
 pub mod folders;
 pub mod inbound;
+pub mod knowledge;
 pub mod labels;
 pub mod mailboxes;
 pub mod members;

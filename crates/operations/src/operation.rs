@@ -155,6 +155,7 @@ pub fn catalog() -> Vec<&'static Operation> {
         crate::webhooks::OPERATIONS,
         crate::affiliate::OPERATIONS,
         crate::memory::OPERATIONS,
+        crate::knowledge::OPERATIONS,
     ]
     .concat()
 }

@@ -1,19 +1,20 @@
 //! Opens what the configuration names: the data folder, the key, the stores, and the service over them.
 
-use std::{fs::DirBuilder, os::unix::fs::DirBuilderExt, path::Path};
+use std::{fs::DirBuilder, os::unix::fs::DirBuilderExt, path::Path, sync::Arc};
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use mail::{authentication::Authenticator, dns::Dns};
 use operations::{
     App, AppParts, Settings,
+    memory::LocalEmbedder,
     outside::{self, Clock, SystemClock, SystemEntropy},
     scanning::Scanning,
 };
 use store::{Db, blobs::Blobs, vault::MasterKey};
-use web::{HttpFacilitator, OutgoingHttp};
+use web::{HttpEmbedder, HttpFacilitator, OutgoingHttp};
 
 use crate::{
-    config::{Config, KeySource},
+    config::{Config, EmbeddingsProvider, KeySource},
     failure::{Failure, Result},
 };
 
@@ -86,7 +87,17 @@ async fn parts(config: &Config, settings: Settings) -> Result<AppParts> {
         next_hop,
         facilitator,
         assistant: None,
+        embedder: embedder(config),
     })
+}
+
+/// What makes vectors of texts, as configured.
+fn embedder(config: &Config) -> Option<Arc<dyn outside::Embedder>> {
+    match &config.embeddings.provider {
+        EmbeddingsProvider::None => None,
+        EmbeddingsProvider::Local => Some(Arc::new(LocalEmbedder::default())),
+        EmbeddingsProvider::Http(settings) => Some(Arc::new(HttpEmbedder::new(settings.clone()))),
+    }
 }
 
 /// The client of the configured facilitator; nothing for the ledger.

@@ -15,6 +15,8 @@ use model::{
 use operations::{
     App, AppParts, Outbound, Settings, admin,
     inbound::{self, Arrival, Refusal},
+    knowledge,
+    memory::{self, LocalEmbedder, MemorySettings},
     outside::{self, Entropy},
     payments::PaymentSettings,
     scanning::Scanning,
@@ -115,6 +117,10 @@ pub struct ServerOptions {
     pub facilitator: Option<(url::Url, Duration)>,
     /// The language model.
     pub assistant: Option<crate::ScriptedModel>,
+    /// What makes vectors of texts.
+    pub embedder: Option<Arc<dyn outside::Embedder>>,
+    /// What is taken into memory.
+    pub memory: MemorySettings,
     /// How the doors are set up.
     pub web: web::Options,
 }
@@ -146,6 +152,8 @@ impl Default for ServerOptions {
             payments: PaymentSettings { wallet_rpm: 100_000, ..PaymentSettings::default() },
             facilitator: None,
             assistant: None,
+            embedder: Some(Arc::new(LocalEmbedder::default())),
+            memory: MemorySettings::default(),
             web: web::Options::default(),
         }
     }
@@ -238,6 +246,7 @@ impl Server {
             spf_mechanisms: "a:mx.agents.test".to_owned(),
             webhooks_allow_private: options.webhooks_allow_private,
             payments: options.payments,
+            memory: options.memory,
         };
         let servers = &options.dns_servers;
         let dns = (!servers.is_empty()).then(|| Dns::without_memory(servers).unwrap());
@@ -262,6 +271,7 @@ impl Server {
                 Box::new(client) as Box<dyn outside::Facilitator>
             }),
             assistant: options.assistant.map(|model| Arc::new(model) as Arc<dyn outside::Assistant>),
+            embedder: options.embedder,
         };
         let app = App::start(parts).await.unwrap();
         let router = web::router(app.clone(), options.web);
@@ -330,6 +340,17 @@ impl Server {
             client: None,
         };
         Ok(inbound::receive(&self.app, arrival).await?.remove(0))
+    }
+
+    /// Does the work for memory that waits: documents, mail, vectors of another model.
+    pub async fn work_for_memory(&self) {
+        while knowledge::work::index_next(&self.app).await.unwrap() {}
+        let is_on = memory::mail::is_on(&self.app);
+        let behind = if is_on { memory::mail::all_behind(&self.app).await.unwrap() } else { Vec::new() };
+        for mailbox in behind {
+            while memory::mail::take_some(&self.app, &mailbox).await.unwrap() {}
+        }
+        while memory::renew::renew_some(&self.app).await.unwrap() > 0 {}
     }
 
     /// Logs a tenant's owner in.

@@ -9,6 +9,7 @@ mod body;
 mod console;
 mod cors;
 mod docs;
+mod embedder;
 mod endpoint;
 mod error;
 mod facilitator;
@@ -38,6 +39,7 @@ use tower_http::{
 };
 
 pub use agent::{agent_document, agent_endpoints};
+pub use embedder::{EmbedderSettings, HttpEmbedder};
 pub use endpoint::Endpoint;
 pub use facilitator::HttpFacilitator;
 pub use openapi::document;

@@ -30,13 +30,14 @@ pub fn show(sources: &Sources) -> String {
 
 fn without_secrets(key: &str, value: &Value) -> Value {
     match (key, value) {
-        ("vault.master_key", Value::String(text)) if !text.is_empty() => HIDDEN.into(),
+        ("vault.master_key" | "embeddings.api_key", Value::String(text)) if !text.is_empty() => HIDDEN.into(),
         ("payments.facilitator_headers", Value::Array(lines)) => {
             Value::Array(lines.iter().map(|_| HIDDEN.into()).collect())
         }
-        ("database.url" | "blobs.url" | "payments.facilitator", Value::String(text)) => {
-            hide_in_url(text).into()
-        }
+        (
+            "database.url" | "blobs.url" | "payments.facilitator" | "embeddings.base_url",
+            Value::String(text),
+        ) => hide_in_url(text).into(),
         _ => value.clone(),
     }
 }

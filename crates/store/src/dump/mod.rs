@@ -64,6 +64,12 @@ pub const TABLES: &[&str] = &[
     "payment",
     "ledger_account",
     "ledger_transfer",
+    "memory_counter",
+    "memory",
+    "document",
+    "passage",
+    "passage_index",
+    "memory_cursor",
 ];
 
 /// The tables whose rows are not: the schema's own history, which a restore writes itself, and what running nodes have

@@ -7,6 +7,7 @@ mod drafts;
 mod emails;
 pub(crate) mod events;
 mod folders;
+mod knowledge;
 mod labels;
 mod mailboxes;
 mod members;
@@ -39,6 +40,7 @@ pub(crate) fn endpoints() -> Vec<Endpoint> {
         events::endpoints(),
         webhooks::endpoints(),
         memory::endpoints(),
+        knowledge::endpoints(),
         affiliate::endpoints(),
         api_keys::endpoints(),
     ]

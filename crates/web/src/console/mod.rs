@@ -11,6 +11,7 @@ mod domains;
 mod events;
 mod flash;
 mod keys;
+mod knowledge;
 mod live;
 mod mail;
 mod mailboxes;
@@ -51,6 +52,7 @@ pub(crate) fn routes(state: &State) -> Router<State> {
         .merge(members::routes())
         .merge(domains::routes())
         .merge(webhooks::routes())
+        .merge(knowledge::routes())
         .merge(events::routes())
         .merge(usage::routes())
         .merge(settings::routes())
