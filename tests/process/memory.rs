@@ -87,9 +87,8 @@ fn kill_9_during_indexing_loses_nothing_and_indexes_nothing_twice() {
 fn mail_comes_into_memory_by_itself_and_after_a_crash() {
     for home in Home::on_each_engine() {
         let mut server = home.serve();
-        let workspace = home.create_account("ada@example.com", "enterprise");
-        let (_, key) = home.create_key(&workspace, &[]);
-        let inbox = Inbox::new(&server, &key);
+        let inbox = Inbox::new(&home, &server, "enterprise");
+        let key = inbox.key.clone();
         let mut client = Smtp::try_connect(server.smtp, "EHLO").unwrap();
         for number in 0..40 {
             let raw =
