@@ -91,6 +91,9 @@ fn body(id: &str) -> Option<Value> {
         // Nothing listens there.
         "createIntegrationConnection" => json!({ "name": "Tools", "url": "http://127.0.0.1:9/" }),
         "updateIntegrationConnection" => json!({ "name": "Renamed" }),
+        "remember" => json!({ "text": "The office closes at six." }),
+        "recall" => json!({ "query": "When does the office close?" }),
+        "addDocument" => json!({ "name": "notes.txt", "type": "text", "text": "Some notes." }),
         // A message, not JSON; see call().
         "importEmails" => Value::Null,
         _ => return None,
@@ -163,9 +166,13 @@ impl World {
         let triagers = format!("{inside}/task-triagers");
         let triager = tenant.key.post(&triagers, json!({ "name": "Own" })).await.ok();
         let task = add_task(server, &tenant, &mailbox).await;
+        let memory = tenant.key.post("/api/v1/rag/remember", body("remember").unwrap()).await.ok();
+        let document = tenant.key.post("/api/v1/rag/documents", body("addDocument").unwrap()).await.ok();
         let ids = vec![
             ("triagerId", triager["id"].as_str().unwrap().to_owned()),
             ("taskId", task),
+            ("blobId", memory["blobId"].as_str().unwrap().to_owned()),
+            ("documentId", document["id"].as_str().unwrap().to_owned()),
             ("draftId", draft["id"].as_str().unwrap().to_owned()),
             ("scheduledSendId", scheduled["id"].as_str().unwrap().to_owned()),
             ("emailId", email.to_string()),
@@ -298,7 +305,7 @@ fn nonexistent() -> Vec<(&'static str, String)> {
         ("mailboxId", "0198f2b4-0000-7000-8000-000000000000".to_owned()),
         ("folderId", "own".to_owned()),
         ("labelId", "lbl_01h8xgjy4n7r2v6c0d5t9kqwez".to_owned()),
-        ("triagerId", "tri_01h8xgjy4n7r2v6c0d5t9kqwez".to_owned()),
+        ("triagerId", "trg_01h8xgjy4n7r2v6c0d5t9kqwez".to_owned()),
         ("taskId", "tsk_01h8xgjy4n7r2v6c0d5t9kqwez".to_owned()),
         ("memberId", "acc_01h8xgjy4n7r2v6c0d5t9kqwez".to_owned()),
         ("inviteId", "inv_01h8xgjy4n7r2v6c0d5t9kqwez".to_owned()),
@@ -313,6 +320,8 @@ fn nonexistent() -> Vec<(&'static str, String)> {
         ("webhookId", "whk_01h8xgjy4n7r2v6c0d5t9kqwez".to_owned()),
         ("deliveryId", "dlv_01h8xgjy4n7r2v6c0d5t9kqwez".to_owned()),
         ("domainId", "dom_01h8xgjy4n7r2v6c0d5t9kqwez".to_owned()),
+        ("blobId", "mem_01h8xgjy4n7r2v6c0d5t9kqwez".to_owned()),
+        ("documentId", "doc_01h8xgjy4n7r2v6c0d5t9kqwez".to_owned()),
     ]
 }
 
@@ -355,6 +364,9 @@ async fn snapshot(server: &Server, workspace: &WorkspaceId) -> Vec<String> {
                 "conversation",
                 "conversation_message",
                 "integration_connection",
+                "memory",
+                "document",
+                "passage",
                 "affiliate",
                 "audit",
                 "allowance",

@@ -1,7 +1,7 @@
 //! Search: the query language, filters, pages, what is found and what is not.
 
 use serde_json::{Value, json};
-use testkit::{Server, both_engines};
+use testkit::{Server, ServerOptions, both_engines};
 
 use super::{
     help::{assert_refuses_fields, encoded},
@@ -322,7 +322,9 @@ async fn a_mail_of_many_long_words_arrives_and_is_found() {
 #[tokio::test]
 async fn modes_without_an_index_are_not_available() {
     both_engines(async |engine| {
-        let server = Server::start(engine).await;
+        let mut options = ServerOptions::default();
+        options.memory.mail = false;
+        let server = Server::with(engine, options).await;
         let inbox = Inbox::new(&server).await;
         server.receive(&inbox.address, plain("One", "needle")).await;
         let plain_answer = inbox.get("search?query=needle").await;

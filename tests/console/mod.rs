@@ -2,6 +2,7 @@
 
 mod access;
 mod agent;
+mod knowledge;
 mod mail;
 mod pages;
 mod passwords;

@@ -39,6 +39,8 @@ fn paths(mailbox: &Mailbox) -> Vec<String> {
         "",
         "/keys",
         "/domains",
+        "/knowledge",
+        "/knowledge?q=hello",
         "/webhooks",
         "/integrations",
         "/events",

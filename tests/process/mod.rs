@@ -14,6 +14,7 @@ mod mail_crash;
 mod mail_faults;
 mod mail_scan;
 mod mail_senders;
+mod memory;
 mod nodes;
 mod outbound;
 mod outbound_faults;

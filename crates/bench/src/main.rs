@@ -18,6 +18,7 @@ mod place;
 mod postfix;
 mod program;
 mod read;
+mod recall;
 mod receive;
 mod relay;
 mod report;
@@ -68,6 +69,7 @@ async fn run(options: &Options) -> bool {
             Measurement::Emails => emails::measure(options).await,
             Measurement::Search => search::measure(options).await,
             Measurement::Import => search::measure_import(options).await,
+            Measurement::Recall => recall::measure(options).await,
             Measurement::Keyless => keyless::measure(options).await,
             Measurement::Wait => wait::measure(options).await,
             Measurement::Send => send::measure(options).await,

@@ -5,15 +5,17 @@ use std::{path::PathBuf, time::Duration};
 use crate::place::Engine;
 
 const USAGE: &str =
-    "usage: bench [--quick] [--engine sqlite|postgres] [--only service|bare [--requests N]] [--program FILE] [NAME…]
+    "usage: bench [--quick] [--engine sqlite|postgres] [--only service|bare [--requests N]] [--program FILE]
+             [--recall-set FILE] [NAME…]
 
-NAME is one of read, write, start, growth, receive, emails, search, import, wait, send, relay, schedules, keyless; all of
-them when none is given.
+NAME is one of read, write, start, growth, receive, emails, search, import, wait, send, relay, schedules, keyless,
+recall; all of them when none is given.
   --quick           short rounds, for a first look; the figures are noisy
   --engine ENGINE   only this engine
   --only SIDE       in `read`, loads one of the two sides alone, for a profiler to look at
   --requests N      with --only, so many requests over one connection instead of half a minute over 32
-  --program FILE    in those that start the program, the program to start (default: agent-mailbox beside this one)";
+  --program FILE    in those that start the program, the program to start (default: agent-mailbox beside this one)
+  --recall-set FILE in `recall`, questions and passages as scripts/make-recall-set writes them";
 
 /// A measurement by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,10 +33,11 @@ pub(crate) enum Measurement {
     Relay,
     Schedules,
     Keyless,
+    Recall,
 }
 
 impl Measurement {
-    const ALL: [Self; 13] = [
+    const ALL: [Self; 14] = [
         Self::Read,
         Self::Write,
         Self::Start,
@@ -48,6 +51,7 @@ impl Measurement {
         Self::Relay,
         Self::Schedules,
         Self::Keyless,
+        Self::Recall,
     ];
 
     pub(crate) const fn name(self) -> &'static str {
@@ -65,6 +69,7 @@ impl Measurement {
             Self::Relay => "relay",
             Self::Schedules => "schedules",
             Self::Keyless => "keyless",
+            Self::Recall => "recall",
         }
     }
 
@@ -79,6 +84,7 @@ impl Measurement {
             Self::Search => "full-text search",
             Self::Import => "an mbox file by the command",
             Self::Keyless => "a read with a fresh proof of a wallet against one with a key",
+            Self::Recall => "recalling among 100,000 snippets, and how well",
             Self::Wait => "how soon a waiting call learns of its mail",
             Self::Send => "a send to a mailbox of this server against a durable commit",
             Self::Relay => "mail by way of a relay",
@@ -102,6 +108,7 @@ pub(crate) struct Options {
     pub(crate) only: Option<ReadSide>,
     pub(crate) requests: Option<u64>,
     pub(crate) program: Option<PathBuf>,
+    pub(crate) recall_set: Option<PathBuf>,
     quick: bool,
 }
 
@@ -113,6 +120,7 @@ impl Options {
             only: None,
             requests: None,
             program: None,
+            recall_set: None,
             quick: false,
         };
         while let Some(argument) = arguments.next() {
@@ -123,6 +131,7 @@ impl Options {
                 "--only" => options.only = Some(side(&value()?)?),
                 "--requests" => options.requests = Some(value()?.parse().map_err(|_| USAGE.to_owned())?),
                 "--program" => options.program = Some(value()?.into()),
+                "--recall-set" => options.recall_set = Some(value()?.into()),
                 name => options.measurements.push(measurement(name)?),
             }
         }
@@ -165,6 +174,11 @@ impl Options {
     /// Mails that are due in the same second.
     pub(crate) fn schedules(&self) -> u64 {
         if self.quick { 1_000 } else { 10_000 }
+    }
+
+    /// Snippets that recall looks through.
+    pub(crate) fn snippets(&self) -> usize {
+        if self.quick { 10_000 } else { 100_000 }
     }
 
     /// Mails of one imported file.

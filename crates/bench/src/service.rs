@@ -12,7 +12,8 @@ use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use model::{Limit, Plan, Plans, Role, WorkspaceId};
 use operations::{
     App, AppParts, Settings, admin,
-    outside::{Clock, SystemClock, SystemEntropy},
+    memory::{LocalEmbedder, MemorySettings},
+    outside::{Clock, Embedder, SystemClock, SystemEntropy},
     payments::PaymentSettings,
     scanning::Scanning,
 };
@@ -39,6 +40,11 @@ pub(crate) struct Service {
 impl Service {
     /// Opens the store in a place, making it if need be, and adds a workspace to it.
     pub(crate) async fn open(place: &Place) -> Self {
+        Self::open_with(place, Arc::new(LocalEmbedder::default())).await
+    }
+
+    /// The same, with something else that makes vectors.
+    pub(crate) async fn open_with(place: &Place, embedder: Arc<dyn Embedder>) -> Self {
         let db = Db::open(&place.location).await.expect("the store opens");
         db.migrate(SystemClock.now()).await.expect("the schema is brought up to date");
         let blobs = Blobs::open(&BlobLocation::Directory(place.folder().join("blobs")))
@@ -61,6 +67,7 @@ impl Service {
             next_hop: None,
             facilitator: None,
             assistant: None,
+            embedder: Some(embedder),
         };
         let app = App::start(parts).await.expect("the service starts");
         let (email, password) = ("owner@people.test".to_owned(), "correct horse battery".to_owned());
@@ -139,5 +146,6 @@ fn settings() -> Settings {
         spf_mechanisms: "a:mx.agents.test".to_owned(),
         webhooks_allow_private: false,
         payments: PaymentSettings { wallet_rpm: 1_000_000_000, ..PaymentSettings::default() },
+        memory: MemorySettings::default(),
     }
 }

@@ -179,6 +179,10 @@ kinds! {
     TriagerRunKind TriagerRunId "run_";
     /// A task that a triager found.
     TaskKind TaskId "tsk_";
+    /// Something that was remembered.
+    MemoryKind MemoryId "mem_";
+    /// A document of the knowledge.
+    DocumentKind DocumentId "doc_";
 }
 
 #[cfg(test)]

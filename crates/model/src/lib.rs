@@ -16,9 +16,11 @@ pub mod filter;
 pub mod folders;
 mod id;
 pub mod integrations;
+pub mod knowledge;
 pub mod labels;
 pub mod mailboxes;
 pub mod members;
+pub mod memory;
 mod names;
 mod object;
 pub mod payments;
@@ -35,9 +37,9 @@ pub mod workspaces;
 
 pub use id::{
     AccountId, AffiliateId, AgentMessageId, ApiKeyId, AttachmentId, CommissionId, ConnectionId,
-    ConversationId, DeliveryId, DomainId, EmailId, EventId, FolderId, Id, InviteId, Kind, LabelId, MailboxId,
-    PaymentId, PayoutId, SessionId, TaskId, ThreadId, TriagerId, TriagerRunId, TriagerTaskId, TriggerId,
-    WebhookId, WorkspaceId,
+    ConversationId, DeliveryId, DocumentId, DomainId, EmailId, EventId, FolderId, Id, InviteId, Kind,
+    LabelId, MailboxId, MemoryId, PaymentId, PayoutId, SessionId, TaskId, ThreadId, TriagerId, TriagerRunId,
+    TriagerTaskId, TriggerId, WebhookId, WorkspaceId,
 };
 pub use object::object;
 pub use plans::{CreditClass, Limit, Plan, Plans, Role};

@@ -59,7 +59,7 @@ read_options! {
         #[garde(skip)]
         #[serde(default)]
         has_attachment: Option<bool>,
-        /// How to search. `semantic` and `hybrid` need the memory store.
+        /// How to search. `semantic` and `hybrid` look at the best 200 passages of clean mail, and need the memory store.
         #[garde(skip)]
         #[serde(default)]
         mode: SearchMode,
@@ -82,9 +82,9 @@ pub enum SearchMode {
     /// By the words of the mail, newest first.
     #[default]
     Text,
-    /// By meaning.
+    /// By meaning, the nearest first; the fields of the query and what it leaves out still count as they stand.
     Semantic,
-    /// By both.
+    /// By both, what is high in either first.
     Hybrid,
 }
 

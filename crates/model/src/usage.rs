@@ -137,20 +137,3 @@ pub struct MailboxStorage {
     /// Stored objects.
     pub blob_count: i64,
 }
-
-/// The state of the memory store's credentials.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct MemoryCredentials {
-    /// `ready` or `unavailable`.
-    pub status: MemoryStatus,
-}
-
-/// Whether the memory store can be used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum MemoryStatus {
-    /// It can.
-    Ready,
-    /// It cannot.
-    Unavailable,
-}

@@ -25,7 +25,8 @@ use crate::{
     events::News,
     inbound::Routes,
     lock,
-    outside::{Assistant, Clock, Entropy, Facilitator, HttpClient, NextHop},
+    memory::{Indexes, MemorySettings},
+    outside::{Assistant, Clock, Embedder, Entropy, Facilitator, HttpClient, NextHop},
     payments::{Ledger, PaymentKey, PaymentSettings, Wallets},
     scanning::Scanning,
     sending::Outbox,
@@ -70,6 +71,8 @@ pub struct Settings {
     pub webhooks_allow_private: bool,
     /// What the keyless interface costs.
     pub payments: PaymentSettings,
+    /// What is taken into memory, and how much of it is kept at hand.
+    pub memory: MemorySettings,
 }
 
 /// How mail leaves, as configured.
@@ -122,6 +125,8 @@ struct Parts {
     challenge_key: Zeroizing<[u8; 32]>,
     assistant: Option<Arc<dyn Assistant>>,
     asking: Asking,
+    embedder: Option<Arc<dyn Embedder>>,
+    indexes: Indexes,
 }
 
 /// What an [`App`] is made of.
@@ -152,6 +157,8 @@ pub struct AppParts {
     pub facilitator: Option<Box<dyn Facilitator>>,
     /// The language model, if there is one.
     pub assistant: Option<Arc<dyn Assistant>>,
+    /// What makes vectors of texts, if something does.
+    pub embedder: Option<Arc<dyn Embedder>>,
 }
 
 impl AppParts {
@@ -200,6 +207,7 @@ impl App {
             next_hop,
             facilitator,
             assistant,
+            embedder,
         } = parts;
         let clock: Arc<dyn Clock> = Arc::from(clock);
         let facilitator = facilitator.unwrap_or_else(|| {
@@ -234,6 +242,8 @@ impl App {
             challenge_key,
             assistant,
             asking: Asking::default(),
+            embedder,
+            indexes: Indexes::default(),
         }))
     }
 
@@ -319,6 +329,14 @@ impl App {
     /// Who is asking the model at the moment.
     pub(crate) fn asking(&self) -> &Asking {
         &self.0.asking
+    }
+    /// What makes vectors of texts, if something does.
+    pub(crate) fn embedder(&self) -> Option<&Arc<dyn Embedder>> {
+        self.0.embedder.as_ref()
+    }
+    /// What workspaces remember, at hand.
+    pub(crate) fn indexes(&self) -> &Indexes {
+        &self.0.indexes
     }
     pub(crate) fn credentials(&self) -> &Credentials {
         &self.0.credentials

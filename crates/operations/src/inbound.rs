@@ -24,7 +24,7 @@ use store::{
 
 pub(crate) use self::{
     deliver::{Content, Delivery, prepare, read},
-    prepare::{Prepared, encoding_named, has_link, received_data},
+    prepare::{Prepared, encoding_named, has_link, people, received_data, shown},
     routes::Routes,
     subject::Subject,
 };

@@ -24,6 +24,7 @@ pub mod events;
 pub mod folders;
 pub mod inbound;
 pub mod integrations;
+pub mod knowledge;
 pub mod labels;
 pub mod mailboxes;
 pub mod members;

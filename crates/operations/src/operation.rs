@@ -159,6 +159,7 @@ pub fn catalog() -> Vec<&'static Operation> {
         crate::memory::OPERATIONS,
         crate::conversations::OPERATIONS,
         crate::integrations::OPERATIONS,
+        crate::knowledge::OPERATIONS,
     ]
     .concat()
 }

@@ -1,5 +1,5 @@
-//! The outside world, as far as operations need it: time, chance, other mail servers, language models, and HTTP requests
-//! that customers have us make. Each trait has one real implementation and one for tests.
+//! The outside world, as far as operations need it: time, chance, other mail servers, language models, what makes vectors
+//! of texts, and HTTP requests that customers have us make. Each trait has one real implementation and one for tests.
 
 use std::{pin::Pin, time::Duration};
 
@@ -283,4 +283,41 @@ pub trait Assistant: Send + Sync {
         request: &'a ChatRequest,
         deltas: Option<ChatDeltas>,
     ) -> Pin<Box<dyn Future<Output = Result<ChatReply, AssistantFault>> + Send + 'a>>;
+}
+
+/// How soon vectors are needed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Urgency {
+    /// Somebody waits for them.
+    Now,
+    /// When nothing else has to be done.
+    Idle,
+}
+
+/// Why no vectors were made.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum EmbedFault {
+    /// It may work later.
+    #[error("texts cannot be embedded: {0}")]
+    Unavailable(String),
+    /// It never will with this text.
+    #[error("a text was refused: {0}")]
+    Refused(String),
+}
+
+/// What [`Embedder::embed`] gives in the end.
+pub type Embedding<'a> = Pin<Box<dyn Future<Output = Result<Vec<Vec<f32>>, EmbedFault>> + Send + 'a>>;
+
+/// Makes vectors of texts, so that texts that mean the same are near each other.
+pub trait Embedder: Send + Sync {
+    /// The model's name, which is stored with every vector: vectors of two models cannot be compared.
+    fn model(&self) -> &str;
+    /// Numbers in a vector.
+    fn dimension(&self) -> usize;
+    /// Tokens of a text that count; what comes behind is cut.
+    fn most_tokens(&self) -> usize;
+    /// Tokens of a text, or a number that is not smaller, counted up to a bound.
+    fn count_tokens(&self, text: &str, most: usize) -> usize;
+    /// A vector of length 1 for each text, in bounded time.
+    fn embed(&self, texts: Vec<String>, urgency: Urgency) -> Embedding<'_>;
 }

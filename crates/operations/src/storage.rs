@@ -5,7 +5,7 @@ use model::{EmailId, MailboxId, WorkspaceId};
 use store::{
     blobs::{BlobError, BlobHash},
     contents::{self, ContentRecord, Kept, Part},
-    emails, mailboxes,
+    emails, knowledge, mailboxes,
     search::{self, IndexedText},
     system,
 };
@@ -165,7 +165,7 @@ async fn index_some(
     Ok(Some((reached, count)))
 }
 
-/// Removes blobs that no content lies in, except young ones. Tells how many went.
+/// Removes blobs that no content and no document lies in, except young ones. Tells how many went.
 pub async fn sweep_blobs(app: &App) -> Result<u64> {
     let before = app.now().plus_seconds(-GRACE_SECONDS).as_micros();
     let (mut gone, mut workspace) = (0, String::new());
@@ -191,7 +191,14 @@ async fn sweep_space(app: &App, workspace: &WorkspaceId, before: i64) -> Result<
             .map_err(store::Error::from)?;
         for blob in page.blobs.iter().filter(|blob| blob.modified.is_some_and(|at| at < before)) {
             let hash = blob.hash.clone();
-            let used = app.db().read(workspace, async move |tx| contents::uses_blob(tx, &hash).await).await?;
+            let used = app
+                .db()
+                .read(workspace, async move |tx| {
+                    Ok::<_, store::Error>(
+                        contents::uses_blob(tx, &hash).await? || knowledge::uses_blob(tx, &hash).await?,
+                    )
+                })
+                .await?;
             if !used && remove(app, workspace, &blob.hash, before).await? {
                 gone += 1;
             }

@@ -50,6 +50,8 @@ pub struct Config {
     pub webhooks_allow_private: bool,
     /// The language model, if there is one.
     pub ai: Option<web::AssistantSettings>,
+    /// What makes vectors of texts.
+    pub embeddings: Embeddings,
     /// The keyless interface.
     pub payments: Payments,
     /// Days until a deleted mailbox is gone for good.
@@ -138,6 +140,39 @@ pub struct Outbound {
     pub port: u16,
     /// The name servers for MX hosts; empty for the system's.
     pub dns_servers: Vec<SocketAddr>,
+}
+
+/// What makes vectors of texts, and what for.
+#[derive(Clone, Debug)]
+pub struct Embeddings {
+    /// What makes them.
+    pub provider: EmbeddingsProvider,
+    /// Whether mail is taken into memory.
+    pub mail: bool,
+    /// Bytes that indexes may take in memory.
+    pub cache_bytes: usize,
+}
+
+/// What makes vectors of texts.
+#[derive(Clone)]
+pub enum EmbeddingsProvider {
+    /// Nothing.
+    None,
+    /// The model inside of this program.
+    Local,
+    /// An endpoint.
+    Http(web::EmbedderSettings),
+}
+
+impl fmt::Debug for EmbeddingsProvider {
+    /// Without the address and the key, which may be secrets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::None => "None",
+            Self::Local => "Local",
+            Self::Http(_) => "Http",
+        })
+    }
 }
 
 /// How the keyless interface is paid.
@@ -254,6 +289,10 @@ impl Config {
             spf_mechanisms: self.domains_spf.clone().unwrap_or_else(|| format!("a:{hostname}")),
             webhooks_allow_private: self.webhooks_allow_private,
             payments: self.payments.settings.clone(),
+            memory: operations::memory::MemorySettings {
+                mail: self.embeddings.mail,
+                cache_bytes: self.embeddings.cache_bytes,
+            },
             hostname,
             max_message_bytes: self.smtp.max_message_bytes as u64,
             inbound_secret: self.inbound.http_secret.clone(),

@@ -44,6 +44,11 @@ fn describe() {
         "webhook_attempts_total",
         "Attempts to tell a webhook about an event, by what came of them."
     );
+    describe_gauge!("memory_index_bytes", Unit::Bytes, "Memory that the indexes of workspaces take.");
+    describe_gauge!("memory_passages_waiting", "Passages whose vectors are made anew for another model.");
+    describe_counter!("memory_passages_renewed_total", "Passages whose vectors were made anew.");
+    describe_counter!("memory_chunks_total", "Pieces of documents that were indexed.");
+    describe_counter!("memory_emails_total", "Mails that were taken into memory.");
     describe_counter!("upkeep_runs_total", "Rounds of upkeep, by outcome.");
     describe_gauge!("agent_mailbox_info", "The version of the program and the engine of its store.");
     describe_gauge!("process_resident_memory_bytes", Unit::Bytes, "Memory that the process has in use.");

@@ -6,14 +6,15 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use mail::{authentication::Authenticator, dns::Dns};
 use operations::{
     App, AppParts, Settings,
+    memory::LocalEmbedder,
     outside::{self, Clock, SystemClock, SystemEntropy},
     scanning::Scanning,
 };
 use store::{Db, blobs::Blobs, vault::MasterKey};
-use web::{HttpAssistant, HttpFacilitator, OutgoingHttp};
+use web::{HttpAssistant, HttpEmbedder, HttpFacilitator, OutgoingHttp};
 
 use crate::{
-    config::{Config, KeySource},
+    config::{Config, EmbeddingsProvider, KeySource},
     failure::{Failure, Result},
 };
 
@@ -89,7 +90,17 @@ async fn parts(config: &Config, settings: Settings) -> Result<AppParts> {
             .ai
             .clone()
             .map(|ai| Arc::new(HttpAssistant::new(ai)) as Arc<dyn outside::Assistant>),
+        embedder: embedder(config),
     })
+}
+
+/// What makes vectors of texts, as configured.
+fn embedder(config: &Config) -> Option<Arc<dyn outside::Embedder>> {
+    match &config.embeddings.provider {
+        EmbeddingsProvider::None => None,
+        EmbeddingsProvider::Local => Some(Arc::new(LocalEmbedder::default())),
+        EmbeddingsProvider::Http(settings) => Some(Arc::new(HttpEmbedder::new(settings.clone()))),
+    }
 }
 
 /// The client of the configured facilitator; nothing for the ledger.

@@ -4,6 +4,7 @@ mod connection;
 mod descriptors;
 pub(crate) mod listener;
 mod lock;
+mod memory;
 mod pace;
 mod welcome;
 mod workers;
@@ -185,6 +186,9 @@ fn begin_work(app: &App, worker: bool) -> Vec<JoinHandle<()>> {
         work.push(tokio::spawn(workers::send_queued(app.clone())));
         work.push(tokio::spawn(workers::triage(app.clone())));
         work.push(tokio::spawn(workers::keep_claims(app.clone())));
+        work.push(tokio::spawn(memory::index_documents(app.clone())));
+        work.push(tokio::spawn(memory::take_mail(app.clone())));
+        work.push(tokio::spawn(memory::renew_vectors(app.clone())));
         // Mail that stays here needs no signature.
         if matches!(app.settings().outbound.mode, OutboundMode::Relay | OutboundMode::Direct) {
             work.push(tokio::spawn(workers::look_after_keys(app.clone())));

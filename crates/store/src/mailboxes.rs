@@ -243,7 +243,7 @@ pub async fn storage(tx: &mut Tx, id: &MailboxId) -> Result<(i64, i64)> {
     Ok((of("storage_bytes"), of("blob_count")))
 }
 
-/// Bytes that all mailboxes of the workspace store.
+/// Bytes that the workspace stores: its mailboxes, memories and documents.
 pub async fn stored_bytes(tx: &mut Tx) -> Result<i64> {
     let found = tx
         .one(
@@ -252,7 +252,7 @@ pub async fn stored_bytes(tx: &mut Tx) -> Result<i64> {
             &[],
         )
         .await?;
-    Ok(found.map_or(0, |(bytes,)| bytes))
+    Ok(found.map_or(0, |(bytes,)| bytes) + crate::memory::stored_bytes(tx).await?)
 }
 
 /// Unread mails in the inbox by category, for all mailboxes of the workspace.

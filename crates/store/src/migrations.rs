@@ -50,6 +50,7 @@ const MIGRATIONS: &[Migration] = &[
         sql: include_str!("../migrations/0010_conversations.sql"),
     },
     Migration { version: 11, name: "triage", sql: include_str!("../migrations/0011_triage.sql") },
+    Migration { version: 12, name: "memory", sql: include_str!("../migrations/0012_memory.sql") },
 ];
 
 /// Any number will do, as long as nothing else in the database uses it.

@@ -269,6 +269,39 @@ pub async fn find(
     tx.all(&sql, &params).await
 }
 
+/// Ids in the list of one statement; shorter lists are filled up, so that there is one text to prepare.
+const LIST: usize = 32;
+
+/// Those of the given emails that match all clauses and the filter, in no order.
+pub async fn among(
+    tx: &mut Tx,
+    mailbox: &MailboxId,
+    clauses: &[Clause],
+    filter: &EmailFilter,
+    ids: &[EmailId],
+) -> Result<Vec<EmailRecord>> {
+    let postgres = tx.is_postgres();
+    let query = if postgres { postgres_query(mailbox, clauses) } else { sqlite_query(mailbox, clauses) };
+    let nothing = EmailId::from("");
+    let mut found = Vec::new();
+    for some in ids.chunks(LIST) {
+        let mut params: Vec<Param<'_>> = vec![mailbox.into()];
+        let mut sql = if clauses.is_empty() {
+            format!("SELECT {COLUMNS} FROM email WHERE email.workspace_id = $1 AND email.mailbox_id = $2")
+        } else {
+            params.push((&query).into());
+            format!("SELECT {COLUMNS} {}", matching(postgres))
+        };
+        let first = params.len() + 2;
+        let places: Vec<String> = (first..first + LIST).map(|place| format!("${place}")).collect();
+        let _ = write!(sql, " AND email.id IN ({})", places.join(", "));
+        params.extend((0..LIST).map(|index| Param::from(some.get(index).unwrap_or(&nothing))));
+        filter.conditions(&mut sql, &mut params);
+        found.extend(tx.all::<EmailRecord>(&sql, &params).await?);
+    }
+    Ok(found)
+}
+
 /// How many emails match, counted up to [`MOST_COUNTED`].
 pub async fn count(
     tx: &mut Tx,

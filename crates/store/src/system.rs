@@ -334,7 +334,7 @@ pub struct Route {
     pub domain: Option<MailboxDomain>,
     /// When it was disabled.
     pub disabled_at: Option<Timestamp>,
-    /// Bytes that all mailboxes of the workspace store.
+    /// Bytes that the workspace stores.
     pub stored_bytes: i64,
 }
 
@@ -360,6 +360,7 @@ pub async fn route(tx: &mut SystemTx, address: &str) -> Result<Option<Route>> {
            m.disabled_at,
            CAST(coalesce((SELECT sum(c.value) FROM mailbox_counter c
              WHERE c.workspace_id = m.workspace_id AND c.name = 'storage_bytes'), 0) AS BIGINT)
+           + coalesce((SELECT k.stored_bytes FROM memory_counter k WHERE k.workspace_id = m.workspace_id), 0)
          FROM address a JOIN mailbox m ON m.workspace_id = a.owner_workspace AND m.id = a.mailbox_id
          JOIN workspace w ON w.id = m.workspace_id WHERE a.address = $1 AND m.deleted_at IS NULL",
         &[address.into()],

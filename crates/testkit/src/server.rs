@@ -15,6 +15,8 @@ use model::{
 use operations::{
     App, AppParts, Outbound, Settings, admin,
     inbound::{self, Arrival, Refusal},
+    knowledge,
+    memory::{self, LocalEmbedder, MemorySettings},
     outside::{self, Entropy},
     payments::PaymentSettings,
     scanning::Scanning,
@@ -117,6 +119,10 @@ pub struct ServerOptions {
     pub assistant: Option<crate::ScriptedModel>,
     /// Where a language model is, if there is no scripted one.
     pub model_endpoint: Option<web::AssistantSettings>,
+    /// What makes vectors of texts.
+    pub embedder: Option<Arc<dyn outside::Embedder>>,
+    /// What is taken into memory.
+    pub memory: MemorySettings,
     /// How the doors are set up.
     pub web: web::Options,
 }
@@ -149,6 +155,8 @@ impl Default for ServerOptions {
             facilitator: None,
             assistant: None,
             model_endpoint: None,
+            embedder: Some(Arc::new(LocalEmbedder::default())),
+            memory: MemorySettings::default(),
             web: web::Options::default(),
         }
     }
@@ -241,6 +249,7 @@ impl Server {
             spf_mechanisms: "a:mx.agents.test".to_owned(),
             webhooks_allow_private: options.webhooks_allow_private,
             payments: options.payments,
+            memory: options.memory,
         };
         let servers = &options.dns_servers;
         let dns = (!servers.is_empty()).then(|| Dns::without_memory(servers).unwrap());
@@ -269,6 +278,7 @@ impl Server {
                 (None, Some(endpoint)) => Some(Arc::new(HttpAssistant::new(endpoint))),
                 (None, None) => None,
             },
+            embedder: options.embedder,
         };
         let app = App::start(parts).await.unwrap();
         let router = web::router(app.clone(), options.web);
@@ -345,6 +355,17 @@ impl Server {
             client: None,
         };
         Ok(inbound::receive(&self.app, arrival).await?.remove(0))
+    }
+
+    /// Does the work for memory that waits: documents, mail, vectors of another model.
+    pub async fn work_for_memory(&self) {
+        while knowledge::work::index_next(&self.app).await.unwrap() {}
+        let is_on = memory::mail::is_on(&self.app);
+        let behind = if is_on { memory::mail::all_behind(&self.app).await.unwrap() } else { Vec::new() };
+        for mailbox in behind {
+            while memory::mail::take_some(&self.app, &mailbox).await.unwrap() {}
+        }
+        while memory::renew::renew_some(&self.app).await.unwrap() > 0 {}
     }
 
     /// Logs a tenant's owner in.

@@ -10,6 +10,7 @@ mod body;
 mod console;
 mod cors;
 mod docs;
+mod embedder;
 mod endpoint;
 mod error;
 mod facilitator;
@@ -40,6 +41,7 @@ use tower_http::{
 
 pub use agent::{agent_document, agent_endpoints};
 pub use assistant::{AssistantSettings, HttpAssistant};
+pub use embedder::{EmbedderSettings, HttpEmbedder};
 pub use endpoint::Endpoint;
 pub use facilitator::HttpFacilitator;
 pub use openapi::document;

@@ -1,6 +1,7 @@
 //! From values to what they mean: every option is read once, and every mistake is noted instead of ending the reading.
 
 mod ai;
+mod embeddings;
 mod payments;
 
 use std::{net::SocketAddr, ops::RangeInclusive, path::PathBuf, time::Duration};
@@ -46,6 +47,7 @@ impl<'a> Reader<'a> {
         let domains_spf = self.optional("domains.spf", spf_terms);
         let webhooks_allow_private = self.flag("webhooks.allow_private");
         let ai = self.ai();
+        let embeddings = self.embeddings();
         let payments = self.payments();
         let grace_days = self.number("mailboxes.grace_days", 0..=3650);
         let affiliate_percent = self.number("affiliate.percent", 0..=100);
@@ -65,6 +67,7 @@ impl<'a> Reader<'a> {
             domains_spf,
             webhooks_allow_private,
             ai,
+            embeddings: embeddings?,
             payments: payments?,
             grace_days,
             affiliate_percent,

@@ -199,7 +199,7 @@ async fn until(app: &App, at: Option<Timestamp>) {
 }
 
 /// Waits for a wake-up of a topic.
-async fn woken(wakes: &mut Receiver<Wake>, topic: &str) {
+pub(super) async fn woken(wakes: &mut Receiver<Wake>, topic: &str) {
     loop {
         match wakes.recv().await {
             Ok(wake) if wake.topic == topic => return,

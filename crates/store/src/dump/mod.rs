@@ -72,6 +72,12 @@ pub const TABLES: &[&str] = &[
     "conversation",
     "conversation_message",
     "integration_connection",
+    "memory_counter",
+    "memory",
+    "document",
+    "passage",
+    "passage_index",
+    "memory_cursor",
 ];
 
 /// The tables whose rows are not: the schema's own history, which a restore writes itself, and what running nodes have

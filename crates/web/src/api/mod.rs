@@ -9,6 +9,7 @@ mod emails;
 pub(crate) mod events;
 mod folders;
 mod integrations;
+mod knowledge;
 mod labels;
 mod mailboxes;
 mod members;
@@ -47,6 +48,7 @@ pub(crate) fn endpoints() -> Vec<Endpoint> {
         events::endpoints(),
         webhooks::endpoints(),
         memory::endpoints(),
+        knowledge::endpoints(),
         affiliate::endpoints(),
         api_keys::endpoints(),
     ]

@@ -1,8 +1,8 @@
 //! The parameters that stand in paths.
 
 use model::{
-    AccountId, ApiKeyId, AttachmentId, ConnectionId, ConversationId, DeliveryId, DomainId, EmailId, FolderId,
-    InviteId, LabelId, TaskId, ThreadId, TriagerId, WebhookId,
+    AccountId, ApiKeyId, AttachmentId, ConnectionId, ConversationId, DeliveryId, DocumentId, DomainId,
+    EmailId, FolderId, InviteId, LabelId, TaskId, ThreadId, TriagerId, WebhookId,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -67,6 +67,16 @@ paths! {
         "webhookId" webhook: WebhookId,
         /// The id of the delivery.
         "deliveryId" delivery: DeliveryId,
+    }
+    /// Something that was remembered.
+    MemoryPath {
+        /// The `blobId` that remembering answered with, or that of a snippet from an email.
+        "blobId" blob: String,
+    }
+    /// A document.
+    DocumentPath {
+        /// The id of the document.
+        "documentId" document: DocumentId,
     }
     /// A mailbox.
     InMailbox {

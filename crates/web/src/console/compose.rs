@@ -252,13 +252,14 @@ async fn data_of(
 }
 
 /// A form with its files.
-struct Form {
-    fields: Fields,
+pub(super) struct Form {
+    pub(super) fields: Fields,
     /// New files as the API takes them.
-    files: Vec<Value>,
+    pub(super) files: Vec<Value>,
 }
 
-async fn read_form(visit: &Visit, request: Request) -> Result<Form> {
+/// Reads a form that was sent with files.
+pub(super) async fn read_form(visit: &Visit, request: Request) -> Result<Form> {
     let wrong = |_| Error::new(ErrorKind::UnsupportedMediaType).with_fix("Send the form with its files.");
     let mut parts = Multipart::from_request(request, &visit.state).await.map_err(wrong)?;
     let (mut fields, mut files) = (Fields::default(), Vec::new());

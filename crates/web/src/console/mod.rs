@@ -13,6 +13,7 @@ mod events;
 mod flash;
 mod integrations;
 mod keys;
+mod knowledge;
 mod live;
 mod mail;
 mod mailboxes;
@@ -58,6 +59,7 @@ pub(crate) fn routes(state: &State) -> Router<State> {
         .merge(domains::routes())
         .merge(webhooks::routes())
         .merge(integrations::routes())
+        .merge(knowledge::routes())
         .merge(events::routes())
         .merge(usage::routes())
         .merge(settings::routes())

@@ -1,0 +1,336 @@
+//! Recall over many snippets, how much the index finds of what an exact search would, how fast texts are embedded, and how
+//! good the answers are on a public set of questions.
+
+use std::{
+    io::Write as _,
+    net::SocketAddr,
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Instant,
+};
+
+use embed::index::{Hit, Index, encode, encode_words, fuse};
+use operations::{
+    knowledge,
+    outside::{Embedder, Embedding, Urgency},
+};
+
+use crate::{
+    fill,
+    load::{Connection, End, Load},
+    mails,
+    options::Options,
+    place::{Engine, Place},
+    report::{Figure, Target},
+    service::Service,
+    stats::{median, spread},
+};
+
+const MILLISECONDS: f64 = 15.0;
+/// Characters of one document that snippets are cut from.
+const DOCUMENT: usize = 9_000_000;
+/// Texts that are embedded for the figure about it, of about a hundred tokens each.
+const EMBEDDED: usize = 200;
+const TEXTS_A_SECOND: f64 = 1000.0 / 16.0;
+/// Candidates that are compared with 32 bits, as the service does.
+const CANDIDATES: usize = 64;
+
+pub(crate) async fn measure(options: &Options) -> Vec<Figure> {
+    let mut figures = vec![throughput(), exactness(options)];
+    if let Some(path) = &options.recall_set {
+        figures.extend(quality(path));
+    } else {
+        eprintln!("no --recall-set: the quality of answers is not measured");
+    }
+    for engine in &options.engines {
+        figures.push(measure_engine(*engine, options).await);
+    }
+    figures
+}
+
+/// Stands in for the model, so that everything but the embedding is measured: a vector that is drawn from the text.
+struct Drawn;
+
+impl Embedder for Drawn {
+    fn model(&self) -> &'static str {
+        "drawn"
+    }
+    fn dimension(&self) -> usize {
+        embed::DIMENSION
+    }
+    fn most_tokens(&self) -> usize {
+        200
+    }
+    fn count_tokens(&self, text: &str, most: usize) -> usize {
+        text.split_whitespace().take(most).count() * 2
+    }
+    fn embed(&self, texts: Vec<String>, _: Urgency) -> Embedding<'_> {
+        Box::pin(async move { Ok(texts.iter().map(|text| drawn(text.len() as u64 ^ seed(text))).collect()) })
+    }
+}
+
+fn seed(text: &str) -> u64 {
+    text.bytes()
+        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
+}
+
+/// A vector of length 1, the same for the same number.
+#[expect(clippy::cast_precision_loss, reason = "any number between -1 and 1 will do")]
+fn drawn(mut state: u64) -> Vec<f32> {
+    let one = |state: &mut u64| (fill::next_random(state) >> 40) as f32 / 8_388_608.0 - 1.0;
+    let vector: Vec<f32> = (0..embed::DIMENSION).map(|_| one(&mut state) + one(&mut state)).collect();
+    normalised(vector)
+}
+
+fn normalised(mut vector: Vec<f32>) -> Vec<f32> {
+    let length = dot(&vector, &vector).sqrt();
+    vector.iter_mut().for_each(|number| *number /= length);
+    vector
+}
+
+fn dot(one: &[f32], other: &[f32]) -> f32 {
+    one.iter().zip(other).map(|(x, y)| x * y).sum()
+}
+
+async fn measure_engine(engine: Engine, options: &Options) -> Figure {
+    let place = Place::new(engine).await;
+    let service = Service::open_with(&place, Arc::new(Drawn)).await;
+    let address = service.listen().await;
+    let mut connection = Connection::open(address).await;
+    let (mut passages, mut round) = (0, 0);
+    while passages < options.snippets() {
+        let text = mails::prose(round, DOCUMENT.min(options.snippets() * 700));
+        let body =
+            serde_json::json!({ "name": format!("book {round}"), "type": "text", "text": text }).to_string();
+        let (status, answer) =
+            connection.ask(&request(address, &service.key, "/api/v1/rag/documents", &body)).await;
+        assert_eq!(status, 201, "{}", String::from_utf8_lossy(&answer));
+        while knowledge::work::index_next(&service.app).await.expect("documents are indexed") {}
+        let asked = format!(
+            "GET /api/v1/rag/credentials HTTP/1.1\r\nHost: {address}\r\nX-API-Key: {}\r\n\r\n",
+            service.key
+        );
+        let (_, answer) = connection.ask(&asked).await;
+        let state: serde_json::Value = serde_json::from_slice(&answer).expect("the state is JSON");
+        passages = usize::try_from(state["passages"].as_u64().unwrap_or_default()).unwrap_or_default();
+        round += 1;
+        eprintln!("{passages} snippets");
+    }
+    let load = recalls(address, &service.key);
+    let started = Instant::now();
+    load.run(End::AfterRequests(1)).await;
+    let first = started.elapsed().as_millis();
+    load.run(End::AfterRequests(20)).await;
+    let (mut latencies, mut slowest) = (Vec::new(), 0.0_f64);
+    for _ in 0..options.rounds() {
+        let outcome = load.run(End::After(options.turn())).await;
+        latencies.push(outcome.median_latency);
+        slowest = slowest.max(outcome.p99_latency);
+    }
+    place.remove().await;
+    let (least, most) = spread(&latencies);
+    Figure {
+        what: "recall without the embedding : 15 ms",
+        engine: engine.name(),
+        unit: "ms",
+        value: median(&latencies),
+        yardstick: MILLISECONDS,
+        ratio: median(&latencies) / MILLISECONDS,
+        spread: (least / MILLISECONDS, most / MILLISECONDS),
+        target: Some(Target::AtMost(1.0)),
+        notes: vec![format!(
+            "{passages} snippets; 99 % of a turn within {slowest:.1} ms; the first recall, which reads the index, took {first} ms"
+        )],
+    }
+}
+
+fn request(address: SocketAddr, key: &str, path: &str, body: &str) -> String {
+    format!(
+        "POST {path} HTTP/1.1\r\nHost: {address}\r\nX-API-Key: {key}\r\nContent-Type: application/json\r\n\
+         Content-Length: {}\r\n\r\n{body}",
+        body.len()
+    )
+}
+
+/// One connection that recalls, with five other words each time.
+fn recalls(address: SocketAddr, key: &str) -> Load {
+    let (key, state) = (key.to_owned(), AtomicU64::new(1));
+    let next_request = move |buffer: &mut Vec<u8>| {
+        let mut random = state.fetch_add(1, Ordering::Relaxed);
+        let mut word = || {
+            let rank = 20 + fill::next_random(&mut random) % 3000;
+            mails::word(usize::try_from(rank).unwrap_or_default())
+        };
+        let query: Vec<String> = (0..5).map(|_| word().to_string()).collect();
+        let body = format!("{{\"query\":\"{}\"}}", query.join(" "));
+        let _ = write!(buffer, "{}", request(address, &key, "/api/v1/rag/recall", &body));
+    };
+    Load { address, connections: 1, next_request: Arc::new(next_request), expected_status: 200 }
+}
+
+/// How many texts the embedded model takes in a second, on one processor.
+fn throughput() -> Figure {
+    let texts: Vec<String> = (0..EMBEDDED).map(|number| mails::prose(number, 240)).collect();
+    let tokens: usize = texts.iter().map(|text| embed::count_tokens(text, 1000)).sum();
+    embed::embed("The first text loads the model.");
+    let mut speeds = Vec::new();
+    for _ in 0..3 {
+        let started = Instant::now();
+        texts.iter().for_each(|text| drop(std::hint::black_box(embed::embed(text))));
+        #[expect(clippy::cast_precision_loss, reason = "a small number")]
+        speeds.push(EMBEDDED as f64 / started.elapsed().as_secs_f64());
+    }
+    let (least, most) = spread(&speeds);
+    Figure {
+        what: "texts embedded : 62.5 /s",
+        engine: "–",
+        unit: "/s",
+        value: median(&speeds),
+        yardstick: TEXTS_A_SECOND,
+        ratio: median(&speeds) / TEXTS_A_SECOND,
+        spread: (least / TEXTS_A_SECOND, most / TEXTS_A_SECOND),
+        target: None,
+        notes: vec![format!("{} tokens a text on average, one processor", tokens / EMBEDDED)],
+    }
+}
+
+/// How many of the ten nearest that a search with 32 bits finds are among the ten that the index and rescoring give. The
+/// vectors are real ones and neighbours of them, as passages of the same books are.
+fn exactness(options: &Options) -> Figure {
+    let real: Vec<Vec<f32>> = (0..500).map(|number| embed::embed(&mails::prose(number, 300))).collect();
+    let mut state = 7;
+    let mut near = |vector: &[f32]| {
+        let noise = drawn(fill::next_random(&mut state));
+        normalised(vector.iter().zip(&noise).map(|(x, y)| x + 0.35 * y).collect())
+    };
+    let vectors: Vec<Vec<f32>> = (0..options.snippets()).map(|at| near(&real[at % real.len()])).collect();
+    let mut index = Index::new(embed::DIMENSION);
+    for (number, vector) in (0..).zip(&vectors) {
+        index.insert(number, 0, Some(&encode(vector)), &[]);
+    }
+    let exact = |query: &[f32], numbers: &mut dyn Iterator<Item = i64>| {
+        let at = |number: i64| usize::try_from(number).unwrap_or_default();
+        let mut hits: Vec<Hit> =
+            numbers.map(|number| Hit { number, score: dot(query, &vectors[at(number)]) }).collect();
+        hits.sort_by(|one, other| other.cmp(one));
+        hits.into_iter().take(10).map(|hit| hit.number).collect::<Vec<i64>>()
+    };
+    let (mut found, mut scanned) = (0.0, Vec::new());
+    const QUERIES: usize = 100;
+    for at in 0..QUERIES {
+        let query = near(&real[at]);
+        let started = Instant::now();
+        let candidates = index.nearest(&query, CANDIDATES, |_| true);
+        scanned.push(started.elapsed().as_secs_f64() * 1000.0);
+        let ours = exact(&query, &mut candidates.iter().map(|hit| hit.number));
+        let wanted = exact(&query, &mut (0..i64::try_from(vectors.len()).unwrap_or_default()));
+        #[expect(clippy::cast_precision_loss, reason = "at most ten")]
+        let share = wanted.iter().filter(|number| ours.contains(number)).count() as f64 / 10.0;
+        found += share;
+    }
+    #[expect(clippy::cast_precision_loss, reason = "a small number")]
+    let value = found / QUERIES as f64;
+    Figure {
+        what: "recall@10 of the index : exact search",
+        engine: "–",
+        unit: "",
+        value,
+        yardstick: 1.0,
+        ratio: value,
+        spread: (value, value),
+        target: Some(Target::AtLeast(0.95)),
+        notes: vec![format!("{} vectors; one scan takes {:.1} ms", vectors.len(), median(&scanned))],
+    }
+}
+
+/// A question and its answer.
+#[derive(serde::Deserialize)]
+struct Asked {
+    question: String,
+    passages: Vec<String>,
+}
+
+/// How often the right answer is among the first five, and how high it stands: by words, by meaning and by both.
+fn quality(path: &Path) -> Vec<Figure> {
+    let lines = std::fs::read_to_string(path).expect("the set can be read");
+    let set: Vec<Asked> =
+        lines.lines().map(|line| serde_json::from_str(line).expect("a line of the set is JSON")).collect();
+    let words_of = |text: &str| -> Vec<u32> {
+        let all = model::search::words::words(text, 1000);
+        all.iter().map(|word| u32::try_from(seed(word) & 0xffff_ffff).unwrap_or_default()).collect()
+    };
+    let mut index = Index::new(embed::DIMENSION);
+    let mut answers = Vec::new();
+    for (number, asked) in set.iter().enumerate() {
+        for passage in &asked.passages {
+            let place = i64::try_from(answers.len()).unwrap_or_default();
+            index.insert(place, 0, Some(&encode(&embed::embed(passage))), &encode_words(&words_of(passage)));
+            answers.push(number);
+        }
+    }
+    let mut ranks: [Vec<usize>; 3] = Default::default();
+    for (number, asked) in set.iter().enumerate() {
+        let numbers = |hits: Vec<Hit>| hits.into_iter().map(|hit| hit.number).collect::<Vec<i64>>();
+        let near = numbers(index.nearest(&embed::embed(&asked.question), CANDIDATES, |_| true));
+        let fitting = numbers(index.matching(&words_of(&asked.question), CANDIDATES, |_| true));
+        let both: Vec<i64> = fuse(&[&near, &fitting]).into_iter().map(|(found, _)| found).collect();
+        for (list, ranks) in [&fitting, &near, &both].into_iter().zip(&mut ranks) {
+            ranks.push(rank(list, &answers, number));
+        }
+    }
+    let passages = answers.len();
+    let names = ["words alone: recall@5", "meaning alone: recall@5", "both fused: recall@5"];
+    let [by_words, ..] = &ranks;
+    let baseline = recall_at(by_words, 5);
+    let figures = names.into_iter().zip(&ranks).map(|(what, ranks)| {
+        let value = recall_at(ranks, 5);
+        Figure {
+            what,
+            engine: "–",
+            unit: "",
+            value,
+            yardstick: baseline,
+            ratio: value / baseline,
+            spread: (value / baseline, value / baseline),
+            target: what.starts_with("both").then_some(Target::AtLeast(1.0)),
+            notes: vec![format!(
+                "{} questions, {passages} passages; MRR {:.3}, recall@1 {:.3}",
+                ranks.len(),
+                mean(ranks.iter().map(|rank| if *rank == 0 { 0.0 } else { 1.0 / places(*rank) })),
+                recall_at(ranks, 1)
+            )],
+        }
+    });
+    figures.collect()
+}
+
+/// The place of the first passage of the right answer among the answers, counted from 1; 0 when there is none.
+fn rank(found: &[i64], answers: &[usize], wanted: usize) -> usize {
+    let mut seen: Vec<usize> = Vec::new();
+    for answer in found.iter().filter_map(|place| answers.get(usize::try_from(*place).ok()?)) {
+        if !seen.contains(answer) {
+            seen.push(*answer);
+        }
+        if *answer == wanted {
+            return seen.len();
+        }
+    }
+    0
+}
+
+fn recall_at(ranks: &[usize], most: usize) -> f64 {
+    mean(ranks.iter().map(|rank| if (1..=most).contains(rank) { 1.0 } else { 0.0 }))
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a small number")]
+fn places(count: usize) -> f64 {
+    count as f64
+}
+
+fn mean(numbers: impl ExactSizeIterator<Item = f64>) -> f64 {
+    let count = places(numbers.len());
+    numbers.sum::<f64>() / count
+}

@@ -1,0 +1,331 @@
+//! An index in memory over the passages of one workspace: vectors with 8 bits a number, scanned one by one, and words
+//! with the passages they stand in.
+//!
+//! A scan of everything needs no tuning, misses nothing and takes about as long as reading the memory. Words are
+//! numbers here: whoever fills the index decides what they stand for. Ranks are what counts of the results; exact
+//! distances are computed by the caller from the vectors with 32 bits.
+
+use std::{
+    cmp::{Ordering, Reverse},
+    collections::{BinaryHeap, HashMap},
+};
+
+/// How much a word that stands several times in a passage counts, and how much a passage's length does: the usual
+/// constants of BM25.
+const SATURATION: f32 = 1.2;
+const LENGTH_SHARE: f32 = 0.75;
+/// The most passages that an index can hold: a place has 24 bits.
+pub const MOST_PASSAGES: usize = 1 << 24;
+/// Bytes of a word in a passage's list.
+const WORD_BYTES: usize = 5;
+
+/// A vector with 8 bits a number, as it is stored: the scale, then the numbers.
+pub fn encode(vector: &[f32]) -> Vec<u8> {
+    let (scale, codes) = quantise(vector);
+    let mut bytes = Vec::with_capacity(4 + codes.len());
+    bytes.extend_from_slice(&scale.to_le_bytes());
+    bytes.extend(codes.into_iter().map(i8::cast_unsigned));
+    bytes
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "the quotient is between -127 and 127")]
+fn quantise(vector: &[f32]) -> (f32, Vec<i8>) {
+    let highest = vector.iter().fold(0.0_f32, |highest, number| highest.max(number.abs()));
+    let scale = if highest > 0.0 { highest / 127.0 } else { 1.0 };
+    (scale, vector.iter().map(|number| (number / scale).round() as i8).collect())
+}
+
+/// The words of a passage as they are stored: each once, with how often it stands there.
+pub fn encode_words(words: &[u32]) -> Vec<u8> {
+    let mut counts: HashMap<u32, u8> = HashMap::new();
+    for word in words {
+        let count = counts.entry(*word).or_default();
+        *count = count.saturating_add(1);
+    }
+    let mut sorted: Vec<(u32, u8)> = counts.into_iter().collect();
+    sorted.sort_unstable();
+    let mut bytes = Vec::with_capacity(sorted.len() * WORD_BYTES);
+    for (word, count) in sorted {
+        bytes.extend_from_slice(&word.to_le_bytes());
+        bytes.push(count);
+    }
+    bytes
+}
+
+/// A passage that was found: its number, and how well it fits; higher is better.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Hit {
+    /// The passage's number.
+    pub number: i64,
+    /// How well it fits.
+    pub score: f32,
+}
+
+impl Eq for Hit {}
+impl PartialOrd for Hit {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Hit {
+    fn cmp(&self, other: &Self) -> Ordering {
+        // Among equals the older one is the better one, so that answers are the same on every node.
+        self.score.total_cmp(&other.score).then(other.number.cmp(&self.number))
+    }
+}
+
+/// Keeps the best of many.
+struct Best {
+    most: usize,
+    heap: BinaryHeap<Reverse<Hit>>,
+}
+
+impl Best {
+    fn new(most: usize) -> Self {
+        Self { most, heap: BinaryHeap::with_capacity(most + 1) }
+    }
+
+    fn offer(&mut self, hit: Hit) {
+        if self.heap.len() < self.most {
+            self.heap.push(Reverse(hit));
+        } else if let Some(mut worst) = self.heap.peek_mut()
+            && hit > worst.0
+        {
+            *worst = Reverse(hit);
+        }
+    }
+
+    fn into_vec(self) -> Vec<Hit> {
+        self.heap.into_sorted_vec().into_iter().map(|Reverse(hit)| hit).collect()
+    }
+}
+
+/// The index.
+pub struct Index {
+    dimension: usize,
+    numbers: Vec<i64>,
+    /// What a passage belongs to; callers give the numbers their meaning.
+    groups: Vec<u16>,
+    codes: Vec<i8>,
+    /// 0 where there is no vector yet, or one of another model.
+    scales: Vec<f32>,
+    /// Words of each passage.
+    lengths: Vec<u16>,
+    alive: Vec<bool>,
+    dead: usize,
+    all_words: u64,
+    /// Where each word stands: the place in 24 bits, how often in 8.
+    postings: HashMap<u32, Vec<u32>>,
+    posting_count: usize,
+    places: HashMap<i64, u32>,
+}
+
+impl Index {
+    /// An empty index for vectors of so many numbers.
+    pub fn new(dimension: usize) -> Self {
+        Self {
+            dimension,
+            numbers: Vec::new(),
+            groups: Vec::new(),
+            codes: Vec::new(),
+            scales: Vec::new(),
+            lengths: Vec::new(),
+            alive: Vec::new(),
+            dead: 0,
+            all_words: 0,
+            postings: HashMap::new(),
+            posting_count: 0,
+            places: HashMap::new(),
+        }
+    }
+
+    /// How many passages can be found.
+    pub fn len(&self) -> usize {
+        self.numbers.len() - self.dead
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether so many passages are gone that it should be built anew.
+    pub fn is_sparse(&self) -> bool {
+        self.dead > 1000 && self.dead * 3 > self.numbers.len()
+    }
+
+    /// About how much memory it takes.
+    pub fn bytes(&self) -> usize {
+        self.codes.len() + self.numbers.len() * 48 + self.posting_count * 6 + self.postings.len() * 48
+    }
+
+    /// Adds a passage, or replaces the one of this number. Without a vector it is found by its words alone.
+    pub fn insert(&mut self, number: i64, group: u16, code: Option<&[u8]>, words: &[u8]) {
+        if self.numbers.len() >= MOST_PASSAGES {
+            return;
+        }
+        self.remove(number);
+        let Ok(place) = u32::try_from(self.numbers.len()) else { return };
+        let code = code.filter(|code| code.len() == self.dimension + 4);
+        let (scale, codes) = code.and_then(|code| code.split_first_chunk::<4>()).unzip();
+        match codes {
+            Some(codes) => self.codes.extend(codes.iter().map(|code| code.cast_signed())),
+            None => self.codes.extend(std::iter::repeat_n(0, self.dimension)),
+        }
+        self.scales.push(scale.map_or(0.0, |scale| f32::from_le_bytes(*scale)));
+        let mut length: u16 = 0;
+        let (words, _) = words.as_chunks::<WORD_BYTES>();
+        for [a, b, c, d, count] in words {
+            let word = u32::from_le_bytes([*a, *b, *c, *d]);
+            self.postings.entry(word).or_default().push(place << 8 | u32::from(*count));
+            length = length.saturating_add(u16::from(*count));
+        }
+        self.posting_count += words.len();
+        self.lengths.push(length);
+        self.all_words += u64::from(length);
+        self.numbers.push(number);
+        self.groups.push(group);
+        self.alive.push(true);
+        self.places.insert(number, place);
+    }
+
+    /// Takes a passage out.
+    pub fn remove(&mut self, number: i64) {
+        if let Some(place) = self.places.remove(&number) {
+            self.alive[place as usize] = false;
+            self.all_words -= u64::from(self.lengths[place as usize]);
+            self.dead += 1;
+        }
+    }
+
+    /// The passages whose vectors are nearest, best first, of the groups that are wanted.
+    pub fn nearest(&self, query: &[f32], most: usize, wanted: impl Fn(u16) -> bool) -> Vec<Hit> {
+        let mut best = Best::new(most);
+        if query.len() != self.dimension || most == 0 {
+            return Vec::new();
+        }
+        let (scale, query) = quantise(query);
+        let query: Vec<i16> = query.into_iter().map(i16::from).collect();
+        let rows = self.codes.chunks_exact(self.dimension);
+        for (place, (codes, own_scale)) in rows.zip(&self.scales).enumerate() {
+            if *own_scale == 0.0 || !self.alive[place] || !wanted(self.groups[place]) {
+                continue;
+            }
+            #[expect(clippy::cast_precision_loss, reason = "digits beyond the seventh do not matter here")]
+            let score = dot(codes, &query) as f32 * own_scale * scale;
+            best.offer(Hit { number: self.numbers[place], score });
+        }
+        best.into_vec()
+    }
+
+    /// The passages that fit the words best by BM25, best first, of the groups that are wanted.
+    #[expect(clippy::cast_precision_loss, reason = "digits beyond the seventh do not matter here")]
+    pub fn matching(&self, words: &[u32], most: usize, wanted: impl Fn(u16) -> bool) -> Vec<Hit> {
+        if self.is_empty() || most == 0 {
+            return Vec::new();
+        }
+        let count = self.len() as f32;
+        let mean_length = (self.all_words as f32 / count).max(1.0);
+        let mut scores = vec![0.0_f32; self.numbers.len()];
+        for word in words {
+            let Some(postings) = self.postings.get(word) else { continue };
+            let found = (postings.len() as f32).min(count);
+            let weight = (1.0 + (count - found + 0.5) / (found + 0.5)).ln();
+            for posting in postings {
+                let (place, times) = ((posting >> 8) as usize, (posting & 255) as f32);
+                let length = f32::from(self.lengths[place]) / mean_length;
+                let damped = times + SATURATION * (1.0 - LENGTH_SHARE + LENGTH_SHARE * length);
+                scores[place] += weight * times * (SATURATION + 1.0) / damped;
+            }
+        }
+        let mut best = Best::new(most);
+        for (place, score) in scores.into_iter().enumerate() {
+            if score > 0.0 && self.alive[place] && wanted(self.groups[place]) {
+                best.offer(Hit { number: self.numbers[place], score });
+            }
+        }
+        best.into_vec()
+    }
+}
+
+/// The product of two vectors, in pieces that the compiler makes vector instructions of.
+fn dot(codes: &[i8], query: &[i16]) -> i32 {
+    const LANES: usize = 32;
+    let (codes, codes_rest) = codes.as_chunks::<LANES>();
+    let (query, query_rest) = query.as_chunks::<LANES>();
+    let product = |(code, query): (&i8, &i16)| i32::from(*code) * i32::from(*query);
+    let mut sum = 0;
+    for (codes, query) in codes.iter().zip(query) {
+        sum += codes.iter().zip(query).map(product).sum::<i32>();
+    }
+    sum + codes_rest.iter().zip(query_rest).map(product).sum::<i32>()
+}
+
+/// Joins ranked lists into one: what stands high in several lists comes first. `0` is the first place.
+pub fn fuse(lists: &[&[i64]]) -> Vec<(i64, f64)> {
+    /// How much less the first places count than they would alone; the usual constant.
+    const DAMPING: f64 = 60.0;
+    let mut scores: HashMap<i64, f64> = HashMap::new();
+    for list in lists {
+        for (rank, number) in (0_u32..).zip(*list) {
+            *scores.entry(*number).or_default() += 1.0 / (DAMPING + 1.0 + f64::from(rank));
+        }
+    }
+    let mut fused: Vec<(i64, f64)> = scores.into_iter().collect();
+    fused.sort_by(|one, other| other.1.total_cmp(&one.1).then(one.0.cmp(&other.0)));
+    fused
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn numbers(hits: &[Hit]) -> Vec<i64> {
+        hits.iter().map(|hit| hit.number).collect()
+    }
+
+    fn filled() -> Index {
+        let mut index = Index::new(4);
+        index.insert(1, 0, Some(&encode(&[1.0, 0.0, 0.0, 0.0])), &encode_words(&[10, 11, 11]));
+        index.insert(2, 0, Some(&encode(&[0.8, 0.6, 0.0, 0.0])), &encode_words(&[10, 12]));
+        index.insert(3, 1, Some(&encode(&[0.0, 1.0, 0.0, 0.0])), &encode_words(&[13]));
+        index.insert(4, 1, None, &encode_words(&[11]));
+        index
+    }
+
+    #[test]
+    fn the_nearest_come_first() {
+        let index = filled();
+        let hits = index.nearest(&[1.0, 0.1, 0.0, 0.0], 10, |_| true);
+        assert_eq!(numbers(&hits), [1, 2, 3]);
+        assert_eq!(numbers(&index.nearest(&[0.0, 1.0, 0.0, 0.0], 1, |_| true)), [3]);
+        assert_eq!(numbers(&index.nearest(&[0.0, 1.0, 0.0, 0.0], 9, |group| group == 0)), [2, 1]);
+        assert!(index.nearest(&[1.0], 10, |_| true).is_empty());
+    }
+
+    #[test]
+    fn rare_words_count_more() {
+        let index = filled();
+        assert_eq!(numbers(&index.matching(&[11], 10, |_| true)), [4, 1]);
+        assert_eq!(numbers(&index.matching(&[10, 12], 10, |_| true)), [2, 1]);
+        assert!(index.matching(&[99], 10, |_| true).is_empty());
+    }
+
+    #[test]
+    fn passages_come_and_go() {
+        let mut index = filled();
+        index.remove(1);
+        index.remove(1);
+        assert_eq!((index.len(), numbers(&index.nearest(&[1.0, 0.0, 0.0, 0.0], 1, |_| true))), (3, vec![2]));
+        index.insert(2, 0, Some(&encode(&[0.0, 0.0, 1.0, 0.0])), &encode_words(&[14]));
+        assert_eq!(numbers(&index.nearest(&[0.0, 0.0, 1.0, 0.0], 1, |_| true)), [2]);
+        assert!(index.matching(&[12], 10, |_| true).is_empty());
+        assert_eq!(index.len(), 3);
+    }
+
+    #[test]
+    fn lists_are_fused_by_rank() {
+        let fused = fuse(&[&[1, 2, 3], &[3, 4]]);
+        assert_eq!(fused.iter().map(|(number, _)| *number).collect::<Vec<_>>(), [3, 1, 2, 4]);
+    }
+}

@@ -1,0 +1,93 @@
+//! The functions between the matrices, written so that the compiler makes vector instructions of them.
+
+use ndarray::{Array2, ArrayViewMut1};
+
+/// What the variance is never below.
+const LEAST_VARIANCE: f32 = 1e-12;
+
+/// Brings each row to mean 0 and variance 1, then to the learned scale and offset.
+pub(crate) fn normalise(rows: &mut Array2<f32>, scale: &[f32], offset: &[f32]) {
+    for mut row in rows.rows_mut() {
+        let Some(row) = row.as_slice_mut() else { continue };
+        #[expect(clippy::cast_precision_loss, reason = "a row has hundreds of numbers")]
+        let count = row.len() as f32;
+        let mean = row.iter().sum::<f32>() / count;
+        let variance = row.iter().map(|x| (x - mean) * (x - mean)).sum::<f32>() / count;
+        let inverse = (variance + LEAST_VARIANCE).sqrt().recip();
+        for ((x, scale), offset) in row.iter_mut().zip(scale).zip(offset) {
+            *x = (*x - mean) * inverse * scale + offset;
+        }
+    }
+}
+
+/// Makes shares of a row that add up to 1.
+pub(crate) fn softmax(row: &mut ArrayViewMut1<'_, f32>) {
+    let Some(row) = row.as_slice_mut() else { return };
+    let highest = row.iter().copied().fold(f32::MIN, f32::max);
+    let mut sum = 0.0;
+    for x in row.iter_mut() {
+        *x = exp(*x - highest);
+        sum += *x;
+    }
+    let inverse = sum.recip();
+    row.iter_mut().for_each(|x| *x *= inverse);
+}
+
+/// The activation of the model: x times the share of a normal distribution below x.
+pub(crate) fn gelu(numbers: &mut [f32]) {
+    for x in numbers {
+        *x = 0.5 * *x * (1.0 + erf(*x * std::f32::consts::FRAC_1_SQRT_2));
+    }
+}
+
+/// e to the power of x for x up to 0, to about seven digits: a power of two by its bits, the rest by a polynomial.
+#[expect(clippy::cast_possible_truncation, reason = "the power is bounded before")]
+fn exp(x: f32) -> f32 {
+    // Adding this leaves no bits behind the point.
+    const ROUND: f32 = 12_582_912.0;
+    let power = (x * std::f32::consts::LOG2_E).max(-126.0);
+    let whole = (power + ROUND) - ROUND;
+    let t = (power - whole) * std::f32::consts::LN_2;
+    let series = 1.0
+        + t * (1.0
+            + t * (0.5 + t * (0.166_666_67 + t * (0.041_666_67 + t * (0.008_333_34 + t * 0.001_388_89)))));
+    series * f32::from_bits(((whole as i32 + 127) << 23).cast_unsigned())
+}
+
+/// The error function, to about seven digits: a quotient of polynomials between -4 and 4, where it is as good as 1.
+fn erf(x: f32) -> f32 {
+    let x = x.clamp(-4.0, 4.0);
+    let s = x * x;
+    let above = -2.726_142_3e-10;
+    let above = above * s + 2.770_681_4e-8;
+    let above = above * s - 2.101_024e-6;
+    let above = above * s - 5.692_506_4e-5;
+    let above = above * s - 7.349_906_3e-4;
+    let above = above * s - 2.954_599_8e-3;
+    let above = above * s - 1.609_603_3e-2;
+    let below = -1.456_607_2e-5;
+    let below = below * s - 2.133_740_6e-4;
+    let below = below * s - 1.682_827e-3;
+    let below = below * s - 7.373_329e-3;
+    let below = below * s - 1.426_473_9e-2;
+    x * above / below
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn functions_are_close_to_the_real_ones() {
+        for step in -400_i16..=0 {
+            let x = f32::from(step) / 20.0;
+            assert!((exp(x) - x.exp()).abs() <= 1e-6 * x.exp().max(1e-30) + 1e-12, "{x}");
+        }
+        for (x, wanted) in
+            [(0.0, 0.0), (0.5, 0.520_499_9), (1.0, 0.842_700_8), (2.0, 0.995_322_3), (9.0, 1.0)]
+        {
+            assert!((erf(x) - wanted).abs() < 1e-6, "{x}");
+            assert!((erf(-x) + wanted).abs() < 1e-6, "-{x}");
+        }
+    }
+}

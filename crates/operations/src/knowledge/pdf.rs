@@ -1,0 +1,174 @@
+//! The text of a PDF, page by page. A PDF is a program that somebody else wrote: depth, size of what is unpacked, pages,
+//! text and time are bounded, and a panic in the parser ends the document, not the process.
+
+use std::{
+    collections::BTreeMap,
+    sync::mpsc::{self, RecvTimeoutError},
+    time::{Duration, Instant},
+};
+
+use bytes::Bytes;
+use lopdf::{Document, Encoding, LoadOptions, Object, content::Content};
+
+use super::extract::Unreadable;
+
+/// Pages that are read.
+const MOST_PAGES: usize = 5_000;
+/// Bytes that one stream may unpack to.
+const MOST_UNPACKED: usize = 16 << 20;
+/// Bytes of the drawing of one page.
+const MOST_DRAWING: usize = 4 << 20;
+/// Bytes of text in all.
+const MOST_TEXT: usize = 20 << 20;
+/// How long a document may take.
+const TIME_LIMIT: Duration = Duration::from_secs(30);
+/// How much longer is waited for a parser that does not come back.
+const GRACE: Duration = Duration::from_secs(10);
+/// What the parser, which calls itself for what is nested, may put on its stack.
+const STACK: usize = 32 << 20;
+/// A gap between letters from this width on, in thousandths of the font's size, is a space.
+const SPACE: f32 = 180.0;
+
+/// The text of a PDF.
+pub(super) fn text(bytes: &Bytes) -> Result<String, Unreadable> {
+    let beginning = &bytes[..bytes.len().min(1024)];
+    if memchr::memmem::find(beginning, b"%PDF-").is_none() {
+        return Err("This is no PDF.".to_owned());
+    }
+    let (answer, answered) = mpsc::channel();
+    let bytes = bytes.clone();
+    let run = move || {
+        // Nobody may wait any more.
+        let _ = answer.send(read(&bytes));
+    };
+    let thread = std::thread::Builder::new().name("pdf".to_owned()).stack_size(STACK);
+    thread.spawn(run).map_err(|error| error.to_string())?;
+    let text = match answered.recv_timeout(TIME_LIMIT + GRACE) {
+        Ok(read) => read?,
+        // A panic was in the parser, and the document is to blame for it.
+        Err(RecvTimeoutError::Disconnected) => return Err("The PDF is damaged.".to_owned()),
+        Err(RecvTimeoutError::Timeout) => return Err("The PDF takes too long to read.".to_owned()),
+    };
+    if text.trim().is_empty() {
+        return Err("There is no text in this PDF; pictures of text are not read.".to_owned());
+    }
+    Ok(text)
+}
+
+fn read(bytes: &[u8]) -> Result<String, Unreadable> {
+    let deadline = Instant::now() + TIME_LIMIT;
+    let options = LoadOptions { max_decompressed_size: Some(MOST_UNPACKED), ..LoadOptions::default() };
+    let document = Document::load_mem_with_options(bytes, options)
+        .map_err(|error| format!("The PDF cannot be read: {}.", short(&error)))?;
+    if document.is_encrypted() {
+        return Err("The PDF is protected by a password.".to_owned());
+    }
+    let mut text = String::new();
+    for (number, page) in document.page_iter().take(MOST_PAGES).enumerate() {
+        if Instant::now() > deadline {
+            return Err(format!("The PDF takes too long to read; page {} was reached.", number + 1));
+        }
+        // A page that cannot be read does not spoil the others.
+        if let Ok(of_page) = page_text(&document, page, deadline) {
+            text.push_str(&of_page);
+            text.push('\n');
+        }
+        if text.len() > MOST_TEXT {
+            return Err("The PDF has too much text.".to_owned());
+        }
+    }
+    // Whatever a font calls a letter, no control characters come of it.
+    Ok(mail::safe_text::SafeText::from_plain(&text).into_string())
+}
+
+fn short(error: &lopdf::Error) -> String {
+    error.to_string().chars().filter(|character| !character.is_control()).take(120).collect()
+}
+
+fn page_text(document: &Document, page: lopdf::ObjectId, deadline: Instant) -> lopdf::Result<String> {
+    let fonts = document.get_page_fonts(page)?;
+    let encodings: BTreeMap<Vec<u8>, Encoding<'_>> = fonts
+        .into_iter()
+        .filter_map(|(name, font)| {
+            Some((name, font.get_font_encoding_with_limit(document, MOST_UNPACKED).ok()?))
+        })
+        .collect();
+    let drawing = document.get_page_content_with_limit(page, MOST_DRAWING)?;
+    let content = Content::decode(&drawing)?;
+    let mut writer = Writer { encodings: &encodings, font: None, text: String::new(), line: 0.0 };
+    for (number, operation) in content.operations.iter().enumerate() {
+        if number % 1000 == 0 && Instant::now() > deadline {
+            break;
+        }
+        writer.draw(&operation.operator, &operation.operands);
+    }
+    Ok(writer.text)
+}
+
+/// Follows a page's drawing as far as its text goes.
+struct Writer<'a> {
+    encodings: &'a BTreeMap<Vec<u8>, Encoding<'a>>,
+    font: Option<&'a Encoding<'a>>,
+    text: String,
+    /// The height of the line that is written.
+    line: f32,
+}
+
+impl Writer<'_> {
+    fn draw(&mut self, operator: &str, operands: &[Object]) {
+        let number =
+            |at: usize| operands.get(at).and_then(|object| object.as_float().ok()).unwrap_or_default();
+        match operator {
+            "Tf" => {
+                let name = operands.first().and_then(|object| object.as_name().ok());
+                self.font = name.and_then(|name| self.encodings.get(name));
+            }
+            "Td" | "TD" if number(1).abs() > f32::EPSILON => self.end_line(),
+            "Td" | "TD" => self.space(),
+            "Tm" => {
+                if (number(5) - self.line).abs() > 1.0 {
+                    self.end_line();
+                } else {
+                    self.space();
+                }
+                self.line = number(5);
+            }
+            "T*" | "ET" => self.end_line(),
+            "Tj" => operands.iter().for_each(|object| self.show(object)),
+            "'" | "\"" => {
+                self.end_line();
+                operands.last().into_iter().for_each(|object| self.show(object));
+            }
+            "TJ" => {
+                operands.iter().filter_map(|object| object.as_array().ok()).flatten().for_each(|object| {
+                    if object.as_float().is_ok_and(|gap| gap < -SPACE) {
+                        self.space();
+                    } else {
+                        self.show(object);
+                    }
+                })
+            }
+            _ => {}
+        }
+    }
+
+    fn show(&mut self, object: &Object) {
+        if let (Some(font), Ok(bytes)) = (self.font, object.as_str())
+            && let Ok(text) = Document::decode_text(font, bytes)
+        {
+            self.text.push_str(&text);
+        }
+    }
+
+    fn space(&mut self) {
+        if !self.text.is_empty() && !self.text.ends_with(char::is_whitespace) {
+            self.text.push(' ');
+        }
+    }
+
+    fn end_line(&mut self) {
+        if !self.text.is_empty() && !self.text.ends_with('\n') {
+            self.text.push('\n');
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! Work for the memory that goes on beside the doors: reading documents, taking mail in, making vectors anew.
+
+use std::{collections::HashSet, time::Duration};
+
+use operations::{
+    App,
+    knowledge::work,
+    memory::{mail, renew},
+};
+use store::{Wake, events, knowledge};
+use tokio::{
+    sync::broadcast::{Receiver, error::RecvError},
+    time::Instant,
+};
+
+/// How long a document waits at most for somebody to look.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How long is waited after something did not work.
+const PAUSE: Duration = Duration::from_secs(5);
+/// How often all mailboxes are looked at, in case that news were missed.
+const ALL: Duration = Duration::from_mins(10);
+/// How often vectors of another model are looked for.
+const RENEW: Duration = Duration::from_mins(10);
+/// Mailboxes that are remembered as having news; beyond that all are looked at.
+const MOST_NEWS: usize = 10_000;
+
+/// Indexes documents.
+pub(super) async fn index_documents(app: App) {
+    let mut wakes = app.db().listen();
+    if app.db().is_sole_node()
+        && let Err(error) = work::release_lost(&app).await
+    {
+        tracing::warn!(%error, "documents of the last run wait a little longer");
+    }
+    loop {
+        match work::index_next(&app).await {
+            Ok(true) => continue,
+            Ok(false) => {}
+            Err(error) => {
+                tracing::warn!(%error, "documents wait to be indexed");
+                tokio::time::sleep(PAUSE).await;
+            }
+        }
+        let _ = tokio::time::timeout(PATIENCE, super::workers::woken(&mut wakes, knowledge::TOPIC)).await;
+    }
+}
+
+/// Takes mail into memory.
+pub(super) async fn take_mail(app: App) {
+    if !mail::is_on(&app) {
+        return;
+    }
+    let mut wakes = app.db().listen();
+    let mut news = News { behind: HashSet::new(), all: true };
+    let mut looked = Instant::now();
+    loop {
+        if news.all || looked.elapsed() > ALL {
+            looked = Instant::now();
+            match mail::all_behind(&app).await {
+                Ok(behind) => news = News { behind: behind.into_iter().collect(), all: false },
+                Err(error) => {
+                    tracing::warn!(%error, "mail waits to be taken into memory");
+                    tokio::time::sleep(PAUSE).await;
+                    continue;
+                }
+            }
+        }
+        while let Some(mailbox) = news.behind.iter().next().cloned() {
+            match mail::take_some(&app, &mailbox).await {
+                // A mailbox with much mail takes turns with the others.
+                Ok(true) => {}
+                Ok(false) => _ = news.behind.remove(&mailbox),
+                Err(error) => {
+                    tracing::warn!(%error, workspace = %mailbox.0, "mail waits to be taken into memory");
+                    news.behind.remove(&mailbox);
+                    news.all = true;
+                    tokio::time::sleep(PAUSE).await;
+                }
+            }
+            while let Ok(wake) = wakes.try_recv() {
+                news.hear(wake);
+            }
+        }
+        news.wait(&mut wakes).await;
+    }
+}
+
+/// Mailboxes in which something happened.
+struct News {
+    behind: HashSet<mail::Behind>,
+    /// Whether any other may have news too.
+    all: bool,
+}
+
+impl News {
+    fn hear(&mut self, wake: Wake) {
+        if wake.topic != events::TOPIC {
+            return;
+        }
+        match wake.mailbox {
+            Some(mailbox) if self.behind.len() < MOST_NEWS => {
+                _ = self.behind.insert((wake.workspace, mailbox))
+            }
+            Some(_) => self.all = true,
+            None => {}
+        }
+    }
+
+    /// Waits until something happened somewhere.
+    async fn wait(&mut self, wakes: &mut Receiver<Wake>) {
+        let deadline = Instant::now() + ALL;
+        while self.behind.is_empty() && !self.all {
+            match tokio::time::timeout_at(deadline, wakes.recv()).await {
+                Ok(Ok(wake)) => self.hear(wake),
+                Ok(Err(RecvError::Lagged(_))) | Err(_) => self.all = true,
+                Ok(Err(RecvError::Closed)) => tokio::time::sleep(PAUSE).await,
+            }
+        }
+    }
+}
+
+/// Makes vectors anew that another model made.
+pub(super) async fn renew_vectors(app: App) {
+    loop {
+        match renew::renew_some(&app).await {
+            Ok(0) => tokio::time::sleep(super::irregular(&app, RENEW)).await,
+            Ok(_) => {}
+            Err(error) => {
+                tracing::warn!(%error, "vectors of another model wait to be made anew");
+                tokio::time::sleep(PAUSE).await;
+            }
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! Documents: their bytes, and how far they are indexed.
+
+use model::{
+    DocumentId, Timestamp, WorkspaceId,
+    knowledge::{Document, DocumentStatus},
+};
+
+use bytes::Bytes;
+
+use crate::{
+    FromRow, Row, SystemTx, Tx, Wake,
+    blobs::{self, BlobHash},
+    error::{Error, Result},
+    memory,
+    vault::DataKey,
+};
+
+/// The topic of wake-ups that tell of documents to be indexed.
+pub const TOPIC: &str = "document";
+
+impl FromRow for Document {
+    fn from_row(row: &mut Row<'_>) -> Result<Self> {
+        Ok(Self {
+            id: row.next()?,
+            name: row.next()?,
+            kind: row.next_named()?,
+            status: row.next_named()?,
+            last_error: row.next()?,
+            chunk_count: row.next()?,
+            chunks_done: row.next()?,
+            size: row.next()?,
+            sha256: row.next()?,
+            created_at: row.next()?,
+            updated_at: row.next()?,
+        })
+    }
+}
+
+const COLUMNS: &str =
+    "id, name, type, status, reason, chunk_count, chunks_done, size, hash, created_at, updated_at";
+
+/// A document with its bytes, sealed; without them when they lie in the blob store under its hash.
+#[derive(Clone, Debug)]
+pub struct WithContent {
+    /// The document.
+    pub document: Document,
+    /// Its bytes.
+    pub content: Option<Vec<u8>>,
+}
+
+impl FromRow for WithContent {
+    fn from_row(row: &mut Row<'_>) -> Result<Self> {
+        Ok(Self { document: Document::from_row(row)?, content: row.next()? })
+    }
+}
+
+/// Packs and seals the bytes of a document for its row.
+pub fn seal(key: &DataKey, id: &DocumentId, bytes: &[u8]) -> Result<Vec<u8>> {
+    Ok(key.seal(&purpose(id), &blobs::frame(bytes))?)
+}
+
+/// Opens the bytes of a document that came from its row.
+pub fn open(key: &DataKey, id: &DocumentId, sealed: &[u8]) -> Result<Bytes> {
+    let framed = key.open(&purpose(id), sealed)?;
+    blobs::unframe(framed).ok_or_else(|| Error::Corrupt(format!("document {id} is damaged")))
+}
+
+fn purpose(id: &DocumentId) -> String {
+    format!("document {id}")
+}
+
+/// The documents of the workspace before the given one, the newest first.
+pub async fn list(tx: &mut Tx, before: Option<&DocumentId>, most: i64) -> Result<Vec<Document>> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM document WHERE workspace_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3"
+    );
+    // Greater than every id.
+    let before = before.map_or("e", DocumentId::as_str);
+    tx.all(&sql, &[before.into(), most.into()]).await
+}
+
+/// Finds a document.
+pub async fn find(tx: &mut Tx, id: &DocumentId) -> Result<Option<Document>> {
+    tx.one(&format!("SELECT {COLUMNS} FROM document WHERE workspace_id = $1 AND id = $2"), &[id.into()]).await
+}
+
+/// Finds a document with its bytes.
+pub async fn find_with_content(tx: &mut Tx, id: &DocumentId) -> Result<Option<WithContent>> {
+    let sql = format!("SELECT {COLUMNS}, content FROM document WHERE workspace_id = $1 AND id = $2");
+    tx.one(&sql, &[id.into()]).await
+}
+
+/// Adds a document, and wakes whoever indexes it.
+pub async fn insert(tx: &mut Tx, document: &Document, content: Option<&[u8]>) -> Result<()> {
+    tx.run(
+        "INSERT INTO document (workspace_id, id, name, type, size, hash, content, status, reason, chunk_count, chunks_done,
+           claimed_until, created_at, updated_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, NULL, 0, 0, 0, $9, $9)",
+        &[
+            (&document.id).into(),
+            (&document.name).into(),
+            document.kind.as_str().into(),
+            document.size.into(),
+            (&document.sha256).into(),
+            content.into(),
+            document.status.as_str().into(),
+            document.created_at.into(),
+        ],
+    )
+    .await?;
+    memory::add_bytes(tx, document.size).await?;
+    let workspace = tx.workspace().clone();
+    tx.wake(Wake { topic: TOPIC.to_owned(), workspace, mailbox: None }).await
+}
+
+/// Deletes a document with its passages. False when there is none.
+pub async fn delete(tx: &mut Tx, id: &DocumentId) -> Result<bool> {
+    memory::hold(tx).await?;
+    let found: Option<(i64,)> = tx
+        .one("DELETE FROM document WHERE workspace_id = $1 AND id = $2 RETURNING size", &[id.into()])
+        .await?;
+    let Some((size,)) = found else { return Ok(false) };
+    memory::add_bytes(tx, -size).await?;
+    Ok(true)
+}
+
+/// Says how many pieces the text of a document has, and begins anew when that is another number than before. Tells how many
+/// are done; nothing when there is nothing more to do.
+pub async fn begin(tx: &mut Tx, id: &DocumentId, chunks: i64, now: Timestamp) -> Result<Option<i64>> {
+    memory::hold(tx).await?;
+    let sql = format!(
+        "SELECT chunk_count, chunks_done FROM document WHERE workspace_id = $1 AND id = $2 AND status = 'indexing'{}",
+        tx.for_update()
+    );
+    let found: Option<(i64, i64)> = tx.one(&sql, &[id.into()]).await?;
+    let Some((count, done)) = found else { return Ok(None) };
+    if count == chunks {
+        return Ok(Some(done));
+    }
+    tx.run("DELETE FROM passage WHERE workspace_id = $1 AND document_id = $2", &[id.into()]).await?;
+    tx.run(
+        "UPDATE document SET chunk_count = $3, chunks_done = 0, updated_at = $4 WHERE workspace_id = $1 AND id = $2",
+        &[id.into(), chunks.into(), now.into()],
+    )
+    .await?;
+    Ok(Some(0))
+}
+
+/// Notes that more pieces are done, if it is still where the caller believes it to be.
+pub async fn advance(
+    tx: &mut Tx,
+    id: &DocumentId,
+    (from, to): (i64, i64),
+    (now, until): (Timestamp, Timestamp),
+) -> Result<bool> {
+    memory::hold(tx).await?;
+    let changed = tx
+        .run(
+            "UPDATE document SET chunks_done = $4, status = CASE WHEN chunk_count = $4 THEN 'ready' ELSE status END,
+               updated_at = $5, claimed_until = $6
+             WHERE workspace_id = $1 AND id = $2 AND chunks_done = $3 AND status = 'indexing'",
+            &[id.into(), from.into(), to.into(), now.into(), until.into()],
+        )
+        .await?;
+    Ok(changed == 1)
+}
+
+/// Notes why a document cannot be indexed.
+pub async fn fail(tx: &mut Tx, id: &DocumentId, reason: &str, now: Timestamp) -> Result<()> {
+    tx.run(
+        "UPDATE document SET status = $3, reason = $4, updated_at = $5
+         WHERE workspace_id = $1 AND id = $2 AND status = 'indexing'",
+        &[id.into(), DocumentStatus::Failed.as_str().into(), reason.into(), now.into()],
+    )
+    .await?;
+    Ok(())
+}
+
+/// Leaves a document until a time, when it is tried again.
+pub async fn put_off(tx: &mut Tx, id: &DocumentId, until: Timestamp) -> Result<()> {
+    tx.run(
+        "UPDATE document SET claimed_until = $3 WHERE workspace_id = $1 AND id = $2 AND status = 'indexing'",
+        &[id.into(), until.into()],
+    )
+    .await?;
+    Ok(())
+}
+
+/// How many pieces of a document are in the index, and how many of those have vectors of another model.
+pub async fn indexed(tx: &mut Tx, id: &DocumentId, model: &str) -> Result<(i64, i64)> {
+    let found = tx
+        .one(
+            "SELECT count(*), CAST(coalesce(sum(CASE WHEN i.model = $3 THEN 0 ELSE 1 END), 0) AS BIGINT)
+             FROM passage p JOIN passage_index i ON i.workspace_id = $1 AND i.number = p.number
+             WHERE p.workspace_id = $1 AND p.document_id = $2",
+            &[id.into(), model.into()],
+        )
+        .await?;
+    Ok(found.unwrap_or_default())
+}
+
+/// The sealed texts of a document's passages, in their order, after a position.
+pub async fn texts_after(tx: &mut Tx, id: &DocumentId, after: i64, most: i64) -> Result<Vec<(i64, Vec<u8>)>> {
+    tx.all(
+        "SELECT position, text FROM passage WHERE workspace_id = $1 AND document_id = $2 AND position > $3
+         ORDER BY position LIMIT $4",
+        &[id.into(), after.into(), most.into()],
+    )
+    .await
+}
+
+/// Whether the bytes of some document of the workspace lie in a blob.
+pub async fn uses_blob(tx: &mut Tx, hash: &BlobHash) -> Result<bool> {
+    let found: Option<(i64,)> = tx
+        .one(
+            "SELECT count(*) FROM document WHERE workspace_id = $1 AND hash = $2 AND content IS NULL",
+            &[hash.as_str().into()],
+        )
+        .await?;
+    Ok(found.is_some_and(|(count,)| count > 0))
+}
+
+/// Takes on a document that waits to be indexed, if there is one.
+pub async fn claim(
+    tx: &mut SystemTx,
+    now: Timestamp,
+    until: Timestamp,
+) -> Result<Option<(WorkspaceId, DocumentId)>> {
+    let sql = format!(
+        "SELECT workspace_id, id FROM document WHERE status = 'indexing' AND claimed_until <= $1
+         ORDER BY claimed_until LIMIT 1{}",
+        tx.skip_locked()
+    );
+    let found: Option<(WorkspaceId, DocumentId)> = tx.one(&sql, &[now.into()]).await?;
+    if let Some((workspace, id)) = &found {
+        tx.run(
+            "UPDATE document SET claimed_until = $3 WHERE workspace_id = $1 AND id = $2",
+            &[workspace.into(), id.into(), until.into()],
+        )
+        .await?;
+    }
+    Ok(found)
+}

@@ -1,0 +1,264 @@
+//! Knowledge: documents with how far they are read, what the workspace remembers, and a search through all of it.
+
+use askama::Template;
+use axum::{
+    Router,
+    extract::{DefaultBodyLimit, Path, RawQuery, Request},
+    response::Response,
+    routing::{get, post},
+};
+use model::{
+    knowledge::{Document, DocumentQuery, DocumentStatus, MOST_BYTES, NewDocument},
+    memory::{MemoryCredentials, MemorySource, MemoryStatus, Recall, Remember, Snippet},
+};
+use operations::{Error, Result, knowledge, memory};
+use serde_json::json;
+
+use super::{
+    compose::read_form,
+    overview::encoded,
+    page::{self, Shell, html},
+    time::{When, Zone, size},
+    visit::{Fields, Visit, input},
+};
+use crate::{State, reply};
+
+const HERE: &str = "/console/knowledge";
+/// A document and what a browser puts around it.
+const MOST_FORM: usize = MOST_BYTES + (1 << 20);
+
+pub(super) fn routes() -> Router<State> {
+    Router::new()
+        .route(HERE, get(show).post(add))
+        .route("/console/knowledge/list", get(rows))
+        .route("/console/knowledge/remember", post(remember))
+        .route("/console/knowledge/verify", post(verify_store))
+        .route("/console/knowledge/d/{document}/download", get(download))
+        .route("/console/knowledge/d/{document}/verify", post(verify))
+        .route("/console/knowledge/d/{document}/delete", post(delete))
+        .route("/console/knowledge/m/{blob}/forget", post(forget))
+        .layer(DefaultBodyLimit::max(MOST_FORM))
+}
+
+struct Row {
+    id: String,
+    name: String,
+    kind: &'static str,
+    size: String,
+    state: String,
+    mark: &'static str,
+    /// Why it failed.
+    said: String,
+    /// Hundredths that are done, while it is read.
+    percent: Option<i64>,
+    added: When,
+}
+
+fn row(zone: &Zone, document: Document) -> Row {
+    let (done, all) = (document.chunks_done, document.chunk_count);
+    let percent = (document.status == DocumentStatus::Indexing).then(|| done * 100 / all.max(1));
+    let (mark, state) = match document.status {
+        DocumentStatus::Ready => {
+            ("ok", format!("ready, {all} {}", if all == 1 { "piece" } else { "pieces" }))
+        }
+        DocumentStatus::Indexing if all == 0 => ("info", "waits to be read".to_owned()),
+        DocumentStatus::Indexing => ("info", format!("{done} of {all} pieces")),
+        DocumentStatus::Failed => ("bad", "failed".to_owned()),
+    };
+    Row {
+        id: document.id.as_str().to_owned(),
+        name: document.name,
+        kind: document.kind.as_str(),
+        size: size(document.size),
+        state,
+        mark,
+        said: document.last_error.unwrap_or_default(),
+        percent,
+        added: zone.when(document.created_at),
+    }
+}
+
+struct Found {
+    text: String,
+    distance: String,
+    source: &'static str,
+    from: String,
+    /// Where the mail can be read.
+    url: Option<String>,
+    /// What forgets it.
+    forget: Option<String>,
+    at: When,
+}
+
+fn found(zone: &Zone, snippet: Snippet) -> Found {
+    let url = snippet.mailbox_id.as_ref().zip(snippet.email_id.as_ref());
+    Found {
+        distance: format!("{:.2}", snippet.distance),
+        source: snippet.source.as_str(),
+        from: snippet.document_name.or(snippet.mailbox_email).unwrap_or_default(),
+        url: url.map(|(mailbox, _)| format!("/console/m/{mailbox}/inbox")),
+        forget: (snippet.source != MemorySource::Document)
+            .then(|| format!("{HERE}/m/{}/forget", encoded(&snippet.blob_id))),
+        text: snippet.text,
+        at: zone.when(snippet.created_at),
+    }
+}
+
+#[derive(Template)]
+#[template(path = "console/knowledge.html")]
+struct KnowledgePage {
+    shell: Shell,
+    rows: Vec<Row>,
+    /// Whether some document is being read, so that the list asks again.
+    busy: bool,
+    next: Option<String>,
+    asked: String,
+    found: Option<Vec<Found>>,
+    said: String,
+    about: MemoryCredentials,
+    ready: bool,
+}
+
+#[derive(Template)]
+#[template(path = "console/knowledge_rows.html")]
+struct Rows {
+    rows: Vec<Row>,
+    next: Option<String>,
+}
+
+async fn documents(visit: &Visit, zone: &Zone, query: &Fields) -> Result<(Vec<Row>, Option<String>)> {
+    let wanted: DocumentQuery = input(&json!({ "limit": 25, "cursor": query.given("cursor") }))?;
+    let call = visit.call(&knowledge::LIST)?;
+    let page = knowledge::list(visit.app(), &call, wanted).await?;
+    let rows = page.documents.into_iter().map(|one| row(zone, one)).collect();
+    Ok((rows, page.next_cursor.map(|cursor| format!("{HERE}?cursor={}", encoded(&cursor)))))
+}
+
+fn is_busy(rows: &[Row]) -> bool {
+    rows.iter().any(|row| row.percent.is_some())
+}
+
+async fn show(visit: Visit, RawQuery(query): RawQuery) -> Response {
+    let query = Fields::parse(query.unwrap_or_default().as_bytes());
+    visit.answer(knowledge_page(&visit, &query)).await
+}
+
+async fn knowledge_page(visit: &Visit, query: &Fields) -> Result<Response> {
+    let shell = visit.shell("Knowledge", "knowledge").await?;
+    let (rows, next) = documents(visit, &shell.zone, query).await?;
+    let about = memory::credentials(visit.app(), &visit.call(&memory::CREDENTIALS)?).await?;
+    let asked = query.get("q").trim().to_owned();
+    let (mut results, mut said) = (None, String::new());
+    if !asked.is_empty() {
+        match recall(visit, query, &asked).await {
+            Ok(snippets) => results = Some(snippets.into_iter().map(|one| found(&shell.zone, one)).collect()),
+            Err(refused) => said = page::explain(&refused),
+        }
+    }
+    let (busy, ready) = (is_busy(&rows), about.status == MemoryStatus::Ready);
+    html(&KnowledgePage { shell, rows, busy, next, asked, found: results, said, about, ready })
+}
+
+async fn recall(visit: &Visit, query: &Fields, asked: &str) -> Result<Vec<Snippet>> {
+    let mut body = json!({ "query": asked, "limit": 10 });
+    let sources = query.all("source");
+    if !sources.is_empty() {
+        body["sources"] = json!(sources);
+    }
+    let wanted: Recall = input(&body)?;
+    Ok(memory::recall(visit.app(), &visit.call(&memory::RECALL)?, wanted).await?.snippets)
+}
+
+/// The list alone, while documents are being read.
+async fn rows(visit: Visit, RawQuery(query): RawQuery) -> Response {
+    let query = Fields::parse(query.unwrap_or_default().as_bytes());
+    let part = async {
+        let zone = visit.zone().await?;
+        let (rows, next) = documents(&visit, &zone, &query).await?;
+        html(&Rows { rows, next })
+    };
+    visit.answer(part).await
+}
+
+/// What a file is written in, by the end of its name.
+fn kind_of(name: &str) -> Result<&'static str> {
+    let ending = name.rsplit('.').next().unwrap_or_default().to_ascii_lowercase();
+    Ok(match ending.as_str() {
+        "txt" | "text" | "csv" | "log" => "text",
+        "md" | "markdown" => "markdown",
+        "htm" | "html" => "html",
+        "pdf" => "pdf",
+        "eml" => "eml",
+        _ => return Err(Error::invalid("file", "choose a text, Markdown, HTML, PDF or EML file")),
+    })
+}
+
+async fn add(visit: Visit, request: Request) -> Response {
+    let work = async {
+        let form = read_form(&visit, request).await?;
+        let Some(file) = form.files.first() else { return Err(Error::invalid("file", "choose one")) };
+        let name = file["filename"].as_str().unwrap_or_default();
+        let body = json!({ "name": name, "type": kind_of(name)?, "content": file["content"] });
+        let wanted: NewDocument = input(&body)?;
+        let added = knowledge::add(visit.app(), &visit.call(&knowledge::ADD)?, wanted).await?;
+        Ok((HERE.to_owned(), format!("“{}” is being read.", added.name)))
+    };
+    visit.act(HERE, work).await
+}
+
+async fn remember(visit: Visit, request: Request) -> Response {
+    let work = async {
+        let fields = Fields::read(request).await?;
+        let wanted: Remember = input(&json!({ "text": fields.get("text").replace("\r\n", "\n") }))?;
+        memory::remember(visit.app(), &visit.call(&memory::REMEMBER)?, wanted).await?;
+        Ok((HERE.to_owned(), "Remembered.".to_owned()))
+    };
+    visit.act(HERE, work).await
+}
+
+async fn verify_store(visit: Visit) -> Response {
+    let work = async {
+        let tried = memory::verify(visit.app(), &visit.call(&memory::VERIFY)?).await?;
+        let took = tried.took_ms;
+        Ok((HERE.to_owned(), format!("A text was written, recalled and deleted again in {took} ms.")))
+    };
+    visit.act(HERE, work).await
+}
+
+async fn forget(visit: Visit, Path(blob): Path<String>) -> Response {
+    let work = async {
+        memory::forget(visit.app(), &visit.call(&memory::FORGET)?, blob).await?;
+        Ok((HERE.to_owned(), "Forgotten.".to_owned()))
+    };
+    visit.act(HERE, work).await
+}
+
+async fn download(visit: Visit, Path(document): Path<String>) -> Response {
+    let work = async {
+        let call = visit.call(&knowledge::DOWNLOAD)?;
+        let file = knowledge::download(visit.app(), &call, document.as_str().into()).await?;
+        Ok(reply::file(&visit.headers, file))
+    };
+    visit.answer(work).await
+}
+
+async fn verify(visit: Visit, Path(document): Path<String>) -> Response {
+    let work = async {
+        let call = visit.call(&knowledge::VERIFY)?;
+        let check = knowledge::verify(visit.app(), &call, document.as_str().into()).await?;
+        if check.ok {
+            return Ok((HERE.to_owned(), "Its bytes and all its pieces are as they should be.".to_owned()));
+        }
+        Err(Error::invalid("document", check.problems.join(" ")))
+    };
+    visit.act(HERE, work).await
+}
+
+async fn delete(visit: Visit, Path(document): Path<String>) -> Response {
+    let work = async {
+        let call = visit.call(&knowledge::DELETE)?;
+        knowledge::delete(visit.app(), &call, document.as_str().into()).await?;
+        Ok((HERE.to_owned(), "The document is deleted.".to_owned()))
+    };
+    visit.act(HERE, work).await
+}
