@@ -10,11 +10,13 @@
     reason = "a test kit fails by panicking, which is what a test wants"
 )]
 
+mod bot;
 mod caller;
 mod contract;
 mod engine;
 mod hop;
 mod logs;
+mod mcp;
 mod model;
 mod receiver;
 mod server;
@@ -22,10 +24,12 @@ mod stream;
 mod wallet;
 
 pub use self::model::ScriptedModel;
+pub use bot::BotServer;
 pub use caller::{Answer, Caller, EventStream};
 pub use engine::{Engine, both_engines};
 pub use hop::Hop;
 pub use logs::Logs;
+pub use self::mcp::Mcp;
 pub use mail::dns::name_server::NameServer;
 pub use receiver::{Received, Receiver, Reply};
 pub use server::{Clock, PASSWORD, Server, ServerOptions, Tenant};
