@@ -126,10 +126,12 @@ async fn a_code_ends_after_ten_minutes_and_with_the_next() {
 async fn removing_a_link_ends_all_access() {
     both_engines(async |engine| {
         let linked = Linked::new(engine).await;
-        let email = linked.server.receive(&linked.inbox.address, super::mails::plain("Hello", "How are you?")).await;
+        let email =
+            linked.server.receive(&linked.inbox.address, super::mails::plain("Hello", "How are you?")).await;
         assert_eq!(operations::telegram::notices::run_due(&linked.server.app).await.unwrap(), 1);
         let notice = linked.bot.notices(CHAT).remove(0);
-        let button = notice["reply_markup"]["inline_keyboard"][0][0]["callback_data"].as_str().unwrap().to_owned();
+        let button =
+            notice["reply_markup"]["inline_keyboard"][0][0]["callback_data"].as_str().unwrap().to_owned();
         let message = linked.bot.last_message();
         let waiting = linked.code().await;
 
@@ -171,7 +173,8 @@ async fn a_new_chat_takes_the_place_of_the_old_one() {
         linked.server.receive(&linked.inbox.address, super::mails::plain("Hello", "How are you?")).await;
         operations::telegram::notices::run_due(&linked.server.app).await.unwrap();
         let notice = linked.bot.notices(CHAT).remove(0);
-        let button = notice["reply_markup"]["inline_keyboard"][0][1]["callback_data"].as_str().unwrap().to_owned();
+        let button =
+            notice["reply_markup"]["inline_keyboard"][0][1]["callback_data"].as_str().unwrap().to_owned();
         let code = linked.code().await;
         linked.bot.write(12, &format!("/start {code}"));
         linked.bot.press(CHAT, &button);
@@ -179,7 +182,10 @@ async fn a_new_chat_takes_the_place_of_the_old_one() {
         linked.bot.press(12, &button);
         linked.hear().await;
         let said = linked.bot.calls("answerCallbackQuery");
-        assert!(said.len() == 2 && said.iter().all(|said| said["text"] == "This notice does not work any more."), "{said:?}");
+        assert!(
+            said.len() == 2 && said.iter().all(|said| said["text"] == "This notice does not work any more."),
+            "{said:?}"
+        );
         linked.server.receive(&linked.inbox.address, super::mails::plain("New", "For the new chat")).await;
         operations::telegram::notices::run_due(&linked.server.app).await.unwrap();
         assert_eq!((linked.bot.notices(CHAT).len(), linked.bot.notices(12).len()), (1, 1));
@@ -237,7 +243,11 @@ async fn the_hook_takes_updates_with_the_secret_only() {
         for odd in [json!([]), json!({}), json!({ "update_id": "1" })] {
             telegram.post("/hooks/telegram", odd).await.expect(400, "validation_failed");
         }
-        for odd in [json!({ "update_id": 8 }), json!({ "update_id": 9, "message": { "chat": 1 } }), json!({ "update_id": 10, "callback_query": {} })] {
+        for odd in [
+            json!({ "update_id": 8 }),
+            json!({ "update_id": 9, "message": { "chat": 1 } }),
+            json!({ "update_id": 10, "callback_query": {} }),
+        ] {
             assert_eq!(telegram.post("/hooks/telegram", odd).await.status, 200);
         }
         // A bot that asks has no hook.

@@ -41,7 +41,10 @@ async fn a_linked_chat_is_told_of_new_mail() {
         let notice = linked.bot.notices(CHAT).remove(0);
         let text = notice["text"].as_str().unwrap();
         let head = format!("New mail to {}\n", linked.inbox.address);
-        assert_eq!(text, format!("{head}Ann <ann@remote.test>\nLunch?\n\nNoon at https://cafe.example/menu or /stop"));
+        assert_eq!(
+            text,
+            format!("{head}Ann <ann@remote.test>\nLunch?\n\nNoon at https://cafe.example/menu or /stop")
+        );
         // Nothing in it can be tapped, and nothing is looked up.
         assert_eq!(notice["link_preview_options"], json!({ "is_disabled": true }));
         assert!(notice.get("parse_mode").is_none());
@@ -109,7 +112,8 @@ async fn buttons_and_answers_act_on_the_mail() {
         linked.bot.press(CHAT, button(&notice, 1));
         linked.hear().await;
         assert_eq!(linked.inbox.get(&format!("emails/{one}")).await["folder_id"], "archive");
-        let said: Vec<Value> = linked.bot.calls("answerCallbackQuery").into_iter().map(|call| call["text"].clone()).collect();
+        let said: Vec<Value> =
+            linked.bot.calls("answerCallbackQuery").into_iter().map(|call| call["text"].clone()).collect();
         assert_eq!(said, ["Marked as read.", "Archived."]);
 
         let reply = linked.bot.reply(CHAT, message, "Yes, gladly.");
@@ -207,12 +211,14 @@ async fn nodes_share_the_work_without_repeating_it() {
         let second = linked.server.another_node(ServerOptions { seed: 2, ..options(&linked.bot) }).await;
         for number in 0..12 {
             linked.receive(&format!("Mail {number}"), "Text").await;
-            let (one, two) = tokio::join!(notices::run_due(&linked.server.app), notices::run_due(&second.app));
+            let (one, two) =
+                tokio::join!(notices::run_due(&linked.server.app), notices::run_due(&second.app));
             one.unwrap();
             two.unwrap();
         }
         linked.tell().await;
-        let subjects: Vec<String> = linked.bot.said(CHAT)[1..].iter().map(|text| text.lines().nth(2).unwrap().to_owned()).collect();
+        let subjects: Vec<String> =
+            linked.bot.said(CHAT)[1..].iter().map(|text| text.lines().nth(2).unwrap().to_owned()).collect();
         assert_eq!(subjects, (0..12).map(|number| format!("Mail {number}")).collect::<Vec<_>>());
     })
     .await;

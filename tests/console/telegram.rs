@@ -18,7 +18,8 @@ async fn a_chat_is_linked_and_unlinked_by_hand() {
         let made = ada.form(&mailbox.at("telegram/link"), &[]).await;
         assert_eq!(made.status, 200);
         let text = made.text();
-        let code = text.split("https://t.me/agent_test_bot?start=").nth(1).unwrap().split('"').next().unwrap();
+        let code =
+            text.split("https://t.me/agent_test_bot?start=").nth(1).unwrap().split('"').next().unwrap();
         assert!(text.contains(&format!("/start {code}")));
         assert!(!ada.page(&mailbox.at("telegram")).await.contains(code), "it is shown once");
         bot.write(5, &format!("/start {code}"));

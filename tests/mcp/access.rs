@@ -95,7 +95,10 @@ async fn odd_requests_get_clear_answers() {
             answer.expect(status, code);
         }
         let version = both.with("mcp-protocol-version", "1999-01-01");
-        version.post("/mcp", json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" })).await.expect(400, "validation_failed");
+        version
+            .post("/mcp", json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" }))
+            .await
+            .expect(400, "validation_failed");
         let unknown = desk.agent.request("resources/unheard_of", json!({})).await;
         assert_eq!(unknown["error"]["code"], -32601, "{unknown}");
     })

@@ -62,7 +62,8 @@ async fn a_token_ends_after_five_minutes_and_belongs_to_its_key() {
     both_engines(async |engine| {
         let desk = Desk::new(engine).await;
         let about = json!({ "mailboxId": desk.address });
-        let token = async || desk.agent.ok("delete_mailbox", about.clone()).await["confirmationToken"].clone();
+        let token =
+            async || desk.agent.ok("delete_mailbox", about.clone()).await["confirmationToken"].clone();
         let late = with(&about, "confirmationToken", token().await);
         desk.server.clock.advance(300);
         assert_eq!(desk.agent.refused("delete_mailbox", late).await["code"], "confirmation_invalid");
@@ -70,16 +71,21 @@ async fn a_token_ends_after_five_minutes_and_belongs_to_its_key() {
         let colleague = desk.server.new_key(&desk.tenant.workspace, model::Role::Admin).await;
         let stranger = desk.server.tenant(Plan::Free).await;
         for other in [desk.server.key(&colleague.key), stranger.key.clone()] {
-            assert_eq!(other.mcp().refused("delete_mailbox", mine.clone()).await["code"], "confirmation_invalid");
+            assert_eq!(
+                other.mcp().refused("delete_mailbox", mine.clone()).await["code"],
+                "confirmation_invalid"
+            );
         }
         desk.server.clock.advance(299);
         assert_eq!(desk.agent.ok("delete_mailbox", mine).await, json!({ "ok": true }));
         // Upkeep leaves nothing behind.
         desk.server.clock.advance(300);
         operations::upkeep::run(&desk.server.app).await.unwrap();
-        let count = desk.server.app.db().system_read(async |tx| {
-            tx.one::<(i64,)>("SELECT count(*) FROM confirmation", &[]).await
-        });
+        let count = desk
+            .server
+            .app
+            .db()
+            .system_read(async |tx| tx.one::<(i64,)>("SELECT count(*) FROM confirmation", &[]).await);
         assert_eq!(count.await.unwrap().unwrap().0, 0);
     })
     .await;
@@ -121,7 +127,10 @@ async fn a_confirmed_call_can_be_repeated_with_its_key() {
         let first = desk.agent.ok("bulk_delete_emails", keyed.clone()).await;
         assert_eq!(first["deletedCount"], 1);
         let again = desk.agent.call("bulk_delete_emails", keyed).await;
-        assert_eq!((&again["structuredContent"], &again["_meta"]["agent-mailbox/replayed"]), (&first, &json!(true)));
+        assert_eq!(
+            (&again["structuredContent"], &again["_meta"]["agent-mailbox/replayed"]),
+            (&first, &json!(true))
+        );
         for other in [confirmed.clone(), with(&confirmed, "idempotencyKey", "other")] {
             assert_eq!(desk.agent.refused("bulk_delete_emails", other).await["code"], "confirmation_invalid");
         }

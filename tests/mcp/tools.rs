@@ -15,14 +15,19 @@ async fn a_client_meets_the_server_and_its_tools() {
             "protocolVersion": "2025-06-18", "capabilities": {},
             "clientInfo": { "name": "test", "version": "1" },
         });
-        let agent = desk.tenant.key.with("host", "mail.test").with("accept", "application/json, text/event-stream");
+        let agent =
+            desk.tenant.key.with("host", "mail.test").with("accept", "application/json, text/event-stream");
         let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello });
         let met = agent.post("/mcp", message).await.ok();
         let met = &met["result"];
-        assert_eq!((&met["protocolVersion"], &met["serverInfo"]["name"]), (&json!("2025-06-18"), &json!("agent-mailbox")));
+        assert_eq!(
+            (&met["protocolVersion"], &met["serverInfo"]["name"]),
+            (&json!("2025-06-18"), &json!("agent-mailbox"))
+        );
         assert!(met["capabilities"]["tools"].is_object(), "{met}");
         assert!(met["instructions"].as_str().unwrap().contains("untrusted"));
-        let told = agent.post("/mcp", json!({ "jsonrpc": "2.0", "method": "notifications/initialized" })).await;
+        let told =
+            agent.post("/mcp", json!({ "jsonrpc": "2.0", "method": "notifications/initialized" })).await;
         assert_eq!((told.status, told.text()), (202, String::new()));
         assert_eq!(desk.agent.request("ping", json!({})).await["result"], json!({}));
 
@@ -32,7 +37,13 @@ async fn a_client_meets_the_server_and_its_tools() {
             let snake: String = operation
                 .id
                 .chars()
-                .flat_map(|letter| letter.is_ascii_uppercase().then_some('_').into_iter().chain([letter.to_ascii_lowercase()]))
+                .flat_map(|letter| {
+                    letter
+                        .is_ascii_uppercase()
+                        .then_some('_')
+                        .into_iter()
+                        .chain([letter.to_ascii_lowercase()])
+                })
                 .collect();
             let name = if snake == "get_email_verification" { "get_verification" } else { &snake };
             let offered = !operation.console_only && operation.id != "streamEvents";
@@ -90,7 +101,11 @@ async fn a_tool_answers_costs_and_counts_as_its_operation() {
             ("list_workspaces", json!({}), 1),
             ("get_workspace", json!({}), 1),
             ("update_email", json!({ "mailboxId": desk.address, "emailId": email, "read": true }), 2),
-            ("send_email", json!({ "mailboxId": desk.address, "to": desk.address, "subject": "S", "text": "T" }), 5),
+            (
+                "send_email",
+                json!({ "mailboxId": desk.address, "to": desk.address, "subject": "S", "text": "T" }),
+                5,
+            ),
             ("create_mailbox", json!({ "name": "Second" }), 10),
         ] {
             let before = desk.used().await;
@@ -154,9 +169,17 @@ async fn a_repeated_key_repeats_the_answer() {
         let first = desk.agent.call("create_mailbox", arguments.clone()).await;
         let again = desk.agent.call("create_mailbox", arguments).await;
         assert_eq!(first["structuredContent"], again["structuredContent"]);
-        assert_eq!((&again["_meta"]["agent-mailbox/replayed"], &again["_meta"]["agent-mailbox/credits"]["charged"]), (&json!(true), &json!(0)));
+        assert_eq!(
+            (&again["_meta"]["agent-mailbox/replayed"], &again["_meta"]["agent-mailbox/credits"]["charged"]),
+            (&json!(true), &json!(0))
+        );
         // It is one key for both doors.
-        let rest = desk.tenant.key.with("idempotency-key", "k1").post("/api/v1/mailboxes", json!({ "name": "Once" })).await;
+        let rest = desk
+            .tenant
+            .key
+            .with("idempotency-key", "k1")
+            .post("/api/v1/mailboxes", json!({ "name": "Once" }))
+            .await;
         assert_eq!(rest.ok(), first["structuredContent"]);
         let other = json!({ "name": "Twice", "idempotencyKey": "k1" });
         assert_eq!(desk.agent.refused("create_mailbox", other).await["code"], "idempotency_key_reused");
@@ -220,7 +243,11 @@ async fn a_client_without_a_handshake_is_served() {
             "jsonrpc": "2.0", "id": 1, "method": "tools/call",
             "params": { "name": "list_mailboxes", "arguments": {}, "_meta": meta },
         });
-        let answer = caller.with("mcp-method", "tools/call").with("mcp-name", "list_mailboxes").post("/mcp", message).await;
+        let answer = caller
+            .with("mcp-method", "tools/call")
+            .with("mcp-name", "list_mailboxes")
+            .post("/mcp", message)
+            .await;
         assert_eq!(answer.ok()["result"]["structuredContent"], json!({ "items": [] }));
     })
     .await;

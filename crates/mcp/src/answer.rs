@@ -22,7 +22,7 @@ pub(crate) async fn shape(response: Response, address: String, budget: Budget) -
     let meta = meta(parts.status.as_u16(), &parts.headers);
     let bytes = match axum::body::to_bytes(body, usize::MAX).await {
         Ok(bytes) => bytes,
-        Err(error) => return Box::pin(shape(web::refuse(&Error::internal(error)), address, budget)).await,
+        Err(error) => return failure(&Error::internal(error)),
     };
     let kind = parts.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     if !failed && kind.is_some_and(|kind| kind != "application/json") {
@@ -33,8 +33,27 @@ pub(crate) async fn shape(response: Response, address: String, budget: Budget) -
     let shaped = if long { tokio::task::spawn_blocking(work).await.ok() } else { Some(work()) };
     match shaped {
         Some((value, text)) => result(value, text, failed, meta),
-        None => Box::pin(shape(web::refuse(&Error::internal("an answer could not be shaped")), address, budget)).await,
+        None => failure(&Error::internal("an answer could not be shaped")),
     }
+}
+
+/// A call that was refused, as the API's error.
+pub(crate) fn failure(refused: &Error) -> CallToolResult {
+    let mut value = json!({ "error": refused.message(), "code": refused.kind().code() });
+    if !refused.details().is_empty() {
+        let details = refused.details().iter();
+        value["details"] =
+            details.map(|detail| json!({ "path": detail.path, "message": detail.message })).collect();
+    }
+    if let Some(fix) = refused.fix() {
+        value["fix"] = fix.into();
+    }
+    let mut meta = MetaObject::new();
+    if let Some(seconds) = refused.retry_after() {
+        meta.0.insert("agent-mailbox/retry-after".to_owned(), seconds.into());
+    }
+    let text = value.to_string();
+    result(value, text, true, meta)
 }
 
 /// A result with both forms of a value.
@@ -69,7 +88,8 @@ fn file(headers: &HeaderMap, kind: &str, bytes: &Bytes, address: String, meta: M
         let data = base64::engine::general_purpose::STANDARD.encode(bytes);
         ContentBlock::resource(ResourceContents::blob(data, address).with_mime_type(kind))
     } else {
-        told["fix"] = "The file is too large for a result: download it from url with the same x-api-key.".into();
+        told["fix"] =
+            "The file is too large for a result: download it from url with the same x-api-key.".into();
         let resource = Resource::new(address, name).with_mime_type(kind).with_size(bytes.len() as u64);
         ContentBlock::resource_link(resource)
     };
@@ -81,8 +101,9 @@ fn file(headers: &HeaderMap, kind: &str, bytes: &Bytes, address: String, meta: M
 
 /// What the headers of an answer tell.
 fn meta(status: u16, headers: &HeaderMap) -> MetaObject {
-    let number =
-        |name: &str| headers.get(name).and_then(|value| value.to_str().ok()?.parse::<i64>().ok()).map(Value::from);
+    let number = |name: &str| {
+        headers.get(name).and_then(|value| value.to_str().ok()?.parse::<i64>().ok()).map(Value::from)
+    };
     let group = |names: &[(&str, &str)]| {
         let found = names.iter().filter_map(|(name, header)| Some(((*name).to_owned(), number(header)?)));
         let found: JsonObject = found.collect();

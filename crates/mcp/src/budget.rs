@@ -188,7 +188,10 @@ mod tests {
                 let kept = first["body"].as_str().unwrap().chars().count();
                 assert!(kept <= 12_000 && (body > 12_000 || count > 3 || kept == body));
                 if kept < body {
-                    assert_eq!((&first["content_truncated"], &first["body_original_char_count"]), (&json!(true), &json!(body)));
+                    assert_eq!(
+                        (&first["content_truncated"], &first["body_original_char_count"]),
+                        (&json!(true), &json!(body))
+                    );
                 }
             }
             let cut = value.get("result_cut").is_some();
@@ -202,7 +205,8 @@ mod tests {
         let list = &value["result_cut"]["lists"][0];
         assert_eq!((&list["path"], &list["of"]), (&json!("/emails"), &json!(2_000)));
         assert_eq!(list["kept"], value["emails"].as_array().unwrap().len());
-        let (value, text) = fit(json!({ "text": "\"\\\n".repeat(9_000) }), Budget { body: None, result: 20_000 });
+        let (value, text) =
+            fit(json!({ "text": "\"\\\n".repeat(9_000) }), Budget { body: None, result: 20_000 });
         assert!(value["result_cut"]["texts_cut_at"].is_number());
         assert!(size(&value, &text) <= 20_000);
     }

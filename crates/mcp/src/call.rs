@@ -65,12 +65,7 @@ impl Calling<'_> {
     /// A call that ends before the API sees it. What the gates have to say comes first, as everywhere.
     async fn refuse(&self, refused: Error) -> CallToolResult {
         let (rate, entrance) = self.enter(None).await;
-        self.refused(rate, &entrance.err().unwrap_or(refused)).await
-    }
-
-    async fn refused(&self, rate: Option<Rate>, refused: &Error) -> CallToolResult {
-        let budget = self.guest.profile.budget();
-        answer::with_rate(answer::shape(web::refuse(refused), String::new(), budget).await, rate)
+        answer::with_rate(answer::failure(&entrance.err().unwrap_or(refused)), rate)
     }
 
     /// The first call of a destructive tool: what would happen, and the token to make it happen.
@@ -85,7 +80,7 @@ impl Calling<'_> {
         };
         let confirmation = match issued {
             Ok(confirmation) => confirmation,
-            Err(refused) => return self.refused(rate, &refused).await,
+            Err(refused) => return answer::with_rate(answer::failure(&refused), rate),
         };
         let operation = self.tool.operation;
         let value = json!({

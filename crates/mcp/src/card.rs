@@ -30,7 +30,8 @@ pub(crate) fn card(inside: &Inside) -> Value {
             })
             .collect()
     };
-    let safe: Vec<_> = Profile::AgentInbox.tools().declarations.iter().map(|tool| tool.name.clone()).collect();
+    let safe: Vec<_> =
+        Profile::AgentInbox.tools().declarations.iter().map(|tool| tool.name.clone()).collect();
     json!({
         "name": format!("{}/agent-mailbox", reversed_host(url)),
         "title": server.title,

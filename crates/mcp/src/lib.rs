@@ -146,9 +146,10 @@ impl Door {
         }
         let service = if tool.is_some_and(tools::Tool::waits) { &self.streaming } else { &self.plain };
         parts.extensions.insert(Guest { key: key_text(&parts.headers).into(), caller, profile });
-        let declared_json = parts.headers.get(header::CONTENT_TYPE).is_some_and(|kind| {
-            kind.as_bytes().starts_with(b"application/json")
-        });
+        let declared_json = parts
+            .headers
+            .get(header::CONTENT_TYPE)
+            .is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"));
         let response = service.handle(Request::from_parts(parts, Body::from(body))).await.map(Body::new);
         Ok(in_our_words(response, declared_json).await)
     }

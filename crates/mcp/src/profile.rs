@@ -3,7 +3,7 @@
 
 use std::{collections::HashMap, sync::LazyLock};
 
-use operations::{Error, ErrorKind, Result};
+use operations::{Error, Result};
 use rmcp::model::{JsonObject, Tool as Declaration};
 use serde_json::{Value, json};
 
@@ -106,7 +106,8 @@ impl Profile {
         }
         for (name, most) in BOUNDED.iter().filter(|(name, _)| takes(name)) {
             let given = arguments.get(*name);
-            if given.is_none_or(|given| given.is_null() || given.as_u64().is_some_and(|given| given > *most)) {
+            if given.is_none_or(|given| given.is_null() || given.as_u64().is_some_and(|given| given > *most))
+            {
                 arguments.insert((*name).to_owned(), json!(most));
             }
         }
@@ -118,9 +119,7 @@ impl Profile {
 }
 
 fn refused(name: &str) -> Error {
-    let details = Error::invalid(name, "the profile agent-inbox decides this").details().to_vec();
-    Error::new(ErrorKind::ValidationFailed)
-        .with_details(details)
+    Error::invalid(name, "the profile agent-inbox decides this")
         .with_fix("Leave it out, or connect without ?profile=agent-inbox.")
 }
 
@@ -129,9 +128,8 @@ fn narrowed(tool: &Tool) -> Tool {
     let mut tool = tool.clone();
     let mut schema = (*tool.declaration.input_schema).clone();
     if let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) {
-        properties.retain(|name, _| {
-            !SET.iter().any(|(set, _)| set == name) && !HIDDEN.contains(&name.as_str())
-        });
+        properties
+            .retain(|name, _| !SET.iter().any(|(set, _)| set == name) && !HIDDEN.contains(&name.as_str()));
         for (name, most) in BOUNDED {
             if let Some(property) = properties.get_mut(name) {
                 property["maximum"] = json!(most);
@@ -178,11 +176,14 @@ mod tests {
     #[test]
     fn every_read_of_mail_is_gated() {
         let always_safe = ["getEmailContext", "getEmailVerification", "waitForEmail"];
-        for id in AGENT_INBOX.iter().filter(|id| id.contains("mail") || id.contains("Email") || id.contains("Thread"))
+        for id in AGENT_INBOX
+            .iter()
+            .filter(|id| id.contains("mail") || id.contains("Email") || id.contains("Thread"))
         {
             let tool = Profile::AgentInbox.tools().find(&tools::name(id)).unwrap();
             let takes = |name| tool.places.contains_key(name);
-            let gated = takes("agent_safe_content") && takes("require_scan_status") && takes("max_body_chars");
+            let gated =
+                takes("agent_safe_content") && takes("require_scan_status") && takes("max_body_chars");
             assert!(gated || always_safe.contains(id) || id.ends_with("Mailbox"), "{id}");
         }
     }

@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
+    fmt::Write as _,
     sync::LazyLock,
 };
 
@@ -126,7 +127,15 @@ fn tool(
     let declaration = Declaration::new(name.clone(), description(operation, destructive), schema)
         .with_title(title(&name))
         .with_annotations(annotations(operation, &method, destructive));
-    Tool { declaration, operation, method, path: path.to_owned(), places: arguments.places, body, destructive }
+    Tool {
+        declaration,
+        operation,
+        method,
+        path: path.to_owned(),
+        places: arguments.places,
+        body,
+        destructive,
+    }
 }
 
 /// The arguments of a tool as they are gathered.
@@ -199,17 +208,17 @@ impl Arguments {
         if destructive {
             let text = "What the first call with the same arguments answered with. Without it nothing happens: the \
                         answer tells what would, and gives a token that works once, for 5 minutes.";
-            self.properties
-                .insert(CONFIRMATION.to_owned(), json!({ "type": "string", "description": text }));
+            self.properties.insert(CONFIRMATION.to_owned(), json!({ "type": "string", "description": text }));
         }
     }
 }
 
 fn description(operation: &Operation, destructive: bool) -> String {
     let credits = operation.class.credits();
-    let mut text = format!("{} Costs {credits} credit{}.", operation.summary, if credits == 1 { "" } else { "s" });
+    let mut text =
+        format!("{} Costs {credits} credit{}.", operation.summary, if credits == 1 { "" } else { "s" });
     if operation.plan > Plan::Free {
-        text.push_str(&format!(" Needs the {} plan.", operation.plan.display_name()));
+        let _ = write!(text, " Needs the {} plan.", operation.plan.display_name());
     }
     if operation.role > Role::Member {
         text.push_str(" Needs an admin's key.");

@@ -45,9 +45,7 @@ pub async fn redeem(
     };
     let held = app
         .db()
-        .write(workspace, async move |tx| {
-            confirmations::redeem(tx, &hash, &fingerprint, &used_by, now).await
-        })
+        .write(workspace, async move |tx| confirmations::redeem(tx, &hash, &fingerprint, &used_by, now).await)
         .await?;
     Ok(held)
 }

@@ -79,10 +79,9 @@ pub const BULK_DELETE: Operation =
         .errors(&[ErrorKind::NotFound, ErrorKind::DraftLocked])
         .destructive();
 /// Empties Trash.
-pub const EMPTY_TRASH: Operation =
-    Operation::write("emptyTrash", "Deletes everything in Trash for good.")
-        .errors(&[ErrorKind::NotFound])
-        .destructive();
+pub const EMPTY_TRASH: Operation = Operation::write("emptyTrash", "Deletes everything in Trash for good.")
+    .errors(&[ErrorKind::NotFound])
+    .destructive();
 /// Waits for an email.
 pub const WAIT: Operation = Operation::read(
     "waitForEmail",

@@ -126,11 +126,7 @@ pub async fn revive(tx: &mut Tx, mailbox: &MailboxId, sequence: i64) -> Result<(
 }
 
 /// Links with events that they have not been asked about, and that nobody works on.
-pub async fn lagging(
-    tx: &mut SystemTx,
-    now: Timestamp,
-    most: i64,
-) -> Result<Vec<(WorkspaceId, MailboxId)>> {
+pub async fn lagging(tx: &mut SystemTx, now: Timestamp, most: i64) -> Result<Vec<(WorkspaceId, MailboxId)>> {
     tx.all(
         "SELECT l.workspace_id, l.mailbox_id FROM telegram_link l JOIN event_counter c ON c.workspace_id = l.workspace_id
          WHERE l.sequence < c.last AND l.blocked_at IS NULL AND l.claimed_until <= $1 AND l.rests_until <= $1 LIMIT $2",
@@ -283,7 +279,10 @@ pub async fn hold_poll(
 
 /// Notes that everything before an update was dealt with.
 pub async fn set_next_update(tx: &mut SystemTx, next: i64) -> Result<()> {
-    tx.run("UPDATE telegram_poll SET next_update = $1 WHERE name = 'bot' AND next_update < $1", &[next.into()])
-        .await?;
+    tx.run(
+        "UPDATE telegram_poll SET next_update = $1 WHERE name = 'bot' AND next_update < $1",
+        &[next.into()],
+    )
+    .await?;
     Ok(())
 }

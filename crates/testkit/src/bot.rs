@@ -118,7 +118,10 @@ impl BotServer {
     /// Somebody presses a button.
     pub fn press(&self, chat: i64, data: &str) -> Value {
         let place = json!({ "message_id": 1, "chat": { "id": chat, "type": "private" } });
-        self.update("callback_query", json!({ "id": "q1", "from": { "id": chat }, "message": place, "data": data }))
+        self.update(
+            "callback_query",
+            json!({ "id": "q1", "from": { "id": chat }, "message": place, "data": data }),
+        )
     }
 
     /// The number of the last message that the bot wrote.

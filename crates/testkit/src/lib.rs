@@ -23,13 +23,13 @@ mod server;
 mod stream;
 mod wallet;
 
+pub use self::mcp::Mcp;
 pub use self::model::ScriptedModel;
 pub use bot::BotServer;
 pub use caller::{Answer, Caller, EventStream};
 pub use engine::{Engine, both_engines};
 pub use hop::Hop;
 pub use logs::Logs;
-pub use self::mcp::Mcp;
 pub use mail::dns::name_server::NameServer;
 pub use receiver::{Received, Receiver, Reply};
 pub use server::{Clock, PASSWORD, Server, ServerOptions, Tenant};

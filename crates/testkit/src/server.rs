@@ -267,9 +267,9 @@ impl Server {
                 Box::new(client) as Box<dyn outside::Facilitator>
             }),
             assistant: options.assistant.map(|model| Arc::new(model) as Arc<dyn outside::Assistant>),
-            bot: options.telegram.map(|(base, _)| {
-                Box::new(HttpBot::new(&base, "7:secret")) as Box<dyn outside::BotApi>
-            }),
+            bot: options
+                .telegram
+                .map(|(base, _)| Box::new(HttpBot::new(&base, "7:secret")) as Box<dyn outside::BotApi>),
         };
         let app = App::start(parts).await.unwrap();
         let router = web::router(app.clone(), options.web);

@@ -141,7 +141,10 @@ async fn hear(state: &State, request: Request) -> Result<()> {
         return Err(Error::not_found("Not found"));
     };
     let (parts, body) = request.into_parts();
-    let shown = parts.headers.get("x-telegram-bot-api-secret-token").map_or("", |shown| shown.to_str().unwrap_or_default());
+    let shown = parts
+        .headers
+        .get("x-telegram-bot-api-secret-token")
+        .map_or("", |shown| shown.to_str().unwrap_or_default());
     // Of hashes it tells nobody anything how long comparing them takes.
     if secrets::hash(shown) != secrets::hash(secret) {
         return Err(Error::new(ErrorKind::Unauthorized));
@@ -167,7 +170,11 @@ mod tests {
     fn answers_are_read_for_what_they_mean() {
         assert_eq!(read(200, br#"{"ok":true,"result":{"a":1}}"#), Ok(json!({ "a": 1 })));
         let limited = br#"{"ok":false,"error_code":429,"description":"Too Many Requests","parameters":{"retry_after":7}}"#;
-        let refused = BotFault::Refused { code: 429, description: "Too Many Requests".to_owned(), retry_after: Some(7) };
+        let refused = BotFault::Refused {
+            code: 429,
+            description: "Too Many Requests".to_owned(),
+            retry_after: Some(7),
+        };
         assert_eq!(read(429, limited), Err(refused));
         for (status, bytes) in [(502, &b"<html>"[..]), (500, b""), (403, b"{}")] {
             assert!(matches!(read(status, bytes), Err(BotFault::Refused { code, .. }) if code == status));

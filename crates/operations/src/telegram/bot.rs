@@ -41,7 +41,11 @@ pub(super) async fn name(app: &App) -> Result<String> {
         })?;
         let name = told["username"].as_str().unwrap_or_default();
         let plain = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
-        if plain { Ok(name.to_owned()) } else { Err(unavailable("Telegram gave the bot no name. Try again in a minute.")) }
+        if plain {
+            Ok(name.to_owned())
+        } else {
+            Err(unavailable("Telegram gave the bot no name. Try again in a minute."))
+        }
     });
     found.await.cloned()
 }

@@ -12,12 +12,13 @@ use model::{
 };
 use serde_json::{Value, json};
 use store::{
-    Tx,
+    Tx, Wake,
     emails::{self, EmailRecord},
     events::{self, EventHead},
     mailboxes::{self, MailboxName},
     telegram::{self, LinkRecord, NoticeRecord},
 };
+use tokio::sync::broadcast::{self, error::RecvError};
 
 use super::{PAUSE, bot};
 use crate::{
@@ -55,10 +56,18 @@ pub(super) async fn work(app: &App) {
             tokio::time::sleep(PAUSE).await;
         }
         // Whatever woke us, the search is cheap: most links have nothing to be told.
-        let _ = tokio::time::timeout(PATIENCE, async {
-            while wakes.recv().await.is_ok_and(|wake| wake.topic != events::TOPIC) {}
-        })
-        .await;
+        let _ = tokio::time::timeout(PATIENCE, woken(&mut wakes)).await;
+    }
+}
+
+async fn woken(wakes: &mut broadcast::Receiver<Wake>) {
+    loop {
+        match wakes.recv().await {
+            Ok(wake) if wake.topic == events::TOPIC => return,
+            Ok(_) => {}
+            Err(RecvError::Lagged(_)) => return,
+            Err(RecvError::Closed) => std::future::pending().await,
+        }
     }
 }
 
@@ -155,8 +164,11 @@ impl Teller<'_> {
         let began = Instant::now();
         let mut place = self.link.sequence;
         loop {
-            let heads: Result<Vec<EventHead>, store::Error> =
-                self.app.db().read(self.workspace, async move |tx| events::list_heads_after(tx, place, BATCH).await).await;
+            let heads: Result<Vec<EventHead>, store::Error> = self
+                .app
+                .db()
+                .read(self.workspace, async move |tx| events::list_heads_after(tx, place, BATCH).await)
+                .await;
             let heads = heads?;
             let Some(last) = heads.last().map(|head| head.sequence) else { return Ok(End::Done) };
             for head in heads.iter().filter(|head| self.wants(head)) {
@@ -164,7 +176,9 @@ impl Teller<'_> {
                     return Ok(End::Done);
                 }
                 let Some(told) = self.read(head).await? else { continue };
-                if let Some(until) = told.mail.held_until.filter(|_| present::is_held(&told.mail, self.app.now())) {
+                if let Some(until) =
+                    told.mail.held_until.filter(|_| present::is_held(&told.mail, self.app.now()))
+                {
                     return Ok(End::Later { failures: 0, at: until });
                 }
                 match self.send(&told).await {
@@ -325,7 +339,10 @@ fn notice(chat: i64, address: &str, email: &Email, id: &str) -> Value {
         let body = email.body.as_deref().unwrap_or_default().trim();
         let more = if email.content_truncated { "\n…" } else { "" };
         let lines = [cut(&email.sender, LINE), cut(&email.subject, LINE)];
-        (format!("New mail to {address}\n"), format!("{}\n{}\n\n{}{more}", lines[0], lines[1], cut(body, TEXT)))
+        (
+            format!("New mail to {address}\n"),
+            format!("{}\n{}\n\n{}{more}", lines[0], lines[1], cut(body, TEXT)),
+        )
     };
     let units = |text: &str| text.encode_utf16().count();
     let mut entities = Vec::new();

@@ -8,7 +8,7 @@ use std::{sync::Arc, time::Duration};
 use model::{
     Plan, Role, WorkspaceId,
     drafts::NewDraft,
-    emails::{EmailChange, bulk::Move},
+    emails::{EmailChange, Move},
     sending::Recipients,
 };
 use serde_json::{Value, json};
@@ -22,9 +22,7 @@ use store::{
 use super::{Hearing, PAUSE, bot};
 use crate::{
     Access, Actor, App, Call, Caller, Error, ErrorKind, IdempotencyClaim, Operation, Result, drafts,
-    emails as email_operations,
-    outside::BotFault,
-    secrets,
+    emails as email_operations, outside::BotFault, secrets,
 };
 
 /// How long the bot's server waits for news before it answers with none.
@@ -118,7 +116,9 @@ pub async fn hear(app: &App, update: &Value) -> Result<()> {
         _ => Ok(()),
     };
     match outcome {
-        Err(error) if matches!(error.kind(), ErrorKind::StorageUnavailable | ErrorKind::Overloaded) => Err(error),
+        Err(error) if matches!(error.kind(), ErrorKind::StorageUnavailable | ErrorKind::Overloaded) => {
+            Err(error)
+        }
         Err(error) => {
             // Coming again would not mend it.
             tracing::warn!(%error, number, "an update was passed over");
@@ -171,7 +171,9 @@ async fn link(app: &App, chat: i64, title: &str, code: &str) -> Result<()> {
     let linked = app
         .db()
         .system_write(async move |tx| {
-            let Some((workspace, mailbox)) = telegram::take_code(tx, &hash, now).await? else { return Ok(None) };
+            let Some((workspace, mailbox)) = telegram::take_code(tx, &hash, now).await? else {
+                return Ok(None);
+            };
             let tx = tx.enter(&workspace);
             let Some(found) = stored_mailboxes::find(tx, &MailboxName::Id(mailbox.clone())).await? else {
                 return Ok(None);
@@ -262,7 +264,13 @@ async fn press(app: &App, number: i64, what: &str, notice: &NoticeRecord) -> Res
     match what {
         "r" => {
             let call = call(app, &email_operations::UPDATE, number, notice).await?;
-            let change = EmailChange { read: Some(true), ..EmailChange::default() };
+            let change = EmailChange {
+                read: Some(true),
+                starred: None,
+                is_urgent: None,
+                category: None,
+                custom_labels: None,
+            };
             once(email_operations::update(app, &call, mailbox, email, change).await)?;
             Ok("Marked as read.")
         }
@@ -311,7 +319,8 @@ async fn save(app: &App, number: i64, notice: &NoticeRecord, text: &str) -> Resu
         .await?;
     let to = mail.reply_to.filter(|to| !to.is_empty()).unwrap_or(mail.sender_address);
     let draft = NewDraft {
-        to: Some(Recipients(vec![to])).filter(|Recipients(to)| to.iter().all(|to| mail::address::Address::parse(to).is_ok())),
+        to: Some(Recipients(vec![to]))
+            .filter(|Recipients(to)| to.iter().all(|to| mail::address::Address::parse(to).is_ok())),
         cc: None,
         bcc: None,
         subject: Some(mail::compose::quote::reply_subject(&mail.subject)),
@@ -326,12 +335,7 @@ async fn save(app: &App, number: i64, notice: &NoticeRecord, text: &str) -> Resu
 }
 
 /// A call on behalf of a chat. Its idempotency key is the update's number, so that an update that comes twice acts once.
-async fn call(
-    app: &App,
-    operation: &'static Operation,
-    number: i64,
-    notice: &NoticeRecord,
-) -> Result<Call> {
+async fn call(app: &App, operation: &'static Operation, number: i64, notice: &NoticeRecord) -> Result<Call> {
     let workspace: &WorkspaceId = &notice.workspace_id;
     let found: Result<_, store::Error> =
         app.db().read(workspace, async |tx| workspaces::find(tx).await).await;

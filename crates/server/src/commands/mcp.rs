@@ -48,8 +48,7 @@ pub async fn run(options: Mcp) -> Result<ExitCode> {
     std::thread::spawn(move || read_lines(&said));
     let (tell, told) = mpsc::channel(64);
     let writer = std::thread::spawn(move || write_lines(told));
-    let bridge =
-        Bridge { wire: Arc::new(Wire::new(url, &key)?), tell, running: Arc::default() };
+    let bridge = Bridge { wire: Arc::new(Wire::new(url, &key)?), tell, running: Arc::default() };
     let turns = Arc::new(Semaphore::new(MOST_RUNNING));
     let mut tasks = JoinSet::new();
     while let Some(line) = hear.recv().await {
@@ -84,7 +83,8 @@ fn key(file: Option<&Path>) -> Result<String> {
 /// The address of the door, from that of the server or of the door itself.
 fn endpoint(text: &str, profile: Option<&str>) -> Result<Url> {
     let wrong = |why: String| {
-        Failure::new(format!("--url: {why}")).with_fix("Give the server's address, such as https://mail.example.org.")
+        Failure::new(format!("--url: {why}"))
+            .with_fix("Give the server's address, such as https://mail.example.org.")
     };
     let mut url = Url::parse(text).map_err(|error| wrong(error.to_string()))?;
     if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
@@ -219,15 +219,25 @@ mod tests {
         for (given, profile, expected) in [
             ("http://127.0.0.1:8080", None, "http://127.0.0.1:8080/mcp"),
             ("https://mail.example.org/", None, "https://mail.example.org/mcp"),
-            ("https://mail.example.org/mcp", Some("agent-inbox"), "https://mail.example.org/mcp?profile=agent-inbox"),
-            ("https://example.org/mail/mcp/?profile=x", Some("full"), "https://example.org/mail/mcp?profile=full"),
+            (
+                "https://mail.example.org/mcp",
+                Some("agent-inbox"),
+                "https://mail.example.org/mcp?profile=agent-inbox",
+            ),
+            (
+                "https://example.org/mail/mcp/?profile=x",
+                Some("full"),
+                "https://example.org/mail/mcp?profile=full",
+            ),
         ] {
             assert_eq!(endpoint(given, profile).unwrap().as_str(), expected);
         }
         for wrong in ["mail.example.org", "ftp://example.org", "", "http://"] {
             assert!(endpoint(wrong, None).is_err(), "{wrong}");
         }
-        assert!(is_local(&"http://localhost:1".parse().unwrap()) && is_local(&"http://[::1]:1".parse().unwrap()));
+        assert!(
+            is_local(&"http://localhost:1".parse().unwrap()) && is_local(&"http://[::1]:1".parse().unwrap())
+        );
         assert!(!is_local(&"http://mail.example.org".parse().unwrap()));
     }
 }

@@ -42,7 +42,8 @@ pub(super) struct Wire {
 impl Wire {
     pub(super) fn new(url: Url, key: &str) -> Result<Self> {
         let mut headers = HeaderMap::new();
-        let mut key = HeaderValue::from_str(key).map_err(|_| Failure::new("The API key has odd characters"))?;
+        let mut key =
+            HeaderValue::from_str(key).map_err(|_| Failure::new("The API key has odd characters"))?;
         key.set_sensitive(true);
         headers.insert("x-api-key", key);
         headers.insert(header::ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));

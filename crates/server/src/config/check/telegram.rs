@@ -30,10 +30,13 @@ impl Reader<'_> {
 
 fn token(text: &str) -> Result<String, String> {
     let plain = |part: &str| {
-        !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
+        !part.is_empty()
+            && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
     };
     match text.split_once(':') {
-        Some((number, secret)) if number.bytes().all(|byte| byte.is_ascii_digit()) && plain(number) && plain(secret) => {
+        Some((number, secret))
+            if number.bytes().all(|byte| byte.is_ascii_digit()) && plain(number) && plain(secret) =>
+        {
             Ok(text.to_owned())
         }
         _ => Err("is no token of a bot, such as BotFather gives: digits, a colon, letters".to_owned()),
@@ -50,7 +53,9 @@ fn webhook_secret(text: &str) -> Result<String, String> {
 
 fn api_base(text: &str) -> Result<Url, String> {
     match Url::parse(text) {
-        Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() && url.query().is_none() => Ok(url),
+        Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() && url.query().is_none() => {
+            Ok(url)
+        }
         _ => Err(format!("{text:?} is no address of a web server")),
     }
 }
