@@ -10,7 +10,7 @@ use web::Inside;
 
 use crate::{
     Guest, answer,
-    request::{self, Prepared},
+    request::{self, About, Prepared},
     tools::{CONFIRMATION, Tool},
 };
 
@@ -26,22 +26,22 @@ pub(crate) async fn run(
     let shown = serde_json::Value::Object(arguments.clone());
     let prepared =
         guest.profile.admit(tool, arguments).and_then(|arguments| request::prepare(guest, tool, arguments));
-    let prepared = match prepared {
+    let Prepared { request, about } = match prepared {
         Ok(prepared) => prepared,
         Err(refused) => return call.refuse(refused).await,
     };
     if tool.destructive {
-        match &prepared.confirmation {
-            None => return call.propose(&prepared, shown).await,
+        match &about.confirmation {
+            None => return call.propose(&about, shown).await,
             Some(token) => {
-                if let Err(refused) = call.confirm(&prepared, token).await {
+                if let Err(refused) = call.confirm(&about, token).await {
                     return call.refuse(refused).await;
                 }
             }
         }
     }
-    let address = format!("{}{}", inside.app().settings().public_url, prepared.request.uri());
-    let response = inside.call(outer, prepared.request).await;
+    let address = format!("{}{}", inside.app().settings().public_url, request.uri());
+    let response = inside.call(outer, request).await;
     answer::shape(response, address, guest.profile.budget()).await
 }
 
@@ -69,12 +69,12 @@ impl Calling<'_> {
     }
 
     /// The first call of a destructive tool: what would happen, and the token to make it happen.
-    async fn propose(&self, prepared: &Prepared, arguments: serde_json::Value) -> CallToolResult {
-        let (rate, entrance) = self.enter(prepared.workspace.as_deref()).await;
+    async fn propose(&self, about: &About, arguments: serde_json::Value) -> CallToolResult {
+        let (rate, entrance) = self.enter(about.workspace.as_deref()).await;
         let issued = match entrance {
             Ok(entrance) => {
                 let workspace = &entrance.access.workspace;
-                confirmations::issue(self.inside.app(), workspace, prepared.fingerprint).await
+                confirmations::issue(self.inside.app(), workspace, about.fingerprint).await
             }
             Err(refused) => Err(refused),
         };
@@ -99,11 +99,11 @@ impl Calling<'_> {
     }
 
     /// Uses the token up.
-    async fn confirm(&self, prepared: &Prepared, token: &str) -> Result<()> {
+    async fn confirm(&self, about: &About, token: &str) -> Result<()> {
         let workspace = &self.guest.caller.access(None)?.workspace;
-        let key = prepared.idempotency_key.as_deref();
+        let key = about.idempotency_key.as_deref();
         let app = self.inside.app();
-        if confirmations::redeem(app, workspace, token, prepared.fingerprint, key).await? {
+        if confirmations::redeem(app, workspace, token, about.fingerprint, key).await? {
             return Ok(());
         }
         let fix = format!("Call {} without {CONFIRMATION} to get a new one.", self.tool.name());

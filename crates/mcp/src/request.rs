@@ -17,6 +17,11 @@ use crate::{
 /// A call that is ready to be made.
 pub(crate) struct Prepared {
     pub(crate) request: Request,
+    pub(crate) about: About,
+}
+
+/// What is known of a call beside the request that it becomes.
+pub(crate) struct About {
     /// The workspace that the path names.
     pub(crate) workspace: Option<String>,
     pub(crate) idempotency_key: Option<String>,
@@ -65,7 +70,7 @@ pub(crate) fn prepare(guest: &Guest, tool: &Tool, arguments: JsonObject) -> Resu
         (None, _) => Body::empty(),
     };
     let request = request.body(body).map_err(Error::internal)?;
-    Ok(Prepared { request, workspace, idempotency_key, confirmation, fingerprint })
+    Ok(Prepared { request, about: About { workspace, idempotency_key, confirmation, fingerprint } })
 }
 
 /// The same arguments in another order are the same call.

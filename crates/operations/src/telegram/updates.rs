@@ -21,7 +21,7 @@ use store::{
 
 use super::{Hearing, PAUSE, bot};
 use crate::{
-    Access, Actor, App, Call, Caller, Error, ErrorKind, IdempotencyClaim, Operation, Result, drafts,
+    Access, App, Call, Caller, Error, ErrorKind, IdempotencyClaim, Operation, Result, drafts,
     emails as email_operations, outside::BotFault, secrets,
 };
 
