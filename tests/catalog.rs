@@ -367,6 +367,9 @@ async fn snapshot(server: &Server, workspace: &WorkspaceId) -> Vec<String> {
                 "memory",
                 "document",
                 "passage",
+                "telegram_link",
+                "telegram_code",
+                "confirmation",
                 "affiliate",
                 "audit",
                 "allowance",
@@ -439,6 +442,8 @@ fn expected_conflict(id: &str) -> Option<&'static str> {
         "regenerateDraft" => Some("not_found"),
         // There is no model.
         "runTaskTriager" => Some("ai_unavailable"),
+        // The server of these tables has no bot.
+        "linkTelegram" => Some("telegram_unavailable"),
         _ => None,
     }
 }

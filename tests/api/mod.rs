@@ -58,6 +58,8 @@ mod sending;
 mod sessions;
 mod signing;
 mod tasks;
+mod telegram;
+mod telegram_notices;
 mod threads;
 mod triage;
 mod triage_faults;

@@ -7,5 +7,6 @@ mod mail;
 mod pages;
 mod passwords;
 mod person;
+mod telegram;
 mod triage;
 mod writing;

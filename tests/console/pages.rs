@@ -34,6 +34,7 @@ fn paths(mailbox: &Mailbox) -> Vec<String> {
         "triage?status=done",
         "triage/new",
         "settings",
+        "telegram",
     ];
     let outside = [
         "",

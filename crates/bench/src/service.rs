@@ -68,6 +68,7 @@ impl Service {
             facilitator: None,
             assistant: None,
             embedder: Some(embedder),
+            bot: None,
         };
         let app = App::start(parts).await.expect("the service starts");
         let (email, password) = ("owner@people.test".to_owned(), "correct horse battery".to_owned());
@@ -147,5 +148,6 @@ fn settings() -> Settings {
         webhooks_allow_private: false,
         payments: PaymentSettings { wallet_rpm: 1_000_000_000, ..PaymentSettings::default() },
         memory: MemorySettings::default(),
+        telegram: operations::telegram::Hearing::Polling,
     }
 }

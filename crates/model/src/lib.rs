@@ -28,6 +28,7 @@ pub mod plans;
 pub mod search;
 pub mod sending;
 pub mod tasks;
+pub mod telegram;
 pub mod threads;
 mod time;
 pub mod triagers;

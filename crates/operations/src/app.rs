@@ -26,10 +26,11 @@ use crate::{
     inbound::Routes,
     lock,
     memory::{Indexes, MemorySettings},
-    outside::{Assistant, Clock, Embedder, Entropy, Facilitator, HttpClient, NextHop},
+    outside::{Assistant, BotApi, Clock, Embedder, Entropy, Facilitator, HttpClient, NextHop},
     payments::{Ledger, PaymentKey, PaymentSettings, Wallets},
     scanning::Scanning,
     sending::Outbox,
+    telegram::Hearing,
 };
 
 /// What the configuration says to operations.
@@ -73,6 +74,8 @@ pub struct Settings {
     pub payments: PaymentSettings,
     /// What is taken into memory, and how much of it is kept at hand.
     pub memory: MemorySettings,
+    /// How the chat bot hears of what happens in its chats.
+    pub telegram: Hearing,
 }
 
 /// How mail leaves, as configured.
@@ -127,6 +130,9 @@ struct Parts {
     asking: Asking,
     embedder: Option<Arc<dyn Embedder>>,
     indexes: Indexes,
+    bot: Option<Box<dyn BotApi>>,
+    bot_name: tokio::sync::OnceCell<String>,
+    node: String,
 }
 
 /// What an [`App`] is made of.
@@ -159,6 +165,8 @@ pub struct AppParts {
     pub assistant: Option<Arc<dyn Assistant>>,
     /// What makes vectors of texts, if something does.
     pub embedder: Option<Arc<dyn Embedder>>,
+    /// The chat bot, if there is one.
+    pub bot: Option<Box<dyn BotApi>>,
 }
 
 impl AppParts {
@@ -207,6 +215,7 @@ impl App {
             next_hop,
             facilitator,
             assistant,
+            bot,
             embedder,
         } = parts;
         let clock: Arc<dyn Clock> = Arc::from(clock);
@@ -236,7 +245,7 @@ impl App {
             key_making: Semaphore::new(KEYS_AT_ONCE),
             last_uuid: Mutex::new(uuid::Uuid::nil()),
             next_hop,
-            outbox: Outbox::new(node),
+            outbox: Outbox::new(node.clone()),
             facilitator,
             wallets: Wallets::default(),
             challenge_key,
@@ -244,6 +253,9 @@ impl App {
             asking: Asking::default(),
             embedder,
             indexes: Indexes::default(),
+            bot,
+            bot_name: tokio::sync::OnceCell::new(),
+            node,
         }))
     }
 
@@ -337,6 +349,18 @@ impl App {
     /// What workspaces remember, at hand.
     pub(crate) fn indexes(&self) -> &Indexes {
         &self.0.indexes
+    }
+    /// The chat bot, if there is one.
+    pub(crate) fn bot(&self) -> Option<&dyn BotApi> {
+        self.0.bot.as_deref()
+    }
+    /// The chat bot's name, once it is known.
+    pub(crate) fn bot_name(&self) -> &tokio::sync::OnceCell<String> {
+        &self.0.bot_name
+    }
+    /// The name of this process among those that share the store.
+    pub(crate) fn node(&self) -> &str {
+        &self.0.node
     }
     pub(crate) fn credentials(&self) -> &Credentials {
         &self.0.credentials

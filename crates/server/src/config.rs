@@ -54,6 +54,8 @@ pub struct Config {
     pub embeddings: Embeddings,
     /// The keyless interface.
     pub payments: Payments,
+    /// The Telegram bot, if there is one.
+    pub telegram: Option<Telegram>,
     /// Days until a deleted mailbox is gone for good.
     pub grace_days: i64,
     /// The share of a price that an affiliate earns.
@@ -202,6 +204,24 @@ impl fmt::Debug for Facilitator {
     }
 }
 
+/// A Telegram bot.
+#[derive(Clone)]
+pub struct Telegram {
+    /// Its token.
+    pub token: String,
+    /// Where its server is.
+    pub api_base: Url,
+    /// How it hears of what happens in its chats.
+    pub hearing: operations::telegram::Hearing,
+}
+
+impl fmt::Debug for Telegram {
+    /// Without the token and the secret.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Telegram").finish_non_exhaustive()
+    }
+}
+
 /// A certificate and its key, as PEM files.
 #[derive(Clone, Debug)]
 pub struct TlsFiles {
@@ -293,6 +313,7 @@ impl Config {
                 mail: self.embeddings.mail,
                 cache_bytes: self.embeddings.cache_bytes,
             },
+            telegram: self.telegram.as_ref().map(|telegram| telegram.hearing.clone()).unwrap_or_default(),
             hostname,
             max_message_bytes: self.smtp.max_message_bytes as u64,
             inbound_secret: self.inbound.http_secret.clone(),

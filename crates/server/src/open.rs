@@ -11,7 +11,7 @@ use operations::{
     scanning::Scanning,
 };
 use store::{Db, blobs::Blobs, vault::MasterKey};
-use web::{HttpAssistant, HttpEmbedder, HttpFacilitator, OutgoingHttp};
+use web::{HttpAssistant, HttpBot, HttpEmbedder, HttpFacilitator, OutgoingHttp};
 
 use crate::{
     config::{Config, EmbeddingsProvider, KeySource},
@@ -91,6 +91,9 @@ async fn parts(config: &Config, settings: Settings) -> Result<AppParts> {
             .clone()
             .map(|ai| Arc::new(HttpAssistant::new(ai)) as Arc<dyn outside::Assistant>),
         embedder: embedder(config),
+        bot: config.telegram.as_ref().map(|telegram| {
+            Box::new(HttpBot::new(&telegram.api_base, &telegram.token)) as Box<dyn outside::BotApi>
+        }),
     })
 }
 

@@ -51,6 +51,8 @@ const MIGRATIONS: &[Migration] = &[
     },
     Migration { version: 11, name: "triage", sql: include_str!("../migrations/0011_triage.sql") },
     Migration { version: 12, name: "memory", sql: include_str!("../migrations/0012_memory.sql") },
+    Migration { version: 13, name: "mcp", sql: include_str!("../migrations/0013_mcp.sql") },
+    Migration { version: 14, name: "telegram", sql: include_str!("../migrations/0014_telegram.sql") },
 ];
 
 /// Any number will do, as long as nothing else in the database uses it.

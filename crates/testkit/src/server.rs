@@ -20,6 +20,7 @@ use operations::{
     outside::{self, Entropy},
     payments::PaymentSettings,
     scanning::Scanning,
+    telegram::Hearing,
 };
 use store::{
     Db,
@@ -27,7 +28,7 @@ use store::{
     vault::MasterKey,
 };
 
-use web::{HttpAssistant, HttpFacilitator, OutgoingHttp};
+use web::{HttpAssistant, HttpBot, HttpFacilitator, OutgoingHttp};
 
 use crate::{Caller, Engine, Payer, engine::Place};
 
@@ -123,6 +124,8 @@ pub struct ServerOptions {
     pub embedder: Option<Arc<dyn outside::Embedder>>,
     /// What is taken into memory.
     pub memory: MemorySettings,
+    /// Where the chat bot's server is, and how it hears of its chats; nothing for no bot.
+    pub telegram: Option<(url::Url, Hearing)>,
     /// How the doors are set up.
     pub web: web::Options,
 }
@@ -157,7 +160,8 @@ impl Default for ServerOptions {
             model_endpoint: None,
             embedder: Some(Arc::new(LocalEmbedder::default())),
             memory: MemorySettings::default(),
-            web: web::Options::default(),
+            telegram: None,
+            web: web::Options { doors: vec![mcp::door], ..web::Options::default() },
         }
     }
 }
@@ -250,6 +254,7 @@ impl Server {
             webhooks_allow_private: options.webhooks_allow_private,
             payments: options.payments,
             memory: options.memory,
+            telegram: options.telegram.as_ref().map(|(_, hearing)| hearing.clone()).unwrap_or_default(),
         };
         let servers = &options.dns_servers;
         let dns = (!servers.is_empty()).then(|| Dns::without_memory(servers).unwrap());
@@ -279,6 +284,9 @@ impl Server {
                 (None, None) => None,
             },
             embedder: options.embedder,
+            bot: options
+                .telegram
+                .map(|(base, _)| Box::new(HttpBot::new(&base, "7:secret")) as Box<dyn outside::BotApi>),
         };
         let app = App::start(parts).await.unwrap();
         let router = web::router(app.clone(), options.web);

@@ -10,6 +10,7 @@ mod body;
 mod console;
 mod cors;
 mod docs;
+mod door;
 mod embedder;
 mod endpoint;
 mod error;
@@ -26,6 +27,7 @@ mod public;
 mod query;
 mod reply;
 mod request;
+mod telegram;
 
 use std::sync::Arc;
 
@@ -41,11 +43,13 @@ use tower_http::{
 
 pub use agent::{agent_document, agent_endpoints};
 pub use assistant::{AssistantSettings, HttpAssistant};
+pub use door::{Door, Inside, refuse};
 pub use embedder::{EmbedderSettings, HttpEmbedder};
 pub use endpoint::Endpoint;
 pub use facilitator::HttpFacilitator;
 pub use openapi::document;
 pub use outgoing::OutgoingHttp;
+pub use telegram::HttpBot;
 
 /// Renders the metrics as text.
 pub type RenderMetrics = Arc<dyn Fn() -> String + Send + Sync>;
@@ -59,6 +63,8 @@ pub struct Options {
     pub cors_origins: Vec<String>,
     /// Whether a proxy in front tells the client's address in `X-Forwarded-For`.
     pub trust_proxy: bool,
+    /// Doors that other crates make.
+    pub doors: Vec<Door>,
 }
 
 /// What every handler can reach.
@@ -105,11 +111,17 @@ pub fn router(app: App, options: Options) -> Router {
     for (path, methods) in api_routes(&state).into_iter().chain(agent::routes(&state)) {
         router = router.route(path, methods);
     }
-    router
+    let inside = Inside { state: state.clone(), api: in_process(&state) };
+    let doors = state.options.doors.clone();
+    let own = router
         .merge(console::routes(&state))
         .merge(public::routes(&state))
         .merge(inbound::routes())
-        .with_state(state)
+        .merge(telegram::routes())
+        .with_state(state);
+    doors
+        .into_iter()
+        .fold(own, |router, door| router.merge(door(&inside)))
         .fallback(error::unknown_route)
         .method_not_allowed_fallback(error::wrong_method)
         // In one call, since each adds a box to every route. The first is outside of everything else, so that no
@@ -121,6 +133,13 @@ pub fn router(app: App, options: Options) -> Router {
             CompressionLayer::new().compress_when(SizeAbove::new(1024).and(NotForContentType::SSE)),
             CatchPanicLayer::custom(error::panicked),
         ))
+}
+
+/// The endpoints alone, for calls from within this process.
+fn in_process(state: &State) -> Router {
+    let routes = api_routes(state).into_iter();
+    let router = routes.fold(Router::new(), |router, (path, methods)| router.route(path, methods));
+    router.with_state(state.clone()).layer(CatchPanicLayer::custom(error::panicked))
 }
 
 /// The endpoints grouped by path, since a path takes one router with all its methods.

@@ -3,6 +3,7 @@
 mod ai;
 mod embeddings;
 mod payments;
+mod telegram;
 
 use std::{net::SocketAddr, ops::RangeInclusive, path::PathBuf, time::Duration};
 
@@ -49,6 +50,7 @@ impl<'a> Reader<'a> {
         let ai = self.ai();
         let embeddings = self.embeddings();
         let payments = self.payments();
+        let telegram = self.telegram();
         let grace_days = self.number("mailboxes.grace_days", 0..=3650);
         let affiliate_percent = self.number("affiliate.percent", 0..=100);
         let currency = self.parsed("affiliate.currency", currency);
@@ -69,6 +71,7 @@ impl<'a> Reader<'a> {
             ai,
             embeddings: embeddings?,
             payments: payments?,
+            telegram,
             grace_days,
             affiliate_percent,
             currency: currency?,

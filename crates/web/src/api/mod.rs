@@ -18,6 +18,7 @@ mod paths;
 mod scheduled_sends;
 mod sending;
 mod tasks;
+mod telegram;
 mod threads;
 mod triagers;
 mod usage;
@@ -47,6 +48,7 @@ pub(crate) fn endpoints() -> Vec<Endpoint> {
         tasks::endpoints(),
         events::endpoints(),
         webhooks::endpoints(),
+        telegram::endpoints(),
         memory::endpoints(),
         knowledge::endpoints(),
         affiliate::endpoints(),

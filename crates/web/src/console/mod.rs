@@ -25,6 +25,7 @@ mod reader;
 mod scheduled;
 mod session_api;
 mod settings;
+mod telegram;
 mod text;
 mod time;
 mod triage;
@@ -55,6 +56,7 @@ pub(crate) fn routes(state: &State) -> Router<State> {
         .merge(scheduled::routes())
         .merge(agent::routes())
         .merge(triage::routes())
+        .merge(telegram::routes())
         .merge(members::routes())
         .merge(domains::routes())
         .merge(webhooks::routes())
