@@ -30,15 +30,21 @@ pub fn show(sources: &Sources) -> String {
 
 fn without_secrets(key: &str, value: &Value) -> Value {
     match (key, value) {
-        ("vault.master_key", Value::String(text)) if !text.is_empty() => HIDDEN.into(),
+        (key, Value::String(text)) if is_secret(key) && !text.is_empty() => HIDDEN.into(),
         ("payments.facilitator_headers", Value::Array(lines)) => {
             Value::Array(lines.iter().map(|_| HIDDEN.into()).collect())
         }
-        ("database.url" | "blobs.url" | "payments.facilitator", Value::String(text)) => {
+        // Many kinds of address can carry a password; text without one is shown as it is.
+        (key, Value::String(text)) if key.ends_with("url") || key == "payments.facilitator" => {
             hide_in_url(text).into()
         }
         _ => value.clone(),
     }
+}
+
+/// Whether an option is a secret, by its name: an option that is added later must not be shown for want of a line here.
+fn is_secret(key: &str) -> bool {
+    ["master_key", "api_key", "secret", "token", "password"].iter().any(|name| key.ends_with(name))
 }
 
 fn hide_in_url(text: &str) -> String {
@@ -46,10 +52,14 @@ fn hide_in_url(text: &str) -> String {
         // A path has no secret, but a connection string of another form may.
         return if text.contains('=') { HIDDEN.to_owned() } else { text.to_owned() };
     };
+    let in_query = url.query().is_some_and(|query| query.to_lowercase().contains("password"));
+    if url.password().is_none() && !in_query {
+        return text.to_owned();
+    }
     if url.password().is_some() && url.set_password(Some(HIDDEN)).is_err() {
         return HIDDEN.to_owned();
     }
-    if url.query().is_some_and(|query| query.to_lowercase().contains("password")) {
+    if in_query {
         url.set_query(Some(HIDDEN));
     }
     url.to_string()
@@ -68,8 +78,22 @@ mod tests {
             ("host=db password=hush", "***"),
             ("/var/blobs", "/var/blobs"),
             ("", ""),
+            ("smtps://me:hush@relay.test:465", "smtps://me:***@relay.test:465"),
+            ("https://mail.test", "https://mail.test"),
         ] {
             assert_eq!(hide_in_url(given), shown);
         }
+    }
+
+    #[test]
+    fn secrets_are_known_by_their_names() {
+        let hush = Value::from("hush");
+        for key in ["vault.master_key", "inbound.http_secret", "ai.api_key", "telegram.bot_token"] {
+            assert_eq!(without_secrets(key, &hush), HIDDEN.into());
+            assert_eq!(without_secrets(key, &"".into()), "".into(), "that nothing is set may be seen");
+        }
+        assert_eq!(without_secrets("http.listen", &hush), hush);
+        let relay = without_secrets("outbound.relay_url", &"smtp://me:hush@relay.test".into());
+        assert_eq!(relay, "smtp://me:***@relay.test".into());
     }
 }
