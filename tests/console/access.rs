@@ -155,7 +155,7 @@ async fn roles_and_workspaces_hold_in_the_console() {
         assert_eq!(form(&posting, "/console/keys", &[("name", "x")]).await.status, 403);
         assert!(!bob.get("/console").await.text().contains("/console/keys"));
         // Only operators have the pages for operators, which others cannot tell from no page at all.
-        for path in ["/console/operator", "/console/operator/workspaces", "/console/operator/queue"] {
+        for path in OPERATOR {
             assert_eq!(bob.get(path).await.status, 404, "{path}");
         }
         let set = format!("/console/operator/workspaces/{}/plan", ada.tenant.workspace);
@@ -170,6 +170,16 @@ async fn roles_and_workspaces_hold_in_the_console() {
     .await;
 }
 
+/// The pages for operators.
+const OPERATOR: [&str; 6] = [
+    "/console/operator",
+    "/console/operator/workspaces",
+    "/console/operator/queue",
+    "/console/operator/storage",
+    "/console/operator/payments",
+    "/console/operator/payouts",
+];
+
 #[tokio::test]
 async fn the_operator_sees_the_server() {
     both_engines(async |engine| {
@@ -178,7 +188,7 @@ async fn the_operator_sees_the_server() {
         let fields = [("email", "root@people.test"), ("password", PASSWORD)];
         let first = form(&browser, "/console/sign-up", &fields).await;
         let root = server.cookie(&first.session_secret());
-        for path in ["/console/operator", "/console/operator/workspaces", "/console/operator/queue"] {
+        for path in OPERATOR {
             assert_eq!(root.get(path).await.status, 200, "{path}");
         }
         let page = root.get("/console/operator/workspaces").await.text();
@@ -188,6 +198,25 @@ async fn the_operator_sees_the_server() {
         let set = form(&posting, &format!("/console/operator/{path}"), &[("plan", "developer")]).await;
         assert_eq!(set.status, 303);
         assert!(root.get("/console/settings").await.text().contains("Developer plan"));
+        let workspace = path.split('/').nth(1).unwrap();
+        let mut payout = vec![
+            ("workspace", workspace),
+            ("amount", "12.5"),
+            ("currency", "usd"),
+            ("status", "paid"),
+            ("period_start", "2026-06-01"),
+            ("period_end", "2026-07-01"),
+            ("reference", "wire 7"),
+        ];
+        let recorded = form(&posting, "/console/operator/payouts", &payout).await;
+        assert_eq!(recorded.status, 303);
+        let page = root.get("/console/operator/payouts").await.text();
+        assert!(page.contains("12.50 USD") && page.contains("wire 7"), "{page}");
+        payout[1].1 = "a lot";
+        form(&posting, "/console/operator/payouts", &payout).await;
+        assert_eq!(root.get("/console/operator/payouts").await.text().matches("wire 7").count(), 1);
+        assert!(root.get("/console/operator/storage").await.text().contains(workspace));
+        assert_eq!(root.get("/console/operator/payments?state=nonsense").await.status, 400);
     })
     .await;
 }

@@ -1,4 +1,5 @@
-//! Reads the store's sources: every statement on a table of workspaces' data names the workspace.
+//! Reads the store's sources: every statement on a table of workspaces' data names the workspace, and none goes through
+//! all mail of a mailbox or a workspace to find some of it.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,8 +16,43 @@ const ALLOWED: &[(&str, &str)] = &[
     // server, and a row of it is reached by way of an email alone.
     ("search.rs", "insert_before"),
     ("search.rs", "delete"),
-    ("search.rs", "matching"),
+    ("search.rs", "MATCHING_SQLITE"),
     ("search.rs", "reindex"),
+];
+
+/// Tables that grow with the mail of a workspace.
+const GROWING: &[&str] = &[
+    "attachment",
+    "content",
+    "delivery",
+    "draft",
+    "email",
+    "email_label",
+    "event",
+    "outbound",
+    "thread",
+    "thread_folder",
+    "thread_reference",
+];
+/// Statements that go through such a table, by file and function: each ends early or is not made by a call.
+const GOES_THROUGH: &[(&str, &str)] = &[
+    // Stops at the first one.
+    ("drafts.rs", "next_due"),
+    ("emails.rs", "arrival_before"),
+    ("system.rs", "unscanned"),
+    // The beginning of statements that go on with what is looked for.
+    ("emails/change.rs", "BRIEF"),
+    // Its mails are gone by then; the engine looks whether they are.
+    ("mailboxes.rs", "delete"),
+    // When the server starts.
+    ("drafts.rs", "release_all"),
+    // What the operator asks for.
+    ("queue.rs", "waiting"),
+    // The sweeper of blobs.
+    ("contents.rs", "uses_blob"),
+    // What is looked for is added to these.
+    ("emails/list.rs", "statement"),
+    ("emails/list.rs", "count"),
 ];
 
 fn crates() -> PathBuf {
@@ -230,4 +266,48 @@ fn a_statement_without_a_workspace_is_found() {
     // A function that crosses workspaces does not excuse its neighbours.
     let both = format!("fn s(tx: &mut SystemTx) {{ f(\"x\"); }}\n{}", within("DELETE FROM audit"));
     assert_eq!(faults(&both), 1);
+}
+
+/// The tables that SQLite goes through for a statement: from end to end, or all rows of a workspace or a mailbox.
+fn goes_through(db: &rusqlite::Connection, sql: &str) -> Option<Vec<String>> {
+    let sql = sql.replace("{COLUMNS}", "*").replace('$', "?");
+    let mut statement = db.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).ok()?;
+    let mut rows = statement.raw_query();
+    let mut tables = Vec::new();
+    while let Ok(Some(row)) = rows.next() {
+        let step: String = row.get(3).unwrap();
+        let mut words = step.split(' ');
+        let (kind, table) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+        let unguided = ["(workspace_id=?)", "(workspace_id=? AND mailbox_id=?)"];
+        if kind == "SCAN" || unguided.iter().any(|end| step.ends_with(end)) {
+            tables.push(table.to_owned());
+        }
+    }
+    Some(tables)
+}
+
+/// rules: STORE-10
+#[tokio::test]
+async fn no_statement_goes_through_all_mail() {
+    let server = testkit::Server::start(testkit::Engine::Sqlite).await;
+    let db = rusqlite::Connection::open(server.folder().join("test.db")).unwrap();
+    let (mut used, mut planned, mut faults) = (BTreeSet::<&(&str, &str)>::new(), 0, Vec::new());
+    let root = crates().join("store/src");
+    for path in files(&root, "rs").into_iter().filter(|path| !path.ends_with("tests.rs")) {
+        let file = path.strip_prefix(&root).unwrap().to_string_lossy().into_owned();
+        for literal in literals(&fs::read_to_string(&path).unwrap()) {
+            let Some(tables) = goes_through(&db, &literal.text) else { continue };
+            planned += 1;
+            let Some(table) = tables.iter().find(|table| GROWING.contains(&table.as_str())) else { continue };
+            let entry =
+                GOES_THROUGH.iter().find(|(allowed, place)| *allowed == file && *place == literal.place);
+            if entry.is_none() {
+                faults.push(format!("{file}, {}: goes through {table}: {}", literal.place, literal.text));
+            }
+            used.extend(entry);
+        }
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+    assert!(planned > 150, "only {planned} statements were planned");
+    assert_eq!(used.len(), GOES_THROUGH.len(), "entries that are no longer needed: only {used:?} are");
 }

@@ -180,6 +180,20 @@ pub async fn add_payout(app: &App, input: NewPayout) -> Result<Payout> {
         .await
 }
 
+/// The payouts to all affiliates that were recorded last.
+pub async fn list_payouts(app: &App, most: i64) -> Result<Vec<store::affiliate::PayoutOf>> {
+    let found = app.db().system_read(async move |tx| store::affiliate::list_all_payouts(tx, most).await);
+    Ok(found.await?)
+}
+
+/// What the server keeps: bytes and things of all workspaces, and the workspaces that keep most.
+pub async fn storage(app: &App, most: i64) -> Result<((i64, i64), Vec<system::StorageOf>)> {
+    let found = app.db().system_read(async move |tx| {
+        Ok::<_, store::Error>((system::stored_in_all(tx).await?, system::largest_workspaces(tx, most).await?))
+    });
+    Ok(found.await?)
+}
+
 /// A mailbox that messages are imported into.
 #[derive(Clone, Debug)]
 pub struct ImportTarget(Recipient);

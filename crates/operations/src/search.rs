@@ -146,8 +146,8 @@ async fn find(
         (Vec::new(), 0)
     } else if by_words {
         let place = after.as_ref().map(|mark| mark.place.as_str());
-        let found = search::find(tx, &mailbox, &query.clauses, &filter, place, most).await?;
-        let total = search::count(tx, &mailbox, &query.clauses, &filter).await?;
+        let wanted = search::Wanted { mailbox: &mailbox, clauses: &query.clauses, filter: &filter };
+        let (found, total) = search::find(tx, &wanted, place, most).await?;
         (found.into_iter().map(|found| (found.email, found.place)).collect::<Vec<_>>(), total)
     } else {
         let sort = Sort { column: SortColumn::Date, direction: SortDirection::Descending };

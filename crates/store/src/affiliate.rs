@@ -242,6 +242,34 @@ pub async fn list_payouts(tx: &mut Tx, limit: i64) -> Result<Vec<Payout>> {
     .await
 }
 
+/// A payout with the workspace that gets it.
+#[derive(Clone, Debug)]
+pub struct PayoutOf {
+    /// The workspace.
+    pub workspace_id: WorkspaceId,
+    /// Its name.
+    pub workspace_name: String,
+    /// The payout.
+    pub payout: Payout,
+}
+
+impl FromRow for PayoutOf {
+    fn from_row(row: &mut Row<'_>) -> Result<Self> {
+        Ok(Self { workspace_id: row.next()?, workspace_name: row.next()?, payout: Payout::from_row(row)? })
+    }
+}
+
+/// The payouts of all workspaces that were recorded last.
+pub async fn list_all_payouts(tx: &mut SystemTx, most: i64) -> Result<Vec<PayoutOf>> {
+    tx.all(
+        "SELECT p.workspace_id, w.name, p.id, p.amount_cents, p.currency, p.status, p.period_start, p.period_end,
+           p.reference, p.paid_at, p.created_at
+         FROM payout p JOIN workspace w ON w.id = p.workspace_id ORDER BY p.created_at DESC, p.id DESC LIMIT $1",
+        &[most.into()],
+    )
+    .await
+}
+
 /// Records a payout.
 pub async fn insert_payout(tx: &mut Tx, payout: &Payout) -> Result<()> {
     tx.run(

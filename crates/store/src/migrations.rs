@@ -44,6 +44,7 @@ const MIGRATIONS: &[Migration] = &[
         name: "search_memory",
         sql: include_str!("../migrations/0008_search_memory.sql"),
     },
+    Migration { version: 9, name: "query plans", sql: include_str!("../migrations/0009_query_plans.sql") },
     Migration {
         version: 10,
         name: "conversations",

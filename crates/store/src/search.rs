@@ -30,6 +30,8 @@ const WORD_BYTES: usize = 16;
 const LINE_WORDS: usize = 200;
 /// Matches that are counted; more are told as this many.
 pub const MOST_COUNTED: i64 = 100;
+/// Matches that PostgreSQL finds and sorts all of them. Where there are more, the newest are found soon enough in order.
+const FEW: i64 = 2_000;
 /// PostgreSQL keeps no position beyond this one.
 const LAST_POSITION: usize = 16_383;
 /// PostgreSQL keeps no more positions of one word.
@@ -235,31 +237,68 @@ pub struct Found {
     pub place: String,
 }
 
-impl FromRow for Found {
-    fn from_row(row: &mut Row<'_>) -> Result<Self> {
-        Ok(Self { email: EmailRecord::from_row(row)?, place: row.next()? })
-    }
+/// What is looked for, and where.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted<'a> {
+    /// The mailbox.
+    pub mailbox: &'a MailboxId,
+    /// What the texts say.
+    pub clauses: &'a [Clause],
+    /// What the mails are like.
+    pub filter: &'a EmailFilter,
 }
 
-/// The emails that match all clauses and the filter, the last that arrived first.
+/// The emails that match all clauses and the filter, the last that arrived first, behind a place or from the first on;
+/// and how many match, counted up to [`MOST_COUNTED`].
 pub async fn find(
     tx: &mut Tx,
-    mailbox: &MailboxId,
-    clauses: &[Clause],
-    filter: &EmailFilter,
+    wanted: &Wanted<'_>,
     after: Option<&str>,
     most: i64,
-) -> Result<Vec<Found>> {
-    let postgres = tx.is_postgres();
-    let query = if postgres { postgres_query(mailbox, clauses) } else { sqlite_query(mailbox, clauses) };
-    let (place, order) = if postgres {
-        ("email_text.email_id", "email_text.email_id")
+) -> Result<(Vec<Found>, i64)> {
+    let (mut matches, total) = if after.is_some() {
+        let all = list_matches(tx, wanted, None, MOST_COUNTED).await?.len();
+        (list_matches(tx, wanted, after, most).await?, all)
     } else {
-        ("CAST(email_text.rowid AS TEXT)", "email_text.rowid")
+        // The first page and the count are one look into the index.
+        let matches = list_matches(tx, wanted, None, most.max(MOST_COUNTED)).await?;
+        let total = matches.len();
+        (matches, total)
     };
-    let mut sql = format!("SELECT {COLUMNS}, {place} {}", matching(postgres));
-    let mut params: Vec<Param<'_>> = vec![mailbox.into(), (&query).into()];
-    filter.conditions(&mut sql, &mut params);
+    matches.truncate(usize::try_from(most).unwrap_or_default());
+    let mut found = Vec::with_capacity(matches.len());
+    for (id, place) in matches {
+        found.extend(crate::emails::find(tx, wanted.mailbox, &id).await?.map(|email| Found { email, place }));
+    }
+    Ok((found, i64::try_from(total).unwrap_or(i64::MAX).min(MOST_COUNTED)))
+}
+
+/// The ids and places of matching emails, the last that arrived first.
+async fn list_matches(
+    tx: &mut Tx,
+    wanted: &Wanted<'_>,
+    after: Option<&str>,
+    most: i64,
+) -> Result<Vec<(EmailId, String)>> {
+    if tx.is_postgres()
+        && let Some(few) = list_few(tx, wanted, after, most).await?
+    {
+        return Ok(few);
+    }
+    let postgres = tx.is_postgres();
+    let (place, order, from) = if postgres {
+        ("email_text.email_id", "email_text.email_id", MATCHING_POSTGRES)
+    } else {
+        ("CAST(email_text.rowid AS TEXT)", "email_text.rowid", MATCHING_SQLITE)
+    };
+    let query = if postgres {
+        postgres_query(wanted.mailbox, wanted.clauses)
+    } else {
+        sqlite_query(wanted.mailbox, wanted.clauses)
+    };
+    let mut sql = format!("SELECT email_text.email_id, {place} {from}");
+    let mut params: Vec<Param<'_>> = vec![wanted.mailbox.into(), (&query).into()];
+    wanted.filter.conditions(&mut sql, &mut params);
     if let Some(after) = after {
         params.push(if postgres { after.into() } else { after.parse::<i64>().unwrap_or(0).into() });
         let _ = write!(sql, " AND {order} < ${}", params.len() + 1);
@@ -273,15 +312,14 @@ pub async fn find(
 const LIST: usize = 32;
 
 /// Those of the given emails that match all clauses and the filter, in no order.
-pub async fn among(
-    tx: &mut Tx,
-    mailbox: &MailboxId,
-    clauses: &[Clause],
-    filter: &EmailFilter,
-    ids: &[EmailId],
-) -> Result<Vec<EmailRecord>> {
+pub async fn among(tx: &mut Tx, wanted: &Wanted<'_>, ids: &[EmailId]) -> Result<Vec<EmailRecord>> {
     let postgres = tx.is_postgres();
-    let query = if postgres { postgres_query(mailbox, clauses) } else { sqlite_query(mailbox, clauses) };
+    let Wanted { mailbox, clauses, filter } = *wanted;
+    let (query, from) = if postgres {
+        (postgres_query(mailbox, clauses), MATCHING_POSTGRES)
+    } else {
+        (sqlite_query(mailbox, clauses), MATCHING_SQLITE)
+    };
     let nothing = EmailId::from("");
     let mut found = Vec::new();
     for some in ids.chunks(LIST) {
@@ -290,7 +328,7 @@ pub async fn among(
             format!("SELECT {COLUMNS} FROM email WHERE email.workspace_id = $1 AND email.mailbox_id = $2")
         } else {
             params.push((&query).into());
-            format!("SELECT {COLUMNS} {}", matching(postgres))
+            format!("SELECT {COLUMNS} {from}")
         };
         let first = params.len() + 2;
         let places: Vec<String> = (first..first + LIST).map(|place| format!("${place}")).collect();
@@ -302,34 +340,50 @@ pub async fn among(
     Ok(found)
 }
 
-/// How many emails match, counted up to [`MOST_COUNTED`].
-pub async fn count(
+/// The same for PostgreSQL where few texts match: all of them by way of the index of words, then sorted. It would rather
+/// read texts from the newest on until enough of them match, which takes long when few do. Nothing when many match.
+async fn list_few(
     tx: &mut Tx,
-    mailbox: &MailboxId,
-    clauses: &[Clause],
-    filter: &EmailFilter,
-) -> Result<i64> {
-    let postgres = tx.is_postgres();
-    let query = if postgres { postgres_query(mailbox, clauses) } else { sqlite_query(mailbox, clauses) };
-    let mut sql = format!("SELECT count(*) FROM (SELECT 1 AS one {}", matching(postgres));
-    let mut params: Vec<Param<'_>> = vec![mailbox.into(), (&query).into()];
-    filter.conditions(&mut sql, &mut params);
-    params.push(MOST_COUNTED.into());
-    let _ = write!(sql, " LIMIT ${}) AS matching", params.len() + 1);
-    Ok(tx.one(&sql, &params).await?.map_or(0, |(count,)| count))
+    wanted: &Wanted<'_>,
+    after: Option<&str>,
+    most: i64,
+) -> Result<Option<Vec<(EmailId, String)>>> {
+    let query = postgres_query(wanted.mailbox, wanted.clauses);
+    let mut page = String::from(
+        "SELECT email.id AS id FROM hits JOIN email ON email.workspace_id = $1 AND email.mailbox_id = $2
+         AND email.id = hits.email_id WHERE (SELECT count(*) FROM hits) < $4",
+    );
+    let mut params: Vec<Param<'_>> = vec![wanted.mailbox.into(), (&query).into(), FEW.into()];
+    wanted.filter.conditions(&mut page, &mut params);
+    if let Some(after) = after {
+        params.push(after.into());
+        let _ = write!(page, " AND email.id < ${}", params.len() + 1);
+    }
+    params.push(most.into());
+    let sql = format!(
+        "WITH hits AS MATERIALIZED (SELECT email_id FROM email_text WHERE workspace_id = $1 AND mailbox_id = $2
+           AND words @@ CAST(CAST($3 AS TEXT) AS tsquery) LIMIT $4)
+         SELECT (SELECT count(*) FROM hits), page.id FROM (SELECT 1 AS one) AS always
+         LEFT JOIN ({page} ORDER BY email.id DESC LIMIT ${}) AS page ON always.one = 1 ORDER BY page.id DESC",
+        params.len() + 1
+    );
+    let rows: Vec<(i64, Option<EmailId>)> = tx.all(&sql, &params).await?;
+    if rows.first().is_none_or(|(hits, _)| *hits >= FEW) {
+        return Ok(None);
+    }
+    let ids = rows.into_iter().filter_map(|(_, id)| id);
+    Ok(Some(ids.map(|id| (id.clone(), id.to_string())).collect()))
 }
 
 /// From the index to the emails. SQLite keeps the order of a CROSS JOIN, and must begin with the index.
-fn matching(postgres: bool) -> &'static str {
-    if postgres {
-        "FROM email_text JOIN email ON email.workspace_id = $1 AND email.mailbox_id = $2 AND email.id = email_text.email_id
-         WHERE email_text.workspace_id = $1 AND email_text.mailbox_id = $2
-         AND email_text.words @@ CAST(CAST($3 AS TEXT) AS tsquery)"
-    } else {
-        "FROM email_text CROSS JOIN email ON email.workspace_id = $1 AND email.mailbox_id = $2
-         AND email.id = email_text.email_id WHERE email_text MATCH $3"
-    }
-}
+const MATCHING_SQLITE: &str =
+    "FROM email_text CROSS JOIN email ON email.workspace_id = $1 AND email.mailbox_id = $2
+    AND email.id = email_text.email_id WHERE email_text MATCH $3";
+/// The same for PostgreSQL, from the newest text on until there are enough.
+const MATCHING_POSTGRES: &str =
+    "FROM email_text JOIN email ON email.workspace_id = $1 AND email.mailbox_id = $2
+    AND email.id = email_text.email_id WHERE email_text.workspace_id = $1 AND email_text.mailbox_id = $2
+    AND email_text.words @@ CAST(CAST($3 AS TEXT) AS tsquery)";
 
 /// A query in the language of FTS5. Words hold letters and digits only, so nothing needs an escape.
 ///

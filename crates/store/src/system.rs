@@ -438,3 +438,57 @@ pub async fn find_mailbox(
     let parsed = |plan: String| plan.parse().map_err(crate::Error::Corrupt);
     found.map(|(workspace, plan, id, email)| Ok((workspace, parsed(plan)?, id, email))).transpose()
 }
+
+/// What a workspace keeps.
+#[derive(Clone, Debug)]
+pub struct StorageOf {
+    /// The workspace.
+    pub workspace_id: WorkspaceId,
+    /// Its name.
+    pub name: String,
+    /// Its plan, which may limit it.
+    pub plan: Plan,
+    /// Bytes of mail.
+    pub bytes: i64,
+    /// Things that mail is kept as.
+    pub objects: i64,
+}
+
+impl FromRow for StorageOf {
+    fn from_row(row: &mut Row<'_>) -> Result<Self> {
+        Ok(Self {
+            workspace_id: row.next()?,
+            name: row.next()?,
+            plan: row.next_named()?,
+            bytes: row.next()?,
+            objects: row.next()?,
+        })
+    }
+}
+
+/// The workspaces that keep most.
+pub async fn largest_workspaces(tx: &mut SystemTx, most: i64) -> Result<Vec<StorageOf>> {
+    tx.all(
+        "SELECT w.id, w.name, w.plan, CAST(coalesce(kept.bytes, 0) AS BIGINT), CAST(coalesce(kept.objects, 0) AS BIGINT)
+         FROM workspace w LEFT JOIN (SELECT workspace_id,
+             sum(CASE WHEN name = 'storage_bytes' THEN value ELSE 0 END) AS bytes,
+             sum(CASE WHEN name = 'blob_count' THEN value ELSE 0 END) AS objects
+           FROM mailbox_counter GROUP BY workspace_id) kept ON kept.workspace_id = w.id
+         ORDER BY 4 DESC, w.id LIMIT $1",
+        &[most.into()],
+    )
+    .await
+}
+
+/// Bytes and things of all workspaces together.
+pub async fn stored_in_all(tx: &mut SystemTx) -> Result<(i64, i64)> {
+    let found = tx
+        .one(
+            "SELECT CAST(coalesce(sum(CASE WHEN name = 'storage_bytes' THEN value ELSE 0 END), 0) AS BIGINT),
+               CAST(coalesce(sum(CASE WHEN name = 'blob_count' THEN value ELSE 0 END), 0) AS BIGINT)
+             FROM mailbox_counter",
+            &[],
+        )
+        .await?;
+    Ok(found.unwrap_or_default())
+}

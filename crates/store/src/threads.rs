@@ -149,7 +149,8 @@ pub async fn recount(tx: &mut Tx, mailbox: &MailboxId, thread: &ThreadId) -> Res
         &[mailbox.into(), thread.into()],
     )
     .await?;
-    for (folder, condition) in [("folder_id", "1 = 1"), ("''", "listed = 1")] {
+    // As an expression, the folder leads SQLite to the index by thread, not through the whole mailbox by folder.
+    for (folder, condition) in [("folder_id || ''", "1 = 1"), ("''", "listed = 1")] {
         tx.run(
             &format!(
                 "INSERT INTO thread_folder (workspace_id, mailbox_id, folder_id, thread_id, newest_at, newest_email,

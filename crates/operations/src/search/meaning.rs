@@ -98,7 +98,8 @@ async fn order(
             let mailbox = mailboxes::find_id(tx, &named).await?;
             let filter = filter(tx, &mailbox, &wanted, &parsed, now).await?;
             let by_words = if wanted.mode == SearchMode::Hybrid && !parsed.impossible {
-                search::find(tx, &mailbox, &parsed.clauses, &filter, None, BY_WORDS).await?
+                let words = search::Wanted { mailbox: &mailbox, clauses: &parsed.clauses, filter: &filter };
+                search::find(tx, &words, None, BY_WORDS).await?.0
             } else {
                 Vec::new()
             };
@@ -162,7 +163,8 @@ async fn nearest(
             let candidates = memory::candidates(tx, &asked_for, now).await?;
             let ids: Vec<EmailId> =
                 candidates.iter().filter_map(|row| email_of(&row.owner)).cloned().collect();
-            let mails = search::among(tx, &mailbox, &exact, &filter, &ids).await?;
+            let exact = search::Wanted { mailbox: &mailbox, clauses: &exact, filter: &filter };
+            let mails = search::among(tx, &exact, &ids).await?;
             Ok((candidates, mails))
         })
         .await?;

@@ -23,7 +23,7 @@ use crate::{
 
 /// Writes the report about a mail into the mailbox that sent it, once.
 pub(super) async fn write(app: &App, workspace: &WorkspaceId, id: &str) -> Result<()> {
-    let Some(failed) = load(app, workspace, id).await? else { return drop_report(app, workspace, id).await };
+    let Some(failed) = load(app, workspace, id).await? else { return leave_out(app, workspace, id).await };
     let raw = Bytes::from(failed.notice(app)?);
     let prepared = Arc::new(inbound::read(app, raw.clone()).await?);
     let content = Content::seal(app, workspace, &prepared, &raw).await?;
@@ -131,8 +131,8 @@ fn status(reply: &str) -> Option<&str> {
     reply.split_whitespace().take(2).find(is_status)
 }
 
-/// Leaves a report unwritten that has nowhere to go.
-async fn drop_report(app: &App, workspace: &WorkspaceId, id: &str) -> Result<()> {
+/// Leaves a report unwritten that has nowhere to go, or that nobody can write.
+pub(super) async fn leave_out(app: &App, workspace: &WorkspaceId, id: &str) -> Result<()> {
     let id = id.to_owned();
     app.db()
         .write(workspace, async move |tx| outbound::set_report(tx, &id, "done").await.map_err(Error::from))

@@ -21,7 +21,7 @@ use super::{
     work::Group,
 };
 use crate::{
-    App, Result,
+    App, ErrorKind, Result,
     events::NewEvent,
     inbound::{self, Content, Delivery, Refusal},
     outside::HandoverOutcome,
@@ -310,8 +310,16 @@ impl Step<'_> {
 pub(super) async fn report_due(app: &App) -> Result<()> {
     let due = app.db().system_read(async |tx| queue::due_reports(tx, REPORTS).await).await?;
     for (workspace, id) in due {
-        if let Err(error) = super::report::write(app, &workspace, &id).await {
-            tracing::warn!(%workspace, %error, "a delivery report will be written later");
+        match super::report::write(app, &workspace, &id).await {
+            Ok(()) => {}
+            Err(error) if matches!(error.kind(), ErrorKind::StorageUnavailable | ErrorKind::Overloaded) => {
+                tracing::warn!(%workspace, %error, "a delivery report will be written later");
+            }
+            // A report that can never be written must not stand before those that can; the mail itself says that it bounced.
+            Err(error) => {
+                tracing::error!(%workspace, %error, "a delivery report is left out");
+                super::report::leave_out(app, &workspace, &id).await?;
+            }
         }
     }
     Ok(())

@@ -1,4 +1,7 @@
-//! Pages for whoever runs the server: how it does, its workspaces and their plans, its queue.
+//! Pages for whoever runs the server: how it does, its workspaces and their plans, its queue, what it keeps, and money.
+
+mod money;
+mod storage;
 
 use askama::Template;
 use axum::{
@@ -14,6 +17,7 @@ use super::{
     overview::{encoded, operators_only},
     page::{Shell, html},
     time::{When, number},
+    ui,
     visit::{Fields, Visit},
 };
 use crate::State;
@@ -24,6 +28,8 @@ pub(super) fn routes() -> Router<State> {
         .route("/console/operator/workspaces", get(list))
         .route("/console/operator/workspaces/{workspace}/plan", post(set_plan))
         .route("/console/operator/queue", get(queue))
+        .merge(money::routes())
+        .merge(storage::routes())
 }
 
 /// A check: its name, whether it passed, and what it says.

@@ -214,7 +214,7 @@ struct AffiliatePage {
     may_join: bool,
 }
 
-fn money(cents: i64, currency: &str) -> String {
+pub(super) fn money(cents: i64, currency: &str) -> String {
     format!("{}.{:02} {}", number(cents / 100), (cents % 100).abs(), currency.to_uppercase())
 }
 
