@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use http::Method;
 use model::Plan;
 use serde_json::{Value, json};
-use testkit::{Caller, PASSWORD, Server, Tenant, both_engines};
+use testkit::{Caller, PASSWORD, ScriptedModel, Server, ServerOptions, Tenant, both_engines};
 
 type Entry = (String, String, String, String, i64);
 
@@ -82,6 +82,7 @@ async fn write_in_mailboxes(scribe: &mut Scribe<'_>, who: (&Caller, &str)) {
     scribe.call(who, "updateCustomLabel", (put, &label), Some(json!({ "name": "M" }))).await;
     scribe.call(who, "deleteCustomLabel", (delete.clone(), &label), None).await;
     write_in_mail(scribe, who, &one).await;
+    talk(scribe, who, &one).await;
     send_mail(scribe, who, (&one, text(&mailbox["email"]))).await;
     scribe.call(who, "deleteMailbox", (delete, &one), None).await;
 }
@@ -126,6 +127,8 @@ async fn send_mail(scribe: &mut Scribe<'_>, who: (&Caller, &str), (mailbox, addr
         .call(who, "deleteDraft", (delete.clone(), &format!("{drafts}/{}", text(&draft["id"]))), None)
         .await;
     let draft = scribe.call(who, "saveDraft", (post.clone(), &drafts), Some(mail("body"))).await;
+    let wish = Some(json!({ "draftId": draft["id"], "prompt": "P", "body": "T" }));
+    scribe.call(who, "regenerateDraft", (post.clone(), &format!("{drafts}/regenerate")), wish).await;
     scribe
         .call(who, "sendDraft", (post.clone(), &format!("{drafts}/{}/send", text(&draft["id"]))), None)
         .await;
@@ -136,6 +139,26 @@ async fn send_mail(scribe: &mut Scribe<'_>, who: (&Caller, &str), (mailbox, addr
     let time = Some(json!({ "scheduled_send_at": "2026-08-02T00:00:00Z" }));
     scribe.call(who, "rescheduleSend", (patch, &one), time).await;
     scribe.call(who, "cancelScheduledSend", (delete, &one), None).await;
+}
+
+/// The mailbox agent and outside tools.
+async fn talk(scribe: &mut Scribe<'_>, who: (&Caller, &str), mailbox: &str) {
+    let (post, patch, delete) = (Method::POST, Method::PATCH, Method::DELETE);
+    let all = format!("{mailbox}/agent-conversations");
+    let made = scribe.call(who, "createAgentConversation", (post.clone(), &all), Some(json!({}))).await;
+    let one = format!("{all}/{}", text(&made["id"]));
+    let title = Some(json!({ "title": "T" }));
+    scribe.call(who, "updateAgentConversation", (patch.clone(), &one), title).await;
+    let said = Some(json!({ "content": "Hello" }));
+    scribe.call(who, "sendAgentMessage", (post.clone(), &format!("{one}/messages")), said).await;
+    scribe.call(who, "deleteAgentConversation", (delete.clone(), &one), None).await;
+    let all = "/api/v1/integrations/connections";
+    let tools = Some(json!({ "name": "Tools", "url": "http://127.0.0.1:9/" }));
+    let tools = scribe.call(who, "createIntegrationConnection", (post.clone(), all), tools).await;
+    let one = format!("{all}/{}", text(&tools["id"]));
+    scribe.call(who, "updateIntegrationConnection", (patch, &one), Some(json!({ "name": "N" }))).await;
+    scribe.call(who, "syncIntegrationConnection", (post, &format!("{one}/sync")), None).await;
+    scribe.call(who, "deleteIntegrationConnection", (delete, &one), None).await;
 }
 
 /// Domains and webhooks.
@@ -198,7 +221,12 @@ async fn write_in_workspace(
 #[tokio::test]
 async fn every_write_leaves_an_audit_entry() {
     both_engines(async |engine| {
-        let server = Server::start(engine).await;
+        let options = ServerOptions {
+            assistant: Some(ScriptedModel::saying("Hello")),
+            webhooks_allow_private: true,
+            ..ServerOptions::default()
+        };
+        let server = Server::with(engine, options).await;
         let tenant = server.tenant(Plan::Developer).await;
         let session = server.log_in(&tenant).await;
         let who = (&tenant.key, tenant.key_id.as_str());
