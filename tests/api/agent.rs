@@ -89,7 +89,8 @@ async fn the_agent_reads_the_mailbox_as_data() {
         assert_eq!(listed.len(), 2);
         assert!(listed.iter().any(|one| one["id"] == email.as_str() && one["snippet"] == "zebra-text"));
         assert!(listed.iter().any(|one| one["id"] == flagged.as_str() && one["content_omitted"] == true));
-        assert_eq!(given[1]["data"]["emails"][0]["id"], email.as_str());
+        let found = given[1]["data"]["emails"].as_array().unwrap();
+        assert!(found.iter().any(|one| one["id"] == email.as_str()));
         assert!(given[2]["data"]["folders"].as_array().unwrap().iter().any(|one| one["id"] == "inbox"));
         assert_eq!(given[3]["data"]["labels"], json!([{ "name": "Animals", "slug": "animals" }]));
         for request in model.asked() {
@@ -142,7 +143,7 @@ async fn drafts_are_saved_and_only_own_ones_replaced() {
         let draft = inbox.get(&format!("drafts/{id}")).await;
         assert_eq!(
             (&draft["subject"], &draft["in_reply_to"]),
-            (&json!("Re: Lunch?"), &json!("<l@remote.test>"))
+            (&json!("Re: Lunch?"), &json!("l@remote.test"))
         );
         assert_eq!(
             (&draft["body"], &draft["body_format"]),

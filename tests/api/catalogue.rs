@@ -3,13 +3,23 @@
 use axum::http::Method;
 use model::Plan;
 use serde_json::{Value, json};
-use testkit::{Answer, Caller, Server, Tenant, both_engines};
+use testkit::{Answer, Caller, Engine, ScriptedModel, Server, ServerOptions, Tenant, both_engines};
 
 use super::help::{assert_refuses_fields, encoded, new_mailbox, path_of};
 
 /// A mail with a file.
 const MAIL: &str = "From: a@remote.test\r\nSubject: S\r\nContent-Type: text/csv\r\n\
                     Content-Disposition: attachment; filename=a.csv\r\n\r\n1;2\r\n";
+
+/// A server on which every operation can succeed.
+async fn server_with_everything(engine: Engine) -> Server {
+    let options = ServerOptions {
+        assistant: Some(ScriptedModel::saying("Hello")),
+        webhooks_allow_private: true,
+        ..ServerOptions::default()
+    };
+    Server::with(engine, options).await
+}
 
 /// One tenant with one thing of every kind, and a session that may do everything.
 struct World {
@@ -42,6 +52,11 @@ impl World {
         let domain = tenant.key.post(&format!("{workspace}/email-domains"), json!({ "domain": name })).await;
         let email = server.receive(mailbox["email"].as_str().unwrap(), MAIL).await;
         let shown = tenant.key.get(&format!("{}/emails/{email}", path_of(&mailbox))).await.ok();
+        let talks = format!("{}/agent-conversations", path_of(&mailbox));
+        let talk = tenant.key.post(&talks, json!({})).await.ok();
+        // Nothing listens there.
+        let tools = json!({ "name": "Tools", "url": "http://127.0.0.1:9/" });
+        let tools = tenant.key.post("/api/v1/integrations/connections", tools).await.ok();
         let mut later = json!({ "to": mailbox["email"], "subject": "S", "body": "T", "scheduled_send_at": "2026-08-01T00:00:00Z" });
         let scheduled =
             tenant.key.post(&format!("{}/scheduled-sends", path_of(&mailbox)), later.clone()).await.ok();
@@ -64,6 +79,8 @@ impl World {
             ("webhookId", hook),
             ("deliveryId", delivery),
             ("domainId", id(&domain.ok())),
+            ("conversationId", id(&talk)),
+            ("connectionId", id(&tools)),
         ];
         Self { tenant, console, ids }
     }
@@ -102,6 +119,8 @@ impl World {
             format!("{mailbox}/emails"),
             format!("{mailbox}/drafts"),
             format!("{mailbox}/scheduled-sends"),
+            format!("{mailbox}/agent-conversations"),
+            "/api/v1/integrations/connections".to_owned(),
             "/api/v1/affiliate/me".to_owned(),
             "/api/console/sessions".to_owned(),
         ] {
@@ -196,6 +215,11 @@ fn body_for(operation: &str, world: &World) -> Value {
             "to": "postmaster@agents.test", "subject": "S", "body": "T", "scheduled_send_at": "2026-08-01T00:00:00Z",
         }),
         "rescheduleSend" => json!({ "scheduled_send_at": "2026-08-02T00:00:00Z" }),
+        "createAgentConversation" | "updateAgentConversation" => json!({ "title": "Fresh" }),
+        "sendAgentMessage" => json!({ "content": "Hello" }),
+        "regenerateDraft" => json!({ "draftId": world.id("draftId"), "prompt": "shorter", "body": "T" }),
+        "createIntegrationConnection" => json!({ "name": "Fresh", "url": "http://127.0.0.1:9/" }),
+        "updateIntegrationConnection" => json!({ "name": "Fresh" }),
         other => panic!("a body for {other} is missing here"),
     }
 }
@@ -204,7 +228,7 @@ fn body_for(operation: &str, world: &World) -> Value {
 #[tokio::test]
 async fn fields_that_an_operation_does_not_know_are_refused() {
     both_engines(async |engine| {
-        let server = Server::start(engine).await;
+        let server = server_with_everything(engine).await;
         let world = World::new(&server).await;
         let before = world.state().await;
         for operation in operations(&world) {
@@ -267,6 +291,8 @@ fn missing(parameter: &str) -> (u16, &'static str) {
         "threadId" => (404, "Thread not found"),
         "attachmentId" => (404, "Attachment not found"),
         "sessionId" => (404, "Session not found"),
+        "conversationId" => (404, "Conversation not found"),
+        "connectionId" => (404, "Connection not found"),
         other => panic!("what is {other}?"),
     }
 }
@@ -275,7 +301,7 @@ fn missing(parameter: &str) -> (u16, &'static str) {
 #[tokio::test]
 async fn a_foreign_id_is_answered_like_one_that_never_was() {
     both_engines(async |engine| {
-        let server = Server::start(engine).await;
+        let server = server_with_everything(engine).await;
         let (own, foreign) = (World::new(&server).await, World::new(&server).await);
         // What a folder is called says nothing, so the foreign one has a name of its own.
         let folders = format!("/api/v1/mailboxes/{}/folders", foreign.id("mailboxId"));
@@ -350,7 +376,7 @@ const NASTY: [&str; 21] = [
 #[tokio::test]
 async fn any_characters_in_a_path_or_a_query_find_nothing() {
     both_engines(async |engine| {
-        let server = Server::start(engine).await;
+        let server = server_with_everything(engine).await;
         let world = World::new(&server).await;
         let before = world.state().await;
         let long = "a".repeat(8000);
@@ -413,7 +439,7 @@ async fn any_characters_in_a_body_are_taken_or_refused() {
         "\u{10ffff}",
     ];
     both_engines(async |engine| {
-        let server = Server::start(engine).await;
+        let server = server_with_everything(engine).await;
         let world = World::new(&server).await;
         for operation in operations(&world) {
             let Some(body_of) = &operation.body else { continue };

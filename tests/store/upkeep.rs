@@ -82,6 +82,7 @@ async fn write_in_mailboxes(scribe: &mut Scribe<'_>, who: (&Caller, &str)) {
     scribe.call(who, "updateCustomLabel", (put, &label), Some(json!({ "name": "M" }))).await;
     scribe.call(who, "deleteCustomLabel", (delete.clone(), &label), None).await;
     write_in_mail(scribe, who, &one).await;
+    talk(scribe, who, &one).await;
     send_mail(scribe, who, (&one, text(&mailbox["email"]))).await;
     triage_mail(scribe, who, (&one, text(&mailbox["email"]))).await;
     scribe.call(who, "deleteMailbox", (delete, &one), None).await;
@@ -127,6 +128,8 @@ async fn send_mail(scribe: &mut Scribe<'_>, who: (&Caller, &str), (mailbox, addr
         .call(who, "deleteDraft", (delete.clone(), &format!("{drafts}/{}", text(&draft["id"]))), None)
         .await;
     let draft = scribe.call(who, "saveDraft", (post.clone(), &drafts), Some(mail("body"))).await;
+    let wish = Some(json!({ "draftId": draft["id"], "prompt": "P", "body": "T" }));
+    scribe.call(who, "regenerateDraft", (post.clone(), &format!("{drafts}/regenerate")), wish).await;
     scribe
         .call(who, "sendDraft", (post.clone(), &format!("{drafts}/{}/send", text(&draft["id"]))), None)
         .await;
@@ -167,7 +170,27 @@ fn finder() -> ServerOptions {
         let id = &question["triagers"][0]["id"];
         json!({ "triagers": [{ "id": id, "summary": "Found.", "tasks": [{ "title": "Do it" }] }] })
     });
-    ServerOptions { assistant: Some(model), ..ServerOptions::default() }
+    ServerOptions { assistant: Some(model), webhooks_allow_private: true, ..ServerOptions::default() }
+}
+
+/// The mailbox agent and outside tools.
+async fn talk(scribe: &mut Scribe<'_>, who: (&Caller, &str), mailbox: &str) {
+    let (post, patch, delete) = (Method::POST, Method::PATCH, Method::DELETE);
+    let all = format!("{mailbox}/agent-conversations");
+    let made = scribe.call(who, "createAgentConversation", (post.clone(), &all), Some(json!({}))).await;
+    let one = format!("{all}/{}", text(&made["id"]));
+    let title = Some(json!({ "title": "T" }));
+    scribe.call(who, "updateAgentConversation", (patch.clone(), &one), title).await;
+    let said = Some(json!({ "content": "Hello" }));
+    scribe.call(who, "sendAgentMessage", (post.clone(), &format!("{one}/messages")), said).await;
+    scribe.call(who, "deleteAgentConversation", (delete.clone(), &one), None).await;
+    let all = "/api/v1/integrations/connections";
+    let tools = Some(json!({ "name": "Tools", "url": "http://127.0.0.1:9/" }));
+    let tools = scribe.call(who, "createIntegrationConnection", (post.clone(), all), tools).await;
+    let one = format!("{all}/{}", text(&tools["id"]));
+    scribe.call(who, "updateIntegrationConnection", (patch, &one), Some(json!({ "name": "N" }))).await;
+    scribe.call(who, "syncIntegrationConnection", (post, &format!("{one}/sync")), None).await;
+    scribe.call(who, "deleteIntegrationConnection", (delete, &one), None).await;
 }
 
 /// Domains and webhooks.

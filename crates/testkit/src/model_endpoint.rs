@@ -166,7 +166,9 @@ struct Pieces {
 
 impl Pieces {
     fn cut(text: String) -> Self {
-        Self { first: Some(Bytes::from(text)), repeated: None, pause: None, waiting: None }
+        // What was written before must have left when the connection breaks.
+        let pause = Some(Duration::from_millis(200));
+        Self { first: Some(Bytes::from(text)), repeated: None, pause, waiting: None }
     }
 
     fn endless(pause: Option<Duration>) -> Self {
@@ -187,9 +189,6 @@ impl http_body::Body for Pieces {
         if let Some(first) = self.first.take() {
             return Poll::Ready(Some(Ok(Frame::data(first))));
         }
-        let Some(repeated) = self.repeated.clone() else {
-            return Poll::Ready(Some(Err(io::Error::other("cut"))));
-        };
         if let Some(pause) = self.pause {
             let waiting = self.waiting.get_or_insert_with(|| Box::pin(tokio::time::sleep(pause)));
             if waiting.as_mut().poll(context).is_pending() {
@@ -197,6 +196,9 @@ impl http_body::Body for Pieces {
             }
             self.waiting = None;
         }
-        Poll::Ready(Some(Ok(Frame::data(repeated))))
+        Poll::Ready(Some(match self.repeated.clone() {
+            Some(repeated) => Ok(Frame::data(repeated)),
+            None => Err(io::Error::other("cut")),
+        }))
     }
 }
