@@ -84,6 +84,13 @@ fn body(id: &str) -> Option<Value> {
             "to": "postmaster@agents.test", "subject": "S", "body": "T", "scheduled_send_at": "2026-08-01T00:00:00Z",
         }),
         "rescheduleSend" => json!({ "scheduled_send_at": "2026-08-02T00:00:00Z" }),
+        "createAgentConversation" => json!({}),
+        "updateAgentConversation" => json!({ "title": "Renamed" }),
+        "sendAgentMessage" => json!({ "content": "Hello" }),
+        "regenerateDraft" => json!({ "draftId": "eml_none", "prompt": "shorter", "body": "T" }),
+        // Nothing listens there.
+        "createIntegrationConnection" => json!({ "name": "Tools", "url": "http://127.0.0.1:9/" }),
+        "updateIntegrationConnection" => json!({ "name": "Renamed" }),
         // A message, not JSON; see call().
         "importEmails" => Value::Null,
         _ => return None,
@@ -148,6 +155,9 @@ impl World {
         let shown = tenant.key.get(&format!("{inside}/emails/{email}")).await.ok();
         let draft = json!({ "to": "postmaster@agents.test", "subject": "D", "body": "T" });
         let draft = tenant.key.post(&format!("{inside}/drafts"), draft).await.ok();
+        let talk = tenant.key.post(&format!("{inside}/agent-conversations"), json!({})).await.ok();
+        let tools = body("createIntegrationConnection").unwrap();
+        let tools = tenant.key.post("/api/v1/integrations/connections", tools).await.ok();
         let later = body("scheduleSend").unwrap();
         let scheduled = tenant.key.post(&format!("{inside}/scheduled-sends"), later).await.ok();
         let triagers = format!("{inside}/task-triagers");
@@ -168,6 +178,8 @@ impl World {
             ("memberId", tenant.account.to_string()),
             ("inviteId", invite["id"].as_str().unwrap().to_owned()),
             ("keyId", tenant.key_id.to_string()),
+            ("conversationId", talk["id"].as_str().unwrap().to_owned()),
+            ("connectionId", tools["id"].as_str().unwrap().to_owned()),
             ("webhookId", hook),
             ("deliveryId", delivery["id"].as_str().unwrap().to_owned()),
             // The smallest plan has none.
@@ -202,6 +214,8 @@ async fn call(caller: &Caller, described: &Described, path: &str) -> Answer {
 
 fn generous() -> ServerOptions {
     let mut options = ServerOptions::default();
+    options.assistant = Some(testkit::ScriptedModel::saying("Hello"));
+    options.webhooks_allow_private = true;
     for limits in [&mut options.plans.free, &mut options.plans.developer] {
         limits.credits_per_period = Limit::of(1_000_000);
         limits.members = Limit::UNLIMITED;
@@ -294,6 +308,8 @@ fn nonexistent() -> Vec<(&'static str, String)> {
         ("scheduledSendId", "eml_01h8xgjy4n7r2v6c0d5t9kqwez".to_owned()),
         ("threadId", "thr_01h8xgjy4n7r2v6c0d5t9kqwez".to_owned()),
         ("attachmentId", "att_01h8xgjy4n7r2v6c0d5t9kqwez".to_owned()),
+        ("conversationId", "conv_01h8xgjy4n7r2v6c0d5t9kqwez".to_owned()),
+        ("connectionId", "int_01h8xgjy4n7r2v6c0d5t9kqwez".to_owned()),
         ("webhookId", "whk_01h8xgjy4n7r2v6c0d5t9kqwez".to_owned()),
         ("deliveryId", "dlv_01h8xgjy4n7r2v6c0d5t9kqwez".to_owned()),
         ("domainId", "dom_01h8xgjy4n7r2v6c0d5t9kqwez".to_owned()),
@@ -336,6 +352,9 @@ async fn snapshot(server: &Server, workspace: &WorkspaceId) -> Vec<String> {
                 "domain_key",
                 "webhook",
                 "webhook_delivery",
+                "conversation",
+                "conversation_message",
+                "integration_connection",
                 "affiliate",
                 "audit",
                 "allowance",
@@ -404,8 +423,10 @@ fn expected_conflict(id: &str) -> Option<&'static str> {
         "removeMember" => Some("last_admin"),
         "signUpAffiliate" => Some("affiliate_exists"),
         "reorderCustomLabels" => Some("validation_failed"),
-        // There is no model.
-        "runTaskTriager" => Some("ai_unavailable"),
+        // There is no such mail.
+        "runTaskTriager" => Some("not_found"),
+        // There is no such draft.
+        "regenerateDraft" => Some("not_found"),
         _ => None,
     }
 }

@@ -1,11 +1,14 @@
 //! The API, resource by resource, through the router, on both engines.
 
 mod affiliate;
+mod agent;
+mod agent_obeys;
 mod api_keys;
 mod attachments;
 mod catalogue;
 mod commissions;
 mod console;
+mod conversations;
 mod delivery;
 mod domain_mailboxes;
 mod domains;
@@ -29,6 +32,7 @@ mod http_values;
 mod imports;
 mod inbound;
 mod inbound_hook;
+mod integrations;
 mod invites;
 mod label_rules;
 mod labels;
@@ -38,9 +42,11 @@ mod mailboxes;
 mod mails;
 mod members;
 mod memory;
+mod model_endpoint;
 mod people;
 mod plans;
 mod public;
+mod regenerate;
 mod scanning;
 mod schedules;
 mod scope;

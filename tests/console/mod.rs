@@ -1,6 +1,7 @@
 //! The console without a browser: sessions, forms, roles, escaping, policies. What needs a browser is in `tests/browser`.
 
 mod access;
+mod agent;
 mod mail;
 mod pages;
 mod passwords;

@@ -32,6 +32,7 @@ fn paths(mailbox: &Mailbox) -> Vec<String> {
         "triage",
         "triage?status=done",
         "triage/new",
+        "agent",
         "settings",
     ];
     let outside = [
@@ -39,6 +40,7 @@ fn paths(mailbox: &Mailbox) -> Vec<String> {
         "/keys",
         "/domains",
         "/webhooks",
+        "/integrations",
         "/events",
         "/sandbox",
         "/usage",

@@ -18,6 +18,7 @@ mod nodes;
 mod outbound;
 mod outbound_faults;
 mod serve;
+mod triage;
 mod webhooks;
 
 use std::{

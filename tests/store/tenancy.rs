@@ -4,7 +4,7 @@ use model::{Plan, Timestamp, WorkspaceId, affiliate::PayoutStatus};
 use operations::admin;
 use serde_json::json;
 use store::{Param, Tx};
-use testkit::{Engine, PASSWORD, Server, Tenant};
+use testkit::{Engine, PASSWORD, ScriptedModel, Server, ServerOptions, Tenant};
 
 /// Tables with a column that says whose a row is, asked of the catalogue: a new table cannot be forgotten.
 async fn tenant_tables(server: &Server) -> Vec<String> {
@@ -17,6 +17,16 @@ async fn tenant_tables(server: &Server) -> Vec<String> {
 /// A mail that leaves a row in every table about mail.
 const MAIL: &str = "From: a@remote.test\r\nSubject: S\r\nMessage-ID: <1@remote.test>\r\nContent-Type: text/csv\r\n\
                     Content-Disposition: attachment; filename=a.csv\r\n\r\n1;2\r\n";
+
+/// A server on which everything can be made.
+async fn furnishable() -> Server {
+    let options = ServerOptions {
+        assistant: Some(ScriptedModel::saying("Hello")),
+        webhooks_allow_private: true,
+        ..ServerOptions::default()
+    };
+    Server::with(Engine::Postgres, options).await
+}
 
 /// Rows in every table, by the ways that make them.
 async fn furnish(server: &Server, code: &str) -> Tenant {
@@ -42,6 +52,11 @@ async fn furnish(server: &Server, code: &str) -> Tenant {
     let hook = key.post(&format!("{in_workspace}/webhooks"), hook).await.ok();
     let trial = format!("{in_workspace}/webhooks/{}/test", hook["id"].as_str().unwrap());
     key.send(http::Method::POST, &trial, None).await.ok();
+    let talk = key.post(&format!("{inside}/agent-conversations"), json!({})).await.ok();
+    let talk = format!("{inside}/agent-conversations/{}/messages", talk["id"].as_str().unwrap());
+    key.post(&talk, json!({ "content": "Hello" })).await.ok();
+    let tools = json!({ "name": "Tools", "url": "http://127.0.0.1:9/" });
+    key.post("/api/v1/integrations/connections", tools).await.ok();
     key.post("/api/v1/affiliate/signup", json!({ "code": code })).await.ok();
     let body =
         json!({ "email": format!("{code}@people.test"), "password": PASSWORD, "affiliate_code": code });
@@ -149,7 +164,7 @@ async fn forgetful(server: &Server, workspace: &WorkspaceId, table: &str) -> Rea
 /// rules: STORE-9
 #[tokio::test]
 async fn a_statement_that_forgets_its_workspace_meets_no_other() {
-    let server = Server::start(Engine::Postgres).await;
+    let server = furnishable().await;
     let (one, two) = (furnish(&server, "one").await, furnish(&server, "two").await);
     let wall = server.app.db().system_read(async |tx| store::system::bypasses_row_security(tx).await);
     assert!(!wall.await.unwrap(), "the tests must run as an ordinary role");
@@ -183,7 +198,7 @@ async fn a_statement_that_forgets_its_workspace_meets_no_other() {
 /// rules: STORE-9
 #[tokio::test]
 async fn a_row_cannot_be_put_into_another_workspace() {
-    let server = Server::start(Engine::Postgres).await;
+    let server = furnishable().await;
     let (one, two) = (furnish(&server, "one").await, furnish(&server, "two").await);
     let foreign = two.workspace.clone();
     let sql = "INSERT INTO usage_day (workspace_id, day, metric, amount) VALUES ($2, 1, $1, 1)";

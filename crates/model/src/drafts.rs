@@ -153,6 +153,29 @@ pub struct Draft {
     pub last_error: Option<String>,
 }
 
+/// What a draft is written anew from.
+#[derive(Clone, Debug, Deserialize, Validate, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DraftPrompt {
+    /// The draft.
+    #[garde(skip)]
+    #[serde(rename = "draftId")]
+    pub draft_id: EmailId,
+    /// What is wanted, such as "shorter, and thank them".
+    #[garde(length(chars, min = 1, max = 4000))]
+    pub prompt: String,
+    /// The text as it stands at the moment, in the format of the draft.
+    #[garde(length(chars, max = 100_000))]
+    pub body: String,
+}
+
+/// A draft that was written anew, and not saved.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct RegeneratedDraft {
+    /// The new text, in the format of the draft.
+    pub body: String,
+}
+
 /// A page of drafts, newest first.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct DraftPage {

@@ -173,6 +173,12 @@ kinds! {
     TriagerRunKind TriagerRunId "run_";
     /// A task that a triager found.
     TaskKind TaskId "tsk_";
+    /// A conversation with the mailbox agent.
+    ConversationKind ConversationId "conv_";
+    /// A message of such a conversation.
+    AgentMessageKind AgentMessageId "msg_";
+    /// A connection to an outside tool server.
+    ConnectionKind ConnectionId "int_";
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 pub mod accounts;
 pub mod affiliate;
 pub mod api_keys;
+pub mod conversations;
 pub mod cursor;
 pub mod domains;
 pub mod drafts;
@@ -14,6 +15,7 @@ pub mod events;
 pub mod filter;
 pub mod folders;
 mod id;
+pub mod integrations;
 pub mod labels;
 pub mod mailboxes;
 pub mod members;
@@ -32,9 +34,10 @@ pub mod webhooks;
 pub mod workspaces;
 
 pub use id::{
-    AccountId, AffiliateId, ApiKeyId, AttachmentId, CommissionId, DeliveryId, DomainId, EmailId, EventId,
-    FolderId, Id, InviteId, Kind, LabelId, MailboxId, PaymentId, PayoutId, SessionId, TaskId, ThreadId,
-    TriagerId, TriagerRunId, TriagerTaskId, TriggerId, WebhookId, WorkspaceId,
+    AccountId, AffiliateId, AgentMessageId, ApiKeyId, AttachmentId, CommissionId, ConnectionId,
+    ConversationId, DeliveryId, DomainId, EmailId, EventId, FolderId, Id, InviteId, Kind, LabelId, MailboxId,
+    PaymentId, PayoutId, SessionId, TaskId, ThreadId, TriagerId, TriagerRunId, TriagerTaskId, TriggerId,
+    WebhookId, WorkspaceId,
 };
 pub use object::object;
 pub use plans::{CreditClass, Limit, Plan, Plans, Role};

@@ -5,7 +5,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use model::WorkspaceId;
+use model::{Plan, Role, WorkspaceId};
 use store::idempotency;
 
 use crate::{
@@ -62,7 +62,7 @@ impl App {
         let limit = self.limits(counted.plan).rpm;
         let (rate, allowed) = self.meter().count_request(&counted.workspace, limit, self.now()).await?;
         let entrance = scope.and_then(|access| {
-            check_gates(operation, &caller.actor, &access)?;
+            check_gates(operation, &caller.actor, access.plan, access.role)?;
             if !allowed {
                 let seconds = rate.map_or(60, |rate| rate.reset);
                 return Err(Error::new(ErrorKind::RateLimited).with_retry_after(seconds));
@@ -139,7 +139,7 @@ impl App {
         subject: String,
     ) -> Result<Call> {
         let access = caller.access(named)?.clone();
-        check_gates(operation, &caller.actor, &access)?;
+        check_gates(operation, &caller.actor, access.plan, access.role)?;
         Ok(Call {
             operation,
             caller,
@@ -186,8 +186,9 @@ pub enum Idempotency {
     Replay(Replay),
 }
 
-fn check_gates(operation: &Operation, actor: &Actor, access: &Access) -> Result<()> {
-    if access.plan < operation.plan {
+/// Plan, kind of credential, and role.
+pub(crate) fn check_gates(operation: &Operation, actor: &Actor, plan: Plan, role: Role) -> Result<()> {
+    if plan < operation.plan {
         let fix = format!("This needs the {} plan.", operation.plan.display_name());
         return Err(Error::new(ErrorKind::PlanRequired).with_fix(fix));
     }
@@ -195,7 +196,7 @@ fn check_gates(operation: &Operation, actor: &Actor, access: &Access) -> Result<
         return Err(Error::new(ErrorKind::RoleRequired)
             .with_fix("Do this in the console: it takes a session, not a key."));
     }
-    if access.role < operation.role {
+    if role < operation.role {
         return Err(Error::new(ErrorKind::RoleRequired).with_fix("This needs the role of a workspace admin."));
     }
     Ok(())

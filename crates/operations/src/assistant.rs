@@ -71,17 +71,17 @@ pub(crate) async fn ask(
     let turns = app.asking().turns(workspace);
     let asked = tokio::time::timeout(TIME_LIMIT, async {
         let _turn = turns.acquire().await.map_err(Error::internal)?;
-        assistant.chat(request, deltas).await.map_err(fault)
+        assistant.chat(request, deltas).await.map_err(|reason| fault(&reason))
     });
     let Ok(answered) = asked.await else {
-        return Err(fault(AssistantFault::Unavailable("it takes too long".to_owned())));
+        return Err(fault(&AssistantFault::Unavailable("it takes too long".to_owned())));
     };
     let mut reply = answered?;
     reply.text = inert(&reply.text);
     Ok(reply)
 }
 
-fn fault(fault: AssistantFault) -> Error {
+fn fault(fault: &AssistantFault) -> Error {
     tracing::warn!(%fault, "the model gave no answer");
     let error = Error::new(ErrorKind::AiUnavailable);
     match fault {

@@ -8,7 +8,7 @@ use std::sync::{
 use model::{AccountId, ApiKeyId, Plan, Role, SessionId, Timestamp, WorkspaceId};
 use store::{payments::PaymentKey, vault::DataKey};
 
-use crate::{Caller, Error, ErrorKind, Operation, Result, metering::Reservation};
+use crate::{Caller, Error, ErrorKind, Operation, Result, admission::check_gates, metering::Reservation};
 
 /// Who calls.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -107,12 +107,37 @@ impl Call {
         }
     }
 
+    /// A call that follows from this one: by the same caller with the same rights, and paid for by this one.
+    pub(crate) fn follow(&self, operation: &'static Operation, now: Timestamp) -> Result<Self> {
+        check_gates(operation, &self.caller.actor, self.plan, self.role)?;
+        Ok(Self {
+            operation,
+            caller: self.caller.clone(),
+            role: self.role,
+            workspace: self.workspace.clone(),
+            plan: self.plan,
+            now,
+            request_id: self.request_id.clone(),
+            subject: self.subject.clone(),
+            idempotency: None,
+            payment: None,
+            rehearsal: false,
+            reservation: Mutex::new(None),
+            stored: AtomicBool::new(false),
+        })
+    }
+
     /// Refuses a workspace id, given in a path, a body or a query, that is not the call's.
     pub fn require_workspace(&self, given: Option<&WorkspaceId>) -> Result<()> {
         match given {
             Some(id) if *id != self.workspace => Err(Error::new(ErrorKind::WorkspaceScopeDenied)),
             _ => Ok(()),
         }
+    }
+
+    /// The credits that are set aside for it.
+    pub fn set_aside(&self) -> i64 {
+        crate::lock(&self.reservation).as_ref().map_or(0, Reservation::amount)
     }
 
     pub(crate) fn take_reservation(&self) -> Option<Reservation> {

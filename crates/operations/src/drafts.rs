@@ -1,5 +1,7 @@
 //! Drafts: emails that are still being written.
 
+mod regenerate;
+
 use std::sync::Arc;
 
 use mail::address::Mailbox;
@@ -31,6 +33,8 @@ use crate::{
     },
 };
 
+pub use self::regenerate::regenerate;
+
 /// Lists drafts.
 pub const LIST: Operation = Operation::read("listDrafts", "Lists the drafts of a mailbox, newest first.")
     .errors(&[ErrorKind::NotFound, ErrorKind::InvalidCursor]);
@@ -51,7 +55,14 @@ pub const DELETE: Operation = Operation::write("deleteDraft", "Deletes a draft f
 pub const SEND: Operation =
     Operation::send("sendDraft", "Sends a draft as it stands.").errors(sending::ERRORS);
 
-pub(crate) const OPERATIONS: &[&Operation] = &[&LIST, &SAVE, &GET, &DELETE, &SEND];
+/// Writes a draft anew.
+pub const REGENERATE: Operation = Operation::ai_light(
+    "regenerateDraft",
+    "Has the language model write a draft anew, and leaves the draft as it is.",
+)
+.errors(&[ErrorKind::NotFound, ErrorKind::AiUnavailable]);
+
+pub(crate) const OPERATIONS: &[&Operation] = &[&LIST, &SAVE, &GET, &DELETE, &SEND, &REGENERATE];
 
 /// What saving can be refused for.
 pub(crate) const SAVING_ERRORS: &[ErrorKind] = &[

@@ -17,6 +17,7 @@ pub enum ErrorKind {
     InvalidIdempotencyKey,
     FolderProtected,
     FolderUnknown,
+    ConversationProtected,
     EmailSendRecipientLimitExceeded,
     Unauthorized,
     CreditsExhausted,
@@ -48,6 +49,8 @@ pub enum ErrorKind {
     AffiliateExists,
     DraftLocked,
     TriagerProtected,
+    MessageExists,
+    ConversationBusy,
     IdempotencyInProgress,
     IdempotencyPayloadTooLarge,
     PayloadTooLarge,
@@ -82,6 +85,7 @@ impl ErrorKind {
             Self::InvalidIdempotencyKey => "invalid_idempotency_key",
             Self::FolderProtected => "folder_protected",
             Self::FolderUnknown => "folder_unknown",
+            Self::ConversationProtected => "conversation_protected",
             Self::EmailSendRecipientLimitExceeded => "email_send_recipient_limit_exceeded",
             Self::Unauthorized => "unauthorized",
             Self::CreditsExhausted => "credits_exhausted",
@@ -113,6 +117,8 @@ impl ErrorKind {
             Self::AffiliateExists => "affiliate_exists",
             Self::DraftLocked => "draft_locked",
             Self::TriagerProtected => "triager_protected",
+            Self::MessageExists => "message_exists",
+            Self::ConversationBusy => "conversation_busy",
             Self::IdempotencyInProgress => "idempotency_in_progress",
             Self::IdempotencyPayloadTooLarge => "idempotency_payload_too_large",
             Self::PayloadTooLarge => "payload_too_large",
@@ -136,6 +142,7 @@ impl ErrorKind {
     }
 
     /// The message, unless the error has a better one.
+    #[expect(clippy::too_many_lines, reason = "a table that is read by name")]
     pub const fn message(self) -> &'static str {
         match self {
             Self::ValidationFailed => "Invalid request",
@@ -143,6 +150,7 @@ impl ErrorKind {
             Self::InvalidIdempotencyKey => "Invalid Idempotency-Key",
             Self::FolderProtected => "This folder cannot be changed.",
             Self::FolderUnknown => "There is no such folder.",
+            Self::ConversationProtected => "This conversation cannot be changed.",
             Self::EmailSendRecipientLimitExceeded => {
                 "The plan does not allow so many recipients in one request."
             }
@@ -175,6 +183,8 @@ impl ErrorKind {
             Self::AffiliateExists => "This affiliate account or code exists.",
             Self::DraftLocked => "The draft is being sent or was changed meanwhile.",
             Self::TriagerProtected => "The default triager cannot be deleted.",
+            Self::MessageExists => "A message with this id exists.",
+            Self::ConversationBusy => "The agent is still answering another message of this conversation.",
             Self::IdempotencyInProgress => "A request with this Idempotency-Key is still running.",
             Self::IdempotencyPayloadTooLarge => {
                 "The body is too large for a request with an Idempotency-Key."

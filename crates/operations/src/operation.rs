@@ -157,6 +157,8 @@ pub fn catalog() -> Vec<&'static Operation> {
         crate::webhooks::OPERATIONS,
         crate::affiliate::OPERATIONS,
         crate::memory::OPERATIONS,
+        crate::conversations::OPERATIONS,
+        crate::integrations::OPERATIONS,
     ]
     .concat()
 }

@@ -1,7 +1,7 @@
 //! The outside world, as far as operations need it: time, chance, other mail servers, language models, and HTTP requests
 //! that customers have us make. Each trait has one real implementation and one for tests.
 
-use std::pin::Pin;
+use std::{pin::Pin, time::Duration};
 
 use bytes::Bytes;
 use model::Timestamp;
@@ -123,6 +123,44 @@ pub trait HttpClient: Send + Sync {
         &self,
         request: HttpPost,
     ) -> Pin<Box<dyn Future<Output = Result<HttpAnswer, HttpFault>> + Send + '_>>;
+    /// Makes a request and reads the whole answer, within the bounds that it names. Redirects lead on within the same
+    /// host only, since the headers are meant for it.
+    fn exchange(
+        &self,
+        request: HttpExchange,
+    ) -> Pin<Box<dyn Future<Output = Result<HttpWhole, HttpFault>> + Send + '_>>;
+}
+
+/// A request whose whole answer counts.
+#[derive(Clone)]
+pub struct HttpExchange {
+    /// Where to.
+    pub url: Url,
+    /// Whether it ends something (DELETE) instead of asking for something (POST).
+    pub ends: bool,
+    /// Headers beside those that every request has.
+    pub headers: Vec<(String, String)>,
+    /// The body, which is JSON.
+    pub body: Vec<u8>,
+    /// The longest answer, in bytes.
+    pub most: usize,
+    /// How long everything may take.
+    pub time_limit: Duration,
+    /// Whether a stream of events holds what is waited for, so that the rest of it need not be read.
+    pub complete: fn(&[u8]) -> bool,
+}
+
+/// A whole answer.
+#[derive(Clone, Debug)]
+pub struct HttpWhole {
+    /// Its status.
+    pub status: u16,
+    /// Its media type, in lower case and without parameters.
+    pub media_type: String,
+    /// The session that it begins, if it begins one.
+    pub session: Option<String>,
+    /// Its body.
+    pub body: Vec<u8>,
 }
 
 /// A request.

@@ -2,7 +2,7 @@
 
 pub mod outbox;
 mod signature;
-mod target;
+pub(crate) mod target;
 
 use model::{
     DeliveryId, EventId, Limit, MailboxId, WebhookId, WorkspaceId,

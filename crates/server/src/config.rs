@@ -48,6 +48,8 @@ pub struct Config {
     pub domains_spf: Option<String>,
     /// Whether webhooks may lead to private addresses.
     pub webhooks_allow_private: bool,
+    /// The language model, if there is one.
+    pub ai: Option<web::AssistantSettings>,
     /// The keyless interface.
     pub payments: Payments,
     /// Days until a deleted mailbox is gone for good.

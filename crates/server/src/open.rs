@@ -1,6 +1,6 @@
 //! Opens what the configuration names: the data folder, the key, the stores, and the service over them.
 
-use std::{fs::DirBuilder, os::unix::fs::DirBuilderExt, path::Path};
+use std::{fs::DirBuilder, os::unix::fs::DirBuilderExt, path::Path, sync::Arc};
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use mail::{authentication::Authenticator, dns::Dns};
@@ -10,7 +10,7 @@ use operations::{
     scanning::Scanning,
 };
 use store::{Db, blobs::Blobs, vault::MasterKey};
-use web::{HttpFacilitator, OutgoingHttp};
+use web::{HttpAssistant, HttpFacilitator, OutgoingHttp};
 
 use crate::{
     config::{Config, KeySource},
@@ -85,7 +85,10 @@ async fn parts(config: &Config, settings: Settings) -> Result<AppParts> {
         http,
         next_hop,
         facilitator,
-        assistant: None,
+        assistant: config
+            .ai
+            .clone()
+            .map(|ai| Arc::new(HttpAssistant::new(ai)) as Arc<dyn outside::Assistant>),
     })
 }
 

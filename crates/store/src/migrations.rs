@@ -44,7 +44,12 @@ const MIGRATIONS: &[Migration] = &[
         name: "search_memory",
         sql: include_str!("../migrations/0008_search_memory.sql"),
     },
-    Migration { version: 9, name: "triage", sql: include_str!("../migrations/0009_triage.sql") },
+    Migration {
+        version: 9,
+        name: "conversations",
+        sql: include_str!("../migrations/0009_conversations.sql"),
+    },
+    Migration { version: 10, name: "triage", sql: include_str!("../migrations/0010_triage.sql") },
 ];
 
 /// Any number will do, as long as nothing else in the database uses it.

@@ -152,6 +152,20 @@ impl Caller {
         EventStream { body: response.into_body(), text: String::new() }
     }
 
+    /// A request whose answer, a stream or not, is read to its end: status and text.
+    pub async fn read_all(
+        &self,
+        method: Method,
+        path: &str,
+        content_type: Option<&str>,
+        body: Body,
+    ) -> (u16, String) {
+        let response = self.open(method, path, content_type, body).await;
+        let status = response.status().as_u16();
+        let bytes = response.into_body().collect().await.unwrap().to_bytes();
+        (status, String::from_utf8_lossy(&bytes).into_owned())
+    }
+
     async fn open(&self, method: Method, path: &str, content_type: Option<&str>, body: Body) -> Response {
         let mut request = Request::builder().method(method).uri(path);
         for (name, value) in &self.headers {

@@ -16,12 +16,14 @@ mod engine;
 mod hop;
 mod logs;
 mod model;
+mod model_endpoint;
 mod receiver;
 mod server;
 mod stream;
 mod wallet;
 
 pub use self::model::ScriptedModel;
+pub use self::model_endpoint::{ModelAnswer, ModelEndpoint};
 pub use caller::{Answer, Caller, EventStream};
 pub use engine::{Engine, both_engines};
 pub use hop::Hop;

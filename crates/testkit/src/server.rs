@@ -25,7 +25,7 @@ use store::{
     vault::MasterKey,
 };
 
-use web::{HttpFacilitator, OutgoingHttp};
+use web::{HttpAssistant, HttpFacilitator, OutgoingHttp};
 
 use crate::{Caller, Engine, Payer, engine::Place};
 
@@ -115,6 +115,8 @@ pub struct ServerOptions {
     pub facilitator: Option<(url::Url, Duration)>,
     /// The language model.
     pub assistant: Option<crate::ScriptedModel>,
+    /// Where a language model is, if there is no scripted one.
+    pub model_endpoint: Option<web::AssistantSettings>,
     /// How the doors are set up.
     pub web: web::Options,
 }
@@ -146,6 +148,7 @@ impl Default for ServerOptions {
             payments: PaymentSettings { wallet_rpm: 100_000, ..PaymentSettings::default() },
             facilitator: None,
             assistant: None,
+            model_endpoint: None,
             web: web::Options::default(),
         }
     }
@@ -261,7 +264,11 @@ impl Server {
                 let client = HttpFacilitator::new(url, http::HeaderMap::new(), time_limit);
                 Box::new(client) as Box<dyn outside::Facilitator>
             }),
-            assistant: options.assistant.map(|model| Arc::new(model) as Arc<dyn outside::Assistant>),
+            assistant: match (options.assistant, options.model_endpoint) {
+                (Some(model), _) => Some(Arc::new(model)),
+                (None, Some(endpoint)) => Some(Arc::new(HttpAssistant::new(endpoint))),
+                (None, None) => None,
+            },
         };
         let app = App::start(parts).await.unwrap();
         let router = web::router(app.clone(), options.web);
@@ -307,6 +314,14 @@ impl Server {
     /// A new key of a workspace, whatever its plan allows.
     pub async fn new_key(&self, workspace: &WorkspaceId, role: Role) -> model::api_keys::ApiKeyWithSecret {
         admin::create_key(&self.app, workspace.clone(), "test", role, None).await.unwrap()
+    }
+
+    /// An unmetered call of a tenant's owner, for tests of operations themselves.
+    pub async fn call(&self, tenant: &Tenant, operation: &'static operations::Operation) -> operations::Call {
+        let session = self.log_in(tenant).await;
+        let secret = session.secret().split_once('=').unwrap().1.to_owned();
+        let caller = self.app.authenticate(&operations::Credential::Session(secret)).await.unwrap();
+        self.app.enter_console(operation, caller, None, String::new(), String::new()).unwrap()
     }
 
     /// Brings a message to an address as SMTP would, and gives the email's id.

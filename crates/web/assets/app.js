@@ -3,3 +3,4 @@ import "./ui.js";
 import "./keys.js";
 import "./live.js";
 import "./compose.js";
+import "./agent.js";

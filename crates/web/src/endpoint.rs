@@ -27,6 +27,8 @@ pub(crate) enum Output {
     File,
     /// Server-sent events of this shape.
     Events(fn(&mut SchemaGenerator) -> Schema),
+    /// JSON of the first shape, or server-sent events of the second when the caller asks for them.
+    Either(fn(&mut SchemaGenerator) -> Schema, fn(&mut SchemaGenerator) -> Schema),
 }
 
 type Prepare = Box<dyn Fn(&RawInput) -> Result<Prepared> + Send + Sync>;
@@ -115,6 +117,25 @@ impl Endpoint {
         };
         let output = Output::Events(SchemaGenerator::subschema_for::<E>);
         Self::bind(tag, Method::GET, path, operation, output, handler)
+    }
+
+    /// Binds a handler that answers with JSON, or with a stream when the caller asks for one.
+    pub(crate) fn either<O, E, I, H, F>(
+        tag: &'static str,
+        method: Method,
+        path: &'static str,
+        operation: &'static Operation,
+        handler: H,
+    ) -> Self
+    where
+        O: JsonSchema,
+        E: JsonSchema,
+        I: Input,
+        H: Fn(App, Arc<Call>, I) -> F + Clone + Send + Sync + 'static,
+        F: Future<Output = Result<Reply>> + Send + 'static,
+    {
+        let output = Output::Either(SchemaGenerator::subschema_for::<O>, SchemaGenerator::subschema_for::<E>);
+        Self::bind(tag, method, path, operation, output, handler)
     }
 
     fn bind<I, H, F>(

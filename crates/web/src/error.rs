@@ -47,6 +47,7 @@ pub(crate) const fn status(kind: ErrorKind) -> StatusCode {
         | Kind::InvalidIdempotencyKey
         | Kind::FolderProtected
         | Kind::FolderUnknown
+        | Kind::ConversationProtected
         | Kind::PaymentCredentials
         | Kind::EmailSendRecipientLimitExceeded => StatusCode::BAD_REQUEST,
         Kind::Unauthorized => StatusCode::UNAUTHORIZED,
@@ -75,6 +76,8 @@ pub(crate) const fn status(kind: ErrorKind) -> StatusCode {
         | Kind::AffiliateExists
         | Kind::DraftLocked
         | Kind::TriagerProtected
+        | Kind::MessageExists
+        | Kind::ConversationBusy
         | Kind::PaymentInProgress
         | Kind::IdempotencyInProgress => StatusCode::CONFLICT,
         Kind::IdempotencyPayloadTooLarge

@@ -26,6 +26,8 @@ pub(crate) struct RawInput {
     pub(crate) last_event_id: Option<String>,
     /// Whether the caller prefers an answer before everything is done (RFC 7240).
     pub(crate) respond_async: bool,
+    /// Whether the caller asks for a stream of events where it could have JSON.
+    pub(crate) wants_events: bool,
 }
 
 /// What an operation takes, as schemas for the documentation.
@@ -71,6 +73,8 @@ pub(crate) struct MailBody {
 pub(crate) struct LastEventId(pub(crate) Option<i64>);
 /// Whether the caller prefers an answer before everything is done.
 pub(crate) struct RespondAsync(pub(crate) bool);
+/// Whether the caller asks for a stream of events.
+pub(crate) struct WantsEvents(pub(crate) bool);
 
 impl<T: DeserializeOwned + JsonSchema + Send + 'static> Part for Path<T> {
     fn read(raw: &RawInput) -> Result<Self> {
@@ -229,6 +233,22 @@ where
         <Path<P> as Part>::describe(description, generator);
         <Json<B> as Part>::describe(description, generator);
         description.prefers = true;
+    }
+}
+
+impl<P, B> Input for (Path<P>, Json<B>, WantsEvents)
+where
+    Path<P>: Part,
+    Json<B>: Part,
+{
+    const BODY_TYPES: &'static [&'static str] = &[JSON];
+    fn read(raw: &RawInput) -> Result<Self> {
+        refuse_query(&raw.query)?;
+        Ok((Part::read(raw)?, Part::read(raw)?, WantsEvents(raw.wants_events)))
+    }
+    fn describe(description: &mut InputDescription, generator: &mut SchemaGenerator) {
+        <Path<P> as Part>::describe(description, generator);
+        <Json<B> as Part>::describe(description, generator);
     }
 }
 

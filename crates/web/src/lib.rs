@@ -5,6 +5,7 @@
 
 mod agent;
 mod api;
+mod assistant;
 mod body;
 mod console;
 mod cors;
@@ -38,6 +39,7 @@ use tower_http::{
 };
 
 pub use agent::{agent_document, agent_endpoints};
+pub use assistant::{AssistantSettings, HttpAssistant};
 pub use endpoint::Endpoint;
 pub use facilitator::HttpFacilitator;
 pub use openapi::document;

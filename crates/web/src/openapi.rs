@@ -227,6 +227,13 @@ pub(crate) fn responses(
         Output::File => {
             success["content"] = json!({ "*/*": { "schema": { "type": "string", "format": "binary" } } });
         }
+        Output::Either(output, event) => {
+            success["content"] = json!({
+                "application/json": { "schema": output(writing) },
+                "text/event-stream": { "schema": { "type": "string" } },
+            });
+            success["x-event"] = json!(event(writing));
+        }
         Output::Events(output) => {
             success["content"] = json!({ "text/event-stream": { "schema": { "type": "string" } } });
             // What each `data:` line holds.

@@ -15,19 +15,21 @@ use std::{
 };
 
 use mail::{dns::Dns, mta_sts, net::is_public};
-use operations::outside::{HttpAnswer, HttpClient, HttpFault, HttpPost};
+use operations::outside::{HttpAnswer, HttpClient, HttpExchange, HttpFault, HttpPost, HttpWhole};
 use reqwest::{
     Client, Response,
     dns::{Addrs, Name, Resolve, Resolving},
     redirect,
 };
 use tokio::sync::OnceCell;
-use url::Host;
+use url::{Host, Url};
 
 /// How long a request may take in all, name servers and answer included.
 const TIME_LIMIT: Duration = Duration::from_secs(10);
 /// Bytes of an answer that are read and kept.
 const EXCERPT: usize = 1024;
+/// Redirects that are followed, where any are.
+const MOST_REDIRECTS: usize = 3;
 
 /// The client that the service calls webhooks with.
 pub struct OutgoingHttp {
@@ -75,9 +77,9 @@ impl OutgoingHttp {
         made.await
     }
 
-    async fn send(&self, request: HttpPost) -> Result<HttpAnswer, HttpFault> {
-        // Addresses that stand in the URL itself are never looked up.
-        let literal = match request.url.host() {
+    /// Addresses that stand in the URL itself are never looked up.
+    fn check_literal(&self, url: &Url) -> Result<(), HttpFault> {
+        let literal = match url.host() {
             Some(Host::Ipv4(address)) => Some(IpAddr::from(address)),
             Some(Host::Ipv6(address)) => Some(IpAddr::from(address)),
             _ => None,
@@ -85,6 +87,11 @@ impl OutgoingHttp {
         if literal.is_some_and(|address| !self.resolver.may_call(address)) {
             return Err(HttpFault::Refused(Closed.to_string()));
         }
+        Ok(())
+    }
+
+    async fn send(&self, request: HttpPost) -> Result<HttpAnswer, HttpFault> {
+        self.check_literal(&request.url)?;
         let mut call = self
             .client()
             .await?
@@ -97,6 +104,59 @@ impl OutgoingHttp {
         let answer = call.send().await.map_err(|error| fault_of(&error))?;
         Ok(HttpAnswer { status: answer.status().as_u16(), excerpt: excerpt(answer).await })
     }
+
+    /// Makes a request and follows where it is led on the same host.
+    async fn follow(&self, request: HttpExchange) -> Result<HttpWhole, HttpFault> {
+        let mut url = request.url.clone();
+        for _ in 0..=MOST_REDIRECTS {
+            self.check_literal(&url)?;
+            let client = self.client().await?;
+            let mut call = if request.ends { client.delete(url.clone()) } else { client.post(url.clone()) };
+            if !request.body.is_empty() {
+                call = call.header("content-type", "application/json").body(request.body.clone());
+            }
+            for (name, value) in &request.headers {
+                call = call.header(name, value);
+            }
+            let answer = call.send().await.map_err(|error| fault_of(&error))?;
+            match next_place(&url, &answer)? {
+                Some(next) => url = next,
+                None => return whole(answer, &request).await,
+            }
+        }
+        Err(HttpFault::Refused("It redirects too often.".to_owned()))
+    }
+}
+
+/// Where a redirect leads that keeps method and body. To another host nothing is sent: the headers are secrets of this one.
+fn next_place(from: &Url, answer: &Response) -> Result<Option<Url>, HttpFault> {
+    if !matches!(answer.status().as_u16(), 307 | 308) {
+        return Ok(None);
+    }
+    let place = answer.headers().get("location").and_then(|place| place.to_str().ok());
+    let next = place.and_then(|place| from.join(place).ok());
+    let next = next.filter(|next| next.origin() == from.origin() && next.username().is_empty());
+    next.map(Some).ok_or_else(|| HttpFault::Refused("It redirects to another host.".to_owned()))
+}
+
+/// Reads an answer to its end, or to the end of what is waited for.
+async fn whole(mut answer: Response, request: &HttpExchange) -> Result<HttpWhole, HttpFault> {
+    let header = |name: &str| answer.headers().get(name).and_then(|value| value.to_str().ok());
+    let kind = header("content-type").unwrap_or_default();
+    let media_type = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let session = header("mcp-session-id").map(ToOwned::to_owned);
+    let (status, streams) = (answer.status().as_u16(), media_type == "text/event-stream");
+    let mut body = Vec::new();
+    while let Some(chunk) = answer.chunk().await.map_err(|error| fault_of(&error))? {
+        if body.len() + chunk.len() > request.most {
+            return Err(HttpFault::Network("Its answer is too long.".to_owned()));
+        }
+        body.extend_from_slice(&chunk);
+        if streams && (request.complete)(&body) {
+            break;
+        }
+    }
+    Ok(HttpWhole { status, media_type, session, body })
 }
 
 impl HttpClient for OutgoingHttp {
@@ -106,10 +166,28 @@ impl HttpClient for OutgoingHttp {
     ) -> Pin<Box<dyn Future<Output = Result<HttpAnswer, HttpFault>> + Send + '_>> {
         Box::pin(async move {
             let limit = self.time_limit;
-            tokio::time::timeout(limit, self.send(request)).await.unwrap_or_else(|_| {
-                Err(HttpFault::Network(format!("There was no answer within {} seconds.", limit.as_secs())))
-            })
+            tokio::time::timeout(limit, self.send(request))
+                .await
+                .unwrap_or_else(|_| Err(Self::too_late(limit)))
         })
+    }
+
+    fn exchange(
+        &self,
+        request: HttpExchange,
+    ) -> Pin<Box<dyn Future<Output = Result<HttpWhole, HttpFault>> + Send + '_>> {
+        Box::pin(async move {
+            let limit = request.time_limit.min(self.time_limit * 3);
+            tokio::time::timeout(limit, self.follow(request))
+                .await
+                .unwrap_or_else(|_| Err(Self::too_late(limit)))
+        })
+    }
+}
+
+impl OutgoingHttp {
+    fn too_late(limit: Duration) -> HttpFault {
+        HttpFault::Network(format!("There was no answer within {} seconds.", limit.as_secs()))
     }
 }
 

@@ -22,7 +22,8 @@ use crate::{
     input::RawInput,
     reply::{self, Reply},
     request::{
-        RequestId, client_address, credential, path_parameters, refuse_cross_site, require_json_answer,
+        RequestId, asks_for_events, client_address, credential, path_parameters, refuse_cross_site,
+        require_json_answer,
     },
 };
 
@@ -46,6 +47,8 @@ pub(crate) async fn serve(state: State, endpoint: Arc<Endpoint>, request: Reques
         Ok((status, Reply::Json(bytes))) => success(&endpoint, &parts, status, bytes),
         Ok((_, Reply::File(download))) => reply::file(&parts.headers, download),
         Ok((_, Reply::Events(stream))) => reply::events(stream),
+        // Work was begun where its outcome is settled.
+        Ok((_, Reply::Work(work))) => reply::events(work.stream),
         Err(refused) => error::response(&refused),
     };
     tell(&state, &told, response.headers_mut()).await;
@@ -73,7 +76,8 @@ async fn run(
     let caller = identify(state, parts, address).await?;
     let path = path_parameters(parts);
     let entrance = admit(state, endpoint, caller, &path, told).await?;
-    if matches!(endpoint.output, Output::Empty | Output::Json(_)) {
+    let wants_events = matches!(endpoint.output, Output::Either(..)) && asks_for_events(&parts.headers);
+    if matches!(endpoint.output, Output::Empty | Output::Json(_) | Output::Either(..)) && !wants_events {
         require_json_answer(&parts.headers)?;
     }
     let key = idempotency_key(&parts.method, &parts.headers);
@@ -88,6 +92,7 @@ async fn run(
         body,
         last_event_id,
         respond_async: prefers_async(&parts.headers),
+        wants_events,
     };
 
     let workspace = &entrance.access.workspace;
@@ -235,7 +240,17 @@ async fn execute(
 ) -> Result<(Result<Reply>, i64)> {
     let (app, call) = (state.app.clone(), Arc::new(call));
     let work = async move {
-        let outcome = prepared(app.clone(), call.clone()).await;
+        let outcome = match prepared(app.clone(), call.clone()).await {
+            Ok(Reply::Work(work)) => {
+                let set_aside = call.set_aside();
+                let stream = work.start(move |succeeded| {
+                    app.settle(&call, succeeded);
+                    drop(guard);
+                });
+                return (Ok(Reply::Events(stream)), set_aside);
+            }
+            outcome => outcome,
+        };
         let charged = app.settle(&call, outcome.is_ok());
         drop(guard);
         (outcome, charged)

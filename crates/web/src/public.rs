@@ -76,6 +76,8 @@ struct Features {
     receiving: bool,
     /// The way mail leaves.
     outbound: String,
+    /// Whether there is a language model: the mailbox agent and everything else that asks one.
+    ai: bool,
 }
 
 /// Public calls count against the client's address.
@@ -124,6 +126,7 @@ async fn config(Extracted(state): Extracted<State>) -> Response {
         features: Features {
             receiving: settings.receives_mail,
             outbound: settings.outbound.mode.as_str().to_owned(),
+            ai: operations::assistant::is_configured(&state.app),
         },
     };
     error::json_of(StatusCode::OK, &config)

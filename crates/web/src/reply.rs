@@ -9,6 +9,7 @@ use axum::{
 };
 use futures_util::Stream;
 use operations::{Error, ErrorKind, attachments::Download};
+use tracing::Instrument;
 
 use crate::error;
 
@@ -19,7 +20,37 @@ pub(crate) enum Reply {
     /// A file.
     File(Download),
     /// Server-sent events.
-    Events(Pin<Box<dyn Stream<Item = Result<Bytes, Infallible>> + Send>>),
+    Events(EventStream),
+    /// Server-sent events about work that goes on while they are read, and to its end when nobody reads any more.
+    Work(Work),
+}
+
+/// Server-sent events.
+pub(crate) type EventStream = Pin<Box<dyn Stream<Item = Result<Bytes, Infallible>> + Send>>;
+
+/// Whether work succeeded, and how its end is told.
+pub(crate) type Ended = (bool, Box<dyn FnOnce() + Send>);
+
+/// Work that tells about itself. Whether it succeeded is known at its end only, and so is what it costs.
+pub(crate) struct Work {
+    /// What is told.
+    pub(crate) stream: EventStream,
+    /// The work: whether it succeeded, and how its end is told once everything about it is settled.
+    pub(crate) task: Pin<Box<dyn Future<Output = Ended> + Send>>,
+}
+
+impl Work {
+    /// Lets the work begin, and gives what it tells.
+    pub(crate) fn start(self, ended: impl FnOnce(bool) + Send + 'static) -> EventStream {
+        let task = self.task;
+        let work = async move {
+            let (succeeded, tell_end) = task.await;
+            ended(succeeded);
+            tell_end();
+        };
+        tokio::spawn(work.in_current_span());
+        self.stream
+    }
 }
 
 /// A file as a response: always as a download unless it is a harmless image by its bytes, and never to be guessed at.
@@ -55,7 +86,7 @@ pub(crate) fn file(headers: &HeaderMap, download: Download) -> Response {
 }
 
 /// A stream as a response.
-pub(crate) fn events(stream: Pin<Box<dyn Stream<Item = Result<Bytes, Infallible>> + Send>>) -> Response {
+pub(crate) fn events(stream: EventStream) -> Response {
     let mut response = Response::new(Body::from_stream(stream));
     insert(&mut response, header::CONTENT_TYPE, "text/event-stream");
     // Proxies that gather an answer before they pass it on would hold every event back.

@@ -78,6 +78,15 @@ pub(crate) fn require_json_answer(headers: &HeaderMap) -> Result<()> {
     Err(Error::new(ErrorKind::NotAcceptable).with_fix("Ask for application/json."))
 }
 
+/// Whether the caller names a stream of events in `Accept`, and JSON not.
+pub(crate) fn asks_for_events(headers: &HeaderMap) -> bool {
+    let names = |kind: &str| {
+        let mut lists = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+        lists.any(|list| list.to_ascii_lowercase().contains(kind))
+    };
+    names("text/event-stream") && !names("application/json") && accepts(headers, "text/event-stream")
+}
+
 /// Whether `Accept` leaves room for a media type. Of the ranges that fit, the narrowest counts.
 pub(crate) fn accepts(headers: &HeaderMap, kind: &str) -> bool {
     let main = kind.split('/').next().unwrap_or_default();

@@ -12,7 +12,7 @@ use crate::{Error, Result};
 const LOCAL_NAMES: [&str; 5] = ["localhost", "local", "internal", "localdomain", "home.arpa"];
 
 /// Checks a URL and gives it in its normal form, in which every spelling of an IP address looks the same.
-pub(super) fn clean_url(text: &str, allow_private: bool) -> Result<String> {
+pub(crate) fn clean_url(text: &str, allow_private: bool) -> Result<String> {
     let invalid = |message: &str| Error::invalid("url", message);
     if text.chars().any(|c| c.is_control() || c.is_whitespace()) {
         return Err(invalid("must have no white space or control characters"));
@@ -22,7 +22,7 @@ pub(super) fn clean_url(text: &str, allow_private: bool) -> Result<String> {
         return Err(invalid("must begin with https:// or http://"));
     }
     if !url.username().is_empty() || url.password().is_some() {
-        return Err(invalid("must hold no user name or password; check the signature instead"));
+        return Err(invalid("must hold no user name or password"));
     }
     check_target(&url, allow_private).map_err(invalid)?;
     url.set_fragment(None);
@@ -33,7 +33,7 @@ pub(super) fn clean_url(text: &str, allow_private: bool) -> Result<String> {
 }
 
 /// Refuses a target that is known to be none without asking DNS.
-pub(super) fn check_target(url: &Url, allow_private: bool) -> Result<(), &'static str> {
+pub(crate) fn check_target(url: &Url, allow_private: bool) -> Result<(), &'static str> {
     let public = match url.host() {
         None => return Err("must name a host"),
         Some(_) if allow_private => return Ok(()),

@@ -1,5 +1,6 @@
 //! From values to what they mean: every option is read once, and every mistake is noted instead of ending the reading.
 
+mod ai;
 mod payments;
 
 use std::{net::SocketAddr, ops::RangeInclusive, path::PathBuf, time::Duration};
@@ -44,6 +45,7 @@ impl<'a> Reader<'a> {
         let outbound = self.outbound();
         let domains_spf = self.optional("domains.spf", spf_terms);
         let webhooks_allow_private = self.flag("webhooks.allow_private");
+        let ai = self.ai();
         let payments = self.payments();
         let grace_days = self.number("mailboxes.grace_days", 0..=3650);
         let affiliate_percent = self.number("affiliate.percent", 0..=100);
@@ -62,6 +64,7 @@ impl<'a> Reader<'a> {
             outbound,
             domains_spf,
             webhooks_allow_private,
+            ai,
             payments: payments?,
             grace_days,
             affiliate_percent,

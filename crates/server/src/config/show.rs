@@ -30,11 +30,11 @@ pub fn show(sources: &Sources) -> String {
 
 fn without_secrets(key: &str, value: &Value) -> Value {
     match (key, value) {
-        ("vault.master_key", Value::String(text)) if !text.is_empty() => HIDDEN.into(),
+        ("vault.master_key" | "ai.api_key", Value::String(text)) if !text.is_empty() => HIDDEN.into(),
         ("payments.facilitator_headers", Value::Array(lines)) => {
             Value::Array(lines.iter().map(|_| HIDDEN.into()).collect())
         }
-        ("database.url" | "blobs.url" | "payments.facilitator", Value::String(text)) => {
+        ("database.url" | "blobs.url" | "payments.facilitator" | "ai.base_url", Value::String(text)) => {
             hide_in_url(text).into()
         }
         _ => value.clone(),

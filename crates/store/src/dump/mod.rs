@@ -69,6 +69,9 @@ pub const TABLES: &[&str] = &[
     "payment",
     "ledger_account",
     "ledger_transfer",
+    "conversation",
+    "conversation_message",
+    "integration_connection",
 ];
 
 /// The tables whose rows are not: the schema's own history, which a restore writes itself, and what running nodes have

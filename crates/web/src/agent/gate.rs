@@ -138,6 +138,7 @@ impl Visit {
                     Reply::Json(bytes) => pipeline::success(&gated.endpoint, parts, status, bytes),
                     Reply::File(download) => reply::file(&parts.headers, download),
                     Reply::Events(stream) => reply::events(stream),
+                    Reply::Work(work) => reply::events(work.start(|_| ())),
                 };
                 if let Some(proof) = &self.proof {
                     challenge::tell(app, &terms, proof, Ok(&transaction), &mut response);
@@ -184,6 +185,7 @@ impl Paid {
             body,
             last_event_id: None,
             respond_async: pipeline::prefers_async(&parts.headers),
+            wants_events: false,
         };
         let request_id = parts.extensions.get::<RequestId>().map(|id| id.0.clone()).unwrap_or_default();
         Ok(Self { app, gated, raw, request_id, request, proof })
@@ -232,7 +234,7 @@ impl Paid {
         let status = pipeline::success_status(endpoint);
         let kept = match &reply {
             Reply::Json(bytes) => Some((status.as_u16(), bytes.as_slice())),
-            Reply::File(_) | Reply::Events(_) => None,
+            Reply::File(_) | Reply::Events(_) | Reply::Work(_) => None,
         };
         match payments::keep_answer(&self.app, &self.proof, &self.request, &wallet, kept).await? {
             Some(replay) => answered(replay, String::new()),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::http::Method;
 use model::{
-    drafts::{Draft, DraftListQuery, DraftPage, NewDraft, SavedDraft},
+    drafts::{Draft, DraftListQuery, DraftPage, DraftPrompt, NewDraft, RegeneratedDraft, SavedDraft},
     sending::SentMail,
 };
 use operations::{App, Call, Result, drafts};
@@ -20,6 +20,7 @@ const TAG: &str = "Drafts";
 pub(super) fn endpoints() -> Vec<Endpoint> {
     let all = "/api/v1/mailboxes/{mailboxId}/drafts";
     let one = "/api/v1/mailboxes/{mailboxId}/drafts/{draftId}";
+    let anew = "/api/v1/mailboxes/{mailboxId}/drafts/regenerate";
     let send_path = "/api/v1/mailboxes/{mailboxId}/drafts/{draftId}/send";
     vec![
         Endpoint::new(TAG, Method::GET, all, &drafts::LIST, list),
@@ -27,6 +28,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
         Endpoint::new(TAG, Method::GET, one, &drafts::GET, get),
         Endpoint::new(TAG, Method::DELETE, one, &drafts::DELETE, delete),
         Endpoint::new(TAG, Method::POST, send_path, &drafts::SEND, send),
+        Endpoint::new(TAG, Method::POST, anew, &drafts::REGENERATE, regenerate),
     ]
 }
 
@@ -44,6 +46,14 @@ async fn save(
     (Path(path), Json(input)): (Path<InMailbox>, Json<NewDraft>),
 ) -> Result<SavedDraft> {
     drafts::save(&app, &call, &path.mailbox, input).await
+}
+
+async fn regenerate(
+    app: App,
+    call: Arc<Call>,
+    (Path(path), Json(input)): (Path<InMailbox>, Json<DraftPrompt>),
+) -> Result<RegeneratedDraft> {
+    drafts::regenerate(&app, &call, &path.mailbox, input).await
 }
 
 async fn get(app: App, call: Arc<Call>, Path(path): Path<DraftPath>) -> Result<Draft> {

@@ -2,11 +2,13 @@
 
 mod affiliate;
 mod api_keys;
+mod conversations;
 mod domains;
 mod drafts;
 mod emails;
 pub(crate) mod events;
 mod folders;
+mod integrations;
 mod labels;
 mod mailboxes;
 mod members;
@@ -40,6 +42,8 @@ pub(crate) fn endpoints() -> Vec<Endpoint> {
         threads::endpoints(),
         triagers::endpoints(),
         tasks::endpoints(),
+        conversations::endpoints(),
+        integrations::endpoints(),
         events::endpoints(),
         webhooks::endpoints(),
         memory::endpoints(),

@@ -1,8 +1,8 @@
 //! The parameters that stand in paths.
 
 use model::{
-    AccountId, ApiKeyId, AttachmentId, DeliveryId, DomainId, EmailId, FolderId, InviteId, LabelId, TaskId,
-    ThreadId, TriagerId, WebhookId,
+    AccountId, ApiKeyId, AttachmentId, ConnectionId, ConversationId, DeliveryId, DomainId, EmailId, FolderId,
+    InviteId, LabelId, TaskId, ThreadId, TriagerId, WebhookId,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -123,6 +123,18 @@ paths! {
         "mailboxId" mailbox: String,
         /// The id of the thread.
         "threadId" thread: ThreadId,
+    }
+    /// A conversation with the agent of a mailbox.
+    ConversationPath {
+        /// The mailbox: its `public_id`, its alias id, or its current address.
+        "mailboxId" mailbox: String,
+        /// The id of the conversation.
+        "conversationId" conversation: ConversationId,
+    }
+    /// A connection to an outside tool server.
+    ConnectionPath {
+        /// The id of the connection.
+        "connectionId" connection: ConnectionId,
     }
     /// A label of a mailbox.
     LabelPath {

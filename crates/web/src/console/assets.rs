@@ -26,6 +26,7 @@ const FILES: &[(&str, &str, &str)] = &[
     ("keys.js", "text/javascript; charset=utf-8", include_str!("../../assets/keys.js")),
     ("live.js", "text/javascript; charset=utf-8", include_str!("../../assets/live.js")),
     ("compose.js", "text/javascript; charset=utf-8", include_str!("../../assets/compose.js")),
+    ("agent.js", "text/javascript; charset=utf-8", include_str!("../../assets/agent.js")),
     ("app.js", "text/javascript; charset=utf-8", include_str!("../../assets/app.js")),
     ("icon.svg", "image/svg+xml", include_str!("../../assets/icon.svg")),
     ("LICENSE-htmx.txt", "text/plain; charset=utf-8", include_str!("../../assets/LICENSE-htmx.txt")),

@@ -3,6 +3,7 @@
 //! Pages call the same operations as the API, under the same roles and plans, but unmetered (`Visit::call`). Nothing
 //! is loaded from elsewhere and nothing inline runs; `page::POLICY` says so to browsers.
 
+mod agent;
 mod assets;
 mod auth;
 mod chart;
@@ -10,6 +11,7 @@ mod compose;
 mod domains;
 mod events;
 mod flash;
+mod integrations;
 mod keys;
 mod live;
 mod mail;
@@ -51,9 +53,11 @@ pub(crate) fn routes(state: &State) -> Router<State> {
         .merge(compose::routes())
         .merge(scheduled::routes())
         .merge(triage::routes())
+        .merge(agent::routes())
         .merge(members::routes())
         .merge(domains::routes())
         .merge(webhooks::routes())
+        .merge(integrations::routes())
         .merge(events::routes())
         .merge(usage::routes())
         .merge(settings::routes())

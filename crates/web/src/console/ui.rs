@@ -21,6 +21,7 @@ pub(super) fn icon(name: &str) -> &'static str {
         "hook" => {
             r#"<circle cx="6" cy="14" r="2.5"/><circle cx="14" cy="14" r="2.5"/><circle cx="10" cy="5.5" r="2.5"/><path d="M8.8 7.7 6.8 11.6M11.2 7.7l2 3.9M8.5 14h3"/>"#
         }
+        "plug" => r#"<path d="M7 3v4M13 3v4M5 7h10v3.500a5 5 0 0 1-10 0zM10 15.500V17.500"/>"#,
         "pulse" => r#"<path d="M2.5 10.5h3.5l2-6 4 11 2-5h3.5"/>"#,
         "box" => {
             r#"<path d="m10 3 6.5 3.5v7L10 17l-6.5-3.5v-7z"/><path d="m3.5 6.5 6.5 3.5 6.5-3.5M10 10v7"/>"#

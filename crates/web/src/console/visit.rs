@@ -104,6 +104,14 @@ impl Visit {
         self.app().enter_console(operation, self.caller.clone(), None, id, path)
     }
 
+    /// A call that counts and costs what it does over the API. Whoever makes it settles it.
+    pub(super) async fn metered(&self, operation: &'static Operation) -> Result<Arc<Call>> {
+        let admission = self.app().admit(operation, self.caller.clone(), None).await?;
+        let entrance = admission.entrance?;
+        let (id, path) = (self.request_id.clone(), self.path.clone());
+        Ok(Arc::new(self.app().charge(&entrance, id, path, None).await?))
+    }
+
     /// Whether the role and plan of the person allow an operation.
     pub(super) fn may(&self, operation: &'static Operation) -> bool {
         self.call(operation).is_ok()

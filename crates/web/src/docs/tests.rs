@@ -181,6 +181,7 @@ fn example_bodies_are_accepted_by_the_service() {
         let path = names.map(|name| (name.to_owned(), "x".to_owned())).collect();
         let raw = RawInput {
             respond_async: false,
+            wants_events: false,
             path,
             query: String::new(),
             media_type: "application/json".to_owned(),

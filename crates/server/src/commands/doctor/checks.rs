@@ -51,7 +51,21 @@ pub(super) async fn all(config: &Config, report: &mut Report) {
     blobs(config, folder, report).await;
     listeners(config, report).await;
     public_url(config, report);
+    language_model(config, report).await;
     clock(db.as_ref(), report).await;
+}
+
+/// Whether the language model answers.
+async fn language_model(config: &Config, report: &mut Report) {
+    let Some(settings) = &config.ai else {
+        report.ok("language model: none is configured; what needs one answers 503");
+        return;
+    };
+    let model = &settings.model;
+    match web::HttpAssistant::new(settings.clone()).probe().await {
+        Ok(()) => report.ok(format!("language model: {model} answers")),
+        Err(reason) => report.fail(format!("language model: {model}: {reason}")),
+    }
 }
 
 /// Whether the data folder is there and usable.

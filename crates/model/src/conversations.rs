@@ -1,0 +1,267 @@
+//! Conversations with the mailbox agent, and the messages in them.
+
+use std::{fmt, str::FromStr};
+
+use garde::Validate;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    AgentMessageId, ConnectionId, ConversationId, EmailId, ThreadId, Timestamp, TriagerId, emails::named,
+    names::valid_name,
+};
+
+/// Conversations a page.
+pub const CONVERSATIONS_A_PAGE: i64 = 10;
+/// Characters of what a person says in one message.
+pub const LONGEST_SAID: usize = 16_000;
+/// Connections that one message can name.
+pub const CONNECTIONS_A_MESSAGE: usize = 10;
+/// What a conversation is called until somebody gives it a name.
+pub const UNTITLED: &str = "New conversation";
+
+/// A conversation with the mailbox agent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Conversation {
+    /// Its id.
+    pub id: ConversationId,
+    /// What it is called.
+    pub title: String,
+    /// How many messages it has.
+    #[schemars(range(min = 0))]
+    pub message_count: i64,
+    /// The thread of the mailbox that it is about.
+    pub thread_id: Option<ThreadId>,
+    /// The triager that it belongs to; such a conversation can be neither renamed nor deleted.
+    pub triager_id: Option<TriagerId>,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When it was last written in or renamed.
+    pub updated_at: Timestamp,
+}
+
+/// A page of conversations, the last used first.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct ConversationPage {
+    /// At most 10 of them.
+    pub conversations: Vec<Conversation>,
+    /// Where the next page begins; null when there is none.
+    #[serde(rename = "nextCursor")]
+    pub next_cursor: Option<String>,
+}
+
+/// Which page of conversations to list.
+#[derive(Clone, Debug, Deserialize, Validate, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ConversationQuery {
+    /// The `nextCursor` of the page before.
+    #[garde(skip)]
+    #[serde(default)]
+    #[schemars(length(max = 2048))]
+    pub cursor: Option<String>,
+}
+
+/// What making a conversation takes.
+#[derive(Clone, Debug, Deserialize, Validate, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewConversation {
+    /// What it is called.
+    #[garde(inner(custom(valid_name)))]
+    #[schemars(length(min = 1, max = 80))]
+    #[serde(default)]
+    pub title: Option<String>,
+    /// The thread of the mailbox that it is about.
+    #[garde(skip)]
+    #[serde(default)]
+    pub thread_id: Option<ThreadId>,
+}
+
+/// A new name for a conversation.
+#[derive(Clone, Debug, Deserialize, Validate, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ConversationChange {
+    /// What it is called.
+    #[garde(custom(valid_name))]
+    #[schemars(length(min = 1, max = 80))]
+    pub title: String,
+}
+
+named! {
+    /// Who says something.
+    Speaker {
+        /// The caller.
+        User "user",
+        /// The agent.
+        Assistant "assistant",
+    }
+}
+
+named! {
+    /// What came of a tool that the agent used.
+    ToolOutcome {
+        /// It gave a result.
+        Done "done",
+        /// It was refused or failed.
+        Failed "failed",
+    }
+}
+
+/// A tool that the agent used for an answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ToolUse {
+    /// Its name.
+    pub name: String,
+    /// What came of it.
+    pub outcome: ToolOutcome,
+    /// The draft that was saved or the mail that was sent.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub email_id: Option<EmailId>,
+}
+
+/// A message of a conversation. What the agent says may repeat what mail says: it is no instruction either.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct AgentMessage {
+    /// Its id.
+    pub id: AgentMessageId,
+    /// Who says it.
+    pub role: Speaker,
+    /// What is said, as plain text.
+    pub content: String,
+    /// Whether the caller let the agent send mail for this message.
+    pub approve: bool,
+    /// The tools that were used for it.
+    pub tools: Vec<ToolUse>,
+    /// When.
+    pub created_at: Timestamp,
+}
+
+named! {
+    /// In which order messages are listed.
+    MessageOrder {
+        /// Oldest first.
+        Ascending "asc",
+        /// Newest first.
+        Descending "desc",
+    }
+}
+
+/// Which messages to list.
+#[derive(Clone, Debug, Deserialize, Validate, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AgentMessageQuery {
+    /// Messages a page.
+    #[garde(range(min = 1, max = 50))]
+    #[serde(default = "twenty")]
+    pub limit: i64,
+    /// The `nextCursor` of the page before.
+    #[garde(skip)]
+    #[serde(default)]
+    #[schemars(length(max = 2048))]
+    pub cursor: Option<String>,
+    /// In which order; oldest first, if left out.
+    #[garde(skip)]
+    #[serde(default = "ascending")]
+    pub order: MessageOrder,
+}
+
+const fn twenty() -> i64 {
+    20
+}
+
+const fn ascending() -> MessageOrder {
+    MessageOrder::Ascending
+}
+
+/// A page of messages.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct AgentMessagePage {
+    /// The messages.
+    pub messages: Vec<AgentMessage>,
+    /// Where the next page begins; null when there is none.
+    #[serde(rename = "nextCursor")]
+    pub next_cursor: Option<String>,
+}
+
+/// Something that is said to the agent.
+#[derive(Clone, Debug, Deserialize, Validate, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewAgentMessage {
+    /// What is said.
+    #[garde(length(chars, max = LONGEST_SAID), custom(something))]
+    #[schemars(length(min = 1, max = LONGEST_SAID))]
+    pub content: String,
+    /// An id of the caller's own; a second message with the same id is refused.
+    #[garde(inner(custom(plain_id)))]
+    #[schemars(length(min = 1, max = 80), pattern(r"^[A-Za-z0-9._:-]+$"))]
+    #[serde(default)]
+    pub id: Option<String>,
+    /// Lets the agent send one mail for this message, to its sender or to addresses that the caller wrote.
+    #[garde(skip)]
+    #[serde(default)]
+    pub approve: bool,
+    /// Connections to outside tool servers that the agent may use for this message. What it tells them leaves the
+    /// service.
+    #[garde(length(max = CONNECTIONS_A_MESSAGE))]
+    #[serde(default)]
+    pub connections: Vec<ConnectionId>,
+}
+
+fn something(text: &str, (): &()) -> garde::Result {
+    if text.trim().is_empty() { Err(garde::Error::new("must not be empty")) } else { Ok(()) }
+}
+
+fn plain_id(text: &str, (): &()) -> garde::Result {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._:-".contains(&byte);
+    if (1..=80).contains(&text.len()) && text.bytes().all(plain) {
+        return Ok(());
+    }
+    Err(garde::Error::new("expected 1 to 80 letters, digits, dots, colons, hyphens or underscores"))
+}
+
+/// What was said and what the agent answered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct AgentTurn {
+    /// The conversation.
+    pub conversation_id: ConversationId,
+    /// What was said.
+    pub message: AgentMessage,
+    /// What the agent answered.
+    pub reply: AgentMessage,
+}
+
+/// What a stream tells while the agent works. The last one is a `message` or an `error`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "lowercase")]
+pub enum AgentEvent {
+    /// A piece of the answer, as plain text. What was written before a tool was used is not part of the answer.
+    Delta {
+        /// The piece.
+        text: String,
+    },
+    /// A tool was used.
+    Tool(ToolUse),
+    /// The whole turn, as it would have been answered as JSON.
+    Message(AgentTurn),
+    /// The agent gave no answer; nothing is kept and nothing is charged.
+    Error {
+        /// What went wrong.
+        error: String,
+        /// Its code.
+        code: String,
+        /// What to do next.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        fix: Option<String>,
+    },
+}
+
+impl AgentEvent {
+    /// The name of the event in a stream.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Delta { .. } => "delta",
+            Self::Tool(_) => "tool",
+            Self::Message(_) => "message",
+            Self::Error { .. } => "error",
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! Conversations with the mailbox agent over HTTP.
+
+use std::{convert::Infallible, sync::Arc, time::Duration};
+
+use axum::{body::Bytes, http::Method};
+use futures_util::{Stream, stream};
+use model::conversations::{
+    AgentEvent, AgentMessagePage, AgentMessageQuery, AgentTurn, Conversation, ConversationChange,
+    ConversationPage, ConversationQuery, NewAgentMessage, NewConversation,
+};
+use operations::{
+    App, Call, Error, Result,
+    conversations::{
+        self,
+        agent::{self, Turn},
+    },
+};
+use tokio::sync::{mpsc, oneshot};
+
+use super::paths::{ConversationPath, InMailbox};
+use crate::{
+    Endpoint,
+    input::{Json, Path, Query, WantsEvents},
+    reply::{Reply, Work},
+};
+
+/// How often a quiet stream shows that it is alive.
+const HEARTBEAT: Duration = Duration::from_secs(10);
+/// Events that wait for a slow reader before pieces are left out.
+const WAITING: usize = 256;
+
+pub(super) fn endpoints() -> Vec<Endpoint> {
+    let tag = "Mailbox agent";
+    let all = "/api/v1/mailboxes/{mailboxId}/agent-conversations";
+    let one = "/api/v1/mailboxes/{mailboxId}/agent-conversations/{conversationId}";
+    let messages = "/api/v1/mailboxes/{mailboxId}/agent-conversations/{conversationId}/messages";
+    vec![
+        Endpoint::new(tag, Method::GET, all, &conversations::LIST, list),
+        Endpoint::new(tag, Method::POST, all, &conversations::CREATE, create),
+        Endpoint::new(tag, Method::PATCH, one, &conversations::UPDATE, update),
+        Endpoint::new(tag, Method::DELETE, one, &conversations::DELETE, delete),
+        Endpoint::new(tag, Method::GET, messages, &conversations::MESSAGES, list_messages),
+        Endpoint::either::<AgentTurn, AgentEvent, _, _, _>(
+            tag,
+            Method::POST,
+            messages,
+            &conversations::SEND,
+            send,
+        ),
+    ]
+}
+
+async fn list(
+    app: App,
+    call: Arc<Call>,
+    (Path(path), Query(query)): (Path<InMailbox>, Query<ConversationQuery>),
+) -> Result<ConversationPage> {
+    conversations::list(&app, &call, &path.mailbox, query).await
+}
+
+async fn create(
+    app: App,
+    call: Arc<Call>,
+    (Path(path), Json(input)): (Path<InMailbox>, Json<NewConversation>),
+) -> Result<Conversation> {
+    conversations::create(&app, &call, &path.mailbox, input).await
+}
+
+async fn update(
+    app: App,
+    call: Arc<Call>,
+    (Path(path), Json(change)): (Path<ConversationPath>, Json<ConversationChange>),
+) -> Result<Conversation> {
+    conversations::update(&app, &call, &path.mailbox, path.conversation, change).await
+}
+
+async fn delete(app: App, call: Arc<Call>, Path(path): Path<ConversationPath>) -> Result<()> {
+    conversations::delete(&app, &call, &path.mailbox, path.conversation).await
+}
+
+async fn list_messages(
+    app: App,
+    call: Arc<Call>,
+    (Path(path), Query(query)): (Path<ConversationPath>, Query<AgentMessageQuery>),
+) -> Result<AgentMessagePage> {
+    conversations::messages(&app, &call, &path.mailbox, path.conversation, query).await
+}
+
+async fn send(
+    app: App,
+    call: Arc<Call>,
+    (Path(path), Json(input), WantsEvents(streams)): (
+        Path<ConversationPath>,
+        Json<NewAgentMessage>,
+        WantsEvents,
+    ),
+) -> Result<Reply> {
+    let turn = agent::begin(&app, &call, &path.mailbox, path.conversation, input).await?;
+    if streams {
+        return Ok(Reply::Work(streamed(app, call, turn)));
+    }
+    let done = turn.run(&app, &call, None).await?;
+    serde_json::to_vec(&done).map(Reply::Json).map_err(Error::internal)
+}
+
+/// The work on an answer, with a stream that tells of it.
+pub(crate) fn streamed(app: App, call: Arc<Call>, turn: Turn) -> Work {
+    let (progress, coming) = mpsc::channel(WAITING);
+    let (finished, last) = oneshot::channel();
+    let task = async move {
+        let outcome = turn.run(&app, &call, Some(progress)).await;
+        let event = match &outcome {
+            Ok(done) => AgentEvent::Message(done.clone()),
+            Err(fault) => AgentEvent::Error {
+                error: fault.message().to_owned(),
+                code: fault.kind().code().to_owned(),
+                fix: fault.fix().map(ToOwned::to_owned),
+            },
+        };
+        let tell_end: Box<dyn FnOnce() + Send> = Box::new(move || {
+            // Nobody may be reading any more.
+            let _ = finished.send(event);
+        });
+        (outcome.is_ok(), tell_end)
+    };
+    Work { stream: Box::pin(told(coming, last)), task: Box::pin(task) }
+}
+
+/// What a reader gets: news as they come, signs of life, and the end.
+fn told(
+    coming: mpsc::Receiver<AgentEvent>,
+    last: oneshot::Receiver<AgentEvent>,
+) -> impl Stream<Item = Result<Bytes, Infallible>> {
+    let opening = stream::iter([Ok(Bytes::from_static(b": open\n\n"))]);
+    let rest = stream::unfold(Some((coming, last)), async |state| {
+        let (mut coming, last) = state?;
+        match tokio::time::timeout(HEARTBEAT, coming.recv()).await {
+            Err(_) => Some((Ok(Bytes::from_static(b": still here\n\n")), Some((coming, last)))),
+            Ok(Some(event)) => Some((Ok(written(&event)), Some((coming, last)))),
+            // The work is through when nothing more can come; a work that was broken off tells no end.
+            Ok(None) => last.await.ok().map(|event| (Ok(written(&event)), None)),
+        }
+    });
+    futures_util::StreamExt::chain(opening, rest)
+}
+
+fn written(event: &AgentEvent) -> Bytes {
+    let data = serde_json::to_string(event).unwrap_or_default();
+    Bytes::from(format!("event: {}\ndata: {data}\n\n", event.name()))
+}

@@ -1,0 +1,326 @@
+//! The mailbox agent: conversations, and what is said in them. Works with a form; a module shows answers while they are
+//! written.
+//!
+//! A message costs here what it costs over the API: it is the model that is paid for, not the page.
+
+use askama::Template;
+use axum::{
+    Router,
+    extract::{Path, RawQuery, Request},
+    response::Response,
+    routing::{get, post},
+};
+use model::{
+    conversations::{
+        AgentMessage, AgentMessageQuery, Conversation, ConversationQuery, NewAgentMessage, NewConversation,
+        Speaker, ToolOutcome,
+    },
+    integrations::ConnectionStatus,
+};
+use operations::{
+    Error, Result, assistant,
+    conversations::{self, agent},
+    integrations,
+};
+use serde_json::json;
+use tracing::Instrument;
+
+use super::{
+    mail::fill_sidebar,
+    overview::encoded,
+    page::{self, Shell, html},
+    time::{When, Zone},
+    visit::{Fields, Visit, input},
+};
+use crate::State;
+
+pub(super) fn routes() -> Router<State> {
+    Router::new()
+        .route("/console/m/{mailbox}/agent", get(list).post(begin))
+        .route("/console/m/{mailbox}/agent/{conversation}", get(one).post(say))
+        .route("/console/m/{mailbox}/agent/{conversation}/rename", post(rename))
+        .route("/console/m/{mailbox}/agent/{conversation}/delete", post(delete))
+}
+
+struct Row {
+    id: String,
+    title: String,
+    count: i64,
+    used: When,
+    own: bool,
+}
+
+fn row(zone: &Zone, one: Conversation) -> Row {
+    Row {
+        id: one.id.as_str().to_owned(),
+        title: one.title,
+        count: one.message_count,
+        used: zone.when(one.updated_at),
+        own: one.triager_id.is_none(),
+    }
+}
+
+/// A connection that a message can name.
+struct Choice {
+    id: String,
+    name: String,
+    host: String,
+    tools: usize,
+}
+
+/// What the form for a message needs.
+struct Asking {
+    /// Where it is posted to, and where the module sends it.
+    action: String,
+    api: String,
+    choices: Vec<Choice>,
+    /// What was written and not taken.
+    content: String,
+    approve: bool,
+}
+
+#[derive(Template)]
+#[template(path = "console/agent.html")]
+struct AgentPage {
+    shell: Shell,
+    rows: Vec<Row>,
+    next: Option<String>,
+    asking: Asking,
+    available: bool,
+    said: String,
+}
+
+struct Used {
+    name: String,
+    failed: bool,
+    url: String,
+}
+
+struct Bubble {
+    mine: bool,
+    text: String,
+    approved: bool,
+    tools: Vec<Used>,
+    at: When,
+}
+
+fn bubble(zone: &Zone, mailbox: &str, message: AgentMessage) -> Bubble {
+    let used = |tool: model::conversations::ToolUse| Used {
+        url: match tool.email_id {
+            Some(id) if tool.name == "save_draft" => {
+                format!("/console/m/{}/compose?draft={}", encoded(mailbox), encoded(id.as_str()))
+            }
+            Some(_) => format!("/console/m/{}/f/sent", encoded(mailbox)),
+            None => String::new(),
+        },
+        failed: tool.outcome == ToolOutcome::Failed,
+        name: tool.name.replace('_', " "),
+    };
+    Bubble {
+        mine: message.role == Speaker::User,
+        text: message.content,
+        approved: message.approve,
+        tools: message.tools.into_iter().map(used).collect(),
+        at: zone.when(message.created_at),
+    }
+}
+
+#[derive(Template)]
+#[template(path = "console/conversation.html")]
+struct ConversationPage {
+    shell: Shell,
+    conversation: Row,
+    bubbles: Vec<Bubble>,
+    older: Option<String>,
+    asking: Asking,
+    available: bool,
+    said: String,
+}
+
+fn place(mailbox: &str) -> String {
+    format!("/console/m/{}/agent", encoded(mailbox))
+}
+
+async fn asking(visit: &Visit, mailbox: &str, conversation: Option<&str>, kept: &Fields) -> Result<Asking> {
+    let all = integrations::list(visit.app(), &visit.call(&integrations::LIST)?).await?;
+    let usable =
+        all.into_iter().filter(|one| one.status == ConnectionStatus::Ready && !one.allowed_tools.is_empty());
+    let choices = usable
+        .map(|one| Choice {
+            id: one.id.as_str().to_owned(),
+            name: one.name,
+            host: one.url_host,
+            tools: one.allowed_tools.len(),
+        })
+        .collect();
+    let mut action = place(mailbox);
+    if let Some(conversation) = conversation {
+        action = format!("{action}/{}", encoded(conversation));
+    }
+    let mut api = format!("/api/v1/mailboxes/{}/agent-conversations", encoded(mailbox));
+    if let Some(conversation) = conversation {
+        api = format!("{api}/{}/messages", encoded(conversation));
+    }
+    let (content, approve) = (kept.get("content").to_owned(), kept.ticked("approve"));
+    Ok(Asking { action, api, choices, content, approve })
+}
+
+async fn show_list(
+    visit: &Visit,
+    mailbox: &str,
+    query: &Fields,
+    kept: &Fields,
+    said: String,
+) -> Result<Response> {
+    let mut shell = visit.shell("Agent", "agent").await?;
+    fill_sidebar(visit, &mut shell, mailbox).await?;
+    let wanted: ConversationQuery = input(&json!({ "cursor": query.given("cursor") }))?;
+    let call = visit.call(&conversations::LIST)?;
+    let found = conversations::list(visit.app(), &call, mailbox, wanted).await?;
+    let next = found.next_cursor.map(|cursor| {
+        let cursor: String = form_urlencoded::byte_serialize(cursor.as_bytes()).collect();
+        format!("{}?cursor={cursor}", place(mailbox))
+    });
+    let rows = found.conversations.into_iter().map(|one| row(&shell.zone, one)).collect();
+    let asking = asking(visit, mailbox, None, kept).await?;
+    html(&AgentPage { shell, rows, next, asking, available: assistant::is_configured(visit.app()), said })
+}
+
+async fn list(visit: Visit, Path(mailbox): Path<String>, RawQuery(query): RawQuery) -> Response {
+    let query = Fields::parse(query.unwrap_or_default().as_bytes());
+    visit.answer(show_list(&visit, &mailbox, &query, &Fields::default(), String::new())).await
+}
+
+async fn show_one(
+    visit: &Visit,
+    mailbox: &str,
+    id: &str,
+    query: &Fields,
+    kept: &Fields,
+    said: String,
+) -> Result<Response> {
+    let mut shell = visit.shell("Agent", "agent").await?;
+    fill_sidebar(visit, &mut shell, mailbox).await?;
+    let call = visit.call(&conversations::MESSAGES)?;
+    let conversation = conversations::get(visit.app(), &call, mailbox, id.into()).await?;
+    let wanted: AgentMessageQuery =
+        input(&json!({ "limit": 50, "order": "desc", "cursor": query.given("cursor") }))?;
+    let page = conversations::messages(visit.app(), &call, mailbox, id.into(), wanted).await?;
+    let older = page.next_cursor.map(|cursor| {
+        let cursor: String = form_urlencoded::byte_serialize(cursor.as_bytes()).collect();
+        format!("{}/{}?cursor={cursor}", place(mailbox), encoded(id))
+    });
+    let bubbles = page.messages.into_iter().rev().map(|one| bubble(&shell.zone, mailbox, one)).collect();
+    shell.head.title.clone_from(&conversation.title);
+    let conversation = row(&shell.zone, conversation);
+    let asking = asking(visit, mailbox, Some(id), kept).await?;
+    let available = assistant::is_configured(visit.app());
+    html(&ConversationPage { shell, conversation, bubbles, older, asking, available, said })
+}
+
+async fn one(
+    visit: Visit,
+    Path((mailbox, conversation)): Path<(String, String)>,
+    RawQuery(query): RawQuery,
+) -> Response {
+    let query = Fields::parse(query.unwrap_or_default().as_bytes());
+    visit.answer(show_one(&visit, &mailbox, &conversation, &query, &Fields::default(), String::new())).await
+}
+
+/// A name for a conversation from what it begins with.
+fn title(content: &str) -> Option<String> {
+    let line = content.lines().map(str::trim).find(|line| !line.is_empty())?;
+    let plain: String = line.chars().filter(|c| !c.is_control()).take(60).collect();
+    Some(plain.trim().to_owned()).filter(|title| !title.is_empty())
+}
+
+/// Says what a form says. The work goes on to its end when the person leaves.
+async fn send(visit: &Visit, mailbox: &str, conversation: &str, fields: &Fields) -> Result<()> {
+    let wanted: NewAgentMessage = input(&json!({
+        "content": fields.get("content"),
+        "approve": fields.ticked("approve"),
+        "connections": fields.all("connection"),
+    }))?;
+    let call = visit.metered(&conversations::SEND).await?;
+    let (app, mailbox, conversation) = (visit.app().clone(), mailbox.to_owned(), conversation.to_owned());
+    let work = async move {
+        let outcome = agent::send(&app, &call, &mailbox, conversation.into(), wanted).await;
+        app.settle(&call, outcome.is_ok());
+        outcome.map(|_| ())
+    };
+    tokio::spawn(work.in_current_span()).await.map_err(Error::internal)?
+}
+
+/// Begins a conversation with a first message.
+async fn begin(visit: Visit, Path(mailbox): Path<String>, request: Request) -> Response {
+    let fields = match Fields::read(request).await {
+        Ok(fields) => fields,
+        Err(refused) => return page::failure(&visit.headers, &refused),
+    };
+    let begun = async {
+        assistant::require(visit.app())?;
+        let wanted: NewConversation = input(&json!({ "title": title(fields.get("content")) }))?;
+        let call = visit.call(&conversations::CREATE)?;
+        conversations::create(visit.app(), &call, &mailbox, wanted).await
+    };
+    match begun.await {
+        Ok(made) => answer_in(&visit, &mailbox, made.id.as_str(), &fields).await,
+        Err(refused) => {
+            let said = page::explain(&refused);
+            visit.answer(show_list(&visit, &mailbox, &Fields::default(), &fields, said)).await
+        }
+    }
+}
+
+async fn say(
+    visit: Visit,
+    Path((mailbox, conversation)): Path<(String, String)>,
+    request: Request,
+) -> Response {
+    match Fields::read(request).await {
+        Ok(fields) => answer_in(&visit, &mailbox, &conversation, &fields).await,
+        Err(refused) => page::failure(&visit.headers, &refused),
+    }
+}
+
+/// Waits for the answer and shows it, or what was written and why there is none.
+async fn answer_in(visit: &Visit, mailbox: &str, conversation: &str, fields: &Fields) -> Response {
+    match send(visit, mailbox, conversation, fields).await {
+        Ok(()) => {
+            let target = format!("{}/{}#end", place(mailbox), encoded(conversation));
+            page::go_to(&visit.headers, &target)
+        }
+        Err(refused) => {
+            let said = page::explain(&refused);
+            visit.answer(show_one(visit, mailbox, conversation, &Fields::default(), fields, said)).await
+        }
+    }
+}
+
+async fn rename(
+    visit: Visit,
+    Path((mailbox, conversation)): Path<(String, String)>,
+    request: Request,
+) -> Response {
+    let back = format!("{}/{}", place(&mailbox), encoded(&conversation));
+    visit
+        .act(&back, async {
+            let fields = Fields::read(request).await?;
+            let change = input(&json!({ "title": fields.get("title") }))?;
+            let call = visit.call(&conversations::UPDATE)?;
+            conversations::update(visit.app(), &call, &mailbox, conversation.clone().into(), change).await?;
+            Ok((back.clone(), "Renamed.".to_owned()))
+        })
+        .await
+}
+
+async fn delete(visit: Visit, Path((mailbox, conversation)): Path<(String, String)>) -> Response {
+    let back = format!("{}/{}", place(&mailbox), encoded(&conversation));
+    visit
+        .act(&back, async {
+            let call = visit.call(&conversations::DELETE)?;
+            conversations::delete(visit.app(), &call, &mailbox, conversation.clone().into()).await?;
+            Ok((place(&mailbox), "The conversation is deleted.".to_owned()))
+        })
+        .await
+}

@@ -1,0 +1,156 @@
+//! Connections to outside tool servers: what the mailbox agent may use besides the mailbox.
+
+use askama::Template;
+use axum::{
+    Router,
+    extract::{Path, Request},
+    response::Response,
+    routing::{get, post},
+};
+use model::integrations::{Connection, ConnectionStatus, NewConnection};
+use operations::{Error, Result, integrations};
+use serde_json::{Map, Value, json};
+
+use super::{
+    page::{self, Shell, html},
+    time::{When, Zone},
+    visit::{Fields, Visit, input},
+};
+use crate::State;
+
+const HERE: &str = "/console/integrations";
+
+pub(super) fn routes() -> Router<State> {
+    Router::new()
+        .route(HERE, get(list).post(create))
+        .route("/console/integrations/{connection}/sync", post(sync))
+        .route("/console/integrations/{connection}/tools", post(set_tools))
+        .route("/console/integrations/{connection}/delete", post(delete))
+}
+
+struct ToolRow {
+    name: String,
+    allowed: bool,
+}
+
+struct Row {
+    id: String,
+    name: String,
+    host: String,
+    headers: String,
+    ready: bool,
+    fault: String,
+    tools: Vec<ToolRow>,
+    allowed: usize,
+    synced: Option<When>,
+}
+
+fn row(zone: &Zone, one: Connection) -> Row {
+    let tools: Vec<ToolRow> = one
+        .tools
+        .into_iter()
+        .map(|name| ToolRow { allowed: one.allowed_tools.contains(&name), name })
+        .collect();
+    Row {
+        id: one.id.as_str().to_owned(),
+        name: one.name,
+        host: one.url_host,
+        headers: one.header_names.join(", "),
+        ready: one.status == ConnectionStatus::Ready,
+        fault: one.last_error.unwrap_or_default(),
+        allowed: tools.iter().filter(|tool| tool.allowed).count(),
+        tools,
+        synced: one.synced_at.map(|at| zone.when(at)),
+    }
+}
+
+#[derive(Template)]
+#[template(path = "console/integrations.html")]
+struct IntegrationsPage {
+    shell: Shell,
+    rows: Vec<Row>,
+    may_change: bool,
+    said: String,
+}
+
+async fn show(visit: &Visit, said: String) -> Result<Response> {
+    let shell = visit.shell("Integrations", "integrations").await?;
+    let all = integrations::list(visit.app(), &visit.call(&integrations::LIST)?).await?;
+    let rows = all.into_iter().map(|one| row(&shell.zone, one)).collect();
+    html(&IntegrationsPage { shell, rows, may_change: visit.may(&integrations::CREATE), said })
+}
+
+async fn list(visit: Visit) -> Response {
+    visit.answer(show(&visit, String::new())).await
+}
+
+/// Lines such as `Authorization: Bearer …`.
+fn headers(text: &str) -> Result<Map<String, Value>> {
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    lines
+        .map(|line| {
+            let pair =
+                line.split_once(':').map(|(name, value)| (name.trim().to_owned(), json!(value.trim())));
+            pair.ok_or_else(|| Error::invalid("headers", "expected lines such as Authorization: Bearer …"))
+        })
+        .collect()
+}
+
+async fn create(visit: Visit, request: Request) -> Response {
+    let made = async {
+        let fields = Fields::read(request).await?;
+        let wanted: NewConnection = input(&json!({
+            "name": fields.get("name"),
+            "url": fields.get("url").trim(),
+            "headers": headers(fields.get("headers"))?,
+        }))?;
+        integrations::create(visit.app(), &visit.call(&integrations::CREATE)?, wanted).await
+    };
+    match made.await {
+        Ok(made) if made.status == ConnectionStatus::Ready => {
+            let said = format!("{} is connected.", made.name);
+            visit.act(HERE, async { Ok((HERE.to_owned(), said)) }).await
+        }
+        Ok(made) => {
+            let why = made.last_error.unwrap_or_default();
+            visit.answer(show(&visit, format!("{} is kept, but does not work yet: {why}", made.name))).await
+        }
+        Err(refused) => visit.answer(show(&visit, page::explain(&refused))).await,
+    }
+}
+
+async fn sync(visit: Visit, Path(connection): Path<String>) -> Response {
+    visit
+        .act(HERE, async {
+            let call = visit.call(&integrations::SYNC)?;
+            let synced = integrations::sync(visit.app(), &call, connection.into()).await?;
+            let said = match synced.last_error {
+                Some(why) => format!("{} does not work: {why}", synced.name),
+                None => format!("{} has {} tools.", synced.name, synced.tools.len()),
+            };
+            Ok((HERE.to_owned(), said))
+        })
+        .await
+}
+
+async fn set_tools(visit: Visit, Path(connection): Path<String>, request: Request) -> Response {
+    visit
+        .act(HERE, async {
+            let fields = Fields::read(request).await?;
+            let change = input(&json!({ "allowed_tools": fields.all("tool") }))?;
+            let call = visit.call(&integrations::UPDATE)?;
+            integrations::update(visit.app(), &call, connection.into(), change).await?;
+            Ok((HERE.to_owned(), "Saved.".to_owned()))
+        })
+        .await
+}
+
+async fn delete(visit: Visit, Path(connection): Path<String>) -> Response {
+    visit
+        .act(HERE, async {
+            let call = visit.call(&integrations::DELETE)?;
+            integrations::delete(visit.app(), &call, connection.into()).await?;
+            Ok((HERE.to_owned(), "The connection is removed.".to_owned()))
+        })
+        .await
+}
