@@ -440,8 +440,8 @@ fn expected_conflict(id: &str) -> Option<&'static str> {
         "reorderCustomLabels" => Some("validation_failed"),
         // There is no such draft.
         "regenerateDraft" => Some("not_found"),
-        // There is no model.
-        "runTaskTriager" => Some("ai_unavailable"),
+        // There is no such mail.
+        "runTaskTriager" => Some("not_found"),
         // The server of these tables has no bot.
         "linkTelegram" => Some("telegram_unavailable"),
         _ => None,

@@ -216,3 +216,41 @@ async fn a_mailbox_has_ten_triagers_and_one_default() {
     })
     .await;
 }
+
+/// rules: TRIAGE-9, AGENT-1
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_triager_has_one_conversation_of_its_own() {
+    both_engines(async |engine| {
+        let server = Server::start(engine).await;
+        let inbox = Inbox::new(&server).await;
+        let made = inbox.post("task-triagers", json!({ "name": "Bills" })).await.ok();
+        let one = format!("task-triagers/{}", id(&made));
+        let path = format!("{}/{one}/agent-conversation", inbox.path);
+        let mut calls = tokio::task::JoinSet::new();
+        for _ in 0..6 {
+            let (key, path) = (inbox.key.clone(), path.clone());
+            calls.spawn(async move { key.send(http::Method::POST, &path, None).await });
+        }
+        let answers = calls.join_all().await;
+        let first = answers[0].json();
+        assert_eq!(first, json!({ "id": first["id"], "title": "Bills", "message_count": 0 }));
+        for answer in &answers {
+            assert_eq!((answer.status, answer.header("x-credits-charged")), (200, "2"), "{}", answer.text());
+            assert_eq!(answer.json(), first, "made once");
+        }
+        let listed = inbox.get("agent-conversations").await;
+        assert_eq!(listed["conversations"].as_array().unwrap().len(), 1);
+        assert_eq!(listed["conversations"][0]["triager_id"], made["id"]);
+        // It is the triager's: nobody renames or deletes it, and it goes with the triager.
+        let talk = format!("agent-conversations/{}", id(&first));
+        let renamed = inbox.key.patch(&format!("{}/{talk}", inbox.path), json!({ "title": "Mine" })).await;
+        assert_eq!((renamed.status, inbox.delete(&talk).await.status), (400, 400));
+        inbox.delete(&one).await.ok();
+        assert_eq!(inbox.get("agent-conversations").await["conversations"], json!([]));
+        assert_missing(&inbox.key.send(http::Method::POST, &path, None).await, "Triager");
+        let default = inbox.get("task-triagers").await[0]["id"].as_str().unwrap().to_owned();
+        let default = format!("{}/task-triagers/{default}/agent-conversation", inbox.path);
+        assert_eq!(inbox.key.send(http::Method::POST, &default, None).await.ok()["title"], "E-mail response");
+    })
+    .await;
+}

@@ -19,6 +19,7 @@ mod nodes;
 mod outbound;
 mod outbound_faults;
 mod serve;
+mod triage;
 mod webhooks;
 
 use std::{

@@ -156,6 +156,8 @@ async fn triage_mail(scribe: &mut Scribe<'_>, who: (&Caller, &str), (mailbox, ad
     let run = scribe.call(who, "runTaskTriager", (post.clone(), &format!("{one}/run")), on).await;
     let task = format!("{mailbox}/tasks/{}", text(&run["tasks"][0]["task_ids"][0]));
     scribe.call(who, "updateTask", (put, &task), Some(json!({ "status": "done" }))).await;
+    let talk = format!("{one}/agent-conversation");
+    scribe.call(who, "getTriagerAgentConversation", (post.clone(), &talk), None).await;
     let body = Some(json!({ "name": "Short" }));
     let short = scribe.call(who, "createTaskTriager", (post.clone(), &triagers), body).await;
     scribe.call(who, "makeTaskTriagerDefault", (post, &format!("{one}/default")), None).await;

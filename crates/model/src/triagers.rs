@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    EmailId, MailboxId, TaskId, Timestamp, TriagerId, TriagerRunId, TriagerTaskId, TriggerId,
+    ConversationId, EmailId, MailboxId, TaskId, Timestamp, TriagerId, TriagerRunId, TriagerTaskId, TriggerId,
     emails::named,
     filter::{Filter, FilterSubject},
     names::valid_name,
@@ -418,6 +418,18 @@ pub struct NewTriagerRun {
     /// An email of the mailbox.
     #[garde(skip)]
     pub email_id: EmailId,
+}
+
+/// The conversation that a triager has with the mailbox agent.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct TriagerConversation {
+    /// Its id.
+    pub id: ConversationId,
+    /// What it is called.
+    pub title: String,
+    /// How many messages it has.
+    #[schemars(range(min = 0))]
+    pub message_count: i64,
 }
 
 /// A run of a triager.

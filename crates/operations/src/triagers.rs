@@ -6,12 +6,13 @@ use std::collections::HashSet;
 use mail::address::Address;
 use model::{
     Limit, MailboxId, TriagerId,
+    conversations::Conversation,
     triagers::{
         NewTriager, NewTriagerRun, NewTriagerTask, NewTrigger, RecentRuns, RecentRunsQuery, SourceKind,
-        TRIAGERS_PER_MAILBOX, Triager, TriagerChange, TriagerRun, TriagerTask, Trigger,
+        TRIAGERS_PER_MAILBOX, Triager, TriagerChange, TriagerConversation, TriagerRun, TriagerTask, Trigger,
     },
 };
-use store::{Tx, triager_runs, triagers};
+use store::{Tx, conversations, triager_runs, triagers};
 
 use crate::{
     App, Call, Error, ErrorKind, Operation, Result, assistant, clean_name, mailboxes, members::quota, triage,
@@ -50,13 +51,19 @@ pub const RUN: Operation = Operation::ai_heavy(
     "Runs a triager on one mail now, whatever its triggers say. A run that is skipped or fails costs nothing.",
 )
 .errors(&[ErrorKind::NotFound, ErrorKind::AiUnavailable]);
+/// Gives the conversation of a triager.
+pub const CONVERSATION: Operation = Operation::write(
+    "getTriagerAgentConversation",
+    "Gives the triager's own conversation with the mailbox agent, and makes it if it is missing.",
+)
+.errors(&[ErrorKind::NotFound]);
 /// Reads the last runs.
 pub const RECENT: Operation =
     Operation::read("listRecentTriagerRuns", "Reads the last runs of a mailbox's triagers, newest first.")
         .errors(&[ErrorKind::NotFound]);
 
 pub(crate) const OPERATIONS: &[&Operation] =
-    &[&LIST, &CREATE, &GET, &UPDATE, &DELETE, &MAKE_DEFAULT, &RUN, &RECENT];
+    &[&LIST, &CREATE, &GET, &UPDATE, &DELETE, &MAKE_DEFAULT, &RUN, &CONVERSATION, &RECENT];
 
 /// Lists the triagers.
 pub async fn list(app: &App, call: &Call, mailbox: &str) -> Result<Vec<Triager>> {
@@ -151,6 +158,7 @@ pub async fn delete(app: &App, call: &Call, mailbox: &str, id: TriagerId) -> Res
             let fix = "Make another triager the default first, or disable this one.";
             return Err(Error::new(ErrorKind::TriagerProtected).with_fix(fix));
         }
+        conversations::delete_of_triager(tx, &mailbox, &id).await?;
         triagers::delete(tx, &mailbox, &id).await?;
         note_sent(tx, &mailbox).await
     })
@@ -188,6 +196,32 @@ pub async fn run(
     get(app, call, mailbox, id.clone()).await?;
     assistant::require(app)?;
     triage::run_now(app, call, mailbox, id, input.email_id).await
+}
+
+/// Gives the conversation of a triager, made if it is missing.
+pub async fn conversation(
+    app: &App,
+    call: &Call,
+    mailbox: &str,
+    id: TriagerId,
+) -> Result<TriagerConversation> {
+    let (named, fresh, now) = (mailboxes::name(mailbox), app.new_id(), call.now);
+    app.write(call, async move |tx| {
+        let mailbox = crate::emails::hold(tx, &named).await?;
+        let triager = find(tx, &mailbox, &id).await?;
+        let fresh = Conversation {
+            id: fresh,
+            title: triager.name,
+            message_count: 0,
+            thread_id: None,
+            triager_id: Some(id.clone()),
+            created_at: now,
+            updated_at: now,
+        };
+        let found = conversations::find_or_insert_of_triager(tx, &mailbox, &id, fresh).await?;
+        Ok(TriagerConversation { id: found.id, title: found.title, message_count: found.message_count })
+    })
+    .await
 }
 
 /// Reads the last runs of a mailbox.

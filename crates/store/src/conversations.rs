@@ -100,6 +100,16 @@ pub async fn find_or_insert_of_triager(
     Ok(find_of_triager(tx, mailbox, triager).await?.unwrap_or(fresh))
 }
 
+/// Deletes the conversation of a triager, if it has one.
+pub async fn delete_of_triager(tx: &mut Tx, mailbox: &MailboxId, triager: &TriagerId) -> Result<()> {
+    tx.run(
+        "DELETE FROM conversation WHERE workspace_id = $1 AND mailbox_id = $2 AND triager_id = $3",
+        &[mailbox.into(), triager.into()],
+    )
+    .await?;
+    Ok(())
+}
+
 /// Adds a conversation.
 pub async fn insert(tx: &mut Tx, mailbox: &MailboxId, conversation: &Conversation) -> Result<()> {
     tx.run(

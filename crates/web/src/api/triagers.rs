@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use axum::http::Method;
 use model::triagers::{
-    NewTriager, NewTriagerRun, RecentRuns, RecentRunsQuery, Triager, TriagerChange, TriagerRun,
+    NewTriager, NewTriagerRun, RecentRuns, RecentRunsQuery, Triager, TriagerChange, TriagerConversation,
+    TriagerRun,
 };
 use operations::{App, Call, Result, triagers};
 
@@ -20,6 +21,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
     let one = "/api/v1/mailboxes/{mailboxId}/task-triagers/{triagerId}";
     let default = "/api/v1/mailboxes/{mailboxId}/task-triagers/{triagerId}/default";
     let now = "/api/v1/mailboxes/{mailboxId}/task-triagers/{triagerId}/run";
+    let talk = "/api/v1/mailboxes/{mailboxId}/task-triagers/{triagerId}/agent-conversation";
     let runs = "/api/v1/mailboxes/{mailboxId}/task-triager-runs/recent";
     vec![
         Endpoint::new(tag, Method::GET, all, &triagers::LIST, list),
@@ -29,6 +31,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
         Endpoint::new(tag, Method::DELETE, one, &triagers::DELETE, delete),
         Endpoint::new(tag, Method::POST, default, &triagers::MAKE_DEFAULT, make_default),
         Endpoint::new(tag, Method::POST, now, &triagers::RUN, run),
+        Endpoint::new(tag, Method::POST, talk, &triagers::CONVERSATION, conversation),
         Endpoint::new(tag, Method::GET, runs, &triagers::RECENT, recent),
     ]
 }
@@ -71,6 +74,14 @@ async fn run(
     (Path(path), Json(input)): (Path<TriagerPath>, Json<NewTriagerRun>),
 ) -> Result<TriagerRun> {
     triagers::run(&app, &call, &path.mailbox, path.triager, input).await
+}
+
+async fn conversation(
+    app: App,
+    call: Arc<Call>,
+    Path(path): Path<TriagerPath>,
+) -> Result<TriagerConversation> {
+    triagers::conversation(&app, &call, &path.mailbox, path.triager).await
 }
 
 async fn recent(
