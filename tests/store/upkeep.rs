@@ -88,6 +88,21 @@ async fn write_in_mailboxes(scribe: &mut Scribe<'_>, who: (&Caller, &str)) {
     scribe.call(who, "deleteMailbox", (delete, &one), None).await;
 }
 
+async fn write_in_memory(scribe: &mut Scribe<'_>, who: (&Caller, &str)) {
+    let (post, delete, rag) = (Method::POST, Method::DELETE, "/api/v1/rag");
+    let remembered = Some(json!({ "text": "T" }));
+    let memory = scribe.call(who, "remember", (post.clone(), &format!("{rag}/remember")), remembered).await;
+    let memory = format!("{rag}/memories/{}", text(&memory["blobId"]));
+    scribe.call(who, "forget", (delete.clone(), &memory), None).await;
+    let trial = format!("{rag}/credentials/verify");
+    scribe.call(who, "verifyMemoryCredentials", (post.clone(), &trial), None).await;
+    let document = Some(json!({ "name": "D", "type": "text", "text": "T" }));
+    let added = scribe.call(who, "addDocument", (post.clone(), &format!("{rag}/documents")), document).await;
+    let one = format!("{rag}/documents/{}", text(&added["id"]));
+    scribe.call(who, "verifyDocument", (post, &format!("{one}/verify")), None).await;
+    scribe.call(who, "deleteDocument", (delete, &one), None).await;
+}
+
 async fn write_in_mail(scribe: &mut Scribe<'_>, who: (&Caller, &str), mailbox: &str) {
     let (post, put, delete) = (Method::POST, Method::PUT, Method::DELETE);
     let emails = format!("{mailbox}/emails");
@@ -261,6 +276,7 @@ async fn every_write_leaves_an_audit_entry() {
         let who = (&tenant.key, tenant.key_id.as_str());
         let mut scribe = Scribe { server: &server, expected: Vec::new() };
         write_in_mailboxes(&mut scribe, who).await;
+        write_in_memory(&mut scribe, who).await;
         write_in_workspace(&mut scribe, &tenant, who, &session).await;
         assert_eq!(trail(&server, &tenant).await, scribe.expected);
         let done: BTreeSet<&str> = scribe.expected.iter().map(|entry| entry.0.as_str()).collect();

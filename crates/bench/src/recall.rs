@@ -13,6 +13,7 @@ use std::{
 };
 
 use embed::index::{Hit, Index, encode, encode_words, fuse};
+use model::search::words::{telling_words, words};
 use operations::{
     knowledge,
     outside::{Embedder, Embedding, Urgency},
@@ -258,16 +259,20 @@ fn quality(path: &Path) -> Vec<Figure> {
     let lines = std::fs::read_to_string(path).expect("the set can be read");
     let set: Vec<Asked> =
         lines.lines().map(|line| serde_json::from_str(line).expect("a line of the set is JSON")).collect();
-    let words_of = |text: &str| -> Vec<u32> {
-        let all = model::search::words::words(text, 1000);
-        all.iter().map(|word| u32::try_from(seed(word) & 0xffff_ffff).unwrap_or_default()).collect()
+    let hashed = |words: Vec<String>| -> Vec<u32> {
+        words.iter().map(|word| u32::try_from(seed(word) & 0xffff_ffff).unwrap_or_default()).collect()
     };
     let mut index = Index::new(embed::DIMENSION);
     let mut answers = Vec::new();
     for (number, asked) in set.iter().enumerate() {
         for passage in &asked.passages {
             let place = i64::try_from(answers.len()).unwrap_or_default();
-            index.insert(place, 0, Some(&encode(&embed::embed(passage))), &encode_words(&words_of(passage)));
+            index.insert(
+                place,
+                0,
+                Some(&encode(&embed::embed(passage))),
+                &encode_words(&hashed(words(passage, 1000))),
+            );
             answers.push(number);
         }
     }
@@ -275,8 +280,10 @@ fn quality(path: &Path) -> Vec<Figure> {
     for (number, asked) in set.iter().enumerate() {
         let numbers = |hits: Vec<Hit>| hits.into_iter().map(|hit| hit.number).collect::<Vec<i64>>();
         let near = numbers(index.nearest(&embed::embed(&asked.question), CANDIDATES, |_| true));
-        let fitting = numbers(index.matching(&words_of(&asked.question), CANDIDATES, |_| true));
-        let both: Vec<i64> = fuse(&[&near, &fitting]).into_iter().map(|(found, _)| found).collect();
+        let fitting = numbers(index.matching(&hashed(words(&asked.question, 1000)), CANDIDATES, |_| true));
+        let telling = hashed(telling_words(&asked.question, 1000));
+        let telling = numbers(index.matching(&telling, CANDIDATES, |_| true));
+        let both: Vec<i64> = fuse(&[&near, &telling]).into_iter().map(|(found, _)| found).collect();
         for (list, ranks) in [&fitting, &near, &both].into_iter().zip(&mut ranks) {
             ranks.push(rank(list, &answers, number));
         }

@@ -93,6 +93,11 @@ impl Operation {
     pub const fn ai_heavy(id: &'static str, summary: &'static str) -> Self {
         Self::new(id, summary, CreditClass::AiHeavy, true)
     }
+    /// Changes nothing, whatever it costs.
+    pub const fn changes_nothing(mut self) -> Self {
+        self.writes = false;
+        self
+    }
     /// Needs a plan.
     pub const fn plan(mut self, plan: Plan) -> Self {
         self.plan = plan;

@@ -21,6 +21,22 @@ pub fn words(text: &str, most: usize) -> Vec<String> {
     found
 }
 
+/// Words that questions are made of and that say nothing of what is asked.
+const COMMON: &[&str] = &[
+    "a", "about", "am", "an", "and", "any", "are", "as", "at", "be", "been", "but", "by", "can", "could",
+    "did", "do", "does", "for", "from", "get", "had", "has", "have", "he", "her", "his", "how", "i", "if",
+    "in", "into", "is", "it", "its", "me", "much", "my", "no", "not", "of", "on", "or", "our", "s", "she",
+    "should", "so", "t", "that", "the", "their", "them", "there", "they", "this", "to", "was", "we", "were",
+    "what", "when", "where", "which", "who", "why", "will", "with", "would", "you", "your",
+];
+
+/// The words of a question that tell what is asked: without the common ones of English, unless nothing else is there.
+pub fn telling_words(text: &str, most: usize) -> Vec<String> {
+    let all = words(text, most);
+    let telling: Vec<String> = all.iter().filter(|word| !COMMON.contains(&word.as_str())).cloned().collect();
+    if telling.is_empty() { all } else { telling }
+}
+
 /// The words of a text with a space between them, at most `most`, and before the first that takes more than what is
 /// left of `room`: its bytes and `each`.
 pub fn joined(text: &str, most: usize, room: usize, each: usize) -> String {
@@ -156,7 +172,13 @@ fn stands_alone(character: char) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{joined, words};
+    use super::{joined, telling_words, words};
+
+    #[test]
+    fn questions_are_about_their_telling_words() {
+        assert_eq!(telling_words("How much money do I owe?", 9), ["money", "owe"]);
+        assert_eq!(telling_words("To be or not to be", 9).len(), 6);
+    }
 
     #[test]
     fn words_are_folded() {

@@ -28,7 +28,7 @@ impl Query {
     /// A query from what somebody asked.
     pub(crate) async fn new(app: &App, workspace: &WorkspaceId, text: &str) -> Result<Self> {
         let key = app.data_key(workspace).await?;
-        let mut words = WordKey::new(&key).hashes(text);
+        let mut words = WordKey::new(&key).hashes_of_question(text);
         words.sort_unstable();
         words.dedup();
         let vectors = passages::embed(app, vec![text.to_owned()], Urgency::Now).await?;

@@ -1,7 +1,7 @@
 //! Makes what is stored of a text: pieces with their vectors and words, the texts sealed.
 
 use hmac::{Hmac, KeyInit, Mac};
-use model::search::words::words;
+use model::search::words::{telling_words, words};
 use sha2::Sha256;
 use store::{
     memory::{Embedding, NewPassage},
@@ -31,6 +31,11 @@ impl WordKey {
     /// The words of a text as the index knows them.
     pub(crate) fn hashes(&self, text: &str) -> Vec<u32> {
         words(text, MOST_WORDS).iter().filter_map(|word| self.hash(word)).collect()
+    }
+
+    /// The words of a question that are worth looking for.
+    pub(crate) fn hashes_of_question(&self, text: &str) -> Vec<u32> {
+        telling_words(text, MOST_WORDS).iter().filter_map(|word| self.hash(word)).collect()
     }
 
     fn hash(&self, word: &str) -> Option<u32> {
