@@ -8,6 +8,7 @@ mod api;
 mod catalog;
 mod console;
 mod idempotency;
+mod mcp;
 mod metering;
 mod process;
 mod revocation;

@@ -48,6 +48,8 @@ mod search;
 mod sending;
 mod sessions;
 mod signing;
+mod telegram;
+mod telegram_notices;
 mod threads;
 mod usage;
 mod verification;

@@ -5,4 +5,5 @@ mod mail;
 mod pages;
 mod passwords;
 mod person;
+mod telegram;
 mod writing;

@@ -30,6 +30,7 @@ fn paths(mailbox: &Mailbox) -> Vec<String> {
         "compose",
         "scheduled",
         "settings",
+        "telegram",
     ];
     let outside = [
         "",

@@ -61,6 +61,7 @@ impl Service {
             next_hop: None,
             facilitator: None,
             assistant: None,
+            bot: None,
         };
         let app = App::start(parts).await.expect("the service starts");
         let (email, password) = ("owner@people.test".to_owned(), "correct horse battery".to_owned());
@@ -139,5 +140,6 @@ fn settings() -> Settings {
         spf_mechanisms: "a:mx.agents.test".to_owned(),
         webhooks_allow_private: false,
         payments: PaymentSettings { wallet_rpm: 1_000_000_000, ..PaymentSettings::default() },
+        telegram: operations::telegram::Hearing::Polling,
     }
 }

@@ -23,6 +23,7 @@ pub mod payments;
 pub mod plans;
 pub mod search;
 pub mod sending;
+pub mod telegram;
 pub mod threads;
 mod time;
 pub mod usage;

@@ -212,7 +212,7 @@ fn no_invite() -> Error {
 fn person(caller: &Caller) -> Result<(AccountId, SessionId)> {
     match &caller.actor {
         Actor::Person { account, session, .. } => Ok((account.clone(), session.clone())),
-        Actor::Key(_) | Actor::Wallet(_) => Err(Error::new(ErrorKind::Unauthorized)),
+        Actor::Key(_) | Actor::Wallet(_) | Actor::Chat(_) => Err(Error::new(ErrorKind::Unauthorized)),
     }
 }
 

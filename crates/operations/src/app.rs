@@ -25,10 +25,11 @@ use crate::{
     events::News,
     inbound::Routes,
     lock,
-    outside::{Assistant, Clock, Entropy, Facilitator, HttpClient, NextHop},
+    outside::{Assistant, BotApi, Clock, Entropy, Facilitator, HttpClient, NextHop},
     payments::{Ledger, PaymentKey, PaymentSettings, Wallets},
     scanning::Scanning,
     sending::Outbox,
+    telegram::Hearing,
 };
 
 /// What the configuration says to operations.
@@ -70,6 +71,8 @@ pub struct Settings {
     pub webhooks_allow_private: bool,
     /// What the keyless interface costs.
     pub payments: PaymentSettings,
+    /// How the chat bot hears of what happens in its chats.
+    pub telegram: Hearing,
 }
 
 /// How mail leaves, as configured.
@@ -122,6 +125,9 @@ struct Parts {
     challenge_key: Zeroizing<[u8; 32]>,
     assistant: Option<Arc<dyn Assistant>>,
     asking: Asking,
+    bot: Option<Box<dyn BotApi>>,
+    bot_name: tokio::sync::OnceCell<String>,
+    node: String,
 }
 
 /// What an [`App`] is made of.
@@ -152,6 +158,8 @@ pub struct AppParts {
     pub facilitator: Option<Box<dyn Facilitator>>,
     /// The language model, if there is one.
     pub assistant: Option<Arc<dyn Assistant>>,
+    /// The chat bot, if there is one.
+    pub bot: Option<Box<dyn BotApi>>,
 }
 
 impl AppParts {
@@ -200,6 +208,7 @@ impl App {
             next_hop,
             facilitator,
             assistant,
+            bot,
         } = parts;
         let clock: Arc<dyn Clock> = Arc::from(clock);
         let facilitator = facilitator.unwrap_or_else(|| {
@@ -228,12 +237,15 @@ impl App {
             key_making: Semaphore::new(KEYS_AT_ONCE),
             last_uuid: Mutex::new(uuid::Uuid::nil()),
             next_hop,
-            outbox: Outbox::new(node),
+            outbox: Outbox::new(node.clone()),
             facilitator,
             wallets: Wallets::default(),
             challenge_key,
             assistant,
             asking: Asking::default(),
+            bot,
+            bot_name: tokio::sync::OnceCell::new(),
+            node,
         }))
     }
 
@@ -319,6 +331,18 @@ impl App {
     /// Who is asking the model at the moment.
     pub(crate) fn asking(&self) -> &Asking {
         &self.0.asking
+    }
+    /// The chat bot, if there is one.
+    pub(crate) fn bot(&self) -> Option<&dyn BotApi> {
+        self.0.bot.as_deref()
+    }
+    /// The chat bot's name, once it is known.
+    pub(crate) fn bot_name(&self) -> &tokio::sync::OnceCell<String> {
+        &self.0.bot_name
+    }
+    /// The name of this process among those that share the store.
+    pub(crate) fn node(&self) -> &str {
+        &self.0.node
     }
     pub(crate) fn credentials(&self) -> &Credentials {
         &self.0.credentials

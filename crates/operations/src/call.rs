@@ -17,6 +17,8 @@ pub enum Actor {
     Key(ApiKeyId),
     /// A wallet that showed itself, in lower case.
     Wallet(String),
+    /// A chat that is linked with a mailbox, by its number.
+    Chat(String),
     /// A person in the console.
     Person {
         /// The account.
@@ -34,6 +36,7 @@ impl Actor {
         match self {
             Self::Key(id) => id.as_str(),
             Self::Wallet(address) => address,
+            Self::Chat(chat) => chat,
             Self::Person { account, .. } => account.as_str(),
         }
     }

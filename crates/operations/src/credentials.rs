@@ -59,6 +59,12 @@ impl Caller {
         Self { actor: Actor::Wallet(address), workspaces: vec![access], chosen: 0, expires_at: None }
     }
 
+    /// A chat that is linked with a mailbox of a workspace.
+    pub(crate) fn chat(chat: i64, access: Access) -> Self {
+        let actor = Actor::Chat(format!("telegram {chat}"));
+        Self { actor, workspaces: vec![access], chosen: 0, expires_at: None }
+    }
+
     /// The access that a call has: to the named workspace, or to the chosen one.
     pub fn access(&self, named: Option<&str>) -> Result<&Access> {
         let found = match named {
@@ -115,7 +121,7 @@ impl App {
             .db()
             .system_read(async move |tx| match (actor, workspace) {
                 (Actor::Key(id), Some(workspace)) => system::key_exists(tx, &workspace, &id).await,
-                (Actor::Key(_) | Actor::Wallet(_), _) => Ok(false),
+                (Actor::Key(_) | Actor::Wallet(_) | Actor::Chat(_), _) => Ok(false),
                 (Actor::Person { session, .. }, _) => system::session_exists(tx, &session).await,
             })
             .await;
@@ -131,7 +137,7 @@ impl App {
             .db()
             .system_write(async move |tx| match (actor, workspace) {
                 (Actor::Key(id), Some(workspace)) => system::end_key(tx, &workspace, &id).await,
-                (Actor::Key(_) | Actor::Wallet(_), _) => Ok(()),
+                (Actor::Key(_) | Actor::Wallet(_) | Actor::Chat(_), _) => Ok(()),
                 (Actor::Person { account, session, .. }, _) => {
                     store::accounts::delete_session(tx, &account, &session).await.map(|_| ())
                 }

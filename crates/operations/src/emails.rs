@@ -76,10 +76,12 @@ pub const BULK_MOVE: Operation = Operation::write("bulkMoveEmails", "Moves many 
 /// Deletes many.
 pub const BULK_DELETE: Operation =
     Operation::write("bulkDeleteEmails", "Deletes many emails, in one transaction.")
-        .errors(&[ErrorKind::NotFound, ErrorKind::DraftLocked]);
+        .errors(&[ErrorKind::NotFound, ErrorKind::DraftLocked])
+        .destructive();
 /// Empties Trash.
-pub const EMPTY_TRASH: Operation =
-    Operation::write("emptyTrash", "Deletes everything in Trash for good.").errors(&[ErrorKind::NotFound]);
+pub const EMPTY_TRASH: Operation = Operation::write("emptyTrash", "Deletes everything in Trash for good.")
+    .errors(&[ErrorKind::NotFound])
+    .destructive();
 /// Waits for an email.
 pub const WAIT: Operation = Operation::read(
     "waitForEmail",

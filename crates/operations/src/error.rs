@@ -29,6 +29,7 @@ pub enum ErrorKind {
     PlanRequired,
     RoleRequired,
     CrossSiteRequest,
+    ConfirmationInvalid,
     ContentWithheld,
     SenderNotAllowed,
     QuotaExceeded,
@@ -61,6 +62,7 @@ pub enum ErrorKind {
     EmailSendRateLimitExceeded,
     AiUnavailable,
     MemoryUnavailable,
+    TelegramUnavailable,
     Overloaded,
     StorageUnavailable,
     SettlementPending,
@@ -93,6 +95,7 @@ impl ErrorKind {
             Self::PlanRequired => "plan_required",
             Self::RoleRequired => "role_required",
             Self::CrossSiteRequest => "cross_site_request",
+            Self::ConfirmationInvalid => "confirmation_invalid",
             Self::ContentWithheld => "content_withheld",
             Self::SenderNotAllowed => "sender_not_allowed",
             Self::QuotaExceeded => "quota_exceeded",
@@ -125,6 +128,7 @@ impl ErrorKind {
             Self::EmailSendRateLimitExceeded => "email_send_rate_limit_exceeded",
             Self::AiUnavailable => "ai_unavailable",
             Self::MemoryUnavailable => "memory_unavailable",
+            Self::TelegramUnavailable => "telegram_unavailable",
             Self::Overloaded => "overloaded",
             Self::StorageUnavailable => "storage_unavailable",
             Self::SettlementPending => "settlement_pending",
@@ -154,6 +158,7 @@ impl ErrorKind {
             Self::WorkspaceScopeDenied | Self::PlanRequired | Self::RoleRequired | Self::CrossSiteRequest => {
                 "Forbidden"
             }
+            Self::ConfirmationInvalid => "The confirmation does not hold for this call.",
             Self::ContentWithheld => "This content is withheld because it is unsafe.",
             Self::SenderNotAllowed => "The mailbox may not send from this address.",
             Self::QuotaExceeded => "A limit of the workspace's plan is reached.",
@@ -188,6 +193,7 @@ impl ErrorKind {
             Self::EmailSendRateLimitExceeded => "The plan does not allow more mail at the moment.",
             Self::AiUnavailable => "No language model is available.",
             Self::MemoryUnavailable => "The memory store is not available.",
+            Self::TelegramUnavailable => "No Telegram bot is available.",
             Self::Overloaded => "The server is busy.",
             Self::StorageUnavailable => "The storage is not available.",
             Self::SettlementPending => "The payment is not settled yet; repeat the same request.",

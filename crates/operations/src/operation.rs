@@ -45,6 +45,8 @@ pub struct Operation {
     pub always_answers: bool,
     /// Whether it reads one thing, so that its answer carries an `ETag`.
     pub tagged: bool,
+    /// Whether it takes away what nothing brings back, though its method is not DELETE.
+    pub destructive: bool,
 }
 
 impl Operation {
@@ -61,6 +63,7 @@ impl Operation {
             errors: &[],
             always_answers: false,
             tagged: false,
+            destructive: false,
         }
     }
 
@@ -125,6 +128,11 @@ impl Operation {
         self.always_answers = true;
         self
     }
+    /// Takes away what nothing brings back.
+    pub const fn destructive(mut self) -> Self {
+        self.destructive = true;
+        self
+    }
     /// Reads one thing.
     pub const fn tagged(mut self) -> Self {
         self.tagged = true;
@@ -153,6 +161,7 @@ pub fn catalog() -> Vec<&'static Operation> {
         crate::search::OPERATIONS,
         crate::events::OPERATIONS,
         crate::webhooks::OPERATIONS,
+        crate::telegram::OPERATIONS,
         crate::affiliate::OPERATIONS,
         crate::memory::OPERATIONS,
     ]

@@ -1,5 +1,5 @@
 //! The outside world, as far as operations need it: time, chance, other mail servers, language models, and HTTP requests
-//! that customers have us make. Each trait has one real implementation and one for tests.
+//! that customers have us make, a chat bot. Each trait has one real implementation and one for tests.
 
 use std::pin::Pin;
 
@@ -245,4 +245,33 @@ pub trait Assistant: Send + Sync {
         request: &'a ChatRequest,
         deltas: Option<ChatDeltas>,
     ) -> Pin<Box<dyn Future<Output = Result<ChatReply, AssistantFault>> + Send + 'a>>;
+}
+
+/// The server of a chat bot.
+pub trait BotApi: Send + Sync {
+    /// Makes a call and gives its result, within a bounded time.
+    fn call(
+        &self,
+        method: &'static str,
+        body: serde_json::Value,
+        patience: std::time::Duration,
+    ) -> Pin<Box<dyn Future<Output = Result<serde_json::Value, BotFault>> + Send + '_>>;
+}
+
+/// Why a call of a bot's server gave nothing.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BotFault {
+    /// There was no answer, or none that can be read.
+    #[error("the bot's server gave no answer: {0}")]
+    Unreachable(String),
+    /// It refused.
+    #[error("the bot's server refused with {code}: {description}")]
+    Refused {
+        /// The code, like a status of HTTP.
+        code: u16,
+        /// Its words.
+        description: String,
+        /// When it wants to be asked again, in seconds.
+        retry_after: Option<u64>,
+    },
 }

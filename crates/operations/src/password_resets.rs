@@ -116,7 +116,7 @@ pub async fn change(app: &App, caller: &Caller, input: PasswordChange) -> Result
 fn person(caller: &Caller) -> Result<AccountId> {
     match &caller.actor {
         Actor::Person { account, .. } => Ok(account.clone()),
-        Actor::Key(_) | Actor::Wallet(_) => Err(Error::new(ErrorKind::Unauthorized)),
+        Actor::Key(_) | Actor::Wallet(_) | Actor::Chat(_) => Err(Error::new(ErrorKind::Unauthorized)),
     }
 }
 

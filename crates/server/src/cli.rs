@@ -60,6 +60,8 @@ pub enum Command {
         /// An mbox file, a message, or a folder of them.
         path: PathBuf,
     },
+    /// Lets a client that speaks the Model Context Protocol over standard input and output reach a running service.
+    Mcp(Mcp),
     /// Makes the index for search anew from the stored mail, also while the service runs.
     Reindex,
     /// Fills an empty store from a backup.
@@ -67,6 +69,20 @@ pub enum Command {
         /// The folder of the backup.
         dir: PathBuf,
     },
+}
+
+/// Options of `mcp`. The key is read from the environment variable `AGENT_MAILBOX_API_KEY`, unless there is a file.
+#[derive(Debug, Args)]
+pub struct Mcp {
+    /// The service's address.
+    #[arg(long, default_value = "http://127.0.0.1:8080")]
+    pub url: String,
+    /// What the client gets to see: full or agent-inbox.
+    #[arg(long)]
+    pub profile: Option<String>,
+    /// Reads the API key from this file instead of AGENT_MAILBOX_API_KEY.
+    #[arg(long, value_name = "FILE")]
+    pub key_file: Option<PathBuf>,
 }
 
 /// Options of `serve`.

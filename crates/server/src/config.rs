@@ -50,6 +50,8 @@ pub struct Config {
     pub webhooks_allow_private: bool,
     /// The keyless interface.
     pub payments: Payments,
+    /// The Telegram bot, if there is one.
+    pub telegram: Option<Telegram>,
     /// Days until a deleted mailbox is gone for good.
     pub grace_days: i64,
     /// The share of a price that an affiliate earns.
@@ -165,6 +167,24 @@ impl fmt::Debug for Facilitator {
     }
 }
 
+/// A Telegram bot.
+#[derive(Clone)]
+pub struct Telegram {
+    /// Its token.
+    pub token: String,
+    /// Where its server is.
+    pub api_base: Url,
+    /// How it hears of what happens in its chats.
+    pub hearing: operations::telegram::Hearing,
+}
+
+impl fmt::Debug for Telegram {
+    /// Without the token and the secret.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Telegram").finish_non_exhaustive()
+    }
+}
+
 /// A certificate and its key, as PEM files.
 #[derive(Clone, Debug)]
 pub struct TlsFiles {
@@ -252,6 +272,7 @@ impl Config {
             spf_mechanisms: self.domains_spf.clone().unwrap_or_else(|| format!("a:{hostname}")),
             webhooks_allow_private: self.webhooks_allow_private,
             payments: self.payments.settings.clone(),
+            telegram: self.telegram.as_ref().map(|telegram| telegram.hearing.clone()).unwrap_or_default(),
             hostname,
             max_message_bytes: self.smtp.max_message_bytes as u64,
             inbound_secret: self.inbound.http_secret.clone(),

@@ -10,7 +10,7 @@ use operations::{
     scanning::Scanning,
 };
 use store::{Db, blobs::Blobs, vault::MasterKey};
-use web::{HttpFacilitator, OutgoingHttp};
+use web::{HttpBot, HttpFacilitator, OutgoingHttp};
 
 use crate::{
     config::{Config, KeySource},
@@ -86,6 +86,9 @@ async fn parts(config: &Config, settings: Settings) -> Result<AppParts> {
         next_hop,
         facilitator,
         assistant: None,
+        bot: config.telegram.as_ref().map(|telegram| {
+            Box::new(HttpBot::new(&telegram.api_base, &telegram.token)) as Box<dyn outside::BotApi>
+        }),
     })
 }
 

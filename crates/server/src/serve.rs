@@ -154,6 +154,7 @@ impl Doors<'_> {
                 metrics: self.metrics_listener.is_none().then(|| render.clone()),
                 cors_origins: http.cors_origins.clone(),
                 trust_proxy: http.trust_proxy,
+                doors: vec![mcp::door],
             };
             let router = web::router(self.app.clone(), options);
             tokio::spawn(Door::new(router, most, self.stopping.clone()).serve(listener));
@@ -181,6 +182,7 @@ fn begin_work(app: &App, worker: bool) -> Vec<JoinHandle<()>> {
         work.push(tokio::spawn(workers::check_domains(app.clone())));
         work.push(tokio::spawn(operations::webhooks::outbox::work(app.clone())));
         work.push(tokio::spawn(operations::payments::work(app.clone())));
+        work.push(tokio::spawn(operations::telegram::work(app.clone())));
         work.push(tokio::spawn(workers::send_scheduled(app.clone())));
         work.push(tokio::spawn(workers::send_queued(app.clone())));
         work.push(tokio::spawn(workers::keep_claims(app.clone())));

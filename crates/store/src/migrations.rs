@@ -44,6 +44,8 @@ const MIGRATIONS: &[Migration] = &[
         name: "search_memory",
         sql: include_str!("../migrations/0008_search_memory.sql"),
     },
+    Migration { version: 9, name: "mcp", sql: include_str!("../migrations/0009_mcp.sql") },
+    Migration { version: 10, name: "telegram", sql: include_str!("../migrations/0010_telegram.sql") },
 ];
 
 /// Any number will do, as long as nothing else in the database uses it.

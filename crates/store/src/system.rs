@@ -237,6 +237,11 @@ pub async fn sweep(tx: &mut SystemTx, now: Timestamp) -> Result<u64> {
             now,
         ),
         (
+            "DELETE FROM confirmation WHERE (workspace_id, token_hash) IN
+             (SELECT workspace_id, token_hash FROM confirmation WHERE expires_at <= $1 LIMIT $2)",
+            now,
+        ),
+        (
             "DELETE FROM idempotency WHERE (workspace_id, key) IN
              (SELECT workspace_id, key FROM idempotency WHERE created_at <= $1 LIMIT $2)",
             now.plus_seconds(-24 * 3600),
@@ -256,6 +261,16 @@ pub async fn sweep(tx: &mut SystemTx, now: Timestamp) -> Result<u64> {
              (SELECT workspace_id, webhook_id, id FROM webhook_delivery
               WHERE created_at <= $1 LIMIT $2)",
             now.plus_seconds(-7 * 24 * 3600),
+        ),
+        (
+            "DELETE FROM telegram_code WHERE (workspace_id, mailbox_id) IN
+             (SELECT workspace_id, mailbox_id FROM telegram_code WHERE expires_at <= $1 LIMIT $2)",
+            now,
+        ),
+        (
+            "DELETE FROM telegram_notice WHERE (workspace_id, id) IN
+             (SELECT workspace_id, id FROM telegram_notice WHERE created_at <= $1 LIMIT $2)",
+            now.plus_seconds(-30 * 24 * 3600),
         ),
         (
             "DELETE FROM send_use WHERE (workspace_id, id) IN

@@ -172,7 +172,10 @@ impl Caller {
         body: Body,
     ) -> Answer {
         let (parts, mut body) = self.open(method.clone(), path, content_type, body).await.into_parts();
-        let endless = parts.headers.get("content-type").is_some_and(|kind| kind == "text/event-stream");
+        // Only the event log goes on for ever; the answer to a tool that waits is a stream with an end.
+        let endless = path != "/mcp"
+            && !path.starts_with("/mcp?")
+            && parts.headers.get("content-type").is_some_and(|kind| kind == "text/event-stream");
         let bytes = if endless {
             // A stream has no end: its first piece is the answer.
             body.frame().await.unwrap().unwrap().into_data().unwrap()

@@ -10,18 +10,22 @@
     reason = "a test kit fails by panicking, which is what a test wants"
 )]
 
+mod bot;
 mod caller;
 mod contract;
 mod engine;
 mod hop;
 mod logs;
+mod mcp;
 mod model;
 mod receiver;
 mod server;
 mod stream;
 mod wallet;
 
+pub use self::mcp::Mcp;
 pub use self::model::ScriptedModel;
+pub use bot::BotServer;
 pub use caller::{Answer, Caller, EventStream};
 pub use engine::{Engine, both_engines};
 pub use hop::Hop;

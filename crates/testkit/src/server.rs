@@ -18,6 +18,7 @@ use operations::{
     outside::{self, Entropy},
     payments::PaymentSettings,
     scanning::Scanning,
+    telegram::Hearing,
 };
 use store::{
     Db,
@@ -25,7 +26,7 @@ use store::{
     vault::MasterKey,
 };
 
-use web::{HttpFacilitator, OutgoingHttp};
+use web::{HttpBot, HttpFacilitator, OutgoingHttp};
 
 use crate::{Caller, Engine, Payer, engine::Place};
 
@@ -115,6 +116,8 @@ pub struct ServerOptions {
     pub facilitator: Option<(url::Url, Duration)>,
     /// The language model.
     pub assistant: Option<crate::ScriptedModel>,
+    /// Where the chat bot's server is, and how it hears of its chats; nothing for no bot.
+    pub telegram: Option<(url::Url, Hearing)>,
     /// How the doors are set up.
     pub web: web::Options,
 }
@@ -146,7 +149,8 @@ impl Default for ServerOptions {
             payments: PaymentSettings { wallet_rpm: 100_000, ..PaymentSettings::default() },
             facilitator: None,
             assistant: None,
-            web: web::Options::default(),
+            telegram: None,
+            web: web::Options { doors: vec![mcp::door], ..web::Options::default() },
         }
     }
 }
@@ -238,6 +242,7 @@ impl Server {
             spf_mechanisms: "a:mx.agents.test".to_owned(),
             webhooks_allow_private: options.webhooks_allow_private,
             payments: options.payments,
+            telegram: options.telegram.as_ref().map(|(_, hearing)| hearing.clone()).unwrap_or_default(),
         };
         let servers = &options.dns_servers;
         let dns = (!servers.is_empty()).then(|| Dns::without_memory(servers).unwrap());
@@ -262,6 +267,9 @@ impl Server {
                 Box::new(client) as Box<dyn outside::Facilitator>
             }),
             assistant: options.assistant.map(|model| Arc::new(model) as Arc<dyn outside::Assistant>),
+            bot: options
+                .telegram
+                .map(|(base, _)| Box::new(HttpBot::new(&base, "7:secret")) as Box<dyn outside::BotApi>),
         };
         let app = App::start(parts).await.unwrap();
         let router = web::router(app.clone(), options.web);

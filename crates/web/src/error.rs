@@ -57,6 +57,7 @@ pub(crate) const fn status(kind: ErrorKind) -> StatusCode {
         | Kind::PlanRequired
         | Kind::RoleRequired
         | Kind::CrossSiteRequest
+        | Kind::ConfirmationInvalid
         | Kind::ContentWithheld
         | Kind::SenderNotAllowed
         | Kind::PaymentReused
@@ -90,6 +91,7 @@ pub(crate) const fn status(kind: ErrorKind) -> StatusCode {
         Kind::RateLimited | Kind::EmailSendRateLimitExceeded => StatusCode::TOO_MANY_REQUESTS,
         Kind::AiUnavailable
         | Kind::MemoryUnavailable
+        | Kind::TelegramUnavailable
         | Kind::Overloaded
         | Kind::StorageUnavailable
         | Kind::SettlementPending

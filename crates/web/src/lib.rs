@@ -9,6 +9,7 @@ mod body;
 mod console;
 mod cors;
 mod docs;
+mod door;
 mod endpoint;
 mod error;
 mod facilitator;
@@ -24,6 +25,7 @@ mod public;
 mod query;
 mod reply;
 mod request;
+mod telegram;
 
 use std::sync::Arc;
 
@@ -38,10 +40,12 @@ use tower_http::{
 };
 
 pub use agent::{agent_document, agent_endpoints};
+pub use door::{Door, Inside, refuse};
 pub use endpoint::Endpoint;
 pub use facilitator::HttpFacilitator;
 pub use openapi::document;
 pub use outgoing::OutgoingHttp;
+pub use telegram::HttpBot;
 
 /// Renders the metrics as text.
 pub type RenderMetrics = Arc<dyn Fn() -> String + Send + Sync>;
@@ -55,6 +59,8 @@ pub struct Options {
     pub cors_origins: Vec<String>,
     /// Whether a proxy in front tells the client's address in `X-Forwarded-For`.
     pub trust_proxy: bool,
+    /// Doors that other crates make.
+    pub doors: Vec<Door>,
 }
 
 /// What every handler can reach.
@@ -66,6 +72,8 @@ struct Shared {
     anonymous: Arc<limits::AddressLimiter>,
     /// Pages of the console by client address.
     pages: limits::AddressLimiter,
+    /// What costs no credits at the doors of other crates, by client address.
+    doors: limits::AddressLimiter,
     wallets: limits::Limiter<pay::Address>,
 }
 
@@ -95,17 +103,24 @@ pub fn router(app: App, options: Options) -> Router {
     let anonymous = Arc::new(limits::AddressLimiter::new(app.settings().anonymous_rpm));
     let origins = cors::Origins::new(&options.cors_origins);
     let pages = limits::AddressLimiter::new(console::PAGES_PER_MINUTE);
+    let doors = limits::AddressLimiter::new(app.settings().anonymous_rpm);
     let wallets = limits::Limiter::new(app.settings().payments.wallet_rpm);
-    let state = Arc::new(Shared { app, options, anonymous, pages, wallets });
+    let state = Arc::new(Shared { app, options, anonymous, pages, doors, wallets });
     let mut router = Router::new();
     for (path, methods) in api_routes(&state).into_iter().chain(agent::routes(&state)) {
         router = router.route(path, methods);
     }
-    router
+    let inside = Inside { state: state.clone(), api: in_process(&state) };
+    let doors = state.options.doors.clone();
+    let own = router
         .merge(console::routes(&state))
         .merge(public::routes(&state))
         .merge(inbound::routes())
-        .with_state(state)
+        .merge(telegram::routes())
+        .with_state(state);
+    doors
+        .into_iter()
+        .fold(own, |router, door| router.merge(door(&inside)))
         .fallback(error::unknown_route)
         .method_not_allowed_fallback(error::wrong_method)
         // In one call, since each adds a box to every route. The first is outside of everything else, so that no
@@ -117,6 +132,13 @@ pub fn router(app: App, options: Options) -> Router {
             CompressionLayer::new().compress_when(SizeAbove::new(1024).and(NotForContentType::SSE)),
             CatchPanicLayer::custom(error::panicked),
         ))
+}
+
+/// The endpoints alone, for calls from within this process.
+fn in_process(state: &State) -> Router {
+    let routes = api_routes(state).into_iter();
+    let router = routes.fold(Router::new(), |router, (path, methods)| router.route(path, methods));
+    router.with_state(state.clone()).layer(CatchPanicLayer::custom(error::panicked))
 }
 
 /// The endpoints grouped by path, since a path takes one router with all its methods.

@@ -119,8 +119,6 @@ async fn run(
 
 /// 401, and 429 for addresses that only ever fail.
 async fn identify(state: &State, parts: &Parts, address: IpAddr) -> Result<Arc<Caller>> {
-    let now = state.app.now();
-    state.anonymous.check(address, now)?;
     let recognised = async {
         let credential = credential(&state.app, &parts.headers)?;
         let caller = state.app.authenticate(&credential).await?;
@@ -129,7 +127,18 @@ async fn identify(state: &State, parts: &Parts, address: IpAddr) -> Result<Arc<C
         }
         Ok(caller)
     };
-    let outcome: Result<_> = recognised.await;
+    recognise(state, address, recognised).await
+}
+
+/// Counts against the address when nobody was recognised.
+pub(crate) async fn recognise(
+    state: &State,
+    address: IpAddr,
+    recognised: impl Future<Output = Result<Arc<Caller>>>,
+) -> Result<Arc<Caller>> {
+    let now = state.app.now();
+    state.anonymous.check(address, now)?;
+    let outcome = recognised.await;
     if let Err(refused) = &outcome
         && refused.kind() == ErrorKind::Unauthorized
     {

@@ -5,6 +5,7 @@ mod backup;
 mod config;
 mod doctor;
 mod import;
+mod mcp;
 mod probe;
 mod progress;
 mod search;
@@ -53,6 +54,7 @@ pub fn run(cli: Cli) -> Result<ExitCode> {
         Command::Import { mailbox, path } => {
             quietly(|| in_runtime(import::run(load(&sources)?, mailbox, absolute(&path))))
         }
+        Command::Mcp(options) => quietly(|| in_runtime(mcp::run(options))),
         Command::Reindex => quietly(|| in_runtime(search::run(load(&sources)?))),
         Command::Restore { dir } => quietly(|| in_runtime(backup::restore(load(&sources)?, absolute(&dir)))),
     }

@@ -1,6 +1,7 @@
 //! From values to what they mean: every option is read once, and every mistake is noted instead of ending the reading.
 
 mod payments;
+mod telegram;
 
 use std::{net::SocketAddr, ops::RangeInclusive, path::PathBuf, time::Duration};
 
@@ -45,6 +46,7 @@ impl<'a> Reader<'a> {
         let domains_spf = self.optional("domains.spf", spf_terms);
         let webhooks_allow_private = self.flag("webhooks.allow_private");
         let payments = self.payments();
+        let telegram = self.telegram();
         let grace_days = self.number("mailboxes.grace_days", 0..=3650);
         let affiliate_percent = self.number("affiliate.percent", 0..=100);
         let currency = self.parsed("affiliate.currency", currency);
@@ -63,6 +65,7 @@ impl<'a> Reader<'a> {
             domains_spf,
             webhooks_allow_private,
             payments: payments?,
+            telegram,
             grace_days,
             affiliate_percent,
             currency: currency?,

@@ -30,7 +30,11 @@ pub fn show(sources: &Sources) -> String {
 
 fn without_secrets(key: &str, value: &Value) -> Value {
     match (key, value) {
-        ("vault.master_key", Value::String(text)) if !text.is_empty() => HIDDEN.into(),
+        ("vault.master_key" | "telegram.bot_token" | "telegram.webhook_secret", Value::String(text))
+            if !text.is_empty() =>
+        {
+            HIDDEN.into()
+        }
         ("payments.facilitator_headers", Value::Array(lines)) => {
             Value::Array(lines.iter().map(|_| HIDDEN.into()).collect())
         }

@@ -35,6 +35,7 @@ pub const TABLES: &[&str] = &[
     "credit_ledger",
     "usage_day",
     "idempotency",
+    "confirmation",
     "audit",
     "affiliate",
     "affiliate_day",
@@ -60,6 +61,9 @@ pub const TABLES: &[&str] = &[
     "hosted_key",
     "webhook",
     "webhook_delivery",
+    "telegram_link",
+    "telegram_code",
+    "telegram_notice",
     "wallet",
     "payment",
     "ledger_account",
@@ -68,7 +72,7 @@ pub const TABLES: &[&str] = &[
 
 /// The tables whose rows are not: the schema's own history, which a restore writes itself, and what running nodes have
 /// set aside or learned about other servers, which means nothing without them.
-pub const LEFT_OUT: &[&str] = &["schema_migration", "allowance_lease", "destination"];
+pub const LEFT_OUT: &[&str] = &["schema_migration", "allowance_lease", "destination", "telegram_poll"];
 
 /// Rows in one piece.
 const PIECE: i64 = 1000;

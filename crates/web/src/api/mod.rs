@@ -14,6 +14,7 @@ mod memory;
 mod paths;
 mod scheduled_sends;
 mod sending;
+mod telegram;
 mod threads;
 mod usage;
 mod webhooks;
@@ -38,6 +39,7 @@ pub(crate) fn endpoints() -> Vec<Endpoint> {
         threads::endpoints(),
         events::endpoints(),
         webhooks::endpoints(),
+        telegram::endpoints(),
         memory::endpoints(),
         affiliate::endpoints(),
         api_keys::endpoints(),

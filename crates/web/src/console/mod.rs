@@ -22,6 +22,7 @@ mod reader;
 mod scheduled;
 mod session_api;
 mod settings;
+mod telegram;
 mod text;
 mod time;
 mod ui;
@@ -48,6 +49,7 @@ pub(crate) fn routes(state: &State) -> Router<State> {
         .merge(live::routes())
         .merge(compose::routes())
         .merge(scheduled::routes())
+        .merge(telegram::routes())
         .merge(members::routes())
         .merge(domains::routes())
         .merge(webhooks::routes())

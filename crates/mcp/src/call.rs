@@ -1,0 +1,112 @@
+//! One call of a tool: its arguments, its confirmation, the call of the API, its result.
+//!
+//! Every call is counted and checked by the gates of the API once: by the call itself, or, where it ends before that, here.
+
+use http::request::Parts;
+use operations::{Entrance, Error, ErrorKind, Rate, Result, confirmations};
+use rmcp::model::{CallToolResult, JsonObject, MetaObject};
+use serde_json::json;
+use web::Inside;
+
+use crate::{
+    Guest, answer,
+    request::{self, About, Prepared},
+    tools::{CONFIRMATION, Tool},
+};
+
+/// Calls a tool on behalf of a guest.
+pub(crate) async fn run(
+    inside: &Inside,
+    outer: &Parts,
+    guest: &Guest,
+    tool: &Tool,
+    arguments: JsonObject,
+) -> CallToolResult {
+    let call = Calling { inside, guest, tool };
+    let shown = serde_json::Value::Object(arguments.clone());
+    let prepared =
+        guest.profile.admit(tool, arguments).and_then(|arguments| request::prepare(guest, tool, arguments));
+    let Prepared { request, about } = match prepared {
+        Ok(prepared) => prepared,
+        Err(refused) => return call.refuse(refused).await,
+    };
+    if tool.destructive {
+        match &about.confirmation {
+            None => return call.propose(&about, shown).await,
+            Some(token) => {
+                if let Err(refused) = call.confirm(&about, token).await {
+                    return call.refuse(refused).await;
+                }
+            }
+        }
+    }
+    let address = format!("{}{}", inside.app().settings().public_url, request.uri());
+    let response = inside.call(outer, request).await;
+    answer::shape(response, address, guest.profile.budget()).await
+}
+
+struct Calling<'a> {
+    inside: &'a Inside,
+    guest: &'a Guest,
+    tool: &'a Tool,
+}
+
+impl Calling<'_> {
+    /// Passes the gates of the API without going further.
+    async fn enter(&self, workspace: Option<&str>) -> (Option<Rate>, Result<Entrance>) {
+        let admission =
+            self.inside.app().admit(self.tool.operation, self.guest.caller.clone(), workspace).await;
+        match admission {
+            Ok(admission) => (admission.rate, admission.entrance),
+            Err(refused) => (None, Err(refused)),
+        }
+    }
+
+    /// A call that ends before the API sees it. What the gates have to say comes first, as everywhere.
+    async fn refuse(&self, refused: Error) -> CallToolResult {
+        let (rate, entrance) = self.enter(None).await;
+        answer::with_rate(answer::failure(&entrance.err().unwrap_or(refused)), rate)
+    }
+
+    /// The first call of a destructive tool: what would happen, and the token to make it happen.
+    async fn propose(&self, about: &About, arguments: serde_json::Value) -> CallToolResult {
+        let (rate, entrance) = self.enter(about.workspace.as_deref()).await;
+        let issued = match entrance {
+            Ok(entrance) => {
+                let workspace = &entrance.access.workspace;
+                confirmations::issue(self.inside.app(), workspace, about.fingerprint).await
+            }
+            Err(refused) => Err(refused),
+        };
+        let confirmation = match issued {
+            Ok(confirmation) => confirmation,
+            Err(refused) => return answer::with_rate(answer::failure(&refused), rate),
+        };
+        let operation = self.tool.operation;
+        let value = json!({
+            "status": "confirmation_required",
+            "done": false,
+            "would": operation.summary,
+            "tool": self.tool.name(),
+            "arguments": arguments,
+            "credits": operation.class.credits(),
+            CONFIRMATION: confirmation.token,
+            "expires_at": confirmation.expires_at,
+            "fix": format!("Nothing has happened yet. To do it, call {} again with the same arguments and this {CONFIRMATION}.", self.tool.name()),
+        });
+        let (value, text) = crate::budget::fit(value, self.guest.profile.budget());
+        answer::with_rate(answer::result(value, text, false, MetaObject::new()), rate)
+    }
+
+    /// Uses the token up.
+    async fn confirm(&self, about: &About, token: &str) -> Result<()> {
+        let workspace = &self.guest.caller.access(None)?.workspace;
+        let key = about.idempotency_key.as_deref();
+        let app = self.inside.app();
+        if confirmations::redeem(app, workspace, token, about.fingerprint, key).await? {
+            return Ok(());
+        }
+        let fix = format!("Call {} without {CONFIRMATION} to get a new one.", self.tool.name());
+        Err(Error::new(ErrorKind::ConfirmationInvalid).with_fix(fix))
+    }
+}

@@ -1,0 +1,81 @@
+//! `/.well-known/mcp/server-card.json`: what this server is and offers, for those who look before they connect.
+//!
+//! The format is still being settled; the card carries the fields of both drafts that clients read today.
+
+use rmcp::model::ProtocolVersion;
+use serde_json::{Value, json};
+use web::Inside;
+
+use crate::{handler, profile::Profile};
+
+/// The card.
+pub(crate) fn card(inside: &Inside) -> Value {
+    let url = &inside.app().settings().public_url;
+    let endpoint = format!("{url}/mcp");
+    let server = handler::implementation(inside);
+    let versions: Vec<&str> = ProtocolVersion::KNOWN_VERSIONS.iter().map(ProtocolVersion::as_str).collect();
+    let description = "Mailboxes for agents: read, wait for, search and send mail through tools.";
+    let header = json!({
+        "name": "x-api-key", "description": "An API key, which starts with sk-proj-.",
+        "isRequired": true, "isSecret": true,
+    });
+    let tools = |profile: Profile| -> Vec<Value> {
+        let tools = profile.tools().declarations.iter();
+        tools
+            .map(|tool| {
+                json!({
+                    "name": tool.name, "title": tool.title, "description": tool.description,
+                    "annotations": tool.annotations,
+                })
+            })
+            .collect()
+    };
+    let safe: Vec<_> =
+        Profile::AgentInbox.tools().declarations.iter().map(|tool| tool.name.clone()).collect();
+    json!({
+        "name": format!("{}/agent-mailbox", reversed_host(url)),
+        "title": server.title,
+        "version": server.version,
+        "description": description,
+        "websiteUrl": url,
+        "documentationUrl": format!("{url}/llms.txt"),
+        "remotes": [
+            { "type": "streamable-http", "url": endpoint, "headers": [header], "supportedProtocolVersions": versions },
+            {
+                "type": "streamable-http", "url": format!("{endpoint}?profile=agent-inbox"), "headers": [header],
+                "supportedProtocolVersions": versions,
+            },
+        ],
+        "protocolVersion": ProtocolVersion::LATEST.as_str(),
+        "serverInfo": server,
+        "transport": { "type": "streamable-http", "endpoint": "/mcp", "url": endpoint },
+        "authentication": {
+            "required": true,
+            "schemes": [
+                { "type": "apiKey", "in": "header", "name": "x-api-key" },
+                { "type": "http", "scheme": "bearer" },
+            ],
+        },
+        "capabilities": { "tools": { "listChanged": false } },
+        "instructions": handler::INSTRUCTIONS,
+        "profiles": [
+            { "name": "full", "url": endpoint, "description": "Every operation that a key can call." },
+            {
+                "name": "agent-inbox", "url": format!("{endpoint}?profile=agent-inbox"),
+                "description": "Safe reads, waiting, verification and making a mailbox; only clean mail, as plain text.",
+                "tools": safe,
+            },
+        ],
+        "tools": tools(Profile::Full),
+    })
+}
+
+/// A name space from the server's own address: `mail.example.org` becomes `org.example.mail`.
+fn reversed_host(url: &str) -> String {
+    let host = url::Url::parse(url).ok().and_then(|url| url.host_str().map(ToOwned::to_owned));
+    let host = host.unwrap_or_else(|| "localhost".to_owned());
+    if host.parse::<std::net::IpAddr>().is_ok() || host.starts_with('[') {
+        return "localhost".to_owned();
+    }
+    host.rsplit('.').collect::<Vec<_>>().join(".")
+}

@@ -1,0 +1,59 @@
+//! Schemas of arguments: those of the OpenAPI document, with every reference replaced by what it refers to.
+//!
+//! Many models' tool interfaces know no `$ref`, and a tool's schema must stand alone anyway.
+
+use serde_json::{Map, Value};
+
+/// How deep schemas may refer to each other. Ours never come near; a circle would.
+const DEPTH: usize = 16;
+
+/// A schema without references. What lies too deep takes anything; the API checks it all the same.
+pub(crate) fn inline(schema: &Value, definitions: &Value) -> Value {
+    replace(schema, definitions, DEPTH)
+}
+
+fn replace(schema: &Value, definitions: &Value, depth: usize) -> Value {
+    match schema {
+        Value::Object(object) => {
+            let own = object.iter().filter(|(key, _)| *key != "$ref");
+            let own = own.map(|(key, value)| (key.clone(), replace(value, definitions, depth)));
+            let Some(target) = object.get("$ref").and_then(Value::as_str) else {
+                return Value::Object(own.collect());
+            };
+            let name = target.rsplit('/').next().unwrap_or_default();
+            let mut whole = match (definitions.get(name), depth) {
+                (None, _) | (_, 0) => Map::new(),
+                (Some(found), _) => match replace(found, definitions, depth - 1) {
+                    Value::Object(found) => found,
+                    _ => Map::new(),
+                },
+            };
+            // What stands beside a reference says more about this place than what it refers to.
+            whole.extend(own);
+            Value::Object(whole)
+        }
+        Value::Array(items) => items.iter().map(|item| replace(item, definitions, depth)).collect(),
+        plain => plain.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn references_are_replaced_and_circles_end() {
+        let definitions = json!({
+            "Name": { "type": "string", "description": "A name." },
+            "Tree": { "type": "object", "properties": { "child": { "$ref": "#/x/Tree" } } },
+        });
+        let schema = json!({ "$ref": "#/x/Name", "description": "This one's name." });
+        let expected = json!({ "type": "string", "description": "This one's name." });
+        assert_eq!(inline(&schema, &definitions), expected);
+        let tree = inline(&json!({ "anyOf": [{ "$ref": "#/x/Tree" }, { "type": "null" }] }), &definitions);
+        assert!(!tree.to_string().contains("$ref"));
+        assert_eq!(tree["anyOf"][0]["properties"]["child"]["type"], "object");
+    }
+}

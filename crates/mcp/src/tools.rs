@@ -1,0 +1,298 @@
+//! The tools: one for each operation of the API, made from the same declarations and the same document.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    fmt::Write as _,
+    sync::LazyLock,
+};
+
+use http::Method;
+use model::{CreditClass, Plan, Role};
+use operations::Operation;
+use rmcp::model::{JsonObject, Tool as Declaration, ToolAnnotations};
+use serde_json::{Map, Value, json};
+
+use crate::schema;
+
+/// The argument that carries the idempotency key of a write.
+pub(crate) const IDEMPOTENCY_KEY: &str = "idempotencyKey";
+/// The argument that carries the confirmation of a destructive tool.
+pub(crate) const CONFIRMATION: &str = "confirmationToken";
+/// The argument that stands for the header `Prefer: respond-async`.
+pub(crate) const RESPOND_ASYNC: &str = "respond_async";
+/// The argument with the bytes of a body that is not JSON, in base64.
+pub(crate) const CONTENT: &str = "content";
+/// The argument with the media type of such a body.
+pub(crate) const CONTENT_TYPE: &str = "content_type";
+
+/// Where an argument of a call goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    Path,
+    Query,
+    Body,
+}
+
+/// What a call carries beside its parameters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Body {
+    None,
+    Json,
+    /// Bytes of one of several media types.
+    Bytes,
+}
+
+/// One tool.
+#[derive(Clone)]
+pub(crate) struct Tool {
+    pub(crate) declaration: Declaration,
+    pub(crate) operation: &'static Operation,
+    pub(crate) method: Method,
+    /// The path, parameters in braces.
+    pub(crate) path: String,
+    pub(crate) places: BTreeMap<String, Place>,
+    pub(crate) body: Body,
+    pub(crate) destructive: bool,
+}
+
+impl Tool {
+    pub(crate) fn name(&self) -> &str {
+        &self.declaration.name
+    }
+
+    /// Whether a call may take its time before it answers.
+    pub(crate) fn waits(&self) -> bool {
+        matches!(self.operation.id, "waitForEmail" | "listEvents")
+    }
+
+    /// The declared arguments.
+    pub(crate) fn arguments(&self) -> Option<&Map<String, Value>> {
+        self.declaration.input_schema.get("properties").and_then(Value::as_object)
+    }
+}
+
+/// All tools, in the order of the API's documentation.
+pub(crate) fn all() -> &'static [Tool] {
+    static TOOLS: LazyLock<Vec<Tool>> = LazyLock::new(|| make(&web::document()));
+    &TOOLS
+}
+
+/// Operations whose answer never ends are no tools; those of the console's session cannot be called with a key.
+fn make(document: &Value) -> Vec<Tool> {
+    let operations: HashMap<&str, &'static Operation> =
+        operations::catalog().into_iter().map(|operation| (operation.id, operation)).collect();
+    let definitions = &document["components"]["schemas"];
+    let mut tools = Vec::new();
+    for (path, methods) in document["paths"].as_object().into_iter().flatten() {
+        for (method, described) in methods.as_object().into_iter().flatten() {
+            let id = described["operationId"].as_str().unwrap_or_default();
+            let Some(operation) = operations.get(id).filter(|operation| !operation.console_only) else {
+                continue;
+            };
+            let Ok(method) = method.to_ascii_uppercase().parse() else { continue };
+            if !is_stream(described) {
+                tools.push(tool(operation, method, path, described, definitions));
+            }
+        }
+    }
+    tools
+}
+
+fn is_stream(described: &Value) -> bool {
+    let responses = described["responses"].as_object().into_iter().flatten();
+    responses.into_iter().any(|(_, response)| !response["content"]["text/event-stream"].is_null())
+}
+
+fn tool(
+    operation: &'static Operation,
+    method: Method,
+    path: &str,
+    described: &Value,
+    definitions: &Value,
+) -> Tool {
+    let destructive = method == Method::DELETE || operation.destructive;
+    let mut arguments = Arguments::default();
+    for parameter in described["parameters"].as_array().into_iter().flatten() {
+        arguments.add_parameter(parameter, definitions);
+    }
+    let body = arguments.add_body(&described["requestBody"]["content"], definitions);
+    arguments.add_own(operation, destructive);
+    let name = name(operation.id);
+    let schema = JsonObject::from_iter([
+        ("type".to_owned(), json!("object")),
+        ("properties".to_owned(), Value::Object(arguments.properties)),
+        ("required".to_owned(), json!(arguments.required)),
+        ("additionalProperties".to_owned(), json!(false)),
+    ]);
+    let declaration = Declaration::new(name.clone(), description(operation, destructive), schema)
+        .with_title(title(&name))
+        .with_annotations(annotations(operation, &method, destructive));
+    Tool {
+        declaration,
+        operation,
+        method,
+        path: path.to_owned(),
+        places: arguments.places,
+        body,
+        destructive,
+    }
+}
+
+/// The arguments of a tool as they are gathered.
+#[derive(Default)]
+struct Arguments {
+    properties: Map<String, Value>,
+    required: Vec<String>,
+    places: BTreeMap<String, Place>,
+}
+
+impl Arguments {
+    fn add_parameter(&mut self, parameter: &Value, definitions: &Value) {
+        let name = parameter["name"].as_str().unwrap_or_default();
+        let place = match parameter["in"].as_str() {
+            Some("path") => Place::Path,
+            Some("query") => Place::Query,
+            Some("header") if name == "Prefer" => {
+                let text = "Whether to answer at once, without waiting for other servers.";
+                let property = json!({ "type": "boolean", "description": text });
+                self.properties.insert(RESPOND_ASYNC.to_owned(), property);
+                return;
+            }
+            _ => return,
+        };
+        let mut property = schema::inline(&parameter["schema"], definitions);
+        if let Some(description) = parameter["description"].as_str() {
+            property["description"] = description.into();
+        }
+        // A key belongs to one workspace: nobody has to look its id up.
+        let own_workspace = name == "workspaceId";
+        if own_workspace {
+            property["description"] = "The key's own workspace, which is also the default.".into();
+        }
+        if parameter["required"] == true && !own_workspace {
+            self.required.push(name.to_owned());
+        }
+        self.places.insert(name.to_owned(), place);
+        self.properties.insert(name.to_owned(), property);
+    }
+
+    fn add_body(&mut self, content: &Value, definitions: &Value) -> Body {
+        let Some(types) = content.as_object() else { return Body::None };
+        let Some(body) = types.get("application/json") else {
+            let bytes = json!({ "type": "string", "contentEncoding": "base64", "description": "The bytes, in base64." });
+            let kinds: Vec<&String> = types.keys().collect();
+            let kind = json!({ "type": "string", "enum": kinds, "description": "What the bytes are." });
+            self.properties.insert(CONTENT.to_owned(), bytes);
+            self.properties.insert(CONTENT_TYPE.to_owned(), kind);
+            self.required.extend([CONTENT.to_owned(), CONTENT_TYPE.to_owned()]);
+            return Body::Bytes;
+        };
+        let schema = schema::inline(&body["schema"], definitions);
+        for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+            self.places.insert(name.clone(), Place::Body);
+            self.properties.insert(name.clone(), property.clone());
+        }
+        let required = schema["required"].as_array().into_iter().flatten();
+        self.required.extend(required.filter_map(Value::as_str).map(ToOwned::to_owned));
+        Body::Json
+    }
+
+    /// What a tool takes beside its operation's own input.
+    fn add_own(&mut self, operation: &Operation, destructive: bool) {
+        if operation.writes {
+            let text = "Makes the write safe to repeat for 24 hours: the same key with the same arguments gives the \
+                        first answer again and does nothing twice. A UUID is a good key.";
+            let property = json!({ "type": "string", "minLength": 1, "maxLength": 255, "description": text });
+            self.properties.insert(IDEMPOTENCY_KEY.to_owned(), property);
+        }
+        if destructive {
+            let text = "What the first call with the same arguments answered with. Without it nothing happens: the \
+                        answer tells what would, and gives a token that works once, for 5 minutes.";
+            self.properties.insert(CONFIRMATION.to_owned(), json!({ "type": "string", "description": text }));
+        }
+    }
+}
+
+fn description(operation: &Operation, destructive: bool) -> String {
+    let credits = operation.class.credits();
+    let mut text =
+        format!("{} Costs {credits} credit{}.", operation.summary, if credits == 1 { "" } else { "s" });
+    if operation.plan > Plan::Free {
+        let _ = write!(text, " Needs the {} plan.", operation.plan.display_name());
+    }
+    if operation.role > Role::Member {
+        text.push_str(" Needs an admin's key.");
+    }
+    if destructive {
+        text.push_str(" Takes two calls: the first gives a token, the second carries it and does the work.");
+    }
+    text
+}
+
+fn annotations(operation: &Operation, method: &Method, destructive: bool) -> ToolAnnotations {
+    let repeatable = !operation.writes || *method == Method::PUT || *method == Method::DELETE;
+    ToolAnnotations::new()
+        .read_only(!operation.writes)
+        .destructive(destructive)
+        .idempotent(repeatable)
+        .open_world(operation.class == CreditClass::EmailSend)
+}
+
+/// The name of an operation's tool.
+pub(crate) fn name(id: &str) -> String {
+    if id == "getEmailVerification" {
+        return "get_verification".to_owned();
+    }
+    let mut name = String::with_capacity(id.len() + 4);
+    for character in id.chars() {
+        if character.is_ascii_uppercase() {
+            name.push('_');
+        }
+        name.push(character.to_ascii_lowercase());
+    }
+    name
+}
+
+/// A name for people.
+fn title(name: &str) -> String {
+    let words = name.replace('_', " ");
+    let mut letters = words.chars();
+    letters.next().map(|first| first.to_ascii_uppercase()).into_iter().chain(letters).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_operation_that_a_key_can_call_is_a_tool() {
+        let names: Vec<&str> = all().iter().map(|tool| tool.operation.id).collect();
+        for operation in operations::catalog() {
+            let expected = !operation.console_only && operation.id != "streamEvents";
+            assert_eq!(names.contains(&operation.id), expected, "{}", operation.id);
+        }
+        for name in ["list_emails", "get_email_context", "send_email", "wait_for_email", "get_verification"] {
+            assert!(all().iter().any(|tool| tool.name() == name), "{name}");
+        }
+    }
+
+    /// Arguments stand in one object, so no two of them may have one name, and none may refer to a document.
+    #[test]
+    fn schemas_stand_alone() {
+        let document = web::document();
+        for tool in all() {
+            let schema = serde_json::to_string(&tool.declaration.input_schema).unwrap();
+            assert!(!schema.contains("$ref"), "{}", tool.name());
+            let described = &document["paths"][&tool.path][tool.method.as_str().to_ascii_lowercase()];
+            let inputs = ["path", "query"].map(|place| {
+                let all = described["parameters"].as_array().into_iter().flatten();
+                all.filter(|one| one["in"] == place).count()
+            });
+            let body = &described["requestBody"]["content"]["application/json"]["schema"];
+            let body = schema::inline(body, &document["components"]["schemas"]);
+            let fields = body["properties"].as_object().map_or(0, Map::len);
+            assert_eq!(inputs[0] + inputs[1] + fields, tool.places.len(), "{}", tool.name());
+            assert!(body.is_null() || fields > 0, "{} has a body that is no object", tool.name());
+        }
+    }
+}

@@ -1,0 +1,288 @@
+//! Chats that mailboxes are linked with, codes that link them, and the notices they got.
+
+use model::{EmailId, MailboxId, Timestamp, WorkspaceId};
+
+use crate::{FromRow, Row, SystemTx, Tx, error::Result};
+
+/// A link as it is stored.
+#[derive(Clone, Debug)]
+pub struct LinkRecord {
+    /// The mailbox.
+    pub mailbox_id: MailboxId,
+    /// The chat.
+    pub chat_id: i64,
+    /// Its name.
+    pub chat_title: String,
+    /// When it was linked.
+    pub linked_at: Timestamp,
+    /// The last event that was told, or passed over.
+    pub sequence: i64,
+    /// Since when the chat takes nothing.
+    pub blocked_at: Option<Timestamp>,
+    /// Attempts in a row that did not get through.
+    pub failures: i64,
+}
+
+impl FromRow for LinkRecord {
+    fn from_row(row: &mut Row<'_>) -> Result<Self> {
+        Ok(Self {
+            mailbox_id: row.next()?,
+            chat_id: row.next()?,
+            chat_title: row.next()?,
+            linked_at: row.next()?,
+            sequence: row.next()?,
+            blocked_at: row.next()?,
+            failures: row.next()?,
+        })
+    }
+}
+
+/// The link of a mailbox.
+pub async fn find(tx: &mut Tx, mailbox: &MailboxId) -> Result<Option<LinkRecord>> {
+    tx.one(
+        "SELECT mailbox_id, chat_id, chat_title, linked_at, sequence, blocked_at, failures FROM telegram_link
+         WHERE workspace_id = $1 AND mailbox_id = $2",
+        &[mailbox.into()],
+    )
+    .await
+}
+
+/// Links a chat with a mailbox, in the place of any other.
+pub async fn put(tx: &mut Tx, link: &LinkRecord) -> Result<()> {
+    tx.run(
+        "INSERT INTO telegram_link (workspace_id, mailbox_id, chat_id, chat_title, linked_at, sequence, failures,
+           claimed_until, rests_until)
+         VALUES ($1, $2, $3, $4, $5, $6, 0, 0, 0)
+         ON CONFLICT (workspace_id, mailbox_id) DO UPDATE SET chat_id = excluded.chat_id, chat_title = excluded.chat_title,
+           linked_at = excluded.linked_at, sequence = excluded.sequence, blocked_at = NULL, failures = 0,
+           claimed_until = 0, rests_until = 0",
+        &[
+            (&link.mailbox_id).into(),
+            link.chat_id.into(),
+            (&link.chat_title).into(),
+            link.linked_at.into(),
+            link.sequence.into(),
+        ],
+    )
+    .await?;
+    Ok(())
+}
+
+/// Ends the link of a mailbox with everything that belongs to it.
+pub async fn delete(tx: &mut Tx, mailbox: &MailboxId) -> Result<()> {
+    for sql in [
+        "DELETE FROM telegram_link WHERE workspace_id = $1 AND mailbox_id = $2",
+        "DELETE FROM telegram_code WHERE workspace_id = $1 AND mailbox_id = $2",
+        "DELETE FROM telegram_notice WHERE workspace_id = $1 AND mailbox_id = $2",
+    ] {
+        tx.run(sql, &[mailbox.into()]).await?;
+    }
+    Ok(())
+}
+
+/// Stores the code of a mailbox, in the place of an earlier one.
+pub async fn put_code(tx: &mut Tx, mailbox: &MailboxId, hash: &[u8], expires_at: Timestamp) -> Result<()> {
+    tx.run(
+        "INSERT INTO telegram_code (workspace_id, mailbox_id, code_hash, expires_at) VALUES ($1, $2, $3, $4)
+         ON CONFLICT (workspace_id, mailbox_id) DO UPDATE SET code_hash = excluded.code_hash,
+           expires_at = excluded.expires_at",
+        &[mailbox.into(), hash.into(), expires_at.into()],
+    )
+    .await?;
+    Ok(())
+}
+
+/// Uses a code up. Nothing when there is none that still works.
+pub async fn take_code(
+    tx: &mut SystemTx,
+    hash: &[u8],
+    now: Timestamp,
+) -> Result<Option<(WorkspaceId, MailboxId)>> {
+    tx.one(
+        "DELETE FROM telegram_code WHERE code_hash = $1 AND expires_at > $2 RETURNING workspace_id, mailbox_id",
+        &[hash.into(), now.into()],
+    )
+    .await
+}
+
+/// The mailboxes that a chat is linked with.
+pub async fn of_chat(tx: &mut SystemTx, chat: i64) -> Result<Vec<(WorkspaceId, MailboxId)>> {
+    tx.all(
+        "SELECT workspace_id, mailbox_id FROM telegram_link WHERE chat_id = $1 ORDER BY workspace_id, mailbox_id LIMIT 100",
+        &[chat.into()],
+    )
+    .await
+}
+
+/// Begins again with a chat that took nothing for a while, from the present on.
+pub async fn revive(tx: &mut Tx, mailbox: &MailboxId, sequence: i64) -> Result<()> {
+    tx.run(
+        "UPDATE telegram_link SET blocked_at = NULL, failures = 0, rests_until = 0, sequence = $3
+         WHERE workspace_id = $1 AND mailbox_id = $2 AND blocked_at IS NOT NULL",
+        &[mailbox.into(), sequence.into()],
+    )
+    .await?;
+    Ok(())
+}
+
+/// Links with events that they have not been asked about, and that nobody works on.
+pub async fn lagging(tx: &mut SystemTx, now: Timestamp, most: i64) -> Result<Vec<(WorkspaceId, MailboxId)>> {
+    tx.all(
+        "SELECT l.workspace_id, l.mailbox_id FROM telegram_link l JOIN event_counter c ON c.workspace_id = l.workspace_id
+         WHERE l.sequence < c.last AND l.blocked_at IS NULL AND l.claimed_until <= $1 AND l.rests_until <= $1 LIMIT $2",
+        &[now.into(), most.into()],
+    )
+    .await
+}
+
+/// Takes a link for one worker. False when another was faster.
+pub async fn take(tx: &mut Tx, mailbox: &MailboxId, now: Timestamp, until: Timestamp) -> Result<bool> {
+    let taken = tx
+        .run(
+            "UPDATE telegram_link SET claimed_until = $4 WHERE workspace_id = $1 AND mailbox_id = $2
+             AND blocked_at IS NULL AND claimed_until <= $3 AND rests_until <= $3",
+            &[mailbox.into(), now.into(), until.into()],
+        )
+        .await?;
+    Ok(taken == 1)
+}
+
+/// Moves a link's place in the event log. False when the link has ended or leads elsewhere by now.
+pub async fn set_sequence(tx: &mut Tx, link: &LinkRecord, sequence: i64) -> Result<bool> {
+    let moved = tx
+        .run(
+            "UPDATE telegram_link SET sequence = $4, failures = 0
+             WHERE workspace_id = $1 AND mailbox_id = $2 AND chat_id = $3",
+            &[(&link.mailbox_id).into(), link.chat_id.into(), sequence.into()],
+        )
+        .await?;
+    Ok(moved == 1)
+}
+
+/// Leaves a link to others, alone until the given time.
+pub async fn leave(
+    tx: &mut Tx,
+    link: &LinkRecord,
+    failures: i64,
+    rests_until: Timestamp,
+    blocked_at: Option<Timestamp>,
+) -> Result<()> {
+    tx.run(
+        "UPDATE telegram_link SET claimed_until = 0, failures = $4, rests_until = $5, blocked_at = $6
+         WHERE workspace_id = $1 AND mailbox_id = $2 AND chat_id = $3",
+        &[
+            (&link.mailbox_id).into(),
+            link.chat_id.into(),
+            failures.into(),
+            rests_until.into(),
+            blocked_at.into(),
+        ],
+    )
+    .await?;
+    Ok(())
+}
+
+/// A notice that was sent.
+#[derive(Clone, Debug)]
+pub struct NoticeRecord {
+    /// The name that its buttons have for it.
+    pub id: String,
+    /// The workspace.
+    pub workspace_id: WorkspaceId,
+    /// The mailbox.
+    pub mailbox_id: MailboxId,
+    /// The email that it tells of.
+    pub email_id: EmailId,
+    /// The chat that got it.
+    pub chat_id: i64,
+    /// Its number in the chat.
+    pub message_id: i64,
+    /// When it was sent.
+    pub created_at: Timestamp,
+}
+
+impl FromRow for NoticeRecord {
+    fn from_row(row: &mut Row<'_>) -> Result<Self> {
+        Ok(Self {
+            id: row.next()?,
+            workspace_id: row.next()?,
+            mailbox_id: row.next()?,
+            email_id: row.next()?,
+            chat_id: row.next()?,
+            message_id: row.next()?,
+            created_at: row.next()?,
+        })
+    }
+}
+
+/// Stores a notice.
+pub async fn insert_notice(tx: &mut Tx, notice: &NoticeRecord) -> Result<()> {
+    tx.run(
+        "INSERT INTO telegram_notice (workspace_id, id, mailbox_id, email_id, chat_id, message_id, created_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7)",
+        &[
+            (&notice.id).into(),
+            (&notice.mailbox_id).into(),
+            (&notice.email_id).into(),
+            notice.chat_id.into(),
+            notice.message_id.into(),
+            notice.created_at.into(),
+        ],
+    )
+    .await?;
+    Ok(())
+}
+
+/// A notice of a chat by its name, as long as the chat is linked with the notice's mailbox.
+pub async fn find_notice(tx: &mut SystemTx, chat: i64, id: &str) -> Result<Option<NoticeRecord>> {
+    tx.one(
+        "SELECT n.id, n.workspace_id, n.mailbox_id, n.email_id, n.chat_id, n.message_id, n.created_at
+         FROM telegram_notice n JOIN telegram_link l ON l.workspace_id = n.workspace_id AND l.mailbox_id = n.mailbox_id
+         WHERE n.id = $2 AND n.chat_id = $1 AND l.chat_id = $1",
+        &[chat.into(), id.into()],
+    )
+    .await
+}
+
+/// The same by its number in the chat.
+pub async fn find_notice_by_message(
+    tx: &mut SystemTx,
+    chat: i64,
+    message: i64,
+) -> Result<Option<NoticeRecord>> {
+    tx.one(
+        "SELECT n.id, n.workspace_id, n.mailbox_id, n.email_id, n.chat_id, n.message_id, n.created_at
+         FROM telegram_notice n JOIN telegram_link l ON l.workspace_id = n.workspace_id AND l.mailbox_id = n.mailbox_id
+         WHERE n.chat_id = $1 AND n.message_id = $2 AND l.chat_id = $1 ORDER BY n.created_at DESC LIMIT 1",
+        &[chat.into(), message.into()],
+    )
+    .await
+}
+
+/// Makes one node the one that asks for news, and tells where it goes on. Nothing while another one is.
+pub async fn hold_poll(
+    tx: &mut SystemTx,
+    holder: &str,
+    now: Timestamp,
+    until: Timestamp,
+) -> Result<Option<i64>> {
+    let found: Option<(i64,)> = tx
+        .one(
+            "INSERT INTO telegram_poll (name, holder, held_until, next_update) VALUES ('bot', $1, $3, 0)
+             ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, held_until = excluded.held_until
+             WHERE telegram_poll.holder = $1 OR telegram_poll.held_until <= $2 RETURNING next_update",
+            &[holder.into(), now.into(), until.into()],
+        )
+        .await?;
+    Ok(found.map(|(next,)| next))
+}
+
+/// Notes that everything before an update was dealt with.
+pub async fn set_next_update(tx: &mut SystemTx, next: i64) -> Result<()> {
+    tx.run(
+        "UPDATE telegram_poll SET next_update = $1 WHERE name = 'bot' AND next_update < $1",
+        &[next.into()],
+    )
+    .await?;
+    Ok(())
+}

@@ -1,0 +1,84 @@
+//! The Telegram page of a mailbox: linking a chat, seeing the link, ending it.
+
+use askama::Template;
+use axum::{
+    Router,
+    extract::Path,
+    response::Response,
+    routing::{get, post},
+};
+use model::telegram::{TelegramCode, TelegramStatus};
+use operations::{Result, mailboxes, telegram};
+
+use super::{
+    mail::fill_sidebar,
+    overview::encoded,
+    page::{self, Shell, html},
+    time::When,
+    visit::Visit,
+};
+use crate::State;
+
+pub(super) fn routes() -> Router<State> {
+    Router::new()
+        .route("/console/m/{mailbox}/telegram", get(show_page))
+        .route("/console/m/{mailbox}/telegram/link", post(link))
+        .route("/console/m/{mailbox}/telegram/unlink", post(unlink))
+}
+
+#[derive(Template)]
+#[template(path = "console/telegram.html")]
+struct TelegramPage {
+    shell: Shell,
+    id: String,
+    email: String,
+    /// The chat that is linked, since when, and whether it takes notices.
+    linked: Option<(String, When, bool)>,
+    /// Whether this server has a bot at all.
+    available: bool,
+    /// The code that was just made: its address, itself, and its end.
+    code: Option<(String, String, When)>,
+    said: String,
+}
+
+async fn show(visit: &Visit, mailbox: &str, code: Option<TelegramCode>, said: String) -> Result<Response> {
+    let mut shell = visit.shell("Telegram", "telegram").await?;
+    let app = visit.app();
+    let found = mailboxes::get(app, &visit.call(&mailboxes::GET)?, mailbox).await?;
+    fill_sidebar(visit, &mut shell, found.id.as_str()).await?;
+    let link = telegram::get(app, &visit.call(&telegram::GET)?, mailbox).await?;
+    let active = link.status != Some(TelegramStatus::Blocked);
+    let chat = link.chat_title.zip(link.linked_at);
+    html(&TelegramPage {
+        id: found.id.as_str().to_owned(),
+        email: found.email,
+        linked: chat.map(|(title, at)| (title, shell.zone.when(at), active)),
+        available: telegram::is_available(app),
+        code: code.map(|code| (code.url, code.code, shell.zone.when(code.expires_at))),
+        said,
+        shell,
+    })
+}
+
+async fn show_page(visit: Visit, Path(mailbox): Path<String>) -> Response {
+    visit.answer(show(&visit, &mailbox, None, String::new())).await
+}
+
+/// The code is shown on this one answer and nowhere else.
+async fn link(visit: Visit, Path(mailbox): Path<String>) -> Response {
+    let made = async { telegram::link(visit.app(), &visit.call(&telegram::LINK)?, &mailbox).await };
+    match made.await {
+        Ok(code) => visit.answer(show(&visit, &mailbox, Some(code), String::new())).await,
+        Err(refused) => visit.answer(show(&visit, &mailbox, None, page::explain(&refused))).await,
+    }
+}
+
+async fn unlink(visit: Visit, Path(mailbox): Path<String>) -> Response {
+    let back = format!("/console/m/{}/telegram", encoded(&mailbox));
+    visit
+        .act(&back, async {
+            telegram::unlink(visit.app(), &visit.call(&telegram::UNLINK)?, &mailbox).await?;
+            Ok((back.clone(), "The chat is no longer linked.".to_owned()))
+        })
+        .await
+}
