@@ -5,6 +5,7 @@ a handshake, and version 2, which can do without. Fails at the first thing that 
 """
 
 import asyncio
+import importlib.metadata
 import os
 import sys
 import time
@@ -18,6 +19,7 @@ from mcp.client.streamable_http import streamable_http_client
 URL, PROGRAM = sys.argv[1:3]
 KEY = os.environ["AGENT_MAILBOX_API_KEY"]
 NEWEST = hasattr(mcp, "Client")
+VERSION = importlib.metadata.version("mcp")
 
 
 def field(thing, camel, snake):
@@ -116,7 +118,8 @@ async def main():
         for mode in modes:
             begun = time.monotonic()
             async with connected(place(), mode) as client:
-                count = await work(client, f"{place.__name__} {mode}")
+                # A name of its own for every run: it is also the idempotency key.
+                count = await work(client, f"{VERSION} {place.__name__} {mode}")
             async with connected(place("agent-inbox"), mode) as client:
                 safe = [tool.name for tool in (await client.list_tools()).tools]
                 assert "wait_for_email" in safe and "send_email" not in safe, safe

@@ -147,12 +147,14 @@ async fn the_limits_are_those_of_the_api() {
 async fn a_wait_ends_with_the_mail_and_goes_when_the_caller_does() {
     both_engines(async |engine| {
         let desk = Desk::new(engine).await;
-        let wait = json!({ "mailboxId": desk.address, "subject": "Code", "timeout_seconds": 30 });
+        let wait = json!({
+            "mailboxId": desk.address, "subject": "Code", "after": "2026-07-01T00:00:00Z", "timeout_seconds": 60,
+        });
         let agent = desk.agent.clone();
         let waiting = tokio::spawn(async move { agent.ok("wait_for_email", wait).await });
         tokio::time::sleep(Duration::from_millis(300)).await;
         let email = desk.receive("Code", "Your code is 482913.").await;
-        let matched = tokio::time::timeout(Duration::from_secs(10), waiting).await.unwrap().unwrap();
+        let matched = tokio::time::timeout(Duration::from_secs(40), waiting).await.unwrap().unwrap();
         assert_eq!((&matched["outcome"], &matched["email"]["id"]), (&json!("matched"), &json!(email)));
         // A caller who hangs up pays for nothing.
         let before = desk.used().await;

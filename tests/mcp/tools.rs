@@ -1,6 +1,6 @@
 //! What is offered, and that it is the API.
 
-use model::Plan;
+use model::{Limit, Plan};
 use serde_json::{Value, json};
 use testkit::{Server, ServerOptions, both_engines};
 
@@ -124,7 +124,9 @@ async fn a_tool_answers_costs_and_counts_as_its_operation() {
 #[tokio::test]
 async fn errors_are_those_of_the_api() {
     both_engines(async |engine| {
-        let desk = Desk::with(engine, Plan::Free, ServerOptions::default()).await;
+        let mut options = ServerOptions::default();
+        options.plans.free.api_keys = Limit::UNLIMITED;
+        let desk = Desk::with(engine, Plan::Free, options).await;
         let other = desk.server.tenant(Plan::Free).await;
         let agent = &desk.agent;
         let missing = agent.refused("get_mailbox", json!({ "mailboxId": "nobody@agents.test" })).await;

@@ -48,9 +48,9 @@ impl Inside {
         client_address(request, self.state.options.trust_proxy)
     }
 
-    /// Counts something that costs no credits against the client's address.
+    /// Counts something that costs no credits against the client's address, apart from what strangers do there.
     pub fn count(&self, address: IpAddr) -> Result<()> {
-        self.state.anonymous.count(address, self.state.app.now())
+        self.state.doors.count(address, self.state.app.now())
     }
 
     /// Recognises a caller by an API key. Addresses that only ever fail are refused after a while.

@@ -76,6 +76,8 @@ struct Shared {
     anonymous: Arc<limits::AddressLimiter>,
     /// Pages of the console by client address.
     pages: limits::AddressLimiter,
+    /// What costs no credits at the doors of other crates, by client address.
+    doors: limits::AddressLimiter,
     wallets: limits::Limiter<pay::Address>,
 }
 
@@ -105,8 +107,9 @@ pub fn router(app: App, options: Options) -> Router {
     let anonymous = Arc::new(limits::AddressLimiter::new(app.settings().anonymous_rpm));
     let origins = cors::Origins::new(&options.cors_origins);
     let pages = limits::AddressLimiter::new(console::PAGES_PER_MINUTE);
+    let doors = limits::AddressLimiter::new(app.settings().anonymous_rpm);
     let wallets = limits::Limiter::new(app.settings().payments.wallet_rpm);
-    let state = Arc::new(Shared { app, options, anonymous, pages, wallets });
+    let state = Arc::new(Shared { app, options, anonymous, pages, doors, wallets });
     let mut router = Router::new();
     for (path, methods) in api_routes(&state).into_iter().chain(agent::routes(&state)) {
         router = router.route(path, methods);
