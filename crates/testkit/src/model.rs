@@ -44,7 +44,7 @@ impl ScriptedModel {
 }
 
 impl Assistant for ScriptedModel {
-    fn model(&self) -> &str {
+    fn model(&self) -> &'static str {
         "scripted"
     }
 
