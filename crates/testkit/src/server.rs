@@ -116,7 +116,7 @@ pub struct ServerOptions {
     /// The language model.
     pub assistant: Option<crate::ScriptedModel>,
     /// Where a language model is, if there is no scripted one.
-    pub model_endpoint: Option<web::AssistantSettings>,
+    pub model_endpoint: Option<Box<web::AssistantSettings>>,
     /// How the doors are set up.
     pub web: web::Options,
 }
@@ -266,7 +266,7 @@ impl Server {
             }),
             assistant: match (options.assistant, options.model_endpoint) {
                 (Some(model), _) => Some(Arc::new(model)),
-                (None, Some(endpoint)) => Some(Arc::new(HttpAssistant::new(endpoint))),
+                (None, Some(endpoint)) => Some(Arc::new(HttpAssistant::new(*endpoint))),
                 (None, None) => None,
             },
         };
