@@ -54,7 +54,12 @@ fn described() -> Vec<Described> {
 /// A body that an operation accepts. A new operation with a body needs its line here.
 fn body(id: &str) -> Option<Value> {
     Some(match id {
-        "updateWorkspace" | "updateMailbox" | "renameFolder" | "updateCustomLabel" | "updateTaskTriager" => {
+        "updateWorkspace"
+        | "updateMailbox"
+        | "renameFolder"
+        | "updateCustomLabel"
+        | "updateTaskTriager"
+        | "updateIntegrationConnection" => {
             json!({ "name": "Renamed" })
         }
         "createMailbox" | "createFolder" | "createCustomLabel" | "createApiKey" | "createTaskTriager" => {
@@ -66,7 +71,7 @@ fn body(id: &str) -> Option<Value> {
         "createInvite" => json!({ "email": "guest@people.test" }),
         "reorderCustomLabels" => json!({ "ids": [] }),
         "updateAffiliate" => json!({ "payout_email": "pay@people.test" }),
-        "signUpAffiliate" => json!({}),
+        "signUpAffiliate" | "createAgentConversation" => json!({}),
         "updateEmail" => json!({ "read": true }),
         "moveEmail" | "moveThread" => json!({ "folderId": "archive" }),
         "bulkReadEmails" => json!({ "ids": ["eml_none"], "read": true }),
@@ -84,13 +89,11 @@ fn body(id: &str) -> Option<Value> {
             "to": "postmaster@agents.test", "subject": "S", "body": "T", "scheduled_send_at": "2026-08-01T00:00:00Z",
         }),
         "rescheduleSend" => json!({ "scheduled_send_at": "2026-08-02T00:00:00Z" }),
-        "createAgentConversation" => json!({}),
         "updateAgentConversation" => json!({ "title": "Renamed" }),
         "sendAgentMessage" => json!({ "content": "Hello" }),
         "regenerateDraft" => json!({ "draftId": "eml_none", "prompt": "shorter", "body": "T" }),
         // Nothing listens there.
         "createIntegrationConnection" => json!({ "name": "Tools", "url": "http://127.0.0.1:9/" }),
-        "updateIntegrationConnection" => json!({ "name": "Renamed" }),
         "remember" => json!({ "text": "The office closes at six." }),
         "recall" => json!({ "query": "When does the office close?" }),
         "addDocument" => json!({ "name": "notes.txt", "type": "text", "text": "Some notes." }),
@@ -220,9 +223,11 @@ async fn call(caller: &Caller, described: &Described, path: &str) -> Answer {
 }
 
 fn generous() -> ServerOptions {
-    let mut options = ServerOptions::default();
-    options.assistant = Some(testkit::ScriptedModel::saying("Hello"));
-    options.webhooks_allow_private = true;
+    let mut options = ServerOptions {
+        assistant: Some(testkit::ScriptedModel::saying("Hello")),
+        webhooks_allow_private: true,
+        ..ServerOptions::default()
+    };
     for limits in [&mut options.plans.free, &mut options.plans.developer] {
         limits.credits_per_period = Limit::of(1_000_000);
         limits.members = Limit::UNLIMITED;

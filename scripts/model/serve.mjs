@@ -1,12 +1,13 @@
 // An OpenAI-compatible endpoint over a small model on this machine: chat completions, plain and streamed. It is far too small
 // for tools, so those are left out; what it shows is the whole way of a message, with a real model at its end.
 import http from "node:http";
-import { ChatHistory, LlamaChatSession, getLlama } from "node-llama-cpp";
+import { LlamaChatSession, getLlama } from "node-llama-cpp";
 
 const [file, port] = process.argv.slice(2);
 const llama = await getLlama({ build: "never", gpu: false });
 const model = await llama.loadModel({ modelPath: file });
-const context = await model.createContext({ contextSize: 4096 });
+// One thread: on a busy machine several wait for each other.
+const context = await model.createContext({ contextSize: 4096, threads: 1 });
 
 /** Answers a conversation, piece by piece. */
 async function answer(messages, most, piece) {

@@ -189,8 +189,17 @@ fn operations(world: &World) -> Vec<Described> {
 
 fn body_for(operation: &str, world: &World) -> Value {
     match operation {
-        "updateWorkspace" | "createMailbox" | "updateMailbox" | "createFolder" | "renameFolder"
-        | "createCustomLabel" | "updateCustomLabel" | "createApiKey" => json!({ "name": "Fresh" }),
+        "updateWorkspace"
+        | "createMailbox"
+        | "updateMailbox"
+        | "createFolder"
+        | "renameFolder"
+        | "createCustomLabel"
+        | "updateCustomLabel"
+        | "createApiKey"
+        | "updateIntegrationConnection" => {
+            json!({ "name": "Fresh" })
+        }
         "updateMember" => json!({ "role": "admin" }),
         "createInvite" => json!({ "email": "somebody@people.test" }),
         "reorderCustomLabels" => json!({ "ids": [world.id("labelId")] }),
@@ -219,7 +228,6 @@ fn body_for(operation: &str, world: &World) -> Value {
         "sendAgentMessage" => json!({ "content": "Hello" }),
         "regenerateDraft" => json!({ "draftId": world.id("draftId"), "prompt": "shorter", "body": "T" }),
         "createIntegrationConnection" => json!({ "name": "Fresh", "url": "http://127.0.0.1:9/" }),
-        "updateIntegrationConnection" => json!({ "name": "Fresh" }),
         other => panic!("a body for {other} is missing here"),
     }
 }

@@ -119,6 +119,27 @@ async fn a_triagers_conversation_is_made_once_and_cannot_be_changed() {
     .await;
 }
 
+/// The pages of a conversation with four messages, and messages that are refused.
+async fn pages_and_refusals(inbox: &Inbox, messages: &str) {
+    let newest = inbox.key.get(&format!("{messages}?order=desc&limit=3")).await.ok();
+    assert_eq!(texts(&newest), ["assistant: You said two", "user: two", "assistant: You said one"]);
+    let cursor = newest["nextCursor"].as_str().unwrap();
+    let oldest = inbox.key.get(&format!("{messages}?order=desc&limit=3&cursor={cursor}")).await.ok();
+    assert_eq!((texts(&oldest), &oldest["nextCursor"]), (vec!["user: one".to_owned()], &Value::Null));
+    inbox.key.get(&format!("{messages}?limit=3&cursor={cursor}")).await.expect(400, "invalid_cursor");
+    for limit in ["0", "51"] {
+        assert_refuses_fields(&inbox.key.get(&format!("{messages}?limit={limit}")).await, &["limit"]);
+    }
+    for (field, body) in [
+        ("content", json!({ "content": " " })),
+        ("content", json!({ "content": "x".repeat(16_001) })),
+        ("id", json!({ "content": "x", "id": "a b" })),
+        ("aprove", json!({ "content": "x", "aprove": true })),
+    ] {
+        assert_refuses_fields(&inbox.key.post(messages, body).await, &[field]);
+    }
+}
+
 /// rules: AGENT-2, AGENT-3, AGENT-10
 #[tokio::test]
 async fn a_message_is_answered_kept_and_charged_once() {
@@ -172,24 +193,7 @@ async fn a_message_is_answered_kept_and_charged_once() {
             })
             .collect();
         assert_eq!(said, ["one", "You said one", "two"]);
-
-        let newest = inbox.key.get(&format!("{messages}?order=desc&limit=3")).await.ok();
-        assert_eq!(texts(&newest), ["assistant: You said two", "user: two", "assistant: You said one"]);
-        let cursor = newest["nextCursor"].as_str().unwrap();
-        let oldest = inbox.key.get(&format!("{messages}?order=desc&limit=3&cursor={cursor}")).await.ok();
-        assert_eq!((texts(&oldest), &oldest["nextCursor"]), (vec!["user: one".to_owned()], &Value::Null));
-        inbox.key.get(&format!("{messages}?limit=3&cursor={cursor}")).await.expect(400, "invalid_cursor");
-        for limit in ["0", "51"] {
-            assert_refuses_fields(&inbox.key.get(&format!("{messages}?limit={limit}")).await, &["limit"]);
-        }
-        for (field, body) in [
-            ("content", json!({ "content": " " })),
-            ("content", json!({ "content": "x".repeat(16_001) })),
-            ("id", json!({ "content": "x", "id": "a b" })),
-            ("aprove", json!({ "content": "x", "aprove": true })),
-        ] {
-            assert_refuses_fields(&inbox.key.post(&messages, body).await, &[field]);
-        }
+        pages_and_refusals(&inbox, &messages).await;
     })
     .await;
 }

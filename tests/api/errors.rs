@@ -35,7 +35,7 @@ fn assert_shape(answer: &Answer) {
 /// rules: ERR-1, ERR-2, ERR-6
 #[tokio::test]
 async fn every_error_has_the_one_shape() {
-    both_engines(async |engine| {
+    Box::pin(both_engines(async |engine| {
         let server = Server::start(engine).await;
         let tenant = server.tenant(Plan::Free).await;
         let (key, anonymous) = (&tenant.key, server.anonymous());
@@ -85,7 +85,7 @@ async fn every_error_has_the_one_shape() {
         ] {
             assert_missing(&key.delete(&path).await, what);
         }
-    })
+    }))
     .await;
 }
 

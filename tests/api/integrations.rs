@@ -247,6 +247,48 @@ async fn connections_lead_to_public_addresses_only() {
     .await;
 }
 
+/// Ways to answer wrongly, and what is said about each.
+fn wrong_ways(stolen: String) -> Vec<(&'static str, Box<Script>)> {
+    vec![
+        ("status 500", Box::new(|_| answer(500, "text/plain", "no"))),
+        ("credentials", Box::new(|_| answer(401, "text/plain", "no"))),
+        ("understood", Box::new(|_| answer(200, "text/html", "<html>"))),
+        (
+            "understood",
+            Box::new(|asked| {
+                let body = json!({ "jsonrpc": "2.0", "id": 999, "result": {}, "x": asked.body["id"] });
+                answer(200, "application/json", body.to_string())
+            }),
+        ),
+        ("version", Box::new(|asked| result(asked, &json!({ "protocolVersion": "1999-01-01" })))),
+        ("too long", Box::new(|_| answer(200, "application/json", " ".repeat(2 << 20)))),
+        (
+            "no answer",
+            Box::new(|_| answer(200, "text/event-stream", Body::new(Open(Some(": hi\n\n".into()))))),
+        ),
+        (
+            "error: bad things",
+            Box::new(|asked| {
+                let error = json!({ "code": -1, "message": "bad\u{202e} things\r\n" });
+                let body = json!({ "jsonrpc": "2.0", "id": asked.body["id"], "error": error });
+                answer(200, "application/json", body.to_string())
+            }),
+        ),
+        (
+            "another host",
+            Box::new(move |_| {
+                Response::builder().status(307).header("location", &stolen).body(Body::empty()).unwrap()
+            }),
+        ),
+        (
+            "too often",
+            Box::new(|_| {
+                Response::builder().status(307).header("location", "/mcp").body(Body::empty()).unwrap()
+            }),
+        ),
+    ]
+}
+
 /// What a server may do wrong, each way ending in an error that is told.
 /// rules: INTEG-4, INTEG-7
 #[tokio::test]
@@ -257,44 +299,7 @@ async fn hostile_servers_are_bounded() {
         let tenant = server.tenant(Plan::Enterprise).await;
         let elsewhere = Receiver::start().await;
         let stolen = elsewhere.url();
-        let cases: Vec<(&str, Box<Script>)> = vec![
-            ("status 500", Box::new(|_| answer(500, "text/plain", "no"))),
-            ("credentials", Box::new(|_| answer(401, "text/plain", "no"))),
-            ("understood", Box::new(|_| answer(200, "text/html", "<html>"))),
-            (
-                "understood",
-                Box::new(|asked| {
-                    let body = json!({ "jsonrpc": "2.0", "id": 999, "result": {}, "x": asked.body["id"] });
-                    answer(200, "application/json", body.to_string())
-                }),
-            ),
-            ("version", Box::new(|asked| result(asked, &json!({ "protocolVersion": "1999-01-01" })))),
-            ("too long", Box::new(|_| answer(200, "application/json", " ".repeat(2 << 20)))),
-            (
-                "no answer",
-                Box::new(|_| answer(200, "text/event-stream", Body::new(Open(Some(": hi\n\n".into()))))),
-            ),
-            (
-                "error: bad things",
-                Box::new(|asked| {
-                    let error = json!({ "code": -1, "message": "bad\u{202e} things\r\n" });
-                    let body = json!({ "jsonrpc": "2.0", "id": asked.body["id"], "error": error });
-                    answer(200, "application/json", body.to_string())
-                }),
-            ),
-            (
-                "another host",
-                Box::new(move |_| {
-                    Response::builder().status(307).header("location", &stolen).body(Body::empty()).unwrap()
-                }),
-            ),
-            (
-                "too often",
-                Box::new(|_| {
-                    Response::builder().status(307).header("location", "/mcp").body(Body::empty()).unwrap()
-                }),
-            ),
-        ];
+        let cases = wrong_ways(stolen);
         for (reason, script) in cases {
             let tools = ToolServer::start(script).await;
             let made = connect(&tenant, &tools, json!({})).await;

@@ -217,7 +217,8 @@ async fn the_agent_works_with_a_real_endpoint() {
         let endpoint = ModelEndpoint::start().await;
         let model_endpoint =
             AssistantSettings { time_limit: Duration::from_secs(2), attempts: 1, ..endpoint.settings() };
-        let options = ServerOptions { model_endpoint: Some(model_endpoint), ..ServerOptions::default() };
+        let options =
+            ServerOptions { model_endpoint: Some(Box::new(model_endpoint)), ..ServerOptions::default() };
         let server = Server::with(engine, options).await;
         let inbox = Inbox::of(&server.tenant(Plan::Developer).await).await;
         server.receive(&inbox.address, "From: a@remote.test\r\nSubject: Lunch\r\n\r\nToday?\r\n").await;

@@ -67,7 +67,7 @@ impl ScriptedModel {
 }
 
 impl Assistant for ScriptedModel {
-    fn model(&self) -> &str {
+    fn model(&self) -> &'static str {
         "scripted"
     }
 

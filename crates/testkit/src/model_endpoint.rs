@@ -153,7 +153,8 @@ async fn answer(
 }
 
 fn written(lines: &[String]) -> String {
-    lines.iter().map(|line| format!("data: {line}\n\n")).collect()
+    let events: Vec<String> = lines.iter().map(|line| format!("data: {line}\n\n")).collect();
+    events.concat()
 }
 
 /// A body that breaks off, or never ends.

@@ -119,7 +119,7 @@ pub struct ServerOptions {
     /// The language model.
     pub assistant: Option<crate::ScriptedModel>,
     /// Where a language model is, if there is no scripted one.
-    pub model_endpoint: Option<web::AssistantSettings>,
+    pub model_endpoint: Option<Box<web::AssistantSettings>>,
     /// What makes vectors of texts.
     pub embedder: Option<Arc<dyn outside::Embedder>>,
     /// What is taken into memory.
@@ -280,7 +280,7 @@ impl Server {
             }),
             assistant: match (options.assistant, options.model_endpoint) {
                 (Some(model), _) => Some(Arc::new(model)),
-                (None, Some(endpoint)) => Some(Arc::new(HttpAssistant::new(endpoint))),
+                (None, Some(endpoint)) => Some(Arc::new(HttpAssistant::new(*endpoint))),
                 (None, None) => None,
             },
             embedder: options.embedder,

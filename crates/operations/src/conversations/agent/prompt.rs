@@ -43,11 +43,10 @@ pub(super) fn conversation(turn: &Turn, now: Timestamp) -> Vec<ChatMessage> {
 
 fn system(turn: &Turn, now: Timestamp) -> String {
     let sending = if turn.message.approve { MAY_SEND } else { MAY_NOT_SEND };
-    let mut text = format!("{TASK}\n{sending}\nThe mailbox is {}. It is now {now}.", turn.address);
-    if let Some(thread) = &turn.conversation.thread_id {
-        text += &format!(" This conversation is about the thread {thread}; read it with read_thread.");
-    }
-    text
+    let about = turn.conversation.thread_id.as_ref().map_or_else(String::new, |thread| {
+        format!(" This conversation is about the thread {thread}; read it with read_thread.")
+    });
+    format!("{TASK}\n{sending}\nThe mailbox is {}. It is now {now}.{about}", turn.address)
 }
 
 /// The newest messages that fit, oldest first, beginning with one of the user.
