@@ -27,7 +27,7 @@ async fn ask(settings: AssistantSettings) -> Result<ChatReply, AssistantFault> {
 
 /// The answer with the pieces that came before it.
 async fn ask_streamed(settings: AssistantSettings) -> (Result<ChatReply, AssistantFault>, String) {
-    let (deltas, mut coming) = mpsc::channel(64);
+    let (deltas, mut coming) = mpsc::channel::<String>(64);
     let assistant = HttpAssistant::new(settings);
     let request = question();
     let gather = async {
