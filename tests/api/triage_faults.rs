@@ -186,7 +186,7 @@ async fn mail_that_nobody_finishes_with_is_given_up() {
         let inbox = Inbox::new(&server).await;
         auto_draft(&inbox).await;
         let mail = server.receive(&inbox.address, letter(&inbox, "Deadly", "", "Hello")).await;
-        for _ in 0..3 {
+        for _ in 0..10 {
             let now = server.clock.now();
             // Taken on by somebody who is never heard of again.
             let claim = server

@@ -102,8 +102,8 @@ async fn transient_rows(tx: &mut Tx, now: Timestamp) -> store::Result<()> {
     for (table, columns, values) in [
         (
             "triage_job",
-            "id, email_id, outgoing, attempts, version, due_at, created_at",
-            "'job', 'eml', 0, 0, 0, $2, $2",
+            "id, email_id, outgoing, attempts, failures, version, due_at, created_at",
+            "'job', 'eml', 0, 0, 0, 0, $2, $2",
         ),
         (
             "triager_run",

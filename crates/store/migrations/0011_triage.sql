@@ -32,7 +32,10 @@ CREATE TABLE triage_job (
     outgoing BIGINT NOT NULL,
     -- The envelope's sender of a mail that arrived; null for a null sender.
     sender TEXT,
+    -- How often in a row somebody took it on and was not heard of again.
     attempts BIGINT NOT NULL,
+    -- How often the model gave no answer.
+    failures BIGINT NOT NULL,
     -- Rises whenever somebody takes it on: the fence against whoever took it on before or after.
     version BIGINT NOT NULL,
     due_at BIGINT NOT NULL,

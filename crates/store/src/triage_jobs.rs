@@ -37,8 +37,10 @@ pub struct Job {
     pub outgoing: bool,
     /// The envelope's sender; nothing for a null sender.
     pub sender: Option<String>,
-    /// How often it was tried, this time included.
+    /// How often in a row it was taken on, this time included, without being put off or finished.
     pub attempts: i64,
+    /// How often the model gave no answer.
+    pub failures: i64,
     /// Its version since it was taken on: the fence against whoever took it on before or after.
     pub version: i64,
     /// When the mail came.
@@ -55,6 +57,7 @@ impl FromRow for Job {
             outgoing: row.next()?,
             sender: row.next()?,
             attempts: row.next()?,
+            failures: row.next()?,
             version: row.next()?,
             created_at: row.next()?,
         })
@@ -64,8 +67,8 @@ impl FromRow for Job {
 /// Adds a mail, in the transaction of its arrival or sending.
 pub async fn insert(tx: &mut Tx, mailbox: &MailboxId, job: &NewJob) -> Result<()> {
     tx.later(
-        "INSERT INTO triage_job (workspace_id, mailbox_id, id, email_id, outgoing, sender, attempts, version, due_at,
-           claimed_until, created_at) VALUES ($1, $2, $3, $4, $5, $6, 0, 0, $7, NULL, $7)",
+        "INSERT INTO triage_job (workspace_id, mailbox_id, id, email_id, outgoing, sender, attempts, failures, version,
+           due_at, claimed_until, created_at) VALUES ($1, $2, $3, $4, $5, $6, 0, 0, 0, $7, NULL, $7)",
         &[
             mailbox.into(),
             job.id.as_str().into(),
@@ -90,7 +93,7 @@ pub async fn claim_due(tx: &mut SystemTx, now: Timestamp, until: Timestamp, most
         "UPDATE triage_job SET version = version + 1, attempts = attempts + 1, claimed_until = $2
          WHERE (workspace_id, mailbox_id, id) IN (SELECT workspace_id, mailbox_id, id FROM triage_job
            WHERE coalesce(claimed_until, due_at) <= $1 ORDER BY coalesce(claimed_until, due_at) LIMIT $3{})
-         RETURNING workspace_id, mailbox_id, id, email_id, outgoing, sender, attempts, version, created_at",
+         RETURNING workspace_id, mailbox_id, id, email_id, outgoing, sender, attempts, failures, version, created_at",
         tx.skip_locked()
     );
     tx.all(&sql, &[now.into(), until.into(), most.into()]).await
@@ -113,18 +116,18 @@ pub async fn release_all(tx: &mut SystemTx) -> Result<()> {
     Ok(())
 }
 
-/// Lets go of a mail until a time. A try that was none does not count. False when somebody else has it.
-pub async fn put_off(tx: &mut Tx, job: &Job, at: Timestamp, counts: bool) -> Result<bool> {
+/// Lets go of a mail until a time, after a failure or without one. False when somebody else has it.
+pub async fn put_off(tx: &mut Tx, job: &Job, at: Timestamp, failed: bool) -> Result<bool> {
     let changed = tx
         .run(
-            "UPDATE triage_job SET claimed_until = NULL, due_at = $5, attempts = attempts - $6
+            "UPDATE triage_job SET claimed_until = NULL, due_at = $5, attempts = 0, failures = failures + $6
              WHERE workspace_id = $1 AND mailbox_id = $2 AND id = $3 AND version = $4",
             &[
                 (&job.mailbox).into(),
                 job.id.as_str().into(),
                 job.version.into(),
                 at.into(),
-                i64::from(!counts).into(),
+                i64::from(failed).into(),
             ],
         )
         .await?;

@@ -30,9 +30,9 @@ use crate::{App, Error, ErrorKind, Reservation, Result, assistant};
 const AT_ONCE: usize = 8;
 /// How long a node has a mail to itself: longer than a model may take.
 const LEASE_SECONDS: i64 = 90;
-/// How often a mail is tried.
-const MOST_ATTEMPTS: i64 = 3;
-/// How long to wait after the first, the second try.
+/// How often in a row a mail is taken on by nodes that are never heard of again: it may be what ends them.
+const MOST_LOST: i64 = 10;
+/// How long to wait after the first, the second failure; the third is the last.
 const PAUSES: [i64; 2] = [5, 30];
 /// How long to wait for a scanner before it is asked again whether it is done.
 const SCAN_PAUSE_SECONDS: i64 = 1;
@@ -79,7 +79,7 @@ async fn work_on(app: &App, job: Job) -> Result<()> {
     if !look.mailbox.settings.agent_inbox.automations_enabled {
         return end(app, job, RunStatus::Skipped, "Automations are switched off in this mailbox.").await;
     }
-    if job.attempts > MOST_ATTEMPTS {
+    if job.attempts > MOST_LOST {
         return end(app, job, RunStatus::Failed, "It was tried too often.").await;
     }
     let unscanned = !look.record.outgoing && look.record.scan_status.is_none();
@@ -107,9 +107,9 @@ async fn end(app: &App, job: Job, status: RunStatus, summary: &'static str) -> R
         .await
 }
 
-async fn put_off(app: &App, job: Job, at: Timestamp, counts: bool) -> Result<()> {
+async fn put_off(app: &App, job: Job, at: Timestamp, failed: bool) -> Result<()> {
     let workspace = job.workspace.clone();
-    let write = app.db().write(&workspace, async move |tx| triage_jobs::put_off(tx, &job, at, counts).await);
+    let write = app.db().write(&workspace, async move |tx| triage_jobs::put_off(tx, &job, at, failed).await);
     write.await?;
     Ok(())
 }
@@ -270,8 +270,8 @@ impl Round<'_> {
 
     /// Tries again later, or says that it failed. What was paid goes back either way.
     async fn failed(self, asked: Vec<Asked>, mut outcomes: Vec<Outcome>) -> Result<()> {
-        let tried = usize::try_from(self.job.attempts).unwrap_or(1).saturating_sub(1);
-        if let Some(pause) = PAUSES.get(tried) {
+        let earlier = usize::try_from(self.job.failures).unwrap_or(usize::MAX);
+        if let Some(pause) = PAUSES.get(earlier) {
             let at = self.app.now().plus_seconds(*pause);
             return put_off(self.app, self.job, at, true).await;
         }
