@@ -111,7 +111,7 @@ impl News {
         }
         match wake.mailbox {
             Some(mailbox) if self.behind.len() < MOST_NEWS => {
-                _ = self.behind.insert((wake.workspace, mailbox))
+                self.behind.insert((wake.workspace, mailbox));
             }
             Some(_) => self.all = true,
             None => {}
@@ -125,11 +125,10 @@ impl News {
         while self.behind.is_empty() && !self.all {
             match tokio::time::timeout_at(deadline, wakes.recv()).await {
                 Ok(Ok(wake)) => self.hear(wake),
-                Ok(Err(RecvError::Lagged(_))) => self.all = true,
                 Ok(Err(RecvError::Closed)) => tokio::time::sleep(PAUSE).await,
                 // That node may be gone.
                 Err(_) if !self.held.is_empty() => self.behind = std::mem::take(&mut self.held),
-                Err(_) => self.all = true,
+                Ok(Err(RecvError::Lagged(_))) | Err(_) => self.all = true,
             }
         }
     }
