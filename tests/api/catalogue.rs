@@ -62,6 +62,9 @@ impl World {
             tenant.key.post(&format!("{}/scheduled-sends", path_of(&mailbox)), later.clone()).await.ok();
         later.as_object_mut().unwrap().remove("scheduled_send_at");
         let draft = tenant.key.post(&format!("{}/drafts", path_of(&mailbox)), later).await.ok();
+        let memory = tenant.key.post("/api/v1/rag/remember", json!({ "text": "T" })).await;
+        let document = json!({ "name": "D", "type": "text", "text": "T" });
+        let document = tenant.key.post("/api/v1/rag/documents", document).await;
         let ids = vec![
             ("draftId", id(&draft)),
             ("scheduledSendId", id(&scheduled)),
@@ -81,6 +84,8 @@ impl World {
             ("domainId", id(&domain.ok())),
             ("conversationId", id(&talk)),
             ("connectionId", id(&tools)),
+            ("blobId", memory.ok()["blobId"].as_str().unwrap().to_owned()),
+            ("documentId", id(&document.ok())),
         ];
         Self { tenant, console, ids }
     }
@@ -121,6 +126,7 @@ impl World {
             format!("{mailbox}/scheduled-sends"),
             format!("{mailbox}/agent-conversations"),
             "/api/v1/integrations/connections".to_owned(),
+            "/api/v1/rag/documents".to_owned(),
             "/api/v1/affiliate/me".to_owned(),
             "/api/console/sessions".to_owned(),
         ] {
@@ -228,6 +234,9 @@ fn body_for(operation: &str, world: &World) -> Value {
         "sendAgentMessage" => json!({ "content": "Hello" }),
         "regenerateDraft" => json!({ "draftId": world.id("draftId"), "prompt": "shorter", "body": "T" }),
         "createIntegrationConnection" => json!({ "name": "Fresh", "url": "http://127.0.0.1:9/" }),
+        "remember" => json!({ "text": "T" }),
+        "recall" => json!({ "query": "T" }),
+        "addDocument" => json!({ "name": "D", "type": "text", "text": "T" }),
         other => panic!("a body for {other} is missing here"),
     }
 }
@@ -287,6 +296,8 @@ fn missing(parameter: &str) -> (u16, &'static str) {
         "mailboxId" => (404, "Mailbox not found"),
         "folderId" => (404, "Folder not found"),
         "labelId" => (404, "Label not found"),
+        "blobId" => (404, "Memory not found"),
+        "documentId" => (404, "Document not found"),
         "memberId" => (404, "Member not found"),
         "inviteId" => (404, "Invite not found"),
         "keyId" => (404, "API key not found"),

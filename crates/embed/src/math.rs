@@ -30,7 +30,9 @@ pub(crate) fn softmax(row: &mut ArrayViewMut1<'_, f32>) {
         sum += *x;
     }
     let inverse = sum.recip();
-    row.iter_mut().for_each(|x| *x *= inverse);
+    for x in row {
+        *x *= inverse;
+    }
 }
 
 /// The activation of the model: x times the share of a normal distribution below x.
@@ -58,12 +60,12 @@ fn exp(x: f32) -> f32 {
 fn erf(x: f32) -> f32 {
     let x = x.clamp(-4.0, 4.0);
     let s = x * x;
-    let above = -2.726_142_3e-10;
+    let above = -2.726_142e-10;
     let above = above * s + 2.770_681_4e-8;
     let above = above * s - 2.101_024e-6;
     let above = above * s - 5.692_506_4e-5;
     let above = above * s - 7.349_906_3e-4;
-    let above = above * s - 2.954_599_8e-3;
+    let above = above * s - 2.954_6e-3;
     let above = above * s - 1.609_603_3e-2;
     let below = -1.456_607_2e-5;
     let below = below * s - 2.133_740_6e-4;

@@ -1,4 +1,4 @@
-//! Cuts a text into the pieces of words that the model knows: WordPiece over lower-case text without accents.
+//! Cuts a text into the pieces of words that the model knows: word pieces over lower-case text without accents.
 
 use std::collections::HashMap;
 

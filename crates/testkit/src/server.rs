@@ -371,7 +371,9 @@ impl Server {
         let is_on = memory::mail::is_on(&self.app);
         let behind = if is_on { memory::mail::all_behind(&self.app).await.unwrap() } else { Vec::new() };
         for mailbox in behind {
-            while memory::mail::take_some(&self.app, &mailbox).await.unwrap() {}
+            while memory::mail::take_some(&self.app, &mailbox).await.unwrap() == memory::mail::Progress::More
+            {
+            }
         }
         while memory::renew::renew_some(&self.app).await.unwrap() > 0 {}
     }

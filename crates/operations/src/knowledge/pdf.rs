@@ -140,13 +140,13 @@ impl Writer<'_> {
                 operands.last().into_iter().for_each(|object| self.show(object));
             }
             "TJ" => {
-                operands.iter().filter_map(|object| object.as_array().ok()).flatten().for_each(|object| {
+                for object in operands.iter().filter_map(|object| object.as_array().ok()).flatten() {
                     if object.as_float().is_ok_and(|gap| gap < -SPACE) {
                         self.space();
                     } else {
                         self.show(object);
                     }
-                })
+                }
             }
             _ => {}
         }

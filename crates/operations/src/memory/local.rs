@@ -1,5 +1,5 @@
 //! The embedded model behind the trait: what somebody waits for is computed on a few blocking threads, everything else
-//! on one thread of the lowest priority, a text at a time.
+//! on one thread of low priority, a text at a time.
 
 use std::sync::OnceLock;
 
@@ -9,7 +9,10 @@ use crate::outside::{EmbedFault, Embedder, Embedding, Urgency};
 
 /// Texts that are embedded at the same time while somebody waits.
 const AT_ONCE: usize = 2;
-/// Requests that may wait for the thread of the lowest priority.
+/// How far the thread of the background stands back: it gets a tenth of what others take, so that it goes on all the same.
+#[cfg(target_os = "linux")]
+const NICENESS: i32 = 10;
+/// Requests that may wait for the thread of low priority.
 const WAITING: usize = 4;
 
 type Job = (Vec<String>, oneshot::Sender<Vec<Vec<f32>>>);
@@ -51,7 +54,7 @@ fn start_idle_thread() -> mpsc::Sender<Job> {
     let run = move || {
         // Without it everything still works, only less politely.
         #[cfg(target_os = "linux")]
-        let _ = rustix::process::setpriority_process(None, 19);
+        let _ = rustix::process::setpriority_process(None, NICENESS);
         while let Some((texts, answer)) = jobs.blocking_recv() {
             let _ = answer.send(texts.iter().map(|text| embed::embed(text)).collect());
         }

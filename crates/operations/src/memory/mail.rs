@@ -25,12 +25,23 @@ const MOST_PIECES: usize = 8;
 /// Characters of a mail that are looked at for them.
 const MOST_CHARS: usize = 20_000;
 /// How long a mailbox is taken on for; a node that ends leaves it for no longer.
-const CLAIM_SECONDS: i64 = 20;
+pub const CLAIM_SECONDS: i64 = 20;
 /// Mailboxes that one look at all of them reads at once.
 const PAGE: i64 = 200;
 
 /// A mailbox with mail that waits.
 pub type Behind = (WorkspaceId, MailboxId);
+
+/// What came of a look at a mailbox.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// There may be more to do now.
+    More,
+    /// There is nothing to do until something happens.
+    Done,
+    /// Another node has it, or had it and is no more: look again after [`CLAIM_SECONDS`].
+    Held,
+}
 
 /// Whether mail is taken into memory at all.
 pub fn is_on(app: &App) -> bool {
@@ -57,8 +68,8 @@ pub async fn all_behind(app: &App) -> Result<Vec<Behind>> {
     }
 }
 
-/// Takes the next mails of a mailbox into memory, and tells whether there may be more to do now.
-pub async fn take_some(app: &App, (workspace, mailbox): &Behind) -> Result<bool> {
+/// Takes the next mails of a mailbox into memory.
+pub async fn take_some(app: &App, (workspace, mailbox): &Behind) -> Result<Progress> {
     // Most news are about something else; finding that out writes nothing.
     let id = mailbox.clone();
     let next = app
@@ -69,12 +80,12 @@ pub async fn take_some(app: &App, (workspace, mailbox): &Behind) -> Result<bool>
         })
         .await?;
     if next.first().is_none_or(is_waiting) {
-        return Ok(false);
+        return Ok(Progress::Done);
     }
     let (now, id) = (app.now(), mailbox.clone());
     let until = now.plus_seconds(CLAIM_SECONDS);
     let claim = app.db().write(workspace, async move |tx| memory::claim_mailbox(tx, &id, now, until).await);
-    let Some(arrival) = claim.await? else { return Ok(false) };
+    let Some(arrival) = claim.await? else { return Ok(Progress::Held) };
     let outcome = take_from(app, workspace, mailbox, arrival).await;
     // Whatever came of it, the next look may be somebody else's.
     let (id, now) = (mailbox.clone(), app.now());
@@ -82,7 +93,12 @@ pub async fn take_some(app: &App, (workspace, mailbox): &Behind) -> Result<bool>
     outcome
 }
 
-async fn take_from(app: &App, workspace: &WorkspaceId, mailbox: &MailboxId, arrival: i64) -> Result<bool> {
+async fn take_from(
+    app: &App,
+    workspace: &WorkspaceId,
+    mailbox: &MailboxId,
+    arrival: i64,
+) -> Result<Progress> {
     let id = mailbox.clone();
     let mails =
         app.db().read(workspace, async move |tx| memory::mails_after(tx, &id, arrival, STEP).await).await?;
@@ -93,7 +109,7 @@ async fn take_from(app: &App, workspace: &WorkspaceId, mailbox: &MailboxId, arri
         if is_waiting(&mail) {
             // Its verdict wakes us again.
             pass_over(app, workspace, mailbox, passed).await?;
-            return Ok(false);
+            return Ok(Progress::Done);
         }
         if is_wanted(&mail) {
             take(app, workspace, mailbox, &mail).await?;
@@ -103,7 +119,7 @@ async fn take_from(app: &App, workspace: &WorkspaceId, mailbox: &MailboxId, arri
         }
     }
     pass_over(app, workspace, mailbox, passed).await?;
-    Ok(is_any)
+    Ok(if is_any { Progress::More } else { Progress::Done })
 }
 
 async fn pass_over(

@@ -57,16 +57,16 @@ pub(crate) fn embedder(app: &App) -> Result<&dyn Embedder> {
 pub(crate) async fn embed(app: &App, texts: Vec<String>, urgency: Urgency) -> Result<Vec<Vec<f32>>> {
     let embedder = embedder(app)?;
     let count = texts.len();
-    let vectors = embedder.embed(texts, urgency).await.map_err(fault)?;
+    let vectors = embedder.embed(texts, urgency).await.map_err(|error| fault(&error))?;
     let fits =
         |vector: &Vec<f32>| vector.len() == embedder.dimension() && vector.iter().all(|x| x.is_finite());
     if vectors.len() != count || !vectors.iter().all(fits) {
-        return Err(fault(EmbedFault::Unavailable("vectors of another shape came back".to_owned())));
+        return Err(fault(&EmbedFault::Unavailable("vectors of another shape came back".to_owned())));
     }
     Ok(vectors)
 }
 
-fn fault(fault: EmbedFault) -> Error {
+fn fault(fault: &EmbedFault) -> Error {
     tracing::warn!(%fault, "no vectors were made");
     let error = Error::new(ErrorKind::MemoryUnavailable);
     match fault {

@@ -5,7 +5,10 @@ use std::{collections::HashSet, time::Duration};
 use operations::{
     App,
     knowledge::work,
-    memory::{mail, renew},
+    memory::{
+        mail::{self, Progress},
+        renew,
+    },
 };
 use store::{Wake, events, knowledge};
 use tokio::{
@@ -19,6 +22,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_secs(5);
 /// How often all mailboxes are looked at, in case that news were missed.
 const ALL: Duration = Duration::from_mins(10);
+/// How long another node is left alone with a mailbox.
+const HELD: Duration = Duration::from_secs(mail::CLAIM_SECONDS.unsigned_abs());
 /// How often vectors of another model are looked for.
 const RENEW: Duration = Duration::from_mins(10);
 /// Mailboxes that are remembered as having news; beyond that all are looked at.
@@ -51,13 +56,13 @@ pub(super) async fn take_mail(app: App) {
         return;
     }
     let mut wakes = app.db().listen();
-    let mut news = News { behind: HashSet::new(), all: true };
+    let mut news = News { all: true, ..News::default() };
     let mut looked = Instant::now();
     loop {
         if news.all || looked.elapsed() > ALL {
             looked = Instant::now();
             match mail::all_behind(&app).await {
-                Ok(behind) => news = News { behind: behind.into_iter().collect(), all: false },
+                Ok(behind) => news = News { behind: behind.into_iter().collect(), ..News::default() },
                 Err(error) => {
                     tracing::warn!(%error, "mail waits to be taken into memory");
                     tokio::time::sleep(PAUSE).await;
@@ -68,8 +73,12 @@ pub(super) async fn take_mail(app: App) {
         while let Some(mailbox) = news.behind.iter().next().cloned() {
             match mail::take_some(&app, &mailbox).await {
                 // A mailbox with much mail takes turns with the others.
-                Ok(true) => {}
-                Ok(false) => _ = news.behind.remove(&mailbox),
+                Ok(Progress::More) => {}
+                Ok(Progress::Done) => _ = news.behind.remove(&mailbox),
+                Ok(Progress::Held) => {
+                    news.behind.remove(&mailbox);
+                    news.held.insert(mailbox);
+                }
                 Err(error) => {
                     tracing::warn!(%error, workspace = %mailbox.0, "mail waits to be taken into memory");
                     news.behind.remove(&mailbox);
@@ -86,8 +95,11 @@ pub(super) async fn take_mail(app: App) {
 }
 
 /// Mailboxes in which something happened.
+#[derive(Default)]
 struct News {
     behind: HashSet<mail::Behind>,
+    /// Those that another node has.
+    held: HashSet<mail::Behind>,
     /// Whether any other may have news too.
     all: bool,
 }
@@ -99,7 +111,7 @@ impl News {
         }
         match wake.mailbox {
             Some(mailbox) if self.behind.len() < MOST_NEWS => {
-                _ = self.behind.insert((wake.workspace, mailbox))
+                self.behind.insert((wake.workspace, mailbox));
             }
             Some(_) => self.all = true,
             None => {}
@@ -108,12 +120,15 @@ impl News {
 
     /// Waits until something happened somewhere.
     async fn wait(&mut self, wakes: &mut Receiver<Wake>) {
-        let deadline = Instant::now() + ALL;
+        let patience = if self.held.is_empty() { ALL } else { HELD };
+        let deadline = Instant::now() + patience;
         while self.behind.is_empty() && !self.all {
             match tokio::time::timeout_at(deadline, wakes.recv()).await {
                 Ok(Ok(wake)) => self.hear(wake),
-                Ok(Err(RecvError::Lagged(_))) | Err(_) => self.all = true,
                 Ok(Err(RecvError::Closed)) => tokio::time::sleep(PAUSE).await,
+                // That node may be gone.
+                Err(_) if !self.held.is_empty() => self.behind = std::mem::take(&mut self.held),
+                Ok(Err(RecvError::Lagged(_))) | Err(_) => self.all = true,
             }
         }
     }
