@@ -194,5 +194,12 @@ async fn in_our_words(response: Response, declared_json: bool) -> Response {
     let text = axum::body::to_bytes(response.into_body(), 4096).await.unwrap_or_else(|_| Bytes::new());
     let said = String::from_utf8_lossy(&text).into_owned();
     tracing::debug!(%status, said, "a message was refused");
-    web::refuse(&Error::new(kind).with_fix(said))
+    let fix = match kind {
+        ErrorKind::CrossSiteRequest => {
+            "Call the server by its name in http.public_url; a browser's origin must be that or in http.cors_origins."
+                .to_owned()
+        }
+        _ => said,
+    };
+    web::refuse(&Error::new(kind).with_fix(fix))
 }
