@@ -96,7 +96,7 @@ async fn store(app: &App, call: &Call, look: &Look, outcome: Outcome) -> Result<
     let app_ = app.clone();
     app.write(call, async move |tx| {
         hold(tx, &settlement.mailbox).await?;
-        let runs = settlement.store(tx, &app_).await?;
+        let runs = Box::pin(settlement.store(tx, &app_)).await?;
         runs.into_iter().next().map(|(run, _)| run).ok_or_else(|| Error::internal("a run left nothing"))
     })
     .await
@@ -121,7 +121,7 @@ async fn fail(
     app.db()
         .write(&call.workspace, async move |tx| {
             hold(tx, &settlement.mailbox).await?;
-            settlement.store(tx, &app_).await.map(|_| ())
+            Box::pin(settlement.store(tx, &app_)).await.map(|_| ())
         })
         .await?;
     Err(error)

@@ -257,12 +257,11 @@ impl Settlement {
         let mut open = tasks::count_open(tx, mailbox).await?;
         let mut runs = Vec::with_capacity(self.outcomes.len());
         for outcome in self.outcomes {
-            let outcome = match &mail {
-                Some(_) => outcome,
-                None => {
-                    let none = Doable { kinds: Vec::new(), refused: Vec::new() };
-                    Outcome::without(outcome.run, RunStatus::Skipped, "The mail is gone.", &none)
-                }
+            let outcome = if mail.is_some() {
+                outcome
+            } else {
+                let none = Doable { kinds: Vec::new(), refused: Vec::new() };
+                Outcome::without(outcome.run, RunStatus::Skipped, "The mail is gone.", &none)
             };
             let charged = outcome.charge.is_some();
             let run = outcome.store(tx, app, mailbox, &mut open, now).await?;

@@ -302,7 +302,7 @@ impl Round<'_> {
                 return Ok(false);
             }
             store::emails::release_hold(tx, &job.mailbox, &job.email).await?;
-            let runs = settlement.store(tx, &app_).await?;
+            let runs = Box::pin(settlement.store(tx, &app_)).await?;
             Ok::<_, Error>(runs.iter().any(|(_, charged)| *charged))
         });
         if stored.await? {
