@@ -1,9 +1,12 @@
 //! The second wall around workspaces: PostgreSQL's row-level security, and statements that name their workspace.
 
-use model::{Plan, Timestamp, WorkspaceId, affiliate::PayoutStatus};
+use model::{MailboxId, Plan, Timestamp, WorkspaceId, affiliate::PayoutStatus};
 use operations::admin;
 use serde_json::json;
-use store::{Param, Tx};
+use store::{
+    Param, Tx,
+    telegram::{LinkRecord, NoticeRecord},
+};
 use testkit::{Engine, PASSWORD, ScriptedModel, Server, ServerOptions, Tenant};
 
 /// Tables with a column that says whose a row is, asked of the catalogue: a new table cannot be forgotten.
@@ -41,6 +44,10 @@ async fn furnish(server: &Server, code: &str) -> Tenant {
     let away = json!({ "settings": { "autoReply": { "enabled": true, "message": "Back soon." } } });
     key.put(&inside, away).await.ok();
     key.post(&format!("{inside}/drafts"), json!({ "body": "T" })).await.ok();
+    let id = MailboxId::from(mailbox["id"].as_str().unwrap());
+    let (now, name) = (server.clock.now(), code.to_owned());
+    let write = server.app.db().write(&tenant.workspace, async move |tx| tokens(tx, &id, &name, now).await);
+    write.await.unwrap();
     // A mail from another mailbox, which the one that is away answers.
     let other = key.post("/api/v1/mailboxes", json!({ "name": "B" })).await.ok();
     let emails = format!("/api/v1/mailboxes/{}/emails", other["id"].as_str().unwrap());
@@ -78,6 +85,32 @@ async fn furnish(server: &Server, code: &str) -> Tenant {
     };
     admin::add_payout(&server.app, payout).await.unwrap();
     tenant
+}
+
+/// What an agent and a chat hold.
+async fn tokens(tx: &mut Tx, mailbox: &MailboxId, name: &str, now: Timestamp) -> store::Result<()> {
+    store::confirmations::insert(tx, name.as_bytes(), b"call", now).await?;
+    store::telegram::put_code(tx, mailbox, name.as_bytes(), now).await?;
+    let link = LinkRecord {
+        mailbox_id: mailbox.clone(),
+        chat_id: 1,
+        chat_title: "Chat".to_owned(),
+        linked_at: now,
+        sequence: 0,
+        blocked_at: None,
+        failures: 0,
+    };
+    store::telegram::put(tx, &link).await?;
+    let notice = NoticeRecord {
+        id: name.to_owned(),
+        workspace_id: tx.workspace().clone(),
+        mailbox_id: mailbox.clone(),
+        email_id: "eml_1".into(),
+        chat_id: 1,
+        message_id: 1,
+        created_at: now,
+    };
+    store::telegram::insert_notice(tx, &notice).await
 }
 
 /// Rows of tables that nothing fills yet, or that the meter empties at its own time: made once it rests.

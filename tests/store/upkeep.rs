@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 
 use http::Method;
 use model::Plan;
+use operations::telegram::Hearing;
 use serde_json::{Value, json};
-use testkit::{Caller, PASSWORD, ScriptedModel, Server, ServerOptions, Tenant, both_engines};
+use testkit::{BotServer, Caller, PASSWORD, ScriptedModel, Server, ServerOptions, Tenant, both_engines};
 
 type Entry = (String, String, String, String, i64);
 
@@ -67,6 +68,8 @@ async fn write_in_mailboxes(scribe: &mut Scribe<'_>, who: (&Caller, &str)) {
         .await;
     let one = format!("/api/v1/mailboxes/{}", text(&mailbox["public_id"]));
     scribe.call(who, "updateMailbox", (put.clone(), &one), Some(json!({ "name": "B" }))).await;
+    scribe.call(who, "linkTelegram", (post.clone(), &format!("{one}/telegram/link")), None).await;
+    scribe.call(who, "unlinkTelegram", (delete.clone(), &format!("{one}/telegram")), None).await;
     let folders = format!("{one}/folders");
     scribe.call(who, "createFolder", (post.clone(), &folders), Some(json!({ "name": "Do" }))).await;
     scribe
@@ -270,7 +273,9 @@ async fn write_in_workspace(
 #[tokio::test]
 async fn every_write_leaves_an_audit_entry() {
     both_engines(async |engine| {
-        let server = Server::with(engine, finder()).await;
+        let bot = BotServer::start().await;
+        let telegram = Some((bot.url(), Hearing::Polling));
+        let server = Server::with(engine, ServerOptions { telegram, ..finder() }).await;
         let tenant = server.tenant(Plan::Developer).await;
         let session = server.log_in(&tenant).await;
         let who = (&tenant.key, tenant.key_id.as_str());

@@ -68,7 +68,10 @@ pub fn door(inside: &Inside) -> Router {
                 async move { door.serve(request).await.unwrap_or_else(|refused| web::refuse(&refused)) }
             }),
         )
-        .route("/.well-known/mcp/server-card.json", get(move |request: Request| show_card(card, request)))
+        .route(
+            "/.well-known/mcp/server-card.json",
+            get(move |request: Request| std::future::ready(show_card(&card, &request))),
+        )
 }
 
 fn service(inside: &Inside, json: bool) -> Service {
@@ -101,12 +104,12 @@ fn origins(url: &str, others: &[String]) -> Vec<String> {
     all.filter_map(with_port).collect()
 }
 
-async fn show_card(inside: Inside, request: Request) -> Response {
-    if let Err(refused) = inside.count(inside.address(&request)) {
+fn show_card(inside: &Inside, request: &Request) -> Response {
+    if let Err(refused) = inside.count(inside.address(request)) {
         return web::refuse(&refused);
     }
     let kind = [(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))];
-    (kind, card::card(&inside).to_string()).into_response()
+    (kind, card::card(inside).to_string()).into_response()
 }
 
 /// As much of a message as the door needs to know.

@@ -40,8 +40,9 @@ const AGENT_INBOX: &[&str] = &[
 ];
 
 /// Arguments that the narrow profile sets wherever an operation takes them.
-const SET: [(&str, fn() -> Value); 2] =
+const SET: [(&str, Fixed); 2] =
     [("agent_safe_content", || json!(true)), ("require_scan_status", || json!("clean"))];
+type Fixed = fn() -> Value;
 /// Arguments that it bounds.
 const BOUNDED: [(&str, u64); 2] = [("max_body_chars", 12_000), ("max_total_chars", 48_000)];
 /// Arguments that it does not offer: a mailbox that passes mail on is not for an agent to make.

@@ -80,7 +80,7 @@ pub struct Mcp {
     /// What the client gets to see: full or agent-inbox.
     #[arg(long)]
     pub profile: Option<String>,
-    /// Reads the API key from this file instead of AGENT_MAILBOX_API_KEY.
+    /// Reads the API key from this file instead of `AGENT_MAILBOX_API_KEY`.
     #[arg(long, value_name = "FILE")]
     pub key_file: Option<PathBuf>,
 }

@@ -228,17 +228,12 @@ pub async fn newest_time(tx: &mut SystemTx) -> Result<Option<Timestamp>> {
 /// Ends and deletes what has had its time, a bounded number of rows of each kind, and tells how many went.
 pub async fn sweep(tx: &mut SystemTx, now: Timestamp) -> Result<u64> {
     let most = SystemTx::SWEEP;
-    let mut gone = end_expired_keys(tx, now).await?;
+    let mut gone = end_expired_keys(tx, now).await? + sweep_tokens(tx, now).await?;
     for (sql, before) in [
         ("DELETE FROM session WHERE id IN (SELECT id FROM session WHERE expires_at <= $1 LIMIT $2)", now),
         (
             "DELETE FROM password_reset WHERE token_hash IN
              (SELECT token_hash FROM password_reset WHERE expires_at <= $1 LIMIT $2)",
-            now,
-        ),
-        (
-            "DELETE FROM confirmation WHERE (workspace_id, token_hash) IN
-             (SELECT workspace_id, token_hash FROM confirmation WHERE expires_at <= $1 LIMIT $2)",
             now,
         ),
         (
@@ -261,16 +256,6 @@ pub async fn sweep(tx: &mut SystemTx, now: Timestamp) -> Result<u64> {
              (SELECT workspace_id, webhook_id, id FROM webhook_delivery
               WHERE created_at <= $1 LIMIT $2)",
             now.plus_seconds(-7 * 24 * 3600),
-        ),
-        (
-            "DELETE FROM telegram_code WHERE (workspace_id, mailbox_id) IN
-             (SELECT workspace_id, mailbox_id FROM telegram_code WHERE expires_at <= $1 LIMIT $2)",
-            now,
-        ),
-        (
-            "DELETE FROM telegram_notice WHERE (workspace_id, id) IN
-             (SELECT workspace_id, id FROM telegram_notice WHERE created_at <= $1 LIMIT $2)",
-            now.plus_seconds(-30 * 24 * 3600),
         ),
         (
             "DELETE FROM send_use WHERE (workspace_id, id) IN
@@ -330,6 +315,31 @@ async fn sweep_triage(tx: &mut SystemTx, now: Timestamp, most: i64) -> Result<u6
         ),
     ] {
         gone += tx.run(sql, &[before.into(), most.into()]).await?;
+    }
+    Ok(gone)
+}
+
+/// The same for what agents and chats hold.
+async fn sweep_tokens(tx: &mut SystemTx, now: Timestamp) -> Result<u64> {
+    let mut gone = 0;
+    for (sql, before) in [
+        (
+            "DELETE FROM confirmation WHERE (workspace_id, token_hash) IN
+             (SELECT workspace_id, token_hash FROM confirmation WHERE expires_at <= $1 LIMIT $2)",
+            now,
+        ),
+        (
+            "DELETE FROM telegram_code WHERE (workspace_id, mailbox_id) IN
+             (SELECT workspace_id, mailbox_id FROM telegram_code WHERE expires_at <= $1 LIMIT $2)",
+            now,
+        ),
+        (
+            "DELETE FROM telegram_notice WHERE (workspace_id, id) IN
+             (SELECT workspace_id, id FROM telegram_notice WHERE created_at <= $1 LIMIT $2)",
+            now.plus_seconds(-30 * 24 * 3600),
+        ),
+    ] {
+        gone += tx.run(sql, &[before.into(), SystemTx::SWEEP.into()]).await?;
     }
     Ok(gone)
 }

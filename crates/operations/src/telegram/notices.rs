@@ -188,11 +188,13 @@ impl Teller<'_> {
                         }
                         *sent += 1;
                     }
-                    Err(fault) => match self.judge(&fault) {
-                        Some(end) => return Ok(end),
+                    Err(fault) => {
+                        if let Some(end) = self.judge(&fault) {
+                            return Ok(end);
+                        }
                         // It will never be taken: the next ones may.
-                        None => tracing::warn!(%fault, email = %told.mail.id, "a notice was refused"),
-                    },
+                        tracing::warn!(%fault, email = %told.mail.id, "a notice was refused");
+                    }
                 }
             }
             if !self.pass(last).await? {
@@ -280,7 +282,6 @@ impl Teller<'_> {
             now.plus_seconds(seconds.min(LONGEST_REST))
         };
         match fault {
-            BotFault::Unreachable(_) => Some(End::Later { failures, at: growing() }),
             BotFault::Refused { retry_after: Some(seconds), .. } => {
                 let seconds = i64::try_from(*seconds).unwrap_or(LONGEST_WISH).clamp(1, LONGEST_WISH);
                 Some(End::Later { failures, at: now.plus_seconds(seconds) })
@@ -291,7 +292,9 @@ impl Teller<'_> {
             }
             BotFault::Refused { code: 400, .. } => None,
             // The token is wrong, or the server is in trouble: both may be mended.
-            BotFault::Refused { .. } => Some(End::Later { failures, at: growing() }),
+            BotFault::Unreachable(_) | BotFault::Refused { .. } => {
+                Some(End::Later { failures, at: growing() })
+            }
         }
     }
 }
