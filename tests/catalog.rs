@@ -443,10 +443,8 @@ fn expected_conflict(id: &str) -> Option<&'static str> {
         "removeMember" => Some("last_admin"),
         "signUpAffiliate" => Some("affiliate_exists"),
         "reorderCustomLabels" => Some("validation_failed"),
-        // There is no such draft.
-        "regenerateDraft" => Some("not_found"),
-        // There is no such mail.
-        "runTaskTriager" => Some("not_found"),
+        // There is no such draft, no such mail.
+        "regenerateDraft" | "runTaskTriager" => Some("not_found"),
         // The server of these tables has no bot.
         "linkTelegram" => Some("telegram_unavailable"),
         _ => None,

@@ -27,7 +27,7 @@ impl Letters {
 }
 
 fn letters(text: &str) -> Vec<f32> {
-    let mut counts = vec![0.01_f32; 26];
+    let mut counts = [0.01_f32; 26];
     for letter in text.to_ascii_lowercase().bytes().filter(u8::is_ascii_lowercase) {
         counts[usize::from(letter - b'a')] += 1.0;
     }

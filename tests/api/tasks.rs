@@ -37,6 +37,7 @@ fn finder() -> ServerOptions {
 
 /// rules: TRIAGE-5
 #[tokio::test]
+#[expect(clippy::too_many_lines, reason = "one story from beginning to end")]
 async fn found_tasks_are_listed_page_by_page_and_changed() {
     both_engines(async |engine| {
         let server = Server::with(engine, finder()).await;

@@ -43,7 +43,8 @@ pub(super) async fn run_due(server: &Server) {
 /// A mail that a person wrote to the mailbox.
 pub(super) fn letter(inbox: &Inbox, subject: &str, more: &str, text: &str) -> String {
     let id: String = subject.chars().filter(char::is_ascii_alphanumeric).collect();
-    let more: String = more.lines().map(|line| format!("{line}\r\n")).collect();
+    let lines: Vec<String> = more.lines().map(|line| format!("{line}\r\n")).collect();
+    let more = lines.concat();
     format!(
         "From: Ann <ann@remote.test>\r\nTo: {}\r\nSubject: {subject}\r\nMessage-ID: <{id}@remote.test>\r\n{more}\r\n{text}\r\n",
         inbox.address

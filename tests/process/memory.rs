@@ -18,7 +18,7 @@ fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
         if let Some(found) = look() {
             return found;
         }
-        assert!(started.elapsed() < Duration::from_secs(120), "{what} does not come");
+        assert!(started.elapsed() < Duration::from_mins(2), "{what} does not come");
         std::thread::sleep(Duration::from_millis(100));
     }
 }

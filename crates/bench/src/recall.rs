@@ -30,6 +30,8 @@ use crate::{
     stats::{median, spread},
 };
 
+/// Queries that the index is compared with exact search by.
+const QUERIES: usize = 100;
 const MILLISECONDS: f64 = 15.0;
 /// Characters of one document that snippets are cut from.
 const DOCUMENT: usize = 9_000_000;
@@ -88,7 +90,9 @@ fn drawn(mut state: u64) -> Vec<f32> {
 
 fn normalised(mut vector: Vec<f32>) -> Vec<f32> {
     let length = dot(&vector, &vector).sqrt();
-    vector.iter_mut().for_each(|number| *number /= length);
+    for number in &mut vector {
+        *number /= length;
+    }
     vector
 }
 
@@ -165,7 +169,7 @@ fn recalls(address: SocketAddr, key: &str) -> Load {
             let rank = 20 + fill::next_random(&mut random) % 3000;
             mails::word(usize::try_from(rank).unwrap_or_default())
         };
-        let query: Vec<String> = (0..5).map(|_| word().to_string()).collect();
+        let query: Vec<String> = (0..5).map(|_| word().clone()).collect();
         let body = format!("{{\"query\":\"{}\"}}", query.join(" "));
         let _ = write!(buffer, "{}", request(address, &key, "/api/v1/rag/recall", &body));
     };
@@ -180,7 +184,9 @@ fn throughput() -> Figure {
     let mut speeds = Vec::new();
     for _ in 0..3 {
         let started = Instant::now();
-        texts.iter().for_each(|text| drop(std::hint::black_box(embed::embed(text))));
+        for text in &texts {
+            drop(std::hint::black_box(embed::embed(text)));
+        }
         #[expect(clippy::cast_precision_loss, reason = "a small number")]
         speeds.push(EMBEDDED as f64 / started.elapsed().as_secs_f64());
     }
@@ -220,9 +226,8 @@ fn exactness(options: &Options) -> Figure {
         hits.into_iter().take(10).map(|hit| hit.number).collect::<Vec<i64>>()
     };
     let (mut found, mut scanned) = (0.0, Vec::new());
-    const QUERIES: usize = 100;
-    for at in 0..QUERIES {
-        let query = near(&real[at]);
+    for one in real.iter().take(QUERIES) {
+        let query = near(one);
         let started = Instant::now();
         let candidates = index.nearest(&query, CANDIDATES, |_| true);
         scanned.push(started.elapsed().as_secs_f64() * 1000.0);

@@ -80,6 +80,7 @@ pub enum ErrorKind {
 
 impl ErrorKind {
     /// The stable code.
+    #[expect(clippy::too_many_lines, reason = "a line for each, and nothing else")]
     pub const fn code(self) -> &'static str {
         match self {
             Self::ValidationFailed => "validation_failed",

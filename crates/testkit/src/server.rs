@@ -166,6 +166,18 @@ impl Default for ServerOptions {
     }
 }
 
+/// The scripted model, or else the one at an endpoint.
+fn language_model(
+    scripted: Option<crate::ScriptedModel>,
+    endpoint: Option<Box<web::AssistantSettings>>,
+) -> Option<Arc<dyn outside::Assistant>> {
+    match (scripted, endpoint) {
+        (Some(model), _) => Some(Arc::new(model)),
+        (None, Some(endpoint)) => Some(Arc::new(HttpAssistant::new(*endpoint))),
+        (None, None) => None,
+    }
+}
+
 /// A running service.
 pub struct Server {
     /// The service behind the doors.
@@ -278,11 +290,7 @@ impl Server {
                 let client = HttpFacilitator::new(url, http::HeaderMap::new(), time_limit);
                 Box::new(client) as Box<dyn outside::Facilitator>
             }),
-            assistant: match (options.assistant, options.model_endpoint) {
-                (Some(model), _) => Some(Arc::new(model)),
-                (None, Some(endpoint)) => Some(Arc::new(HttpAssistant::new(*endpoint))),
-                (None, None) => None,
-            },
+            assistant: language_model(options.assistant, options.model_endpoint),
             embedder: options.embedder,
             bot: options
                 .telegram

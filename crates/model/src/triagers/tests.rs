@@ -10,10 +10,10 @@ impl FilterSubject for Mail {
         let ann = Party { name: "Ann", address: "ann@acme.com" };
         Some(ann).filter(|_| field == AddressField::From).into_iter()
     }
-    fn subject(&self) -> &str {
+    fn subject(&self) -> &'static str {
         "Invoice"
     }
-    fn body(&self) -> &str {
+    fn body(&self) -> &'static str {
         "Please pay."
     }
     fn category(&self) -> Option<&str> {

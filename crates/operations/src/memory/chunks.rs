@@ -144,7 +144,9 @@ mod tests {
     #[test]
     fn long_texts_are_cut_between_sentences_and_overlap() {
         let embedder = LocalEmbedder::default();
-        let text: String = (0..200).map(|number| format!("Sentence number {number} says little. ")).collect();
+        let sentences: Vec<String> =
+            (0..200).map(|number| format!("Sentence number {number} says little. ")).collect();
+        let text = sentences.concat();
         let pieces = cut(&embedder, &text, 100);
         assert!(pieces.len() > 5, "{}", pieces.len());
         for piece in &pieces {

@@ -73,6 +73,7 @@ struct RunRow {
 
 #[derive(Template)]
 #[template(path = "console/triage.html")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the page that its template names")]
 struct TriagePage {
     shell: Shell,
     id: String,
