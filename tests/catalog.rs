@@ -115,7 +115,7 @@ struct World {
 }
 
 /// A task in a mailbox; without a model nobody finds one.
-async fn add_task(server: &Server, tenant: &Tenant, mailbox: &Value) -> String {
+pub(crate) async fn add_task(server: &Server, tenant: &Tenant, mailbox: &Value) -> String {
     let now = server.clock.now();
     let task = model::tasks::Task {
         id: server.app.new_id(),

@@ -65,7 +65,12 @@ impl World {
         let memory = tenant.key.post("/api/v1/rag/remember", json!({ "text": "T" })).await;
         let document = json!({ "name": "D", "type": "text", "text": "T" });
         let document = tenant.key.post("/api/v1/rag/documents", document).await;
+        let triagers = format!("{}/task-triagers", path_of(&mailbox));
+        let triager = tenant.key.post(&triagers, json!({ "name": "Own" })).await.ok();
+        let task = crate::catalog::add_task(server, &tenant, &mailbox).await;
         let ids = vec![
+            ("triagerId", id(&triager)),
+            ("taskId", task),
             ("draftId", id(&draft)),
             ("scheduledSendId", id(&scheduled)),
             ("emailId", email.to_string()),
@@ -125,6 +130,8 @@ impl World {
             format!("{mailbox}/drafts"),
             format!("{mailbox}/scheduled-sends"),
             format!("{mailbox}/agent-conversations"),
+            format!("{mailbox}/task-triagers"),
+            format!("{mailbox}/tasks"),
             "/api/v1/integrations/connections".to_owned(),
             "/api/v1/rag/documents".to_owned(),
             "/api/v1/affiliate/me".to_owned(),
@@ -203,6 +210,8 @@ fn body_for(operation: &str, world: &World) -> Value {
         | "createCustomLabel"
         | "updateCustomLabel"
         | "createApiKey"
+        | "createTaskTriager"
+        | "updateTaskTriager"
         | "updateIntegrationConnection" => {
             json!({ "name": "Fresh" })
         }
@@ -234,6 +243,8 @@ fn body_for(operation: &str, world: &World) -> Value {
         "sendAgentMessage" => json!({ "content": "Hello" }),
         "regenerateDraft" => json!({ "draftId": world.id("draftId"), "prompt": "shorter", "body": "T" }),
         "createIntegrationConnection" => json!({ "name": "Fresh", "url": "http://127.0.0.1:9/" }),
+        "runTaskTriager" => json!({ "email_id": world.id("emailId") }),
+        "updateTask" => json!({ "status": "done" }),
         "remember" => json!({ "text": "T" }),
         "recall" => json!({ "query": "T" }),
         "addDocument" => json!({ "name": "D", "type": "text", "text": "T" }),
@@ -312,6 +323,8 @@ fn missing(parameter: &str) -> (u16, &'static str) {
         "sessionId" => (404, "Session not found"),
         "conversationId" => (404, "Conversation not found"),
         "connectionId" => (404, "Connection not found"),
+        "triagerId" => (404, "Triager not found"),
+        "taskId" => (404, "Task not found"),
         other => panic!("what is {other}?"),
     }
 }

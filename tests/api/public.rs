@@ -162,6 +162,10 @@ const SPELT_OTHERWISE: &[&str] = &[
     "contentId",
     "draftId",
     "nextCursor",
+    "blobId",
+    "ownerAddress",
+    "mailDomains",
+    "onlyInbox",
 ];
 
 /// rules: API-3

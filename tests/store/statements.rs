@@ -47,10 +47,13 @@ const GOES_THROUGH: &[(&str, &str)] = &[
     // When the server starts.
     ("drafts.rs", "release_all"),
     // What the operator asks for.
+    ("search.rs", "coverage"),
+    ("workspaces.rs", "delete"),
     ("queue.rs", "waiting"),
     // The sweeper of blobs.
     ("contents.rs", "uses_blob"),
     // What is looked for is added to these.
+    ("search.rs", "among"),
     ("emails/list.rs", "statement"),
     ("emails/list.rs", "count"),
 ];

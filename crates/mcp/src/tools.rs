@@ -98,9 +98,13 @@ fn make(document: &Value) -> Vec<Tool> {
     tools
 }
 
+/// Whether the answer can only be a stream.
 fn is_stream(described: &Value) -> bool {
     let responses = described["responses"].as_object().into_iter().flatten();
-    responses.into_iter().any(|(_, response)| !response["content"]["text/event-stream"].is_null())
+    responses.into_iter().any(|(_, response)| {
+        let content = &response["content"];
+        !content["text/event-stream"].is_null() && content["application/json"].is_null()
+    })
 }
 
 fn tool(

@@ -1,12 +1,15 @@
 -- SQLite believes that a workspace has ten mails in each table, and so reads all of them in the order of the table rather
 -- than follow another index to one. These figures tell it otherwise; they are estimates for a large store, not counts.
 -- only sqlite: ANALYZE sqlite_schema;
--- only sqlite: DELETE FROM sqlite_stat1 WHERE tbl IN ('outbound', 'attachment');
+-- only sqlite: DELETE FROM sqlite_stat1 WHERE tbl IN ('outbound', 'attachment', 'thread_folder');
 -- only sqlite: INSERT INTO sqlite_stat1 (tbl, idx, stat) VALUES ('outbound', 'sqlite_autoindex_outbound_1', '1000000 10000 1');
 -- only sqlite: INSERT INTO sqlite_stat1 (tbl, idx, stat) VALUES ('outbound', 'outbound_email', '1000000 10000 5000 1');
 -- only sqlite: INSERT INTO sqlite_stat1 (tbl, idx, stat) VALUES ('outbound', 'outbound_message', '1000000 10000 5000 1');
 -- only sqlite: INSERT INTO sqlite_stat1 (tbl, idx, stat) VALUES ('outbound', 'outbound_content', '1000000 10000 1');
 -- only sqlite: INSERT INTO sqlite_stat1 (tbl, idx, stat) VALUES ('attachment', 'sqlite_autoindex_attachment_1', '1000000 10000 5000 1');
 -- only sqlite: INSERT INTO sqlite_stat1 (tbl, idx, stat) VALUES ('attachment', 'attachment_email', '1000000 10000 5000 2');
+-- only sqlite: INSERT INTO sqlite_stat1 (tbl, idx, stat) VALUES ('thread_folder', 'sqlite_autoindex_thread_folder_1', '1000000 10000 5000 1000 1');
+-- only sqlite: INSERT INTO sqlite_stat1 (tbl, idx, stat) VALUES ('thread_folder', 'thread_folder_thread', '1000000 10000 5000 2');
+-- only sqlite: INSERT INTO sqlite_stat1 (tbl, idx, stat) VALUES ('thread_folder', 'thread_folder_newest', '1000000 10000 5000 1000 1 1');
 -- Read again by this connection; others read them when they open the store.
 -- only sqlite: ANALYZE sqlite_schema;

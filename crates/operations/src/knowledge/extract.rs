@@ -74,9 +74,6 @@ fn piece_end(html: &str) -> usize {
 fn mail_text(bytes: &[u8]) -> Result<String, Unreadable> {
     let read = message::read(bytes);
     let body = safe_text::body(read.text.as_deref(), read.html.as_deref());
-    if read.headers.trim().is_empty() && body.text.is_empty() {
-        return Err("This is no mail.".to_owned());
-    }
     let line = |text: &str| SafeText::line(text).into_string();
     let mut text = String::new();
     for (name, value) in [
@@ -87,6 +84,9 @@ fn mail_text(bytes: &[u8]) -> Result<String, Unreadable> {
         if !value.is_empty() {
             let _ = writeln!(text, "{name}: {value}");
         }
+    }
+    if text.is_empty() && !body.text.as_str().contains(char::is_alphanumeric) {
+        return Err("This is no mail.".to_owned());
     }
     text.push('\n');
     text.push_str(body.text.as_str());
