@@ -30,6 +30,7 @@ struct World {
 }
 
 impl World {
+    #[expect(clippy::too_many_lines, reason = "one of everything")]
     async fn new(server: &Server) -> Self {
         let tenant = server.tenant(Plan::Enterprise).await;
         let console = server.log_in(&tenant).await;
