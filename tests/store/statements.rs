@@ -281,8 +281,9 @@ fn goes_through(db: &rusqlite::Connection, sql: &str) -> Option<Vec<String>> {
         let step: String = row.get(3).unwrap();
         let mut words = step.split(' ');
         let (kind, table) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
-        let unguided = ["(workspace_id=?)", "(workspace_id=? AND mailbox_id=?)"];
-        if kind == "SCAN" || unguided.iter().any(|end| step.ends_with(end)) {
+        let unguided =
+            ["", " AND mailbox_id=?", " AND mailbox_id=? AND listed=?", " AND mailbox_id=? AND read=?"];
+        if kind == "SCAN" || unguided.iter().any(|more| step.ends_with(&format!("(workspace_id=?{more})"))) {
             tables.push(table.to_owned());
         }
     }

@@ -149,26 +149,32 @@ pub async fn recount(tx: &mut Tx, mailbox: &MailboxId, thread: &ThreadId) -> Res
         &[mailbox.into(), thread.into()],
     )
     .await?;
-    // As an expression, the folder leads SQLite to the index by thread, not through the whole mailbox by folder.
-    for (folder, condition) in [("folder_id || ''", "1 = 1"), ("''", "listed = 1")] {
-        tx.run(
-            &format!(
-                "INSERT INTO thread_folder (workspace_id, mailbox_id, folder_id, thread_id, newest_at, newest_email,
-                   mail_count, unread_count)
-                 SELECT workspace_id, mailbox_id, folder, thread_id, date, id, mails, unread FROM (
-                   SELECT workspace_id, mailbox_id, {folder} AS folder, thread_id, date, id,
-                     count(*) OVER (PARTITION BY {folder}) AS mails,
-                     sum(1 - read) OVER (PARTITION BY {folder}) AS unread,
-                     row_number() OVER (PARTITION BY {folder} ORDER BY date DESC, id DESC) AS place
-                   FROM email WHERE workspace_id = $1 AND mailbox_id = $2 AND thread_id = $3 AND {condition}
-                 ) AS counted WHERE place = 1"
-            ),
-            &[mailbox.into(), thread.into()],
-        )
-        .await?;
+    for statement in RECOUNT {
+        tx.run(statement, &[mailbox.into(), thread.into()]).await?;
     }
     Ok(())
 }
+
+/// The figures of a thread for each of its folders, and for all that lists show. As expressions, the folder and the mark
+/// lead SQLite to the index by thread, and not through the whole mailbox by folder or by date.
+const RECOUNT: [&str; 2] = [
+    "INSERT INTO thread_folder (workspace_id, mailbox_id, folder_id, thread_id, newest_at, newest_email, mail_count,
+       unread_count)
+     SELECT workspace_id, mailbox_id, folder, thread_id, date, id, mails, unread FROM (
+       SELECT workspace_id, mailbox_id, folder_id || '' AS folder, thread_id, date, id,
+         count(*) OVER (PARTITION BY folder_id || '') AS mails,
+         sum(1 - read) OVER (PARTITION BY folder_id || '') AS unread,
+         row_number() OVER (PARTITION BY folder_id || '' ORDER BY date DESC, id DESC) AS place
+       FROM email WHERE workspace_id = $1 AND mailbox_id = $2 AND thread_id = $3
+     ) AS counted WHERE place = 1",
+    "INSERT INTO thread_folder (workspace_id, mailbox_id, folder_id, thread_id, newest_at, newest_email, mail_count,
+       unread_count)
+     SELECT workspace_id, mailbox_id, '', thread_id, date, id, mails, unread FROM (
+       SELECT workspace_id, mailbox_id, thread_id, date, id, count(*) OVER () AS mails,
+         sum(1 - read) OVER () AS unread, row_number() OVER (ORDER BY date DESC, id DESC) AS place
+       FROM email WHERE workspace_id = $1 AND mailbox_id = $2 AND thread_id = $3 AND listed + 0 = 1
+     ) AS counted WHERE place = 1",
+];
 
 /// A thread in a folder.
 #[derive(Clone, Debug)]
