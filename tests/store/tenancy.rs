@@ -11,8 +11,10 @@ use testkit::{Engine, PASSWORD, ScriptedModel, Server, ServerOptions, Tenant};
 
 /// Tables with a column that says whose a row is, asked of the catalogue: a new table cannot be forgotten.
 async fn tenant_tables(server: &Server) -> Vec<String> {
+    // The index of words stands outside, since PostgreSQL could not use it otherwise; it leads to mails alone.
     let sql = "SELECT table_name FROM information_schema.columns
-               WHERE table_schema = current_schema() AND column_name = 'workspace_id' ORDER BY table_name";
+               WHERE table_schema = current_schema() AND column_name = 'workspace_id'
+               AND table_name <> 'email_text' ORDER BY table_name";
     let read = server.app.db().system_read(async |tx| tx.all::<(String,)>(sql, &[]).await);
     read.await.unwrap().into_iter().map(|(name,)| name).collect()
 }

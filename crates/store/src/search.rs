@@ -30,6 +30,8 @@ const WORD_BYTES: usize = 16;
 const LINE_WORDS: usize = 200;
 /// Matches that are counted; more are told as this many.
 pub const MOST_COUNTED: i64 = 100;
+/// Texts that PostgreSQL looks at from the newest on before it asks its index.
+const NEWEST: i64 = 1_000;
 /// Matches that PostgreSQL finds and sorts all of them. Where there are more, the newest are found soon enough in order.
 const FEW: i64 = 2_000;
 /// PostgreSQL keeps no position beyond this one.
@@ -280,10 +282,14 @@ async fn list_matches(
     after: Option<&str>,
     most: i64,
 ) -> Result<Vec<(EmailId, String)>> {
-    if tx.is_postgres()
-        && let Some(few) = list_few(tx, wanted, after, most).await?
-    {
-        return Ok(few);
+    if tx.is_postgres() {
+        let newest = list_newest(tx, wanted, after, most).await?;
+        if i64::try_from(newest.len()).is_ok_and(|found| found >= most) {
+            return Ok(newest);
+        }
+        if let Some(few) = list_few(tx, wanted, after, most).await? {
+            return Ok(few);
+        }
     }
     let postgres = tx.is_postgres();
     let (place, order, from) = if postgres {
@@ -340,6 +346,33 @@ pub async fn among(tx: &mut Tx, wanted: &Wanted<'_>, ids: &[EmailId]) -> Result<
     Ok(found)
 }
 
+/// Those among the newest texts, for PostgreSQL: where many match, enough do here, and its index of words knows no order.
+async fn list_newest(
+    tx: &mut Tx,
+    wanted: &Wanted<'_>,
+    after: Option<&str>,
+    most: i64,
+) -> Result<Vec<(EmailId, String)>> {
+    let query = postgres_query(wanted.mailbox, wanted.clauses);
+    let mut params: Vec<Param<'_>> = vec![wanted.mailbox.into(), (&query).into(), NEWEST.into()];
+    let behind = if let Some(after) = after {
+        params.push(after.into());
+        "AND email_id < $5"
+    } else {
+        ""
+    };
+    let mut sql = format!(
+        "SELECT email.id, email.id FROM (SELECT email_id, words FROM email_text WHERE workspace_id = $1
+           AND mailbox_id = $2 {behind} ORDER BY email_id DESC LIMIT $4) AS newest
+         JOIN email ON email.workspace_id = $1 AND email.mailbox_id = $2 AND email.id = newest.email_id
+         WHERE newest.words @@ CAST(CAST($3 AS TEXT) AS tsquery)"
+    );
+    wanted.filter.conditions(&mut sql, &mut params);
+    params.push(most.into());
+    let _ = write!(sql, " ORDER BY email.id DESC LIMIT ${}", params.len() + 1);
+    tx.all(&sql, &params).await
+}
+
 /// The same for PostgreSQL where few texts match: all of them by way of the index of words, then sorted. It would rather
 /// read texts from the newest on until enough of them match, which takes long when few do. Nothing when many match.
 async fn list_few(
@@ -385,6 +418,15 @@ const MATCHING_POSTGRES: &str =
     AND email.id = email_text.email_id WHERE email_text.workspace_id = $1 AND email_text.mailbox_id = $2
     AND email_text.words @@ CAST(CAST($3 AS TEXT) AS tsquery)";
 
+/// Whether a clause would also find the word that stands for the mailbox.
+fn could_be(clause: &Clause, scope: &str) -> bool {
+    match clause.words.as_slice() {
+        [word] if clause.prefix => scope.starts_with(word.as_str()),
+        [word] => scope == *word,
+        _ => false,
+    }
+}
+
 /// A query in the language of FTS5. Words hold letters and digits only, so nothing needs an escape.
 ///
 /// A query that names columns makes the index look into every text on its way, also into those that it passes over. So
@@ -393,16 +435,11 @@ const MATCHING_POSTGRES: &str =
 fn sqlite_query(mailbox: &MailboxId, clauses: &[Clause]) -> String {
     let scope = scope(mailbox).to_ascii_lowercase();
     let mut query = format!("\"{scope}\"");
-    let is_like_scope = |clause: &Clause| match clause.words.as_slice() {
-        [word] if clause.prefix => scope.starts_with(word.as_str()),
-        [word] => scope == *word,
-        _ => false,
-    };
     // NOT binds two sides, so what is left out comes last.
     for negated in [false, true] {
         for clause in clauses.iter().filter(|clause| clause.negated == negated) {
             let field = match clause.field {
-                Field::Any if is_like_scope(clause) => "{subject sender recipient body} : ",
+                Field::Any if could_be(clause, &scope) => "{subject sender recipient body} : ",
                 Field::Any => "",
                 Field::Subject => "subject : ",
                 Field::Sender => "sender : ",
@@ -417,11 +454,17 @@ fn sqlite_query(mailbox: &MailboxId, clauses: &[Clause]) -> String {
 }
 
 /// A query in the language of `tsquery`.
+///
+/// The index knows words but not their weights, so a query with weights makes PostgreSQL read every text that may match.
+/// Words of any field have none, unless one is like the mailbox's, which has no weight.
 fn postgres_query(mailbox: &MailboxId, clauses: &[Clause]) -> String {
-    let mut query = format!("'{}'", scope(mailbox));
+    let scope = scope(mailbox);
+    let like = scope.to_ascii_lowercase();
+    let mut query = format!("'{scope}'");
     for clause in clauses {
         let weight = match clause.field {
-            Field::Any => "ABCD",
+            Field::Any if could_be(clause, &like) => "ABCD",
+            Field::Any => "",
             Field::Subject => "A",
             Field::Sender => "B",
             Field::Recipient => "C",
@@ -432,7 +475,9 @@ fn postgres_query(mailbox: &MailboxId, clauses: &[Clause]) -> String {
             .iter()
             .enumerate()
             .map(|(index, word)| {
-                format!("'{word}':{}{weight}", if clause.prefix && index == last { "*" } else { "" })
+                let star = if clause.prefix && index == last { "*" } else { "" };
+                let colon = if star.is_empty() && weight.is_empty() { "" } else { ":" };
+                format!("'{word}'{colon}{star}{weight}")
             })
             .collect();
         let _ = write!(query, " & {}({})", if clause.negated { "!" } else { "" }, words.join(" <-> "));
@@ -462,7 +507,12 @@ mod tests {
         );
         assert_eq!(
             postgres_query(&mailbox, &clauses),
-            "'mbx1' & ('past':ABCD) & ('due':ABCD <-> 'date':ABCD) & !('draft':A) & ('ali':*B)"
+            "'mbx1' & ('past') & ('due' <-> 'date') & !('draft':A) & ('ali':*B)"
+        );
+        assert_eq!(
+            postgres_query(&mailbox, &like_scope),
+            "'mbx1' & ('mbx1':ABCD) & ('mb':*ABCD) & ('mbx11')",
+            "nor there"
         );
     }
 
