@@ -28,6 +28,7 @@ use crate::{
     memory::{Indexes, MemorySettings},
     outside::{Assistant, BotApi, Clock, Embedder, Entropy, Facilitator, HttpClient, NextHop},
     payments::{Ledger, PaymentKey, PaymentSettings, Wallets},
+    readiness::Readiness,
     scanning::Scanning,
     sending::Outbox,
     telegram::Hearing,
@@ -113,7 +114,7 @@ struct Parts {
     data_keys: Mutex<HashMap<WorkspaceId, Arc<DataKey>>>,
     routes: Routes,
     running: Mutex<HashSet<(WorkspaceId, String)>>,
-    blob_fault: Mutex<Option<String>>,
+    readiness: Readiness,
     news: Arc<News>,
     scanning: Arc<Scanning>,
     authenticator: Option<Authenticator>,
@@ -236,7 +237,7 @@ impl App {
             data_keys: Mutex::new(HashMap::new()),
             routes: Routes::default(),
             running: Mutex::new(HashSet::new()),
-            blob_fault: Mutex::new(None),
+            readiness: Readiness::default(),
             news: Arc::new(News::default()),
             scanning: Arc::new(scanning),
             authenticator,
@@ -393,21 +394,8 @@ impl App {
         *last
     }
 
-    /// Checks that the relational store answers.
-    pub async fn ping(&self) -> Result<()> {
-        Ok(self.db().system_read(async |tx| store::system::ping(tx).await).await?)
-    }
-
-    /// Tries the blob store and remembers what was wrong with it.
-    pub async fn check_blobs(&self) -> Result<()> {
-        let outcome = self.blobs().probe().await;
-        *lock(&self.0.blob_fault) = outcome.as_ref().err().map(store::blobs::BlobError::public_reason);
-        Ok(outcome.map_err(store::Error::from)?)
-    }
-
-    /// What was wrong with the blob store when it was last tried.
-    pub fn blob_fault(&self) -> Option<String> {
-        lock(&self.0.blob_fault).clone()
+    pub(crate) fn readiness(&self) -> &Readiness {
+        &self.0.readiness
     }
 
     /// The data key of a workspace.

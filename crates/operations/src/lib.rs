@@ -37,6 +37,7 @@ pub mod outside;
 pub mod password_resets;
 mod passwords;
 pub mod payments;
+mod readiness;
 pub mod scanning;
 pub mod scheduled_sends;
 pub mod search;

@@ -201,12 +201,11 @@ async fn healthz() -> Response {
     page("text/plain; charset=utf-8", "ok\n")
 }
 
-/// Ready: the stores answer too.
+/// Ready: the stores answer too, and take what is written.
 async fn readyz(Extracted(state): Extracted<State>) -> Response {
-    match (state.app.ping().await, state.app.blob_fault()) {
-        (Ok(()), None) => page("text/plain; charset=utf-8", "ready\n"),
-        (Err(refused), _) => error::response(&refused),
-        (Ok(()), Some(_)) => error::response(&Error::new(ErrorKind::StorageUnavailable).with_retry_after(2)),
+    match state.app.require_ready().await {
+        Ok(()) => page("text/plain; charset=utf-8", "ready\n"),
+        Err(refused) => error::response(&refused),
     }
 }
 

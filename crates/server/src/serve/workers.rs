@@ -13,6 +13,8 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// How often stored mail is looked after, and when first.
 const CARE: Duration = Duration::from_hours(24);
 const FIRST_CARE: Duration = Duration::from_hours(1);
+/// How often PostgreSQL is asked whether its figures are out of date.
+const STATISTICS: Duration = Duration::from_secs(5);
 /// How often domains are looked at whose time has come.
 const DOMAINS: Duration = Duration::from_secs(30);
 /// How often the keys of this server's own domains are looked up.
@@ -64,6 +66,17 @@ pub(super) async fn care_for_storage(app: App) {
             Err(error) => tracing::warn!(%error, "stored mail could not be read back"),
         }
         tokio::time::sleep(super::irregular(&app, CARE)).await;
+    }
+}
+
+/// Keeps what PostgreSQL knows about its tables close to what is in them.
+pub(super) async fn refresh_statistics(app: App) {
+    loop {
+        tokio::time::sleep(super::irregular(&app, STATISTICS)).await;
+        match app.db().system_write(async |tx| store::system::refresh_statistics(tx).await).await {
+            Ok(tables) => tracing::debug!(tables, "counted anew what has changed much"),
+            Err(error) => tracing::warn!(%error, "the tables could not be counted anew"),
+        }
     }
 }
 

@@ -1,0 +1,63 @@
+//! Whether the stores can be used: what is asked by whoever sends traffic here, and shown to operators.
+
+use std::{
+    sync::Mutex,
+    time::{Duration, Instant},
+};
+
+use crate::{App, Error, ErrorKind, Result, lock};
+
+/// How long the outcome of a trial holds: anybody may ask, and a trial waits for the disk.
+const HOLDS: Duration = Duration::from_secs(2);
+
+/// What is known about the stores.
+#[derive(Default)]
+pub(crate) struct Readiness {
+    /// What was wrong with the blob store when it was last tried.
+    blob_fault: Mutex<Option<String>>,
+    /// When something was last written for trial, and whether that worked. Held during the trial: others wait for it.
+    written: tokio::sync::Mutex<Option<(Instant, bool)>>,
+}
+
+impl App {
+    /// Checks that the relational store answers.
+    pub async fn ping(&self) -> Result<()> {
+        Ok(self.db().system_read(async |tx| store::system::ping(tx).await).await?)
+    }
+
+    /// Checks that everything can be read and written.
+    pub async fn require_ready(&self) -> Result<()> {
+        self.ping().await?;
+        if self.blob_fault().is_some() || !self.can_write().await {
+            return Err(Error::new(ErrorKind::StorageUnavailable).with_retry_after(HOLDS.as_secs()));
+        }
+        Ok(())
+    }
+
+    /// Whether a small write reaches the disk, tried every now and then.
+    async fn can_write(&self) -> bool {
+        let mut written = self.readiness().written.lock().await;
+        if let Some((_, outcome)) = written.filter(|(at, _)| at.elapsed() < HOLDS) {
+            return outcome;
+        }
+        let outcome = self.db().system_write(async |tx| store::system::probe(tx).await).await;
+        if let Err(error) = &outcome {
+            tracing::warn!(%error, "the store takes no writes");
+        }
+        *written = Some((Instant::now(), outcome.is_ok()));
+        outcome.is_ok()
+    }
+
+    /// Tries the blob store and remembers what was wrong with it.
+    pub async fn check_blobs(&self) -> Result<()> {
+        let outcome = self.blobs().probe().await;
+        *lock(&self.readiness().blob_fault) =
+            outcome.as_ref().err().map(store::blobs::BlobError::public_reason);
+        Ok(outcome.map_err(store::Error::from)?)
+    }
+
+    /// What was wrong with the blob store when it was last tried.
+    pub fn blob_fault(&self) -> Option<String> {
+        lock(&self.readiness().blob_fault).clone()
+    }
+}
