@@ -261,14 +261,22 @@ fn dot(codes: &[i8], query: &[i16]) -> i32 {
     sum + codes_rest.iter().zip(query_rest).map(product).sum::<i32>()
 }
 
-/// Joins ranked lists into one: what stands high in several lists comes first. `0` is the first place.
-pub fn fuse(lists: &[&[i64]]) -> Vec<(i64, f64)> {
-    /// How much less the first places count than they would alone; the usual constant.
-    const DAMPING: f64 = 60.0;
+/// What a list of the nearest by meaning counts when lists are joined.
+pub const MEANING: f64 = 1.0;
+/// What a list of the best by words counts. Less: most questions share their common words with many texts. Chosen with the
+/// damping below on the questions of `scripts/make-recall-set`, where equal weights are worse than meaning alone.
+pub const WORDS: f64 = 0.5;
+
+/// Joins ranked lists into one, each with what it counts: what stands high in several lists comes first. What is the first
+/// in all lists has the score 1.
+pub fn fuse(lists: &[(f64, &[i64])]) -> Vec<(i64, f64)> {
+    /// How much less the first places count than they would alone.
+    const DAMPING: f64 = 5.0;
+    let best: f64 = lists.iter().map(|(weight, _)| weight).sum::<f64>() / (DAMPING + 1.0);
     let mut scores: HashMap<i64, f64> = HashMap::new();
-    for list in lists {
+    for (weight, list) in lists {
         for (rank, number) in (0_u32..).zip(*list) {
-            *scores.entry(*number).or_default() += 1.0 / (DAMPING + 1.0 + f64::from(rank));
+            *scores.entry(*number).or_default() += weight / (DAMPING + 1.0 + f64::from(rank)) / best;
         }
     }
     let mut fused: Vec<(i64, f64)> = scores.into_iter().collect();
@@ -325,7 +333,8 @@ mod tests {
 
     #[test]
     fn lists_are_fused_by_rank() {
-        let fused = fuse(&[&[1, 2, 3], &[3, 4]]);
+        let fused = fuse(&[(MEANING, &[1, 2, 3]), (WORDS, &[3, 4])]);
         assert_eq!(fused.iter().map(|(number, _)| *number).collect::<Vec<_>>(), [3, 1, 2, 4]);
+        assert_eq!(fuse(&[(MEANING, &[1]), (WORDS, &[1, 2])]).first(), Some(&(1, 1.0)));
     }
 }

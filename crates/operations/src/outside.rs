@@ -291,6 +291,8 @@ pub trait Assistant: Send + Sync {
 pub enum Urgency {
     /// Somebody waits for them.
     Now,
+    /// Somebody watches how they become more.
+    Soon,
     /// When nothing else has to be done.
     Idle,
 }

@@ -106,7 +106,7 @@ async fn index_some(
 ) -> Result<bool> {
     let key = app.data_key(workspace).await?;
     let first = i64::try_from(done).unwrap_or(i64::MAX);
-    let passages = passages::make(app, &key, pieces.to_vec(), first, Urgency::Idle).await?;
+    let passages = passages::make(app, &key, pieces.to_vec(), first, Urgency::Soon).await?;
     let last = first + i64::try_from(passages.len()).unwrap_or_default();
     let (id, now) = (id.clone(), app.now());
     let until = now.plus_seconds(STEP_SECONDS);

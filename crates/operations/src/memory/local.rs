@@ -1,5 +1,5 @@
 //! The embedded model behind the trait: what somebody waits for is computed on a few blocking threads, everything else
-//! on one thread of low priority, a text at a time.
+//! on threads of low priority, a text at a time: documents on one, mail on one that stands back still further.
 
 use std::sync::OnceLock;
 
@@ -9,9 +9,10 @@ use crate::outside::{EmbedFault, Embedder, Embedding, Urgency};
 
 /// Texts that are embedded at the same time while somebody waits.
 const AT_ONCE: usize = 2;
-/// How far the thread of the background stands back: it gets a tenth of what others take, so that it goes on all the same.
-#[cfg(target_os = "linux")]
-const NICENESS: i32 = 10;
+/// How far the thread for documents stands back: it gets a tenth of what others take, so that it goes on all the same.
+const SOON: i32 = 10;
+/// The same for mail, whose passages nobody sees coming: next to nothing while there is other work.
+const IDLE: i32 = 19;
 /// Requests that may wait for the thread of low priority.
 const WAITING: usize = 4;
 
@@ -20,12 +21,13 @@ type Job = (Vec<String>, oneshot::Sender<Vec<Vec<f32>>>);
 /// The embedded model.
 pub struct LocalEmbedder {
     turns: Semaphore,
+    soon: OnceLock<mpsc::Sender<Job>>,
     idle: OnceLock<mpsc::Sender<Job>>,
 }
 
 impl Default for LocalEmbedder {
     fn default() -> Self {
-        Self { turns: Semaphore::new(AT_ONCE), idle: OnceLock::new() }
+        Self { turns: Semaphore::new(AT_ONCE), soon: OnceLock::new(), idle: OnceLock::new() }
     }
 }
 
@@ -35,13 +37,13 @@ impl LocalEmbedder {
         let work = tokio::task::spawn_blocking(move || texts.iter().map(|text| embed::embed(text)).collect());
         work.await.map_err(|error| unavailable(&error))
     }
+}
 
-    async fn embed_idle(&self, texts: Vec<String>) -> Result<Vec<Vec<f32>>, EmbedFault> {
-        let (answer, answered) = oneshot::channel();
-        let queue = self.idle.get_or_init(start_idle_thread);
-        queue.send((texts, answer)).await.map_err(|error| unavailable(&error))?;
-        answered.await.map_err(|error| unavailable(&error))
-    }
+/// Hands texts to a thread and waits for it.
+async fn embed_on(queue: &mpsc::Sender<Job>, texts: Vec<String>) -> Result<Vec<Vec<f32>>, EmbedFault> {
+    let (answer, answered) = oneshot::channel();
+    queue.send((texts, answer)).await.map_err(|error| unavailable(&error))?;
+    answered.await.map_err(|error| unavailable(&error))
 }
 
 fn unavailable(error: &dyn std::error::Error) -> EmbedFault {
@@ -49,12 +51,14 @@ fn unavailable(error: &dyn std::error::Error) -> EmbedFault {
 }
 
 /// A thread that only computes what no other thread keeps the processor from; it ends with the queue.
-fn start_idle_thread() -> mpsc::Sender<Job> {
+fn start_thread(niceness: i32) -> mpsc::Sender<Job> {
     let (sender, mut jobs) = mpsc::channel::<Job>(WAITING);
     let run = move || {
         // Without it everything still works, only less politely.
         #[cfg(target_os = "linux")]
-        let _ = rustix::process::setpriority_process(None, NICENESS);
+        let _ = rustix::process::setpriority_process(None, niceness);
+        #[cfg(not(target_os = "linux"))]
+        let _ = niceness;
         while let Some((texts, answer)) = jobs.blocking_recv() {
             let _ = answer.send(texts.iter().map(|text| embed::embed(text)).collect());
         }
@@ -88,7 +92,8 @@ impl Embedder for LocalEmbedder {
         Box::pin(async move {
             match urgency {
                 Urgency::Now => self.embed_now(texts).await,
-                Urgency::Idle => self.embed_idle(texts).await,
+                Urgency::Soon => embed_on(self.soon.get_or_init(|| start_thread(SOON)), texts).await,
+                Urgency::Idle => embed_on(self.idle.get_or_init(|| start_thread(IDLE)), texts).await,
             }
         })
     }

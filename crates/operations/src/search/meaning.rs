@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use embed::index::fuse;
+use embed::index::{MEANING, WORDS, fuse};
 use model::{
     EmailId, MailboxId,
     emails::EmailPage,
@@ -110,10 +110,10 @@ async fn order(
         return Ok((Vec::new(), 0));
     }
     let near = nearest(app, call, &mailbox, words, &filter).await?;
-    let mut lists = vec![near.by_meaning];
+    let mut lists = vec![(MEANING, near.by_meaning)];
     if input.mode == SearchMode::Hybrid {
-        lists.push(near.by_rank);
-        lists.push(by_words.iter().map(|found| found.email.id.clone()).collect());
+        lists.push((WORDS, near.by_rank));
+        lists.push((WORDS, by_words.iter().map(|found| found.email.id.clone()).collect()));
     }
     let mut mails = near.mails;
     mails.extend(by_words.into_iter().map(|found| (found.email.id.clone(), found.email)));
@@ -123,8 +123,7 @@ async fn order(
         let score = if input.mode == SearchMode::Semantic {
             near.likeness.get(&id).copied().unwrap_or_default()
         } else {
-            // The best place in all lists is 1.
-            fused * 61.0 / 3.0
+            fused
         };
         ordered.push((mail, (score.clamp(0.0, 1.0) * 10_000.0).round() / 10_000.0));
     }
@@ -155,7 +154,8 @@ async fn nearest(
     let held = app.indexes().get(app, &call.workspace).await?;
     let wanted = Wanted { memories: false, documents: false, mail: Mail::Of(mailbox.as_str().to_owned()) };
     let [near, fitting] = ranked(&held, &query, &wanted, PASSAGES).await?;
-    let numbers: Vec<i64> = fuse(&[&near, &fitting]).into_iter().map(|(number, _)| number).collect();
+    let numbers: Vec<i64> =
+        fuse(&[(MEANING, &near), (WORDS, &fitting)]).into_iter().map(|(number, _)| number).collect();
     let (asked_for, now, filter, mailbox) = (numbers.clone(), call.now, filter.clone(), mailbox.clone());
     let exact: Vec<Clause> = words.clauses.iter().filter(|clause| must_hold(clause)).cloned().collect();
     let (candidates, mails) = app
@@ -206,11 +206,11 @@ fn email_of(owner: &Owner) -> Option<&EmailId> {
 }
 
 /// Joins lists of mails by their ranks.
-fn fuse_ids(lists: &[Vec<EmailId>]) -> Vec<(EmailId, f64)> {
+fn fuse_ids(lists: &[(f64, Vec<EmailId>)]) -> Vec<(EmailId, f64)> {
     let mut numbers: HashMap<&EmailId, i64> = HashMap::new();
     let mut ids: Vec<&EmailId> = Vec::new();
     let mut numbered = Vec::with_capacity(lists.len());
-    for list in lists {
+    for (weight, list) in lists {
         let of_list: Vec<i64> = list
             .iter()
             .map(|id| {
@@ -220,9 +220,10 @@ fn fuse_ids(lists: &[Vec<EmailId>]) -> Vec<(EmailId, f64)> {
                 })
             })
             .collect();
-        numbered.push(of_list);
+        numbered.push((*weight, of_list));
     }
-    let lists: Vec<&[i64]> = numbered.iter().map(Vec::as_slice).collect();
+    let lists: Vec<(f64, &[i64])> =
+        numbered.iter().map(|(weight, list)| (*weight, list.as_slice())).collect();
     let fused = fuse(&lists).into_iter();
     fused
         .filter_map(|(number, score)| {
