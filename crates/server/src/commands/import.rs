@@ -183,6 +183,11 @@ fn read_folder(path: &Path, outlet: &Outlet) -> std::io::Result<()> {
 fn read_file(path: &Path, outlet: &Outlet) -> std::io::Result<()> {
     let mut file = BufReader::with_capacity(1 << 20, File::open(path)?);
     let is_mbox = file.fill_buf()?.starts_with(b"From ");
+    if !is_mbox && !begins_with_header(file.fill_buf()?) {
+        return Err(std::io::Error::other(
+            "neither an mbox file nor a message: it does not begin with a header line",
+        ));
+    }
     let (mut message, mut after_empty, mut first) = (Vec::new(), true, true);
     let mut line = Vec::new();
     loop {
@@ -202,6 +207,13 @@ fn read_file(path: &Path, outlet: &Outlet) -> std::io::Result<()> {
         message.extend_from_slice(&line);
     }
     pass(&mut message, is_mbox, outlet)
+}
+
+/// Whether a file can be a message: its first line has a name and a colon. An empty file holds no message, and no harm.
+fn begins_with_header(start: &[u8]) -> bool {
+    let name: Vec<u8> =
+        start.iter().copied().take_while(u8::is_ascii_graphic).take_while(|byte| *byte != b':').collect();
+    start.is_empty() || (!name.is_empty() && start.get(name.len()) == Some(&b':'))
 }
 
 fn pass(message: &mut Vec<u8>, is_mbox: bool, outlet: &Outlet) -> std::io::Result<()> {

@@ -4,6 +4,7 @@ use std::{
     fs::{File, OpenOptions, TryLockError},
     io::{Read, Write},
     os::unix::fs::OpenOptionsExt,
+    time::{Duration, Instant},
 };
 
 use store::DatabaseLocation;
@@ -12,6 +13,10 @@ use crate::{
     config::Config,
     failure::{Failure, Result},
 };
+
+/// How long a server is waited for that is about to be gone, and how long between two looks.
+const PATIENCE: Duration = Duration::from_secs(2);
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// The right to serve a store, until it is dropped or the process ends.
 #[derive(Debug)]
@@ -31,10 +36,14 @@ impl ServeLock {
         let opened =
             OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(&path);
         let mut file = opened.map_err(cannot)?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(taken(config, file)),
-            Err(TryLockError::Error(error)) => return Err(cannot(error)),
+        let begun = Instant::now();
+        while let Err(refused) = file.try_lock() {
+            match refused {
+                // One that was killed a moment ago may still be on its way out.
+                TryLockError::WouldBlock if begun.elapsed() < PATIENCE => std::thread::sleep(PAUSE),
+                TryLockError::WouldBlock => return Err(taken(config, file)),
+                TryLockError::Error(error) => return Err(cannot(error)),
+            }
         }
         // Only for the message above; a number that could not be written is no reason not to serve.
         let _ = file.set_len(0).and_then(|()| write!(file, "{}", std::process::id()));
