@@ -1,6 +1,6 @@
 //! Mail on its way in: who takes it, where it goes, what is put on it.
 
-use model::{Plan, emails::InboundProvider};
+use model::{EmailId, Plan, emails::InboundProvider};
 use operations::inbound::{self, Arrival};
 use serde_json::{Value, json};
 use testkit::{Server, both_engines};
@@ -234,6 +234,39 @@ async fn category_labels_and_folder_are_set_at_arrival() {
     .await;
 }
 
+/// The policy counts for the author whom the mail shows, not only for the envelope; other recipients get it all the same.
+/// rules: RECV-8
+#[tokio::test]
+async fn a_blocked_author_gets_in_by_no_envelope() {
+    both_engines(async |engine| {
+        let server = Server::start(engine).await;
+        let closed = Inbox::new(&server).await;
+        let open = closed.another().await;
+        let policy = json!({ "settings": { "senderPolicy": { "block": ["@remote.test"] } } });
+        closed.key.put(&closed.path, policy).await.ok();
+        for from in [Some("a@elsewhere.test"), None] {
+            let refusal = server.try_receive(from, &closed.address, plain("x", "y")).await.unwrap_err();
+            assert_eq!((refusal.code, refusal.enhanced), (550, "5.7.1"), "{from:?}");
+            let mut recipients = Vec::new();
+            for address in [&closed.address, &open.address] {
+                recipients.push(inbound::route(&server.app, from, address).await.unwrap());
+            }
+            let arrival = Arrival {
+                provider: Some(InboundProvider::EdgeRouting),
+                from: from.map(ToOwned::to_owned),
+                recipients,
+                raw: plain("x", "y").into(),
+                client: None,
+            };
+            let outcomes = inbound::receive(&server.app, arrival).await.unwrap();
+            assert_eq!(outcomes.iter().map(Result::is_ok).collect::<Vec<_>>(), [false, true]);
+        }
+        assert_eq!(closed.get("emails").await["totalCount"], 0);
+        assert_eq!(open.get("emails").await["totalCount"], 2);
+    })
+    .await;
+}
+
 /// One message for several mailboxes comes to all of them or to none, and once to each.
 // rules: RECV-3, RECV-6
 #[tokio::test]
@@ -256,7 +289,8 @@ async fn a_message_to_several_comes_to_all_or_to_none() {
             raw: plain("Everybody", "text").into(),
             client: None,
         };
-        let ids = inbound::receive(&server.app, arrival.clone()).await.unwrap();
+        let outcomes = inbound::receive(&server.app, arrival.clone()).await.unwrap();
+        let ids: Vec<EmailId> = outcomes.into_iter().map(Result::unwrap).collect();
         assert_eq!(ids.len(), to.len());
         assert!(ids[0] == ids[4] && ids[0] == ids[5] && ids[0] != ids[3]);
         let counts = async || {

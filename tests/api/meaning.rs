@@ -179,8 +179,10 @@ async fn sent_mail_is_taken_in_and_drafts_are_not() {
             .ok();
         server.work_for_memory().await;
         let found = recall(&inbox.key, "When does the train to Oslo leave?").await;
-        let of = |untrusted: bool| found.iter().filter(|one| one["untrusted"] == untrusted).count();
-        assert_eq!(of(false), 1, "the one that was sent: {found:?}");
+        assert!(
+            found.iter().all(|one| one["untrusted"] == true),
+            "what was sent may quote a stranger: {found:?}"
+        );
         assert!(found.iter().all(|one| !one["text"].as_str().unwrap().contains("unfinished")));
         assert!(
             found[0]["text"].as_str().unwrap().contains("Oslo")

@@ -229,6 +229,16 @@ fn smtp_takes_what_is_for_us_and_nothing_else() {
             assert_eq!(client.say(&format!("RCPT TO:<{}>", inbox.address)), 550, "{from}");
             assert_eq!(client.say("RSET"), 250);
         }
+        // Nor does another name on the envelope help, or none.
+        for envelope in ["somebody@else.test", ""] {
+            assert_eq!(client.say(&format!("MAIL FROM:<{envelope}>")), 250);
+            assert_eq!(client.say(&format!("RCPT TO:<{}>", inbox.address)), 250);
+            assert_eq!(client.say("DATA"), 354);
+            assert_eq!(
+                client.say("From: Ann <ann@Remote.test>\r\nSubject: Let me in\r\n\r\nPlease.\r\n."),
+                550
+            );
+        }
         assert_eq!(inbox.list(&server).len(), 1);
         assert_eq!(client.say("QUIT"), 221);
         server.stop();

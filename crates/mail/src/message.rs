@@ -65,6 +65,31 @@ pub fn decode(raw: &[u8], file: &File) -> Vec<u8> {
     }
 }
 
+/// The address in the From line, if there is one such line with one address to begin with.
+pub fn author(raw: &[u8]) -> Option<String> {
+    let header = header::read(raw, 0, &mut Faults::default(), &|_| false);
+    let mut message = Message::default();
+    read_authors(&header, &mut Faults::default(), &mut message);
+    message.from.map(|author| author.address)
+}
+
+/// A header block without what others claim to have found out about the sender.
+pub fn without_verdicts(headers: &str) -> String {
+    const VERDICTS: [&str; 3] = ["authentication-results", "arc-authentication-results", "received-spf"];
+    let mut kept = String::with_capacity(headers.len());
+    let mut dropped = false;
+    for line in headers.split_inclusive('\n') {
+        if !line.starts_with([' ', '\t']) {
+            let name = line.split(':').next().unwrap_or_default().trim();
+            dropped = VERDICTS.iter().any(|verdict| name.eq_ignore_ascii_case(verdict));
+        }
+        if !dropped {
+            kept.push_str(line);
+        }
+    }
+    kept
+}
+
 /// How many Received lines a message has; looks at its header block only.
 pub fn count_received(raw: &[u8]) -> usize {
     header::count_received(raw)
@@ -84,7 +109,11 @@ fn fill_headers(raw: &[u8], header: &header::Block<'_>, faults: &mut Faults, mes
     message.to = people("To").list;
     message.cc = people("Cc").list;
     message.reply_to = people("Reply-To").list;
-    let authors = people("From");
+    read_authors(header, faults, message);
+}
+
+fn read_authors(header: &header::Block<'_>, faults: &mut Faults, message: &mut Message) {
+    let authors = header.first("From").map(people::read).unwrap_or_default();
     message.authors = authors.list.len();
     if authors.ambiguous {
         faults.add(Fault::RepeatedHeader);

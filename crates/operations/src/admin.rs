@@ -205,7 +205,7 @@ pub async fn find_mailbox(app: &App, named: &str) -> Result<ImportTarget> {
     let named = Address::parse(named).map_or_else(|_| named.to_owned(), |found| found.as_str().to_owned());
     let found = app.db().system_read(async move |tx| system::find_mailbox(tx, &named).await).await?;
     let (workspace, plan, mailbox, address) = found.ok_or_else(missing)?;
-    Ok(ImportTarget(Recipient { workspace, plan, mailbox, address }))
+    Ok(ImportTarget(Recipient { workspace, plan, mailbox, address, policy: None }))
 }
 
 /// Imports one message by the path of arriving mail.

@@ -44,6 +44,8 @@ pub struct Recipient {
     pub mailbox: MailboxId,
     /// The address as it was given, with its tag.
     pub address: String,
+    /// Whom the mailbox lets in, where it does not let in everybody.
+    pub policy: Option<Box<SenderPolicy>>,
 }
 
 /// A message that has come in.
@@ -130,7 +132,8 @@ pub async fn route(app: &App, from: Option<&str>, to: &str) -> Result<Recipient,
     if route.disabled_at.is_some() {
         return Err(Refusal::DISABLED);
     }
-    if !lets_in(&route.settings.sender_policy, from) {
+    let policy = &route.settings.sender_policy;
+    if !lets_in(policy, from) {
         return Err(Refusal::POLICY);
     }
     let stored = u64::try_from(route.stored_bytes).unwrap_or_default();
@@ -142,6 +145,7 @@ pub async fn route(app: &App, from: Option<&str>, to: &str) -> Result<Recipient,
         plan: route.plan,
         mailbox: route.mailbox_id.clone(),
         address: address.as_str().to_owned(),
+        policy: (*policy != SenderPolicy::default()).then(|| Box::new(policy.clone())),
     })
 }
 
@@ -162,37 +166,71 @@ pub(crate) async fn find_route(app: &App, address: &str) -> Result<Option<Route>
 /// Whether a policy lets a sender in. Reports about our own mail have no sender and come in unless all is blocked.
 fn lets_in(policy: &SenderPolicy, from: Option<&str>) -> bool {
     let Some(from) = from else { return !policy.block.iter().any(|pattern| pattern == "*") };
-    let from =
-        Address::parse(from).map_or_else(|_| from.to_lowercase(), |address| address.as_str().to_owned());
-    let domain = from.rsplit_once('@').map(|(_, domain)| domain);
-    let matches = |pattern: &String| {
+    !matches_any(&policy.block, from) && (policy.allow.is_empty() || matches_any(&policy.allow, from))
+}
+
+fn matches_any(patterns: &[String], sender: &str) -> bool {
+    let sender =
+        Address::parse(sender).map_or_else(|_| sender.to_lowercase(), |address| address.as_str().to_owned());
+    let domain = sender.rsplit_once('@').map(|(_, domain)| domain);
+    patterns.iter().any(|pattern| {
         pattern == "*"
             || match pattern.strip_prefix('@') {
                 Some(wanted) => domain.is_some_and(|domain| domain.eq_ignore_ascii_case(wanted)),
-                None => pattern.eq_ignore_ascii_case(&from),
+                None => pattern.eq_ignore_ascii_case(&sender),
             }
-    };
-    !policy.block.iter().any(matches) && (policy.allow.is_empty() || policy.allow.iter().any(matches))
+    })
 }
 
-/// Takes a message in. When this returns the ids, it is durable in every mailbox; they are in the order of the
-/// recipients.
-pub async fn receive(app: &App, arrival: Arrival) -> Result<Vec<EmailId>, Refusal> {
+/// Takes a message in. When this returns ids, it is durable in their mailboxes; they are in the order of the recipients,
+/// some of whom may refuse its author.
+pub async fn receive(app: &App, arrival: Arrival) -> Result<Vec<Result<EmailId, Refusal>>, Refusal> {
     take_in(app, arrival, None).await
 }
 
 /// Takes a message in that carries a name of its own: the same name brings a recipient nothing twice within a day,
 /// on whichever node, and is answered with the same ids.
-pub async fn receive_once(app: &App, arrival: Arrival, name: String) -> Result<Vec<EmailId>, Refusal> {
+pub async fn receive_once(
+    app: &App,
+    arrival: Arrival,
+    name: String,
+) -> Result<Vec<Result<EmailId, Refusal>>, Refusal> {
     take_in(app, arrival, Some(name)).await
 }
 
-async fn take_in(app: &App, arrival: Arrival, name: Option<String>) -> Result<Vec<EmailId>, Refusal> {
+async fn take_in(
+    app: &App,
+    mut arrival: Arrival,
+    name: Option<String>,
+) -> Result<Vec<Result<EmailId, Refusal>>, Refusal> {
     if mail::message::count_received(&arrival.raw) > MOST_RECEIVED_LINES {
         return Err(Refusal::LOOP);
     }
+    let let_in = letting_in(&arrival);
+    let mut each = let_in.iter();
+    arrival.recipients.retain(|_| each.next() == Some(&true));
+    if arrival.recipients.is_empty() {
+        return Err(Refusal::POLICY);
+    }
     let authentication = authenticate(app, &arrival).await;
-    Ok(deliver::deliver(app, arrival, authentication, name).await?)
+    let mut ids = deliver::deliver(app, arrival, authentication, name).await?.into_iter();
+    let outcome = |let_in| if let_in { ids.next() } else { None };
+    Ok(let_in.into_iter().map(outcome).map(|id| id.ok_or(Refusal::POLICY)).collect())
+}
+
+/// Which recipients let in the author whom they would see. The envelope's sender was looked at before, and may be
+/// another one.
+fn letting_in(arrival: &Arrival) -> Vec<bool> {
+    let has_policy = arrival.recipients.iter().any(|recipient| recipient.policy.is_some());
+    let author = if has_policy { mail::message::author(&arrival.raw) } else { None };
+    let is_report = arrival.from.is_none();
+    let lets_in = |recipient: &Recipient| match (&recipient.policy, &author) {
+        // Reports come from the servers of the world, whoever is on the list of those who may write.
+        (Some(policy), Some(author)) if is_report => !matches_any(&policy.block, author),
+        (Some(policy), Some(author)) => lets_in(policy, Some(author)),
+        _ => true,
+    };
+    arrival.recipients.iter().map(lets_in).collect()
 }
 
 /// Takes in a message that somebody hands over, from no trusted transport.

@@ -237,7 +237,8 @@ fn snippet(key: &DataKey, Found { candidate, distance }: Found) -> Result<Snippe
         Owner::Email(mailbox, id) => {
             snippet.source = MemorySource::Email;
             snippet.blob_id = format!("{id}.{}", candidate.position);
-            snippet.untrusted = !candidate.is_outgoing;
+            // What was sent may hold a stranger's words as well: forwarded, quoted, or written by an agent who read them.
+            snippet.untrusted = true;
             snippet.email_id = Some(id);
             snippet.mailbox_id = Some(mailbox);
             snippet.mailbox_email = candidate.mailbox_email;

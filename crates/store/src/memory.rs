@@ -235,9 +235,8 @@ pub struct Candidate {
     pub model: String,
     /// The document's name and type.
     pub document: Option<(String, DocumentType)>,
-    /// The mailbox's address, and whether this server sent the mail.
+    /// The mailbox's address.
     pub mailbox_email: Option<String>,
-    pub is_outgoing: bool,
     /// The memory's whole text and its metadata, sealed.
     pub memory: Option<(Vec<u8>, Option<Vec<u8>>)>,
     pub created_at: Timestamp,
@@ -272,7 +271,6 @@ impl FromRow for Candidate {
             memory: memory_text.map(|text| (text, metadata)),
             document: name.zip(kind),
             mailbox_email: row.next()?,
-            is_outgoing: row.next::<Option<i64>>()?.is_some_and(|outgoing| outgoing == 1),
             created_at: row.next()?,
             is_visible: row.next()?,
         })
@@ -284,7 +282,7 @@ pub async fn candidates(tx: &mut Tx, numbers: &[i64], now: Timestamp) -> Result<
     let places: Vec<String> = (3..3 + LIST).map(|place| format!("${place}")).collect();
     let sql = format!(
         "SELECT p.number, p.memory_id, p.document_id, p.mailbox_id, p.email_id, p.position, p.text, p.vector, i.model,
-           m.text, m.metadata, d.name, d.type, b.email, e.outgoing,
+           m.text, m.metadata, d.name, d.type, b.email,
            coalesce(m.created_at, d.created_at, e.arrived_at, 0),
            CASE WHEN p.email_id IS NULL THEN 1
              WHEN e.listed = 1 AND (e.outgoing = 1 OR e.scan_status = 'clean') AND b.deleted_at IS NULL

@@ -370,7 +370,7 @@ impl Server {
             raw: raw.into(),
             client: None,
         };
-        Ok(inbound::receive(&self.app, arrival).await?.remove(0))
+        inbound::receive(&self.app, arrival).await?.remove(0)
     }
 
     /// Does the work for memory that waits: documents, mail, vectors of another model.

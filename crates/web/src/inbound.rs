@@ -99,8 +99,9 @@ async fn take(app: &App, request: Request) -> Result<Response> {
         let details = refused.into_iter().map(detail).collect();
         return Err(Error::new(ErrorKind::RecipientsRefused).with_details(details));
     }
-    let refused =
+    let mut refused: Vec<Refused> =
         refused.into_iter().map(|(address, reason)| Refused { recipient: address.clone(), reason }).collect();
+    let addresses: Vec<String> = recipients.iter().map(|recipient| recipient.address.clone()).collect();
     let arrival = Arrival {
         provider: Some(InboundProvider::MailApi),
         from: envelope.from,
@@ -109,7 +110,16 @@ async fn take(app: &App, request: Request) -> Result<Response> {
         client: envelope.client,
     };
     match inbound::receive_once(app, arrival, name).await {
-        Ok(ids) => Ok(error::json_of(StatusCode::OK, &Taken { ids, refused })),
+        Ok(outcomes) => {
+            let mut ids = Vec::new();
+            for (recipient, outcome) in addresses.into_iter().zip(outcomes) {
+                match outcome {
+                    Ok(id) => ids.push(id),
+                    Err(refusal) => refused.push(Refused { recipient, reason: refusal.text }),
+                }
+            }
+            Ok(error::json_of(StatusCode::OK, &Taken { ids, refused }))
+        }
         Err(refusal) if refusal.code < 500 => Err(later()),
         Err(Refusal { text, .. }) => Err(Error::invalid("", text)),
     }

@@ -46,6 +46,7 @@ async fn import(app: &App, call: &Call, mailbox: &str, messages: Vec<Bytes>) -> 
         plan: call.plan,
         mailbox: record.id,
         address: record.email,
+        policy: None,
     };
     require_room(app, &recipient.workspace, recipient.plan, messages.iter().map(Bytes::len).sum()).await?;
     let mut ready: Vec<(EmailId, Arc<Prepared>, Content)> = Vec::with_capacity(messages.len());

@@ -117,7 +117,8 @@ impl Presenter<'_> {
             }
             Shown::Full { body, headers } => {
                 self.set_body(&mut email, body);
-                email.raw_headers = Some(headers).filter(|_| !safe);
+                email.raw_headers =
+                    Some(headers).filter(|_| !safe).map(|headers| mail::message::without_verdicts(&headers));
             }
             Shown::Safe(text) => {
                 email.body_format = Some(BodyFormat::Text);

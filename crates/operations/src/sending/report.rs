@@ -80,6 +80,7 @@ async fn load(app: &App, workspace: &WorkspaceId, id: &str) -> Result<Option<Fai
                 plan: owner.plan,
                 mailbox: mailbox.id,
                 address: mailbox.email,
+                policy: None,
             };
             Ok::<_, store::Error>(Some((mail, recipients, recipient, content)))
         })

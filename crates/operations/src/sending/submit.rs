@@ -358,6 +358,7 @@ pub(crate) fn outgoing(
         plan: origin.plan,
         mailbox: origin.mailbox.id.clone(),
         address: line(&letter.to),
+        policy: None,
     };
     let mut mail = delivery.email(&own, id, sequence, content);
     mail.thread.clone_from(&letter.thread);

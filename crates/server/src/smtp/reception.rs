@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use bytes::Bytes;
 use mail::smtp::{Client, ForwardPath, Protocol, Reception, Reply, ReversePath};
-use model::emails::InboundProvider;
+use model::{EmailId, emails::InboundProvider};
 use operations::{
     App,
     inbound::{self, Arrival, Recipient, Refusal},
@@ -87,9 +87,14 @@ impl Reception for ServiceReception {
             }),
         };
         match inbound::receive(&self.app, arrival).await {
-            Ok(ids) => {
-                metrics::counter!("mails_received_total").increment(ids.len() as u64);
-                ids.into_iter().map(|id| Ok(format!("Stored as {id}"))).collect()
+            Ok(outcomes) => {
+                let stored = outcomes.iter().filter(|outcome| outcome.is_ok()).count();
+                metrics::counter!("mails_received_total").increment(stored as u64);
+                let answer = |outcome: Result<EmailId, Refusal>| match outcome {
+                    Ok(id) => Ok(format!("Stored as {id}")),
+                    Err(refusal) => Err(reply(&refusal)),
+                };
+                outcomes.into_iter().map(answer).collect()
             }
             Err(refusal) => {
                 metrics::counter!("mails_refused_total").increment(1);

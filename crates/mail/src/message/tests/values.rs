@@ -1,7 +1,7 @@
 //! Header values: subjects, people, ids, dates, names.
 
-use super::read_text;
-use crate::message::{Person, base_subject, calendar, read};
+use super::{crlf, read_text};
+use crate::message::{Person, author, base_subject, calendar, read, without_verdicts};
 
 fn person(name: &str, address: &str) -> Person {
     Person { name: Some(name.to_owned()).filter(|name| !name.is_empty()), address: address.to_owned() }
@@ -176,4 +176,25 @@ fn invitations() {
     assert_eq!(invitation.end.as_deref(), Some("20260714T130000"));
     assert_eq!(invitation.organizer.as_deref(), Some("ann@example.com"));
     assert_eq!(calendar::read("no calendar"), None);
+}
+
+#[test]
+fn verdicts_of_others_are_left_out() {
+    let headers = crlf(
+        "Received: by x\nAuthentication-Results: agents.test;\n\tdkim=pass\n spf=pass\nFrom: a@b.test\nreceived-spf : pass\n\
+         ARC-Authentication-Results: i=1; x\nSubject: Authentication-Results: kept\n",
+    );
+    let kept = crlf("Received: by x\nFrom: a@b.test\nSubject: Authentication-Results: kept\n");
+    assert_eq!(without_verdicts(&headers), kept);
+}
+
+#[test]
+fn the_author_is_the_one_address_of_the_one_line() {
+    let author = |text: &str| author(crlf(text).as_bytes());
+    assert_eq!(
+        author("Subject: x\nFrom: Ann <ann@a.test>\n\nFrom: b@b.test\n").as_deref(),
+        Some("ann@a.test")
+    );
+    assert_eq!(author("From: ann@a.test\nFrom: bob@b.test\n\n"), None);
+    assert_eq!(author("Subject: x\n\n"), None);
 }
