@@ -5,6 +5,7 @@
 
 #![expect(clippy::expect_used, reason = "a measurement that cannot be set up has nothing to go on with")]
 
+mod console;
 mod emails;
 mod fill;
 mod flush;
@@ -40,6 +41,10 @@ use self::{
     report::Figure,
 };
 
+/// The program's own, so that what is served in this process costs what it costs there.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let options = match Options::from_arguments(std::env::args().skip(1)) {
         Ok(options) => options,
@@ -67,6 +72,7 @@ async fn run(options: &Options) -> bool {
             Measurement::Growth => growth::measure(options).await,
             Measurement::Receive => receive::measure(options).await,
             Measurement::Emails => emails::measure(options).await,
+            Measurement::Console => console::measure(options).await,
             Measurement::Search => search::measure(options).await,
             Measurement::Import => search::measure_import(options).await,
             Measurement::Recall => recall::measure(options).await,

@@ -2,14 +2,14 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use crate::place::Engine;
+use crate::{load::End, place::Engine};
 
 const USAGE: &str =
     "usage: bench [--quick] [--engine sqlite|postgres] [--only service|bare [--requests N]] [--program FILE]
              [--recall-set FILE] [NAME…]
 
-NAME is one of read, write, start, growth, receive, emails, search, import, wait, send, relay, schedules, keyless,
-recall; all of them when none is given.
+NAME is one of read, write, start, growth, receive, emails, console, search, import, wait, send, relay, schedules,
+keyless, recall; all of them when none is given.
   --quick           short rounds, for a first look; the figures are noisy
   --engine ENGINE   only this engine
   --only SIDE       in `read`, loads one of the two sides alone, for a profiler to look at
@@ -26,6 +26,7 @@ pub(crate) enum Measurement {
     Growth,
     Receive,
     Emails,
+    Console,
     Search,
     Import,
     Wait,
@@ -37,13 +38,14 @@ pub(crate) enum Measurement {
 }
 
 impl Measurement {
-    const ALL: [Self; 14] = [
+    const ALL: [Self; 15] = [
         Self::Read,
         Self::Write,
         Self::Start,
         Self::Growth,
         Self::Receive,
         Self::Emails,
+        Self::Console,
         Self::Search,
         Self::Import,
         Self::Wait,
@@ -62,6 +64,7 @@ impl Measurement {
             Self::Growth => "growth",
             Self::Receive => "receive",
             Self::Emails => "emails",
+            Self::Console => "console",
             Self::Search => "search",
             Self::Import => "import",
             Self::Wait => "wait",
@@ -81,6 +84,7 @@ impl Measurement {
             Self::Growth => "store calls among 100,000 workspaces against 10",
             Self::Receive => "mail over SMTP against Postfix alone",
             Self::Emails => "lists and single reads in a large mailbox",
+            Self::Console => "the list of conversations in the console",
             Self::Search => "full-text search",
             Self::Import => "an mbox file by the command",
             Self::Keyless => "a read with a fresh proof of a wallet against one with a key",
@@ -149,6 +153,11 @@ impl Options {
     /// How long a turn under load is measured.
     pub(crate) fn turn(&self) -> Duration {
         if self.quick { Duration::from_millis(700) } else { Duration::from_secs(3) }
+    }
+
+    /// Both, for a load that takes turns with nothing.
+    pub(crate) fn turns(&self) -> (usize, End) {
+        (self.rounds(), End::After(self.turn()))
     }
 
     /// Workspaces in the large store of `growth`.

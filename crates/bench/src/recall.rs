@@ -9,10 +9,10 @@ use std::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
-    time::Instant,
+    time::{Duration, Instant},
 };
 
-use embed::index::{Hit, Index, encode, encode_words, fuse};
+use embed::index::{Hit, Index, MEANING, WORDS, encode, encode_words, fuse};
 use model::search::words::{telling_words, words};
 use operations::{
     knowledge,
@@ -25,9 +25,12 @@ use crate::{
     mails,
     options::Options,
     place::{Engine, Place},
+    program::{self, Disk, Running},
+    relay,
     report::{Figure, Target},
     service::Service,
     stats::{median, spread},
+    turns,
 };
 
 /// Queries that the index is compared with exact search by.
@@ -38,6 +41,9 @@ const DOCUMENT: usize = 9_000_000;
 /// Texts that are embedded for the figure about it, of about a hundred tokens each.
 const EMBEDDED: usize = 200;
 const TEXTS_A_SECOND: f64 = 1000.0 / 16.0;
+/// Connections that read while a document is added, and how long one look at them takes.
+const READERS: usize = 4;
+const LOOK: Duration = Duration::from_millis(500);
 /// Candidates that are compared with 32 bits, as the service does.
 const CANDIDATES: usize = 64;
 
@@ -50,6 +56,7 @@ pub(crate) async fn measure(options: &Options) -> Vec<Figure> {
     }
     for engine in &options.engines {
         figures.push(measure_engine(*engine, options).await);
+        figures.push(disturbance(*engine, options).await);
     }
     figures
 }
@@ -129,27 +136,53 @@ async fn measure_engine(engine: Engine, options: &Options) -> Figure {
     load.run(End::AfterRequests(1)).await;
     let first = started.elapsed().as_millis();
     load.run(End::AfterRequests(20)).await;
-    let (mut latencies, mut slowest) = (Vec::new(), 0.0_f64);
-    for _ in 0..options.rounds() {
-        let outcome = load.run(End::After(options.turn())).await;
-        latencies.push(outcome.median_latency);
-        slowest = slowest.max(outcome.p99_latency);
-    }
+    let what = "recall without the embedding : 15 ms";
+    let mut figure = turns::within(what, engine, MILLISECONDS, &load, options.turns()).await;
+    figure
+        .notes
+        .push(format!("{passages} snippets; the first recall, which reads the index, took {first} ms"));
     place.remove().await;
-    let (least, most) = spread(&latencies);
-    Figure {
-        what: "recall without the embedding : 15 ms",
-        engine: engine.name(),
-        unit: "ms",
-        value: median(&latencies),
-        yardstick: MILLISECONDS,
-        ratio: median(&latencies) / MILLISECONDS,
-        spread: (least / MILLISECONDS, most / MILLISECONDS),
-        target: Some(Target::AtMost(1.0)),
-        notes: vec![format!(
-            "{passages} snippets; 99 % of a turn within {slowest:.1} ms; the first recall, which reads the index, took {first} ms"
-        )],
+    figure
+}
+
+/// What readers notice of a document of 1 MB that the real program takes in with the embedded model.
+async fn disturbance(engine: Engine, options: &Options) -> Figure {
+    let (place, key, mailbox) = relay::prepare(engine).await;
+    let running = Running::start(&program::path(options), &place, Disk::AsItIs).await;
+    let read =
+        |path: &str| format!("GET {path} HTTP/1.1\r\nHost: {}\r\nX-API-Key: {key}\r\n\r\n", running.address);
+    let folders = read(&format!("/api/v1/mailboxes/{mailbox}/folders"));
+    let readers = Load::of_one(running.address, READERS, folders);
+    readers.run(End::After(LOOK)).await;
+    let calm = readers.run(End::After(options.turn())).await;
+    let body = serde_json::json!({ "name": "book", "type": "text", "text": mails::prose(1, 1_000_000) });
+    let mut connection = Connection::open(running.address).await;
+    let made =
+        connection.ask(&request(running.address, &key, "/api/v1/rag/documents", &body.to_string())).await;
+    let mut document = of_json(&made);
+    let asked = read(&format!("/api/v1/rag/documents/{}", document["id"].as_str().unwrap_or_default()));
+    let (started, mut busy, mut seen) = (Instant::now(), Vec::new(), Vec::new());
+    while document["status"] == "indexing" && started.elapsed() < options.turn() * 10 {
+        busy.push(readers.run(End::After(LOOK)).await);
+        document = of_json(&connection.ask(&asked).await);
+        seen.push(document["chunks_done"].as_u64().unwrap_or_default());
     }
+    running.stop();
+    place.remove().await;
+    let mut figure = turns::meanwhile("reads while a document is added : before", engine, &calm, &busy);
+    figure.notes.push(format!(
+        "{READERS} readers without a pause; after {:.0} s {} of {} pieces were ready, seen to grow {} times",
+        started.elapsed().as_secs_f64(),
+        document["chunks_done"],
+        document["chunk_count"],
+        seen.windows(2).filter(|pair| pair[0] < pair[1]).count()
+    ));
+    figure
+}
+
+fn of_json((status, body): &(u16, Vec<u8>)) -> serde_json::Value {
+    assert!(*status < 300, "{}", String::from_utf8_lossy(body));
+    serde_json::from_slice(body).expect("an answer is JSON")
 }
 
 fn request(address: SocketAddr, key: &str, path: &str, body: &str) -> String {
@@ -288,7 +321,8 @@ fn quality(path: &Path) -> Vec<Figure> {
         let fitting = numbers(index.matching(&hashed(words(&asked.question, 1000)), CANDIDATES, |_| true));
         let telling = hashed(telling_words(&asked.question, 1000));
         let telling = numbers(index.matching(&telling, CANDIDATES, |_| true));
-        let both: Vec<i64> = fuse(&[&near, &telling]).into_iter().map(|(found, _)| found).collect();
+        let both: Vec<i64> =
+            fuse(&[(MEANING, &near), (WORDS, &telling)]).into_iter().map(|(found, _)| found).collect();
         for (list, ranks) in [&fitting, &near, &both].into_iter().zip(&mut ranks) {
             ranks.push(rank(list, &answers, number));
         }

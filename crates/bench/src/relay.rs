@@ -1,9 +1,13 @@
 //! Mail by way of a relay, against the same with a connection for each mail, and against Postfix.
 //!
-//! All three hand mails of 10 KB to the same sink. The service gets them through its API at 32 connections and is
+//! The first two also with a relay that is a network away, where connections cost what they cost in real life.
+//! All of them hand mails of 10 KB to the same sink. The service gets them through its API at 32 connections and is
 //! durable before it answers; Postfix gets them from `smtp-source` at 32 sessions. A turn ends when the sink has them all.
 
-use std::{path::Path, time::Instant};
+use std::{
+    path::Path,
+    time::{Duration, Instant},
+};
 
 use crate::{
     fill,
@@ -23,6 +27,8 @@ use crate::{
 const CONNECTIONS: usize = 32;
 /// Mails of the turn that does not count.
 const WARM_UP: u64 = 200;
+/// How long an answer of a relay in another place takes.
+const AWAY: Duration = Duration::from_millis(20);
 
 pub(crate) async fn measure(options: &Options) -> Vec<Figure> {
     let program = program::path(options);
@@ -31,8 +37,42 @@ pub(crate) async fn measure(options: &Options) -> Vec<Figure> {
     let mut figures = Vec::new();
     for engine in &options.engines {
         figures.extend(measure_engine(*engine, &program, &postfix, &sink, options).await);
+        figures.push(measure_far(*engine, &program, options).await);
     }
     figures
+}
+
+/// The same mails to a relay that is a network away, with connections that stay open and with one for each.
+async fn measure_far(engine: Engine, program: &Path, options: &Options) -> Figure {
+    let sink = Sink::behind(AWAY);
+    let pooled = Sender::start(engine, program, &sink, "100").await;
+    let single = Sender::start(engine, program, &sink, "1").await;
+    let turn = options.turn().as_secs_f64();
+    let own = mails_in(pooled.send(&sink, WARM_UP).await, turn);
+    let alone = mails_in(single.send(&sink, WARM_UP).await, turn);
+    let (mut speeds, mut singles) = (Vec::new(), Vec::new());
+    for _ in 0..options.rounds() {
+        speeds.push(pooled.send(&sink, own).await);
+        singles.push(single.send(&sink, alone).await);
+    }
+    pooled.stop().await;
+    single.stop().await;
+    figure("mails to a relay 20 ms away : a connection for each", engine, (&speeds, &singles), 2.0)
+}
+
+fn figure(what: &'static str, engine: Engine, (speeds, yardstick): (&[f64], &[f64]), least: f64) -> Figure {
+    let ratios: Vec<f64> = speeds.iter().zip(yardstick).map(|(own, other)| own / other).collect();
+    Figure {
+        what,
+        engine: engine.name(),
+        unit: "/s",
+        value: median(speeds),
+        yardstick: median(yardstick),
+        ratio: median(&ratios),
+        spread: spread(&ratios),
+        target: Some(Target::AtLeast(least)),
+        notes: Vec::new(),
+    }
 }
 
 async fn measure_engine(
@@ -62,23 +102,9 @@ async fn measure_engine(
     }
     pooled.stop().await;
     single.stop().await;
-    let figure = |what, yardstick: &[f64], least| {
-        let ratios: Vec<f64> = speeds.iter().zip(yardstick).map(|(own, other)| own / other).collect();
-        Figure {
-            what,
-            engine: engine.name(),
-            unit: "/s",
-            value: median(&speeds),
-            yardstick: median(yardstick),
-            ratio: median(&ratios),
-            spread: spread(&ratios),
-            target: Some(Target::AtLeast(least)),
-            notes: Vec::new(),
-        }
-    };
     [
-        figure("mails to a relay : a connection for each", &singles, 2.0),
-        figure("mails to a relay : Postfix", &postfixes, 1.0),
+        figure("mails to a relay : a connection for each", engine, (&speeds, &singles), 2.0),
+        figure("mails to a relay : Postfix", engine, (&speeds, &postfixes), 1.0),
     ]
 }
 

@@ -17,7 +17,8 @@ use crate::{
     report::{Figure, Target},
     send,
     sink::Sink,
-    stats::{median, percentile, spread},
+    stats::percentile,
+    turns,
 };
 
 const SECONDS: f64 = 30.0;
@@ -70,7 +71,9 @@ async fn measure_engine(engine: Engine, program: &Path, options: &Options) -> [F
     running.stop();
     place.remove().await;
     assert_eq!(late.len(), wanted, "each left once");
-    [all_out(engine, &mut late), reads(engine, &calm, &busy)]
+    let mut reads = turns::meanwhile("reads while schedules leave : before", engine, &calm, &busy);
+    reads.notes.push(format!("{READERS} readers, one call after the other each"));
+    [all_out(engine, &mut late), reads]
 }
 
 fn all_out(engine: Engine, late: &mut [f64]) -> Figure {
@@ -90,21 +93,5 @@ fn all_out(engine: Engine, late: &mut [f64]) -> Figure {
             percentile(late, 0.5),
             percentile(late, 0.99)
         )],
-    }
-}
-
-fn reads(engine: Engine, calm: &Outcome, busy: &[Outcome]) -> Figure {
-    let latencies: Vec<f64> = busy.iter().map(|outcome| outcome.median_latency).collect();
-    let ratios: Vec<f64> = latencies.iter().map(|latency| latency / calm.median_latency).collect();
-    Figure {
-        what: "reads while schedules leave : before",
-        engine: engine.name(),
-        unit: "ms",
-        value: median(&latencies),
-        yardstick: calm.median_latency,
-        ratio: median(&ratios),
-        spread: spread(&ratios),
-        target: Some(Target::AtMost(2.0)),
-        notes: vec![format!("{READERS} readers, one call after the other each")],
     }
 }

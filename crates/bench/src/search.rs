@@ -17,6 +17,7 @@ use crate::{
     report::{Figure, Target},
     service::Service,
     stats::{median, spread},
+    turns,
 };
 
 const RESULTS: usize = 25;
@@ -56,29 +57,10 @@ async fn measure_engine(engine: Engine, options: &Options) -> [Figure; 2] {
         let page: serde_json::Value = serde_json::from_slice(&body).expect("a page is JSON");
         assert_eq!((status, page["emails"].as_array().map(Vec::len)), (200, Some(RESULTS)), "a full page");
         load.run(End::AfterRequests(50)).await;
-        let mut latencies = Vec::new();
-        let mut slowest: f64 = 0.0;
-        for _ in 0..options.rounds() {
-            let outcome = load.run(End::After(options.turn())).await;
-            latencies.push(outcome.median_latency);
-            slowest = slowest.max(outcome.p99_latency);
-        }
-        let (least, most) = spread(&latencies);
-        figures.push(Figure {
-            what,
-            engine: engine.name(),
-            unit: "ms",
-            value: median(&latencies),
-            yardstick: MILLISECONDS,
-            ratio: median(&latencies) / MILLISECONDS,
-            spread: (least / MILLISECONDS, most / MILLISECONDS),
-            target: Some(Target::AtMost(1.0)),
-            notes: vec![format!(
-                "{} mails; 99 % of a turn within {slowest:.1} ms; {} mails match the first query",
-                options.many_mails(),
-                page["totalCount"]
-            )],
-        });
+        let mut figure = turns::within(what, engine, MILLISECONDS, &load, options.turns()).await;
+        let (mails, matching) = (options.many_mails(), &page["totalCount"]);
+        figure.notes.push(format!("{mails} mails, of which {matching} match the first query"));
+        figures.push(figure);
     }
     place.remove().await;
     figures.try_into().unwrap_or_else(|_| unreachable!("two kinds of queries"))

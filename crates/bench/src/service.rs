@@ -9,9 +9,9 @@ use std::{
 
 use axum::Router;
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
-use model::{Limit, Plan, Plans, Role, WorkspaceId};
+use model::{Limit, Plan, Plans, Role, WorkspaceId, accounts::Login};
 use operations::{
-    App, AppParts, Settings, admin,
+    App, AppParts, Settings, accounts, admin,
     memory::{LocalEmbedder, MemorySettings},
     outside::{Clock, Embedder, SystemClock, SystemEntropy},
     payments::PaymentSettings,
@@ -28,6 +28,11 @@ use crate::place::Place;
 /// The upper bounds of the buckets of latencies.
 const SECONDS: [f64; 14] =
     [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0];
+
+/// The person whose workspace it is.
+fn owner() -> Login {
+    Login { email: "owner@people.test".to_owned(), password: "correct horse battery".to_owned() }
+}
 
 /// A running service with one workspace.
 pub(crate) struct Service {
@@ -71,7 +76,7 @@ impl Service {
             bot: None,
         };
         let app = App::start(parts).await.expect("the service starts");
-        let (email, password) = ("owner@people.test".to_owned(), "correct horse battery".to_owned());
+        let Login { email, password } = owner();
         let account = admin::create_account(&app, email, password, None, Plan::Developer)
             .await
             .expect("an account is made");
@@ -80,6 +85,12 @@ impl Service {
             .await
             .expect("a key is made");
         Self { app, workspace, key: key.key }
+    }
+
+    /// The cookie of the workspace's owner after logging in.
+    pub(crate) async fn cookie(&self) -> String {
+        let opened = accounts::log_in(&self.app, owner(), "bench").await.expect("the owner logs in");
+        format!("agent_mailbox={}", opened.secret)
     }
 
     /// Serves the API and gives its address.

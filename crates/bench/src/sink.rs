@@ -21,6 +21,11 @@ pub(crate) struct Sink {
 
 impl Sink {
     pub(crate) fn start() -> Self {
+        Self::behind(Duration::ZERO)
+    }
+
+    /// One whose answers take so long to arrive, as if it were far away.
+    pub(crate) fn behind(delay: Duration) -> Self {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
         listener.set_nonblocking(true).expect("a socket option");
         let address = listener.local_addr().expect("a bound socket has an address");
@@ -31,7 +36,7 @@ impl Sink {
             runtime.expect("the sink's runtime starts").block_on(async {
                 let listener = TcpListener::from_std(listener).expect("the socket listens");
                 while let Ok((stream, _)) = listener.accept().await {
-                    tokio::spawn(converse(stream, taken.clone()));
+                    tokio::spawn(converse(stream, taken.clone(), delay));
                 }
             });
         };
@@ -59,9 +64,14 @@ impl Sink {
 }
 
 /// Speaks just enough SMTP, with pipelining. A client that goes away is no error.
-async fn converse(stream: TcpStream, taken: Arc<Mutex<Vec<Instant>>>) -> std::io::Result<()> {
+async fn converse(
+    stream: TcpStream,
+    taken: Arc<Mutex<Vec<Instant>>>,
+    delay: Duration,
+) -> std::io::Result<()> {
     stream.set_nodelay(true)?;
     let mut stream = BufReader::with_capacity(64 * 1024, stream);
+    tokio::time::sleep(delay).await;
     stream.write_all(b"220 sink.test ESMTP\r\n").await?;
     let (mut line, mut in_message) = (Vec::new(), false);
     let mut answers: Vec<u8> = Vec::new();
@@ -98,6 +108,7 @@ async fn converse(stream: TcpStream, taken: Arc<Mutex<Vec<Instant>>>) -> std::io
         }
         // Answers wait until the client has nothing more to say.
         if stream.buffer().is_empty() {
+            tokio::time::sleep(delay).await;
             stream.write_all(&answers).await?;
             answers.clear();
         }

@@ -76,3 +76,48 @@ pub(crate) fn describe(name: &str, outcomes: &[Outcome]) -> String {
         median_of(outcomes, |outcome| outcome.client_cpu),
     )
 }
+
+/// The median time of a call against a limit in milliseconds. The load should have been warmed up.
+pub(crate) async fn within(
+    what: &'static str,
+    engine: Engine,
+    milliseconds: f64,
+    load: &Load,
+    (rounds, turn): (usize, End),
+) -> Figure {
+    let (mut latencies, mut slowest) = (Vec::new(), 0.0_f64);
+    for _ in 0..rounds {
+        let outcome = load.run(turn).await;
+        latencies.push(outcome.median_latency);
+        slowest = slowest.max(outcome.p99_latency);
+    }
+    let (least, most) = spread(&latencies);
+    Figure {
+        what,
+        engine: engine.name(),
+        unit: "ms",
+        value: median(&latencies),
+        yardstick: milliseconds,
+        ratio: median(&latencies) / milliseconds,
+        spread: (least / milliseconds, most / milliseconds),
+        target: Some(Target::AtMost(1.0)),
+        notes: vec![format!("99 % of a turn within {slowest:.1} ms")],
+    }
+}
+
+/// The median time of reads while something else goes on, against that before.
+pub(crate) fn meanwhile(what: &'static str, engine: Engine, calm: &Outcome, busy: &[Outcome]) -> Figure {
+    let latencies: Vec<f64> = busy.iter().map(|outcome| outcome.median_latency).collect();
+    let ratios: Vec<f64> = latencies.iter().map(|latency| latency / calm.median_latency).collect();
+    Figure {
+        what,
+        engine: engine.name(),
+        unit: "ms",
+        value: median(&latencies),
+        yardstick: calm.median_latency,
+        ratio: median(&ratios),
+        spread: spread(&ratios),
+        target: Some(Target::AtMost(2.0)),
+        notes: Vec::new(),
+    }
+}
