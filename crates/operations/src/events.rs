@@ -80,8 +80,11 @@ pub async fn list(app: &App, call: &Call, query: EventQuery) -> Result<EventPage
         if !page.events.is_empty() || query.wait == 0 {
             return Ok(page);
         }
-        if tokio::time::timeout_at(deadline, news.changed()).await.is_err() {
-            return Ok(page);
+        tokio::select! {
+            woken = tokio::time::timeout_at(deadline, news.changed()) => if woken.is_err() {
+                return Ok(page);
+            },
+            () = app.ending() => return Ok(page),
         }
     }
 }

@@ -1,9 +1,12 @@
-//! Whether the stores can be used: what is asked by whoever sends traffic here, and shown to operators.
+//! Whether the stores can be used, and whether the process is about to end: what is asked by whoever sends traffic here,
+//! shown to operators, and of interest to calls that wait.
 
 use std::{
     sync::Mutex,
     time::{Duration, Instant},
 };
+
+use tokio::sync::watch;
 
 use crate::{App, Error, ErrorKind, Result, lock};
 
@@ -17,6 +20,8 @@ pub(crate) struct Readiness {
     blob_fault: Mutex<Option<String>>,
     /// When something was last written for trial, and whether that worked. Held during the trial: others wait for it.
     written: tokio::sync::Mutex<Option<(Instant, bool)>>,
+    /// Whether the process is about to end.
+    ending: watch::Sender<bool>,
 }
 
 impl App {
@@ -46,6 +51,17 @@ impl App {
         }
         *written = Some((Instant::now(), outcome.is_ok()));
         outcome.is_ok()
+    }
+
+    /// Lets calls that wait for something answer at once: the process is about to end.
+    pub fn end_waits(&self) {
+        self.readiness().ending.send_replace(true);
+    }
+
+    /// Comes back when the process is about to end.
+    pub async fn ending(&self) {
+        // The sender lives as long as the service.
+        let _ = self.readiness().ending.subscribe().wait_for(|ending| *ending).await;
     }
 
     /// Tries the blob store and remembers what was wrong with it.

@@ -12,6 +12,8 @@ mod signing;
 pub(crate) mod submit;
 pub mod work;
 
+use std::time::Duration;
+
 use mail::{
     address::Mailbox,
     compose::quote::{self, Original},
@@ -222,6 +224,9 @@ pub(crate) fn require_complete(letter: &Letter) -> Result<()> {
     Ok(())
 }
 
+/// How often a send that waits looks by itself.
+const LOOK_AGAIN: Duration = Duration::from_millis(500);
+
 /// Waits until every next host has taken a mail. False when the time is over, or when it cannot become true any more.
 async fn wait_until_taken(
     app: &App,
@@ -229,7 +234,9 @@ async fn wait_until_taken(
     id: &str,
     news: &mut tokio::sync::watch::Receiver<u64>,
 ) -> Result<bool> {
-    let deadline = tokio::time::Instant::now() + app.settings().outbound.send_window;
+    let window = app.settings().outbound.send_window;
+    let deadline = tokio::time::Instant::now() + window;
+    let last = app.now().plus_seconds(i64::try_from(window.as_secs()).unwrap_or(i64::MAX));
     loop {
         let wanted = id.to_owned();
         let found = app.db().read(workspace, async move |tx| outbound::recipients(tx, &wanted).await).await?;
@@ -240,8 +247,20 @@ async fn wait_until_taken(
         if !is(RecipientState::Queued) {
             return Ok(true);
         }
-        if tokio::time::timeout_at(deadline, news.changed()).await.is_err() {
+        // One that was put off until after the window keeps nobody waiting.
+        let too_late = |one: &outbound::DeliveryRecord| {
+            one.state == RecipientState::Queued
+                && one.attempts > 0
+                && one.next_attempt_at.is_some_and(|at| at > last)
+        };
+        if found.iter().any(too_late) || tokio::time::Instant::now() >= deadline {
             return Ok(false);
+        }
+        // Nothing tells of a mail that is put off.
+        let look = (tokio::time::Instant::now() + LOOK_AGAIN).min(deadline);
+        tokio::select! {
+            _ = tokio::time::timeout_at(look, news.changed()) => {}
+            () = app.ending() => return Ok(false),
         }
     }
 }

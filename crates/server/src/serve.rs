@@ -224,6 +224,7 @@ fn irregular(app: &App, about: Duration) -> Duration {
 
 /// Tells all connections to end, those to other servers too, and waits until they have, up to a bound or a second signal.
 async fn drain(stop: watch::Sender<bool>, signals: &mut Signals, app: &App) {
+    app.end_waits();
     // Nobody there is fine.
     let _ = stop.send(true);
     let ended = async { tokio::join!(stop.closed(), operations::sending::work::finish(app)) };

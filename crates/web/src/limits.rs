@@ -1,4 +1,4 @@
-//! Limits for callers without a credential, by client address, and for wallets.
+//! Limits for callers without a credential, by client address, for wallets, and for guessing passwords.
 
 use std::{
     collections::HashMap,
@@ -32,15 +32,47 @@ impl AddressLimiter {
     }
 }
 
-/// Counts calls in fixed windows of a minute.
+/// Counts wrong passwords of client addresses.
+pub(crate) struct Guesses {
+    of_minute: Limiter<IpAddr>,
+    of_day: Limiter<IpAddr>,
+}
+
+impl Guesses {
+    pub(crate) fn new() -> Self {
+        Self { of_minute: Limiter::new(10), of_day: Limiter::within(86_400, 50) }
+    }
+
+    /// Refuses an address that has guessed too often, whatever it guesses now.
+    pub(crate) fn check(&self, address: IpAddr, now: Timestamp) -> Result<()> {
+        let address = network(address);
+        self.of_day.check(address, now)?;
+        self.of_minute.check(address, now)
+    }
+
+    /// Counts a wrong password.
+    pub(crate) fn count(&self, address: IpAddr, now: Timestamp) {
+        let address = network(address);
+        let _ = (self.of_minute.count(address, now), self.of_day.count(address, now));
+    }
+}
+
+/// Counts calls in fixed windows.
 pub(crate) struct Limiter<K> {
     limit: u64,
+    /// The length of a window.
+    seconds: i64,
     window: Mutex<(Timestamp, HashMap<K, u64>)>,
 }
 
 impl<K: Eq + Hash> Limiter<K> {
+    /// So many calls a minute.
     pub(crate) fn new(limit: u64) -> Self {
-        Self { limit, window: Mutex::new((Timestamp::from_micros(0), HashMap::new())) }
+        Self::within(60, limit)
+    }
+
+    fn within(seconds: i64, limit: u64) -> Self {
+        Self { limit, seconds, window: Mutex::new((Timestamp::from_micros(0), HashMap::new())) }
     }
 
     fn check(&self, caller: K, now: Timestamp) -> Result<()> {
@@ -57,14 +89,16 @@ impl<K: Eq + Hash> Limiter<K> {
 
     fn with_count(&self, caller: K, now: Timestamp, allowed: impl FnOnce(&mut u64) -> bool) -> Result<()> {
         let mut window = self.window.lock().unwrap_or_else(PoisonError::into_inner);
-        if window.0 != now.minute() || window.1.len() >= CAPACITY {
-            *window = (now.minute(), HashMap::new());
+        let length = self.seconds.saturating_mul(1_000_000);
+        let began = Timestamp::from_micros(now.as_micros().div_euclid(length).saturating_mul(length));
+        if window.0 != began || window.1.len() >= CAPACITY {
+            *window = (began, HashMap::new());
         }
         let count = window.1.entry(caller).or_default();
         if allowed(count) {
             return Ok(());
         }
-        let seconds = now.seconds_until(now.minute().plus_seconds(60)).max(1);
+        let seconds = now.seconds_until(began.plus_seconds(self.seconds)).max(1);
         Err(Error::new(ErrorKind::RateLimited).with_retry_after(seconds))
     }
 }

@@ -57,8 +57,11 @@ pub async fn wait(app: &App, call: &Call, mailbox: &str, input: WaitForEmail) ->
         // Nothing tells that a hold has run out, so the wait looks again by itself.
         let hold_end = search.until_hold_ends(app.now()).map(|left| tokio::time::Instant::now() + left);
         let wake = hold_end.map_or(deadline, |end| end.min(deadline));
-        let is_over =
-            is_over || (tokio::time::timeout_at(wake, news.changed()).await.is_err() && wake == deadline);
+        let is_over = is_over
+            || tokio::select! {
+                woken = tokio::time::timeout_at(wake, news.changed()) => woken.is_err() && wake == deadline,
+                () = app.ending() => true,
+            };
         if is_over {
             let outcome = outcome.unwrap_or(WaitOutcome::Timeout);
             let cursor = cursor::seal(&key, &about, &search.next_mark(outcome, app.now()))?;

@@ -292,7 +292,7 @@ impl Round<'_> {
             seen,
             sorted,
             outcomes,
-            key,
+            key: key.clone(),
         };
         let (app_, job) = (self.app.clone(), self.job);
         let workspace = job.workspace.clone();
@@ -303,6 +303,9 @@ impl Round<'_> {
             }
             store::emails::release_hold(tx, &job.mailbox, &job.email).await?;
             let runs = Box::pin(settlement.store(tx, &app_)).await?;
+            // What an earlier try began, and settings that were changed since have ended.
+            let over = (RunStatus::Skipped, "Its triager no longer looks at this mail.");
+            end_runs(tx, &app_, &key, &job.mailbox, &job.id, over).await?;
             Ok::<_, Error>(runs.iter().any(|(_, charged)| *charged))
         });
         if stored.await? {

@@ -93,7 +93,12 @@ async fn next(mut open: Open) -> Option<(Result<Bytes, Infallible>, Open)> {
             open.after = page.next_after;
             return Some((Ok(Bytes::from(written(&page.events))), open));
         }
-        if tokio::time::timeout(HEARTBEAT, open.news.changed()).await.is_err() {
+        let woken = tokio::select! {
+            woken = tokio::time::timeout(HEARTBEAT, open.news.changed()) => woken,
+            // The client comes again by itself, and finds another server or this one anew.
+            () = open.app.ending() => return None,
+        };
+        if woken.is_err() {
             return Some((Ok(Bytes::from_static(b": still here\n\n")), open));
         }
     }

@@ -22,7 +22,7 @@ use serde_json::json;
 use super::{
     flash,
     page::{self, Head, explain, html},
-    session_api::{affiliate_cookie, set_cookie, user_agent},
+    session_api::{affiliate_cookie, set_cookie, try_password, user_agent},
     visit::{Fields, Visit, input, recognise, require_own_site},
 };
 use crate::{State, request::client_address};
@@ -165,6 +165,7 @@ fn enter(state: &State, headers: &HeaderMap, opened: &Opened, next: &str, said: 
 
 async fn log_in(Extracted(state): Extracted<State>, request: Request) -> Response {
     let headers = request.headers().clone();
+    let address = client_address(&request, state.options.trust_proxy);
     let fields = match open_form(&state, request).await {
         Ok(fields) => fields,
         Err(refused) => return page::failure(&headers, &refused),
@@ -172,14 +173,18 @@ async fn log_in(Extracted(state): Extracted<State>, request: Request) -> Respons
     let work = async {
         let login: Login =
             input(&json!({ "email": fields.get("email"), "password": fields.get("password") }))?;
-        accounts::log_in(&state.app, login, user_agent(&headers)).await
+        try_password(&state, address, login, &headers).await
     };
     match work.await {
         Ok(opened) => enter(&state, &headers, &opened, safe_next(fields.get("next")), ""),
         Err(refused) => {
             let mut form = Form::again(&headers, "Log in", &fields, &refused);
-            if refused.kind() == ErrorKind::Unauthorized {
-                "The address or the password is wrong.".clone_into(&mut form.said);
+            match refused.kind() {
+                ErrorKind::Unauthorized => "The address or the password is wrong.".clone_into(&mut form.said),
+                ErrorKind::RateLimited => {
+                    "Too many wrong passwords. Wait a while.".clone_into(&mut form.said)
+                }
+                _ => {}
             }
             again(&headers, &refused, &LoginPage { form, open: state.app.settings().open_sign_up })
         }

@@ -16,7 +16,7 @@ use operations::{
     Caller, Credential, Error, ErrorKind, Result,
     accounts::{self, Opened, SESSION_SECONDS},
 };
-use std::sync::Arc;
+use std::{net::IpAddr, sync::Arc};
 
 use crate::{
     State,
@@ -65,11 +65,27 @@ async fn sign_up(Extracted(state): Extracted<State>, request: Request) -> Respon
 
 async fn log_in(Extracted(state): Extracted<State>, request: Request) -> Response {
     answer(async {
+        let address = client_address(&request, state.options.trust_proxy);
         let (headers, input): (_, Login) = open_request(&state, request).await?;
-        let opened = accounts::log_in(&state.app, input, user_agent(&headers)).await?;
+        let opened = try_password(&state, address, input, &headers).await?;
         Ok(logged_in(&state, StatusCode::OK, &opened))
     })
     .await
+}
+
+/// Logs somebody in, unless too many wrong passwords came from their address.
+pub(super) async fn try_password(
+    state: &State,
+    address: IpAddr,
+    login: Login,
+    headers: &HeaderMap,
+) -> Result<Opened> {
+    state.guesses.check(address, state.app.now())?;
+    let outcome = accounts::log_in(&state.app, login, user_agent(headers)).await;
+    if outcome.as_ref().is_err_and(|refused| refused.kind() == ErrorKind::Unauthorized) {
+        state.guesses.count(address, state.app.now());
+    }
+    outcome
 }
 
 async fn accept_invite(Extracted(state): Extracted<State>, request: Request) -> Response {
