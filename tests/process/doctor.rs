@@ -50,6 +50,8 @@ fn another_master_key_is_found() {
     let home = home.with("VAULT__MASTER_KEY", &"7f".repeat(32));
     let report = home.run(&["doctor"]).failed(1);
     assert!(lines(&report, "FAIL")[0].contains("1 of 1 do not open"), "{}", report.stdout);
+    let refused = home.run(&["serve"]).failed(1).stderr;
+    assert!(refused.contains("not the master key that the data was made with"), "{refused}");
 }
 
 #[test]
@@ -59,6 +61,9 @@ fn a_lost_master_key_is_found_and_not_made_anew() {
     fs::remove_file(home.data().join("master.key")).unwrap();
     let report = home.run(&["doctor"]).failed(1);
     assert!(lines(&report, "FAIL")[0].contains("master.key is missing"), "{}", report.stdout);
+    // Nor does a start make a new one, with which nothing old could be read.
+    let refused = home.run(&["serve"]).failed(1).stderr;
+    assert!(refused.contains("There is no master key at"), "{refused}");
     assert!(!home.data().join("master.key").exists());
 }
 

@@ -10,7 +10,7 @@ use operations::{
     outside::{self, Clock, SystemClock, SystemEntropy},
     scanning::Scanning,
 };
-use store::{Db, blobs::Blobs, vault::MasterKey};
+use store::{Db, blobs::Blobs, system, vault::MasterKey, workspaces};
 use web::{HttpAssistant, HttpBot, HttpEmbedder, HttpFacilitator, OutgoingHttp};
 
 use crate::{
@@ -43,6 +43,21 @@ pub async fn existing_master_key(source: &KeySource) -> Result<MasterKey> {
     master_key(source).await
 }
 
+/// The master key that a store was made with. Only a store without data may get a new one: with another key nothing old
+/// could be read, and nothing new once the right one is back.
+async fn key_of(db: &Db, source: &KeySource) -> Result<MasterKey> {
+    let first = db.system_read(async |tx| system::workspaces_after(tx, "", 1).await).await?;
+    let Some(workspace) = first.first() else { return master_key(source).await };
+    let key = existing_master_key(source).await?;
+    let record = db.read(workspace, async |tx| workspaces::find(tx).await).await?;
+    let opens = |wrapped: &[u8]| key.unwrap_key(workspace.as_str(), wrapped).is_ok();
+    if record.is_some_and(|record| !opens(&record.data_key)) {
+        return Err(Failure::new("This is not the master key that the data was made with")
+            .with_fix("Put the right key in its place; agent-mailbox doctor says more."));
+    }
+    Ok(key)
+}
+
 /// Opens a service beside a running server, for one command.
 pub async fn attach(config: &Config) -> Result<App> {
     make_private_folder(&config.data_dir)?;
@@ -56,9 +71,9 @@ pub async fn start(config: &Config, settings: Settings) -> Result<App> {
 
 async fn parts(config: &Config, settings: Settings) -> Result<AppParts> {
     let clock = SystemClock;
-    let master_key = master_key(&config.master_key).await?;
     let db = Db::open(&config.database).await?;
     db.migrate(clock.now()).await?;
+    let master_key = key_of(&db, &config.master_key).await?;
     let blobs = Blobs::open(&config.blobs).await?;
     let inbound = &config.inbound;
     let (files, clamd) = (inbound.blocklists.clone(), inbound.clamd.clone());

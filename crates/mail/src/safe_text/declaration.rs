@@ -39,6 +39,8 @@ pub(super) enum Property {
     Filter,
     MsoHide,
     ContentVisibility,
+    Mask,
+    TextSecurity,
     WhiteSpace,
     Zoom,
 }
@@ -292,6 +294,8 @@ fn simple_property(name: &str) -> Option<Property> {
         "filter" | "-ms-filter" | "-webkit-filter" => Property::Filter,
         "mso-hide" => Property::MsoHide,
         "content-visibility" => Property::ContentVisibility,
+        "mask" | "mask-image" | "-webkit-mask" | "-webkit-mask-image" => Property::Mask,
+        "-webkit-text-security" | "text-security" => Property::TextSecurity,
         "white-space" => Property::WhiteSpace,
         "zoom" => Property::Zoom,
         _ => return None,
@@ -328,6 +332,8 @@ fn parse_value(property: Property, text: &str) -> Option<Value> {
         Property::Filter => Some(Value::Flag(shape::filter_hides(text))),
         Property::MsoHide => Some(Value::Flag(text == "all")),
         Property::ContentVisibility => Some(Value::Flag(text == "hidden")),
+        Property::Mask => Some(Value::Flag(shape::mask_hides(text))),
+        Property::TextSecurity => Some(Value::Flag(text != "none")),
         Property::WhiteSpace => Some(Value::Flag(text.starts_with("pre") || text == "break-spaces")),
         _ => Length::parse(text).map(Value::Length),
     }

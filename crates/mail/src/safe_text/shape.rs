@@ -1,6 +1,9 @@
 //! Clips, transforms and filters of CSS that leave nothing of an element to see.
 
-use super::declaration::{Length, split_outside};
+use super::{
+    colour::Colour,
+    declaration::{Length, split_outside},
+};
 
 /// Further than this to the left or above is off the page; nobody scrolls there.
 pub(super) const OFF_PAGE: f32 = -300.0;
@@ -125,7 +128,16 @@ pub(super) fn transform_hides(text: &str) -> bool {
         })
 }
 
-/// Whether a filter takes all ink away: `opacity(0)`, or the old `alpha(opacity=0)`.
+/// Whether a mask lets nothing through: a gradient without ink, or a picture, which nobody fetches and which then hides all.
+pub(super) fn mask_hides(text: &str) -> bool {
+    let Some((_, inside)) = text.split_once("gradient(") else { return text.contains("url(") };
+    let inside = inside.strip_suffix(')').unwrap_or(inside);
+    let colour = |stop: &str| Colour::parse(stop).or_else(|| Colour::parse(stop.trim().split(' ').next()?));
+    let stops: Vec<Colour> = split_outside(inside, ',').take(16).filter_map(colour).collect();
+    !stops.is_empty() && stops.iter().all(|stop| stop.alpha <= 0.1)
+}
+
+/// Whether a filter takes all ink away, `opacity(0)` or the old `alpha(opacity=0)`, or blurs it beyond reading.
 pub(super) fn filter_hides(text: &str) -> bool {
     functions(text).any(|(name, arguments)| {
         let first = arguments.first().copied().unwrap_or("1");
@@ -136,6 +148,9 @@ pub(super) fn filter_hides(text: &str) -> bool {
                     |share| share.parse::<f32>().ok().map(|value| value / 100.0),
                 );
                 share.is_some_and(|share| share <= 0.1)
+            }
+            "blur" => {
+                matches!(Length::parse(first), Some(Length::Px(radius) | Length::Em(radius)) if radius >= 4.0)
             }
             "alpha" => first
                 .strip_prefix("opacity=")

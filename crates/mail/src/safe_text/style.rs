@@ -135,6 +135,8 @@ impl Cascade {
             Property::Filter,
             Property::MsoHide,
             Property::ContentVisibility,
+            Property::Mask,
+            Property::TextSecurity,
             Property::WhiteSpace,
             Property::Zoom,
         ];
@@ -298,6 +300,8 @@ fn hides(own: &Winners, font_size: f32, is_cell: bool) -> bool {
         Property::Filter,
         Property::MsoHide,
         Property::ContentVisibility,
+        Property::Mask,
+        Property::TextSecurity,
     ];
     own.display() == Some(Display::None)
         || hiding.into_iter().any(|property| own.flag(property))
