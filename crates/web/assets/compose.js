@@ -30,7 +30,7 @@ function start(form) {
   const changed = () => {
     dirty = true;
     clearTimeout(timer);
-    if (form.dataset.mode !== "forward") timer = setTimeout(() => autosave(), 2500);
+    timer = setTimeout(() => autosave(), 2500);
   };
   form.addEventListener("input", (event) => { if (!event.target.matches("[type=file]")) changed(); });
   form.addEventListener("submit", () => {
@@ -87,8 +87,10 @@ function start(form) {
     reader.readAsDataURL(picture);
   }
 
+  // Files go up at once into the draft, and are named by their ids from then on.
+  const upload = () => autosave();
   const input = form.querySelector("[data-file]");
-  input.addEventListener("change", () => upload());
+  input.addEventListener("change", upload);
   form.addEventListener("dragover", (event) => { event.preventDefault(); form.classList.add("dropping"); });
   form.addEventListener("dragleave", () => form.classList.remove("dropping"));
   form.addEventListener("drop", (event) => {
@@ -102,15 +104,6 @@ function start(form) {
     if (item) { item.remove(); changed(); }
   });
 
-  // Files go up at once into the draft, and are named by their ids from then on.
-  async function upload() {
-    if (form.dataset.mode === "forward") {
-      for (const old of files.querySelectorAll(".chosen")) old.remove();
-      for (const file of input.files) show({ name: file.name, size: `${Math.ceil(file.size / 1000)} kB` }).classList.add("chosen");
-      return;
-    }
-    await autosave();
-  }
 
   function show(file) {
     const item = document.createElement("li");
@@ -149,7 +142,13 @@ function start(form) {
       const answer = await response.json();
       if (!response.ok) throw new Error(answer.error);
       form.querySelector("[name=draft_id]").value = answer.draft_id;
-      if (data.getAll("file").some((file) => file.size > 0 || file.name)) {
+      // A mail that is passed on has become a draft, which holds the original and its files.
+      const passedOn = answer.below && data.get("mode") === "forward";
+      if (passedOn) {
+        form.querySelector("[name=mode]").value = "new";
+        form.querySelector("[name=below]").value = "1";
+      }
+      if (passedOn || data.getAll("file").some((file) => file.size > 0 || file.name)) {
         input.value = "";
         files.replaceChildren();
         answer.files.forEach(show);

@@ -26,6 +26,22 @@ document.addEventListener("submit", async (event) => {
   delete form.dataset.sure;
 }, true);
 
+// A form that is on its way says so, and is not sent twice.
+document.addEventListener("submit", (event) => {
+  const form = event.target;
+  if (event.defaultPrevented || form.method !== "post" || form.matches("[hx-post]")) return;
+  if (form.dataset.sent) {
+    event.preventDefault();
+    return;
+  }
+  form.dataset.sent = "1";
+  event.submitter?.classList.add("busy");
+});
+addEventListener("pageshow", () => {
+  for (const form of document.querySelectorAll("form[data-sent]")) delete form.dataset.sent;
+  for (const button of document.querySelectorAll(".btn.busy")) button.classList.remove("busy");
+});
+
 document.body.addEventListener("htmx:confirm", async (event) => {
   if (!event.detail.question) return;
   event.preventDefault();
@@ -57,6 +73,9 @@ document.addEventListener("click", async (event) => {
     if (!menu.contains(event.target)) menu.open = false;
   }
 });
+
+// A form in a dialog that was refused comes back open.
+document.querySelector("dialog[data-open]")?.showModal();
 
 document.addEventListener("keydown", (event) => {
   if (event.key !== "Escape") return;
