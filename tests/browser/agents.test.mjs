@@ -198,7 +198,7 @@ test("a tool server is connected, and the agent answers, saves a draft, uses the
   await page.waitForURL(/\/agent\/[^/]+#end$/);
   model.state.pause = 0;
   await page.getByRole("heading", { name: "What is new?" }).waitFor();
-  await page.getByLabel("Message").fill("Please save_draft {\"to\":[\"grace@remote.test\"],\"subject\":\"Hello\",\"text\":\"Hello Grace\"}");
+  await page.getByLabel("Message").fill("Please save_draft {\"to\":[\"grace@remote.test\"],\"subject\":\"Hello\",\"body\":\"Hello Grace\"}");
   await page.getByRole("button", { name: "Send" }).click();
   await page.getByRole("link", { name: "save draft" }).waitFor();
   assert.equal(await page.locator(".bubble").count(), 4);

@@ -73,7 +73,7 @@ try {
   await remember(first.page, service, "Grace prefers short answers.");
   await connect(first.page, service, "Tickets", tools.url.replace("127.0.0.1", "localhost"));
   const conversation = await talk(first.page, service, mailbox, "What is waiting for an answer?",
-    'Please write a draft to Grace: save_draft {"to":["grace@navy.test"],"subject":"Re: Compiler logs","text":"Clear the cache once."}');
+    'Please write a draft to Grace: save_draft {"to":["grace@navy.test"],"subject":"Re: Compiler logs","body":"Clear the cache once."}');
   await linkChat(first.page, service, mailbox, bot, "Ada Byron");
   await recordPayout(first.page, service, "Transfer 2026-1107");
   const storageState = await first.context.storageState();

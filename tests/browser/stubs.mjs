@@ -58,7 +58,7 @@ export async function startModel(say = {}) {
       || (/draft/i.test(last.content) ? "save_draft" : null);
     if (!tool) return { content: word(words.answer, asks) };
     const given = last.content.match(/\{.*\}/s)?.[0];
-    const draft = { to: ["grace@remote.test"], subject: "Re: A question", text: word(words.reply, {}) };
+    const draft = { to: ["grace@remote.test"], subject: "Re: A question", body: word(words.reply, {}) };
     return { content: null, tool_calls: [{ id: "c1", type: "function", function: { name: tool, arguments: given || JSON.stringify(draft) } }] };
   };
   const server = await listen(async (request, text, response) => {

@@ -81,6 +81,7 @@ test("a mail is passed on by way of a draft, with its files", async () => {
   await page.getByText("with its 1 file").waitFor();
   await page.getByText("The original message follows").click();
   await page.frameLocator("iframe.frame").getByText("The numbers").waitFor();
+  await page.getByText("The original message follows").click();
   await page.getByLabel("To", { exact: true }).fill("carl@remote.test");
   await page.getByRole("textbox", { name: "Text of the mail" }).fill("Look at these.");
   // It saves itself, and what follows it becomes part of the draft.
@@ -95,6 +96,7 @@ test("a mail is passed on by way of a draft, with its files", async () => {
   await page.getByText("Look at these.").first().waitFor();
   await page.getByText("The original message follows").click();
   await page.frameLocator("iframe.frame").getByText("The numbers").waitFor();
+  await page.getByText("The original message follows").click();
   assert.equal(await page.locator(".compose-files li").count(), 2);
   await page.getByRole("button", { name: "Remove mine.txt" }).click();
   await page.getByRole("textbox", { name: "Text of the mail" }).fill("Look at them.");

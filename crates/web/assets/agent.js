@@ -6,7 +6,7 @@ const fault = form?.querySelector("[data-ask-fault]");
 function bubble(mine, text) {
   const article = document.createElement("article");
   article.className = mine ? "bubble mine" : "bubble waiting";
-  const name = document.createElement("h3");
+  const name = document.createElement("h2");
   name.className = "sr";
   name.textContent = mine ? "You" : "Agent";
   const words = document.createElement("div");

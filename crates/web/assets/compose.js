@@ -147,6 +147,7 @@ function start(form) {
       if (passedOn) {
         form.querySelector("[name=mode]").value = "new";
         form.querySelector("[name=below]").value = "1";
+        form.querySelector("[data-follows]")?.remove();
       }
       if (passedOn || data.getAll("file").some((file) => file.size > 0 || file.name)) {
         input.value = "";
