@@ -124,10 +124,20 @@ test("a triager is made, finds a task in arriving mail, is changed, switched off
   await rows.getByRole("cell", { name: "Deadlines" }).waitFor({ timeout: 30_000 });
   await rows.getByRole("link", { name: "Look at the draft" }).waitFor({ timeout: 30_000 });
   await rows.getByRole("link", { name: "Look at the draft" }).click();
-  await page.getByText("Thank you, I look into it.").first().waitFor();
-  await page.goBack();
+  const text = page.getByRole("textbox", { name: "Text of the mail" });
+  await text.getByText("Thank you, I look into it.").waitFor();
+  // The model writes it again, and what it says is text, whatever it says.
+  await page.getByRole("button", { name: "Write anew" }).click();
+  await page.getByLabel("Your wish").fill("Warmer");
+  await page.getByRole("button", { name: "Write it" }).click();
+  await text.getByText("thank you <b>very</b> much.").waitFor();
+  await page.locator("[data-saved]", { hasText: "Draft saved" }).waitFor();
+  await page.goto(`${service.base}/console/m/${mailbox.id}/triage`);
   await page.locator("#found").getByRole("link", { name: "Look into the logs" }).click();
   await page.locator(".msg-plain").getByText("until Friday").waitFor();
+  // The draft stands in the conversation, from where it is written on.
+  await page.getByRole("link", { name: "Edit" }).click();
+  await text.getByText("thank you <b>very</b> much.").waitFor();
   await page.goto(`${service.base}/console/m/${mailbox.id}/triage`);
   await page.getByRole("button", { name: "Done Look into the logs" }).click();
   await told(page, "Saved.");

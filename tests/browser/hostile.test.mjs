@@ -31,7 +31,7 @@ let browser;
 before(async () => {
   // The model, the tool server and the chat say the same as the mails.
   const evil = PAYLOADS.join(" ");
-  model = await startModel({ summary: evil, reply: evil, task: PAYLOADS[1], answer: evil });
+  model = await startModel({ summary: evil, reply: evil, task: PAYLOADS[1], answer: evil, anew: evil });
   [tools, bot, browser] = [await startTools(["legs", PAYLOADS[1].replace(/[^a-z]/g, "_")]), await startBot(), await startBrowser()];
   service = await startService({ ...model.settings, ...bot.settings, AGENT_MAILBOX__WEBHOOKS__ALLOW_PRIVATE: "true" });
 });

@@ -59,6 +59,7 @@ const SAYS = {
   summary: (mail) => (/logs/.test(mail.subject) ? "Asks about warnings of the nightly build. Drafted an answer." : "Nothing to do for you."),
   reply: (mail) => (/logs|partnership|answer this/.test(mail.subject) ? "Hello,\n\nthank you for asking. The warnings go away when the cache is cleared once.\n\nAda" : null),
   task: (mail) => (/logs/.test(mail.subject) ? "Tell Grace how to clear the cache" : /Invoice/.test(mail.subject) ? "Pay 184.20 EUR until 30 November" : null),
+  draft: { to: ["grace@navy.test"], subject: "Re: Compiler logs look odd after the upgrade", body: "Clear the cache once." },
   answer: (asked) => (/draft/.test(asked) ? "I saved a draft to Grace. It says that the warnings go away when the cache is cleared once; have a look before you send it."
     : "Two mails wait for you:\n\n1. Grace Hopper asks about warnings of the nightly build since the upgrade.\n2. Looms would like to talk about a partnership, next Tuesday if possible."),
 };
@@ -73,11 +74,14 @@ try {
   await remember(first.page, service, "Grace prefers short answers.");
   await connect(first.page, service, "Tickets", tools.url.replace("127.0.0.1", "localhost"));
   const conversation = await talk(first.page, service, mailbox, "What is waiting for an answer?",
-    'Please write a draft to Grace: save_draft {"to":["grace@navy.test"],"subject":"Re: Compiler logs","body":"Clear the cache once."}');
+    "Please write a draft to Grace. She prefers short answers.");
   await linkChat(first.page, service, mailbox, bot, "Ada Byron");
   await recordPayout(first.page, service, "Transfer 2026-1107");
   const storageState = await first.context.storageState();
   const inbox = `/console/m/${mailbox.id}/f/inbox`;
+  await first.page.goto(service.base + inbox);
+  await first.page.locator(".threads").getByText("Your weekly report").first().click();
+  const report = (await first.page.locator(".reader .msg").last().getAttribute("id")).slice(2);
   for (const [colorScheme, suffix] of [["light", ""], ["dark", "-dark"]]) {
     const { page, context } = await openPage(browser, service, { colorScheme, storageState, viewport: { width: 1440, height: 900 } });
     const shoot = async (name, place, prepare) => {
@@ -94,6 +98,7 @@ try {
       await page.locator(".agent-text").waitFor();
     });
     await shoot("compose", `/console/m/${mailbox.id}/compose`);
+    await shoot("forward", `/console/m/${mailbox.id}/compose?forward=${report}`, () => page.getByText("The original message follows").click());
     await shoot("keys", "/console/keys");
     await shoot("usage", "/console/usage?days=7");
     await shoot("events", "/console/events");
@@ -116,6 +121,9 @@ try {
   const phone = await openPage(browser, service, { storageState, viewport: { width: 390, height: 844 } });
   await phone.page.goto(service.base + inbox);
   await phone.page.screenshot({ path: path.join(folder, "console-phone.png") });
+  await phone.page.goto(`${service.base}/console/m/${mailbox.id}/triage`);
+  await phone.page.getByRole("heading", { name: "Triagers" }).scrollIntoViewIfNeeded();
+  await phone.page.screenshot({ path: path.join(folder, "console-phone-triage.png") });
 } finally {
   await browser.close();
   for (const one of [service, model, tools, bot]) await one.stop();

@@ -46,19 +46,21 @@ function look(question, say) {
  */
 export async function startModel(say = {}) {
   const words = { summary: "Asks for help.", reply: "Thank you, I look into it.", task: "Look into the logs", answer: "There is one mail.",
+    anew: "Dear Ann,\n\nthank you <b>very</b> much.",
     ...say };
   const state = { fails: false, pause: 0 };
   const reply = (asked) => {
     const last = asked.messages.at(-1);
     const question = asked.messages.find((one) => one.role === "user")?.content || "";
     if (question.startsWith("{") && question.includes('"triagers"')) return { content: JSON.stringify(look(JSON.parse(question), words)) };
+    if (asked.messages[0].content.includes("You rewrite the text")) return { content: word(words.anew, question) };
     const asks = asked.messages.findLast((one) => one.role === "user").content;
     if (last.role === "tool") return { content: word(words.answer, asks) };
     const tool = asked.tools?.find((one) => last.content.includes(one.function.name))?.function.name
       || (/draft/i.test(last.content) ? "save_draft" : null);
     if (!tool) return { content: word(words.answer, asks) };
     const given = last.content.match(/\{.*\}/s)?.[0];
-    const draft = { to: ["grace@remote.test"], subject: "Re: A question", body: word(words.reply, {}) };
+    const draft = { to: ["grace@remote.test"], subject: "Re: A question", body: "Thank you.", ...words.draft };
     return { content: null, tool_calls: [{ id: "c1", type: "function", function: { name: tool, arguments: given || JSON.stringify(draft) } }] };
   };
   const server = await listen(async (request, text, response) => {

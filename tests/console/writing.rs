@@ -130,7 +130,7 @@ async fn a_mail_that_is_passed_on_can_wait_as_a_draft() {
              Content-Disposition: inline; filename=logo.png\r\nContent-Transfer-Encoding: base64\r\n\r\n{PIXEL}\r\n\
              --cut\r\nContent-Type: text/plain\r\nContent-Disposition: attachment; filename=numbers.txt\r\n\r\n1,2,3\r\n--cut--\r\n"
         );
-        let id = server.receive(&mailbox.address, &raw).await;
+        let id = server.receive(&mailbox.address, raw).await;
         let form = ada.page(&mailbox.at(&format!("compose?forward={id}"))).await;
         assert!(form.contains("Save draft") && form.contains("Send later"), "{form}");
         let fields = [

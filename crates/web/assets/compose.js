@@ -15,12 +15,13 @@ function start(form) {
   let timer = null;
   let saving = Promise.resolve();
   let leaving = false;
+  let saidAsHtml = false;
 
   editor.hidden = false;
   editor.contentEditable = "true";
   text.hidden = true;
   text.disabled = true;
-  form.querySelector("[data-rich]").hidden = false;
+  for (const one of form.querySelectorAll("[data-rich]")) one.hidden = false;
   document.execCommand("styleWithCSS", false, false);
   if (form.dataset.mode === "reply") {
     editor.focus();
@@ -142,6 +143,7 @@ function start(form) {
       const answer = await response.json();
       if (!response.ok) throw new Error(answer.error);
       form.querySelector("[name=draft_id]").value = answer.draft_id;
+      saidAsHtml = answer.html;
       // A mail that is passed on has become a draft, which holds the original and its files.
       const passedOn = answer.below && data.get("mode") === "forward";
       if (passedOn) {
@@ -161,6 +163,39 @@ function start(form) {
       toast(error.message || "The draft could not be saved.", "failed");
     }
   }
+
+  /** The words of HTML, line by line; nothing of it gets into the page. */
+  function lines(html) {
+    const page = new DOMParser().parseFromString(html.replace(/<br\s*\/?>/gi, "\n").replace(/<\/(p|div)>/gi, "\n$&"), "text/html");
+    return page.body.textContent.trim().split("\n");
+  }
+
+  // The language model writes the text again; what it says comes as text, whatever it says.
+  const wish = document.querySelector("[data-anew]");
+  wish?.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    const button = wish.querySelector("button.primary");
+    if (button.classList.contains("busy")) return;
+    button.classList.add("busy");
+    try {
+      await autosave();
+      const asked = { draftId: form.querySelector("[name=draft_id]").value, prompt: wish.querySelector("textarea").value, body: editor.innerText };
+      const response = await fetch(wish.dataset.anew, {
+        method: "POST", credentials: "same-origin", headers: { "content-type": "application/json" }, body: JSON.stringify(asked),
+      });
+      const told = await response.json();
+      if (!response.ok) throw new Error([told.error, told.fix].filter(Boolean).join(" "));
+      const words = saidAsHtml ? lines(told.body) : told.body.trim().split("\n");
+      editor.replaceChildren(...words.flatMap((line, index) => (index ? [document.createElement("br"), line] : [line])));
+      wish.closest("dialog").close();
+      changed();
+      editor.focus();
+    } catch (error) {
+      toast(error.message || "That did not work. Please try again.", "failed");
+    } finally {
+      button.classList.remove("busy");
+    }
+  });
 
   for (const button of form.querySelectorAll("[data-at]")) {
     button.addEventListener("click", () => { form.querySelector("#f-at").value = button.dataset.at; });

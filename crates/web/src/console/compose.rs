@@ -23,7 +23,9 @@ use model::{
     emails::{Attachment, BodyFormat, EmailQuery},
     sending::MAX_FILES_BYTES,
 };
-use operations::{Error, ErrorKind, Result, attachments, drafts, emails, scheduled_sends, sending};
+use operations::{
+    Error, ErrorKind, Result, assistant, attachments, drafts, emails, scheduled_sends, sending,
+};
 use serde_json::{Value, json};
 
 use super::{
@@ -81,6 +83,10 @@ struct ComposePage {
     from: String,
     letter: Letter,
     said: String,
+    /// Whether there is a language model to write with.
+    model: bool,
+    /// What that costs in credits.
+    price: u64,
     suggestions: Vec<(String, String)>,
     zone: String,
     earliest: String,
@@ -113,6 +119,8 @@ async fn render(visit: &Visit, mailbox: &str, letter: Letter, said: String) -> R
         suggestions: shell.zone.suggestions(),
         zone: shell.zone.name.clone(),
         earliest: shell.zone.field(visit.app().now()),
+        model: assistant::is_configured(visit.app()),
+        price: drafts::REGENERATE.class.credits(),
         letter,
         said,
         shell,
@@ -548,6 +556,7 @@ async fn save(visit: &Visit, mailbox: &str, form: &Form) -> Result<Value> {
     let is_passed_on = passing::said(&draft.body, draft.body_format).is_some();
     Ok(json!({
         "draft_id": saved.id, "thread_id": draft.thread_id, "files": files, "saved": at, "below": is_passed_on,
+        "html": draft.body_format == BodyFormat::Html,
     }))
 }
 
