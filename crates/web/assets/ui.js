@@ -21,9 +21,12 @@ document.addEventListener("submit", async (event) => {
   event.stopImmediatePropagation();
   const button = event.submitter?.dataset.confirmButton || form.dataset.confirmButton;
   if (!(await confirmed(asks, button))) return;
-  form.dataset.sure = "1";
-  form.requestSubmit(event.submitter || undefined);
-  delete form.dataset.sure;
+  // A list may have come anew while the question was open.
+  const same = form.isConnected ? form : document.querySelector(`form[action="${CSS.escape(form.getAttribute("action"))}"]`);
+  if (!same) return;
+  same.dataset.sure = "1";
+  same.requestSubmit(same === form ? event.submitter || undefined : undefined);
+  delete same.dataset.sure;
 }, true);
 
 // A form that is on its way says so, and is not sent twice.
@@ -72,6 +75,19 @@ document.addEventListener("click", async (event) => {
   for (const menu of document.querySelectorAll("details.menu[open]")) {
     if (!menu.contains(event.target)) menu.open = false;
   }
+});
+
+// A part of the page that comes anew while somebody is on it with the keyboard: the focus stays on what it was on.
+let held = null;
+const isLike = (element) => [element.tagName, element.id, element.name, element.value, element.getAttribute("href") || element.textContent].join(" ");
+document.body.addEventListener("htmx:beforeSwap", ({ detail }) => {
+  const on = document.activeElement;
+  held = on && on !== detail.target && detail.target?.contains(on) ? isLike(on) : null;
+});
+document.body.addEventListener("htmx:afterSwap", () => {
+  if (!held || document.activeElement !== document.body) return;
+  const same = [...document.querySelectorAll("a, button, summary, input, select")].find((one) => isLike(one) === held);
+  same?.focus({ preventScroll: true });
 });
 
 // A form in a dialog that was refused comes back open.

@@ -126,7 +126,7 @@ struct KnowledgePage {
 
 #[derive(Template)]
 #[template(path = "console/knowledge_rows.html")]
-struct Rows {
+struct DocumentList {
     rows: Vec<Row>,
     busy: bool,
     here: String,
@@ -196,7 +196,7 @@ async fn rows(visit: Visit, RawQuery(query): RawQuery) -> Response {
         let zone = visit.zone().await?;
         let (rows, next) = documents(&visit, &zone, &query).await?;
         let (busy, here) = (is_busy(&rows), list_url(&query));
-        html(&Rows { rows, busy, here, next })
+        html(&DocumentList { rows, busy, here, next })
     };
     visit.answer(part).await
 }

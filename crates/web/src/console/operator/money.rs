@@ -141,7 +141,7 @@ async fn show_payouts(visit: &Visit, form: Fields, said: String) -> Result<Respo
     let workspaces = admin::list_workspaces(app, WorkspaceId::from(""), SHOWN).await?;
     let workspaces = workspaces.into_iter().map(|one| (one.id.as_str().to_owned(), one.name)).collect();
     let currency = form.given("currency").unwrap_or(&app.settings().currency).to_owned();
-    html(&PayoutsPage { rows, currency, workspaces, form, said, shell })
+    html(&PayoutsPage { shell, rows, currency, workspaces, form, said })
 }
 
 async fn list_payouts(visit: Visit) -> Response {
