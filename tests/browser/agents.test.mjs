@@ -34,14 +34,14 @@ test("a document is added, read, recalled, checked and deleted; a text is rememb
   await page.goto(`${service.base}/console/knowledge`);
   await page.getByText("No document yet").waitFor();
   await page.getByRole("button", { name: "Add a document" }).click();
-  const words = Array.from({ length: 300 }, (_, number) => `Rule ${number}. Room ${number * 7} is for ${number} people.`);
+  const words = Array.from({ length: 60 }, (_, number) => `Rule ${number}. Room ${number * 7} is for ${number} people.`);
   const text = `Towels lie in the blue cupboard.\n\n${words.join("\n\n")}`;
   await page.getByLabel("File").setInputFiles({ name: "house rules.md", mimeType: "text/markdown", buffer: Buffer.from(text) });
   await page.getByRole("button", { name: "Add it" }).click();
   await told(page, "is being read");
   // The list follows without a reload, keeps the focus, and stops asking when it is done.
   await page.getByRole("link", { name: "Download house rules.md" }).focus();
-  await page.locator(".badge.ok", { hasText: /ready, \d+ pieces/ }).waitFor({ timeout: 60_000 });
+  await page.locator(".badge.ok", { hasText: /ready, \d+ pieces/ }).waitFor({ timeout: 120_000 });
   assert.equal(await page.evaluate(() => document.activeElement.textContent), "Download house rules.md");
   assert.equal(await page.locator("#documents[hx-get]").count(), 0);
 

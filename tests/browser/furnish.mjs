@@ -6,7 +6,7 @@ export async function addDocument(page, service, name, text) {
   await page.getByRole("button", { name: "Add a document" }).click();
   await page.getByLabel("File").setInputFiles({ name, mimeType: "text/markdown", buffer: Buffer.from(text) });
   await page.getByRole("button", { name: "Add it" }).click();
-  await page.locator("tr", { hasText: name }).locator(".badge.ok").waitFor({ timeout: 60_000 });
+  await page.locator("tr", { hasText: name }).locator(".badge.ok").waitFor({ timeout: 120_000 });
 }
 
 /** Remembers a text. */

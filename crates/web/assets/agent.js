@@ -120,8 +120,8 @@ form?.addEventListener("submit", async (event) => {
   words.value = "";
   try {
     await send(message);
-    form.reset();
-    words.value = "";
+    // What was allowed was allowed for this message; what was written meanwhile stays.
+    for (const box of form.querySelectorAll("[type=checkbox]")) box.checked = false;
   } catch (broken) {
     complain(broken.message);
     if (!words.value) words.value = message.content;

@@ -82,11 +82,12 @@ let held = null;
 const isLike = (element) => [element.tagName, element.id, element.name, element.value, element.getAttribute("href") || element.textContent].join(" ");
 document.body.addEventListener("htmx:beforeSwap", ({ detail }) => {
   const on = document.activeElement;
-  held = on && on !== detail.target && detail.target?.contains(on) ? isLike(on) : null;
+  held = on && on !== detail.target && detail.target?.contains(on) ? { like: isLike(on), within: detail.target.id } : null;
 });
 document.body.addEventListener("htmx:afterSwap", () => {
   if (!held || document.activeElement !== document.body) return;
-  const same = [...document.querySelectorAll("a, button, summary, input, select")].find((one) => isLike(one) === held);
+  const part = document.getElementById(held.within) || document;
+  const same = [...part.querySelectorAll("a, button, summary, input, select")].find((one) => isLike(one) === held.like);
   same?.focus({ preventScroll: true });
 });
 
