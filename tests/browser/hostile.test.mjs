@@ -2,12 +2,9 @@
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { deliver, makeMailbox, openPage, plain, rich, signUp, startBrowser, startService } from "./lib.mjs";
-
-let service;
-let browser;
-before(async () => { [service, browser] = [await startService(), await startBrowser()]; });
-after(async () => { await browser?.close(); await service?.stop(); });
+import { addDocument, connect, linkChat, makeTriager, recordPayout, remember, talk, waitForRuns } from "./furnish.mjs";
+import { deliver, logIn, makeMailbox, openPage, plain, rich, signUp, startBrowser, startService } from "./lib.mjs";
+import { startBot, startModel, startTools } from "./stubs.mjs";
 
 const RUNS = "window.parent.hacked=1;window.hacked=1;alert(1)";
 const PAYLOADS = [
@@ -25,6 +22,23 @@ const HTML = `<p id=seen>Seen</p>${PAYLOADS.join("")}<img src="https://track.rem
 <meta http-equiv=refresh content="0;url=https://track.remote.test/">
 <form action=/console/logout method=post><input type=submit value=Go></form>
 <object data=https://track.remote.test/o></object><embed src=https://track.remote.test/e><video src=https://track.remote.test/v autoplay>`;
+
+let model;
+let tools;
+let bot;
+let service;
+let browser;
+before(async () => {
+  // The model, the tool server and the chat say the same as the mails.
+  const evil = PAYLOADS.join(" ");
+  model = await startModel({ summary: evil, reply: evil, task: PAYLOADS[1], answer: evil, anew: evil });
+  [tools, bot, browser] = [await startTools(["legs", PAYLOADS[1].replace(/[^a-z]/g, "_")]), await startBot(), await startBrowser()];
+  service = await startService({ ...model.settings, ...bot.settings, AGENT_MAILBOX__WEBHOOKS__ALLOW_PRIVATE: "true" });
+});
+after(async () => {
+  await browser?.close();
+  for (const one of [service, model, tools, bot]) await one?.stop();
+});
 
 // rules: CONSOLE-3, CONSOLE-4, CONSOLE-5
 test("nothing that others write runs or loads", async () => {
@@ -69,6 +83,62 @@ test("nothing that others write runs or loads", async () => {
   // Source of flagged mail is withheld, which the page says; everything else would be a fault.
   assert.deepEqual(troubles.filter((one) => !one.includes("403")), []);
   await context.close();
+});
+
+// rules: CONSOLE-3, CONSOLE-4
+test("nothing that agents, tools, documents and chats say runs or loads", async () => {
+  const { page, troubles, context } = await openPage(browser, service);
+  const name = PAYLOADS[1].slice(0, 60);
+  await signUp(page, service, "carol@people.test", name, name);
+  const mailbox = await makeMailbox(page, service, name);
+  await addDocument(page, service, `${name.replaceAll("/", "")}.md`, PAYLOADS.join("\n\n"));
+  await remember(page, service, PAYLOADS.join("\n"));
+  await connect(page, service, name, tools.url);
+  await connect(page, service, `${name} broken`, "http://127.0.0.1:9/mcp");
+  await makeTriager(page, service, mailbox, name, PAYLOADS.join("\n"));
+  await deliver(service, mailbox.address, plain({ to: mailbox.address, from: `"${name}" <eve@remote.test>`, subject: PAYLOADS[0], text: PAYLOADS.join("\n") }));
+  await waitForRuns(page, service, mailbox, 2);
+  const triager = await page.locator(".stacked a").nth(1).getAttribute("href");
+  const draft = await page.getByRole("link", { name: "Look at the draft" }).first().getAttribute("href");
+  const conversation = await talk(page, service, mailbox, PAYLOADS.join("\n"), `save_draft ${PAYLOADS[0]}`);
+  await linkChat(page, service, mailbox, bot, name);
+  const asked = encodeURIComponent(PAYLOADS[1]);
+  for (const place of [`/console/knowledge?q=${asked}&source=${asked}`, `/console/knowledge?q=${asked}`, "/console/integrations",
+    `/console/m/${mailbox.id}/agent`, conversation, `/console/m/${mailbox.id}/triage`, triager, draft, "/console/events",
+    `/console/m/${mailbox.id}/triage?status=${asked}`, `/console/m/${mailbox.id}/telegram`, `/console/m/${mailbox.id}/f/draft`]) {
+    await page.goto(service.base + place);
+    await page.waitForTimeout(100);
+    assert.equal(await page.evaluate(() => window.hacked), undefined, place);
+    assert.equal(await page.locator("main script, main iframe[srcdoc], main img, main math, main [onload], main [onerror]").count(), 0, place);
+  }
+  // A form that is refused repeats what was written.
+  await page.goto(`${service.base}/console/integrations`);
+  await page.getByRole("button", { name: "New connection" }).click();
+  await page.getByLabel("Name", { exact: true }).fill(PAYLOADS[3]);
+  await page.getByLabel("Address").fill(`ftp://x/${PAYLOADS[2]}`);
+  await page.getByRole("button", { name: "Connect", exact: true }).click();
+  await page.getByRole("dialog").getByRole("alert").waitFor();
+  await page.goto(`${service.base}/console/m/${mailbox.id}/triage/new`);
+  await page.getByLabel("Name", { exact: true }).fill(PAYLOADS[3].slice(0, 80));
+  await page.getByLabel("Instructions", { exact: true }).fill(PAYLOADS.join("\n"));
+  await page.getByRole("group", { name: "Trigger 1" }).getByLabel("Only what fits").fill("subject:(");
+  await page.getByRole("button", { name: "Save" }).click();
+  await page.getByRole("alert").waitFor();
+  assert.equal(await page.evaluate(() => window.hacked), undefined);
+  // A search that is no search and a state that is none are refused with 400; everything else would be a fault.
+  assert.deepEqual(troubles.filter((one) => !one.includes("400")), []);
+  await context.close();
+
+  // The operator's pages show names of workspaces and what was typed in.
+  const { page: operator, troubles: others } = await openPage(browser, service);
+  await logIn(operator, service, "ada@people.test");
+  await recordPayout(operator, service, PAYLOADS[1]);
+  for (const place of ["storage", `payments?payer=${asked.slice(0, 40)}`, "payouts", "workspaces"]) {
+    await operator.goto(`${service.base}/console/operator/${place}`);
+    assert.equal(await operator.evaluate(() => window.hacked), undefined, place);
+    assert.equal(await operator.locator("main script, main img, main [onerror]").count(), 0, place);
+  }
+  assert.deepEqual(others, []);
 });
 
 // rules: CONSOLE-5

@@ -61,6 +61,26 @@ test("moving, opening, archiving, deleting, answering, searching, going places",
   assert.deepEqual(troubles, []);
 });
 
+// rules: CONSOLE-8, CONSOLE-11
+test("news do not take the focus away", async () => {
+  const { page, troubles } = await openPage(browser, service);
+  await signUp(page, service, "carol@people.test", "News");
+  const mailbox = await makeMailbox(page, service, "News");
+  const focused = () => page.evaluate(() => document.activeElement.textContent.trim());
+  for (const [place, link] of [[`/console/m/${mailbox.id}/settings`, page.locator("#side-mailboxes").getByRole("link", { name: "Spam" })],
+    ["/console", page.locator("#overview").getByRole("link", { name: "News" })]]) {
+    await page.goto(service.base + place);
+    await link.focus();
+    const before = await focused();
+    const count = Number(await page.locator("#side-mailboxes .count").last().textContent({ timeout: 500 }).catch(() => "0").then((text) => text.replace(/\D/g, "")));
+    await deliver(service, mailbox.address, plain({ subject: `Number ${count}`, text: "Hello" }));
+    await page.locator("#side-mailboxes .count", { hasText: String(count + 1) }).waitFor();
+    await page.waitForTimeout(300);
+    assert.equal(await focused(), before, place);
+  }
+  assert.deepEqual(troubles, []);
+});
+
 // rules: CONSOLE-11
 test("everything can be reached with Tab, and focus can be seen", async () => {
   const { page } = await openPage(browser, service);

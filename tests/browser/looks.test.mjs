@@ -5,14 +5,25 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { after, before, test } from "node:test";
+import { addDocument, connect, linkChat, makeTriager, recordPayout, remember, talk, waitForRuns } from "./furnish.mjs";
 import { deliver, makeMailbox, openPage, plain, rich, signUp, startBrowser, startService } from "./lib.mjs";
+import { startBot, startModel, startTools } from "./stubs.mjs";
 
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
+let model;
+let tools;
+let bot;
 let service;
 let browser;
-before(async () => { [service, browser] = [await startService(), await startBrowser()]; });
-after(async () => { await browser?.close(); await service?.stop(); });
+before(async () => {
+  [model, tools, bot, browser] = [await startModel(), await startTools(), await startBot(), await startBrowser()];
+  service = await startService({ ...model.settings, ...bot.settings, AGENT_MAILBOX__WEBHOOKS__ALLOW_PRIVATE: "true" });
+});
+after(async () => {
+  await browser?.close();
+  for (const one of [service, model, tools, bot]) await one?.stop();
+});
 
 async function judge(page, place) {
   await page.evaluate(axe);
@@ -36,15 +47,35 @@ async function furnish(page) {
   return mailbox;
 }
 
+/** The pages about agents with something in them; those that are known by their ids only are told. */
+async function furnishAgents(page, mailbox) {
+  await addDocument(page, service, "rules.md", "# Rules\n\nA refund takes five days.");
+  await remember(page, service, "The office is closed on Mondays.");
+  await connect(page, service, "Zoo", tools.url);
+  await connect(page, service, "Broken", "http://127.0.0.1:9/mcp");
+  await makeTriager(page, service, mailbox, "Deadlines", "A date is a task.");
+  await deliver(service, mailbox.address, plain({ to: mailbox.address, subject: "A deadline", text: "Can you look into the logs until Friday?" }));
+  await waitForRuns(page, service, mailbox, 2);
+  const triager = await page.getByRole("link", { name: "Deadlines" }).getAttribute("href");
+  const conversation = await talk(page, service, mailbox, "What is new?", "Please save_draft for me");
+  await recordPayout(page, service, "wire 7");
+  await linkChat(page, service, mailbox, bot, "Ada L");
+  return [triager, conversation, "/console/knowledge?q=refund", "/console/knowledge?q=refund&source=memory"];
+}
+
 // rules: CONSOLE-11
 test("no page has a fault that axe finds, in light and dark, wide and narrow", async () => {
   const first = await openPage(browser, service);
   const mailbox = await furnish(first.page);
+  const known = await furnishAgents(first.page, mailbox);
   const state = await first.context.storageState();
-  const inside = ["f/inbox", "f/sent", "f/draft", "f/trash", "search?q=hello", "search?q=nothing", "compose", "scheduled", "settings"];
+  const inside = ["f/inbox", "f/sent", "f/draft", "f/trash", "search?q=hello", "search?q=nothing", "compose", "scheduled", "settings",
+    "agent", "triage", "triage?status=done", "triage/new", "telegram"];
   const places = ["/console", "/console/keys", "/console/domains", "/console/webhooks", "/console/events", "/console/sandbox",
     "/console/usage", "/console/members", "/console/settings", "/console/account", "/console/affiliate", "/console/mailboxes/new",
-    "/console/operator", "/console/operator/workspaces", "/console/operator/queue",
+    "/console/operator", "/console/operator/workspaces", "/console/operator/queue", "/console/operator/storage",
+    "/console/operator/payments", "/console/operator/payments?state=failed", "/console/operator/payouts",
+    "/console/knowledge", "/console/integrations", ...known,
     ...inside.map((rest) => `/console/m/${mailbox.id}/${rest}`)];
   const open = ["/console/login", "/console/sign-up", "/console/invite", "/console/forgot", "/console/reset", "/console/nowhere-at-all"];
   const faults = [];
@@ -78,6 +109,33 @@ test("no page has a fault that axe finds, in light and dark, wide and narrow", a
       }
       await stranger.context.close();
     }
+  }
+  assert.deepEqual(faults, []);
+});
+
+// rules: CONSOLE-11
+test("pages without anything in them, and without a model or bot, have no fault that axe finds", async () => {
+  const bare = await startService();
+  const faults = [];
+  try {
+    for (const colorScheme of ["light", "dark"]) {
+      const { page, context } = await openPage(browser, bare, { colorScheme });
+      await signUp(page, bare, `${colorScheme}@people.test`, "Empty");
+      const mailbox = await makeMailbox(page, bare, "Empty");
+      const inside = ["agent", "triage", "telegram"].map((rest) => `/console/m/${mailbox.id}/${rest}`);
+      for (const place of ["/console/knowledge", "/console/knowledge?q=nothing", "/console/integrations", ...inside]) {
+        await page.goto(bare.base + place);
+        faults.push(...await judge(page, `${colorScheme} ${place}`));
+      }
+      for (const [place, button] of [["knowledge", "Add a document"], ["knowledge", "Remember a text"], ["integrations", "New connection"]]) {
+        await page.goto(`${bare.base}/console/${place}`);
+        await page.getByRole("button", { name: button }).click();
+        faults.push(...await judge(page, `${colorScheme} ${button}`));
+      }
+      await context.close();
+    }
+  } finally {
+    await bare.stop();
   }
   assert.deepEqual(faults, []);
 });

@@ -1,7 +1,9 @@
 // Pictures of the console with example mail, for the documentation: node screenshots.mjs FOLDER
 
 import path from "node:path";
+import { addDocument, connect, linkChat, makeTriager, recordPayout, remember, talk } from "./furnish.mjs";
 import { deliver, makeMailbox, openPage, plain, rich, signUp, startBrowser, startService } from "./lib.mjs";
+import { startBot, startModel, startTools } from "./stubs.mjs";
 
 const folder = process.argv[2] || ".";
 
@@ -31,7 +33,8 @@ async function furnish(page, service) {
   await page.goto(`${service.base}/console/m/${mailbox.id}/settings`);
   await page.getByPlaceholder("New label").fill("VIP");
   await page.locator("form[action$='/labels'] button").click();
-  for (const [from, subject, text] of MAILS) await deliver(service, mailbox.address, plain({ from, subject, text }));
+  await makeTriager(page, service, mailbox, "Deadlines", "Anything with a date is a task. Mails of machines have none.");
+  for (const [from, subject, text] of MAILS) await deliver(service, mailbox.address, plain({ from, to: mailbox.address, subject, text }));
   await deliver(service, mailbox.address, rich({ from: "Weekly Reports <reports@example.test>", subject: "Your weekly report",
     text: "Hello Ada,\n\nyour agents handled 1,284 mails this week, 12 % more than last week.\n\nAnswered: 1,102\nPassed on to people: 182", html: REPORT }));
   await deliver(service, second.address, plain({ from: "GitWorks <noreply@gitworks.test>", subject: "Your verification code is 418302", text: "Your code: 418302" }));
@@ -43,13 +46,42 @@ async function furnish(page, service) {
   return mailbox;
 }
 
-const service = await startService();
+const HANDBOOK = `# Handbook of the support desk
+
+Refunds are paid back to the card within five working days. Above 500 EUR a second person signs them off.
+
+Nightly builds may print warnings about unresolved symbols after an upgrade. They go away when the cache is cleared once.
+
+The office is open from Monday to Friday, 9:00 to 17:00.`;
+
+/** What the language model says in the pictures. */
+const SAYS = {
+  summary: (mail) => (/logs/.test(mail.subject) ? "Asks about warnings of the nightly build. Drafted an answer." : "Nothing to do for you."),
+  reply: (mail) => (/logs|partnership|answer this/.test(mail.subject) ? "Hello,\n\nthank you for asking. The warnings go away when the cache is cleared once.\n\nAda" : null),
+  task: (mail) => (/logs/.test(mail.subject) ? "Tell Grace how to clear the cache" : /Invoice/.test(mail.subject) ? "Pay 184.20 EUR until 30 November" : null),
+  draft: { to: ["grace@navy.test"], subject: "Re: Compiler logs look odd after the upgrade", body: "Clear the cache once." },
+  answer: (asked) => (/draft/.test(asked) ? "I saved a draft to Grace. It says that the warnings go away when the cache is cleared once; have a look before you send it."
+    : "Two mails wait for you:\n\n1. Grace Hopper asks about warnings of the nightly build since the upgrade.\n2. Looms would like to talk about a partnership, next Tuesday if possible."),
+};
+
+const [model, tools, bot] = [await startModel(SAYS), await startTools(["search_tickets", "read_ticket", "close_ticket", "feed"]), await startBot()];
+const service = await startService({ ...model.settings, ...bot.settings, AGENT_MAILBOX__WEBHOOKS__ALLOW_PRIVATE: "true" });
 const browser = await startBrowser();
 try {
   const first = await openPage(browser, service);
   const mailbox = await furnish(first.page, service);
+  await addDocument(first.page, service, "handbook.md", HANDBOOK);
+  await remember(first.page, service, "Grace prefers short answers.");
+  await connect(first.page, service, "Tickets", tools.url.replace("127.0.0.1", "localhost"));
+  const conversation = await talk(first.page, service, mailbox, "What is waiting for an answer?",
+    "Please write a draft to Grace. She prefers short answers.");
+  await linkChat(first.page, service, mailbox, bot, "Ada Byron");
+  await recordPayout(first.page, service, "Transfer 2026-1107");
   const storageState = await first.context.storageState();
   const inbox = `/console/m/${mailbox.id}/f/inbox`;
+  await first.page.goto(service.base + inbox);
+  await first.page.locator(".threads").getByText("Your weekly report").first().click();
+  const report = (await first.page.locator(".reader .msg").last().getAttribute("id")).slice(2);
   for (const [colorScheme, suffix] of [["light", ""], ["dark", "-dark"]]) {
     const { page, context } = await openPage(browser, service, { colorScheme, storageState, viewport: { width: 1440, height: 900 } });
     const shoot = async (name, place, prepare) => {
@@ -66,17 +98,33 @@ try {
       await page.locator(".agent-text").waitFor();
     });
     await shoot("compose", `/console/m/${mailbox.id}/compose`);
+    await shoot("forward", `/console/m/${mailbox.id}/compose?forward=${report}`, () => page.getByText("The original message follows").click());
     await shoot("keys", "/console/keys");
     await shoot("usage", "/console/usage?days=7");
     await shoot("events", "/console/events");
     await shoot("settings", `/console/m/${mailbox.id}/settings`);
+    await shoot("knowledge", "/console/knowledge?q=How+long+does+a+refund+take%3F");
+    await shoot("agent", conversation);
+    await shoot("triage", `/console/m/${mailbox.id}/triage`);
+    await shoot("triager", `/console/m/${mailbox.id}/triage/new`, () => page.getByLabel("Name", { exact: true }).fill("Deadlines"));
+    await shoot("integrations", "/console/integrations");
+    await shoot("telegram", `/console/m/${mailbox.id}/telegram`);
+    await shoot("domains", "/console/domains");
+    await shoot("webhooks", "/console/webhooks");
+    await shoot("members", "/console/members");
     await shoot("server", "/console/operator");
+    await shoot("storage", "/console/operator/storage");
+    await shoot("payments", "/console/operator/payments");
+    await shoot("payouts", "/console/operator/payouts");
     await context.close();
   }
   const phone = await openPage(browser, service, { storageState, viewport: { width: 390, height: 844 } });
   await phone.page.goto(service.base + inbox);
   await phone.page.screenshot({ path: path.join(folder, "console-phone.png") });
+  await phone.page.goto(`${service.base}/console/m/${mailbox.id}/triage`);
+  await phone.page.getByRole("heading", { name: "Triagers" }).scrollIntoViewIfNeeded();
+  await phone.page.screenshot({ path: path.join(folder, "console-phone-triage.png") });
 } finally {
   await browser.close();
-  await service.stop();
+  for (const one of [service, model, tools, bot]) await one.stop();
 }

@@ -114,6 +114,106 @@ async fn answers_belong_to_their_conversation() {
     .await;
 }
 
+/// A mail of HTML with a picture of its own, one of another server, and a file.
+fn report() -> String {
+    format!(
+        "From: Ann <ann@remote.test>\r\nTo: me@agents.test\r\nSubject: Report\r\nMessage-ID: <r@remote.test>\r\n\
+         MIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary=cut\r\n\r\n\
+         --cut\r\nContent-Type: text/html\r\n\r\n<p style=\"color:red\">Numbers</p>\
+         <img src=\"cid:logo@remote.test\"><img src=\"https://pictures.test/a.png\">\r\n\
+         --cut\r\nContent-Type: image/png; name=logo.png\r\nContent-ID: <logo@remote.test>\r\n\
+         Content-Disposition: inline; filename=logo.png\r\nContent-Transfer-Encoding: base64\r\n\r\n{PIXEL}\r\n\
+         --cut\r\nContent-Type: text/plain\r\nContent-Disposition: attachment; filename=numbers.txt\r\n\r\n1,2,3\r\n--cut--\r\n"
+    )
+}
+
+/// rules: CONSOLE-1
+#[tokio::test]
+#[expect(clippy::too_many_lines, reason = "one mail from its first draft until it leaves")]
+async fn a_mail_that_is_passed_on_can_wait_as_a_draft() {
+    both_engines(async |engine| {
+        let server = sandbox(engine).await;
+        let ada = Person::admin(&server).await;
+        let mailbox = ada.mailbox("Support").await;
+        let id = server.receive(&mailbox.address, report()).await;
+        let form = ada.page(&mailbox.at(&format!("compose?forward={id}"))).await;
+        assert!(form.contains("Save draft") && form.contains("Send later"), "{form}");
+        let fields = [
+            ("mode", "forward"),
+            ("source", id.as_str()),
+            ("to", "carl@remote.test"),
+            ("subject", "Fwd: Report"),
+            ("text", "Look at this.\nAda"),
+            ("action", "autosave"),
+        ];
+        let saved = compose(&ada, &mailbox, &fields, &[("own.txt", "mine")]).await.ok();
+        assert_eq!(saved["below"], true);
+        let names: Vec<&str> =
+            saved["files"].as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect();
+        assert_eq!(names, ["numbers.txt", "own.txt"], "the picture belongs to the text");
+        let draft = saved["draft_id"].as_str().unwrap().to_owned();
+        let page = ada.page(&mailbox.at(&format!("compose?draft={draft}"))).await;
+        assert!(
+            page.contains("Look at this.<br>Ada") && page.contains("name=\"below\" value=\"1\""),
+            "{page}"
+        );
+        assert!(!page.contains("Numbers"), "the original does not come by way of the editor");
+
+        // One file is left out, and something else is said; the original stays as it came.
+        let kept = saved["files"][0]["id"].as_str().unwrap().to_owned();
+        let html = format!("<div>Or <b>that</b>. <img src=\"data:image/png;base64,{PIXEL}\"></div>");
+        let fields = [
+            ("mode", "new"),
+            ("draft_id", draft.as_str()),
+            ("below", "1"),
+            ("keep", kept.as_str()),
+            ("to", "carl@remote.test"),
+            ("subject", "Fwd: Report"),
+            ("html", html.as_str()),
+            ("action", "autosave"),
+        ];
+        let saved = compose(&ada, &mailbox, &fields, &[]).await.ok();
+        assert_eq!(
+            (&saved["draft_id"], &saved["files"].as_array().unwrap().len()),
+            (&draft.as_str().into(), &1)
+        );
+        let fields =
+            fields.map(|(name, value)| if name == "action" { (name, "send") } else { (name, value) });
+        let kept = saved["files"][0]["id"].as_str().unwrap().to_owned();
+        let fields =
+            fields.map(|(name, value)| if name == "keep" { (name, kept.as_str()) } else { (name, value) });
+        let sent = compose(&ada, &mailbox, &fields, &[]).await;
+        assert_eq!(sent.status, 303, "{}", sent.text());
+        let path = format!("/api/v1/mailboxes/{}/emails?folder=sent", mailbox.id);
+        let mail = ada.tenant.key.get(&path).await.ok()["emails"][0].clone();
+        assert_eq!(mail["attachment_count"], 3, "{mail}");
+        let path = format!("/api/v1/mailboxes/{}/emails/{}", mailbox.id, mail["id"].as_str().unwrap());
+        let body = ada.tenant.key.get(&path).await.ok()["body"].as_str().unwrap().to_owned();
+        for part in
+            ["<b>that</b>", ".console", "color:red", "cid:logo@remote.test", "https://pictures.test/a.png"]
+        {
+            assert!(body.contains(part), "{part} in {body}");
+        }
+        assert!(!body.contains("Look at this"), "{body}");
+        let drafts = ada.tenant.key.get(&format!("/api/v1/mailboxes/{}/drafts", mailbox.id)).await.ok();
+        assert_eq!(drafts["drafts"].as_array().unwrap().len(), 0, "{drafts}");
+
+        let fields = [
+            ("mode", "forward"),
+            ("source", id.as_str()),
+            ("to", "carl@remote.test"),
+            ("subject", "Fwd: Report"),
+            ("text", "Later."),
+            ("at", "2026-07-15T08:30"),
+            ("action", "schedule"),
+        ];
+        let scheduled = compose(&ada, &mailbox, &fields, &[]).await;
+        assert_eq!(scheduled.status, 303, "{}", scheduled.text());
+        assert!(ada.page(&mailbox.at("scheduled")).await.contains("Fwd: Report"));
+    })
+    .await;
+}
+
 /// rules: CONSOLE-1
 #[tokio::test]
 async fn drafts_save_themselves_and_leave_later() {

@@ -20,7 +20,8 @@ use mail::{
     message::{self, Message},
 };
 use model::{
-    EmailId, Plan, Timestamp, WorkspaceId,
+    AttachmentId, EmailId, Plan, Timestamp, WorkspaceId,
+    emails::BodyFormat,
     sending::{
         Delivery, DeliveryStatus, NewForward, NewMail, NewReply, RecipientDelivery, RecipientState,
         SendStatus, SentMail,
@@ -40,7 +41,7 @@ use self::{
 use crate::{
     App, Call, Error, ErrorKind, Operation, Result, drafts,
     drafts::Held,
-    emails::{present, visible},
+    emails::{present, visible, withhold},
     mailboxes,
 };
 
@@ -413,6 +414,41 @@ pub async fn forward(
     let mut unsigned = origin.clone();
     unsigned.mailbox.settings.signature.enabled = false;
     finish(app, call, unsigned, letter, None, false, wait).await
+}
+
+/// A mail that is to be passed on, as a draft of it holds it.
+pub struct PassedOn {
+    /// What the sender says, with the original below.
+    pub body: String,
+    /// What the body is written in.
+    pub format: BodyFormat,
+    /// The files of the original.
+    pub files: Vec<AttachmentId>,
+}
+
+/// Writes a mail that is to be passed on, for a draft. It leaves as that draft, not by [`forward`].
+pub async fn pass_on(
+    app: &App,
+    call: &Call,
+    mailbox: &str,
+    id: EmailId,
+    said: quote::Written<'_>,
+) -> Result<PassedOn> {
+    let origin = Origin::of_call(app, call, mailbox).await?;
+    let source = source(app, &origin, id, call.now).await?;
+    // A draft can be read by agents: what is kept from them in the mail may not come to them by way of it.
+    withhold(&source.record)?;
+    let (text, html) = match said {
+        quote::Written::Text(text) => (Some(text), None),
+        quote::Written::Html(html) => (None, Some(html)),
+    };
+    let bodies = quote::forward(&original(&source.message), text, html);
+    let (body, format) = match bodies.html {
+        Some(html) => (html, BodyFormat::Html),
+        None => (bodies.text, BodyFormat::Text),
+    };
+    let files = source.record.attachments.into_iter().map(|file| file.id).collect();
+    Ok(PassedOn { body, format, files })
 }
 
 /// Reads what became of a mail for each recipient.

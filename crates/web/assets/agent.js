@@ -1,14 +1,12 @@
 // The mailbox agent: answers are shown while they are written. Without this module the form does the same, later.
 
-import { toast } from "./toast.js";
-
 const form = document.querySelector("[data-agent]");
-const talk = document.querySelector("[data-talk]");
+const fault = form?.querySelector("[data-ask-fault]");
 
 function bubble(mine, text) {
   const article = document.createElement("article");
   article.className = mine ? "bubble mine" : "bubble waiting";
-  const name = document.createElement("h3");
+  const name = document.createElement("h2");
   name.className = "sr";
   name.textContent = mine ? "You" : "Agent";
   const words = document.createElement("div");
@@ -17,6 +15,8 @@ function bubble(mine, text) {
   const foot = document.createElement("div");
   foot.className = "bubble-foot";
   article.append(name, words, foot);
+  const talk = document.querySelector("[data-talk]");
+  talk.querySelector("[data-silence]")?.remove();
   talk.hidden = false;
   talk.append(article);
   article.scrollIntoView({ block: "nearest" });
@@ -77,45 +77,63 @@ async function listen(url, message) {
       }
     }
     throw new Error("The answer broke off. Reload the page to see whether it was kept.");
-  } catch (fault) {
+  } catch (broken) {
     said.article.remove();
     answer.article.remove();
-    throw fault;
+    throw broken;
   }
 }
 
-async function send() {
-  const fields = new FormData(form);
-  const message = {
-    content: fields.get("content"),
-    approve: fields.has("approve"),
-    connections: fields.getAll("connection"),
-  };
+/** What a fault says stays on the page, with the message in its field, until the next one. */
+function complain(text) {
+  fault.replaceChildren();
+  if (!text) return;
+  const note = Object.assign(document.createElement("div"), { className: "note failed" });
+  note.append(Object.assign(document.createElement("p"), { textContent: text }));
+  fault.append(note);
+}
+
+async function send(message) {
   const fresh = !form.dataset.agent.endsWith("/messages");
-  let url = form.dataset.agent;
   if (fresh) {
     const title = message.content.trim().split("\n")[0].slice(0, 60).trim();
-    const made = await (await post(url, { title }, "application/json")).json();
-    url = `${url}/${made.id}/messages`;
-    form.dataset.agent = url;
+    const made = await (await post(form.dataset.agent, { title }, "application/json")).json();
+    form.dataset.agent = `${form.dataset.agent}/${made.id}/messages`;
     form.dataset.page = `${form.getAttribute("action")}/${made.id}`;
   }
-  await listen(url, message);
-  form.reset();
-  // A page of its own for the new conversation, and links to drafts.
-  location.assign(form.dataset.page || form.getAttribute("action"));
+  await listen(form.dataset.agent, message);
+  // A new conversation gets a page of its own; in one, the answer comes as the server shows it, with links to drafts.
+  if (form.dataset.page) location.assign(`${form.dataset.page}#end`);
+  else await window.htmx.ajax("GET", form.getAttribute("action"), { target: "#talk", select: "#talk", swap: "outerHTML" });
 }
 
 form?.addEventListener("submit", async (event) => {
   event.preventDefault();
   const button = form.querySelector("button.primary");
   if (button.disabled) return;
+  const fields = new FormData(form);
+  const message = { content: fields.get("content"), approve: fields.has("approve"), connections: fields.getAll("connection") };
+  const words = form.querySelector("textarea");
+  complain("");
   button.disabled = true;
+  button.classList.add("busy");
+  words.value = "";
   try {
-    await send();
-  } catch (fault) {
-    toast(fault.message, "failed");
+    await send(message);
+    // What was allowed was allowed for this message; what was written meanwhile stays.
+    for (const box of form.querySelectorAll("[type=checkbox]")) box.checked = false;
+  } catch (broken) {
+    complain(broken.message);
+    if (!words.value) words.value = message.content;
   } finally {
     button.disabled = false;
+    button.classList.remove("busy");
+    words.focus();
   }
+});
+
+form?.addEventListener("keydown", (event) => {
+  if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
+  event.preventDefault();
+  form.requestSubmit();
 });

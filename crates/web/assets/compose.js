@@ -15,12 +15,13 @@ function start(form) {
   let timer = null;
   let saving = Promise.resolve();
   let leaving = false;
+  let saidAsHtml = false;
 
   editor.hidden = false;
   editor.contentEditable = "true";
   text.hidden = true;
   text.disabled = true;
-  form.querySelector("[data-rich]").hidden = false;
+  for (const one of form.querySelectorAll("[data-rich]")) one.hidden = false;
   document.execCommand("styleWithCSS", false, false);
   if (form.dataset.mode === "reply") {
     editor.focus();
@@ -30,7 +31,7 @@ function start(form) {
   const changed = () => {
     dirty = true;
     clearTimeout(timer);
-    if (form.dataset.mode !== "forward") timer = setTimeout(() => autosave(), 2500);
+    timer = setTimeout(() => autosave(), 2500);
   };
   form.addEventListener("input", (event) => { if (!event.target.matches("[type=file]")) changed(); });
   form.addEventListener("submit", () => {
@@ -87,8 +88,10 @@ function start(form) {
     reader.readAsDataURL(picture);
   }
 
+  // Files go up at once into the draft, and are named by their ids from then on.
+  const upload = () => autosave();
   const input = form.querySelector("[data-file]");
-  input.addEventListener("change", () => upload());
+  input.addEventListener("change", upload);
   form.addEventListener("dragover", (event) => { event.preventDefault(); form.classList.add("dropping"); });
   form.addEventListener("dragleave", () => form.classList.remove("dropping"));
   form.addEventListener("drop", (event) => {
@@ -102,15 +105,6 @@ function start(form) {
     if (item) { item.remove(); changed(); }
   });
 
-  // Files go up at once into the draft, and are named by their ids from then on.
-  async function upload() {
-    if (form.dataset.mode === "forward") {
-      for (const old of files.querySelectorAll(".chosen")) old.remove();
-      for (const file of input.files) show({ name: file.name, size: `${Math.ceil(file.size / 1000)} kB` }).classList.add("chosen");
-      return;
-    }
-    await autosave();
-  }
 
   function show(file) {
     const item = document.createElement("li");
@@ -149,7 +143,15 @@ function start(form) {
       const answer = await response.json();
       if (!response.ok) throw new Error(answer.error);
       form.querySelector("[name=draft_id]").value = answer.draft_id;
-      if (data.getAll("file").some((file) => file.size > 0 || file.name)) {
+      saidAsHtml = answer.html;
+      // A mail that is passed on has become a draft, which holds the original and its files.
+      const passedOn = answer.below && data.get("mode") === "forward";
+      if (passedOn) {
+        form.querySelector("[name=mode]").value = "new";
+        form.querySelector("[name=below]").value = "1";
+        form.querySelector("[data-follows]")?.remove();
+      }
+      if (passedOn || data.getAll("file").some((file) => file.size > 0 || file.name)) {
         input.value = "";
         files.replaceChildren();
         answer.files.forEach(show);
@@ -161,6 +163,39 @@ function start(form) {
       toast(error.message || "The draft could not be saved.", "failed");
     }
   }
+
+  /** The words of HTML, line by line; nothing of it gets into the page. */
+  function lines(html) {
+    const page = new DOMParser().parseFromString(html.replace(/<br\s*\/?>/gi, "\n").replace(/<\/(p|div)>/gi, "\n$&"), "text/html");
+    return page.body.textContent.trim().split("\n");
+  }
+
+  // The language model writes the text again; what it says comes as text, whatever it says.
+  const wish = document.querySelector("[data-anew]");
+  wish?.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    const button = wish.querySelector("button.primary");
+    if (button.classList.contains("busy")) return;
+    button.classList.add("busy");
+    try {
+      await autosave();
+      const asked = { draftId: form.querySelector("[name=draft_id]").value, prompt: wish.querySelector("textarea").value, body: editor.innerText };
+      const response = await fetch(wish.dataset.anew, {
+        method: "POST", credentials: "same-origin", headers: { "content-type": "application/json" }, body: JSON.stringify(asked),
+      });
+      const told = await response.json();
+      if (!response.ok) throw new Error([told.error, told.fix].filter(Boolean).join(" "));
+      const words = saidAsHtml ? lines(told.body) : told.body.trim().split("\n");
+      editor.replaceChildren(...words.flatMap((line, index) => (index ? [document.createElement("br"), line] : [line])));
+      wish.closest("dialog").close();
+      changed();
+      editor.focus();
+    } catch (error) {
+      toast(error.message || "That did not work. Please try again.", "failed");
+    } finally {
+      button.classList.remove("busy");
+    }
+  });
 
   for (const button of form.querySelectorAll("[data-at]")) {
     button.addEventListener("click", () => { form.querySelector("#f-at").value = button.dataset.at; });

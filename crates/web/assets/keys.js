@@ -42,8 +42,10 @@ function act(action) {
 function go(key) {
   const mailbox = document.body.dataset.mailbox || document.body.dataset.writing;
   const folders = { i: "inbox", s: "sent", d: "draft", a: "archive", t: "trash" };
-  if (key === "o") location.href = "/console";
-  else if (key === "k") location.href = "/console/keys";
+  const pages = { o: "/console", k: "/console/keys", n: "/console/knowledge" };
+  const inside = { m: "agent", r: "triage" };
+  if (pages[key]) location.href = pages[key];
+  else if (inside[key] && mailbox) location.href = `/console/m/${mailbox}/${inside[key]}`;
   else if (folders[key] && mailbox) location.href = `/console/m/${mailbox}/f/${folders[key]}`;
 }
 

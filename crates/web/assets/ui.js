@@ -21,10 +21,29 @@ document.addEventListener("submit", async (event) => {
   event.stopImmediatePropagation();
   const button = event.submitter?.dataset.confirmButton || form.dataset.confirmButton;
   if (!(await confirmed(asks, button))) return;
-  form.dataset.sure = "1";
-  form.requestSubmit(event.submitter || undefined);
-  delete form.dataset.sure;
+  // A list may have come anew while the question was open.
+  const same = form.isConnected ? form : document.querySelector(`form[action="${CSS.escape(form.getAttribute("action"))}"]`);
+  if (!same) return;
+  same.dataset.sure = "1";
+  same.requestSubmit(same === form ? event.submitter || undefined : undefined);
+  delete same.dataset.sure;
 }, true);
+
+// A form that is on its way says so, and is not sent twice.
+document.addEventListener("submit", (event) => {
+  const form = event.target;
+  if (event.defaultPrevented || form.method !== "post" || form.matches("[hx-post]")) return;
+  if (form.dataset.sent) {
+    event.preventDefault();
+    return;
+  }
+  form.dataset.sent = "1";
+  event.submitter?.classList.add("busy");
+});
+addEventListener("pageshow", () => {
+  for (const form of document.querySelectorAll("form[data-sent]")) delete form.dataset.sent;
+  for (const button of document.querySelectorAll(".btn.busy")) button.classList.remove("busy");
+});
 
 document.body.addEventListener("htmx:confirm", async (event) => {
   if (!event.detail.question) return;
@@ -57,6 +76,23 @@ document.addEventListener("click", async (event) => {
     if (!menu.contains(event.target)) menu.open = false;
   }
 });
+
+// A part of the page that comes anew while somebody is on it with the keyboard: the focus stays on what it was on.
+let held = null;
+const isLike = (element) => [element.tagName, element.id, element.name, element.value, element.getAttribute("href") || element.textContent].join(" ");
+document.body.addEventListener("htmx:beforeSwap", ({ detail }) => {
+  const on = document.activeElement;
+  held = on && on !== detail.target && detail.target?.contains(on) ? { like: isLike(on), within: detail.target.id } : null;
+});
+document.body.addEventListener("htmx:afterSwap", () => {
+  if (!held || document.activeElement !== document.body) return;
+  const part = document.getElementById(held.within) || document;
+  const same = [...part.querySelectorAll("a, button, summary, input, select")].find((one) => isLike(one) === held.like);
+  same?.focus({ preventScroll: true });
+});
+
+// A form in a dialog that was refused comes back open.
+document.querySelector("dialog[data-open]")?.showModal();
 
 document.addEventListener("keydown", (event) => {
   if (event.key !== "Escape") return;

@@ -209,6 +209,52 @@ pub fn reply_recipients(original: &Original, own: &[&str], reply_all: bool) -> R
     Recipients { to, cc }
 }
 
+/// The line above the original in a forwarded mail.
+const MARK: &str = "---------- Forwarded message ----------";
+
+fn html_mark() -> String {
+    format!("\n<br><div>{MARK}<br>\n")
+}
+
+/// Text or HTML of a mail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Written<'a> {
+    /// Plain text.
+    Text(&'a str),
+    /// HTML.
+    Html(&'a str),
+}
+
+/// What the sender says in a body that [`forward`] made, and the original below it. Nothing if it is no such body.
+///
+/// Put together again with [`join`], the two are the same body.
+pub fn split(body: Written<'_>) -> Option<(Written<'_>, Written<'_>)> {
+    match body {
+        Written::Text(text) => {
+            let line = format!("{MARK}\n");
+            let at = text.match_indices(&line).map(|(at, _)| at);
+            let at = at.into_iter().find(|at| *at == 0 || text[..*at].ends_with('\n'))?;
+            let (said, below) = text.split_at(at);
+            Some((Written::Text(said.trim_end_matches('\n')), Written::Text(below)))
+        }
+        Written::Html(html) => {
+            let (said, below) = html.split_at(html.find(&html_mark())?);
+            Some((Written::Html(said), Written::Html(below)))
+        }
+    }
+}
+
+/// Puts an original that was split off below what the sender says now. The second value tells whether it is HTML.
+pub fn join(said: Written<'_>, below: Written<'_>) -> (String, bool) {
+    match (said, below) {
+        (Written::Text(said), Written::Text(below)) if said.trim().is_empty() => (below.to_owned(), false),
+        (Written::Text(said), Written::Text(below)) => (format!("{}\n\n{below}", said.trim_end()), false),
+        (Written::Text(said), Written::Html(below)) => (paragraphs(said) + below, true),
+        (Written::Html(said), Written::Html(below)) => (format!("{said}{below}"), true),
+        (Written::Html(said), Written::Text(below)) => (format!("{said}\n<br>{}", paragraphs(below)), true),
+    }
+}
+
 /// The bodies of a forwarded mail.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Bodies {
@@ -234,7 +280,8 @@ fn forward_text(original: &Original, said: &str) -> String {
         output.push_str(said.trim_end());
         output.push_str("\n\n");
     }
-    output.push_str("---------- Forwarded message ----------\n");
+    output.push_str(MARK);
+    output.push('\n');
     for (name, value) in header_block(original) {
         let _ = writeln!(output, "{name}: {value}");
     }
@@ -252,7 +299,7 @@ fn forward_html(original: &Original, html: Option<&str>, text: &str) -> String {
         Some(html) => html.to_owned(),
         None => paragraphs(text),
     };
-    output.push_str("\n<br><div>---------- Forwarded message ----------<br>\n");
+    output.push_str(&html_mark());
     for (name, value) in header_block(original) {
         let _ = writeln!(output, "<b>{name}:</b> {}<br>", escape(&value));
     }
@@ -270,7 +317,17 @@ fn paragraphs(text: &str) -> String {
     if text.trim().is_empty() {
         return String::new();
     }
-    format!("<div style=\"white-space: pre-wrap\">{}</div>", escape(text))
+    format!("{PARAGRAPHS}{}</div>", escape(text))
+}
+
+const PARAGRAPHS: &str = "<div style=\"white-space: pre-wrap\">";
+
+/// HTML that was plain text, with its line breaks as elements: for editors that apply no styles.
+pub fn unstyled(html: &str) -> String {
+    match html.trim().strip_prefix(PARAGRAPHS).and_then(|rest| rest.strip_suffix("</div>")) {
+        Some(text) if !text.contains('<') => text.replace("\r\n", "\n").replace('\n', "<br>"),
+        _ => html.to_owned(),
+    }
 }
 
 /// The headers that a reader of the forwarded mail wants to see, each on one line: none can pose as another.

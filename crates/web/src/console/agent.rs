@@ -87,6 +87,8 @@ struct AgentPage {
     next: Option<String>,
     asking: Asking,
     available: bool,
+    /// What a message costs in credits.
+    price: u64,
     said: String,
 }
 
@@ -183,7 +185,8 @@ async fn show_list(
     });
     let rows = found.conversations.into_iter().map(|one| row(&shell.zone, one)).collect();
     let asking = asking(visit, mailbox, None, kept).await?;
-    html(&AgentPage { shell, rows, next, asking, available: assistant::is_configured(visit.app()), said })
+    let (available, price) = (assistant::is_configured(visit.app()), conversations::SEND.class.credits());
+    html(&AgentPage { shell, rows, next, asking, available, price, said })
 }
 
 async fn list(visit: Visit, Path(mailbox): Path<String>, RawQuery(query): RawQuery) -> Response {

@@ -1,6 +1,9 @@
 //! Writing mail: new ones, answers, mails passed on, drafts, and mails for later.
 
-use std::collections::HashMap;
+use std::{
+    collections::HashMap,
+    hash::{DefaultHasher, Hash as _, Hasher as _},
+};
 
 use askama::Template;
 use axum::{
@@ -20,13 +23,16 @@ use model::{
     emails::{Attachment, BodyFormat, EmailQuery},
     sending::MAX_FILES_BYTES,
 };
-use operations::{Error, ErrorKind, Result, attachments, drafts, emails, scheduled_sends, sending};
+use operations::{
+    Error, ErrorKind, Result, assistant, attachments, drafts, emails, scheduled_sends, sending,
+};
 use serde_json::{Value, json};
 
 use super::{
     mail::fill_sidebar,
     overview::encoded,
     page::{self, Shell, html},
+    passing::{self, Passed},
     text::{escape, person},
     time::size,
     visit::{Fields, Visit, input},
@@ -63,6 +69,8 @@ struct Letter {
     files: Vec<(String, String, String)>,
     /// What follows by itself: the files of a mail that is passed on.
     follows: usize,
+    /// Whether the draft holds an original below the text, which is not edited here.
+    below: bool,
     /// When it is to be sent, in the form of the input.
     at: String,
 }
@@ -75,6 +83,10 @@ struct ComposePage {
     from: String,
     letter: Letter,
     said: String,
+    /// Whether there is a language model to write with.
+    model: bool,
+    /// What that costs in credits.
+    price: u64,
     suggestions: Vec<(String, String)>,
     zone: String,
     earliest: String,
@@ -107,6 +119,8 @@ async fn render(visit: &Visit, mailbox: &str, letter: Letter, said: String) -> R
         suggestions: shell.zone.suggestions(),
         zone: shell.zone.name.clone(),
         earliest: shell.zone.field(visit.app().now()),
+        model: assistant::is_configured(visit.app()),
+        price: drafts::REGENERATE.class.credits(),
         letter,
         said,
         shell,
@@ -197,9 +211,10 @@ async fn answer_to(visit: &Visit, mailbox: &str, id: &str, all: bool) -> Result<
 
 async fn from_draft(visit: &Visit, mailbox: &str, id: &str) -> Result<Letter> {
     let draft = drafts::get(visit.app(), &visit.call(&drafts::GET)?, mailbox, id.into()).await?;
-    let mut shown = HashMap::new();
-    let mut files = Vec::new();
-    for file in &draft.attachments {
+    let said = passing::said(&draft.body, draft.body_format);
+    let below = passing::pictures_below(&draft.body, draft.body_format, &draft.attachments);
+    let (mut shown, mut files) = (HashMap::new(), Vec::new());
+    for file in draft.attachments.iter().filter(|file| !below.contains(&file.id.as_str())) {
         match data_of(visit, mailbox, &draft.id, file).await? {
             Some((id, data)) if draft.body.contains(&format!("cid:{id}")) => {
                 shown.insert(id, data);
@@ -207,16 +222,17 @@ async fn from_draft(visit: &Visit, mailbox: &str, id: &str) -> Result<Letter> {
             _ => files.push((file.id.as_str().to_owned(), file.filename.clone(), size(file.size))),
         }
     }
+    let (is_passed_on, words) = (said.is_some(), said.unwrap_or(draft.body));
     let body = match draft.body_format {
         BodyFormat::Html => {
             let inline = |id: &str| shown.get(id).cloned();
-            display::show(&draft.body, &Pictures { remote: false, inline: &inline }).html
+            display::show(&words, &Pictures { remote: false, inline: &inline }).html
         }
-        BodyFormat::Text => escape(&draft.body).replace("\r\n", "\n").replace('\n', "<br>"),
+        BodyFormat::Text => escape(&words).replace("\r\n", "\n").replace('\n', "<br>"),
     };
     let text = match draft.body_format {
-        BodyFormat::Html => SafeText::from_html(&draft.body).into_string(),
-        BodyFormat::Text => draft.body.clone(),
+        BodyFormat::Html => SafeText::from_html(&words).into_string(),
+        BodyFormat::Text => words,
     };
     let zone = visit.zone().await?;
     Ok(Letter {
@@ -232,6 +248,7 @@ async fn from_draft(visit: &Visit, mailbox: &str, id: &str) -> Result<Letter> {
         body,
         text,
         files,
+        below: is_passed_on,
         ..Letter::default()
     })
 }
@@ -302,12 +319,14 @@ fn written(fields: &Fields) -> (String, &'static str, Vec<Value>) {
     if !formatted.iter().any(|tag| clean.contains(tag)) {
         return (SafeText::from_html(&clean).into_string(), "text", Vec::new());
     }
-    let (html, pictures) = apart(&clean);
+    let passed_on = fields.get("mode") == "forward" || fields.ticked("below");
+    let (html, pictures) = apart(&clean, passed_on);
     (html, "html", pictures)
 }
 
-/// Takes pictures that stand in HTML as `data:` addresses out of it, as inline files.
-fn apart(html: &str) -> (String, Vec<Value>) {
+/// Takes pictures that stand in HTML as `data:` addresses out of it, as inline files. Beside an original, which may have
+/// been written here too, their names tell what they show.
+fn apart(html: &str, beside_original: bool) -> (String, Vec<Value>) {
     let (mut out, mut files, mut rest) = (String::with_capacity(html.len()), Vec::new(), html);
     while let Some(at) = rest.find("src=\"data:image/") {
         let (before, from) = rest.split_at(at + "src=\"".len());
@@ -322,7 +341,12 @@ fn apart(html: &str) -> (String, Vec<Value>) {
         };
         let number = files.len() + 1;
         let ending = kind.rsplit('/').next().unwrap_or("png");
-        let id = format!("image{number}.console");
+        let mut id = format!("image{number}.console");
+        if beside_original {
+            let mut hasher = DefaultHasher::new();
+            content.hash(&mut hasher);
+            id = format!("image{number}.{:x}.console", hasher.finish());
+        }
         out.push_str("cid:");
         out.push_str(&id);
         files.push(json!({
@@ -341,11 +365,29 @@ struct Parts {
     files: Vec<Value>,
 }
 
+/// What the form itself says.
 fn parts(form: &Form) -> Parts {
     let (body, format, pictures) = written(&form.fields);
     let kept = form.fields.all("keep").into_iter().map(|id| json!({ "attachment_id": id }));
     let files = kept.chain(form.files.iter().cloned()).chain(pictures).collect();
     Parts { body, format, files }
+}
+
+/// What a draft of the form holds: also the original of a mail that is passed on.
+async fn draft_parts(visit: &Visit, mailbox: &str, form: &Form) -> Result<Parts> {
+    let (fields, parts) = (&form.fields, parts(form));
+    let words = passing::written(&parts.body, parts.format);
+    let passed = match (fields.get("mode"), fields.given("draft_id")) {
+        ("forward", None) => Some(passing::begin(visit, mailbox, fields.get("source"), words).await?),
+        _ => passing::go_on(visit, mailbox, fields, words).await?,
+    };
+    Ok(match passed {
+        Some(Passed { body, format, mut files }) => {
+            files.extend(parts.files);
+            Parts { body, format, files }
+        }
+        None => parts,
+    })
 }
 
 fn recipients(fields: &Fields, name: &str) -> Value {
@@ -394,6 +436,7 @@ async fn again(visit: &Visit, mailbox: &str, form: &Form, refused: &Error) -> Re
         at: text("at"),
         files: kept_files(visit, mailbox, fields).await,
         follows: 0,
+        below: fields.ticked("below"),
     };
     let mut said = page::explain(refused);
     if !form.files.is_empty() {
@@ -440,7 +483,9 @@ async fn perform(visit: &Visit, mailbox: &str, form: &Form) -> Result<(String, S
 }
 
 async fn send(visit: &Visit, mailbox: &str, form: &Form) -> Result<()> {
-    let (fields, parts) = (&form.fields, parts(form));
+    let fields = &form.fields;
+    let is_forward = fields.get("mode") == "forward" && fields.given("draft_id").is_none();
+    let parts = if is_forward { parts(form) } else { draft_parts(visit, mailbox, form).await? };
     let (html, text) = match parts.format {
         "html" => (json!(parts.body), json!(SafeText::from_html(&parts.body).into_string())),
         _ => (Value::Null, json!(parts.body)),
@@ -454,7 +499,7 @@ async fn send(visit: &Visit, mailbox: &str, form: &Form) -> Result<()> {
     }
     let (app, source) = (visit.app(), fields.get("source"));
     match (fields.get("mode"), fields.given("draft_id")) {
-        ("forward", _) => {
+        ("forward", None) => {
             if !parts.files.is_empty() {
                 mail["attachments"] = json!(passed_on(visit, mailbox, source, parts.files).await?);
             }
@@ -484,39 +529,42 @@ async fn passed_on(visit: &Visit, mailbox: &str, source: &str, new: Vec<Value>) 
 }
 
 /// What a draft or a schedule holds.
-fn draft_json(form: &Form) -> Value {
-    let (fields, parts) = (&form.fields, parts(form));
-    json!({
+async fn draft_json(visit: &Visit, mailbox: &str, form: &Form) -> Result<Value> {
+    let (fields, parts) = (&form.fields, draft_parts(visit, mailbox, form).await?);
+    Ok(json!({
         "to": recipients(fields, "to"), "cc": recipients(fields, "cc"), "bcc": recipients(fields, "bcc"),
         "subject": fields.get("subject"), "body": parts.body, "body_format": parts.format,
         "in_reply_to": fields.given("in_reply_to"), "thread_id": fields.given("thread_id"),
         "draft_id": fields.given("draft_id"), "attachments": parts.files,
-    })
+    }))
 }
 
 /// Saves a draft, and tells its id and files.
 async fn save(visit: &Visit, mailbox: &str, form: &Form) -> Result<Value> {
-    let saved =
-        drafts::save(visit.app(), &visit.call(&drafts::SAVE)?, mailbox, input(&draft_json(form))?).await?;
+    let wanted = input(&draft_json(visit, mailbox, form).await?)?;
+    let saved = drafts::save(visit.app(), &visit.call(&drafts::SAVE)?, mailbox, wanted).await?;
     let draft = drafts::get(visit.app(), &visit.call(&drafts::GET)?, mailbox, saved.id.clone()).await?;
+    let below = passing::pictures_below(&draft.body, draft.body_format, &draft.attachments);
     let files: Vec<Value> = draft
         .attachments
         .iter()
+        .filter(|file| !below.contains(&file.id.as_str()))
         .filter(|file| !file.content_id.as_deref().unwrap_or_default().contains(".console"))
         .map(|file| json!({ "id": file.id, "name": file.filename, "size": size(file.size) }))
         .collect();
     let at = visit.zone().await?.when(visit.app().now()).short;
-    Ok(json!({ "draft_id": saved.id, "thread_id": draft.thread_id, "files": files, "saved": at }))
+    let is_passed_on = passing::said(&draft.body, draft.body_format).is_some();
+    Ok(json!({
+        "draft_id": saved.id, "thread_id": draft.thread_id, "files": files, "saved": at, "below": is_passed_on,
+        "html": draft.body_format == BodyFormat::Html,
+    }))
 }
 
 async fn schedule(visit: &Visit, mailbox: &str, form: &Form) -> Result<String> {
     let zone = visit.zone().await?;
     let at = zone.parse(form.fields.get("at"))?;
-    let mut wanted = draft_json(form);
+    let mut wanted = draft_json(visit, mailbox, form).await?;
     wanted["scheduled_send_at"] = json!(at.to_string());
-    if form.fields.get("mode") == "forward" {
-        return Err(Error::invalid("at", "a mail that is passed on can only be sent now"));
-    }
     let call = visit.call(&scheduled_sends::CREATE)?;
     scheduled_sends::create(visit.app(), &call, mailbox, input(&wanted)?).await?;
     Ok(format!("It will be sent {}.", zone.when(at).full))
@@ -540,7 +588,7 @@ mod tests {
     fn pictures_in_the_text_become_files() {
         let html =
             "<p>a</p><img src=\"data:image/png;base64,AAAA\" alt=\"x\"><img src=\"https://x.test/y.png\">";
-        let (out, files) = apart(html);
+        let (out, files) = apart(html, false);
         assert!(out.contains("src=\"cid:image1.console\"") && out.contains("https://x.test/y.png"), "{out}");
         assert_eq!(files.len(), 1);
         assert_eq!(files[0]["type"], "image/png");

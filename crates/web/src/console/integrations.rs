@@ -71,17 +71,30 @@ struct IntegrationsPage {
     rows: Vec<Row>,
     may_change: bool,
     said: String,
+    /// Whether that is why the form was refused, which comes back with what was written.
+    refused: bool,
+    name: String,
+    url: String,
 }
 
-async fn show(visit: &Visit, said: String) -> Result<Response> {
+async fn show(visit: &Visit, said: String, kept: Option<&Fields>) -> Result<Response> {
     let shell = visit.shell("Integrations", "integrations").await?;
     let all = integrations::list(visit.app(), &visit.call(&integrations::LIST)?).await?;
     let rows = all.into_iter().map(|one| row(&shell.zone, one)).collect();
-    html(&IntegrationsPage { shell, rows, may_change: visit.may(&integrations::CREATE), said })
+    let kept_text = |field| kept.map(|fields| fields.get(field).to_owned()).unwrap_or_default();
+    html(&IntegrationsPage {
+        shell,
+        rows,
+        may_change: visit.may(&integrations::CREATE),
+        said,
+        refused: kept.is_some(),
+        name: kept_text("name"),
+        url: kept_text("url"),
+    })
 }
 
 async fn list(visit: Visit) -> Response {
-    visit.answer(show(&visit, String::new())).await
+    visit.answer(show(&visit, String::new(), None)).await
 }
 
 /// Lines such as `Authorization: Bearer …`.
@@ -97,8 +110,11 @@ fn headers(text: &str) -> Result<Map<String, Value>> {
 }
 
 async fn create(visit: Visit, request: Request) -> Response {
+    let fields = match Fields::read(request).await {
+        Ok(fields) => fields,
+        Err(refused) => return page::failure(&visit.headers, &refused),
+    };
     let made = async {
-        let fields = Fields::read(request).await?;
         let wanted: NewConnection = input(&json!({
             "name": fields.get("name"),
             "url": fields.get("url").trim(),
@@ -113,9 +129,10 @@ async fn create(visit: Visit, request: Request) -> Response {
         }
         Ok(made) => {
             let why = made.last_error.unwrap_or_default();
-            visit.answer(show(&visit, format!("{} is kept, but does not work yet: {why}", made.name))).await
+            let said = format!("{} is kept, but does not work yet: {why}", made.name);
+            visit.answer(show(&visit, said, None)).await
         }
-        Err(refused) => visit.answer(show(&visit, page::explain(&refused))).await,
+        Err(refused) => visit.answer(show(&visit, page::explain(&refused), Some(&fields))).await,
     }
 }
 

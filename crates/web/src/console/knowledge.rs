@@ -91,12 +91,14 @@ struct Found {
 }
 
 fn found(zone: &Zone, snippet: Snippet) -> Found {
-    let url = snippet.mailbox_id.as_ref().zip(snippet.email_id.as_ref());
+    let mail = snippet.mailbox_id.as_ref().zip(snippet.email_id.as_ref());
     Found {
         distance: format!("{:.2}", snippet.distance),
         source: snippet.source.as_str(),
         from: snippet.document_name.or(snippet.mailbox_email).unwrap_or_default(),
-        url: url.map(|(mailbox, _)| format!("/console/m/{mailbox}/inbox")),
+        url: mail.map(|(mailbox, email)| {
+            format!("/console/m/{}/e/{}", encoded(mailbox.as_str()), encoded(email.as_str()))
+        }),
         forget: (snippet.source != MemorySource::Document)
             .then(|| format!("{HERE}/m/{}/forget", encoded(&snippet.blob_id))),
         text: snippet.text,
@@ -109,10 +111,13 @@ fn found(zone: &Zone, snippet: Snippet) -> Found {
 struct KnowledgePage {
     shell: Shell,
     rows: Vec<Row>,
-    /// Whether some document is being read, so that the list asks again.
+    /// Whether some document is being read, so that the list asks again, and where.
     busy: bool,
+    here: String,
     next: Option<String>,
     asked: String,
+    /// Where to look: value, name, whether only there.
+    sources: [(&'static str, &'static str, bool); 3],
     found: Option<Vec<Found>>,
     said: String,
     about: MemoryCredentials,
@@ -121,8 +126,10 @@ struct KnowledgePage {
 
 #[derive(Template)]
 #[template(path = "console/knowledge_rows.html")]
-struct Rows {
+struct DocumentList {
     rows: Vec<Row>,
+    busy: bool,
+    here: String,
     next: Option<String>,
 }
 
@@ -132,6 +139,14 @@ async fn documents(visit: &Visit, zone: &Zone, query: &Fields) -> Result<(Vec<Ro
     let page = knowledge::list(visit.app(), &call, wanted).await?;
     let rows = page.documents.into_iter().map(|one| row(zone, one)).collect();
     Ok((rows, page.next_cursor.map(|cursor| format!("{HERE}?cursor={}", encoded(&cursor)))))
+}
+
+/// Where the list alone is, at the place that the page shows.
+fn list_url(query: &Fields) -> String {
+    match query.given("cursor") {
+        Some(cursor) => format!("{HERE}/list?cursor={}", encoded(cursor)),
+        None => format!("{HERE}/list"),
+    }
 }
 
 fn is_busy(rows: &[Row]) -> bool {
@@ -156,7 +171,12 @@ async fn knowledge_page(visit: &Visit, query: &Fields) -> Result<Response> {
         }
     }
     let (busy, ready) = (is_busy(&rows), about.status == MemoryStatus::Ready);
-    html(&KnowledgePage { shell, rows, busy, next, asked, found: results, said, about, ready })
+    let chosen = query.all("source");
+    let source = |value: &'static str, name| (value, name, chosen.contains(&value));
+    let sources = [source("memory", "Memories"), source("document", "Documents"), source("email", "Mail")];
+    let here = list_url(query);
+    let found = results;
+    html(&KnowledgePage { shell, rows, busy, here, next, asked, sources, found, said, about, ready })
 }
 
 async fn recall(visit: &Visit, query: &Fields, asked: &str) -> Result<Vec<Snippet>> {
@@ -175,7 +195,8 @@ async fn rows(visit: Visit, RawQuery(query): RawQuery) -> Response {
     let part = async {
         let zone = visit.zone().await?;
         let (rows, next) = documents(&visit, &zone, &query).await?;
-        html(&Rows { rows, next })
+        let (busy, here) = (is_busy(&rows), list_url(&query));
+        html(&DocumentList { rows, busy, here, next })
     };
     visit.answer(part).await
 }

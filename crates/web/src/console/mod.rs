@@ -21,6 +21,7 @@ mod members;
 mod operator;
 mod overview;
 mod page;
+mod passing;
 mod reader;
 mod scheduled;
 mod session_api;

@@ -79,6 +79,8 @@ pub(super) struct Message {
     at: When,
     open: bool,
     draft: bool,
+    /// Where it is written on, or called off.
+    edit: String,
     marks: Vec<Mark>,
     threats: Vec<String>,
     files: Vec<FileRow>,
@@ -174,6 +176,11 @@ async fn message(visit: &Visit, mailbox: &str, mail: Email, open: bool, zone: &Z
         snippet: mail.snippet.clone().unwrap_or_default(),
         at: zone.when(mail.date),
         draft: matches!(mail.folder_id.as_str(), "draft" | "scheduled"),
+        edit: match mail.folder_id.as_str() {
+            "draft" => format!("/console/m/{}/compose?draft={}", encoded(mailbox), encoded(mail.id.as_str())),
+            "scheduled" => format!("/console/m/{}/scheduled", encoded(mailbox)),
+            _ => String::new(),
+        },
         id: mail.id.as_str().to_owned(),
         name,
         address,

@@ -3,7 +3,7 @@
 use askama::Template;
 use axum::{
     Router,
-    extract::Path,
+    extract::{Path, RawQuery},
     response::Response,
     routing::{get, post},
 };
@@ -15,7 +15,7 @@ use super::{
     overview::encoded,
     page::{self, Shell, html},
     time::When,
-    visit::Visit,
+    visit::{Fields, Visit},
 };
 use crate::State;
 
@@ -39,9 +39,17 @@ struct TelegramPage {
     /// The code that was just made: its address, itself, and its end.
     code: Option<(String, String, When)>,
     said: String,
+    /// Whether a chat is about to be linked, so that the page looks again.
+    waiting: bool,
 }
 
-async fn show(visit: &Visit, mailbox: &str, code: Option<TelegramCode>, said: String) -> Result<Response> {
+async fn show(
+    visit: &Visit,
+    mailbox: &str,
+    code: Option<TelegramCode>,
+    said: String,
+    waits: bool,
+) -> Result<Response> {
     let mut shell = visit.shell("Telegram", "telegram").await?;
     let app = visit.app();
     let found = mailboxes::get(app, &visit.call(&mailboxes::GET)?, mailbox).await?;
@@ -50,6 +58,7 @@ async fn show(visit: &Visit, mailbox: &str, code: Option<TelegramCode>, said: St
     let active = link.status != Some(TelegramStatus::Blocked);
     let chat = link.chat_title.zip(link.linked_at);
     html(&TelegramPage {
+        waiting: chat.is_none() && (waits || code.is_some()),
         id: found.id.as_str().to_owned(),
         email: found.email,
         linked: chat.map(|(title, at)| (title, shell.zone.when(at), active)),
@@ -60,16 +69,17 @@ async fn show(visit: &Visit, mailbox: &str, code: Option<TelegramCode>, said: St
     })
 }
 
-async fn show_page(visit: Visit, Path(mailbox): Path<String>) -> Response {
-    visit.answer(show(&visit, &mailbox, None, String::new())).await
+async fn show_page(visit: Visit, Path(mailbox): Path<String>, RawQuery(query): RawQuery) -> Response {
+    let waits = Fields::parse(query.unwrap_or_default().as_bytes()).ticked("waiting");
+    visit.answer(show(&visit, &mailbox, None, String::new(), waits)).await
 }
 
 /// The code is shown on this one answer and nowhere else.
 async fn link(visit: Visit, Path(mailbox): Path<String>) -> Response {
     let made = async { telegram::link(visit.app(), &visit.call(&telegram::LINK)?, &mailbox).await };
     match made.await {
-        Ok(code) => visit.answer(show(&visit, &mailbox, Some(code), String::new())).await,
-        Err(refused) => visit.answer(show(&visit, &mailbox, None, page::explain(&refused))).await,
+        Ok(code) => visit.answer(show(&visit, &mailbox, Some(code), String::new(), true)).await,
+        Err(refused) => visit.answer(show(&visit, &mailbox, None, page::explain(&refused), false)).await,
     }
 }
 

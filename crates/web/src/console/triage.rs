@@ -36,6 +36,7 @@ pub(super) fn routes() -> Router<State> {
         .route("/console/m/{mailbox}/triage/{triager}/enabled", post(set_enabled))
         .route("/console/m/{mailbox}/triage/{triager}/default", post(make_default))
         .route("/console/m/{mailbox}/triage/{triager}/delete", post(delete))
+        .route("/console/m/{mailbox}/triage/{triager}/talk", post(talk))
         .route("/console/m/{mailbox}/triage-tasks/{task}", post(set_task))
         .route("/console/m/{mailbox}/e/{email}", get(to_mail))
 }
@@ -66,6 +67,8 @@ struct RunRow {
     status: &'static str,
     mark: &'static str,
     summary: String,
+    /// What the owner is told.
+    notes: Vec<String>,
     at: When,
     mail: String,
     draft: Option<String>,
@@ -84,6 +87,8 @@ struct TriagePage {
     triagers: Vec<TriagerRow>,
     tasks: Vec<TaskRow>,
     status: String,
+    /// This page as it is shown, for asking again.
+    here: String,
     next: Option<String>,
     runs: Vec<RunRow>,
     may_change: bool,
@@ -165,6 +170,7 @@ fn run_row(zone: &Zone, mailbox: &str, run: TriagerRun) -> RunRow {
             RunStatus::Skipped => "",
         },
         summary: run.summary,
+        notes: run.tasks.iter().filter_map(|task| task.notification.clone()).collect(),
         at: zone.when(run.finished_at.unwrap_or(run.started_at)),
         mail: mail_url(mailbox, run.source.email_id.as_str()),
         draft: draft
@@ -188,11 +194,14 @@ async fn list(visit: Visit, Path(mailbox): Path<String>, RawQuery(query): RawQue
             let wanted = json!({ "status": status, "limit": 25, "cursor": fields.given("cursor") });
             let wanted: TaskQuery = input(&wanted)?;
             let page = tasks::list(app, &visit.call(&tasks::LIST)?, &mailbox, wanted).await?;
-            let next = page.next_cursor.map(|cursor| {
+            let at = |cursor: Option<&str>| {
                 let mut pairs = form_urlencoded::Serializer::new(String::new());
-                pairs.append_pair("status", &status).append_pair("cursor", &cursor);
+                pairs.append_pair("status", &status);
+                pairs.extend_pairs(cursor.map(|cursor| ("cursor", cursor)));
                 format!("{}?{}", place(&id), pairs.finish())
-            });
+            };
+            let here = at(fields.given("cursor"));
+            let next = page.next_cursor.map(|cursor| at(Some(&cursor)));
             html(&TriagePage {
                 model: assistant::is_configured(app),
                 automations: found.settings.agent_inbox.automations_enabled,
@@ -203,8 +212,9 @@ async fn list(visit: Visit, Path(mailbox): Path<String>, RawQuery(query): RawQue
                 runs: runs.into_iter().map(|run| run_row(&shell.zone, &id, run)).collect(),
                 may_change: visit.may(&triagers::UPDATE),
                 may_set: visit.may(&mailboxes::UPDATE),
-                status,
+                here,
                 next,
+                status,
                 id,
                 shell,
             })
@@ -242,6 +252,7 @@ struct TriagerPage {
     form: Form,
     said: String,
     may_change: bool,
+    model: bool,
 }
 
 async fn show(visit: &Visit, mailbox: &str, form: Form, said: String) -> Result<Response> {
@@ -249,7 +260,8 @@ async fn show(visit: &Visit, mailbox: &str, form: Form, said: String) -> Result<
     let found = mailboxes::get(visit.app(), &visit.call(&mailboxes::GET)?, mailbox).await?;
     let id = found.id.as_str().to_owned();
     fill_sidebar(visit, &mut shell, &id).await?;
-    html(&TriagerPage { shell, id, form, said, may_change: visit.may(&triagers::UPDATE) })
+    let model = assistant::is_configured(visit.app());
+    html(&TriagerPage { shell, id, form, said, may_change: visit.may(&triagers::UPDATE), model })
 }
 
 async fn new_page(visit: Visit, Path(mailbox): Path<String>) -> Response {
@@ -345,6 +357,18 @@ async fn delete(visit: Visit, Path((mailbox, triager)): Path<(String, String)>) 
             let call = visit.call(&triagers::DELETE)?;
             triagers::delete(visit.app(), &call, &mailbox, triager.into()).await?;
             Ok((back.clone(), "The triager is deleted.".to_owned()))
+        })
+        .await
+}
+
+/// Leads to the triager's own conversation with the agent.
+async fn talk(visit: Visit, Path((mailbox, triager)): Path<(String, String)>) -> Response {
+    visit
+        .answer(async {
+            let call = visit.call(&triagers::CONVERSATION)?;
+            let found = triagers::conversation(visit.app(), &call, &mailbox, triager.into()).await?;
+            let place = format!("/console/m/{}/agent/{}", encoded(&mailbox), encoded(found.id.as_str()));
+            Ok(page::go_to(&visit.headers, &format!("{place}#end")))
         })
         .await
 }

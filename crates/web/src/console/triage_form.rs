@@ -36,6 +36,16 @@ pub(super) const fn task_name(kind: TriagerTaskKind) -> &'static str {
     }
 }
 
+/// The heading of a task in the form, and what it does.
+const fn task_text(kind: TriagerTaskKind) -> (&'static str, &'static str) {
+    match kind {
+        TriagerTaskKind::DraftResponse => ("Draft an answer", "Saved among the drafts, for you to send."),
+        TriagerTaskKind::ExtractTasks => ("Find tasks", "Listed on the page Triage, with when they are due."),
+        TriagerTaskKind::Label => ("Put labels on", "Labels of this mailbox that fit the mail."),
+        TriagerTaskKind::Notify => ("Notify", "A sentence or two in the run’s summary and its event."),
+    }
+}
+
 /// A line of the form for a trigger.
 pub(super) struct TriggerLine {
     pub(super) number: usize,
@@ -52,6 +62,9 @@ pub(super) struct TriggerLine {
 pub(super) struct TaskPart {
     pub(super) kind: &'static str,
     pub(super) name: &'static str,
+    /// Its name as a heading, and what it does.
+    pub(super) title: &'static str,
+    pub(super) about: &'static str,
     pub(super) id: String,
     pub(super) enabled: bool,
     pub(super) instructions: String,
@@ -87,6 +100,8 @@ fn part(kind: TriagerTaskKind) -> TaskPart {
     TaskPart {
         kind: kind.as_str(),
         name: task_name(kind),
+        title: task_text(kind).0,
+        about: task_text(kind).1,
         id: String::new(),
         enabled: false,
         instructions: String::new(),

@@ -18,7 +18,7 @@ use crate::{
     State,
     console::{
         overview::operators_only,
-        page::{Shell, html},
+        page::{self, Shell, html},
         settings::money,
         time::{When, number},
         visit::{Fields, Visit},
@@ -117,49 +117,63 @@ struct PayoutsPage {
     shell: Shell,
     rows: Vec<PayoutRow>,
     currency: String,
+    /// Workspaces to choose from: id and name.
+    workspaces: Vec<(String, String)>,
+    /// What was filled in and not taken, and why.
+    form: Fields,
+    said: String,
+}
+
+async fn show_payouts(visit: &Visit, form: Fields, said: String) -> Result<Response> {
+    operators_only(visit)?;
+    let app = visit.app();
+    let shell = visit.shell("Payouts", "operator-payouts").await?;
+    let found = admin::list_payouts(app, SHOWN).await?;
+    let rows = found.into_iter().map(|one| PayoutRow {
+        workspace: one.workspace_name,
+        amount: money(one.payout.amount_cents, &one.payout.currency),
+        status: one.payout.status.as_str(),
+        period: (shell.zone.when(one.payout.period_start), shell.zone.when(one.payout.period_end)),
+        reference: one.payout.reference.unwrap_or_default(),
+        recorded: shell.zone.when(one.payout.created_at),
+    });
+    let rows = rows.collect();
+    let workspaces = admin::list_workspaces(app, WorkspaceId::from(""), SHOWN).await?;
+    let workspaces = workspaces.into_iter().map(|one| (one.id.as_str().to_owned(), one.name)).collect();
+    let currency = form.given("currency").unwrap_or(&app.settings().currency).to_owned();
+    html(&PayoutsPage { shell, rows, currency, workspaces, form, said })
 }
 
 async fn list_payouts(visit: Visit) -> Response {
-    visit
-        .answer(async {
-            operators_only(&visit)?;
-            let shell = visit.shell("Payouts", "operator-payouts").await?;
-            let found = admin::list_payouts(visit.app(), SHOWN).await?;
-            let rows = found.into_iter().map(|one| PayoutRow {
-                workspace: one.workspace_name,
-                amount: money(one.payout.amount_cents, &one.payout.currency),
-                status: one.payout.status.as_str(),
-                period: (shell.zone.when(one.payout.period_start), shell.zone.when(one.payout.period_end)),
-                reference: one.payout.reference.unwrap_or_default(),
-                recorded: shell.zone.when(one.payout.created_at),
-            });
-            let rows = rows.collect();
-            html(&PayoutsPage { rows, currency: visit.app().settings().currency.clone(), shell })
-        })
-        .await
+    visit.answer(show_payouts(&visit, Fields::default(), String::new())).await
 }
 
 async fn add_payout(visit: Visit, request: Request) -> Response {
-    visit
-        .act(PAYOUTS, async {
-            operators_only(&visit)?;
-            let fields = Fields::read(request).await?;
-            let status: PayoutStatus =
-                fields.get("status").parse().map_err(|said: String| Error::invalid("status", said))?;
-            let payout = NewPayout {
-                workspace: WorkspaceId::from(fields.get("workspace").trim()),
-                amount_cents: cents(fields.get("amount"))?,
-                currency: fields.get("currency").trim().to_owned(),
-                status,
-                period_start: day("period_start", fields.get("period_start"))?,
-                period_end: day("period_end", fields.get("period_end"))?,
-                reference: fields.given("reference").map(ToOwned::to_owned),
-            };
-            let recorded = admin::add_payout(visit.app(), payout).await?;
-            let amount = money(recorded.amount_cents, &recorded.currency);
-            Ok((PAYOUTS.to_owned(), format!("The payout of {amount} is recorded.")))
-        })
-        .await
+    let fields = match Fields::read(request).await {
+        Ok(fields) => fields,
+        Err(refused) => return page::failure(&visit.headers, &refused),
+    };
+    match record_payout(&visit, &fields).await {
+        Ok(said) => visit.act(PAYOUTS, async { Ok((PAYOUTS.to_owned(), said)) }).await,
+        Err(refused) => visit.answer(show_payouts(&visit, fields, page::explain(&refused))).await,
+    }
+}
+
+async fn record_payout(visit: &Visit, fields: &Fields) -> Result<String> {
+    operators_only(visit)?;
+    let status: PayoutStatus =
+        fields.get("status").parse().map_err(|said: String| Error::invalid("status", said))?;
+    let payout = NewPayout {
+        workspace: WorkspaceId::from(fields.get("workspace").trim()),
+        amount_cents: cents(fields.get("amount"))?,
+        currency: fields.get("currency").trim().to_owned(),
+        status,
+        period_start: day("period_start", fields.get("period_start"))?,
+        period_end: day("period_end", fields.get("period_end"))?,
+        reference: fields.given("reference").map(ToOwned::to_owned),
+    };
+    let recorded = admin::add_payout(visit.app(), payout).await?;
+    Ok(format!("The payout of {} is recorded.", money(recorded.amount_cents, &recorded.currency)))
 }
 
 /// The beginning of a day, in UTC, as payouts count.

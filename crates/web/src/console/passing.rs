@@ -1,0 +1,83 @@
+//! Drafts of mails that are passed on: what the writer says is edited, the original below it stays as it came.
+//!
+//! The original is never taken from the browser, whose editor shows cleaned HTML only: it is read from the mail at
+//! first, and from the draft from then on.
+
+use mail::compose::quote::{self, Written};
+use model::{
+    AttachmentId,
+    emails::{Attachment, BodyFormat},
+};
+use operations::{Result, drafts, sending};
+use serde_json::{Value, json};
+
+use super::visit::{Fields, Visit};
+
+/// A body with the files that belong to what is below the writer's words.
+pub(super) struct Passed {
+    pub(super) body: String,
+    pub(super) format: &'static str,
+    pub(super) files: Vec<Value>,
+}
+
+fn named(files: impl Iterator<Item = AttachmentId>) -> Vec<Value> {
+    files.map(|id| json!({ "attachment_id": id })).collect()
+}
+
+/// Text or HTML by the name of its format.
+pub(super) fn written<'a>(body: &'a str, format: &str) -> Written<'a> {
+    if format == "html" { Written::Html(body) } else { Written::Text(body) }
+}
+
+fn typed(body: &str, format: BodyFormat) -> Written<'_> {
+    match format {
+        BodyFormat::Html => Written::Html(body),
+        BodyFormat::Text => Written::Text(body),
+    }
+}
+
+/// What the writer of a draft says, if there is an original below it.
+pub(super) fn said(body: &str, format: BodyFormat) -> Option<String> {
+    Some(match quote::split(typed(body, format))?.0 {
+        Written::Text(said) => said.to_owned(),
+        Written::Html(said) => quote::unstyled(said),
+    })
+}
+
+/// Whether a picture belongs to the original that a draft holds.
+fn is_shown_below(below: Written<'_>, file: &Attachment) -> bool {
+    let Written::Html(html) = below else { return false };
+    let id = file.content_id.as_deref().unwrap_or_default().trim_matches(['<', '>']);
+    !id.is_empty() && html.contains(&format!("cid:{id}"))
+}
+
+/// The pictures of a draft that are part of the original in it.
+pub(super) fn pictures_below<'a>(body: &str, format: BodyFormat, files: &'a [Attachment]) -> Vec<&'a str> {
+    let Some((_, below)) = quote::split(typed(body, format)) else { return Vec::new() };
+    files.iter().filter(|file| is_shown_below(below, file)).map(|file| file.id.as_str()).collect()
+}
+
+/// The first draft of a mail that is passed on.
+pub(super) async fn begin(visit: &Visit, mailbox: &str, source: &str, words: Written<'_>) -> Result<Passed> {
+    let call = visit.call(&drafts::SAVE)?;
+    let made = sending::pass_on(visit.app(), &call, mailbox, source.into(), words).await?;
+    let format = if made.format == BodyFormat::Html { "html" } else { "text" };
+    Ok(Passed { body: made.body, format, files: named(made.files.into_iter()) })
+}
+
+/// A draft that is written on, with the original that it holds; nothing if it holds none.
+pub(super) async fn go_on(
+    visit: &Visit,
+    mailbox: &str,
+    fields: &Fields,
+    words: Written<'_>,
+) -> Result<Option<Passed>> {
+    let Some(id) = fields.given("draft_id").filter(|_| fields.ticked("below")) else { return Ok(None) };
+    let draft = drafts::get(visit.app(), &visit.call(&drafts::GET)?, mailbox, id.into()).await?;
+    let Some((_, below)) = quote::split(typed(&draft.body, draft.body_format)) else { return Ok(None) };
+    let (body, is_html) = quote::join(words, below);
+    let kept = fields.all("keep");
+    let files = draft.attachments.iter().filter(|file| is_shown_below(below, file));
+    let files = files.filter(|file| !kept.contains(&file.id.as_str())).map(|file| file.id.clone());
+    Ok(Some(Passed { body, format: if is_html { "html" } else { "text" }, files: named(files) }))
+}
