@@ -179,12 +179,13 @@ async fn log_in(Extracted(state): Extracted<State>, request: Request) -> Respons
         Ok(opened) => enter(&state, &headers, &opened, safe_next(fields.get("next")), ""),
         Err(refused) => {
             let mut form = Form::again(&headers, "Log in", &fields, &refused);
-            match refused.kind() {
-                ErrorKind::Unauthorized => "The address or the password is wrong.".clone_into(&mut form.said),
-                ErrorKind::RateLimited => {
-                    "Too many wrong passwords. Wait a while.".clone_into(&mut form.said)
-                }
-                _ => {}
+            let said = match refused.kind() {
+                ErrorKind::Unauthorized => Some("The address or the password is wrong."),
+                ErrorKind::RateLimited => Some("Too many wrong passwords. Wait a while."),
+                _ => None,
+            };
+            if let Some(said) = said {
+                said.clone_into(&mut form.said);
             }
             again(&headers, &refused, &LoginPage { form, open: state.app.settings().open_sign_up })
         }
