@@ -138,7 +138,7 @@ impl Outcome {
                 match draft(app, look, text, now).await {
                     Ok(ready) => self.draft = Some(ready),
                     Err(error) if is_final(error.kind()) => {
-                        return Ok(RunTask::not_done(kind, error.message()));
+                        return Ok(RunTask::not_done(kind, &reason(&error)));
                     }
                     Err(error) => return Err(error),
                 }
@@ -174,6 +174,16 @@ fn is_final(kind: ErrorKind) -> bool {
             | ErrorKind::ValidationFailed
             | ErrorKind::NotFound
     )
+}
+
+/// Why a draft was refused, in words: what is wrong with a field says more than that something is.
+fn reason(error: &Error) -> String {
+    let faults: Vec<&str> = error.details().iter().map(|detail| detail.message.as_str()).collect();
+    match (faults.is_empty(), error.fix()) {
+        (false, _) => format!("The draft could not be saved. {}", faults.join(" ")),
+        (true, Some(fix)) => format!("{} {fix}", error.message()),
+        (true, None) => error.message().to_owned(),
+    }
 }
 
 /// A draft of an answer to a mail, as a person would begin one.
