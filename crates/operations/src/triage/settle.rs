@@ -406,3 +406,17 @@ pub(super) async fn end_runs(
 pub(super) async fn hold(tx: &mut Tx, mailbox: &MailboxId) -> Result<()> {
     Ok(mailboxes::lock(tx, mailbox).await?)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refused_draft_tells_why_in_words() {
+        let said = reason(&Error::invalid("subject", "The subject is too long."));
+        assert_eq!(said, "The draft could not be saved. The subject is too long.");
+        assert_eq!(reason(&Error::new(ErrorKind::MessageTooLarge)), ErrorKind::MessageTooLarge.message());
+        let full = Error::new(ErrorKind::QuotaExceeded).with_fix("Delete mail.");
+        assert_eq!(reason(&full), format!("{} Delete mail.", ErrorKind::QuotaExceeded.message()));
+    }
+}
