@@ -298,7 +298,7 @@ async fn a_threaded_list_takes_the_other_filters() {
         for number in 0..5 {
             let headers = format!(
                 "In-Reply-To: <Topic{number}@remote.test>\nDate: {} Jul 2026 10:00 +0000",
-                20 - number
+                12 - number
             );
             let reply = message(&format!("Re: Topic {number}"), &headers, "again");
             ids.push(server.receive(&inbox.address, reply).await);

@@ -303,7 +303,7 @@ async fn search_stays_in_its_mailbox_and_forgets_what_is_deleted() {
         }
         // A mailbox is a word of the index, but not one that a query can say.
         let word: String = other.id.as_str().chars().filter(char::is_ascii_alphanumeric).collect();
-        for query in [word.clone(), format!("scope:{word}"), format!("needle OR {word}")] {
+        for query in [word.clone(), format!("\"scope:{word}\""), format!("needle OR {word}")] {
             assert_eq!(inbox.search(&query).await, Vec::<String>::new(), "{query}");
         }
         inbox.hold(&server, &ids[0], 60).await;

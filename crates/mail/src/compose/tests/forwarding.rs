@@ -33,7 +33,7 @@ fn marks_of_subjects_are_not_doubled() {
 #[test]
 fn subjects_that_nobody_chose_fit_once_encoded() {
     let encoded = |subject: &str| crate::compose::header::subject(subject).map(|value| value.len());
-    let words = "word ".repeat(199);
+    let words = format!("{}end", "word ".repeat(199));
     for original in [
         "x".repeat(900),
         "x".repeat(998),
