@@ -256,7 +256,7 @@ async fn a_reply_takes_what_it_is_not_told_from_the_original() {
 
         // A subject that would be too long behind its mark is cut, since nobody chose it.
         let long = server
-            .receive(&me.address, message(&format!("{}end", "long ".repeat(199)), &headers, "Hi\r\n"))
+            .receive(&me.address, message(&format!("{}end", "long ".repeat(199)), &from, "Hi\r\n"))
             .await;
         let sent = me.post(&format!("emails/{long}/reply"), json!({ "text": "Yes" })).await.ok();
         let subject = me.get(&format!("emails/{}", sent["id"].as_str().unwrap())).await["subject"].clone();
