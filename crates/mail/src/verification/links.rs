@@ -130,11 +130,10 @@ impl Subject {
 
 /// Finds the links of a mail.
 pub(super) fn find(subject: &str, text: &str, html: Option<&str>) -> Vec<Link> {
-    let seen = html
-        .map(safe_text::seen_links)
-        .filter(|links| !links.is_empty())
-        .map(|links| links.into_iter().map(|link| Said { link, after: String::new() }).collect())
-        .unwrap_or_else(|| links_in_text(text));
+    let seen = html.map(safe_text::seen_links).filter(|links| !links.is_empty()).map_or_else(
+        || links_in_text(text),
+        |links| links.into_iter().map(|link| Said { link, after: String::new() }).collect(),
+    );
     let subject = Subject::new(subject);
     let candidates: Vec<(Said, Url)> = seen.into_iter().take(MAX_LINKS).filter_map(candidate).collect();
     let ways: HashSet<&str> = candidates.iter().map(|(_, url)| url.as_str()).collect();
