@@ -58,6 +58,10 @@ async fn signing_up_gives_a_code_and_a_link() {
         assert_eq!((answer.status, &made), (201, &expected));
         assert!(made["id"].as_str().unwrap().starts_with("aff_"));
         assert_eq!(one.key.get(ME).await.ok(), expected);
+        // Every field is optional, and so is the body.
+        let three = server.tenant(Plan::Free).await;
+        let bare = three.key.send(axum::http::Method::POST, SIGN_UP, None).await;
+        assert_eq!(bare.status, 201, "{}", bare.text());
         one.key.post(SIGN_UP, json!({})).await.expect(409, "affiliate_exists");
         one.key.post(SIGN_UP, json!({ "code": "another" })).await.expect(409, "affiliate_exists");
         let taken = two.key.post(SIGN_UP, json!({ "code": "my-code-7" })).await;

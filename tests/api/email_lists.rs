@@ -108,7 +108,6 @@ async fn bounds_and_unknown_parameters_are_refused() {
             ("require_scan_status=none", "require_scan_status"),
             ("sort=date", "sort"),
             ("Folder=inbox", "Folder"),
-            ("threaded=true&is_read=false", "threaded"),
             ("threaded=true&sortDirection=ASC", "threaded"),
         ] {
             assert_refuses_fields(&inbox.try_get(&format!("emails?{query}")).await, &[field]);
@@ -280,6 +279,80 @@ async fn a_threaded_list_shows_the_newest_of_each_thread() {
             (&trash["emails"][0]["id"], &trash["emails"][0]["thread_count"]),
             (&json!(reply), &json!(1))
         );
+    })
+    .await;
+}
+
+// rules: READ-5
+#[tokio::test]
+async fn a_threaded_list_takes_the_other_filters() {
+    both_engines(async |engine| {
+        let server = Server::start(engine).await;
+        let inbox = Inbox::new(&server).await;
+        new_label(&inbox, "Odd", "subject:\"Topic 1\" or subject:\"Topic 3\"").await;
+        let mut ids = Vec::new();
+        for number in 0..5 {
+            let first = dated(&format!("Topic {number}"), "first", 1 + number);
+            ids.push(server.receive(&inbox.address, first).await);
+        }
+        for number in 0..5 {
+            let headers = format!(
+                "In-Reply-To: <Topic{number}@remote.test>\nDate: {} Jul 2026 10:00 +0000",
+                12 - number
+            );
+            let reply = message(&format!("Re: Topic {number}"), &headers, "again");
+            ids.push(server.receive(&inbox.address, reply).await);
+        }
+        let mark = async |number: usize, change: Value| {
+            inbox.put(&format!("emails/{}", ids[number]), change).await.ok();
+        };
+        // Both mails of topic 0 are read, of topic 1 the newer one.
+        for number in [0, 5, 6] {
+            mark(number, json!({ "read": true })).await;
+        }
+        mark(2, json!({ "starred": true, "category": "technical" })).await;
+        let thread = inbox.get(&format!("emails/{}", ids[4])).await["thread_id"].as_str().unwrap().to_owned();
+        for (query, expected) in [
+            ("is_read=false", vec!["Re: Topic 2", "Re: Topic 3", "Re: Topic 4", "Topic 1"]),
+            ("is_read=true", vec!["Re: Topic 0", "Re: Topic 1"]),
+            ("is_read=false&folder=inbox", vec!["Re: Topic 2", "Re: Topic 3", "Re: Topic 4", "Topic 1"]),
+            ("is_read=false&folder=trash", vec![]),
+            ("is_starred=true", vec!["Topic 2"]),
+            ("category=technical&is_read=0", vec!["Topic 2"]),
+            ("has_attachment=true", vec![]),
+            ("custom_label=odd", vec!["Re: Topic 1", "Re: Topic 3"]),
+            ("custom_label=odd&is_read=false", vec!["Re: Topic 3", "Topic 1"]),
+            (&format!("thread_id={thread}"), vec!["Re: Topic 4"]),
+        ] {
+            let list = inbox.get(&format!("emails?threaded=true&{query}")).await;
+            assert_eq!(
+                (texts(&list["emails"], "subject"), &list["totalCount"]),
+                (expected.iter().map(|one| (*one).to_owned()).collect(), &json!(expected.len())),
+                "{query}"
+            );
+            let counts = list["emails"].as_array().unwrap().iter().all(|one| one["thread_count"] == 2);
+            assert!(counts, "all mails of a thread count: {list}");
+            let (mut found, mut cursor) = (Vec::new(), String::new());
+            loop {
+                let page = inbox.get(&format!("emails?threaded=1&limit=1&{query}{cursor}")).await;
+                found.extend(texts(&page["emails"], "subject"));
+                match page["next_cursor"].as_str() {
+                    Some(next) => cursor = format!("&cursor={}", encoded(next)),
+                    None => break,
+                }
+            }
+            assert_eq!(found, expected, "{query} by cursor");
+        }
+        let second = inbox.get("emails?threaded=1&is_read=false&limit=2&page=2").await;
+        assert_eq!(texts(&second["emails"], "subject"), ["Re: Topic 4", "Topic 1"]);
+        // What is held is neither the newest nor counted.
+        inbox.hold(&server, &ids[7], 60).await;
+        let list = inbox.get("emails?threaded=1&is_read=false").await;
+        assert_eq!(
+            (texts(&list["emails"], "subject"), &list["totalCount"]),
+            (["Re: Topic 3", "Re: Topic 4", "Topic 2", "Topic 1"].map(str::to_owned).to_vec(), &json!(4))
+        );
+        assert_eq!(list["emails"][2]["thread_count"], 1);
     })
     .await;
 }

@@ -191,8 +191,10 @@ async fn the_stream_resumes_where_it_broke_off() {
         server.receive(&inbox.address, plain("Last", "x")).await;
         assert_eq!(next(&mut again).await.unwrap().0, 7);
         assert_eq!(next(&mut whole).await.unwrap().0, 7);
-        for wrong in ["x", "-1", "1.5"] {
-            inbox.key.with("last-event-id", wrong).get(&path).await.expect(400, "validation_failed");
+        for wrong in ["x", "-1", "1.5", "evt_01m7gm3nryfw6r170gfx6b1xjd"] {
+            let answer = inbox.key.with("last-event-id", wrong).get(&path).await;
+            answer.expect(400, "validation_failed");
+            assert!(answer.text().contains("expected the sequence of an event"), "{}", answer.text());
         }
         // A key that is revoked ends its streams; nothing that comes later is told.
         let revoked = server.new_key(&inbox.workspace, model::Role::Admin).await;

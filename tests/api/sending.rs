@@ -97,6 +97,12 @@ async fn what_is_missing_or_not_allowed_is_refused() {
         let many: serde_json::Map<String, Value> = (0..21).map(|n| (format!("X-{n}"), json!("v"))).collect();
         refused(json!({ "headers": many }), &["headers"]).await;
         refused(json!({ "in_reply_to": "two words" }), &["in_reply_to"]).await;
+        refused(json!({ "in_reply_to": "eml_01m7gky7freexvbe6wpb22q7pm" }), &["in_reply_to"]).await;
+        refused(json!({ "to": ["nobody"] }), &["to[0]"]).await;
+        refused(json!({ "cc": ["nobody"] }), &["cc[0]"]).await;
+        refused(json!({ "headers": { "X-A": "a\nb" } }), &["headers.X-A"]).await;
+        let file = |kind: &str| json!([{ "filename": "a.bin", "type": kind, "content": "eA==" }]);
+        refused(json!({ "attachments": file("bad") }), &["attachments[0].type"]).await;
         let list = json!({ "to": [to.clone(), "\"Doe, J.\" <", to.clone()], "subject": "S", "text": "T" });
         inbox.post("emails", list).await.expect(400, "validation_failed");
         let foreign = async |from: Value| {
@@ -247,6 +253,17 @@ async fn a_reply_takes_what_it_is_not_told_from_the_original() {
             (ann.get("emails").await["totalCount"].clone(), bob.get("emails").await["totalCount"].clone()),
             (json!(1), json!(0))
         );
+
+        // A subject that would be too long behind its mark is cut, since nobody chose it.
+        let long = server
+            .receive(&me.address, message(&format!("{}end", "long ".repeat(199)), &from, "Hi\r\n"))
+            .await;
+        let sent = me.post(&format!("emails/{long}/reply"), json!({ "text": "Yes" })).await.ok();
+        let subject = me.get(&format!("emails/{}", sent["id"].as_str().unwrap())).await["subject"].clone();
+        let subject = subject.as_str().unwrap();
+        assert!(subject.starts_with("Re: long long") && subject.ends_with("..."), "{subject}");
+        let forward = json!({ "to": bob.address, "text": "See" });
+        me.post(&format!("emails/{long}/forward"), forward).await.ok();
 
         let all = me
             .post(&format!("emails/{id}/reply"), json!({ "text": "Yes, all", "reply_all": true }))

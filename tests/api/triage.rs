@@ -485,9 +485,34 @@ async fn an_empty_pool_skips_runs_and_mail_goes_on() {
         run_due(&server).await;
         let all = runs(&inbox).await;
         assert_eq!((all.len(), &all[0]["status"]), (1, &json!("SKIPPED")));
-        assert_eq!(all[0]["summary"], "The credits of this period are used up.");
+        let summary = all[0]["summary"].as_str().unwrap();
+        assert!(summary.starts_with("This call costs 25 credits; "), "{summary}");
         inbox.get(&format!("emails/{mail}")).await;
         assert_eq!(model.asked().len(), 1, "what it is about is asked all the same");
+    })
+    .await;
+}
+
+/// rules: TRIAGE-4, SEND-17
+#[tokio::test]
+async fn a_long_subject_keeps_no_answer_from_being_drafted() {
+    both_engines(async |engine| {
+        let (_, options) = saying(json!({ "summary": "x", "reply": "Hi" }));
+        let server = Server::with(engine, options).await;
+        let inbox = Inbox::new(&server).await;
+        auto_draft(&inbox).await;
+        let subject = "ü".repeat(900);
+        server.receive(&inbox.address, letter(&inbox, &subject, "", "Hello")).await;
+        run_due(&server).await;
+        let all = runs(&inbox).await;
+        assert_eq!(
+            (&all[0]["status"], &all[0]["tasks"][0]["done"]),
+            (&json!("SUCCEEDED"), &json!(true)),
+            "{all:?}"
+        );
+        let drafts = inbox.get("drafts").await;
+        let drafted = drafts["drafts"][0]["subject"].as_str().unwrap();
+        assert!(drafted.starts_with("Re: üü") && drafted.ends_with('…'), "{drafted}");
     })
     .await;
 }

@@ -54,6 +54,7 @@ async fn nothing_is_looked_for_in_a_mail_that_is_not_clean() {
             let found = inbox.get(&format!("emails/{id}/verification")).await;
             assert_eq!((&found["codes"], &found["links"]), (&json!([]), &json!([])));
             assert_eq!((&found["scan_status"], &found["content_omitted"]), (&status, &json!(true)));
+            assert_eq!(found["content_omission_reason"], "scan_status_not_clean");
         }
     })
     .await;

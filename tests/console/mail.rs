@@ -56,7 +56,7 @@ async fn nothing_in_a_mail_becomes_markup() {
         let paths = [
             mailbox.at("f/inbox"),
             mailbox.at(&format!("f/inbox/{thread}")),
-            mailbox.at("search?q=%22%3E%3Cscript%3Ealert(5)%3C%2Fscript%3E"),
+            mailbox.at("search?q=x%22%3E%3Cscript%3Ealert(5)%3C%2Fscript%3E"),
             mailbox.at("settings"),
             mailbox.at(&format!("compose?reply={id}&all=1")),
             mailbox.at(&format!("compose?forward={id}")),
@@ -144,6 +144,9 @@ async fn new_mail_is_told_at_once() {
         let id = server.receive(&mailbox.address, html("Hello")).await;
         let (_, event) = live.next().await.unwrap();
         assert_eq!(event["type"], "message.received");
+        // It has no To header, and nothing is said of one.
+        let open = ada.page(&mailbox.at(&format!("f/inbox/{}", thread(&ada, &mailbox).await))).await;
+        assert!(open.contains("class=\"when-open\"></span>"), "{open}");
         assert_eq!(event["mailbox_id"], mailbox.id.as_str());
         assert_eq!(event["data"]["email_id"], id.as_str());
         // A part of the list comes without the rest of the page.

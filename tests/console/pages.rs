@@ -113,6 +113,24 @@ async fn files_are_kept_by_browsers_and_named_by_their_content() {
     .await;
 }
 
+/// rules: CONSOLE-1
+#[tokio::test]
+async fn an_unknown_page_is_a_page() {
+    both_engines(async |engine| {
+        let server = Server::start(engine).await;
+        let ada = Person::admin(&server).await;
+        for answer in [
+            ada.get("/console/nope").await,
+            ada.get("/console/m/nope/nope/nope/nope").await,
+            server.anonymous().get("/console/nope").await,
+        ] {
+            assert_eq!((answer.status, answer.header("content-type")), (404, "text/html; charset=utf-8"));
+            assert!(answer.text().contains("There is no such page."), "{}", answer.text());
+        }
+    })
+    .await;
+}
+
 /// rules: METER-13
 #[tokio::test]
 async fn pages_cost_nothing() {

@@ -101,6 +101,20 @@ async fn the_balance_answers_with_an_empty_pool() {
     .await;
 }
 
+/// rules: METER-4
+#[tokio::test]
+async fn what_is_left_is_told_when_it_is_too_little() {
+    both_engines(async |engine| {
+        let server = Server::with(engine, options(6)).await;
+        let tenant = server.tenant(Plan::Free).await;
+        let answer = tenant.key.post("/api/v1/mailboxes", json!({ "name": "A" })).await;
+        answer.expect(402, "credits_exhausted");
+        let said = "This call costs 10 credits; 6 are left in this period.";
+        assert_eq!(answer.json()["error"], said);
+    })
+    .await;
+}
+
 /// rules: METER-3
 #[tokio::test]
 async fn a_new_month_fills_the_pool() {

@@ -105,6 +105,7 @@ fn wrong_usage_ends_with_2() {
         ["admin", "account", "create", "--email", "ada@example.com"].as_slice(),
         &["admin", "workspace", "set-plan", "ws_0", "gold"],
         &["admin", "key", "create", "--workspace", "ws_0", "--expires-in", "soon"],
+        &["admin", "payments", "list", "--state", "zzz"],
         &["serve", "--roles", "imap"],
         &["fly"],
         &["--colour"],
@@ -132,6 +133,12 @@ fn people_get_lines_instead_of_json() {
     );
     let listed = home.run(&["admin", "workspace", "list"]).succeeded();
     assert!(listed.stdout.ends_with("1 workspace\n"), "{}", listed.stdout);
+    for what in ["list", "totals"] {
+        let nothing = home.run(&["admin", "payments", what]).succeeded();
+        assert_eq!(nothing.stdout, "No payments.\n", "{what}");
+    }
+    let refused = home.run(&["admin", "payments", "list", "--state", "zzz"]).failed(2);
+    assert!(refused.stderr.contains("expected one of settling, "), "{}", refused.stderr);
 }
 
 /// rules: CLI-4

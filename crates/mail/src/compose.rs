@@ -160,6 +160,11 @@ pub fn check_text(field: &str, value: &str) -> Result<(), ComposeError> {
     }
 }
 
+/// Refuses what is no media type; its parameters are not looked at.
+pub fn check_media_type(text: &str) -> Result<(), ComposeError> {
+    body::media_type(text).map(|_| ())
+}
+
 /// Whether a text can stand between the angle brackets of a Message-ID, References or Content-ID header.
 pub fn is_id(text: &str) -> bool {
     (1..=MAX_ID_BYTES).contains(&text.len())

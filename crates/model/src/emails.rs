@@ -148,7 +148,9 @@ macro_rules! named {
         impl FromStr for $name {
             type Err = String;
             fn from_str(text: &str) -> Result<Self, Self::Err> {
-                match text { $($text => Ok(Self::$variant),)* _ => Err(format!("unknown value {text:?}")) }
+                match text { $($text => Ok(Self::$variant),)*
+                    _ => Err(format!("unknown value {text:?}: expected one of {}", [$($text),*].join(", "))),
+                }
             }
         }
         impl fmt::Display for $name {

@@ -11,7 +11,8 @@ use crate::{
 read_options! {
     /// What to search for, and how to show it.
     SearchQuery {
-        /// Words, "phrases", -not, `from:` `to:` `subject:` `label:` `has:attachment` `before:` `after:`.
+        /// Words, "phrases", -not, `from:` `to:` `subject:` `label:` `has:attachment` `is:read` `is:unread`
+        /// `is:starred` `before:` `after:`. Words with a colon stand in quotation marks.
         #[garde(length(chars, max = 1000))]
         #[serde(default)]
         query: String,

@@ -126,8 +126,23 @@ named! {
 
 /// Recipients: one text, or a list of them. Each is an address, or a name and an address as in
 /// `Name <name@example.com>`; one text may hold several with commas between them.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Recipients(pub Vec<String>);
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Recipients {
+    /// One text.
+    Text(String),
+    /// A list of texts.
+    List(Vec<String>),
+}
+
+impl Recipients {
+    /// The texts, whichever way they came.
+    pub fn texts(&self) -> &[String] {
+        match self {
+            Self::Text(text) => std::slice::from_ref(text),
+            Self::List(list) => list,
+        }
+    }
+}
 
 impl<'de> Deserialize<'de> for Recipients {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -138,7 +153,7 @@ impl<'de> Deserialize<'de> for Recipients {
                 f.write_str("an address or a list of addresses")
             }
             fn visit_str<E: de::Error>(self, text: &str) -> Result<Recipients, E> {
-                Ok(Recipients(vec![text.to_owned()]))
+                Ok(Recipients::Text(text.to_owned()))
             }
             fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Recipients, A::Error> {
                 let mut all = Vec::new();
@@ -148,7 +163,7 @@ impl<'de> Deserialize<'de> for Recipients {
                     }
                     all.push(one);
                 }
-                Ok(Recipients(all))
+                Ok(Recipients::List(all))
             }
         }
         deserializer.deserialize_any(Read)

@@ -28,7 +28,7 @@ use crate::{
     inbound::{self, Content, Delivery, Prepared},
     mailboxes,
     sending::{
-        self, Letter, Origin, files, message_id, people, sender, subject,
+        self, Letter, Origin, answered_id, files, people, sender, subject,
         submit::{self, line},
     },
 };
@@ -347,7 +347,7 @@ pub async fn save(app: &App, call: &Call, mailbox: &str, input: NewDraft) -> Res
     let origin = Origin::of_call(app, call, mailbox).await?;
     let replaced = hold(app, &origin, input.draft_id.as_ref(), call.now).await?;
     let in_reply_to = match &input.in_reply_to {
-        Some(text) => Some(message_id("in_reply_to", text)?),
+        Some(text) => Some(answered_id(text)?),
         None => None,
     };
     let written = Written {

@@ -10,8 +10,8 @@ mod wait;
 use model::{
     EmailId, LabelId, MailboxId,
     emails::{
-        Deleted, DeletedState, Email, EmailChange, EmailQuery, Move, ReadOptions, ScanStatus, Verification,
-        VerificationCode, VerificationLink,
+        Deleted, DeletedState, Email, EmailChange, EmailQuery, Move, OmissionReason, ReadOptions, ScanStatus,
+        Verification, VerificationCode, VerificationLink,
     },
 };
 use store::{
@@ -351,5 +351,6 @@ pub async fn verification(app: &App, call: &Call, mailbox: &str, id: EmailId) ->
         scan_status: mail.scan_status,
         sender_authentication: mail.sender_authentication,
         content_omitted: omitted,
+        content_omission_reason: omitted.then_some(OmissionReason::ScanStatusNotClean),
     })
 }

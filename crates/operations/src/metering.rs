@@ -128,7 +128,16 @@ impl Meter {
             return Ok(Reservation::nothing(account, class, now));
         }
         let fix = "Wait for the next period or move the workspace to a larger plan.";
-        Err(Error::new(ErrorKind::CreditsExhausted).with_fix(fix))
+        let used = account.used(PoolKind::Credits, terms.period_start);
+        let left = terms.limit.map_or(0, |limit| limit - used);
+        // What is left on another node is not known here, so only what is surely too little is told.
+        let error = if (1..price).contains(&left) {
+            let message = format!("This call costs {price} credits; {left} are left in this period.");
+            Error::with_message(ErrorKind::CreditsExhausted, message)
+        } else {
+            Error::new(ErrorKind::CreditsExhausted)
+        };
+        Err(error.with_fix(fix))
     }
 
     /// The credits of a workspace as this node knows them.

@@ -28,7 +28,7 @@ use crate::{
     events::NewEvent,
     mailboxes,
     sending::{
-        Letter, Origin, check_request, message_id, people, require_complete, subject,
+        Letter, Origin, answered_id, check_request, people, require_complete, subject,
         submit::{Left, Submission, check_ways},
     },
 };
@@ -147,7 +147,7 @@ fn written(input: NewScheduledSend, replaced: Option<Held>) -> Result<Written> {
         source.format = format;
     }
     if let Some(text) = &input.in_reply_to {
-        let id = message_id("in_reply_to", text)?;
+        let id = answered_id(text)?;
         (source.in_reply_to, source.references) = (Some(id.clone()), vec![id]);
     }
     Ok(Written {

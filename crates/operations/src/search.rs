@@ -20,7 +20,7 @@ use store::{
 };
 
 use crate::{
-    App, Call, ErrorKind, Operation, Result, cursor,
+    App, Call, Error, ErrorKind, Operation, Result, cursor,
     emails::{
         label_id,
         present::{self, Fetched, FolderNames, Presenter, Shown},
@@ -72,7 +72,7 @@ pub async fn search(app: &App, call: &Call, mailbox: &str, input: SearchQuery) -
     let after: Option<Mark> =
         input.cursor.as_deref().map(|text| cursor::open(&key, &about, text)).transpose()?;
     let (options, now) = (input.read_options(), call.now);
-    let query = full_query(&input);
+    let query = full_query(&input)?;
     let clauses = query.clauses.clone();
     let found = app.read(call, async move |tx| find(tx, &named, &input, &query, after, now).await).await?;
     let next_cursor = match (&found.next, found.more) {
@@ -106,8 +106,9 @@ fn fingerprint(mailbox: &str, input: &SearchQuery) -> String {
 }
 
 /// The query with the parameters that say the same as its fields.
-fn full_query(input: &SearchQuery) -> Query {
-    let mut query = Query::parse(&input.query);
+fn full_query(input: &SearchQuery) -> Result<Query> {
+    let parsed = Query::parse(&input.query);
+    let mut query = parsed.map_err(|fault| Error::invalid("query", fault.to_string()))?;
     for (field, text) in
         [(Field::Sender, &input.from), (Field::Recipient, &input.to), (Field::Subject, &input.subject)]
     {
@@ -118,7 +119,13 @@ fn full_query(input: &SearchQuery) -> Query {
     if let Some(wanted) = input.has_attachment {
         query.add_attachment(wanted);
     }
-    query
+    if let Some(wanted) = input.is_read {
+        query.add_read(wanted);
+    }
+    if let Some(wanted) = input.is_starred {
+        query.add_starred(wanted);
+    }
+    Ok(query)
 }
 
 struct Findings {
@@ -208,8 +215,8 @@ async fn filter(
         thread: None,
         category: input.category,
         labels,
-        is_read: input.is_read,
-        is_starred: input.is_starred,
+        is_read: query.is_read,
+        is_starred: query.is_starred,
         has_attachment: query.has_attachment,
         date_start: later(input.date_start, query.after),
         date_end: earlier(input.date_end, query.before),
@@ -237,9 +244,7 @@ async fn show(
     let lines = [hit.mail.subject.clone(), hit.mail.sender.clone(), hit.mail.to_line.clone()];
     let mut email = presenter.open_and_show(app, &call.workspace, hit.mail, hit.body).await?;
     email.raw_headers = None;
-    if !clauses.is_empty() {
-        email.score = Some(rank.score(&lines, text.as_deref().unwrap_or_default()));
-    }
+    email.score = Some(rank.score(&lines, text.as_deref().unwrap_or_default()));
     if !email.content_omitted {
         // From what is shown, so that safe content stays safe.
         let mut passages = rank.highlights(&email.subject);
@@ -359,7 +364,7 @@ mod tests {
     // rules: SEARCH-3
     #[test]
     fn highlights_mark_the_words() {
-        let query = Query::parse("invoice due*");
+        let query = Query::parse("invoice due*").unwrap();
         let rank = Rank::new(&query.clauses);
         assert_eq!(rank.highlights("Your Invoice is here"), ["Your **Invoice** is here"]);
         assert_eq!(rank.highlights("nothing"), Vec::<String>::new());

@@ -30,7 +30,7 @@ use model::{
 use store::{contents, emails, mailboxes::MailboxRecord, outbound};
 
 pub(crate) use self::{
-    letter::{Letter, body, headers, message_id, people, references, sender, subject},
+    letter::{Letter, answered_id, body, headers, people, references, sender, subject},
     quota::check_request,
     work::Outbox,
 };
@@ -141,7 +141,7 @@ pub async fn send(app: &App, call: &Call, mailbox: &str, input: NewMail, wait: b
     set_body(&mut letter, input.html, input.text);
     letter.headers = headers(input.headers)?;
     if let Some(id) = &input.in_reply_to {
-        letter.in_reply_to = Some(message_id("in_reply_to", id)?);
+        letter.in_reply_to = Some(answered_id(id)?);
         letter.references = letter.in_reply_to.clone().into_iter().collect();
     }
     if input.references.is_some() {

@@ -17,7 +17,7 @@ pub use self::{
         Brief, add_labels, any_batch, delete, find_brief, find_thread_briefs, folder_batch, move_to,
         release_hold, set_delivery_status, set_flags, set_labels, set_read, set_scan,
     },
-    list::{EmailFilter, Place, Sort, count, list, select},
+    list::{EmailFilter, Place, Sort, count, count_threaded, list, list_threaded, select},
 };
 use crate::{
     FromRow, Param, Row, Tx,

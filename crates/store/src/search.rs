@@ -494,12 +494,12 @@ mod tests {
     #[test]
     fn queries_of_both_engines() {
         let mailbox = MailboxId::from("mbx_1");
-        let clauses = Query::parse("past \"due date\" -subject:draft from:ali*").clauses;
+        let clauses = Query::parse("past \"due date\" -subject:draft from:ali*").unwrap().clauses;
         assert_eq!(
             sqlite_query(&mailbox, &clauses),
             "((((\"mbx1\") AND (\"past\")) AND (\"due date\")) AND (sender : \"ali\" *)) NOT (subject : \"draft\")"
         );
-        let like_scope = Query::parse("mbx1 mb* mbx11").clauses;
+        let like_scope = Query::parse("mbx1 mb* mbx11").unwrap().clauses;
         assert_eq!(
             sqlite_query(&mailbox, &like_scope),
             "(((\"mbx1\") AND ({subject sender recipient body} : \"mbx1\")) AND ({subject sender recipient body} : \"mb\" *)) AND (\"mbx11\")",

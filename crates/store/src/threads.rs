@@ -255,6 +255,32 @@ pub async fn list(
     Ok(found)
 }
 
+/// How many mails of a thread a folder has.
+pub async fn count_mails(
+    tx: &mut Tx,
+    mailbox: &MailboxId,
+    filter: &ThreadFilter,
+    thread: &ThreadId,
+) -> Result<i64> {
+    let found: Option<(i64,)> = tx
+        .one(
+            "SELECT mail_count FROM thread_folder WHERE workspace_id = $1 AND mailbox_id = $2 AND folder_id = $3
+             AND thread_id = $4",
+            &[mailbox.into(), filter.folder().into(), thread.into()],
+        )
+        .await?;
+    let all = found.map_or(0, |(count,)| count);
+    let Some(now) = filter.held_after else { return Ok(all) };
+    let sql = format!(
+        "SELECT count(*) FROM email WHERE workspace_id = $1 AND mailbox_id = $2 AND {} AND thread_id = $4
+         AND held_until > $5",
+        filter.condition()
+    );
+    let params = [mailbox.into(), filter.folder().into(), thread.into(), now.into()];
+    let held: Option<(i64,)> = tx.one(&sql, &params).await?;
+    Ok(all - held.map_or(0, |(count,)| count))
+}
+
 /// The threads that have a mail which is held at the given time. Holds are short, so these are few.
 async fn held_threads(tx: &mut Tx, mailbox: &MailboxId, now: Timestamp) -> Result<Vec<ThreadId>> {
     let found: Vec<(ThreadId,)> = tx

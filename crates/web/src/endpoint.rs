@@ -45,6 +45,8 @@ pub struct Endpoint {
     pub tag: &'static str,
     /// The media types of its body; none when it takes no body.
     pub(crate) body_types: &'static [&'static str],
+    /// Whether there may be no body.
+    pub(crate) body_optional: bool,
     pub(crate) describe_input: fn(&mut SchemaGenerator) -> InputDescription,
     pub(crate) output: Output,
     prepare: Prepare,
@@ -163,6 +165,7 @@ impl Endpoint {
             path,
             tag,
             body_types: I::BODY_TYPES,
+            body_optional: I::BODY_OPTIONAL,
             describe_input: |generator| {
                 let mut description = InputDescription::default();
                 I::describe(&mut description, generator);

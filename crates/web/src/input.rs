@@ -53,6 +53,8 @@ pub(crate) trait Part: Sized + Send + 'static {
 pub(crate) trait Input: Sized + Send + 'static {
     /// The media types of the body; none when there is no body.
     const BODY_TYPES: &'static [&'static str];
+    /// Whether there may be no body.
+    const BODY_OPTIONAL: bool = false;
     fn read(raw: &RawInput) -> Result<Self>;
     fn describe(description: &mut InputDescription, generator: &mut SchemaGenerator);
 }
@@ -63,6 +65,8 @@ pub(crate) struct Path<T>(pub(crate) T);
 pub(crate) struct Query<T>(pub(crate) T);
 /// The JSON body.
 pub(crate) struct Json<T>(pub(crate) T);
+/// A JSON body of which every field is optional, so that it may be left out as a whole.
+pub(crate) struct OptionalJson<T>(pub(crate) T);
 /// A body of mail, as it is.
 pub(crate) struct MailBody {
     /// Whether it is a whole file of messages.
@@ -155,6 +159,22 @@ where
     }
     fn describe(description: &mut InputDescription, generator: &mut SchemaGenerator) {
         <Self as Part>::describe(description, generator);
+    }
+}
+
+impl<T> Input for OptionalJson<T>
+where
+    T: DeserializeOwned + Validate<Context = ()> + JsonSchema + Send + 'static,
+{
+    const BODY_TYPES: &'static [&'static str] = &[JSON];
+    const BODY_OPTIONAL: bool = true;
+    fn read(raw: &RawInput) -> Result<Self> {
+        refuse_query(&raw.query)?;
+        let body = if raw.body.is_empty() { b"{}" } else { &raw.body[..] };
+        read_json(body).map(OptionalJson)
+    }
+    fn describe(description: &mut InputDescription, generator: &mut SchemaGenerator) {
+        <Json<T> as Part>::describe(description, generator);
     }
 }
 
@@ -280,7 +300,7 @@ where
             Some(text) => {
                 let number = text.parse().ok().filter(|number: &i64| *number >= 0);
                 Some(number.ok_or_else(|| {
-                    Error::invalid("Last-Event-ID", "expected the id of an event of this stream")
+                    Error::invalid("Last-Event-ID", "expected the sequence of an event of this stream")
                 })?)
             }
             None => None,

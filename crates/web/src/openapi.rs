@@ -142,7 +142,7 @@ pub(crate) fn inputs(endpoint: &Endpoint, reading: &mut SchemaGenerator) -> (Vec
     if matches!(endpoint.output, Output::Events(_)) {
         parameters.push(json!({
             "name": "Last-Event-ID", "in": "header", "required": false,
-            "description": "The id of the last event that came, to go on behind it.",
+            "description": "The sequence of the last event that came, to go on behind it.",
             "schema": { "type": "string" },
         }));
     }
@@ -150,7 +150,7 @@ pub(crate) fn inputs(endpoint: &Endpoint, reading: &mut SchemaGenerator) -> (Vec
         let types = endpoint.body_types.iter();
         let content: Map<String, Value> =
             types.map(|kind| ((*kind).to_owned(), json!({ "schema": schema.clone() }))).collect();
-        json!({ "required": true, "content": content })
+        json!({ "required": !endpoint.body_optional, "content": content })
     });
     (parameters, body)
 }

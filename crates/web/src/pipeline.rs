@@ -182,7 +182,8 @@ pub(crate) async fn read_body(
     };
     body::refuse_encoding(&parts.headers)?;
     let bytes = body::read(&parts.headers, body, bound).await?;
-    if !endpoint.body_types.is_empty() {
+    let may_lack = endpoint.body_optional && bytes.is_empty();
+    if !endpoint.body_types.is_empty() && !may_lack {
         body::require_type(&parts.headers, endpoint.body_types)?;
     }
     Ok(bytes)

@@ -218,7 +218,7 @@ fn base64(bytes: &Bytes) -> Vec<u8> {
 }
 
 /// A media type in lower case, without its parameters.
-fn media_type(text: &str) -> Result<String, ComposeError> {
+pub(super) fn media_type(text: &str) -> Result<String, ComposeError> {
     let essence = text.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     let is_token = |token: &str| {
         (1..=127).contains(&token.len())

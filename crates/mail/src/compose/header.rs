@@ -62,12 +62,34 @@ fn phrase(name: &str) -> String {
 /// The value of the Subject header.
 pub(super) fn subject(text: &str) -> Result<String, ComposeError> {
     check_text("subject", text)?;
-    let text = text.trim();
-    let value = if is_plain(text) { text.to_owned() } else { encoded_words(text) };
+    let value = encoded_subject(text.trim());
     if value.len() > MAX_SUBJECT_BYTES {
         return Err(ComposeError::SubjectTooLong);
     }
     Ok(value)
+}
+
+fn encoded_subject(text: &str) -> String {
+    if is_plain(text) { text.to_owned() } else { encoded_words(text) }
+}
+
+/// A subject that nobody chose, cut behind a character and with an ellipsis when it would be too long once encoded.
+pub(super) fn fit_subject(text: &str) -> String {
+    let fits = |text: &str| encoded_subject(text).len() <= MAX_SUBJECT_BYTES;
+    if fits(text) {
+        return text.to_owned();
+    }
+    let mut kept = &text[..text.floor_char_boundary(MAX_SUBJECT_BYTES)];
+    // Dots keep a plain subject plain, so that more of it is left.
+    let ellipsis = if is_plain(kept) { "..." } else { "…" };
+    loop {
+        let cut = format!("{}{ellipsis}", kept.trim_end());
+        let mut shorter = kept.chars();
+        if fits(&cut) || shorter.next_back().is_none() {
+            return cut;
+        }
+        kept = shorter.as_str();
+    }
 }
 
 /// Ids in angle brackets.

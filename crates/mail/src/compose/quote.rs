@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 use mail_builder::headers::date::Date;
 
-use super::{Person, is_id};
+use super::{Person, header::fit_subject, is_id};
 use crate::address::Address;
 use crate::message::{leading_mark, one_line};
 use crate::safe_text::SafeText;
@@ -77,12 +77,12 @@ const FORWARDS: [&str; 23] = [
     "전달",
 ];
 
-/// The subject of an answer: `Re:` before the original one, unless it says so already.
+/// The subject of an answer: `Re:` before the original one, unless it says so already. Cut where it would be too long.
 pub fn reply_subject(original: &str) -> String {
     with_mark("Re:", &ANSWERS, original)
 }
 
-/// The subject of a forwarded mail: `Fwd:` before the original one, unless it says so already.
+/// The subject of a forwarded mail: `Fwd:` before the original one, unless it says so already. Cut likewise.
 pub fn forward_subject(original: &str) -> String {
     with_mark("Fwd:", &FORWARDS, original)
 }
@@ -91,11 +91,12 @@ fn with_mark(mark: &str, known: &[&str], original: &str) -> String {
     let original = original.trim();
     let lower = original.to_lowercase();
     let is_marked = leading_mark(&lower).is_some_and(|(found, _)| known.contains(&found));
-    match (is_marked, original.is_empty()) {
+    let marked = match (is_marked, original.is_empty()) {
         (true, _) => original.to_owned(),
         (false, true) => mark.to_owned(),
         (false, false) => format!("{mark} {original}"),
-    }
+    };
+    fit_subject(&marked)
 }
 
 /// The threading headers of an answer.

@@ -69,12 +69,12 @@ pub(super) fn find(subject: &str, text: &str) -> Vec<Code> {
             })
             .or_insert((order, code));
     };
-    for candidate in candidates::find(&subject.text) {
+    for candidate in likely(&subject.text) {
         let score = score_in_line(&subject, &candidate, about_sign_up);
         take(0, &subject, candidate, score);
     }
     for (index, line) in lines.iter().enumerate() {
-        for candidate in candidates::find(&line.text) {
+        for candidate in likely(&line.text) {
             let around = Around { subject: &subject, lines: &lines, index, about_sign_up };
             let score = around.score(line, &candidate);
             take(index + 1, line, candidate, score);
@@ -85,6 +85,11 @@ pub(super) fn find(subject: &str, text: &str) -> Vec<Code> {
     let codes =
         found.into_iter().map(|(_, code)| Code { confidence: confidence(code.confidence), ..code }).collect();
     keep_best(codes, |code: &Code| code.confidence)
+}
+
+/// What has the shape of a code and is no date. Eight digits that make a date are one, whatever stands around them.
+fn likely(line: &str) -> impl Iterator<Item = Candidate> {
+    candidates::find(line).into_iter().filter(|candidate| !is_date(&candidate.value))
 }
 
 /// Where a line stands in its mail.
@@ -211,21 +216,28 @@ fn shape_bonus(candidate: &Candidate, surely_meant: bool) -> f64 {
     bonus + date_penalty
 }
 
-/// Whether digits are a year, or a day written without separators.
+/// Whether digits are a year, or two of them.
 fn looks_like_date(digits: &str) -> bool {
-    let number = |range: Range<usize>| digits.get(range).and_then(|part| part.parse::<u32>().ok());
-    let is_year = |year: Option<u32>| year.is_some_and(|year| (1900..=2099).contains(&year));
-    let is_day = |month: Option<u32>, day: Option<u32>| {
-        month.is_some_and(|month| (1..=12).contains(&month)) && day.is_some_and(|day| (1..=31).contains(&day))
-    };
     match digits.len() {
-        4 => is_year(number(0..4)),
-        8 => {
-            (is_year(number(0..4)) && is_day(number(4..6), number(6..8)))
-                || (is_year(number(4..8))
-                    && (is_day(number(2..4), number(0..2)) || is_day(number(0..2), number(2..4))))
-                || (is_year(number(0..4)) && is_year(number(4..8)))
-        }
+        4 => is_year(digits, 0..4),
+        8 => is_year(digits, 0..4) && is_year(digits, 4..8),
         _ => false,
     }
+}
+
+/// Whether digits are a day written without separators, the year first or last.
+fn is_date(digits: &str) -> bool {
+    let within = |range, most| number(digits, range).is_some_and(|part| (1..=most).contains(&part));
+    let is_day = |month, day| within(month, 12) && within(day, 31);
+    digits.len() == 8
+        && ((is_year(digits, 0..4) && is_day(4..6, 6..8))
+            || (is_year(digits, 4..8) && (is_day(2..4, 0..2) || is_day(0..2, 2..4))))
+}
+
+fn number(digits: &str, range: Range<usize>) -> Option<u32> {
+    digits.get(range)?.parse().ok()
+}
+
+fn is_year(digits: &str, range: Range<usize>) -> bool {
+    number(digits, range).is_some_and(|year| (1900..=2099).contains(&year))
 }

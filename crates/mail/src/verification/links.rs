@@ -77,21 +77,72 @@ const OTHER_HOSTS: List = List(
     apps.apple.com|itunes.apple.com|play.google.com|t.me|wa.me|w3.org|schema.org|threads.net",
 );
 
+/// What is confirmed to finish a sign-up: without one of these, wording that confirms may be about anything.
+const CONFIRMED: List = List(
+    "\
+    email|e-mail|mail address|address|account|identity|registration|subscription|sign-up|signup|adresse|\
+    konto|anmeldung|registrierung|compte|inscription|correo|dirección|cuenta|registro|conta|endereço|\
+    cadastro|indirizzo|registrazione|mailadres|邮箱|账户|帐户|账号|信箱|帳戶|アカウント|メール|登録|이메일|계정|адрес|почт|\
+    аккаунт|регистрац|hesab|e-posta|adres|konta|kontot",
+);
+
+/// What says that something is done already, or that it is about a purchase.
+const SETTLED: List = List(
+    "\
+    confirmed|confirmation of|verified|activated|validated|bestätigt|confirmé|verificad|confirmad|\
+    confermat|bevestigd|order|booking|reservation|payment|invoice|purchase|shipping|shipment|deliver|\
+    billing|bestellung|buchung|rechnung|lieferadresse|commande|facture|livraison|pedido|factura|fatura|\
+    ordine|fattura|заказ|订单|注文|주문|sipariş",
+);
+
+/// How subjects begin that ask somebody to sign in; an alert about a sign-in begins otherwise.
+const SIGN_IN_SUBJECTS: List = List(
+    "\
+    log in|login to|login link|your login link|sign in|sign-in link|your sign-in link|your sign in link|\
+    magic link|your magic link|anmelden|einloggen|ihr anmeldelink|connectez-vous|votre lien de connexion|\
+    inicia sesión|iniciar sesión|entrar |accedi|inloggen|войти|вход|giriş yap|登录|登入|ログイン|로그인",
+);
+
+/// A link and what is said about it.
+struct Said {
+    link: SeenLink,
+    /// What the sentence says behind an address in plain text.
+    after: String,
+}
+
+/// What the subject says about the links of its mail.
+struct Subject {
+    about_sign_up: bool,
+    asks_to_confirm: bool,
+    asks_to_sign_in: bool,
+}
+
+impl Subject {
+    fn new(subject: &str) -> Self {
+        let lower = subject.to_lowercase();
+        Self {
+            about_sign_up: words::speaks_of_sign_up(subject) || CONFIRMS.occurs_in(&lower),
+            asks_to_confirm: asks_to_confirm(&lower),
+            asks_to_sign_in: SIGN_IN_SUBJECTS.begins(lower.trim_start()),
+        }
+    }
+}
+
 /// Finds the links of a mail.
 pub(super) fn find(subject: &str, text: &str, html: Option<&str>) -> Vec<Link> {
-    let seen = html
-        .map(safe_text::seen_links)
-        .filter(|links| !links.is_empty())
-        .unwrap_or_else(|| links_in_text(text));
-    let about_sign_up = words::speaks_of_sign_up(subject) || CONFIRMS.occurs_in(&subject.to_lowercase());
+    let seen = html.map(safe_text::seen_links).filter(|links| !links.is_empty()).map_or_else(
+        || links_in_text(text),
+        |links| links.into_iter().map(|link| Said { link, after: String::new() }).collect(),
+    );
+    let subject = Subject::new(subject);
+    let candidates: Vec<(Said, Url)> = seen.into_iter().take(MAX_LINKS).filter_map(candidate).collect();
+    let ways: HashSet<&str> = candidates.iter().map(|(_, url)| url.as_str()).collect();
+    // A mail that asks to confirm an address and has one way to go means that one, whatever it says.
+    let is_sole = ways.len() == 1 && subject.asks_to_confirm;
     let mut urls = HashSet::new();
     let mut found = Vec::new();
-    for link in seen.into_iter().take(MAX_LINKS) {
-        let Some(url) = Url::parse(&link.url).ok().filter(|url| matches!(url.scheme(), "http" | "https"))
-        else {
-            continue;
-        };
-        let score = score(&url, &link.text, about_sign_up);
+    for (Said { link, after }, url) in candidates {
+        let score = score(&url, &format!("{} {after}", link.text), &subject, is_sole);
         let Some(host) = url.host_str().filter(|_| score >= THRESHOLD) else { continue };
         if urls.insert(link.url.clone()) {
             let text = link.text.chars().take(MAX_TEXT).collect();
@@ -101,21 +152,40 @@ pub(super) fn find(subject: &str, text: &str, html: Option<&str>) -> Vec<Link> {
     keep_best(found, |link: &Link| link.confidence)
 }
 
+/// A link of the web that does not say that it is something else.
+fn candidate(said: Said) -> Option<(Said, Url)> {
+    let url = Url::parse(&said.link.url).ok().filter(|url| matches!(url.scheme(), "http" | "https"))?;
+    let host = host(&url);
+    let address = format!("{host}{}", url.path().to_ascii_lowercase());
+    let is_other = is_front_page(&url)
+        || is_other_host(host)
+        || OTHERS.occurs_in(&said.link.text.to_lowercase())
+        || OTHERS.occurs_in(&address);
+    (!is_other).then_some((said, url))
+}
+
+fn host(url: &Url) -> &str {
+    url.host_str().unwrap_or_default().trim_start_matches("www.")
+}
+
 /// The addresses in plain text; the text of each is what stands before it, or the line above.
-fn links_in_text(text: &str) -> Vec<SeenLink> {
+fn links_in_text(text: &str) -> Vec<Said> {
     let mut links = Vec::new();
     let mut above = "";
     for line in text.lines().filter(|line| !line.is_empty()) {
         let mut rest = line;
-        while let Some(start) = rest.find("https://").or_else(|| rest.find("http://")) {
+        while let Some(start) = address_in(rest) {
             let (before, address) = rest.split_at_checked(start).unwrap_or((rest, ""));
             let end = address.find([' ', '"', '>', '<', '|']).unwrap_or(address.len());
             let (url, after) = address.split_at_checked(end).unwrap_or((address, ""));
             let label = before.trim_matches([' ', '(', '<', ':', '[', '-']);
             let label = if label.is_empty() { above } else { label };
             if links.len() < MAX_LINKS {
-                let url = url.trim_end_matches(['.', ',', ')', ']', ';', '!']).to_owned();
-                links.push(SeenLink { text: label.chars().take(MAX_TEXT).collect(), url });
+                let bare = url.trim_end_matches(['.', ',', ')', ']', ';', '!']);
+                let ends_sentence = url.ends_with(['.', ';', '!']);
+                let after = if ends_sentence { "" } else { rest_of_sentence(after) };
+                let link = SeenLink { text: label.chars().take(MAX_TEXT).collect(), url: bare.to_owned() };
+                links.push(Said { link, after: after.chars().take(MAX_TEXT).collect() });
             }
             rest = after;
         }
@@ -124,20 +194,35 @@ fn links_in_text(text: &str) -> Vec<SeenLink> {
     links
 }
 
-fn score(url: &Url, text: &str, about_sign_up: bool) -> f64 {
-    let text = text.to_lowercase();
-    let host = url.host_str().unwrap_or_default().trim_start_matches("www.");
-    let path = url.path().to_ascii_lowercase();
-    let address = format!("{host}{path}");
-    let says_other = OTHERS.occurs_in(&text) || OTHERS.occurs_in(&address);
-    if is_other_host(host) || says_other {
-        return 0.0;
-    }
-    let confirms = CONFIRMS.occurs_in(&text);
-    let signs_in = SIGNS_IN.occurs_in(&text);
-    let path_speaks = PATHS.occurs_in(&path);
+fn address_in(text: &str) -> Option<usize> {
+    text.find("https://").or_else(|| text.find("http://"))
+}
+
+/// What belongs to an address that stands before it: the sentence up to its end or to the next address.
+fn rest_of_sentence(after: &str) -> &str {
+    let end = address_in(after).unwrap_or(after.len());
+    let until = after.get(..end).unwrap_or_default();
+    until.split(['.', '!', '?', ';', '。']).next().unwrap_or_default()
+}
+
+/// Whether a text in lower case asks to confirm an address or an account.
+fn asks_to_confirm(lower: &str) -> bool {
+    CONFIRMS.occurs_in(lower) && CONFIRMED.occurs_in(lower) && !SETTLED.occurs_in(lower)
+}
+
+/// Whether an address leads to the first page of a site, which is nobody's own.
+fn is_front_page(url: &Url) -> bool {
+    url.path().len() <= 1 && url.query().is_none() && url.fragment().is_none()
+}
+
+fn score(url: &Url, said: &str, subject: &Subject, is_sole: bool) -> f64 {
+    let said = said.to_lowercase();
+    let confirms = CONFIRMS.occurs_in(&said);
+    let signs_in = SIGNS_IN.occurs_in(&said);
+    let asks = asks_to_confirm(&said);
+    let path_speaks = PATHS.occurs_in(&url.path().to_ascii_lowercase());
     let secret = has_secret(url);
-    if !path_speaks && !secret && !about_sign_up {
+    if !path_speaks && !secret && !subject.about_sign_up && !asks {
         return 0.0;
     }
     let by_text = if confirms {
@@ -147,8 +232,15 @@ fn score(url: &Url, text: &str, about_sign_up: bool) -> f64 {
     } else {
         0.0
     };
+    let as_told = subject.asks_to_sign_in && signs_in;
     let add = |holds: bool, weight: f64| if holds { weight } else { 0.0 };
-    by_text + add(path_speaks, 0.22) + add(secret, 0.2) + add(about_sign_up, 0.12)
+    by_text
+        + add(path_speaks, 0.22)
+        + add(secret, 0.2)
+        + add(subject.about_sign_up, 0.12)
+        + add(asks, 0.08)
+        + add(as_told, 0.2)
+        + add(is_sole, 0.4)
 }
 
 /// Whether a host, or the domain that it belongs to, is one of those.

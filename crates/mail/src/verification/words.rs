@@ -16,6 +16,11 @@ impl List {
         self.iter().any(|listed| listed == word)
     }
 
+    /// Whether a text in lower case begins with one of them.
+    pub(super) fn begins(self, lower: &str) -> bool {
+        self.iter().any(|listed| lower.starts_with(listed))
+    }
+
     /// Whether one of them occurs in a text in lower case.
     pub(super) fn occurs_in(self, lower: &str) -> bool {
         self.iter().any(|listed| lower.contains(listed))

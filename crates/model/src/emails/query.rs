@@ -112,7 +112,7 @@ read_options! {
         #[garde(skip)]
         #[serde(default)]
         has_attachment: Option<bool>,
-        /// The newest mail of each thread, with `thread_count`. Sorted by date.
+        /// The newest mail of each thread that matches the other filters, with `thread_count`. Always newest first.
         #[garde(skip)]
         #[serde(default)]
         threaded: bool,

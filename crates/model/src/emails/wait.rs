@@ -7,7 +7,7 @@ use mail::address::Address;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
-use super::{Email, ScanStatus, SenderAuthentication, named};
+use super::{Email, OmissionReason, ScanStatus, SenderAuthentication, named};
 use crate::{EmailId, Timestamp};
 
 /// What to wait for.
@@ -119,6 +119,9 @@ pub struct Verification {
     pub sender_authentication: SenderAuthentication,
     /// True when the mail is not clean, so that nothing was looked for.
     pub content_omitted: bool,
+    /// Why nothing was looked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub content_omission_reason: Option<OmissionReason>,
 }
 
 /// A code in a mail.

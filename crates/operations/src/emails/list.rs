@@ -78,7 +78,9 @@ async fn read_page(
     let options = query.read_options();
     let with_bodies = query.max_body_chars.is_some() || query.max_total_chars.is_some();
     let skip = query.page.map_or(0, |page| (page - 1).saturating_mul(query.limit));
-    let found = if query.threaded {
+    let found = if query.threaded && filters_more(query) {
+        matching_threaded(tx, &mailbox, &filter, after.as_ref(), skip, query.limit).await?
+    } else if query.threaded {
         threaded(tx, &mailbox, &filter, after.as_ref(), skip, query.limit).await?
     } else {
         let sort = Sort { column: query.sort_column, direction: query.sort_direction };
@@ -167,11 +169,8 @@ async fn threaded(
     skip: i64,
     limit: i64,
 ) -> Result<Found> {
-    let after = after.and_then(|place| {
-        place.numbers.first().map(|date| (Timestamp::from_micros(*date), place.id.clone()))
-    });
     let chosen = ThreadFilter { folder: filter.folder.clone(), held_after: filter.held_after };
-    let mut found = threads::list(tx, mailbox, &chosen, after, skip, limit + 1).await?;
+    let mut found = threads::list(tx, mailbox, &chosen, after.and_then(date_and_id), skip, limit + 1).await?;
     let more = cut_to(&mut found, limit);
     let next = found.last().filter(|_| more).map(|last| Place {
         numbers: vec![last.place.0.as_micros()],
@@ -191,16 +190,49 @@ async fn threaded(
     Ok(Found { mails, total, next })
 }
 
-async fn filter(tx: &mut Tx, mailbox: &MailboxId, query: &ListQuery, now: Timestamp) -> Result<EmailFilter> {
-    let others = query.category.is_some()
+/// The same of the mails that match further filters; the number is that of all mails of the thread that are there.
+async fn matching_threaded(
+    tx: &mut Tx,
+    mailbox: &MailboxId,
+    filter: &EmailFilter,
+    after: Option<&Place>,
+    skip: i64,
+    limit: i64,
+) -> Result<Found> {
+    let after = after.and_then(date_and_id);
+    let mut found = emails::list_threaded(tx, mailbox, filter, after, skip, limit + 1).await?;
+    let more = cut_to(&mut found, limit);
+    let sort = Sort { column: SortColumn::Date, direction: SortDirection::Descending };
+    let next = found.last().filter(|_| more).map(|last| sort.place(last));
+    let total = emails::count_threaded(tx, mailbox, filter).await?;
+    let chosen = ThreadFilter { folder: filter.folder.clone(), held_after: filter.held_after };
+    let mut mails = Vec::with_capacity(found.len());
+    for mail in found {
+        let count = threads::count_mails(tx, mailbox, &chosen, &mail.thread_id).await?;
+        mails.push((mail, Some(count)));
+    }
+    Ok(Found { mails, total, next })
+}
+
+/// A place in a list by date.
+fn date_and_id(place: &Place) -> Option<(Timestamp, EmailId)> {
+    place.numbers.first().map(|date| (Timestamp::from_micros(*date), place.id.clone()))
+}
+
+/// Whether a list asks for more than a folder.
+fn filters_more(query: &ListQuery) -> bool {
+    query.category.is_some()
         || query.custom_label.is_some()
         || query.is_read.is_some()
         || query.is_starred.is_some()
         || query.has_attachment.is_some()
-        || query.thread_id.is_some();
+        || query.thread_id.is_some()
+}
+
+async fn filter(tx: &mut Tx, mailbox: &MailboxId, query: &ListQuery, now: Timestamp) -> Result<EmailFilter> {
     let sorted = query.sort_column != SortColumn::Date || query.sort_direction != SortDirection::Descending;
-    if query.threaded && (others || sorted) {
-        return Err(Error::invalid("threaded", "comes newest first, and can be combined with folder alone"));
+    if query.threaded && sorted {
+        return Err(Error::invalid("threaded", "comes newest first: leave sortColumn and sortDirection out"));
     }
     folders::require(tx, mailbox, query.folder.as_ref()).await?;
     Ok(EmailFilter {

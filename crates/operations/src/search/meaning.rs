@@ -52,7 +52,7 @@ pub(super) async fn search(app: &App, call: &Call, mailbox: &str, input: SearchQ
         return Err(Error::new(ErrorKind::MemoryUnavailable).with_fix(fix));
     }
     let key = require(app, &call.workspace).await?;
-    let query = full_query(&input);
+    let query = full_query(&input)?;
     if asked(&query).is_empty() {
         // Without a word there is no meaning: the list does it.
         return Box::pin(super::search(app, call, mailbox, SearchQuery { mode: SearchMode::Text, ..input }))

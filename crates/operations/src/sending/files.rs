@@ -84,6 +84,8 @@ fn new(input: FileInput, html: Option<&str>, path: &str) -> Result<File> {
     let filename = input.filename.ok_or_else(|| required("filename"))?;
     check_name(&filename, path)?;
     let media_type = input.media_type.ok_or_else(|| required("type"))?;
+    let wrong_type = |error: compose::ComposeError| Error::invalid(format!("{path}.type"), error.to_string());
+    compose::check_media_type(&media_type).map_err(wrong_type)?;
     let content = input.content.ok_or_else(|| required("content"))?;
     let bytes = read_base64(&content, path)?;
     let content_id = match input.disposition {

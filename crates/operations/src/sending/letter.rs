@@ -109,7 +109,7 @@ fn refused(error: &ComposeError) -> Error {
     let path = match error {
         ComposeError::Control { field, .. }
         | ComposeError::Address { field, .. }
-        | ComposeError::Id { field } => field.clone(),
+        | ComposeError::Id { field } => path_of(field),
         ComposeError::SubjectTooLong => "subject".to_owned(),
         ComposeError::HeaderName(name) | ComposeError::HeaderValue(name) => format!("headers.{name}"),
         ComposeError::TooManyHeaders => "headers".to_owned(),
@@ -117,6 +117,14 @@ fn refused(error: &ComposeError) -> Error {
         _ => String::new(),
     };
     Error::invalid(path, error.to_string())
+}
+
+/// The field of a request that a value of a mail comes from.
+fn path_of(value: &str) -> String {
+    match value.strip_prefix("header ") {
+        Some(name) => format!("headers.{name}"),
+        None => value.strip_prefix("name in ").unwrap_or(value).to_owned(),
+    }
 }
 
 fn escape(text: &str) -> String {
@@ -127,8 +135,11 @@ fn escape(text: &str) -> String {
 pub(crate) fn people(path: &str, given: Option<&Recipients>) -> Result<Vec<Mailbox>> {
     let Some(given) = given else { return Ok(Vec::new()) };
     let (mut all, mut details) = (Vec::new(), Vec::new());
-    for (index, text) in given.0.iter().enumerate() {
-        let place = if given.0.len() == 1 { path.to_owned() } else { format!("{path}[{index}]") };
+    for (index, text) in given.texts().iter().enumerate() {
+        let place = match given {
+            Recipients::Text(_) => path.to_owned(),
+            Recipients::List(_) => format!("{path}[{index}]"),
+        };
         for one in split(text) {
             match Mailbox::parse(one) {
                 Ok(mailbox) => all.push(mailbox),
@@ -198,6 +209,16 @@ pub(crate) fn message_id(path: &str, text: &str) -> Result<String> {
         return Ok(bare.to_owned());
     }
     Err(Error::invalid(path, "expected a Message-ID such as <id@example.com>"))
+}
+
+/// Reads the Message-ID of the mail that is answered. An id of this service is none: other servers know nothing of it.
+pub(crate) fn answered_id(text: &str) -> Result<String> {
+    let id = message_id("in_reply_to", text)?;
+    if id.contains('@') {
+        return Ok(id);
+    }
+    let message = "expected a Message-ID such as <id@example.com>; to answer an email by its id, use POST …/emails/{id}/reply";
+    Err(Error::invalid("in_reply_to", message))
 }
 
 /// Reads the Message-IDs of a conversation.

@@ -319,14 +319,14 @@ async fn save(app: &App, number: i64, notice: &NoticeRecord, text: &str) -> Resu
         .await?;
     let to = mail.reply_to.filter(|to| !to.is_empty()).unwrap_or(mail.sender_address);
     let draft = NewDraft {
-        to: Some(Recipients(vec![to]))
-            .filter(|Recipients(to)| to.iter().all(|to| mail::address::Address::parse(to).is_ok())),
+        to: Some(to).filter(|to| mail::address::Address::parse(to).is_ok()).map(Recipients::Text),
         cc: None,
         bcc: None,
         subject: Some(mail::compose::quote::reply_subject(&mail.subject)),
         body: text.to_owned(),
         body_format: None,
-        in_reply_to: mail.message_id,
+        // A sender may have written one that cannot be answered to; the thread is known all the same.
+        in_reply_to: mail.message_id.filter(|id| id.contains('@')),
         thread_id: Some(mail.thread_id),
         draft_id: None,
         attachments: None,

@@ -138,7 +138,7 @@ impl Outcome {
                 match draft(app, look, text, now).await {
                     Ok(ready) => self.draft = Some(ready),
                     Err(error) if is_final(error.kind()) => {
-                        return Ok(RunTask::not_done(kind, error.message()));
+                        return Ok(RunTask::not_done(kind, &reason(&error)));
                     }
                     Err(error) => return Err(error),
                 }
@@ -174,6 +174,16 @@ fn is_final(kind: ErrorKind) -> bool {
             | ErrorKind::ValidationFailed
             | ErrorKind::NotFound
     )
+}
+
+/// Why a draft was refused, in words: what is wrong with a field says more than that something is.
+fn reason(error: &Error) -> String {
+    let faults: Vec<&str> = error.details().iter().map(|detail| detail.message.as_str()).collect();
+    match (faults.is_empty(), error.fix()) {
+        (false, _) => format!("The draft could not be saved. {}", faults.join(" ")),
+        (true, Some(fix)) => format!("{} {fix}", error.message()),
+        (true, None) => error.message().to_owned(),
+    }
 }
 
 /// A draft of an answer to a mail, as a person would begin one.
@@ -395,4 +405,18 @@ pub(super) async fn end_runs(
 /// Holds the mailbox, as every change of its mail does.
 pub(super) async fn hold(tx: &mut Tx, mailbox: &MailboxId) -> Result<()> {
     Ok(mailboxes::lock(tx, mailbox).await?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refused_draft_tells_why_in_words() {
+        let said = reason(&Error::invalid("subject", "The subject is too long."));
+        assert_eq!(said, "The draft could not be saved. The subject is too long.");
+        assert_eq!(reason(&Error::new(ErrorKind::MessageTooLarge)), ErrorKind::MessageTooLarge.message());
+        let full = Error::new(ErrorKind::QuotaExceeded).with_fix("Delete mail.");
+        assert_eq!(reason(&full), format!("{} Delete mail.", ErrorKind::QuotaExceeded.message()));
+    }
 }

@@ -186,6 +186,9 @@ async fn payments(app: &App, command: Payments) -> Result<()> {
             if json {
                 return print_json(&found);
             }
+            if found.is_empty() {
+                output::line("No payments.");
+            }
             for payment in &found {
                 output::line(format!(
                     "{}  {}  {:<9}  {:>9}  {}  {}  {}",
@@ -203,6 +206,9 @@ async fn payments(app: &App, command: Payments) -> Result<()> {
             let totals = operations::payments::totals(app).await?;
             if json {
                 return print_json(&totals);
+            }
+            if totals.is_empty() {
+                output::line("No payments.");
             }
             for total in &totals {
                 output::line(format!("{:<9}  {:>8}  {:>14}", total.state, total.count, total.amount));

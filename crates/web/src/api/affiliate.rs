@@ -6,7 +6,10 @@ use axum::http::Method;
 use model::affiliate::{Affiliate, AffiliateAnalytics, AffiliateChange, AffiliateSignUp, Commission, Payout};
 use operations::{App, Call, Result, affiliate};
 
-use crate::{Endpoint, input::Json};
+use crate::{
+    Endpoint,
+    input::{Json, OptionalJson},
+};
 
 pub(super) fn endpoints() -> Vec<Endpoint> {
     let tag = "Affiliate";
@@ -34,7 +37,11 @@ async fn update(app: App, call: Arc<Call>, Json(change): Json<AffiliateChange>) 
     affiliate::update(&app, &call, change).await
 }
 
-async fn sign_up(app: App, call: Arc<Call>, Json(input): Json<AffiliateSignUp>) -> Result<Affiliate> {
+async fn sign_up(
+    app: App,
+    call: Arc<Call>,
+    OptionalJson(input): OptionalJson<AffiliateSignUp>,
+) -> Result<Affiliate> {
     affiliate::sign_up(&app, &call, input).await
 }
 

@@ -39,7 +39,7 @@ mod webhooks;
 use axum::{
     Router,
     middleware::{from_fn, from_fn_with_state},
-    routing::get,
+    routing::{any, get},
 };
 
 use crate::State;
@@ -67,9 +67,15 @@ pub(crate) fn routes(state: &State) -> Router<State> {
         .merge(usage::routes())
         .merge(settings::routes())
         .merge(operator::routes())
+        .route("/console/{*unknown}", any(unknown))
         .layer(from_fn(page::finish))
         .layer(from_fn_with_state(state.clone(), limit));
     session_api::routes().merge(pages).route("/console/assets/{name}", get(assets::serve))
+}
+
+/// A page that does not exist, for people.
+async fn unknown(headers: axum::http::HeaderMap) -> axum::response::Response {
+    page::failure(&headers, &operations::Error::not_found("There is no such page."))
 }
 
 /// Pages that one client address may ask for in a minute: far more than a person can read.

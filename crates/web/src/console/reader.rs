@@ -164,9 +164,9 @@ async fn message(visit: &Visit, mailbox: &str, mail: Email, open: bool, zone: &Z
         _ => shown(&mail, &base, false).await?,
     };
     let (name, address) = person(&mail.sender);
-    let mut to = format!("to {}", people(&mail.to));
+    let mut to = if mail.to.is_empty() { String::new() } else { format!("to {}", people(&mail.to)) };
     if let Some(cc) = mail.cc.as_deref().filter(|cc| !cc.is_empty()) {
-        let _ = write!(to, ", cc {}", people(cc));
+        let _ = write!(to, "{}cc {}", if to.is_empty() { "" } else { ", " }, people(cc));
     }
     Ok(Message {
         initial: initial(&name),

@@ -31,6 +31,30 @@ fn marks_of_subjects_are_not_doubled() {
     }
 }
 
+#[test]
+fn subjects_that_nobody_chose_fit_once_encoded() {
+    let encoded = |subject: &str| crate::compose::header::subject(subject).map(|value| value.len());
+    let words = format!("{}end", "word ".repeat(199));
+    for original in [
+        "x".repeat(900),
+        "x".repeat(998),
+        words.clone(),
+        "é".repeat(998),
+        "日本語".repeat(300),
+        "🦀".repeat(998),
+        format!("{}{}", "a".repeat(795), " b".repeat(101)),
+    ] {
+        for subject in [reply_subject(&original), forward_subject(&original)] {
+            assert!(encoded(&subject).is_ok(), "{subject}: {:?}", encoded(&subject));
+            assert!(subject.ends_with("...") || subject.ends_with('…'), "{subject}");
+        }
+    }
+    assert!(reply_subject(&words).starts_with("Re: word word"));
+    assert!(reply_subject(&words).len() > 990, "a plain subject keeps all that fits");
+    let fitting = "y".repeat(700);
+    assert_eq!(reply_subject(&fitting), format!("Re: {fitting}"));
+}
+
 fn ids(ids: &[&str]) -> Vec<String> {
     ids.iter().map(|id| (*id).to_owned()).collect()
 }

@@ -101,7 +101,10 @@ impl Toolbox<'_> {
             subject: wanted.subject.or(default_subject),
             body: inert(&wanted.body),
             body_format: None,
-            in_reply_to: original.as_ref().and_then(|email| email.message_id.clone()),
+            in_reply_to: original
+                .as_ref()
+                .and_then(|email| email.message_id.clone())
+                .filter(|id| id.contains('@')),
             thread_id: original.and_then(|email| email.thread_id),
             draft_id: wanted.draft_id,
             attachments: None,
@@ -244,7 +247,7 @@ fn recipients(field: &str, given: Option<Vec<String>>) -> Result<Option<Recipien
         Some(list) if list.len() > MOST_RECIPIENTS => {
             Err(Error::invalid(field, format!("at most {MOST_RECIPIENTS} recipients")))
         }
-        Some(list) => Ok(Some(Recipients(list)).filter(|list| !list.0.is_empty())),
+        Some(list) => Ok(Some(list).filter(|list| !list.is_empty()).map(Recipients::List)),
         None => Ok(None),
     }
 }
