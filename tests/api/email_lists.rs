@@ -225,6 +225,19 @@ async fn pages_lose_and_repeat_nothing_while_mail_arrives() {
     .await;
 }
 
+/// The subjects of a whole list, page by page.
+async fn by_cursor(inbox: &Inbox, list: &str) -> Vec<String> {
+    let (mut found, mut cursor) = (Vec::new(), String::new());
+    loop {
+        let page = inbox.get(&format!("{list}{cursor}")).await;
+        found.extend(texts(&page["emails"], "subject"));
+        match page["next_cursor"].as_str() {
+            Some(next) => cursor = format!("&cursor={}", encoded(next)),
+            None => return found,
+        }
+    }
+}
+
 // rules: READ-5
 #[tokio::test]
 async fn a_threaded_list_shows_the_newest_of_each_thread() {
@@ -255,16 +268,7 @@ async fn a_threaded_list_shows_the_newest_of_each_thread() {
             .collect();
         assert_eq!(counts, [2, 1, 1, 1, 1]);
         assert!(inbox.get("emails").await["emails"][0].get("thread_count").is_none());
-        let (mut found, mut cursor) = (Vec::new(), String::new());
-        loop {
-            let page = inbox.get(&format!("emails?threaded=1&limit=2{cursor}")).await;
-            found.extend(texts(&page["emails"], "subject"));
-            match page["next_cursor"].as_str() {
-                Some(next) => cursor = format!("&cursor={}", encoded(next)),
-                None => break,
-            }
-        }
-        assert_eq!(found, expected);
+        assert_eq!(by_cursor(&inbox, "emails?threaded=1&limit=2").await, expected);
         let second = inbox.get("emails?threaded=1&limit=2&page=2").await;
         assert_eq!(texts(&second["emails"], "subject"), expected[2..4]);
         // In Trash a thread is what of it lies there.
@@ -332,16 +336,8 @@ async fn a_threaded_list_takes_the_other_filters() {
             );
             let counts = list["emails"].as_array().unwrap().iter().all(|one| one["thread_count"] == 2);
             assert!(counts, "all mails of a thread count: {list}");
-            let (mut found, mut cursor) = (Vec::new(), String::new());
-            loop {
-                let page = inbox.get(&format!("emails?threaded=1&limit=1&{query}{cursor}")).await;
-                found.extend(texts(&page["emails"], "subject"));
-                match page["next_cursor"].as_str() {
-                    Some(next) => cursor = format!("&cursor={}", encoded(next)),
-                    None => break,
-                }
-            }
-            assert_eq!(found, expected, "{query} by cursor");
+            let paged = by_cursor(&inbox, &format!("emails?threaded=1&limit=1&{query}")).await;
+            assert_eq!(paged, expected, "{query} by cursor");
         }
         let second = inbox.get("emails?threaded=1&is_read=false&limit=2&page=2").await;
         assert_eq!(texts(&second["emails"], "subject"), ["Re: Topic 4", "Topic 1"]);

@@ -255,6 +255,7 @@ async fn a_reply_takes_what_it_is_not_told_from_the_original() {
         );
 
         // A subject that would be too long behind its mark is cut, since nobody chose it.
+        let from = format!("From: Ann <{}>", ann.address);
         let long = server
             .receive(&me.address, message(&format!("{}end", "long ".repeat(199)), &from, "Hi\r\n"))
             .await;
