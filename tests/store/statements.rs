@@ -56,6 +56,7 @@ const GOES_THROUGH: &[(&str, &str)] = &[
     ("search.rs", "among"),
     ("emails/list.rs", "statement"),
     ("emails/list.rs", "count"),
+    ("emails/list.rs", "count_threaded"),
 ];
 
 fn crates() -> PathBuf {

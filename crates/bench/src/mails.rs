@@ -143,8 +143,8 @@ async fn insert(tx: &mut Tx, mailbox: &MailboxId, first: usize, last: usize) -> 
     ];
     tx.run(&insert_statement(), &params).await?;
     let range = [mailbox.into(), number(first).into(), number(last).into()];
-    for statement in THREADS {
-        tx.run(statement, &range).await?;
+    for statement in thread_statements() {
+        tx.run(&statement, &range).await?;
     }
     let (total, read) = (number(last - first + 1), number(last / 2) - number((first - 1) / 2));
     let figures = "folder SET total_count = total_count + $3, unread_count = unread_count + $4";
@@ -163,17 +163,26 @@ const TABLE: &str = "email (workspace_id, mailbox_id, id, thread_id, folder_id, 
     safe_divergent, size, stored_objects, message_id, scan_status, scan_threats, sender_authentication, attachments,
     attachment_count, label_count, text_row)";
 
+const THREAD: &str = "thread (workspace_id, mailbox_id, id, newest_at, mail_count)";
+const THREAD_FOLDER: &str =
+    "thread_folder (workspace_id, mailbox_id, folder_id, thread_id, newest_at, newest_email,
+    mail_count, unread_count)";
+const MAILS: &str = "email";
+
 /// A thread for each mail, in its folder and in the list of all.
-const THREADS: [&str; 2] = [
-    "INSERT INTO thread (workspace_id, mailbox_id, id, newest_at, mail_count)
-  SELECT workspace_id, mailbox_id, thread_id, date, 1 FROM email
-  WHERE workspace_id = $1 AND mailbox_id = $2 AND arrival BETWEEN $3 AND $4",
-    "INSERT INTO thread_folder (workspace_id, mailbox_id, folder_id, thread_id, newest_at, newest_email, mail_count,
-    unread_count)
-  SELECT workspace_id, mailbox_id, place.folder_id, thread_id, date, id, 1, 1 - read FROM email
-  CROSS JOIN (SELECT 'inbox' AS folder_id UNION ALL SELECT '') AS place
-  WHERE workspace_id = $1 AND mailbox_id = $2 AND arrival BETWEEN $3 AND $4",
-];
+fn thread_statements() -> [String; 2] {
+    let chosen = "WHERE workspace_id = $1 AND mailbox_id = $2 AND arrival BETWEEN $3 AND $4";
+    [
+        format!(
+            "INSERT INTO {THREAD} SELECT workspace_id, mailbox_id, thread_id, date, 1 FROM {MAILS} {chosen}"
+        ),
+        format!(
+            "INSERT INTO {THREAD_FOLDER}
+  SELECT workspace_id, mailbox_id, place.folder_id, thread_id, date, id, 1, 1 - read FROM {MAILS}
+  CROSS JOIN (SELECT 'inbox' AS folder_id UNION ALL SELECT '') AS place {chosen}"
+        ),
+    ]
+}
 
 /// Mails one second apart; every other one was read.
 fn insert_statement() -> String {

@@ -54,6 +54,7 @@ const MIGRATIONS: &[Migration] = &[
     Migration { version: 12, name: "memory", sql: include_str!("../migrations/0012_memory.sql") },
     Migration { version: 13, name: "mcp", sql: include_str!("../migrations/0013_mcp.sql") },
     Migration { version: 14, name: "telegram", sql: include_str!("../migrations/0014_telegram.sql") },
+    Migration { version: 15, name: "search wall", sql: include_str!("../migrations/0015_search_wall.sql") },
 ];
 
 /// Any number will do, as long as nothing else in the database uses it.
