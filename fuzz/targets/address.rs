@@ -7,7 +7,11 @@ use mail::address::{Address, MAX_ADDRESS_BYTES, Mailbox};
 fuzz_target!(|text: &str| {
     if let Ok(address) = Address::parse(text) {
         assert!(address.as_str().len() <= MAX_ADDRESS_BYTES);
-        assert!(!address.as_str().contains(|c: char| c.is_control() || c.is_whitespace() || "<>,;:\"".contains(c)));
+        assert!(
+            !address
+                .as_str()
+                .contains(|c: char| c.is_control() || c.is_whitespace() || "<>,;:\"".contains(c))
+        );
         assert_eq!(Address::parse(address.as_str()).as_ref(), Ok(&address));
         let bare = address.without_tag();
         assert_eq!(bare.tag(), None);

@@ -13,7 +13,7 @@ fuzz_target!(|text: &str| {
         let again = Filter::parse(&filter.to_string());
         assert_eq!(again.ok(), Some(filter));
     }
-    for clause in Query::parse(text).clauses {
+    for clause in Query::parse(text).into_iter().flat_map(|query| query.clauses) {
         assert!(!clause.words.is_empty());
         let joined = clause.words.join(" ");
         assert_eq!(words(&joined, 1000), clause.words, "words of words are the same words");
