@@ -81,6 +81,24 @@ test("news do not take the focus away", async () => {
   assert.deepEqual(troubles, []);
 });
 
+// rules: CONSOLE-8
+test("mail that arrives before the page listens is shown too", async () => {
+  const { page, troubles } = await openPage(browser, service);
+  await signUp(page, service, "dora@people.test", "Early");
+  const mailbox = await makeMailbox(page, service, "Early");
+  let open;
+  const opened = new Promise((resolve) => { open = resolve; });
+  await page.route("**/console/live*", async (route) => {
+    await opened;
+    await route.continue();
+  });
+  await page.goto(`${service.base}/console/m/${mailbox.id}/f/inbox`);
+  await deliver(service, mailbox.address, plain({ subject: "Between two requests", text: "Hello" }));
+  open();
+  await page.locator(".threads > li", { hasText: "Between two requests" }).waitFor();
+  assert.deepEqual(troubles, []);
+});
+
 // rules: CONSOLE-11
 test("everything can be reached with Tab, and focus can be seen", async () => {
   const { page } = await openPage(browser, service);

@@ -3,7 +3,8 @@
 import { toast } from "./toast.js";
 
 let source = null;
-let last = null;
+// What happened while the page was on its way is told too.
+let last = document.body.dataset.after ?? null;
 let pending = null;
 
 function news() {
@@ -31,7 +32,7 @@ const TYPES = ["message.received", "message.held", "message.scanned", "message.s
 
 function listen() {
   if (source || document.hidden || !document.body.classList.contains("app")) return;
-  source = new EventSource(last === null ? "/console/live" : `/console/live?after=${last}`);
+  source = new EventSource(`/console/live?after=${last}`);
   for (const type of TYPES) source.addEventListener(type, heard);
   source.addEventListener("open", () => document.querySelectorAll(".live-dot").forEach((dot) => dot.classList.add("on")));
   source.addEventListener("error", () => document.querySelectorAll(".live-dot").forEach((dot) => dot.classList.remove("on")));
@@ -44,7 +45,7 @@ document.addEventListener("visibilitychange", () => {
     source = null;
   } else {
     listen();
-    if (last !== null) news();
+    news();
   }
 });
 addEventListener("pagehide", () => { source?.close(); source = null; });

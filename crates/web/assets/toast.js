@@ -7,6 +7,9 @@ export function toast(text, kind = "done", action = null) {
   const note = document.createElement("div");
   note.className = `toast ${kind === "failed" ? "failed" : ""}`;
   note.setAttribute("role", kind === "failed" ? "alert" : "status");
+  // A hundred new mails are told once.
+  const same = [...(place()?.children ?? [])].find((one) => one.firstElementChild?.textContent === text);
+  same?.remove();
   const words = document.createElement("span");
   words.textContent = text;
   note.append(words);

@@ -82,6 +82,8 @@ pub(super) struct Shell {
     pub(super) makes_mailboxes: bool,
     pub(super) operator: bool,
     pub(super) zone: Zone,
+    /// The last event before the page was made: the page hears of all that follow.
+    pub(super) after: i64,
 }
 
 impl Shell {
@@ -113,6 +115,7 @@ impl Shell {
             makes_mailboxes: visit.may(&mailboxes::CREATE),
             operator: visit.is_operator(),
             zone: visit.zone().await?,
+            after: visit.after,
         })
     }
 

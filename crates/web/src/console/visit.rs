@@ -8,7 +8,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use garde::Validate;
-use operations::{App, Call, Caller, Credential, Error, ErrorKind, Operation, Result, accounts};
+use operations::{App, Call, Caller, Credential, Error, ErrorKind, Operation, Result, accounts, events};
 use serde::de::DeserializeOwned;
 
 use super::{
@@ -31,6 +31,8 @@ pub(super) struct Visit {
     pub(super) state: State,
     pub(super) caller: Arc<Caller>,
     pub(super) headers: HeaderMap,
+    /// The last event before the page was made.
+    pub(super) after: i64,
     request_id: String,
     path: String,
 }
@@ -48,14 +50,22 @@ impl FromRequestParts<State> for Visit {
             Err(refused) if refused.kind() == ErrorKind::Unauthorized => return Err(to_login(parts)),
             Err(refused) => return Err(page::failure(&parts.headers, &refused)),
         };
+        // Read before anything that the page shows, so that nothing falls between the page and its stream.
+        let whole = parts.method == Method::GET && !page::is_partial(&parts.headers);
+        let after = if whole { last_event(&state.app, &caller).await } else { Ok(0) };
         Ok(Self {
             state: state.clone(),
             caller,
             headers: parts.headers.clone(),
+            after: after.map_err(|refused| page::failure(&parts.headers, &refused))?,
             request_id: parts.extensions.get::<RequestId>().map(|id| id.0.clone()).unwrap_or_default(),
             path: parts.uri.path().to_owned(),
         })
     }
+}
+
+async fn last_event(app: &App, caller: &Caller) -> Result<i64> {
+    events::last_sequence(app, &caller.access(None)?.workspace).await
 }
 
 /// The person behind the cookie. A key is not a person.
