@@ -100,6 +100,15 @@ impl World {
         folders.as_array().unwrap().iter().map(|folder| text(folder, "id")).collect()
     }
 
+    /// Waits until `/readyz` has this status.
+    fn is_ready_within(&self, most: Duration, status: u16) {
+        let started = Instant::now();
+        while self.server.get("/readyz", &[]).status != status {
+            assert!(started.elapsed() < most, "/readyz is still not {status}");
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+
     fn heals_within(&self, most: Duration) {
         let started = Instant::now();
         while self.write(&format!("healed {}", started.elapsed().as_millis())).status != 201 {
@@ -138,8 +147,10 @@ fn a_full_disk_refuses_writes_and_heals() {
     });
     assert_unavailable(&refused.expect("the disk never ran full"));
     assert!(world.names().len() >= 7, "reads go on");
+    world.is_ready_within(Duration::from_secs(5), 503);
     std::fs::remove_file(&filler).unwrap();
     world.heals_within(Duration::from_secs(5));
+    world.is_ready_within(Duration::from_secs(5), 200);
     let names = world.names();
     assert!(acknowledged.iter().all(|name| names.contains(name)));
 }

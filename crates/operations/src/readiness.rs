@@ -39,18 +39,23 @@ impl App {
         Ok(())
     }
 
-    /// Whether a small write reaches the disk, tried every now and then.
+    /// Whether writes reach the disk, tried every now and then.
     async fn can_write(&self) -> bool {
         let mut written = self.readiness().written.lock().await;
         if let Some((_, outcome)) = written.filter(|(at, _)| at.elapsed() < HOLDS) {
             return outcome;
         }
-        let outcome = self.db().system_write(async |tx| store::system::probe(tx).await).await;
+        let outcome = self.try_writing().await;
         if let Err(error) = &outcome {
             tracing::warn!(%error, "the store takes no writes");
         }
         *written = Some((Instant::now(), outcome.is_ok()));
         outcome.is_ok()
+    }
+
+    async fn try_writing(&self) -> Result<()> {
+        self.blobs().require_room().await.map_err(store::Error::from)?;
+        Ok(self.db().system_write(async |tx| store::system::probe(tx).await).await?)
     }
 
     /// Lets calls that wait for something answer at once: the process is about to end.

@@ -46,6 +46,8 @@ const FRAME_ZSTD: u8 = 1;
 
 /// Files under this name are trials of [`Blobs::probe`]; no space can have the name.
 const PROBES: &str = ".probe";
+/// What must fit on the disk for the store to be called usable.
+const ROOM: usize = 256 * 1024;
 
 /// What can go wrong with blobs; no text holds content or credentials.
 #[derive(Debug, thiserror::Error)]
@@ -313,6 +315,15 @@ impl Blobs {
         }
         let reason = "the bytes are missing or differ".to_owned();
         Err(BlobError::Service { action: "give back what was just written", reason })
+    }
+
+    /// Checks that a folder takes a mail of some size: when a disk is all but full, small writes still work. A bucket
+    /// has room.
+    pub async fn require_room(&self) -> Result<(), BlobError> {
+        let Place::Folder(folder) = &self.place else { return Ok(()) };
+        let name = format!("{PROBES}/{}", hex(&random::<16>()?));
+        folder.write(name.clone(), Bytes::from_static(&[0; ROOM])).await?;
+        folder.delete(name).await
     }
 
     /// Removes what interrupted writes left behind, if it is older than the given time; says how many files went.
