@@ -4,23 +4,19 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { deliver, makeMailbox, openPage, plain, signUp, startBrowser, startService } from "./lib.mjs";
 import { linkChat } from "./furnish.mjs";
-import { startBot, startModel, startTools } from "./stubs.mjs";
+import { startOthers } from "./stubs.mjs";
 
-let model;
-let tools;
-let bot;
+let others;
 let service;
 let browser;
 before(async () => {
-  [model, tools, bot, browser] = [await startModel(), await startTools(), await startBot(), await startBrowser()];
-  service = await startService({ ...model.settings, ...bot.settings, AGENT_MAILBOX__WEBHOOKS__ALLOW_PRIVATE: "true" });
+  [others, browser] = [await startOthers(), await startBrowser()];
+  service = await startService(others.settings);
 });
 after(async () => {
   await browser?.close();
   await service?.stop();
-  await model?.stop();
-  await tools?.stop();
-  await bot?.stop();
+  await others?.stop();
 });
 
 const told = (page, text) => page.locator(".toast", { hasText: text }).waitFor();
@@ -188,7 +184,7 @@ test("a tool server is connected, and the agent answers, saves a draft, uses the
   // What is refused comes back in the open dialog with what was written.
   await dialog.getByRole("alert").waitFor();
   assert.equal(await dialog.getByLabel("Name", { exact: true }).inputValue(), "Zoo");
-  await dialog.getByLabel("Address").fill(tools.url);
+  await dialog.getByLabel("Address").fill(others.tools.url);
   await dialog.getByLabel("Headers").fill("Authorization: Bearer hush");
   await dialog.getByRole("button", { name: "Connect" }).click();
   await told(page, "Zoo is connected.");
@@ -203,12 +199,12 @@ test("a tool server is connected, and the agent answers, saves a draft, uses the
 
   await page.goto(`${service.base}/console/m/${mailbox.id}/agent`);
   await page.getByLabel("Message").fill("What is new?");
-  model.state.pause = 300;
+  others.model.state.pause = 300;
   await page.keyboard.press("Control+Enter");
   await page.locator(".bubble.waiting", { hasText: "There is" }).waitFor();
   assert.equal(await page.getByLabel("Message").inputValue(), "", "the field is free for the next one");
   await page.waitForURL(/\/agent\/[^/]+#end$/);
-  model.state.pause = 0;
+  others.model.state.pause = 0;
   await page.getByRole("heading", { name: "What is new?" }).waitFor();
   await page.getByLabel("Message").fill("Please save_draft {\"to\":[\"grace@remote.test\"],\"subject\":\"Hello\",\"body\":\"Hello Grace\"}");
   await page.getByRole("button", { name: "Send" }).click();
@@ -219,13 +215,13 @@ test("a tool server is connected, and the agent answers, saves a draft, uses the
   await page.getByRole("button", { name: "Send" }).click();
   await page.locator(".bubble .badge", { hasText: "zoo1 legs" }).waitFor();
 
-  model.state.fails = true;
+  others.model.state.fails = true;
   await page.getByLabel("Message").fill("And now?");
   await page.getByRole("button", { name: "Send" }).click();
   await page.locator(".ask .note", { hasText: "No language model is available." }).waitFor({ timeout: 60_000 });
   assert.equal(await page.getByLabel("Message").inputValue(), "And now?", "what was not answered is not lost");
   assert.equal(await page.locator(".bubble").count(), 6);
-  model.state.fails = false;
+  others.model.state.fails = false;
 
   await page.getByRole("link", { name: "save draft" }).click();
   await page.getByText("Hello Grace").first().waitFor();
@@ -253,7 +249,7 @@ test("a Telegram chat is linked with a code, which the page notices, and is unli
   const { page, troubles } = await openPage(browser, service);
   await signUp(page, service, "dora@people.test", "Telegram");
   const mailbox = await makeMailbox(page, service, "Support");
-  await linkChat(page, service, mailbox, bot, "Ada L");
+  await linkChat(page, service, mailbox, others.bot, "Ada L");
   await page.getByRole("heading", { name: "Ada L" }).waitFor();
   assert.equal(await page.locator("#link[hx-get]").count(), 0, "it stops asking");
   await page.goto(`${service.base}/console/m/${mailbox.id}/telegram`);

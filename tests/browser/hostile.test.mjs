@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { addDocument, connect, linkChat, makeTriager, recordPayout, remember, talk, waitForRuns } from "./furnish.mjs";
 import { deliver, logIn, makeMailbox, openPage, plain, rich, signUp, startBrowser, startService } from "./lib.mjs";
-import { startBot, startModel, startTools } from "./stubs.mjs";
+import { startOthers } from "./stubs.mjs";
 
 const RUNS = "window.parent.hacked=1;window.hacked=1;alert(1)";
 const PAYLOADS = [
@@ -23,21 +23,21 @@ const HTML = `<p id=seen>Seen</p>${PAYLOADS.join("")}<img src="https://track.rem
 <form action=/console/logout method=post><input type=submit value=Go></form>
 <object data=https://track.remote.test/o></object><embed src=https://track.remote.test/e><video src=https://track.remote.test/v autoplay>`;
 
-let model;
-let tools;
-let bot;
+let others;
 let service;
 let browser;
 before(async () => {
   // The model, the tool server and the chat say the same as the mails.
   const evil = PAYLOADS.join(" ");
-  model = await startModel({ summary: evil, reply: evil, task: PAYLOADS[1], answer: evil, anew: evil });
-  [tools, bot, browser] = [await startTools(["legs", PAYLOADS[1].replace(/[^a-z]/g, "_")]), await startBot(), await startBrowser()];
-  service = await startService({ ...model.settings, ...bot.settings, AGENT_MAILBOX__WEBHOOKS__ALLOW_PRIVATE: "true" });
+  const says = { summary: evil, reply: evil, task: PAYLOADS[1], answer: evil, anew: evil };
+  others = await startOthers({ says, tools: ["legs", PAYLOADS[1].replace(/[^a-z]/g, "_")] });
+  browser = await startBrowser();
+  service = await startService(others.settings);
 });
 after(async () => {
   await browser?.close();
-  for (const one of [service, model, tools, bot]) await one?.stop();
+  await service?.stop();
+  await others?.stop();
 });
 
 // rules: CONSOLE-3, CONSOLE-4, CONSOLE-5
@@ -93,7 +93,7 @@ test("nothing that agents, tools, documents and chats say runs or loads", async 
   const mailbox = await makeMailbox(page, service, name);
   await addDocument(page, service, `${name.replaceAll("/", "")}.md`, PAYLOADS.join("\n\n"));
   await remember(page, service, PAYLOADS.join("\n"));
-  await connect(page, service, name, tools.url);
+  await connect(page, service, name, others.tools.url);
   await connect(page, service, `${name} broken`, "http://127.0.0.1:9/mcp");
   await makeTriager(page, service, mailbox, name, PAYLOADS.join("\n"));
   await deliver(service, mailbox.address, plain({ to: mailbox.address, from: `"${name}" <eve@remote.test>`, subject: PAYLOADS[0], text: PAYLOADS.join("\n") }));
@@ -101,7 +101,7 @@ test("nothing that agents, tools, documents and chats say runs or loads", async 
   const triager = await page.locator(".stacked a").nth(1).getAttribute("href");
   const draft = await page.getByRole("link", { name: "Look at the draft" }).first().getAttribute("href");
   const conversation = await talk(page, service, mailbox, PAYLOADS.join("\n"), `save_draft ${PAYLOADS[0]}`);
-  await linkChat(page, service, mailbox, bot, name);
+  await linkChat(page, service, mailbox, others.bot, name);
   const asked = encodeURIComponent(PAYLOADS[1]);
   for (const place of [`/console/knowledge?q=${asked}&source=${asked}`, `/console/knowledge?q=${asked}`, "/console/integrations",
     `/console/m/${mailbox.id}/agent`, conversation, `/console/m/${mailbox.id}/triage`, triager, draft, "/console/events",
@@ -130,7 +130,7 @@ test("nothing that agents, tools, documents and chats say runs or loads", async 
   await context.close();
 
   // The operator's pages show names of workspaces and what was typed in.
-  const { page: operator, troubles: others } = await openPage(browser, service);
+  const { page: operator, troubles: faults } = await openPage(browser, service);
   await logIn(operator, service, "ada@people.test");
   await recordPayout(operator, service, PAYLOADS[1]);
   for (const place of ["storage", `payments?payer=${asked.slice(0, 40)}`, "payouts", "workspaces"]) {
@@ -138,7 +138,7 @@ test("nothing that agents, tools, documents and chats say runs or loads", async 
     assert.equal(await operator.evaluate(() => window.hacked), undefined, place);
     assert.equal(await operator.locator("main script, main img, main [onerror]").count(), 0, place);
   }
-  assert.deepEqual(others, []);
+  assert.deepEqual(faults, []);
 });
 
 // rules: CONSOLE-5

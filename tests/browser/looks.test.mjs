@@ -7,22 +7,21 @@ import { createRequire } from "node:module";
 import { after, before, test } from "node:test";
 import { addDocument, connect, linkChat, makeTriager, recordPayout, remember, talk, waitForRuns } from "./furnish.mjs";
 import { deliver, makeMailbox, openPage, plain, rich, signUp, startBrowser, startService } from "./lib.mjs";
-import { startBot, startModel, startTools } from "./stubs.mjs";
+import { startOthers } from "./stubs.mjs";
 
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
-let model;
-let tools;
-let bot;
+let others;
 let service;
 let browser;
 before(async () => {
-  [model, tools, bot, browser] = [await startModel(), await startTools(), await startBot(), await startBrowser()];
-  service = await startService({ ...model.settings, ...bot.settings, AGENT_MAILBOX__WEBHOOKS__ALLOW_PRIVATE: "true" });
+  [others, browser] = [await startOthers(), await startBrowser()];
+  service = await startService(others.settings);
 });
 after(async () => {
   await browser?.close();
-  for (const one of [service, model, tools, bot]) await one?.stop();
+  await service?.stop();
+  await others?.stop();
 });
 
 async function judge(page, place) {
@@ -51,7 +50,7 @@ async function furnish(page) {
 async function furnishAgents(page, mailbox) {
   await addDocument(page, service, "rules.md", "# Rules\n\nA refund takes five days.");
   await remember(page, service, "The office is closed on Mondays.");
-  await connect(page, service, "Zoo", tools.url);
+  await connect(page, service, "Zoo", others.tools.url);
   await connect(page, service, "Broken", "http://127.0.0.1:9/mcp");
   await makeTriager(page, service, mailbox, "Deadlines", "A date is a task.");
   await deliver(service, mailbox.address, plain({ to: mailbox.address, subject: "A deadline", text: "Can you look into the logs until Friday?" }));
@@ -59,7 +58,7 @@ async function furnishAgents(page, mailbox) {
   const triager = await page.getByRole("link", { name: "Deadlines" }).getAttribute("href");
   const conversation = await talk(page, service, mailbox, "What is new?", "Please save_draft for me");
   await recordPayout(page, service, "wire 7");
-  await linkChat(page, service, mailbox, bot, "Ada L");
+  await linkChat(page, service, mailbox, others.bot, "Ada L");
   return [triager, conversation, "/console/knowledge?q=refund", "/console/knowledge?q=refund&source=memory"];
 }
 

@@ -3,7 +3,7 @@
 import path from "node:path";
 import { addDocument, connect, linkChat, makeTriager, recordPayout, remember, talk } from "./furnish.mjs";
 import { deliver, makeMailbox, openPage, plain, rich, signUp, startBrowser, startService } from "./lib.mjs";
-import { startBot, startModel, startTools } from "./stubs.mjs";
+import { startOthers } from "./stubs.mjs";
 
 const folder = process.argv[2] || ".";
 
@@ -64,18 +64,18 @@ const SAYS = {
     : "Two mails wait for you:\n\n1. Grace Hopper asks about warnings of the nightly build since the upgrade.\n2. Looms would like to talk about a partnership, next Tuesday if possible."),
 };
 
-const [model, tools, bot] = [await startModel(SAYS), await startTools(["search_tickets", "read_ticket", "close_ticket", "feed"]), await startBot()];
-const service = await startService({ ...model.settings, ...bot.settings, AGENT_MAILBOX__WEBHOOKS__ALLOW_PRIVATE: "true" });
+const others = await startOthers({ says: SAYS, tools: ["search_tickets", "read_ticket", "close_ticket", "feed"] });
+const service = await startService(others.settings);
 const browser = await startBrowser();
 try {
   const first = await openPage(browser, service);
   const mailbox = await furnish(first.page, service);
   await addDocument(first.page, service, "handbook.md", HANDBOOK);
   await remember(first.page, service, "Grace prefers short answers.");
-  await connect(first.page, service, "Tickets", tools.url.replace("127.0.0.1", "localhost"));
+  await connect(first.page, service, "Tickets", others.tools.url.replace("127.0.0.1", "localhost"));
   const conversation = await talk(first.page, service, mailbox, "What is waiting for an answer?",
     "Please write a draft to Grace. She prefers short answers.");
-  await linkChat(first.page, service, mailbox, bot, "Ada Byron");
+  await linkChat(first.page, service, mailbox, others.bot, "Ada Byron");
   await recordPayout(first.page, service, "Transfer 2026-1107");
   const storageState = await first.context.storageState();
   const inbox = `/console/m/${mailbox.id}/f/inbox`;
@@ -126,5 +126,5 @@ try {
   await phone.page.screenshot({ path: path.join(folder, "console-phone-triage.png") });
 } finally {
   await browser.close();
-  for (const one of [service, model, tools, bot]) await one.stop();
+  for (const one of [service, others]) await one.stop();
 }

@@ -129,3 +129,11 @@ export async function startBot() {
   };
   return { ...server, write, said, settings: { AGENT_MAILBOX__TELEGRAM__BOT_TOKEN: token, AGENT_MAILBOX__TELEGRAM__API_BASE: server.base } };
 }
+
+/** The three together, with the settings that a service needs to ask them. */
+export async function startOthers({ says, tools: names } = {}) {
+  const [model, tools, bot] = [await startModel(says), await startTools(names), await startBot()];
+  const settings = { ...model.settings, ...bot.settings, AGENT_MAILBOX__WEBHOOKS__ALLOW_PRIVATE: "true" };
+  const stop = async () => { for (const one of [model, tools, bot]) await one.stop(); };
+  return { model, tools, bot, settings, stop };
+}
