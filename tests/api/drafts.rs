@@ -228,6 +228,15 @@ async fn a_draft_joins_the_thread_that_it_answers() {
             assert_eq!(read["thread_id"], email["thread_id"]);
             assert_eq!(read["in_reply_to"], email["message_id"]);
         }
+        // A Message-ID that is short of a host is one all the same: its sender chose it.
+        let odd = plain("Odd", "Why?").replace("<Odd@remote.test>", "<odd-one>");
+        let odd = server.receive(&inbox.address, odd).await;
+        let odd = inbox.get(&format!("emails/{odd}")).await;
+        assert_eq!(odd["message_id"], "odd-one");
+        let answer = json!({ "to": inbox.address, "body": "x", "in_reply_to": odd["message_id"] });
+        let saved = inbox.post("drafts", answer).await.ok();
+        let read = inbox.get(&format!("drafts/{}", saved["id"].as_str().unwrap())).await;
+        assert_eq!(read["thread_id"], odd["thread_id"]);
         let none = json!({ "body": "x", "thread_id": "thr_none" });
         assert_missing(&inbox.post("drafts", none).await, "Thread");
         // What is being written cannot be moved about.

@@ -30,6 +30,11 @@ impl<K: Kind> Id<K> {
         }
         Self(text, PhantomData)
     }
+
+    /// Whether a text looks like an id of this kind.
+    pub fn looks_like(text: &str) -> bool {
+        text.starts_with(K::PREFIX)
+    }
 }
 
 impl<K> Id<K> {

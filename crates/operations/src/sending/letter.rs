@@ -6,7 +6,7 @@ use mail::{
     compose::{self, AutoSubmitted, ComposeError, Outgoing, Person},
 };
 use model::{
-    ThreadId, Timestamp,
+    EmailId, ThreadId, Timestamp,
     emails::BodyFormat,
     mailboxes::MailboxSettings,
     sending::{
@@ -214,7 +214,7 @@ pub(crate) fn message_id(path: &str, text: &str) -> Result<String> {
 /// Reads the Message-ID of the mail that is answered. An id of this service is none: other servers know nothing of it.
 pub(crate) fn answered_id(text: &str) -> Result<String> {
     let id = message_id("in_reply_to", text)?;
-    if id.contains('@') {
+    if id.contains('@') || !EmailId::looks_like(&id) {
         return Ok(id);
     }
     let message = "expected a Message-ID such as <id@example.com>; to answer an email by its id, use POST …/emails/{id}/reply";

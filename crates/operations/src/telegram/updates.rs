@@ -325,8 +325,7 @@ async fn save(app: &App, number: i64, notice: &NoticeRecord, text: &str) -> Resu
         subject: Some(mail::compose::quote::reply_subject(&mail.subject)),
         body: text.to_owned(),
         body_format: None,
-        // A sender may have written one that cannot be answered to; the thread is known all the same.
-        in_reply_to: mail.message_id.filter(|id| id.contains('@')),
+        in_reply_to: mail.message_id,
         thread_id: Some(mail.thread_id),
         draft_id: None,
         attachments: None,

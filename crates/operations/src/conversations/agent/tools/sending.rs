@@ -101,10 +101,7 @@ impl Toolbox<'_> {
             subject: wanted.subject.or(default_subject),
             body: inert(&wanted.body),
             body_format: None,
-            in_reply_to: original
-                .as_ref()
-                .and_then(|email| email.message_id.clone())
-                .filter(|id| id.contains('@')),
+            in_reply_to: original.as_ref().and_then(|email| email.message_id.clone()),
             thread_id: original.and_then(|email| email.thread_id),
             draft_id: wanted.draft_id,
             attachments: None,
