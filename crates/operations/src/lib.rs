@@ -43,6 +43,7 @@ pub mod scheduled_sends;
 pub mod search;
 pub mod secrets;
 pub mod sending;
+mod settings;
 pub mod storage;
 pub mod tasks;
 pub mod telegram;
@@ -55,7 +56,7 @@ pub mod webhooks;
 pub mod workspaces;
 
 pub use admission::{Admission, Entrance, Idempotency, Replay};
-pub use app::{App, AppParts, Outbound, RunningKey, Settings, status_of};
+pub use app::{App, AppParts, RunningKey, status_of};
 pub use call::{Actor, Call, IdempotencyClaim};
 use credentials::Credentials;
 pub use credentials::{Access, Caller, Credential};
@@ -63,6 +64,7 @@ pub use error::{Detail, Error, ErrorKind, Result};
 pub use metering::{Credits, Meter, Rate, Reservation};
 pub use operation::{Answer, Operation, catalog};
 use passwords::Passwords;
+pub use settings::{Outbound, Settings};
 
 /// A name as it is stored: without white space around it. Control characters and empty names are refused.
 pub(crate) fn clean_name(path: &str, name: &str) -> Result<String> {

@@ -19,3 +19,12 @@ pub async fn run(app: &App) -> Result<()> {
     storage::end_mailboxes(app).await?;
     affiliate::accrue(app).await
 }
+
+/// Keeps what PostgreSQL knows about its tables close to what is in them.
+pub async fn refresh_statistics(app: &App) -> Result<()> {
+    let tables = app.db().system_write(async |tx| store::system::refresh_statistics(tx).await).await?;
+    if tables > 0 {
+        tracing::debug!(tables, "counted anew what has changed much");
+    }
+    Ok(())
+}

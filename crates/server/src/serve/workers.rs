@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use model::Timestamp;
-use operations::{App, Result, domains, scanning, scheduled_sends, sending::work, storage, triage};
+use operations::{App, Result, domains, scanning, scheduled_sends, sending::work, storage, triage, upkeep};
 use store::{Wake, drafts, queue, triage_jobs};
 use tokio::sync::broadcast::{Receiver, error::RecvError};
 
@@ -73,10 +73,7 @@ pub(super) async fn care_for_storage(app: App) {
 pub(super) async fn refresh_statistics(app: App) {
     loop {
         tokio::time::sleep(super::irregular(&app, STATISTICS)).await;
-        match app.db().system_write(async |tx| store::system::refresh_statistics(tx).await).await {
-            Ok(tables) => tracing::debug!(tables, "counted anew what has changed much"),
-            Err(error) => tracing::warn!(%error, "the tables could not be counted anew"),
-        }
+        log(upkeep::refresh_statistics(&app).await, "the tables could not be counted anew");
     }
 }
 
