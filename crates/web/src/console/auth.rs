@@ -181,7 +181,7 @@ async fn log_in(Extracted(state): Extracted<State>, request: Request) -> Respons
             let mut form = Form::again(&headers, "Log in", &fields, &refused);
             let said = match refused.kind() {
                 ErrorKind::Unauthorized => Some("The address or the password is wrong."),
-                ErrorKind::RateLimited => Some("Too many wrong passwords. Wait a while."),
+                ErrorKind::RateLimited => Some("Too many attempts. Wait a while."),
                 _ => None,
             };
             if let Some(said) = said {

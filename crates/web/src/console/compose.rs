@@ -1,20 +1,18 @@
 //! Writing mail: new ones, answers, mails passed on, drafts, and mails for later.
 
-use std::{
-    collections::HashMap,
-    hash::{DefaultHasher, Hash as _, Hasher as _},
-};
+use std::collections::HashMap;
 
 use askama::Template;
 use axum::{
     Router,
-    extract::{DefaultBodyLimit, FromRequest, Multipart, Path, RawQuery, Request},
+    extract::{DefaultBodyLimit, Path, RawQuery, Request},
     http::StatusCode,
     response::Response,
     routing::{get, post},
 };
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use mail::{
+    compose::quote,
     display::{self, Pictures},
     safe_text::SafeText,
 };
@@ -23,16 +21,15 @@ use model::{
     emails::{Attachment, BodyFormat, EmailQuery},
     sending::MAX_FILES_BYTES,
 };
-use operations::{
-    Error, ErrorKind, Result, assistant, attachments, drafts, emails, scheduled_sends, sending,
-};
+use operations::{Error, Result, assistant, attachments, drafts, emails, scheduled_sends, sending};
 use serde_json::{Value, json};
 
 use super::{
+    letter_form::{Form, draft_parts, parts, read_form},
     mail::fill_sidebar,
     overview::encoded,
     page::{self, Shell, html},
-    passing::{self, Passed},
+    passing,
     text::{escape, person},
     time::size,
     visit::{Fields, Visit, input},
@@ -140,7 +137,7 @@ async fn begin(visit: &Visit, mailbox: &str, fields: &Fields) -> Result<Letter> 
         return Ok(Letter {
             mode: "forward".to_owned(),
             source: id.to_owned(),
-            subject: prefixed("Fwd:", &mail.subject),
+            subject: quote::forward_subject(&mail.subject),
             follows: mail.attachments.map_or(0, |files| files.len()),
             ..Letter::default()
         });
@@ -151,11 +148,6 @@ async fn begin(visit: &Visit, mailbox: &str, fields: &Fields) -> Result<Letter> 
 async fn original(visit: &Visit, mailbox: &str, id: &str) -> Result<model::emails::Email> {
     let query: EmailQuery = input(&json!({ "include_held": true }))?;
     emails::get(visit.app(), &visit.call(&emails::GET)?, mailbox, id.into(), query).await
-}
-
-fn prefixed(prefix: &str, subject: &str) -> String {
-    let same = subject.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix));
-    if same { subject.to_owned() } else { format!("{prefix} {subject}") }
 }
 
 async fn answer_to(visit: &Visit, mailbox: &str, id: &str, all: bool) -> Result<Letter> {
@@ -196,7 +188,7 @@ async fn answer_to(visit: &Visit, mailbox: &str, id: &str, all: bool) -> Result<
         source: id.to_owned(),
         in_reply_to: mail.message_id.clone().unwrap_or_default(),
         thread: mail.thread_id.as_ref().map(|id| id.as_str().to_owned()).unwrap_or_default(),
-        subject: prefixed("Re:", &mail.subject),
+        subject: quote::reply_subject(&mail.subject),
         body: format!(
             "<div><br></div><div>{}</div><blockquote>{}</blockquote>",
             escape(&opening),
@@ -266,128 +258,6 @@ async fn data_of(
     let Some(kind) = reply::image_type(&found.bytes) else { return Ok(None) };
     let id = id.trim_matches(['<', '>']).to_owned();
     Ok(Some((id, format!("data:{kind};base64,{}", STANDARD.encode(&found.bytes)))))
-}
-
-/// A form with its files.
-pub(super) struct Form {
-    pub(super) fields: Fields,
-    /// New files as the API takes them.
-    pub(super) files: Vec<Value>,
-}
-
-/// Reads a form that was sent with files.
-pub(super) async fn read_form(visit: &Visit, request: Request) -> Result<Form> {
-    let wrong = |_| Error::new(ErrorKind::UnsupportedMediaType).with_fix("Send the form with its files.");
-    let mut parts = Multipart::from_request(request, &visit.state).await.map_err(wrong)?;
-    let (mut fields, mut files) = (Fields::default(), Vec::new());
-    let broken = |error: axum::extract::multipart::MultipartError| {
-        if error.status() == StatusCode::PAYLOAD_TOO_LARGE {
-            Error::new(ErrorKind::AttachmentsTooLarge)
-        } else {
-            Error::invalid("", "the form ended early or is malformed")
-        }
-    };
-    let mut count = 0;
-    while let Some(part) = parts.next_field().await.map_err(broken)? {
-        count += 1;
-        if count > 200 {
-            return Err(Error::invalid("", "the form has too many parts"));
-        }
-        let name = part.name().unwrap_or_default().to_owned();
-        if let Some(file_name) = part.file_name().map(ToOwned::to_owned) {
-            let kind = part.content_type().unwrap_or("application/octet-stream").to_owned();
-            let bytes = part.bytes().await.map_err(broken)?;
-            if !file_name.is_empty() {
-                files
-                    .push(json!({ "content": STANDARD.encode(&bytes), "filename": file_name, "type": kind }));
-            }
-        } else {
-            let text = part.text().await.map_err(broken)?;
-            fields.push(name, text.replace('\0', ""));
-        }
-    }
-    Ok(Form { fields, files })
-}
-
-/// The text of a form: as HTML with its pictures apart, or as plain text when nothing in it needs HTML.
-fn written(fields: &Fields) -> (String, &'static str, Vec<Value>) {
-    let Some(editor) = fields.given("html") else {
-        return (fields.get("text").replace("\r\n", "\n"), "text", Vec::new());
-    };
-    let clean = display::show(editor, &Pictures { remote: true, inline: &|_| None }).html;
-    let formatted = ["<b>", "<strong", "<i>", "<em", "<a ", "<ul", "<ol", "<img", "<blockquote", "<h", "<u>"];
-    if !formatted.iter().any(|tag| clean.contains(tag)) {
-        return (SafeText::from_html(&clean).into_string(), "text", Vec::new());
-    }
-    let passed_on = fields.get("mode") == "forward" || fields.ticked("below");
-    let (html, pictures) = apart(&clean, passed_on);
-    (html, "html", pictures)
-}
-
-/// Takes pictures that stand in HTML as `data:` addresses out of it, as inline files. Beside an original, which may have
-/// been written here too, their names tell what they show.
-fn apart(html: &str, beside_original: bool) -> (String, Vec<Value>) {
-    let (mut out, mut files, mut rest) = (String::with_capacity(html.len()), Vec::new(), html);
-    while let Some(at) = rest.find("src=\"data:image/") {
-        let (before, from) = rest.split_at(at + "src=\"".len());
-        out.push_str(before);
-        let end = from.find('"').unwrap_or(from.len());
-        let (address, after) = from.split_at(end);
-        rest = after;
-        let Some((kind, content)) =
-            address.strip_prefix("data:").and_then(|data| data.split_once(";base64,"))
-        else {
-            continue;
-        };
-        let number = files.len() + 1;
-        let ending = kind.rsplit('/').next().unwrap_or("png");
-        let mut id = format!("image{number}.console");
-        if beside_original {
-            let mut hasher = DefaultHasher::new();
-            content.hash(&mut hasher);
-            id = format!("image{number}.{:x}.console", hasher.finish());
-        }
-        out.push_str("cid:");
-        out.push_str(&id);
-        files.push(json!({
-            "content": content, "filename": format!("image-{number}.{ending}"), "type": kind,
-            "disposition": "inline", "contentId": id,
-        }));
-    }
-    out.push_str(rest);
-    (out, files)
-}
-
-/// What operations take: recipients, subject, files.
-struct Parts {
-    body: String,
-    format: &'static str,
-    files: Vec<Value>,
-}
-
-/// What the form itself says.
-fn parts(form: &Form) -> Parts {
-    let (body, format, pictures) = written(&form.fields);
-    let kept = form.fields.all("keep").into_iter().map(|id| json!({ "attachment_id": id }));
-    let files = kept.chain(form.files.iter().cloned()).chain(pictures).collect();
-    Parts { body, format, files }
-}
-
-/// What a draft of the form holds: also the original of a mail that is passed on.
-async fn draft_parts(visit: &Visit, mailbox: &str, form: &Form) -> Result<Parts> {
-    let (fields, parts) = (&form.fields, parts(form));
-    let words = passing::written(&parts.body, parts.format);
-    let passed = match (fields.get("mode"), fields.given("draft_id")) {
-        ("forward", None) => Some(passing::begin(visit, mailbox, fields.get("source"), words).await?),
-        _ => passing::go_on(visit, mailbox, fields, words).await?,
-    };
-    Ok(match passed {
-        Some(Passed { body, format, mut files }) => {
-            files.extend(parts.files);
-            Parts { body, format, files }
-        }
-        None => parts,
-    })
 }
 
 fn recipients(fields: &Fields, name: &str) -> Value {
@@ -578,33 +448,4 @@ async fn delete_draft(visit: Visit, Path((mailbox, draft)): Path<(String, String
             Ok((back.clone(), "Draft deleted.".to_owned()))
         })
         .await
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn pictures_in_the_text_become_files() {
-        let html =
-            "<p>a</p><img src=\"data:image/png;base64,AAAA\" alt=\"x\"><img src=\"https://x.test/y.png\">";
-        let (out, files) = apart(html, false);
-        assert!(out.contains("src=\"cid:image1.console\"") && out.contains("https://x.test/y.png"), "{out}");
-        assert_eq!(files.len(), 1);
-        assert_eq!(files[0]["type"], "image/png");
-    }
-
-    #[test]
-    fn what_needs_no_html_is_text() {
-        let mut fields = Fields::default();
-        fields.push("html".into(), "<div>Hello</div><div>there</div>".into());
-        assert_eq!(written(&fields).1, "text");
-        let mut fields = Fields::default();
-        fields.push("html".into(), "<div><b>Hello</b> <script>x</script></div>".into());
-        let (body, format, _) = written(&fields);
-        assert_eq!(format, "html");
-        assert!(!body.contains("script"), "{body}");
-        assert_eq!(prefixed("Re:", "re: x"), "re: x");
-        assert_eq!(prefixed("Re:", "x"), "Re: x");
-    }
 }

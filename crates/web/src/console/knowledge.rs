@@ -15,7 +15,7 @@ use operations::{Error, Result, knowledge, memory};
 use serde_json::json;
 
 use super::{
-    compose::read_form,
+    letter_form::read_form,
     overview::encoded,
     page::{self, Shell, html},
     time::{When, Zone, size},

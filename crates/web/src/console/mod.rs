@@ -14,6 +14,7 @@ mod flash;
 mod integrations;
 mod keys;
 mod knowledge;
+mod letter_form;
 mod live;
 mod mail;
 mod mailboxes;

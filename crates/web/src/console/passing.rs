@@ -11,14 +11,10 @@ use model::{
 use operations::{Result, drafts, sending};
 use serde_json::{Value, json};
 
-use super::visit::{Fields, Visit};
-
-/// A body with the files that belong to what is below the writer's words.
-pub(super) struct Passed {
-    pub(super) body: String,
-    pub(super) format: &'static str,
-    pub(super) files: Vec<Value>,
-}
+use super::{
+    letter_form::Parts,
+    visit::{Fields, Visit},
+};
 
 fn named(files: impl Iterator<Item = AttachmentId>) -> Vec<Value> {
     files.map(|id| json!({ "attachment_id": id })).collect()
@@ -58,11 +54,11 @@ pub(super) fn pictures_below<'a>(body: &str, format: BodyFormat, files: &'a [Att
 }
 
 /// The first draft of a mail that is passed on.
-pub(super) async fn begin(visit: &Visit, mailbox: &str, source: &str, words: Written<'_>) -> Result<Passed> {
+pub(super) async fn begin(visit: &Visit, mailbox: &str, source: &str, words: Written<'_>) -> Result<Parts> {
     let call = visit.call(&drafts::SAVE)?;
     let made = sending::pass_on(visit.app(), &call, mailbox, source.into(), words).await?;
     let format = if made.format == BodyFormat::Html { "html" } else { "text" };
-    Ok(Passed { body: made.body, format, files: named(made.files.into_iter()) })
+    Ok(Parts { body: made.body, format, files: named(made.files.into_iter()) })
 }
 
 /// A draft that is written on, with the original that it holds; nothing if it holds none.
@@ -71,7 +67,7 @@ pub(super) async fn go_on(
     mailbox: &str,
     fields: &Fields,
     words: Written<'_>,
-) -> Result<Option<Passed>> {
+) -> Result<Option<Parts>> {
     let Some(id) = fields.given("draft_id").filter(|_| fields.ticked("below")) else { return Ok(None) };
     let draft = drafts::get(visit.app(), &visit.call(&drafts::GET)?, mailbox, id.into()).await?;
     let Some((_, below)) = quote::split(typed(&draft.body, draft.body_format)) else { return Ok(None) };
@@ -79,5 +75,5 @@ pub(super) async fn go_on(
     let kept = fields.all("keep");
     let files = draft.attachments.iter().filter(|file| is_shown_below(below, file));
     let files = files.filter(|file| !kept.contains(&file.id.as_str())).map(|file| file.id.clone());
-    Ok(Some(Passed { body, format: if is_html { "html" } else { "text" }, files: named(files) }))
+    Ok(Some(Parts { body, format: if is_html { "html" } else { "text" }, files: named(files) }))
 }

@@ -1,0 +1,173 @@
+//! The form of a mail that is written: its fields, its files, and the pictures in its text.
+
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+
+use axum::{
+    extract::{FromRequest as _, Multipart, Request},
+    http::StatusCode,
+};
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use mail::{
+    display::{self, Pictures},
+    safe_text::SafeText,
+};
+use operations::{Error, ErrorKind, Result};
+use serde_json::{Value, json};
+
+use super::{
+    passing,
+    visit::{Fields, Visit},
+};
+
+/// A form with its files.
+pub(super) struct Form {
+    pub(super) fields: Fields,
+    /// New files as the API takes them.
+    pub(super) files: Vec<Value>,
+}
+
+/// Reads a form that was sent with files.
+pub(super) async fn read_form(visit: &Visit, request: Request) -> Result<Form> {
+    let wrong = |_| Error::new(ErrorKind::UnsupportedMediaType).with_fix("Send the form with its files.");
+    let mut parts = Multipart::from_request(request, &visit.state).await.map_err(wrong)?;
+    let (mut fields, mut files) = (Fields::default(), Vec::new());
+    let broken = |error: axum::extract::multipart::MultipartError| {
+        if error.status() == StatusCode::PAYLOAD_TOO_LARGE {
+            Error::new(ErrorKind::AttachmentsTooLarge)
+        } else {
+            Error::invalid("", "the form ended early or is malformed")
+        }
+    };
+    let mut count = 0;
+    while let Some(part) = parts.next_field().await.map_err(broken)? {
+        count += 1;
+        if count > 200 {
+            return Err(Error::invalid("", "the form has too many parts"));
+        }
+        let name = part.name().unwrap_or_default().to_owned();
+        if let Some(file_name) = part.file_name().map(ToOwned::to_owned) {
+            let kind = part.content_type().unwrap_or("application/octet-stream").to_owned();
+            let bytes = part.bytes().await.map_err(broken)?;
+            if !file_name.is_empty() {
+                files
+                    .push(json!({ "content": STANDARD.encode(&bytes), "filename": file_name, "type": kind }));
+            }
+        } else {
+            let text = part.text().await.map_err(broken)?;
+            fields.push(name, text.replace('\0', ""));
+        }
+    }
+    Ok(Form { fields, files })
+}
+
+/// The text of a form: as HTML with its pictures apart, or as plain text when nothing in it needs HTML.
+fn written(fields: &Fields) -> (String, &'static str, Vec<Value>) {
+    let Some(editor) = fields.given("html") else {
+        return (fields.get("text").replace("\r\n", "\n"), "text", Vec::new());
+    };
+    let clean = display::show(editor, &Pictures { remote: true, inline: &|_| None }).html;
+    let formatted = ["<b>", "<strong", "<i>", "<em", "<a ", "<ul", "<ol", "<img", "<blockquote", "<h", "<u>"];
+    if !formatted.iter().any(|tag| clean.contains(tag)) {
+        return (SafeText::from_html(&clean).into_string(), "text", Vec::new());
+    }
+    let passed_on = fields.get("mode") == "forward" || fields.ticked("below");
+    let (html, pictures) = apart(&clean, passed_on);
+    (html, "html", pictures)
+}
+
+/// Takes pictures that stand in HTML as `data:` addresses out of it, as inline files. Beside an original, which may have
+/// been written here too, their names tell what they show.
+fn apart(html: &str, beside_original: bool) -> (String, Vec<Value>) {
+    let (mut out, mut files, mut rest) = (String::with_capacity(html.len()), Vec::new(), html);
+    while let Some(at) = rest.find("src=\"data:image/") {
+        let (before, from) = rest.split_at(at + "src=\"".len());
+        out.push_str(before);
+        let end = from.find('"').unwrap_or(from.len());
+        let (address, after) = from.split_at(end);
+        rest = after;
+        let Some((kind, content)) =
+            address.strip_prefix("data:").and_then(|data| data.split_once(";base64,"))
+        else {
+            continue;
+        };
+        let number = files.len() + 1;
+        let ending = kind.rsplit('/').next().unwrap_or("png");
+        let mut id = format!("image{number}.console");
+        if beside_original {
+            let mut hasher = DefaultHasher::new();
+            content.hash(&mut hasher);
+            id = format!("image{number}.{:x}.console", hasher.finish());
+        }
+        out.push_str("cid:");
+        out.push_str(&id);
+        files.push(json!({
+            "content": content, "filename": format!("image-{number}.{ending}"), "type": kind,
+            "disposition": "inline", "contentId": id,
+        }));
+    }
+    out.push_str(rest);
+    (out, files)
+}
+
+/// A body and its files, as operations take them.
+pub(super) struct Parts {
+    pub(super) body: String,
+    pub(super) format: &'static str,
+    pub(super) files: Vec<Value>,
+}
+
+/// What the form itself says.
+pub(super) fn parts(form: &Form) -> Parts {
+    let (body, format, pictures) = written(&form.fields);
+    let kept = form.fields.all("keep").into_iter().map(|id| json!({ "attachment_id": id }));
+    let files = kept.chain(form.files.iter().cloned()).chain(pictures).collect();
+    Parts { body, format, files }
+}
+
+/// What a draft of the form holds: also the original of a mail that is passed on.
+pub(super) async fn draft_parts(visit: &Visit, mailbox: &str, form: &Form) -> Result<Parts> {
+    let (fields, parts) = (&form.fields, parts(form));
+    let words = passing::written(&parts.body, parts.format);
+    let passed = match (fields.get("mode"), fields.given("draft_id")) {
+        ("forward", None) => Some(passing::begin(visit, mailbox, fields.get("source"), words).await?),
+        _ => passing::go_on(visit, mailbox, fields, words).await?,
+    };
+    Ok(match passed {
+        Some(mut passed) => {
+            passed.files.extend(parts.files);
+            passed
+        }
+        None => parts,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use mail::compose::quote::reply_subject;
+
+    use super::*;
+
+    #[test]
+    fn pictures_in_the_text_become_files() {
+        let html =
+            "<p>a</p><img src=\"data:image/png;base64,AAAA\" alt=\"x\"><img src=\"https://x.test/y.png\">";
+        let (out, files) = apart(html, false);
+        assert!(out.contains("src=\"cid:image1.console\"") && out.contains("https://x.test/y.png"), "{out}");
+        assert_eq!(files.len(), 1);
+        assert_eq!(files[0]["type"], "image/png");
+    }
+
+    #[test]
+    fn what_needs_no_html_is_text() {
+        let mut fields = Fields::default();
+        fields.push("html".into(), "<div>Hello</div><div>there</div>".into());
+        assert_eq!(written(&fields).1, "text");
+        let mut fields = Fields::default();
+        fields.push("html".into(), "<div><b>Hello</b> <script>x</script></div>".into());
+        let (body, format, _) = written(&fields);
+        assert_eq!(format, "html");
+        assert!(!body.contains("script"), "{body}");
+        assert_eq!(reply_subject("re: x"), "re: x");
+        assert_eq!(reply_subject("x"), "Re: x");
+    }
+}
