@@ -85,6 +85,32 @@ async fn sent_means_that_the_next_host_has_taken_it() {
     .await;
 }
 
+/// A recipient that is put off beyond the window keeps the caller no longer than it takes to learn of it.
+/// rules: SEND-6
+#[tokio::test]
+async fn nobody_waits_for_what_is_put_off() {
+    both_engines(async |engine| {
+        let hop = Hop::default();
+        let mut outbound = Outbound::new(OutboundMode::Relay);
+        outbound.send_window = Duration::from_secs(40);
+        let options = ServerOptions { outbound, next_hop: Some(hop.clone()), ..ServerOptions::default() };
+        let server = Server::with(engine, options).await;
+        let inbox = Inbox::new(&server).await;
+        hop.answer("slow@remote.test", HandoverOutcome::Later("451 4.3.0 Not now".to_owned()));
+        let working = async {
+            while hop.handed().is_empty() {
+                work::run_due(&server.app).await.unwrap();
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        let sending = inbox.post("emails", mail("slow@remote.test"));
+        let both = async { tokio::join!(sending, working).0 };
+        let sent = tokio::time::timeout(Duration::from_secs(20), both).await.expect("it does not wait").ok();
+        assert_eq!(sent["status"], "queued");
+    })
+    .await;
+}
+
 // rules: SEND-7, SEND-9, SEND-10
 #[tokio::test]
 async fn what_is_put_off_is_tried_for_two_days_and_then_comes_back() {

@@ -24,6 +24,31 @@ use super::{
     triage::{answer_all, auto_draft, events, letter, run_due, runs, saying, switch, used, with},
 };
 
+/// A run that one try began is over when the settings that led to it are gone at the next.
+/// rules: TRIAGE-7
+#[tokio::test]
+async fn a_run_ends_when_its_triager_no_longer_looks() {
+    both_engines(async |engine| {
+        let model = ScriptedModel::new(|_| Err(AssistantFault::Unavailable("out of order".to_owned())));
+        let server = Server::with(engine, with(model)).await;
+        let inbox = Inbox::new(&server).await;
+        auto_draft(&inbox).await;
+        server.receive(&inbox.address, letter(&inbox, "Unlucky", "", "Hello")).await;
+        run_due(&server).await;
+        assert_eq!(runs(&inbox).await[0]["status"], "RUNNING");
+        switch(&inbox, json!({})).await;
+        for pause in [5, 30] {
+            server.clock.advance(pause);
+            run_due(&server).await;
+        }
+        let all = runs(&inbox).await;
+        assert_ne!(all[0]["status"], "RUNNING", "{all:?}");
+        assert!(all[0]["finished_at"].is_string(), "{all:?}");
+        assert_eq!(events(&inbox, "triager.run_finished").await.len(), 1);
+    })
+    .await;
+}
+
 /// rules: TRIAGE-10, TRIAGE-7
 #[tokio::test]
 async fn a_model_that_fails_ends_the_run_as_failed_and_costs_nothing() {

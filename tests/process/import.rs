@@ -73,6 +73,9 @@ fn refusals(home: &Home, inbox: &Inbox) {
     fs::write(at("empty.mbox"), "").unwrap();
     let said = import(home, &inbox.address, &at("empty.mbox")).failed(1).stderr;
     assert!(said.contains("There are no messages"), "{said}");
+    fs::write(at("program"), [0x7f, b'E', b'L', b'F', 2, 1, b':', b'\n']).unwrap();
+    let said = import(home, &inbox.address, &at("program")).failed(1).stderr;
+    assert!(said.contains("neither an mbox file nor a message"), "{said}");
     fs::create_dir_all(at("nothing")).unwrap();
     import(home, &inbox.address, &at("nothing")).failed(1);
 }

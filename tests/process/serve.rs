@@ -11,7 +11,7 @@ use std::{
 use http::Version;
 use serde_json::{Value, json};
 
-use super::{Home, PASSWORD, free_port, head, read_answer, request, text};
+use super::{Home, PASSWORD, free_port, head, mail::Inbox, read_answer, request, text};
 
 /// rules: CLI-1
 #[test]
@@ -174,6 +174,28 @@ fn a_call_in_flight_is_finished_before_the_end() {
         assert_eq!(read_answer(&mut slow).status, 201);
         let status = server.wait(Duration::from_secs(3));
         assert_eq!(status.code(), Some(0));
+    }
+}
+
+/// Whoever waits for a mail is told at once that there is none yet, and where to go on.
+/// rules: CLI-12
+#[test]
+fn a_call_that_waits_is_answered_before_the_end() {
+    for home in Home::on_each_engine() {
+        let mut server = home.serve();
+        let inbox = Inbox::new(&home, &server, "enterprise");
+        let body = json!({ "timeout_seconds": 60 }).to_string();
+        let headers = [("content-type", "application/json"), ("x-api-key", inbox.key.as_str())];
+        let mut waiting = TcpStream::connect(server.address).unwrap();
+        let path = format!("{}/emails/wait", inbox.path);
+        waiting.write_all(head("POST", &path, &headers, body.len()).as_bytes()).unwrap();
+        waiting.write_all(body.as_bytes()).unwrap();
+        std::thread::sleep(Duration::from_millis(500));
+        server.signal("TERM");
+        let answer = read_answer(&mut waiting);
+        assert_eq!((answer.status, &answer.json()["outcome"]), (200, &json!("timeout")), "{}", answer.body);
+        assert!(answer.json()["cursor"].is_string(), "{}", answer.body);
+        assert_eq!(server.wait(Duration::from_secs(3)).code(), Some(0));
     }
 }
 

@@ -63,6 +63,13 @@ impl Sink {
     }
 }
 
+/// Even a sleep of no length at all may take until the next millisecond.
+async fn be_away(delay: Duration) {
+    if !delay.is_zero() {
+        tokio::time::sleep(delay).await;
+    }
+}
+
 /// Speaks just enough SMTP, with pipelining. A client that goes away is no error.
 async fn converse(
     stream: TcpStream,
@@ -71,7 +78,7 @@ async fn converse(
 ) -> std::io::Result<()> {
     stream.set_nodelay(true)?;
     let mut stream = BufReader::with_capacity(64 * 1024, stream);
-    tokio::time::sleep(delay).await;
+    be_away(delay).await;
     stream.write_all(b"220 sink.test ESMTP\r\n").await?;
     let (mut line, mut in_message) = (Vec::new(), false);
     let mut answers: Vec<u8> = Vec::new();
@@ -108,7 +115,7 @@ async fn converse(
         }
         // Answers wait until the client has nothing more to say.
         if stream.buffer().is_empty() {
-            tokio::time::sleep(delay).await;
+            be_away(delay).await;
             stream.write_all(&answers).await?;
             answers.clear();
         }
