@@ -322,7 +322,7 @@ impl Blobs {
     pub async fn require_room(&self) -> Result<(), BlobError> {
         let Place::Folder(folder) = &self.place else { return Ok(()) };
         let name = format!("{PROBES}/{}", hex(&random::<16>()?));
-        folder.write(name.clone(), Bytes::from_static(&[0; ROOM])).await?;
+        folder.write(name.clone(), Bytes::from(vec![0; ROOM])).await?;
         folder.delete(name).await
     }
 
