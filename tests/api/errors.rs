@@ -140,7 +140,7 @@ async fn what_is_forbidden_says_why() {
     both_engines(async |engine| {
         let server = Server::start(engine).await;
         let tenant = server.tenant(Plan::Developer).await;
-        let console = server.log_in(&tenant).await;
+        let console = server.log_in(&tenant).await.without("sec-fetch-site");
         let member = server.key(&server.new_key(&tenant.workspace, Role::Member).await.key);
         let mailbox = path_of(&new_mailbox(&tenant.key, "Inbox").await);
         let forbidden = [
@@ -150,6 +150,7 @@ async fn what_is_forbidden_says_why() {
                 "role_required",
                 tenant.key.get(&format!("/api/v1/workspaces/{}/api-keys", tenant.workspace)).await,
             ),
+            ("cross_site_request", console.delete(&mailbox).await),
             ("cross_site_request", console.with("sec-fetch-site", "cross-site").delete(&mailbox).await),
             ("cross_site_request", console.with("origin", "https://evil.test").delete(&mailbox).await),
         ];

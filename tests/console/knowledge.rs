@@ -11,7 +11,7 @@ async fn upload(person: &Person, name: &str, content: &str) -> Answer {
         "--cut\r\nContent-Disposition: form-data; name=\"file\"; filename=\"{name}\"\r\nContent-Type: text/plain\r\n\r\n\
          {content}\r\n--cut--\r\n"
     );
-    let caller = person.caller.with("sec-fetch-site", "same-origin");
+    let caller = &person.caller;
     let kind = Some("multipart/form-data; boundary=cut");
     caller.send_raw(Method::POST, "/console/knowledge", kind, Body::from(body)).await
 }

@@ -42,13 +42,12 @@ impl Person {
 
     /// Sends a form as a browser does.
     pub(super) async fn form(&self, path: &str, fields: &[(&str, &str)]) -> Answer {
-        form(&self.caller.with("sec-fetch-site", "same-origin"), path, fields).await
+        form(&self.caller, path, fields).await
     }
 
     /// The same from a page that is open: only a part comes back.
     pub(super) async fn partial(&self, path: &str, fields: &[(&str, &str)]) -> Answer {
-        form(&self.caller.with("sec-fetch-site", "same-origin").with("hx-request", "true"), path, fields)
-            .await
+        form(&self.caller.with("hx-request", "true"), path, fields).await
     }
 
     pub(super) async fn mailbox(&self, name: &str) -> Mailbox {

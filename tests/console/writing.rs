@@ -36,7 +36,7 @@ async fn compose(
         );
     }
     body.push_str("--cut--\r\n");
-    let caller = person.caller.with("sec-fetch-site", "same-origin");
+    let caller = &person.caller;
     let kind = Some("multipart/form-data; boundary=cut");
     caller.send_raw(Method::POST, &mailbox.at("compose"), kind, Body::from(body)).await
 }

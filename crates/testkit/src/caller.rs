@@ -111,6 +111,14 @@ impl Caller {
         caller
     }
 
+    /// The same caller without a header.
+    #[must_use]
+    pub fn without(&self, name: &str) -> Self {
+        let mut caller = self.clone();
+        caller.headers.retain(|(known, _)| known != name);
+        caller
+    }
+
     /// The same caller in a test that makes the service fail: only then may a call be answered with 500.
     #[must_use]
     pub fn meets_faults(&self) -> Self {

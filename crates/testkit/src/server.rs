@@ -313,7 +313,10 @@ impl Server {
 
     /// Somebody with a console session.
     pub fn cookie(&self, secret: &str) -> Caller {
-        Caller::new(self.router.clone(), vec![("cookie".to_owned(), format!("agent_mailbox={secret}"))])
+        let cookie = ("cookie".to_owned(), format!("agent_mailbox={secret}"));
+        // As browsers say it of the page's own requests.
+        let site = ("sec-fetch-site".to_owned(), "same-origin".to_owned());
+        Caller::new(self.router.clone(), vec![cookie, site])
     }
 
     /// Somebody with a wallet, the same for the same name.

@@ -22,8 +22,8 @@ use crate::{
     input::RawInput,
     reply::{self, Reply},
     request::{
-        RequestId, asks_for_events, client_address, credential, path_parameters, refuse_cross_site,
-        require_json_answer,
+        RequestId, asks_for_events, client_address, credential, path_parameters, require_json_answer,
+        require_own_site,
     },
 };
 
@@ -128,7 +128,7 @@ async fn identify(state: &State, parts: &Parts, address: IpAddr) -> Result<Arc<C
         let credential = credential(&state.app, &parts.headers)?;
         let caller = state.app.authenticate(&credential).await?;
         if matches!(credential, Credential::Session(_)) && !parts.method.is_safe() {
-            refuse_cross_site(&state.app, &parts.headers)?;
+            require_own_site(&state.app, &parts.headers)?;
         }
         Ok(caller)
     };

@@ -147,6 +147,15 @@ pub(crate) fn credential(app: &App, headers: &HeaderMap) -> Result<Credential> {
     }
 }
 
+/// Refuses what another site made a browser send. Browsers always say where a request that changes something comes from,
+/// so one that says nothing is refused too.
+pub(crate) fn require_own_site(app: &App, headers: &HeaderMap) -> Result<()> {
+    if !headers.contains_key("sec-fetch-site") && !headers.contains_key(header::ORIGIN) {
+        return Err(Error::new(ErrorKind::CrossSiteRequest));
+    }
+    refuse_cross_site(app, headers)
+}
+
 /// Refuses a request that another site made a browser send.
 ///
 /// Browsers say where a request comes from; programs without a browser say nothing, and carry no cookies they did not

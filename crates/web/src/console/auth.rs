@@ -23,9 +23,12 @@ use super::{
     flash,
     page::{self, Head, explain, html},
     session_api::{affiliate_cookie, set_cookie, try_password, user_agent},
-    visit::{Fields, Visit, input, recognise, require_own_site},
+    visit::{Fields, Visit, input, recognise},
 };
-use crate::{State, request::client_address};
+use crate::{
+    State,
+    request::{client_address, require_own_site},
+};
 
 pub(super) fn routes() -> Router<State> {
     Router::new()

@@ -24,7 +24,10 @@ use crate::{
     error,
     faults::read_json,
     input::refuse_query,
-    request::{self, client_address, cookie_name, credential, is_secure, path_parameters, refuse_cross_site},
+    request::{
+        self, client_address, cookie_name, credential, is_secure, path_parameters, refuse_cross_site,
+        require_own_site,
+    },
 };
 
 /// The largest body of these routes.
@@ -186,7 +189,7 @@ async fn person(state: &State, headers: &HeaderMap, changes: bool) -> Result<Arc
         return Err(Error::new(ErrorKind::Unauthorized));
     }
     if changes {
-        refuse_cross_site(&state.app, headers)?;
+        require_own_site(&state.app, headers)?;
     }
     state.app.authenticate(&credential).await
 }

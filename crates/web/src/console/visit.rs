@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::{
     extract::{FromRequestParts, Request},
-    http::{HeaderMap, HeaderValue, Method, StatusCode, header, request::Parts},
+    http::{HeaderMap, HeaderValue, Method, StatusCode, request::Parts},
     response::{IntoResponse, Response},
 };
 use garde::Validate;
@@ -20,7 +20,7 @@ use crate::{
     State,
     body::{self, Bound},
     faults::read_json,
-    request::{RequestId, credential, refuse_cross_site},
+    request::{RequestId, credential, require_own_site},
 };
 
 /// The largest form without files.
@@ -78,15 +78,6 @@ pub(super) async fn recognise(state: &State, headers: &HeaderMap) -> Result<Arc<
     // Somebody who was removed from every workspace has nothing to look at.
     caller.access(None).map_err(|_| Error::new(ErrorKind::Unauthorized))?;
     Ok(caller)
-}
-
-/// Refuses a form that another site made a browser send. Browsers always say where a form comes from, so one that
-/// says nothing is refused too.
-pub(super) fn require_own_site(app: &App, headers: &HeaderMap) -> Result<()> {
-    if !headers.contains_key("sec-fetch-site") && !headers.contains_key(header::ORIGIN) {
-        return Err(Error::new(ErrorKind::CrossSiteRequest));
-    }
-    refuse_cross_site(app, headers)
 }
 
 fn to_login(parts: &Parts) -> Response {
