@@ -249,7 +249,7 @@ async fn a_draft_joins_the_thread_that_it_answers() {
         let moved =
             inbox.post(&format!("threads/{thread}/move"), json!({ "folderId": "archive" })).await.ok();
         assert_eq!(moved["updated"], 1);
-        assert_eq!(inbox.get("drafts").await["totalCount"], 2);
+        assert_eq!(inbox.get("drafts").await["totalCount"], 3);
     })
     .await;
 }
