@@ -68,6 +68,18 @@ const RECOUNTS: &[(&str, &str)] = &[
           AND f.thread_id = e.thread_id AND f.folder_id = '')))",
     ),
     (
+        "how many threads folders have",
+        "SELECT c.mailbox_id, c.name FROM mailbox_counter c WHERE c.workspace_id = $1 AND c.name LIKE 'threads.%'
+         AND c.value <> (SELECT count(*) FROM thread_folder f WHERE f.workspace_id = $1
+         AND f.mailbox_id = c.mailbox_id AND 'threads.' || f.folder_id = c.name)",
+    ),
+    (
+        "threads in folders without a counter",
+        "SELECT f.mailbox_id, f.folder_id FROM thread_folder f WHERE f.workspace_id = $1 AND NOT EXISTS
+         (SELECT 1 FROM mailbox_counter c WHERE c.workspace_id = $1 AND c.mailbox_id = f.mailbox_id
+          AND c.name = 'threads.' || f.folder_id)",
+    ),
+    (
         "labels",
         "SELECT e.mailbox_id, e.id FROM email e WHERE e.workspace_id = $1 AND e.label_count <> (SELECT count(*)
          FROM email_label l WHERE l.workspace_id = $1 AND l.mailbox_id = e.mailbox_id AND l.email_id = e.id)",

@@ -147,6 +147,9 @@ async fn insert(tx: &mut Tx, mailbox: &MailboxId, first: usize, last: usize) -> 
         tx.run(&statement, &range).await?;
     }
     let (total, read) = (number(last - first + 1), number(last / 2) - number((first - 1) / 2));
+    for counter in ["threads.inbox", "threads."] {
+        store::mailboxes::add_to_counter(tx, mailbox, counter, total).await?;
+    }
     let figures = "folder SET total_count = total_count + $3, unread_count = unread_count + $4";
     tx.run(
         &format!("UPDATE {figures} WHERE workspace_id = $1 AND mailbox_id = $2 AND id = 'inbox'"),

@@ -177,6 +177,7 @@ pub async fn insert(tx: &mut Tx, mailbox: &MailboxId, mail: &mut NewEmail) -> Re
         Some(thread) => Some(thread.clone()),
         None => threads::find(tx, mailbox, &mail.hints, record.date).await?,
     };
+    let begins_thread = found.is_none();
     if let Some(thread) = found {
         record.thread_id = thread;
     }
@@ -193,6 +194,7 @@ pub async fn insert(tx: &mut Tx, mailbox: &MailboxId, mail: &mut NewEmail) -> Re
     let counted = CountedMail {
         email: &record.id,
         thread: &record.thread_id,
+        begins_thread,
         folder: &record.folder_id,
         listed: is_listed(&record.folder_id),
         date: record.date,

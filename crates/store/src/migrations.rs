@@ -55,6 +55,11 @@ const MIGRATIONS: &[Migration] = &[
     Migration { version: 13, name: "mcp", sql: include_str!("../migrations/0013_mcp.sql") },
     Migration { version: 14, name: "telegram", sql: include_str!("../migrations/0014_telegram.sql") },
     Migration { version: 15, name: "search wall", sql: include_str!("../migrations/0015_search_wall.sql") },
+    Migration {
+        version: 16,
+        name: "thread counts",
+        sql: include_str!("../migrations/0016_thread_counts.sql"),
+    },
 ];
 
 /// Any number will do, as long as nothing else in the database uses it.

@@ -1,8 +1,10 @@
 //! Threads: which mails belong together, and what a thread is inside each folder.
 
+use std::collections::BTreeMap;
+
 use model::{EmailId, FolderId, MailboxId, ThreadId, Timestamp};
 
-use crate::{FromRow, Row, Tx, error::Result};
+use crate::{FromRow, Param, Row, Tx, error::Result, mailboxes};
 
 /// The folder that stands for all but Trash and Spam.
 pub const LISTED: &str = "";
@@ -99,7 +101,37 @@ pub async fn leave(tx: &mut Tx, mailbox: &MailboxId, thread: &ThreadId, mails: i
 pub async fn count_in(tx: &mut Tx, mailbox: &MailboxId, mail: &CountedMail<'_>) -> Result<()> {
     let folders = [Some(mail.folder.as_str()), mail.listed.then_some(LISTED)];
     for folder in folders.into_iter().flatten() {
-        tx.later(
+        let params = [
+            mailbox.into(),
+            folder.into(),
+            mail.thread.into(),
+            mail.date.into(),
+            mail.email.into(),
+            (!mail.read).into(),
+        ];
+        let is_first = if mail.begins_thread {
+            // Nothing to wait for.
+            tx.later(
+                "INSERT INTO thread_folder (workspace_id, mailbox_id, folder_id, thread_id, newest_at, newest_email,
+                   mail_count, unread_count) VALUES ($1, $2, $3, $4, $5, $6, 1, $7)",
+                &params,
+            )
+            .await?;
+            true
+        } else {
+            add_to_thread(tx, &params).await? == 1
+        };
+        if is_first {
+            mailboxes::add_to_counter(tx, mailbox, &counter(folder), 1).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Counts a mail in the figures of a thread that may have some in the folder, and tells how many it has there now.
+async fn add_to_thread(tx: &mut Tx, params: &[Param<'_>]) -> Result<i64> {
+    let found: Option<(i64,)> = tx
+        .one(
             "INSERT INTO thread_folder (workspace_id, mailbox_id, folder_id, thread_id, newest_at, newest_email,
                mail_count, unread_count)
              VALUES ($1, $2, $3, $4, $5, $6, 1, $7) ON CONFLICT (workspace_id, mailbox_id, folder_id, thread_id)
@@ -110,19 +142,16 @@ pub async fn count_in(tx: &mut Tx, mailbox: &MailboxId, mail: &CountedMail<'_>) 
              newest_at = CASE WHEN thread_folder.newest_at > excluded.newest_at THEN thread_folder.newest_at
                ELSE excluded.newest_at END,
              mail_count = thread_folder.mail_count + 1,
-             unread_count = thread_folder.unread_count + excluded.unread_count",
-            &[
-                mailbox.into(),
-                folder.into(),
-                mail.thread.into(),
-                mail.date.into(),
-                mail.email.into(),
-                (!mail.read).into(),
-            ],
+             unread_count = thread_folder.unread_count + excluded.unread_count RETURNING mail_count",
+            params,
         )
         .await?;
-    }
-    Ok(())
+    Ok(found.map_or(0, |(mails,)| mails))
+}
+
+/// The counter of a folder's threads. Counting them anew would take the longer, the more there are.
+fn counter(folder: &str) -> String {
+    format!("threads.{folder}")
 }
 
 /// What a thread's figures need to know of a mail.
@@ -132,6 +161,8 @@ pub struct CountedMail<'a> {
     pub email: &'a EmailId,
     /// Its thread.
     pub thread: &'a ThreadId,
+    /// Whether the thread is new.
+    pub begins_thread: bool,
     /// Its folder.
     pub folder: &'a FolderId,
     /// Whether lists without a folder show it.
@@ -144,13 +175,23 @@ pub struct CountedMail<'a> {
 
 /// Makes a thread's figures anew from its mails, after some of them changed.
 pub async fn recount(tx: &mut Tx, mailbox: &MailboxId, thread: &ThreadId) -> Result<()> {
-    tx.run(
-        "DELETE FROM thread_folder WHERE workspace_id = $1 AND mailbox_id = $2 AND thread_id = $3",
-        &[mailbox.into(), thread.into()],
-    )
-    .await?;
+    let params = [mailbox.into(), thread.into()];
+    let before: Vec<(String,)> = tx
+        .all(
+            "DELETE FROM thread_folder WHERE workspace_id = $1 AND mailbox_id = $2 AND thread_id = $3
+             RETURNING folder_id",
+            &params,
+        )
+        .await?;
+    let mut folders: BTreeMap<String, i64> = before.into_iter().map(|(folder,)| (folder, -1)).collect();
     for statement in RECOUNT {
-        tx.run(statement, &[mailbox.into(), thread.into()]).await?;
+        let after: Vec<(String,)> = tx.all(statement, &params).await?;
+        for (folder,) in after {
+            *folders.entry(folder).or_default() += 1;
+        }
+    }
+    for (folder, by) in folders.into_iter().filter(|(_, by)| *by != 0) {
+        mailboxes::add_to_counter(tx, mailbox, &counter(&folder), by).await?;
     }
     Ok(())
 }
@@ -166,14 +207,14 @@ const RECOUNT: [&str; 2] = [
          sum(1 - read) OVER (PARTITION BY folder_id || '') AS unread,
          row_number() OVER (PARTITION BY folder_id || '' ORDER BY date DESC, id DESC) AS place
        FROM email WHERE workspace_id = $1 AND mailbox_id = $2 AND thread_id = $3
-     ) AS counted WHERE place = 1",
+     ) AS counted WHERE place = 1 RETURNING folder_id",
     "INSERT INTO thread_folder (workspace_id, mailbox_id, folder_id, thread_id, newest_at, newest_email, mail_count,
        unread_count)
      SELECT workspace_id, mailbox_id, '', thread_id, date, id, mails, unread FROM (
        SELECT workspace_id, mailbox_id, thread_id, date, id, count(*) OVER () AS mails,
          sum(1 - read) OVER () AS unread, row_number() OVER (ORDER BY date DESC, id DESC) AS place
        FROM email WHERE workspace_id = $1 AND mailbox_id = $2 AND thread_id = $3 AND listed + 0 = 1
-     ) AS counted WHERE place = 1",
+     ) AS counted WHERE place = 1 RETURNING folder_id",
 ];
 
 /// A thread in a folder.
@@ -321,8 +362,8 @@ async fn leave_held_out(
 pub async fn count(tx: &mut Tx, mailbox: &MailboxId, filter: &ThreadFilter) -> Result<i64> {
     let found: Option<(i64,)> = tx
         .one(
-            "SELECT count(*) FROM thread_folder WHERE workspace_id = $1 AND mailbox_id = $2 AND folder_id = $3",
-            &[mailbox.into(), filter.folder().into()],
+            "SELECT value FROM mailbox_counter WHERE workspace_id = $1 AND mailbox_id = $2 AND name = $3",
+            &[mailbox.into(), counter(filter.folder()).as_str().into()],
         )
         .await?;
     let all = found.map_or(0, |(count,)| count);
