@@ -31,9 +31,11 @@ const LINE_WORDS: usize = 200;
 /// Matches that are counted; more are told as this many.
 pub const MOST_COUNTED: i64 = 100;
 /// Texts that PostgreSQL looks at from the newest on before it asks its index.
-const NEWEST: i64 = 1_000;
+const NEWEST: i64 = 200;
+/// Texts that it looks at when enough of those matched to expect a page among so many.
+const NEWER: i64 = 5_000;
 /// Matches that PostgreSQL finds and sorts all of them. Where there are more, the newest are found soon enough in order.
-const FEW: i64 = 2_000;
+const FEW: i64 = 10_000;
 /// PostgreSQL keeps no position beyond this one.
 const LAST_POSITION: usize = 16_383;
 /// PostgreSQL keeps no more positions of one word.
@@ -268,11 +270,32 @@ pub async fn find(
         (matches, total)
     };
     matches.truncate(usize::try_from(most).unwrap_or_default());
+    Ok((with_records(tx, wanted, matches).await?, i64::try_from(total).unwrap_or(i64::MAX).min(MOST_COUNTED)))
+}
+
+/// What was found, with the emails themselves.
+async fn with_records(
+    tx: &mut Tx,
+    wanted: &Wanted<'_>,
+    matches: Vec<(EmailId, String)>,
+) -> Result<Vec<Found>> {
     let mut found = Vec::with_capacity(matches.len());
-    for (id, place) in matches {
-        found.extend(crate::emails::find(tx, wanted.mailbox, &id).await?.map(|email| Found { email, place }));
+    if tx.is_postgres() {
+        // Each statement is a way there and back, so one asks for all.
+        let ids: Vec<EmailId> = matches.iter().map(|(id, _)| id.clone()).collect();
+        let mut records = among(tx, &Wanted { clauses: &[], ..*wanted }, &ids).await?;
+        for (id, place) in matches {
+            if let Some(index) = records.iter().position(|email| email.id == id) {
+                found.push(Found { email: records.swap_remove(index), place });
+            }
+        }
+    } else {
+        for (id, place) in matches {
+            let email = crate::emails::find(tx, wanted.mailbox, &id).await?;
+            found.extend(email.map(|email| Found { email, place }));
+        }
     }
-    Ok((found, i64::try_from(total).unwrap_or(i64::MAX).min(MOST_COUNTED)))
+    Ok(found)
 }
 
 /// The ids and places of matching emails, the last that arrived first.
@@ -283,8 +306,7 @@ async fn list_matches(
     most: i64,
 ) -> Result<Vec<(EmailId, String)>> {
     if tx.is_postgres() {
-        let newest = list_newest(tx, wanted, after, most).await?;
-        if i64::try_from(newest.len()).is_ok_and(|found| found >= most) {
+        if let Some(newest) = list_newest(tx, wanted, after, most).await? {
             return Ok(newest);
         }
         if let Some(few) = list_few(tx, wanted, after, most).await? {
@@ -330,31 +352,56 @@ pub async fn among(tx: &mut Tx, wanted: &Wanted<'_>, ids: &[EmailId]) -> Result<
     let mut found = Vec::new();
     for some in ids.chunks(LIST) {
         let mut params: Vec<Param<'_>> = vec![mailbox.into()];
-        let mut sql = if clauses.is_empty() {
-            format!("SELECT {COLUMNS} FROM email WHERE email.workspace_id = $1 AND email.mailbox_id = $2")
-        } else {
+        if !clauses.is_empty() {
             params.push((&query).into());
-            format!("SELECT {COLUMNS} {from}")
-        };
+        }
         let first = params.len() + 2;
         let places: Vec<String> = (first..first + LIST).map(|place| format!("${place}")).collect();
-        let _ = write!(sql, " AND email.id IN ({})", places.join(", "));
+        let places = places.join(", ");
         params.extend((0..LIST).map(|index| Param::from(some.get(index).unwrap_or(&nothing))));
+        let mut sql = if clauses.is_empty() {
+            // The limit keeps the ids apart from the filter, for which SQLite would rather go through the mailbox.
+            format!(
+                "SELECT {COLUMNS} FROM (SELECT * FROM email WHERE workspace_id = $1 AND mailbox_id = $2
+                   AND id IN ({places}) LIMIT {LIST}) AS email WHERE email.id <> ''"
+            )
+        } else {
+            format!("SELECT {COLUMNS} {from} AND email.id IN ({places})")
+        };
         filter.conditions(&mut sql, &mut params);
         found.extend(tx.all::<EmailRecord>(&sql, &params).await?);
     }
     Ok(found)
 }
 
-/// Those among the newest texts, for PostgreSQL: where many match, enough do here, and its index of words knows no order.
+/// A page from among the newest texts, for PostgreSQL: where many match, enough do here, and its index of words knows no
+/// order. Nothing when too few match.
 async fn list_newest(
     tx: &mut Tx,
     wanted: &Wanted<'_>,
     after: Option<&str>,
     most: i64,
+) -> Result<Option<Vec<(EmailId, String)>>> {
+    let count = |found: &[(EmailId, String)]| i64::try_from(found.len()).unwrap_or(i64::MAX);
+    let mut found = look_at_newest(tx, wanted, after, NEWEST, most).await?;
+    if count(&found) < most && count(&found) * NEWER >= most * NEWEST {
+        let last = found.last().map(|(_, place)| place.clone());
+        let missing = most - count(&found);
+        found.extend(look_at_newest(tx, wanted, last.as_deref(), NEWER, missing).await?);
+    }
+    Ok((count(&found) >= most).then_some(found))
+}
+
+/// The matches among so many of the newest texts.
+async fn look_at_newest(
+    tx: &mut Tx,
+    wanted: &Wanted<'_>,
+    after: Option<&str>,
+    texts: i64,
+    most: i64,
 ) -> Result<Vec<(EmailId, String)>> {
     let query = postgres_query(wanted.mailbox, wanted.clauses);
-    let mut params: Vec<Param<'_>> = vec![wanted.mailbox.into(), (&query).into(), NEWEST.into()];
+    let mut params: Vec<Param<'_>> = vec![wanted.mailbox.into(), (&query).into(), texts.into()];
     let behind = if let Some(after) = after {
         params.push(after.into());
         "AND email_id < $5"
@@ -383,8 +430,9 @@ async fn list_few(
 ) -> Result<Option<Vec<(EmailId, String)>>> {
     let query = postgres_query(wanted.mailbox, wanted.clauses);
     let mut page = String::from(
-        "SELECT email.id AS id FROM hits JOIN email ON email.workspace_id = $1 AND email.mailbox_id = $2
-         AND email.id = hits.email_id WHERE (SELECT count(*) FROM hits) < $4",
+        "SELECT email.id AS id FROM (SELECT email_id FROM hits ORDER BY email_id DESC) AS sorted
+         JOIN email ON email.workspace_id = $1 AND email.mailbox_id = $2 AND email.id = sorted.email_id
+         WHERE (SELECT count(*) FROM hits) < $4",
     );
     let mut params: Vec<Param<'_>> = vec![wanted.mailbox.into(), (&query).into(), FEW.into()];
     wanted.filter.conditions(&mut page, &mut params);
@@ -397,7 +445,7 @@ async fn list_few(
         "WITH hits AS MATERIALIZED (SELECT email_id FROM email_text WHERE workspace_id = $1 AND mailbox_id = $2
            AND words @@ CAST(CAST($3 AS TEXT) AS tsquery) LIMIT $4)
          SELECT (SELECT count(*) FROM hits), page.id FROM (SELECT 1 AS one) AS always
-         LEFT JOIN ({page} ORDER BY email.id DESC LIMIT ${}) AS page ON always.one = 1 ORDER BY page.id DESC",
+         LEFT JOIN ({page} ORDER BY sorted.email_id DESC LIMIT ${}) AS page ON always.one = 1 ORDER BY page.id DESC",
         params.len() + 1
     );
     let rows: Vec<(i64, Option<EmailId>)> = tx.all(&sql, &params).await?;
