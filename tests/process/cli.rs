@@ -29,6 +29,13 @@ fn accounts_keys_and_workspaces_are_made_and_listed() {
         assert!(id.starts_with("key_") && key.len() > 40);
         // An account's address stands for its workspace.
         home.create_key("ada@example.com", &[]);
+        let keys = home.admin(&["key", "list", "--workspace", "ada@example.com"]);
+        let one = keys.as_array().unwrap().iter().find(|one| one["id"] == json!(id)).unwrap();
+        assert_eq!(
+            (keys.as_array().unwrap().len(), &one["name"], &one["role"]),
+            (2, &json!("one"), &json!("member"))
+        );
+        assert!(!keys.to_string().contains(&key), "secrets are shown once");
         let listed = home.admin(&["workspace", "list"]);
         assert_eq!(listed.as_array().unwrap().len(), 1);
         assert_eq!(listed[0]["id"], json!(workspace));

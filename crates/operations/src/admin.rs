@@ -6,7 +6,7 @@ use model::{
     ApiKeyId, Plan, Role, Timestamp, WorkspaceId,
     accounts::{PASSWORD_MAX, PASSWORD_MIN, SignUp},
     affiliate::{Payout, PayoutStatus},
-    api_keys::ApiKeyWithSecret,
+    api_keys::{ApiKey, ApiKeyWithSecret},
 };
 use serde::Serialize;
 use store::{system, workspaces};
@@ -69,6 +69,11 @@ pub async fn create_key(
             api_keys::insert(tx, fresh, app_.limits(record.plan).api_keys, now).await
         })
         .await
+}
+
+/// The keys of a workspace.
+pub async fn list_keys(app: &App, workspace: WorkspaceId) -> Result<Vec<ApiKey>> {
+    Ok(app.db().read(&workspace, async |tx| store::api_keys::list(tx).await).await?)
 }
 
 /// Revokes a key, in whichever workspace it is.

@@ -138,7 +138,7 @@ impl Admin {
     pub const fn json(&self) -> bool {
         match self {
             Self::Account(Account::Create { json, .. })
-            | Self::Key(Key::Create { json, .. } | Key::Revoke { json, .. })
+            | Self::Key(Key::Create { json, .. } | Key::List { json, .. } | Key::Revoke { json, .. })
             | Self::Workspace(Workspace::List { json } | Workspace::SetPlan { json, .. })
             | Self::Payout(Payout::Add { json, .. })
             | Self::Dkim(Dkim::List { json, .. } | Dkim::Rotate { json, .. })
@@ -210,6 +210,15 @@ pub enum Key {
         /// How long the key works, such as 30d, 12h, 15m or 1s; for ever if left out.
         #[arg(long, value_name = "TIME", value_parser = parse_duration)]
         expires_in: Option<i64>,
+        /// Answers in JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Lists the keys of a workspace, without their secrets.
+    List {
+        /// The id of the workspace, or the address of an account that has one.
+        #[arg(long)]
+        workspace: String,
         /// Answers in JSON.
         #[arg(long)]
         json: bool,

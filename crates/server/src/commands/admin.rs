@@ -5,7 +5,7 @@ use std::{
     process::ExitCode,
 };
 
-use model::{ApiKeyId, Plan, Role, WorkspaceId};
+use model::{ApiKeyId, Plan, Role, Timestamp, WorkspaceId};
 use operations::{
     App,
     admin::{self, ListedWorkspace, NewPayout},
@@ -58,6 +58,10 @@ async fn key(config: &Config, command: Key) -> Result<()> {
             let workspace = find_workspace(&app, workspace).await?;
             create_key(&app, workspace, &name, role, expires_in, json).await
         }
+        Key::List { workspace, json } => {
+            let workspace = find_workspace(&app, workspace).await?;
+            list_keys(&app, workspace, json).await
+        }
         Key::Revoke { id, json } => {
             admin::revoke_key(&app, ApiKeyId::from(id.as_str())).await?;
             if json {
@@ -90,6 +94,27 @@ async fn create_key(
     }
     let url = &app.settings().public_url;
     output::line(format!("\nTry it:  curl -H 'x-api-key: {}' {url}/api/v1/mailboxes", created.key));
+    Ok(())
+}
+
+async fn list_keys(app: &App, workspace: WorkspaceId, json: bool) -> Result<()> {
+    let keys = admin::list_keys(app, workspace).await?;
+    if json {
+        return print_json(&keys);
+    }
+    let or = |time: Option<Timestamp>, none: &str| time.map_or_else(|| none.to_owned(), |at| at.to_string());
+    for key in &keys {
+        output::line(format!(
+            "{}  {}…  {:<6}  expires {:<24}  last used {:<24}  {}",
+            key.id,
+            key.hint,
+            key.role.as_str(),
+            or(key.expires_at, "never"),
+            or(key.last_used_at, "never"),
+            key.name
+        ));
+    }
+    output::line(output::plural(keys.len() as u64, "key"));
     Ok(())
 }
 
