@@ -237,9 +237,15 @@ async fn a_slow_destination_delays_no_other() {
         assert_eq!(states(&inbox, sent["id"].as_str().unwrap()).await.0, "sent");
         for task in tasks {
             task.abort();
+            assert!(task.await.unwrap_err().is_cancelled());
         }
-        // Its mail is taken on again a minute later.
+        // Mail that no connection was at goes on at once, the other a minute later.
         hop.slow_down("tar.test", Duration::ZERO);
+        let before = hop.handed().len();
+        for task in work::start_due(&server.app).await.unwrap() {
+            task.await.unwrap();
+        }
+        assert_eq!(hop.handed().len(), before + 8);
         // One that cannot be reached rests, for all its mail.
         hop.answer("a@gone.test", HandoverOutcome::Unreachable("No route".to_owned()));
         key.post(&path, mail(json!("a@gone.test"))).await.ok();

@@ -5,7 +5,7 @@
 //! delays no other.
 
 use std::{
-    collections::{BTreeMap, HashMap, HashSet},
+    collections::{BTreeMap, HashMap, HashSet, VecDeque},
     sync::{
         Mutex,
         atomic::{AtomicBool, Ordering},
@@ -30,7 +30,7 @@ use crate::{
     outside::{Handover, HandoverOutcome},
 };
 
-/// Records that one task takes on.
+/// Records that are taken on for each task that is free.
 const EACH: usize = 8;
 /// Destinations that are read from the store together, and how many are looked at in all.
 const HEADS: i64 = 1000;
@@ -60,6 +60,9 @@ pub(crate) struct Outbox {
     node: String,
     /// Tasks for each destination.
     busy: Mutex<HashMap<String, usize>>,
+    /// Mails that were taken on and that no task is at yet, for each destination. The tasks share them: with some for
+    /// each, one would have much to do while others have nothing.
+    waiting: Mutex<HashMap<String, VecDeque<Group>>>,
     /// Records that tasks of this node have, whatever the clock says about their leases.
     held: Mutex<HashSet<Key>>,
     /// Told whenever a task ends.
@@ -73,6 +76,7 @@ impl Outbox {
         Self {
             node,
             busy: Mutex::default(),
+            waiting: Mutex::default(),
             held: Mutex::default(),
             ended: Notify::new(),
             ending: AtomicBool::new(false),
@@ -89,6 +93,10 @@ impl Outbox {
         busy.iter().filter(|(name, _)| !has_own_room(name)).map(|(_, tasks)| tasks).sum()
     }
 
+    fn is_ending(&self) -> bool {
+        self.ending.load(Ordering::Relaxed)
+    }
+
     fn is_idle(&self) -> bool {
         lock(&self.busy).is_empty()
     }
@@ -97,6 +105,50 @@ impl Outbox {
         let present = lock(&self.busy).get(destination).copied().unwrap_or_default();
         let most = if has_own_room(destination) { MOST_FOR_ALL } else { MOST_FOR_DESTINATION };
         most.saturating_sub(present)
+    }
+
+    /// Records that no task is at yet.
+    fn waiting(&self, destination: &str) -> usize {
+        let waiting = lock(&self.waiting);
+        waiting.get(destination).map_or(0, |groups| groups.iter().map(|group| group.records.len()).sum())
+    }
+
+    fn wait(&self, destination: String, groups: Vec<Group>) {
+        lock(&self.waiting).entry(destination).or_default().extend(groups);
+    }
+
+    /// The next mail for a destination.
+    fn next(&self, destination: &str) -> Option<Group> {
+        let mut waiting = lock(&self.waiting);
+        let groups = waiting.get_mut(destination)?;
+        let next = groups.pop_front();
+        if groups.is_empty() {
+            waiting.remove(destination);
+        }
+        next
+    }
+
+    /// All records that no task is at: those for a destination, or those for any.
+    fn take_waiting(&self, destination: Option<&str>) -> Vec<Claimed> {
+        let mut waiting = lock(&self.waiting);
+        let taken: Vec<VecDeque<Group>> = match destination {
+            Some(name) => waiting.remove(name).into_iter().collect(),
+            None => waiting.drain().map(|(_, groups)| groups).collect(),
+        };
+        taken.into_iter().flatten().flat_map(|group| group.records).collect()
+    }
+
+    /// How many more tasks each destination has mails for.
+    fn wanted_tasks(&self) -> Vec<(String, usize)> {
+        let waiting: Vec<(String, usize)> =
+            lock(&self.waiting).iter().map(|(name, groups)| (name.clone(), groups.len())).collect();
+        waiting
+            .into_iter()
+            .map(|(name, mails)| {
+                let free = self.free(&name);
+                (name, free.min(mails))
+            })
+            .collect()
     }
 
     /// Keeps those that no task of this node has yet: after a jump of the clock a lease may seem to be over.
@@ -147,10 +199,35 @@ struct Place {
 }
 
 impl Place {
+    fn new(app: &App, destination: &str) -> Self {
+        app.outbox().begin(destination);
+        let again_at = app.now().plus_seconds(AGAIN_SECONDS);
+        Self { app: app.clone(), destination: destination.to_owned(), left: Vec::new(), again_at }
+    }
+
+    /// The next mail, unless the process is about to end.
+    fn next(&mut self) -> Option<Group> {
+        if self.app.outbox().is_ending() {
+            return None;
+        }
+        let group = self.app.outbox().next(&self.destination)?;
+        self.left.extend(group.records.iter().cloned());
+        Some(group)
+    }
+
     /// Takes records off that are settled.
     fn settled(&mut self, group: &Group) {
-        self.app.outbox().let_go(&group.records);
-        self.left.retain(|record| record.outbound != group.outbound || record.workspace != group.workspace);
+        let is_done =
+            |record: &Claimed| record.outbound == group.outbound && record.workspace == group.workspace;
+        let (done, left): (Vec<_>, Vec<_>) = std::mem::take(&mut self.left).into_iter().partition(is_done);
+        self.app.outbox().let_go(&done);
+        self.left = left;
+    }
+
+    /// Gives back what waits for the destination.
+    fn give_up(&mut self) {
+        self.left.extend(self.app.outbox().take_waiting(Some(&self.destination)));
+        self.again_at = self.app.now();
     }
 }
 
@@ -191,31 +268,29 @@ pub(super) struct Group {
 /// Takes on what is due and begins to work on it. The tasks go on by themselves.
 pub async fn start_due(app: &App) -> Result<Vec<JoinHandle<()>>> {
     let mut tasks = Vec::new();
+    if app.outbox().is_ending() {
+        return Ok(tasks);
+    }
+    // A task that saw nothing left may have ended just when something came.
+    start_tasks(app, &mut tasks);
     loop {
         let claimed = claim(app).await?;
         if claimed.is_empty() {
             break;
         }
         for (destination, groups) in by_destination(claimed) {
-            let lanes = app.outbox().free(&destination).clamp(1, groups.len());
-            let mut shares: Vec<Vec<Group>> = (0..lanes).map(|_| Vec::new()).collect();
-            for (index, group) in groups.into_iter().enumerate() {
-                shares[index % lanes].push(group);
-            }
-            for share in shares {
-                app.outbox().begin(&destination);
-                let place = Place {
-                    app: app.clone(),
-                    destination: destination.clone(),
-                    left: share.iter().flat_map(|group| group.records.clone()).collect(),
-                    again_at: app.now().plus_seconds(AGAIN_SECONDS),
-                };
-                tasks.push(tokio::spawn(work_on(place, share)));
-            }
+            app.outbox().wait(destination, groups);
         }
+        start_tasks(app, &mut tasks);
     }
     settle::report_due(app).await?;
     Ok(tasks)
+}
+
+fn start_tasks(app: &App, tasks: &mut Vec<JoinHandle<()>>) {
+    for (destination, wanted) in app.outbox().wanted_tasks() {
+        tasks.extend((0..wanted).map(|_| tokio::spawn(work_on(Place::new(app, &destination)))));
+    }
 }
 
 /// When the queue has to be looked at next, beside the moments when tasks end.
@@ -264,6 +339,9 @@ pub async fn finish(app: &App) {
         // Beside the worker there may be others who wait for the same.
         let _ = tokio::time::timeout(Duration::from_millis(50), app.outbox().ended.notified()).await;
     }
+    let untried = app.outbox().take_waiting(None);
+    app.outbox().let_go(&untried);
+    release(app.clone(), untried, app.now()).await;
 }
 
 /// Waits until a task of this node ends.
@@ -305,9 +383,11 @@ async fn claim(app: &App) -> Result<Vec<Claimed>> {
             room -= lanes;
         }
         if lanes > 0 {
-            wanted.push((head.destination, i64::try_from(lanes * EACH).unwrap_or(i64::MAX)));
+            let most = (lanes * EACH).saturating_sub(outbox.waiting(&head.destination));
+            wanted.push((head.destination, i64::try_from(most).unwrap_or(i64::MAX)));
         }
     }
+    wanted.retain(|(_, most)| *most > 0);
     // A look costs no commit, and most looks find nothing.
     if wanted.is_empty() {
         return Ok(Vec::new());
@@ -338,19 +418,14 @@ fn by_destination(claimed: Vec<Claimed>) -> BTreeMap<String, Vec<Group>> {
     by
 }
 
-async fn work_on(mut place: Place, groups: Vec<Group>) {
-    for mut group in groups {
-        if place.app.outbox().ending.load(Ordering::Relaxed) {
-            place.again_at = place.app.now();
-            return;
-        }
+async fn work_on(mut place: Place) {
+    while let Some(mut group) = place.next() {
         match attempt(&place.app, &mut group).await {
             Ok(reached) => {
                 place.settled(&group);
                 if !reached {
                     // The others would only wait for the same: they come again when the destination has rested.
-                    place.again_at = place.app.now();
-                    return;
+                    return place.give_up();
                 }
             }
             Err(error) => {
