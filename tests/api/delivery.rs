@@ -262,6 +262,31 @@ async fn a_slow_destination_delays_no_other() {
     .await;
 }
 
+// rules: SEND-15
+#[tokio::test]
+async fn a_mail_that_takes_long_keeps_no_other_from_its_destination() {
+    both_engines(async |engine| {
+        let (server, hop) = server(engine, OutboundMode::Direct).await;
+        let inbox = Inbox::new(&server).await;
+        hop.slow_down("0@tar.test", Duration::from_secs(60));
+        let key = inbox.key.with("prefer", "respond-async");
+        for n in 0..12 {
+            key.post(&format!("{}/emails", inbox.path), mail(json!(format!("{n}@tar.test")))).await.ok();
+        }
+        let tasks = work::start_due(&server.app).await.unwrap();
+        let all_others = async {
+            while hop.handed().len() < 11 {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(30), all_others).await.unwrap();
+        for task in tasks {
+            task.abort();
+        }
+    })
+    .await;
+}
+
 // rules: SEND-12
 #[tokio::test]
 async fn the_sandbox_takes_everything_and_sends_nothing() {

@@ -27,9 +27,9 @@ impl Hop {
         state.answers.entry(recipient.to_owned()).or_default().push_back(outcome);
     }
 
-    /// Makes it take its time with a domain.
-    pub fn slow_down(&self, domain: &str, by: Duration) {
-        self.0.lock().unwrap().slow.insert(domain.to_owned(), by);
+    /// Makes it take its time with a domain, or with a mail to an address.
+    pub fn slow_down(&self, whom: &str, by: Duration) {
+        self.0.lock().unwrap().slow.insert(whom.to_owned(), by);
     }
 
     /// Everything that it was handed so far, whatever it answered.
@@ -44,7 +44,9 @@ impl NextHop for Hop {
         handover: Handover,
     ) -> Pin<Box<dyn Future<Output = Vec<HandoverOutcome>> + Send + '_>> {
         Box::pin(async move {
-            let pause = self.0.lock().unwrap().slow.get(&handover.domain).copied();
+            let whom = [&handover.domain].into_iter().chain(&handover.recipients);
+            let slow = self.0.lock().unwrap().slow.clone();
+            let pause = whom.filter_map(|whom| slow.get(whom)).max().copied();
             if let Some(pause) = pause {
                 tokio::time::sleep(pause).await;
             }
