@@ -268,7 +268,7 @@ async fn a_mail_that_takes_long_keeps_no_other_from_its_destination() {
     both_engines(async |engine| {
         let (server, hop) = server(engine, OutboundMode::Direct).await;
         let inbox = Inbox::new(&server).await;
-        hop.slow_down("0@tar.test", Duration::from_secs(60));
+        hop.slow_down("0@tar.test", Duration::from_mins(1));
         let key = inbox.key.with("prefer", "respond-async");
         for n in 0..12 {
             key.post(&format!("{}/emails", inbox.path), mail(json!(format!("{n}@tar.test")))).await.ok();
