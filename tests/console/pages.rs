@@ -131,6 +131,25 @@ async fn an_unknown_page_is_a_page() {
     .await;
 }
 
+/// However a page comes, its stream goes on behind the last event before it, and does not tell the whole past again.
+/// rules: CONSOLE-8
+#[tokio::test]
+async fn pages_know_the_last_event_before_them() {
+    both_engines(async |engine| {
+        let server = Server::start(engine).await;
+        let ada = Person::admin(&server).await;
+        ada.mailbox("Support").await;
+        let events = format!("/api/v1/workspaces/{}/events", ada.tenant.workspace);
+        let last = ada.tenant.key.get(&events).await.ok()["next_after"].as_i64().unwrap();
+        assert!(last > 0);
+        let after = format!("data-after=\"{last}\"");
+        assert!(ada.page("/console/keys").await.contains(&after));
+        let made = ada.form("/console/keys", &[("name", "New"), ("role", "member")]).await;
+        assert!(made.status == 200 && made.text().contains(&after), "{}", made.text());
+    })
+    .await;
+}
+
 /// rules: METER-13
 #[tokio::test]
 async fn pages_cost_nothing() {

@@ -4,7 +4,7 @@ import { toast } from "./toast.js";
 
 let source = null;
 // What happened while the page was on its way is told too.
-let last = document.body.dataset.after ?? null;
+let last = document.body.dataset.after;
 let pending = null;
 
 function news() {

@@ -50,9 +50,10 @@ impl FromRequestParts<State> for Visit {
             Err(refused) if refused.kind() == ErrorKind::Unauthorized => return Err(to_login(parts)),
             Err(refused) => return Err(page::failure(&parts.headers, &refused)),
         };
-        // Read before anything that the page shows, so that nothing falls between the page and its stream.
-        let whole = parts.method == Method::GET && !page::is_partial(&parts.headers);
-        let after = if whole { last_event(&state.app, &caller).await } else { Ok(0) };
+        // Read before anything that the page shows, so that nothing falls between the page and its stream. A form may be
+        // answered with a page too; parts of one listen with what is there.
+        let partial = page::is_partial(&parts.headers);
+        let after = if partial { Ok(0) } else { last_event(&state.app, &caller).await };
         Ok(Self {
             state: state.clone(),
             caller,
