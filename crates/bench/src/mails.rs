@@ -13,6 +13,7 @@ use store::{
     Error, Tx,
     blobs::BlobHash,
     contents::{self, ContentRecord, Kept, Part},
+    mailboxes, threads,
     vault::DataKey,
 };
 
@@ -147,8 +148,8 @@ async fn insert(tx: &mut Tx, mailbox: &MailboxId, first: usize, last: usize) -> 
         tx.run(&statement, &range).await?;
     }
     let (total, read) = (number(last - first + 1), number(last / 2) - number((first - 1) / 2));
-    for counter in ["threads.inbox", "threads."] {
-        store::mailboxes::add_to_counter(tx, mailbox, counter, total).await?;
+    for folder in ["inbox", threads::LISTED] {
+        mailboxes::add_to_counter(tx, mailbox, &threads::counter(folder), total).await?;
     }
     let figures = "folder SET total_count = total_count + $3, unread_count = unread_count + $4";
     tx.run(

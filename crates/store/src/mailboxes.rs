@@ -230,6 +230,17 @@ pub async fn add_to_counter(tx: &mut Tx, id: &MailboxId, name: &str, by: i64) ->
     .await
 }
 
+/// A counter of a mailbox; none is 0.
+pub async fn counter(tx: &mut Tx, id: &MailboxId, name: &str) -> Result<i64> {
+    let found: Option<(i64,)> = tx
+        .one(
+            "SELECT value FROM mailbox_counter WHERE workspace_id = $1 AND mailbox_id = $2 AND name = $3",
+            &[id.into(), name.into()],
+        )
+        .await?;
+    Ok(found.map_or(0, |(value,)| value))
+}
+
 /// What a mailbox stores: bytes and blobs.
 pub async fn storage(tx: &mut Tx, id: &MailboxId) -> Result<(i64, i64)> {
     let counters: Vec<(String, i64)> = tx

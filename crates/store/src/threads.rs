@@ -149,8 +149,8 @@ async fn add_to_thread(tx: &mut Tx, params: &[Param<'_>]) -> Result<i64> {
     Ok(found.map_or(0, |(mails,)| mails))
 }
 
-/// The counter of a folder's threads. Counting them anew would take the longer, the more there are.
-fn counter(folder: &str) -> String {
+/// The name of the counter of a folder's threads. Counting them anew would take the longer, the more there are.
+pub fn counter(folder: &str) -> String {
     format!("threads.{folder}")
 }
 
@@ -360,13 +360,7 @@ async fn leave_held_out(
 
 /// How many threads a folder has.
 pub async fn count(tx: &mut Tx, mailbox: &MailboxId, filter: &ThreadFilter) -> Result<i64> {
-    let found: Option<(i64,)> = tx
-        .one(
-            "SELECT value FROM mailbox_counter WHERE workspace_id = $1 AND mailbox_id = $2 AND name = $3",
-            &[mailbox.into(), counter(filter.folder()).as_str().into()],
-        )
-        .await?;
-    let all = found.map_or(0, |(count,)| count);
+    let all = mailboxes::counter(tx, mailbox, &counter(filter.folder())).await?;
     let Some(now) = filter.held_after else { return Ok(all) };
     Ok(all - count_hidden(tx, mailbox, filter, now).await?)
 }

@@ -302,7 +302,7 @@ impl Blobs {
     /// Writes, reads and deletes a small object: no error means that the store works.
     pub async fn probe(&self) -> Result<(), BlobError> {
         let content: [u8; 32] = random()?;
-        let name = format!("{PROBES}/{}", hex(&random::<16>()?));
+        let name = trial_name()?;
         let content = Bytes::copy_from_slice(&content);
         match &self.place {
             Place::Folder(folder) => folder.write(name.clone(), content.clone()).await?,
@@ -321,7 +321,7 @@ impl Blobs {
     /// has room.
     pub async fn require_room(&self) -> Result<(), BlobError> {
         let Place::Folder(folder) = &self.place else { return Ok(()) };
-        let name = format!("{PROBES}/{}", hex(&random::<16>()?));
+        let name = trial_name()?;
         folder.write(name.clone(), Bytes::from(vec![0; ROOM])).await?;
         folder.delete(name).await
     }
@@ -366,6 +366,11 @@ impl Blobs {
             Place::Bucket(bucket) => bucket.delete(&name).await,
         }
     }
+}
+
+/// A new name for a trial.
+fn trial_name() -> Result<String, BlobError> {
+    Ok(format!("{PROBES}/{}", hex(&random::<16>()?)))
 }
 
 /// Runs work that blocks or computes for long on a thread that may.
