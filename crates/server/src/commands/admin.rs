@@ -105,7 +105,7 @@ async fn list_keys(app: &App, workspace: WorkspaceId, json: bool) -> Result<()> 
     let or = |time: Option<Timestamp>, none: &str| time.map_or_else(|| none.to_owned(), |at| at.to_string());
     for key in &keys {
         output::line(format!(
-            "{}  {}…  {:<6}  expires {:<24}  last used {:<24}  {}",
+            "{}  {}  {:<6}  expires {:<24}  last used {:<24}  {}",
             key.id,
             key.hint,
             key.role.as_str(),
