@@ -15,24 +15,14 @@ const program = process.env.AGENT_MAILBOX_PROGRAM
 
 export const PASSWORD = "correct horse battery";
 
-const freePort = () => new Promise((done, fail) => {
-  const server = net.createServer();
-  server.once("error", fail);
-  server.listen(0, "127.0.0.1", () => {
-    const { port } = server.address();
-    server.close(() => done(port));
-  });
-});
-
 /** Starts the service on an empty folder. */
 export async function startService(settings = {}) {
   const folder = mkdtempSync(path.join(tmpdir(), "agent-mailbox-browser-"));
-  const [http, smtp] = [await freePort(), await freePort()];
   const child = spawn(program, ["--data-dir", folder, "serve"], {
     env: {
       ...process.env,
-      AGENT_MAILBOX__HTTP__LISTEN: `127.0.0.1:${http}`,
-      AGENT_MAILBOX__SMTP__LISTEN: `127.0.0.1:${smtp}`,
+      AGENT_MAILBOX__HTTP__LISTEN: "127.0.0.1:0",
+      AGENT_MAILBOX__SMTP__LISTEN: "127.0.0.1:0",
       AGENT_MAILBOX__OUTBOUND__MODE: "sandbox",
       AGENT_MAILBOX__HTTP__ANONYMOUS_RPM: "10000",
       ...settings,
@@ -42,9 +32,13 @@ export async function startService(settings = {}) {
   let log = "";
   child.stdout.on("data", (text) => { log += text; });
   child.stderr.on("data", (text) => { log += text; });
-  const base = `http://127.0.0.1:${http}`;
+  // It takes ports that are free and tells which; one chosen here could be taken before it starts.
+  let base;
+  let smtp;
   for (let attempt = 0; ; attempt += 1) {
-    if (await fetch(`${base}/readyz`).then((answer) => answer.ok, () => false)) break;
+    base = log.match(/Console\s+(http:\/\/127\.0\.0\.1:\d+)\//)?.[1];
+    smtp = Number(log.match(/Mail\s+127\.0\.0\.1:(\d+)\s/)?.[1]);
+    if (base && smtp && await fetch(`${base}/readyz`).then((answer) => answer.ok, () => false)) break;
     if (child.exitCode !== null || attempt > 300) throw new Error(`the service did not start:\n${log}`);
     await new Promise((later) => setTimeout(later, 50));
   }

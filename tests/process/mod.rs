@@ -418,7 +418,21 @@ pub fn read_bytes(stream: &mut TcpStream) -> (u16, String, Vec<u8>) {
     (status, head, body)
 }
 
-/// A port that nobody uses at the moment.
+/// A port for a server that is started several times, or that has to be known before it is started.
+///
+/// From below those that the system gives to connections: one of these could be taken again before the server has it.
+/// Tests that run at the same time begin at different places.
 pub fn free_port() -> u16 {
-    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+    const FIRST: u16 = 12_000;
+    const COUNT: u32 = 8_000;
+    const EACH: u32 = 40;
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    for _ in 0..COUNT {
+        let step = std::process::id().wrapping_mul(EACH).wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed));
+        let port = FIRST + u16::try_from(step % COUNT).unwrap();
+        if std::net::TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
+    panic!("no port is free");
 }
