@@ -7,7 +7,7 @@ use std::{
 };
 
 use tokio::{
-    io::{AsyncBufReadExt, AsyncWriteExt, BufReader},
+    io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
     net::{TcpListener, TcpStream},
 };
 
@@ -20,12 +20,18 @@ pub(crate) struct Sink {
 }
 
 impl Sink {
+    /// One that can do what Postfix's `smtp-sink` can.
     pub(crate) fn start() -> Self {
-        Self::behind(Duration::ZERO)
+        Self::serve(Manner { delay: Duration::ZERO, chunking: false })
     }
 
-    /// One whose answers take so long to arrive, as if it were far away.
+    /// One whose answers take so long to arrive, as if it were far away, and that takes content in chunks, as the
+    /// large providers do.
     pub(crate) fn behind(delay: Duration) -> Self {
+        Self::serve(Manner { delay, chunking: true })
+    }
+
+    fn serve(manner: Manner) -> Self {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
         listener.set_nonblocking(true).expect("a socket option");
         let address = listener.local_addr().expect("a bound socket has an address");
@@ -36,7 +42,7 @@ impl Sink {
             runtime.expect("the sink's runtime starts").block_on(async {
                 let listener = TcpListener::from_std(listener).expect("the socket listens");
                 while let Ok((stream, _)) = listener.accept().await {
-                    tokio::spawn(converse(stream, taken.clone(), delay));
+                    tokio::spawn(converse(stream, taken.clone(), manner));
                 }
             });
         };
@@ -63,6 +69,13 @@ impl Sink {
     }
 }
 
+/// How the server behaves.
+#[derive(Clone, Copy)]
+struct Manner {
+    delay: Duration,
+    chunking: bool,
+}
+
 /// Even a sleep of no length at all may take until the next millisecond.
 async fn be_away(delay: Duration) {
     if !delay.is_zero() {
@@ -74,7 +87,7 @@ async fn be_away(delay: Duration) {
 async fn converse(
     stream: TcpStream,
     taken: Arc<Mutex<Vec<Instant>>>,
-    delay: Duration,
+    Manner { delay, chunking }: Manner,
 ) -> std::io::Result<()> {
     stream.set_nodelay(true)?;
     let mut stream = BufReader::with_capacity(64 * 1024, stream);
@@ -99,7 +112,17 @@ async fn converse(
             let verb = line.get(..4).map(<[u8]>::to_ascii_uppercase);
             match verb.as_deref() {
                 Some(b"EHLO") => {
-                    answers.extend_from_slice(b"250-sink.test\r\n250-PIPELINING\r\n250 8BITMIME\r\n");
+                    answers.extend_from_slice(b"250-sink.test\r\n250-PIPELINING\r\n");
+                    answers.extend_from_slice(if chunking { b"250-CHUNKING\r\n" } else { b"" });
+                    answers.extend_from_slice(b"250 8BITMIME\r\n");
+                }
+                Some(b"BDAT") if chunking => {
+                    let size =
+                        std::str::from_utf8(&line).ok().and_then(|line| line.split(' ').nth(1)?.parse().ok());
+                    let Some(size) = size else { return Ok(()) };
+                    tokio::io::copy(&mut (&mut stream).take(size), &mut tokio::io::sink()).await?;
+                    taken.lock().unwrap_or_else(PoisonError::into_inner).push(Instant::now());
+                    answers.extend_from_slice(b"250 2.0.0 Taken\r\n");
                 }
                 Some(b"DATA") => {
                     in_message = true;

@@ -11,6 +11,7 @@ mod reply;
 #[cfg(test)]
 mod tests;
 mod tls;
+mod together;
 mod transfer;
 mod wire;
 

@@ -1,6 +1,7 @@
 //! One mail over a connection: its envelope, its content, and what became of it for each recipient.
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use crate::address::Address;
 
@@ -10,7 +11,7 @@ use super::wire::BLOCK;
 use super::{Connection, Error, Extension, Phase};
 
 /// Recipients that are named before their answers are waited for, so that neither side's buffers fill up.
-const WINDOW: usize = 50;
+pub(super) const WINDOW: usize = 50;
 
 /// A mail with its envelope.
 #[derive(Clone, Copy, Debug)]
@@ -38,26 +39,33 @@ pub enum Outcome {
 }
 
 /// What has been decided about each recipient so far.
-struct Decisions(Vec<Option<Outcome>>);
+pub(super) struct Decisions(Vec<Option<Outcome>>);
 
 impl Decisions {
     fn settle(mut self, outcome: &Outcome) -> Vec<Outcome> {
         self.0.drain(..).map(|decided| decided.unwrap_or_else(|| outcome.clone())).collect()
     }
 
-    fn open(&self) -> Vec<usize> {
+    pub(super) fn open(&self) -> Vec<usize> {
         self.0.iter().enumerate().filter(|(_, decided)| decided.is_none()).map(|(index, _)| index).collect()
     }
 
-    fn decide(&mut self, index: usize, outcome: Outcome) {
-        if let Some(place) = self.0.get_mut(index) {
+    /// The first decision counts: what follows a refused sender only says that there is none.
+    pub(super) fn decide(&mut self, index: usize, outcome: Outcome) {
+        if let Some(place @ None) = self.0.get_mut(index) {
             *place = Some(outcome);
+        }
+    }
+
+    pub(super) fn decide_open(&mut self, outcome: &Outcome) {
+        for place in self.0.iter_mut().filter(|decided| decided.is_none()) {
+            *place = Some(outcome.clone());
         }
     }
 }
 
 /// The paths of a mail as they go over the wire.
-struct Paths {
+pub(super) struct Paths {
     from: String,
     recipients: Vec<String>,
     /// Whether the mail as a whole needs SMTPUTF8, whomever it is for.
@@ -75,6 +83,11 @@ impl Paths {
             return Err(Unsendable::NoRecipients);
         }
         Ok(Self { utf8: !from.is_ascii() || has_utf8_headers(mail.content), from, recipients })
+    }
+
+    pub(super) fn recipient_commands(&self, group: &[usize]) -> impl Iterator<Item = String> {
+        let names = group.iter().filter_map(|index| self.recipients.get(*index));
+        names.map(|name| format!("RCPT TO:<{name}>"))
     }
 }
 
@@ -134,18 +147,16 @@ impl Connection {
         if decisions.open().is_empty() {
             return Ok(());
         }
+        if self.goes_together(mail, decisions) {
+            return self.send_together(mail, paths, decisions).await;
+        }
         self.name_everyone(mail, paths, decisions).await?;
-        let open = decisions.open();
-        if open.is_empty() {
+        if decisions.open().is_empty() {
             return Ok(());
         }
         let outcome = self.hand_over(mail.content).await?;
-        if matches!(&outcome, Outcome::Accepted(_)) {
-            self.unfinished = false;
-        }
-        for index in open {
-            decisions.decide(index, outcome.clone());
-        }
+        self.unfinished = !matches!(&outcome, Outcome::Accepted(_));
+        decisions.decide_open(&outcome);
         Ok(())
     }
 
@@ -170,49 +181,31 @@ impl Connection {
         decisions: &mut Decisions,
     ) -> Result<(), Error> {
         let open = decisions.open();
-        let sender = self.sender_command(mail, paths, &open);
-        let window = if self.extensions.offers(Extension::Pipelining) { WINDOW } else { 1 };
-        let mut refusal = None;
-        let mut sender_pending = true;
+        let mut lines = vec![self.sender_command(mail, paths, &open)];
+        let mut window = WINDOW;
         if !self.extensions.offers(Extension::Pipelining) {
-            self.wire.say(Phase::Sender, self.timeouts.command, sender.as_bytes()).await?;
-            refusal = self.sender_refusal().await?;
-            sender_pending = false;
+            window = 1;
+            self.wire.say(Phase::Sender, self.timeouts.command, lines.concat().as_bytes()).await?;
+            self.sender_answer(self.timeouts.command, decisions).await?;
+            lines.clear();
         }
         for group in open.chunks(window) {
-            if refusal.is_some() {
+            if decisions.open().is_empty() {
                 break;
             }
-            let mut lines: Vec<String> = Vec::new();
-            if sender_pending {
-                lines.push(sender.clone());
-            }
-            let names = group.iter().filter_map(|index| paths.recipients.get(*index));
-            lines.extend(names.map(|name| format!("RCPT TO:<{name}>")));
+            let with_sender = !lines.is_empty();
+            lines.extend(paths.recipient_commands(group));
             self.wire.say(Phase::Recipient, self.timeouts.recipient, lines.join("\r\n").as_bytes()).await?;
-            if std::mem::take(&mut sender_pending) {
-                refusal = self.sender_refusal().await?;
+            lines.clear();
+            if with_sender {
+                self.sender_answer(self.timeouts.command, decisions).await?;
             }
-            for index in group {
-                let reply = self.wire.reply(Phase::Recipient, self.timeouts.recipient).await?;
-                if reply.code() == 421 {
-                    return Err(Error::Refused(Phase::Recipient, reply));
-                }
-                // The answers that follow a refused sender only say that there is none.
-                if !reply.is_positive() && refusal.is_none() {
-                    decisions.decide(*index, Outcome::Refused(reply));
-                }
-            }
-        }
-        for index in refusal.iter().flat_map(|_| open.iter()) {
-            if let Some(reply) = &refusal {
-                decisions.decide(*index, Outcome::Refused(reply.clone()));
-            }
+            self.recipient_answers(self.timeouts.recipient, group, decisions).await?;
         }
         Ok(())
     }
 
-    fn sender_command(&self, mail: &Mail<'_>, paths: &Paths, open: &[usize]) -> String {
+    pub(super) fn sender_command(&self, mail: &Mail<'_>, paths: &Paths, open: &[usize]) -> String {
         let mut command = format!("MAIL FROM:<{}>", paths.from);
         if self.extensions.sizes {
             // Writing to a string cannot fail.
@@ -228,14 +221,39 @@ impl Connection {
         command
     }
 
-    /// Why the sender is refused, if it is.
-    async fn sender_refusal(&mut self) -> Result<Option<Reply>, Error> {
-        let reply = self.wire.reply(Phase::Sender, self.timeouts.command).await?;
-        match reply.code() {
-            421 => Err(Error::Refused(Phase::Sender, reply)),
-            _ if reply.is_positive() => Ok(None),
-            _ => Ok(Some(reply)),
+    /// Reads the answer to MAIL: a refused sender refuses everyone.
+    pub(super) async fn sender_answer(
+        &mut self,
+        patience: Duration,
+        decisions: &mut Decisions,
+    ) -> Result<(), Error> {
+        let reply = self.wire.reply(Phase::Sender, patience).await?;
+        if reply.code() == 421 {
+            return Err(Error::Refused(Phase::Sender, reply));
         }
+        if !reply.is_positive() {
+            decisions.decide_open(&Outcome::Refused(reply));
+        }
+        Ok(())
+    }
+
+    /// Reads the answers to the RCPTs of a group.
+    pub(super) async fn recipient_answers(
+        &mut self,
+        patience: Duration,
+        group: &[usize],
+        decisions: &mut Decisions,
+    ) -> Result<(), Error> {
+        for index in group {
+            let reply = self.wire.reply(Phase::Recipient, patience).await?;
+            if reply.code() == 421 {
+                return Err(Error::Refused(Phase::Recipient, reply));
+            }
+            if !reply.is_positive() {
+                decisions.decide(*index, Outcome::Refused(reply));
+            }
+        }
+        Ok(())
     }
 
     /// Sends the content, and tells what the server says to it. An error means that it cannot have taken it.
@@ -262,35 +280,42 @@ impl Connection {
         let (body, last) = content.split_at_checked(last_at).unwrap_or((content, b""));
         for block in body.chunks(BLOCK) {
             if let Err(error) = self.wire.write(Phase::Content, self.timeouts.block, block).await {
-                self.broken = true;
-                // A server that has seen enough says why before it hangs up.
-                return match self.wire.last_words().await {
-                    Some(reply) if !reply.is_positive() => Ok(Outcome::Refused(reply)),
-                    _ => Err(error),
-                };
+                return Err(self.told_why(error).await);
             }
         }
         let last = [last, end].concat();
-        let written = self.wire.write(Phase::Finish, self.timeouts.block, &last).await;
-        let answer = match written {
-            Ok(()) => self.wire.reply(Phase::Finish, self.timeouts.finish).await,
-            Err(error) => Err(error),
-        };
-        let reply = match answer {
+        if let Err(error) = self.wire.write(Phase::Finish, self.timeouts.block, &last).await {
+            self.broken = true;
+            return Ok(Outcome::Uncertain(error));
+        }
+        Ok(self.judge_content().await)
+    }
+
+    /// A server that has seen enough says why before it hangs up.
+    pub(super) async fn told_why(&mut self, error: Error) -> Error {
+        match self.wire.last_words().await {
+            Some(reply) if !reply.is_positive() => Error::Refused(Phase::Content, reply),
+            _ => error,
+        }
+    }
+
+    /// Waits for the answer to the end of the content.
+    pub(super) async fn judge_content(&mut self) -> Outcome {
+        let reply = match self.wire.reply(Phase::Finish, self.timeouts.finish).await {
             Ok(reply) => reply,
             Err(error) => {
                 self.broken = true;
-                return Ok(Outcome::Uncertain(error));
+                return Outcome::Uncertain(error);
             }
         };
         self.broken |= reply.code() == 421;
         if reply.is_positive() {
-            Ok(Outcome::Accepted(reply))
+            Outcome::Accepted(reply)
         } else if reply.is_permanent() || reply.is_temporary() {
-            Ok(Outcome::Refused(reply))
+            Outcome::Refused(reply)
         } else {
             self.broken = true;
-            Ok(Outcome::Uncertain(Error::Protocol(Phase::Finish, "an answer that is none")))
+            Outcome::Uncertain(Error::Protocol(Phase::Finish, "an answer that is none"))
         }
     }
 }

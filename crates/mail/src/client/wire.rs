@@ -27,11 +27,14 @@ pub(super) struct Wire {
     stream: Option<Box<dyn Io>>,
     input: BytesMut,
     deadline: Instant,
+    /// When the last reply came.
+    heard: Instant,
 }
 
 impl Wire {
     pub(super) fn new(stream: Box<dyn Io>, total: Duration) -> Self {
-        Self { stream: Some(stream), input: BytesMut::new(), deadline: Instant::now() + total }
+        let now = Instant::now();
+        Self { stream: Some(stream), input: BytesMut::new(), deadline: now + total, heard: now }
     }
 
     /// Begins the time for everything together anew.
@@ -101,12 +104,34 @@ impl Wire {
     /// Waits for one whole reply, however many pieces it comes in.
     pub(super) async fn reply(&mut self, phase: Phase, patience: Duration) -> Result<Reply, Error> {
         let limit = self.limit(patience);
-        timeout_at(limit, self.read_reply(phase)).await.unwrap_or(Err(Error::Timeout(phase)))
+        let reply = timeout_at(limit, self.read_reply(phase)).await.unwrap_or(Err(Error::Timeout(phase)))?;
+        self.heard = Instant::now();
+        Ok(reply)
+    }
+
+    /// Whether the server said something a short while ago.
+    pub(super) fn heard_within(&self, while_ago: Duration) -> bool {
+        self.heard.elapsed() <= while_ago
     }
 
     /// A reply that has come already or comes within a moment, if it is one.
     pub(super) async fn last_words(&mut self) -> Option<Reply> {
         timeout(Duration::from_secs(2), self.read_reply(Phase::Content)).await.ok()?.ok()
+    }
+
+    /// Makes sure that the server has neither hung up nor said something since it was last heard.
+    pub(super) async fn expect_open(&mut self, phase: Phase) -> Result<(), Error> {
+        if self.input.is_empty() {
+            match timeout(Duration::ZERO, self.read(phase)).await {
+                Err(_) => return Ok(()),
+                Ok(read) => read?,
+            }
+        }
+        // Usually that it has waited for too long. It is no verdict about a mail that it has not seen.
+        match self.last_words().await {
+            Some(reply) if reply.is_temporary() => Err(Error::Refused(phase, reply)),
+            _ => Err(Error::Protocol(phase, "an answer before the question")),
+        }
     }
 
     async fn read_reply(&mut self, phase: Phase) -> Result<Reply, Error> {
@@ -129,14 +154,19 @@ impl Wire {
             if self.input.len() > MAX_LINE {
                 return Err(Error::Protocol(phase, "a line without end"));
             }
-            self.input.reserve(READ_SIZE);
-            let stream = self.stream.as_mut().ok_or(Error::Closed(phase))?;
-            let mut room = (&mut self.input).limit(READ_SIZE);
-            match stream.read_buf(&mut room).await {
-                Ok(0) => return Err(Error::Closed(phase)),
-                Ok(_) => {}
-                Err(error) => return Err(Error::Network(phase, error.kind().to_string())),
-            }
+            self.read(phase).await?;
+        }
+    }
+
+    /// Reads what there is, or waits for something.
+    async fn read(&mut self, phase: Phase) -> Result<(), Error> {
+        self.input.reserve(READ_SIZE);
+        let stream = self.stream.as_mut().ok_or(Error::Closed(phase))?;
+        let mut room = (&mut self.input).limit(READ_SIZE);
+        match stream.read_buf(&mut room).await {
+            Ok(0) => Err(Error::Closed(phase)),
+            Ok(_) => Ok(()),
+            Err(error) => Err(Error::Network(phase, error.kind().to_string())),
         }
     }
 

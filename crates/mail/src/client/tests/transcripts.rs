@@ -45,7 +45,7 @@ async fn a_plain_server_gets_one_command_at_a_time() {
 }
 
 #[tokio::test]
-async fn a_modern_server_gets_commands_together_and_content_in_a_chunk() {
+async fn a_modern_server_gets_everything_in_one_go() {
     let script = "
         S: 220-mx.test welcomes
         S: 220 you
@@ -59,9 +59,6 @@ async fn a_modern_server_gets_commands_together_and_content_in_a_chunk() {
         C: MAIL FROM:<ann@us.test> SIZE=31 SMTPUTF8
         C: RCPT TO:<a@x.test>
         C: RCPT TO:<jürgen@xn--bcher-kva.example>
-        S: 250 ok
-        S: 250 ok
-        S: 452 4.2.2 full
         C: BDAT 31 LAST
         C: Subject: Hi
         C:
@@ -69,10 +66,97 @@ async fn a_modern_server_gets_commands_together_and_content_in_a_chunk() {
         C: ..
         C: .x
         C: Bye
+        S: 250 ok
+        S: 250 ok
+        S: 452 4.2.2 full
         S: 250 2.0.0 taken
         C: QUIT
         S: 221 bye";
     outcomes(script, &["a@x.test", "jürgen@bücher.example"], &["accepted 250", "later 452"]).await;
+}
+
+/// A conversation with a server that takes everything in one go, and answers like this.
+fn together(answers: &str) -> String {
+    format!(
+        "S: 220 x\nC: EHLO us.test\nS: 250-x\nS: 250-PIPELINING\nS: 250 CHUNKING\nC: MAIL FROM:<ann@us.test>\n\
+         C: RCPT TO:<a@x.test>\nC: RCPT TO:<b@x.test>\nC: BDAT 31 LAST\nC: Subject: Hi\nC:\nC: .\nC: ..\nC: .x\nC: Bye\n\
+         {answers}"
+    )
+}
+
+#[tokio::test]
+async fn refusals_in_one_go_are_told_apart() {
+    let both = &["a@x.test", "b@x.test"];
+    let quit = "C: QUIT\nS: 221 bye";
+    let none = format!("S: 553 not you\nS: 503 no sender\nS: 503 no sender\nS: 503 no sender\n{quit}");
+    outcomes(&together(&none), both, &["never 553", "never 553"]).await;
+    let nobody = format!("S: 250 ok\nS: 550 nobody\nS: 451 grey\nS: 554 no recipients\n{quit}");
+    outcomes(&together(&nobody), both, &["never 550", "later 451"]).await;
+    let content = format!("S: 250 ok\nS: 250 ok\nS: 551 gone\nS: 554 spam\n{quit}");
+    outcomes(&together(&content), both, &["never 554", "never 551"]).await;
+    outcomes(&together("S: 250 ok\nS: 421 closing\nEND"), both, &["later 421", "later 421"]).await;
+    outcomes(&together("S: 553 not you\nEND"), both, &["never 553", "never 553"]).await;
+}
+
+#[tokio::test]
+async fn after_one_go_whatever_was_not_answered_is_in_doubt() {
+    let both = &["a@x.test", "b@x.test"];
+    for (answers, phase) in [
+        ("", "MAIL"),
+        ("S: 250 ok\n", "RCPT"),
+        ("S: 250 ok\nS: 250 ok\nS: 550 no\n", "the end of the content"),
+    ] {
+        let doubt = format!("uncertain: The server closed the connection at {phase}.");
+        let second = if answers.contains("550") { "never 550" } else { doubt.as_str() };
+        outcomes(&together(&format!("{answers}END")), both, &[&doubt, second]).await;
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_has_hung_up_gets_no_content() {
+    let hello = "S: 220 x\nC: EHLO us.test\nS: 250-x\nS: 250-PIPELINING\nS: 250 CHUNKING\n";
+    for (last, expected) in [
+        ("END", "failed: The server closed the connection at MAIL."),
+        ("S: 421 4.4.2 idle for too long\nEND", "later 421"),
+    ] {
+        let (stream, task) = server(&format!("{hello}{last}"), 4096);
+        let mut connection = Connection::start(stream, &options()).await.unwrap();
+        task.await.unwrap();
+        let recipients = ["a@x.test".to_owned()];
+        let mail = Mail { from: None, recipients: &recipients, content: CONTENT };
+        assert_eq!(brief(&connection.send(&mail).await.unwrap()[0]), expected);
+        assert!(!connection.is_usable());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_that_was_quiet_is_asked_before_content_leaves() {
+    let script = "
+        S: 220 x
+        C: EHLO us.test
+        S: 250-x
+        S: 250-PIPELINING
+        S: 250 CHUNKING
+        C: MAIL FROM:<>
+        C: RCPT TO:<a@x.test>
+        S: 250 ok
+        S: 250 ok
+        C: BDAT 31 LAST
+        C: Subject: Hi
+        C:
+        C: .
+        C: ..
+        C: .x
+        C: Bye
+        S: 250 taken";
+    let (stream, task) = server(script, 4096);
+    let mut connection = Connection::start(stream, &options()).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(6)).await;
+    let recipients = ["a@x.test".to_owned()];
+    let mail = Mail { from: None, recipients: &recipients, content: CONTENT };
+    assert_eq!(brief(&connection.send(&mail).await.unwrap()[0]), "accepted 250");
+    drop(connection);
+    task.await.unwrap();
 }
 
 #[tokio::test]
