@@ -264,6 +264,38 @@ async fn a_slow_destination_delays_no_other() {
 
 // rules: SEND-15
 #[tokio::test]
+async fn one_connection_asks_whether_a_destination_can_be_reached_again() {
+    both_engines(async |engine| {
+        let (server, hop) = server(engine, OutboundMode::Direct).await;
+        let inbox = Inbox::new(&server).await;
+        let key = inbox.key.with("prefer", "respond-async");
+        let path = format!("{}/emails", inbox.path);
+        hop.answer("0@gone.test", HandoverOutcome::Unreachable("No route".to_owned()));
+        key.post(&path, mail(json!("0@gone.test"))).await.ok();
+        work::run_due(&server.app).await.unwrap();
+        for n in 1..9 {
+            key.post(&path, mail(json!(format!("{n}@gone.test")))).await.ok();
+        }
+        server.clock.advance(90);
+        hop.slow_down("gone.test", Duration::from_millis(20));
+        let probe = work::start_due(&server.app).await.unwrap();
+        assert_eq!(probe.len(), 1, "one asks first");
+        assert!(work::start_due(&server.app).await.unwrap().is_empty(), "and the others wait for it");
+        for task in probe {
+            task.await.unwrap();
+        }
+        work::run_due(&server.app).await.unwrap();
+        // It rests no longer, so that others join.
+        for n in 10..18 {
+            key.post(&path, mail(json!(format!("{n}@gone.test")))).await.ok();
+        }
+        assert_eq!(work::start_due(&server.app).await.unwrap().len(), 4);
+    })
+    .await;
+}
+
+// rules: SEND-15
+#[tokio::test]
 async fn a_mail_that_takes_long_keeps_no_other_from_its_destination() {
     both_engines(async |engine| {
         let (server, hop) = server(engine, OutboundMode::Direct).await;

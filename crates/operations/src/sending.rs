@@ -5,6 +5,7 @@
 pub(crate) mod automatic;
 pub(crate) mod files;
 mod letter;
+mod outbox;
 mod quota;
 mod report;
 pub(crate) mod settle;
@@ -31,8 +32,8 @@ use store::{contents, emails, mailboxes::MailboxRecord, outbound};
 
 pub(crate) use self::{
     letter::{Letter, answered_id, body, headers, people, references, sender, subject},
+    outbox::Outbox,
     quota::check_request,
-    work::Outbox,
 };
 use self::{
     quota::not_before,

@@ -17,8 +17,8 @@ use store::{
 };
 
 use super::{
+    outbox::Group,
     submit::{RELAY, sent_data},
-    work::Group,
 };
 use crate::{
     App, ErrorKind, Result,
@@ -101,14 +101,16 @@ async fn note(
 /// Lets a destination that could not be reached rest, and forgets the rest of one that could.
 async fn rest(app: &App, destination: &str, unreachable: bool) -> Result<()> {
     let (name, now) = (destination.to_owned(), app.now());
-    let failures = app.db().system_read(async move |tx| queue::failures(tx, &name).await).await?;
-    let name = destination.to_owned();
     if unreachable {
+        // Whoever gets through after all ends the rest.
+        app.outbox().probe(destination);
+        let asked = name.clone();
+        let failures = app.db().system_read(async move |tx| queue::failures(tx, &asked).await).await?;
         let doublings = u32::try_from(failures.clamp(0, 10)).unwrap_or_default();
         let pause = REST_SECONDS.saturating_mul(1 << doublings).min(LONGEST_REST);
         let until = now.plus_seconds(irregular(app, pause));
         app.db().system_write(async move |tx| queue::rest(tx, &name, now, until).await).await?;
-    } else if failures > 0 {
+    } else if app.outbox().is_probed(destination) {
         app.db().system_write(async move |tx| queue::reached(tx, &name).await).await?;
     }
     Ok(())

@@ -5,11 +5,7 @@
 //! delays no other.
 
 use std::{
-    collections::{BTreeMap, HashMap, HashSet, VecDeque},
-    sync::{
-        Mutex,
-        atomic::{AtomicBool, Ordering},
-    },
+    collections::{BTreeMap, HashSet},
     time::Duration,
 };
 
@@ -20,13 +16,16 @@ use store::{
     outbound::{self, OutboundRecord},
     queue::{self, Claimed, Head},
 };
-use tokio::{sync::Notify, task::JoinHandle};
+use tokio::task::JoinHandle;
 
-use super::{settle, submit::RELAY};
+use super::{
+    outbox::{Group, has_own_room},
+    settle,
+    submit::RELAY,
+};
 use crate::{
     App, Error, Result,
     emails::present,
-    lock,
     outside::{Handover, HandoverOutcome},
 };
 
@@ -45,149 +44,8 @@ const LEFT_SECONDS: i64 = 20;
 const AGAIN_SECONDS: i64 = 60;
 /// How long one handover may take at the very most; the conversation has bounds of its own.
 const HANDOVER: Duration = Duration::from_mins(31);
-/// Tasks at once for other servers, in all and for one destination.
+/// Tasks at once for other servers, in all.
 const MOST_TASKS: usize = 128;
-const MOST_FOR_DESTINATION: usize = 4;
-/// The same for the relay and for mailboxes of this server, which have room of their own.
-const MOST_FOR_ALL: usize = 16;
-
-/// What names a record: its workspace, its mail, its position.
-type Key = (WorkspaceId, String, i64);
-
-/// What a node is sending at the moment.
-pub(crate) struct Outbox {
-    /// The node's name.
-    node: String,
-    /// Tasks for each destination.
-    busy: Mutex<HashMap<String, usize>>,
-    /// Mails that were taken on and that no task is at yet, for each destination. The tasks share them: with some for
-    /// each, one would have much to do while others have nothing.
-    waiting: Mutex<HashMap<String, VecDeque<Group>>>,
-    /// Records that tasks of this node have, whatever the clock says about their leases.
-    held: Mutex<HashSet<Key>>,
-    /// Told whenever a task ends.
-    ended: Notify,
-    /// Whether the process is about to end.
-    ending: AtomicBool,
-}
-
-impl Outbox {
-    pub(crate) fn new(node: String) -> Self {
-        Self {
-            node,
-            busy: Mutex::default(),
-            waiting: Mutex::default(),
-            held: Mutex::default(),
-            ended: Notify::new(),
-            ending: AtomicBool::new(false),
-        }
-    }
-
-    pub(crate) fn node(&self) -> &str {
-        &self.node
-    }
-
-    /// Tasks that share the room for other servers.
-    fn tasks(&self) -> usize {
-        let busy = lock(&self.busy);
-        busy.iter().filter(|(name, _)| !has_own_room(name)).map(|(_, tasks)| tasks).sum()
-    }
-
-    fn is_ending(&self) -> bool {
-        self.ending.load(Ordering::Relaxed)
-    }
-
-    fn is_idle(&self) -> bool {
-        lock(&self.busy).is_empty()
-    }
-
-    fn free(&self, destination: &str) -> usize {
-        let present = lock(&self.busy).get(destination).copied().unwrap_or_default();
-        let most = if has_own_room(destination) { MOST_FOR_ALL } else { MOST_FOR_DESTINATION };
-        most.saturating_sub(present)
-    }
-
-    /// Records that no task is at yet.
-    fn waiting(&self, destination: &str) -> usize {
-        let waiting = lock(&self.waiting);
-        waiting.get(destination).map_or(0, |groups| groups.iter().map(|group| group.records.len()).sum())
-    }
-
-    fn wait(&self, destination: String, groups: Vec<Group>) {
-        lock(&self.waiting).entry(destination).or_default().extend(groups);
-    }
-
-    /// The next mail for a destination.
-    fn next(&self, destination: &str) -> Option<Group> {
-        let mut waiting = lock(&self.waiting);
-        let groups = waiting.get_mut(destination)?;
-        let next = groups.pop_front();
-        if groups.is_empty() {
-            waiting.remove(destination);
-        }
-        next
-    }
-
-    /// All records that no task is at: those for a destination, or those for any.
-    fn take_waiting(&self, destination: Option<&str>) -> Vec<Claimed> {
-        let mut waiting = lock(&self.waiting);
-        let taken: Vec<VecDeque<Group>> = match destination {
-            Some(name) => waiting.remove(name).into_iter().collect(),
-            None => waiting.drain().map(|(_, groups)| groups).collect(),
-        };
-        taken.into_iter().flatten().flat_map(|group| group.records).collect()
-    }
-
-    /// How many more tasks each destination has mails for.
-    fn wanted_tasks(&self) -> Vec<(String, usize)> {
-        let waiting: Vec<(String, usize)> =
-            lock(&self.waiting).iter().map(|(name, groups)| (name.clone(), groups.len())).collect();
-        waiting
-            .into_iter()
-            .map(|(name, mails)| {
-                let free = self.free(&name);
-                (name, free.min(mails))
-            })
-            .collect()
-    }
-
-    /// Keeps those that no task of this node has yet: after a jump of the clock a lease may seem to be over.
-    fn hold(&self, claimed: Vec<Claimed>) -> Vec<Claimed> {
-        let mut held = lock(&self.held);
-        claimed.into_iter().filter(|record| held.insert(key_of(record))).collect()
-    }
-
-    fn let_go(&self, records: &[Claimed]) {
-        let mut held = lock(&self.held);
-        for record in records {
-            held.remove(&key_of(record));
-        }
-    }
-
-    fn begin(&self, destination: &str) {
-        *lock(&self.busy).entry(destination.to_owned()).or_default() += 1;
-    }
-
-    fn end(&self, destination: &str) {
-        let mut busy = lock(&self.busy);
-        if let Some(tasks) = busy.get_mut(destination) {
-            *tasks = tasks.saturating_sub(1);
-            if *tasks == 0 {
-                busy.remove(destination);
-            }
-        }
-        drop(busy);
-        self.ended.notify_one();
-    }
-}
-
-fn has_own_room(destination: &str) -> bool {
-    destination.is_empty() || destination == RELAY
-}
-
-fn key_of(record: &Claimed) -> Key {
-    (record.workspace.clone(), record.outbound.clone(), record.position)
-}
 
 /// A task's place and the records that it still has. However the task ends, others get them back.
 struct Place {
@@ -255,14 +113,6 @@ async fn release(app: App, records: Vec<Claimed>, at: Timestamp) {
             tracing::warn!(%error, "mail in the queue waits until others take this node for lost");
         }
     }
-}
-
-/// The recipients of one mail at one destination.
-pub(super) struct Group {
-    pub(super) workspace: WorkspaceId,
-    pub(super) outbound: String,
-    pub(super) destination: String,
-    pub(super) records: Vec<Claimed>,
 }
 
 /// Takes on what is due and begins to work on it. The tasks go on by themselves.
@@ -334,10 +184,10 @@ pub async fn renew(app: &App) -> Result<()> {
 /// Lets the tasks of this node end after the mail that each is at, and waits until they have: what another server has
 /// taken should be noted before the process ends.
 pub async fn finish(app: &App) {
-    app.outbox().ending.store(true, Ordering::Relaxed);
+    app.outbox().prepare_to_end();
     while !app.outbox().is_idle() {
         // Beside the worker there may be others who wait for the same.
-        let _ = tokio::time::timeout(Duration::from_millis(50), app.outbox().ended.notified()).await;
+        let _ = tokio::time::timeout(Duration::from_millis(50), app.outbox().task_ended()).await;
     }
     let untried = app.outbox().take_waiting(None);
     app.outbox().let_go(&untried);
@@ -346,7 +196,7 @@ pub async fn finish(app: &App) {
 
 /// Waits until a task of this node ends.
 pub async fn task_ended(app: &App) {
-    app.outbox().ended.notified().await;
+    app.outbox().task_ended().await;
 }
 
 /// Works on everything that is due until nothing is left.
@@ -375,11 +225,16 @@ async fn claim(app: &App) -> Result<Vec<Claimed>> {
     heads.sort_by_key(|head| head.due_at);
     let mut room = MOST_TASKS.saturating_sub(outbox.tasks());
     let mut wanted: Vec<(String, i64)> = Vec::new();
+    let mut rested: HashSet<String> = HashSet::new();
     for head in heads {
         let mut lanes = outbox.free(&head.destination);
+        // One that could not be reached lately is asked by one task first.
+        if head.resting_until.is_some() {
+            rested.insert(head.destination.clone());
+            lanes = lanes.min(1);
+        }
         if !has_own_room(&head.destination) {
-            // One that could not be reached lately is asked by one task first.
-            lanes = lanes.min(room).min(if head.resting_until.is_some() { 1 } else { usize::MAX });
+            lanes = lanes.min(room);
             room -= lanes;
         }
         if lanes > 0 {
@@ -400,7 +255,11 @@ async fn claim(app: &App) -> Result<Vec<Claimed>> {
         }
         Ok::<_, store::Error>(claimed)
     });
-    Ok(outbox.hold(claimed.await?))
+    let claimed = outbox.hold(claimed.await?);
+    for record in claimed.iter().filter(|record| rested.contains(&record.destination)) {
+        outbox.probe(&record.destination);
+    }
+    Ok(claimed)
 }
 
 fn by_destination(claimed: Vec<Claimed>) -> BTreeMap<String, Vec<Group>> {
@@ -423,7 +282,9 @@ async fn work_on(mut place: Place) {
         match attempt(&place.app, &mut group).await {
             Ok(reached) => {
                 place.settled(&group);
-                if !reached {
+                if reached {
+                    place.app.outbox().reached(&place.destination);
+                } else {
                     // The others would only wait for the same: they come again when the destination has rested.
                     return place.give_up();
                 }

@@ -58,9 +58,9 @@ impl Direct {
         let proven = policy.is_some_and(|policy| policy.enforces());
         match tokio::time::timeout(SEARCH, self.connect(&hosts, proven)).await {
             Ok(Ok(mut connection)) => {
-                let outcomes = send(&mut connection, &handover).await;
+                let sent = send(&mut connection, &handover).await;
                 connection.quit().await;
-                outcomes
+                sent.outcomes
             }
             Ok(Err(error)) => vec![unreachable(&error); count],
             Err(_) => {

@@ -8,7 +8,7 @@ mod relay;
 use std::time::Duration;
 
 use mail::{
-    client::{Connection, Mail, Outcome, Timeouts, Unsendable},
+    client::{Connection, Error, Mail, Outcome, Timeouts, Unsendable},
     dns::Dns,
 };
 use model::sending::OutboundMode;
@@ -58,16 +58,31 @@ fn tls() -> Result<mail::client::Tls> {
     mail::client::Tls::system().map_err(|error| Failure::new(error.to_string()))
 }
 
-/// Sends a message over a connection, and gives the connection back with what became of it.
-async fn send(connection: &mut Connection, handover: &Handover) -> Vec<HandoverOutcome> {
+/// What became of a message.
+struct Sent {
+    outcomes: Vec<HandoverOutcome>,
+    /// Whether the connection failed before the server could take it.
+    connection_failed: bool,
+}
+
+/// Sends a message over a connection.
+async fn send(connection: &mut Connection, handover: &Handover) -> Sent {
     let mail = Mail {
         from: handover.sender.as_deref(),
         recipients: &handover.recipients,
         content: &handover.message,
     };
     match connection.send(&mail).await {
-        Ok(outcomes) => outcomes.into_iter().map(outcome).collect(),
-        Err(unsendable) => vec![unsendable_outcome(&unsendable); handover.recipients.len()],
+        Ok(outcomes) => Sent {
+            connection_failed: outcomes
+                .iter()
+                .all(|one| matches!(one, Outcome::Failed(Error::Closed(_) | Error::Network(..)))),
+            outcomes: outcomes.into_iter().map(outcome).collect(),
+        },
+        Err(unsendable) => Sent {
+            connection_failed: false,
+            outcomes: vec![unsendable_outcome(&unsendable); handover.recipients.len()],
+        },
     }
 }
 
@@ -76,8 +91,11 @@ fn outcome(outcome: Outcome) -> HandoverOutcome {
         Outcome::Accepted(reply) => HandoverOutcome::Accepted(reply.to_string()),
         Outcome::Refused(reply) if reply.is_permanent() => HandoverOutcome::Refused(reply.to_string()),
         Outcome::Refused(reply) => HandoverOutcome::Later(reply.to_string()),
+        Outcome::Failed(error) => HandoverOutcome::Later(error.to_string()),
         // The Message-ID stays the same, so a second copy can be told from a second mail.
-        Outcome::Failed(error) | Outcome::Uncertain(error) => HandoverOutcome::Later(error.to_string()),
+        Outcome::Uncertain(error) => {
+            HandoverOutcome::Later(format!("Nobody knows whether the mail was taken. {error}"))
+        }
     }
 }
 

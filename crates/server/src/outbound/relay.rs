@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use mail::client::{Connection, Credentials, Error, Options, Security};
+use mail::client::{Connection, Credentials, Options, Security};
 use operations::outside::{Handover, HandoverOutcome, NextHop};
 use tokio::time::Instant;
 
@@ -112,26 +112,16 @@ impl Relay {
                 Ok(found) => found,
                 Err(outcome) => return vec![outcome; count],
             };
-            let outcomes = send(&mut connection, &handover).await;
-            let was_closed = !connection.is_usable()
-                && outcomes.iter().all(|one| matches!(one, HandoverOutcome::Later(text) if closed(text)));
+            let sent = send(&mut connection, &handover).await;
             self.keep(connection, mails + 1);
             // A kept connection may have ended meanwhile: that says nothing about the relay.
-            if fresh || !was_closed {
-                return outcomes;
+            if fresh || mails == 0 || !sent.connection_failed {
+                return sent.outcomes;
             }
             self.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
         }
         vec![HandoverOutcome::Later("The relay closed the connection".to_owned()); count]
     }
-}
-
-/// Whether a failure is that of a connection which had ended before anything was said.
-fn closed(text: &str) -> bool {
-    [mail::client::Phase::Sender, mail::client::Phase::Reset].iter().any(|phase| {
-        text == Error::Closed(*phase).to_string()
-            || text.starts_with(&format!("The connection failed at {phase}"))
-    })
 }
 
 impl NextHop for Relay {

@@ -1,0 +1,204 @@
+//! What a node is sending at the moment: which tasks are at work for whom, and what waits for them.
+
+use std::{
+    collections::{HashMap, HashSet, VecDeque},
+    sync::{
+        Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use model::WorkspaceId;
+use store::queue::Claimed;
+use tokio::{sync::Notify, time::Instant};
+
+use super::submit::RELAY;
+use crate::lock;
+
+/// Tasks at once for one destination.
+const MOST_FOR_DESTINATION: usize = 4;
+/// The same for the relay and for mailboxes of this server, which have room of their own.
+const MOST_FOR_ALL: usize = 16;
+/// How long others wait for the one that asks: a large mail may take its time although the destination is well.
+const PROBE: Duration = Duration::from_secs(30);
+
+/// What names a record: its workspace, its mail, its position.
+type Key = (WorkspaceId, String, i64);
+
+/// What a node is sending at the moment.
+pub(crate) struct Outbox {
+    /// The node's name.
+    node: String,
+    /// Tasks for each destination.
+    busy: Mutex<HashMap<String, usize>>,
+    /// Mails that were taken on and that no task is at yet, for each destination. The tasks share them: with some for
+    /// each, one would have much to do while others have nothing.
+    waiting: Mutex<HashMap<String, VecDeque<Group>>>,
+    /// Records that tasks of this node have, whatever the clock says about their leases.
+    held: Mutex<HashSet<Key>>,
+    /// Destinations that could not be reached lately and that one task asks before others do, and since when.
+    probed: Mutex<HashMap<String, Instant>>,
+    /// Told whenever a task ends.
+    ended: Notify,
+    /// Whether the process is about to end.
+    ending: AtomicBool,
+}
+
+impl Outbox {
+    pub(crate) fn new(node: String) -> Self {
+        Self {
+            node,
+            busy: Mutex::default(),
+            waiting: Mutex::default(),
+            held: Mutex::default(),
+            probed: Mutex::default(),
+            ended: Notify::new(),
+            ending: AtomicBool::new(false),
+        }
+    }
+
+    pub(crate) fn node(&self) -> &str {
+        &self.node
+    }
+
+    /// Tasks that share the room for other servers.
+    pub(super) fn tasks(&self) -> usize {
+        let busy = lock(&self.busy);
+        busy.iter().filter(|(name, _)| !has_own_room(name)).map(|(_, tasks)| tasks).sum()
+    }
+
+    pub(super) fn is_ending(&self) -> bool {
+        self.ending.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn is_idle(&self) -> bool {
+        lock(&self.busy).is_empty()
+    }
+
+    pub(super) fn free(&self, destination: &str) -> usize {
+        let present = lock(&self.busy).get(destination).copied().unwrap_or_default();
+        let most = match destination {
+            name if lock(&self.probed).get(name).is_some_and(|since| since.elapsed() < PROBE) => 1,
+            name if has_own_room(name) => MOST_FOR_ALL,
+            _ => MOST_FOR_DESTINATION,
+        };
+        most.saturating_sub(present)
+    }
+
+    /// Records that no task is at yet.
+    pub(super) fn waiting(&self, destination: &str) -> usize {
+        let waiting = lock(&self.waiting);
+        waiting.get(destination).map_or(0, |groups| groups.iter().map(|group| group.records.len()).sum())
+    }
+
+    pub(super) fn wait(&self, destination: String, groups: Vec<Group>) {
+        lock(&self.waiting).entry(destination).or_default().extend(groups);
+    }
+
+    /// The next mail for a destination.
+    pub(super) fn next(&self, destination: &str) -> Option<Group> {
+        let mut waiting = lock(&self.waiting);
+        let groups = waiting.get_mut(destination)?;
+        let next = groups.pop_front();
+        if groups.is_empty() {
+            waiting.remove(destination);
+        }
+        next
+    }
+
+    /// All records that no task is at: those for a destination, or those for any.
+    pub(super) fn take_waiting(&self, destination: Option<&str>) -> Vec<Claimed> {
+        let mut waiting = lock(&self.waiting);
+        let taken: Vec<VecDeque<Group>> = match destination {
+            Some(name) => waiting.remove(name).into_iter().collect(),
+            None => waiting.drain().map(|(_, groups)| groups).collect(),
+        };
+        taken.into_iter().flatten().flat_map(|group| group.records).collect()
+    }
+
+    /// How many more tasks each destination has mails for.
+    pub(super) fn wanted_tasks(&self) -> Vec<(String, usize)> {
+        let waiting: Vec<(String, usize)> =
+            lock(&self.waiting).iter().map(|(name, groups)| (name.clone(), groups.len())).collect();
+        waiting
+            .into_iter()
+            .map(|(name, mails)| {
+                let free = self.free(&name);
+                (name, free.min(mails))
+            })
+            .collect()
+    }
+
+    /// Keeps those that no task of this node has yet: after a jump of the clock a lease may seem to be over.
+    pub(super) fn hold(&self, claimed: Vec<Claimed>) -> Vec<Claimed> {
+        let mut held = lock(&self.held);
+        claimed.into_iter().filter(|record| held.insert(key_of(record))).collect()
+    }
+
+    pub(super) fn let_go(&self, records: &[Claimed]) {
+        let mut held = lock(&self.held);
+        for record in records {
+            held.remove(&key_of(record));
+        }
+    }
+
+    /// Lets one task alone ask a destination.
+    pub(super) fn probe(&self, destination: &str) {
+        lock(&self.probed).entry(destination.to_owned()).or_insert_with(Instant::now);
+    }
+
+    /// Whether a destination could not be reached lately, and nobody has got through since.
+    pub(super) fn is_probed(&self, destination: &str) -> bool {
+        lock(&self.probed).contains_key(destination)
+    }
+
+    /// Lets other tasks join one that got through.
+    pub(super) fn reached(&self, destination: &str) {
+        lock(&self.probed).remove(destination);
+    }
+
+    /// Lets the tasks end after the mail that each is at.
+    pub(super) fn prepare_to_end(&self) {
+        self.ending.store(true, Ordering::Relaxed);
+    }
+
+    /// Waits until a task ends.
+    pub(super) async fn task_ended(&self) {
+        self.ended.notified().await;
+    }
+
+    pub(super) fn begin(&self, destination: &str) {
+        *lock(&self.busy).entry(destination.to_owned()).or_default() += 1;
+    }
+
+    pub(super) fn end(&self, destination: &str) {
+        let mut busy = lock(&self.busy);
+        if let Some(tasks) = busy.get_mut(destination) {
+            *tasks = tasks.saturating_sub(1);
+            if *tasks == 0 {
+                busy.remove(destination);
+                self.reached(destination);
+            }
+        }
+        drop(busy);
+        self.ended.notify_one();
+    }
+}
+
+/// Whether a destination's tasks count apart: those for the relay and for mailboxes of this server.
+pub(super) fn has_own_room(destination: &str) -> bool {
+    destination.is_empty() || destination == RELAY
+}
+
+fn key_of(record: &Claimed) -> Key {
+    (record.workspace.clone(), record.outbound.clone(), record.position)
+}
+
+/// The recipients of one mail at one destination.
+pub(super) struct Group {
+    pub(super) workspace: WorkspaceId,
+    pub(super) outbound: String,
+    pub(super) destination: String,
+    pub(super) records: Vec<Claimed>,
+}
