@@ -67,11 +67,7 @@ pub async fn get(
             messages.truncate(wanted);
             let options = options();
             let presenter = Presenter { folders: &names, options: &options };
-            let mut all = Vec::with_capacity(messages.len() + 1);
-            for mail in std::iter::once(mail).chain(messages) {
-                let fetched = presenter.fetch(tx, &mail).await?;
-                all.push((mail, fetched));
-            }
+            let all = presenter.fetch_all(tx, std::iter::once(mail).chain(messages).collect()).await?;
             Ok((all, names, total, more))
         })
         .await?;

@@ -2,6 +2,8 @@
 
 mod meaning;
 
+use std::ops::Range;
+
 use model::{
     MailboxId, Timestamp,
     emails::{EmailPage, ReadOptions, SortColumn, SortDirection},
@@ -44,6 +46,8 @@ pub(crate) const OPERATIONS: &[&Operation] = &[&SEARCH];
 
 /// Characters around a match that are shown.
 const AROUND: usize = 60;
+/// Bytes of a text that passages are looked for in.
+const MOST_READ: usize = 100_000;
 /// Passages that an answer shows of one mail.
 const MOST_HIGHLIGHTS: usize = 3;
 
@@ -167,7 +171,8 @@ async fn find(
     let more = found.len() > wanted;
     found.truncate(wanted);
     let next = found.last().map(|(mail, place)| Mark { place: place.clone(), date: mail.date.as_micros() });
-    let (hits, names) = fetch(tx, &mailbox, input, found.into_iter().map(|(mail, _)| mail), by_words).await?;
+    let (hits, names) =
+        fetch(tx, &mailbox, input, found.into_iter().map(|(mail, _)| mail).collect(), by_words).await?;
     Ok(Findings { hits, names, total, more, next })
 }
 
@@ -176,21 +181,24 @@ async fn fetch(
     tx: &mut Tx,
     mailbox: &MailboxId,
     input: &SearchQuery,
-    found: impl Iterator<Item = EmailRecord>,
+    found: Vec<EmailRecord>,
     by_words: bool,
 ) -> Result<(Vec<Hit>, FolderNames)> {
     let names = FolderNames::load(tx, mailbox).await?;
     let options = input.read_options();
     let presenter = Presenter { folders: &names, options: &options };
-    let mut hits = Vec::new();
-    for mail in found {
-        let wants_text = by_words && presenter.wants_content(&mail);
-        let text = if wants_text { present::fetch(tx, &mail.content_id, true).await? } else { None };
-        let with_body = options.max_body_chars.is_some();
-        let body = if with_body { presenter.fetch(tx, &mail).await? } else { None };
-        hits.push(Hit { mail, text, body });
-    }
-    Ok((hits, names))
+    let nothing = || vec![None; found.len()];
+    let texts =
+        if by_words { present::fetch_all(tx, &presenter.wanted(&found), true).await? } else { nothing() };
+    let with_bodies = options.max_body_chars.is_some();
+    let bodies = if with_bodies {
+        present::fetch_all(tx, &presenter.wanted(&found), options.agent_safe_content).await?
+    } else {
+        nothing()
+    };
+    let contents = texts.into_iter().zip(bodies);
+    let hits = found.into_iter().zip(contents).map(|(mail, (text, body))| Hit { mail, text, body });
+    Ok((hits.collect(), names))
 }
 
 async fn filter(
@@ -260,6 +268,8 @@ async fn show(
 /// Tells how well a mail fits, and where. The words of a query are few, and a mail is read once for all of them.
 struct Rank<'a> {
     wanted: Vec<(&'a str, bool)>,
+    /// The bytes that they begin with: most words of a text begin with another.
+    first_bytes: [bool; 256],
 }
 
 impl<'a> Rank<'a> {
@@ -271,7 +281,11 @@ impl<'a> Rank<'a> {
                 wanted.push((word.as_str(), clause.prefix && index == last));
             }
         }
-        Self { wanted }
+        let mut first_bytes = [false; 256];
+        for first in wanted.iter().filter_map(|(word, _)| word.bytes().next()) {
+            first_bytes[usize::from(first)] = true;
+        }
+        Self { wanted, first_bytes }
     }
 
     fn is_wanted(&self, word: &str) -> bool {
@@ -280,23 +294,32 @@ impl<'a> Rank<'a> {
 
     /// Whether a run of letters and digits, as it stands in a text, is or holds a word in question.
     fn is_match(&self, run: &str) -> bool {
-        if !run.is_ascii() {
-            return words(run, 64).iter().any(|word| self.is_wanted(word));
+        if run.is_ascii() {
+            self.is_plain_match(run.as_bytes())
+        } else {
+            words(run, 64).iter().any(|word| self.is_wanted(word))
         }
-        // Most runs are plain and match nothing: they are compared where they stand.
-        let run = &run.as_bytes()[..run.len().min(LONGEST)];
-        self.wanted.iter().any(|(wanted, prefix)| {
-            let begins =
-                run.get(..wanted.len()).is_some_and(|head| head.eq_ignore_ascii_case(wanted.as_bytes()));
-            begins && (*prefix || run.len() == wanted.len())
-        })
+    }
+
+    /// The same for a run of ASCII, which is compared where it stands: most runs are plain and match nothing.
+    fn is_plain_match(&self, run: &[u8]) -> bool {
+        let begins_like_one =
+            run.first().is_some_and(|first| self.first_bytes[usize::from(first.to_ascii_lowercase())]);
+        begins_like_one && {
+            let run = &run[..run.len().min(LONGEST)];
+            self.wanted.iter().any(|(wanted, prefix)| {
+                let head = run.get(..wanted.len());
+                let begins = head.is_some_and(|head| head.eq_ignore_ascii_case(wanted.as_bytes()));
+                begins && (*prefix || run.len() == wanted.len())
+            })
+        }
     }
 
     /// How often words in question stand in a text, as far as so many of its words tell.
     fn count(&self, text: &str, most: usize) -> u32 {
         let found = if text.is_ascii() {
-            let runs = text.split(|character: char| !character.is_ascii_alphanumeric());
-            runs.filter(|run| !run.is_empty()).take(most).filter(|run| self.is_match(run)).count()
+            let runs = plain_runs(text.as_bytes()).take(most);
+            runs.filter(|run| self.is_plain_match(&text.as_bytes()[run.clone()])).count()
         } else {
             words(text, most).iter().filter(|word| self.is_wanted(word)).count()
         };
@@ -315,37 +338,57 @@ impl<'a> Rank<'a> {
 
     /// Passages around the first matches, the words in question between `**`.
     fn highlights(&self, text: &str) -> Vec<String> {
-        let mut passages = Vec::new();
-        let mut covered = 0;
-        for (start, end) in word_bounds(text) {
-            if passages.len() >= MOST_HIGHLIGHTS {
-                break;
-            }
-            if start < covered || !self.is_match(&text[start..end]) {
-                continue;
-            }
-            let from = boundary_before(text, start);
-            let until = boundary_after(text, end);
-            passages.push(
-                format!("{}**{}**{}", &text[from..start], &text[start..end], &text[end..until])
-                    .replace('\n', " "),
-            );
-            covered = until;
+        let text_read = &text[..text.floor_char_boundary(MOST_READ)];
+        if text_read.is_ascii() {
+            let bytes = text_read.as_bytes();
+            let matches = plain_runs(bytes).filter(|run| self.is_plain_match(&bytes[run.clone()]));
+            passages(text, matches)
+        } else {
+            passages(text, runs(text_read).filter(|run| self.is_match(&text[run.clone()])))
         }
-        passages
     }
 }
 
-/// Where the words of a text begin and end, for the first 100,000 bytes.
-fn word_bounds(text: &str) -> impl Iterator<Item = (usize, usize)> {
-    let mut indices = text.char_indices().take_while(|(at, _)| *at < 100_000).peekable();
+fn passages(text: &str, matches: impl Iterator<Item = Range<usize>>) -> Vec<String> {
+    let mut passages = Vec::new();
+    let mut covered = 0;
+    for Range { start, end } in matches {
+        if start < covered {
+            continue;
+        }
+        let from = boundary_before(text, start);
+        let until = boundary_after(text, end);
+        let passage = format!("{}**{}**{}", &text[from..start], &text[start..end], &text[end..until]);
+        passages.push(passage.replace('\n', " "));
+        covered = until;
+        if passages.len() >= MOST_HIGHLIGHTS {
+            break;
+        }
+    }
+    passages
+}
+
+/// Where the runs of letters and digits of a text begin and end.
+fn runs(text: &str) -> impl Iterator<Item = Range<usize>> {
+    let mut indices = text.char_indices().peekable();
     std::iter::from_fn(move || {
         let (start, first) = indices.find(|(_, character)| character.is_alphanumeric())?;
         let mut end = start + first.len_utf8();
         while let Some((at, character)) = indices.next_if(|(_, character)| character.is_alphanumeric()) {
             end = at + character.len_utf8();
         }
-        Some((start, end))
+        Some(start..end)
+    })
+}
+
+/// The same for ASCII.
+fn plain_runs(text: &[u8]) -> impl Iterator<Item = Range<usize>> {
+    let mut read = 0;
+    std::iter::from_fn(move || {
+        let start = read + text[read..].iter().position(u8::is_ascii_alphanumeric)?;
+        let length = text[start..].iter().position(|byte| !byte.is_ascii_alphanumeric());
+        read = length.map_or(text.len(), |length| start + length);
+        Some(start..read)
     })
 }
 

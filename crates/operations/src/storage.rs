@@ -12,7 +12,7 @@ use store::{
 
 use crate::{
     App, Result,
-    emails::present::{self, Fetched, Shown},
+    emails::present::{self, Shown},
 };
 
 /// Blobs younger than this may belong to mail that is just arriving, or to a backup that is just being made.
@@ -135,7 +135,7 @@ async fn index_some(
     let mut ready = Vec::with_capacity(found.len());
     for (mail, texts) in found {
         let safe = match texts {
-            Some(texts) => match present::open(app, workspace, Fetched::Safe(texts)).await {
+            Some(texts) => match present::open(app, workspace, texts.into()).await {
                 Ok(Shown::Safe(text)) => text,
                 Ok(_) => String::new(),
                 Err(error) => {

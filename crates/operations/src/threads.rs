@@ -135,11 +135,7 @@ pub async fn get(
             }
             let names = FolderNames::load(tx, &mailbox).await?;
             let presenter = Presenter { folders: &names, options: &chosen };
-            let mut all = Vec::with_capacity(mails.len());
-            for mail in mails {
-                let fetched = presenter.fetch(tx, &mail).await?;
-                all.push((mail, fetched));
-            }
+            let all = presenter.fetch_all(tx, mails).await?;
             Ok((all, names, count))
         })
         .await?;

@@ -7,9 +7,10 @@
 use model::Timestamp;
 
 use crate::{
-    FromRow, Row, Tx,
+    FromRow, Param, Row, Tx,
     blobs::{self, BlobHash},
     error::{Error, Result},
+    sql::{LIST, list_places, listed},
     vault::DataKey,
 };
 
@@ -141,13 +142,28 @@ pub async fn insert(tx: &mut Tx, content: &ContentRecord, now: Timestamp) -> Res
     .await
 }
 
+/// The columns of a content, whole.
+const WHOLE: &str = "id, size, raw, headers, body, body_blob, safe, safe_blob";
+
 /// Finds a content whole.
 pub async fn find(tx: &mut Tx, id: &str) -> Result<Option<ContentRecord>> {
-    tx.one(
-        "SELECT id, size, raw, headers, body, body_blob, safe, safe_blob FROM content WHERE workspace_id = $1 AND id = $2",
-        &[id.into()],
-    )
-    .await
+    let sql = format!("SELECT {WHOLE} FROM content WHERE workspace_id = $1 AND id = $2");
+    tx.one(&sql, &[id.into()]).await
+}
+
+/// Finds contents whole, in no order.
+pub async fn find_all(tx: &mut Tx, ids: &[&str]) -> Result<Vec<ContentRecord>> {
+    select(tx, WHOLE, ids).await
+}
+
+async fn select<T: FromRow>(tx: &mut Tx, columns: &str, ids: &[&str]) -> Result<Vec<T>> {
+    let sql = format!("SELECT {columns} FROM content WHERE workspace_id = $1 AND id IN ({})", list_places(2));
+    let mut found = Vec::with_capacity(ids.len());
+    for some in ids.chunks(LIST) {
+        let params: Vec<Param<'_>> = listed(some.iter().copied(), "").collect();
+        found.extend(tx.all::<T>(&sql, &params).await?);
+    }
+    Ok(found)
 }
 
 /// The texts of a content, without the message.
@@ -167,14 +183,19 @@ impl FromRow for Texts {
     }
 }
 
-/// The text for agents of a content: the body comes with it only where it is the same.
+/// The columns of the text for agents: the body comes with it only where it is the same.
+const SAFE: &str =
+    "id, CASE WHEN safe IS NULL AND safe_blob IS NULL THEN body END, body_blob, safe, safe_blob";
+
+/// The text for agents of a content.
 pub async fn find_safe(tx: &mut Tx, id: &str) -> Result<Option<Texts>> {
-    tx.one(
-        "SELECT id, CASE WHEN safe IS NULL AND safe_blob IS NULL THEN body END, body_blob, safe, safe_blob
-         FROM content WHERE workspace_id = $1 AND id = $2",
-        &[id.into()],
-    )
-    .await
+    let sql = format!("SELECT {SAFE} FROM content WHERE workspace_id = $1 AND id = $2");
+    tx.one(&sql, &[id.into()]).await
+}
+
+/// The texts for agents of contents, in no order.
+pub async fn find_all_safe(tx: &mut Tx, ids: &[&str]) -> Result<Vec<Texts>> {
+    select(tx, SAFE, ids).await
 }
 
 /// Drops contents that no email and nothing in the queue consists of any more, of the given ones.
@@ -214,10 +235,6 @@ pub async fn uses_blob(tx: &mut Tx, hash: &BlobHash) -> Result<bool> {
 
 /// Contents after the given one, by rising id: for a scrubber.
 pub async fn list_after(tx: &mut Tx, after: &str, most: i64) -> Result<Vec<ContentRecord>> {
-    tx.all(
-        "SELECT id, size, raw, headers, body, body_blob, safe, safe_blob FROM content
-         WHERE workspace_id = $1 AND id > $2 ORDER BY id LIMIT $3",
-        &[after.into(), most.into()],
-    )
-    .await
+    let sql = format!("SELECT {WHOLE} FROM content WHERE workspace_id = $1 AND id > $2 ORDER BY id LIMIT $3");
+    tx.all(&sql, &[after.into(), most.into()]).await
 }

@@ -6,10 +6,12 @@
 
 use model::{DocumentId, EmailId, MailboxId, MemoryId, Timestamp, WorkspaceId, knowledge::DocumentType};
 
-use crate::{FromRow, Param, Row, SystemTx, Tx, emails::EmailRecord, error::Result};
-
-/// Numbers in the list of one statement; shorter lists are filled up, so that there is one text to prepare.
-const LIST: usize = 32;
+use crate::{
+    FromRow, Param, Row, SystemTx, Tx,
+    emails::EmailRecord,
+    error::Result,
+    sql::{LIST, list_places, listed},
+};
 
 /// What a passage is a piece of.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -279,7 +281,6 @@ impl FromRow for Candidate {
 
 /// The passages of these numbers that still exist.
 pub async fn candidates(tx: &mut Tx, numbers: &[i64], now: Timestamp) -> Result<Vec<Candidate>> {
-    let places: Vec<String> = (3..3 + LIST).map(|place| format!("${place}")).collect();
     let sql = format!(
         "SELECT p.number, p.memory_id, p.document_id, p.mailbox_id, p.email_id, p.position, p.text, p.vector, i.model,
            m.text, m.metadata, d.name, d.type, b.email,
@@ -293,13 +294,13 @@ pub async fn candidates(tx: &mut Tx, numbers: &[i64], now: Timestamp) -> Result<
          LEFT JOIN email e ON e.workspace_id = $1 AND e.mailbox_id = p.mailbox_id AND e.id = p.email_id
          LEFT JOIN mailbox b ON b.workspace_id = $1 AND b.id = p.mailbox_id
          WHERE p.workspace_id = $1 AND p.number IN ({})",
-        places.join(", ")
+        list_places(3)
     );
     let mut found = Vec::with_capacity(numbers.len());
     for some in numbers.chunks(LIST) {
         let mut params: Vec<Param<'_>> = vec![now.into()];
         // Numbers begin at 1.
-        params.extend((0..LIST).map(|index| Param::from(some.get(index).copied().unwrap_or_default())));
+        params.extend(listed(some.iter().copied(), 0));
         found.extend(tx.all::<Candidate>(&sql, &params).await?);
     }
     Ok(found)

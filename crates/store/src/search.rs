@@ -4,20 +4,21 @@
 //! mailbox as a word of its own: the index spans mailboxes, and no query leaves its own. Matches come newest first,
 //! since the best among many would cost reading all of them.
 
+mod queries;
+
 use std::{collections::BTreeMap, fmt::Write as _};
 
 use model::{
     EmailId, MailboxId,
-    search::{
-        query::{Clause, Field},
-        words::joined,
-    },
+    search::{query::Clause, words::joined},
 };
 
+use self::queries::{postgres_query, sqlite_query};
 use crate::{
     FromRow, Param, Row, SystemTx, Tx,
     emails::{COLUMNS, EmailFilter, EmailRecord},
     error::Result,
+    sql::{LIST, list_places, listed},
 };
 
 /// Words of a body that are indexed; more than a long novel's chapter.
@@ -336,9 +337,6 @@ async fn list_matches(
     tx.all(&sql, &params).await
 }
 
-/// Ids in the list of one statement; shorter lists are filled up, so that there is one text to prepare.
-const LIST: usize = 32;
-
 /// Those of the given emails that match all clauses and the filter, in no order.
 pub async fn among(tx: &mut Tx, wanted: &Wanted<'_>, ids: &[EmailId]) -> Result<Vec<EmailRecord>> {
     let postgres = tx.is_postgres();
@@ -355,10 +353,8 @@ pub async fn among(tx: &mut Tx, wanted: &Wanted<'_>, ids: &[EmailId]) -> Result<
         if !clauses.is_empty() {
             params.push((&query).into());
         }
-        let first = params.len() + 2;
-        let places: Vec<String> = (first..first + LIST).map(|place| format!("${place}")).collect();
-        let places = places.join(", ");
-        params.extend((0..LIST).map(|index| Param::from(some.get(index).unwrap_or(&nothing))));
+        let places = list_places(params.len() + 2);
+        params.extend(listed(some.iter(), &nothing));
         let mut sql = if clauses.is_empty() {
             // The limit keeps the ids apart from the filter, for which SQLite would rather go through the mailbox.
             format!(
@@ -412,7 +408,7 @@ async fn look_at_newest(
         "SELECT email.id, email.id FROM (SELECT email_id, words FROM email_text WHERE workspace_id = $1
            AND mailbox_id = $2 {behind} ORDER BY email_id DESC LIMIT $4) AS newest
          JOIN email ON email.workspace_id = $1 AND email.mailbox_id = $2 AND email.id = newest.email_id
-         WHERE newest.words @@ CAST(CAST($3 AS TEXT) AS tsquery)"
+         WHERE newest.words @@ (SELECT CAST(CAST($3 AS TEXT) AS tsquery))"
     );
     wanted.filter.conditions(&mut sql, &mut params);
     params.push(most.into());
@@ -443,7 +439,7 @@ async fn list_few(
     params.push(most.into());
     let sql = format!(
         "WITH hits AS MATERIALIZED (SELECT email_id FROM email_text WHERE workspace_id = $1 AND mailbox_id = $2
-           AND words @@ CAST(CAST($3 AS TEXT) AS tsquery) LIMIT $4)
+           AND words @@ (SELECT CAST(CAST($3 AS TEXT) AS tsquery)) LIMIT $4)
          SELECT (SELECT count(*) FROM hits), page.id FROM (SELECT 1 AS one) AS always
          LEFT JOIN ({page} ORDER BY sorted.email_id DESC LIMIT ${}) AS page ON always.one = 1 ORDER BY page.id DESC",
         params.len() + 1
@@ -460,109 +456,16 @@ async fn list_few(
 const MATCHING_SQLITE: &str =
     "FROM email_text CROSS JOIN email ON email.workspace_id = $1 AND email.mailbox_id = $2
     AND email.id = email_text.email_id WHERE email_text MATCH $3";
-/// The same for PostgreSQL, from the newest text on until there are enough.
+/// The same for PostgreSQL, from the newest text on until there are enough. A query within the query is read once; as a
+/// mere value it would be for every text.
 const MATCHING_POSTGRES: &str =
     "FROM email_text JOIN email ON email.workspace_id = $1 AND email.mailbox_id = $2
     AND email.id = email_text.email_id WHERE email_text.workspace_id = $1 AND email_text.mailbox_id = $2
-    AND email_text.words @@ CAST(CAST($3 AS TEXT) AS tsquery)";
-
-/// Whether a clause would also find the word that stands for the mailbox.
-fn could_be(clause: &Clause, scope: &str) -> bool {
-    match clause.words.as_slice() {
-        [word] if clause.prefix => scope.starts_with(word.as_str()),
-        [word] => scope == *word,
-        _ => false,
-    }
-}
-
-/// A query in the language of FTS5. Words hold letters and digits only, so nothing needs an escape.
-///
-/// A query that names columns makes the index look into every text on its way, also into those that it passes over. So
-/// the mailbox's word and words of any field name none: what stands in another mailbox is left out with its row, and
-/// a word that is like the mailbox's names the fields.
-fn sqlite_query(mailbox: &MailboxId, clauses: &[Clause]) -> String {
-    let scope = scope(mailbox).to_ascii_lowercase();
-    let mut query = format!("\"{scope}\"");
-    // NOT binds two sides, so what is left out comes last.
-    for negated in [false, true] {
-        for clause in clauses.iter().filter(|clause| clause.negated == negated) {
-            let field = match clause.field {
-                Field::Any if could_be(clause, &scope) => "{subject sender recipient body} : ",
-                Field::Any => "",
-                Field::Subject => "subject : ",
-                Field::Sender => "sender : ",
-                Field::Recipient => "recipient : ",
-            };
-            let joint = if negated { "NOT" } else { "AND" };
-            let star = if clause.prefix { " *" } else { "" };
-            query = format!("({query}) {joint} ({field}\"{}\"{star})", clause.words.join(" "));
-        }
-    }
-    query
-}
-
-/// A query in the language of `tsquery`.
-///
-/// The index knows words but not their weights, so a query with weights makes PostgreSQL read every text that may match.
-/// Words of any field have none, unless one is like the mailbox's, which has no weight.
-fn postgres_query(mailbox: &MailboxId, clauses: &[Clause]) -> String {
-    let scope = scope(mailbox);
-    let like = scope.to_ascii_lowercase();
-    let mut query = format!("'{scope}'");
-    for clause in clauses {
-        let weight = match clause.field {
-            Field::Any if could_be(clause, &like) => "ABCD",
-            Field::Any => "",
-            Field::Subject => "A",
-            Field::Sender => "B",
-            Field::Recipient => "C",
-        };
-        let last = clause.words.len().saturating_sub(1);
-        let words: Vec<String> = clause
-            .words
-            .iter()
-            .enumerate()
-            .map(|(index, word)| {
-                let star = if clause.prefix && index == last { "*" } else { "" };
-                let colon = if star.is_empty() && weight.is_empty() { "" } else { ":" };
-                format!("'{word}'{colon}{star}{weight}")
-            })
-            .collect();
-        let _ = write!(query, " & {}({})", if clause.negated { "!" } else { "" }, words.join(" <-> "));
-    }
-    query
-}
+    AND email_text.words @@ (SELECT CAST(CAST($3 AS TEXT) AS tsquery))";
 
 #[cfg(test)]
 mod tests {
-    use model::search::query::Query;
-
     use super::*;
-
-    #[test]
-    fn queries_of_both_engines() {
-        let mailbox = MailboxId::from("mbx_1");
-        let clauses = Query::parse("past \"due date\" -subject:draft from:ali*").unwrap().clauses;
-        assert_eq!(
-            sqlite_query(&mailbox, &clauses),
-            "((((\"mbx1\") AND (\"past\")) AND (\"due date\")) AND (sender : \"ali\" *)) NOT (subject : \"draft\")"
-        );
-        let like_scope = Query::parse("mbx1 mb* mbx11").unwrap().clauses;
-        assert_eq!(
-            sqlite_query(&mailbox, &like_scope),
-            "(((\"mbx1\") AND ({subject sender recipient body} : \"mbx1\")) AND ({subject sender recipient body} : \"mb\" *)) AND (\"mbx11\")",
-            "the mailbox's own word is no find"
-        );
-        assert_eq!(
-            postgres_query(&mailbox, &clauses),
-            "'mbx1' & ('past') & ('due' <-> 'date') & !('draft':A) & ('ali':*B)"
-        );
-        assert_eq!(
-            postgres_query(&mailbox, &like_scope),
-            "'mbx1' & ('mbx1':ABCD) & ('mb':*ABCD) & ('mbx11')",
-            "nor there"
-        );
-    }
 
     #[test]
     fn positions_of_fields_do_not_touch() {

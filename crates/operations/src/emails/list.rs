@@ -120,12 +120,13 @@ pub(crate) async fn fetch(
     with_bodies: bool,
 ) -> Result<Vec<(EmailRecord, Option<i64>, Option<Fetched>)>> {
     let presenter = Presenter { folders: names, options };
-    let mut all = Vec::with_capacity(mails.len());
-    for (mail, count) in mails {
-        let fetched = if with_bodies { presenter.fetch(tx, &mail).await? } else { None };
-        all.push((mail, count, fetched));
-    }
-    Ok(all)
+    let (mails, counts): (Vec<_>, Vec<_>) = mails.into_iter().unzip();
+    let mails: Vec<_> = if with_bodies {
+        presenter.fetch_all(tx, mails).await?
+    } else {
+        mails.into_iter().map(|mail| (mail, None)).collect()
+    };
+    Ok(mails.into_iter().zip(counts).map(|((mail, fetched), count)| (mail, count, fetched)).collect())
 }
 
 /// Shows a page. With a budget the newest mails keep their text, and what no longer fits is cut and says so.

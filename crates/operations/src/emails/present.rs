@@ -1,6 +1,6 @@
 //! How an email is shown: the scan gate, safe text, bounds. Every door shows mail through here.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::Arc};
 
 use mail::safe_text::SafeText;
 use model::{
@@ -76,6 +76,21 @@ impl Presenter<'_> {
         } else {
             Ok(None)
         }
+    }
+
+    /// Fetches the contents of emails, of those that are to be shown.
+    pub(crate) async fn fetch_all(
+        &self,
+        tx: &mut Tx,
+        mails: Vec<EmailRecord>,
+    ) -> Result<Vec<(EmailRecord, Option<Fetched>)>> {
+        let fetched = fetch_all(tx, &self.wanted(&mails), self.options.agent_safe_content).await?;
+        Ok(mails.into_iter().zip(fetched).collect())
+    }
+
+    /// The contents of emails that are to be shown, in their order.
+    pub(crate) fn wanted<'a>(&self, mails: &'a [EmailRecord]) -> Vec<Option<&'a str>> {
+        mails.iter().map(|mail| self.wants_content(mail).then_some(mail.content_id.as_str())).collect()
     }
 
     /// Shows an email with what was fetched of its content; without that, with its snippet.
@@ -231,21 +246,53 @@ pub(crate) fn cut(text: String, most: usize) -> (String, Option<i64>) {
     }
 }
 
-/// The content of an email as the database has it.
+/// The content of an email as the database has it; several emails may consist of one.
+#[derive(Clone)]
 pub(crate) enum Fetched {
     /// For people.
-    Full(Box<ContentRecord>),
+    Full(Arc<ContentRecord>),
     /// For agents.
-    Safe(Texts),
+    Safe(Arc<Texts>),
+}
+
+impl From<ContentRecord> for Fetched {
+    fn from(content: ContentRecord) -> Self {
+        Self::Full(Arc::new(content))
+    }
+}
+
+impl From<Texts> for Fetched {
+    fn from(texts: Texts) -> Self {
+        Self::Safe(Arc::new(texts))
+    }
 }
 
 /// Fetches what is needed to show an email.
 pub(crate) async fn fetch(tx: &mut Tx, content: &str, safe: bool) -> Result<Option<Fetched>> {
     Ok(if safe {
-        contents::find_safe(tx, content).await?.map(Fetched::Safe)
+        contents::find_safe(tx, content).await?.map(Fetched::from)
     } else {
-        contents::find(tx, content).await?.map(|record| Fetched::Full(Box::new(record)))
+        contents::find(tx, content).await?.map(Fetched::from)
     })
+}
+
+/// Fetches what is needed to show several emails, together: each statement may be a way to another machine and back.
+pub(crate) async fn fetch_all(
+    tx: &mut Tx,
+    wanted: &[Option<&str>],
+    safe: bool,
+) -> Result<Vec<Option<Fetched>>> {
+    let mut ids: Vec<&str> = wanted.iter().copied().flatten().collect();
+    ids.sort_unstable();
+    ids.dedup();
+    let found: HashMap<String, Fetched> = if safe {
+        let all = contents::find_all_safe(tx, &ids).await?;
+        all.into_iter().map(|texts| (texts.id.clone(), texts.into())).collect()
+    } else {
+        let all = contents::find_all(tx, &ids).await?;
+        all.into_iter().map(|content| (content.id.clone(), content.into())).collect()
+    };
+    Ok(wanted.iter().map(|content| content.and_then(|id| found.get(id).cloned())).collect())
 }
 
 /// Opens what was fetched.

@@ -14,7 +14,7 @@ use store::{
 use super::passages;
 use crate::{
     App, Result,
-    emails::present::{self, Fetched, Shown},
+    emails::present::{self, Shown},
     outside::Urgency,
 };
 
@@ -175,7 +175,7 @@ async fn text_of(app: &App, workspace: &WorkspaceId, mail: &EmailRecord) -> Resu
     let content = mail.content_id.clone();
     let texts = app.db().read(workspace, async move |tx| contents::find_safe(tx, &content).await).await?;
     let Some(texts) = texts else { return Ok(String::new()) };
-    let text = match present::open(app, workspace, Fetched::Safe(texts)).await {
+    let text = match present::open(app, workspace, texts.into()).await {
         Ok(Shown::Safe(text)) => text,
         Ok(_) => String::new(),
         Err(error) => {

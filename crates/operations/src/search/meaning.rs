@@ -246,7 +246,7 @@ async fn show_page(
     let (hits, names): (Vec<Hit>, FolderNames) = app
         .read(call, async move |tx| {
             let mailbox = mailboxes::find_id(tx, &named).await?;
-            fetch(tx, &mailbox, &input, mails.into_iter(), true).await
+            fetch(tx, &mailbox, &input, mails, true).await
         })
         .await?;
     let mut emails = Vec::with_capacity(hits.len());

@@ -10,7 +10,11 @@ use model::{
 use serde::{Deserialize, Serialize};
 
 use super::{COLUMNS, EmailRecord};
-use crate::{Param, Tx, error::Result};
+use crate::{
+    Param, Tx,
+    error::Result,
+    sql::{LIST, list_places, listed},
+};
 
 /// Which emails a list shows.
 #[derive(Clone, Debug, Default)]
@@ -318,17 +322,18 @@ async fn count_kept(tx: &mut Tx, mailbox: &MailboxId, filter: &EmailFilter) -> R
 
 /// The emails with these ids, in no order.
 pub async fn select(tx: &mut Tx, mailbox: &MailboxId, ids: &[EmailId]) -> Result<Vec<EmailRecord>> {
-    if ids.is_empty() {
-        return Ok(Vec::new());
-    }
-    let mut params: Vec<Param<'_>> = vec![mailbox.into()];
-    params.extend(ids.iter().map(Param::from));
-    let numbered: Vec<String> = (3..3 + ids.len()).map(|number| format!("${number}")).collect();
+    let nothing = EmailId::from("");
     let sql = format!(
         "SELECT {COLUMNS} FROM email WHERE email.workspace_id = $1 AND email.mailbox_id = $2 AND email.id IN ({})",
-        numbered.join(", ")
+        list_places(3)
     );
-    tx.all(&sql, &params).await
+    let mut found = Vec::with_capacity(ids.len());
+    for some in ids.chunks(LIST) {
+        let mut params: Vec<Param<'_>> = vec![mailbox.into()];
+        params.extend(listed(some.iter(), &nothing));
+        found.extend(tx.all::<EmailRecord>(&sql, &params).await?);
+    }
+    Ok(found)
 }
 
 #[cfg(test)]

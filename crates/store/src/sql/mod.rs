@@ -26,6 +26,23 @@ pub use self::{
 };
 use crate::error::Result;
 
+/// What one statement lists at most; shorter lists are filled up, so that there is one text to prepare.
+pub(crate) const LIST: usize = 32;
+
+/// The places of a list, beginning with the given one.
+pub(crate) fn list_places(first: usize) -> String {
+    let places: Vec<String> = (first..first + LIST).map(|place| format!("${place}")).collect();
+    places.join(", ")
+}
+
+/// What goes into the places of a list: these, and then what is nowhere to be found.
+pub(crate) fn listed<'a, T: Into<Param<'a>> + Clone>(
+    some: impl Iterator<Item = T>,
+    nothing: T,
+) -> impl Iterator<Item = Param<'a>> {
+    some.chain(std::iter::repeat(nothing)).take(LIST).map(Into::into)
+}
+
 /// Where the relational store is.
 #[derive(Clone, Debug)]
 pub enum DatabaseLocation {
