@@ -1,8 +1,9 @@
 //! A read that costs nothing with a fresh proof of the wallet, against the same read with a key.
 //!
 //! Both sides list the folders of a mailbox at 32 connections. Every keyless request carries an authorisation over nothing
-//! that was never used before: it is read, its signer recovered, and its nonce is durable with the answer before that is
-//! sent. The proofs are signed before the clock starts, as agents sign on machines of their own.
+//! that was never used before: it is read, its signer recovered, and its nonce is kept with the answer before that is
+//! sent, durably where several servers share the store. The proofs are signed before the clock starts, as agents sign on
+//! machines of their own.
 
 use std::{
     net::SocketAddr,
@@ -148,7 +149,7 @@ fn sign(signer: &Signer, options: &Options) -> Vec<String> {
     let milliseconds =
         usize::try_from(options.turn().as_millis()).unwrap_or_default() * options.rounds() + 1000;
     // More than either engine answers.
-    let most = milliseconds * 10;
+    let most = milliseconds * 16;
     (0..most).map(|_| signer.proof(0)).collect()
 }
 

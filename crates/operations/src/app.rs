@@ -26,7 +26,7 @@ use crate::{
     lock,
     memory::Indexes,
     outside::{Assistant, BotApi, Clock, Embedder, Entropy, Facilitator, HttpClient, NextHop},
-    payments::{Ledger, PaymentKey, Wallets},
+    payments::{FreeProofs, Ledger, PaymentKey, Wallets},
     readiness::Readiness,
     scanning::Scanning,
     sending::Outbox,
@@ -62,6 +62,7 @@ struct Parts {
     outbox: Outbox,
     facilitator: Box<dyn Facilitator>,
     wallets: Wallets,
+    free_proofs: FreeProofs,
     challenge_key: Zeroizing<[u8; 32]>,
     assistant: Option<Arc<dyn Assistant>>,
     asking: Asking,
@@ -185,6 +186,7 @@ impl App {
             outbox: Outbox::new(node.clone()),
             facilitator,
             wallets: Wallets::default(),
+            free_proofs: FreeProofs::default(),
             challenge_key,
             assistant,
             asking: Asking::default(),
@@ -262,6 +264,10 @@ impl App {
     /// Who settles payments.
     pub fn facilitator(&self) -> &dyn Facilitator {
         &*self.0.facilitator
+    }
+    /// The proofs that cost nothing and were used here.
+    pub(crate) fn free_proofs(&self) -> &FreeProofs {
+        &self.0.free_proofs
     }
     /// The wallets that showed themselves lately.
     pub(crate) fn wallets(&self) -> &Wallets {

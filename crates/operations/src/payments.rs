@@ -4,6 +4,7 @@
 //! by the door; here they are claimed, settled and answered again when they come again.
 
 mod desk;
+mod free;
 mod ledger;
 mod reconcile;
 mod view;
@@ -16,8 +17,10 @@ use model::{
 use pay::{Address, Terms, x402::Resource};
 pub use store::payments::PaymentKey;
 
+use self::desk::reused;
 pub use self::{
-    desk::{Standing, bind, claim, keep_answer, look_up, refused, release, settle, take_over},
+    desk::{Standing, admit, bind, claim, keep_answer, look_up, refused, release, settle, take_over},
+    free::FreeProofs,
     ledger::Ledger,
     reconcile::{reconcile, work},
     view::{PaymentTotals, list, totals},

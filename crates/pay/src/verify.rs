@@ -29,7 +29,7 @@ pub struct Payment {
 }
 
 /// How far clocks may differ, in seconds.
-const SKEW: u64 = 60;
+pub const SKEW: u64 = 60;
 /// An authorisation that ends sooner than this, in seconds, may not reach the chain in time.
 const LEAST: u64 = 6;
 

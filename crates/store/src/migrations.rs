@@ -60,6 +60,7 @@ const MIGRATIONS: &[Migration] = &[
         name: "thread counts",
         sql: include_str!("../migrations/0016_thread_counts.sql"),
     },
+    Migration { version: 17, name: "free proofs", sql: include_str!("../migrations/0017_free_proofs.sql") },
 ];
 
 /// Any number will do, as long as nothing else in the database uses it.

@@ -235,6 +235,23 @@ pub async fn fulfil(tx: &mut Tx, key: &PaymentKey, now: Timestamp) -> Result<()>
     Ok(())
 }
 
+/// Until when every proof of a kind is good that cost nothing and that a server without others may have taken.
+pub async fn free_proofs_taken_until(tx: &mut SystemTx, kind: &str) -> Result<Timestamp> {
+    let found = tx.one("SELECT taken_until FROM free_proof_mark WHERE kind = $1", &[kind.into()]).await?;
+    Ok(found.map_or(Timestamp::from_micros(0), |(until,)| until))
+}
+
+/// Notes that such proofs are taken that are good for longer.
+pub async fn take_free_proofs_until(tx: &mut SystemTx, kind: &str, until: Timestamp) -> Result<()> {
+    tx.run(
+        "INSERT INTO free_proof_mark (kind, taken_until) VALUES ($1, $2) ON CONFLICT (kind) DO UPDATE
+         SET taken_until = excluded.taken_until WHERE free_proof_mark.taken_until < excluded.taken_until",
+        &[kind.into(), until.into()],
+    )
+    .await?;
+    Ok(())
+}
+
 /// Payments whose money may be on its way and that nobody works on.
 pub async fn waiting(tx: &mut SystemTx, now: Timestamp, most: i64) -> Result<Vec<PaymentRecord>> {
     tx.all(

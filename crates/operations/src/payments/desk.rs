@@ -13,7 +13,7 @@ use store::{
     payments::{self as stored, PaymentChange, PaymentKey, PaymentRecord},
 };
 
-use super::{Proof, Request, Wallet, resource};
+use super::{Proof, Request, Wallet, free::Take, resource};
 use crate::{
     App, Call, Error, ErrorKind, IdempotencyClaim, Replay, Result,
     app::IDEMPOTENCY,
@@ -46,8 +46,23 @@ pub enum Standing {
     Failed(String),
 }
 
+/// Whether proofs that cost nothing are kept in memory.
+fn keeps_in_memory(app: &App, proof: &Proof) -> bool {
+    proof.amount == 0 && app.db().is_sole_node()
+}
+
+/// Lets a new proof in, unless it may have been used before the server was started.
+pub async fn admit(app: &App, proof: &Proof) -> Result<()> {
+    if keeps_in_memory(app, proof) { app.free_proofs().admit(app, proof).await } else { Ok(()) }
+}
+
 /// What is known about a proof, if this is the request that it was used for.
 pub async fn look_up(app: &App, proof: &Proof, request: &Request) -> Result<Standing> {
+    if keeps_in_memory(app, proof)
+        && let Some(replay) = app.free_proofs().find(proof, request)?
+    {
+        return Ok(Standing::Answered(replay, None));
+    }
     let key = proof.key.clone();
     let found = app.db().system_read(async move |tx| stored::find(tx, &key).await).await?;
     let Some(record) = found else { return Ok(Standing::New) };
@@ -69,7 +84,7 @@ pub async fn look_up(app: &App, proof: &Proof, request: &Request) -> Result<Stan
 }
 
 /// The same proof with another request. Clients of MPP would pay again when they are asked again.
-fn reused(protocol: Protocol) -> Error {
+pub(super) fn reused(protocol: Protocol) -> Error {
     match protocol {
         Protocol::Mpp => Error::new(ErrorKind::PaymentReused),
         Protocol::Siwx => refused(&pay::Refusal::SIWX_NONCE),
@@ -167,9 +182,16 @@ pub async fn keep_answer(
     wallet: &Wallet,
     answer: Option<(u16, &[u8])>,
 ) -> Result<Option<Replay>> {
+    let answer = answer.filter(|(_, body)| body.len() <= KEPT_ANSWER);
+    if keeps_in_memory(app, proof) {
+        return Ok(match app.free_proofs().take(app, proof, request, answer)? {
+            Take::First => None,
+            Take::Repeated(replay) => replay,
+        });
+    }
     let mut record = record(app, proof, request, PaymentState::Fulfilled)?;
     record.workspace_id.clone_from(&wallet.workspace);
-    if let Some((status, body)) = answer.filter(|(_, body)| body.len() <= KEPT_ANSWER) {
+    if let Some((status, body)) = answer {
         record.status = Some(i64::from(status));
         record.answer = Some(app.master_key().seal(ANSWER, body).map_err(store::Error::from)?);
     }
@@ -185,6 +207,10 @@ pub async fn keep_answer(
 
 /// Claims a new proof for a request. What it pays is asked of the facilitator first, who may know that it is nothing.
 pub async fn claim(app: &App, proof: &Proof, request: &Request) -> Result<()> {
+    if keeps_in_memory(app, proof) {
+        admit(app, proof).await?;
+        app.free_proofs().take(app, proof, request, None)?;
+    }
     let priced = proof.amount > 0;
     let state = if priced { PaymentState::Settling } else { PaymentState::Settled };
     let mut record = record(app, proof, request, state)?;

@@ -71,6 +71,7 @@ pub const TABLES: &[&str] = &[
     "telegram_notice",
     "wallet",
     "payment",
+    "free_proof_mark",
     "ledger_account",
     "ledger_transfer",
     "conversation",

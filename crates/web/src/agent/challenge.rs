@@ -28,29 +28,28 @@ pub(crate) fn response(
     body: Option<&[u8]>,
     refused: &Error,
 ) -> Response {
-    let terms = gated.terms(app);
+    let terms = &gated.terms;
     let path = parts.uri.path_and_query().map_or(parts.uri.path(), |whole| whole.as_str());
     let resource = resource(app, gated.endpoint.operation.summary, path);
     let mut asked = json!({
         "x402Version": 1,
         "error": refused.message(),
         "code": refused.kind().code(),
-        "accepts": x402::v1_accepts(&terms, &resource),
+        "accepts": x402::v1_accepts(terms, &resource),
     });
     if let Some(fix) = refused.fix() {
         asked["fix"] = fix.into();
     }
     let mut response = error::json_of(StatusCode::PAYMENT_REQUIRED, &asked);
     let required =
-        |extensions: &Value| x402::required_header(&terms, &resource, refused.message(), extensions);
+        |extensions: &Value| x402::required_header(terms, &resource, refused.message(), extensions);
     let header = extensions(app, gated, parts).iter().map(required).find(|text| text.len() <= MAX_CHALLENGE);
     // An address so long that nothing else fits is left out; it is known to whoever called it.
     let bare = x402::Resource { url: app.settings().public_url.clone(), ..resource.clone() };
-    let header =
-        header.unwrap_or_else(|| x402::required_header(&terms, &bare, refused.message(), &json!({})));
+    let header = header.unwrap_or_else(|| x402::required_header(terms, &bare, refused.message(), &json!({})));
     insert(&mut response, x402::REQUIRED_HEADER, &header);
     if terms.amount > 0 {
-        let challenge = payment_challenge(app, &terms, parts, body);
+        let challenge = payment_challenge(app, terms, parts, body);
         insert(&mut response, mpp::CHALLENGE_HEADER, &challenge);
     }
     response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
@@ -60,7 +59,7 @@ pub(crate) fn response(
 /// What is offered beside paying, the most first: less if it would not fit into a header.
 fn extensions(app: &App, gated: &Gated, parts: &Parts) -> Vec<Value> {
     let mut sign_in = json!({});
-    if gated.price == 0 {
+    if gated.terms.amount == 0 {
         let now = seconds(app.now());
         let mut random = [0; 8];
         app.entropy().fill(&mut random);

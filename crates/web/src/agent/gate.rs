@@ -38,17 +38,14 @@ const UNPAID_BODY: u64 = 1 << 20;
 pub(crate) struct Gated {
     pub(crate) endpoint: Endpoint,
     pub(crate) bazaar: Bazaar,
-    pub(crate) price: u64,
+    pub(crate) terms: Terms,
 }
 
 impl Gated {
     pub(crate) fn new(state: &State, endpoint: Endpoint) -> Self {
-        let price = state.app.settings().payments.price(endpoint.operation);
-        Self { bazaar: Bazaar::of(&endpoint), endpoint, price }
-    }
-
-    pub(crate) fn terms(&self, app: &App) -> Terms {
-        app.settings().payments.terms(self.price)
+        let settings = &state.app.settings().payments;
+        let terms = settings.terms(settings.price(endpoint.operation));
+        Self { bazaar: Bazaar::of(&endpoint), endpoint, terms }
     }
 }
 
@@ -97,15 +94,14 @@ impl Visit {
     async fn run(&mut self, body: Body, address: IpAddr) -> Result<Answered> {
         let (state, gated, parts) = (self.state.clone(), self.gated.clone(), self.parts.clone());
         state.anonymous.check(address, state.app.now())?;
-        let Some(carried) = proof::find(&parts.headers, gated.price)? else {
+        let Some(carried) = proof::find(&parts.headers, gated.terms.amount)? else {
             self.body = self.read_unpaid(body).await;
             state.anonymous.count(address, state.app.now())?;
             return Err(Error::new(ErrorKind::PaymentRequired));
         };
         let bytes = pipeline::read_body(&gated.endpoint, &parts, body, true).await?;
         self.body = Some(bytes.clone());
-        let terms = gated.terms(&state.app);
-        let checked = proof::check(&state.app, &carried, &terms, &parts, &bytes);
+        let checked = proof::check(&state.app, &carried, &gated.terms, &parts, &bytes);
         if checked.is_err() {
             state.anonymous.count(address, state.app.now())?;
         }
@@ -122,7 +118,7 @@ impl Visit {
 
     /// The body of a call without a proof, if it is short; its challenge is not bound to a longer one.
     async fn read_unpaid(&self, body: Body) -> Option<Bytes> {
-        if self.gated.price == 0 {
+        if self.gated.terms.amount == 0 {
             return None;
         }
         let bound = Bound { most: UNPAID_BODY, refusal: ErrorKind::PayloadTooLarge };
@@ -131,7 +127,6 @@ impl Visit {
 
     fn respond(&self, outcome: Result<Answered>) -> Response {
         let (app, gated, parts) = (&self.state.app, &self.gated, &self.parts);
-        let terms = gated.terms(app);
         match outcome {
             Ok(Answered { status, reply, transaction }) => {
                 let mut response = match reply {
@@ -141,14 +136,14 @@ impl Visit {
                     Reply::Work(work) => reply::events(work.start(|_| ())),
                 };
                 if let Some(proof) = &self.proof {
-                    challenge::tell(app, &terms, proof, Ok(&transaction), &mut response);
+                    challenge::tell(app, &gated.terms, proof, Ok(&transaction), &mut response);
                 }
                 response
             }
             Err(refused) if error::status(refused.kind()) == StatusCode::PAYMENT_REQUIRED => {
                 let mut response = challenge::response(app, gated, parts, self.body.as_deref(), &refused);
                 if let Some(proof) = &self.proof {
-                    challenge::tell(app, &terms, proof, Err(&refused), &mut response);
+                    challenge::tell(app, &gated.terms, proof, Err(&refused), &mut response);
                 }
                 response
             }
@@ -199,7 +194,7 @@ impl Paid {
         if wallet.workspace.is_none() {
             return Err(Error::not_found("Mailbox not found"));
         }
-        if self.gated.price == 0 && self.by_authorization() && wallet.requires_siwx(mailbox) {
+        if self.gated.terms.amount == 0 && self.by_authorization() && wallet.requires_siwx(mailbox) {
             return Err(payments::refused(&Refusal::SIWX_NEEDED));
         }
         Ok(wallet)
@@ -209,7 +204,7 @@ impl Paid {
         self.proof.payment.is_some()
     }
 
-    /// A call that changes nothing: its answer is kept together with the nonce.
+    /// A call that changes nothing: its answer is kept with the nonce.
     async fn read(self) -> Result<Answered> {
         let strict = self.app.settings().payments.siwx_only;
         if strict && self.by_authorization() {
@@ -220,6 +215,7 @@ impl Paid {
         }
         let endpoint = &self.gated.endpoint;
         let prepared = endpoint.prepare(&self.raw)?;
+        payments::admit(&self.app, &self.proof).await?;
         let wallet = self.wallet().await?;
         // Looked up first only where the work takes its time; elsewhere the claim tells soon enough.
         if endpoint.operation.id == emails::WAIT.id
@@ -269,7 +265,7 @@ impl Paid {
 
     /// Tries everything that can be refused, and undoes it: what is refused here costs nothing.
     async fn rehearse(&self) -> Result<()> {
-        if self.app.settings().payments.siwx_only && self.gated.price == 0 && self.by_authorization() {
+        if self.app.settings().payments.siwx_only && self.gated.terms.amount == 0 && self.by_authorization() {
             return Err(payments::refused(&Refusal::SIWX_NEEDED));
         }
         if let Some(untimely) = &self.proof.untimely {
