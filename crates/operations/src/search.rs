@@ -48,6 +48,8 @@ pub(crate) const OPERATIONS: &[&Operation] = &[&SEARCH];
 const AROUND: usize = 60;
 /// Bytes of a text that passages are looked for in.
 const MOST_READ: usize = 100_000;
+/// Bytes of a text that tell how well it fits.
+const MOST_RANKED: usize = 16 * 1024;
 /// Passages that an answer shows of one mail.
 const MOST_HIGHLIGHTS: usize = 3;
 
@@ -268,9 +270,14 @@ async fn show(
 /// Tells how well a mail fits, and where. The words of a query are few, and a mail is read once for all of them.
 struct Rank<'a> {
     wanted: Vec<(&'a str, bool)>,
-    /// The bytes that they begin with: most words of a text begin with another.
-    first_bytes: [bool; 256],
+    /// What each byte may be: most words of a text begin with another than those that are looked for.
+    bytes: [u8; 256],
 }
+
+/// A letter or digit of ASCII.
+const PART: u8 = 1;
+/// One that a word in question begins with.
+const FIRST: u8 = 2;
 
 impl<'a> Rank<'a> {
     fn new(clauses: &'a [Clause]) -> Self {
@@ -281,57 +288,84 @@ impl<'a> Rank<'a> {
                 wanted.push((word.as_str(), clause.prefix && index == last));
             }
         }
-        let mut first_bytes = [false; 256];
-        for first in wanted.iter().filter_map(|(word, _)| word.bytes().next()) {
-            first_bytes[usize::from(first)] = true;
+        let mut bytes = [0; 256];
+        for byte in 0..=u8::MAX {
+            if byte.is_ascii_alphanumeric() {
+                bytes[usize::from(byte)] = PART;
+            }
         }
-        Self { wanted, first_bytes }
+        for first in wanted.iter().filter_map(|(word, _)| word.bytes().next()) {
+            bytes[usize::from(first)] |= FIRST;
+            bytes[usize::from(first.to_ascii_uppercase())] |= FIRST;
+        }
+        Self { wanted, bytes }
     }
 
     fn is_wanted(&self, word: &str) -> bool {
         self.wanted.iter().any(|(wanted, prefix)| word == *wanted || (*prefix && word.starts_with(wanted)))
     }
 
+    /// Where words in question stand in a text of ASCII, which is compared where it stands. Most of it is passed over:
+    /// only bytes that such a word begins with are looked at.
+    fn plain_matches<'t>(&'t self, text: &'t [u8]) -> impl Iterator<Item = Range<usize>> + 't {
+        let mut read = 0;
+        std::iter::from_fn(move || {
+            loop {
+                let first = |byte: &u8| self.bytes[usize::from(*byte)] & FIRST != 0;
+                let start = read + text[read..].iter().position(first)?;
+                read = start + 1;
+                if !text[..start].last().is_some_and(|byte| self.is_part(*byte))
+                    && let Some(length) = self.plain_match(&text[start..])
+                {
+                    return Some(start..start + length);
+                }
+            }
+        })
+    }
+
+    /// Whether a byte is part of a word.
+    fn is_part(&self, byte: u8) -> bool {
+        self.bytes[usize::from(byte)] & PART != 0
+    }
+
+    /// How long the word is that a text begins with, if it is one in question.
+    fn plain_match(&self, text: &[u8]) -> Option<usize> {
+        let length = text.iter().position(|byte| !self.is_part(*byte)).unwrap_or(text.len());
+        let word = &text[..length.min(LONGEST)];
+        let is_wanted = self.wanted.iter().any(|(wanted, prefix)| {
+            let head = word.get(..wanted.len());
+            let begins = head.is_some_and(|head| head.eq_ignore_ascii_case(wanted.as_bytes()));
+            begins && (*prefix || word.len() == wanted.len())
+        });
+        is_wanted.then_some(length)
+    }
+
     /// Whether a run of letters and digits, as it stands in a text, is or holds a word in question.
     fn is_match(&self, run: &str) -> bool {
         if run.is_ascii() {
-            self.is_plain_match(run.as_bytes())
+            self.plain_match(run.as_bytes()).is_some()
         } else {
             words(run, 64).iter().any(|word| self.is_wanted(word))
         }
     }
 
-    /// The same for a run of ASCII, which is compared where it stands: most runs are plain and match nothing.
-    fn is_plain_match(&self, run: &[u8]) -> bool {
-        let begins_like_one =
-            run.first().is_some_and(|first| self.first_bytes[usize::from(first.to_ascii_lowercase())]);
-        begins_like_one && {
-            let run = &run[..run.len().min(LONGEST)];
-            self.wanted.iter().any(|(wanted, prefix)| {
-                let head = run.get(..wanted.len());
-                let begins = head.is_some_and(|head| head.eq_ignore_ascii_case(wanted.as_bytes()));
-                begins && (*prefix || run.len() == wanted.len())
-            })
-        }
-    }
-
-    /// How often words in question stand in a text, as far as so many of its words tell.
-    fn count(&self, text: &str, most: usize) -> u32 {
+    /// How often words in question stand in the beginning of a text.
+    fn count(&self, text: &str) -> u32 {
+        let text = &text[..text.floor_char_boundary(MOST_RANKED)];
         let found = if text.is_ascii() {
-            let runs = plain_runs(text.as_bytes()).take(most);
-            runs.filter(|run| self.is_plain_match(&text.as_bytes()[run.clone()])).count()
+            self.plain_matches(text.as_bytes()).count()
         } else {
-            words(text, most).iter().filter(|word| self.is_wanted(word)).count()
+            words(text, MOST_RANKED).iter().filter(|word| self.is_wanted(word)).count()
         };
         u32::try_from(found).unwrap_or(u32::MAX)
     }
 
     /// From 0 to 1: matches in subject and sender weigh more than those in the text, many little more than some.
     fn score(&self, lines: &[String; 3], text: &str) -> f64 {
-        let weight = 4.0 * f64::from(self.count(&lines[0], 200))
-            + 2.0 * f64::from(self.count(&lines[1], 200))
-            + f64::from(self.count(&lines[2], 200))
-            + f64::from(self.count(text, 2000)).ln_1p();
+        let weight = 4.0 * f64::from(self.count(&lines[0]))
+            + 2.0 * f64::from(self.count(&lines[1]))
+            + f64::from(self.count(&lines[2]))
+            + f64::from(self.count(text)).ln_1p();
         let score = weight / (weight + 4.0);
         (score * 10_000.0).round() / 10_000.0
     }
@@ -340,9 +374,7 @@ impl<'a> Rank<'a> {
     fn highlights(&self, text: &str) -> Vec<String> {
         let text_read = &text[..text.floor_char_boundary(MOST_READ)];
         if text_read.is_ascii() {
-            let bytes = text_read.as_bytes();
-            let matches = plain_runs(bytes).filter(|run| self.is_plain_match(&bytes[run.clone()]));
-            passages(text, matches)
+            passages(text, self.plain_matches(text_read.as_bytes()))
         } else {
             passages(text, runs(text_read).filter(|run| self.is_match(&text[run.clone()])))
         }
@@ -381,17 +413,6 @@ fn runs(text: &str) -> impl Iterator<Item = Range<usize>> {
     })
 }
 
-/// The same for ASCII.
-fn plain_runs(text: &[u8]) -> impl Iterator<Item = Range<usize>> {
-    let mut read = 0;
-    std::iter::from_fn(move || {
-        let start = read + text[read..].iter().position(u8::is_ascii_alphanumeric)?;
-        let length = text[start..].iter().position(|byte| !byte.is_ascii_alphanumeric());
-        read = length.map_or(text.len(), |length| start + length);
-        Some(start..read)
-    })
-}
-
 fn boundary_before(text: &str, at: usize) -> usize {
     text[..at].char_indices().rev().take(AROUND).last().map_or(at, |(index, _)| index)
 }
@@ -415,5 +436,20 @@ mod tests {
         assert!(rank.highlights(&long)[0].contains("**duedate**"));
         let lines = |subject: &str| [subject.to_owned(), String::new(), String::new()];
         assert!(rank.score(&lines("invoice"), "") > rank.score(&lines(""), "invoice"));
+    }
+
+    #[test]
+    fn plain_text_is_read_like_any_other() {
+        let query = Query::parse("due* 7 invoice").unwrap();
+        let rank = Rank::new(&query.clauses);
+        let long = format!("invoice{}", "x".repeat(2 * LONGEST));
+        let texts =
+            ["", "7", "due", "Dues,INVOICE-77 7.undue _due_", "invoices invoice", "\n due\0due", &long];
+        for text in texts {
+            let plain: Vec<_> = rank.plain_matches(text.as_bytes()).collect();
+            let holds =
+                |run: &Range<usize>| words(&text[run.clone()], 64).iter().any(|word| rank.is_wanted(word));
+            assert_eq!(plain, runs(text).filter(holds).collect::<Vec<_>>(), "{text:?}");
+        }
     }
 }

@@ -11,6 +11,7 @@ mod group;
 mod jobs;
 mod listener;
 mod postgres;
+mod readers;
 mod sqlite;
 mod value;
 mod wake;

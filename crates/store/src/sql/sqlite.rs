@@ -23,14 +23,13 @@ use tokio::sync::{broadcast, oneshot};
 use super::{
     FromRow, Param, Row, Scope, Session, SystemTx, Wake,
     jobs::{Again, Body, Job, JobGroup, Once, Write},
+    readers::{Place, ReadJob, Readers},
     value::{Cells, KeptStatement, KeptSum, added_up},
 };
 use crate::error::{Error, Result};
 
 /// Transactions that may wait for the writer; more is refused as overload.
 const WRITE_QUEUE: usize = 4096;
-/// Reads that may wait for a reader.
-const READ_QUEUE: usize = 4096;
 /// Reader threads: enough that a slow read does not hold up the quick ones.
 const READERS: usize = 4;
 /// Transactions in one commit at most.
@@ -40,11 +39,10 @@ const GROUP: usize = 256;
 const PATIENCE: u32 = 3;
 
 type WriteJob = Box<dyn Job>;
-type ReadJob = Box<dyn FnOnce(&mut SystemTx) + Send>;
 
 pub(super) struct SqliteEngine {
     writes: Sender<WriteJob>,
-    reads: Sender<ReadJob>,
+    reads: Readers,
     wakes: broadcast::Sender<Wake>,
     /// Counts the commits with jobs that cannot be run again.
     changes: Arc<AtomicU64>,
@@ -53,16 +51,15 @@ pub(super) struct SqliteEngine {
 impl SqliteEngine {
     pub(super) async fn open(path: PathBuf) -> Result<Self> {
         let (writes, write_jobs) = bounded::<WriteJob>(WRITE_QUEUE);
-        let (reads, read_jobs) = bounded::<ReadJob>(READ_QUEUE);
+        let (reads, places) = Readers::new(READERS);
         let changes = Arc::new(AtomicU64::new(0));
         let counted = changes.clone();
         tokio::task::spawn_blocking(move || -> Result<()> {
             let writer = connect(&path, false)?;
             spawn("sqlite-writer", move || write_loop(writer, &write_jobs, &counted))?;
-            for _ in 0..READERS {
+            for place in places {
                 let reader = connect(&path, true)?;
-                let jobs = read_jobs.clone();
-                spawn("sqlite-reader", move || read_loop(reader, &jobs))?;
+                spawn("sqlite-reader", move || read_loop(reader, &place))?;
             }
             Ok(())
         })
@@ -106,7 +103,10 @@ impl SqliteEngine {
     {
         let (done, wait) = oneshot::channel::<Result<T, E>>();
         let job = Write { scope, body, result: None, news: Vec::new(), done, wakes: self.wakes.clone() };
-        submit(&self.writes, Box::new(job) as WriteJob)?;
+        self.writes.try_send(Box::new(job)).map_err(|error| match error {
+            TrySendError::Full(_) => Error::Overloaded,
+            TrySendError::Disconnected(_) => stopped(),
+        })?;
         wait.await.map_err(|_| E::from(stopped()))?
     }
 
@@ -121,7 +121,7 @@ impl SqliteEngine {
             tx.enter(&scope.workspace());
             let _ = done.send(polled(tx, body));
         });
-        submit(&self.reads, job)?;
+        self.reads.submit(job)?;
         wait.await.map_err(|_| E::from(stopped()))?
     }
 
@@ -136,16 +136,9 @@ impl SqliteEngine {
             tx.enter(&scope.workspace());
             let _ = done.send(in_snapshot(tx, body));
         });
-        submit(&self.reads, job)?;
+        self.reads.submit(job)?;
         wait.await.map_err(|_| E::from(stopped()))?
     }
-}
-
-fn submit<J>(queue: &Sender<J>, job: J) -> Result<()> {
-    queue.try_send(job).map_err(|error| match error {
-        TrySendError::Full(_) => Error::Overloaded,
-        TrySendError::Disconnected(_) => stopped(),
-    })
 }
 
 fn stopped() -> Error {
@@ -216,9 +209,9 @@ fn write_loop(connection: Connection, jobs: &Receiver<WriteJob>, changes: &Atomi
     }
 }
 
-fn read_loop(connection: Connection, jobs: &Receiver<ReadJob>) {
+fn read_loop(connection: Connection, place: &Place) {
     let mut tx = idle(connection);
-    while let Ok(job) = jobs.recv() {
+    while let Some(job) = place.next() {
         job(&mut tx);
     }
 }
