@@ -1,6 +1,11 @@
 //! Work that nobody asks for: ending what has had its time, and keeping an eye on the stores.
 
+use std::time::Duration;
+
 use crate::{App, Result, affiliate, storage};
+
+/// How often PostgreSQL is asked whether its figures are out of date.
+const STATISTICS: Duration = Duration::from_secs(2);
 
 /// Does one round of upkeep. Every node may do it; the statements are safe to repeat.
 pub async fn run(app: &App) -> Result<()> {
@@ -20,11 +25,15 @@ pub async fn run(app: &App) -> Result<()> {
     affiliate::accrue(app).await
 }
 
-/// Keeps what PostgreSQL knows about its tables close to what is in them.
-pub async fn refresh_statistics(app: &App) -> Result<()> {
-    let tables = app.db().system_write(async |tx| store::system::refresh_statistics(tx).await).await?;
-    if tables > 0 {
-        tracing::debug!(tables, "counted anew what has changed much");
+/// Keeps what PostgreSQL knows about its tables close to what is in them, for as long as it is polled.
+pub async fn keep_statistics(app: App) {
+    while !app.db().is_sole_node() {
+        tokio::time::sleep(STATISTICS).await;
+        let counted = app.db().system_write(async |tx| store::system::refresh_statistics(tx).await);
+        match counted.await {
+            Ok(0) => {}
+            Ok(tables) => tracing::debug!(tables, "counted anew what has changed much"),
+            Err(error) => tracing::warn!(%error, "the tables could not be counted anew"),
+        }
     }
-    Ok(())
 }

@@ -181,9 +181,7 @@ fn begin_work(app: &App, worker: bool) -> Vec<JoinHandle<()>> {
         work.push(tokio::spawn(workers::scan(app.clone())));
         work.push(tokio::spawn(workers::care_for_storage(app.clone())));
         work.push(tokio::spawn(workers::check_domains(app.clone())));
-        if !app.db().is_sole_node() {
-            work.push(tokio::spawn(workers::refresh_statistics(app.clone())));
-        }
+        work.push(tokio::spawn(operations::upkeep::keep_statistics(app.clone())));
         work.push(tokio::spawn(operations::webhooks::outbox::work(app.clone())));
         work.push(tokio::spawn(operations::payments::work(app.clone())));
         work.push(tokio::spawn(operations::telegram::work(app.clone())));

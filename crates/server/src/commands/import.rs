@@ -9,7 +9,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use operations::{App, admin};
+use operations::{App, admin, upkeep};
 use tokio::{
     runtime::Handle,
     sync::{OwnedSemaphorePermit, Semaphore, mpsc},
@@ -35,7 +35,10 @@ pub async fn run(config: Config, mailbox: String, path: PathBuf) -> Result<ExitC
     let target = admin::find_mailbox(&app, &mailbox).await?;
     let total = size_of(&path)?;
     let mut counts = Counts { bytes: 0, messages: 0, progress: Progress::new(total) };
+    // Without it a server that was empty would go through all of the mail for each message.
+    let statistics = tokio::spawn(upkeep::keep_statistics(app.clone()));
     let outcome = import_all(&app, &target, &path, &mut counts).await;
+    statistics.abort();
     counts.progress.end();
     if outcome.is_err() && counts.messages > 0 {
         // Whoever tries again should know what is there already.

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use model::Timestamp;
-use operations::{App, Result, domains, scanning, scheduled_sends, sending::work, storage, triage, upkeep};
+use operations::{App, Result, domains, scanning, scheduled_sends, sending::work, storage, triage};
 use store::{Wake, drafts, queue, triage_jobs};
 use tokio::sync::broadcast::{Receiver, error::RecvError};
 
@@ -13,8 +13,6 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// How often stored mail is looked after, and when first.
 const CARE: Duration = Duration::from_hours(24);
 const FIRST_CARE: Duration = Duration::from_hours(1);
-/// How often PostgreSQL is asked whether its figures are out of date.
-const STATISTICS: Duration = Duration::from_secs(5);
 /// How often domains are looked at whose time has come.
 const DOMAINS: Duration = Duration::from_secs(30);
 /// How often the keys of this server's own domains are looked up.
@@ -66,14 +64,6 @@ pub(super) async fn care_for_storage(app: App) {
             Err(error) => tracing::warn!(%error, "stored mail could not be read back"),
         }
         tokio::time::sleep(super::irregular(&app, CARE)).await;
-    }
-}
-
-/// Keeps what PostgreSQL knows about its tables close to what is in them.
-pub(super) async fn refresh_statistics(app: App) {
-    loop {
-        tokio::time::sleep(super::irregular(&app, STATISTICS)).await;
-        log(upkeep::refresh_statistics(&app).await, "the tables could not be counted anew");
     }
 }
 

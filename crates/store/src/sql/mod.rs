@@ -281,11 +281,7 @@ impl Session {
     async fn add_at_end(&mut self, sql: &'static str, row: &[Param<'_>], amounts: &[i64]) -> Result<()> {
         match self {
             Self::Sqlite(session) => session.add_at_end(sql, row, amounts),
-            Self::Postgres(session) => {
-                let amounts = amounts.iter().map(|amount| Param::Integer(*amount));
-                let params: Vec<Param<'_>> = row.iter().copied().chain(amounts).collect();
-                session.later(sql, &params).await
-            }
+            Self::Postgres(session) => session.add_at_end(sql, row, amounts).await,
         }
     }
 
@@ -352,7 +348,7 @@ impl Tx {
     }
 
     /// Runs a statement that adds amounts, its last parameters, to the row that the others name. In a
-    /// [shared write](Db::shared_write) SQLite runs it once for all of a commit that add to the same row, before anybody
+    /// [shared write](Db::shared_write) it is run once for all of a commit that add to the same row, before anybody
     /// else can look at it; an error then fails the whole commit.
     pub(crate) async fn add_at_end(
         &mut self,

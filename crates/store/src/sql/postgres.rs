@@ -15,7 +15,7 @@ use super::{
     FromRow, Param, Row, Scope, Session, SystemTx, Wake,
     group::{Groups, Open},
     listener::Listener,
-    value::{Cells, KeptStatement},
+    value::{Cells, KeptStatement, KeptSum, added_up},
 };
 use crate::error::{Error, Result};
 
@@ -145,8 +145,14 @@ impl PostgresEngine {
         let set_workspace = if transaction.is_some() { SET_FOR_TRANSACTION } else { SET_FOR_SESSION };
         let set_workspace = client.prepare_cached(set_workspace).await?;
         let begin = Begin { transaction, set_workspace, setting: scope.setting().to_owned() };
-        let session =
-            PostgresSession { client: Some(client), begin: Some(begin), open: false, later: Vec::new() };
+        let session = PostgresSession {
+            client: Some(client),
+            begin: Some(begin),
+            open: false,
+            later: Vec::new(),
+            sums: Vec::new(),
+            adds_later: false,
+        };
         Ok(SystemTx::new(Session::Postgres(session), &scope))
     }
 
@@ -187,6 +193,10 @@ pub(super) struct PostgresSession {
     open: bool,
     /// Statements that go out with the next one.
     later: Vec<KeptStatement>,
+    /// Amounts that are added at the end of a group.
+    sums: Vec<KeptSum>,
+    /// Whether this is a group, whose members never look at what they add to.
+    adds_later: bool,
 }
 
 /// Statements that are held back at most.
@@ -246,6 +256,21 @@ impl PostgresSession {
         if self.later.len() >= MOST_LATER { self.flush().await } else { Ok(()) }
     }
 
+    /// Adds amounts to a row; in a group once for all that add to the same one.
+    pub(super) async fn add_at_end(
+        &mut self,
+        sql: &'static str,
+        row: &[Param<'_>],
+        amounts: &[i64],
+    ) -> Result<()> {
+        let sum = KeptSum::new(sql, row, amounts);
+        if self.adds_later {
+            self.sums.push(sum);
+            return Ok(());
+        }
+        self.later(sql, &sum.params()).await
+    }
+
     /// Sends what was kept.
     async fn flush(&mut self) -> Result<()> {
         let Some(last) = self.later.pop() else { return Ok(()) };
@@ -286,6 +311,12 @@ impl PostgresSession {
     }
 
     async fn finish(&mut self, commit: bool) -> Result<()> {
+        let sums = added_up(std::mem::take(&mut self.sums));
+        if commit {
+            for sum in sums {
+                self.later(sum.sql, &sum.params()).await?;
+            }
+        }
         if commit && !self.later.is_empty() {
             // In one trip: after a statement that failed, this COMMIT only ends the transaction.
             self.run("COMMIT", &[]).await?;
@@ -316,7 +347,10 @@ where
     F: AsyncFnOnce(&mut SystemTx) -> Result<T, E>,
 {
     tx.enter(&Scope::System.workspace());
-    tx.postgres()?.later(SAVEPOINT, &[]).await?;
+    let session = tx.postgres()?;
+    session.adds_later = true;
+    let sums = session.sums.len();
+    session.later(SAVEPOINT, &[]).await?;
     let mut result = body(tx).await;
     let session = tx.postgres()?;
     if result.is_ok() {
@@ -326,6 +360,7 @@ where
         }
     }
     if result.is_err() {
+        session.sums.truncate(sums);
         session.undo().await?;
     }
     Ok(result)
