@@ -421,14 +421,16 @@ pub fn read_bytes(stream: &mut TcpStream) -> (u16, String, Vec<u8>) {
 /// A port for a server that is started several times, or that has to be known before it is started.
 ///
 /// From below those that the system gives to connections: one of these could be taken again before the server has it.
-/// Tests that run at the same time begin at different places.
+/// Tests that run at the same time have different slots, and each takes from its own.
 pub fn free_port() -> u16 {
     const FIRST: u16 = 12_000;
     const COUNT: u32 = 8_000;
     const EACH: u32 = 40;
     static NEXT: AtomicU32 = AtomicU32::new(0);
     for _ in 0..COUNT {
-        let step = std::process::id().wrapping_mul(EACH).wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed));
+        let slot = std::env::var("NEXTEST_TEST_GLOBAL_SLOT").ok().and_then(|slot| slot.parse().ok());
+        let slot: u32 = slot.unwrap_or_else(std::process::id);
+        let step = slot.wrapping_mul(EACH).wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed));
         let port = FIRST + u16::try_from(step % COUNT).unwrap();
         if std::net::TcpListener::bind(("127.0.0.1", port)).is_ok() {
             return port;

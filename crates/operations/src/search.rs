@@ -50,6 +50,8 @@ const AROUND: usize = 60;
 const MOST_READ: usize = 100_000;
 /// Bytes of a text that tell how well it fits.
 const MOST_RANKED: usize = 16 * 1024;
+/// Words of these in scripts that have to be folded, which takes longer.
+const MOST_RANKED_WORDS: usize = 2_000;
 /// Passages that an answer shows of one mail.
 const MOST_HIGHLIGHTS: usize = 3;
 
@@ -355,7 +357,7 @@ impl<'a> Rank<'a> {
         let found = if text.is_ascii() {
             self.plain_matches(text.as_bytes()).count()
         } else {
-            words(text, MOST_RANKED).iter().filter(|word| self.is_wanted(word)).count()
+            words(text, MOST_RANKED_WORDS).iter().filter(|word| self.is_wanted(word)).count()
         };
         u32::try_from(found).unwrap_or(u32::MAX)
     }

@@ -2,7 +2,7 @@
 //!
 //! Deliveries to one mailbox wait for the same locks, and a lock is held until its commit is on disk: one after the other
 //! they would share no flush. So the open transaction is handed from one to the next, each in a savepoint of its own,
-//! and the last one, behind whom nobody waits, commits for all.
+//! and the last one, behind whom nobody waits, commits for all. What they add to figures is kept until then.
 
 use std::{
     collections::{HashMap, VecDeque},

@@ -354,8 +354,11 @@ where
     let mut result = body(tx).await;
     let session = tx.postgres()?;
     if result.is_ok() {
-        session.later("RELEASE job", &[]).await?;
-        if let Err(error) = session.flush().await {
+        let released = async {
+            session.later("RELEASE job", &[]).await?;
+            session.flush().await
+        };
+        if let Err(error) = released.await {
             result = Err(E::from(error));
         }
     }
