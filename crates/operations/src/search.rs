@@ -87,9 +87,10 @@ pub async fn search(app: &App, call: &Call, mailbox: &str, input: SearchQuery) -
         (Some(mark), true) => Some(cursor::seal(&key, &about, mark)?),
         _ => None,
     };
+    let rank = Rank::new(&clauses);
     let mut emails = Vec::with_capacity(found.hits.len());
     for hit in found.hits {
-        emails.push(show(app, call, hit, &found.names, &options, &clauses).await?);
+        emails.push(show(app, call, hit, &found.names, &options, &rank).await?);
     }
     Ok(EmailPage { emails, total_count: found.total, has_more: found.more, next_cursor })
 }
@@ -242,7 +243,7 @@ async fn show(
     hit: Hit,
     names: &FolderNames,
     options: &ReadOptions,
-    clauses: &[Clause],
+    rank: &Rank<'_>,
 ) -> Result<model::emails::Email> {
     let presenter = Presenter { folders: names, options };
     let text = match hit.text {
@@ -252,7 +253,6 @@ async fn show(
         },
         None => None,
     };
-    let rank = Rank::new(clauses);
     let lines = [hit.mail.subject.clone(), hit.mail.sender.clone(), hit.mail.to_line.clone()];
     let mut email = presenter.open_and_show(app, &call.workspace, hit.mail, hit.body).await?;
     email.raw_headers = None;

@@ -21,7 +21,7 @@ use store::{
     search,
 };
 
-use super::{Hit, fetch, filter, fingerprint, full_query, show};
+use super::{Hit, Rank, fetch, filter, fingerprint, full_query, show};
 use crate::{
     App, Call, Error, ErrorKind, Result, cursor,
     emails::present::FolderNames,
@@ -249,9 +249,10 @@ async fn show_page(
             fetch(tx, &mailbox, &input, mails, true).await
         })
         .await?;
+    let rank = Rank::new(clauses);
     let mut emails = Vec::with_capacity(hits.len());
     for (hit, score) in hits.into_iter().zip(scores) {
-        let mut email = show(app, call, hit, &names, &options, clauses).await?;
+        let mut email = show(app, call, hit, &names, &options, &rank).await?;
         email.score = Some(score);
         emails.push(email);
     }
