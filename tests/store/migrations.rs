@@ -122,6 +122,20 @@ async fn a_store_with_another_history_is_refused() {
     .await;
 }
 
+/// A workspace with a mailbox, as stores from the beginning have them.
+async fn add_old_mailbox(db: &Db, mailbox: &MailboxId) {
+    let (owner, made) = (mailbox.clone(), now());
+    let write = db.system_write(async move |tx| {
+        let workspace = "INSERT INTO workspace (id, name, owner_address, timezone, plan, data_key, created_at, updated_at)
+            VALUES ('ws_1', 'W', 'a', 'UTC', 'free', $1, 0, 0)";
+        tx.run(workspace, &[store::Param::Bytes(&[1])]).await?;
+        let sql = "INSERT INTO mailbox (workspace_id, id, public_id, email, name, settings, created_at, updated_at)
+            VALUES ('ws_1', $1, 'u', 'a@agents.test', 'A', '{}', $2, $2)";
+        tx.run(sql, &[(&owner).into(), made.into()]).await
+    });
+    write.await.unwrap();
+}
+
 /// A mailbox of a store from before there were triagers gets the same one that a new mailbox is made with.
 /// rules: STORE-16, TRIAGE-2
 #[tokio::test]
@@ -131,22 +145,50 @@ async fn older_mailboxes_get_their_triager() {
         let db = Db::open(&location).await.unwrap();
         db.migrate_to(8, now()).await.unwrap();
         let mailbox = MailboxId::from("mbx_01h8xgjy4n7r2v6c0d5t9kqwez");
-        let (owner, made) = (mailbox.clone(), now());
-        let write = db.system_write(async move |tx| {
-            let workspace = "INSERT INTO workspace (id, name, owner_address, timezone, plan, data_key, created_at, updated_at)
-                VALUES ('ws_1', 'W', 'a', 'UTC', 'free', $1, 0, 0)";
-            tx.run(workspace, &[store::Param::Bytes(&[1])]).await?;
-            let sql = "INSERT INTO mailbox (workspace_id, id, public_id, email, name, settings, created_at, updated_at)
-                VALUES ('ws_1', $1, 'u', 'a@agents.test', 'A', '{}', $2, $2)";
-            tx.run(sql, &[(&owner).into(), made.into()]).await
-        });
-        write.await.unwrap();
+        add_old_mailbox(&db, &mailbox).await;
         db.migrate(now()).await.unwrap();
         let wanted = mailbox.clone();
         let workspace = WorkspaceId::from("ws_1");
         let found = db.read(&workspace, async move |tx| store::triagers::list(tx, &wanted).await);
         let found = serde_json::to_value(found.await.unwrap()).unwrap();
         assert_eq!(found, json!([Triager::first_of(&mailbox, now())]));
+    })
+    .await;
+}
+
+/// The rows of threads in folders are moved into a table of another order, and go with their thread as before.
+/// rules: STORE-16
+#[tokio::test]
+async fn threads_stay_in_their_folders() {
+    type Place = (String, String, String);
+    const PLACES: &str = "SELECT folder_id, thread_id, newest_at || ' ' || newest_email || ' ' || mail_count || ' ' || unread_count
+        FROM thread_folder ORDER BY folder_id, thread_id";
+    both_engines(async |engine| {
+        let (_server, location) = empty_store(engine).await;
+        let db = Db::open(&location).await.unwrap();
+        db.migrate_to(17, now()).await.unwrap();
+        add_old_mailbox(&db, &MailboxId::from("mbx_1")).await;
+        let write = db.system_write(async |tx| {
+            for thread in ["thr_1", "thr_2"] {
+                let sql = "INSERT INTO thread (workspace_id, mailbox_id, id, newest_at, mail_count)
+                    VALUES ('ws_1', 'mbx_1', $1, 7, 3)";
+                tx.run(sql, &[thread.into()]).await?;
+                for folder in ["", "fld_1"] {
+                    let sql = "INSERT INTO thread_folder (workspace_id, mailbox_id, folder_id, thread_id, newest_at,
+                        newest_email, mail_count, unread_count) VALUES ('ws_1', 'mbx_1', $1, $2, 7, 'eml_1', 3, 2)";
+                    tx.run(sql, &[folder.into(), thread.into()]).await?;
+                }
+            }
+            Ok::<_, store::Error>(())
+        });
+        write.await.unwrap();
+        let places = async || db.system_read(async |tx| tx.all::<Place>(PLACES, &[]).await).await.unwrap();
+        let before = places().await;
+        db.migrate(now()).await.unwrap();
+        assert_eq!((places().await, before.len()), (before, 4));
+        let delete = async |tx: &mut store::SystemTx| tx.run("DELETE FROM thread WHERE id = 'thr_1'", &[]).await;
+        db.system_write(delete).await.unwrap();
+        assert!(places().await.iter().all(|place| place.1 == "thr_2"));
     })
     .await;
 }

@@ -61,6 +61,11 @@ const MIGRATIONS: &[Migration] = &[
         sql: include_str!("../migrations/0016_thread_counts.sql"),
     },
     Migration { version: 17, name: "free proofs", sql: include_str!("../migrations/0017_free_proofs.sql") },
+    Migration {
+        version: 18,
+        name: "thread places",
+        sql: include_str!("../migrations/0018_thread_places.sql"),
+    },
 ];
 
 /// Any number will do, as long as nothing else in the database uses it.

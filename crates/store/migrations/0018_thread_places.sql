@@ -1,0 +1,14 @@
+-- The rows of a thread lie beside each other, whatever its folders: a new mail writes one page for them instead of three, and
+-- nobody needs another index to find them by their thread.
+-- only postgres: ALTER TABLE thread_folder DROP CONSTRAINT thread_folder_pkey, ADD PRIMARY KEY (workspace_id, mailbox_id, thread_id, folder_id);
+-- only postgres: DROP INDEX thread_folder_thread;
+-- only sqlite: CREATE TABLE thread_place (workspace_id TEXT NOT NULL, mailbox_id TEXT NOT NULL, folder_id TEXT NOT NULL, thread_id TEXT NOT NULL, newest_at INTEGER NOT NULL, newest_email TEXT NOT NULL, mail_count INTEGER NOT NULL, unread_count INTEGER NOT NULL, PRIMARY KEY (workspace_id, mailbox_id, thread_id, folder_id), FOREIGN KEY (workspace_id, mailbox_id, thread_id) REFERENCES thread (workspace_id, mailbox_id, id) ON DELETE CASCADE) STRICT, WITHOUT ROWID;
+-- only sqlite: INSERT INTO thread_place (workspace_id, mailbox_id, folder_id, thread_id, newest_at, newest_email, mail_count, unread_count) SELECT workspace_id, mailbox_id, folder_id, thread_id, newest_at, newest_email, mail_count, unread_count FROM thread_folder ORDER BY workspace_id, mailbox_id, thread_id, folder_id;
+-- only sqlite: DROP TABLE thread_folder;
+-- only sqlite: ALTER TABLE thread_place RENAME TO thread_folder;
+-- only sqlite: CREATE INDEX thread_folder_newest ON thread_folder (workspace_id, mailbox_id, folder_id, newest_at, newest_email);
+-- The figures of 0009 for the table as it is now.
+-- only sqlite: DELETE FROM sqlite_stat1 WHERE tbl = 'thread_folder';
+-- only sqlite: INSERT INTO sqlite_stat1 (tbl, idx, stat) VALUES ('thread_folder', 'sqlite_autoindex_thread_folder_1', '1000000 10000 5000 2 1');
+-- only sqlite: INSERT INTO sqlite_stat1 (tbl, idx, stat) VALUES ('thread_folder', 'thread_folder_newest', '1000000 10000 5000 1000 1 1');
+-- only sqlite: ANALYZE sqlite_schema;
