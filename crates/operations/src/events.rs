@@ -11,7 +11,7 @@ use model::{
     events::{Event, EventPage, EventQuery, EventType},
 };
 use store::{
-    Db, Tx, Wake,
+    Db, Topic, Tx, Wake,
     events::{self, EventRecord},
     vault::DataKey,
 };
@@ -177,14 +177,13 @@ impl News {
 
     /// Passes on the wake-ups of all nodes for as long as anybody can be waiting here.
     pub(crate) async fn pass_on(news: std::sync::Weak<Self>, db: Db) {
-        let mut wakes = db.listen();
+        let mut wakes = db.listen(Topic::Event);
         drop(db);
         loop {
             let wake = wakes.recv().await;
             let Some(news) = news.upgrade() else { return };
             match wake {
-                Ok(wake) if wake.topic == events::TOPIC => news.tell(&wake),
-                Ok(_) => {}
+                Ok(wake) => news.tell(&wake),
                 // Some were lost: everybody looks again.
                 Err(RecvError::Lagged(_)) => news.tell_all(),
                 Err(RecvError::Closed) => return,

@@ -15,7 +15,7 @@ use std::{
 
 use model::{CreditClass, Limit, Timestamp, WorkspaceId};
 use store::{
-    Db, Wake,
+    Db, Topic, Wake,
     metering::{LEASE_SECONDS, PoolKind},
 };
 use tokio::time::Instant;
@@ -30,8 +30,6 @@ const SETTLE_EVERY: Duration = Duration::from_millis(50);
 const IDLE_LEASE: Duration = Duration::from_secs(1);
 /// How long a workspace without calls is remembered.
 const FORGET_AFTER: Duration = Duration::from_mins(10);
-/// The topic of the wake-up by which a node asks others for what they do not use.
-const RECALL: &str = "recall";
 
 /// The state of the request limit after a call.
 #[derive(Clone, Copy, Debug)]
@@ -82,7 +80,7 @@ impl Meter {
             dirty: Mutex::new(Vec::new()),
         });
         tokio::spawn(settle_loop(Arc::downgrade(&shared)));
-        tokio::spawn(recall_loop(Arc::downgrade(&shared), shared.db.listen()));
+        tokio::spawn(recall_loop(Arc::downgrade(&shared), shared.db.listen(Topic::Recall)));
         Self(shared)
     }
 
@@ -232,7 +230,7 @@ impl Shared {
                 account.refuse(terms.kind, amount);
                 return Ok(None);
             }
-            let wake = Wake { topic: RECALL.to_owned(), workspace: account.workspace.clone(), mailbox: None };
+            let wake = Wake { topic: Topic::Recall, workspace: account.workspace.clone(), mailbox: None };
             self.db.write(&account.workspace, async move |tx| Ok::<_, Error>(tx.wake(wake).await?)).await?;
             drop(turn);
             tokio::time::sleep(Duration::from_millis(20)).await;
@@ -339,7 +337,7 @@ async fn recall_loop(shared: Weak<Shared>, mut wakes: tokio::sync::broadcast::Re
             Err(RecvError::Closed) => return,
         };
         let Some(shared) = shared.upgrade() else { return };
-        if wake.topic != RECALL || shared.db.is_sole_node() {
+        if shared.db.is_sole_node() {
             continue;
         }
         let held = lock(&shared.accounts).get(&wake.workspace).cloned();

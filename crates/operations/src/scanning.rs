@@ -96,7 +96,7 @@ impl Scanning {
     }
 
     /// Whether mail has to pass more than the built-in scanner.
-    pub(crate) fn has_external(&self) -> bool {
+    pub fn has_external(&self) -> bool {
         self.clamd.is_some()
     }
 

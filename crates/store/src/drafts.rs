@@ -2,10 +2,7 @@
 
 use model::{EmailId, MailboxId, Timestamp, WorkspaceId, drafts::DraftState};
 
-use crate::{FromRow, Row, SystemTx, Tx, Wake, error::Result};
-
-/// The topic of wake-ups that tell of a new or changed schedule.
-pub const TOPIC: &str = "schedule";
+use crate::{FromRow, Row, SystemTx, Topic, Tx, Wake, error::Result};
 
 /// A draft as it is stored.
 #[derive(Clone, Debug)]
@@ -127,7 +124,7 @@ pub async fn change(tx: &mut Tx, mailbox: &MailboxId, draft: &DraftRecord) -> Re
 /// Tells the timers of all nodes that a schedule is new or changed.
 pub async fn wake(tx: &mut Tx) -> Result<()> {
     let workspace = tx.workspace().clone();
-    tx.wake(Wake { topic: TOPIC.to_owned(), workspace, mailbox: None }).await
+    tx.wake(Wake { topic: Topic::Schedule, workspace, mailbox: None }).await
 }
 
 /// The scheduled sends of a mailbox that have not left, soonest first, after the given place.

@@ -2,10 +2,7 @@
 
 use model::{EventId, MailboxId, Timestamp, events::EventType};
 
-use crate::{FromRow, Row, Tx, Wake, error::Result};
-
-/// The topic of wake-ups that tell of new events.
-pub const TOPIC: &str = "event";
+use crate::{FromRow, Row, Topic, Tx, Wake, error::Result};
 
 /// An event as it is stored; its data is sealed.
 #[derive(Clone, Debug)]
@@ -37,13 +34,16 @@ impl FromRow for EventRecord {
     }
 }
 
+const LAST: &str = "SELECT last FROM event_counter WHERE workspace_id = $1";
+
 /// Takes the next number. The row stays locked until the end of the transaction, so that there is no gap: call it late.
 pub async fn next_sequence(tx: &mut Tx) -> Result<i64> {
     let found = tx
-        .one(
+        .change(
             "INSERT INTO event_counter (workspace_id, last) VALUES ($1, 1)
-             ON CONFLICT (workspace_id) DO UPDATE SET last = event_counter.last + 1 RETURNING last",
+             ON CONFLICT (workspace_id) DO UPDATE SET last = event_counter.last + 1",
             &[],
+            ("last", LAST, 0),
         )
         .await?;
     Ok(found.map_or(1, |(last,)| last))
@@ -52,7 +52,7 @@ pub async fn next_sequence(tx: &mut Tx) -> Result<i64> {
 /// Holds the next number until the end of the transaction without taking it. Who writes events of several workspaces holds
 /// their numbers in the order of the workspaces.
 pub async fn lock(tx: &mut Tx) -> Result<()> {
-    let sql = format!("SELECT last FROM event_counter WHERE workspace_id = $1{}", tx.for_update());
+    let sql = format!("{LAST}{}", tx.for_update());
     tx.one::<(i64,)>(&sql, &[]).await?;
     Ok(())
 }
@@ -73,12 +73,12 @@ pub async fn insert(tx: &mut Tx, event: &EventRecord) -> Result<()> {
     )
     .await?;
     let (workspace, mailbox) = (tx.workspace().clone(), event.mailbox_id.clone());
-    tx.wake(Wake { topic: TOPIC.to_owned(), workspace, mailbox }).await
+    tx.wake(Wake { topic: Topic::Event, workspace, mailbox }).await
 }
 
 /// The number of the last event; 0 when there is none.
 pub async fn last_sequence(tx: &mut Tx) -> Result<i64> {
-    let found = tx.one("SELECT last FROM event_counter WHERE workspace_id = $1", &[]).await?;
+    let found = tx.one(LAST, &[]).await?;
     Ok(found.map_or(0, |(last,)| last))
 }
 

@@ -8,15 +8,12 @@ use model::{
 use bytes::Bytes;
 
 use crate::{
-    FromRow, Row, SystemTx, Tx, Wake,
+    FromRow, Row, SystemTx, Topic, Tx, Wake,
     blobs::{self, BlobHash},
     error::{Error, Result},
     memory,
     vault::DataKey,
 };
-
-/// The topic of wake-ups that tell of documents to be indexed.
-pub const TOPIC: &str = "document";
 
 impl FromRow for Document {
     fn from_row(row: &mut Row<'_>) -> Result<Self> {
@@ -110,7 +107,7 @@ pub async fn insert(tx: &mut Tx, document: &Document, content: Option<&[u8]>) ->
     .await?;
     memory::add_bytes(tx, document.size).await?;
     let workspace = tx.workspace().clone();
-    tx.wake(Wake { topic: TOPIC.to_owned(), workspace, mailbox: None }).await
+    tx.wake(Wake { topic: Topic::Document, workspace, mailbox: None }).await
 }
 
 /// Deletes a document with its passages. False when there is none.

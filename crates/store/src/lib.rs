@@ -52,4 +52,4 @@ pub mod workspaces;
 pub use error::{Error, Result};
 #[cfg(feature = "faults")]
 pub use sql::faults;
-pub use sql::{Cell, DatabaseLocation, Db, FromCell, FromRow, Param, Row, SystemTx, Tx, Wake};
+pub use sql::{Cell, DatabaseLocation, Db, FromCell, FromRow, Param, Row, SystemTx, Topic, Tx, Wake, woken};

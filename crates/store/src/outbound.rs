@@ -5,7 +5,7 @@ use model::{
     sending::{RecipientLine, RecipientState},
 };
 
-use crate::{FromRow, Row, Tx, Wake, contents, error::Result, queue};
+use crate::{FromRow, Row, Topic, Tx, Wake, contents, error::Result};
 
 /// A mail on its way out, as it is stored.
 #[derive(Clone, Debug)]
@@ -123,7 +123,7 @@ pub async fn insert(tx: &mut Tx, mail: &OutboundRecord, recipients: &[DeliveryRe
     let waits = recipients.iter().any(|recipient| recipient.state == RecipientState::Queued);
     if waits || mail.report == "due" {
         let workspace = tx.workspace().clone();
-        tx.wake(Wake { topic: queue::TOPIC.to_owned(), workspace, mailbox: None }).await?;
+        tx.wake(Wake { topic: Topic::Queue, workspace, mailbox: None }).await?;
     }
     Ok(())
 }

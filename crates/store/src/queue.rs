@@ -2,10 +2,7 @@
 
 use model::{Timestamp, WorkspaceId, sending::RecipientState};
 
-use crate::{FromRow, Row, SystemTx, Tx, Wake, error::Result};
-
-/// The topic of wake-ups that tell of mail in the queue.
-pub const TOPIC: &str = "queue";
+use crate::{FromRow, Row, SystemTx, Topic, Tx, Wake, error::Result};
 
 /// A record that a worker has taken on.
 #[derive(Clone, Debug)]
@@ -113,7 +110,7 @@ pub async fn release(tx: &mut Tx, claimed: &Claimed, node: &str, at: Timestamp) 
     )
     .await?;
     let workspace = tx.workspace().clone();
-    tx.wake(Wake { topic: TOPIC.to_owned(), workspace, mailbox: None }).await
+    tx.wake(Wake { topic: Topic::Queue, workspace, mailbox: None }).await
 }
 
 /// Keeps what a node works on for longer.
@@ -187,7 +184,7 @@ pub async fn redirect(tx: &mut Tx, claimed: &Claimed, node: &str, destination: &
     )
     .await?;
     let workspace = tx.workspace().clone();
-    tx.wake(Wake { topic: TOPIC.to_owned(), workspace, mailbox: None }).await
+    tx.wake(Wake { topic: Topic::Queue, workspace, mailbox: None }).await
 }
 
 /// Notes that a destination could not be reached. Mails that fail together count once.

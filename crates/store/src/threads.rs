@@ -128,10 +128,13 @@ pub async fn count_in(tx: &mut Tx, mailbox: &MailboxId, mail: &CountedMail<'_>) 
     Ok(())
 }
 
+const MAIL_COUNT: &str = "SELECT mail_count FROM thread_folder
+    WHERE workspace_id = $1 AND mailbox_id = $2 AND folder_id = $3 AND thread_id = $4";
+
 /// Counts a mail in the figures of a thread that may have some in the folder, and tells how many it has there now.
 async fn add_to_thread(tx: &mut Tx, params: &[Param<'_>]) -> Result<i64> {
     let found: Option<(i64,)> = tx
-        .one(
+        .change(
             "INSERT INTO thread_folder (workspace_id, mailbox_id, folder_id, thread_id, newest_at, newest_email,
                mail_count, unread_count)
              VALUES ($1, $2, $3, $4, $5, $6, 1, $7) ON CONFLICT (workspace_id, mailbox_id, folder_id, thread_id)
@@ -142,8 +145,9 @@ async fn add_to_thread(tx: &mut Tx, params: &[Param<'_>]) -> Result<i64> {
              newest_at = CASE WHEN thread_folder.newest_at > excluded.newest_at THEN thread_folder.newest_at
                ELSE excluded.newest_at END,
              mail_count = thread_folder.mail_count + 1,
-             unread_count = thread_folder.unread_count + excluded.unread_count RETURNING mail_count",
+             unread_count = thread_folder.unread_count + excluded.unread_count",
             params,
+            ("mail_count", MAIL_COUNT, 3),
         )
         .await?;
     Ok(found.map_or(0, |(mails,)| mails))
@@ -303,13 +307,8 @@ pub async fn count_mails(
     filter: &ThreadFilter,
     thread: &ThreadId,
 ) -> Result<i64> {
-    let found: Option<(i64,)> = tx
-        .one(
-            "SELECT mail_count FROM thread_folder WHERE workspace_id = $1 AND mailbox_id = $2 AND folder_id = $3
-             AND thread_id = $4",
-            &[mailbox.into(), filter.folder().into(), thread.into()],
-        )
-        .await?;
+    let found: Option<(i64,)> =
+        tx.one(MAIL_COUNT, &[mailbox.into(), filter.folder().into(), thread.into()]).await?;
     let all = found.map_or(0, |(count,)| count);
     let Some(now) = filter.held_after else { return Ok(all) };
     let sql = format!(

@@ -2,10 +2,7 @@
 
 use model::{EmailId, MailboxId, Timestamp, WorkspaceId, triagers::SourceKind};
 
-use crate::{FromRow, Row, SystemTx, Tx, Wake, error::Result};
-
-/// The topic of wake-ups that tell of mail for triagers.
-pub const TOPIC: &str = "triage";
+use crate::{FromRow, Row, SystemTx, Topic, Tx, Wake, error::Result};
 
 /// A mail on its way to the triagers.
 #[derive(Clone, Debug)]
@@ -84,7 +81,7 @@ pub async fn insert(tx: &mut Tx, mailbox: &MailboxId, job: &NewJob) -> Result<()
 
 async fn wake(tx: &mut Tx) -> Result<()> {
     let workspace = tx.workspace().clone();
-    tx.wake(Wake { topic: TOPIC.to_owned(), workspace, mailbox: None }).await
+    tx.wake(Wake { topic: Topic::Triage, workspace, mailbox: None }).await
 }
 
 /// Takes on mails whose time has come, and those whose node was lost.

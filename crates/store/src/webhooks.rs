@@ -12,12 +12,9 @@ use model::{
 use serde::Serialize;
 
 use crate::{
-    FromRow, Row, SystemTx, Tx, Wake,
+    FromRow, Row, SystemTx, Topic, Tx, Wake,
     error::{Error, Result},
 };
-
-/// The topic of wake-ups that tell of deliveries that somebody asked for.
-pub const TOPIC: &str = "webhook";
 
 /// A webhook as it is stored.
 #[derive(Clone)]
@@ -103,7 +100,7 @@ pub async fn count(tx: &mut Tx) -> Result<i64> {
     Ok(found.map_or(0, |(count,)| count))
 }
 
-/// Adds a webhook.
+/// Adds a webhook, and wakes the workers once this is durable.
 pub async fn insert(tx: &mut Tx, webhook: &WebhookRecord) -> Result<()> {
     let (types, mailboxes) = (to_json(&webhook.event_types)?, mailboxes_of(webhook)?);
     tx.run(
@@ -122,7 +119,12 @@ pub async fn insert(tx: &mut Tx, webhook: &WebhookRecord) -> Result<()> {
         ],
     )
     .await?;
-    Ok(())
+    wake_workers(tx).await
+}
+
+async fn wake_workers(tx: &mut Tx) -> Result<()> {
+    let workspace = tx.workspace().clone();
+    tx.wake(Wake { topic: Topic::Webhook, workspace, mailbox: None }).await
 }
 
 /// Stores what can be changed of a webhook.
@@ -298,8 +300,7 @@ pub async fn make_due(tx: &mut Tx, id: &WebhookId, at: Timestamp) -> Result<()> 
         &[id.into(), at.into()],
     )
     .await?;
-    let workspace = tx.workspace().clone();
-    tx.wake(Wake { topic: TOPIC.to_owned(), workspace, mailbox: None }).await
+    wake_workers(tx).await
 }
 
 /// Workspaces with events that an active webhook has not been asked about.

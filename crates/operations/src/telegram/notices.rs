@@ -12,13 +12,12 @@ use model::{
 };
 use serde_json::{Value, json};
 use store::{
-    Tx, Wake,
+    Topic, Tx,
     emails::{self, EmailRecord},
     events::{self, EventHead},
     mailboxes::{self, MailboxName},
     telegram::{self, LinkRecord, NoticeRecord},
 };
-use tokio::sync::broadcast::{self, error::RecvError};
 
 use super::{PAUSE, bot};
 use crate::{
@@ -49,25 +48,14 @@ const LINE: usize = 200;
 
 /// Tells chats until the task is ended.
 pub(super) async fn work(app: &App) {
-    let mut wakes = app.db().listen();
+    let mut wakes = app.db().listen(Topic::Event);
     loop {
         if let Err(error) = run_due(app).await {
             tracing::warn!(%error, "notices wait");
             tokio::time::sleep(PAUSE).await;
         }
         // Whatever woke us, the search is cheap: most links have nothing to be told.
-        let _ = tokio::time::timeout(PATIENCE, woken(&mut wakes)).await;
-    }
-}
-
-async fn woken(wakes: &mut broadcast::Receiver<Wake>) {
-    loop {
-        match wakes.recv().await {
-            Ok(wake) if wake.topic == events::TOPIC => return,
-            Ok(_) => {}
-            Err(RecvError::Lagged(_)) => return,
-            Err(RecvError::Closed) => std::future::pending().await,
-        }
+        let _ = tokio::time::timeout(PATIENCE, store::woken(&mut wakes)).await;
     }
 }
 

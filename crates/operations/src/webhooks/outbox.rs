@@ -6,53 +6,33 @@
 //! for ten seconds, and is left alone for longer the more often it fails. What a worker had when it died becomes free
 //! again by itself, and is sent again under the same id.
 
-use std::{
-    collections::{HashMap, HashSet},
-    time::{Duration, Instant},
-};
+mod worker;
+
+use std::time::Instant;
 
 use model::{
     Timestamp, WebhookId, WorkspaceId,
     webhooks::{DeliveryAttempt, DeliveryStatus},
 };
 use store::{
-    Tx, Wake, events,
+    Tx, events,
     webhooks::{self, DeliveryRecord, WebhookRecord},
-};
-use tokio::{
-    sync::broadcast::{
-        self,
-        error::{RecvError, TryRecvError},
-    },
-    task::{Id, JoinSet},
 };
 use url::Url;
 
+pub use self::worker::{run_due, work};
 use super::{SECRET, TEST_EVENT, new_delivery, signature, target};
 use crate::{
     App, Error, Result,
     outside::{HttpAnswer, HttpFault, HttpPost},
 };
 
-/// Webhooks that one process works on at the same time, and how many of them may be one workspace's.
-const AT_ONCE: usize = 64;
-const AT_ONCE_IN_WORKSPACE: usize = 8;
 /// Deliveries of one webhook that are sent at the same time.
 const TOGETHER: i64 = 4;
 /// Events that are looked through in one transaction.
 const BATCH: i64 = 200;
-/// The least time between two searches.
-const GATHER: Duration = Duration::from_millis(50);
-/// Workspaces that are looked at one by one; more are cheaper to search through.
-const FEW: usize = 4;
-/// Workspaces that one search for missed events finds.
-const MOST_WORKSPACES: i64 = 1000;
 /// How long one worker has a webhook to itself: longer than requests may take.
 const LEASE_SECONDS: i64 = 30;
-/// How often work is looked for without being told of any.
-const PATIENCE: Duration = Duration::from_secs(1);
-/// How often events are looked for that nobody told of.
-const SEARCH: Duration = Duration::from_secs(10);
 /// The pauses before another attempt, in seconds: a day in all, with jitter taken off.
 const PAUSES: [i64; 10] = [5, 30, 120, 600, 1800, 3600, 7200, 14_400, 21_600, 36_000];
 /// After this long nothing is tried again.
@@ -62,166 +42,28 @@ const LONGEST_REST: i64 = 300;
 /// Attempts that the log keeps of one delivery.
 const KEPT_ATTEMPTS: usize = 30;
 
-/// Delivers until the task is ended. One such task is enough for a process.
-pub async fn work(app: App) {
-    let mut worker = Worker { app, running: JoinSet::new(), places: HashMap::new() };
-    if worker.app.db().is_sole_node() {
-        let freed = worker.app.db().system_write(async |tx| webhooks::free_all(tx).await).await;
-        if let Err(error) = freed.map_err(Error::from) {
-            tracing::warn!(%error, "webhooks wait until they are free");
-        }
-    }
-    let mut wakes = worker.app.db().listen();
-    let (mut told, mut searched) = (HashSet::new(), None::<Instant>);
-    loop {
-        let search = told.len() > FEW || searched.is_none_or(|at| at.elapsed() >= SEARCH);
-        if search {
-            // Where much happens, a search now and then does for all of it.
-            if searched.is_some_and(|at| at.elapsed() < GATHER) {
-                tokio::time::sleep(GATHER).await;
-            }
-            searched = Some(Instant::now());
-        }
-        if let Err(error) = worker.round(std::mem::take(&mut told), search).await {
-            tracing::warn!(%error, "webhooks wait");
-            // News would not mend what is wrong, and may come without end.
-            tokio::time::sleep(PATIENCE).await;
-        }
-        match worker.wait(&mut wakes, &mut told).await {
-            Some(News::Some) => {}
-            Some(News::Lost) => searched = None,
-            None => return,
-        }
-    }
-}
-
-/// What a worker was told while it waited.
-enum News {
-    /// What it needs to know.
+/// What a look at the webhooks of a workspace found.
+enum Filled {
+    /// There are none.
+    Quiet,
+    /// None that had to be asked about anything.
+    Nothing,
+    /// Some that there may be deliveries for now.
     Some,
-    /// More than could be kept.
-    Lost,
-}
-
-/// Takes everything else that has come, to be done in one go.
-fn gather(wakes: &mut broadcast::Receiver<Wake>, told: &mut HashSet<WorkspaceId>) -> News {
-    loop {
-        match wakes.try_recv() {
-            Ok(wake) => told.extend((wake.topic == events::TOPIC).then_some(wake.workspace)),
-            Err(TryRecvError::Lagged(_)) => return News::Lost,
-            Err(TryRecvError::Empty | TryRecvError::Closed) => return News::Some,
-        }
-    }
-}
-
-/// Webhooks that this process works on.
-struct Worker {
-    app: App,
-    running: JoinSet<Result<usize>>,
-    places: HashMap<Id, WorkspaceId>,
-}
-
-impl Worker {
-    /// Waits until there may be something to do. Nothing when the store is closed.
-    async fn wait(
-        &mut self,
-        wakes: &mut broadcast::Receiver<Wake>,
-        told: &mut HashSet<WorkspaceId>,
-    ) -> Option<News> {
-        let patience = tokio::time::sleep(PATIENCE);
-        tokio::pin!(patience);
-        loop {
-            tokio::select! {
-                wake = wakes.recv() => match wake {
-                    Ok(wake) if wake.topic == events::TOPIC => {
-                        told.insert(wake.workspace);
-                        return Some(gather(wakes, told));
-                    }
-                    Ok(wake) if wake.topic == webhooks::TOPIC => return Some(News::Some),
-                    Ok(_) => {}
-                    Err(RecvError::Lagged(_)) => return Some(News::Lost),
-                    Err(RecvError::Closed) => return None,
-                },
-                Some(done) = self.running.join_next_with_id() => {
-                    self.end(done);
-                    return Some(News::Some);
-                }
-                () = &mut patience => return Some(News::Some),
-            }
-        }
-    }
-
-    /// Makes deliveries of new events, and takes up what is due as far as there is room.
-    async fn round(&mut self, told: HashSet<WorkspaceId>, search: bool) -> Result<()> {
-        let mut workspaces = told;
-        if search {
-            let most = MOST_WORKSPACES;
-            let found: Result<Vec<WorkspaceId>, store::Error> =
-                self.app.db().system_read(async move |tx| webhooks::lagging_workspaces(tx, most).await).await;
-            workspaces = found?.into_iter().collect();
-        }
-        for workspace in workspaces {
-            // One that cannot be read must not keep the others waiting.
-            if let Err(error) = fill(&self.app, &workspace).await {
-                tracing::warn!(%workspace, %error, "events wait for being told");
-            }
-        }
-        self.take_up().await
-    }
-
-    async fn take_up(&mut self) -> Result<()> {
-        let room = AT_ONCE.saturating_sub(self.running.len());
-        if room == 0 {
-            return Ok(());
-        }
-        let (now, most) = (self.app.now(), i64::try_from(AT_ONCE * 4).unwrap_or(i64::MAX));
-        let due: Result<Vec<(WorkspaceId, WebhookId)>, store::Error> =
-            self.app.db().system_read(async move |tx| webhooks::due(tx, now, most).await).await;
-        for (workspace, id) in due? {
-            let present = self.places.values().filter(|place| **place == workspace).count();
-            if self.running.len() >= AT_ONCE || present >= AT_ONCE_IN_WORKSPACE {
-                continue;
-            }
-            let (app, place) = (self.app.clone(), workspace.clone());
-            let task = self.running.spawn(async move { deliver(&app, &place, &id).await });
-            self.places.insert(task.id(), workspace);
-        }
-        Ok(())
-    }
-
-    fn end(&mut self, done: Result<(Id, Result<usize>), tokio::task::JoinError>) {
-        let (id, outcome) = match done {
-            Ok((id, outcome)) => (id, outcome),
-            Err(error) => (error.id(), Err(Error::internal(error))),
-        };
-        self.places.remove(&id);
-        if let Err(error) = outcome {
-            tracing::warn!(%error, "what came of a webhook's deliveries could not be stored");
-        }
-    }
-}
-
-/// Does everything that is due now, and tells how many deliveries were tried: what a worker does, once.
-pub async fn run_due(app: &App) -> Result<usize> {
-    let mut worker = Worker { app: app.clone(), running: JoinSet::new(), places: HashMap::new() };
-    let mut tried = 0;
-    loop {
-        worker.round(HashSet::new(), true).await?;
-        if worker.running.is_empty() {
-            return Ok(tried);
-        }
-        while let Some(done) = worker.running.join_next().await {
-            tried += done.map_err(Error::internal)??;
-        }
-        worker.places.clear();
-    }
 }
 
 /// Makes deliveries of the events that the webhooks of a workspace have not been asked about.
-async fn fill(app: &App, workspace: &WorkspaceId) -> Result<()> {
-    let lagging: Result<Vec<WebhookId>, store::Error> =
-        app.db().read(workspace, async |tx| webhooks::lagging(tx).await).await;
-    for id in lagging? {
+async fn fill(app: &App, workspace: &WorkspaceId) -> Result<Filled> {
+    let look = async |tx: &mut Tx| {
+        let lagging = webhooks::lagging(tx).await?;
+        let quiet = lagging.is_empty() && webhooks::count(tx).await? == 0;
+        Ok::<_, store::Error>((lagging, quiet))
+    };
+    let (lagging, quiet) = app.db().read(workspace, look).await?;
+    if lagging.is_empty() {
+        return Ok(if quiet { Filled::Quiet } else { Filled::Nothing });
+    }
+    for id in lagging {
         loop {
             let (app_, id) = (app.clone(), id.clone());
             let more = app.db().write(workspace, async move |tx| fill_one(tx, &app_, &id).await).await?;
@@ -230,7 +72,7 @@ async fn fill(app: &App, workspace: &WorkspaceId) -> Result<()> {
             }
         }
     }
-    Ok(())
+    Ok(Filled::Some)
 }
 
 /// Goes on in the event log for one webhook, and tells whether there is more.

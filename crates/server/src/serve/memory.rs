@@ -10,7 +10,7 @@ use operations::{
         renew,
     },
 };
-use store::{Wake, events, knowledge};
+use store::{Topic, Wake, woken};
 use tokio::{
     sync::broadcast::{Receiver, error::RecvError},
     time::Instant,
@@ -31,7 +31,7 @@ const MOST_NEWS: usize = 10_000;
 
 /// Indexes documents.
 pub(super) async fn index_documents(app: App) {
-    let mut wakes = app.db().listen();
+    let mut wakes = app.db().listen(Topic::Document);
     if app.db().is_sole_node()
         && let Err(error) = work::release_lost(&app).await
     {
@@ -46,7 +46,7 @@ pub(super) async fn index_documents(app: App) {
                 tokio::time::sleep(PAUSE).await;
             }
         }
-        let _ = tokio::time::timeout(PATIENCE, super::workers::woken(&mut wakes, knowledge::TOPIC)).await;
+        let _ = tokio::time::timeout(PATIENCE, woken(&mut wakes)).await;
     }
 }
 
@@ -55,7 +55,7 @@ pub(super) async fn take_mail(app: App) {
     if !mail::is_on(&app) {
         return;
     }
-    let mut wakes = app.db().listen();
+    let mut wakes = app.db().listen(Topic::Event);
     let mut news = News { all: true, ..News::default() };
     let mut looked = Instant::now();
     loop {
@@ -106,9 +106,6 @@ struct News {
 
 impl News {
     fn hear(&mut self, wake: Wake) {
-        if wake.topic != events::TOPIC {
-            return;
-        }
         match wake.mailbox {
             Some(mailbox) if self.behind.len() < MOST_NEWS => {
                 self.behind.insert((wake.workspace, mailbox));

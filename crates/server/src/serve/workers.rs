@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use model::Timestamp;
 use operations::{App, Result, domains, scanning, scheduled_sends, sending::work, storage, triage};
-use store::{Wake, drafts, queue, triage_jobs};
-use tokio::sync::broadcast::{Receiver, error::RecvError};
+use store::{Topic, woken};
 
 /// How long a worker waits for news before it looks by itself.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -20,7 +19,10 @@ const OWN_KEYS: Duration = Duration::from_mins(10);
 
 /// Asks external scanners about mail that waits for them.
 pub(super) async fn scan(app: App) {
-    let mut wakes = app.db().listen();
+    if !app.scanning().has_external() {
+        return;
+    }
+    let mut wakes = app.db().listen(Topic::Event);
     loop {
         match scanning::judge_waiting(&app).await {
             // There may be more.
@@ -32,7 +34,7 @@ pub(super) async fn scan(app: App) {
                 tokio::time::sleep(PATIENCE).await;
             }
         }
-        let _ = tokio::time::timeout(PATIENCE, wakes.recv()).await;
+        let _ = tokio::time::timeout(PATIENCE, woken(&mut wakes)).await;
     }
 }
 
@@ -95,7 +97,7 @@ const TRUST: Duration = Duration::from_mins(1);
 
 /// Sends scheduled mails when their time has come.
 pub(super) async fn send_scheduled(app: App) {
-    let mut wakes = app.db().listen();
+    let mut wakes = app.db().listen(Topic::Schedule);
     if app.db().is_sole_node() {
         log(
             scheduled_sends::release_lost(&app).await,
@@ -113,14 +115,14 @@ pub(super) async fn send_scheduled(app: App) {
         };
         tokio::select! {
             () = until(&app, next) => {}
-            () = woken(&mut wakes, drafts::TOPIC) => {}
+            () = woken(&mut wakes) => {}
         }
     }
 }
 
 /// Lets triagers look at mail that waits for them.
 pub(super) async fn triage(app: App) {
-    let mut wakes = app.db().listen();
+    let mut wakes = app.db().listen(Topic::Triage);
     if app.db().is_sole_node() {
         log(triage::work::release_lost(&app).await, "mail for triagers waits a little longer");
     }
@@ -135,14 +137,14 @@ pub(super) async fn triage(app: App) {
         };
         tokio::select! {
             () = until(&app, next) => {}
-            () = woken(&mut wakes, triage_jobs::TOPIC) => {}
+            () = woken(&mut wakes) => {}
         }
     }
 }
 
 /// Takes the mail in the queue on its way.
 pub(super) async fn send_queued(app: App) {
-    let mut wakes = app.db().listen();
+    let mut wakes = app.db().listen(Topic::Queue);
     if app.db().is_sole_node() {
         log(work::release_lost(&app).await, "mail in the queue waits a little longer");
     }
@@ -164,7 +166,7 @@ pub(super) async fn send_queued(app: App) {
             // What is due and still waits has a destination that is full: a task has to end first.
             () = until(&app, next.filter(|at| *at > app.now())) => {}
             () = work::task_ended(&app) => {}
-            () = woken(&mut wakes, queue::TOPIC) => {}
+            () = woken(&mut wakes) => {}
         }
     }
 }
@@ -195,18 +197,5 @@ async fn until(app: &App, at: Option<Timestamp>) {
             return;
         }
         tokio::time::sleep(left.min(TICK)).await;
-    }
-}
-
-/// Waits for a wake-up of a topic.
-pub(super) async fn woken(wakes: &mut Receiver<Wake>, topic: &str) {
-    loop {
-        match wakes.recv().await {
-            Ok(wake) if wake.topic == topic => return,
-            // Some were lost: one of them may have been ours.
-            Err(RecvError::Lagged(_)) => return,
-            Err(RecvError::Closed) => return tokio::time::sleep(PATIENCE).await,
-            Ok(_) => {}
-        }
     }
 }

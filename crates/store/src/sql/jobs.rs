@@ -3,7 +3,7 @@
 //! A savepoint keeps a copy of every page that changes behind it, which costs more than many a transaction's own work.
 //! Jobs that can be run again do without: they are undone together, and those that had succeeded are run once more.
 
-use tokio::sync::{broadcast, oneshot};
+use tokio::sync::oneshot;
 
 use super::{
     Scope, SystemTx, Wake,
@@ -56,8 +56,8 @@ pub(super) trait Job: Send {
     fn run(&mut self, tx: &mut SystemTx) -> bool;
     /// Makes it fail.
     fn fail(&mut self, error: Error);
-    /// Tells the caller how it went.
-    fn acknowledge(self: Box<Self>, committed: Result<()>);
+    /// Tells the caller how it went, and gives what is to be told to listeners after that.
+    fn acknowledge(self: Box<Self>, committed: Result<()>) -> Vec<Wake>;
 }
 
 /// A transaction with whoever waits for it.
@@ -68,7 +68,6 @@ pub(super) struct Write<T, E, B> {
     /// For the listeners, after the commit.
     pub(super) news: Vec<Wake>,
     pub(super) done: oneshot::Sender<Result<T, E>>,
-    pub(super) wakes: broadcast::Sender<Wake>,
 }
 
 impl<T, E, B> Job for Write<T, E, B>
@@ -97,21 +96,17 @@ where
         self.result = Some(Err(E::from(error)));
     }
 
-    fn acknowledge(self: Box<Self>, committed: Result<()>) {
+    fn acknowledge(self: Box<Self>, committed: Result<()>) -> Vec<Wake> {
         let answer = match (self.result, committed) {
-            (Some(Ok(value)), Ok(())) => {
-                for wake in self.news {
-                    // Nobody listening is fine.
-                    let _ = self.wakes.send(wake);
-                }
-                Ok(value)
-            }
+            (Some(Ok(value)), Ok(())) => Ok(value),
             (Some(Err(error)), _) => Err(error),
             (Some(Ok(_)), Err(error)) => Err(E::from(error)),
             (None, _) => Err(E::from(Error::Internal("a transaction was not run".to_owned()))),
         };
+        let news = if answer.is_ok() { self.news } else { Vec::new() };
         // A caller that went away does not need its answer.
         let _ = self.done.send(answer);
+        news
     }
 }
 

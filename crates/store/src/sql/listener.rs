@@ -13,7 +13,7 @@ use futures_util::{
 use tokio::sync::{broadcast, watch};
 use tokio_postgres::{AsyncMessage, Client, Config, NoTls, config::SslMode};
 
-use super::{Wake, postgres::tls};
+use super::{Topic, Wake, postgres::tls, wake::Wakes};
 use crate::error::{Error, Result};
 
 /// How often the server is asked whether it is there.
@@ -24,7 +24,7 @@ const ANSWER_WITHIN: Duration = Duration::from_millis(1200);
 const AGAIN_AFTER: Duration = Duration::from_millis(250);
 
 pub(super) struct Listener {
-    wakes: broadcast::Sender<Wake>,
+    wakes: Wakes,
     down: watch::Sender<bool>,
     task: tokio::task::JoinHandle<()>,
 }
@@ -37,13 +37,13 @@ impl Drop for Listener {
 
 impl Listener {
     pub(super) fn start(config: Config) -> Self {
-        let (wakes, down) = (broadcast::channel(1024).0, watch::channel(false).0);
+        let (wakes, down) = (Wakes::new(), watch::channel(false).0);
         let task = tokio::spawn(run(config, wakes.clone(), down.clone()));
         Self { wakes, down, task }
     }
 
-    pub(super) fn wakes(&self) -> broadcast::Receiver<Wake> {
-        self.wakes.subscribe()
+    pub(super) fn wakes(&self, topic: Topic) -> broadcast::Receiver<Wake> {
+        self.wakes.listen(topic)
     }
 
     /// Does the work, but only for as long as the server is there.
@@ -62,7 +62,7 @@ impl Listener {
     }
 }
 
-async fn run(config: Config, wakes: broadcast::Sender<Wake>, down: watch::Sender<bool>) {
+async fn run(config: Config, wakes: Wakes, down: watch::Sender<bool>) {
     loop {
         let Err(error) = listen(&config, &wakes, &down).await;
         if !down.send_replace(true) {
@@ -74,7 +74,7 @@ async fn run(config: Config, wakes: broadcast::Sender<Wake>, down: watch::Sender
 
 async fn listen(
     config: &Config,
-    wakes: &broadcast::Sender<Wake>,
+    wakes: &Wakes,
     down: &watch::Sender<bool>,
 ) -> Result<std::convert::Infallible> {
     let connecting = tokio::time::timeout(ANSWER_WITHIN * 2, connect(config));
@@ -83,8 +83,7 @@ async fn listen(
         if let AsyncMessage::Notification(note) = message
             && let Some(wake) = Wake::decode(note.payload())
         {
-            // Nobody listening is fine.
-            let _ = wakes.send(wake);
+            wakes.send(wake);
         }
         ready(Ok(()))
     });

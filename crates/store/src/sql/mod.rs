@@ -5,6 +5,7 @@
 //! body that waits for anything but the database fails in its first test. With `dialect.rs` this folder is the only
 //! place that names an engine.
 
+mod checkpoints;
 #[cfg(feature = "faults")]
 pub mod faults;
 mod group;
@@ -23,7 +24,7 @@ use model::WorkspaceId;
 use self::{postgres::PostgresSession, sqlite::SqliteSession};
 pub use self::{
     value::{Cell, FromCell, FromRow, Param, Row},
-    wake::Wake,
+    wake::{Topic, Wake, woken},
 };
 use crate::error::Result;
 
@@ -129,10 +130,10 @@ impl Db {
     }
 
     /// Listens for wake-ups of every node. A listener that falls behind loses the oldest ones, never blocks.
-    pub fn listen(&self) -> tokio::sync::broadcast::Receiver<Wake> {
+    pub fn listen(&self, topic: Topic) -> tokio::sync::broadcast::Receiver<Wake> {
         match &*self.0 {
-            Engine::Sqlite(engine) => engine.listen(),
-            Engine::Postgres(engine) => engine.listen(),
+            Engine::Sqlite(engine) => engine.listen(topic),
+            Engine::Postgres(engine) => engine.listen(topic),
         }
     }
 
@@ -377,6 +378,22 @@ impl Tx {
         faults::check(&self.workspace, &mut self.seen, sql)?;
         let params = with_workspace(&self.workspace, params);
         self.session.one(sql, &params).await
+    }
+
+    /// Runs a statement that changes one row and reads something of that row, by a query with the first of the same
+    /// parameters. On PostgreSQL that is one way; SQLite makes a table for whatever a statement returns, which costs many times
+    /// as much as a query.
+    pub(crate) async fn change<T: FromRow>(
+        &mut self,
+        sql: &str,
+        params: &[Param<'_>],
+        (column, query, keys): (&str, &str, usize),
+    ) -> Result<Option<T>> {
+        if self.is_postgres() {
+            return self.one(&format!("{sql} RETURNING {column}"), params).await;
+        }
+        self.run(sql, params).await?;
+        self.one(query, &params[..keys]).await
     }
 
     /// Runs a query and reads all its rows. `$1` is the workspace.

@@ -12,7 +12,7 @@ use tokio_postgres::{Config, NoTls, Statement, config::SslMode, types::ToSql};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::{
-    FromRow, Param, Row, Scope, Session, SystemTx, Wake,
+    FromRow, Param, Row, Scope, Session, SystemTx, Topic, Wake,
     group::{Groups, Open},
     listener::Listener,
     value::{Cells, KeptStatement, KeptSum, added_up},
@@ -156,8 +156,8 @@ impl PostgresEngine {
         Ok(SystemTx::new(Session::Postgres(session), &scope))
     }
 
-    pub(super) fn listen(&self) -> broadcast::Receiver<Wake> {
-        self.listener.wakes()
+    pub(super) fn listen(&self, topic: Topic) -> broadcast::Receiver<Wake> {
+        self.listener.wakes(topic)
     }
 }
 

@@ -8,7 +8,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use crossbeam_channel::{Receiver, Sender, bounded};
+use tokio::sync::mpsc::{Receiver, Sender, channel};
 
 use super::SystemTx;
 use crate::error::{Error, Result};
@@ -49,7 +49,7 @@ impl Readers {
         let state = Arc::<Mutex<State>>::default();
         let place = |index| {
             // Whoever is idle has nothing at the door, so there is room for what is given to them.
-            let (sender, door) = bounded(1);
+            let (sender, door) = channel(1);
             (sender, Place { index, door, state: state.clone() })
         };
         let (doors, places) = (0..count).map(place).unzip();
@@ -67,20 +67,20 @@ impl Readers {
             return Ok(());
         };
         drop(state);
-        self.doors[index].send(job).map_err(|_| Error::Unavailable("a reader has stopped".to_owned()))
+        self.doors[index].try_send(job).map_err(|_| Error::Unavailable("a reader has stopped".to_owned()))
     }
 }
 
 impl Place {
     /// What to read next; nothing when it is time to stop.
-    pub(super) fn next(&self) -> Option<ReadJob> {
+    pub(super) fn next(&mut self) -> Option<ReadJob> {
         let mut state = lock(&self.state);
         if let Some(job) = state.waiting.pop_front() {
             return Some(job);
         }
         state.idle.push(self.index);
         drop(state);
-        self.door.recv().ok()
+        self.door.blocking_recv()
     }
 }
 
@@ -103,11 +103,11 @@ mod tests {
 
     #[test]
     fn the_last_at_work_is_the_next() {
-        let (readers, places) = Readers::new(3);
+        let (readers, mut places) = Readers::new(3);
         places.iter().for_each(rest);
         readers.submit(nothing()).unwrap();
         assert_eq!(places.iter().map(has_work).collect::<Vec<_>>(), [false, false, true]);
-        drop(places[2].door.recv().unwrap());
+        drop(places[2].door.try_recv().unwrap());
         rest(&places[2]);
         readers.submit(nothing()).unwrap();
         readers.submit(nothing()).unwrap();
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn reads_wait_while_all_are_at_work_and_too_many_are_refused() {
-        let (readers, places) = Readers::new(1);
+        let (readers, mut places) = Readers::new(1);
         for _ in 0..WAITING {
             readers.submit(nothing()).unwrap();
         }

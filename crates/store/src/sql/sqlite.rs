@@ -16,15 +16,20 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
 use rusqlite::Connection;
-use tokio::sync::{broadcast, oneshot};
+use tokio::sync::{
+    broadcast,
+    mpsc::{Receiver, Sender, channel, error::TrySendError},
+    oneshot,
+};
 
 use super::{
-    FromRow, Param, Row, Scope, Session, SystemTx, Wake,
+    FromRow, Param, Row, Scope, Session, SystemTx, Topic, Wake,
+    checkpoints::Checkpoints,
     jobs::{Again, Body, Job, JobGroup, Once, Write},
     readers::{Place, ReadJob, Readers},
     value::{Cells, KeptStatement, KeptSum, added_up},
+    wake::Wakes,
 };
 use crate::error::{Error, Result};
 
@@ -43,33 +48,36 @@ type WriteJob = Box<dyn Job>;
 pub(super) struct SqliteEngine {
     writes: Sender<WriteJob>,
     reads: Readers,
-    wakes: broadcast::Sender<Wake>,
+    wakes: Wakes,
     /// Counts the commits with jobs that cannot be run again.
     changes: Arc<AtomicU64>,
 }
 
 impl SqliteEngine {
     pub(super) async fn open(path: PathBuf) -> Result<Self> {
-        let (writes, write_jobs) = bounded::<WriteJob>(WRITE_QUEUE);
+        let (writes, write_jobs) = channel::<WriteJob>(WRITE_QUEUE);
         let (reads, places) = Readers::new(READERS);
-        let changes = Arc::new(AtomicU64::new(0));
-        let counted = changes.clone();
+        let (changes, wakes) = (Arc::new(AtomicU64::new(0)), Wakes::new());
+        let (counted, told) = (changes.clone(), wakes.clone());
         tokio::task::spawn_blocking(move || -> Result<()> {
-            let writer = connect(&path, false)?;
-            spawn("sqlite-writer", move || write_loop(writer, &write_jobs, &counted))?;
+            let mut writer = connect(&path, false)?;
+            let (checkpoints, write_back) = Checkpoints::new(&mut writer, connect(&path, false)?)?;
+            spawn("sqlite-log", write_back)?;
+            let writer = Writer { tx: idle(writer), changes: counted, wakes: told, checkpoints };
+            spawn("sqlite-writer", move || writer.work(write_jobs))?;
             for place in places {
                 let reader = connect(&path, true)?;
-                spawn("sqlite-reader", move || read_loop(reader, &place))?;
+                spawn("sqlite-reader", move || read_loop(reader, place))?;
             }
             Ok(())
         })
         .await
         .map_err(|error| Error::Internal(error.to_string()))??;
-        Ok(Self { writes, reads, wakes: broadcast::channel(1024).0, changes })
+        Ok(Self { writes, reads, wakes, changes })
     }
 
-    pub(super) fn listen(&self) -> broadcast::Receiver<Wake> {
-        self.wakes.subscribe()
+    pub(super) fn listen(&self, topic: Topic) -> broadcast::Receiver<Wake> {
+        self.wakes.listen(topic)
     }
 
     pub(super) fn changes(&self) -> u64 {
@@ -102,10 +110,10 @@ impl SqliteEngine {
         B: Body<T, E> + Send + 'static,
     {
         let (done, wait) = oneshot::channel::<Result<T, E>>();
-        let job = Write { scope, body, result: None, news: Vec::new(), done, wakes: self.wakes.clone() };
+        let job = Write { scope, body, result: None, news: Vec::new(), done };
         self.writes.try_send(Box::new(job)).map_err(|error| match error {
             TrySendError::Full(_) => Error::Overloaded,
-            TrySendError::Disconnected(_) => stopped(),
+            TrySendError::Closed(_) => stopped(),
         })?;
         wait.await.map_err(|_| E::from(stopped()))?
     }
@@ -162,8 +170,8 @@ fn connect(path: &Path, read_only: bool) -> Result<Connection> {
     connection.pragma_update(None, "journal_mode", "WAL")?;
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "foreign_keys", "ON")?;
-    // Pages that change with every mail are written back once for many mails: a log of about 16 MB.
-    connection.pragma_update(None, "wal_autocheckpoint", 4_000)?;
+    // Another thread writes the log back.
+    connection.pragma_update(None, "wal_autocheckpoint", 0)?;
     connection.pragma_update(None, "temp_store", "MEMORY")?;
     connection.pragma_update(None, "mmap_size", 1_i64 << 30)?;
     connection.pragma_update(None, "cache_size", if read_only { -4_000 } else { -16_000 })?;
@@ -177,39 +185,60 @@ fn idle(connection: Connection) -> SystemTx {
     SystemTx::new(Session::Sqlite(SqliteSession::new(connection)), &Scope::System)
 }
 
-fn write_loop(connection: Connection, jobs: &Receiver<WriteJob>, changes: &AtomicU64) {
-    let mut tx = idle(connection);
-    let mut last_commit = Duration::ZERO;
-    while let Ok(first) = jobs.recv() {
-        let start = Instant::now();
-        let begun = tx.sqlite().and_then(SqliteSession::begin_group);
-        let mut group = JobGroup::default();
-        group.run(&mut tx, first);
-        while group.jobs.len() < GROUP
-            && start.elapsed() < last_commit * PATIENCE
-            && let Ok(job) = jobs.try_recv()
-        {
-            group.run(&mut tx, job);
+/// The one who writes.
+struct Writer {
+    tx: SystemTx,
+    changes: Arc<AtomicU64>,
+    wakes: Wakes,
+    checkpoints: Checkpoints,
+}
+
+impl Writer {
+    /// Commits what comes, until nothing can come any more.
+    fn work(mut self, mut jobs: Receiver<WriteJob>) {
+        let mut last_commit = Duration::ZERO;
+        while let Some(first) = jobs.blocking_recv() {
+            let start = Instant::now();
+            let begun = self.tx.sqlite().and_then(SqliteSession::begin_group);
+            let mut group = JobGroup::default();
+            group.run(&mut self.tx, first);
+            while group.jobs.len() < GROUP
+                && start.elapsed() < last_commit * PATIENCE
+                && let Ok(job) = jobs.try_recv()
+            {
+                group.run(&mut self.tx, job);
+            }
+            let commit = Instant::now();
+            let committed = begun.and_then(|()| self.tx.sqlite()?.end_group());
+            last_commit = commit.elapsed();
+            self.tell(group, &committed);
         }
-        let commit = Instant::now();
-        let committed = begun.and_then(|()| tx.sqlite()?.end_group());
-        last_commit = commit.elapsed();
+    }
+
+    /// Tells everybody how a commit went: first those who wait for it, then those who listen.
+    fn tell(&mut self, group: JobGroup, committed: &Result<()>) {
         if committed.is_err() {
             // Fails when there is no transaction left, which is what we want.
-            let _ = tx.sqlite().and_then(|session| session.batch("ROLLBACK"));
+            let _ = self.tx.sqlite().and_then(|session| session.batch("ROLLBACK"));
         }
         if group.jobs.iter().any(|job| !job.is_repeatable()) {
-            changes.fetch_add(1, Ordering::Release);
+            self.changes.fetch_add(1, Ordering::Release);
         }
+        let mut news = Vec::new();
         for job in group.jobs {
-            job.acknowledge(
-                committed.as_ref().copied().map_err(|error| Error::Unavailable(error.to_string())),
-            );
+            let outcome = committed.as_ref().copied();
+            news.extend(job.acknowledge(outcome.map_err(|error| Error::Unavailable(error.to_string()))));
+        }
+        for wake in news {
+            self.wakes.send(wake);
+        }
+        if let Ok(session) = self.tx.sqlite() {
+            self.checkpoints.look(&session.connection);
         }
     }
 }
 
-fn read_loop(connection: Connection, place: &Place) {
+fn read_loop(connection: Connection, mut place: Place) {
     let mut tx = idle(connection);
     while let Some(job) = place.next() {
         job(&mut tx);
@@ -286,7 +315,7 @@ impl SqliteSession {
         self.sums.clear();
         self.number = None;
         self.untouched = true;
-        self.batch("BEGIN IMMEDIATE")
+        self.control("BEGIN IMMEDIATE")
     }
 
     pub(super) fn begin_job(&mut self) -> Result<Undo> {
@@ -296,7 +325,7 @@ impl SqliteSession {
         if std::mem::take(&mut self.untouched) {
             return Ok(Undo::Transaction);
         }
-        self.batch("SAVEPOINT job")?;
+        self.control("SAVEPOINT job")?;
         Ok(Undo::Savepoint { kept: self.at_end.len(), sums: self.sums.len() })
     }
 
@@ -314,9 +343,9 @@ impl SqliteSession {
                 if !succeeded {
                     self.at_end.truncate(kept);
                     self.sums.truncate(sums);
-                    self.batch("ROLLBACK TO job")?;
+                    self.control("ROLLBACK TO job")?;
                 }
-                self.batch("RELEASE job")
+                self.control("RELEASE job")
             }
         }
     }
@@ -326,7 +355,7 @@ impl SqliteSession {
         for kept in std::mem::take(&mut self.at_end) {
             self.run(&kept.sql, &kept.params())?;
         }
-        self.batch("COMMIT")
+        self.control("COMMIT")
     }
 
     /// Writes the sums that were kept, each once. When that fails nothing of the group can be kept.
@@ -385,6 +414,12 @@ impl SqliteSession {
             found.push(T::from_row(&mut Row { cells: Cells::Sqlite(row), next: 0 })?);
         }
         Ok(found)
+    }
+
+    /// Runs a statement about the transaction, which is not read anew each time.
+    fn control(&self, sql: &'static str) -> Result<()> {
+        self.connection.prepare_cached(sql)?.execute([])?;
+        Ok(())
     }
 
     pub(super) fn batch(&self, sql: &str) -> Result<()> {

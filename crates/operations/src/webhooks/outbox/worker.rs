@@ -1,0 +1,243 @@
+//! The task that looks for what webhooks have to be told, and tells it.
+//!
+//! A mail that comes in is news for it, and most workspaces have no webhook: those are remembered, so that their mail
+//! costs no look into the store.
+
+use std::{
+    collections::{HashMap, HashSet},
+    time::{Duration, Instant},
+};
+
+use model::{WebhookId, WorkspaceId};
+use store::{Topic, Wake, webhooks};
+use tokio::{
+    sync::broadcast::{
+        Receiver,
+        error::{RecvError, TryRecvError},
+    },
+    task::{Id, JoinSet},
+};
+
+use super::{Filled, deliver, fill};
+use crate::{App, Error, Result};
+
+/// Webhooks that one process works on at the same time, and how many of them may be one workspace's.
+const AT_ONCE: usize = 64;
+const AT_ONCE_IN_WORKSPACE: usize = 8;
+/// The least time between two searches.
+const GATHER: Duration = Duration::from_millis(50);
+/// Workspaces that are looked at one by one; more are cheaper to search through.
+const FEW: usize = 4;
+/// Workspaces that one search for missed events finds.
+const MOST_WORKSPACES: i64 = 1000;
+/// Workspaces without a webhook that are remembered.
+const MOST_QUIET: usize = 10_000;
+/// How often work is looked for without being told of any.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// How often events are looked for that nobody told of.
+const SEARCH: Duration = Duration::from_secs(10);
+
+/// Delivers until the task is ended. One such task is enough for a process.
+pub async fn work(app: App) {
+    if app.db().is_sole_node() {
+        let freed = app.db().system_write(async |tx| webhooks::free_all(tx).await).await;
+        if let Err(error) = freed.map_err(Error::from) {
+            tracing::warn!(%error, "webhooks wait until they are free");
+        }
+    }
+    let (mut events, mut changes) = (app.db().listen(Topic::Event), app.db().listen(Topic::Webhook));
+    let mut worker = Worker::new(app);
+    let (mut told, mut searched) = (HashSet::new(), None::<Instant>);
+    loop {
+        let search = told.len() > FEW || searched.is_none_or(|at| at.elapsed() >= SEARCH);
+        if search {
+            // Where much happens, a search now and then does for all of it.
+            if searched.is_some_and(|at| at.elapsed() < GATHER) {
+                tokio::time::sleep(GATHER).await;
+            }
+            searched = Some(Instant::now());
+        }
+        if let Err(error) = worker.round(std::mem::take(&mut told), search).await {
+            tracing::warn!(%error, "webhooks wait");
+            // News would not mend what is wrong, and may come without end.
+            tokio::time::sleep(PATIENCE).await;
+        }
+        match worker.wait(&mut events, &mut changes, &mut told).await {
+            Some(News::Some) => {}
+            Some(News::Lost) => {
+                worker.quiet.clear();
+                searched = None;
+            }
+            None => return,
+        }
+    }
+}
+
+/// Does everything that is due now, and tells how many deliveries were tried: what a worker does, once.
+pub async fn run_due(app: &App) -> Result<usize> {
+    let mut worker = Worker::new(app.clone());
+    let mut tried = 0;
+    loop {
+        worker.round(HashSet::new(), true).await?;
+        if worker.running.is_empty() {
+            return Ok(tried);
+        }
+        while let Some(done) = worker.running.join_next().await {
+            tried += done.map_err(Error::internal)??;
+        }
+        worker.places.clear();
+    }
+}
+
+/// What a worker was told while it waited.
+enum News {
+    /// What it needs to know.
+    Some,
+    /// More than could be kept.
+    Lost,
+}
+
+/// Webhooks that this process works on.
+struct Worker {
+    app: App,
+    running: JoinSet<Result<usize>>,
+    places: HashMap<Id, WorkspaceId>,
+    /// Workspaces without a webhook. Who makes one tells so; what is missed is found by the next search.
+    quiet: HashSet<WorkspaceId>,
+    /// Whether something may be due, and when that was last looked for.
+    due: bool,
+    took_up: Option<Instant>,
+}
+
+impl Worker {
+    fn new(app: App) -> Self {
+        Self {
+            app,
+            running: JoinSet::new(),
+            places: HashMap::new(),
+            quiet: HashSet::new(),
+            due: true,
+            took_up: None,
+        }
+    }
+
+    /// Waits until there may be something to do. Nothing when the store is closed.
+    async fn wait(
+        &mut self,
+        events: &mut Receiver<Wake>,
+        changes: &mut Receiver<Wake>,
+        told: &mut HashSet<WorkspaceId>,
+    ) -> Option<News> {
+        let patience = tokio::time::sleep(PATIENCE);
+        tokio::pin!(patience);
+        loop {
+            tokio::select! {
+                // First what makes a workspace one that is looked at, then what happens there.
+                biased;
+                change = changes.recv() => match change {
+                    Ok(wake) => {
+                        self.quiet.remove(&wake.workspace);
+                        self.due = true;
+                        return Some(News::Some);
+                    }
+                    Err(RecvError::Lagged(_)) => return Some(News::Lost),
+                    Err(RecvError::Closed) => return None,
+                },
+                Some(done) = self.running.join_next_with_id() => {
+                    self.end(done);
+                    self.due = true;
+                    return Some(News::Some);
+                }
+                () = &mut patience => {
+                    self.due = true;
+                    return Some(News::Some);
+                }
+                event = events.recv() => match event {
+                    Ok(wake) if self.quiet.contains(&wake.workspace) => {}
+                    Ok(wake) => {
+                        told.insert(wake.workspace);
+                        return Some(self.gather(events, told));
+                    }
+                    Err(RecvError::Lagged(_)) => return Some(News::Lost),
+                    Err(RecvError::Closed) => return None,
+                },
+            }
+        }
+    }
+
+    /// Takes everything else that has come, to be done in one go.
+    fn gather(&self, events: &mut Receiver<Wake>, told: &mut HashSet<WorkspaceId>) -> News {
+        loop {
+            match events.try_recv() {
+                Ok(wake) => told.extend((!self.quiet.contains(&wake.workspace)).then_some(wake.workspace)),
+                Err(TryRecvError::Lagged(_)) => return News::Lost,
+                Err(TryRecvError::Empty | TryRecvError::Closed) => return News::Some,
+            }
+        }
+    }
+
+    /// Makes deliveries of new events, and takes up what is due as far as there is room.
+    async fn round(&mut self, told: HashSet<WorkspaceId>, search: bool) -> Result<()> {
+        let mut workspaces = told;
+        if search {
+            let most = MOST_WORKSPACES;
+            let found: Result<Vec<WorkspaceId>, store::Error> =
+                self.app.db().system_read(async move |tx| webhooks::lagging_workspaces(tx, most).await).await;
+            workspaces = found?.into_iter().collect();
+            for workspace in &workspaces {
+                self.quiet.remove(workspace);
+            }
+        }
+        // Who was only told of events that no webhook wants has nothing new to take up.
+        self.due |= search || self.took_up.is_none_or(|at| at.elapsed() >= PATIENCE);
+        for workspace in workspaces {
+            match fill(&self.app, &workspace).await {
+                Ok(Filled::Quiet) => self.remember_quiet(workspace),
+                Ok(Filled::Nothing) => {}
+                Ok(Filled::Some) => self.due = true,
+                // One that cannot be read must not keep the others waiting.
+                Err(error) => tracing::warn!(%workspace, %error, "events wait for being told"),
+            }
+        }
+        if std::mem::take(&mut self.due) { self.take_up().await } else { Ok(()) }
+    }
+
+    fn remember_quiet(&mut self, workspace: WorkspaceId) {
+        if self.quiet.len() >= MOST_QUIET {
+            self.quiet.clear();
+        }
+        self.quiet.insert(workspace);
+    }
+
+    async fn take_up(&mut self) -> Result<()> {
+        let room = AT_ONCE.saturating_sub(self.running.len());
+        if room == 0 {
+            return Ok(());
+        }
+        self.took_up = Some(Instant::now());
+        let (now, most) = (self.app.now(), i64::try_from(AT_ONCE * 4).unwrap_or(i64::MAX));
+        let due: Result<Vec<(WorkspaceId, WebhookId)>, store::Error> =
+            self.app.db().system_read(async move |tx| webhooks::due(tx, now, most).await).await;
+        for (workspace, id) in due? {
+            let present = self.places.values().filter(|place| **place == workspace).count();
+            if self.running.len() >= AT_ONCE || present >= AT_ONCE_IN_WORKSPACE {
+                continue;
+            }
+            let (app, place) = (self.app.clone(), workspace.clone());
+            let task = self.running.spawn(async move { deliver(&app, &place, &id).await });
+            self.places.insert(task.id(), workspace);
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, done: Result<(Id, Result<usize>), tokio::task::JoinError>) {
+        let (id, outcome) = match done {
+            Ok((id, outcome)) => (id, outcome),
+            Err(error) => (error.id(), Err(Error::internal(error))),
+        };
+        self.places.remove(&id);
+        if let Err(error) = outcome {
+            tracing::warn!(%error, "what came of a webhook's deliveries could not be stored");
+        }
+    }
+}
