@@ -308,6 +308,27 @@ async fn a_webhook_that_hangs_delays_no_other() {
     .await;
 }
 
+/// A workspace that had no webhook for a while gets its first: what happens from then on is told at once.
+// rules: HOOK-7
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_first_webhook_of_a_workspace_is_noticed() {
+    both_engines(async |engine| {
+        let (server, tenant, receiver) = start(engine).await;
+        let worker = tokio::spawn(outbox::work(server.app.clone()));
+        for _ in 0..3 {
+            new_mailbox(&tenant.key, "Inbox").await;
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        hook(&tenant, &receiver.url(), &["mailbox.created"]).await;
+        new_mailbox(&tenant.key, "Inbox").await;
+        // The search for what nobody told of comes every ten seconds.
+        let told = tokio::time::timeout(Duration::from_secs(8), receiver.wait_for(1)).await;
+        assert_eq!(told.expect("it is not left to the next search").len(), 1);
+        worker.abort();
+    })
+    .await;
+}
+
 /// Workers of several nodes share the work: every event is told, and by one of them.
 // rules: HOOK-7
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -129,7 +129,7 @@ impl Db {
         Ok(Self(Arc::new(engine)))
     }
 
-    /// Listens for wake-ups of every node. A listener that falls behind loses the oldest ones, never blocks.
+    /// Listens for wake-ups of a topic, of every node. A listener that falls behind loses the oldest ones, never blocks.
     pub fn listen(&self, topic: Topic) -> tokio::sync::broadcast::Receiver<Wake> {
         match &*self.0 {
             Engine::Sqlite(engine) => engine.listen(topic),

@@ -20,7 +20,7 @@ pub enum Topic {
     Queue,
     /// Mail for triagers.
     Triage,
-    /// A webhook that is new, changed or due.
+    /// A webhook that is new or due.
     Webhook,
     /// A document to be indexed.
     Document,

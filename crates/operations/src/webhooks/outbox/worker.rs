@@ -64,10 +64,7 @@ pub async fn work(app: App) {
         }
         match worker.wait(&mut events, &mut changes, &mut told).await {
             Some(News::Some) => {}
-            Some(News::Lost) => {
-                worker.quiet.clear();
-                searched = None;
-            }
+            Some(News::Lost) => searched = None,
             None => return,
         }
     }
@@ -136,11 +133,11 @@ impl Worker {
                 biased;
                 change = changes.recv() => match change {
                     Ok(wake) => {
-                        self.quiet.remove(&wake.workspace);
                         self.due = true;
-                        return Some(News::Some);
+                        self.hear(wake.workspace, told);
+                        return Some(self.gather_changes(changes, told));
                     }
-                    Err(RecvError::Lagged(_)) => return Some(News::Lost),
+                    Err(RecvError::Lagged(_)) => return Some(self.lose_changes()),
                     Err(RecvError::Closed) => return None,
                 },
                 Some(done) = self.running.join_next_with_id() => {
@@ -156,7 +153,7 @@ impl Worker {
                     Ok(wake) if self.quiet.contains(&wake.workspace) => {}
                     Ok(wake) => {
                         told.insert(wake.workspace);
-                        return Some(self.gather(events, told));
+                        return Some(self.gather_events(events, told));
                     }
                     Err(RecvError::Lagged(_)) => return Some(News::Lost),
                     Err(RecvError::Closed) => return None,
@@ -165,8 +162,33 @@ impl Worker {
         }
     }
 
-    /// Takes everything else that has come, to be done in one go.
-    fn gather(&self, events: &mut Receiver<Wake>, told: &mut HashSet<WorkspaceId>) -> News {
+    /// Looks at a workspace that was thought to have no webhook: what happened there may have been heard before this.
+    fn hear(&mut self, workspace: WorkspaceId, told: &mut HashSet<WorkspaceId>) {
+        if self.quiet.remove(&workspace) {
+            told.insert(workspace);
+        }
+    }
+
+    /// Any workspace may have a webhook now.
+    fn lose_changes(&mut self) -> News {
+        self.due = true;
+        self.quiet.clear();
+        News::Lost
+    }
+
+    /// Takes all other changes that have come: a round does for all of them, many of which this worker made itself.
+    fn gather_changes(&mut self, changes: &mut Receiver<Wake>, told: &mut HashSet<WorkspaceId>) -> News {
+        loop {
+            match changes.try_recv() {
+                Ok(wake) => self.hear(wake.workspace, told),
+                Err(TryRecvError::Lagged(_)) => return self.lose_changes(),
+                Err(TryRecvError::Empty | TryRecvError::Closed) => return News::Some,
+            }
+        }
+    }
+
+    /// Takes all other events that have come, to be done in one go.
+    fn gather_events(&self, events: &mut Receiver<Wake>, told: &mut HashSet<WorkspaceId>) -> News {
         loop {
             match events.try_recv() {
                 Ok(wake) => told.extend((!self.quiet.contains(&wake.workspace)).then_some(wake.workspace)),
