@@ -15,7 +15,7 @@ use std::{
 
 use model::{CreditClass, Limit, Timestamp, WorkspaceId};
 use store::{
-    Db, Topic, Wake,
+    Db, Topic, Tx, Wake,
     metering::{LEASE_SECONDS, PoolKind},
 };
 use tokio::time::Instant;
@@ -80,7 +80,10 @@ impl Meter {
             dirty: Mutex::new(Vec::new()),
         });
         tokio::spawn(settle_loop(Arc::downgrade(&shared)));
-        tokio::spawn(recall_loop(Arc::downgrade(&shared), shared.db.listen(Topic::Recall)));
+        // A sole node has nobody to give anything back to.
+        if !shared.db.is_sole_node() {
+            tokio::spawn(recall_loop(Arc::downgrade(&shared), shared.db.listen(Topic::Recall)));
+        }
         Self(shared)
     }
 
@@ -230,8 +233,8 @@ impl Shared {
                 account.refuse(terms.kind, amount);
                 return Ok(None);
             }
-            let wake = Wake { topic: Topic::Recall, workspace: account.workspace.clone(), mailbox: None };
-            self.db.write(&account.workspace, async move |tx| Ok::<_, Error>(tx.wake(wake).await?)).await?;
+            let recall = async |tx: &mut Tx| Ok::<_, Error>(tx.wake(Topic::Recall, None).await?);
+            self.db.write(&account.workspace, recall).await?;
             drop(turn);
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
@@ -337,9 +340,6 @@ async fn recall_loop(shared: Weak<Shared>, mut wakes: tokio::sync::broadcast::Re
             Err(RecvError::Closed) => return,
         };
         let Some(shared) = shared.upgrade() else { return };
-        if shared.db.is_sole_node() {
-            continue;
-        }
         let held = lock(&shared.accounts).get(&wake.workspace).cloned();
         if let Some(account) = held {
             tokio::spawn(async move {

@@ -2,7 +2,7 @@
 
 use model::{EmailId, MailboxId, Timestamp, WorkspaceId, drafts::DraftState};
 
-use crate::{FromRow, Row, SystemTx, Topic, Tx, Wake, error::Result};
+use crate::{FromRow, Row, SystemTx, Topic, Tx, error::Result};
 
 /// A draft as it is stored.
 #[derive(Clone, Debug)]
@@ -123,8 +123,7 @@ pub async fn change(tx: &mut Tx, mailbox: &MailboxId, draft: &DraftRecord) -> Re
 
 /// Tells the timers of all nodes that a schedule is new or changed.
 pub async fn wake(tx: &mut Tx) -> Result<()> {
-    let workspace = tx.workspace().clone();
-    tx.wake(Wake { topic: Topic::Schedule, workspace, mailbox: None }).await
+    tx.wake(Topic::Schedule, None).await
 }
 
 /// The scheduled sends of a mailbox that have not left, soonest first, after the given place.

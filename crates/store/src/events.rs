@@ -2,7 +2,7 @@
 
 use model::{EventId, MailboxId, Timestamp, events::EventType};
 
-use crate::{FromRow, Row, Topic, Tx, Wake, error::Result};
+use crate::{FromRow, Row, Topic, Tx, error::Result};
 
 /// An event as it is stored; its data is sealed.
 #[derive(Clone, Debug)]
@@ -72,8 +72,7 @@ pub async fn insert(tx: &mut Tx, event: &EventRecord) -> Result<()> {
         ],
     )
     .await?;
-    let (workspace, mailbox) = (tx.workspace().clone(), event.mailbox_id.clone());
-    tx.wake(Wake { topic: Topic::Event, workspace, mailbox }).await
+    tx.wake(Topic::Event, event.mailbox_id.as_ref()).await
 }
 
 /// The number of the last event; 0 when there is none.

@@ -8,7 +8,7 @@ use model::{
 use bytes::Bytes;
 
 use crate::{
-    FromRow, Row, SystemTx, Topic, Tx, Wake,
+    FromRow, Row, SystemTx, Topic, Tx,
     blobs::{self, BlobHash},
     error::{Error, Result},
     memory,
@@ -106,8 +106,7 @@ pub async fn insert(tx: &mut Tx, document: &Document, content: Option<&[u8]>) ->
     )
     .await?;
     memory::add_bytes(tx, document.size).await?;
-    let workspace = tx.workspace().clone();
-    tx.wake(Wake { topic: Topic::Document, workspace, mailbox: None }).await
+    tx.wake(Topic::Document, None).await
 }
 
 /// Deletes a document with its passages. False when there is none.

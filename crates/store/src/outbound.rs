@@ -5,7 +5,7 @@ use model::{
     sending::{RecipientLine, RecipientState},
 };
 
-use crate::{FromRow, Row, Topic, Tx, Wake, contents, error::Result};
+use crate::{FromRow, Row, Topic, Tx, contents, error::Result};
 
 /// A mail on its way out, as it is stored.
 #[derive(Clone, Debug)]
@@ -122,8 +122,7 @@ pub async fn insert(tx: &mut Tx, mail: &OutboundRecord, recipients: &[DeliveryRe
     }
     let waits = recipients.iter().any(|recipient| recipient.state == RecipientState::Queued);
     if waits || mail.report == "due" {
-        let workspace = tx.workspace().clone();
-        tx.wake(Wake { topic: Topic::Queue, workspace, mailbox: None }).await?;
+        tx.wake(Topic::Queue, None).await?;
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use model::{Timestamp, WorkspaceId, sending::RecipientState};
 
-use crate::{FromRow, Row, SystemTx, Topic, Tx, Wake, error::Result};
+use crate::{FromRow, Row, SystemTx, Topic, Tx, error::Result};
 
 /// A record that a worker has taken on.
 #[derive(Clone, Debug)]
@@ -109,8 +109,7 @@ pub async fn release(tx: &mut Tx, claimed: &Claimed, node: &str, at: Timestamp) 
         &[(&claimed.outbound).into(), claimed.position.into(), node.into(), at.into()],
     )
     .await?;
-    let workspace = tx.workspace().clone();
-    tx.wake(Wake { topic: Topic::Queue, workspace, mailbox: None }).await
+    tx.wake(Topic::Queue, None).await
 }
 
 /// Keeps what a node works on for longer.
@@ -183,8 +182,7 @@ pub async fn redirect(tx: &mut Tx, claimed: &Claimed, node: &str, destination: &
         &[(&claimed.outbound).into(), claimed.position.into(), node.into(), destination.into()],
     )
     .await?;
-    let workspace = tx.workspace().clone();
-    tx.wake(Wake { topic: Topic::Queue, workspace, mailbox: None }).await
+    tx.wake(Topic::Queue, None).await
 }
 
 /// Notes that a destination could not be reached. Mails that fail together count once.

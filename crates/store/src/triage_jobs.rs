@@ -2,7 +2,7 @@
 
 use model::{EmailId, MailboxId, Timestamp, WorkspaceId, triagers::SourceKind};
 
-use crate::{FromRow, Row, SystemTx, Topic, Tx, Wake, error::Result};
+use crate::{FromRow, Row, SystemTx, Topic, Tx, error::Result};
 
 /// A mail on its way to the triagers.
 #[derive(Clone, Debug)]
@@ -76,12 +76,7 @@ pub async fn insert(tx: &mut Tx, mailbox: &MailboxId, job: &NewJob) -> Result<()
         ],
     )
     .await?;
-    wake(tx).await
-}
-
-async fn wake(tx: &mut Tx) -> Result<()> {
-    let workspace = tx.workspace().clone();
-    tx.wake(Wake { topic: Topic::Triage, workspace, mailbox: None }).await
+    tx.wake(Topic::Triage, None).await
 }
 
 /// Takes on mails whose time has come, and those whose node was lost.
@@ -128,7 +123,7 @@ pub async fn put_off(tx: &mut Tx, job: &Job, at: Timestamp, failed: bool) -> Res
             ],
         )
         .await?;
-    wake(tx).await?;
+    tx.wake(Topic::Triage, None).await?;
     Ok(changed == 1)
 }
 

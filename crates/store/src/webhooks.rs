@@ -12,7 +12,7 @@ use model::{
 use serde::Serialize;
 
 use crate::{
-    FromRow, Row, SystemTx, Topic, Tx, Wake,
+    FromRow, Row, SystemTx, Topic, Tx,
     error::{Error, Result},
 };
 
@@ -119,12 +119,7 @@ pub async fn insert(tx: &mut Tx, webhook: &WebhookRecord) -> Result<()> {
         ],
     )
     .await?;
-    wake_workers(tx).await
-}
-
-async fn wake_workers(tx: &mut Tx) -> Result<()> {
-    let workspace = tx.workspace().clone();
-    tx.wake(Wake { topic: Topic::Webhook, workspace, mailbox: None }).await
+    tx.wake(Topic::Webhook, None).await
 }
 
 /// Stores what can be changed of a webhook.
@@ -300,7 +295,7 @@ pub async fn make_due(tx: &mut Tx, id: &WebhookId, at: Timestamp) -> Result<()> 
         &[id.into(), at.into()],
     )
     .await?;
-    wake_workers(tx).await
+    tx.wake(Topic::Webhook, None).await
 }
 
 /// Workspaces with events that an active webhook has not been asked about.

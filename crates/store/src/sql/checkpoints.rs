@@ -94,6 +94,14 @@ mod tests {
         connection
     }
 
+    /// A writer with a table to fill, and the work of the thread beside it, which runs only when it is called.
+    fn start(folder: &tempfile::TempDir) -> (Connection, Checkpoints, impl FnOnce()) {
+        let mut writer = open(folder);
+        writer.execute_batch("CREATE TABLE t (x)").unwrap();
+        let (checkpoints, work) = Checkpoints::new(&mut writer, open(folder)).unwrap();
+        (writer, checkpoints, work)
+    }
+
     fn logged(checkpoints: &Checkpoints) -> u32 {
         checkpoints.pages.load(Ordering::Acquire)
     }
@@ -113,9 +121,7 @@ mod tests {
     #[test]
     fn a_long_log_starts_anew_without_the_writer() {
         let folder = tempfile::tempdir().unwrap();
-        let mut writer = open(&folder);
-        writer.execute_batch("CREATE TABLE t (x)").unwrap();
-        let (checkpoints, work) = Checkpoints::new(&mut writer, open(&folder)).unwrap();
+        let (writer, checkpoints, work) = start(&folder);
         fill(&writer, LONG / 2);
         checkpoints.look(&writer);
         fill(&writer, LONG / 2);
@@ -131,9 +137,7 @@ mod tests {
     #[test]
     fn the_writer_helps_when_a_log_is_too_long() {
         let folder = tempfile::tempdir().unwrap();
-        let mut writer = open(&folder);
-        writer.execute_batch("CREATE TABLE t (x)").unwrap();
-        let (checkpoints, _never_run) = Checkpoints::new(&mut writer, open(&folder)).unwrap();
+        let (writer, checkpoints, _never_run) = start(&folder);
         fill(&writer, TOO_LONG);
         checkpoints.look(&writer);
         fill(&writer, 1);
@@ -143,9 +147,8 @@ mod tests {
     #[test]
     fn what_a_reader_needs_stays_in_the_log() {
         let folder = tempfile::tempdir().unwrap();
-        let (mut writer, reader) = (open(&folder), open(&folder));
-        writer.execute_batch("CREATE TABLE t (x)").unwrap();
-        let (checkpoints, _never_run) = Checkpoints::new(&mut writer, open(&folder)).unwrap();
+        let (writer, checkpoints, _never_run) = start(&folder);
+        let reader = open(&folder);
         reader.execute_batch("BEGIN; SELECT count(*) FROM t").unwrap();
         fill(&writer, TOO_LONG);
         checkpoints.look(&writer);

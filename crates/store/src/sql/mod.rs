@@ -19,7 +19,7 @@ mod wake;
 
 use std::{path::PathBuf, sync::Arc};
 
-use model::WorkspaceId;
+use model::{MailboxId, WorkspaceId};
 
 use self::{postgres::PostgresSession, sqlite::SqliteSession};
 pub use self::{
@@ -308,8 +308,10 @@ impl Tx {
         matches!(self.session, Session::Postgres(_))
     }
 
-    /// Wakes the listeners of all nodes once this transaction is durable.
-    pub async fn wake(&mut self, wake: Wake) -> Result<()> {
+    /// Wakes the listeners of all nodes once this transaction is durable: something happened in its workspace, or in one of
+    /// its mailboxes.
+    pub async fn wake(&mut self, topic: Topic, mailbox: Option<&MailboxId>) -> Result<()> {
+        let wake = Wake { topic, workspace: self.workspace.clone(), mailbox: mailbox.cloned() };
         if self.is_postgres() {
             let note = wake.encode();
             self.session
