@@ -33,7 +33,7 @@ impl Checkpoints {
     pub(super) fn new(
         writer: &mut Connection,
         own: Connection,
-    ) -> Result<(Self, impl FnOnce() + Send + 'static)> {
+    ) -> Result<(Self, impl FnOnce() + Send + use<>)> {
         let pages = Arc::<AtomicU32>::default();
         let (counted, seen) = (pages.clone(), pages.clone());
         // In the place of SQLite's own, which would write the log back at once.
