@@ -104,6 +104,7 @@ pub(super) async fn assert_counted(server: &Server, workspace: &WorkspaceId, whe
         assert_eq!(read.await.unwrap(), [], "{what} {when}");
     }
     let texts = "SELECT (SELECT count(*) FROM email_text) - (SELECT count(*) FROM email)";
+    server.app.db().index_texts().await.unwrap();
     let read = server.app.db().system_read(async move |tx| tx.one::<(i64,)>(texts, &[]).await);
     assert_eq!(read.await.unwrap(), Some((0,)), "the index {when}");
 }

@@ -54,6 +54,7 @@ mod scanning;
 mod schedules;
 mod scope;
 mod search;
+mod search_index;
 mod sending;
 mod sessions;
 mod signing;

@@ -93,6 +93,7 @@ fn a_lost_index_is_noticed_and_made_anew_while_the_server_runs() {
         let server = home.serve();
         let inbox = Inbox::new(&home, &server, "enterprise");
         furnish(&server, &inbox);
+        check(&server, &inbox);
         let lose = async {
             let db = store::Db::open(&home.database()).await.unwrap();
             let lost = db.system_write(async |tx| tx.run("DELETE FROM email_text", &[]).await).await;

@@ -134,6 +134,8 @@ fn check_one(server: &Server, inbox: &Inbox, history: &[&Sent]) {
         // A row without its message would fail here.
         for id in found {
             assert_eq!(hash(&inbox.raw(server, &id)), sent.hash, "altered: {sent:?}");
+            let by_words = inbox.get(server, &format!("/search?query=subject:%22{}%22", sent.subject));
+            assert_eq!(by_words["emails"][0]["id"], id.as_str(), "not indexed: {sent:?}: {by_words}");
         }
     }
     assert!(present.is_empty(), "never sent: {present:?}");

@@ -2,7 +2,7 @@
 
 mod meaning;
 
-use std::ops::Range;
+use std::{ops::Range, time::Duration};
 
 use model::{
     MailboxId, Timestamp,
@@ -69,8 +69,17 @@ struct Hit {
     body: Option<Fetched>,
 }
 
+/// How long a search waits until the last mails are indexed.
+const INDEXING: Duration = Duration::from_secs(2);
+
 /// Searches the emails of a mailbox.
 pub async fn search(app: &App, call: &Call, mailbox: &str, input: SearchQuery) -> Result<EmailPage> {
+    // A store that cannot be written can still be searched.
+    match tokio::time::timeout(INDEXING, app.db().index_texts()).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => tracing::warn!(%error, "a search goes without the last mails"),
+        Err(_) => tracing::warn!("a search does not wait longer for the last mails"),
+    }
     if input.mode != SearchMode::Text {
         return meaning::search(app, call, mailbox, input).await;
     }

@@ -3,10 +3,11 @@
 
 use model::{EmailId, MailboxId, WorkspaceId};
 use store::{
+    SystemTx, Tx,
     blobs::{BlobError, BlobHash},
     contents::{self, ContentRecord, Kept, Part},
     emails, knowledge, mailboxes,
-    search::{self, IndexedText},
+    search::{self, Indexable, IndexedText, Pending},
     system,
 };
 
@@ -119,50 +120,81 @@ async fn index_some(
     workspace: &WorkspaceId,
     (mailbox, email): (MailboxId, EmailId),
 ) -> Result<Option<((MailboxId, EmailId), u64)>> {
-    let found = app
-        .db()
-        .read(workspace, async move |tx| {
-            let mut found = Vec::new();
-            for mail in search::list_after(tx, &mailbox, &email, STEP).await? {
-                let texts = contents::find_safe(tx, &mail.content_id).await?;
-                found.push((mail, texts));
-            }
-            Ok::<_, store::Error>(found)
-        })
-        .await?;
-    let Some((last, _)) = found.last() else { return Ok(None) };
+    let listed = async move |tx: &mut Tx| search::list_after(tx, &mailbox, &email, STEP).await;
+    let found = app.db().read(workspace, listed).await?;
+    let Some(last) = found.last() else { return Ok(None) };
     let reached = (last.mailbox_id.clone(), last.id.clone());
     let mut ready = Vec::with_capacity(found.len());
-    for (mail, texts) in found {
-        let safe = match texts {
-            Some(texts) => match present::open(app, workspace, texts.into()).await {
-                Ok(Shown::Safe(text)) => text,
-                Ok(_) => String::new(),
-                Err(error) => {
-                    // It is still found by its subject and by who wrote it.
-                    tracing::error!(%workspace, email = %mail.id, %error, "a mail's text cannot be indexed");
-                    String::new()
-                }
-            },
-            None => String::new(),
-        };
-        let recipients = match &mail.cc {
-            Some(cc) => format!("{}, {cc}", mail.to_line),
-            None => mail.to_line.clone(),
-        };
-        let text = IndexedText::new(&mail.subject, &mail.sender, &recipients, &safe);
+    for mail in found {
+        let safe = safe_text(app, workspace, &mail).await.unwrap_or_else(|error| {
+            // It is still found by its subject and by who wrote it.
+            tracing::error!(%workspace, email = %mail.id, %error, "a mail's text cannot be indexed");
+            String::new()
+        });
+        let text = indexed_text(&mail, &safe);
         ready.push((mail.mailbox_id, mail.id, text));
     }
     let count = ready.len() as u64;
-    app.db()
-        .write(workspace, async move |tx| {
-            for (mailbox, email, text) in &ready {
-                search::reindex(tx, mailbox, email, text).await?;
-            }
-            Ok::<_, store::Error>(())
-        })
-        .await?;
+    let index = async move |tx: &mut Tx| {
+        for (mailbox, email, text) in &ready {
+            search::reindex(tx, mailbox, email, text).await?;
+        }
+        Ok::<_, store::Error>(())
+    };
+    app.db().write(workspace, index).await?;
     Ok(Some((reached, count)))
+}
+
+/// The text of a mail that agents see.
+async fn safe_text(app: &App, workspace: &WorkspaceId, mail: &Indexable) -> Result<String> {
+    let content = mail.content_id.clone();
+    let read = async move |tx: &mut Tx| contents::find_safe(tx, &content).await;
+    Ok(match app.db().read(workspace, read).await? {
+        Some(texts) => match present::open(app, workspace, texts.into()).await? {
+            Shown::Safe(text) => text,
+            _ => String::new(),
+        },
+        None => String::new(),
+    })
+}
+
+fn indexed_text(mail: &Indexable, safe: &str) -> IndexedText {
+    let recipients = match &mail.cc {
+        Some(cc) => format!("{}, {cc}", mail.to_line),
+        None => mail.to_line.clone(),
+    };
+    IndexedText::new(&mail.subject, &mail.sender, &recipients, safe)
+}
+
+/// Indexes mails whose texts waited for that in a process that ended. Looks at marks up to the given one, and tells the
+/// newest: where that still stands after a while, nobody will come for it.
+pub async fn index_lost(app: &App, up_to: i64) -> Result<i64> {
+    let newest = app.db().system_read(async |tx| search::newest_pending(tx).await).await?;
+    let mut after = 0;
+    loop {
+        let listed = async move |tx: &mut SystemTx| search::list_pending(tx, after, up_to, STEP).await;
+        let lost = app.db().system_read(listed).await?;
+        let Some(last) = lost.last() else { return Ok(newest) };
+        after = last.id;
+        for mark in lost {
+            if let Err(error) = index_one(app, &mark).await {
+                let (workspace, email) = (&mark.workspace_id, &mark.email_id);
+                tracing::error!(%workspace, %email, %error, "a mail that was not indexed will be looked at again");
+            }
+        }
+    }
+}
+
+async fn index_one(app: &App, mark: &Pending) -> Result<()> {
+    let (mailbox, email) = (mark.mailbox_id.clone(), mark.email_id.clone());
+    let find = async move |tx: &mut Tx| search::find_indexable(tx, &mailbox, &email).await;
+    let text = match app.db().read(&mark.workspace_id, find).await? {
+        Some(mail) => Some(indexed_text(&mail, &safe_text(app, &mark.workspace_id, &mail).await?)),
+        None => None,
+    };
+    let marked = mark.clone();
+    let index = async move |tx: &mut Tx| search::index_marked(tx, &marked, text.as_ref()).await;
+    Ok(app.db().write(&mark.workspace_id, index).await?)
 }
 
 /// Removes blobs that no content and no document lies in, except young ones. Tells how many went.

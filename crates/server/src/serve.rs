@@ -103,6 +103,10 @@ async fn open_app(config: &Config, bound: SocketAddr) -> Result<App> {
             "PostgreSQL does not apply row-level security to this role: use one without SUPERUSER and BYPASSRLS"
         );
     }
+    // Before anybody searches. The store is looked at again later.
+    if let Err(error) = operations::storage::index_lost(&app, i64::MAX).await {
+        tracing::warn!(%error, "mails of the last run may not be indexed yet");
+    }
     Ok(app)
 }
 
@@ -180,6 +184,7 @@ fn begin_work(app: &App, worker: bool) -> Vec<JoinHandle<()>> {
         work.push(tokio::spawn(keep_up(app.clone())));
         work.push(tokio::spawn(workers::scan(app.clone())));
         work.push(tokio::spawn(workers::care_for_storage(app.clone())));
+        work.push(tokio::spawn(workers::index_lost(app.clone())));
         work.push(tokio::spawn(workers::check_domains(app.clone())));
         work.push(tokio::spawn(operations::upkeep::keep_statistics(app.clone())));
         work.push(tokio::spawn(operations::webhooks::outbox::work(app.clone())));
@@ -240,6 +245,9 @@ async fn close(app: &App) {
             tracing::warn!(%error, "could not store when keys were used");
         }
         app.meter().close().await;
+        if let Err(error) = app.db().index_texts().await {
+            tracing::warn!(%error, "the last mails are indexed at the next start");
+        }
     };
     if tokio::time::timeout(CLOSE, last).await.is_err() {
         tracing::warn!("the store did not take the last figures in time");

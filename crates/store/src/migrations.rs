@@ -66,6 +66,7 @@ const MIGRATIONS: &[Migration] = &[
         name: "thread places",
         sql: include_str!("../migrations/0018_thread_places.sql"),
     },
+    Migration { version: 19, name: "search later", sql: include_str!("../migrations/0019_search_later.sql") },
 ];
 
 /// Any number will do, as long as nothing else in the database uses it.

@@ -4,31 +4,26 @@
 //! mailbox as a word of its own: the index spans mailboxes, and no query leaves its own. Matches come newest first,
 //! since the best among many would cost reading all of them.
 
+mod index;
 mod queries;
 
-use std::{collections::BTreeMap, fmt::Write as _};
+use std::fmt::Write as _;
 
-use model::{
-    EmailId, MailboxId,
-    search::{query::Clause, words::joined},
+use model::{EmailId, MailboxId, search::query::Clause};
+
+pub use self::index::{
+    Indexable, IndexedText, Pending, coverage, find_indexable, index_marked, list_after, list_pending,
+    newest_pending, reindex,
 };
-
+pub(crate) use self::index::{delete, insert_after, insert_before};
 use self::queries::{postgres_query, sqlite_query};
 use crate::{
-    FromRow, Param, Row, SystemTx, Tx,
+    Param, Tx,
     emails::{COLUMNS, EmailFilter, EmailRecord},
     error::Result,
     sql::{LIST, list_places, listed},
 };
 
-/// Words of a body that are indexed; more than a long novel's chapter.
-const BODY_WORDS: usize = 20_000;
-/// Bytes of a body's words that are indexed: PostgreSQL refuses a vector of a megabyte.
-const BODY_BYTES: usize = 512 * 1024;
-/// What comes with every word there: quotation marks, a colon and a position.
-const WORD_BYTES: usize = 16;
-/// Words of a line that are indexed.
-const LINE_WORDS: usize = 200;
 /// Matches that are counted; more are told as this many.
 pub const MOST_COUNTED: i64 = 100;
 /// Texts that PostgreSQL looks at from the newest on before it asks its index.
@@ -37,200 +32,10 @@ const NEWEST: i64 = 200;
 const NEWER: i64 = 5_000;
 /// Matches that PostgreSQL finds and sorts all of them. Where there are more, the newest are found soon enough in order.
 const FEW: i64 = 10_000;
-/// PostgreSQL keeps no position beyond this one.
-const LAST_POSITION: usize = 16_383;
-/// PostgreSQL keeps no more positions of one word.
-const POSITIONS: usize = 255;
-
-/// What search finds an email by.
-#[derive(Clone, Debug, Default)]
-pub struct IndexedText {
-    /// The words of the subject, the sender, the recipients and the body, with spaces between them.
-    fields: [String; 4],
-}
-
-impl IndexedText {
-    /// Takes the words of an email.
-    pub fn new(subject: &str, sender: &str, recipients: &str, body: &str) -> Self {
-        Self {
-            fields: [
-                joined(subject, LINE_WORDS, usize::MAX, 0),
-                joined(sender, LINE_WORDS, usize::MAX, 0),
-                joined(recipients, LINE_WORDS, usize::MAX, 0),
-                joined(body, BODY_WORDS, BODY_BYTES, WORD_BYTES),
-            ],
-        }
-    }
-
-    /// The words with their positions, as PostgreSQL writes them. Fields are told apart by weight.
-    fn vector(&self, scope: &str) -> String {
-        let mut places: BTreeMap<&str, Vec<(usize, char)>> = BTreeMap::new();
-        let mut position = 1;
-        for (field, weight) in self.fields.iter().zip(['A', 'B', 'C', 'D']) {
-            for word in field.split_terminator(' ') {
-                let of_word = places.entry(word).or_default();
-                if of_word.len() < POSITIONS {
-                    of_word.push((position.min(LAST_POSITION), weight));
-                }
-                position += 1;
-            }
-            // A phrase must not begin in one field and end in the next.
-            position += 2;
-        }
-        let mut text = format!("'{scope}'");
-        for (word, places) in places {
-            let _ = write!(text, " '{word}':");
-            for (index, (position, weight)) in places.iter().enumerate() {
-                let _ = write!(text, "{}{position}{weight}", if index == 0 { "" } else { "," });
-            }
-        }
-        text
-    }
-}
 
 /// The word that stands for a mailbox: letters and digits, so that no engine cuts it.
 fn scope(mailbox: &MailboxId) -> String {
     mailbox.as_str().chars().filter(char::is_ascii_alphanumeric).collect()
-}
-
-/// Indexes an email where that comes before its row, and tells the row of the index.
-pub(crate) async fn insert_before(
-    tx: &mut Tx,
-    mailbox: &MailboxId,
-    email: &EmailId,
-    text: &IndexedText,
-) -> Result<Option<i64>> {
-    if tx.is_postgres() {
-        return Ok(None);
-    }
-    let [subject, sender, recipient, body] = &text.fields;
-    let scope = scope(mailbox);
-    let row = tx.next_number("SELECT coalesce(max(id), 0) FROM email_text_docsize")?;
-    // $1, the workspace, is not needed: the scope is unique on the whole server. Values and not a query: before a
-    // statement that may add several rows the index would write itself out.
-    tx.at_end(
-        "INSERT INTO email_text (rowid, email_id, scope, subject, sender, recipient, body)
-         VALUES ($2, $3, $4, $5, $6, $7, $8)",
-        &[
-            row.into(),
-            email.into(),
-            (&scope).into(),
-            subject.into(),
-            sender.into(),
-            recipient.into(),
-            body.into(),
-        ],
-    )
-    .await?;
-    Ok(Some(row))
-}
-
-/// Indexes an email where that comes after its row.
-pub(crate) async fn insert_after(
-    tx: &mut Tx,
-    mailbox: &MailboxId,
-    email: &EmailId,
-    text: &IndexedText,
-) -> Result<()> {
-    if tx.is_postgres() {
-        let vector = text.vector(&scope(mailbox));
-        tx.later(
-            "INSERT INTO email_text (workspace_id, mailbox_id, email_id, words)
-             VALUES ($1, $2, $3, CAST(CAST($4 AS TEXT) AS tsvector))",
-            &[mailbox.into(), email.into(), (&vector).into()],
-        )
-        .await?;
-    }
-    Ok(())
-}
-
-/// Takes an email out of the index. PostgreSQL does that with the row itself.
-pub(crate) async fn delete(tx: &mut Tx, text_row: Option<i64>) -> Result<()> {
-    if let Some(row) = text_row
-        && !tx.is_postgres()
-    {
-        tx.at_end("DELETE FROM email_text WHERE rowid = $2 AND $1 <> ''", &[row.into()]).await?;
-    }
-    Ok(())
-}
-
-/// An email as far as its row tells what search finds it by.
-#[derive(Clone, Debug)]
-#[expect(missing_docs, reason = "the columns of the table")]
-pub struct Indexable {
-    pub mailbox_id: MailboxId,
-    pub id: EmailId,
-    pub content_id: String,
-    pub subject: String,
-    pub sender: String,
-    pub to_line: String,
-    pub cc: Option<String>,
-}
-
-impl FromRow for Indexable {
-    fn from_row(row: &mut Row<'_>) -> Result<Self> {
-        Ok(Self {
-            mailbox_id: row.next()?,
-            id: row.next()?,
-            content_id: row.next()?,
-            subject: row.next()?,
-            sender: row.next()?,
-            to_line: row.next()?,
-            cc: row.next()?,
-        })
-    }
-}
-
-/// Emails of the workspace behind the given one, by mailbox and then by age, which is the order to index them in.
-pub async fn list_after(
-    tx: &mut Tx,
-    mailbox: &MailboxId,
-    email: &EmailId,
-    most: i64,
-) -> Result<Vec<Indexable>> {
-    tx.all(
-        "SELECT mailbox_id, id, content_id, subject, sender, to_line, cc FROM email
-         WHERE workspace_id = $1 AND (mailbox_id, id) > ($2, $3) ORDER BY mailbox_id, id LIMIT $4",
-        &[mailbox.into(), email.into(), most.into()],
-    )
-    .await
-}
-
-/// How many emails there are, and how many the index knows.
-pub async fn coverage(tx: &mut SystemTx) -> Result<(i64, i64)> {
-    let found = tx.one("SELECT (SELECT count(*) FROM email), (SELECT count(*) FROM email_text)", &[]).await?;
-    Ok(found.unwrap_or_default())
-}
-
-/// Indexes an email anew, for a store whose index was lost or never restored. One that is gone by now stays gone.
-pub async fn reindex(tx: &mut Tx, mailbox: &MailboxId, email: &EmailId, text: &IndexedText) -> Result<()> {
-    let sql = format!(
-        "SELECT text_row FROM email WHERE workspace_id = $1 AND mailbox_id = $2 AND id = $3{}",
-        tx.for_key_share()
-    );
-    let found: Option<(Option<i64>,)> = tx.one(&sql, &[mailbox.into(), email.into()]).await?;
-    let Some((text_row,)) = found else { return Ok(()) };
-    if tx.is_postgres() {
-        tx.run(
-            "DELETE FROM email_text WHERE workspace_id = $1 AND mailbox_id = $2 AND email_id = $3",
-            &[mailbox.into(), email.into()],
-        )
-        .await?;
-        return insert_after(tx, mailbox, email, text).await;
-    }
-    // A restored email still tells its row in the index of the store that was saved, where another lies by now.
-    tx.at_end(
-        "DELETE FROM email_text WHERE rowid = $2 AND email_id = $3 AND $1 <> ''",
-        &[text_row.into(), email.into()],
-    )
-    .await?;
-    let row = insert_before(tx, mailbox, email, text).await?;
-    tx.run(
-        "UPDATE email SET text_row = $4 WHERE workspace_id = $1 AND mailbox_id = $2 AND id = $3",
-        &[mailbox.into(), email.into(), row.into()],
-    )
-    .await?;
-    Ok(())
 }
 
 /// A mail that was found, and its place in the order of the answer.
@@ -462,14 +267,3 @@ const MATCHING_POSTGRES: &str =
     "FROM email_text JOIN email ON email.workspace_id = $1 AND email.mailbox_id = $2
     AND email.id = email_text.email_id WHERE email_text.workspace_id = $1 AND email_text.mailbox_id = $2
     AND email_text.words @@ (SELECT CAST(CAST($3 AS TEXT) AS tsquery))";
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn positions_of_fields_do_not_touch() {
-        let text = IndexedText::new("Hello world", "Bob", "", "hello again");
-        assert_eq!(text.vector("m"), "'m' 'again':11D 'bob':5B 'hello':1A,10D 'world':2A");
-    }
-}

@@ -38,6 +38,10 @@ pub async fn run(config: Config, mailbox: String, path: PathBuf) -> Result<ExitC
     // Without it a server that was empty would go through all of the mail for each message.
     let statistics = tokio::spawn(upkeep::keep_statistics(app.clone()));
     let outcome = import_all(&app, &target, &path, &mut counts).await;
+    // A server that runs beside this would only find the last of it later.
+    if let Err(error) = app.db().index_texts().await {
+        tracing::warn!(%error, "the last messages will be indexed by the server");
+    }
     statistics.abort();
     counts.progress.end();
     if outcome.is_err() && counts.messages > 0 {

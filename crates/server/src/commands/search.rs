@@ -21,6 +21,7 @@ pub(super) async fn rebuild(app: &App) -> Result<u64> {
     let total = u64::try_from(emails?.0).unwrap_or_default();
     let mut progress = Progress::new(total);
     let count = storage::rebuild_search(app, |done| progress.reach(done, done)).await?;
+    app.db().index_texts().await?;
     progress.end();
     Ok(count)
 }

@@ -12,6 +12,8 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// How often stored mail is looked after, and when first.
 const CARE: Duration = Duration::from_hours(24);
 const FIRST_CARE: Duration = Duration::from_hours(1);
+/// How long a mail may wait to be indexed by whoever took it in.
+const UNINDEXED: Duration = Duration::from_mins(10);
 /// How often domains are looked at whose time has come.
 const DOMAINS: Duration = Duration::from_secs(30);
 /// How often the keys of this server's own domains are looked up.
@@ -66,6 +68,21 @@ pub(super) async fn care_for_storage(app: App) {
             Err(error) => tracing::warn!(%error, "stored mail could not be read back"),
         }
         tokio::time::sleep(super::irregular(&app, CARE)).await;
+    }
+}
+
+/// Indexes mails that another process of this machine left unindexed, as an import that was killed does.
+pub(super) async fn index_lost(app: App) {
+    if !app.db().is_sole_node() {
+        return;
+    }
+    let mut old = 0;
+    loop {
+        match storage::index_lost(&app, old).await {
+            Ok(newest) => old = newest,
+            Err(error) => tracing::warn!(%error, "mails that are not indexed will be looked at again"),
+        }
+        tokio::time::sleep(super::irregular(&app, UNINDEXED)).await;
     }
 }
 

@@ -62,12 +62,20 @@ pub(super) trait Job: Send {
 
 /// A transaction with whoever waits for it.
 pub(super) struct Write<T, E, B> {
-    pub(super) scope: Scope,
-    pub(super) body: B,
-    pub(super) result: Option<Result<T, E>>,
+    scope: Scope,
+    body: B,
+    result: Option<Result<T, E>>,
     /// For the listeners, after the commit.
-    pub(super) news: Vec<Wake>,
-    pub(super) done: oneshot::Sender<Result<T, E>>,
+    news: Vec<Wake>,
+    done: oneshot::Sender<Result<T, E>>,
+}
+
+impl<T, E, B> Write<T, E, B> {
+    /// A transaction for the writer, and what waits for its outcome.
+    pub(super) fn new(scope: Scope, body: B) -> (Box<Self>, oneshot::Receiver<Result<T, E>>) {
+        let (done, wait) = oneshot::channel();
+        (Box::new(Self { scope, body, result: None, news: Vec::new(), done }), wait)
+    }
 }
 
 impl<T, E, B> Job for Write<T, E, B>

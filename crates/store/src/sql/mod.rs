@@ -6,6 +6,7 @@
 //! place that names an engine.
 
 mod checkpoints;
+mod deferred;
 #[cfg(feature = "faults")]
 pub mod faults;
 mod group;
@@ -154,6 +155,15 @@ impl Db {
     /// Whether a write that was begun comes to its end when nobody waits for it any more.
     pub fn finishes_alone(&self) -> bool {
         matches!(*self.0, Engine::Sqlite(_))
+    }
+
+    /// Has the index for search know everything that was written before, by this process. Whoever searches calls it first.
+    pub async fn index_texts(&self) -> Result<()> {
+        match &*self.0 {
+            Engine::Sqlite(engine) => engine.do_what_waits().await,
+            // Its index knows every mail from its commit on.
+            Engine::Postgres(_) => Ok(()),
+        }
     }
 
     /// The engine's name, for people.
@@ -350,6 +360,28 @@ impl Tx {
         self.session.at_end(sql, &params).await
     }
 
+    /// Runs a statement in this commit or in a later one, together with those of others; for what only has to be done before
+    /// [somebody needs it](Db::index_texts). It is lost when the process ends before, so this transaction has to leave a
+    /// mark in the store: the other statement takes it away, and where it touches nothing there is nothing to be done.
+    /// Only for SQLite.
+    pub(crate) fn put_off(
+        &mut self,
+        (mark, about): (&str, &[Param<'_>]),
+        (work, params): (&str, &[Param<'_>]),
+    ) -> Result<()> {
+        #[cfg(feature = "faults")]
+        faults::check(&self.workspace, &mut self.seen, work)?;
+        let (about, params) =
+            (with_workspace(&self.workspace, about), with_workspace(&self.workspace, params));
+        match &mut self.session {
+            Session::Sqlite(session) => {
+                session.put_off((mark, &about), (work, &params));
+                Ok(())
+            }
+            Session::Postgres(_) => Err(crate::Error::Internal("nothing is put off here".to_owned())),
+        }
+    }
+
     /// Runs a statement that adds amounts, its last parameters, to the row that the others name. In a
     /// [shared write](Db::shared_write) it is run once for all of a commit that add to the same row, before anybody
     /// else can look at it; an error then fails the whole commit.
@@ -365,8 +397,8 @@ impl Tx {
         self.session.add_at_end(sql, &row, amounts).await
     }
 
-    /// A number for a row that comes [at the end](Self::at_end): above the one that a query without parameters finds, and
-    /// above all that were given out before in this commit. Only SQLite needs it.
+    /// A number for a row that comes [at the end](Self::at_end) or [later](Self::put_off): above the one that a query without
+    /// parameters finds, and above all that were given out before. Only SQLite needs it.
     pub(crate) fn next_number(&mut self, highest: &str) -> Result<i64> {
         match &mut self.session {
             Session::Sqlite(session) => session.next_number(highest),

@@ -26,6 +26,7 @@ use tokio::sync::{
 use super::{
     FromRow, Param, Row, Scope, Session, SystemTx, Topic, Wake,
     checkpoints::Checkpoints,
+    deferred::{Backlog, Deferred, PutOff, Watch},
     jobs::{Again, Body, Job, JobGroup, Once, Write},
     readers::{Place, ReadJob, Readers},
     value::{Cells, KeptStatement, KeptSum, added_up},
@@ -51,11 +52,16 @@ pub(super) struct SqliteEngine {
     wakes: Wakes,
     /// Counts the commits with jobs that cannot be run again.
     changes: Arc<AtomicU64>,
+    backlog: Arc<Backlog>,
 }
 
 impl SqliteEngine {
     pub(super) async fn open(path: PathBuf) -> Result<Self> {
         let (writes, write_jobs) = channel::<WriteJob>(WRITE_QUEUE);
+        // Weak, since the writer works as long as anybody could send it something.
+        let to_writer = writes.downgrade();
+        let (watch, backlog, look) =
+            Watch::new(move || to_writer.upgrade().is_some_and(|writes| ask_for_what_waits(&writes)));
         let (reads, places) = Readers::new(READERS);
         let (changes, wakes) = (Arc::new(AtomicU64::new(0)), Wakes::new());
         let (counted, told) = (changes.clone(), wakes.clone());
@@ -63,7 +69,8 @@ impl SqliteEngine {
             let mut writer = connect(&path, false)?;
             let (checkpoints, write_back) = Checkpoints::new(&mut writer, connect(&path, false)?)?;
             spawn("sqlite-log", write_back)?;
-            let writer = Writer { tx: idle(writer), changes: counted, wakes: told, checkpoints };
+            spawn("sqlite-words", look)?;
+            let writer = Writer { tx: idle(writer), changes: counted, wakes: told, checkpoints, watch };
             spawn("sqlite-writer", move || writer.work(write_jobs))?;
             for place in places {
                 let reader = connect(&path, true)?;
@@ -73,7 +80,7 @@ impl SqliteEngine {
         })
         .await
         .map_err(|error| Error::Internal(error.to_string()))??;
-        Ok(Self { writes, reads, wakes, changes })
+        Ok(Self { writes, reads, wakes, changes, backlog })
     }
 
     pub(super) fn listen(&self, topic: Topic) -> broadcast::Receiver<Wake> {
@@ -103,15 +110,22 @@ impl SqliteEngine {
         self.perform(scope, Again(body)).await
     }
 
+    /// Has done what was put off so far.
+    pub(super) async fn do_what_waits(&self) -> Result<()> {
+        if self.backlog.is_empty() {
+            return Ok(());
+        }
+        self.perform(Scope::System, Again(want_what_waits)).await
+    }
+
     async fn perform<T, E, B>(&self, scope: Scope, body: B) -> Result<T, E>
     where
         T: Send + 'static,
         E: From<Error> + Send + 'static,
         B: Body<T, E> + Send + 'static,
     {
-        let (done, wait) = oneshot::channel::<Result<T, E>>();
-        let job = Write { scope, body, result: None, news: Vec::new(), done };
-        self.writes.try_send(Box::new(job)).map_err(|error| match error {
+        let (job, wait) = Write::new(scope, body);
+        self.writes.try_send(job).map_err(|error| match error {
             TrySendError::Full(_) => Error::Overloaded,
             TrySendError::Closed(_) => stopped(),
         })?;
@@ -147,6 +161,18 @@ impl SqliteEngine {
         self.reads.submit(job)?;
         wait.await.map_err(|_| E::from(stopped()))?
     }
+}
+
+/// Has the commit that it is part of do what waits.
+async fn want_what_waits(tx: &mut SystemTx) -> Result<()> {
+    tx.sqlite()?.deferred.want();
+    Ok(())
+}
+
+/// Asks the writer for it, and tells whether there still is one. It need not be told when it has too much to do already.
+fn ask_for_what_waits(writes: &Sender<WriteJob>) -> bool {
+    let (job, _) = Write::new(Scope::System, Again(want_what_waits));
+    !matches!(writes.try_send(job), Err(TrySendError::Closed(_)))
 }
 
 fn stopped() -> Error {
@@ -193,6 +219,7 @@ struct Writer {
     changes: Arc<AtomicU64>,
     wakes: Wakes,
     checkpoints: Checkpoints,
+    watch: Watch,
 }
 
 impl Writer {
@@ -215,6 +242,8 @@ impl Writer {
             last_commit = commit.elapsed();
             self.tell(group, &committed);
         }
+        // Whatever is lost when this comes too late is found by its mark.
+        let _ = self.tx.sqlite().and_then(SqliteSession::do_what_waits);
     }
 
     /// Tells everybody how a commit went: first those who wait for it, then those who listen.
@@ -222,6 +251,9 @@ impl Writer {
         if committed.is_err() {
             // Fails when there is no transaction left, which is what we want.
             let _ = self.tx.sqlite().and_then(|session| session.batch("ROLLBACK"));
+        }
+        if let Ok(session) = self.tx.sqlite() {
+            self.watch.tell(&session.deferred);
         }
         if group.jobs.iter().any(|job| !job.is_repeatable()) {
             self.changes.fetch_add(1, Ordering::Release);
@@ -285,10 +317,14 @@ pub(super) struct SqliteSession {
     sums: Vec<KeptSum>,
     /// Whether the job at work never looks at what it adds to.
     adds_later: bool,
-    /// The last number that was given out in the group.
-    number: Option<i64>,
+    /// The last number that was given out. None is given out twice, since what is put off is known by it.
+    number: i64,
+    /// Whether the store was asked for its highest number in the group.
+    number_asked: bool,
     /// Whether nothing of the group is done yet.
     untouched: bool,
+    /// What several commits share.
+    deferred: Deferred,
 }
 
 /// How the work of one job, or of several, can be undone.
@@ -296,8 +332,8 @@ pub(super) struct SqliteSession {
 pub(super) enum Undo {
     /// It came first: with the whole transaction. A savepoint would keep a copy of every page that the job changes.
     Transaction,
-    /// With its savepoint, and the statements and sums kept after these.
-    Savepoint { kept: usize, sums: usize },
+    /// With its savepoint, and the statements and sums kept after these, and what was put off.
+    Savepoint { kept: usize, sums: usize, put_off: usize },
 }
 
 impl SqliteSession {
@@ -307,28 +343,37 @@ impl SqliteSession {
             at_end: Vec::new(),
             sums: Vec::new(),
             adds_later: false,
-            number: None,
+            number: 0,
+            number_asked: false,
             untouched: true,
+            deferred: Deferred::default(),
         }
     }
 
     pub(super) fn begin_group(&mut self) -> Result<()> {
         self.at_end.clear();
         self.sums.clear();
-        self.number = None;
+        self.number_asked = false;
         self.untouched = true;
+        self.deferred.begin();
         self.control("BEGIN IMMEDIATE")
     }
 
     pub(super) fn begin_job(&mut self) -> Result<Undo> {
-        if self.connection.is_autocommit() {
-            return Err(Error::Unavailable("the database is locked or cannot be written".to_owned()));
-        }
+        self.require_transaction()?;
         if std::mem::take(&mut self.untouched) {
             return Ok(Undo::Transaction);
         }
         self.control("SAVEPOINT job")?;
-        Ok(Undo::Savepoint { kept: self.at_end.len(), sums: self.sums.len() })
+        let put_off = self.deferred.put_off_so_far();
+        Ok(Undo::Savepoint { kept: self.at_end.len(), sums: self.sums.len(), put_off })
+    }
+
+    fn require_transaction(&self) -> Result<()> {
+        if self.connection.is_autocommit() {
+            return Err(Error::Unavailable("the database is locked or cannot be written".to_owned()));
+        }
+        Ok(())
     }
 
     pub(super) fn end_job(&mut self, undo: Undo, succeeded: bool) -> Result<()> {
@@ -341,8 +386,9 @@ impl SqliteSession {
                 }
                 self.begin_group()
             }
-            Undo::Savepoint { kept, sums } => {
+            Undo::Savepoint { kept, sums, put_off } => {
                 if !succeeded {
+                    self.deferred.forget_after(put_off);
                     self.at_end.truncate(kept);
                     self.sums.truncate(sums);
                     self.control("ROLLBACK TO job")?;
@@ -354,10 +400,29 @@ impl SqliteSession {
 
     fn end_group(&mut self) -> Result<()> {
         self.store_sums()?;
+        // Without a transaction each of these would be a commit of its own.
+        self.require_transaction()?;
         for kept in std::mem::take(&mut self.at_end) {
             self.run(&kept.sql, &kept.params())?;
         }
-        self.control("COMMIT")
+        for PutOff { mark, work } in self.deferred.due() {
+            if self.run(&mark.sql, &mark.params())? > 0 {
+                self.run(&work.sql, &work.params())?;
+            }
+        }
+        self.control("COMMIT")?;
+        self.deferred.end();
+        Ok(())
+    }
+
+    /// Does what was put off, in a commit of its own.
+    fn do_what_waits(&mut self) -> Result<()> {
+        if self.deferred.is_empty() {
+            return Ok(());
+        }
+        self.begin_group()?;
+        self.deferred.want();
+        self.end_group()
     }
 
     /// Writes the sums that were kept, each once. When that fails nothing of the group can be kept.
@@ -377,6 +442,16 @@ impl SqliteSession {
         self.at_end.push(KeptStatement::new(sql, params));
     }
 
+    /// Keeps a statement for the end of this group or of a later one, as long as the other takes a mark away.
+    pub(super) fn put_off(
+        &mut self,
+        (mark, about): (&str, &[Param<'_>]),
+        (work, params): (&str, &[Param<'_>]),
+    ) {
+        let (mark, work) = (KeptStatement::new(mark, about), KeptStatement::new(work, params));
+        self.deferred.put_off(PutOff { mark, work });
+    }
+
     /// Says whether the job that comes next never looks at what it adds to.
     pub(super) fn adds_later(&mut self, later: bool) {
         self.adds_later = later;
@@ -392,14 +467,15 @@ impl SqliteSession {
         self.run(sql, &sum.params()).map(|_| ())
     }
 
-    /// A number above the one that a query finds and above all that were given out in this group.
+    /// A number above the one that a query finds and above all that were given out before.
     pub(super) fn next_number(&mut self, highest: &str) -> Result<i64> {
-        let last = match self.number {
-            Some(last) => last,
-            None => self.all::<(i64,)>(highest, &[])?.first().map_or(0, |(found,)| *found),
-        };
-        self.number = Some(last + 1);
-        Ok(last + 1)
+        if !self.number_asked {
+            let found = self.all::<(i64,)>(highest, &[])?.first().map_or(0, |(found,)| *found);
+            self.number = self.number.max(found);
+            self.number_asked = true;
+        }
+        self.number += 1;
+        Ok(self.number)
     }
 
     pub(super) fn run(&self, sql: &str, params: &[Param<'_>]) -> Result<u64> {

@@ -133,9 +133,22 @@ impl KeptStatement {
     pub(super) fn params(&self) -> Vec<Param<'_>> {
         self.params.iter().map(KeptParam::as_param).collect()
     }
+
+    /// The bytes of its parameters, as far as they may be many.
+    pub(super) fn size(&self) -> usize {
+        self.params.iter().map(KeptParam::size).sum()
+    }
 }
 
 impl KeptParam {
+    fn size(&self) -> usize {
+        match self {
+            Self::Null | Self::Integer(_) | Self::Real(_) => 0,
+            Self::Text(text) => text.len(),
+            Self::Bytes(bytes) => bytes.len(),
+        }
+    }
+
     fn as_param(&self) -> Param<'_> {
         match self {
             Self::Null => Param::Null,

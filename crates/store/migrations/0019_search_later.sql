@@ -1,0 +1,3 @@
+-- SQLite's index for search writes a part of its own for every commit, which cost most where mails
+-- come one by one. Texts now wait until several share a commit, and here stands which do.
+-- only sqlite: CREATE TABLE email_text_pending (id INTEGER PRIMARY KEY, workspace_id TEXT NOT NULL, mailbox_id TEXT NOT NULL, email_id TEXT NOT NULL) STRICT;
