@@ -18,6 +18,8 @@ use crate::error::Result;
 const LONG: u32 = 4_000;
 /// Pages from which the writer does it itself.
 const TOO_LONG: u32 = 4 * LONG;
+/// How many more pages there are before the thread is asked once more.
+const STEP: u32 = LONG / 4;
 /// How often the thread tries to catch up with the writer before it lets it go on.
 const ROUNDS: u32 = 4;
 
@@ -26,6 +28,8 @@ pub(super) struct Checkpoints {
     /// Pages in the log after the last commit.
     pages: Arc<AtomicU32>,
     ask: SyncSender<()>,
+    /// At how many pages the thread is asked.
+    ask_at: u32,
 }
 
 impl Checkpoints {
@@ -47,16 +51,21 @@ impl Checkpoints {
                 catch_up(&own, &seen);
             }
         };
-        Ok((Self { pages, ask }, work))
+        Ok((Self { pages, ask, ask_at: LONG }, work))
     }
 
     /// Has the log written back if it is long. To be called after a commit, when nobody waits for it any more.
-    pub(super) fn look(&self, writer: &Connection) {
+    pub(super) fn look(&mut self, writer: &Connection) {
         match self.pages.load(Ordering::Acquire) {
-            ..LONG => {}
-            // Who was asked before has not begun yet, which is as good.
-            LONG..TOO_LONG => _ = self.ask.try_send(()),
+            ..LONG => self.ask_at = LONG,
             TOO_LONG.. => _ = write_back(writer),
+            pages if pages >= self.ask_at => {
+                // Where commits come faster than it can write back, it would otherwise flush for each of them.
+                self.ask_at = pages + STEP;
+                // Who was asked before has not begun yet, which is as good.
+                let _ = self.ask.try_send(());
+            }
+            _ => {}
         }
     }
 }
@@ -121,7 +130,7 @@ mod tests {
     #[test]
     fn a_long_log_starts_anew_without_the_writer() {
         let folder = tempfile::tempdir().unwrap();
-        let (writer, checkpoints, work) = start(&folder);
+        let (writer, mut checkpoints, work) = start(&folder);
         fill(&writer, LONG / 2);
         checkpoints.look(&writer);
         fill(&writer, LONG / 2);
@@ -137,7 +146,7 @@ mod tests {
     #[test]
     fn the_writer_helps_when_a_log_is_too_long() {
         let folder = tempfile::tempdir().unwrap();
-        let (writer, checkpoints, _never_run) = start(&folder);
+        let (writer, mut checkpoints, _never_run) = start(&folder);
         fill(&writer, TOO_LONG);
         checkpoints.look(&writer);
         fill(&writer, 1);
@@ -147,7 +156,7 @@ mod tests {
     #[test]
     fn what_a_reader_needs_stays_in_the_log() {
         let folder = tempfile::tempdir().unwrap();
-        let (writer, checkpoints, _never_run) = start(&folder);
+        let (writer, mut checkpoints, _never_run) = start(&folder);
         let reader = open(&folder);
         reader.execute_batch("BEGIN; SELECT count(*) FROM t").unwrap();
         fill(&writer, TOO_LONG);
@@ -162,5 +171,21 @@ mod tests {
         checkpoints.look(&writer);
         fill(&writer, 1);
         assert!(logged(&checkpoints) < 10);
+    }
+
+    #[test]
+    fn who_cannot_keep_up_is_asked_now_and_then() {
+        let folder = tempfile::tempdir().unwrap();
+        let (writer, mut checkpoints, _never_run) = start(&folder);
+        fill(&writer, LONG + 1);
+        checkpoints.look(&writer);
+        let next = checkpoints.ask_at;
+        assert!(next >= LONG + STEP, "{next}");
+        fill(&writer, 1);
+        checkpoints.look(&writer);
+        assert_eq!(checkpoints.ask_at, next, "a commit more is no reason");
+        fill(&writer, STEP);
+        checkpoints.look(&writer);
+        assert!(checkpoints.ask_at > next);
     }
 }
