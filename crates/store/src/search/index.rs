@@ -262,7 +262,8 @@ pub async fn index_marked(tx: &mut Tx, mark: &Pending, text: Option<&IndexedText
         && let Some(text) = text
     {
         let scope = scope(&mark.mailbox_id);
-        tx.at_end(INSERT_TEXT, &text.row(mark.id, &mark.email_id, &scope)).await?;
+        // At once: between its mark and its text the number would belong to nobody.
+        tx.run(INSERT_TEXT, &text.row(mark.id, &mark.email_id, &scope)).await?;
     }
     Ok(())
 }
