@@ -14,12 +14,17 @@ use std::{
 };
 
 use super::value::KeptStatement;
+use crate::error::Error;
 
 /// So much may wait; what comes then takes all of it along.
 const MOST: usize = 32;
 const MOST_BYTES: usize = 256 * 1024;
 /// How long nothing new comes before somebody asks for what waits.
 const PAUSE: Duration = Duration::from_millis(50);
+
+/// How often in a row it may fail before it is left to whoever looks for its marks: it must not keep everything else from
+/// being written for ever.
+const TRIES: u32 = 8;
 
 /// One thing that was put off.
 pub(super) struct PutOff {
@@ -39,6 +44,8 @@ pub(super) struct Deferred {
     wanted: bool,
     /// How many things were ever put off.
     ever: u64,
+    /// How many commits in a row could not do what was due.
+    failed: u32,
 }
 
 impl Deferred {
@@ -78,9 +85,23 @@ impl Deferred {
         if self.is_due() {
             self.waiting.clear();
             self.new.clear();
+            self.failed = 0;
         } else {
             self.ever += self.new.len() as u64;
             self.waiting.append(&mut self.new);
+        }
+    }
+
+    /// Ends a commit that failed.
+    pub(super) fn fail(&mut self, error: &Error) {
+        if !self.is_due() {
+            return;
+        }
+        self.failed += 1;
+        if self.failed >= TRIES {
+            tracing::error!(%error, texts = self.waiting.len(), "what was put off cannot be done now");
+            self.waiting.clear();
+            self.failed = 0;
         }
     }
 
@@ -213,6 +234,26 @@ mod tests {
         deferred.begin();
         deferred.want();
         assert_eq!(deferred.due().count(), 3);
+    }
+
+    #[test]
+    fn work_that_fails_again_and_again_is_left_to_others() {
+        let mut deferred = Deferred::default();
+        let error = Error::Unavailable("the disk is full".to_owned());
+        commit(&mut deferred, 3, 10);
+        for _ in 0..TRIES {
+            deferred.begin();
+            deferred.fail(&error);
+            assert!(!deferred.is_empty(), "that failed for something else");
+        }
+        for _ in 1..TRIES {
+            deferred.begin();
+            deferred.want();
+            deferred.fail(&error);
+            assert!(!deferred.is_empty());
+        }
+        deferred.fail(&error);
+        assert!(deferred.is_empty());
     }
 
     #[test]

@@ -405,13 +405,21 @@ impl SqliteSession {
         for kept in std::mem::take(&mut self.at_end) {
             self.run(&kept.sql, &kept.params())?;
         }
+        // The index writes itself out with the commit, so that may be what fails.
+        let committed = self.do_what_is_due().and_then(|()| self.control("COMMIT"));
+        match &committed {
+            Ok(()) => self.deferred.end(),
+            Err(error) => self.deferred.fail(error),
+        }
+        committed
+    }
+
+    fn do_what_is_due(&self) -> Result<()> {
         for PutOff { mark, work } in self.deferred.due() {
             if self.run(&mark.sql, &mark.params())? > 0 {
                 self.run(&work.sql, &work.params())?;
             }
         }
-        self.control("COMMIT")?;
-        self.deferred.end();
         Ok(())
     }
 
