@@ -45,10 +45,8 @@ impl IndexedText {
 
     /// What SQLite's index gets.
     fn row<'a>(&'a self, row: i64, email: &'a EmailId, scope: &'a String) -> [Param<'a>; 7] {
-        let [subject, sender, recipient, body] = &self.fields;
-        let words = [scope, subject, sender, recipient, body].map(Param::from);
-        let [scope, subject, sender, recipient, body] = words;
-        [row.into(), email.into(), scope, subject, sender, recipient, body]
+        let [subject, sender, recipient, body] = self.fields.each_ref().map(Param::from);
+        [row.into(), email.into(), scope.into(), subject, sender, recipient, body]
     }
 
     /// The words with their positions, as PostgreSQL writes them. Fields are told apart by weight.

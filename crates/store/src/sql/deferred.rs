@@ -21,7 +21,6 @@ const MOST: usize = 32;
 const MOST_BYTES: usize = 256 * 1024;
 /// How long nothing new comes before somebody asks for what waits.
 const PAUSE: Duration = Duration::from_millis(50);
-
 /// How often in a row it may fail before it is left to whoever looks for its marks: it must not keep everything else from
 /// being written for ever.
 const TRIES: u32 = 8;
