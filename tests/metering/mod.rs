@@ -3,3 +3,4 @@
 mod credits;
 mod nodes;
 mod requests;
+mod rests;

@@ -135,3 +135,32 @@ fn check(server: &Server, key: &str, workspace: &str, mailboxes: &[String], hist
     let priced = 10 * mailboxes.len() + 2 * history.len() + reads + 1;
     assert_eq!(used, priced as u64, "the ledger does not add up");
 }
+
+/// Reads with a key until the pool is empty or `most` were answered; tells how many were.
+fn read_some(server: &Server, key: &str, most: u32) -> u32 {
+    (0..most).take_while(|_| server.status_with(key) == 200).fold(0, |answered, _| answered + 1)
+}
+
+/// A pool of a hundred serves a hundred reads, whenever the process is killed.
+/// rules: METER-16, METER-6
+#[test]
+fn kill_9_gives_no_credits_back_and_takes_none() {
+    for home in Home::on_each_engine() {
+        let home = home.with("PLANS__FREE__CREDITS_PER_PERIOD", "100").with("PLANS__FREE__RPM", "unlimited");
+        let workspace = home.create_account("owner@people.test", "free");
+        let (_, key) = home.create_key(&workspace, &[]);
+        let mut answered = 0;
+        for _ in 0..2 {
+            let mut server = home.serve();
+            answered += read_some(&server, &key, 40);
+            server.signal("KILL");
+            server.wait(Duration::from_secs(5));
+        }
+        assert_eq!(answered, 80);
+        let server = home.serve();
+        assert_eq!(read_some(&server, &key, 100), 20);
+        server.stop();
+        let server = home.serve();
+        assert_eq!(read_some(&server, &key, 1), 0);
+    }
+}

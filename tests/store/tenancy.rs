@@ -123,9 +123,10 @@ async fn furnish_rest(server: &Server, tenant: &Tenant) {
 }
 
 async fn transient_rows(tx: &mut Tx, now: Timestamp) -> store::Result<()> {
-    let lease = "INSERT INTO allowance_lease (workspace_id, kind, node_id, period_start, amount, expires_at)
-                 VALUES ($1, 'test', 'node', $2, 1, 1)";
-    tx.run(lease, &[now.into()]).await?;
+    let advance = "INSERT INTO allowance_advance
+                       (workspace_id, kind, node_id, period_start, granted, reads, writes, expires_at)
+                   VALUES ($1, 'test', 'node', $2, 1, 0, 0, 1)";
+    tx.run(advance, &[now.into()]).await?;
     let ledger = "INSERT INTO credit_ledger (workspace_id, id, period_start, day, class, amount, node_id)
                   VALUES ($1, 'entry', $2, 0, 'read', 0, 'node')";
     tx.run(ledger, &[now.into()]).await?;

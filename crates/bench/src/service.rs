@@ -56,7 +56,7 @@ impl Service {
             .await
             .expect("the blob store opens");
         let master_key = MasterKey::load_or_create(&place.folder().join("master.key")).expect("a master key");
-        let (clock, entropy) = (Box::new(SystemClock), Box::new(SystemEntropy));
+        let (clock, entropy) = (Arc::new(SystemClock), Box::new(SystemEntropy));
         let scanning = Scanning::new(Vec::new(), None);
         let parts = AppParts {
             db,
@@ -75,7 +75,7 @@ impl Service {
             embedder: Some(embedder),
             bot: None,
         };
-        let app = App::start(parts).await.expect("the service starts");
+        let app = App::start(parts, &place.folder().join("spending")).await.expect("the service starts");
         let Login { email, password } = owner();
         let account = admin::create_account(&app, email, password, None, Plan::Developer)
             .await

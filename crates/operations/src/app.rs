@@ -2,6 +2,7 @@
 
 use std::{
     collections::{HashMap, HashSet},
+    path::Path,
     sync::{Arc, Mutex},
 };
 
@@ -82,7 +83,7 @@ pub struct AppParts {
     /// The key that wraps the workspaces' data keys.
     pub master_key: MasterKey,
     /// Time.
-    pub clock: Box<dyn Clock>,
+    pub clock: Arc<dyn Clock>,
     /// Chance.
     pub entropy: Box<dyn Entropy>,
     /// Configuration.
@@ -123,18 +124,27 @@ const DATA_KEYS: usize = 10_000;
 
 impl App {
     /// Puts the parts together for a process that serves calls, and starts its meter.
-    pub async fn start(parts: AppParts) -> Result<Self> {
-        let node = parts.new_node();
-        let meter = Meter::start(parts.db.clone(), node.clone()).await?;
-        let app = Self::assemble(parts, meter, node);
+    ///
+    /// What its meter spends is logged in the folder.
+    pub async fn start(parts: AppParts, spend_log: &Path) -> Result<Self> {
+        let app = Self::open(parts, spend_log).await?;
+        app.meter().run();
         tokio::spawn(News::pass_on(Arc::downgrade(&app.0.news), app.db().clone()));
         Ok(app)
+    }
+
+    /// The same without anything that goes on by itself, for those who say what happens when.
+    pub async fn open(parts: AppParts, spend_log: &Path) -> Result<Self> {
+        let node = parts.new_node();
+        let meter = Meter::start(parts.db.clone(), node.clone(), parts.clock.clone(), spend_log).await?;
+        Ok(Self::assemble(parts, meter, node))
     }
 
     /// Puts the parts together for a command that works beside a server, which it does not disturb.
     pub fn attach(parts: AppParts) -> Self {
         let node = parts.new_node();
-        let meter = Meter::attach(parts.db.clone(), node.clone());
+        let meter = Meter::attach(parts.db.clone(), node.clone(), parts.clock.clone());
+        meter.run();
         Self::assemble(parts, meter, node)
     }
 
@@ -156,7 +166,6 @@ impl App {
             bot,
             embedder,
         } = parts;
-        let clock: Arc<dyn Clock> = Arc::from(clock);
         let facilitator = facilitator.unwrap_or_else(|| {
             Box::new(Ledger::new(db.clone(), clock.clone(), settings.payments.ledger_gift))
         });
@@ -505,11 +514,8 @@ impl Record {
             store::payments::fulfil(tx, payment, self.now).await?;
         }
         audit::insert(tx, &self.audit).await?;
-        if let Some(charge) = &self.charge
-            && !metering::insert_ledger(tx, charge).await?
-        {
-            // The node was cut off from the store for so long that its lease lapsed.
-            return Err(Error::new(ErrorKind::Overloaded).with_retry_after(1));
+        if let Some(charge) = &self.charge {
+            metering::insert_ledger(tx, charge).await?;
         }
         if let Some(claim) = &self.claim {
             let body = if self.status == 204 { Vec::new() } else { to_json(value)? };

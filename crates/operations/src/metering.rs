@@ -1,14 +1,17 @@
-//! Credits and request limits: exact under concurrency and across nodes, without a database write per read.
+//! Credits and request limits: exact under concurrency, across nodes and crashes, without a database write per read.
 //!
-//! Each node leases blocks of a workspace's pools from the store and spends them in memory. What reads spent is
-//! settled in batches; what a write spent is stored in the transaction of its effect. A pool that is nearly empty is
-//! handed out in small pieces, and a node that needs what another holds unused asks for it back.
+//! Each node charges small advances to a workspace's pools in the store and spends them in memory: at most what a
+//! second needs, and a hundredth of the pool. What a read spent is in a local log before it is answered, so that the
+//! next process returns what a killed one had not spent; what a write spent is stored in the transaction of its
+//! effect. A node that finds a pool empty asks the others to return what they do not use.
 
 mod account;
+mod pool;
 
 use std::{
     collections::HashMap,
     ops::ControlFlow,
+    path::Path,
     sync::{Arc, Mutex, Weak},
     time::Duration,
 };
@@ -16,20 +19,30 @@ use std::{
 use model::{CreditClass, Limit, Timestamp, WorkspaceId};
 use store::{
     Db, Topic, Tx, Wake,
-    metering::{LEASE_SECONDS, PoolKind},
+    metering::{ALIVE_SECONDS, PoolKind},
+    spend_log::{SpendLog, Spent},
 };
 use tokio::time::Instant;
 
 pub use self::account::Reservation;
-use self::account::{Account, Attempt, Terms, Told};
-use crate::{Error, ErrorKind, Result, lock};
+use self::{
+    account::{Account, Purpose, Told},
+    pool::{Attempt, Pool, Terms},
+};
+use crate::{Error, ErrorKind, Result, lock, outside::Clock};
 
-/// How often spent amounts are settled; a crash forgets at most the reads of this long.
+/// How often spent amounts are settled.
 const SETTLE_EVERY: Duration = Duration::from_millis(50);
-/// How long a node keeps an unused lease that others may need.
-const IDLE_LEASE: Duration = Duration::from_secs(1);
+/// How long the next try waits after the store could not be written.
+const SETTLE_RETRY: Duration = Duration::from_secs(1);
+/// How long a node keeps an unused advance that others may need.
+const IDLE_ADVANCE_MICROS: i64 = 1_000_000;
 /// How long a workspace without calls is remembered.
-const FORGET_AFTER: Duration = Duration::from_mins(10);
+const FORGET_AFTER_MICROS: i64 = 600_000_000;
+/// How often workspaces without calls are looked for.
+const FORGET_EVERY: Duration = Duration::from_mins(1);
+/// Workspaces whose advances one transaction ends at the start.
+const RECOVERED_TOGETHER: usize = 500;
 
 /// The state of the request limit after a call.
 #[derive(Clone, Copy, Debug)]
@@ -58,33 +71,57 @@ pub struct Meter(Arc<Shared>);
 struct Shared {
     db: Db,
     node: String,
+    clock: Arc<dyn Clock>,
     accounts: Mutex<HashMap<WorkspaceId, Arc<Account>>>,
     dirty: Mutex<Vec<Arc<Account>>>,
+    log: Option<Arc<SpendLog>>,
+    /// What a former process of a sole node counted in the window that it ended in.
+    windows: Mutex<HashMap<WorkspaceId, Spent>>,
 }
 
 impl Meter {
-    /// The meter of a serving node, which settles in the background for as long as it lives.
-    pub async fn start(db: Db, node: String) -> Result<Self> {
-        if db.is_sole_node() {
-            db.system_write(async |tx| store::metering::forget_leases(tx).await).await?;
-        }
-        Ok(Self::attach(db, node))
+    /// The meter of a serving node. What it spends is logged in the folder, where it finds what former processes had not
+    /// spent.
+    pub async fn start(db: Db, node: String, clock: Arc<dyn Clock>, folder: &Path) -> Result<Self> {
+        let windows = recover(&db, folder, clock.now()).await?;
+        let log = {
+            let (folder, node) = (folder.to_owned(), node.clone());
+            blocking(move || SpendLog::create(&folder, &node)).await?
+        };
+        Ok(Self::open(db, node, clock, Some(log), windows))
     }
 
-    /// A meter beside that of a serving node, whose leases it leaves alone.
-    pub fn attach(db: Db, node: String) -> Self {
+    /// A meter beside that of a serving node, whose advances it leaves alone.
+    pub fn attach(db: Db, node: String, clock: Arc<dyn Clock>) -> Self {
+        Self::open(db, node, clock, None, HashMap::new())
+    }
+
+    fn open(
+        db: Db,
+        node: String,
+        clock: Arc<dyn Clock>,
+        log: Option<Arc<SpendLog>>,
+        windows: HashMap<WorkspaceId, Spent>,
+    ) -> Self {
         let shared = Arc::new(Shared {
             db,
             node,
-            accounts: Mutex::new(HashMap::new()),
-            dirty: Mutex::new(Vec::new()),
+            clock,
+            accounts: Mutex::default(),
+            dirty: Mutex::default(),
+            log,
+            windows: Mutex::new(windows),
         });
-        tokio::spawn(settle_loop(Arc::downgrade(&shared)));
-        // A sole node has nobody to give anything back to.
-        if !shared.db.is_sole_node() {
-            tokio::spawn(recall_loop(Arc::downgrade(&shared), shared.db.listen(Topic::Recall)));
-        }
         Self(shared)
+    }
+
+    /// Settles in the background for as long as the meter lives, and returns what other nodes ask for.
+    pub(crate) fn run(&self) {
+        tokio::spawn(settle_loop(Arc::downgrade(&self.0)));
+        // A sole node has nobody to return anything to.
+        if !self.0.db.is_sole_node() {
+            tokio::spawn(recall_loop(Arc::downgrade(&self.0), self.0.db.listen(Topic::Recall)));
+        }
     }
 
     /// Counts a request. `Err` when the window is full; the rate is told either way.
@@ -97,7 +134,7 @@ impl Meter {
         let Some(size) = limit_of(limit) else { return Ok((None, true)) };
         let account = self.0.account(workspace);
         let terms = Terms { kind: PoolKind::Requests, period_start: now.minute(), limit: Some(size) };
-        let allowed = match self.0.take(&account, terms, 1, None).await? {
+        let allowed = match self.0.take(&account, terms, 1, None, now).await? {
             Some(reservation) => {
                 reservation.keep();
                 true
@@ -122,7 +159,7 @@ impl Meter {
         let terms =
             Terms { kind: PoolKind::Credits, period_start: now.month_start(), limit: limit_of(limit) };
         let price = i64::try_from(class.credits()).map_err(Error::internal)?;
-        if let Some(reservation) = self.0.take(&account, terms, price, Some((class, now))).await? {
+        if let Some(reservation) = self.0.take(&account, terms, price, Some((class, now)), now).await? {
             return Ok(reservation);
         }
         if what_is_left {
@@ -155,32 +192,97 @@ impl Meter {
         if fresh || !account.knows(&terms) {
             let _turn = account.asking.lock().await;
             account.adopt(&terms);
-            self.0.settle(&account, Some((terms, 0)), false).await?;
+            self.0.settle(&account, Some((terms, 0)), Purpose::Settle, now).await?;
         }
         let used = account.used(PoolKind::Credits, terms.period_start);
         Ok(Credits { used, remaining: terms.limit.map(|limit| (limit - used).max(0)) })
     }
 
-    /// Counts a call for the history.
+    /// Counts a call for the history, and has the log know its request before it is answered.
     pub fn count_call(&self, workspace: &WorkspaceId, now: Timestamp, failed: bool) {
         let account = self.0.account(workspace);
         account.count_usage(now.day(), "calls", 1);
         if failed {
             account.count_usage(now.day(), "errors", 1);
         }
+        account.write_log();
         self.0.mark_dirty(&account);
     }
 
-    /// Settles everything and gives all leases back, at the end of the process.
+    /// Settles what was spent since the last time, as it is done every few milliseconds. False when the store could not be
+    /// written.
+    pub async fn settle(&self) -> bool {
+        self.0.settle_dirty().await
+    }
+
+    /// Forgets workspaces that have had no calls for a while.
+    pub async fn forget_idle(&self) {
+        self.0.forget_idle().await;
+    }
+
+    /// Settles everything and returns all advances, at the end of the process.
     pub async fn close(&self) {
         let accounts: Vec<_> = lock(&self.0.accounts).values().cloned().collect();
+        // The log stays: the next start finds the present windows of a sole node there.
         for account in accounts {
             let _turn = account.asking.lock().await;
-            if let Err(error) = self.0.settle(&account, None, true).await {
-                tracing::warn!(%error, "could not settle at the end");
+            if let Err(error) = self.0.settle(&account, None, Purpose::Close, self.0.clock.now()).await {
+                tracing::warn!(%error, "could not settle at the end; the next start will");
             }
         }
     }
+
+    /// Returns what is charged ahead for a workspace and not needed, as another node asked.
+    pub async fn return_unspent(&self, workspace: &WorkspaceId) {
+        let known = lock(&self.0.accounts).get(workspace).cloned();
+        let Some(account) = known else { return };
+        let _turn = account.asking.lock().await;
+        if let Err(error) = self.0.settle(&account, None, Purpose::Return, self.0.clock.now()).await {
+            tracing::warn!(%error, "could not return an advance");
+        }
+    }
+}
+
+/// Returns to the pools what killed processes had charged and not spent. Gives the windows of a sole node as they
+/// left them.
+async fn recover(db: &Db, folder: &Path, now: Timestamp) -> Result<HashMap<WorkspaceId, Spent>> {
+    let folder = folder.to_owned();
+    let remains = blocking(move || SpendLog::remains(&folder)).await?;
+    let mut windows = HashMap::new();
+    for left in remains {
+        for some in left.figures.chunks(RECOVERED_TOGETHER) {
+            let (node, some) = (left.node.clone(), some.to_vec());
+            db.system_write(async move |tx| {
+                for (workspace, figures) in &some {
+                    let tx = tx.enter(workspace);
+                    let pools =
+                        [(PoolKind::Credits, figures.credits), (PoolKind::Requests, figures.requests)];
+                    for (kind, Spent { period_start, reads }) in pools {
+                        store::metering::recover(tx, &node, kind, period_start, reads, now.day()).await?;
+                    }
+                }
+                Ok::<_, Error>(())
+            })
+            .await?;
+        }
+        let present = left.figures.iter().filter(|(_, figures)| {
+            figures.requests.reads > 0
+                && PoolKind::Requests.joins(now.minute(), figures.requests.period_start)
+        });
+        windows.extend(present.map(|(workspace, figures)| (workspace.clone(), figures.requests)));
+        blocking(move || left.delete()).await?;
+    }
+    if db.is_sole_node() {
+        db.system_write(async |tx| store::metering::forget_advances(tx).await).await?;
+    }
+    Ok(windows)
+}
+
+/// Work with files, on a thread that may wait.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> std::io::Result<T> + Send + 'static,
+) -> Result<T> {
+    tokio::task::spawn_blocking(work).await.map_err(Error::internal)?.map_err(Error::internal)
 }
 
 fn limit_of(limit: Limit) -> Option<i64> {
@@ -193,7 +295,13 @@ impl Shared {
         if let Some(account) = accounts.get(workspace) {
             return account.clone();
         }
-        let account = Arc::new(Account::new(workspace.clone()));
+        let requests = if self.db.is_sole_node() {
+            Pool::window(lock(&self.windows).remove(workspace).unwrap_or_default())
+        } else {
+            Pool::shared(PoolKind::Requests)
+        };
+        let slot = self.log.as_ref().map(|log| log.slot(workspace));
+        let account = Arc::new(Account::new(workspace.clone(), requests, slot, self.clock.now()));
         accounts.insert(workspace.clone(), account.clone());
         account
     }
@@ -211,26 +319,27 @@ impl Shared {
         terms: Terms,
         amount: i64,
         class: Option<(CreditClass, Timestamp)>,
+        now: Timestamp,
     ) -> Result<Option<Reservation>> {
-        // Others give back what they do not use when asked; one that crashed does so when its lease lapses.
-        let deadline = Instant::now() + Duration::from_secs(u64::try_from(LEASE_SECONDS).unwrap_or(3) + 1);
+        // Live nodes return what they do not use when asked. What one that is gone had charged stays charged.
+        let deadline = Instant::now() + Duration::from_secs(u64::try_from(ALIVE_SECONDS).unwrap_or(3) + 1);
         loop {
-            if let ControlFlow::Break(answer) = self.attempt(account, terms, amount, class) {
+            if let ControlFlow::Break(answer) = self.attempt(account, terms, amount, class, now) {
                 return Ok(answer);
             }
             let turn = account.asking.lock().await;
-            if let ControlFlow::Break(answer) = self.attempt(account, terms, amount, class) {
+            if let ControlFlow::Break(answer) = self.attempt(account, terms, amount, class, now) {
                 return Ok(answer);
             }
-            let told = self.settle(account, Some((terms, amount)), false).await?;
-            if let ControlFlow::Break(answer) = self.attempt(account, terms, amount, class) {
+            let told = self.settle(account, Some((terms, amount)), Purpose::Settle, now).await?;
+            if let ControlFlow::Break(answer) = self.attempt(account, terms, amount, class, now) {
                 return Ok(answer);
             }
             if !told.short && Instant::now() < deadline {
                 continue;
             }
-            if told.held_by_others == 0 || Instant::now() >= deadline {
-                account.refuse(terms.kind, amount);
+            if told.unspent_by_others == 0 || Instant::now() >= deadline {
+                account.refuse(terms.kind, amount, now);
                 return Ok(None);
             }
             let recall = async |tx: &mut Tx| Ok::<_, Error>(tx.wake(Topic::Recall, None).await?);
@@ -246,12 +355,13 @@ impl Shared {
         terms: Terms,
         amount: i64,
         class: Option<(CreditClass, Timestamp)>,
+        now: Timestamp,
     ) -> ControlFlow<Option<Reservation>> {
-        match account.attempt(terms, amount) {
-            Attempt::Taken(generation) => {
+        match account.attempt(terms, amount, now) {
+            Attempt::Taken(period_start) => {
                 self.mark_dirty(account);
-                let taken = Reservation::new(account.clone(), terms, amount, generation, class, &self.node);
-                ControlFlow::Break(Some(taken))
+                let terms = Terms { period_start, ..terms };
+                ControlFlow::Break(Some(Reservation::new(account.clone(), terms, amount, class, &self.node)))
             }
             Attempt::Refused => ControlFlow::Break(None),
             Attempt::MustAsk => ControlFlow::Continue(()),
@@ -260,20 +370,24 @@ impl Shared {
 
     /// Settles both pools of a workspace in one transaction, asking for more of one of them, and tells what the
     /// store said about that one. The account's `asking` lock must be held.
-    async fn settle(&self, account: &Account, need: Option<(Terms, i64)>, give_back: bool) -> Result<Told> {
-        let asked_at = Instant::now();
-        let plan = account.plan_settlement(need, give_back);
+    async fn settle(
+        &self,
+        account: &Account,
+        need: Option<(Terms, i64)>,
+        purpose: Purpose,
+        now: Timestamp,
+    ) -> Result<Told> {
+        let plan = account.plan_settlement(need, purpose, now);
         if plan.is_empty() {
             return Ok(Told::default());
         }
-        let (node, sole) = (self.node.clone(), self.db.is_sole_node());
-        let work = plan.clone();
+        let (node, work) = (self.node.clone(), plan.clone());
         let outcome = self
             .db
             .write(&account.workspace, async move |tx| {
                 let mut adjusted = Vec::with_capacity(work.adjustments.len());
                 for ask in &work.adjustments {
-                    adjusted.push(store::metering::adjust(tx, &node, sole, ask).await?);
+                    adjusted.push(store::metering::adjust(tx, &node, ask).await?);
                 }
                 for ((day, metric), amount) in &work.usage {
                     store::metering::add_usage(tx, *day, metric, *amount).await?;
@@ -283,8 +397,9 @@ impl Shared {
             .await;
         match outcome {
             Ok(adjusted) => {
-                let expiry = if sole { None } else { Some(asked_at + lease_time()) };
-                Ok(account.apply(&plan, &adjusted, expiry, need.map(|(terms, _)| terms.kind)))
+                let told = account.apply(&plan, &adjusted, need.map(|(terms, _)| terms.kind));
+                account.write_log();
+                Ok(told)
             }
             Err(error) => {
                 account.undo(plan);
@@ -292,41 +407,68 @@ impl Shared {
             }
         }
     }
-}
 
-/// A little less than the store counts, so that this node stops first.
-fn lease_time() -> Duration {
-    Duration::from_secs(u64::try_from(LEASE_SECONDS).unwrap_or(3)).saturating_sub(Duration::from_millis(500))
+    async fn settle_dirty(self: &Arc<Self>) -> bool {
+        let dirty = std::mem::take(&mut *lock(&self.dirty));
+        let mut tasks = tokio::task::JoinSet::new();
+        for account in dirty {
+            let shared = self.clone();
+            tasks.spawn(async move { shared.settle_one(&account).await });
+        }
+        let mut all_stored = true;
+        while let Some(stored) = tasks.join_next().await {
+            all_stored &= stored.unwrap_or(false);
+        }
+        all_stored
+    }
+
+    async fn settle_one(self: &Arc<Self>, account: &Arc<Account>) -> bool {
+        let _turn = account.asking.lock().await;
+        account.become_clean();
+        let (sole, now) = (self.db.is_sole_node(), self.clock.now());
+        let is_idle = !sole && account.idle_micros(now) > IDLE_ADVANCE_MICROS;
+        let purpose = if is_idle { Purpose::Close } else { Purpose::Settle };
+        let outcome = self.settle(account, None, purpose, now).await;
+        if let Err(error) = &outcome {
+            tracing::warn!(%error, workspace = %account.workspace, "could not settle usage; retrying");
+        }
+        // An advance that others may need must be looked at again, so that it is returned in time.
+        if outcome.is_err() || (!sole && account.has_unspent()) {
+            self.mark_dirty(account);
+        }
+        outcome.is_ok()
+    }
+
+    async fn forget_idle(self: &Arc<Self>) {
+        let now = self.clock.now();
+        let is_idle = |account: &Arc<Account>| account.idle_micros(now) > FORGET_AFTER_MICROS;
+        let idle: Vec<_> =
+            lock(&self.accounts).values().filter(|account| is_idle(account)).cloned().collect();
+        for account in idle {
+            let _turn = account.asking.lock().await;
+            if let Err(error) = self.settle(&account, None, Purpose::Close, now).await {
+                tracing::warn!(%error, workspace = %account.workspace, "could not settle usage; retrying");
+            }
+            let mut accounts = lock(&self.accounts);
+            // The map's and ours: nobody else can begin a call with it.
+            if Arc::strong_count(&account) == 2 && account.is_closed() {
+                accounts.remove(&account.workspace);
+                account.leave_log();
+            }
+        }
+    }
 }
 
 async fn settle_loop(shared: Weak<Shared>) {
     let mut last_forget = Instant::now();
+    let mut pause = SETTLE_EVERY;
     loop {
-        tokio::time::sleep(SETTLE_EVERY).await;
+        tokio::time::sleep(pause).await;
         let Some(shared) = shared.upgrade() else { return };
-        let dirty = std::mem::take(&mut *lock(&shared.dirty));
-        let mut tasks = tokio::task::JoinSet::new();
-        for account in dirty {
-            let shared = shared.clone();
-            tasks.spawn(async move {
-                let _turn = account.asking.lock().await;
-                account.become_clean();
-                let give_back = !shared.db.is_sole_node() && account.idle_for() > IDLE_LEASE;
-                if let Err(error) = shared.settle(&account, None, give_back).await {
-                    tracing::warn!(%error, workspace = %account.workspace, "could not settle usage");
-                }
-                // A lease that is still held must be looked at again, so that it is given back in time.
-                if account.has_more_to_do(shared.db.is_sole_node()) {
-                    shared.mark_dirty(&account);
-                }
-            });
-        }
-        while tasks.join_next().await.is_some() {}
-        if last_forget.elapsed() > Duration::from_mins(1) {
+        pause = if shared.settle_dirty().await { SETTLE_EVERY } else { SETTLE_RETRY };
+        if last_forget.elapsed() > FORGET_EVERY {
             last_forget = Instant::now();
-            lock(&shared.accounts).retain(|_, account| {
-                Arc::strong_count(account) > 1 || account.idle_for() < FORGET_AFTER || account.is_in_use()
-            });
+            shared.forget_idle().await;
         }
     }
 }
@@ -340,14 +482,6 @@ async fn recall_loop(shared: Weak<Shared>, mut wakes: tokio::sync::broadcast::Re
             Err(RecvError::Closed) => return,
         };
         let Some(shared) = shared.upgrade() else { return };
-        let held = lock(&shared.accounts).get(&wake.workspace).cloned();
-        if let Some(account) = held {
-            tokio::spawn(async move {
-                let _turn = account.asking.lock().await;
-                if let Err(error) = shared.settle(&account, None, true).await {
-                    tracing::warn!(%error, "could not give a lease back");
-                }
-            });
-        }
+        tokio::spawn(async move { Meter(shared).return_unspent(&wake.workspace).await });
     }
 }

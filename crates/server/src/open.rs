@@ -66,7 +66,8 @@ pub async fn attach(config: &Config) -> Result<App> {
 
 /// Opens the service for serving.
 pub async fn start(config: &Config, settings: Settings) -> Result<App> {
-    Ok(App::start(parts(config, settings).await?).await?)
+    let parts = parts(config, settings).await?;
+    Ok(App::start(parts, &config.data_dir.join("spending")).await?)
 }
 
 async fn parts(config: &Config, settings: Settings) -> Result<AppParts> {
@@ -85,7 +86,7 @@ async fn parts(config: &Config, settings: Settings) -> Result<AppParts> {
     // Names of webhooks are looked up as the system does, unless there are name servers of our own.
     let for_webhooks = dns.clone().filter(|_| !inbound.dns_servers.is_empty());
     let http = Box::new(OutgoingHttp::new(for_webhooks, config.webhooks_allow_private));
-    let (clock, entropy) = (Box::new(clock), Box::new(SystemEntropy));
+    let (clock, entropy) = (Arc::new(clock), Box::new(SystemEntropy));
     let next_hop = crate::outbound::next_hop(config)?;
     let facilitator = facilitator(config)?.map(|http| Box::new(http) as Box<dyn outside::Facilitator>);
     Ok(AppParts {

@@ -36,6 +36,7 @@ pub mod payments;
 pub mod queue;
 pub mod search;
 pub mod send_limits;
+pub mod spend_log;
 mod sql;
 pub mod system;
 pub mod tasks;

@@ -1,17 +1,19 @@
 //! Pools that calls draw from (credits of a month, requests of a minute), shared exactly by all nodes.
 //!
-//! A node leases a block of a pool, spends it in memory, and settles what it spent in batches. At any moment
-//! `spent + all leases ≤ limit` (what stands in the ledger is still part of its node's lease), so no order of events
-//! can overdraw a pool. A lease lapses when its
-//! node stops renewing it; writes check in their own transaction that their node still holds one.
+//! A node charges a small advance to the pool before it spends it in memory, so whatever is spent is charged: no
+//! order of events, no crash and no clock can overdraw a pool or make a call free. `spent` of a pool holds all
+//! advances; what a node does not use it returns. Writes leave their price in the ledger, in the transaction of their
+//! effect, as the proof that they came from the advance.
+
+use std::collections::BTreeMap;
 
 use model::{Day, Timestamp};
 
 use crate::{FromRow, Row, SystemTx, Tx, error::Result};
 
-/// How long a lease holds without being renewed. Long enough for a slow commit, short enough that a pool is whole
-/// again soon after a crash.
-pub const LEASE_SECONDS: i64 = 3;
+/// How long a node is taken for alive after it last adjusted its advance. Nothing is taken from it afterwards; others
+/// only stop asking it to return what it does not use.
+pub const ALIVE_SECONDS: i64 = 3;
 
 /// A kind of pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -37,9 +39,15 @@ impl PoolKind {
             Self::Requests => 120,
         }
     }
+
+    /// Whether a call in `period` counts in `present`, a period that lies a little ahead of it: another node's clock
+    /// is ahead of ours, or ours was set back. One that lies further ahead would block the pool, and ends.
+    pub fn joins(self, period: Timestamp, present: Timestamp) -> bool {
+        period <= present && present <= period.plus_seconds(self.tolerated_seconds())
+    }
 }
 
-/// What a node tells and asks about one pool.
+/// What a node has spent and wants to have charged. The figures count from its first advance in the period.
 #[derive(Clone, Debug)]
 pub struct Adjustment {
     /// Which pool.
@@ -48,140 +56,207 @@ pub struct Adjustment {
     pub period_start: Timestamp,
     /// The size of the pool; `None` when it only counts.
     pub limit: Option<i64>,
-    /// Spent from the lease since the last adjustment.
-    pub spent: i64,
-    /// Given back unspent.
-    pub returned: i64,
-    /// How much is needed now; the grant may be larger, so that the next calls need not ask, and is zero when the
-    /// pool cannot cover it.
+    /// Spent by reads.
+    pub reads: i64,
+    /// Spent by writes, as far as the node knows of their commits.
+    pub writes: i64,
+    /// Set aside for calls in flight.
+    pub reserved: i64,
+    /// What the next call needs; it gets all of it or nothing.
     pub needed: i64,
+    /// What is welcome beyond that, so that the next calls need not ask.
+    pub ahead: i64,
+    /// Whether the node is done with the pool for now: the advance ends. Only without calls in flight.
+    pub close: bool,
+}
+
+impl Adjustment {
+    fn taken(&self) -> i64 {
+        self.reads + self.writes + self.reserved
+    }
 }
 
 /// The state of a pool after an adjustment.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Adjusted {
-    /// Added to the node's lease.
+    /// The period that the pool is in.
+    pub period_start: Timestamp,
+    /// Charged for this node.
     pub granted: i64,
-    /// Spent in the period by all nodes: what is settled, and what other nodes have in the ledger.
-    pub spent: i64,
-    /// Moved from the ledger to what is spent, of what this node wrote there.
-    pub folded: i64,
-    /// Held by other nodes.
-    pub held_by_others: i64,
-    /// Whether the node's former lease had lapsed: what was left of it is gone.
-    pub lost: bool,
+    /// Spent by writes of this node that were folded.
+    pub writes: i64,
+    /// Spent in the period by others: charged, less what live nodes have not spent of it.
+    pub spent_by_others: i64,
+    /// Charged by other live nodes and not spent, as far as they have said so.
+    pub unspent_by_others: i64,
+    /// Whether the pool had too little left for what was needed.
+    pub short: bool,
 }
 
-/// Settles and renews one node's share of a pool.
-pub async fn adjust(tx: &mut Tx, node: &str, sole_node: bool, ask: &Adjustment) -> Result<Adjusted> {
-    let kind = ask.kind.as_str();
+/// Brings one node's advance up to date: what it spent, what it needs, what it returns.
+pub async fn adjust(tx: &mut Tx, node: &str, ask: &Adjustment) -> Result<Adjusted> {
     // First of all, because it locks the pool: every node goes through here one after the other.
-    let mut spent = settle(tx, ask, ask.spent).await?;
-    let leases = live_leases(tx, kind, ask.period_start).await?;
-    let folded = match ask.kind {
-        PoolKind::Credits => fold_ledger(tx, node, ask.period_start).await?,
-        PoolKind::Requests => Folded::default(),
+    let pool = lock_pool(tx, ask.kind, ask.period_start).await?;
+    let mut advances = advances(tx, ask.kind, &pool).await?;
+    let unfolded = match ask.kind {
+        PoolKind::Credits => fold_ledger(tx, node, &pool, &mut advances).await?,
+        PoolKind::Requests => 0,
     };
-    if folded.own + folded.orphaned > 0 {
-        spent = settle(tx, ask, folded.own + folded.orphaned).await?;
+    let own = advances.remove(node).unwrap_or_else(|| Advance {
+        // Whatever was spent before the advance ended was charged exactly.
+        granted: ask.reads + ask.writes,
+        writes: ask.writes,
+        ..Advance::default()
+    });
+    // Writes whose commit the node was not told of.
+    let unknown = (own.writes - ask.writes - ask.reserved).max(0);
+    let taken = ask.taken() + unknown;
+    let (granted, short) = match ask.limit {
+        None => (ask.reads + own.writes, false),
+        Some(limit) => grant(own.granted + limit - pool.spent, taken, ask),
+    };
+    let spent = pool.spent + granted - own.granted + overdue(&advances);
+    if spent != pool.spent {
+        let sql = "UPDATE allowance SET spent = $3 WHERE workspace_id = $1 AND kind = $2";
+        tx.run(sql, &[ask.kind.as_str().into(), spent.into()]).await?;
     }
-    let Some(limit) = ask.limit else {
-        return Ok(Adjusted { spent, folded: folded.own, ..Adjusted::default() });
-    };
-    let unfolded = if ask.kind == PoolKind::Credits && leases.iter().any(|lease| lease.node != node) {
-        sum_ledger(tx, ask.period_start).await?
+    let own = Advance { granted, reads: ask.reads, ..own };
+    if ask.close {
+        delete_advance(tx, ask.kind, node).await?;
     } else {
-        0
-    };
-    let own = leases.iter().find(|lease| lease.node == node).map(|lease| lease.amount);
-    let held_by_others: i64 =
-        leases.iter().filter(|lease| lease.node != node).map(|lease| lease.amount).sum();
-    let kept = own.map_or(0, |amount| (amount - ask.spent - ask.returned - folded.own).max(0));
-    let available = (limit - spent - held_by_others - kept).max(0);
-    let granted = grant(available, ask.needed, sole_node);
-    store_lease(tx, node, ask, kept + granted).await?;
-    let spent = spent + unfolded;
-    Ok(Adjusted { granted, spent, folded: folded.own, held_by_others, lost: own.is_none() })
+        store_advance(tx, ask.kind, node, pool.period_start, &own).await?;
+    }
+    let unspent: i64 = advances.values().filter(|other| other.live).map(Advance::unspent).sum();
+    let unspent_by_others = (unspent - unfolded).max(0);
+    Ok(Adjusted {
+        period_start: pool.period_start,
+        granted,
+        writes: own.writes,
+        spent_by_others: spent - granted - unspent_by_others,
+        unspent_by_others,
+        short,
+    })
 }
 
-async fn store_lease(tx: &mut Tx, node: &str, ask: &Adjustment, amount: i64) -> Result<()> {
+/// What a node may have charged when the pool has room for `most` in all, and whether that is too little.
+fn grant(most: i64, taken: i64, ask: &Adjustment) -> (i64, bool) {
+    let needed = taken + ask.needed;
+    if ask.needed > 0 && most < needed {
+        return (taken, true);
+    }
+    (needed.max(most.min(needed + ask.ahead)), false)
+}
+
+/// What nodes that are gone spent without an advance, where the pool had no limit.
+fn overdue(advances: &BTreeMap<String, Advance>) -> i64 {
+    advances.values().map(|advance| advance.overdue).sum()
+}
+
+/// A pool's row, locked.
+struct Pool {
+    period_start: Timestamp,
+    spent: i64,
+}
+
+impl FromRow for Pool {
+    fn from_row(row: &mut Row<'_>) -> Result<Self> {
+        Ok(Self { period_start: row.next()?, spent: row.next()? })
+    }
+}
+
+/// Locks the pool, beginning a new period when one has begun.
+///
+/// A node whose clock is a little behind still sees the former period: it joins the present one. A period that lies
+/// further ahead than any clock should be comes from a clock that was set back, and would block the pool: it ends.
+async fn lock_pool(tx: &mut Tx, kind: PoolKind, period_start: Timestamp) -> Result<Pool> {
+    let sql = "INSERT INTO allowance (workspace_id, kind, period_start, spent) VALUES ($1, $2, $3, 0)
+         ON CONFLICT (workspace_id, kind) DO UPDATE SET
+         spent = CASE WHEN allowance.period_start BETWEEN excluded.period_start AND $4
+                      THEN allowance.spent ELSE 0 END,
+         period_start = CASE WHEN allowance.period_start BETWEEN excluded.period_start AND $4
+                             THEN allowance.period_start ELSE excluded.period_start END
+         RETURNING period_start, spent";
+    let ahead = period_start.plus_seconds(kind.tolerated_seconds());
+    let found = tx.one(sql, &[kind.as_str().into(), period_start.into(), ahead.into()]).await?;
+    Ok(found.unwrap_or(Pool { period_start, spent: 0 }))
+}
+
+/// What one node has charged to a pool.
+#[derive(Default)]
+struct Advance {
+    granted: i64,
+    reads: i64,
+    writes: i64,
+    live: bool,
+    /// Spent beyond what was charged; only known of nodes that are gone.
+    overdue: i64,
+}
+
+impl Advance {
+    fn unspent(&self) -> i64 {
+        (self.granted - self.reads - self.writes).max(0)
+    }
+}
+
+struct AdvanceOf(String, Advance);
+
+impl FromRow for AdvanceOf {
+    fn from_row(row: &mut Row<'_>) -> Result<Self> {
+        let (node, granted, reads, writes) = (row.next()?, row.next()?, row.next()?, row.next()?);
+        let live = row.next::<i64>()? == 1;
+        Ok(Self(node, Advance { granted, reads, writes, live, overdue: 0 }))
+    }
+}
+
+/// The advances on a pool by node; those of another period are removed.
+///
+/// The pool's own row is locked by now, so no two nodes do this at once.
+async fn advances(tx: &mut Tx, kind: PoolKind, pool: &Pool) -> Result<BTreeMap<String, Advance>> {
+    let clock = tx.shared_clock();
+    let kind = kind.as_str();
+    let sql = "DELETE FROM allowance_advance WHERE workspace_id = $1 AND kind = $2 AND period_start <> $3";
+    tx.run(sql, &[kind.into(), pool.period_start.into()]).await?;
     let sql = format!(
-        "INSERT INTO allowance_lease (workspace_id, kind, node_id, period_start, amount, expires_at)
-         VALUES ($1, $2, $3, $4, $5, {} + {})
-         ON CONFLICT (workspace_id, kind, node_id) DO UPDATE
-         SET period_start = excluded.period_start, amount = excluded.amount, expires_at = excluded.expires_at",
-        tx.shared_clock(),
-        LEASE_SECONDS * 1_000_000
+        "SELECT node_id, granted, reads, writes, CASE WHEN expires_at >= {clock} THEN 1 ELSE 0 END
+         FROM allowance_advance WHERE workspace_id = $1 AND kind = $2"
     );
-    let params = [ask.kind.as_str().into(), node.into(), ask.period_start.into(), amount.into()];
+    let found: Vec<AdvanceOf> = tx.all(&sql, &[kind.into()]).await?;
+    Ok(found.into_iter().map(|AdvanceOf(node, advance)| (node, advance)).collect())
+}
+
+async fn store_advance(
+    tx: &mut Tx,
+    kind: PoolKind,
+    node: &str,
+    period_start: Timestamp,
+    advance: &Advance,
+) -> Result<()> {
+    let sql = format!(
+        "INSERT INTO allowance_advance
+            (workspace_id, kind, node_id, period_start, granted, reads, writes, expires_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, {} + {})
+         ON CONFLICT (workspace_id, kind, node_id) DO UPDATE
+         SET period_start = excluded.period_start, granted = excluded.granted, reads = excluded.reads,
+             writes = excluded.writes, expires_at = excluded.expires_at",
+        tx.shared_clock(),
+        ALIVE_SECONDS * 1_000_000
+    );
+    let params = [
+        kind.as_str().into(),
+        node.into(),
+        period_start.into(),
+        advance.granted.into(),
+        advance.reads.into(),
+        advance.writes.into(),
+    ];
     tx.run(&sql, &params).await?;
     Ok(())
 }
 
-/// A node alone takes all there is. Among several, a block is a small share of what is left, so that none sits on
-/// much that another needs.
-fn grant(available: i64, needed: i64, sole_node: bool) -> i64 {
-    if available < needed || needed == 0 {
-        0
-    } else if sole_node {
-        available
-    } else {
-        needed.max((available / 16).min(2048))
-    }
-}
-
-/// Adds to what is spent, starting a new period when one has begun, and tells the sum.
-///
-/// A node whose clock is a little behind still sees the former period: it joins the present one. A period that lies
-/// further ahead than any clock should be comes from a clock that was set back, and would block the pool: it ends.
-async fn settle(tx: &mut Tx, ask: &Adjustment, added: i64) -> Result<i64> {
-    let sql = "INSERT INTO allowance (workspace_id, kind, period_start, spent) VALUES ($1, $2, $3, $4)
-         ON CONFLICT (workspace_id, kind) DO UPDATE SET
-         spent = CASE WHEN allowance.period_start BETWEEN excluded.period_start AND $5
-                      THEN allowance.spent + excluded.spent ELSE excluded.spent END,
-         period_start = CASE WHEN allowance.period_start BETWEEN excluded.period_start AND $5
-                             THEN allowance.period_start ELSE excluded.period_start END
-         RETURNING spent";
-    let ahead = ask.period_start.plus_seconds(ask.kind.tolerated_seconds());
-    let params = [ask.kind.as_str().into(), ask.period_start.into(), added.into(), ahead.into()];
-    let found: Option<(i64,)> = tx.one(sql, &params).await?;
-    Ok(found.map_or(0, |(spent,)| spent))
-}
-
-struct Lease {
-    node: String,
-    amount: i64,
-}
-
-impl FromRow for Lease {
-    fn from_row(row: &mut Row<'_>) -> Result<Self> {
-        Ok(Self { node: row.next()?, amount: row.next()? })
-    }
-}
-
-/// The leases of a pool that hold; lapsed ones and those of a former period are removed.
-///
-/// The pool's own row is locked by now, so no two nodes do this at once.
-async fn live_leases(tx: &mut Tx, kind: &str, period_start: Timestamp) -> Result<Vec<Lease>> {
-    let clock = tx.shared_clock();
-    let sql = format!(
-        "DELETE FROM allowance_lease WHERE workspace_id = $1 AND kind = $2 AND (period_start < $3 OR expires_at < {clock})"
-    );
-    tx.run(&sql, &[kind.into(), period_start.into()]).await?;
-    tx.all(
-        "SELECT node_id, amount FROM allowance_lease WHERE workspace_id = $1 AND kind = $2",
-        &[kind.into()],
-    )
-    .await
-}
-
-/// What was moved out of the ledger.
-#[derive(Default)]
-struct Folded {
-    /// Spent from this node's lease.
-    own: i64,
-    /// Spent by nodes that hold no lease any more, or without a limit.
-    orphaned: i64,
+async fn delete_advance(tx: &mut Tx, kind: PoolKind, node: &str) -> Result<()> {
+    let sql = "DELETE FROM allowance_advance WHERE workspace_id = $1 AND kind = $2 AND node_id = $3";
+    tx.run(sql, &[kind.as_str().into(), node.into()]).await?;
+    Ok(())
 }
 
 struct Entry {
@@ -204,27 +279,51 @@ impl FromRow for Entry {
     }
 }
 
-/// Moves the ledger into the daily figures and tells what of it belongs to the period.
-///
-/// What another node spent from a lease that holds is left to that node: until it settles, its lease stands for it.
-async fn fold_ledger(tx: &mut Tx, node: &str, period_start: Timestamp) -> Result<Folded> {
-    let sql = "DELETE FROM credit_ledger WHERE workspace_id = $1 AND (node_id = $2 OR node_id NOT IN
-            (SELECT node_id FROM allowance_lease WHERE workspace_id = $1 AND kind = 'credits'))
-        RETURNING node_id, period_start, day, class, amount";
-    let entries: Vec<Entry> = tx.all(sql, &[node.into()]).await?;
-    let mut days: std::collections::BTreeMap<(Day, &str), i64> = std::collections::BTreeMap::new();
-    let mut folded = Folded::default();
+/// Moves the ledger into the daily figures and the advances that it came from, and tells what live nodes still have
+/// in it: those fold their own.
+async fn fold_ledger(
+    tx: &mut Tx,
+    node: &str,
+    pool: &Pool,
+    advances: &mut BTreeMap<String, Advance>,
+) -> Result<i64> {
+    let has_live_others = advances.iter().any(|(other, advance)| other != node && advance.live);
+    let clock = tx.shared_clock();
+    let sql = format!(
+        "DELETE FROM credit_ledger WHERE workspace_id = $1 AND (node_id = $2 OR node_id NOT IN
+            (SELECT node_id FROM allowance_advance
+             WHERE workspace_id = $1 AND kind = 'credits' AND expires_at >= {clock}))
+         RETURNING node_id, period_start, day, class, amount"
+    );
+    let entries: Vec<Entry> = tx.all(&sql, &[node.into()]).await?;
+    let mut days: BTreeMap<(Day, &str), i64> = BTreeMap::new();
     for entry in &entries {
         *days.entry((entry.day, entry.class.as_str())).or_default() += entry.amount;
-        if entry.period_start == period_start {
-            let sum = if entry.node == node { &mut folded.own } else { &mut folded.orphaned };
-            *sum += entry.amount;
+        if entry.period_start == pool.period_start
+            && let Some(advance) = advances.get_mut(&entry.node)
+        {
+            advance.writes += entry.amount;
         }
     }
     for ((day, class), amount) in days {
         add_usage(tx, day, &format!("credits.{class}"), amount).await?;
     }
-    Ok(folded)
+    for (other, advance) in advances.iter_mut().filter(|(other, advance)| *other != node && !advance.live) {
+        if entries.iter().any(|entry| entry.node == *other) {
+            advance.overdue = (advance.reads + advance.writes - advance.granted).max(0);
+            advance.granted += advance.overdue;
+            update_lost(tx, other, advance).await?;
+        }
+    }
+    if has_live_others { sum_ledger(tx, pool.period_start).await } else { Ok(0) }
+}
+
+/// Notes what became of the advance of a node that is gone, in case it comes back for it.
+async fn update_lost(tx: &mut Tx, node: &str, advance: &Advance) -> Result<()> {
+    let sql = "UPDATE allowance_advance SET granted = $3, writes = $4
+         WHERE workspace_id = $1 AND kind = 'credits' AND node_id = $2";
+    tx.run(sql, &[node.into(), advance.granted.into(), advance.writes.into()]).await?;
+    Ok(())
 }
 
 /// What stands in the ledger for a period.
@@ -233,6 +332,44 @@ async fn sum_ledger(tx: &mut Tx, period_start: Timestamp) -> Result<i64> {
         WHERE workspace_id = $1 AND period_start = $2";
     let found = tx.one(sql, &[period_start.into()]).await?;
     Ok(found.map_or(0, |(sum,)| sum))
+}
+
+/// Ends the advance of a node that is gone, which had spent this much by reads: what it did not use returns to the pool.
+///
+/// Nothing happens where the advance is no longer there, or is of another period.
+pub async fn recover(
+    tx: &mut Tx,
+    node: &str,
+    kind: PoolKind,
+    period_start: Timestamp,
+    reads: i64,
+    day: Day,
+) -> Result<()> {
+    let sql = "SELECT period_start, reads FROM allowance_advance
+         WHERE workspace_id = $1 AND kind = $2 AND node_id = $3";
+    let found: Option<(Timestamp, i64)> = tx.one(sql, &[kind.as_str().into(), node.into()]).await?;
+    let Some((present, told)) = found else { return Ok(()) };
+    // A figure below what the store was told is from before that: the node's log was not the last one written.
+    if present != period_start || reads < told {
+        return Ok(());
+    }
+    let sql = format!(
+        "SELECT period_start, spent FROM allowance WHERE workspace_id = $1 AND kind = $2{}",
+        tx.for_update()
+    );
+    let pool: Option<Pool> = tx.one(&sql, &[kind.as_str().into()]).await?;
+    let Some(pool) = pool.filter(|pool| pool.period_start == period_start) else { return Ok(()) };
+    let mut advances = advances(tx, kind, &pool).await?;
+    if kind == PoolKind::Credits {
+        fold_ledger(tx, node, &pool, &mut advances).await?;
+        // Their classes went with the node; nearly everything that is paid without a ledger entry is a read.
+        add_usage(tx, day, "credits.read", reads - told).await?;
+    }
+    let Some(own) = advances.get(node) else { return Ok(()) };
+    let spent = pool.spent - own.granted + reads + own.writes + overdue(&advances);
+    let sql = "UPDATE allowance SET spent = $3 WHERE workspace_id = $1 AND kind = $2";
+    tx.run(sql, &[kind.as_str().into(), spent.into()]).await?;
+    delete_advance(tx, kind, node).await
 }
 
 /// Adds to a figure of a day.
@@ -259,40 +396,29 @@ pub struct LedgerEntry {
     pub class: &'static str,
     /// The credits.
     pub amount: i64,
-    /// The node whose lease it comes from; `None` when the pool has no limit.
-    pub lease_of: Option<String>,
+    /// The node whose advance it comes from.
+    pub node: String,
 }
 
-/// Adds a charge. False when the node's lease has lapsed, so that nothing may be spent from it.
-pub async fn insert_ledger(tx: &mut Tx, entry: &LedgerEntry) -> Result<bool> {
-    let (period_start, day) = (entry.period_start, entry.day.number());
-    let columns = "INSERT INTO credit_ledger (workspace_id, id, period_start, day, class, amount, node_id)";
-    let node = entry.lease_of.as_deref().unwrap_or_default();
+/// Adds a charge, which its node's advance covers.
+pub async fn insert_ledger(tx: &mut Tx, entry: &LedgerEntry) -> Result<()> {
+    let sql = "INSERT INTO credit_ledger (workspace_id, id, period_start, day, class, amount, node_id)
+         VALUES ($1, $2, $3, $4, $5, $6, $7)";
     let params = [
         (&entry.id).into(),
-        period_start.into(),
-        day.into(),
+        entry.period_start.into(),
+        entry.day.number().into(),
         entry.class.into(),
         entry.amount.into(),
-        node.into(),
+        (&entry.node).into(),
     ];
-    let added = if entry.lease_of.is_some() {
-        let sql = format!(
-            "{columns} SELECT $1, $2, CAST($3 AS BIGINT), CAST($4 AS BIGINT), $5, CAST($6 AS BIGINT), $7
-             FROM allowance_lease
-             WHERE workspace_id = $1 AND kind = 'credits' AND node_id = $7 AND period_start = $3{}",
-            tx.for_key_share()
-        );
-        tx.run(&sql, &params).await?
-    } else {
-        tx.run(&format!("{columns} VALUES ($1, $2, $3, $4, $5, $6, $7)"), &params).await?
-    };
-    Ok(added == 1)
+    tx.run(sql, &params).await?;
+    Ok(())
 }
 
-/// Forgets all leases. Only for a store that one process serves, at its start: what a crashed run had leased and not
-/// spent is available again at once.
-pub async fn forget_leases(tx: &mut SystemTx) -> Result<()> {
-    tx.run("DELETE FROM allowance_lease", &[]).await?;
+/// Forgets the advances of nodes that did not come back for them. Only for a store that one process serves, at its
+/// start; what they held stays charged.
+pub async fn forget_advances(tx: &mut SystemTx) -> Result<()> {
+    tx.run("DELETE FROM allowance_advance", &[]).await?;
     Ok(())
 }

@@ -67,6 +67,7 @@ const MIGRATIONS: &[Migration] = &[
         sql: include_str!("../migrations/0018_thread_places.sql"),
     },
     Migration { version: 19, name: "search later", sql: include_str!("../migrations/0019_search_later.sql") },
+    Migration { version: 20, name: "advances", sql: include_str!("../migrations/0020_advances.sql") },
 ];
 
 /// Any number will do, as long as nothing else in the database uses it.

@@ -51,6 +51,43 @@ impl Place {
     }
 }
 
+impl Place {
+    /// A copy of a store that nobody has open any more.
+    pub(crate) async fn copy(&self) -> Self {
+        // In memory where that can be had: copies are made by the thousand, and die with their process.
+        let memory = std::path::Path::new("/dev/shm");
+        let folder =
+            if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }.unwrap();
+        let copy =
+            |name: &str| std::fs::copy(self.folder.path().join(name), folder.path().join(name)).unwrap();
+        copy("master.key");
+        match &self.location {
+            DatabaseLocation::Sqlite(path) => {
+                // The last connection takes its log away when it goes.
+                while path.with_extension("db-wal").exists() {
+                    tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+                }
+                copy("test.db");
+                let location = DatabaseLocation::Sqlite(folder.path().join("test.db"));
+                Self { folder, location, database: None }
+            }
+            DatabaseLocation::Postgres(url) => {
+                let (admin, name) = (server_url(), database_name());
+                let (_, original) = self.database.as_ref().unwrap();
+                let sql = format!("CREATE DATABASE {name} TEMPLATE {original}");
+                // Connections that were dropped take a moment to end.
+                while !try_execute(&admin, &sql).await {
+                    tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+                }
+                let mut url: url::Url = url.parse().unwrap();
+                url.set_path(&name);
+                let location = DatabaseLocation::Postgres(url.to_string());
+                Self { folder, location, database: Some((admin, name)) }
+            }
+        }
+    }
+}
+
 impl Drop for Place {
     fn drop(&mut self) {
         let Some((admin, name)) = self.database.take() else { return };
@@ -92,4 +129,18 @@ async fn execute(url: &str, sql: &str) {
     client.batch_execute(sql).await.unwrap();
     drop(client);
     let _ = connection.await;
+}
+
+/// Whether a statement could be run. One that only others keep from running may be tried again.
+async fn try_execute(url: &str, sql: &str) -> bool {
+    let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await.unwrap();
+    let connection = tokio::spawn(connection);
+    let outcome = client.batch_execute(sql).await;
+    drop(client);
+    let _ = connection.await;
+    match outcome {
+        Ok(()) => true,
+        Err(error) if error.code() == Some(&tokio_postgres::error::SqlState::OBJECT_IN_USE) => false,
+        Err(error) => panic!("{sql}: {error}"),
+    }
 }

@@ -21,6 +21,7 @@ mod model;
 mod model_endpoint;
 mod receiver;
 mod server;
+mod stage;
 mod stream;
 mod wallet;
 
@@ -35,5 +36,6 @@ pub use logs::Logs;
 pub use mail::dns::name_server::NameServer;
 pub use receiver::{Received, Receiver, Reply};
 pub use server::{Clock, PASSWORD, Server, ServerOptions, Tenant};
+pub use stage::Stage;
 pub use stream::{stalled, streamed};
 pub use wallet::{Payer, Way, terms_of};

@@ -40,6 +40,12 @@ pub const PASSWORD: &str = "correct horse battery";
 pub struct Clock(Arc<AtomicI64>);
 
 impl Clock {
+    /// A clock at the time where every test begins.
+    pub(crate) fn start() -> Self {
+        let clock = Self(Arc::new(AtomicI64::new(0)));
+        clock.set("2026-07-14T09:00:00Z");
+        clock
+    }
     /// Moves the clock on.
     pub fn advance(&self, seconds: i64) {
         self.0.fetch_add(seconds * 1_000_000, Ordering::SeqCst);
@@ -126,6 +132,8 @@ pub struct ServerOptions {
     pub memory: MemorySettings,
     /// Where the chat bot's server is, and how it hears of its chats; nothing for no bot.
     pub telegram: Option<(url::Url, Hearing)>,
+    /// Whether work goes on by itself, such as settling what was spent; otherwise the test says when.
+    pub background: bool,
     /// How the doors are set up.
     pub web: web::Options,
 }
@@ -161,6 +169,7 @@ impl Default for ServerOptions {
             embedder: Some(Arc::new(LocalEmbedder::default())),
             memory: MemorySettings::default(),
             telegram: None,
+            background: true,
             web: web::Options { doors: vec![mcp::door], ..web::Options::default() },
         }
     }
@@ -214,14 +223,20 @@ impl Server {
     /// A service on an engine.
     pub async fn with(engine: Engine, options: ServerOptions) -> Self {
         let place = Arc::new(Place::new(engine).await);
-        let clock = Clock(Arc::new(AtomicI64::new(0)));
-        clock.set("2026-07-14T09:00:00Z");
-        Self::open(place, clock, options).await
+        Self::open(place, Clock::start(), options).await
     }
 
     /// A second node on the same store, with the same clock.
     pub async fn another_node(&self, options: ServerOptions) -> Self {
         Self::open(self.place.clone(), self.clock.clone(), options).await
+    }
+
+    /// The service after its process was killed and started again. Callers of the former one must be gone, since they
+    /// hold on to it.
+    pub async fn kill_and_start(self, options: ServerOptions) -> Self {
+        let (place, clock) = (self.place.clone(), self.clock.clone());
+        drop(self);
+        Self::open(place, clock, options).await
     }
 
     /// Where the store is.
@@ -239,7 +254,7 @@ impl Server {
         self.broken.store(broken, Ordering::SeqCst);
     }
 
-    async fn open(place: Arc<Place>, clock: Clock, options: ServerOptions) -> Self {
+    pub(crate) async fn open(place: Arc<Place>, clock: Clock, options: ServerOptions) -> Self {
         // Shown only when the test fails.
         let _ = tracing_subscriber::fmt().with_env_filter("warn").with_test_writer().try_init();
         let db = Db::open(&place.location).await.unwrap();
@@ -278,7 +293,7 @@ impl Server {
             db,
             blobs,
             master_key,
-            clock: Box::new(clock.clone()),
+            clock: Arc::new(clock.clone()),
             entropy,
             settings,
             scanning: Scanning::new(options.blocklists, options.clamd),
@@ -296,7 +311,12 @@ impl Server {
                 .telegram
                 .map(|(base, _)| Box::new(HttpBot::new(&base, "7:secret")) as Box<dyn outside::BotApi>),
         };
-        let app = App::start(parts).await.unwrap();
+        let spend_log = place.folder.path().join("spending");
+        let app = if options.background {
+            App::start(parts, &spend_log).await.unwrap()
+        } else {
+            App::open(parts, &spend_log).await.unwrap()
+        };
         let router = web::router(app.clone(), options.web);
         Self { app, clock, router, place, broken }
     }

@@ -1,4 +1,5 @@
-//! For tests only: makes the n-th statement of a transaction fail, to prove that nothing of it is left behind.
+//! For tests only: makes the n-th statement of a transaction fail, to prove that nothing of it is left behind, or the
+//! whole process as good as dead at its n-th commit, to prove that whatever was told or stored before fits together.
 
 use std::{
     collections::HashMap,
@@ -7,6 +8,7 @@ use std::{
 
 use model::WorkspaceId;
 
+use super::Db;
 use crate::error::{Error, Result};
 
 struct Fault {
@@ -41,4 +43,81 @@ pub(super) fn check(workspace: &WorkspaceId, seen: &mut u32, sql: &str) -> Resul
         return Err(Error::Unavailable("a test made this statement fail".to_owned()));
     }
     Ok(())
+}
+
+/// When a process dies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moment {
+    /// Its last transaction is undone.
+    BeforeCommit,
+    /// Its last transaction is durable, and its caller never hears of it.
+    AfterCommit,
+}
+
+struct Crash {
+    commits: u32,
+    moment: Moment,
+    dead: bool,
+}
+
+/// By the address of the open store.
+static CRASHES: LazyLock<Mutex<HashMap<usize, Crash>>> = LazyLock::new(Mutex::default);
+
+impl Db {
+    fn address(&self) -> usize {
+        std::sync::Arc::as_ptr(&self.0).addr()
+    }
+
+    /// Another store that was open at the same address may have died.
+    pub(super) fn begin_to_live(&self) {
+        CRASHES.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.address());
+    }
+
+    /// Lets the process die at its n-th commit from now on: from then on nothing reaches the store. Counted from one.
+    pub fn crash_at(&self, commits: u32, moment: Moment) {
+        let mut crashes = CRASHES.lock().unwrap_or_else(PoisonError::into_inner);
+        crashes.insert(self.address(), Crash { commits, moment, dead: false });
+    }
+
+    /// Takes the crash back, unless it has happened, and tells whether it has.
+    pub fn has_crashed(&self) -> bool {
+        let mut crashes = CRASHES.lock().unwrap_or_else(PoisonError::into_inner);
+        let dead = crashes.get(&self.address()).is_some_and(|crash| crash.dead);
+        if !dead {
+            crashes.remove(&self.address());
+        }
+        dead
+    }
+
+    /// Fails where the process is dead, or dies before this commit. Tells whether it dies right after it.
+    pub(super) fn survives_until_commit(&self) -> Result<bool> {
+        let mut crashes = CRASHES.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(crash) = crashes.get_mut(&self.address()) else { return Ok(false) };
+        if crash.dead {
+            return Err(died());
+        }
+        crash.commits = crash.commits.saturating_sub(1);
+        crash.dead = crash.commits == 0;
+        match crash.moment {
+            Moment::BeforeCommit if crash.dead => Err(died()),
+            Moment::BeforeCommit => Ok(false),
+            Moment::AfterCommit => Ok(crash.dead),
+        }
+    }
+
+    /// Whether the process has died.
+    pub fn is_dead(&self) -> bool {
+        let crashes = CRASHES.lock().unwrap_or_else(PoisonError::into_inner);
+        crashes.get(&self.address()).is_some_and(|crash| crash.dead)
+    }
+
+    /// Fails where the process is dead.
+    pub(super) fn is_alive(&self) -> Result<()> {
+        if self.is_dead() { Err(died()) } else { Ok(()) }
+    }
+}
+
+/// What a dead process finds.
+pub(super) fn died() -> Error {
+    Error::Unavailable("a test let the process die".to_owned())
 }

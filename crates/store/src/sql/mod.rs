@@ -127,7 +127,10 @@ impl Db {
             DatabaseLocation::Sqlite(path) => Engine::Sqlite(sqlite::SqliteEngine::open(path.clone()).await?),
             DatabaseLocation::Postgres(url) => Engine::Postgres(postgres::PostgresEngine::open(url).await?),
         };
-        Ok(Self(Arc::new(engine)))
+        let db = Self(Arc::new(engine));
+        #[cfg(feature = "faults")]
+        db.begin_to_live();
+        Ok(db)
     }
 
     /// Listens for wake-ups of a topic, of every node. A listener that falls behind loses the oldest ones, never blocks.
@@ -183,10 +186,17 @@ impl Db {
     {
         let scope = Scope::Workspace(workspace.clone());
         let body = async move |system: &mut SystemTx| body(&mut system.inner).await;
-        match &*self.0 {
+        #[cfg(feature = "faults")]
+        let dies = self.survives_until_commit()?;
+        let outcome = match &*self.0 {
             Engine::Sqlite(engine) => engine.write(scope, body).await,
             Engine::Postgres(engine) => Box::pin(engine.write(scope, body)).await,
+        };
+        #[cfg(feature = "faults")]
+        if dies {
+            return Err(faults::died().into());
         }
+        outcome
     }
 
     /// Runs statements of one workspace that only read.
@@ -200,6 +210,8 @@ impl Db {
     {
         let scope = Scope::Workspace(workspace.clone());
         let body = async move |system: &mut SystemTx| body(&mut system.inner).await;
+        #[cfg(feature = "faults")]
+        self.is_alive()?;
         match &*self.0 {
             Engine::Sqlite(engine) => engine.read(scope, body).await,
             Engine::Postgres(engine) => Box::pin(engine.read(scope, body)).await,
@@ -213,10 +225,17 @@ impl Db {
         E: From<crate::Error> + Send + 'static,
         F: AsyncFnOnce(&mut SystemTx) -> Result<T, E> + Send + 'static,
     {
-        match &*self.0 {
+        #[cfg(feature = "faults")]
+        let dies = self.survives_until_commit()?;
+        let outcome = match &*self.0 {
             Engine::Sqlite(engine) => engine.write(Scope::System, body).await,
             Engine::Postgres(engine) => Box::pin(engine.write(Scope::System, body)).await,
+        };
+        #[cfg(feature = "faults")]
+        if dies {
+            return Err(faults::died().into());
         }
+        outcome
     }
 
     /// The same, in one commit with others of the same key that come at the same time; for what is written often and
@@ -230,11 +249,18 @@ impl Db {
         E: From<crate::Error> + Send + 'static,
         F: AsyncFn(&mut SystemTx) -> Result<T, E> + Send + 'static,
     {
-        match &*self.0 {
+        #[cfg(feature = "faults")]
+        let dies = self.survives_until_commit()?;
+        let outcome = match &*self.0 {
             // Its writer shares every commit.
             Engine::Sqlite(engine) => engine.write_again(Scope::System, body).await,
             Engine::Postgres(engine) => Box::pin(engine.shared_write(key, body)).await,
+        };
+        #[cfg(feature = "faults")]
+        if dies {
+            return Err(faults::died().into());
         }
+        outcome
     }
 
     /// Runs statements across workspaces that only read.
@@ -244,6 +270,8 @@ impl Db {
         E: From<crate::Error> + Send + 'static,
         F: AsyncFnOnce(&mut SystemTx) -> Result<T, E> + Send + 'static,
     {
+        #[cfg(feature = "faults")]
+        self.is_alive()?;
         match &*self.0 {
             Engine::Sqlite(engine) => engine.read(Scope::System, body).await,
             Engine::Postgres(engine) => Box::pin(engine.read(Scope::System, body)).await,

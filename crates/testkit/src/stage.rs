@@ -1,0 +1,34 @@
+//! A store and a clock on which nodes come and go.
+
+use std::sync::Arc;
+
+use crate::{Clock, Engine, Server, ServerOptions, engine::Place};
+
+/// A store and a clock, with any number of nodes or none.
+pub struct Stage {
+    place: Arc<Place>,
+    /// The clock of all nodes.
+    pub clock: Clock,
+}
+
+impl Stage {
+    /// An empty store.
+    pub async fn new(engine: Engine) -> Self {
+        Self { place: Arc::new(Place::new(engine).await), clock: Clock::start() }
+    }
+
+    /// A copy, with a clock of its own. No node may be left on the original.
+    pub async fn copy(&self) -> Self {
+        Self { place: Arc::new(self.place.copy().await), clock: Clock::start() }
+    }
+
+    /// One more node.
+    pub async fn node(&self, options: ServerOptions) -> Server {
+        Server::open(self.place.clone(), self.clock.clone(), options).await
+    }
+
+    /// The folder that the nodes share.
+    pub fn folder(&self) -> &std::path::Path {
+        self.place.folder.path()
+    }
+}
