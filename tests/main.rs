@@ -12,5 +12,6 @@ mod mcp;
 mod metering;
 mod process;
 mod revocation;
+mod simulation;
 mod spec;
 mod store;

@@ -20,7 +20,7 @@ use model::{CreditClass, Limit, Timestamp, WorkspaceId};
 use store::{
     Db, Topic, Tx, Wake,
     metering::{ALIVE_SECONDS, PoolKind},
-    spend_log::{SpendLog, Spent},
+    spend_log::{Remains, SpendLog, Spent},
 };
 use tokio::time::Instant;
 
@@ -75,25 +75,32 @@ struct Shared {
     accounts: Mutex<HashMap<WorkspaceId, Arc<Account>>>,
     dirty: Mutex<Vec<Arc<Account>>>,
     log: Option<Arc<SpendLog>>,
-    /// What a former process of a sole node counted in the window that it ended in.
-    windows: Mutex<HashMap<WorkspaceId, Spent>>,
 }
 
 impl Meter {
     /// The meter of a serving node. What it spends is logged in the folder, where it finds what former processes had not
     /// spent.
     pub async fn start(db: Db, node: String, clock: Arc<dyn Clock>, folder: &Path) -> Result<Self> {
-        let windows = recover(&db, folder, clock.now()).await?;
+        let (before, now) = (folder.to_owned(), clock.now());
+        let remains = blocking(move || SpendLog::remains(&before)).await?;
+        recover(&db, &remains, now).await?;
         let log = {
             let (folder, node) = (folder.to_owned(), node.clone());
             blocking(move || SpendLog::create(&folder, &node)).await?
         };
-        Ok(Self::open(db, node, clock, Some(log), windows))
+        let meter = Self::open(db, node, clock, Some(log));
+        for (workspace, figures) in remains.iter().flat_map(|left| &left.figures) {
+            if meter.0.db.is_sole_node() && is_present(figures.requests, now) {
+                meter.0.go_on(workspace, figures.requests);
+            }
+        }
+        blocking(move || remains.into_iter().try_for_each(Remains::delete)).await?;
+        Ok(meter)
     }
 
     /// A meter beside that of a serving node, whose advances it leaves alone.
     pub fn attach(db: Db, node: String, clock: Arc<dyn Clock>) -> Self {
-        Self::open(db, node, clock, None, HashMap::new())
+        Self::open(db, node, clock, None)
     }
 
     fn open(
@@ -101,7 +108,6 @@ impl Meter {
         node: String,
         clock: Arc<dyn Clock>,
         log: Option<Arc<SpendLog>>,
-        windows: HashMap<WorkspaceId, Spent>,
     ) -> Self {
         let shared = Arc::new(Shared {
             db,
@@ -110,7 +116,6 @@ impl Meter {
             accounts: Mutex::default(),
             dirty: Mutex::default(),
             log,
-            windows: Mutex::new(windows),
         });
         Self(shared)
     }
@@ -243,20 +248,15 @@ impl Meter {
     }
 }
 
-/// Returns to the pools what killed processes had charged and not spent. Gives the windows of a sole node as they
-/// left them.
-async fn recover(db: &Db, folder: &Path, now: Timestamp) -> Result<HashMap<WorkspaceId, Spent>> {
-    let folder = folder.to_owned();
-    let remains = blocking(move || SpendLog::remains(&folder)).await?;
-    let mut windows = HashMap::new();
+/// Returns to the pools what killed processes had charged and not spent.
+async fn recover(db: &Db, remains: &[Remains], now: Timestamp) -> Result<()> {
     for left in remains {
         for some in left.figures.chunks(RECOVERED_TOGETHER) {
             let (node, some) = (left.node.clone(), some.to_vec());
             db.system_write(async move |tx| {
                 for (workspace, figures) in &some {
                     let tx = tx.enter(workspace);
-                    let pools =
-                        [(PoolKind::Credits, figures.credits), (PoolKind::Requests, figures.requests)];
+                    let pools = [(PoolKind::Credits, figures.credits), (PoolKind::Requests, figures.requests)];
                     for (kind, Spent { period_start, reads }) in pools {
                         store::metering::recover(tx, &node, kind, period_start, reads, now.day()).await?;
                     }
@@ -265,17 +265,16 @@ async fn recover(db: &Db, folder: &Path, now: Timestamp) -> Result<HashMap<Works
             })
             .await?;
         }
-        let present = left.figures.iter().filter(|(_, figures)| {
-            figures.requests.reads > 0
-                && PoolKind::Requests.joins(now.minute(), figures.requests.period_start)
-        });
-        windows.extend(present.map(|(workspace, figures)| (workspace.clone(), figures.requests)));
-        blocking(move || left.delete()).await?;
     }
     if db.is_sole_node() {
         db.system_write(async |tx| store::metering::forget_advances(tx).await).await?;
     }
-    Ok(windows)
+    Ok(())
+}
+
+/// Whether a window that a former process counted in is still the one of now.
+fn is_present(window: Spent, now: Timestamp) -> bool {
+    window.reads > 0 && PoolKind::Requests.joins(now.minute(), window.period_start)
 }
 
 /// Work with files, on a thread that may wait.
@@ -296,14 +295,26 @@ impl Shared {
             return account.clone();
         }
         let requests = if self.db.is_sole_node() {
-            Pool::window(lock(&self.windows).remove(workspace).unwrap_or_default())
+            Pool::window(Spent::NOTHING)
         } else {
             Pool::shared(PoolKind::Requests)
         };
-        let slot = self.log.as_ref().map(|log| log.slot(workspace));
-        let account = Arc::new(Account::new(workspace.clone(), requests, slot, self.clock.now()));
+        let account = self.new_account(workspace, requests);
         accounts.insert(workspace.clone(), account.clone());
         account
+    }
+
+    fn new_account(&self, workspace: &WorkspaceId, requests: Pool) -> Arc<Account> {
+        let slot = self.log.as_ref().map(|log| log.slot(workspace));
+        Arc::new(Account::new(workspace.clone(), requests, slot, self.clock.now()))
+    }
+
+    /// Goes on with the window of a former process of a sole node. It is in the new log at once, since this process may
+    /// be killed before the workspace calls.
+    fn go_on(&self, workspace: &WorkspaceId, window: Spent) {
+        let account = self.new_account(workspace, Pool::window(window));
+        account.log_periods();
+        lock(&self.accounts).insert(workspace.clone(), account);
     }
 
     fn mark_dirty(&self, account: &Arc<Account>) {
@@ -381,6 +392,8 @@ impl Shared {
         if plan.is_empty() {
             return Ok(Told::default());
         }
+        // What is charged is returned after a crash only where the log knows its period.
+        account.log_periods();
         let (node, work) = (self.node.clone(), plan.clone());
         let outcome = self
             .db
@@ -398,7 +411,7 @@ impl Shared {
         match outcome {
             Ok(adjusted) => {
                 let told = account.apply(&plan, &adjusted, need.map(|(terms, _)| terms.kind));
-                account.write_log();
+                account.log_periods();
                 Ok(told)
             }
             Err(error) => {

@@ -22,9 +22,9 @@ impl Stage {
         Self { place: Arc::new(self.place.copy().await), clock: Clock::start() }
     }
 
-    /// One more node.
-    pub async fn node(&self, options: ServerOptions) -> Server {
-        Server::open(self.place.clone(), self.clock.clone(), options).await
+    /// One more node, on whichever runtime drives this.
+    pub fn node(&self, options: ServerOptions) -> impl Future<Output = Server> + Send + 'static {
+        Server::open(self.place.clone(), self.clock.clone(), options)
     }
 
     /// The folder that the nodes share.

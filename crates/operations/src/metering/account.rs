@@ -154,6 +154,14 @@ impl Account {
         state.pools().iter().all(|pool| pool.is_closed()) && state.usage.is_empty()
     }
 
+    /// Has the log know the periods that the pools are in.
+    pub(super) fn log_periods(&self) {
+        let mut state = self.state();
+        state.unlogged |= state.logged != state.pools().map(|pool| pool.spent().period_start);
+        drop(state);
+        self.write_log();
+    }
+
     /// Writes what was spent to the log, before the call that spent it is answered.
     pub(super) fn write_log(&self) {
         let mut state = self.state();
@@ -202,8 +210,6 @@ impl Account {
             }
             state.pool(ask.kind).apply(ask, answer);
         }
-        // What was charged is returned after a crash only where the log knows its period.
-        state.unlogged |= state.logged != state.pools().map(|pool| pool.spent().period_start);
         told
     }
 
