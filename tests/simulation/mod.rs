@@ -21,7 +21,7 @@ use testkit::Engine;
 use self::world::{Base, World};
 
 /// Steps of one seed.
-const STEPS: usize = 50;
+const STEPS: usize = 40;
 /// Seeds on SQLite and on PostgreSQL, unless somebody wants more.
 const SQLITE_SEEDS: u64 = 1000;
 const POSTGRES_SEEDS: u64 = 30;

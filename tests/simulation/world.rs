@@ -1,5 +1,7 @@
 //! Nodes, workspaces and what happens to them.
 
+use std::sync::LazyLock;
+
 use model::{Limit, Plan, Plans, Timestamp, WorkspaceId, sending::OutboundMode};
 use operations::{Outbound, admin, outside::HandoverOutcome, scheduled_sends, sending};
 use serde_json::{Value, json};
@@ -40,7 +42,8 @@ impl Base {
     }
 }
 
-fn plans() -> Plans {
+/// The limits of the plans: small, so that pools and windows are often full.
+static PLANS: LazyLock<Plans> = LazyLock::new(|| {
     let mut plans = ServerOptions::default().plans;
     for (limits, credits, rpm) in [(&mut plans.free, 120, 15), (&mut plans.developer, 300, 40)] {
         limits.credits_per_period = Limit::of(credits);
@@ -52,11 +55,11 @@ fn plans() -> Plans {
         limits.mails_per_day_and_mailbox = Limit::UNLIMITED;
     }
     plans
-}
+});
 
 fn options(seed: u64, mail: &Mail) -> ServerOptions {
     ServerOptions {
-        plans: plans(),
+        plans: PLANS.clone(),
         seed,
         background: false,
         embedder: None,
@@ -104,7 +107,7 @@ impl World {
             workspace: workspace.clone(),
             secret: secret.clone(),
             mailbox: mailbox.clone(),
-            books: Books::new(plans(), plan, now),
+            books: Books::new(PLANS.clone(), plan, now),
             writes: Vec::new(),
         };
         let tenants = vec![tenant(&base.tenants[0], Plan::Free), tenant(&base.tenants[1], Plan::Developer)];
@@ -207,7 +210,7 @@ impl World {
         }
         let (node, now) = (self.any_node(), self.now());
         for tenant in &mut self.tenants {
-            let limit = plans().of(tenant.books.plan()).credits_per_period;
+            let limit = PLANS.of(tenant.books.plan()).credits_per_period;
             let (app, workspace) = (self.nodes[node].app(), tenant.workspace.clone());
             let ask = async move { app.meter().credits(&workspace, limit, now, true).await.unwrap() };
             let told = self.nodes[node].run(ask).await;
