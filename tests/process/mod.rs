@@ -7,6 +7,7 @@ mod crash;
 mod doctor;
 mod faults;
 mod import;
+mod kept_connections;
 mod mail;
 mod mail_backup;
 mod mail_clients;

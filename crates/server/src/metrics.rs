@@ -31,6 +31,7 @@ fn describe() {
     describe_counter!("http_requests_total", "Requests answered, by operation and status.");
     describe_histogram!("http_request_seconds", Unit::Seconds, "Time until the answer began, by operation.");
     describe_gauge!("http_connections", "Open connections.");
+    describe_counter!("http_connections_total", "Connections that were served.");
     describe_counter!(
         "http_connections_expired_total",
         "Connections closed because the client was too slow."

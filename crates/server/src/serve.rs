@@ -6,6 +6,8 @@ pub(crate) mod listener;
 mod lock;
 mod memory;
 mod pace;
+mod stream;
+mod upload;
 mod welcome;
 mod workers;
 

@@ -1,7 +1,6 @@
 //! One connection: HTTP/1 or HTTP/2 as the client likes, watched for its pace, ended in good order.
 
 use std::{
-    io,
     net::SocketAddr,
     pin::{Pin, pin},
     sync::Arc,
@@ -14,6 +13,7 @@ use bytes::Bytes;
 use hyper::{
     Request, Response, Version,
     body::{Body as HttpBody, Frame, Incoming, SizeHint},
+    header::{CONNECTION, HeaderValue},
     service::service_fn,
 };
 use hyper_util::{
@@ -21,13 +21,12 @@ use hyper_util::{
     server::conn::auto,
 };
 use tokio::{
-    io::{AsyncRead, AsyncWrite, ReadBuf},
     net::TcpStream,
     sync::{OwnedSemaphorePermit, watch},
 };
 use tower::ServiceExt;
 
-use super::pace::Pace;
+use super::{pace::Pace, stream::Watched, upload::Upload};
 
 /// Calls at once on one HTTP/2 connection.
 const STREAMS: u32 = 128;
@@ -71,7 +70,7 @@ impl Connections {
         let _open = OpenConnection::count();
         let _place = peer.place;
         let pace = Arc::new(Pace::new());
-        let io = TokioIo::new(Watched { stream, pace: pace.clone() });
+        let io = TokioIo::new(Watched::new(stream, pace.clone()));
         let calls = pace.clone();
         let service =
             service_fn(move |request| answer(self.router.clone(), peer.address, calls.clone(), request));
@@ -104,10 +103,19 @@ async fn answer(
     pace: Arc<Pace>,
     request: Request<Incoming>,
 ) -> Result<Response<CountedBody>, std::convert::Infallible> {
-    let call = Call::begin(pace, request.version() == Version::HTTP_2);
-    let mut request = request.map(Body::new);
+    let multiplexed = request.version() == Version::HTTP_2;
+    let call = Call::begin(pace.clone(), multiplexed);
+    let (mut request, upload) = Upload::take(request);
     request.extensions_mut().insert(ConnectInfo(address));
-    let response = router.oneshot(request).await?;
+    let mut response = router.oneshot(request).await?;
+    // What is left of a body is in the way of the next call, unless calls have streams of their own.
+    if let Some(upload) = upload
+        && !upload.discard().await
+        && !multiplexed
+    {
+        pace.leave_unread();
+        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
     Ok(response.map(|body| CountedBody { body, _call: call }))
 }
 
@@ -151,62 +159,12 @@ impl HttpBody for CountedBody {
     }
 }
 
-/// A stream that tells when bytes move, and when they do not.
-struct Watched {
-    stream: TcpStream,
-    pace: Arc<Pace>,
-}
-
-impl AsyncRead for Watched {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let before = buffer.filled().len();
-        let outcome = Pin::new(&mut self.stream).poll_read(context, buffer);
-        if buffer.filled().len() > before {
-            self.pace.has_read();
-        }
-        outcome
-    }
-}
-
-impl AsyncWrite for Watched {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        let outcome = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.pace.has_written(outcome.is_pending());
-        outcome
-    }
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        slices: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        let outcome = Pin::new(&mut self.stream).poll_write_vectored(context, slices);
-        self.pace.has_written(outcome.is_pending());
-        outcome
-    }
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
-    }
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
-    }
-}
-
 /// Counts itself among the open connections until it is dropped.
 struct OpenConnection;
 
 impl OpenConnection {
     fn count() -> Self {
+        metrics::counter!("http_connections_total").increment(1);
         metrics::gauge!("http_connections").increment(1.0);
         Self
     }

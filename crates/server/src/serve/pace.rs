@@ -31,6 +31,7 @@ pub(super) struct Pace {
     active_at: AtomicU64,
     in_flight: AtomicUsize,
     multiplexed: AtomicBool,
+    unread: AtomicBool,
 }
 
 impl Pace {
@@ -42,6 +43,7 @@ impl Pace {
             active_at: AtomicU64::new(0),
             in_flight: AtomicUsize::new(0),
             multiplexed: AtomicBool::new(false),
+            unread: AtomicBool::new(false),
         }
     }
 
@@ -76,6 +78,17 @@ impl Pace {
     pub(super) fn end_call(&self) {
         self.active_at.store(self.now(), Relaxed);
         self.in_flight.fetch_sub(1, Relaxed);
+    }
+
+    /// A call was answered without the rest of its body, and is the last one.
+    pub(super) fn leave_unread(&self) {
+        self.unread.store(true, Relaxed);
+    }
+
+    /// Whether the client sent, or may be about to send, something that nobody reads: the rest of a body, or a head that
+    /// could not be understood.
+    pub(super) fn has_unread(&self) -> bool {
+        self.unread.load(Relaxed) || self.head_since.load(Relaxed) > 0
     }
 
     /// Returns when the client has kept us waiting for too long.
