@@ -109,6 +109,27 @@ async fn keys_are_one_to_255_printable_characters() {
     .await;
 }
 
+/// rules: IDEM-11
+#[tokio::test]
+async fn two_different_keys_are_none() {
+    both_engines(async |engine| {
+        let server = server(engine).await;
+        let tenant = server.tenant(Plan::Free).await;
+        let first = tenant.key.with("idempotency-key", "one");
+        for caller in [first.with("idempotency-key", "two"), first.with("idempotency-key", "")] {
+            let answer = create(&caller, "one", "A").await;
+            answer.expect(400, "invalid_idempotency_key");
+            assert_eq!(answer.json()["fix"], "Send one Idempotency-Key.");
+        }
+        assert_eq!(mailbox_count(&server, &tenant).await, 0);
+        // The same one twice, as a proxy may make of it, says nothing else than once.
+        assert_eq!(create(&first, "one", "A").await.status, 201);
+        assert_eq!(create(&tenant.key, "one", "A").await.headers["idempotent-replayed"], "true");
+        assert_eq!(mailbox_count(&server, &tenant).await, 1);
+    })
+    .await;
+}
+
 /// rules: IDEM-5
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn fifty_at_once_make_one_effect() {

@@ -313,3 +313,23 @@ async fn a_key_is_a_key_and_a_cookie_a_cookie() {
     })
     .await;
 }
+
+/// rules: AUTH-25
+#[tokio::test]
+async fn two_different_keys_are_no_key() {
+    both_engines(async |engine| {
+        let (server, tenant, _) = start(engine).await;
+        let (path, key) = ("/api/v1/mailboxes", tenant.key.secret());
+        let other = server.tenant(Plan::Free).await;
+        for second in [other.key.secret(), "nonsense", ""] {
+            let caller = tenant.key.with("x-api-key", second);
+            caller.get(path).await.expect(401, "unauthorized");
+            server.key(second).with("x-api-key", key).get(path).await.expect(401, "unauthorized");
+            let listed =
+                caller.mcp().send(json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" })).await;
+            listed.expect(401, "unauthorized");
+        }
+        tenant.key.with("x-api-key", key).get(path).await.ok();
+    })
+    .await;
+}

@@ -160,7 +160,8 @@ impl Door {
 
 /// The key in `x-api-key` or as a bearer token. Cookies are no key: another site could make a browser send them.
 fn shown_key(headers: &HeaderMap) -> Option<&str> {
-    if let Some(key) = headers.get("x-api-key") {
+    // Two different ones are no key at all.
+    if let Some(key) = web::only_value(headers, "x-api-key").ok()? {
         return key.to_str().ok();
     }
     let (scheme, token) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;

@@ -49,6 +49,7 @@ pub use endpoint::Endpoint;
 pub use facilitator::HttpFacilitator;
 pub use openapi::document;
 pub use outgoing::OutgoingHttp;
+pub use request::{Ambiguous, only_value};
 pub use telegram::HttpBot;
 
 /// Renders the metrics as text.

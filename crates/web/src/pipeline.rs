@@ -22,8 +22,8 @@ use crate::{
     input::RawInput,
     reply::{self, Reply},
     request::{
-        RequestId, asks_for_events, client_address, credential, path_parameters, require_json_answer,
-        require_own_site,
+        Ambiguous, RequestId, asks_for_events, client_address, credential, only_value, path_parameters,
+        require_json_answer, require_own_site,
     },
 };
 
@@ -194,14 +194,17 @@ fn idempotency_key(method: &Method, headers: &HeaderMap) -> Option<Result<String
     if method.is_safe() {
         return None;
     }
-    let value = headers.get("idempotency-key")?;
-    let invalid = || {
-        let fix = "Use 1 to 255 printable ASCII characters, such as a UUID.";
-        Error::new(ErrorKind::InvalidIdempotencyKey).with_fix(fix)
+    let invalid = |fix: &'static str| Error::new(ErrorKind::InvalidIdempotencyKey).with_fix(fix);
+    let value = match only_value(headers, "idempotency-key") {
+        Ok(value) => value?,
+        Err(Ambiguous) => return Some(Err(invalid("Send one Idempotency-Key."))),
     };
     let fits = |text: &&str| (1..=255).contains(&text.len()) && !text.contains('\t');
     let text = value.to_str().ok().filter(fits);
-    Some(text.map(ToOwned::to_owned).ok_or_else(invalid))
+    Some(
+        text.map(ToOwned::to_owned)
+            .ok_or_else(|| invalid("Use 1 to 255 printable ASCII characters, such as a UUID.")),
+    )
 }
 
 /// Whether one of the caller's preferences is an answer before everything is done.

@@ -119,6 +119,18 @@ pub(crate) fn client_address(request: &Request, trust_proxy: bool) -> IpAddr {
     from_proxy.or_else(connected).unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST))
 }
 
+/// A header that was given several times, and not always with the same value.
+pub struct Ambiguous;
+
+/// The value of a header that has only one.
+///
+/// Whoever is in front of us may have looked at the first of two, or at the last; neither is to be guessed at.
+pub fn only_value<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a HeaderValue>, Ambiguous> {
+    let mut values = headers.get_all(name).iter();
+    let first = values.next();
+    if values.all(|value| Some(value) == first) { Ok(first) } else { Err(Ambiguous) }
+}
+
 /// The name of the session cookie: with the `__Host-` prefix wherever browsers accept it.
 pub(crate) fn cookie_name(app: &App) -> &'static str {
     if is_secure(app) { "__Host-agent_mailbox" } else { "agent_mailbox" }
@@ -131,8 +143,9 @@ pub(crate) fn is_secure(app: &App) -> bool {
 
 /// What the caller shows. A key makes the cookie irrelevant.
 pub(crate) fn credential(app: &App, headers: &HeaderMap) -> Result<Credential> {
-    if let Some(key) = headers.get("x-api-key") {
-        let key = key.to_str().map_err(|_| Error::new(ErrorKind::Unauthorized))?;
+    let unknown = || Error::new(ErrorKind::Unauthorized);
+    if let Some(key) = only_value(headers, "x-api-key").map_err(|_| unknown())? {
+        let key = key.to_str().map_err(|_| unknown())?;
         return Ok(Credential::ApiKey(key.to_owned()));
     }
     let name = cookie_name(app);
@@ -143,7 +156,7 @@ pub(crate) fn credential(app: &App, headers: &HeaderMap) -> Result<Credential> {
         .find(|(cookie, _)| *cookie == name);
     match found {
         Some((_, secret)) => Ok(Credential::Session(secret.to_owned())),
-        None => Err(Error::new(ErrorKind::Unauthorized)),
+        None => Err(unknown()),
     }
 }
 
