@@ -3,6 +3,8 @@
 //! The short memory is what makes a revocation take effect on every node within a second, without messages between
 //! them.
 
+mod waiting;
+
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex},
@@ -38,6 +40,8 @@ pub struct Caller {
     /// The one that a call without a workspace id goes to.
     pub chosen: usize,
     expires_at: Option<Timestamp>,
+    /// The hash of what a key or a session is recognised by.
+    hash: Option<SecretHash>,
 }
 
 /// What a caller may do in one workspace.
@@ -56,13 +60,19 @@ pub struct Access {
 impl Caller {
     /// A wallet in its workspace.
     pub(crate) fn wallet(address: String, access: Access) -> Self {
-        Self { actor: Actor::Wallet(address), workspaces: vec![access], chosen: 0, expires_at: None }
+        Self {
+            actor: Actor::Wallet(address),
+            workspaces: vec![access],
+            chosen: 0,
+            expires_at: None,
+            hash: None,
+        }
     }
 
     /// A chat that is linked with a mailbox of a workspace.
     pub(crate) fn chat(chat: i64, access: Access) -> Self {
         let actor = Actor::Chat(format!("telegram {chat}"));
-        Self { actor, workspaces: vec![access], chosen: 0, expires_at: None }
+        Self { actor, workspaces: vec![access], chosen: 0, expires_at: None, hash: None }
     }
 
     /// The access that a call has: to the named workspace, or to the chosen one.
@@ -84,6 +94,7 @@ pub struct Credentials {
     used: Mutex<HashMap<(WorkspaceId, ApiKeyId), Timestamp>>,
     /// One look-up of a secret at a time: the others find what it found.
     turns: [tokio::sync::Mutex<()>; 32],
+    waiting: waiting::Waiting,
 }
 
 impl App {
@@ -183,6 +194,7 @@ impl App {
             }],
             chosen: 0,
             expires_at: key.expires_at,
+            hash: Some(hash),
         }))
     }
 
@@ -209,7 +221,7 @@ impl App {
                 session: session.id,
                 is_admin: session.is_admin,
             };
-            Caller { actor, workspaces, chosen, expires_at: Some(session.expires_at) }
+            Caller { actor, workspaces, chosen, expires_at: Some(session.expires_at), hash: Some(hash) }
         }))
     }
 

@@ -2,6 +2,7 @@
 
 use std::{
     collections::HashMap,
+    pin::pin,
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -17,7 +18,7 @@ use store::{
 };
 use tokio::sync::{broadcast::error::RecvError, watch};
 
-use crate::{App, Call, Error, Operation, Result, emails::Arrivals, lock};
+use crate::{App, Call, Error, ErrorKind, Operation, Result, emails::Arrivals, lock};
 
 /// Reads the event log.
 pub const LIST: Operation = Operation::read(
@@ -75,6 +76,7 @@ impl NewEvent {
 pub async fn list(app: &App, call: &Call, query: EventQuery) -> Result<EventPage> {
     let mut news = app.news(&call.workspace);
     let deadline = tokio::time::Instant::now() + Duration::from_secs(u64::from(query.wait));
+    let mut revoked = pin!(app.revoked(call));
     loop {
         let page = page(app, &call.workspace, query.after, query.limit).await?;
         if !page.events.is_empty() || query.wait == 0 {
@@ -85,6 +87,7 @@ pub async fn list(app: &App, call: &Call, query: EventQuery) -> Result<EventPage
                 return Ok(page);
             },
             () = app.ending() => return Ok(page),
+            () = revoked.as_mut() => return Err(Error::new(ErrorKind::Unauthorized)),
         }
     }
 }

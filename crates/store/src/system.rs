@@ -7,7 +7,12 @@ use model::{
     mailboxes::MailboxSettings,
 };
 
-use crate::{FromRow, Row, SystemTx, error::Result, mailboxes::MailboxDomain};
+use crate::{
+    FromRow, Param, Row, SystemTx,
+    error::Result,
+    mailboxes::MailboxDomain,
+    sql::{LIST, list_places, listed},
+};
 
 /// What a valid API key gives access to.
 #[derive(Clone, Debug)]
@@ -129,6 +134,18 @@ pub async fn key_exists(tx: &mut SystemTx, workspace: &WorkspaceId, key: &ApiKey
     let sql = "SELECT count(*) FROM api_key WHERE workspace_id = $1 AND id = $2 AND length(secret_hash) = 32";
     let found: Option<(i64,)> = tx.one(sql, &[workspace.into(), key.into()]).await?;
     Ok(found.is_some_and(|(count,)| count > 0))
+}
+
+/// Which of these hashes are those of keys that can be used.
+pub async fn living_keys(tx: &mut SystemTx, hashes: &[[u8; 32]]) -> Result<Vec<Vec<u8>>> {
+    let sql = format!("SELECT secret_hash FROM api_key WHERE secret_hash IN ({})", list_places(1));
+    let mut living = Vec::with_capacity(hashes.len());
+    for some in hashes.chunks(LIST) {
+        let params: Vec<Param<'_>> = listed(some.iter().map(<[u8; 32]>::as_slice), &[]).collect();
+        let found: Vec<(Vec<u8>,)> = tx.all(&sql, &params).await?;
+        living.extend(found.into_iter().map(|(hash,)| hash));
+    }
+    Ok(living)
 }
 
 /// Whether a session is still there.

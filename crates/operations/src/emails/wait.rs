@@ -1,6 +1,6 @@
 //! Waiting for a mail without polling: the call sleeps until something happens in its workspace.
 
-use std::time::Duration;
+use std::{pin::pin, time::Duration};
 
 use model::{
     EmailId, MailboxId, Timestamp,
@@ -14,7 +14,7 @@ use store::{
 };
 
 use super::{Arrivals, present};
-use crate::{App, Call, Result, cursor, mailboxes};
+use crate::{App, Call, Error, ErrorKind, Result, cursor, mailboxes};
 
 /// Matches that an answer names.
 const MOST_MATCHES: usize = 50;
@@ -41,6 +41,7 @@ pub async fn wait(app: &App, call: &Call, mailbox: &str, input: WaitForEmail) ->
     let mut news = arrivals.watch();
     let deadline = tokio::time::Instant::now() + Duration::from_secs(u64::from(input.timeout_seconds));
     let mut search = Search::new(input, mark);
+    let mut revoked = pin!(app.revoked(call));
     // What others saw before the call began may be older than what the caller knows to be there.
     let mut first = true;
     loop {
@@ -61,6 +62,7 @@ pub async fn wait(app: &App, call: &Call, mailbox: &str, input: WaitForEmail) ->
             || tokio::select! {
                 woken = tokio::time::timeout_at(wake, news.changed()) => woken.is_err() && wake == deadline,
                 () = app.ending() => true,
+                () = revoked.as_mut() => return Err(Error::new(ErrorKind::Unauthorized)),
             };
         if is_over {
             let outcome = outcome.unwrap_or(WaitOutcome::Timeout);

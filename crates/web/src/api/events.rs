@@ -97,6 +97,7 @@ async fn next(mut open: Open) -> Option<(Result<Bytes, Infallible>, Open)> {
             woken = tokio::time::timeout(HEARTBEAT, open.news.changed()) => woken,
             // The client comes again by itself, and finds another server or this one anew.
             () = open.app.ending() => return None,
+            () = open.app.revoked(&open.call) => return None,
         };
         if woken.is_err() {
             return Some((Ok(Bytes::from_static(b": still here\n\n")), open));
