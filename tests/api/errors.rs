@@ -280,3 +280,34 @@ async fn too_many_requests_say_when_to_come_again() {
     })
     .await;
 }
+
+/// Limits of strangers are those of the client that a trusted proxy names, at every door.
+/// rules: HTTP-19
+#[tokio::test]
+async fn limits_are_counted_by_the_client_behind_the_proxy() {
+    both_engines(async |engine| {
+        let mut options = ServerOptions { anonymous_rpm: 3, ..ServerOptions::default() };
+        options.web.proxies = web::Proxies::Count(1);
+        let server = Server::with(engine, options).await;
+        let at = |lines: &[&str]| {
+            let new = server.anonymous();
+            lines.iter().fold(new, |caller, line| caller.with("x-forwarded-for", line))
+        };
+        for number in 0..3 {
+            // Whatever the client writes before, in one line or in several.
+            let invented = format!("203.0.113.{number}");
+            at(&[&invented, "198.51.100.7"]).get(ALL).await.expect(401, "unauthorized");
+        }
+        let list = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" });
+        for caller in [at(&["198.51.100.7"]), at(&["203.0.113.9, 198.51.100.7"])] {
+            caller.get(ALL).await.expect(429, "rate_limited");
+            caller.get("/api/status").await.expect(429, "rate_limited");
+            caller.mcp().send(list.clone()).await.expect(429, "rate_limited");
+        }
+        at(&["198.51.100.7", "198.51.100.8"]).get(ALL).await.expect(401, "unauthorized");
+        // Two headers that do not agree are those of nobody.
+        let both = at(&["198.51.100.7"]).with("forwarded", "for=203.0.113.9");
+        both.get(ALL).await.expect(401, "unauthorized");
+    })
+    .await;
+}

@@ -81,8 +81,8 @@ pub struct Http {
     pub cors_origins: Vec<String>,
     /// A listener for /metrics alone.
     pub metrics_listen: Option<SocketAddr>,
-    /// Whether the client's address is taken from X-Forwarded-For.
-    pub trust_proxy: bool,
+    /// The proxies in front that are believed about the client's address.
+    pub trust_proxy: web::Proxies,
     /// Connections that are open at once.
     pub max_connections: usize,
 }

@@ -160,7 +160,7 @@ impl Doors<'_> {
             let options = web::Options {
                 metrics: self.metrics_listener.is_none().then(|| render.clone()),
                 cors_origins: http.cors_origins.clone(),
-                trust_proxy: http.trust_proxy,
+                proxies: http.trust_proxy.clone(),
                 doors: vec![mcp::door],
             };
             let router = web::router(self.app.clone(), options);

@@ -8,7 +8,7 @@ use std::{net::IpAddr, sync::Arc};
 use axum::{
     Router,
     body::{Body, Bytes},
-    extract::{ConnectInfo, Request},
+    extract::Request,
     http::{HeaderMap, request::Parts},
     response::Response,
 };
@@ -19,7 +19,7 @@ use crate::{
     State,
     body::{self, Bound, MAX_BODY},
     error, pipeline,
-    request::{RequestId, client_address},
+    request::{ClientAddress, RequestId, client_address},
 };
 
 /// Makes the routes of a door.
@@ -45,7 +45,7 @@ impl Inside {
 
     /// The address of the client.
     pub fn address(&self, request: &Request) -> IpAddr {
-        client_address(request, self.state.options.trust_proxy)
+        client_address(request)
     }
 
     /// Counts something that costs no credits against the client's address, apart from what strangers do there.
@@ -73,11 +73,8 @@ impl Inside {
         if let Some(id) = outer.extensions.get::<RequestId>() {
             request.extensions_mut().insert(RequestId(id.0.clone()));
         }
-        if let Some(client) = outer.extensions.get::<ConnectInfo<std::net::SocketAddr>>() {
+        if let Some(client) = outer.extensions.get::<ClientAddress>() {
             request.extensions_mut().insert(*client);
-        }
-        if let Some(forwarded) = outer.headers.get("x-forwarded-for") {
-            request.headers_mut().insert("x-forwarded-for", forwarded.clone());
         }
         match self.api.clone().oneshot(request).await {
             Ok(response) => response,

@@ -59,7 +59,7 @@ pub(crate) fn routes() -> Router<State> {
 }
 
 async fn receive(axum::extract::State(state): axum::extract::State<State>, request: Request) -> Response {
-    let (address, now) = (client_address(&request, state.options.trust_proxy), state.app.now());
+    let (address, now) = (client_address(&request), state.app.now());
     // Whoever only ever signs wrongly is not read for long.
     let outcome = match state.anonymous.check(address, now) {
         Ok(()) => take(&state.app, request).await,

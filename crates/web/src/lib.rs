@@ -23,6 +23,7 @@ mod openapi;
 mod openapi_public;
 mod outgoing;
 mod pipeline;
+mod proxies;
 mod public;
 mod query;
 mod reply;
@@ -49,6 +50,7 @@ pub use endpoint::Endpoint;
 pub use facilitator::HttpFacilitator;
 pub use openapi::document;
 pub use outgoing::OutgoingHttp;
+pub use proxies::{Network, Proxies};
 pub use request::{Ambiguous, only_value};
 pub use telegram::HttpBot;
 
@@ -62,8 +64,8 @@ pub struct Options {
     pub metrics: Option<RenderMetrics>,
     /// Origins that browsers may call the API from.
     pub cors_origins: Vec<String>,
-    /// Whether a proxy in front tells the client's address in `X-Forwarded-For`.
-    pub trust_proxy: bool,
+    /// The proxies in front, which tell the client's address.
+    pub proxies: Proxies,
     /// Doors that other crates make.
     pub doors: Vec<Door>,
 }
@@ -119,6 +121,7 @@ pub fn router(app: App, options: Options) -> Router {
     }
     let inside = Inside { state: state.clone(), api: in_process(&state) };
     let doors = state.options.doors.clone();
+    let finish = axum::middleware::from_fn_with_state(state.clone(), request::finish);
     let own = router
         .merge(console::routes(&state))
         .merge(public::routes(&state))
@@ -133,7 +136,7 @@ pub fn router(app: App, options: Options) -> Router {
         // In one call, since each adds a box to every route. The first is outside of everything else, so that no
         // answer goes without its request id.
         .layer((
-            axum::middleware::from_fn(request::finish),
+            finish,
             axum::middleware::from_fn_with_state(origins, cors::allow),
             // Not for streams of events: packing would gather them instead of passing them on.
             CompressionLayer::new().compress_when(SizeAbove::new(1024).and(NotForContentType::SSE)),

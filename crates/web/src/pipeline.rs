@@ -39,7 +39,7 @@ struct Told {
 /// Answers one call.
 pub(crate) async fn serve(state: State, endpoint: Arc<Endpoint>, request: Request) -> Response {
     let started = Instant::now();
-    let address = client_address(&request, state.options.trust_proxy);
+    let address = client_address(&request);
     let (parts, body) = request.into_parts();
     let mut told = Told::default();
     let outcome = run(&state, &endpoint, &parts, body, address, &mut told).await;

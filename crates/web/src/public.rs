@@ -82,7 +82,7 @@ struct Features {
 
 /// Public calls count against the client's address.
 pub(crate) async fn limit(Extracted(state): Extracted<State>, request: Request, next: Next) -> Response {
-    let address = client_address(&request, state.options.trust_proxy);
+    let address = client_address(&request);
     match state.anonymous.count(address, state.app.now()) {
         Ok(()) => next.run(request).await,
         Err(refused) => error::response(&refused),

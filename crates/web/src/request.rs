@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use axum::{
-    extract::{ConnectInfo, MatchedPath, Request},
+    extract::{ConnectInfo, MatchedPath, Request, State as Extracted},
     http::{HeaderMap, HeaderName, HeaderValue, header, request::Parts},
     middleware::Next,
     response::Response,
@@ -11,16 +11,26 @@ use axum::{
 use operations::{App, Credential, Error, ErrorKind, Result};
 use tracing::Instrument;
 
+use crate::State;
+
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// The id of a request, as in the logs and in `X-Request-Id`.
 #[derive(Clone)]
 pub(crate) struct RequestId(pub(crate) String);
 
-/// Gives every request an id and every response the headers that all of them carry.
-pub(crate) async fn finish(mut request: Request, next: Next) -> Response {
+/// The address of the client: of whoever connected, or whom a trusted proxy names.
+#[derive(Clone, Copy)]
+pub(crate) struct ClientAddress(IpAddr);
+
+/// Gives every request an id and its client's address, and every response the headers that all of them carry.
+pub(crate) async fn finish(Extracted(state): Extracted<State>, mut request: Request, next: Next) -> Response {
     let id = given_id(request.headers()).unwrap_or_else(new_id);
+    let peer = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|info| info.0.ip());
+    let peer = peer.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
+    let client = state.options.proxies.client(request.headers(), peer);
     request.extensions_mut().insert(RequestId(id.clone()));
+    request.extensions_mut().insert(ClientAddress(client));
     // Whatever is logged on the way stands under the id that the answer carries.
     let span = tracing::error_span!("request", id = %id);
     let mut response = next.run(request).instrument(span).await;
@@ -107,16 +117,10 @@ pub(crate) fn accepts(headers: &HeaderMap, kind: &str) -> bool {
     ranges.peek().is_none() || ranges.filter_map(fit).max().is_some_and(|(_, wanted)| wanted)
 }
 
-/// The address of the client, from the connection or from a trusted proxy in front.
-pub(crate) fn client_address(request: &Request, trust_proxy: bool) -> IpAddr {
-    let forwarded = || {
-        let list = request.headers().get("x-forwarded-for")?.to_str().ok()?;
-        // The last entry is the one that our own proxy added.
-        list.rsplit(',').next()?.trim().parse().ok()
-    };
-    let connected = || request.extensions().get::<ConnectInfo<SocketAddr>>().map(|info| info.0.ip());
-    let from_proxy = if trust_proxy { forwarded() } else { None };
-    from_proxy.or_else(connected).unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST))
+/// The address of the client, as it was found out when the request came in.
+pub(crate) fn client_address(request: &Request) -> IpAddr {
+    let found = request.extensions().get::<ClientAddress>();
+    found.map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), |client| client.0)
 }
 
 /// A header that was given several times, and not always with the same value.

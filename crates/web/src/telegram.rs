@@ -120,7 +120,7 @@ pub(crate) fn routes() -> Router<State> {
 
 /// Takes an update. Whoever does not show the secret is nobody.
 async fn take(Extracted(state): Extracted<State>, request: Request) -> Response {
-    let (address, now) = (client_address(&request, state.options.trust_proxy), state.app.now());
+    let (address, now) = (client_address(&request), state.app.now());
     let outcome = match state.anonymous.check(address, now) {
         Ok(()) => hear(&state, request).await,
         Err(refused) => Err(refused),

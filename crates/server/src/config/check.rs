@@ -3,6 +3,7 @@
 mod ai;
 mod embeddings;
 mod payments;
+mod proxies;
 mod telegram;
 
 use std::{net::SocketAddr, ops::RangeInclusive, path::PathBuf, time::Duration};
@@ -128,7 +129,7 @@ impl<'a> Reader<'a> {
                 Err(message) => self.complain("http.cors_origins", message),
             }
         }
-        let trust_proxy = self.flag("http.trust_proxy");
+        let trust_proxy = self.proxies("http.trust_proxy");
         Some(Http {
             listen: listen?,
             public_url,

@@ -175,6 +175,10 @@ fn line_of(text: &str, error: &toml::de::Error) -> usize {
 fn from_text(entry: &Entry, text: &str) -> Value {
     let wanted = match &entry.default {
         Value::Array(_) => return Value::Array(list_from_text(text)),
+        Value::Boolean(_) if takes_networks(&entry.key) => {
+            let other = toml_value(text).filter(|value| value.is_bool() || value.is_integer());
+            return other.unwrap_or_else(|| Value::Array(list_from_text(text)));
+        }
         Value::String(_) if !is_limit(&entry.key) => None,
         Value::Boolean(_) => toml_value(text).filter(Value::is_bool),
         _ => toml_value(text).filter(Value::is_integer),
@@ -198,4 +202,9 @@ fn toml_value(text: &str) -> Option<Value> {
 /// Whether an option is a number that may also be `"unlimited"`.
 pub(super) fn is_limit(key: &str) -> bool {
     key.starts_with("plans.") && !key.ends_with(".price_cents")
+}
+
+/// Whether an option is `true`, `false`, a number or a list.
+fn takes_networks(key: &str) -> bool {
+    key == "http.trust_proxy"
 }

@@ -1,6 +1,7 @@
 //! The layers of the configuration, their mistakes, and the defaults that the contract promises.
 
 use model::{Limit, plans::PlanLimits};
+use web::Proxies;
 
 use super::*;
 
@@ -36,7 +37,8 @@ fn the_defaults_are_those_of_the_contract() {
         (600, 50, 2000)
     );
     assert_eq!(smtp.max_message_bytes, 40 * 1024 * 1024);
-    assert!(config.open_sign_up && !config.http.trust_proxy && config.http.cors_origins.is_empty());
+    assert!(config.open_sign_up && config.http.cors_origins.is_empty());
+    assert_eq!(config.http.trust_proxy, Proxies::None);
     assert!(
         matches!(&config.database, DatabaseLocation::Sqlite(path) if path.ends_with("data/agent-mailbox.db"))
     );
@@ -131,7 +133,7 @@ fn a_variable_has_the_type_of_its_option() {
         ("AGENT_MAILBOX_TEST", "no business of ours"),
     ]))
     .unwrap();
-    assert_eq!((config.http.anonymous_rpm, config.http.trust_proxy), (7, true));
+    assert_eq!((config.http.anonymous_rpm, &config.http.trust_proxy), (7, &Proxies::Count(1)));
     assert_eq!(config.hosted_domains, ["one.example", "two.example"]);
     assert_eq!(config.http.cors_origins, ["https://app.example", "http://localhost:3000"]);
     assert_eq!((config.plans.free.rpm, config.plans.enterprise.rpm), (Limit::UNLIMITED, Limit::of(5)));
@@ -139,6 +141,31 @@ fn a_variable_has_the_type_of_its_option() {
     assert_eq!(config.settings().public_url, "https://mail.example");
     assert!(matches!(config.master_key, KeySource::Given(_)));
     assert!(matches!(config.database, DatabaseLocation::Postgres(_)));
+}
+
+/// rules: HTTP-19
+#[test]
+fn proxies_are_named_by_number_or_by_network() {
+    let networks = |list: &[&str]| Proxies::Networks(list.iter().map(|text| text.parse().unwrap()).collect());
+    for (written, meant) in [
+        ("true", Proxies::Count(1)),
+        ("false", Proxies::None),
+        ("2", Proxies::Count(2)),
+        ("[]", Proxies::None),
+        ("['10.0.0.0/8', '2001:db8::1']", networks(&["10.0.0.0/8", "2001:db8::1"])),
+    ] {
+        let (_folder, sources) = file(&format!("[http]\ntrust_proxy = {written}\n"));
+        assert_eq!(Config::load(&sources).unwrap().http.trust_proxy, meant, "{written}");
+        let sources = environment(&[("AGENT_MAILBOX__HTTP__TRUST_PROXY", written)]);
+        assert_eq!(Config::load(&sources).unwrap().http.trust_proxy, meant, "{written}");
+    }
+    let sources = environment(&[("AGENT_MAILBOX__HTTP__TRUST_PROXY", "10.0.0.0/8, 192.0.2.7")]);
+    let proxies = Config::load(&sources).unwrap().http.trust_proxy;
+    assert_eq!(proxies, networks(&["10.0.0.0/8", "192.0.2.7"]));
+    for written in ["0", "17", "-1", "1.5", "'yes'", "['10.0.0.1/8']", "['10.0.0.0/8', 'x']", "[1]"] {
+        let (_folder, sources) = file(&format!("[http]\ntrust_proxy = {written}\n"));
+        assert!(problems(&sources)[0].starts_with("http.trust_proxy "), "{written}");
+    }
 }
 
 #[test]

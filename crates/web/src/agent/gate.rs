@@ -72,7 +72,7 @@ struct Answered {
 /// Answers one call.
 pub(crate) async fn serve(state: State, gated: Arc<Gated>, request: Request) -> Response {
     let started = Instant::now();
-    let address = client_address(&request, state.options.trust_proxy);
+    let address = client_address(&request);
     let (parts, body) = request.into_parts();
     let mut visit = Visit { state, gated, parts: Arc::new(parts), body: None, proof: None };
     let outcome = visit.run(body, address).await;

@@ -143,7 +143,7 @@ async fn login_page(
 
 /// A form that anybody can send: from this site, in moderation.
 async fn open_form(state: &State, request: Request) -> Result<Fields> {
-    let address = client_address(&request, state.options.trust_proxy);
+    let address = client_address(&request);
     state.anonymous.count(address, state.app.now())?;
     require_own_site(&state.app, request.headers())?;
     Fields::read(request).await
@@ -168,7 +168,7 @@ fn enter(state: &State, headers: &HeaderMap, opened: &Opened, next: &str, said: 
 
 async fn log_in(Extracted(state): Extracted<State>, request: Request) -> Response {
     let headers = request.headers().clone();
-    let address = client_address(&request, state.options.trust_proxy);
+    let address = client_address(&request);
     let fields = match open_form(&state, request).await {
         Ok(fields) => fields,
         Err(refused) => return page::failure(&headers, &refused),

@@ -88,7 +88,7 @@ async fn limit(
     request: axum::extract::Request,
     next: axum::middleware::Next,
 ) -> axum::response::Response {
-    let address = crate::request::client_address(&request, state.options.trust_proxy);
+    let address = crate::request::client_address(&request);
     match state.pages.count(address, state.app.now()) {
         Ok(()) => next.run(request).await,
         Err(refused) => page::failure(request.headers(), &refused),

@@ -68,7 +68,7 @@ async fn sign_up(Extracted(state): Extracted<State>, request: Request) -> Respon
 
 async fn log_in(Extracted(state): Extracted<State>, request: Request) -> Response {
     answer(async {
-        let address = client_address(&request, state.options.trust_proxy);
+        let address = client_address(&request);
         let (headers, input): (_, Login) = open_request(&state, request).await?;
         let opened = try_password(&state, address, input, &headers).await?;
         Ok(logged_in(&state, StatusCode::OK, &opened))
@@ -163,7 +163,7 @@ pub(super) async fn open_request<T>(state: &State, request: Request) -> Result<(
 where
     T: serde::de::DeserializeOwned + garde::Validate<Context = ()>,
 {
-    let address = client_address(&request, state.options.trust_proxy);
+    let address = client_address(&request);
     state.anonymous.count(address, state.app.now())?;
     refuse_cross_site(&state.app, request.headers())?;
     json_request(request).await
