@@ -79,12 +79,24 @@ pub struct Http {
     pub anonymous_rpm: u64,
     /// Origins that browsers may call the API from.
     pub cors_origins: Vec<String>,
+    /// Whether /metrics is shown with everything else, wherever that listens.
+    pub metrics: bool,
     /// A listener for /metrics alone.
     pub metrics_listen: Option<SocketAddr>,
     /// The proxies in front that are believed about the client's address.
     pub trust_proxy: web::Proxies,
     /// Connections that are open at once.
     pub max_connections: usize,
+    /// Connections of one client that are open at once.
+    pub connections_per_client: u32,
+}
+
+impl Http {
+    /// Whether /metrics is shown with everything else: where only this machine can see it, or where that is wanted.
+    pub fn shows_metrics(&self) -> bool {
+        let private = self.listen.ip().to_canonical().is_loopback();
+        self.metrics || (private && self.metrics_listen.is_none())
+    }
 }
 
 /// How mail is received.

@@ -13,6 +13,7 @@ mod open;
 mod outbound;
 mod output;
 mod serve;
+mod shares;
 mod smtp;
 
 use std::process::ExitCode;

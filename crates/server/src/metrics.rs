@@ -33,6 +33,10 @@ fn describe() {
     describe_gauge!("http_connections", "Open connections.");
     describe_counter!("http_connections_total", "Connections that were served.");
     describe_counter!(
+        "http_connections_refused_total",
+        "Connections that were closed at once because their client had too many."
+    );
+    describe_counter!(
         "http_connections_expired_total",
         "Connections closed because the client was too slow."
     );

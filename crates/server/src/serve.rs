@@ -30,7 +30,7 @@ use tokio::{
     task::JoinHandle,
 };
 
-use self::listener::Door;
+use self::listener::{Door, Guests};
 pub use self::lock::ServeLock;
 use crate::{
     cli::{Serve, ServeRole},
@@ -38,6 +38,7 @@ use crate::{
     config::Config,
     failure::{Failure, Result},
     metrics, open, output,
+    shares::Shares,
     smtp::{self, ServiceReception},
 };
 
@@ -45,6 +46,8 @@ use crate::{
 const DRAIN: Duration = Duration::from_secs(10);
 /// How long the last settlements may take.
 const CLOSE: Duration = Duration::from_secs(5);
+/// Connections to the door for metrics: a handful of collectors. The rest of the descriptors is for callers.
+const MAX_COLLECTORS: u32 = 64;
 /// How often upkeep is done.
 const UPKEEP: Duration = Duration::from_mins(1);
 /// When it is done first: soon, but not while the first callers wait.
@@ -158,13 +161,15 @@ impl Doors<'_> {
         let most = most.saturating_sub(self.config.smtp.max_connections).max(1);
         if let Some(listener) = self.listener {
             let options = web::Options {
-                metrics: self.metrics_listener.is_none().then(|| render.clone()),
+                metrics: http.shows_metrics().then(|| render.clone()),
                 cors_origins: http.cors_origins.clone(),
                 proxies: http.trust_proxy.clone(),
                 doors: vec![mcp::door],
             };
             let router = web::router(self.app.clone(), options);
-            tokio::spawn(Door::new(router, most, self.stopping.clone()).serve(listener));
+            let shares = Shares::new(http.connections_per_client);
+            let guests = Guests { most, shares, proxies: http.trust_proxy.clone() };
+            tokio::spawn(Door::new(router, guests, self.stopping.clone()).serve(listener));
         }
         if let Some(listener) = self.metrics_listener {
             let text = move || {
@@ -172,8 +177,9 @@ impl Doors<'_> {
                 async move { ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], render()) }
             };
             let router = Router::new().route("/metrics", get(text));
-            // A handful of collectors; the rest of the descriptors is for callers.
-            tokio::spawn(Door::new(router, 64, self.stopping).serve(listener));
+            let shares = Shares::new(MAX_COLLECTORS);
+            let guests = Guests { most: MAX_COLLECTORS as usize, shares, proxies: web::Proxies::None };
+            tokio::spawn(Door::new(router, guests, self.stopping).serve(listener));
         }
         Ok(())
     }

@@ -116,12 +116,13 @@ impl<'a> Reader<'a> {
         if listen.is_some() && metrics_listen == listen && listen.is_some_and(|at| at.port() != 0) {
             self.complain(
                 "http.metrics_listen",
-                "must differ from http.listen; leave it empty to share that",
+                "must differ from http.listen; set http.metrics = true to share that",
             );
         }
         let public_url = self.optional("http.public_url", public_url);
         let anonymous_rpm = self.number("http.anonymous_rpm", 1..=1_000_000_000);
         let max_connections = self.number("http.max_connections", 1..=1_000_000);
+        let connections_per_client = self.number("http.connections_per_client", 1..=1_000_000);
         let mut cors_origins = Vec::new();
         for text in self.list("http.cors_origins") {
             match origin(&text) {
@@ -129,15 +130,18 @@ impl<'a> Reader<'a> {
                 Err(message) => self.complain("http.cors_origins", message),
             }
         }
+        let metrics = self.flag("http.metrics");
         let trust_proxy = self.proxies("http.trust_proxy");
         Some(Http {
             listen: listen?,
             public_url,
             anonymous_rpm: anonymous_rpm.unsigned_abs(),
             cors_origins,
+            metrics,
             metrics_listen,
             trust_proxy,
             max_connections: usize::try_from(max_connections).ok()?,
+            connections_per_client: u32::try_from(connections_per_client).ok()?,
         })
     }
 

@@ -38,7 +38,7 @@ fn the_defaults_are_those_of_the_contract() {
     );
     assert_eq!(smtp.max_message_bytes, 40 * 1024 * 1024);
     assert!(config.open_sign_up && config.http.cors_origins.is_empty());
-    assert_eq!(config.http.trust_proxy, Proxies::None);
+    assert_eq!((&config.http.trust_proxy, config.http.connections_per_client), (&Proxies::None, 200));
     assert!(
         matches!(&config.database, DatabaseLocation::Sqlite(path) if path.ends_with("data/agent-mailbox.db"))
     );
@@ -168,6 +168,26 @@ fn proxies_are_named_by_number_or_by_network() {
     }
 }
 
+/// rules: HTTP-21
+#[test]
+fn metrics_are_shown_to_this_machine_unless_wanted_otherwise() {
+    for (listen, metrics, own, shown) in [
+        ("127.0.0.1:8080", false, "", true),
+        ("[::1]:8080", false, "", true),
+        ("127.0.0.1:8080", false, "127.0.0.1:9", false),
+        ("127.0.0.1:8080", true, "127.0.0.1:9", true),
+        ("0.0.0.0:8080", false, "", false),
+        ("[::]:8080", false, "", false),
+        ("192.0.2.7:8080", false, "", false),
+        ("192.0.2.7:8080", false, "127.0.0.1:9", false),
+        ("0.0.0.0:8080", true, "", true),
+    ] {
+        let text = format!("[http]\nlisten = '{listen}'\nmetrics = {metrics}\nmetrics_listen = '{own}'\n");
+        let (_folder, sources) = file(&text);
+        assert_eq!(Config::load(&sources).unwrap().http.shows_metrics(), shown, "{text}");
+    }
+}
+
 #[test]
 fn mail_has_its_own_name_certificate_and_listeners() {
     let (_folder, sources) = file(
@@ -224,6 +244,8 @@ public_url = 'mail.example'
 anonymous_rpm = 0
 cors_origins = ['*']
 max_connections = '5'
+connections_per_client = 0
+metrics = 'yes'
 trust_proxy = 'yes'
 [smtp]
 listen = '2525'
@@ -272,7 +294,9 @@ fn all_mistakes_are_told_at_once_and_no_secret_with_them() {
             "http.public_url",
             "http.anonymous_rpm",
             "http.max_connections",
+            "http.connections_per_client",
             "http.cors_origins",
+            "http.metrics",
             "http.trust_proxy",
             "smtp.listen",
             "smtp.lmtp_listen",

@@ -27,6 +27,7 @@ use tokio::{
 use tower::ServiceExt;
 
 use super::{pace::Pace, stream::Watched, upload::Upload};
+use crate::shares::Share;
 
 /// Calls at once on one HTTP/2 connection.
 const STREAMS: u32 = 128;
@@ -42,6 +43,8 @@ pub(super) struct Peer {
     pub(super) address: SocketAddr,
     /// Its place among the connections that are allowed at once.
     pub(super) place: OwnedSemaphorePermit,
+    /// Its place among the connections of its client, if those are counted.
+    pub(super) share: Option<Share>,
 }
 
 /// What all connections of a door have in common.
@@ -68,7 +71,7 @@ impl Connections {
     /// Serves a connection until its end. Told to stop, it finishes the calls that have begun and takes no more.
     pub(super) async fn serve(&self, stream: TcpStream, peer: Peer, mut stopping: watch::Receiver<bool>) {
         let _open = OpenConnection::count();
-        let _place = peer.place;
+        let _places = (peer.place, peer.share);
         let pace = Arc::new(Pace::new());
         let io = TokioIo::new(Watched::new(stream, pace.clone()));
         let calls = pace.clone();

@@ -1,6 +1,11 @@
 //! The accept loop: takes connections as long as there is room for them, and survives running out of descriptors.
 
-use std::{io, net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    io,
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+    time::Duration,
+};
 
 use axum::Router;
 use tokio::{
@@ -8,8 +13,13 @@ use tokio::{
     sync::{Semaphore, watch},
 };
 
+use web::Proxies;
+
 use super::connection::{Connections, Peer};
-use crate::failure::{Failure, Result};
+use crate::{
+    failure::{Failure, Result},
+    shares::{Share, Shares},
+};
 
 /// Connections that the kernel keeps for us until we come to accept them.
 const BACKLOG: u32 = 4096;
@@ -40,14 +50,40 @@ pub(crate) fn bind(address: SocketAddr) -> Result<TcpListener> {
 pub(super) struct Door {
     connections: Arc<Connections>,
     room: Arc<Semaphore>,
+    guests: Guests,
     stopping: watch::Receiver<bool>,
 }
 
+/// How many connections there may be at once.
+pub(super) struct Guests {
+    /// Of all clients together.
+    pub(super) most: usize,
+    /// Of each client.
+    pub(super) shares: Shares,
+    /// Who connects on behalf of many clients.
+    pub(super) proxies: Proxies,
+}
+
+impl Guests {
+    /// A place among the connections of a client, or that it has as many as it may have. The programs of this machine share
+    /// one address, and so do all who come through a proxy.
+    fn admit(&self, address: IpAddr) -> std::result::Result<Option<Share>, TooMany> {
+        if address.to_canonical().is_loopback() || self.proxies.include(address) {
+            return Ok(None);
+        }
+        self.shares.take(address).map(Some).ok_or(TooMany)
+    }
+}
+
+/// A client has as many connections as it may have.
+#[derive(Debug)]
+struct TooMany;
+
 impl Door {
-    /// Serves at most `most` connections at once, until told to stop.
-    pub(super) fn new(router: Router, most: usize, stopping: watch::Receiver<bool>) -> Self {
-        let room = Arc::new(Semaphore::new(most.min(Semaphore::MAX_PERMITS)));
-        Self { connections: Arc::new(Connections::new(router)), room, stopping }
+    /// Serves a bounded number of connections at once, until told to stop.
+    pub(super) fn new(router: Router, guests: Guests, stopping: watch::Receiver<bool>) -> Self {
+        let room = Arc::new(Semaphore::new(guests.most.min(Semaphore::MAX_PERMITS)));
+        Self { connections: Arc::new(Connections::new(router)), room, guests, stopping }
     }
 
     /// Accepts connections. Dropping the listener at the end turns further ones away.
@@ -64,7 +100,11 @@ impl Door {
             // Room first: what is not accepted waits in the kernel and costs us nothing.
             let Ok(place) = self.room.clone().acquire_owned().await else { return };
             let (stream, address) = accept(listener).await;
-            self.begin(stream, Peer { address, place });
+            match self.guests.admit(address.ip()) {
+                Ok(share) => self.begin(stream, Peer { address, place, share }),
+                // Closed at once, by dropping it: an answer would have to wait for the question.
+                Err(TooMany) => metrics::counter!("http_connections_refused_total").increment(1),
+            }
         }
     }
 
@@ -105,4 +145,34 @@ fn concerns_one_connection(error: &io::Error) -> bool {
             | io::ErrorKind::ConnectionReset
             | io::ErrorKind::Interrupted
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// rules: HTTP-20
+    #[test]
+    fn this_machine_and_proxies_have_as_many_connections_as_they_like() {
+        let networks = vec!["192.0.2.0/24".parse().unwrap()];
+        for (proxies, address, counted) in [
+            (Proxies::None, "198.51.100.7", true),
+            (Proxies::None, "::ffff:198.51.100.7", true),
+            (Proxies::None, "2001:db8::1", true),
+            (Proxies::None, "127.0.0.1", false),
+            (Proxies::None, "::1", false),
+            (Proxies::None, "::ffff:127.0.0.1", false),
+            (Proxies::Count(1), "198.51.100.7", false),
+            (Proxies::Networks(networks.clone()), "198.51.100.7", true),
+            (Proxies::Networks(networks.clone()), "192.0.2.9", false),
+            (Proxies::Networks(networks), "::ffff:192.0.2.9", false),
+        ] {
+            let guests = Guests { most: 10, shares: Shares::new(2), proxies };
+            let open: Vec<_> = (0..2).map(|_| guests.admit(address.parse().unwrap()).unwrap()).collect();
+            let third = guests.admit(address.parse().unwrap());
+            assert_eq!(third.is_err(), counted, "{address} {:?}", guests.proxies);
+            drop(open);
+            assert!(guests.admit(address.parse().unwrap()).is_ok());
+        }
+    }
 }

@@ -1,9 +1,9 @@
 //! Who may connect: so many at once, of them so many of one address, and so many of one address in a minute.
 
 use std::{
-    collections::{HashMap, hash_map::Entry},
-    net::{IpAddr, Ipv6Addr},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    collections::HashMap,
+    net::IpAddr,
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -12,17 +12,19 @@ use tokio::{
     time::Instant,
 };
 
+use crate::shares::{Share, Shares, lock, network};
+
 /// Addresses remembered in a minute; beyond that counting starts anew rather than grow.
 const CAPACITY: usize = 100_000;
 const MINUTE: Duration = Duration::from_mins(1);
+const TOO_MANY_OPEN: &str = "421 4.7.0 Too many open connections from your address; close one first\r\n";
 
 /// The places for connections, how often each address has come, and how many it has open.
 pub(super) struct Gate {
     room: Arc<Semaphore>,
-    limits: Limits,
+    per_minute: u32,
     window: Mutex<Window>,
-    /// As many entries at most as there are places.
-    open: Arc<Mutex<HashMap<IpAddr, u32>>>,
+    shares: Shares,
 }
 
 /// How much of the gate is for one address.
@@ -40,24 +42,6 @@ pub(super) struct Place {
     _share: Option<Share>,
 }
 
-/// An open connection among those of its address.
-#[derive(Debug)]
-struct Share {
-    open: Arc<Mutex<HashMap<IpAddr, u32>>>,
-    address: IpAddr,
-}
-
-impl Drop for Share {
-    fn drop(&mut self) {
-        if let Entry::Occupied(mut count) = lock(&self.open).entry(self.address) {
-            *count.get_mut() -= 1;
-            if *count.get() == 0 {
-                count.remove();
-            }
-        }
-    }
-}
-
 struct Window {
     since: Instant,
     counts: HashMap<IpAddr, u32>,
@@ -65,37 +49,28 @@ struct Window {
 
 impl Gate {
     pub(super) fn new(connections: usize, limits: Limits) -> Self {
+        let Limits { per_minute, at_once } = limits;
         Self {
             room: Arc::new(Semaphore::new(connections.min(Semaphore::MAX_PERMITS))),
-            limits,
+            per_minute,
             window: Mutex::new(Window { since: Instant::now(), counts: HashMap::new() }),
-            open: Arc::default(),
+            shares: Shares::new(at_once),
         }
     }
 
     /// A place for a connection, of an address if that is to be counted; or the line that refuses it.
     pub(super) fn admit(&self, address: Option<IpAddr>, now: Instant) -> Result<Place, &'static str> {
-        if address.is_some_and(|address| self.count(address, now) > self.limits.per_minute) {
+        if address.is_some_and(|address| self.count(address, now) > self.per_minute) {
             return Err("421 4.7.0 Too many connections from your address; try again in a minute\r\n");
         }
         let room = self.room.clone().try_acquire_owned();
         let room = room.map_err(|_| "421 4.3.2 Too many connections; try again later\r\n")?;
         // The programs of this machine share one address, and none of them is a stranger.
         let share = match address.filter(|address| !address.is_loopback()) {
-            Some(address) => Some(self.share(network(address))?),
+            Some(address) => Some(self.shares.take(address).ok_or(TOO_MANY_OPEN)?),
             None => None,
         };
         Ok(Place { _room: room, _share: share })
-    }
-
-    fn share(&self, address: IpAddr) -> Result<Share, &'static str> {
-        let mut open = lock(&self.open);
-        let count = open.entry(address).or_default();
-        if *count >= self.limits.at_once {
-            return Err("421 4.7.0 Too many open connections from your address; close one first\r\n");
-        }
-        *count += 1;
-        Ok(Share { open: self.open.clone(), address })
     }
 
     fn count(&self, address: IpAddr, now: Instant) -> u32 {
@@ -107,16 +82,4 @@ impl Gate {
         *count = count.saturating_add(1);
         *count
     }
-}
-
-/// A host with IPv6 owns a /64; counting single addresses would not count it at all.
-fn network(address: IpAddr) -> IpAddr {
-    match address {
-        IpAddr::V4(_) => address,
-        IpAddr::V6(v6) => Ipv6Addr::from_bits(v6.to_bits() & (u128::MAX << 64)).into(),
-    }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
