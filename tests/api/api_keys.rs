@@ -314,7 +314,7 @@ async fn a_key_is_a_key_and_a_cookie_a_cookie() {
     .await;
 }
 
-/// rules: AUTH-25
+/// rules: AUTH-28
 #[tokio::test]
 async fn two_different_keys_are_no_key() {
     both_engines(async |engine| {

@@ -222,7 +222,7 @@ fn body_for(operation: &str, world: &World) -> Value {
         "signUpAffiliate" | "updateAffiliate" => json!({ "code": "fresh-code" }),
         "signUp" => json!({ "email": "fresh@people.test", "password": "0123456789" }),
         "logIn" => json!({ "email": world.tenant.email, "password": testkit::PASSWORD }),
-        "acceptInvite" => json!({ "token": "nothing", "password": "0123456789" }),
+        "completeSignUp" | "acceptInvite" => json!({ "token": "nothing", "password": "0123456789" }),
         "switchWorkspace" => json!({ "workspace_id": world.id("workspaceId") }),
         "createEmailDomain" => json!({ "domain": "fresh.example.org" }),
         "createWebhook" => json!({ "url": "https://hooks.example.org/", "event_types": ["mailbox.created"] }),

@@ -212,17 +212,45 @@ async fn accepting_joins_with_the_role_and_logs_in() {
         new.caller.get(&at(&tenant, "/invites")).await.ok();
         let login = json!({ "email": "new@people.test", "password": "a password of mine" });
         server.anonymous().post("/api/console/login", login).await.ok();
+    })
+    .await;
+}
 
-        let old = sign_up(&server, "old@people.test").await;
-        let made = invite(&tenant, "old@people.test").await;
-        let wrong = json!({ "token": token(&made), "password": "not my password" });
-        server.anonymous().post("/api/console/invites/accept", wrong).await.expect(401, "unauthorized");
-        let short = json!({ "token": token(&made), "password": "short" });
-        server.anonymous().post("/api/console/invites/accept", short).await.expect(400, "validation_failed");
-        // Neither attempt used the link up.
-        let joined = Person::of(&server, &accept(&server, &token(&made)).await);
-        assert_eq!((&joined.id, joined.me["workspaces"].as_array().unwrap().len()), (&old.id, 2));
+/// The link is known to the person who invites, so no password goes with it.
+/// rules: AUTH-20
+#[tokio::test]
+async fn an_account_accepts_by_being_signed_in() {
+    both_engines(async |engine| {
+        let (server, tenant) = start(engine).await;
+        let (old, other) =
+            (sign_up(&server, "old@people.test").await, sign_up(&server, "other@people.test").await);
+        let link = token(&invite(&tenant, "old@people.test").await);
+        let path = "/api/console/invites/accept";
+        let with = |password: &str| json!({ "token": link, "password": password });
+        // The right password and a wrong one get the same answer, which is the one of signing up.
+        for password in [PASSWORD, "not my password"] {
+            let answer = server.anonymous().post(path, with(password)).await;
+            answer.expect(409, "account_exists");
+            assert_eq!(answer.header("set-cookie"), "");
+            old.caller.post(path, with(password)).await.expect(409, "account_exists");
+        }
+        server.anonymous().post(path, with("short")).await.expect(400, "validation_failed");
+        server.anonymous().post(path, json!({ "token": link })).await.expect(401, "unauthorized");
+        tenant.key.post(path, json!({ "token": link })).await.expect(401, "unauthorized");
+        let refused = other.caller.post(path, json!({ "token": link })).await;
+        assert_eq!(refused.expect(403, "role_required").json()["fix"], "Log in with the invited address.");
+        assert!(!refused.text().contains("old@people.test"), "{}", refused.text());
+        let foreign = old.caller.without("sec-fetch-site").with("sec-fetch-site", "cross-site");
+        foreign.post(path, json!({ "token": link })).await.expect(403, "cross_site_request");
+        // None of these used the link up.
+        let joined = old.caller.post(path, json!({ "token": link })).await;
+        assert_eq!((joined.status, joined.header("set-cookie")), (200, ""));
+        let me = joined.json();
+        assert_eq!((&me["account"]["id"], &me["workspace_id"]), (&json!(old.id), &json!(tenant.workspace)));
+        assert_eq!(me["workspaces"].as_array().unwrap().len(), 2);
         assert_eq!(old.caller.get(&at(&tenant, "")).await.ok()["role"], "member");
+        assert_eq!(old.caller.get("/api/console/me").await.ok(), me);
+        assert_gone(&old.caller.post(path, json!({ "token": link })).await);
     })
     .await;
 }
@@ -294,7 +322,10 @@ async fn a_link_lets_one_of_fifty_in() {
             let link = token(&invite(&tenant, email).await);
             let mut calls = tokio::task::JoinSet::new();
             for _ in 0..50 {
-                let (caller, body) = (server.anonymous(), json!({ "token": link, "password": PASSWORD }));
+                let (caller, body) = match email {
+                    "old@people.test" => (old.caller.clone(), json!({ "token": link })),
+                    _ => (server.anonymous(), json!({ "token": link, "password": PASSWORD })),
+                };
                 calls.spawn(async move { caller.post("/api/console/invites/accept", body).await });
             }
             let answers = calls.join_all().await;

@@ -37,7 +37,7 @@ pub(super) fn token(invite: &Value) -> String {
     invite["link"].as_str().unwrap().split_once('#').unwrap().1.to_owned()
 }
 
-/// Follows an invitation's link.
+/// Follows an invitation's link without an account.
 pub(super) async fn accept(server: &Server, token: &str) -> Answer {
     let body = json!({ "token": token, "password": PASSWORD });
     server.anonymous().post("/api/console/invites/accept", body).await

@@ -304,34 +304,3 @@ async fn other_sites_change_nothing_with_a_cookie() {
     })
     .await;
 }
-
-/// rules: AUTH-24
-#[tokio::test]
-async fn passwords_are_not_guessed_for_long() {
-    both_engines(async |engine| {
-        let (server, tenant) = start(engine).await;
-        let log_in = async |password: &str| {
-            let body = json!({ "email": tenant.email, "password": password });
-            server.anonymous().post("/api/console/login", body).await
-        };
-        for minute in 0..5 {
-            for _ in 0..10 {
-                log_in("a wrong password").await.expect(401, "unauthorized");
-            }
-            log_in("a wrong password").await.expect(429, "rate_limited");
-            let refused = log_in(PASSWORD).await;
-            assert!(
-                refused.header("retry-after").parse::<i64>().unwrap() > 0,
-                "{minute}: {}",
-                refused.text()
-            );
-            refused.expect(429, "rate_limited");
-            server.clock.advance(60);
-        }
-        // After fifty the day is over.
-        log_in(PASSWORD).await.expect(429, "rate_limited");
-        server.clock.advance(86_400);
-        log_in(PASSWORD).await.ok();
-    })
-    .await;
-}

@@ -76,7 +76,7 @@ test("no page has a fault that axe finds, in light and dark, wide and narrow", a
     "/console/operator/payments", "/console/operator/payments?state=failed", "/console/operator/payouts",
     "/console/knowledge", "/console/integrations", ...known,
     ...inside.map((rest) => `/console/m/${mailbox.id}/${rest}`)];
-  const open = ["/console/login", "/console/sign-up", "/console/invite", "/console/forgot", "/console/reset", "/console/nowhere-at-all"];
+  const open = ["/console/login", "/console/sign-up", "/console/invite", "/console/forgot", "/console/reset", "/console/verify", "/console/nowhere-at-all"];
   const faults = [];
   for (const colorScheme of ["light", "dark"]) {
     for (const viewport of [{ width: 1360, height: 850 }, { width: 390, height: 844 }]) {

@@ -26,7 +26,7 @@ test("an admin invites, a member reads, a stranger sees nothing", async () => {
   assert.equal(new URL(bob.page.url()).hash, "", "the token does not stay in the address");
   await bob.page.getByLabel("Your name").fill("Bob");
   await bob.page.getByLabel("Password").fill(PASSWORD);
-  await bob.page.getByRole("button", { name: "Join the workspace" }).click();
+  await bob.page.getByRole("button", { name: "Make an account and join" }).click();
   await bob.page.getByRole("heading", { name: "Overview" }).waitFor();
   assert.equal(await bob.page.getByRole("link", { name: "API keys" }).count(), 0);
   assert.equal(await bob.page.getByRole("link", { name: "Server" }).count(), 0);
@@ -49,6 +49,40 @@ test("an admin invites, a member reads, a stranger sees nothing", async () => {
   assert.equal((await eve.page.goto(`${service.base}/console/m/${mailbox.id}/f/inbox`)).status(), 404);
   assert.equal((await eve.page.goto(`${service.base}/console/operator`)).status(), 404);
   assert.deepEqual(ada.troubles, []);
+});
+
+// rules: CONSOLE-16
+test("an account logs in to accept an invitation, and another one is told that it is not meant", async () => {
+  const owner = await openPage(browser, service);
+  await signUp(owner.page, service, "olga@people.test", "Inviting", "Olga");
+  const carol = await openPage(browser, service);
+  await signUp(carol.page, service, "carol@people.test", "Invited", "Carol");
+  await owner.page.goto(`${service.base}/console/members`);
+  await owner.page.getByRole("button", { name: "Invite" }).first().click();
+  await owner.page.getByLabel("Email").fill("carol@people.test");
+  await owner.page.getByRole("dialog").getByRole("button", { name: "Invite" }).click();
+  const link = (await owner.page.locator(".code code").first().textContent()).trim();
+
+  // The wrong account is logged in; the page says so and leads to the login.
+  await owner.page.goto(link);
+  await owner.page.getByText("olga@people.test").waitFor();
+  await owner.page.getByRole("button", { name: "Join the workspace" }).click();
+  await owner.page.getByText("for another address").waitFor();
+  await owner.page.getByRole("button", { name: "Use another account" }).click();
+  await owner.page.getByRole("heading", { name: "Log in" }).waitFor();
+
+  // Nobody is logged in: by the login and back, the code comes along.
+  const fresh = await openPage(browser, service);
+  await fresh.page.goto(link);
+  await fresh.page.getByRole("button", { name: "log in to join" }).click();
+  await fresh.page.getByLabel("Email").fill("carol@people.test");
+  await fresh.page.getByLabel("Password").fill(PASSWORD);
+  await fresh.page.getByRole("button", { name: "Log in" }).click();
+  await fresh.page.getByText("carol@people.test").waitFor();
+  await fresh.page.getByRole("button", { name: "Join the workspace" }).click();
+  await fresh.page.getByRole("heading", { name: "Overview" }).waitFor();
+  await fresh.page.getByText("Inviting").first().waitFor();
+  assert.deepEqual(fresh.troubles, []);
 });
 
 test("whoever is logged out elsewhere is led to the login and back", async () => {

@@ -170,6 +170,64 @@ async fn roles_and_workspaces_hold_in_the_console() {
     .await;
 }
 
+/// rules: CONSOLE-16, AUTH-20
+#[tokio::test]
+async fn an_invitation_is_accepted_in_the_console() {
+    both_engines(async |engine| {
+        let server = Server::start(engine).await;
+        let (ada, bob, eve) =
+            (Person::admin(&server).await, Person::admin(&server).await, Person::admin(&server).await);
+        let invites = format!("/api/v1/workspaces/{}/invites", ada.tenant.workspace);
+        let invite = ada.tenant.key.post(&invites, json!({ "email": bob.tenant.email })).await.ok();
+        let token = invite["link"].as_str().unwrap().split_once('#').unwrap().1.to_owned();
+        let browser = server.anonymous().with("sec-fetch-site", "same-origin");
+
+        // Nobody is logged in: an account for this address cannot be made, and logging in leads back here.
+        let page = browser.get("/console/invite").await.text();
+        assert!(page.contains("Make an account and join") && page.contains("log in to join"), "{page}");
+        let taken = form(&browser, "/console/invite", &[("token", &token), ("password", PASSWORD)]).await;
+        assert_eq!((taken.status, taken.header("set-cookie")), (409, ""));
+        assert!(taken.text().contains("Log in to accept") && taken.text().contains(&token));
+        let login = form(&browser, "/console/invite/login", &[("token", &token)]).await;
+        assert_eq!(
+            (login.status, login.header("location")),
+            (303, "/console/login?next=%2Fconsole%2Finvite")
+        );
+        let kept = cookies(&login).into_iter().find(|one| one.starts_with("agent_mailbox_invite=")).unwrap();
+        assert!(kept.contains("; Path=/console/invite; HttpOnly"), "{kept}");
+        let kept = kept.split(';').next().unwrap().to_owned();
+        let fields =
+            [("email", bob.tenant.email.as_str()), ("password", PASSWORD), ("next", "/console/invite")];
+        let entered = form(&browser, "/console/login", &fields).await;
+        assert_eq!(entered.header("location"), "/console/invite");
+
+        // Somebody else is logged in: the page says so, and offers another account.
+        let page = eve.page("/console/invite").await;
+        assert!(page.contains(&eve.tenant.email) && page.contains("Use another account"), "{page}");
+        let refused = eve.form("/console/invite", &[("token", &token)]).await;
+        assert_eq!(refused.status, 403);
+        assert!(refused.text().contains("for another address") && refused.text().contains(&token));
+        assert!(!refused.text().contains(&bob.tenant.email));
+        let left = eve.form("/console/invite/login", &[("token", &token)]).await;
+        assert_eq!(left.header("location"), "/console/login?next=%2Fconsole%2Finvite");
+        assert_eq!(eve.get("/console").await.status, 303, "the session has ended");
+
+        // The invited account: one button.
+        let session = server.cookie(&entered.session_secret()).with("cookie", &kept);
+        let page = session.get("/console/invite").await.text();
+        assert!(page.contains(&bob.tenant.email) && page.contains(&token), "{page}");
+        assert!(!page.contains("type=\"password\""));
+        let joined = form(&session, "/console/invite", &[("token", &token)]).await;
+        assert_eq!((joined.status, joined.header("location")), (303, "/console"));
+        assert!(cookies(&joined).iter().any(|one| one.starts_with("agent_mailbox_invite=;")));
+        assert_eq!(session.get(&format!("/api/v1/workspaces/{}", ada.tenant.workspace)).await.status, 200);
+        let gone = form(&session, "/console/invite", &[("token", &token)]).await;
+        assert_eq!(gone.status, 404);
+        assert!(gone.text().contains("does not work any more"));
+    })
+    .await;
+}
+
 /// The pages for operators.
 const OPERATOR: [&str; 6] = [
     "/console/operator",

@@ -81,9 +81,14 @@ async fn every_page_is_there_private_and_plain() {
             assert_eq!(answer.header("x-frame-options"), "DENY", "{path}");
             assert_plain(path, &answer.text());
         }
-        for path in
-            ["/console/login", "/console/sign-up", "/console/invite", "/console/forgot", "/console/reset"]
-        {
+        for path in [
+            "/console/login",
+            "/console/sign-up",
+            "/console/invite",
+            "/console/forgot",
+            "/console/reset",
+            "/console/verify",
+        ] {
             let answer = server.anonymous().get(path).await;
             assert_eq!(answer.status, 200, "{path}");
             assert_eq!(answer.header("cache-control"), "no-store", "{path}");

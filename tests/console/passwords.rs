@@ -1,9 +1,9 @@
 //! New passwords, by mail and with the present one.
 
 use operations::sending::work;
-use testkit::{Caller, PASSWORD, Server, both_engines};
+use testkit::{Caller, PASSWORD, Server, ServerOptions, both_engines};
 
-use super::person::{Person, form};
+use super::person::{Person, cookies, form};
 
 /// Somebody whose account has the address of a mailbox here, so that mail to it can be read.
 async fn reachable(server: &Server) -> (Person, String) {
@@ -44,7 +44,7 @@ async fn ask(browser: &Caller, email: &str) -> String {
     answer.text()
 }
 
-/// rules: CONSOLE-13, CONSOLE-14
+/// rules: AUTH-25, CONSOLE-13, CONSOLE-14
 #[tokio::test]
 async fn a_link_sets_a_new_password_once_within_an_hour() {
     both_engines(async |engine| {
@@ -67,6 +67,15 @@ async fn a_link_sets_a_new_password_once_within_an_hour() {
         assert_eq!(login(PASSWORD).await.status, 401);
         assert_eq!(login("a new and better one").await.status, 303);
         assert_eq!(form(&browser, "/console/reset", &fields).await.status, 404, "a link works once");
+        // Who has shown to be the owner is not kept out by the guesses of others.
+        for _ in 0..11 {
+            login(PASSWORD).await;
+        }
+        assert_eq!(login("a new and better one").await.status, 429);
+        let device = cookies(&set).into_iter().find(|one| one.starts_with("agent_mailbox_device=")).unwrap();
+        let owner = browser.with("cookie", device.split(';').next().unwrap());
+        let fields = [("email", email.as_str()), ("password", "a new and better one")];
+        assert_eq!(form(&owner, "/console/login", &fields).await.status, 303);
     })
     .await;
 }
@@ -105,6 +114,37 @@ async fn the_present_password_sets_a_new_one() {
         let answer = ada.form("/console/account/password", &right).await;
         assert_eq!(answer.header("location"), "/console/login");
         assert_eq!(ada.get("/console").await.status, 303);
+    })
+    .await;
+}
+
+/// rules: AUTH-26
+#[tokio::test]
+async fn the_console_verifies_addresses_too() {
+    both_engines(async |engine| {
+        let options = ServerOptions { sign_up_verify: true, ..ServerOptions::default() };
+        let server = Server::with(engine, options).await;
+        let ada = Person::admin(&server).await;
+        let mailbox = ada.mailbox("Own").await;
+        let browser = server.anonymous().with("sec-fetch-site", "same-origin");
+        let page = browser.get("/console/sign-up").await.text();
+        assert!(page.contains("Send me a link") && !page.contains("type=\"password\""), "{page}");
+        let asked = form(&browser, "/console/sign-up", &[("email", &mailbox.address)]).await;
+        assert_eq!((asked.status, cookies(&asked).len()), (200, 0));
+        let known = form(&browser, "/console/sign-up", &[("email", &ada.tenant.email)]).await;
+        assert_eq!(known.text(), asked.text().replace(&mailbox.address, &ada.tenant.email));
+        work::run_due(&server.app).await.unwrap();
+        let path = format!("/api/v1/mailboxes/{}/emails", mailbox.id);
+        let email = ada.tenant.key.get(&path).await.ok()["emails"][0]["id"].as_str().unwrap().to_owned();
+        let body =
+            ada.tenant.key.get(&format!("{path}/{email}")).await.ok()["body"].as_str().unwrap().to_owned();
+        let token =
+            body.split("/console/verify#").nth(1).unwrap().split_whitespace().next().unwrap().to_owned();
+        let short = form(&browser, "/console/verify", &[("token", &token), ("password", "short")]).await;
+        assert_eq!(short.status, 400);
+        let made = form(&browser, "/console/verify", &[("token", &token), ("password", PASSWORD)]).await;
+        assert_eq!((made.status, made.header("location")), (303, "/console"));
+        assert_eq!(server.cookie(&made.session_secret()).get("/console").await.status, 200);
     })
     .await;
 }

@@ -372,6 +372,27 @@ fn metrics_have_a_door_of_their_own_if_wanted() {
     server.stop();
 }
 
+/// rules: AUTH-27
+#[test]
+fn a_public_server_prints_the_code_for_its_first_account() {
+    for home in Home::on_each_engine() {
+        let home = home.with("HTTP__TRUST_PROXY", "true");
+        let server = home.serve();
+        let code = server.welcome.split("  Code     ").nth(1).unwrap().split(' ').next().unwrap().to_owned();
+        let sign_up = |code: Option<&str>| {
+            let body = json!({ "email": "ada@example.com", "password": PASSWORD, "code": code }).to_string();
+            let headers = [("content-type", "application/json")];
+            request(server.address, "POST", "/api/console/sign-up", &headers, &body)
+        };
+        assert_eq!(sign_up(None).status, 403);
+        assert_eq!(sign_up(Some(&code)).status, 201);
+        server.stop();
+        let again = home.serve();
+        assert!(!again.welcome.contains("Code"), "{}", again.welcome);
+        again.stop();
+    }
+}
+
 /// rules: HTTP-17
 #[test]
 fn nothing_secret_is_logged() {

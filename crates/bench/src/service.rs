@@ -89,7 +89,9 @@ impl Service {
 
     /// The cookie of the workspace's owner after logging in.
     pub(crate) async fn cookie(&self) -> String {
-        let opened = accounts::log_in(&self.app, owner(), "bench").await.expect("the owner logs in");
+        let network = std::net::Ipv4Addr::LOCALHOST.into();
+        let client = operations::Client { network, device: None, user_agent: "bench".to_owned() };
+        let opened = accounts::log_in(&self.app, owner(), &client).await.expect("the owner logs in");
         format!("agent_mailbox={}", opened.secret)
     }
 
@@ -144,6 +146,8 @@ fn settings() -> Settings {
         hosted_domains: vec!["agents.test".to_owned()],
         public_url: "http://localhost".to_owned(),
         open_sign_up: true,
+        sign_up_verify: false,
+        first_account_code: false,
         outbound: operations::Outbound::new(model::sending::OutboundMode::Local),
         receives_mail: false,
         mailbox_grace_seconds: 7 * 86_400,

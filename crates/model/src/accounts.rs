@@ -52,6 +52,31 @@ pub struct SignUp {
     #[garde(length(chars, min = 1, max = 40), inner(custom(without_nul)))]
     #[serde(default)]
     pub affiliate_code: Option<String>,
+    /// The code that the server printed at its start; only the first account of a public server needs it.
+    #[garde(length(chars, min = 1, max = 100), inner(custom(without_nul)))]
+    #[serde(default)]
+    pub code: Option<String>,
+}
+
+/// Tells that a message is on its way. The answer is the same whether or not the address has an account.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct VerificationSent {
+    /// The address.
+    pub email: String,
+    /// When the link in the message stops working.
+    pub expires_at: Timestamp,
+}
+
+/// Making the account of a link in a message.
+#[derive(Clone, Deserialize, Validate, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CompleteSignUp {
+    /// The token of the link.
+    #[garde(length(chars, min = 1, max = 100))]
+    pub token: String,
+    /// The password, 10 to 200 characters.
+    #[garde(length(chars, min = 10, max = 200))]
+    pub password: String,
 }
 
 fn without_nul(text: &str, (): &()) -> garde::Result {

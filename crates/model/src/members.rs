@@ -81,9 +81,10 @@ pub struct AcceptInvite {
     /// The token of the link.
     #[garde(length(chars, min = 1, max = 200))]
     pub token: String,
-    /// The password: of the existing account, or for the new one.
+    /// The password of a new account for the invited address. Left out, the account that is logged in accepts.
     #[garde(length(chars, min = 10, max = 200))]
-    pub password: String,
+    #[serde(default)]
+    pub password: Option<String>,
     /// The name of a new account.
     #[garde(inner(custom(valid_name)))]
     #[schemars(length(min = 1, max = 80))]

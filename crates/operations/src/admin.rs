@@ -12,8 +12,11 @@ use serde::Serialize;
 use store::{system, workspaces};
 
 use crate::{
-    App, Error, Result, accounts, affiliate, api_keys,
+    App, Error, Result,
+    accounts::sign_up,
+    affiliate, api_keys,
     inbound::{self, Recipient},
+    passwords::{Purpose, Turn},
 };
 
 /// A new account, as the command line shows it.
@@ -39,15 +42,16 @@ pub async fn create_account(
         let message = format!("needs {PASSWORD_MIN} to {PASSWORD_MAX} characters");
         return Err(Error::invalid("password", message));
     }
-    let input = SignUp { email, password, name: None, workspace_name, affiliate_code: None };
-    let fresh = accounts::prepare(app, input, plan).await?;
+    let input = SignUp { email, password, name: None, workspace_name, affiliate_code: None, code: None };
+    let turn = Turn { purpose: Purpose::Other, client: None };
+    let fresh = sign_up::prepare(app, input, plan, turn).await?;
     let created = CreatedAccount {
         account_id: fresh.account.id.clone(),
         workspace_id: fresh.workspace.id.clone(),
         owner_address: fresh.workspace.owner_address.clone(),
     };
     let now = app.now();
-    app.db().system_write(async move |tx| accounts::insert(tx, fresh, None, now).await).await?;
+    app.db().system_write(async move |tx| sign_up::insert(tx, fresh, None, now).await).await?;
     Ok(created)
 }
 

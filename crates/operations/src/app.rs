@@ -19,7 +19,7 @@ use tokio::sync::Semaphore;
 use zeroize::Zeroizing;
 
 use crate::{
-    Answer, Call, Credentials, Error, ErrorKind, Meter, Passwords, Reservation, Result,
+    Answer, Call, Credentials, Error, ErrorKind, Meter, Reservation, Result,
     assistant::Asking,
     emails::Arrivals,
     events::News,
@@ -27,6 +27,7 @@ use crate::{
     lock,
     memory::Indexes,
     outside::{Assistant, BotApi, Clock, Embedder, Entropy, Facilitator, HttpClient, NextHop},
+    passwords,
     payments::{FreeProofs, Ledger, PaymentKey, Wallets},
     readiness::Readiness,
     scanning::Scanning,
@@ -47,7 +48,7 @@ struct Parts {
     settings: Settings,
     meter: Meter,
     credentials: Credentials,
-    passwords: Passwords,
+    hashing: passwords::Queue,
     data_keys: Mutex<HashMap<WorkspaceId, Arc<DataKey>>>,
     routes: Routes,
     running: Mutex<HashSet<(WorkspaceId, String)>>,
@@ -179,7 +180,7 @@ impl App {
             settings,
             meter,
             credentials: Credentials::default(),
-            passwords: Passwords::default(),
+            hashing: passwords::Queue::default(),
             data_keys: Mutex::new(HashMap::new()),
             routes: Routes::default(),
             running: Mutex::new(HashSet::new()),
@@ -320,8 +321,9 @@ impl App {
     pub(crate) fn routes(&self) -> &Routes {
         &self.0.routes
     }
-    pub(crate) fn passwords(&self) -> &Passwords {
-        &self.0.passwords
+    /// Where passwords wait for being hashed.
+    pub(crate) fn hashing(&self) -> &passwords::Queue {
+        &self.0.hashing
     }
 
     /// A new id, ordered by time.

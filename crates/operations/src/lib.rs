@@ -63,7 +63,7 @@ pub use credentials::{Access, Caller, Credential};
 pub use error::{Detail, Error, ErrorKind, Result};
 pub use metering::{Credits, Meter, Rate, Reservation};
 pub use operation::{Answer, Operation, catalog};
-use passwords::Passwords;
+pub use passwords::{Client, device::DEVICE_SECONDS};
 pub use settings::{Outbound, Settings};
 
 /// A name as it is stored: without white space around it. Control characters and empty names are refused.

@@ -103,20 +103,9 @@ impl Meter {
         Self::open(db, node, clock, None)
     }
 
-    fn open(
-        db: Db,
-        node: String,
-        clock: Arc<dyn Clock>,
-        log: Option<Arc<SpendLog>>,
-    ) -> Self {
-        let shared = Arc::new(Shared {
-            db,
-            node,
-            clock,
-            accounts: Mutex::default(),
-            dirty: Mutex::default(),
-            log,
-        });
+    fn open(db: Db, node: String, clock: Arc<dyn Clock>, log: Option<Arc<SpendLog>>) -> Self {
+        let shared =
+            Arc::new(Shared { db, node, clock, accounts: Mutex::default(), dirty: Mutex::default(), log });
         Self(shared)
     }
 
@@ -256,7 +245,8 @@ async fn recover(db: &Db, remains: &[Remains], now: Timestamp) -> Result<()> {
             db.system_write(async move |tx| {
                 for (workspace, figures) in &some {
                     let tx = tx.enter(workspace);
-                    let pools = [(PoolKind::Credits, figures.credits), (PoolKind::Requests, figures.requests)];
+                    let pools =
+                        [(PoolKind::Credits, figures.credits), (PoolKind::Requests, figures.requests)];
                     for (kind, Spent { period_start, reads }) in pools {
                         store::metering::recover(tx, &node, kind, period_start, reads, now.day()).await?;
                     }

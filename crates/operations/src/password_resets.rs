@@ -9,7 +9,12 @@ use model::{
 };
 use store::{accounts, system};
 
-use crate::{Actor, App, Caller, Error, ErrorKind, Result, secrets, sending::automatic::enqueue_system};
+use crate::{
+    Actor, App, Caller, Client, Error, ErrorKind, Result,
+    passwords::{self, Purpose, Turn, device, guesses},
+    secrets,
+    sending::automatic::enqueue_system,
+};
 
 /// How long a link works.
 pub const RESET_SECONDS: i64 = 3600;
@@ -63,15 +68,17 @@ fn mail_text(app: &App, token: &str) -> String {
     )
 }
 
-/// Sets a new password with a link, and ends all sessions and other links of the account.
-pub async fn reset(app: &App, input: PasswordReset) -> Result<()> {
+/// Sets a new password with a link, and ends all sessions and other links of the account. The browser is one of its owner
+/// from now on, for whom guesses of strangers do not count: tells what makes it one.
+pub async fn reset(app: &App, input: PasswordReset, client: &Client) -> Result<String> {
     let (hash, now) = (secrets::hash(&input.token), app.now());
     let found = app.db().system_read(async move |tx| accounts::find_reset(tx, &hash, now).await).await?;
     if found.is_none() {
         return Err(no_link());
     }
-    let password_hash = hash_password(app, input.password).await?;
-    app.db()
+    let password_hash = hash_password(app, client, input.password).await?;
+    let account = app
+        .db()
         .system_write(async move |tx| {
             // Read again: a link works once, however many people follow it at the same time.
             let account = accounts::find_reset(tx, &hash, now).await?.ok_or_else(no_link)?;
@@ -79,15 +86,17 @@ pub async fn reset(app: &App, input: PasswordReset) -> Result<()> {
                 return Err(no_link());
             }
             accounts::set_password(tx, &account, &password_hash, now).await?;
-            Ok(accounts::delete_sessions(tx, &account).await?)
+            accounts::delete_sessions(tx, &account).await?;
+            accounts::find(tx, &account).await?.ok_or_else(no_link)
         })
         .await?;
     app.credentials().forget();
-    Ok(())
+    guesses::forget_account(app, &account.email).await?;
+    device::issue(app, &account.id, client.device.as_deref())
 }
 
-/// Sets a new password for whoever knows the present one, and ends all sessions of the account.
-pub async fn change(app: &App, caller: &Caller, input: PasswordChange) -> Result<()> {
+/// Sets a new password for a caller who knows the present one, and ends all sessions of the account.
+pub async fn change(app: &App, caller: &Caller, input: PasswordChange, client: &Client) -> Result<()> {
     let account = person(caller)?;
     let wanted = account.clone();
     let found = app
@@ -97,11 +106,12 @@ pub async fn change(app: &App, caller: &Caller, input: PasswordChange) -> Result
             accounts::find_by_email(tx, &account.email).await
         })
         .await?;
-    let present = found.ok_or_else(|| Error::new(ErrorKind::Unauthorized))?.password_hash;
-    if !app.passwords().verify(input.current, Some(present)).await? {
+    let found = found.ok_or_else(|| Error::new(ErrorKind::Unauthorized))?;
+    let email = found.account.email.clone();
+    if !passwords::check(app, client, Purpose::Other, &email, Some(&found), input.current).await? {
         return Err(Error::invalid("current", "this is not your present password"));
     }
-    let (password_hash, now) = (hash_password(app, input.password).await?, app.now());
+    let (password_hash, now) = (hash_password(app, client, input.password).await?, app.now());
     app.db()
         .system_write(async move |tx| {
             accounts::set_password(tx, &account, &password_hash, now).await?;
@@ -120,10 +130,9 @@ fn person(caller: &Caller) -> Result<AccountId> {
     }
 }
 
-async fn hash_password(app: &App, password: String) -> Result<String> {
-    let mut salt = [0; 16];
-    app.entropy().fill(&mut salt);
-    app.passwords().hash(password, salt).await
+async fn hash_password(app: &App, client: &Client, password: String) -> Result<String> {
+    let turn = Turn { purpose: Purpose::Other, client: Some(client.network) };
+    passwords::hash(app, turn, password).await
 }
 
 fn no_link() -> Error {

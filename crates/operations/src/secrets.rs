@@ -1,8 +1,9 @@
 //! Secrets that callers hold: API keys, session cookies, invitation tokens. Only their hashes are stored.
 
+use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
 
-use crate::App;
+use crate::{App, Error, Result};
 
 const PREFIX: &str = "sk-proj-";
 const BASE62: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
@@ -14,6 +15,19 @@ const CHECKSUM: usize = 6;
 /// The hash that a secret is stored and found by.
 pub fn hash(secret: &str) -> [u8; 32] {
     Sha256::digest(secret.as_bytes()).into()
+}
+
+/// A keyed hash over some texts, under a key of its own for the purpose. All nodes have the same.
+pub(crate) fn keyed(app: &App, purpose: &str, texts: &[&str]) -> Result<Hmac<Sha256>> {
+    let key = app.master_key().derive(purpose);
+    let mut mac =
+        Hmac::<Sha256>::new_from_slice(&key[..]).map_err(|error| Error::internal(error.to_string()))?;
+    for text in texts {
+        mac.update(text.as_bytes());
+        // No text of ours holds a NUL, so no two lists of texts are alike.
+        mac.update(&[0]);
+    }
+    Ok(mac)
 }
 
 /// Makes an API key: `sk-proj-`, 256 random bits, a checksum.

@@ -17,6 +17,10 @@ pub struct Settings {
     pub public_url: String,
     /// Whether anybody may sign up, or only invited people.
     pub open_sign_up: bool,
+    /// Whether an address has to be verified before it gets an account.
+    pub sign_up_verify: bool,
+    /// Whether the first account needs the code that the server prints: strangers can reach it.
+    pub first_account_code: bool,
     /// How mail leaves.
     pub outbound: Outbound,
     /// Whether this server takes mail in.

@@ -30,6 +30,8 @@ pub struct Config {
     pub hosted_domains: Vec<String>,
     /// Whether anybody may sign up.
     pub open_sign_up: bool,
+    /// Whether an address has to be verified before it gets an account.
+    pub sign_up_verify: bool,
     /// The HTTP listener.
     pub http: Http,
     /// How mail arrives.
@@ -96,6 +98,12 @@ impl Http {
     pub fn shows_metrics(&self) -> bool {
         let private = self.listen.ip().to_canonical().is_loopback();
         self.metrics || (private && self.metrics_listen.is_none())
+    }
+
+    /// Whether others than the people on this machine can be expected to reach the listener.
+    pub fn is_public(&self) -> bool {
+        let is_proxied = !matches!(self.trust_proxy, web::Proxies::None);
+        !self.listen.ip().to_canonical().is_loopback() || self.public_url.is_some() || is_proxied
     }
 }
 
@@ -306,6 +314,8 @@ impl Config {
             hosted_domains: self.hosted_domains.clone(),
             public_url: self.public_url(self.http.listen),
             open_sign_up: self.open_sign_up,
+            sign_up_verify: self.sign_up_verify,
+            first_account_code: self.http.is_public(),
             outbound: operations::Outbound {
                 mode: self.outbound.mode,
                 send_window: self.outbound.send_window,

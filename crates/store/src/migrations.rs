@@ -68,6 +68,11 @@ const MIGRATIONS: &[Migration] = &[
     },
     Migration { version: 19, name: "search later", sql: include_str!("../migrations/0019_search_later.sql") },
     Migration { version: 20, name: "advances", sql: include_str!("../migrations/0020_advances.sql") },
+    Migration {
+        version: 22,
+        name: "password guesses",
+        sql: include_str!("../migrations/0022_password_guesses.sql"),
+    },
 ];
 
 /// Any number will do, as long as nothing else in the database uses it.

@@ -11,8 +11,12 @@ use crate::{
     FromRow, Param, Row, SystemTx,
     error::Result,
     mailboxes::MailboxDomain,
+    password_guesses,
     sql::{LIST, list_places, listed},
 };
+
+/// Subjects whose wrong passwords are counted; beyond that those with the fewest go.
+const MAX_PASSWORD_GUESSES: i64 = 200_000;
 
 /// What a valid API key gives access to.
 #[derive(Clone, Debug)]
@@ -281,11 +285,6 @@ pub async fn sweep(tx: &mut SystemTx, now: Timestamp) -> Result<u64> {
     for (sql, before) in [
         ("DELETE FROM session WHERE id IN (SELECT id FROM session WHERE expires_at <= $1 LIMIT $2)", now),
         (
-            "DELETE FROM password_reset WHERE token_hash IN
-             (SELECT token_hash FROM password_reset WHERE expires_at <= $1 LIMIT $2)",
-            now,
-        ),
-        (
             "DELETE FROM idempotency WHERE (workspace_id, key) IN
              (SELECT workspace_id, key FROM idempotency WHERE created_at <= $1 LIMIT $2)",
             now.plus_seconds(-24 * 3600),
@@ -328,7 +327,23 @@ pub async fn sweep(tx: &mut SystemTx, now: Timestamp) -> Result<u64> {
     ] {
         gone += tx.run(sql, &[before.into(), most.into()]).await?;
     }
-    Ok(gone + sweep_triage(tx, now, most).await?)
+    Ok(gone + sweep_passwords(tx, now, most).await? + sweep_triage(tx, now, most).await?)
+}
+
+/// The same for links of people who are not logged in, and for their wrong passwords.
+async fn sweep_passwords(tx: &mut SystemTx, now: Timestamp, most: i64) -> Result<u64> {
+    let mut gone = password_guesses::trim(tx, MAX_PASSWORD_GUESSES).await?;
+    for sql in [
+        "DELETE FROM password_reset WHERE token_hash IN
+         (SELECT token_hash FROM password_reset WHERE expires_at <= $1 LIMIT $2)",
+        "DELETE FROM sign_up WHERE token_hash IN
+         (SELECT token_hash FROM sign_up WHERE expires_at <= $1 LIMIT $2)",
+        "DELETE FROM password_guess WHERE subject IN
+         (SELECT subject FROM password_guess WHERE expires_at <= $1 LIMIT $2)",
+    ] {
+        gone += tx.run(sql, &[now.into(), most.into()]).await?;
+    }
+    Ok(gone)
 }
 
 /// The same for what triagers leave behind.

@@ -92,6 +92,10 @@ pub struct ServerOptions {
     pub plans: Plans,
     /// Whether anybody may sign up.
     pub open_sign_up: bool,
+    /// Whether addresses are verified first.
+    pub sign_up_verify: bool,
+    /// Whether the first account needs the code of the server.
+    pub first_account_code: bool,
     /// The address of the service.
     pub public_url: String,
     /// Calls without a credential in a minute.
@@ -149,6 +153,8 @@ impl Default for ServerOptions {
         Self {
             plans,
             open_sign_up: true,
+            sign_up_verify: false,
+            first_account_code: false,
             public_url: "http://mail.test".to_owned(),
             anonymous_rpm: 100_000,
             seed: 1,
@@ -266,6 +272,8 @@ impl Server {
             hosted_domains: vec!["agents.test".to_owned(), "second.test".to_owned()],
             public_url: options.public_url,
             open_sign_up: options.open_sign_up,
+            sign_up_verify: options.sign_up_verify,
+            first_account_code: options.first_account_code,
             outbound: options.outbound,
             receives_mail: options.receives_mail,
             mailbox_grace_seconds: options.mailbox_grace_seconds,

@@ -82,7 +82,6 @@ struct Shared {
     /// What costs no credits at the doors of other crates, by client address.
     doors: limits::AddressLimiter,
     wallets: limits::Limiter<pay::Address>,
-    guesses: limits::Guesses,
 }
 
 /// All endpoints of the API, in the order of the documentation.
@@ -113,8 +112,7 @@ pub fn router(app: App, options: Options) -> Router {
     let pages = limits::AddressLimiter::new(console::PAGES_PER_MINUTE);
     let doors = limits::AddressLimiter::new(app.settings().anonymous_rpm);
     let wallets = limits::Limiter::new(app.settings().payments.wallet_rpm);
-    let state =
-        Arc::new(Shared { app, options, anonymous, pages, doors, wallets, guesses: limits::Guesses::new() });
+    let state = Arc::new(Shared { app, options, anonymous, pages, doors, wallets });
     let mut router = Router::new();
     for (path, methods) in api_routes(&state).into_iter().chain(agent::routes(&state)) {
         router = router.route(path, methods);

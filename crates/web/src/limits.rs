@@ -1,4 +1,4 @@
-//! Limits for callers without a credential, by client address, for wallets, and for guessing passwords.
+//! Limits for callers without a credential, by client address, and for wallets.
 
 use std::{
     collections::HashMap,
@@ -32,47 +32,16 @@ impl AddressLimiter {
     }
 }
 
-/// Counts wrong passwords of client addresses.
-pub(crate) struct Guesses {
-    of_minute: Limiter<IpAddr>,
-    of_day: Limiter<IpAddr>,
-}
-
-impl Guesses {
-    pub(crate) fn new() -> Self {
-        Self { of_minute: Limiter::new(10), of_day: Limiter::within(86_400, 50) }
-    }
-
-    /// Refuses an address that has guessed too often, whatever it guesses now.
-    pub(crate) fn check(&self, address: IpAddr, now: Timestamp) -> Result<()> {
-        let address = network(address);
-        self.of_day.check(address, now)?;
-        self.of_minute.check(address, now)
-    }
-
-    /// Counts a wrong password.
-    pub(crate) fn count(&self, address: IpAddr, now: Timestamp) {
-        let address = network(address);
-        let _ = (self.of_minute.count(address, now), self.of_day.count(address, now));
-    }
-}
-
-/// Counts calls in fixed windows.
+/// Counts calls in fixed windows of a minute.
 pub(crate) struct Limiter<K> {
     limit: u64,
-    /// The length of a window.
-    seconds: i64,
     window: Mutex<(Timestamp, HashMap<K, u64>)>,
 }
 
 impl<K: Eq + Hash> Limiter<K> {
     /// So many calls a minute.
     pub(crate) fn new(limit: u64) -> Self {
-        Self::within(60, limit)
-    }
-
-    fn within(seconds: i64, limit: u64) -> Self {
-        Self { limit, seconds, window: Mutex::new((Timestamp::from_micros(0), HashMap::new())) }
+        Self { limit, window: Mutex::new((Timestamp::from_micros(0), HashMap::new())) }
     }
 
     fn check(&self, caller: K, now: Timestamp) -> Result<()> {
@@ -89,8 +58,7 @@ impl<K: Eq + Hash> Limiter<K> {
 
     fn with_count(&self, caller: K, now: Timestamp, allowed: impl FnOnce(&mut u64) -> bool) -> Result<()> {
         let mut window = self.window.lock().unwrap_or_else(PoisonError::into_inner);
-        let length = self.seconds.saturating_mul(1_000_000);
-        let began = Timestamp::from_micros(now.as_micros().div_euclid(length).saturating_mul(length));
+        let began = now.minute();
         if window.0 != began || window.1.len() >= CAPACITY {
             *window = (began, HashMap::new());
         }
@@ -98,13 +66,13 @@ impl<K: Eq + Hash> Limiter<K> {
         if allowed(count) {
             return Ok(());
         }
-        let seconds = now.seconds_until(began.plus_seconds(self.seconds)).max(1);
+        let seconds = now.seconds_until(began.plus_seconds(60)).max(1);
         Err(Error::new(ErrorKind::RateLimited).with_retry_after(seconds))
     }
 }
 
 /// A host with IPv6 owns a /64; counting single addresses would not count it at all.
-fn network(address: IpAddr) -> IpAddr {
+pub(crate) fn network(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V6(v6) => {
             let mut octets = v6.octets();

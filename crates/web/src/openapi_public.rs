@@ -2,7 +2,7 @@
 
 use model::{
     Plan,
-    accounts::{Login, Me, Session, SignUp, SwitchWorkspace},
+    accounts::{CompleteSignUp, Login, Me, Session, SignUp, SwitchWorkspace, VerificationSent},
     members::AcceptInvite,
 };
 use operations::ErrorKind as Kind;
@@ -128,36 +128,33 @@ impl Document<'_> {
     fn strangers(&mut self) {
         let route = |path, id, summary, errors| Route { method: "post", path, id, summary, errors };
         let (body, answer) = (self.body::<SignUp>(), self.json::<Me>(201, "The new account, logged in."));
-        self.add(
-            For::Stranger,
-            &route(
-                "/api/console/sign-up",
-                "signUp",
-                "Makes an account and its workspace, and logs in.",
-                &[Kind::RoleRequired, Kind::AccountExists],
-            ),
-            &body,
-            answer,
-        );
+        let summary = "Makes an account and its workspace, and logs in. Where the server verifies addresses, it sends a link instead.";
+        let errors = &[Kind::RoleRequired, Kind::AccountExists];
+        let path = "/api/console/sign-up";
+        self.add(For::Stranger, &route(path, "signUp", summary, errors), &body, answer);
+        self.add_verification(path);
+        let (body, answer) =
+            (self.body::<CompleteSignUp>(), self.json::<Me>(201, "The new account, logged in."));
+        let summary = "Makes the account of a link that was sent, and logs in.";
+        let errors = &[Kind::RoleRequired, Kind::NotFound];
+        let path = "/api/console/sign-up/complete";
+        self.add(For::Stranger, &route(path, "completeSignUp", summary, errors), &body, answer);
         let (body, answer) = (self.body::<Login>(), self.json::<Me>(200, "Who is logged in now."));
-        self.add(
-            For::Stranger,
-            &route("/api/console/login", "logIn", "Logs in.", &[Kind::Unauthorized]),
-            &body,
-            answer,
-        );
+        let path = "/api/console/login";
+        self.add(For::Stranger, &route(path, "logIn", "Logs in.", &[Kind::Unauthorized]), &body, answer);
         let (body, answer) = (self.body::<AcceptInvite>(), self.json::<Me>(200, "Who is logged in now."));
-        self.add(
-            For::Stranger,
-            &route(
-                "/api/console/invites/accept",
-                "acceptInvite",
-                "Accepts an invitation and logs in.",
-                &[Kind::Unauthorized, Kind::NotFound, Kind::AccountExists],
-            ),
-            &body,
-            answer,
-        );
+        let summary = "Accepts an invitation: as the account that is logged in, or with a password by making an account for the invited address, which is logged in then.";
+        let errors = &[Kind::Unauthorized, Kind::RoleRequired, Kind::NotFound, Kind::AccountExists];
+        let path = "/api/console/invites/accept";
+        self.add(For::Stranger, &route(path, "acceptInvite", summary, errors), &body, answer);
+        self.add_verification(path);
+    }
+
+    /// The answer of a server that verifies addresses before it makes accounts.
+    fn add_verification(&mut self, path: &str) {
+        let (status, answer) =
+            self.json::<VerificationSent>(202, "A message with a link that makes the account is on its way.");
+        self.paths[path]["post"]["responses"][status.to_string()] = answer;
     }
 
     fn session(&mut self) {

@@ -140,6 +140,11 @@ pub(crate) fn cookie_name(app: &App) -> &'static str {
     if is_secure(app) { "__Host-agent_mailbox" } else { "agent_mailbox" }
 }
 
+/// The name of the cookie that tells a browser in which an account has signed in before.
+pub(crate) fn device_cookie_name(app: &App) -> &'static str {
+    if is_secure(app) { "__Host-agent_mailbox_device" } else { "agent_mailbox_device" }
+}
+
 /// Whether the service is reached over TLS.
 pub(crate) fn is_secure(app: &App) -> bool {
     app.settings().public_url.starts_with("https://")
@@ -152,16 +157,17 @@ pub(crate) fn credential(app: &App, headers: &HeaderMap) -> Result<Credential> {
         let key = key.to_str().map_err(|_| unknown())?;
         return Ok(Credential::ApiKey(key.to_owned()));
     }
-    let name = cookie_name(app);
-    let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
-    let found = cookies
-        .flat_map(|line| line.split(';'))
-        .filter_map(|pair| pair.trim().split_once('='))
-        .find(|(cookie, _)| *cookie == name);
-    match found {
-        Some((_, secret)) => Ok(Credential::Session(secret.to_owned())),
+    match cookie(headers, cookie_name(app)) {
+        Some(secret) => Ok(Credential::Session(secret.to_owned())),
         None => Err(unknown()),
     }
+}
+
+/// The value of a cookie.
+pub(crate) fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    let lines = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
+    let mut pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    pairs.find(|(found, _)| *found == name).map(|(_, value)| value)
 }
 
 /// Refuses what another site made a browser send. Browsers always say where a request that changes something comes from,

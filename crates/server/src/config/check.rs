@@ -39,6 +39,7 @@ impl<'a> Reader<'a> {
         let data_dir = self.data_dir(sources);
         let hosted_domains = self.hosted_domains();
         let open_sign_up = self.choice("sign_up", &["open", "invite"]) == "open";
+        let sign_up_verify = self.flag("sign_up_verify");
         let http = self.http();
         let smtp = self.smtp(sources);
         let inbound = self.inbound(sources);
@@ -46,6 +47,9 @@ impl<'a> Reader<'a> {
         let blobs = self.parsed("blobs.url", |url| places::blobs(url, &data_dir, sources));
         let master_key = self.parsed("vault.master_key", |text| places::master_key(text, &data_dir));
         let outbound = self.outbound();
+        if sign_up_verify && outbound.mode == OutboundMode::Local {
+            self.complain("sign_up_verify", "needs an outbound.mode that reaches other servers");
+        }
         let domains_spf = self.optional("domains.spf", spf_terms);
         let webhooks_allow_private = self.flag("webhooks.allow_private");
         let ai = self.ai();
@@ -60,6 +64,7 @@ impl<'a> Reader<'a> {
         Some(Config {
             hosted_domains,
             open_sign_up,
+            sign_up_verify,
             http: http?,
             smtp: smtp?,
             inbound,

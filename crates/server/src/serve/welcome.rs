@@ -27,6 +27,9 @@ pub(super) async fn text(
         let domains = app.settings().hosted_domains.join(", ");
         let _ = writeln!(text, "  Mail     {mail} (SMTP), for addresses at {domains}");
     }
+    if let Some(code) = operations::accounts::sign_up::first_account_code(app).await? {
+        let _ = writeln!(text, "  Code     {code} (the first sign-up in the console needs it)");
+    }
     let _ = write!(text, "  Data     {}\n\n", data(config, app.db().engine_name()));
     if accounts == 0 {
         let command = command(invocation);

@@ -22,6 +22,8 @@ pub const TABLES: &[&str] = &[
     "account",
     "session",
     "password_reset",
+    "password_guess",
+    "sign_up",
     "workspace",
     "member",
     "invite",

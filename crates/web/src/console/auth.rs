@@ -1,4 +1,4 @@
-//! Getting in and out: signing up, logging in, invitations, new passwords.
+//! Getting in and out: signing up, logging in, new passwords.
 
 use askama::Template;
 use axum::{
@@ -8,13 +8,14 @@ use axum::{
     response::Response,
     routing::get,
 };
-use model::{
-    accounts::{Login, PasswordReset, PasswordResetRequest, SignUp},
-    members::AcceptInvite,
-};
+use model::accounts::{CompleteSignUp, Login, PasswordReset, PasswordResetRequest, SignUp};
 use operations::{
-    Error, ErrorKind, Result,
-    accounts::{self, Opened, SESSION_SECONDS},
+    Client, Error, ErrorKind, Result,
+    accounts::{
+        self, Opened,
+        sign_up::{self as signing_up, SignedUp},
+        verification::{self, Wanted},
+    },
     password_resets,
 };
 use serde_json::json;
@@ -22,7 +23,7 @@ use serde_json::json;
 use super::{
     flash,
     page::{self, Head, explain, html},
-    session_api::{affiliate_cookie, set_cookie, try_password, user_agent},
+    session_api::{affiliate_cookie, client, set_cookie, set_cookies, set_device_cookie},
     visit::{Fields, Visit, input, recognise},
 };
 use crate::{
@@ -34,31 +35,29 @@ pub(super) fn routes() -> Router<State> {
     Router::new()
         .route("/console/login", get(login_page).post(log_in))
         .route("/console/sign-up", get(sign_up_page).post(sign_up))
-        .route("/console/invite", get(invite_page).post(accept_invite))
+        .route("/console/verify", get(verify_page).post(verify))
         .route("/console/forgot", get(forgot_page).post(forgot))
         .route("/console/reset", get(reset_page).post(reset))
         .route("/console/logout", axum::routing::post(log_out))
         .route("/login", get(async || redirect("/console/login")))
         .route("/sign-up", get(async || redirect("/console/sign-up")))
-        // The token stands behind the # of the link, which browsers take along.
-        .route("/invite", get(async || redirect("/console/invite")))
 }
 
-fn redirect(target: &str) -> Response {
+pub(super) fn redirect(target: &str) -> Response {
     page::go_to(&HeaderMap::new(), target)
 }
 
 /// A form for somebody who is not logged in.
-struct Form {
-    head: Head,
-    flash: Option<flash::Flash>,
-    said: String,
-    email: String,
-    next: String,
+pub(super) struct Form {
+    pub(super) head: Head,
+    pub(super) flash: Option<flash::Flash>,
+    pub(super) said: String,
+    pub(super) email: String,
+    pub(super) next: String,
 }
 
 impl Form {
-    fn new(headers: &HeaderMap, title: &str) -> Self {
+    pub(super) fn new(headers: &HeaderMap, title: &str) -> Self {
         Self {
             head: Head::new(headers, title),
             flash: flash::read(headers),
@@ -68,7 +67,7 @@ impl Form {
         }
     }
 
-    fn again(headers: &HeaderMap, title: &str, fields: &Fields, refused: &Error) -> Self {
+    pub(super) fn again(headers: &HeaderMap, title: &str, fields: &Fields, refused: &Error) -> Self {
         Self {
             said: explain(refused),
             email: fields.get("email").to_owned(),
@@ -90,16 +89,26 @@ struct LoginPage {
 struct SignUpPage {
     form: Form,
     open: bool,
+    /// Whether the password is chosen later, by the link in a message.
+    verify: bool,
+    /// Whether this is the first account of a server that strangers can reach.
+    first: bool,
     name: String,
     workspace: String,
 }
 
+/// Tells that a message is on its way.
 #[derive(Template)]
-#[template(path = "console/invite.html")]
-struct InvitePage {
+#[template(path = "console/sent.html")]
+pub(super) struct SentPage {
+    pub(super) form: Form,
+}
+
+#[derive(Template)]
+#[template(path = "console/verify.html")]
+struct VerifyPage {
     form: Form,
     token: String,
-    name: String,
 }
 
 #[derive(Template)]
@@ -142,33 +151,33 @@ async fn login_page(
 }
 
 /// A form that anybody can send: from this site, in moderation.
-async fn open_form(state: &State, request: Request) -> Result<Fields> {
+pub(super) async fn open_form(state: &State, request: Request) -> Result<Fields> {
     let address = client_address(&request);
     state.anonymous.count(address, state.app.now())?;
     require_own_site(&state.app, request.headers())?;
     Fields::read(request).await
 }
 
-fn shown(headers: &HeaderMap, page: Result<Response>) -> Response {
+pub(super) fn shown(headers: &HeaderMap, page: Result<Response>) -> Response {
     page.unwrap_or_else(|refused| page::failure(headers, &refused))
 }
 
 /// The page of a form once more, with what was wrong and the status that says so.
-fn again(headers: &HeaderMap, refused: &Error, page: &impl Template) -> Response {
+pub(super) fn again(headers: &HeaderMap, refused: &Error, page: &impl Template) -> Response {
     let mut response = shown(headers, html(page));
     *response.status_mut() = crate::error::status(refused.kind());
     response
 }
 
-fn enter(state: &State, headers: &HeaderMap, opened: &Opened, next: &str, said: &str) -> Response {
+pub(super) fn enter(state: &State, headers: &HeaderMap, opened: &Opened, next: &str, said: &str) -> Response {
     let mut response = page::go_to(headers, next);
-    set_cookie(state, &mut response, &opened.secret, SESSION_SECONDS);
+    set_cookies(state, &mut response, opened);
     flash::told(response, flash::Kind::Done, said)
 }
 
 async fn log_in(Extracted(state): Extracted<State>, request: Request) -> Response {
     let headers = request.headers().clone();
-    let address = client_address(&request);
+    let client = client(&state, &request);
     let fields = match open_form(&state, request).await {
         Ok(fields) => fields,
         Err(refused) => return page::failure(&headers, &refused),
@@ -176,7 +185,7 @@ async fn log_in(Extracted(state): Extracted<State>, request: Request) -> Respons
     let work = async {
         let login: Login =
             input(&json!({ "email": fields.get("email"), "password": fields.get("password") }))?;
-        try_password(&state, address, login, &headers).await
+        accounts::log_in(&state.app, login, &client).await
     };
     match work.await {
         Ok(opened) => enter(&state, &headers, &opened, safe_next(fields.get("next")), ""),
@@ -199,72 +208,94 @@ async fn sign_up_page(Extracted(state): Extracted<State>, headers: HeaderMap) ->
     if recognise(&state, &headers).await.is_ok() {
         return page::go_to(&headers, "/console");
     }
-    let open = state.app.settings().open_sign_up;
     let form = Form::new(&headers, "Sign up");
-    shown(&headers, html(&SignUpPage { form, open, name: String::new(), workspace: String::new() }))
+    let page = SignUpPage::new(&state, form, &Fields::default()).await;
+    shown(&headers, page.and_then(|page| html(&page)))
+}
+
+impl SignUpPage {
+    async fn new(state: &State, form: Form, fields: &Fields) -> Result<Self> {
+        let settings = state.app.settings();
+        let (empty, first) = signing_up::first_account(&state.app).await?;
+        Ok(Self {
+            form,
+            open: settings.open_sign_up,
+            verify: settings.sign_up_verify && !empty,
+            first,
+            name: fields.get("name").to_owned(),
+            workspace: fields.get("workspace_name").to_owned(),
+        })
+    }
 }
 
 async fn sign_up(Extracted(state): Extracted<State>, request: Request) -> Response {
     let headers = request.headers().clone();
+    let client = client(&state, &request);
     let fields = match open_form(&state, request).await {
         Ok(fields) => fields,
         Err(refused) => return page::failure(&headers, &refused),
     };
-    let work = async {
-        let mut wanted: SignUp = input(&json!({
-            "email": fields.get("email").trim(), "password": fields.get("password"),
-            "name": fields.given("name"), "workspace_name": fields.given("workspace_name"),
-        }))?;
-        wanted.affiliate_code = affiliate_cookie(&headers);
-        accounts::sign_up(&state.app, wanted, user_agent(&headers)).await
-    };
-    match work.await {
-        Ok(opened) => enter(&state, &headers, &opened, "/console", ""),
+    match try_sign_up(&state, &headers, &fields, &client).await {
+        Ok(SignedUp::Opened(opened)) => enter(&state, &headers, &opened, "/console", ""),
+        Ok(SignedUp::Sent(sent)) => {
+            let form = Form { email: sent.email, ..Form::new(&headers, "Sign up") };
+            shown(&headers, html(&SentPage { form }))
+        }
         Err(refused) => {
-            let page = SignUpPage {
-                form: Form::again(&headers, "Sign up", &fields, &refused),
-                open: state.app.settings().open_sign_up,
-                name: fields.get("name").to_owned(),
-                workspace: fields.get("workspace_name").to_owned(),
-            };
-            again(&headers, &refused, &page)
+            let form = Form::again(&headers, "Sign up", &fields, &refused);
+            match SignUpPage::new(&state, form, &fields).await {
+                Ok(page) => again(&headers, &refused, &page),
+                Err(refused) => page::failure(&headers, &refused),
+            }
         }
     }
 }
 
-async fn invite_page(headers: HeaderMap) -> Response {
-    let form = Form::new(&headers, "Accept an invitation");
-    shown(&headers, html(&InvitePage { form, token: String::new(), name: String::new() }))
+async fn try_sign_up(
+    state: &State,
+    headers: &HeaderMap,
+    fields: &Fields,
+    client: &Client,
+) -> Result<SignedUp> {
+    let given = |name: &str| fields.given(name).map(ToOwned::to_owned);
+    let code = affiliate_cookie(headers);
+    let (empty, _) = signing_up::first_account(&state.app).await?;
+    if state.app.settings().sign_up_verify && !empty {
+        // The form has no password: who follows the link chooses it.
+        let email = fields.get("email").trim().to_owned();
+        let wanted = Wanted::new(email, given("name"), given("workspace_name"), code);
+        return verification::request(&state.app, wanted).await.map(SignedUp::Sent);
+    }
+    let mut wanted: SignUp = input(&json!({
+        "email": fields.get("email").trim(), "password": fields.get("password"), "name": given("name"),
+        "workspace_name": given("workspace_name"), "code": given("code"),
+    }))?;
+    wanted.affiliate_code = code;
+    signing_up::sign_up(&state.app, wanted, client).await
 }
 
-async fn accept_invite(Extracted(state): Extracted<State>, request: Request) -> Response {
+async fn verify_page(headers: HeaderMap) -> Response {
+    let form = Form::new(&headers, "Choose a password");
+    shown(&headers, html(&VerifyPage { form, token: String::new() }))
+}
+
+async fn verify(Extracted(state): Extracted<State>, request: Request) -> Response {
     let headers = request.headers().clone();
+    let client = client(&state, &request);
     let fields = match open_form(&state, request).await {
         Ok(fields) => fields,
         Err(refused) => return page::failure(&headers, &refused),
     };
     let work = async {
-        let accept: AcceptInvite = input(&json!({
-            "token": fields.get("token").trim(), "password": fields.get("password"), "name": fields.given("name"),
-        }))?;
-        accounts::accept_invite(&state.app, accept, user_agent(&headers)).await
+        let wanted: CompleteSignUp =
+            input(&json!({ "token": fields.get("token").trim(), "password": fields.get("password") }))?;
+        verification::complete(&state.app, wanted, &client).await
     };
     match work.await {
-        Ok(opened) => enter(&state, &headers, &opened, "/console", "Welcome to the workspace."),
+        Ok(opened) => enter(&state, &headers, &opened, "/console", ""),
         Err(refused) => {
-            let mut form = Form::again(&headers, "Accept an invitation", &fields, &refused);
-            match refused.kind() {
-                ErrorKind::Unauthorized => {
-                    "This address has an account already, and the password is not the one of that account."
-                        .clone_into(&mut form.said);
-                }
-                ErrorKind::NotFound => {
-                    "This invitation does not work any more. Ask for a new one.".clone_into(&mut form.said);
-                }
-                _ => {}
-            }
-            let (token, name) = (fields.get("token").to_owned(), fields.get("name").to_owned());
-            again(&headers, &refused, &InvitePage { form, token, name })
+            let form = Form::again(&headers, "Choose a password", &fields, &refused);
+            again(&headers, &refused, &VerifyPage { form, token: fields.get("token").to_owned() })
         }
     }
 }
@@ -291,6 +322,7 @@ async fn reset_page(headers: HeaderMap) -> Response {
 
 async fn reset(Extracted(state): Extracted<State>, request: Request) -> Response {
     let headers = request.headers().clone();
+    let client = client(&state, &request);
     let fields = match open_form(&state, request).await {
         Ok(fields) => fields,
         Err(refused) => return page::failure(&headers, &refused),
@@ -298,11 +330,12 @@ async fn reset(Extracted(state): Extracted<State>, request: Request) -> Response
     let work = async {
         let wanted: PasswordReset =
             input(&json!({ "token": fields.get("token").trim(), "password": fields.get("password") }))?;
-        password_resets::reset(&state.app, wanted).await
+        password_resets::reset(&state.app, wanted, &client).await
     };
     match work.await {
-        Ok(()) => {
-            let response = page::go_to(&headers, "/console/login");
+        Ok(device) => {
+            let mut response = page::go_to(&headers, "/console/login");
+            set_device_cookie(&state, &mut response, &device);
             flash::told(response, flash::Kind::Done, "Your password is changed. Log in with the new one.")
         }
         Err(refused) => {

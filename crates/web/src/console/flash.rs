@@ -6,6 +6,8 @@ use axum::{
 };
 use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
+use crate::request::cookie;
+
 const COOKIE: &str = "flash";
 /// The most characters that are told; a cookie has 4 KiB.
 const MOST: usize = 300;
@@ -54,11 +56,4 @@ pub(super) fn read(headers: &HeaderMap) -> Option<Flash> {
 pub(super) fn forget(response: &mut Response) {
     let cookie = HeaderValue::from_static("flash=; Path=/console; HttpOnly; SameSite=Lax; Max-Age=0");
     response.headers_mut().append(header::SET_COOKIE, cookie);
-}
-
-/// The value of a cookie.
-pub(super) fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
-    let lines = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
-    let mut pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
-    pairs.find(|(found, _)| *found == name).map(|(_, value)| value)
 }

@@ -12,6 +12,7 @@ mod domains;
 mod events;
 mod flash;
 mod integrations;
+mod invites;
 mod keys;
 mod knowledge;
 mod letter_form;
@@ -48,6 +49,7 @@ use crate::State;
 pub(crate) fn routes(state: &State) -> Router<State> {
     let pages = Router::new()
         .merge(auth::routes())
+        .merge(invites::routes())
         .merge(overview::routes())
         .merge(keys::routes())
         .merge(mailboxes::routes())

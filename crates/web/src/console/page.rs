@@ -28,7 +28,7 @@ pub(super) struct Head {
 
 impl Head {
     pub(super) fn new(headers: &HeaderMap, title: &str) -> Self {
-        let theme = match flash::cookie(headers, "theme") {
+        let theme = match crate::request::cookie(headers, "theme") {
             Some("light") => "light",
             Some("dark") => "dark",
             _ => "auto",
@@ -182,7 +182,10 @@ pub(super) fn go_to(headers: &HeaderMap, target: &str) -> Response {
 pub(super) fn explain(refused: &Error) -> String {
     let mut text = match refused.kind() {
         ErrorKind::ValidationFailed if !refused.details().is_empty() => String::new(),
-        ErrorKind::RoleRequired => "Your role does not allow this.".to_owned(),
+        // Unless it is not about the role and says so.
+        kind @ ErrorKind::RoleRequired if refused.message() == kind.message() => {
+            "Your role does not allow this.".to_owned()
+        }
         ErrorKind::PlanRequired => "The workspace's plan does not include this.".to_owned(),
         ErrorKind::CrossSiteRequest => "This request came from another site.".to_owned(),
         ErrorKind::Internal => "Something went wrong on our side. Please try again.".to_owned(),

@@ -10,13 +10,20 @@ use axum::{
     response::Response,
     routing::{delete, get, post},
 };
-use model::accounts::{Login, SignUp, SwitchWorkspace};
-use model::members::AcceptInvite;
-use operations::{
-    Caller, Credential, Error, ErrorKind, Result,
-    accounts::{self, Opened, SESSION_SECONDS},
+use model::{
+    accounts::{CompleteSignUp, Login, SignUp, SwitchWorkspace},
+    members::AcceptInvite,
 };
-use std::{net::IpAddr, sync::Arc};
+use operations::{
+    Caller, Client, Credential, DEVICE_SECONDS, Error, ErrorKind, Result,
+    accounts::{
+        self, Opened, SESSION_SECONDS,
+        invitations::{self, Accepted},
+        sign_up::{self, SignedUp},
+        verification,
+    },
+};
+use std::sync::Arc;
 
 use crate::{
     State,
@@ -24,9 +31,10 @@ use crate::{
     error,
     faults::read_json,
     input::refuse_query,
+    limits::network,
     request::{
-        self, client_address, cookie_name, credential, is_secure, path_parameters, refuse_cross_site,
-        require_own_site,
+        self, client_address, cookie, cookie_name, credential, device_cookie_name, is_secure,
+        path_parameters, refuse_cross_site, require_own_site,
     },
 };
 
@@ -36,6 +44,7 @@ const MOST: u64 = 64 * 1024;
 pub(crate) fn routes() -> Router<State> {
     Router::new()
         .route("/api/console/sign-up", post(sign_up))
+        .route("/api/console/sign-up/complete", post(complete_sign_up))
         .route("/api/console/login", post(log_in))
         .route("/api/console/logout", post(log_out))
         .route("/api/console/logout-everywhere", post(log_out_everywhere))
@@ -56,11 +65,24 @@ async fn require_json_answer(request: Request, next: Next) -> Response {
 
 async fn sign_up(Extracted(state): Extracted<State>, request: Request) -> Response {
     answer(async {
+        let client = client(&state, &request);
         let (headers, mut input): (_, SignUp) = open_request(&state, request).await?;
         if input.affiliate_code.is_none() {
             input.affiliate_code = affiliate_cookie(&headers);
         }
-        let opened = accounts::sign_up(&state.app, input, user_agent(&headers)).await?;
+        Ok(match sign_up::sign_up(&state.app, input, &client).await? {
+            SignedUp::Opened(opened) => logged_in(&state, StatusCode::CREATED, &opened),
+            SignedUp::Sent(sent) => error::json_of(StatusCode::ACCEPTED, &sent),
+        })
+    })
+    .await
+}
+
+async fn complete_sign_up(Extracted(state): Extracted<State>, request: Request) -> Response {
+    answer(async {
+        let client = client(&state, &request);
+        let (_, input): (_, CompleteSignUp) = open_request(&state, request).await?;
+        let opened = verification::complete(&state.app, input, &client).await?;
         Ok(logged_in(&state, StatusCode::CREATED, &opened))
     })
     .await
@@ -68,34 +90,39 @@ async fn sign_up(Extracted(state): Extracted<State>, request: Request) -> Respon
 
 async fn log_in(Extracted(state): Extracted<State>, request: Request) -> Response {
     answer(async {
-        let address = client_address(&request);
-        let (headers, input): (_, Login) = open_request(&state, request).await?;
-        let opened = try_password(&state, address, input, &headers).await?;
+        let client = client(&state, &request);
+        let (_, input): (_, Login) = open_request(&state, request).await?;
+        let opened = accounts::log_in(&state.app, input, &client).await?;
         Ok(logged_in(&state, StatusCode::OK, &opened))
     })
     .await
 }
 
-/// Logs somebody in, unless too many wrong passwords came from their address.
-pub(super) async fn try_password(
-    state: &State,
-    address: IpAddr,
-    login: Login,
-    headers: &HeaderMap,
-) -> Result<Opened> {
-    state.guesses.check(address, state.app.now())?;
-    let outcome = accounts::log_in(&state.app, login, user_agent(headers)).await;
-    if outcome.as_ref().is_err_and(|refused| refused.kind() == ErrorKind::Unauthorized) {
-        state.guesses.count(address, state.app.now());
+/// Somebody at a door that takes passwords.
+pub(super) fn client(state: &State, request: &Request) -> Client {
+    let headers = request.headers();
+    let user_agent = headers.get(header::USER_AGENT).and_then(|value| value.to_str().ok());
+    Client {
+        network: network(client_address(request)),
+        device: cookie(headers, device_cookie_name(&state.app)).map(ToOwned::to_owned),
+        user_agent: user_agent.unwrap_or_default().to_owned(),
     }
-    outcome
 }
 
 async fn accept_invite(Extracted(state): Extracted<State>, request: Request) -> Response {
     answer(async {
+        let client = client(&state, &request);
         let (headers, input): (_, AcceptInvite) = open_request(&state, request).await?;
-        let opened = accounts::accept_invite(&state.app, input, user_agent(&headers)).await?;
-        Ok(logged_in(&state, StatusCode::OK, &opened))
+        // Without a password it is the session that accepts.
+        let caller = match input.password {
+            Some(_) => None,
+            None => Some(person(&state, &headers, true).await?),
+        };
+        Ok(match invitations::accept(&state.app, input, caller.as_deref(), &client).await? {
+            Accepted::Joined(me) => error::json_of(StatusCode::OK, &me),
+            Accepted::Opened(opened) => logged_in(&state, StatusCode::OK, &opened),
+            Accepted::Sent(sent) => error::json_of(StatusCode::ACCEPTED, &sent),
+        })
     })
     .await
 }
@@ -201,23 +228,25 @@ async fn person_alone(state: &State, parts: &Parts, changes: bool) -> Result<Arc
     Ok(caller)
 }
 
-pub(super) fn user_agent(headers: &HeaderMap) -> &str {
-    headers.get(header::USER_AGENT).and_then(|value| value.to_str().ok()).unwrap_or_default()
-}
-
 pub(super) fn affiliate_cookie(headers: &HeaderMap) -> Option<String> {
-    let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
-    cookies
-        .flat_map(|line| line.split(';'))
-        .filter_map(|pair| pair.trim().split_once('='))
-        .find(|(name, _)| *name == crate::public::AFFILIATE_COOKIE)
-        .map(|(_, code)| code.to_owned())
+    cookie(headers, crate::public::AFFILIATE_COOKIE).map(ToOwned::to_owned)
 }
 
 fn logged_in(state: &State, status: StatusCode, opened: &Opened) -> Response {
     let mut response = error::json_of(status, &opened.me);
-    set_cookie(state, &mut response, &opened.secret, SESSION_SECONDS);
+    set_cookies(state, &mut response, opened);
     response
+}
+
+/// The cookies of somebody who has just logged in.
+pub(super) fn set_cookies(state: &State, response: &mut Response, opened: &Opened) {
+    set_cookie(state, response, &opened.secret, SESSION_SECONDS);
+    set_device_cookie(state, response, &opened.device);
+}
+
+/// Lets a browser be recognised as one of the account's owner.
+pub(super) fn set_device_cookie(state: &State, response: &mut Response, device: &str) {
+    append_cookie(state, response, device_cookie_name(&state.app), device, DEVICE_SECONDS);
 }
 
 fn logged_out(state: &State) -> Response {
@@ -233,10 +262,13 @@ fn empty() -> Response {
 }
 
 pub(super) fn set_cookie(state: &State, response: &mut Response, secret: &str, seconds: i64) {
-    let name = cookie_name(&state.app);
+    append_cookie(state, response, cookie_name(&state.app), secret, seconds);
+}
+
+fn append_cookie(state: &State, response: &mut Response, name: &str, value: &str, seconds: i64) {
     let secure = if is_secure(&state.app) { "; Secure" } else { "" };
-    let cookie = format!("{name}={secret}; Path=/; HttpOnly; SameSite=Lax; Max-Age={seconds}{secure}");
+    let cookie = format!("{name}={value}; Path=/; HttpOnly; SameSite=Lax; Max-Age={seconds}{secure}");
     if let Ok(value) = HeaderValue::from_str(&cookie) {
-        response.headers_mut().insert(header::SET_COOKIE, value);
+        response.headers_mut().append(header::SET_COOKIE, value);
     }
 }

@@ -14,6 +14,7 @@ use serde_json::json;
 use super::{
     auth::left,
     page::{Shell, html},
+    session_api::client,
     time::{When, number},
     visit::{Fields, Visit, input},
 };
@@ -166,11 +167,12 @@ async fn account(visit: Visit) -> Response {
 }
 
 async fn change_password(visit: Visit, request: Request) -> Response {
+    let client = client(&visit.state, &request);
     let changed = async {
         let fields = Fields::read(request).await?;
         let change: PasswordChange =
             input(&json!({ "current": fields.get("current"), "password": fields.get("password") }))?;
-        password_resets::change(visit.app(), &visit.caller, change).await
+        password_resets::change(visit.app(), &visit.caller, change, &client).await
     };
     match changed.await {
         Ok(()) => left(&visit, Ok(()), "Your password is changed. Log in with the new one."),

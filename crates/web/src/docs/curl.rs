@@ -37,7 +37,7 @@ fn method(operation: &Operation<'_>) -> String {
 
 /// Sessions live in a file of cookies, which logging in writes.
 fn credential(operation: &Operation<'_>) -> Option<&'static str> {
-    let logs_in = ["signUp", "logIn", "acceptInvite"].contains(&operation.id());
+    let logs_in = ["signUp", "completeSignUp", "logIn", "acceptInvite"].contains(&operation.id());
     match operation.access() {
         Access::Key => Some("-H \"x-api-key: $AGENT_MAILBOX_KEY\""),
         Access::Session => Some("-b cookies.txt"),

@@ -1,0 +1,163 @@
+//! Accepting an invitation: as the account that is logged in, by making one, or after logging in.
+//!
+//! The token stands behind the # of the link. While somebody logs in to accept, it waits in a cookie of this page alone.
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::{
+    Router,
+    extract::{Request, State as Extracted},
+    http::{HeaderMap, HeaderValue, header},
+    response::Response,
+    routing::{get, post},
+};
+use model::members::AcceptInvite;
+use operations::{
+    Caller, Credential, Error, ErrorKind, Result,
+    accounts::{
+        self,
+        invitations::{self, Accepted},
+    },
+};
+use serde_json::json;
+
+use super::{
+    auth::{Form, SentPage, again, enter, open_form, redirect, shown},
+    flash,
+    page::{self, html},
+    session_api::{client, set_cookie},
+    visit::{Fields, input},
+};
+use crate::{
+    State,
+    request::{cookie, credential},
+};
+
+const TITLE: &str = "Accept an invitation";
+const COOKIE: &str = "agent_mailbox_invite";
+/// How long the token waits while somebody logs in.
+const COOKIE_SECONDS: i64 = 900;
+
+pub(super) fn routes() -> Router<State> {
+    Router::new()
+        .route("/console/invite", get(show).post(accept))
+        .route("/console/invite/login", post(log_in_first))
+        // The token stands behind the # of the link, which browsers take along.
+        .route("/invite", get(async || redirect("/console/invite")))
+}
+
+#[derive(Template)]
+#[template(path = "console/invite.html")]
+struct InvitePage {
+    form: Form,
+    token: String,
+    name: String,
+    /// The address of the account that is logged in; empty when there is none.
+    account: String,
+}
+
+impl InvitePage {
+    async fn new(state: &State, headers: &HeaderMap, form: Form, fields: &Fields) -> Result<Self> {
+        let account = match signed_in(state, headers).await {
+            Some(caller) => accounts::me(&state.app, &caller).await?.account.email,
+            None => String::new(),
+        };
+        let token = fields.given("token").or_else(|| cookie(headers, COOKIE)).unwrap_or_default().to_owned();
+        Ok(Self { form, token, name: fields.get("name").to_owned(), account })
+    }
+}
+
+/// The person behind the cookie, also one who has no workspace left: this is how to get one.
+async fn signed_in(state: &State, headers: &HeaderMap) -> Option<Arc<Caller>> {
+    let credential = credential(&state.app, headers).ok()?;
+    if !matches!(credential, Credential::Session(_)) {
+        return None;
+    }
+    state.app.authenticate(&credential).await.ok()
+}
+
+async fn show(Extracted(state): Extracted<State>, headers: HeaderMap) -> Response {
+    let form = Form::new(&headers, TITLE);
+    let page = InvitePage::new(&state, &headers, form, &Fields::default()).await;
+    shown(&headers, page.and_then(|page| html(&page)))
+}
+
+async fn accept(Extracted(state): Extracted<State>, request: Request) -> Response {
+    let headers = request.headers().clone();
+    let client = client(&state, &request);
+    let fields = match open_form(&state, request).await {
+        Ok(fields) => fields,
+        Err(refused) => return page::failure(&headers, &refused),
+    };
+    let work = async {
+        // The button of somebody who is logged in sends no password.
+        let caller = match fields.given("password") {
+            Some(_) => None,
+            None => signed_in(&state, &headers).await,
+        };
+        let password = if caller.is_some() { None } else { Some(fields.get("password")) };
+        let accept: AcceptInvite = input(&json!({
+            "token": fields.get("token").trim(), "password": password, "name": fields.given("name"),
+        }))?;
+        invitations::accept(&state.app, accept, caller.as_deref(), &client).await
+    };
+    let welcome = "Welcome to the workspace.";
+    match work.await {
+        Ok(Accepted::Joined(_)) => {
+            let response = page::go_to(&headers, "/console");
+            with_token(flash::told(response, flash::Kind::Done, welcome), "", 0)
+        }
+        Ok(Accepted::Opened(opened)) => {
+            with_token(enter(&state, &headers, &opened, "/console", welcome), "", 0)
+        }
+        Ok(Accepted::Sent(sent)) => {
+            let form = Form { email: sent.email, ..Form::new(&headers, TITLE) };
+            with_token(shown(&headers, html(&SentPage { form })), "", 0)
+        }
+        Err(refused) => refuse(&state, &headers, &fields, &refused).await,
+    }
+}
+
+async fn refuse(state: &State, headers: &HeaderMap, fields: &Fields, refused: &Error) -> Response {
+    let mut form = Form::again(headers, TITLE, fields, refused);
+    let said = match refused.kind() {
+        ErrorKind::NotFound => Some("This invitation does not work any more. Ask for a new one."),
+        ErrorKind::AccountExists => Some("An account with this address exists. Log in to accept."),
+        _ => None,
+    };
+    if let Some(said) = said {
+        said.clone_into(&mut form.said);
+    }
+    match InvitePage::new(state, headers, form, fields).await {
+        Ok(page) => again(headers, refused, &page),
+        Err(refused) => page::failure(headers, &refused),
+    }
+}
+
+/// Leads to the login and back. Somebody who is logged in with another account is logged out first.
+async fn log_in_first(Extracted(state): Extracted<State>, request: Request) -> Response {
+    let headers = request.headers().clone();
+    let work = async {
+        let fields = open_form(&state, request).await?;
+        let mut response = page::go_to(&headers, "/console/login?next=%2Fconsole%2Finvite");
+        if let Some(caller) = signed_in(&state, &headers).await {
+            accounts::log_out(&state.app, &caller).await?;
+            set_cookie(&state, &mut response, "", 0);
+        }
+        // Nothing but what a token consists of.
+        let token: String =
+            fields.get("token").chars().filter(char::is_ascii_alphanumeric).take(100).collect();
+        Ok(with_token(response, &token, COOKIE_SECONDS))
+    };
+    shown(&headers, work.await)
+}
+
+/// Keeps the token for this page, or forgets it.
+fn with_token(mut response: Response, token: &str, seconds: i64) -> Response {
+    let cookie = format!("{COOKIE}={token}; Path=/console/invite; HttpOnly; SameSite=Lax; Max-Age={seconds}");
+    if let Ok(value) = HeaderValue::from_str(&cookie) {
+        response.headers_mut().append(header::SET_COOKIE, value);
+    }
+    response
+}
