@@ -21,6 +21,7 @@ use super::{
     conversations::begin,
     help::{assert_missing, assert_refuses_fields},
     mails::Inbox,
+    people::{at, join},
 };
 
 const ALL: &str = "/api/v1/integrations/connections";
@@ -169,7 +170,7 @@ async fn a_connection_shows_its_tools_and_never_its_secrets() {
             json!({
                 "id": made["id"], "name": "CRM", "url_host": "127.0.0.1", "status": "ready",
                 "tools": ["find", "store", "count"], "allowed_tools": ["find", "count"], "header_names": ["Authorization"],
-                "last_error": null, "synced_at": now, "created_at": now, "updated_at": now,
+                "last_error": null, "synced_at": now, "created_by": null, "created_at": now, "updated_at": now,
             })
         );
         assert_eq!(
@@ -387,6 +388,35 @@ async fn the_agent_uses_tools_of_the_connections_that_a_message_names() {
         assert_eq!((&narrowed["reply"]["tools"][0]["outcome"], called(&tools)), (&json!("failed"), 1));
         tenant.key.delete(&one).await;
         assert_missing(&tenant.key.post(&messages, body).await, "Connection");
+    })
+    .await;
+}
+
+/// rules: INTEG-8
+#[tokio::test]
+async fn tools_of_a_member_who_left_wait_for_an_admin() {
+    both_engines(async |engine| {
+        let model = calling("crm1__find", json!({ "q": "zebra" }));
+        let server = Server::with(engine, ServerOptions { assistant: Some(model), ..private() }).await;
+        let tenant = server.tenant(Plan::Enterprise).await;
+        let inbox = Inbox::of(&tenant).await;
+        let tools = ToolServer::start(well_behaved).await;
+        let bob = join(&server, &tenant, "bob@people.test", "admin").await;
+        let made = bob.caller.post(ALL, json!({ "name": "CRM", "url": tools.url() })).await.ok();
+        let messages = format!("{}/messages", begin(&inbox).await);
+        let body = json!({ "content": "Look it up", "connections": [made["id"]] });
+        let outcome = async || {
+            let answer = tenant.key.post(&messages, body.clone()).await.ok();
+            answer["reply"]["tools"][0]["outcome"].as_str().unwrap().to_owned()
+        };
+        assert_eq!(made["created_by"], bob.id);
+        assert_eq!(outcome().await, "done");
+        tenant.key.delete(&at(&tenant, &format!("/members/{}", bob.id))).await;
+        assert_eq!(outcome().await, "failed");
+        let sync = format!("{ALL}/{}/sync", made["id"].as_str().unwrap());
+        let synced = tenant.key.send(Method::POST, &sync, None).await.ok();
+        assert_eq!((&synced["status"], &synced["created_by"]), (&json!("ready"), &Value::Null));
+        assert_eq!(outcome().await, "done");
     })
     .await;
 }

@@ -42,6 +42,7 @@ mod mailbox_addresses;
 mod mailbox_settings;
 mod mailboxes;
 mod mails;
+mod makers;
 mod meaning;
 mod members;
 mod memory;

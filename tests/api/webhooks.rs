@@ -30,7 +30,7 @@ async fn a_webhook_is_made_read_changed_and_deleted() {
         let secret = hook.as_object_mut().unwrap().remove("secret").unwrap();
         let key = secret.as_str().unwrap().strip_prefix("whsec_").unwrap();
         assert_eq!(key.len(), 44, "256 bits in base64");
-        let fields = ["id", "workspace_id", "url", "event_types", "mailbox_ids", "status", "old_secret_until", "created_at", "updated_at"];
+        let fields = ["id", "workspace_id", "url", "event_types", "mailbox_ids", "status", "old_secret_until", "created_by", "created_at", "updated_at"];
         assert_eq!(keys(&hook), fields);
         assert_eq!((&hook["status"], &hook["mailbox_ids"]), (&json!("active"), &Value::Null));
         assert_eq!(tenant.key.get(&one(&tenant, &hook)).await.ok(), hook, "without its secret");

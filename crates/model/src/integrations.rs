@@ -6,7 +6,7 @@ use garde::Validate;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{ConnectionId, Timestamp, emails::named, names::valid_name};
+use crate::{AccountId, ConnectionId, Timestamp, emails::named, names::valid_name};
 
 /// How many connections a workspace can have.
 pub const CONNECTIONS_PER_WORKSPACE: u64 = 20;
@@ -22,6 +22,8 @@ named! {
         Ready "ready",
         /// The server could not be reached or understood; `last_error` says why.
         Error "error",
+        /// The member who made it has left; it is not used until an admin syncs it and takes it over by that.
+        Paused "paused",
     }
 }
 
@@ -46,6 +48,8 @@ pub struct Connection {
     pub last_error: Option<String>,
     /// When its tools were last read.
     pub synced_at: Option<Timestamp>,
+    /// The member who made it or took it over; null when it belongs to the workspace, as what an API key makes does.
+    pub created_by: Option<AccountId>,
     /// When it was made.
     pub created_at: Timestamp,
     /// When it was last changed.

@@ -7,7 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::{
-    DeliveryId, EventId, MailboxId, Timestamp, WebhookId, WorkspaceId, emails::named, events::EventType,
+    AccountId, DeliveryId, EventId, MailboxId, Timestamp, WebhookId, WorkspaceId, emails::named,
+    events::EventType,
 };
 
 /// How many webhooks a workspace can have.
@@ -52,6 +53,9 @@ pub struct Webhook {
     pub status: WebhookStatus,
     /// Until when deliveries are also signed with the secret before the last rotation.
     pub old_secret_until: Option<Timestamp>,
+    /// The member who made it or took it over; null when it belongs to the workspace, as what an API key makes does. When
+    /// that member leaves it is paused, until an admin resumes it and takes it over by that.
+    pub created_by: Option<AccountId>,
     /// When it was made.
     pub created_at: Timestamp,
     /// When it was last changed.

@@ -14,11 +14,13 @@ pub const ME: Operation = Operation::read("getAffiliate", "Reads the workspace's
     .tagged();
 /// Signs the workspace up as an affiliate.
 pub const SIGN_UP: Operation = Operation::write("signUpAffiliate", "Signs the workspace up as an affiliate.")
+    .admin()
     .created()
     .errors(&[ErrorKind::AffiliateExists]);
 /// Changes the affiliate account.
 pub const UPDATE: Operation =
     Operation::write("updateAffiliate", "Changes the workspace's affiliate account.")
+        .admin()
         .errors(&[ErrorKind::NotFound, ErrorKind::AffiliateExists]);
 /// Reads what became of the link.
 pub const ANALYTICS: Operation = Operation::read(

@@ -42,6 +42,17 @@ impl Actor {
     }
 }
 
+impl Call {
+    /// The account that what the call makes is noted for. What keys, wallets and chats make belongs to the workspace: so do
+    /// they, no matter who made them.
+    pub(crate) fn maker(&self) -> Option<AccountId> {
+        match &self.caller.actor {
+            Actor::Person { account, .. } => Some(account.clone()),
+            Actor::Key(_) | Actor::Wallet(_) | Actor::Chat(_) => None,
+        }
+    }
+}
+
 /// An idempotency key and the request it came with.
 #[derive(Clone)]
 pub struct IdempotencyClaim {

@@ -26,7 +26,9 @@ use store::{
 use url::Url;
 
 use crate::{
-    App, Call, Error, ErrorKind, Operation, Result, clean_name, members::quota, outside::ToolSpec,
+    App, Call, Error, ErrorKind, Operation, Result, clean_name,
+    members::{quota, require_maker, take_over},
+    outside::ToolSpec,
     webhooks::target::clean_url,
 };
 
@@ -57,7 +59,7 @@ pub const DELETE: Operation =
         .errors(&[ErrorKind::NotFound]);
 /// Reads the tools again.
 pub const SYNC: Operation =
-    Operation::write("syncIntegrationConnection", "Reads the tools of an outside tool server again.")
+    Operation::write("syncIntegrationConnection", "Reads the tools of an outside tool server again. A connection that is paused because its maker left is taken over by that.")
         .admin()
         .errors(&[ErrorKind::NotFound]);
 
@@ -114,6 +116,7 @@ pub async fn create(app: &App, call: &Call, input: NewConnection) -> Result<Conn
         allowed_tools: input.allowed_tools.map(each_once),
         last_error: None,
         synced_at: None,
+        created_by: call.maker(),
         created_at: call.now,
         updated_at: call.now,
     };
@@ -121,6 +124,7 @@ pub async fn create(app: &App, call: &Call, input: NewConnection) -> Result<Conn
     let shown = show(&key, record.clone())?;
     app.write(call, async move |tx| {
         workspaces::lock(tx).await?;
+        require_maker(tx, record.created_by.as_ref()).await?;
         check_room(tx).await?;
         integrations::insert(tx, &record).await?;
         Ok(shown)
@@ -177,16 +181,18 @@ pub async fn delete(app: &App, call: &Call, id: ConnectionId) -> Result<()> {
     .await
 }
 
-/// Reads the tools of a server again.
+/// Reads the tools of a server again, and takes the connection over from a maker who has left.
 pub async fn sync(app: &App, call: &Call, id: ConnectionId) -> Result<Connection> {
     let key = app.data_key(&call.workspace).await?;
     let wanted = id.clone();
     let found = app.read(call, async move |tx| Ok(integrations::find(tx, &wanted).await?)).await?;
     let target = Target::open(&key, &found.ok_or_else(missing)?.target)?;
     let outcome = session::tools(app, &target).await;
-    let now = app.now();
+    let (now, caller) = (app.now(), call.maker());
     app.write(call, async move |tx| {
+        workspaces::lock(tx).await?;
         let mut record = integrations::find(tx, &id).await?.ok_or_else(missing)?;
+        record.created_by = take_over(tx, record.created_by, caller).await?;
         note(&mut record, outcome, now);
         record.updated_at = now;
         integrations::update(tx, &record).await?;
@@ -223,17 +229,23 @@ fn show(key: &DataKey, record: ConnectionRecord) -> Result<Connection> {
         status: record.status,
         last_error: record.last_error,
         synced_at: record.synced_at,
+        created_by: record.created_by,
         created_at: record.created_at,
         updated_at: record.updated_at,
     })
 }
 
-/// The tools that the agent may use: those that were named, or those that only read.
+/// The tools that admins allowed: those that were named, or those that only read.
 fn allowed(record: &ConnectionRecord) -> impl Iterator<Item = &OutsideTool> {
     record.tools.iter().filter(|tool| match &record.allowed_tools {
         Some(names) => names.contains(&tool.name),
         None => tool.read_only,
     })
+}
+
+/// The tools that the agent may use: none while the connection waits for being taken over.
+fn usable(record: &ConnectionRecord) -> impl Iterator<Item = &OutsideTool> {
+    allowed(record).filter(|_| record.status != ConnectionStatus::Paused)
 }
 
 fn each_once(mut names: Vec<String>) -> Vec<String> {
@@ -286,7 +298,7 @@ impl Offered {
         let id = self.id.clone();
         let found = app.db().read(workspace, async move |tx| integrations::find(tx, &id).await).await?;
         let record = found.ok_or_else(missing)?;
-        if allowed(&record).any(|tool| tool.name == self.tool) {
+        if usable(&record).any(|tool| tool.name == self.tool) {
             return Ok(());
         }
         Err(Error::not_found("Tool not found"))
@@ -299,7 +311,7 @@ pub(crate) fn offer(key: &DataKey, connections: Vec<ConnectionRecord>) -> Result
     for (place, record) in connections.into_iter().enumerate() {
         let target = Arc::new(Target::open(key, &record.target)?);
         let prefix = prefix(&record.name, place);
-        for tool in allowed(&record) {
+        for tool in usable(&record) {
             let name = offered_name(&prefix, &tool.name);
             if all.iter().any(|other| other.name == name) {
                 tracing::warn!(connection = %record.id, "two tools have the same name; one is left out");

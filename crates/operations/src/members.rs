@@ -4,7 +4,7 @@ use model::{
     AccountId, InviteId, Role, Timestamp,
     members::{Invite, InviteWithLink, Member, MemberChange, NewInvite},
 };
-use store::{Tx, members, vault::DataKey, workspaces};
+use store::{Tx, integrations, members, vault::DataKey, webhooks, workspaces};
 
 use crate::{
     App, Call, Error, ErrorKind, Operation, Result, clean_email, secrets, sending::automatic::enqueue_system,
@@ -67,15 +67,44 @@ pub async fn update(app: &App, call: &Call, id: AccountId, change: MemberChange)
     .inspect(|_| app.credentials().forget())
 }
 
-/// Removes a member.
+/// Removes a member. What leads out of the workspace and was made by them is paused until an admin takes it over.
 pub async fn remove(app: &App, call: &Call, id: AccountId) -> Result<()> {
+    let now = call.now;
     app.write(call, async move |tx| {
         get_for_change(tx, &id, false).await?;
-        Ok(members::delete(tx, &id).await?)
+        members::delete(tx, &id).await?;
+        webhooks::pause_made_by(tx, &id, now).await?;
+        Ok(integrations::pause_made_by(tx, &id, now).await?)
     })
     .await?;
     app.credentials().forget();
     Ok(())
+}
+
+/// Refuses to make something for a member who has left meanwhile. The workspace must be locked: a member who leaves later finds
+/// it and pauses it.
+pub(crate) async fn require_maker(tx: &mut Tx, maker: Option<&AccountId>) -> Result<()> {
+    if let Some(maker) = maker
+        && members::find(tx, maker).await?.is_none()
+    {
+        return Err(Error::new(ErrorKind::WorkspaceScopeDenied));
+    }
+    Ok(())
+}
+
+/// Who something belongs to once it is put to use again: its maker, or the caller when the maker has left. The workspace must
+/// be locked.
+pub(crate) async fn take_over(
+    tx: &mut Tx,
+    created_by: Option<AccountId>,
+    caller: Option<AccountId>,
+) -> Result<Option<AccountId>> {
+    let Some(maker) = created_by else { return Ok(None) };
+    if members::find(tx, &maker).await?.is_some() {
+        return Ok(Some(maker));
+    }
+    require_maker(tx, caller.as_ref()).await?;
+    Ok(caller)
 }
 
 /// The member, unless the change would leave the workspace without an admin.

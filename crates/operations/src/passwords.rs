@@ -17,7 +17,7 @@ use self::guesses::Subject;
 pub(crate) use self::queue::{Purpose, Queue, Turn};
 use crate::{App, Result};
 
-/// Somebody at a door that takes passwords, as far as the request shows it.
+/// The client at a door that takes passwords, as far as the request shows it.
 #[derive(Clone, Debug)]
 pub struct Client {
     /// The network of its address: what one customer of a provider has.

@@ -20,28 +20,34 @@ use store::{
     workspaces,
 };
 
-use crate::{App, Call, Error, ErrorKind, Operation, Result, cursor, mailboxes, members::quota};
+use crate::{
+    App, Call, Error, ErrorKind, Operation, Result, cursor, mailboxes,
+    members::{quota, require_maker, take_over},
+};
 
 /// Lists the webhooks.
-pub const LIST: Operation = Operation::read("listWebhooks", "Lists the webhooks of a workspace.");
+pub const LIST: Operation = Operation::read("listWebhooks", "Lists the webhooks of a workspace.").admin();
 /// Makes a webhook.
 pub const CREATE: Operation = Operation::write(
     "createWebhook",
     "Makes a webhook; the answer is the only place that shows its secret. At most 20 in a workspace.",
 )
+.admin()
 .created()
 .errors(&[ErrorKind::QuotaExceeded]);
 /// Reads a webhook.
 pub const GET: Operation =
-    Operation::read("getWebhook", "Reads a webhook.").errors(&[ErrorKind::NotFound]).tagged();
+    Operation::read("getWebhook", "Reads a webhook.").admin().errors(&[ErrorKind::NotFound]).tagged();
 /// Changes a webhook.
 pub const UPDATE: Operation = Operation::write(
     "updateWebhook",
     "Changes, pauses or resumes a webhook. What happens while it is paused is not told later.",
 )
+.admin()
 .errors(&[ErrorKind::NotFound]);
 /// Deletes a webhook.
 pub const DELETE: Operation = Operation::write("deleteWebhook", "Deletes a webhook and its log.")
+    .admin()
     .empty()
     .errors(&[ErrorKind::NotFound]);
 /// Gives a webhook a new secret.
@@ -49,22 +55,26 @@ pub const ROTATE: Operation = Operation::write(
     "rotateWebhookSecret",
     "Gives a webhook a new secret. For 24 hours deliveries are signed with the old one too.",
 )
+.admin()
 .errors(&[ErrorKind::NotFound]);
 /// Sends a test event.
 pub const TEST: Operation = Operation::write(
     "testWebhook",
     "Sends a webhook an event of the type webhook.test; the log of deliveries tells what came of it.",
 )
+.admin()
 .errors(&[ErrorKind::NotFound, ErrorKind::WebhookPaused]);
 /// Lists deliveries.
 pub const DELIVERIES: Operation = Operation::read(
     "listWebhookDeliveries",
     "Lists what a webhook was told in the last 7 days, newest first, with every attempt.",
 )
+.admin()
 .errors(&[ErrorKind::NotFound, ErrorKind::InvalidCursor]);
 /// Sends a delivery again.
 pub const RETRY: Operation =
     Operation::write("retryWebhookDelivery", "Sends a delivery again, now, under the same id.")
+        .admin()
         .errors(&[ErrorKind::NotFound, ErrorKind::WebhookPaused]);
 
 pub(crate) const OPERATIONS: &[&Operation] =
@@ -100,12 +110,14 @@ pub async fn create(app: &App, call: &Call, input: NewWebhook) -> Result<Webhook
         old_secret_until: None,
         sequence: 0,
         failures: 0,
+        created_by: call.maker(),
         created_at: call.now,
         updated_at: call.now,
     };
     let wanted = input.mailbox_ids;
     app.write(call, async move |tx| {
         workspaces::lock(tx).await?;
+        require_maker(tx, record.created_by.as_ref()).await?;
         let limit = Limit::of(WEBHOOKS_PER_WORKSPACE);
         if !limit.has_room(u64::try_from(webhooks::count(tx).await?).unwrap_or_default()) {
             return Err(quota("webhooks", limit));
@@ -128,8 +140,11 @@ pub async fn get(app: &App, call: &Call, id: WebhookId) -> Result<Webhook> {
 pub async fn update(app: &App, call: &Call, id: WebhookId, change: WebhookChange) -> Result<Webhook> {
     let allow_private = app.settings().webhooks_allow_private;
     let url = change.url.map(|url| target::clean_url(&url, allow_private)).transpose()?;
-    let now = call.now;
+    let (now, caller) = (call.now, call.maker());
     app.write(call, async move |tx| {
+        if change.status == Some(WebhookStatus::Active) {
+            workspaces::lock(tx).await?;
+        }
         let mut record = find_for_change(tx, &id).await?;
         if let Some(url) = url {
             record.url = url;
@@ -143,6 +158,7 @@ pub async fn update(app: &App, call: &Call, id: WebhookId, change: WebhookChange
         let status = change.status.unwrap_or(record.status);
         if record.status == WebhookStatus::Paused && status == WebhookStatus::Active {
             record.sequence = events::last_sequence(tx).await?;
+            record.created_by = take_over(tx, record.created_by, caller).await?;
             webhooks::wake_up(tx, &id).await?;
         }
         record.status = status;
@@ -349,6 +365,7 @@ fn show(record: WebhookRecord) -> Webhook {
         mailbox_ids: record.mailbox_ids,
         status: record.status,
         old_secret_until: record.old_secret_until,
+        created_by: record.created_by,
         created_at: record.created_at,
         updated_at: record.updated_at,
     }

@@ -1,7 +1,7 @@
 //! Connections to outside tool servers.
 
 use model::{
-    ConnectionId, Timestamp,
+    AccountId, ConnectionId, Timestamp,
     integrations::{ConnectionStatus, OutsideTool},
 };
 use serde::Serialize;
@@ -32,6 +32,8 @@ pub struct ConnectionRecord {
     pub last_error: Option<String>,
     /// When its tools were last read.
     pub synced_at: Option<Timestamp>,
+    /// The account that made it or took it over; nothing when it belongs to the workspace.
+    pub created_by: Option<AccountId>,
     /// When it was made.
     pub created_at: Timestamp,
     /// When it was last changed.
@@ -56,6 +58,7 @@ impl FromRow for ConnectionRecord {
             },
             last_error: row.next()?,
             synced_at: row.next()?,
+            created_by: row.next()?,
             created_at: row.next()?,
             updated_at: row.next()?,
         })
@@ -63,7 +66,8 @@ impl FromRow for ConnectionRecord {
 }
 
 const COLUMNS: &str =
-    "id, name, url_host, target, status, tools, allowed_tools, last_error, synced_at, created_at, updated_at";
+    "id, name, url_host, target, status, tools, allowed_tools, last_error, synced_at, created_by, created_at,
+    updated_at";
 
 /// The connections of the workspace, oldest first.
 pub async fn list(tx: &mut Tx) -> Result<Vec<ConnectionRecord>> {
@@ -91,8 +95,8 @@ pub async fn insert(tx: &mut Tx, connection: &ConnectionRecord) -> Result<()> {
     let (tools, allowed) = (to_json(&connection.tools)?, allowed_of(connection)?);
     tx.run(
         "INSERT INTO integration_connection (workspace_id, id, name, url_host, target, status, tools, allowed_tools,
-           last_error, synced_at, created_at, updated_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $11)",
+           last_error, synced_at, created_by, created_at, updated_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $12)",
         &[
             (&connection.id).into(),
             (&connection.name).into(),
@@ -103,6 +107,7 @@ pub async fn insert(tx: &mut Tx, connection: &ConnectionRecord) -> Result<()> {
             allowed.as_deref().into(),
             connection.last_error.as_deref().into(),
             connection.synced_at.into(),
+            connection.created_by.as_ref().into(),
             connection.created_at.into(),
         ],
     )
@@ -116,7 +121,7 @@ pub async fn update(tx: &mut Tx, connection: &ConnectionRecord) -> Result<bool> 
     let changed = tx
         .run(
             "UPDATE integration_connection SET name = $3, target = $4, status = $5, tools = $6, allowed_tools = $7,
-             last_error = $8, synced_at = $9, updated_at = $10 WHERE workspace_id = $1 AND id = $2",
+             last_error = $8, synced_at = $9, created_by = $10, updated_at = $11 WHERE workspace_id = $1 AND id = $2",
             &[
                 (&connection.id).into(),
                 (&connection.name).into(),
@@ -126,11 +131,23 @@ pub async fn update(tx: &mut Tx, connection: &ConnectionRecord) -> Result<bool> 
                 allowed.as_deref().into(),
                 connection.last_error.as_deref().into(),
                 connection.synced_at.into(),
+                connection.created_by.as_ref().into(),
                 connection.updated_at.into(),
             ],
         )
         .await?;
     Ok(changed == 1)
+}
+
+/// Pauses the connections that an account made.
+pub async fn pause_made_by(tx: &mut Tx, account: &AccountId, now: Timestamp) -> Result<()> {
+    tx.run(
+        "UPDATE integration_connection SET status = 'paused', updated_at = $3
+         WHERE workspace_id = $1 AND created_by = $2",
+        &[account.into(), now.into()],
+    )
+    .await?;
+    Ok(())
 }
 
 /// Deletes a connection. False when there is none.

@@ -73,6 +73,7 @@ const MIGRATIONS: &[Migration] = &[
         name: "password guesses",
         sql: include_str!("../migrations/0022_password_guesses.sql"),
     },
+    Migration { version: 23, name: "makers", sql: include_str!("../migrations/0023_makers.sql") },
 ];
 
 /// Any number will do, as long as nothing else in the database uses it.

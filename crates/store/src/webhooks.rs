@@ -5,7 +5,7 @@
 //! nobody but itself waiting.
 
 use model::{
-    DeliveryId, EventId, MailboxId, Timestamp, WebhookId, WorkspaceId,
+    AccountId, DeliveryId, EventId, MailboxId, Timestamp, WebhookId, WorkspaceId,
     events::EventType,
     webhooks::{DeliveryAttempt, DeliveryStatus, WebhookStatus},
 };
@@ -41,6 +41,8 @@ pub struct WebhookRecord {
     pub sequence: i64,
     /// Rounds in a row that did not get through.
     pub failures: i64,
+    /// The account that made it or took it over; nothing when it belongs to the workspace.
+    pub created_by: Option<AccountId>,
     /// When it was made.
     pub created_at: Timestamp,
     /// When it was last changed.
@@ -67,6 +69,7 @@ impl FromRow for WebhookRecord {
             old_secret_until: row.next()?,
             sequence: row.next()?,
             failures: row.next()?,
+            created_by: row.next()?,
             created_at: row.next()?,
             updated_at: row.next()?,
         })
@@ -75,7 +78,7 @@ impl FromRow for WebhookRecord {
 
 const COLUMNS: &str =
     "id, workspace_id, url, event_types, mailbox_ids, status, secret, old_secret, old_secret_until,
-    sequence, failures, created_at, updated_at";
+    sequence, failures, created_by, created_at, updated_at";
 
 /// The webhooks of the workspace, oldest first.
 pub async fn list(tx: &mut Tx) -> Result<Vec<WebhookRecord>> {
@@ -105,8 +108,8 @@ pub async fn insert(tx: &mut Tx, webhook: &WebhookRecord) -> Result<()> {
     let (types, mailboxes) = (to_json(&webhook.event_types)?, mailboxes_of(webhook)?);
     tx.run(
         "INSERT INTO webhook (workspace_id, id, url, event_types, mailbox_ids, status, secret, sequence, claimed_until,
-           failures, rests_until, created_at, updated_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 0, 0, 0, $9, $9)",
+           failures, rests_until, created_by, created_at, updated_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 0, 0, 0, $9, $10, $10)",
         &[
             (&webhook.id).into(),
             (&webhook.url).into(),
@@ -115,6 +118,7 @@ pub async fn insert(tx: &mut Tx, webhook: &WebhookRecord) -> Result<()> {
             webhook.status.as_str().into(),
             (&webhook.secret).into(),
             webhook.sequence.into(),
+            webhook.created_by.as_ref().into(),
             webhook.created_at.into(),
         ],
     )
@@ -127,7 +131,8 @@ pub async fn update(tx: &mut Tx, webhook: &WebhookRecord) -> Result<()> {
     let (types, mailboxes) = (to_json(&webhook.event_types)?, mailboxes_of(webhook)?);
     tx.run(
         "UPDATE webhook SET url = $3, event_types = $4, mailbox_ids = $5, status = $6, secret = $7, old_secret = $8,
-         old_secret_until = $9, sequence = $10, failures = $11, updated_at = $12 WHERE workspace_id = $1 AND id = $2",
+         old_secret_until = $9, sequence = $10, failures = $11, created_by = $12,
+         updated_at = $13 WHERE workspace_id = $1 AND id = $2",
         &[
             (&webhook.id).into(),
             (&webhook.url).into(),
@@ -139,8 +144,20 @@ pub async fn update(tx: &mut Tx, webhook: &WebhookRecord) -> Result<()> {
             webhook.old_secret_until.into(),
             webhook.sequence.into(),
             webhook.failures.into(),
+            webhook.created_by.as_ref().into(),
             webhook.updated_at.into(),
         ],
+    )
+    .await?;
+    Ok(())
+}
+
+/// Pauses the active webhooks that an account made.
+pub async fn pause_made_by(tx: &mut Tx, account: &AccountId, now: Timestamp) -> Result<()> {
+    tx.run(
+        "UPDATE webhook SET status = 'paused', updated_at = $3
+         WHERE workspace_id = $1 AND created_by = $2 AND status = 'active'",
+        &[account.into(), now.into()],
     )
     .await?;
     Ok(())

@@ -1,6 +1,6 @@
 //! Accepting an invitation.
 //!
-//! Whoever invites sees the link, so the link proves nothing about who follows it. An account that exists accepts by being
+//! The person who invites sees the link, so it proves nothing about who follows it. An account that exists accepts by being
 //! signed in, never by its password; everybody else makes an account, under the same conditions as by signing up.
 
 use model::{

@@ -1,7 +1,7 @@
 //! Sign-ups that are completed by a link in a message, so that only the owner of an address makes an account for it.
 //!
 //! The answer does not tell whether the address has an account: in that case its owner gets a message that says so. The
-//! password is chosen by whoever follows the link, never by whoever asked for it, who may be somebody else.
+//! password is chosen by the person who follows the link, never by the one who asked for it, who may be a stranger.
 
 use model::{
     Plan,

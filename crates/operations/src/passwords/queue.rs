@@ -77,7 +77,7 @@ impl Queue {
     ) -> Result<T> {
         let called = lock(&self.0).enter(turn).ok_or_else(full)?;
         self.call_next();
-        // Whoever is displaced hears that their place is gone.
+        // A displaced caller finds the channel closed.
         let permit = called.await.map_err(|_| full())?;
         let work = move || {
             // Held by the work, not by the caller: a caller who hangs up does not end it.
@@ -91,14 +91,14 @@ impl Queue {
     fn call_next(&self) {
         loop {
             let Some(waiter) = lock(&self.0).next() else { return };
-            // Whoever has gone away meanwhile drops the permit, which makes room for the next.
+            // A caller that went away drops the permit, which makes room for the next.
             drop(waiter.call.send(Permit(self.clone())));
         }
     }
 }
 
 impl State {
-    /// A place to wait. Nothing when all are taken and nobody has more than their share.
+    /// A place to wait. Nothing when all are taken and none has more than a fair share.
     fn enter(&mut self, turn: Turn) -> Option<oneshot::Receiver<Permit>> {
         self.waiting.retain(|waiter| !waiter.call.is_closed());
         if self.waiting.len() >= MAX_WAITING {

@@ -12,6 +12,7 @@ use operations::{Error, Result, integrations};
 use serde_json::{Map, Value, json};
 
 use super::{
+    members::Makers,
     page::{self, Shell, html},
     time::{When, Zone},
     visit::{Fields, Visit, input},
@@ -39,13 +40,15 @@ struct Row {
     host: String,
     headers: String,
     ready: bool,
+    paused: bool,
+    maker: String,
     fault: String,
     tools: Vec<ToolRow>,
     allowed: usize,
     synced: Option<When>,
 }
 
-fn row(zone: &Zone, one: Connection) -> Row {
+fn row(zone: &Zone, makers: &Makers, one: Connection) -> Row {
     let tools: Vec<ToolRow> = one
         .tools
         .into_iter()
@@ -57,6 +60,8 @@ fn row(zone: &Zone, one: Connection) -> Row {
         host: one.url_host,
         headers: one.header_names.join(", "),
         ready: one.status == ConnectionStatus::Ready,
+        paused: one.status == ConnectionStatus::Paused,
+        maker: makers.name(one.created_by.as_ref()),
         fault: one.last_error.unwrap_or_default(),
         allowed: tools.iter().filter(|tool| tool.allowed).count(),
         tools,
@@ -80,7 +85,8 @@ struct IntegrationsPage {
 async fn show(visit: &Visit, said: String, kept: Option<&Fields>) -> Result<Response> {
     let shell = visit.shell("Integrations", "integrations").await?;
     let all = integrations::list(visit.app(), &visit.call(&integrations::LIST)?).await?;
-    let rows = all.into_iter().map(|one| row(&shell.zone, one)).collect();
+    let makers = Makers::load(visit).await?;
+    let rows = all.into_iter().map(|one| row(&shell.zone, &makers, one)).collect();
     let kept_text = |field| kept.map(|fields| fields.get(field).to_owned()).unwrap_or_default();
     html(&IntegrationsPage {
         shell,

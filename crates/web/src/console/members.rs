@@ -1,5 +1,7 @@
 //! Members of the workspace and invitations into it.
 
+use std::collections::HashMap;
+
 use askama::Template;
 use axum::{
     Router,
@@ -7,7 +9,10 @@ use axum::{
     response::Response,
     routing::{get, post},
 };
-use model::members::{MemberChange, NewInvite};
+use model::{
+    AccountId,
+    members::{MemberChange, NewInvite},
+};
 use operations::{Result, members};
 use serde_json::json;
 
@@ -145,4 +150,22 @@ async fn remove(visit: Visit, Path(account): Path<String>) -> Response {
             Ok((HERE.to_owned(), "The member is removed.".to_owned()))
         })
         .await
+}
+
+/// The names of the members, for what shows who made it.
+pub(super) struct Makers(HashMap<AccountId, String>);
+
+impl Makers {
+    pub(super) async fn load(visit: &Visit) -> Result<Self> {
+        let all = members::list(visit.app(), &visit.call(&members::LIST)?).await?;
+        Ok(Self(all.into_iter().map(|member| (member.id, member.name)).collect()))
+    }
+
+    /// Who made something.
+    pub(super) fn name(&self, maker: Option<&AccountId>) -> String {
+        match maker {
+            None => "the workspace".to_owned(),
+            Some(id) => self.0.get(id).cloned().unwrap_or_else(|| "a former member".to_owned()),
+        }
+    }
 }

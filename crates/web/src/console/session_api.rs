@@ -98,7 +98,7 @@ async fn log_in(Extracted(state): Extracted<State>, request: Request) -> Respons
     .await
 }
 
-/// Somebody at a door that takes passwords.
+/// The client at a door that takes passwords.
 pub(super) fn client(state: &State, request: &Request) -> Client {
     let headers = request.headers();
     let user_agent = headers.get(header::USER_AGENT).and_then(|value| value.to_str().ok());

@@ -15,6 +15,7 @@ use operations::{Result, webhooks};
 use serde_json::json;
 
 use super::{
+    members::Makers,
     overview::encoded,
     page::{self, Shell, html},
     time::{When, Zone},
@@ -59,9 +60,10 @@ struct Row {
     events: String,
     active: bool,
     created: When,
+    maker: String,
 }
 
-fn row(zone: &Zone, hook: Webhook) -> Row {
+fn row(zone: &Zone, makers: &Makers, hook: Webhook) -> Row {
     let events: Vec<&str> = hook.event_types.iter().map(|kind| kind.as_str()).collect();
     Row {
         id: hook.id.as_str().to_owned(),
@@ -69,6 +71,7 @@ fn row(zone: &Zone, hook: Webhook) -> Row {
         events: events.join(", "),
         active: hook.status == WebhookStatus::Active,
         created: zone.when(hook.created_at),
+        maker: makers.name(hook.created_by.as_ref()),
     }
 }
 
@@ -87,7 +90,8 @@ struct WebhooksPage {
 async fn show(visit: &Visit, secret: String, said: String) -> Result<Response> {
     let shell = visit.shell("Webhooks", "webhooks").await?;
     let all = webhooks::list(visit.app(), &visit.call(&webhooks::LIST)?).await?;
-    let rows = all.into_iter().map(|one| row(&shell.zone, one)).collect();
+    let makers = Makers::load(visit).await?;
+    let rows = all.into_iter().map(|one| row(&shell.zone, &makers, one)).collect();
     let types = TYPES.iter().map(|kind| kind.as_str()).collect();
     html(&WebhooksPage { shell, rows, types, secret, may_create: visit.may(&webhooks::CREATE), said })
 }
@@ -178,7 +182,7 @@ async fn show_one(visit: &Visit, id: &str, query: &Fields, secret: String) -> Re
         format!("{HERE}/{}?{}", encoded(id), pairs.finish())
     });
     let deliveries = page.deliveries.into_iter().map(|one| delivery(&shell.zone, one)).collect();
-    let hook = row(&shell.zone, hook);
+    let hook = row(&shell.zone, &Makers::load(visit).await?, hook);
     html(&WebhookPage {
         shell,
         hook,
