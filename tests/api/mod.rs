@@ -10,6 +10,7 @@ mod commissions;
 mod console;
 mod conversations;
 mod delivery;
+mod domain_claims;
 mod domain_mailboxes;
 mod domains;
 mod drafts;

@@ -193,3 +193,95 @@ async fn threads_stay_in_their_folders() {
     })
     .await;
 }
+
+/// Custom domains of two workspaces as stores had them while a claim kept others away.
+async fn add_old_claims(db: &Db) {
+    // Each: a workspace's domain, its state, who held the claim, and whether that was open.
+    const DOMAINS: &[(&str, &str, &str, &str, i64)] = &[
+        ("ws_1", "proven.test", "verified", "ws_1", 0),
+        ("ws_1", "waiting.test", "pending", "ws_1", 0),
+        ("ws_1", "gone.test", "failed", "ws_1", 1),
+        ("ws_1", "taken.test", "failed", "ws_2", 0),
+        ("ws_2", "taken.test", "verified", "ws_2", 0),
+        ("ws_1", "retaken.test", "failed", "ws_2", 0),
+        ("ws_2", "retaken.test", "pending", "ws_2", 0),
+    ];
+    let write = db.system_write(async |tx| {
+        for workspace in ["ws_1", "ws_2"] {
+            let sql = "INSERT INTO workspace (id, name, owner_address, timezone, plan, data_key, created_at, updated_at)
+                VALUES ($1, 'W', $1, 'UTC', 'developer', $2, 0, 0)";
+            tx.run(sql, &[workspace.into(), store::Param::Bytes(&[1])]).await?;
+        }
+        for (workspace, domain, status, owner, open) in DOMAINS {
+            let sql = "INSERT INTO email_domain (workspace_id, id, domain, status, token, found, verified_at, next_check_at,
+                created_at, updated_at) VALUES ($1, 'dom_' || $2, $2, $3, 't', '{}', $4, 0, 1, 2)";
+            let verified: Option<Timestamp> = (*status == "verified").then(|| Timestamp::from_micros(7));
+            tx.run(sql, &[(*workspace).into(), (*domain).into(), (*status).into(), verified.into()]).await?;
+            let sql = "INSERT INTO domain_claim (domain, owner_workspace, open) VALUES ($1, $2, $3) ON CONFLICT (domain) DO NOTHING";
+            tx.run(sql, &[(*domain).into(), (*owner).into(), (*open).into()]).await?;
+            let sql = "INSERT INTO mailbox (workspace_id, id, public_id, email, name, settings, email_domain_id, created_at,
+                updated_at) VALUES ($1, 'mbx_' || $2, $2, 'info@' || $2, 'A', '{}', 'dom_' || $2, 0, 0)";
+            tx.run(sql, &[(*workspace).into(), (*domain).into()]).await?;
+            if workspace == owner {
+                let sql = "INSERT INTO address (owner_workspace, address, mailbox_id) VALUES ($1, 'info@' || $2, 'mbx_' || $2)";
+                tx.run(sql, &[(*workspace).into(), (*domain).into()]).await?;
+                let sql = "INSERT INTO address (owner_workspace, address) VALUES ($1, 'old@' || $2)";
+                tx.run(sql, &[(*workspace).into(), (*domain).into()]).await?;
+            }
+        }
+        let sql = "INSERT INTO address (owner_workspace, address) VALUES ('ws_1', 'info@agents.test'),
+            ('ws_1', 'info@notproven.test')";
+        tx.run(sql, &[]).await
+    });
+    write.await.unwrap();
+}
+
+/// Claims of older stores go on as what they were: proven ones reach their mailboxes, lost ones have ended.
+/// rules: STORE-16, DOMAIN-12, DOMAIN-13
+#[tokio::test]
+async fn older_claims_become_claims_of_their_own() {
+    type Claim = (String, String, Option<i64>, Option<i64>);
+    both_engines(async |engine| {
+        let (_server, location) = empty_store(engine).await;
+        let db = Db::open(&location).await.unwrap();
+        db.migrate_to(19, now()).await.unwrap();
+        add_old_claims(&db).await;
+        db.migrate(now()).await.unwrap();
+        let sql = "SELECT domain, owner_workspace, proven_at, ended_at FROM domain_claim ORDER BY domain, owner_workspace";
+        let claims = db.system_read(async |tx| tx.all::<Claim>(sql, &[]).await).await.unwrap();
+        let claims: Vec<_> = claims.iter().map(|claim| (&*claim.0, &*claim.1, claim.2, claim.3)).collect();
+        assert_eq!(
+            claims,
+            [
+                ("gone.test", "ws_1", None, None),
+                ("proven.test", "ws_1", Some(7), None),
+                ("retaken.test", "ws_1", None, None),
+                ("retaken.test", "ws_2", None, None),
+                ("taken.test", "ws_1", None, Some(7)),
+                ("taken.test", "ws_2", Some(7), None),
+                ("waiting.test", "ws_1", None, None),
+            ]
+        );
+        let sql = "SELECT address FROM address ORDER BY address";
+        let left = db.system_read(async |tx| tx.all::<(String,)>(sql, &[]).await).await.unwrap();
+        assert_eq!(left, [("info@agents.test".to_owned(),), ("info@notproven.test".to_owned(),)]);
+        let route = async |address: &'static str| {
+            let found = db.system_read(async move |tx| store::system::route(tx, address).await).await.unwrap();
+            found.map(|route| route.workspace_id.as_str().to_owned())
+        };
+        assert_eq!(route("info@proven.test").await.as_deref(), Some("ws_1"));
+        assert_eq!(route("info@taken.test").await.as_deref(), Some("ws_2"));
+        for nobodys in ["info@gone.test", "info@waiting.test", "info@retaken.test", "old@proven.test"] {
+            assert_eq!(route(nobodys).await, None, "{nobodys}");
+        }
+        let disabled = async |workspace: &str| {
+            let workspace = WorkspaceId::from(workspace);
+            let found = db.read(&workspace, async |tx| store::mailboxes::list(tx).await).await.unwrap();
+            let reasons = found.into_iter().filter_map(|mailbox| Some((mailbox.email, mailbox.disabled_reason?)));
+            reasons.collect::<Vec<_>>()
+        };
+        assert_eq!(disabled("ws_1").await, [("info@taken.test".to_owned(), "domain_claimed".to_owned())]);
+        assert_eq!(disabled("ws_2").await, []);
+    })
+    .await;
+}

@@ -212,9 +212,19 @@ pub async fn find_mailbox(app: &App, named: &str) -> Result<ImportTarget> {
     let missing = || Error::not_found("Mailbox not found");
     // Addresses are kept in their normalised form; ids are no addresses.
     let named = Address::parse(named).map_or_else(|_| named.to_owned(), |found| found.as_str().to_owned());
-    let found = app.db().system_read(async move |tx| system::find_mailbox(tx, &named).await).await?;
-    let (workspace, plan, mailbox, address) = found.ok_or_else(missing)?;
-    Ok(ImportTarget(Recipient { workspace, plan, mailbox, address, policy: None }))
+    let found = app.db().system_read(async move |tx| system::find_mailboxes(tx, &named).await).await?;
+    let (first, others) = found.split_first().ok_or_else(missing)?;
+    if !others.is_empty() && !first.is_proven {
+        return Err(Error::invalid("mailbox", "several workspaces claim this address: name the mailbox by its id"));
+    }
+    let found = first.clone();
+    Ok(ImportTarget(Recipient {
+        workspace: found.workspace_id,
+        plan: found.plan,
+        mailbox: found.mailbox_id,
+        address: found.email,
+        policy: None,
+    }))
 }
 
 /// Imports one message by the path of arriving mail.

@@ -107,6 +107,7 @@ pub async fn create(app: &App, call: &Call, input: NewEmailDomain) -> Result<Ema
         next_check_at: progress::first_check(call.now),
         created_at: call.now,
         updated_at: call.now,
+        ended_at: None,
     };
     let app_ = app.clone();
     app.write(call, async move |tx| {
@@ -209,9 +210,10 @@ async fn settle(
 ) -> Result<Option<(DomainRecord, Vec<KeyRecord>)>> {
     let Some(mut record) = domains::find_for_change(tx, id).await? else { return Ok(None) };
     let before = record.status;
-    if domains::holds_claim(tx, &record.domain).await? {
+    if domains::claim_stands(tx, &record.domain).await? {
         progress::conclude(&mut record, look, asker, now);
     } else {
+        domains::end_claim(tx, &record.domain, now).await?;
         progress::lose(&mut record, now);
     }
     let mut keys = domains::keys(tx, id).await?;
@@ -221,10 +223,12 @@ async fn settle(
         domains::set_published(tx, id, &key.selector, key.published).await?;
     }
     domains::update(tx, &record).await?;
-    if before != record.status {
-        domains::set_claim_open(tx, &record.domain, record.status == DomainStatus::Failed).await?;
+    let (was, is) = (before == DomainStatus::Verified, record.status == DomainStatus::Verified);
+    if was && !is {
+        domains::unprove(tx, &record.domain).await?;
     }
-    if before != DomainStatus::Verified && record.status == DomainStatus::Verified {
+    if is && !was {
+        domains::prove(tx, &record.domain, now).await?;
         let data = serde_json::json!({ "domain_id": record.id, "domain": record.domain });
         let event = NewEvent { kind: EventType::DomainVerified, mailbox: None, data };
         event.append(tx, app, data_key, now).await?;
@@ -282,7 +286,10 @@ fn missing() -> Error {
 /// The name of what sends and receives for custom domains: this server itself.
 const PROVIDER: &str = "agent_mailbox";
 
-fn show(app: &App, record: DomainRecord, keys: &[KeyRecord]) -> EmailDomain {
+fn show(app: &App, mut record: DomainRecord, keys: &[KeyRecord]) -> EmailDomain {
+    if let Some(ended) = record.ended_at {
+        progress::lose(&mut record, ended);
+    }
     EmailDomain {
         dns_records: records::of(app.settings(), &record, keys),
         provider_domain_id: Some(record.id.to_string()),

@@ -155,7 +155,7 @@ async fn serves(app: &App, domain: &str) -> Result<bool> {
         return Ok(true);
     }
     let domain = domain.to_owned();
-    Ok(app.db().system_read(async move |tx| domains::is_verified(tx, &domain).await).await?)
+    Ok(app.db().system_read(async move |tx| domains::owner(tx, &domain).await).await?.is_some())
 }
 
 pub(crate) async fn find_route(app: &App, address: &str) -> Result<Option<Route>> {

@@ -136,12 +136,8 @@ async fn custom_domain(tx: &mut Tx, app: &App, email: &Address) -> Result<Option
     if is_hosted(app, email) {
         return Ok(None);
     }
-    let mut own = domains::find_by_name(tx, email.domain()).await?;
-    // Whoever lost a domain must take no address of it from the one who has it now.
-    if own.is_some() && !domains::holds_claim(tx, email.domain()).await? {
-        own = None;
-    }
-    let domain = own.ok_or_else(|| not_served(app, email))?;
+    let own = domains::find_by_name(tx, email.domain()).await?;
+    let domain = own.filter(|domain| domain.ended_at.is_none()).ok_or_else(|| not_served(app, email))?;
     if email.tag().is_some() {
         return Err(Error::invalid("email", "must have no tag: mail to name+tag@ reaches name@ by itself"));
     }
@@ -157,7 +153,11 @@ async fn insert(tx: &mut Tx, record: &MailboxRecord, limit: model::Limit) -> Res
     if !limit.has_room(u64::try_from(mailboxes::count(tx).await?).unwrap_or_default()) {
         return Err(quota("mailboxes", limit));
     }
-    if !addresses::claim(tx, &record.email, &record.id).await? {
+    // On a custom domain the address is the workspace's if the domain is; nobody else has to be asked.
+    let name = MailboxName::Email(record.email.clone());
+    let free = mailboxes::find_id(tx, &name).await?.is_none()
+        && (record.domain.is_some() || addresses::claim(tx, &record.email, &record.id).await?);
+    if !free {
         return Err(Error::new(ErrorKind::MailboxExists));
     }
     insert_with_folders(tx, record).await
@@ -174,7 +174,7 @@ pub(crate) fn event(kind: EventType, record: &MailboxRecord) -> NewEvent {
     NewEvent { kind, mailbox: Some(record.id.clone()), data }
 }
 
-/// Adds a mailbox whose address is claimed, with the folders and the triager that every mailbox has.
+/// Adds a mailbox whose address is free, with the folders and the triager that every mailbox has.
 pub(crate) async fn insert_with_folders(tx: &mut Tx, record: &MailboxRecord) -> Result<()> {
     mailboxes::insert(tx, record).await?;
     for (position, (id, name)) in (0..).zip(SYSTEM_FOLDERS) {

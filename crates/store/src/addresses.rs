@@ -1,17 +1,26 @@
-//! Which workspace an address belongs to. The table spans workspaces, because addresses are unique on the server.
+//! Which workspace an address on a hosted domain belongs to. The table spans workspaces, because those addresses are unique
+//! on the server. Addresses on a custom domain belong to the workspace that has proven the domain, and are not in it.
 
 use model::MailboxId;
 
 use crate::{SystemTx, Tx, error::Result};
 
-/// Takes an address for a mailbox. False when another mailbox or another workspace has it.
+/// The domain of a normalised address.
+pub(crate) fn domain_of(address: &str) -> &str {
+    address.rsplit_once('@').map_or("", |(_, domain)| domain)
+}
+
+/// Takes an address for a mailbox. False when another mailbox or another workspace has it, or another workspace has proven
+/// its domain before that became a hosted one.
 pub async fn claim(tx: &mut Tx, address: &str, mailbox: &MailboxId) -> Result<bool> {
     let taken = tx
         .run(
-            "INSERT INTO address (owner_workspace, address, mailbox_id) VALUES ($1, $2, $3)
+            "INSERT INTO address (owner_workspace, address, mailbox_id) SELECT $1, $2, $3
+             WHERE NOT EXISTS (SELECT 1 FROM domain_claim c
+                 WHERE c.domain = $4 AND c.proven_at IS NOT NULL AND c.owner_workspace <> $1)
              ON CONFLICT (address) DO UPDATE SET mailbox_id = excluded.mailbox_id
              WHERE address.owner_workspace = excluded.owner_workspace AND address.mailbox_id IS NULL",
-            &[address.into(), mailbox.into()],
+            &[address.into(), mailbox.into(), domain_of(address).into()],
         )
         .await?;
     Ok(taken == 1)

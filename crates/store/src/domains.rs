@@ -40,6 +40,8 @@ pub struct DomainRecord {
     pub created_at: Timestamp,
     /// When it was last changed.
     pub updated_at: Timestamp,
+    /// When another workspace proved it to be its own.
+    pub ended_at: Option<Timestamp>,
 }
 
 impl FromRow for DomainRecord {
@@ -57,13 +59,16 @@ impl FromRow for DomainRecord {
             next_check_at: row.next()?,
             created_at: row.next()?,
             updated_at: row.next()?,
+            ended_at: row.next()?,
         })
     }
 }
 
 const COLUMNS: &str =
     "id, workspace_id, domain, status, token, found, last_error, verified_at, failing_since,
-    next_check_at, created_at, updated_at";
+    next_check_at, created_at, updated_at,
+    (SELECT c.ended_at FROM domain_claim c WHERE c.domain = email_domain.domain
+        AND c.owner_workspace = email_domain.workspace_id)";
 
 /// A key that mail is signed with.
 #[derive(Clone)]
@@ -267,82 +272,82 @@ pub async fn delete(tx: &mut Tx, id: &DomainId) -> Result<()> {
     Ok(())
 }
 
-/// Claims a domain for the workspace. False when another workspace has it and has not lost it.
-///
-/// Addresses that an earlier owner had on it are given free: they lead nowhere any more.
+/// Claims a domain for the workspace, beside others. False when another workspace has proven that it is its own.
 pub async fn claim(tx: &mut Tx, domain: &str) -> Result<bool> {
-    let lock = tx.for_update();
-    let sql = format!(
-        "SELECT owner_workspace FROM domain_claim WHERE domain = $2 AND CAST($1 AS TEXT) IS NOT NULL{lock}"
-    );
-    let earlier: Option<(WorkspaceId,)> = tx.one(&sql, &[domain.into()]).await?;
     let claimed = tx
         .run(
-            "INSERT INTO domain_claim (owner_workspace, domain, open) VALUES ($1, $2, 0)
-             ON CONFLICT (domain) DO UPDATE SET owner_workspace = excluded.owner_workspace, open = 0
-             WHERE domain_claim.open = 1 OR domain_claim.owner_workspace = excluded.owner_workspace",
+            "INSERT INTO domain_claim (owner_workspace, domain) SELECT $1, $2
+             WHERE NOT EXISTS (SELECT 1 FROM domain_claim WHERE domain = $2 AND proven_at IS NOT NULL)",
             &[domain.into()],
         )
         .await?;
-    if claimed != 1 {
-        return Ok(false);
-    }
-    if let Some((earlier,)) = earlier.filter(|(earlier,)| earlier != tx.workspace()) {
-        tx.run(
-            "DELETE FROM address WHERE owner_workspace = $2 AND address LIKE $3 AND owner_workspace <> $1",
-            &[(&earlier).into(), (&format!("%@{domain}")).into()],
-        )
-        .await?;
-    }
-    Ok(true)
+    Ok(claimed == 1)
 }
 
-/// Whether the workspace still has its claim to a domain. If so, nobody takes it before the transaction ends.
-pub async fn holds_claim(tx: &mut Tx, domain: &str) -> Result<bool> {
-    let lock = tx.for_update();
-    let sql = format!("SELECT domain FROM domain_claim WHERE owner_workspace = $1 AND domain = $2{lock}");
-    Ok(tx.one::<(String,)>(&sql, &[domain.into()]).await?.is_some())
+/// Whether the workspace's claim to a domain still stands: it ends when another workspace proves the domain to be its own.
+/// Nobody else can prove anything about it before the transaction ends.
+pub async fn claim_stands(tx: &mut Tx, domain: &str) -> Result<bool> {
+    // All claims, always in the same order: two workspaces that prove the domain at once come one after the other.
+    let sql = format!(
+        "SELECT owner_workspace, proven_at, ended_at FROM domain_claim
+         WHERE domain = $2 AND CAST($1 AS TEXT) IS NOT NULL ORDER BY owner_workspace{}",
+        tx.for_update()
+    );
+    let claims: Vec<(WorkspaceId, Option<Timestamp>, Option<Timestamp>)> =
+        tx.all(&sql, &[domain.into()]).await?;
+    let own = |owner: &WorkspaceId| owner == tx.workspace();
+    let stands = claims.iter().any(|(owner, _, ended)| own(owner) && ended.is_none());
+    Ok(stands && !claims.iter().any(|(owner, proven, _)| !own(owner) && proven.is_some()))
 }
 
-/// Opens the workspace's claim to others, or closes it again.
-pub async fn set_claim_open(tx: &mut Tx, domain: &str, open: bool) -> Result<()> {
+/// Notes that the domain is proven to be the workspace's: the claims of all others end. The claim must stand.
+pub async fn prove(tx: &mut Tx, domain: &str, now: Timestamp) -> Result<()> {
     tx.run(
-        "UPDATE domain_claim SET open = $3 WHERE owner_workspace = $1 AND domain = $2",
-        &[domain.into(), open.into()],
+        "UPDATE domain_claim SET proven_at = $3 WHERE owner_workspace = $1 AND domain = $2",
+        &[domain.into(), now.into()],
+    )
+    .await?;
+    tx.run(
+        "UPDATE domain_claim SET ended_at = $3 WHERE owner_workspace <> $1 AND domain = $2 AND ended_at IS NULL",
+        &[domain.into(), now.into()],
     )
     .await?;
     Ok(())
 }
 
-/// Gives a domain up, and every address that the workspace had on it.
+/// Takes the proof back: the claim is one among others again.
+pub async fn unprove(tx: &mut Tx, domain: &str) -> Result<()> {
+    tx.run("UPDATE domain_claim SET proven_at = NULL WHERE owner_workspace = $1 AND domain = $2", &[domain.into()])
+        .await?;
+    Ok(())
+}
+
+/// Ends the workspace's claim: another one has proven the domain.
+pub async fn end_claim(tx: &mut Tx, domain: &str, now: Timestamp) -> Result<()> {
+    tx.run(
+        "UPDATE domain_claim SET proven_at = NULL, ended_at = coalesce(ended_at, $3)
+         WHERE owner_workspace = $1 AND domain = $2",
+        &[domain.into(), now.into()],
+    )
+    .await?;
+    Ok(())
+}
+
+/// Gives a claim up, whatever became of it.
 pub async fn give_up(tx: &mut Tx, domain: &str) -> Result<()> {
     tx.run("DELETE FROM domain_claim WHERE owner_workspace = $1 AND domain = $2", &[domain.into()]).await?;
-    tx.run(
-        "DELETE FROM address WHERE owner_workspace = $1 AND address LIKE $2",
-        &[(&format!("%@{domain}")).into()],
-    )
-    .await?;
     Ok(())
 }
 
-/// The workspace that claims a domain.
+/// The workspace that has proven a domain to be its own.
 pub async fn owner(tx: &mut SystemTx, domain: &str) -> Result<Option<WorkspaceId>> {
-    let found: Option<(WorkspaceId,)> =
-        tx.one("SELECT owner_workspace FROM domain_claim WHERE domain = $1", &[domain.into()]).await?;
-    Ok(found.map(|(owner,)| owner))
-}
-
-/// Whether any workspace has proven that a domain is its own.
-pub async fn is_verified(tx: &mut SystemTx, domain: &str) -> Result<bool> {
-    let found: Option<(i64,)> = tx
+    let found: Option<(WorkspaceId,)> = tx
         .one(
-            "SELECT count(*) FROM domain_claim c JOIN email_domain d
-             ON d.workspace_id = c.owner_workspace AND d.domain = c.domain
-             WHERE c.domain = $1 AND d.status = 'verified'",
+            "SELECT owner_workspace FROM domain_claim WHERE domain = $1 AND proven_at IS NOT NULL",
             &[domain.into()],
         )
         .await?;
-    Ok(found.is_some_and(|(count,)| count > 0))
+    Ok(found.map(|(owner,)| owner))
 }
 
 /// Domains whose next look is due, the longest waiting first.

@@ -30,7 +30,7 @@ pub struct MailboxRecord {
     pub triages_sent: bool,
     /// The custom domain of its address.
     pub domain: Option<MailboxDomain>,
-    /// When it was disabled.
+    /// When it was disabled, by somebody or by the end of the claim to its domain.
     pub disabled_at: Option<Timestamp>,
     /// Why it was disabled.
     pub disabled_reason: Option<String>,
@@ -58,9 +58,12 @@ impl MailboxDomain {
     }
 }
 
+/// Why a mailbox is disabled whose domain another workspace has proven to be its own.
+const DOMAIN_CLAIMED: &str = "domain_claimed";
+
 impl FromRow for MailboxRecord {
     fn from_row(row: &mut Row<'_>) -> Result<Self> {
-        Ok(Self {
+        let mut record = Self {
             id: row.next()?,
             public_id: row.next()?,
             workspace_id: row.next()?,
@@ -73,13 +76,20 @@ impl FromRow for MailboxRecord {
             disabled_reason: row.next()?,
             created_at: row.next()?,
             updated_at: row.next()?,
-        })
+        };
+        let claim_ended: Option<Timestamp> = row.next()?;
+        if let (None, Some(ended)) = (record.disabled_at, claim_ended) {
+            (record.disabled_at, record.disabled_reason) = (Some(ended), Some(DOMAIN_CLAIMED.to_owned()));
+        }
+        Ok(record)
     }
 }
 
 const COLUMNS: &str = "id, public_id, workspace_id, email, name, settings, triages_sent, email_domain_id,
     (SELECT d.status FROM email_domain d WHERE d.workspace_id = mailbox.workspace_id AND d.id = mailbox.email_domain_id),
-    disabled_at, disabled_reason, created_at, updated_at";
+    disabled_at, disabled_reason, created_at, updated_at,
+    (SELECT c.ended_at FROM email_domain d JOIN domain_claim c ON c.domain = d.domain AND c.owner_workspace = d.workspace_id
+        WHERE d.workspace_id = mailbox.workspace_id AND d.id = mailbox.email_domain_id)";
 
 /// The mailboxes of the workspace, oldest first.
 pub async fn list(tx: &mut Tx) -> Result<Vec<MailboxRecord>> {
@@ -172,7 +182,7 @@ pub async fn count_on_domain(tx: &mut Tx, domain: &DomainId) -> Result<i64> {
     Ok(found.map_or(0, |(count,)| count))
 }
 
-/// Adds a mailbox. Its address must have been claimed.
+/// Adds a mailbox. Its address must be free, and claimed on a hosted domain.
 pub async fn insert(tx: &mut Tx, mailbox: &MailboxRecord) -> Result<()> {
     let settings = to_json(&mailbox.settings)?;
     tx.run(

@@ -74,6 +74,11 @@ const MIGRATIONS: &[Migration] = &[
         sql: include_str!("../migrations/0022_password_guesses.sql"),
     },
     Migration { version: 23, name: "makers", sql: include_str!("../migrations/0023_makers.sql") },
+    Migration {
+        version: 26,
+        name: "unproven claims",
+        sql: include_str!("../migrations/0026_unproven_claims.sql"),
+    },
 ];
 
 /// Any number will do, as long as nothing else in the database uses it.

@@ -9,6 +9,7 @@ use model::{
 
 use crate::{
     FromRow, Param, Row, SystemTx,
+    addresses::domain_of,
     error::Result,
     mailboxes::MailboxDomain,
     password_guesses,
@@ -441,7 +442,8 @@ impl FromRow for Route {
     }
 }
 
-/// Finds the mailbox that an address leads to.
+/// Finds the mailbox that an address leads to: that of the workspace that has proven the domain, or else of the one that has
+/// the address on a hosted domain.
 pub async fn route(tx: &mut SystemTx, address: &str) -> Result<Option<Route>> {
     tx.one(
         "SELECT m.workspace_id, w.plan, m.id, m.settings, m.email_domain_id,
@@ -450,9 +452,11 @@ pub async fn route(tx: &mut SystemTx, address: &str) -> Result<Option<Route>> {
            CAST(coalesce((SELECT sum(c.value) FROM mailbox_counter c
              WHERE c.workspace_id = m.workspace_id AND c.name = 'storage_bytes'), 0) AS BIGINT)
            + coalesce((SELECT k.stored_bytes FROM memory_counter k WHERE k.workspace_id = m.workspace_id), 0)
-         FROM address a JOIN mailbox m ON m.workspace_id = a.owner_workspace AND m.id = a.mailbox_id
-         JOIN workspace w ON w.id = m.workspace_id WHERE a.address = $1 AND m.deleted_at IS NULL",
-        &[address.into()],
+         FROM mailbox m JOIN workspace w ON w.id = m.workspace_id
+         WHERE m.email = $1 AND m.deleted_at IS NULL AND m.workspace_id = coalesce(
+           (SELECT c.owner_workspace FROM domain_claim c WHERE c.domain = $2 AND c.proven_at IS NOT NULL),
+           (SELECT a.owner_workspace FROM address a WHERE a.address = $1))",
+        &[address.into(), domain_of(address).into()],
     )
     .await
 }
@@ -496,21 +500,45 @@ pub async fn doomed_mailboxes(tx: &mut SystemTx, before: Timestamp) -> Result<Ve
     .await
 }
 
-/// Finds a mailbox of any workspace by its address, its id or its UUID: its workspace, the plan of that, its id and
-/// its address.
-pub async fn find_mailbox(
-    tx: &mut SystemTx,
-    named: &str,
-) -> Result<Option<(WorkspaceId, Plan, MailboxId, String)>> {
-    let found: Option<(WorkspaceId, String, MailboxId, String)> = tx
-        .one(
-            "SELECT m.workspace_id, w.plan, m.id, m.email FROM mailbox m JOIN workspace w ON w.id = m.workspace_id
-             WHERE (m.email = $1 OR m.id = $1 OR m.public_id = $1) AND m.deleted_at IS NULL",
-            &[named.into()],
-        )
-        .await?;
-    let parsed = |plan: String| plan.parse().map_err(crate::Error::Corrupt);
-    found.map(|(workspace, plan, id, email)| Ok((workspace, parsed(plan)?, id, email))).transpose()
+/// A mailbox of any workspace.
+#[derive(Clone, Debug)]
+pub struct FoundMailbox {
+    /// Its workspace.
+    pub workspace_id: WorkspaceId,
+    /// The workspace's plan.
+    pub plan: Plan,
+    /// The mailbox.
+    pub mailbox_id: MailboxId,
+    /// Its address.
+    pub email: String,
+    /// Whether the address is certainly the workspace's: on a hosted domain, or on one that it has proven.
+    pub is_proven: bool,
+}
+
+impl FromRow for FoundMailbox {
+    fn from_row(row: &mut Row<'_>) -> Result<Self> {
+        Ok(Self {
+            workspace_id: row.next()?,
+            plan: row.next_named()?,
+            mailbox_id: row.next()?,
+            email: row.next()?,
+            is_proven: row.next()?,
+        })
+    }
+}
+
+/// Finds mailboxes of any workspace by their address, id or UUID: two at most, the one with a proven address first. Several
+/// workspaces may have the same address on a domain that nobody has proven.
+pub async fn find_mailboxes(tx: &mut SystemTx, named: &str) -> Result<Vec<FoundMailbox>> {
+    tx.all(
+        "SELECT m.workspace_id, w.plan, m.id, m.email, CASE WHEN m.email_domain_id IS NULL OR EXISTS (
+             SELECT 1 FROM email_domain d WHERE d.workspace_id = m.workspace_id AND d.id = m.email_domain_id
+             AND d.status = 'verified') THEN 1 ELSE 0 END
+         FROM mailbox m JOIN workspace w ON w.id = m.workspace_id
+         WHERE (m.email = $1 OR m.id = $1 OR m.public_id = $1) AND m.deleted_at IS NULL ORDER BY 5 DESC LIMIT 2",
+        &[named.into()],
+    )
+    .await
 }
 
 /// What a workspace keeps.

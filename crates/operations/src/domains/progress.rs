@@ -1,8 +1,8 @@
 //! How a domain gets from claimed to proven, and how it is lost again.
 //!
 //! Records take time to spread, so a claim waits for its proof for a week. A verified domain whose records vanish is kept
-//! for three days, since mistakes in DNS are mended; a person who asks gets the truth of the moment. A lost domain can be
-//! claimed by another workspace, and won back by the same one as long as nobody did.
+//! for three days, since mistakes in DNS are mended; a person who asks gets the truth of the moment. A domain that is not
+//! proven can be claimed and proven by another workspace, and by the same one as long as nobody else did.
 
 use model::{Timestamp, domains::DomainStatus};
 use store::domains::DomainRecord;
@@ -71,14 +71,15 @@ fn lack(record: &mut DomainRecord, asker: Asker, now: Timestamp) {
     }
 }
 
-/// Another workspace has claimed what this one lost.
+/// Another workspace has proven the domain to be its own.
 pub(super) fn lose(record: &mut DomainRecord, now: Timestamp) {
+    let ended = *record.ended_at.get_or_insert(now);
     record.status = DomainStatus::Failed;
     record.verified_at = None;
     record.failing_since = None;
     record.last_error = Some("Another workspace has this domain now.".to_owned());
     record.next_check_at = now.plus_seconds(LOST_PAUSE);
-    record.updated_at = now;
+    record.updated_at = ended;
 }
 
 /// Seconds until the next look. Those at a pending domain become rarer with its age.
@@ -118,6 +119,7 @@ mod tests {
             next_check_at: at(0),
             created_at: at(0),
             updated_at: at(0),
+            ended_at: None,
         }
     }
 
