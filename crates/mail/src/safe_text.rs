@@ -1,9 +1,11 @@
 //! Text of a mail made safe for an agent: what a reader sees, and nothing that is hidden.
 //!
 //! [`SafeText`] can only be made here, so whoever holds one knows that it was cleaned. HTML is read in one pass that
-//! builds no tree and fetches nothing; `docs/spec/safe-content.md` has the rules. Not seen through: text under another
+//! builds no tree and fetches nothing (a second one counts, where style sheets ask what follows an element); `docs/spec/safe-content.md` has the rules. Not seen through: text under another
 //! element, fonts that draw other letters, text that style sheets add, and colours of pictures.
 
+mod animation;
+mod calc;
 mod characters;
 mod colour;
 mod css;
@@ -11,7 +13,10 @@ mod declaration;
 mod divergence;
 mod element;
 mod entities;
+mod family;
+mod flow;
 mod link;
+mod media;
 mod render;
 mod selector;
 mod shape;
@@ -21,6 +26,7 @@ mod style;
 mod tests;
 pub(crate) mod tokens;
 mod tree;
+mod window;
 mod writer;
 
 use std::fmt;
@@ -114,16 +120,20 @@ pub struct Body {
     pub text: SafeText,
     /// Where that comes from.
     pub source: Source,
-    /// Whether the text part and the HTML part tell different stories.
+    /// Whether the text part and the HTML part tell different stories, or the HTML says in a way that cannot be read what it
+    /// hides: then a reader may see another story.
     pub divergent: bool,
 }
 
 /// Makes the agent's view of a mail: from its text part, or from its HTML where that is empty.
 pub fn body(text: Option<&str>, html: Option<&str>) -> Body {
     let plain = text.map(SafeText::from_plain).unwrap_or_default();
-    let rendered = html.map(SafeText::from_html).unwrap_or_default();
-    let divergent =
-        !plain.is_empty() && html.is_some() && divergence::differ(plain.as_str(), rendered.as_str());
+    let (rendered, unread) = match html.map(render::render) {
+        Some(seen) => (SafeText::from_plain(&seen.text), seen.unread),
+        None => (SafeText::default(), false),
+    };
+    let differ = || divergence::differ(plain.as_str(), rendered.as_str());
+    let divergent = unread || (!plain.is_empty() && html.is_some() && differ());
     let (text, source) = match (plain.is_empty(), rendered.is_empty()) {
         (false, _) => (plain, Source::Text),
         (true, false) => (rendered, Source::Html),

@@ -1,16 +1,24 @@
 //! Style sheets, read far enough to know which elements they hide from somebody at a desk.
 //!
 //! A rule that only holds on a phone, on paper or in the dark does not count. One that only holds on wide screens can
-//! hide, but not show again what is hidden by default: readers on small screens would not see it.
+//! hide, but not show again what is hidden by default: readers on small screens would not see it. A rule that cannot be
+//! read hides nothing; if it would hide something, that is noted.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
 
+use super::animation::{self, Animations};
+use super::calc;
 use super::declaration::{self, Declaration};
-use super::selector::Selector;
+use super::media::{self, Holds};
+use super::selector::{Parts, Selector, Unread};
+use super::style;
 
 /// How deep blocks such as `@media` may be nested.
 const MAX_NESTING: usize = 8;
+
+/// The most frames of all animations.
+const MAX_FRAMES: usize = 2_000;
 
 /// The most custom properties that are kept, and the longest value of one.
 const MAX_VARIABLES: usize = 1000;
@@ -18,19 +26,6 @@ const MAX_VARIABLE: usize = 120;
 
 /// How many custom properties are put in for one block of declarations.
 const MAX_SUBSTITUTIONS: usize = 64;
-
-/// The screen of our reader, in pixels: the width, and the range that all readers are within.
-const DESKTOP: f32 = 1000.0;
-const NARROWEST: f32 = 320.0;
-const WIDEST: f32 = 1920.0;
-
-/// For whom a rule holds, from nobody to everybody.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Holds {
-    Never,
-    OnDesktops,
-    Always,
-}
 
 /// A rule with one selector.
 #[derive(Debug)]
@@ -46,158 +41,219 @@ pub(super) struct Rule {
 #[derive(Debug, Default)]
 pub(super) struct Rules {
     pub(super) list: Vec<Rule>,
+    pub(super) parts: Parts,
     pub(super) blocks: Vec<Vec<Declaration>>,
     pub(super) variables: Variables,
+    pub(super) animations: Animations,
+    /// Whether some rule hides something, as far as rules can be read.
+    pub(super) hides: bool,
+    /// Whether something that hides could not be read.
+    pub(super) unread: bool,
+    frames: usize,
+}
+
+/// Where a block stands.
+#[derive(Clone, Copy)]
+struct Context<'a> {
+    media: Holds,
+    nesting: usize,
+    /// The selectors of the rule around it.
+    around: Option<&'a [Selector]>,
+}
+
+/// A piece of a style sheet.
+enum Item<'a> {
+    /// Something in braces, with what stands before them.
+    Block(&'a str, &'a str),
+    /// Something that ends without.
+    Bare(&'a str),
 }
 
 impl Rules {
     /// Reads style sheets, each with the media it is for.
     pub(super) fn parse<'a>(sheets: impl Iterator<Item = (Cow<'a, str>, &'a str)>) -> Self {
-        let prepared: Vec<(Holds, String)> =
-            sheets.map(|(media, css)| (holds(&prepare(&media)), prepare(css))).collect();
+        let prepared: Vec<(Holds, String)> = sheets
+            .map(|(media, css)| (media::holds(&prepare(&media).to_ascii_lowercase()), prepare(css)))
+            .collect();
         let mut rules = Self::default();
         for (_, css) in &prepared {
             rules.variables.collect(css);
         }
         for (media, css) in &prepared {
-            rules.read(css, *media, 0);
+            rules.read(css, Context { media: *media, nesting: 0, around: None });
         }
         rules
     }
 
     /// Reads the rules of a sheet, or of a block in it.
-    fn read(&mut self, css: &str, media: Holds, nesting: usize) {
-        let mut rest = css;
-        while let Some(place) = rest.find(['{', ';', '}']) {
-            let (prelude, after) = rest.split_at_checked(place).unwrap_or_default();
-            let prelude = prelude.trim();
-            if !after.starts_with('{') {
-                rest = after.get(1..).unwrap_or_default();
-                continue;
-            }
-            let body_length = block_length(after);
-            let body = after.get(1..body_length.saturating_sub(1).max(1)).unwrap_or_default();
-            rest = after.get(body_length..).unwrap_or_default();
-            match prelude.strip_prefix('@') {
-                Some(rule) if nesting < MAX_NESTING => self.read(body, media.min(at_rule(rule)), nesting + 1),
-                None if media > Holds::Never => {
-                    self.read_rule(prelude, body, media);
-                    // Rules within rules: read as if they stood alone, which may hide more but never less.
-                    if body.contains('{') && nesting < MAX_NESTING {
-                        self.read(body, media, nesting + 1);
-                    }
+    fn read(&mut self, css: &str, context: Context<'_>) {
+        let mut bare = String::new();
+        for item in items(css, context.around.is_some()) {
+            match item {
+                Item::Block(prelude, body) => match prelude.strip_prefix('@') {
+                    Some(rule) => self.read_at_rule(&rule.to_ascii_lowercase(), body, context),
+                    None => self.read_rule(prelude, body, context),
+                },
+                Item::Bare(text) if context.around.is_some() && !text.starts_with('@') => {
+                    bare.push_str(text);
+                    bare.push(';');
                 }
-                _ => {}
+                Item::Bare(_) => {}
             }
+        }
+        if let Some(around) = context.around.filter(|_| !bare.is_empty()) {
+            self.add(&bare, around, context.media);
         }
     }
 
-    fn read_rule(&mut self, selectors: &str, body: &str, media: Holds) {
-        let declarations = declaration::parse_declarations(&self.variables.substitute(body));
+    fn read_at_rule(&mut self, rule: &str, body: &str, context: Context<'_>) {
+        let (name, argument) = rule.split_once([' ', '(']).unwrap_or((rule, ""));
+        if name.trim_start_matches("-webkit-").trim_start_matches("-moz-") == "keyframes" {
+            self.read_frames(argument.trim(), body, context.media);
+            return;
+        }
+        let media = context.media.min(media::at_rule(rule));
+        if context.nesting < MAX_NESTING {
+            self.read(body, Context { media, nesting: context.nesting + 1, ..context });
+        } else {
+            self.unread = true;
+        }
+    }
+
+    fn read_frames(&mut self, name: &str, body: &str, media: Holds) {
+        let mut frames = Vec::new();
+        for item in items(body, false) {
+            let Item::Block(places, body) = item else { continue };
+            self.frames += 1;
+            if self.frames > MAX_FRAMES || media < Holds::OnDesktops {
+                self.unread |= media != Holds::Never;
+                return;
+            }
+            let body = body.to_ascii_lowercase();
+            let mut declarations = declaration::parse_declarations(&self.variables.substitute(&body));
+            declarations.retain(|declaration| !declaration.important);
+            keep_last(&mut declarations);
+            for place in places.split(',').filter_map(|place| animation::parse_place(&place.to_ascii_lowercase())) {
+                frames.push((place, declarations.clone()));
+            }
+        }
+        self.hides |= frames.iter().any(|(_, declarations)| style::hides_by_itself(declarations));
+        self.animations.insert(declaration::hash(name), frames);
+    }
+
+    /// Reads a rule, and the rules in it.
+    fn read_rule(&mut self, prelude: &str, body: &str, context: Context<'_>) {
+        if context.media == Holds::Never {
+            return;
+        }
+        let (mut found, mut fault) = (Vec::new(), Unread::Never);
+        for text in declaration::split_outside(prelude, ',') {
+            match self.parts.read(text, context.around) {
+                Ok(selector) => found.push(selector),
+                Err(Unread::Never) => {}
+                Err(other) if fault != Unread::Unknown => fault = other,
+                Err(_) => {}
+            }
+        }
+        // Browsers ignore a whole rule because of one selector that they do not know.
+        let is_known = match fault {
+            Unread::Never => true,
+            Unread::Foreign => found.is_empty(),
+            Unread::Unknown => false,
+        };
+        let media = if is_known { context.media } else { Holds::Unknown };
+        if found.is_empty() && is_known {
+            return;
+        }
+        if context.nesting < MAX_NESTING {
+            self.read(body, Context { media, nesting: context.nesting + 1, around: Some(&found) });
+        } else {
+            self.unread = true;
+        }
+    }
+
+    /// Adds declarations for some selectors.
+    fn add(&mut self, declarations: &str, selectors: &[Selector], media: Holds) {
+        let lower = declarations.to_ascii_lowercase();
+        let mut declarations = declaration::parse_declarations(&self.variables.substitute(&lower));
         if declarations.is_empty() {
             return;
         }
+        keep_last(&mut declarations);
+        let hides = style::hides_by_itself(&declarations);
+        if media < Holds::OnDesktops {
+            self.unread |= hides && media == Holds::Unknown;
+            return;
+        }
+        self.hides |= hides;
         let block = self.blocks.len();
         self.blocks.push(declarations);
-        for selector in declaration::split_outside(selectors, ',').filter_map(Selector::parse) {
-            self.list.push(Rule { selector, block, desktop_only: media == Holds::OnDesktops });
+        for selector in selectors {
+            self.list.push(Rule { selector: *selector, block, desktop_only: media == Holds::OnDesktops });
         }
     }
 }
 
-/// How long a block in braces is, to its end or to the end of the sheet.
+/// Leaves of several declarations of one property the one that counts, so that no block is long.
+fn keep_last(declarations: &mut Vec<Declaration>) {
+    let mut seen = [[false; declaration::PROPERTIES]; 2];
+    declarations.reverse();
+    declarations.retain(|one| {
+        let slot = seen.get_mut(usize::from(one.important)).and_then(|row| row.get_mut(one.property as usize));
+        slot.is_none_or(|slot| !std::mem::replace(slot, true))
+    });
+    declarations.reverse();
+}
+
+/// Cuts a sheet into blocks and what lies between them. Only within a rule a semicolon ends what does not begin with `@`.
+fn items(css: &str, in_rule: bool) -> impl Iterator<Item = Item<'_>> {
+    let mut rest = css;
+    std::iter::from_fn(move || {
+        rest = rest.trim_start();
+        if rest.is_empty() {
+            return None;
+        }
+        let ends_early = in_rule || rest.starts_with('@');
+        let end = if ends_early { head_length(rest) } else { rest.find('{').unwrap_or(rest.len()) };
+        let (head, after) = rest.split_at_checked(end)?;
+        let Some(inside) = after.strip_prefix('{') else {
+            rest = after.get(1..).unwrap_or_default();
+            return Some(Item::Bare(head.trim()));
+        };
+        let length = block_length(inside);
+        let body = inside.get(..length).unwrap_or_default();
+        rest = inside.get(length + 1..).unwrap_or_default();
+        Some(Item::Block(head.trim(), body))
+    })
+}
+
+/// How long it is to the first brace or semicolon outside brackets.
+fn head_length(css: &str) -> usize {
+    let mut depth = 0_usize;
+    for (place, byte) in css.bytes().enumerate() {
+        match byte {
+            b'(' | b'[' => depth += 1,
+            b')' | b']' => depth = depth.saturating_sub(1),
+            b'{' => return place,
+            b';' | b'}' if depth == 0 => return place,
+            _ => {}
+        }
+    }
+    css.len()
+}
+
+/// How long the inside of a block is, to its closing brace or to the end of the sheet.
 fn block_length(css: &str) -> usize {
     let mut depth = 0_usize;
     for (place, byte) in css.bytes().enumerate() {
         match byte {
             b'{' => depth += 1,
-            b'}' => depth = depth.saturating_sub(1),
-            _ => continue,
-        }
-        if depth == 0 {
-            return place + 1;
+            b'}' if depth == 0 => return place,
+            b'}' => depth -= 1,
+            _ => {}
         }
     }
-    css.len() + 1
-}
-
-/// For whom the rules in an at-rule hold.
-fn at_rule(prelude: &str) -> Holds {
-    let (name, condition) = prelude.split_once([' ', '(']).unwrap_or((prelude, ""));
-    match name {
-        "media" => holds(prelude.get(name.len()..).unwrap_or_default()),
-        "supports" if condition.trim_start().starts_with("not") => Holds::Never,
-        "supports" | "layer" | "scope" => Holds::Always,
-        _ => Holds::Never,
-    }
-}
-
-/// For whom a list of media queries holds.
-fn holds(queries: &str) -> Holds {
-    if queries.trim().is_empty() {
-        return Holds::Always;
-    }
-    queries.split(',').map(query_holds).max().unwrap_or(Holds::Always)
-}
-
-fn query_holds(query: &str) -> Holds {
-    let query = query.trim();
-    if let Some(negated) = query.strip_prefix("not ") {
-        let other_medium =
-            matches!(negated.trim(), "print" | "speech" | "tty" | "tv" | "projection" | "handheld");
-        return if other_medium { Holds::Always } else { Holds::Never };
-    }
-    let query = query.strip_prefix("only ").unwrap_or(query);
-    query.split(" and ").map(condition_holds).min().unwrap_or(Holds::Always)
-}
-
-fn condition_holds(condition: &str) -> Holds {
-    let condition = condition.trim();
-    let Some(feature) = condition.strip_prefix('(').and_then(|inside| inside.strip_suffix(')')) else {
-        return if matches!(condition, "all" | "screen") { Holds::Always } else { Holds::Never };
-    };
-    if let Some((name, limit)) = feature.split_once(">=").or_else(|| feature.split_once('>')) {
-        return range_holds(&format!("min-{}", name.trim()), limit);
-    }
-    if let Some((name, limit)) = feature.split_once("<=").or_else(|| feature.split_once('<')) {
-        return range_holds(&format!("max-{}", name.trim()), limit);
-    }
-    let (name, value) =
-        feature.split_once(':').map_or((feature, ""), |(name, value)| (name.trim(), value.trim()));
-    match (name, value) {
-        ("prefers-color-scheme", "light")
-        | ("prefers-reduced-motion" | "prefers-contrast", "no-preference")
-        | ("color", "") => Holds::Always,
-        ("orientation", "landscape")
-        | ("hover" | "any-hover", "hover")
-        | ("pointer" | "any-pointer", "fine") => Holds::OnDesktops,
-        _ => range_holds(name, value),
-    }
-}
-
-/// For whom a lower or upper bound on the screen holds.
-fn range_holds(name: &str, limit: &str) -> Holds {
-    if let Some(ratio) = name.strip_suffix("device-pixel-ratio") {
-        let low = limit.trim().parse::<f32>().is_ok_and(|value| value <= 1.0);
-        return if low && ratio.contains("min") { Holds::Always } else { Holds::Never };
-    }
-    let Some(limit) = declaration::Length::parse(limit).and_then(|length| length.px(16.0)) else {
-        return Holds::Never;
-    };
-    let (always, on_desktops) = match name {
-        "min-width" | "min-device-width" | "min-height" | "min-device-height" => {
-            (limit <= NARROWEST, limit <= DESKTOP)
-        }
-        "max-width" | "max-device-width" | "max-height" | "max-device-height" => {
-            (limit >= WIDEST, limit >= DESKTOP)
-        }
-        _ => (false, false),
-    };
-    match (always, on_desktops) {
-        (true, _) => Holds::Always,
-        (false, true) => Holds::OnDesktops,
-        (false, false) => Holds::Never,
-    }
+    css.len()
 }
 
 /// Custom properties, as if each were set once for the whole document.
@@ -212,7 +268,7 @@ impl Variables {
         for part in css.split(['{', '}', ';']).map(str::trim).filter(|part| part.starts_with("--")) {
             let Some((name, value)) = part.split_once(':') else { continue };
             if self.0.len() < MAX_VARIABLES && value.len() <= MAX_VARIABLE {
-                self.0.insert(name.trim().to_owned(), value.trim().to_owned());
+                self.0.insert(name.trim().to_ascii_lowercase(), value.trim().to_ascii_lowercase());
             }
         }
     }
@@ -226,7 +282,9 @@ impl Variables {
         let mut rest = text.to_owned();
         for _ in 0..MAX_SUBSTITUTIONS {
             let Some((before, after)) = rest.split_once("var(") else { break };
-            let (inside, after) = after.split_once(')').unwrap_or((after, ""));
+            let end = calc::closing(after).unwrap_or(after.len());
+            let (inside, after) = after.split_at_checked(end).unwrap_or((after, ""));
+            let after = after.strip_prefix(')').unwrap_or_default();
             let (name, fallback) = inside.split_once(',').unwrap_or((inside, ""));
             done.push_str(before);
             done.push_str(self.0.get(name.trim()).map_or(fallback.trim(), String::as_str));
@@ -238,7 +296,7 @@ impl Variables {
 
     /// Reads the declarations of a style attribute.
     pub(super) fn read_attribute(&self, style: &str) -> Vec<Declaration> {
-        let css = prepare(style);
+        let css = prepare(style).to_ascii_lowercase();
         if !css.contains("var(") {
             return declaration::parse_declarations(&css);
         }
@@ -251,7 +309,7 @@ impl Variables {
 /// Marks characters that had a meaning of their own but stood escaped or in a string.
 const MASK: u32 = 0xe000;
 
-/// Takes comments and quotation marks out of CSS, resolves escapes, folds white space and case.
+/// Takes comments and quotation marks out of CSS, resolves escapes, folds white space.
 ///
 /// What stood escaped or in a string is masked, so that it cannot end a rule; [`unmask`] gives it back.
 pub(super) fn prepare(css: &str) -> String {
@@ -273,7 +331,7 @@ pub(super) fn prepare(css: &str) -> String {
             _ if c.is_ascii_whitespace() || c == '\0' => push_space(&mut out),
             '-' if out.ends_with("<!-") => out.truncate(out.len().saturating_sub(3)),
             '>' if out.ends_with("--") => out.truncate(out.len().saturating_sub(2)),
-            _ => out.push(c.to_ascii_lowercase()),
+            _ => out.push(c),
         }
     }
     out
@@ -290,7 +348,7 @@ fn push_masked(out: &mut String, c: Option<char>) {
     if c.is_ascii() && !c.is_ascii_alphanumeric() && !matches!(c, '-' | '_') {
         out.extend(char::from_u32(MASK + u32::from(c)));
     } else {
-        out.push(c.to_ascii_lowercase());
+        out.push(c);
     }
 }
 

@@ -3,6 +3,10 @@
 //! What cannot hide anything is not read. A value that a browser would refuse is refused here too, so that
 //! `display:none;display:nonsense` stays hidden.
 
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+
+use super::animation;
+use super::calc;
 use super::colour::Colour;
 use super::shape;
 
@@ -32,16 +36,30 @@ pub(super) enum Property {
     TextIndent,
     MarginLeft,
     MarginTop,
+    PaddingLeft,
+    PaddingTop,
     LetterSpacing,
     Clip,
     ClipPath,
     Transform,
+    Scale,
+    Translate,
     Filter,
     MsoHide,
     ContentVisibility,
     Mask,
     TextSecurity,
     WhiteSpace,
+    NoWrap,
+    Scrolls,
+    Aside,
+    AnimationName,
+    AnimationDuration,
+    AnimationDelay,
+    AnimationCount,
+    AnimationFill,
+    AnimationDirection,
+    AnimationPaused,
     Zoom,
 }
 
@@ -65,6 +83,8 @@ pub(super) enum Value {
     Display(Display),
     /// A picture as background; with its colour where it is a gradient of nearly one colour.
     Image(Option<Colour>),
+    /// What stands for a name, and whether others follow it.
+    Name(u64, bool),
 }
 
 /// The layouts that matter here.
@@ -74,6 +94,8 @@ pub(super) enum Display {
     None,
     /// On lines of its own.
     Block,
+    /// On lines of its own, with what is in it side by side.
+    Row,
     /// Anything else.
     Inline,
 }
@@ -87,6 +109,15 @@ pub(super) enum Length {
     Em(f32),
     /// A share of something, in percent.
     Percent(f32),
+    /// A sum of all three.
+    Mixed {
+        /// Pixels.
+        px: f32,
+        /// Multiples of the font size.
+        em: f32,
+        /// A share of something, in percent.
+        percent: f32,
+    },
     /// Neither bounded nor moved: `auto`, `none`, `normal`.
     Auto,
 }
@@ -99,7 +130,7 @@ impl Length {
             return Some(Self::Auto);
         }
         if text.ends_with(')') {
-            return Self::parse_function(text);
+            return calc::parse(text);
         }
         let unit_start = text.find(|c: char| c.is_ascii_alphabetic() || c == '%').unwrap_or(text.len());
         let (number, unit) = text.split_at_checked(unit_start)?;
@@ -135,47 +166,23 @@ impl Length {
         })
     }
 
-    /// Reads `calc()`, `min()` and the like as far as they come to nothing; anything else is not known.
-    fn parse_function(text: &str) -> Option<Self> {
-        let (name, arguments) = text.strip_suffix(')')?.split_once('(')?;
-        let lengths = || {
-            arguments
-                .split([',', ' ', '(', ')', '*', '/'])
-                .filter(|part| !part.is_empty())
-                .filter_map(Self::parse)
-        };
-        let smallest = lengths().filter_map(|length| length.px(16.0)).reduce(f32::min)?;
-        match name.trim() {
-            "min" => Some(Self::Px(smallest)),
-            "max" | "clamp" => lengths().filter_map(|length| length.px(16.0)).reduce(f32::max).map(Self::Px),
-            "calc" => {
-                let bare: String = arguments.chars().filter(|c| !c.is_whitespace()).collect();
-                let times_nothing = bare.ends_with("*0")
-                    || bare.ends_with("*0px")
-                    || bare.starts_with("0*")
-                    || bare.starts_with("0px*");
-                let all_nothing =
-                    lengths().all(|length| length.px(16.0).is_some_and(|px| px.abs() < f32::EPSILON));
-                let single = lengths().count() == 1 && !bare.contains(['*', '/']);
-                if times_nothing || all_nothing {
-                    Some(Self::Px(0.0))
-                } else if single {
-                    lengths().next()
-                } else {
-                    None
-                }
-            }
-            _ => None,
-        }
-    }
-
     /// The length in pixels; `None` where it is a share of something unknown.
     pub(super) fn px(self, font_size: f32) -> Option<f32> {
         match self {
             Self::Px(value) => Some(value),
             Self::Em(value) => Some(value * font_size),
             Self::Percent(value) if value.abs() < f32::EPSILON => Some(0.0),
-            Self::Percent(_) | Self::Auto => None,
+            Self::Mixed { px, em, percent } if percent.abs() < f32::EPSILON => Some(px + em * font_size),
+            Self::Mixed { .. } | Self::Percent(_) | Self::Auto => None,
+        }
+    }
+
+    /// The length in pixels where the whole is known.
+    pub(super) fn of(self, font_size: f32, whole: f32) -> Option<f32> {
+        match self {
+            Self::Percent(share) => Some(whole * share / 100.0),
+            Self::Mixed { px, em, percent } => Some(px + em * font_size + whole * percent / 100.0),
+            other => other.px(font_size),
         }
     }
 }
@@ -229,26 +236,15 @@ fn parse_declaration(name: &str, text: &str, set: &mut impl FnMut(Property, Valu
     match name {
         "background" => parse_background(text, set),
         "font" => parse_font(text, set),
-        "margin" => {
-            let sides: Vec<Option<Length>> =
-                text.split_ascii_whitespace().map(Length::parse).take(4).collect();
-            let top = sides.first().copied().flatten();
-            let left = sides.get(3).or(sides.get(1)).or(sides.first()).copied().flatten();
-            for (property, side) in [(Property::MarginTop, top), (Property::MarginLeft, left)] {
-                if let Some(side) = side {
-                    set(property, Value::Length(side));
-                }
-            }
+        "margin" => parse_sides(text, Property::MarginTop, Property::MarginLeft, set),
+        "padding" => parse_sides(text, Property::PaddingTop, Property::PaddingLeft, set),
+        "inset" => parse_sides(text, Property::Top, Property::Left, set),
+        "overflow" | "overflow-x" | "overflow-y" => parse_overflow(text, set),
+        "white-space" => {
+            set(Property::WhiteSpace, Value::Flag(text.starts_with("pre") || text == "break-spaces"));
+            set(Property::NoWrap, Value::Flag(matches!(text, "nowrap" | "pre")));
         }
-        "inset" => {
-            let first = text.split_ascii_whitespace().next().and_then(Length::parse);
-            let second = text.split_ascii_whitespace().nth(1).and_then(Length::parse).or(first);
-            for (property, side) in [(Property::Top, first), (Property::Left, second)] {
-                if let Some(side) = side {
-                    set(property, Value::Length(side));
-                }
-            }
-        }
+        "animation" | "-webkit-animation" => animation::parse_shorthand(text, set),
         _ => {
             if let Some(property) = simple_property(name)
                 && let Some(value) = parse_value(property, text)
@@ -272,11 +268,20 @@ fn simple_property(name: &str) -> Option<Property> {
         "background-color" | "background" => Property::Background,
         "background-image" => Property::BackgroundImage,
         "background-clip" | "-webkit-background-clip" => Property::BackgroundClip,
+        "animation-name" | "-webkit-animation-name" => Property::AnimationName,
+        "animation-duration" | "-webkit-animation-duration" => Property::AnimationDuration,
+        "animation-delay" | "-webkit-animation-delay" => Property::AnimationDelay,
+        "animation-iteration-count" | "-webkit-animation-iteration-count" => Property::AnimationCount,
+        "animation-fill-mode" | "-webkit-animation-fill-mode" => Property::AnimationFill,
+        "animation-direction" | "-webkit-animation-direction" => Property::AnimationDirection,
+        "animation-play-state" | "-webkit-animation-play-state" => Property::AnimationPaused,
+        "float" => Property::Aside,
+        "text-wrap" | "text-wrap-mode" => Property::NoWrap,
         "width" | "inline-size" => Property::Width,
         "height" | "block-size" => Property::Height,
         "max-width" | "max-inline-size" => Property::MaxWidth,
         "max-height" | "max-block-size" => Property::MaxHeight,
-        "overflow" | "overflow-x" | "overflow-y" => Property::Overflow,
+        "overflow" => Property::Overflow,
         "position" => Property::Position,
         "left" | "inset-inline-start" => Property::Left,
         "top" | "inset-block-start" => Property::Top,
@@ -285,12 +290,14 @@ fn simple_property(name: &str) -> Option<Property> {
         "text-indent" => Property::TextIndent,
         "margin-left" | "margin-inline-start" => Property::MarginLeft,
         "margin-top" | "margin-block-start" => Property::MarginTop,
+        "padding-left" | "padding-inline-start" => Property::PaddingLeft,
+        "padding-top" | "padding-block-start" => Property::PaddingTop,
         "letter-spacing" => Property::LetterSpacing,
         "clip" => Property::Clip,
         "clip-path" | "-webkit-clip-path" => Property::ClipPath,
-        "transform" | "-webkit-transform" | "-ms-transform" | "-moz-transform" | "scale" | "translate" => {
-            Property::Transform
-        }
+        "transform" | "-webkit-transform" | "-ms-transform" | "-moz-transform" => Property::Transform,
+        "scale" => Property::Scale,
+        "translate" => Property::Translate,
         "filter" | "-ms-filter" | "-webkit-filter" => Property::Filter,
         "mso-hide" => Property::MsoHide,
         "content-visibility" => Property::ContentVisibility,
@@ -315,11 +322,15 @@ fn parse_value(property: Property, text: &str) -> Option<Value> {
         Property::Ink | Property::Fill | Property::Background => parse_colour(text),
         Property::BackgroundImage => parse_image(text),
         Property::BackgroundClip => Some(Value::Flag(text == "text")),
-        Property::Overflow => match text.split_ascii_whitespace().next()? {
-            "hidden" | "clip" | "auto" | "scroll" => Some(Value::Flag(true)),
-            "visible" => Some(Value::Flag(false)),
-            _ => None,
-        },
+        Property::AnimationName
+        | Property::AnimationDuration
+        | Property::AnimationDelay
+        | Property::AnimationCount
+        | Property::AnimationFill
+        | Property::AnimationDirection
+        | Property::AnimationPaused => animation::parse_value(property, text),
+        Property::Aside => Some(Value::Flag(matches!(text, "left" | "right"))),
+        Property::NoWrap => Some(Value::Flag(text == "nowrap")),
         Property::Position => match text {
             "absolute" | "fixed" => Some(Value::Flag(true)),
             "relative" | "sticky" => Some(Value::Number(1.0)),
@@ -329,12 +340,13 @@ fn parse_value(property: Property, text: &str) -> Option<Value> {
         Property::Clip => Some(Value::Flag(shape::clip_hides(text))),
         Property::ClipPath => Some(Value::Flag(shape::clip_path_hides(text))),
         Property::Transform => Some(Value::Flag(shape::transform_hides(text))),
+        Property::Scale => Some(Value::Flag(shape::scale_hides(text))),
+        Property::Translate => Some(Value::Flag(shape::translate_hides(text))),
         Property::Filter => Some(Value::Flag(shape::filter_hides(text))),
         Property::MsoHide => Some(Value::Flag(text == "all")),
         Property::ContentVisibility => Some(Value::Flag(text == "hidden")),
         Property::Mask => Some(Value::Flag(shape::mask_hides(text))),
         Property::TextSecurity => Some(Value::Flag(text != "none")),
-        Property::WhiteSpace => Some(Value::Flag(text.starts_with("pre") || text == "break-spaces")),
         _ => Length::parse(text).map(Value::Length),
     }
 }
@@ -342,9 +354,8 @@ fn parse_value(property: Property, text: &str) -> Option<Value> {
 fn parse_display(text: &str) -> Option<Display> {
     Some(match text.split_ascii_whitespace().next()? {
         "none" => Display::None,
-        "block" | "flex" | "grid" | "table" | "list-item" | "flow-root" | "table-row" | "-webkit-box" => {
-            Display::Block
-        }
+        "block" | "table" | "list-item" | "flow-root" => Display::Block,
+        "flex" | "grid" | "table-row" | "-webkit-box" | "-webkit-flex" | "-ms-flexbox" => Display::Row,
         "inline" | "inline-block" | "inline-flex" | "inline-grid" | "inline-table" | "contents" | "ruby"
         | "flow" | "run-in" | "-webkit-inline-box" => Display::Inline,
         table if table.starts_with("table-") => Display::Inline,
@@ -357,9 +368,43 @@ fn parse_share(text: &str) -> Option<f32> {
         Some(share) => share.trim().parse::<f32>().ok().map(|share| share / 100.0),
         None => match Length::parse(text)? {
             Length::Px(value) => Some(value),
+            Length::Percent(share) => Some(share / 100.0),
             _ => None,
         },
     }
+}
+
+/// A shorthand for four sides, of which the upper and the left one matter here.
+fn parse_sides(text: &str, top: Property, left: Property, set: &mut impl FnMut(Property, Value)) {
+    let sides: Vec<Option<Length>> =
+        split_outside(text, ' ').filter(|side| !side.is_empty()).take(5).map(Length::parse).collect();
+    // One that cannot be read makes all of it worthless, in browsers too.
+    if sides.len() > 4 || sides.iter().any(Option::is_none) {
+        return;
+    }
+    let upper = sides.first().copied().flatten();
+    let leftmost = sides.get(3).or(sides.get(1)).or(sides.first()).copied().flatten();
+    for (property, side) in [(top, upper), (left, leftmost)] {
+        if let Some(side) = side {
+            set(property, Value::Length(side));
+        }
+    }
+}
+
+fn parse_overflow(text: &str, set: &mut impl FnMut(Property, Value)) {
+    let known = |word: &str| matches!(word, "hidden" | "clip" | "auto" | "scroll" | "visible" | "overlay");
+    let words: Vec<&str> = text.split_ascii_whitespace().take(3).collect();
+    if words.is_empty() || words.len() > 2 || !words.iter().all(|word| known(word)) {
+        return;
+    }
+    set(Property::Overflow, Value::Flag(words.iter().any(|word| *word != "visible")));
+    let scrolls = words.iter().any(|word| matches!(*word, "auto" | "scroll" | "overlay"));
+    set(Property::Scrolls, Value::Flag(scrolls));
+}
+
+/// What stands for a name wherever it is used.
+pub(super) fn hash(name: &str) -> u64 {
+    BuildHasherDefault::<DefaultHasher>::default().hash_one(name)
 }
 
 fn parse_font_size(text: &str) -> Option<Length> {

@@ -122,3 +122,34 @@ pub(super) fn breaks_out(name: &str, has_attributes: bool) -> bool {
         _ => false,
     }
 }
+
+/// Attributes whose values are compared by selectors without regard to case.
+pub(super) fn compares_any_case(name: &str) -> bool {
+    matches!(
+        name,
+        "accept" | "align" | "alink" | "axis" | "bgcolor" | "charset" | "checked" | "clear" | "color" | "compact"
+            | "dir" | "direction" | "disabled" | "enctype" | "face" | "frame" | "hreflang" | "http-equiv" | "lang"
+            | "language" | "link" | "media" | "method" | "multiple" | "nohref" | "noshade" | "nowrap" | "readonly"
+            | "rel" | "rev" | "rules" | "scope" | "scrolling" | "selected" | "shape" | "target" | "text" | "type"
+            | "valign" | "valuetype" | "vlink"
+    )
+}
+
+/// Whether a document has no type, or an old one: then names of classes are the same in either case.
+pub(super) fn is_quirky(html: &str) -> bool {
+    let mut rest = html.trim_start_matches('\u{feff}').trim_start();
+    while let Some(comment) = rest.strip_prefix("<!--") {
+        rest = comment.split_once("-->").map_or("", |(_, after)| after).trim_start();
+    }
+    let Some(("<!doctype", kind)) = rest.split_at_checked(9).map(|(start, kind)| {
+        (if start.eq_ignore_ascii_case("<!doctype") { "<!doctype" } else { "" }, kind)
+    }) else {
+        return true;
+    };
+    let kind = kind.split('>').next().unwrap_or_default();
+    let kind: String = kind.chars().take(200).collect::<String>().to_ascii_lowercase();
+    let is_html = kind.split_ascii_whitespace().next() == Some("html");
+    let old = ["html 4.0 ", "html 4.0/", "html 3.", "html 2."].iter().any(|version| kind.contains(version));
+    let loose = kind.contains("html 4.01 transitional") || kind.contains("html 4.01 frameset");
+    !is_html || old || (loose && !kind.contains("http://"))
+}

@@ -4,16 +4,20 @@ use std::borrow::Cow;
 
 use url::Url;
 
+use super::animation::{self, Seen};
 use super::colour::Colour;
-use super::declaration::{Declaration, Length, Property, Value};
+use super::declaration::{Declaration, Display, Length, Property, Value};
 use super::element::{self, Traits};
 use super::entities::{self, Place};
+use super::family::{Census, Family};
+use super::flow::{self, Flow};
 use super::link;
-use super::selector::Subject;
+use super::selector::{Place as Rank, Subject};
 use super::sheet::{NOT_DISPLAYED, Sheet};
 use super::style::{Cascade, Origin, Style, Winners};
 use super::tokens::{Name, Tag, Token, Tokens};
 use super::tree::{Open, Role, Tree};
+use super::window::Window;
 use super::writer::Writer;
 
 /// HTML beyond this many bytes is not read.
@@ -21,6 +25,9 @@ pub(super) const MAX_HTML: usize = 1 << 20;
 
 /// The longest description of a picture, or content of a form field, that is shown.
 const MAX_LABEL: usize = 200;
+
+/// What it costs to look at a frame of an animation, in comparisons.
+const WORK_OF_A_FRAME: usize = 50;
 
 /// The most links that are told apart from the text.
 const MAX_LINKS: usize = 1000;
@@ -38,56 +45,106 @@ pub(crate) struct SeenLink {
 pub(super) struct Rendered {
     pub(super) text: String,
     pub(super) links: Vec<SeenLink>,
+    /// Whether something that may hide text could not be read.
+    pub(super) unread: bool,
 }
 
 /// Reads a document.
 pub(super) fn render(html: &str) -> Rendered {
     let html = html.get(..html.floor_char_boundary(MAX_HTML)).unwrap_or_default();
-    let mut renderer = Renderer {
-        sheet: Sheet::of(html),
-        tree: Tree::new(),
-        writer: Writer::default(),
-        base: None,
-        links: Vec::new(),
-        has_body: false,
-    };
-    let mut tokens = Tokens::new(html);
-    while let Some(token) = tokens.next() {
-        if renderer.writer.is_full() {
-            break;
+    let sheet = Sheet::of(html);
+    let mut census = Count::Not;
+    if sheet.looks_ahead() {
+        let mut counting = Renderer::new(Sheet::of(""), true, Count::Now(Census::default()));
+        counting.read(html);
+        if let Count::Now(counted) = counting.census {
+            census = Count::Done(counted);
         }
-        match token {
-            Token::Text(text) => renderer.text(&entities::decode(text, Place::Text)),
-            Token::Raw(name, text) => renderer.raw(name, text),
-            Token::Start(tag) => renderer.start(&tag),
-            Token::End(name) => renderer.end(name),
-        }
-        tokens.foreign = renderer.in_foreign();
     }
+    let styled = !sheet.is_empty();
+    let mut renderer = Renderer::new(sheet, styled, census);
+    renderer.quirks = element::is_quirky(html);
+    renderer.read(html);
     let left_open = renderer.tree.finish();
     renderer.close(left_open);
-    Rendered { text: renderer.writer.into_text(), links: renderer.links }
+    let unread = renderer.sheet.is_unread();
+    Rendered { text: renderer.writer.into_text(), links: renderer.links, unread }
 }
 
-struct Renderer<'a> {
+/// What is known of how many elements there are.
+enum Count {
+    /// Nothing, because nobody asks.
+    Not,
+    /// What has come so far: this is the pass that counts.
+    Now(Census),
+    /// Everything.
+    Done(Census),
+}
+
+struct Renderer {
     sheet: Sheet,
-    tree: Tree<'a>,
+    tree: Tree,
     writer: Writer,
+    flow: Flow,
     base: Option<Url>,
     links: Vec<SeenLink>,
+    has_head: bool,
     has_body: bool,
+    /// Whether style sheets may ask how elements relate: then those that are implied matter too.
+    styled: bool,
+    quirks: bool,
+    /// How many elements came so far.
+    elements: usize,
+    census: Count,
 }
 
-impl<'a> Renderer<'a> {
+impl Renderer {
+    fn new(sheet: Sheet, styled: bool, census: Count) -> Self {
+        Self {
+            sheet,
+            tree: Tree::new(),
+            writer: Writer::default(),
+            flow: Flow::default(),
+            base: None,
+            links: Vec::new(),
+            has_head: false,
+            has_body: false,
+            styled,
+            quirks: true,
+            elements: 0,
+            census,
+        }
+    }
+
+    fn read(&mut self, html: &str) {
+        let mut tokens = Tokens::new(html);
+        while let Some(token) = tokens.next() {
+            if self.writer.is_full() {
+                break;
+            }
+            match token {
+                Token::Text(text) => self.text(&entities::decode(text, Place::Text)),
+                Token::Raw(name, text) => self.raw(name, text),
+                Token::Start(tag) => self.start(&tag),
+                Token::End(name) => self.end(name),
+            }
+            tokens.foreign = self.in_foreign();
+        }
+    }
+
     fn in_foreign(&self) -> bool {
         self.tree.is_open("svg") || self.tree.is_open("math")
     }
 
     fn text(&mut self, text: &str) {
+        let number = self.tree.family_mut().number;
+        if let Count::Now(census) = &mut self.census {
+            census.fill(number);
+        }
         if text.bytes().all(|byte| byte.is_ascii_whitespace()) {
             let style = self.tree.style();
             if style.is_readable() {
-                self.writer.text(text, style.keeps_lines);
+                self.write(text, style);
             }
             return;
         }
@@ -96,19 +153,51 @@ impl<'a> Renderer<'a> {
         let folded = self.tree.top().is_some_and(|top| matches!(top.role, Role::Folded(_)));
         let style = self.tree.style();
         if style.is_readable() && !folded {
+            self.write(text, style);
+        }
+    }
+
+    /// Writes text that can be read, as far as no box cuts it off.
+    fn write(&mut self, text: &str, style: Style) {
+        if matches!(self.census, Count::Now(_)) {
+            return;
+        }
+        if style.window.is_none() {
             self.writer.text(text, style.keeps_lines);
+        }
+        let lines: usize = if style.keeps_lines { usize::MAX } else { 1 };
+        for (number, line) in text.splitn(lines, '\n').enumerate() {
+            if number > 0 {
+                self.flow.break_line(style.line_height());
+            }
+            if style.window.is_some() {
+                let ended = if number > 0 { "\n" } else { "" };
+                self.writer.text(ended, true);
+                if !style.is_cut_off(self.flow.at()) {
+                    self.writer.text(line, false);
+                }
+            }
+            if !line.bytes().all(|byte| byte.is_ascii_whitespace()) {
+                self.flow.put(style.line_height());
+            }
         }
     }
 
     fn raw(&mut self, name: Name, text: &str) {
+        let number = self.tree.family_mut().number;
+        if let Count::Now(census) = &mut self.census {
+            census.fill(number);
+        }
         let shown = matches!(name.as_str(), "textarea" | "xmp" | "plaintext");
-        if shown && self.tree.style().is_readable() {
+        let mut style = self.tree.style();
+        if shown && style.is_readable() {
             let decoded = if name.as_str() == "textarea" {
                 entities::decode(text, Place::Text)
             } else {
                 Cow::Borrowed(text)
             };
-            self.writer.text(&decoded, true);
+            style.keeps_lines = true;
+            self.write(&decoded, style);
         }
     }
 
@@ -116,6 +205,8 @@ impl<'a> Renderer<'a> {
     fn reopen(&mut self) {
         for mut open in self.tree.take_waiting() {
             open.style = self.tree.style().child(&open.winners, false);
+            let (_, number) = self.count(open.name);
+            open.family = self.tree.family_mut().adopt(number, &open.marks);
             if let Role::Link(start, _) = &mut open.role {
                 *start = self.writer.place();
             }
@@ -123,7 +214,7 @@ impl<'a> Renderer<'a> {
         }
     }
 
-    fn start(&mut self, tag: &Tag<'a>) {
+    fn start(&mut self, tag: &Tag<'_>) {
         let name = tag.name.as_str();
         let traits = Traits::of(name);
         if self.in_foreign() && !self.leaves_foreign(tag) {
@@ -145,16 +236,49 @@ impl<'a> Renderer<'a> {
         if !traits.has(Traits::SPECIAL) {
             self.reopen();
         }
-        let position = self.tree.top_mut().map_or(1, |parent| {
-            parent.children = parent.children.saturating_add(1);
-            parent.children
-        });
-        let (winners, style) = self.style_of(tag, traits, position);
-        self.sheet.note(tag.name);
+        self.has_head |= name == "head";
+        self.imply_row(name);
+        let (rank, number) = self.count(tag.name);
+        let (winners, style, marks) = self.style_of(tag, traits, rank);
+        let family = self.tree.family_mut().adopt(number, &marks);
         if traits.has(Traits::VOID) {
             self.void(tag, &winners, style);
         } else {
-            self.open(tag, traits, winners, style, position);
+            self.open(tag, traits, winners, style, (family, marks));
+        }
+    }
+
+    /// Counts an element that begins, and says where it stands among its siblings.
+    fn count(&mut self, name: Name) -> (Rank, usize) {
+        self.elements += 1;
+        let number = self.elements;
+        if !self.styled {
+            return (Rank::default(), number);
+        }
+        let parent = self.tree.family_mut();
+        let (above, first) = (parent.number, parent.count(name));
+        let mut rank = Rank { first, ..Rank::default() };
+        match &mut self.census {
+            Count::Not => {}
+            Count::Now(census) => census.add(above, name),
+            Count::Done(census) => {
+                rank.last = census.from_end(above, name, first);
+                rank.is_empty = census.is_empty(number);
+            }
+        }
+        (rank, number)
+    }
+
+    /// Opens the parts of a table that a document did not name.
+    fn imply_row(&mut self, name: &str) {
+        let above = self.tree.top().map(|top| top.name);
+        let implied = match (name, above.as_ref().map_or("", Name::as_str)) {
+            ("tr", "table") => "tbody",
+            ("td" | "th", "table" | "tbody" | "thead" | "tfoot") => "tr",
+            _ => return,
+        };
+        if self.styled {
+            self.start(&Tag { name: Name::new(implied), attributes: Vec::new(), self_closing: false });
         }
     }
 
@@ -165,18 +289,24 @@ impl<'a> Renderer<'a> {
             return;
         }
         self.has_body = true;
-        if name == "body" {
-            return;
-        }
-        for implied in ["html", "body"] {
-            if !self.sheet.is_empty() && self.tree.top().is_none_or(|top| top.name.as_str() != implied) {
+        for implied in ["html", "head", "body"] {
+            let is_there = match implied {
+                "head" => self.has_head,
+                "body" if name == "body" => true,
+                other => self.tree.top().is_some_and(|top| top.name.as_str() == other),
+            };
+            if self.styled && !is_there {
                 self.start(&Tag { name: Name::new(implied), attributes: Vec::new(), self_closing: false });
+                if implied == "head" {
+                    let closed = self.tree.close_all(&["head"]);
+                    self.close(closed);
+                }
             }
         }
     }
 
     /// Whether a tag ends the picture or formula that is open; if so, that is closed.
-    fn leaves_foreign(&mut self, tag: &Tag<'a>) -> bool {
+    fn leaves_foreign(&mut self, tag: &Tag<'_>) -> bool {
         let holds_html = self.tree.is_open("foreignobject") || self.tree.is_open("annotation-xml");
         let leaves = !holds_html && element::breaks_out(tag.name.as_str(), !tag.attributes.is_empty());
         if leaves {
@@ -194,11 +324,10 @@ impl<'a> Renderer<'a> {
             traits: Traits::of_foreign(name.as_str()),
             winners: Winners::default(),
             style: style.unseen(),
-            class: Cow::Borrowed(""),
-            id: Cow::Borrowed(""),
-            attributes: Vec::new(),
-            children: 0,
-            position: 0,
+            family: Family::default(),
+            marks: Vec::new(),
+            top: 0.0,
+            bottom: 0.0,
             role: Role::Plain,
         });
     }
@@ -236,7 +365,7 @@ impl<'a> Renderer<'a> {
         let text = name.as_str();
         match text {
             "body" | "html" => {}
-            "br" => self.writer.line_end(),
+            "br" => self.line_end(self.tree.style()),
             "p" => {
                 let closed = self.tree.close_paragraph();
                 self.close(closed);
@@ -248,9 +377,16 @@ impl<'a> Renderer<'a> {
         }
     }
 
+    fn line_end(&mut self, style: Style) {
+        self.writer.line_end();
+        self.flow.break_line(style.line_height());
+    }
+
     /// Writes what the ends of elements leave in the text, innermost first.
-    fn close(&mut self, closed: Vec<Open<'a>>) {
-        for open in &closed {
+    fn close(&mut self, mut closed: Vec<Open>) {
+        for index in 0..closed.len() {
+            let (before, after) = closed.split_at_mut(index + 1);
+            let Some(open) = before.last() else { continue };
             match &open.role {
                 Role::Link(start, url) => self.end_link(*start, url),
                 Role::Quote => self.writer.quote(false),
@@ -258,6 +394,10 @@ impl<'a> Renderer<'a> {
             }
             if !open.style.gone {
                 self.break_around(open.traits, &open.winners);
+                if flow::is_block(open.traits, &open.winners) || open.name.as_str() == "td" {
+                    let parent = after.first_mut().or_else(|| self.tree.top_mut());
+                    self.flow.end(open, parent);
+                }
             }
         }
         self.tree.keep_waiting(closed);
@@ -280,15 +420,29 @@ impl<'a> Renderer<'a> {
     fn break_around(&mut self, traits: Traits, winners: &Winners) {
         if traits.has(Traits::SPACED) {
             self.writer.break_lines(2);
-        } else if traits.has(Traits::BLOCK) || winners.display() == Some(super::declaration::Display::Block) {
+        } else if traits.has(Traits::BLOCK) || matches!(winners.display(), Some(Display::Block | Display::Row)) {
             self.writer.break_lines(1);
         }
     }
 
-    fn open(&mut self, tag: &Tag<'a>, traits: Traits, winners: Winners, style: Style, position: u32) {
+    fn open(
+        &mut self,
+        tag: &Tag<'_>,
+        traits: Traits,
+        winners: Winners,
+        mut style: Style,
+        (family, marks): (Family, Vec<u32>),
+    ) {
         if !style.gone {
             self.break_around(traits, &winners);
             self.begin(tag);
+            if flow::is_block(traits, &winners) {
+                self.flow.begin(&winners, &style);
+            }
+        }
+        let is_cell = matches!(tag.name.as_str(), "td" | "th") && winners.display().is_none();
+        if !is_cell {
+            self.look_through_window(&winners, &mut style);
         }
         let role = self.role_of(tag, style);
         self.tree.push(Open {
@@ -296,17 +450,28 @@ impl<'a> Renderer<'a> {
             traits,
             winners,
             style,
-            class: tag.attribute("class").unwrap_or_default(),
-            id: tag.attribute("id").unwrap_or_default(),
-            attributes: if self.sheet.is_empty() { Vec::new() } else { tag.attributes.clone() },
-            children: 0,
-            position,
+            family,
+            marks,
+            top: self.flow.at(),
+            bottom: 0.0,
             role,
         });
     }
 
+    /// Takes into account which boxes cut off what is in an element.
+    fn look_through_window(&self, winners: &Winners, style: &mut Style) {
+        let is_placed = winners.get(Property::Position) == Some(Value::Flag(true));
+        if let Some(outer) = style.window.as_mut().filter(|_| is_placed) {
+            outer.begin_at(self.flow.at());
+        }
+        if let Some(window) = Window::of(winners, style, self.flow.at()) {
+            style.window = Some(window);
+            style.gone |= window.hides_beside(winners, style);
+        }
+    }
+
     /// Writes what the beginning of an element puts into the text.
-    fn begin(&mut self, tag: &Tag<'a>) {
+    fn begin(&mut self, tag: &Tag<'_>) {
         match tag.name.as_str() {
             "li" => {
                 let number =
@@ -331,7 +496,7 @@ impl<'a> Renderer<'a> {
         }
     }
 
-    fn role_of(&mut self, tag: &Tag<'a>, style: Style) -> Role {
+    fn role_of(&mut self, tag: &Tag<'_>, style: Style) -> Role {
         match tag.name.as_str() {
             "a" if !style.gone => {
                 let target = tag.attribute("href").and_then(|href| link::target(&href, self.base.as_ref()));
@@ -352,21 +517,30 @@ impl<'a> Renderer<'a> {
     }
 
     /// Writes an element without content.
-    fn void(&mut self, tag: &Tag<'a>, winners: &Winners, style: Style) {
+    fn void(&mut self, tag: &Tag<'_>, winners: &Winners, style: Style) {
         match tag.name.as_str() {
-            "br" if !style.gone => self.writer.line_end(),
-            "hr" if !style.gone => self.writer.break_lines(2),
+            "br" if !style.gone => self.line_end(style),
+            "hr" if !style.gone => {
+                self.writer.break_lines(2);
+                self.flow.end_line();
+            }
             "base" if self.base.is_none() => {
                 self.base = tag.attribute("href").and_then(|href| link::base(&href));
             }
             "img" | "image" if style.is_shown() && !is_tiny_picture(tag, winners, style) => {
+                if style.is_cut_off(self.flow.at()) {
+                    return;
+                }
+                let height = tag.attribute("height").and_then(|height| height.trim().parse::<f32>().ok());
+                let height = winners.length(Property::Height).and_then(|own| own.px(style.font_size)).or(height);
+                self.flow.put(height.filter(|height| height.is_finite()).unwrap_or_default());
                 let alt = tag.attribute("alt").unwrap_or_default();
                 let alt = label(&alt);
                 if !alt.is_empty() {
                     self.writer.text(&format!("[image: {alt}]"), false);
                 }
             }
-            "input" if style.is_readable() && shows_value(tag) => {
+            "input" if style.is_readable() && !style.is_cut_off(self.flow.at()) && shows_value(tag) => {
                 let value = tag.attribute("value").unwrap_or_default();
                 let value = label(&value);
                 if !value.is_empty() {
@@ -377,13 +551,15 @@ impl<'a> Renderer<'a> {
         }
     }
 
-    /// What wins for an element, and what it then looks like.
-    fn style_of(&mut self, tag: &Tag<'a>, traits: Traits, position: u32) -> (Winners, Style) {
+    /// What wins for an element, what it then looks like, and what it matches for its relatives.
+    fn style_of(&mut self, tag: &Tag<'_>, traits: Traits, place: Rank) -> (Winners, Style, Vec<u32>) {
         let name = tag.name.as_str();
         let is_plain = tag.attributes.is_empty() && self.sheet.is_empty() && !has_looks(name);
-        if is_plain && !matches!(self.tree.top().map(|top| &top.role), Some(Role::Folded(_))) {
+        let folded = matches!(self.tree.top().map(|top| &top.role), Some(Role::Folded(_)));
+        if is_plain && !folded || matches!(self.census, Count::Now(_)) {
             let style = self.tree.style();
-            return (Winners::default(), if traits.has(Traits::GONE) { style.unseen() } else { style });
+            let style = if traits.has(Traits::GONE) { style.unseen() } else { style };
+            return (Winners::default(), style, Vec::new());
         }
         let mut cascade = Cascade::new();
         present(&mut cascade, tag);
@@ -393,9 +569,10 @@ impl<'a> Renderer<'a> {
         }
         let class = tag.attribute("class").unwrap_or_default();
         let id = tag.attribute("id").unwrap_or_default();
-        let subject =
-            Subject { name: tag.name, id: &id, class: &class, attributes: &tag.attributes, position };
-        let mut on_desktops = self.sheet.apply(&mut cascade, subject, |level| self.tree.ancestor(level));
+        let (attributes, quirks) = (&tag.attributes, self.quirks);
+        let subject = Subject { name: tag.name, id: &id, class: &class, attributes, place, quirks };
+        let matched = self.sheet.find(subject, self.tree.family_mut());
+        let mut on_desktops = self.sheet.apply(&mut cascade, &matched);
         if let Some(css) = tag.attribute("style") {
             for declaration in self.sheet.variables().read_attribute(&css) {
                 cascade.add(declaration, Origin::Attribute);
@@ -404,15 +581,49 @@ impl<'a> Renderer<'a> {
                 }
             }
         }
-        let parent = self.tree.style();
         let is_cell = matches!(name, "td" | "th");
-        let winners = cascade.winners();
-        let mut style = parent.child(&winners, is_cell);
-        if let Some(desktop) = on_desktops.map(|cascade| parent.child(&cascade.winners(), is_cell)) {
+        let (winners, mut style) = self.animate(cascade, is_cell);
+        if let Some((_, desktop)) = on_desktops.map(|cascade| self.animate(cascade, is_cell)) {
             style = if desktop.is_readable() { style } else { desktop };
         }
         style.gone |= traits.has(Traits::GONE);
-        (winners, style)
+        (winners, style, matched.marks)
+    }
+
+    /// What an element looks like in the frame of its animation that is seen.
+    fn animate(&self, cascade: Cascade, is_cell: bool) -> (Winners, Style) {
+        let parent = self.tree.style();
+        let winners = cascade.winners();
+        let style = parent.child(&winners, is_cell);
+        // What takes no part in the layout is not animated.
+        if winners.display() == Some(Display::None) {
+            return (winners, style);
+        }
+        let (seen, others) = animation::seen(self.sheet.animations(), &winners);
+        if others && self.sheet.hides() {
+            self.sheet.note_unread();
+        }
+        let framed = |frame: &[Declaration]| {
+            let mut cascade = cascade.clone();
+            frame.iter().for_each(|declaration| cascade.add(*declaration, Origin::Animation));
+            let winners = cascade.winners();
+            let style = parent.child(&winners, is_cell);
+            (winners, style)
+        };
+        match seen {
+            Seen::Itself => (winners, style),
+            Seen::Frame(frame) => framed(frame),
+            Seen::All(_, true) if style.is_readable() => (winners, style),
+            Seen::All(frames, _) => {
+                let in_turn = frames.iter().take_while(|_| self.sheet.has_work(WORK_OF_A_FRAME));
+                let mut looks = in_turn.map(|(_, frame)| framed(frame));
+                looks.find(|(_, style)| style.is_readable()).unwrap_or_else(|| {
+                    let mut unseen = style;
+                    unseen.gone = true;
+                    (winners, unseen)
+                })
+            }
+        }
     }
 
     /// Whether an element is in a folded-up block and not its visible line.

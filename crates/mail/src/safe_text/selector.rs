@@ -1,23 +1,31 @@
-//! Selectors of CSS: classes, ids, elements, attributes, descendants and the commoner pseudo-classes.
+//! Selectors of CSS, read into parts that are compared with each element once.
 //!
-//! What depends on a state (`:hover`, `:checked`) never matches. What cannot be known in one pass (`:last-child`, or
-//! siblings beyond whether such an element came before at all) is taken to match: then hidden text stays hidden.
+//! A part is a test on one element and what must stand to the left of it. Whether a part matches an element follows from
+//! the parts that matched its parent, its ancestors and its siblings, so every combination is found without looking back.
+//!
+//! What depends on a state (`:hover`) never matches in a mail that was just opened. What cannot be read is said to be
+//! unread: nobody knows what it matches.
+
+use std::collections::HashMap;
 
 use super::css::unmask;
 use super::declaration::split_outside;
+use super::element;
+use super::family::{Family, Marks};
 use super::tokens::{Attribute, Name};
 
-/// The most parts of a selector that are looked at.
-const MAX_PARTS: usize = 16;
+/// The most parts of all selectors of a document, and of those that stand to the left of another.
+const MAX_PARTS: usize = 1 << 15;
+const MAX_LEFT_PARTS: u32 = 4096;
 
-/// The most tests of one kind on one element that are looked at; the rest is taken to hold.
-const MAX_TESTS: usize = 16;
+/// The most tests on one element, and the most selectors in the brackets of one.
+const MAX_TESTS: usize = 64;
 
 /// How deep `:not()` and `:is()` may be nested.
-const MAX_NESTING: usize = 3;
+const MAX_NESTING: usize = 8;
 
-/// How far up the ancestors are looked at.
-pub(super) const MAX_ANCESTORS: usize = 256;
+/// The longest name of an element that is kept whole.
+const MAX_NAME: usize = 16;
 
 /// What a selector is compared with.
 #[derive(Clone, Copy)]
@@ -26,29 +34,85 @@ pub(super) struct Subject<'a> {
     pub(super) id: &'a str,
     pub(super) class: &'a str,
     pub(super) attributes: &'a [Attribute<'a>],
-    /// Which child of its parent it is, from 1.
-    pub(super) position: u32,
+    pub(super) place: Place,
+    /// Whether letters count in either case, as in a document without a type.
+    pub(super) quirks: bool,
+}
+
+/// Where an element stands among its siblings.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Place {
+    /// Which child of its parent it is, from 1; of all, and of those with its name.
+    pub(super) first: [u32; 2],
+    /// The same, counted from the end. 0 where that was not counted.
+    pub(super) last: [u32; 2],
+    /// Whether nothing is in it.
+    pub(super) is_empty: bool,
 }
 
 /// How a part of a selector relates to the part on its right.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Relation {
     Ancestor,
     Parent,
-    Sibling,
+    Previous,
+    Earlier,
+}
+
+/// What stands for a part.
+pub(super) type PartId = u32;
+
+/// A selector.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Selector {
+    /// The part that the element itself must match.
+    pub(super) part: PartId,
+    /// How strong it is: ids, classes, elements.
+    specificity: [u32; 3],
+}
+
+impl Selector {
+    /// How strong it is, as one number.
+    pub(super) fn strength(&self) -> u32 {
+        let [ids, classes, elements] = self.specificity.map(|count| count.min(255));
+        ids << 16 | classes << 8 | elements
+    }
+}
+
+/// Why a selector was not read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unread {
+    /// It never matches an element that is shown now.
+    Never,
+    /// It matches no element, and browsers that do not know it ignore the whole rule.
+    Foreign,
+    /// Nobody knows.
+    Unknown,
+}
+
+/// What a name is tested for beside being the name.
+#[derive(Clone, Debug)]
+enum Test {
+    /// `an+b`, counted from the end or not, among those with its name or not.
+    Place { step: i64, offset: i64, from_end: bool, of_type: bool },
+    Empty,
+    Root,
+    Defined,
+    /// An attribute that only some elements have: whether it must be there.
+    Form(&'static [&'static str], &'static str, bool),
+    Any(Vec<PartId>),
+    None(Vec<PartId>),
 }
 
 /// A test on one element.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Compound {
     pub(super) element: Option<Name>,
-    pub(super) id: Option<String>,
+    pub(super) ids: Vec<String>,
     pub(super) classes: Vec<String>,
     attributes: Vec<AttributeTest>,
-    /// `an+b` of `:nth-child`.
-    places: Vec<(i64, i64)>,
-    not: Vec<Compound>,
-    root: bool,
+    tests: Vec<Test>,
+    specificity: [u32; 3],
 }
 
 #[derive(Clone, Debug)]
@@ -56,79 +120,302 @@ struct AttributeTest {
     name: String,
     operator: char,
     value: String,
+    any_case: bool,
 }
 
-/// A selector, its rightmost part first.
-#[derive(Clone, Debug)]
-pub(super) struct Selector {
-    /// The part that the element itself must match.
-    pub(super) subject: Compound,
-    context: Vec<(Relation, Compound)>,
-    /// How strong it is: ids, classes, elements.
-    pub(super) specificity: u32,
+/// A test on one element with what must stand to the left of it.
+#[derive(Debug)]
+pub(super) struct Part {
+    pub(super) compound: Compound,
+    left: Option<(Relation, u32)>,
+    /// Where it is marked for the parts to its right.
+    pub(super) mark: Option<u32>,
 }
 
-impl Selector {
-    /// Reads a selector from prepared CSS; `None` when it can never match what a reader sees at first.
-    pub(super) fn parse(text: &str) -> Option<Self> {
-        let mut parts: Vec<(Relation, Compound)> = Vec::new();
-        let mut relation = Relation::Ancestor;
+/// All parts of the selectors of a document; a part comes after those that it depends on.
+#[derive(Debug, Default)]
+pub(super) struct Parts {
+    pub(super) list: Vec<Part>,
+    known: HashMap<(String, Option<(Relation, PartId)>), (PartId, [u32; 3])>,
+    marks: u32,
+    /// Whether a part asks for the place of an element from the end, or whether it is empty.
+    pub(super) looks_ahead: bool,
+}
+
+/// What `&` stands for: the selectors of the rule around.
+type Around<'a> = Option<&'a [Selector]>;
+
+impl Parts {
+    /// Reads a selector from prepared CSS; within another rule, `around` has the selectors of that.
+    pub(super) fn read(&mut self, text: &str, around: Around<'_>) -> Result<Selector, Unread> {
+        self.complex(text, around, 0)
+    }
+
+    fn complex(&mut self, text: &str, around: Around<'_>, nesting: usize) -> Result<Selector, Unread> {
         let mut rest = text.trim();
-        while !rest.is_empty() {
-            let length = compound_length(rest);
-            let (compound, after) = rest.split_at_checked(length)?;
-            parts.push((relation, Compound::parse(compound, 0)?));
-            let combinator = after.trim_start_matches(' ');
-            (relation, rest) = match combinator.chars().next() {
-                Some('>') => (Relation::Parent, combinator.get(1..)?.trim_start()),
-                Some('+' | '~') => (Relation::Sibling, combinator.get(1..)?.trim_start()),
-                _ => (Relation::Ancestor, combinator),
-            };
-            if length == 0 || parts.len() > MAX_PARTS {
-                return None;
+        let mut left: Option<(Relation, Selector)> = None;
+        if let Some(around) = around.filter(|_| nesting == 0 && !text.contains('&')) {
+            let outer = self.add_test(Test::Any(around.iter().map(|one| one.part).collect()), around)?;
+            let (relation, after) = combinator(rest);
+            (left, rest) = (Some((relation.unwrap_or(Relation::Ancestor), outer)), after);
+        }
+        let mut outcome = Ok(());
+        loop {
+            let (compound, after) = rest.split_at_checked(compound_length(rest)).ok_or(Unread::Unknown)?;
+            if compound.is_empty() {
+                return Err(Unread::Unknown);
+            }
+            match self.part(compound, left, around, nesting) {
+                Ok(selector) => {
+                    let (relation, later) = combinator(after);
+                    if later.is_empty() {
+                        // A combinator with nothing behind it is no selector.
+                        let ends = relation.is_none_or(|_| after.trim().is_empty());
+                        return if ends { outcome.map(|()| selector) } else { Err(Unread::Unknown) };
+                    }
+                    (left, rest) = (Some((relation.unwrap_or(Relation::Ancestor), selector)), later);
+                }
+                // The rest must still be read: it may not be a selector at all.
+                Err(Unread::Unknown) => return Err(Unread::Unknown),
+                Err(never) => {
+                    outcome = Err(never);
+                    let (_, later) = combinator(after);
+                    if later.is_empty() {
+                        return Err(never);
+                    }
+                    (left, rest) = (None, later);
+                }
             }
         }
-        let specificity = parts.iter().map(|(_, part)| part.specificity()).fold(0, u32::saturating_add);
-        let (mut left, subject) = parts.pop()?;
-        let mut context = Vec::new();
-        while let Some((relation, part)) = parts.pop() {
-            context.push((left, part));
-            left = relation;
-        }
-        Some(Self { subject, context, specificity })
     }
 
-    /// Whether an element matches; `ancestor(0)` is its parent. Also says how much work that was.
-    pub(super) fn matches<'a>(
-        &self,
-        subject: Subject<'a>,
-        ancestor: impl Fn(usize) -> Option<Subject<'a>>,
-        was_seen: impl Fn(Name) -> bool,
-    ) -> (bool, usize) {
-        let effort = |subject: Subject<'_>| 1 + subject.class.len() / 16 + subject.attributes.len() / 4;
-        let mut work = effort(subject);
-        if !self.subject.matches(subject) {
-            return (false, work);
+    fn part(
+        &mut self,
+        text: &str,
+        left: Option<(Relation, Selector)>,
+        around: Around<'_>,
+        nesting: usize,
+    ) -> Result<Selector, Unread> {
+        let key = (text.to_owned(), left.map(|(relation, left)| (relation, left.part)));
+        if around.is_none()
+            && let Some((part, specificity)) = self.known.get(&key)
+        {
+            return Ok(Selector { part: *part, specificity: *specificity });
         }
-        let mut level = 0;
-        for (relation, part) in &self.context {
-            if *relation == Relation::Sibling {
-                if part.element.is_none_or(&was_seen) {
-                    continue;
-                }
-                return (false, work);
-            }
-            let reach = if *relation == Relation::Parent { level + 1 } else { MAX_ANCESTORS };
-            let found =
-                (level..reach).map_while(|level| Some((level, ancestor(level)?))).find(|(_, candidate)| {
-                    work += effort(*candidate);
-                    part.matches(*candidate)
-                });
-            let Some((place, _)) = found else { return (false, work) };
-            level = place + 1;
+        let compound = self.compound(text, around, nesting)?;
+        let selector = self.add(compound, left)?;
+        if around.is_none() {
+            self.known.insert(key, (selector.part, selector.specificity));
         }
-        (true, work)
+        Ok(selector)
     }
+
+    fn add(&mut self, compound: Compound, left: Option<(Relation, Selector)>) -> Result<Selector, Unread> {
+        let mut specificity = compound.specificity;
+        let left = match left {
+            Some((relation, left)) => {
+                for (total, part) in specificity.iter_mut().zip(left.specificity) {
+                    *total = total.saturating_add(part);
+                }
+                Some((relation, self.mark(left.part)?))
+            }
+            None => None,
+        };
+        let id = u32::try_from(self.list.len()).ok().filter(|_| self.list.len() < MAX_PARTS);
+        let part = id.ok_or(Unread::Unknown)?;
+        self.list.push(Part { compound, left, mark: None });
+        Ok(Selector { part, specificity })
+    }
+
+    /// Adds a test that stands alone, as strong as the strongest of some selectors.
+    fn add_test(&mut self, test: Test, like: &[Selector]) -> Result<Selector, Unread> {
+        let specificity = strongest(like);
+        self.add(Compound { tests: vec![test], specificity, ..Compound::default() }, None)
+    }
+
+    /// Has a part marked for others.
+    fn mark(&mut self, part: PartId) -> Result<u32, Unread> {
+        let next = self.marks;
+        let part = usize::try_from(part).ok().and_then(|part| self.list.get_mut(part)).ok_or(Unread::Unknown)?;
+        if let Some(mark) = part.mark {
+            return Ok(mark);
+        }
+        if next >= MAX_LEFT_PARTS {
+            return Err(Unread::Unknown);
+        }
+        self.marks += 1;
+        part.mark = Some(next);
+        Ok(next)
+    }
+
+    fn compound(&mut self, text: &str, around: Around<'_>, nesting: usize) -> Result<Compound, Unread> {
+        let mut compound = Compound::default();
+        let mut outcome = Ok(());
+        let mut rest = text;
+        while let Some(first) = rest.chars().next() {
+            let is_start = rest.len() == text.len();
+            let after = rest.get(first.len_utf8()..).unwrap_or_default();
+            let length = match first {
+                '*' | '&' => 0,
+                '[' => after.find(']').ok_or(Unread::Unknown)? + 1,
+                ':' => pseudo_length(after)?,
+                _ => name_length(after),
+            };
+            let (word, later) = after.split_at_checked(length).ok_or(Unread::Unknown)?;
+            match first {
+                '*' if is_start => {}
+                '&' => {
+                    let around = around.ok_or(Unread::Unknown)?;
+                    compound.tests.push(Test::Any(around.iter().map(|one| one.part).collect()));
+                    compound.stronger(strongest(around));
+                }
+                '.' => compound.classes.push(identifier(word)?),
+                '#' => compound.ids.push(identifier(word)?),
+                '[' => {
+                    let inside = word.strip_suffix(']').ok_or(Unread::Unknown)?;
+                    compound.attributes.push(AttributeTest::parse(inside)?);
+                }
+                ':' => match self.pseudo(&mut compound, word, around, nesting) {
+                    Err(Unread::Unknown) => return Err(Unread::Unknown),
+                    Err(never) => outcome = Err(never),
+                    Ok(()) => {}
+                },
+                _ if is_start => {
+                    let name = identifier(rest.get(..first.len_utf8() + length).ok_or(Unread::Unknown)?)?;
+                    if name.len() > MAX_NAME {
+                        return Err(Unread::Unknown);
+                    }
+                    compound.element = Some(Name::new(&name));
+                }
+                _ => return Err(Unread::Unknown),
+            }
+            rest = later;
+        }
+        compound.weigh();
+        let tests = compound.classes.len() + compound.attributes.len() + compound.tests.len();
+        if tests > MAX_TESTS { Err(Unread::Unknown) } else { outcome.map(|()| compound) }
+    }
+
+    /// Takes in a pseudo-class.
+    fn pseudo(
+        &mut self,
+        compound: &mut Compound,
+        word: &str,
+        around: Around<'_>,
+        nesting: usize,
+    ) -> Result<(), Unread> {
+        let (name, argument) = match word.split_once('(') {
+            Some((name, argument)) => (name, Some(argument.strip_suffix(')').ok_or(Unread::Unknown)?)),
+            None => (word, None),
+        };
+        let name = name.to_ascii_lowercase();
+        match (name.as_str(), argument) {
+            ("is" | "matches" | "where" | "not" | "-webkit-any" | "-moz-any", Some(argument)) => {
+                self.inner(compound, &name, argument, around, nesting)
+            }
+            (_, Some(argument)) => {
+                let from_end = name.starts_with("nth-last");
+                let of_type = name.ends_with("of-type");
+                let (step, offset) = parse_place(argument).ok_or(Unread::Unknown)?;
+                if !matches!(name.as_str(), "nth-child" | "nth-last-child" | "nth-of-type" | "nth-last-of-type") {
+                    return Err(Unread::Unknown);
+                }
+                self.looks_ahead |= from_end;
+                compound.tests.push(Test::Place { step, offset, from_end, of_type });
+                Ok(())
+            }
+            (name, None) => {
+                let tests = simple_pseudo(name)?;
+                self.looks_ahead |= tests
+                    .iter()
+                    .any(|test| matches!(test, Test::Place { from_end: true, .. } | Test::Empty));
+                compound.tests.extend(tests);
+                Ok(())
+            }
+        }
+    }
+
+    /// Takes in a pseudo-class with selectors in its brackets.
+    fn inner(
+        &mut self,
+        compound: &mut Compound,
+        name: &str,
+        argument: &str,
+        around: Around<'_>,
+        nesting: usize,
+    ) -> Result<(), Unread> {
+        if nesting >= MAX_NESTING {
+            return Err(Unread::Unknown);
+        }
+        let mut found = Vec::new();
+        // Empty brackets match nothing, and are no selector in `:not()`.
+        let is_empty = argument.trim().is_empty() && name != "not";
+        for one in split_outside(argument, ',').filter(|_| !is_empty) {
+            if found.len() >= MAX_TESTS {
+                return Err(Unread::Unknown);
+            }
+            match self.complex(one, around, nesting + 1) {
+                Ok(selector) => found.push(selector),
+                Err(Unread::Never) => {}
+                // Browsers leave out what they do not know, or the whole rule: nobody knows which.
+                Err(_) => return Err(Unread::Unknown),
+            }
+        }
+        let parts = found.iter().map(|selector| selector.part).collect();
+        compound.tests.push(if name == "not" { Test::None(parts) } else { Test::Any(parts) });
+        if name != "where" {
+            compound.stronger(strongest(&found));
+        }
+        Ok(())
+    }
+}
+
+/// The tests of a pseudo-class without an argument.
+fn simple_pseudo(name: &str) -> Result<Vec<Test>, Unread> {
+    const FIELDS: &[&str] = &["input", "select", "textarea", "button", "fieldset", "option", "optgroup"];
+    let child = |from_end: bool, of_type: bool| Test::Place { step: 0, offset: 1, from_end, of_type };
+    Ok(match name {
+        "first-child" => vec![child(false, false)],
+        "last-child" => vec![child(true, false)],
+        "only-child" => vec![child(false, false), child(true, false)],
+        "first-of-type" => vec![child(false, true)],
+        "last-of-type" => vec![child(true, true)],
+        "only-of-type" => vec![child(false, true), child(true, true)],
+        "empty" => vec![Test::Empty],
+        "root" | "scope" => vec![Test::Root],
+        "defined" => vec![Test::Defined],
+        "link" | "any-link" | "-webkit-any-link" => vec![Test::Form(&["a", "area"], "href", true)],
+        "checked" => vec![Test::Form(&["input"], "checked", true)],
+        "disabled" => vec![Test::Form(FIELDS, "disabled", true)],
+        "enabled" => vec![Test::Form(FIELDS, "disabled", false)],
+        "required" => vec![Test::Form(&["input", "select", "textarea"], "required", true)],
+        "optional" => vec![Test::Form(&["input", "select", "textarea"], "required", false)],
+        "hover" | "active" | "focus" | "focus-within" | "focus-visible" | "visited" | "target"
+        | "target-within" | "fullscreen" | "modal" | "popover-open" | "user-valid" | "user-invalid"
+        | "playing" | "before" | "after" | ":before" | ":after" | ":marker" | ":selection" | ":placeholder"
+        | ":backdrop" | ":cue" | ":file-selector-button" | ":grammar-error" | ":spelling-error" => {
+            return Err(Unread::Never);
+        }
+        vendor if vendor.trim_start_matches(':').starts_with('-') => return Err(Unread::Foreign),
+        _ => return Err(Unread::Unknown),
+    })
+}
+
+/// The strength of the strongest.
+fn strongest(selectors: &[Selector]) -> [u32; 3] {
+    selectors.iter().map(|selector| selector.specificity).max().unwrap_or_default()
+}
+
+/// The combinator at the beginning of a text, if there is one, and what follows it.
+fn combinator(text: &str) -> (Option<Relation>, &str) {
+    let text = text.trim_start();
+    let relation = match text.chars().next() {
+        Some('>') => Relation::Parent,
+        Some('+') => Relation::Previous,
+        Some('~') => Relation::Earlier,
+        _ => return (None, text),
+    };
+    (Some(relation), text.get(1..).unwrap_or_default().trim_start())
 }
 
 /// How long the test on one element is.
@@ -147,150 +434,175 @@ fn compound_length(text: &str) -> usize {
 
 /// How long a name at the beginning of a text is.
 fn name_length(text: &str) -> usize {
-    text.find(['.', '#', '[', ':', '(', ')', ']', '*']).unwrap_or(text.len())
+    text.find(['.', '#', '[', ':', '(', ')', ']', '*', '&']).unwrap_or(text.len())
+}
+
+/// How long a pseudo-class is, with its brackets.
+fn pseudo_length(text: &str) -> Result<usize, Unread> {
+    let name = text.strip_prefix(':').map_or(0, |_| 1) + name_length(text.strip_prefix(':').unwrap_or(text));
+    let Some(inside) = text.get(name..).and_then(|after| after.strip_prefix('(')) else { return Ok(name) };
+    let end = super::calc::closing(inside).ok_or(Unread::Unknown)?;
+    Ok(name + end + 2)
+}
+
+/// A name as browsers take it.
+fn identifier(text: &str) -> Result<String, Unread> {
+    let is_letter = |c: char| c.is_ascii_alphabetic() || c == '_' || !c.is_ascii();
+    let begins = text.strip_prefix('-').unwrap_or(text).starts_with(|c: char| is_letter(c) || c == '-');
+    let holds = text.chars().all(|c| is_letter(c) || c.is_ascii_digit() || c == '-');
+    if begins && holds { Ok(unmask(text)) } else { Err(Unread::Unknown) }
+}
+
+/// Whether two names are the same.
+fn same(one: &str, other: &str, quirks: bool) -> bool {
+    if quirks { one.eq_ignore_ascii_case(other) } else { one == other }
+}
+
+impl Part {
+    /// Whether an element matches, whose parent has the family; `matched` holds the earlier parts that do, in order.
+    pub(super) fn matches(&self, subject: Subject<'_>, parent: &Family, matched: &[PartId]) -> bool {
+        let left = self.left.is_none_or(|(relation, mark)| {
+            let marks: &Marks = match relation {
+                Relation::Ancestor => &parent.above,
+                Relation::Parent => &parent.own,
+                Relation::Previous => &parent.previous,
+                Relation::Earlier => &parent.earlier,
+            };
+            marks.has(mark)
+        });
+        left && self.compound.matches(subject, matched)
+    }
 }
 
 impl Compound {
-    fn parse(text: &str, nesting: usize) -> Option<Self> {
-        let mut compound = Self::default();
-        let mut rest = text;
-        while let Some(first) = rest.chars().next() {
-            let after = rest.get(first.len_utf8()..).unwrap_or_default();
-            let length = match first {
-                '*' | '&' => 0,
-                '[' => after.find(']')? + 1,
-                ':' => pseudo_length(after),
-                _ => name_length(after),
-            };
-            let (word, later) = after.split_at_checked(length)?;
-            match first {
-                '*' | '&' => {}
-                '.' => push_test(&mut compound.classes, unmask(word)),
-                '#' => compound.id = Some(unmask(word)),
-                '[' => push_test(&mut compound.attributes, AttributeTest::parse(word.strip_suffix(']')?)),
-                ':' => compound.add_pseudo(word, nesting)?,
-                _ => compound.element = Some(Name::new(rest.get(..first.len_utf8() + length)?)),
-            }
-            rest = later;
+    fn stronger(&mut self, by: [u32; 3]) {
+        for (total, part) in self.specificity.iter_mut().zip(by) {
+            *total = total.saturating_add(part);
         }
-        Some(compound)
     }
 
-    /// Takes in a pseudo-class; `None` when it does not hold for a mail that was just opened.
-    fn add_pseudo(&mut self, word: &str, nesting: usize) -> Option<()> {
-        let (name, argument) =
-            word.strip_suffix(')').and_then(|call| call.split_once('(')).unwrap_or((word, ""));
-        match name {
-            "first-child" => push_test(&mut self.places, (0, 1)),
-            "nth-child" => push_test(&mut self.places, parse_place(argument)?),
-            "root" => self.root = true,
-            "not" | "is" | "where" | "matches" | "-webkit-any" if nesting >= MAX_NESTING => {}
-            "not" => {
-                for part in
-                    split_outside(argument, ',').filter_map(|part| Self::parse(part.trim(), nesting + 1))
-                {
-                    push_test(&mut self.not, part);
-                }
-            }
-            "is" | "where" | "matches" | "-webkit-any" => {
-                let single = (!argument.contains([',', ' ', '>'])).then_some(argument);
-                if let Some(only) = single.and_then(|part| Self::parse(part, nesting + 1)) {
-                    only.classes.into_iter().for_each(|class| push_test(&mut self.classes, class));
-                    self.element = self.element.or(only.element);
-                    self.id = self.id.take().or(only.id);
-                }
-            }
-            "link" | "any-link" | "last-child" | "only-child" | "empty" | "first-of-type"
-            | "last-of-type" | "only-of-type" | "nth-of-type" | "nth-last-child" | "nth-last-of-type"
-            | "enabled" | "lang" | "dir" | "defined" | "has" | "read-only" => {}
-            _ => return None,
-        }
-        Some(())
+    /// Adds what its own tests weigh; those in brackets were added before.
+    fn weigh(&mut self) {
+        let count = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
+        let plain = self.tests.iter().filter(|test| !matches!(test, Test::Any(_) | Test::None(_))).count();
+        self.stronger([
+            count(self.ids.len()),
+            count(self.classes.len() + self.attributes.len() + plain),
+            u32::from(self.element.is_some()),
+        ]);
     }
 
-    fn specificity(&self) -> u32 {
-        let count = |length: usize| u32::try_from(length.min(200)).unwrap_or(200);
-        let classes =
-            count(self.classes.len() + self.attributes.len() + self.places.len() + usize::from(self.root));
-        let inner = self.not.iter().map(Self::specificity).max().unwrap_or_default();
-        u32::from(self.id.is_some()) << 16
-            | classes.min(255) << 8
-            | u32::from(self.element.is_some()).saturating_add(inner)
-    }
-
-    fn matches(&self, subject: Subject<'_>) -> bool {
+    fn matches(&self, subject: Subject<'_>, matched: &[PartId]) -> bool {
         self.element.is_none_or(|name| name == subject.name)
-            && self.id.as_ref().is_none_or(|id| id.eq_ignore_ascii_case(subject.id))
-            && self.classes.iter().all(|class| has_class(subject.class, class))
+            && self.ids.iter().all(|id| same(id, subject.id, subject.quirks))
+            && self.classes.iter().all(|class| has_class(subject.class, class, subject.quirks))
             && self.attributes.iter().all(|test| test.matches(subject.attributes))
-            && self.places.iter().all(|place| is_at_place(*place, i64::from(subject.position)))
-            && !self.not.iter().any(|not| not.matches(subject))
-            && (!self.root || subject.name.as_str() == "html")
+            && self.tests.iter().all(|test| test.holds(subject, matched))
+    }
+
+    /// How many other parts are looked for.
+    pub(super) fn effort(&self) -> usize {
+        let inner = |test: &Test| match test {
+            Test::Any(parts) | Test::None(parts) => parts.len(),
+            _ => 0,
+        };
+        1 + self.tests.iter().map(inner).sum::<usize>() / 4
     }
 }
 
-fn push_test<T>(tests: &mut Vec<T>, test: T) {
-    if tests.len() < MAX_TESTS {
-        tests.push(test);
-    }
-}
-
-fn pseudo_length(text: &str) -> usize {
-    let name = text.strip_prefix(':').map_or(0, |_| 1) + name_length(text.trim_start_matches(':'));
-    if text.get(name..).is_some_and(|after| after.starts_with('(')) {
-        let mut depth = 0_i32;
-        for (place, c) in text.char_indices().skip(name) {
-            match c {
-                '(' => depth += 1,
-                ')' => depth -= 1,
-                _ => {}
+impl Test {
+    fn holds(&self, subject: Subject<'_>, matched: &[PartId]) -> bool {
+        let any = |parts: &[PartId]| parts.iter().any(|part| matched.binary_search(part).is_ok());
+        let name = subject.name.as_str();
+        match self {
+            Self::Place { step, offset, from_end, of_type } => {
+                let counts = if *from_end { subject.place.last } else { subject.place.first };
+                let [of_all, of_name] = counts;
+                is_at_place((*step, *offset), i64::from(if *of_type { of_name } else { of_all }))
             }
-            if depth == 0 {
-                return place + 1;
+            Self::Empty => subject.place.is_empty,
+            Self::Root => name == "html",
+            Self::Defined => !name.contains('-'),
+            Self::Form(names, attribute, wanted) => {
+                names.contains(&name)
+                    && subject.attributes.iter().any(|found| found.name.eq_ignore_ascii_case(attribute)) == *wanted
             }
+            Self::Any(parts) => any(parts),
+            Self::None(parts) => !any(parts),
         }
-        return text.len();
     }
-    name
 }
 
-/// Whether a class attribute holds a class. Case does not count, as in mail without a document type.
-fn has_class(attribute: &str, class: &str) -> bool {
-    attribute.split_ascii_whitespace().any(|found| found.eq_ignore_ascii_case(class))
+/// Whether a class attribute holds a class.
+fn has_class(attribute: &str, class: &str, quirks: bool) -> bool {
+    attribute.split_ascii_whitespace().any(|found| same(found, class, quirks))
 }
 
 /// Reads `odd`, `3`, `2n+1`.
 fn parse_place(text: &str) -> Option<(i64, i64)> {
-    let text: String = text.chars().filter(|c| !c.is_whitespace()).collect();
+    let text = text.trim().to_ascii_lowercase();
     match text.as_str() {
         "odd" => return Some((2, 1)),
         "even" => return Some((2, 0)),
         _ => {}
     }
-    let Some((step, offset)) = text.split_once('n') else { return text.parse().ok().map(|place| (0, place)) };
-    let step = match step {
-        "" | "+" => 1,
-        "-" => -1,
-        number => number.parse().ok()?,
+    // White space may stand around the sign in the middle, and nowhere else.
+    let (before, after) = match text.split_once('n') {
+        Some((step, rest)) => (Some(step), rest.trim()),
+        None => (None, text.as_str()),
     };
-    let offset = if offset.is_empty() { 0 } else { offset.trim_start_matches('+').parse().ok()? };
+    let whole = |number: &str| {
+        let digits = number.strip_prefix(['+', '-']).unwrap_or(number);
+        let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+        is_number.then(|| number.strip_prefix('+').unwrap_or(number).parse::<i64>().unwrap_or(i64::from(u32::MAX)))
+    };
+    let step = match before {
+        None => return whole(after).map(|place| (0, place)),
+        Some("" | "+") => 1,
+        Some("-") => -1,
+        Some(step) => whole(step)?,
+    };
+    let offset = match after.chars().next() {
+        None => 0,
+        Some(sign @ ('+' | '-')) => {
+            let digits = after.get(1..)?.trim();
+            digits.bytes().all(|byte| byte.is_ascii_digit()).then_some(())?;
+            whole(&format!("{sign}{digits}"))?
+        }
+        Some(_) => return None,
+    };
     Some((step, offset))
 }
 
+/// Whether `an+b` comes to a place for some n from 0 on.
 fn is_at_place((step, offset): (i64, i64), place: i64) -> bool {
     let distance = place.saturating_sub(offset);
-    if step == 0 { distance == 0 } else { distance.checked_rem(step) == Some(0) && distance / step >= 0 }
+    match step {
+        _ if place < 1 => false,
+        0 => distance == 0,
+        step => distance % step == 0 && distance.signum() * step.signum() >= 0,
+    }
 }
 
 impl AttributeTest {
-    fn parse(text: &str) -> Self {
+    fn parse(text: &str) -> Result<Self, Unread> {
         let Some((name, value)) = text.split_once('=') else {
-            return Self { name: unmask(text.trim()), operator: '?', value: String::new() };
+            let name = identifier(text.trim())?;
+            return Ok(Self { name, operator: '?', value: String::new(), any_case: false });
         };
         let operator = name.chars().last().filter(|c| "~|^$*".contains(*c));
-        let name = name.trim_end_matches(|c| "~|^$*".contains(c)).trim();
-        let value = value.trim().trim_end_matches(" i").trim_end_matches(" s");
-        Self { name: unmask(name), operator: operator.unwrap_or('='), value: unmask(value) }
+        let name = name.strip_suffix(|c| "~|^$*".contains(c)).unwrap_or(name);
+        let value = value.trim();
+        let (value, flag) = value.rsplit_once(' ').unwrap_or((value, ""));
+        let any_case = match flag.to_ascii_lowercase().as_str() {
+            "" => None,
+            "i" => Some(true),
+            "s" => Some(false),
+            _ => return Err(Unread::Unknown),
+        };
+        let name = identifier(name.trim())?;
+        let any_case = any_case.unwrap_or_else(|| element::compares_any_case(&name.to_ascii_lowercase()));
+        Ok(Self { name, operator: operator.unwrap_or('='), value: unmask(value.trim()), any_case })
     }
 
     fn matches(&self, attributes: &[Attribute<'_>]) -> bool {
@@ -300,18 +612,23 @@ impl AttributeTest {
         if self.operator == '?' {
             return true;
         }
-        let value =
-            super::entities::decode(found.value, super::entities::Place::Attribute).to_ascii_lowercase();
+        let value = super::entities::decode(found.value, super::entities::Place::Attribute);
+        if self.any_case {
+            self.compare(&value.to_ascii_lowercase(), &self.value.to_ascii_lowercase())
+        } else {
+            self.compare(&value, &self.value)
+        }
+    }
+
+    fn compare(&self, value: &str, wanted: &str) -> bool {
         match self.operator {
-            '~' => has_class(&value, &self.value),
-            '|' => {
-                value == self.value
-                    || value.strip_prefix(&self.value).is_some_and(|rest| rest.starts_with('-'))
-            }
-            '^' => value.starts_with(&self.value),
-            '$' => value.ends_with(&self.value),
-            '*' => value.contains(&self.value),
-            _ => value == self.value,
+            '~' => value.split_ascii_whitespace().any(|word| word == wanted),
+            '|' => value == wanted || value.strip_prefix(wanted).is_some_and(|rest| rest.starts_with('-')),
+            // Nothing is a part of everything, and still matches nothing.
+            '^' => !wanted.is_empty() && value.starts_with(wanted),
+            '$' => !wanted.is_empty() && value.ends_with(wanted),
+            '*' => !wanted.is_empty() && value.contains(wanted),
+            _ => value == wanted,
         }
     }
 }

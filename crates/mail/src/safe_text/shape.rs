@@ -1,6 +1,7 @@
 //! Clips, transforms and filters of CSS that leave nothing of an element to see.
 
 use super::{
+    calc,
     colour::Colour,
     declaration::{Length, split_outside},
 };
@@ -18,18 +19,39 @@ const NEARLY_NOTHING: f32 = 0.05;
 pub(super) fn moves_away(length: Length, font_size: f32) -> bool {
     match length {
         Length::Percent(share) => share <= -100.0 || share >= 1000.0,
+        // About as far as on a page of an ordinary width.
+        Length::Mixed { percent, .. } if percent.abs() > f32::EPSILON => {
+            length.of(font_size, 1000.0).is_some_and(|px| px <= -1000.0 || px >= FAR_AWAY)
+        }
         other => other.px(font_size).is_some_and(|px| px <= OFF_PAGE || px >= FAR_AWAY),
     }
 }
 
+/// The most functions of one value that are looked at, and the most arguments of one.
+const MAX_FUNCTIONS: usize = 64;
+const MAX_ARGUMENTS: usize = 64;
+
 /// The functions in a value, as names with their arguments.
 fn functions(text: &str) -> impl Iterator<Item = (&str, Vec<&str>)> {
-    text.split(')').take(16).filter_map(|call| {
-        let (name, arguments) = call.split_once('(')?;
-        let arguments =
-            arguments.split([',', ' ']).map(str::trim).filter(|part| !part.is_empty()).take(64).collect();
-        Some((name.trim(), arguments))
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let (before, after) = rest.split_once('(')?;
+        let end = calc::closing(after).unwrap_or(after.len());
+        let (inside, later) = after.split_at_checked(end)?;
+        rest = later.get(1..).unwrap_or_default();
+        let name = before.rsplit([' ', ',']).find(|word| !word.is_empty()).unwrap_or_default();
+        Some((name, words(inside)))
     })
+    .take(MAX_FUNCTIONS)
+}
+
+/// The words of a value; functions in it stay whole.
+fn words(text: &str) -> Vec<&str> {
+    split_outside(text, ',')
+        .flat_map(|part| split_outside(part, ' '))
+        .filter(|part| !part.is_empty())
+        .take(MAX_ARGUMENTS)
+        .collect()
 }
 
 fn px(text: &str) -> Option<f32> {
@@ -98,34 +120,37 @@ fn polygon_hides(text: &str) -> bool {
     corners.iter().all(|corner| corner.0 == *x) || corners.iter().all(|corner| corner.1 == *y)
 }
 
+/// Whether the `scale` property shrinks to nothing.
+pub(super) fn scale_hides(text: &str) -> bool {
+    words(text).iter().take(2).any(|part| is_nothing(part))
+}
+
+/// Whether the `translate` property moves off the page.
+pub(super) fn translate_hides(text: &str) -> bool {
+    moves(&words(text))
+}
+
+fn moves(parts: &[&str]) -> bool {
+    parts.iter().filter_map(|part| Length::parse(part)).any(|length| match length {
+        Length::Percent(share) => share <= -150.0 || share >= 1000.0,
+        other => moves_away(other, 16.0),
+    })
+}
+
 /// Whether a transform shrinks to nothing, turns edge-on or moves off the page.
-///
-/// The `scale` property has plain numbers where the function of that name has arguments.
 pub(super) fn transform_hides(text: &str) -> bool {
-    let bare_scale = !text.contains('(') && text.split_ascii_whitespace().take(2).any(|part| part == "0");
-    let moved = |parts: &[&str]| {
-        parts.iter().filter_map(|part| Length::parse(part)).any(|length| match length {
-            Length::Percent(share) => share <= -150.0 || share >= 1000.0,
-            other => moves_away(other, 16.0),
-        })
-    };
-    let bare_move = !text.contains('(') && moved(&text.split_ascii_whitespace().collect::<Vec<_>>());
-    bare_scale
-        || bare_move
-        || functions(text).any(|(name, arguments)| match name {
-            "scale" | "scale3d" | "scalex" | "scaley" => {
-                arguments.iter().take(2).any(|part| is_nothing(part))
-            }
-            "matrix" => {
-                let zero = |index: usize| arguments.get(index).is_some_and(|part| is_nothing(part));
-                (zero(0) && zero(1)) || (zero(2) && zero(3))
-            }
-            "rotatex" | "rotatey" => arguments
-                .iter()
-                .any(|part| matches!(*part, "90deg" | "-90deg" | "270deg" | "0.25turn" | "100grad")),
-            "translate" | "translatex" | "translatey" | "translate3d" => moved(&arguments),
-            _ => false,
-        })
+    functions(text).any(|(name, arguments)| match name {
+        "scale" | "scale3d" | "scalex" | "scaley" => arguments.iter().take(2).any(|part| is_nothing(part)),
+        "matrix" => {
+            let zero = |index: usize| arguments.get(index).is_some_and(|part| is_nothing(part));
+            (zero(0) && zero(1)) || (zero(2) && zero(3))
+        }
+        "rotatex" | "rotatey" => arguments
+            .iter()
+            .any(|part| matches!(*part, "90deg" | "-90deg" | "270deg" | "0.25turn" | "100grad")),
+        "translate" | "translatex" | "translatey" | "translate3d" => moves(&arguments),
+        _ => false,
+    })
 }
 
 /// Whether a mask lets nothing through: a gradient without ink, or a picture, which nobody fetches and which then hides all.

@@ -1,16 +1,18 @@
 //! Finds the rules that match an element, in time that grows with the document only.
 //!
-//! Rules are found by the last id, class or element of their selector. A document that makes this expensive on purpose
-//! runs out of work; from then on every element that any hiding rule might mean is hidden.
+//! Parts of selectors are found by their id, class or element. A document that makes this expensive on purpose runs out of
+//! work; from then on no rule is looked at, and that is noted.
 
 use std::borrow::Cow;
 use std::cell::Cell;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
+use super::animation::Animations;
 use super::css::{Rules, Variables};
-use super::declaration::{Display, Property, Value};
-use super::selector::{Compound, Subject};
-use super::style::{Cascade, Origin, Style};
+use super::declaration::{Display, Value};
+use super::family::Family;
+use super::selector::{Compound, PartId, Subject};
+use super::style::{Cascade, Origin};
 use super::tokens::{self, Name, Token, Tokens};
 
 /// How many comparisons a document may ask for.
@@ -26,8 +28,8 @@ enum Key {
 
 impl Key {
     fn of(compound: &Compound) -> Self {
-        match (&compound.id, compound.classes.first(), compound.element) {
-            (Some(id), _, _) => Self::Id(id.clone()),
+        match (compound.ids.first(), compound.classes.first(), compound.element) {
+            (Some(id), _, _) => Self::Id(id.to_ascii_lowercase()),
             (None, Some(class), _) => Self::Class(class.to_ascii_lowercase()),
             (None, None, Some(name)) => Self::Element(name),
             (None, None, None) => Self::Any,
@@ -35,20 +37,24 @@ impl Key {
     }
 }
 
-#[derive(Debug, Default)]
-struct Bucket {
-    rules: Vec<usize>,
-    hides: bool,
-}
-
 /// The style sheets of a document.
 #[derive(Debug)]
 pub(super) struct Sheet {
     rules: Rules,
-    buckets: HashMap<Key, Bucket>,
+    parts: HashMap<Key, Vec<PartId>>,
+    /// The rules of each part that is the last of a selector.
+    rules_of: HashMap<PartId, Vec<usize>>,
     work_left: Cell<usize>,
-    /// The elements that came so far.
-    seen: HashSet<Name>,
+    unread: Cell<bool>,
+}
+
+/// What matches an element.
+#[derive(Default)]
+pub(super) struct Matched {
+    /// The parts of selectors, in order.
+    parts: Vec<PartId>,
+    /// What is marked for the relatives of the element.
+    pub(super) marks: Vec<u32>,
 }
 
 impl Sheet {
@@ -65,72 +71,98 @@ impl Sheet {
             _ => None,
         });
         let rules = Rules::parse(sheets);
-        let hiding: Vec<bool> = rules
-            .blocks
-            .iter()
-            .map(|block| {
-                let mut cascade = Cascade::new();
-                for declaration in block {
-                    cascade.add(*declaration, Origin::Attribute);
-                }
-                !Style::PAGE.child(&cascade.winners(), false).is_readable()
-            })
-            .collect();
-        let mut buckets: HashMap<Key, Bucket> = HashMap::new();
-        for (index, rule) in rules.list.iter().enumerate() {
-            let bucket = buckets.entry(Key::of(&rule.selector.subject)).or_default();
-            bucket.rules.push(index);
-            bucket.hides |= hiding.get(rule.block).copied().unwrap_or_default();
+        let mut parts: HashMap<Key, Vec<PartId>> = HashMap::new();
+        for (id, part) in (0..).zip(&rules.parts.list) {
+            parts.entry(Key::of(&part.compound)).or_default().push(id);
         }
-        Self { rules, buckets, work_left: Cell::new(MAX_WORK), seen: HashSet::new() }
+        let mut rules_of: HashMap<PartId, Vec<usize>> = HashMap::new();
+        for (index, rule) in rules.list.iter().enumerate() {
+            rules_of.entry(rule.selector.part).or_default().push(index);
+        }
+        let unread = Cell::new(rules.unread);
+        Self { rules, parts, rules_of, work_left: Cell::new(MAX_WORK), unread }
+    }
+
+    /// Whether something that hides could not be read.
+    pub(super) fn is_unread(&self) -> bool {
+        self.unread.get()
+    }
+
+    /// Notes that something that may hide is not looked at.
+    pub(super) fn note_unread(&self) {
+        self.unread.set(true);
+    }
+
+    /// Whether some rule or animation hides something.
+    pub(super) fn hides(&self) -> bool {
+        self.rules.hides
+    }
+
+    /// The animations.
+    pub(super) fn animations(&self) -> &Animations {
+        &self.rules.animations
+    }
+
+    /// Whether it must be known what comes after an element.
+    pub(super) fn looks_ahead(&self) -> bool {
+        self.rules.parts.looks_ahead
     }
 
     /// Whether no rule says anything.
     pub(super) fn is_empty(&self) -> bool {
-        self.buckets.is_empty()
+        self.rules.list.is_empty()
     }
 
-    /// Notes that an element came, for the rules of those that follow it.
-    pub(super) fn note(&mut self, name: Name) {
-        if !self.is_empty() {
-            self.seen.insert(name);
-        }
-    }
-
-    /// The custom properties of the document.
+    /// The custom properties.
     pub(super) fn variables(&self) -> &Variables {
         &self.rules.variables
     }
 
-    /// Adds what the rules say about an element. Returns a second cascade for wide screens where that differs.
-    pub(super) fn apply<'a>(
-        &self,
-        cascade: &mut Cascade,
-        subject: Subject<'a>,
-        ancestor: impl Fn(usize) -> Option<Subject<'a>> + Copy,
-    ) -> Option<Cascade> {
-        if self.is_empty() {
-            return None;
+    /// Finds what matches an element in a family.
+    pub(super) fn find(&self, subject: Subject<'_>, parent: &Family) -> Matched {
+        let mut matched = Matched::default();
+        if self.is_empty() || !self.has_work(1) {
+            return matched;
         }
-        let mut for_desktops = Vec::new();
-        for key in keys(subject) {
-            let Some(bucket) = self.buckets.get(&key) else { continue };
-            if self.work_left.get() == 0 {
-                if bucket.hides {
-                    cascade.present(Property::MsoHide, Value::Flag(true));
-                }
-                continue;
+        let mut candidates: Vec<PartId> =
+            keys(subject).filter_map(|key| self.parts.get(&key)).flatten().copied().collect();
+        candidates.sort_unstable();
+        candidates.dedup();
+        let effort = 1 + subject.class.len() / 16 + subject.attributes.len() / 4;
+        for id in candidates {
+            let part = usize::try_from(id).ok().and_then(|index| self.rules.parts.list.get(index));
+            let Some(part) = part else { continue };
+            if !self.has_work(effort + part.compound.effort()) {
+                return Matched::default();
             }
-            for index in &bucket.rules {
-                let Some(rule) = self.rules.list.get(*index) else { continue };
-                let (matches, work) =
-                    rule.selector.matches(subject, ancestor, |name| self.seen.contains(&name));
-                self.work_left.set(self.work_left.get().saturating_sub(work));
-                if matches && rule.desktop_only {
-                    for_desktops.push(*index);
-                } else if matches {
-                    self.add(cascade, *index);
-                }
+            if part.matches(subject, parent, &matched.parts) {
+                matched.parts.push(id);
+                matched.marks.extend(part.mark);
+            }
+        }
+        matched
+    }
+
+    /// Takes some work off what may be done; false when nothing is left.
+    pub(super) fn has_work(&self, amount: usize) -> bool {
+        let left = self.work_left.get().saturating_sub(amount);
+        self.work_left.set(left);
+        if left == 0 && self.rules.hides {
+            self.unread.set(true);
+        }
+        left > 0
+    }
+
+    /// Adds the rules that match an element. Returns a second cascade for wide screens where that differs.
+    pub(super) fn apply(&self, cascade: &mut Cascade, matched: &Matched) -> Option<Cascade> {
+        let mut for_desktops = Vec::new();
+        for index in matched.parts.iter().filter_map(|part| self.rules_of.get(part)).flatten() {
+            if !self.has_work(4) {
+                break;
+            }
+            match self.rules.list.get(*index) {
+                Some(rule) if rule.desktop_only => for_desktops.push(*index),
+                _ => self.add(cascade, *index),
             }
         }
         if for_desktops.is_empty() {
@@ -147,7 +179,7 @@ impl Sheet {
         let Some(rule) = self.rules.list.get(index) else { return };
         let order = u32::try_from(index).unwrap_or(u32::MAX);
         for declaration in self.rules.blocks.get(rule.block).into_iter().flatten() {
-            cascade.add(*declaration, Origin::Rule(rule.selector.specificity, order));
+            cascade.add(*declaration, Origin::Rule(rule.selector.strength(), order));
         }
     }
 }

@@ -3,12 +3,16 @@
 use super::colour::Colour;
 use super::declaration::{Declaration, Display, Length, PROPERTIES, Property, Value};
 use super::shape;
+use super::window::Window;
 
 /// Text at or below this size in pixels cannot be read.
 const UNREADABLE: f32 = 2.0;
 
 /// A box at or below this size in pixels shows nothing of its content.
 const TINY: f32 = 2.0;
+
+/// Lines from this height on leave much room above their letters.
+const TALL: f32 = 100.0;
 
 /// At or below this opacity nothing is seen.
 const FAINT: f32 = 0.1;
@@ -21,22 +25,22 @@ const CRAMPED: f32 = -8.0;
 pub(super) struct Winners(Vec<(Property, Value)>);
 
 impl Winners {
-    fn get(&self, property: Property) -> Option<Value> {
+    pub(super) fn get(&self, property: Property) -> Option<Value> {
         self.0.iter().find(|(found, _)| *found == property).map(|(_, value)| *value)
     }
 
-    fn length(&self, property: Property) -> Option<Length> {
+    pub(super) fn length(&self, property: Property) -> Option<Length> {
         match self.get(property) {
             Some(Value::Length(length)) => Some(length),
             _ => None,
         }
     }
 
-    fn flag(&self, property: Property) -> bool {
+    pub(super) fn flag(&self, property: Property) -> bool {
         self.get(property) == Some(Value::Flag(true))
     }
 
-    fn number(&self, property: Property) -> Option<f32> {
+    pub(super) fn number(&self, property: Property) -> Option<f32> {
         match self.get(property) {
             Some(Value::Number(number)) => Some(number),
             _ => None,
@@ -74,6 +78,8 @@ pub(super) enum Origin {
     Rule(u32, u32),
     /// A style attribute.
     Attribute,
+    /// A frame of an animation.
+    Animation,
 }
 
 impl Cascade {
@@ -88,6 +94,7 @@ impl Cascade {
             Origin::Presentation => 0,
             Origin::Rule(specificity, order) => (1 << 60) | u64::from(specificity) << 32 | u64::from(order),
             Origin::Attribute => 2 << 60,
+            Origin::Animation => 3 << 60,
         };
         let weight = strength | u64::from(declaration.important) << 62;
         if let Some(slot) = self.0.get_mut(declaration.property as usize)
@@ -128,16 +135,30 @@ impl Cascade {
             Property::TextIndent,
             Property::MarginLeft,
             Property::MarginTop,
+            Property::PaddingLeft,
+            Property::PaddingTop,
             Property::LetterSpacing,
             Property::Clip,
             Property::ClipPath,
             Property::Transform,
+            Property::Scale,
+            Property::Translate,
             Property::Filter,
             Property::MsoHide,
             Property::ContentVisibility,
             Property::Mask,
             Property::TextSecurity,
             Property::WhiteSpace,
+            Property::NoWrap,
+            Property::Scrolls,
+            Property::Aside,
+            Property::AnimationName,
+            Property::AnimationDuration,
+            Property::AnimationDelay,
+            Property::AnimationCount,
+            Property::AnimationFill,
+            Property::AnimationDirection,
+            Property::AnimationPaused,
             Property::Zoom,
         ];
         Winners(
@@ -170,6 +191,11 @@ pub(super) struct Style {
     pub(super) keeps_lines: bool,
     /// The size of text in pixels.
     pub(super) font_size: f32,
+    /// The box around it that cuts off what lies outside.
+    pub(super) window: Option<Window>,
+    nowrap: bool,
+    /// Half of what lines are higher than their letters, where that is much.
+    lead: f32,
     hidden: bool,
     crushed: bool,
     opacity: f32,
@@ -185,6 +211,9 @@ impl Style {
         gone: false,
         keeps_lines: false,
         font_size: 16.0,
+        window: None,
+        nowrap: false,
+        lead: 0.0,
         hidden: false,
         crushed: false,
         opacity: 1.0,
@@ -229,11 +258,33 @@ impl Style {
         if let Some(Value::Flag(keeps)) = own.get(Property::WhiteSpace) {
             style.keeps_lines = keeps;
         }
+        if let Some(Value::Flag(nowrap)) = own.get(Property::NoWrap) {
+            style.nowrap = nowrap;
+        }
         if let Some(opacity) = own.number(Property::Opacity) {
             style.opacity *= opacity.clamp(0.0, 1.0);
         }
         style.gone |= style.opacity <= FAINT || hides(own, style.font_size, is_cell);
+        if let Some(window) = self.window {
+            style.window = window.shift(own, style.font_size);
+            style.gone |= style.window.is_some_and(|window| window.hides_beside(own, &style));
+        }
         style
+    }
+
+    /// How high a line is at least.
+    pub(super) fn line_height(&self) -> f32 {
+        self.font_size + 2.0 * self.lead
+    }
+
+    /// Whether a box around cuts off a line that begins this far down the page.
+    pub(super) fn is_cut_off(&self, at: f32) -> bool {
+        self.window.is_some_and(|window| window.hides_at(at + self.lead, self.font_size))
+    }
+
+    /// Whether lines of text are broken where the box ends.
+    pub(super) fn wraps(&self) -> bool {
+        !self.nowrap
     }
 
     fn set_size(&mut self, own: &Winners) {
@@ -251,6 +302,10 @@ impl Style {
             Some(length) => length.px(self.font_size),
             None => None,
         };
+        // A bare number may be pixels or a multiple; what is large is so either way.
+        if let Some(height) = line {
+            self.lead = if height >= TALL { (height - self.font_size) / 2.0 } else { 0.0 };
+        }
         match line {
             Some(height) if height <= 0.1 && own.flag(Property::Overflow) => self.crushed = true,
             Some(height) if height > 0.1 => self.crushed = false,
@@ -292,11 +347,22 @@ impl Style {
     }
 }
 
+/// Whether declarations hide text on an ordinary page.
+pub(super) fn hides_by_itself(declarations: &[Declaration]) -> bool {
+    let mut cascade = Cascade::new();
+    for declaration in declarations {
+        cascade.add(*declaration, Origin::Attribute);
+    }
+    !Style::PAGE.child(&cascade.winners(), false).is_readable()
+}
+
 /// Whether an element is hidden by something that its children cannot undo.
 fn hides(own: &Winners, font_size: f32, is_cell: bool) -> bool {
     let hiding = [
         Property::ClipPath,
         Property::Transform,
+        Property::Scale,
+        Property::Translate,
         Property::Filter,
         Property::MsoHide,
         Property::ContentVisibility,
@@ -340,8 +406,8 @@ fn is_off_page(own: &Winners, font_size: f32) -> bool {
     (positioned && sides.into_iter().any(away))
         || (absolute && own.flag(Property::Clip))
         || [Property::TextIndent, Property::MarginLeft, Property::MarginTop].into_iter().any(pushed_away)
-        || own.length(Property::TextIndent).is_some_and(
-            |length| matches!(length, Length::Percent(share) if share <= -100.0 || share >= 100.0),
-        )
+        || own.length(Property::TextIndent).is_some_and(|length| {
+            length.px(font_size).is_none() && length.of(font_size, 1000.0).is_some_and(|px| px.abs() >= 1000.0)
+        })
         || cramped
 }

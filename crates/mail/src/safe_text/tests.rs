@@ -3,6 +3,7 @@
 mod characters;
 mod corpora;
 mod hidden;
+mod judged;
 mod layout;
 mod parts;
 mod properties;

@@ -4,12 +4,10 @@
 //! behind it, decides whether text is inside a hidden element, so the rules of the HTML standard are followed as far as
 //! they matter for that. Looking back is bounded, so depth costs memory but never time.
 
-use std::borrow::Cow;
-
 use super::element::Traits;
-use super::selector::Subject;
+use super::family::Family;
 use super::style::{Style, Winners};
-use super::tokens::{Attribute, Name};
+use super::tokens::Name;
 
 /// How many open elements are looked at to find one.
 const LOOK_BACK: usize = 256;
@@ -19,19 +17,18 @@ const MAX_WAITING: usize = 32;
 
 /// An open element.
 #[derive(Debug)]
-pub(super) struct Open<'a> {
+pub(super) struct Open {
     pub(super) name: Name,
     pub(super) traits: Traits,
     pub(super) winners: Winners,
     pub(super) style: Style,
-    pub(super) class: Cow<'a, str>,
-    pub(super) id: Cow<'a, str>,
-    /// Kept only where a style sheet may ask for them.
-    pub(super) attributes: Vec<Attribute<'a>>,
-    /// How many children were opened in it so far.
-    pub(super) children: u32,
-    /// Which child of its parent it is.
-    pub(super) position: u32,
+    /// What its children have to know.
+    pub(super) family: Family,
+    /// What it matched, for when it is opened again.
+    pub(super) marks: Vec<u32>,
+    /// How far down the page it begins, and how far what stands side by side in it reaches.
+    pub(super) top: f32,
+    pub(super) bottom: f32,
     /// What only some elements have.
     pub(super) role: Role,
 }
@@ -53,34 +50,24 @@ pub(super) enum Role {
     Row(bool),
 }
 
-impl Open<'_> {
-    fn subject(&self) -> Subject<'_> {
-        Subject {
-            name: self.name,
-            id: &self.id,
-            class: &self.class,
-            attributes: &self.attributes,
-            position: self.position,
-        }
-    }
-}
-
 /// The branch of open elements.
 #[derive(Debug)]
-pub(super) struct Tree<'a> {
-    open: Vec<Open<'a>>,
+pub(super) struct Tree {
+    open: Vec<Open>,
     /// How many open elements have a name with this sum: quickly tells that one is not open.
     counts: [u32; 256],
     tracked: [(&'static str, u32); 6],
-    waiting: Vec<Open<'a>>,
+    waiting: Vec<Open>,
+    /// The document as the first elements know it.
+    document: Family,
 }
 
-impl<'a> Tree<'a> {
+impl Tree {
     /// Nothing open.
     pub(super) fn new() -> Self {
         let tracked =
             ["table", "head", "svg", "math", "foreignobject", "annotation-xml"].map(|name| (name, 0));
-        Self { open: Vec::new(), counts: [0; 256], tracked, waiting: Vec::new() }
+        Self { open: Vec::new(), counts: [0; 256], tracked, waiting: Vec::new(), document: Family::default() }
     }
 
     /// Whether one of the tracked elements is open.
@@ -93,7 +80,7 @@ impl<'a> Tree<'a> {
         self.counts.get(name.sum()).is_some_and(|count| *count > 0)
     }
 
-    fn count(&mut self, open: &Open<'a>, change: i32) {
+    fn count(&mut self, open: &Open, change: i32) {
         let name = open.name.as_str();
         if let Some(count) = self.counts.get_mut(open.name.sum()) {
             *count = count.saturating_add_signed(change);
@@ -106,12 +93,12 @@ impl<'a> Tree<'a> {
     }
 
     /// The innermost open element.
-    pub(super) fn top(&self) -> Option<&Open<'a>> {
+    pub(super) fn top(&self) -> Option<&Open> {
         self.open.last()
     }
 
     /// The innermost open element, to change it.
-    pub(super) fn top_mut(&mut self) -> Option<&mut Open<'a>> {
+    pub(super) fn top_mut(&mut self) -> Option<&mut Open> {
         self.open.last_mut()
     }
 
@@ -121,30 +108,29 @@ impl<'a> Tree<'a> {
     }
 
     /// The innermost open element of a name.
-    pub(super) fn nearest_mut(&mut self, accepts: impl Fn(&Open<'a>) -> bool) -> Option<&mut Open<'a>> {
+    pub(super) fn nearest_mut(&mut self, accepts: impl Fn(&Open) -> bool) -> Option<&mut Open> {
         self.open.iter_mut().rev().take(LOOK_BACK).find(|open| accepts(open))
     }
 
-    /// An ancestor of the next element, its parent being 0.
-    pub(super) fn ancestor(&self, level: usize) -> Option<Subject<'_>> {
-        let index = self.open.len().checked_sub(level + 1)?;
-        self.open.get(index).map(Open::subject)
+    /// The family that the next element is born into.
+    pub(super) fn family_mut(&mut self) -> &mut Family {
+        self.open.last_mut().map_or(&mut self.document, |top| &mut top.family)
     }
 
     /// Opens an element.
-    pub(super) fn push(&mut self, open: Open<'a>) {
+    pub(super) fn push(&mut self, open: Open) {
         self.count(&open, 1);
         self.open.push(open);
     }
 
-    fn pop(&mut self) -> Option<Open<'a>> {
+    fn pop(&mut self) -> Option<Open> {
         let open = self.open.pop()?;
         self.count(&open, -1);
         Some(open)
     }
 
     /// Finds the innermost open element that is wanted, unless one that stops the search lies above it.
-    fn find(&self, wanted: impl Fn(&Open<'a>) -> bool, stops: impl Fn(&Open<'a>) -> bool) -> Option<usize> {
+    fn find(&self, wanted: impl Fn(&Open) -> bool, stops: impl Fn(&Open) -> bool) -> Option<usize> {
         for (index, open) in self.open.iter().enumerate().rev().take(LOOK_BACK) {
             if wanted(open) {
                 return Some(index);
@@ -157,7 +143,7 @@ impl<'a> Tree<'a> {
     }
 
     /// Closes everything from an element on; what was closed comes back, innermost first.
-    fn close_from(&mut self, index: usize) -> Vec<Open<'a>> {
+    fn close_from(&mut self, index: usize) -> Vec<Open> {
         let mut closed = Vec::new();
         while self.open.len() > index {
             closed.extend(self.pop());
@@ -167,10 +153,10 @@ impl<'a> Tree<'a> {
 
     /// Remembers which of the elements that were closed with another one go on: formatting elements whose own end
     /// tags are still to come.
-    pub(super) fn keep_waiting(&mut self, closed: Vec<Open<'a>>) {
+    pub(super) fn keep_waiting(&mut self, closed: Vec<Open>) {
         let within = closed.len().saturating_sub(1);
         let marker = closed.iter().rposition(|open| open.traits.has(Traits::MARKER));
-        let mut going_on: Vec<Open<'a>> = closed
+        let mut going_on: Vec<Open> = closed
             .into_iter()
             .enumerate()
             .filter(|(index, open)| {
@@ -187,12 +173,12 @@ impl<'a> Tree<'a> {
     }
 
     /// Takes the formatting elements that must be opened again before text.
-    pub(super) fn take_waiting(&mut self) -> Vec<Open<'a>> {
+    pub(super) fn take_waiting(&mut self) -> Vec<Open> {
         std::mem::take(&mut self.waiting)
     }
 
     /// Closes the innermost of some elements, unless a barrier lies above it.
-    pub(super) fn close_nearest(&mut self, names: &[&str], barriers: &[&str]) -> Vec<Open<'a>> {
+    pub(super) fn close_nearest(&mut self, names: &[&str], barriers: &[&str]) -> Vec<Open> {
         if !names.iter().any(|name| self.may_be_open(Name::new(name))) {
             return Vec::new();
         }
@@ -202,7 +188,7 @@ impl<'a> Tree<'a> {
     }
 
     /// Closes an open paragraph.
-    pub(super) fn close_paragraph(&mut self) -> Vec<Open<'a>> {
+    pub(super) fn close_paragraph(&mut self) -> Vec<Open> {
         if !self.may_be_open(Name::new("p")) {
             return Vec::new();
         }
@@ -214,7 +200,7 @@ impl<'a> Tree<'a> {
     }
 
     /// Closes an open item of a list or of definitions.
-    pub(super) fn close_item(&mut self, names: &[&str]) -> Vec<Open<'a>> {
+    pub(super) fn close_item(&mut self, names: &[&str]) -> Vec<Open> {
         if !names.iter().any(|name| self.may_be_open(Name::new(name))) {
             return Vec::new();
         }
@@ -228,7 +214,7 @@ impl<'a> Tree<'a> {
     /// Closes all elements of some tracked names, and what is open within them.
     ///
     /// The search goes through nothing that is not closed by it, so it costs no more than opening did.
-    pub(super) fn close_all(&mut self, names: &[&str]) -> Vec<Open<'a>> {
+    pub(super) fn close_all(&mut self, names: &[&str]) -> Vec<Open> {
         let mut closed = Vec::new();
         while names.iter().any(|name| self.is_open(name)) {
             let found = self.open.iter().rposition(|open| names.contains(&open.name.as_str()));
@@ -238,12 +224,12 @@ impl<'a> Tree<'a> {
     }
 
     /// Closes everything, at the end of the document.
-    pub(super) fn finish(&mut self) -> Vec<Open<'a>> {
+    pub(super) fn finish(&mut self) -> Vec<Open> {
         self.close_from(0)
     }
 
     /// Does what an end tag asks for.
-    pub(super) fn end(&mut self, name: Name, traits: Traits) -> Vec<Open<'a>> {
+    pub(super) fn end(&mut self, name: Name, traits: Traits) -> Vec<Open> {
         let text = name.as_str();
         if traits.has(Traits::HEADING) {
             let found =
@@ -272,7 +258,7 @@ impl<'a> Tree<'a> {
     }
 
     /// Ends a formatting element; blocks that were opened within it stay open without it.
-    fn end_formatting(&mut self, name: Name) -> Vec<Open<'a>> {
+    fn end_formatting(&mut self, name: Name) -> Vec<Open> {
         let found = self.find(|open| open.name == name, |open| open.traits.has(Traits::SCOPE));
         let Some(index) = found else {
             if let Some(waiting) = self.waiting.iter().rposition(|open| open.name == name) {
@@ -299,6 +285,7 @@ impl<'a> Tree<'a> {
         for open in self.open.iter_mut().skip(index) {
             let is_cell = matches!(open.name.as_str(), "td" | "th");
             let mut style = parent.child(&open.winners, is_cell);
+            style.window = open.style.window;
             style.gone |= open.traits.has(Traits::GONE);
             open.style = style;
             parent = style;

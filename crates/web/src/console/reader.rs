@@ -414,7 +414,7 @@ async fn agent(visit: Visit, Path((mailbox, email)): Path<(String, String)>) -> 
                 ));
             }
             if safe.body_divergent == Some(true) {
-                let said = "Its text and its HTML tell different stories.".to_owned();
+                let said = "Its text and its HTML tell different stories, or it hides something in a way that cannot be read.".to_owned();
                 facts.push(("warn", "parts differ".to_owned(), said));
             }
             if safe.content_truncated {

@@ -1,6 +1,6 @@
 //! Documents built to be expensive. None of these tests looks at a clock: work that is not linear would not end.
 
-use super::super::SafeText;
+use super::super::{SafeText, body};
 use super::super::render::MAX_HTML;
 use super::super::writer::MAX_OUTPUT;
 
@@ -103,10 +103,67 @@ fn large_style_sheets_are_read() {
         SafeText::from_html(&format!("<style>{css}</style>{elements}shown"));
         SafeText::from_html(&format!("<p style=\"{}\">shown", css.replace('"', "")));
     }
-    // So many comparisons that they are not all made: what might be hidden then is.
+    // The same rule over and over is no work.
     let work = format!("<style>{}</style>{}", ".a .x{color:red}".repeat(9_000), "<b class=x>".repeat(50_000));
     let hidden = format!("<style>.s{{display:none}}</style>{work}<i class=s>SECRET</i>");
     assert!(!SafeText::from_html(&hidden).as_str().contains("SECRET"));
+}
+
+/// So many comparisons that they are not all made: then nothing more is hidden, and the mail is marked.
+// rules: SAFE-11, SAFE-14
+#[test]
+fn a_document_that_asks_for_too_much_is_marked() {
+    let rules: String = (0..9_000).map(|n| format!(".a{n} .x{{color:red}}")).collect();
+    let html = format!("<style>.s{{display:none}}{rules}</style>{}<i class=s>SHOWN</i>", "<b class=x>".repeat(50_000));
+    let seen = body(None, Some(&html));
+    assert!(seen.text.as_str().contains("SHOWN") && seen.divergent);
+    // Without anything that hides there is nothing to mark.
+    assert!(!body(None, Some(&html.replace("display:none", "color:red"))).divergent);
+}
+
+// rules: SAFE-11
+#[test]
+fn selectors_and_values_built_to_be_expensive_are_read() {
+    let size = MAX_HTML / 8;
+    let many = |unit: &dyn Fn(usize) -> String| {
+        let mut all = String::new();
+        for n in 0.. {
+            all.push_str(&unit(n));
+            if all.len() > size {
+                break;
+            }
+        }
+        all
+    };
+    let sheets = [
+        many(&|n| format!(":is(.a{n},.b):not(.c{n} .d){{opacity:0}}")),
+        many(&|n| format!(".a{n} + .b{n} ~ b{{opacity:0}}")),
+        many(&|n| format!("b:nth-last-child({n}n+1){{opacity:0}}")),
+        many(&|n| format!("#i{n}{{.b &{{opacity:0}}}}")),
+        many(&|n| format!("@keyframes k{n}{{to{{opacity:0}}}}")),
+        format!("@keyframes k{{{}}} b{{animation:k 1s infinite}}", many(&|n| format!("{}%{{opacity:0}}", n % 101))),
+        format!("b{{{}}}", many(&|n| format!("opacity:.{n};"))),
+        format!("b{{opacity:{}}}", "calc(".repeat(size / 5)),
+        format!("b{{opacity:calc({}1)}}", "1 + ".repeat(size / 4)),
+        format!("b{{transform:{}}}", "scale(1)".repeat(size / 8)),
+        ":is(".repeat(size / 4),
+        ":not(:is(".repeat(size / 9),
+        "@media not ".to_owned() + &"not ".repeat(size / 4) + "print{b{opacity:0}}",
+        "b{".repeat(size / 2),
+        ".a{.b &".repeat(size / 7),
+        ("a>".repeat(size / 2)) + "b{opacity:0}",
+        format!("b{{opacity:{}1{}}}", "var(--a,".repeat(size / 10), ")".repeat(size / 10)),
+    ];
+    for css in sheets {
+        for element in ["<b class='b d'>", "<b class='b d'></b>", "<b id=i1 class='a1 b1 c1'>x<br>"] {
+            let elements = element.repeat(size / element.len());
+            SafeText::from_html(&format!("<style>{css}</style>{elements}shown"));
+        }
+    }
+    for style in ["overflow:hidden;height:9px", "overflow:auto;width:1%;height:1em", "animation:k 1s infinite"] {
+        let element = format!("<div style='{style}'>x");
+        SafeText::from_html(&element.repeat(size / element.len()));
+    }
 }
 
 // rules: SAFE-11

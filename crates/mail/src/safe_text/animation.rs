@@ -1,0 +1,203 @@
+//! Animations of CSS: which of their frames somebody sees who has opened the mail.
+//!
+//! A mail is looked at as it is some seconds after it was opened. Between two frames the nearer one counts. An animation
+//! that goes round quickly shows all its frames, so whatever one of them shows is seen.
+
+use std::collections::HashMap;
+
+use super::declaration::{Declaration, Property, Value, hash, split_outside};
+use super::style::Winners;
+
+/// When a reader looks, in seconds after the mail was opened.
+const LOOKED_AT: f32 = 10.0;
+
+/// Rounds up to this many seconds are seen from beginning to end.
+const SHORT_ROUND: f32 = 30.0;
+
+/// Which frames stay before and after an animation, and which way it goes, as numbers that a value can hold.
+const BACKWARDS: f32 = 1.0;
+const FORWARDS: f32 = 2.0;
+const REVERSED: f32 = 1.0;
+const ALTERNATING: f32 = 2.0;
+
+/// A frame: its place from 0 to 1, and what it sets.
+pub(super) type Frame = (f32, Vec<Declaration>);
+
+/// The animations of a document by what stands for their names.
+pub(super) type Animations = HashMap<u64, Vec<Frame>>;
+
+/// Reads one of the longhands. Of a list the first counts.
+pub(super) fn parse_value(property: Property, text: &str) -> Option<Value> {
+    let mut parts = split_outside(text, ',');
+    let first = parts.next()?.trim();
+    let many = parts.next().is_some();
+    match property {
+        Property::AnimationName if first == "none" => Some(Value::Inherit),
+        Property::AnimationName => Some(Value::Name(hash(first), many)),
+        Property::AnimationDuration | Property::AnimationDelay => seconds(first).map(Value::Number),
+        Property::AnimationCount if first == "infinite" => Some(Value::Number(f32::INFINITY)),
+        Property::AnimationCount => first.parse().ok().filter(|count| *count >= 0.0).map(Value::Number),
+        Property::AnimationFill => fill(first).map(Value::Number),
+        Property::AnimationDirection => direction(first).map(Value::Number),
+        Property::AnimationPaused => match first {
+            "paused" => Some(Value::Flag(true)),
+            "running" => Some(Value::Flag(false)),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// Reads the shorthand, which sets all of them.
+pub(super) fn parse_shorthand(text: &str, set: &mut impl FnMut(Property, Value)) {
+    let mut parts = split_outside(text, ',');
+    let first = parts.next().unwrap_or_default();
+    let many = parts.next().is_some();
+    let mut times = [Property::AnimationDuration, Property::AnimationDelay].into_iter();
+    let mut found: [(Property, Value); 7] = [
+        (Property::AnimationName, Value::Inherit),
+        (Property::AnimationDuration, Value::Number(0.0)),
+        (Property::AnimationDelay, Value::Number(0.0)),
+        (Property::AnimationCount, Value::Number(1.0)),
+        (Property::AnimationFill, Value::Number(0.0)),
+        (Property::AnimationDirection, Value::Number(0.0)),
+        (Property::AnimationPaused, Value::Flag(false)),
+    ];
+    let mut note = |property: Property, value: Value| {
+        for (_, slot) in found.iter_mut().filter(|(known, _)| *known == property) {
+            *slot = value;
+        }
+    };
+    for word in split_outside(first, ' ').filter(|word| !word.is_empty()).take(16) {
+        let other = [
+            Property::AnimationCount,
+            Property::AnimationFill,
+            Property::AnimationDirection,
+            Property::AnimationPaused,
+        ];
+        if let Some(time) = seconds(word) {
+            if let Some(property) = times.next() {
+                note(property, Value::Number(time));
+            }
+        } else if let Some((property, value)) =
+            other.into_iter().find_map(|property| Some((property, parse_value(property, word)?)))
+        {
+            note(property, value);
+        } else if !is_timing(word) && word != "none" {
+            note(Property::AnimationName, Value::Name(hash(word), many));
+        }
+    }
+    for (property, value) in found {
+        set(property, value);
+    }
+}
+
+fn is_timing(word: &str) -> bool {
+    matches!(word, "ease" | "ease-in" | "ease-out" | "ease-in-out" | "linear" | "step-start" | "step-end")
+        || word.ends_with(')')
+}
+
+fn seconds(text: &str) -> Option<f32> {
+    let (number, unit) = match text.strip_suffix("ms") {
+        Some(number) => (number, 0.001),
+        None => (text.strip_suffix('s')?, 1.0),
+    };
+    number.parse::<f32>().ok().filter(|value| value.is_finite()).map(|value| value * unit)
+}
+
+fn fill(text: &str) -> Option<f32> {
+    Some(match text {
+        "none" => 0.0,
+        "backwards" => BACKWARDS,
+        "forwards" => FORWARDS,
+        "both" => BACKWARDS + FORWARDS,
+        _ => return None,
+    })
+}
+
+fn direction(text: &str) -> Option<f32> {
+    Some(match text {
+        "normal" => 0.0,
+        "reverse" => REVERSED,
+        "alternate" => ALTERNATING,
+        "alternate-reverse" => REVERSED + ALTERNATING,
+        _ => return None,
+    })
+}
+
+/// The place of a frame: `from`, `to` or a share.
+pub(super) fn parse_place(text: &str) -> Option<f32> {
+    match text.trim() {
+        "from" => Some(0.0),
+        "to" => Some(1.0),
+        share => {
+            let share: f32 = share.strip_suffix('%')?.trim().parse().ok()?;
+            (0.0..=100.0).contains(&share).then_some(share / 100.0)
+        }
+    }
+}
+
+/// What an animation shows of an element.
+#[derive(Debug, PartialEq)]
+pub(super) enum Seen<'a> {
+    /// The element as it is without it.
+    Itself,
+    /// One frame.
+    Frame(&'a [Declaration]),
+    /// Each of its frames in turn; whether the element as it is without the animation is among them.
+    All(&'a [Frame], bool),
+}
+
+/// What a reader sees of the animation of an element. Also says whether there are others beside it, which are not looked at.
+pub(super) fn seen<'a>(animations: &'a Animations, own: &Winners) -> (Seen<'a>, bool) {
+    let Some(Value::Name(name, many)) = own.get(Property::AnimationName) else {
+        return (Seen::Itself, false);
+    };
+    let Some(frames) = animations.get(&name) else { return (Seen::Itself, many) };
+    let number = |property: Property, default: f32| own.number(property).unwrap_or(default);
+    let is_odd = |property: Property| number(property, 0.0).rem_euclid(2.0) >= 1.0;
+    let (backwards, forwards) =
+        (is_odd(Property::AnimationFill), number(Property::AnimationFill, 0.0) >= FORWARDS);
+    let (reversed, alternating) =
+        (is_odd(Property::AnimationDirection), number(Property::AnimationDirection, 0.0) >= ALTERNATING);
+    let duration = number(Property::AnimationDuration, 0.0).max(0.0);
+    let delay = number(Property::AnimationDelay, 0.0);
+    let count = number(Property::AnimationCount, 1.0);
+    let passed = if own.flag(Property::AnimationPaused) { -delay } else { LOOKED_AT - delay };
+    let round = if duration > 0.0 { passed / duration } else { f32::INFINITY };
+    let is_reversed = |round: f32| reversed != (alternating && round.rem_euclid(2.0) >= 1.0);
+    let at = |place: f32, round: f32| frame_at(frames, if is_reversed(round) { 1.0 - place } else { place });
+    let seen = if passed < 0.0 {
+        if backwards { at(0.0, 0.0) } else { Seen::Itself }
+    } else if round >= count {
+        if !forwards {
+            Seen::Itself
+        } else if count.fract() > 0.0 {
+            at(count.fract(), count.floor())
+        } else {
+            at(if count > 0.0 { 1.0 } else { 0.0 }, (count - 1.0).max(0.0))
+        }
+    } else if count.is_infinite() && duration <= SHORT_ROUND && !own.flag(Property::AnimationPaused) {
+        Seen::All(frames, !has_end(frames, 0.0) || !has_end(frames, 1.0))
+    } else {
+        at(round.fract(), round.floor())
+    };
+    (seen, many)
+}
+
+/// The frame nearest to a place. Where none is at an end, the element as it is stands there.
+fn frame_at(frames: &[Frame], place: f32) -> Seen<'_> {
+    let distance = |at: f32| (at - place).abs();
+    let itself = [0.0, 1.0].into_iter().filter(|end| !has_end(frames, *end)).map(distance);
+    let itself = itself.fold(f32::INFINITY, f32::min);
+    // Of two for the same place the later one counts.
+    let nearest = frames.iter().rev().min_by(|one, other| distance(one.0).total_cmp(&distance(other.0)));
+    match nearest {
+        Some((at, declarations)) if distance(*at) <= itself => Seen::Frame(declarations),
+        _ => Seen::Itself,
+    }
+}
+
+fn has_end(frames: &[Frame], end: f32) -> bool {
+    frames.iter().any(|(place, _)| (place - end).abs() < 0.001)
+}

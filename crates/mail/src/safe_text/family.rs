@@ -1,0 +1,120 @@
+//! What is known of an element's relatives when the next element begins: which parts of selectors they matched, and how
+//! many there were.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use super::tokens::Name;
+
+/// A set of marks. Cloning it costs nothing; it is copied only when something is added that it lacks.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Marks(Option<Rc<[u64]>>);
+
+impl Marks {
+    /// Whether a mark is in it.
+    pub(super) fn has(&self, mark: u32) -> bool {
+        let (word, bit) = place(mark);
+        self.0.as_ref().is_some_and(|words| words.get(word).is_some_and(|bits| bits & bit != 0))
+    }
+
+    /// The same with some more.
+    pub(super) fn with(&self, marks: &[u32]) -> Self {
+        if marks.iter().all(|mark| self.has(*mark)) {
+            return self.clone();
+        }
+        let mut words: Vec<u64> = self.0.as_ref().map(|words| words.to_vec()).unwrap_or_default();
+        for mark in marks {
+            let (word, bit) = place(*mark);
+            if words.len() <= word {
+                words.resize(word + 1, 0);
+            }
+            if let Some(bits) = words.get_mut(word) {
+                *bits |= bit;
+            }
+        }
+        Self(Some(words.into()))
+    }
+}
+
+fn place(mark: u32) -> (usize, u64) {
+    (usize::try_from(mark / 64).unwrap_or(usize::MAX), 1 << (mark % 64))
+}
+
+/// An element as its children know it.
+#[derive(Debug, Default)]
+pub(super) struct Family {
+    /// Its number among all elements of the document; 0 is the document itself.
+    pub(super) number: usize,
+    /// What it matched itself, what it or an ancestor did, what its last child did, and what any of its children did.
+    pub(super) own: Marks,
+    pub(super) above: Marks,
+    pub(super) previous: Marks,
+    pub(super) earlier: Marks,
+    /// How many children it has so far, of all and of each name.
+    pub(super) children: u32,
+    named: HashMap<Name, u32>,
+}
+
+impl Family {
+    /// Counts another child, and says which one it is: of all, and of those with its name.
+    pub(super) fn count(&mut self, name: Name) -> [u32; 2] {
+        self.children = self.children.saturating_add(1);
+        let named = self.named.entry(name).or_default();
+        *named = named.saturating_add(1);
+        [self.children, *named]
+    }
+
+    /// Takes in what a child matched, and gives the family of that child.
+    pub(super) fn adopt(&mut self, number: usize, marks: &[u32]) -> Self {
+        let own = Marks::default().with(marks);
+        let above = self.above.with(marks);
+        self.earlier = self.earlier.with(marks);
+        self.previous = own.clone();
+        Self { number, own, above, ..Self::default() }
+    }
+}
+
+/// How many children each element of a document has, counted before it is read.
+#[derive(Debug, Default)]
+pub(super) struct Census {
+    children: Vec<u32>,
+    named: HashMap<(usize, Name), u32>,
+    filled: Vec<bool>,
+}
+
+impl Census {
+    /// Counts an element as a child of another.
+    pub(super) fn add(&mut self, parent: usize, name: Name) {
+        if self.children.len() <= parent {
+            self.children.resize(parent + 1, 0);
+        }
+        if let Some(count) = self.children.get_mut(parent) {
+            *count = count.saturating_add(1);
+        }
+        *self.named.entry((parent, name)).or_default() += 1;
+    }
+
+    /// Notes that something is in an element.
+    pub(super) fn fill(&mut self, number: usize) {
+        if self.filled.len() <= number {
+            self.filled.resize(number + 1, false);
+        }
+        if let Some(filled) = self.filled.get_mut(number) {
+            *filled = true;
+        }
+    }
+
+    /// A child's places from the end, given those from the beginning.
+    pub(super) fn from_end(&self, parent: usize, name: Name, first: [u32; 2]) -> [u32; 2] {
+        let all = self.children.get(parent).copied().unwrap_or_default();
+        let named = self.named.get(&(parent, name)).copied().unwrap_or_default();
+        let from_end = |total: u32, place: u32| (total + 1).saturating_sub(place);
+        [from_end(all, first[0]), from_end(named, first[1])]
+    }
+
+    /// Whether nothing is in an element.
+    pub(super) fn is_empty(&self, number: usize) -> bool {
+        !self.filled.get(number).copied().unwrap_or_default()
+            && self.children.get(number).is_none_or(|count| *count == 0)
+    }
+}

@@ -1,0 +1,79 @@
+//! How far down the page text stands, as far as that can be told without laying it out: at least this far.
+
+use super::declaration::{Display, Property, Value};
+use super::element::Traits;
+use super::style::{Style, Winners};
+use super::tree::Open;
+use super::window;
+
+/// The place where the next text will stand.
+#[derive(Debug, Default)]
+pub(super) struct Flow {
+    at: f32,
+    /// The height of the line that was begun.
+    line: f32,
+}
+
+impl Flow {
+    /// How far down the page the current line begins.
+    pub(super) fn at(&self) -> f32 {
+        self.at
+    }
+
+    /// Something of a height stands on the line.
+    pub(super) fn put(&mut self, height: f32) {
+        self.line = self.line.max(height);
+    }
+
+    /// Ends the line, if one was begun.
+    pub(super) fn end_line(&mut self) {
+        self.at += std::mem::take(&mut self.line);
+    }
+
+    /// Ends the line, which is at least this high.
+    pub(super) fn break_line(&mut self, height: f32) {
+        self.put(height);
+        self.end_line();
+    }
+
+    /// Begins an element on lines of its own.
+    pub(super) fn begin(&mut self, own: &Winners, style: &Style) {
+        self.end_line();
+        self.at += window::spacing(own, Property::MarginTop, style);
+        self.at += window::spacing(own, Property::PaddingTop, style).max(0.0);
+    }
+
+    /// Ends such an element in its parent.
+    pub(super) fn end(&mut self, open: &Open, parent: Option<&mut Open>) {
+        self.end_line();
+        let height = open.winners.length(Property::Height).and_then(|height| height.px(open.style.font_size));
+        self.at = self.at.max(open.top + height.unwrap_or_default()).max(open.bottom);
+        if is_aside(&open.winners) {
+            self.at = open.top;
+        } else if let Some(parent) = parent
+            && is_row(parent)
+        {
+            parent.bottom = parent.bottom.max(self.at);
+            self.at = open.top;
+        }
+    }
+}
+
+/// Whether an element leaves room beside it.
+fn is_aside(own: &Winners) -> bool {
+    own.flag(Property::Aside)
+        || own.get(Property::Position) == Some(Value::Flag(true))
+        || own.display() == Some(Display::Inline)
+}
+
+/// Whether what is in an element stands side by side.
+fn is_row(open: &Open) -> bool {
+    open.winners.display() == Some(Display::Row) || open.name.as_str() == "tr"
+}
+
+/// Whether an element stands on lines of its own.
+pub(super) fn is_block(traits: Traits, own: &Winners) -> bool {
+    traits.has(Traits::BLOCK)
+        || matches!(own.display(), Some(Display::Block | Display::Row))
+        || own.get(Property::Position) == Some(Value::Flag(true))
+}

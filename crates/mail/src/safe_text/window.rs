@@ -1,0 +1,140 @@
+//! Boxes that cut off what lies outside of them, and how far text was moved within them.
+//!
+//! How tall text is can only be guessed. The guess is low, so that nothing counts as cut off that is seen: lines are as
+//! high as their letters, and long lines are not broken.
+
+use super::declaration::{Length, Property, Value};
+use super::style::{Style, Winners};
+
+/// A box this high invites scrolling: what lies below is not hidden by it.
+const SCROLLABLE: f32 = 48.0;
+
+/// What a page is taken for where a share of its width is wanted.
+const PAGE: f32 = 600.0;
+
+/// A box around text that cuts off what lies outside.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Window {
+    width: Option<f32>,
+    height: Option<f32>,
+    /// How far down the page it begins.
+    top: f32,
+    /// How far the text was moved from where it would stand: in pixels, and in widths of the box.
+    right: f32,
+    down: f32,
+    widths: f32,
+    /// Whether what is placed absolutely is placed within it.
+    holds_absolute: bool,
+    /// Whether a reader may scroll to what lies below.
+    scrolls: bool,
+}
+
+impl Window {
+    /// The box that an element is, if it cuts anything off; `top` says how far down the page it begins.
+    pub(super) fn of(own: &Winners, style: &Style, top: f32) -> Option<Self> {
+        if !own.flag(Property::Overflow) {
+            return None;
+        }
+        let size = |properties: [Property; 2]| {
+            let known = properties.into_iter().filter_map(|property| own.length(property)?.px(style.font_size));
+            known.reduce(f32::min)
+        };
+        let mut window = Self {
+            width: size([Property::Width, Property::MaxWidth]),
+            height: size([Property::Height, Property::MaxHeight]),
+            top,
+            right: 0.0,
+            down: 0.0,
+            widths: 0.0,
+            holds_absolute: !matches!(own.get(Property::Position), None | Some(Value::Flag(false))),
+            scrolls: own.flag(Property::Scrolls),
+        };
+        // What a box around it cuts off stays cut off.
+        if let Some(outer) = style.window {
+            let room = outer.room_below(top);
+            window.height = [window.height, room].into_iter().flatten().reduce(f32::min);
+        }
+        Some(window)
+    }
+
+    /// The same for something that is placed in it without regard to what came before.
+    pub(super) fn begin_at(&mut self, top: f32) {
+        self.top = top;
+    }
+
+    fn room_below(&self, at: f32) -> Option<f32> {
+        let endless = self.scrolls && self.height.is_some_and(|height| height >= SCROLLABLE);
+        self.height.filter(|_| !endless).map(|height| height - (at - self.top + self.down))
+    }
+
+    /// The same for an element within, which may be moved. What is fixed to the page is not within it.
+    pub(super) fn shift(mut self, own: &Winners, font_size: f32) -> Option<Self> {
+        match own.get(Property::Position) {
+            Some(Value::Flag(true)) if !self.holds_absolute => return None,
+            Some(Value::Flag(true)) => {
+                (self.right, self.widths) = (0.0, 0.0);
+                self.move_right(own.length(Property::Left), font_size, 1.0);
+                if let Some(down) = self.vertical(own.length(Property::Top), font_size) {
+                    self.down = down;
+                }
+            }
+            Some(Value::Number(_)) => {
+                let (left, right) = (own.length(Property::Left), own.length(Property::Right));
+                match left {
+                    Some(Length::Auto) | None => self.move_right(right, font_size, -1.0),
+                    left => self.move_right(left, font_size, 1.0),
+                }
+                let lifted = self.vertical(own.length(Property::Bottom), font_size).unwrap_or_default();
+                self.down += self.vertical(own.length(Property::Top), font_size).unwrap_or(-lifted);
+                self.holds_absolute = true;
+            }
+            _ => {}
+        }
+        self.move_right(own.length(Property::MarginLeft), font_size, 1.0);
+        self.move_right(own.length(Property::PaddingLeft), font_size, 1.0);
+        Some(self)
+    }
+
+    fn move_right(&mut self, length: Option<Length>, font_size: f32, sign: f32) {
+        let Some(length) = length else { return };
+        match (length, self.width) {
+            (length, Some(width)) => self.right += sign * length.of(font_size, width).unwrap_or_default(),
+            (Length::Percent(share), None) => self.widths += sign * share / 100.0,
+            (length, None) => self.right += sign * length.of(font_size, PAGE).unwrap_or_default(),
+        }
+    }
+
+    fn vertical(&self, length: Option<Length>, font_size: f32) -> Option<f32> {
+        let length = length.filter(|length| *length != Length::Auto)?;
+        length.px(font_size).or_else(|| length.of(font_size, self.height?))
+    }
+
+    /// Whether the text of an element was moved out to the side.
+    pub(super) fn hides_beside(&self, own: &Winners, style: &Style) -> bool {
+        let mut moved = *self;
+        // Only the first line is indented; where lines are broken, the others are seen.
+        if !style.wraps() {
+            moved.move_right(own.length(Property::TextIndent), style.font_size, 1.0);
+        }
+        let beyond = moved.width.is_some_and(|width| {
+            let margin = width.max(4.0 * style.font_size);
+            moved.right >= width || moved.right <= -margin
+        });
+        beyond || moved.widths >= 0.999 || moved.widths <= -0.999
+    }
+
+    /// Whether a line of text that begins this far down the page lies outside.
+    pub(super) fn hides_at(&self, at: f32, line: f32) -> bool {
+        let place = at - self.top + self.down;
+        let below = self.height.is_some_and(|height| place >= height.max(1.0));
+        let endless = self.scrolls && self.height.is_some_and(|height| height >= SCROLLABLE) && self.down <= 0.0;
+        (below && !endless) || place <= -1.5 * line
+    }
+}
+
+/// How far a margin or padding moves what follows, in pixels.
+pub(super) fn spacing(own: &Winners, property: Property, style: &Style) -> f32 {
+    let whole = style.window.and_then(|window| window.width).unwrap_or(PAGE);
+    let length = own.length(property).and_then(|length| length.of(style.font_size, whole));
+    length.unwrap_or_default().clamp(-100_000.0, 100_000.0)
+}
