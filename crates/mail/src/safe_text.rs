@@ -5,6 +5,7 @@
 //! element, fonts that draw other letters, text that style sheets add, and colours of pictures.
 
 mod animation;
+mod attribute;
 mod calc;
 mod characters;
 mod colour;
@@ -15,8 +16,11 @@ mod element;
 mod entities;
 mod family;
 mod flow;
+mod implied;
 mod link;
+mod looks;
 mod media;
+mod place;
 mod render;
 mod selector;
 mod shape;

@@ -86,9 +86,9 @@ impl Sum {
     }
 
     fn divided_by(self, other: Self) -> Option<Self> {
-        other.is_number().then(|| {
-            self.map(|value| if value.abs() < f32::EPSILON { 0.0 } else { value / other.number })
-        })
+        other
+            .is_number()
+            .then(|| self.map(|value| if value.abs() < f32::EPSILON { 0.0 } else { value / other.number }))
     }
 
     /// About how much it is, to find the smallest and the largest of several.

@@ -133,7 +133,9 @@ impl Rules {
             let mut declarations = declaration::parse_declarations(&self.variables.substitute(&body));
             declarations.retain(|declaration| !declaration.important);
             keep_last(&mut declarations);
-            for place in places.split(',').filter_map(|place| animation::parse_place(&place.to_ascii_lowercase())) {
+            for place in
+                places.split(',').filter_map(|place| animation::parse_place(&place.to_ascii_lowercase()))
+            {
                 frames.push((place, declarations.clone()));
             }
         }
@@ -199,7 +201,8 @@ fn keep_last(declarations: &mut Vec<Declaration>) {
     let mut seen = [[false; declaration::PROPERTIES]; 2];
     declarations.reverse();
     declarations.retain(|one| {
-        let slot = seen.get_mut(usize::from(one.important)).and_then(|row| row.get_mut(one.property as usize));
+        let slot =
+            seen.get_mut(usize::from(one.important)).and_then(|row| row.get_mut(one.property as usize));
         slot.is_none_or(|slot| !std::mem::replace(slot, true))
     });
     declarations.reverse();

@@ -127,11 +127,47 @@ pub(super) fn breaks_out(name: &str, has_attributes: bool) -> bool {
 pub(super) fn compares_any_case(name: &str) -> bool {
     matches!(
         name,
-        "accept" | "align" | "alink" | "axis" | "bgcolor" | "charset" | "checked" | "clear" | "color" | "compact"
-            | "dir" | "direction" | "disabled" | "enctype" | "face" | "frame" | "hreflang" | "http-equiv" | "lang"
-            | "language" | "link" | "media" | "method" | "multiple" | "nohref" | "noshade" | "nowrap" | "readonly"
-            | "rel" | "rev" | "rules" | "scope" | "scrolling" | "selected" | "shape" | "target" | "text" | "type"
-            | "valign" | "valuetype" | "vlink"
+        "accept"
+            | "align"
+            | "alink"
+            | "axis"
+            | "bgcolor"
+            | "charset"
+            | "checked"
+            | "clear"
+            | "color"
+            | "compact"
+            | "dir"
+            | "direction"
+            | "disabled"
+            | "enctype"
+            | "face"
+            | "frame"
+            | "hreflang"
+            | "http-equiv"
+            | "lang"
+            | "language"
+            | "link"
+            | "media"
+            | "method"
+            | "multiple"
+            | "nohref"
+            | "noshade"
+            | "nowrap"
+            | "readonly"
+            | "rel"
+            | "rev"
+            | "rules"
+            | "scope"
+            | "scrolling"
+            | "selected"
+            | "shape"
+            | "target"
+            | "text"
+            | "type"
+            | "valign"
+            | "valuetype"
+            | "vlink"
     )
 }
 
@@ -141,9 +177,10 @@ pub(super) fn is_quirky(html: &str) -> bool {
     while let Some(comment) = rest.strip_prefix("<!--") {
         rest = comment.split_once("-->").map_or("", |(_, after)| after).trim_start();
     }
-    let Some(("<!doctype", kind)) = rest.split_at_checked(9).map(|(start, kind)| {
-        (if start.eq_ignore_ascii_case("<!doctype") { "<!doctype" } else { "" }, kind)
-    }) else {
+    let Some(("<!doctype", kind)) = rest
+        .split_at_checked(9)
+        .map(|(start, kind)| (if start.eq_ignore_ascii_case("<!doctype") { "<!doctype" } else { "" }, kind))
+    else {
         return true;
     };
     let kind = kind.split('>').next().unwrap_or_default();

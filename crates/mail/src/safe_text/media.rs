@@ -39,7 +39,11 @@ fn supports(condition: &str) -> Holds {
     let declared = inside.strip_prefix('(').and_then(|inside| inside.strip_suffix(')'));
     match declared {
         Some(declared) if !declaration::parse_declarations(declared).is_empty() => {
-            if wanted { Holds::Always } else { Holds::Never }
+            if wanted {
+                Holds::Always
+            } else {
+                Holds::Never
+            }
         }
         _ => Holds::Unknown,
     }
@@ -132,4 +136,3 @@ fn range_holds(name: &str, limit: &str) -> Holds {
         (false, false) => Holds::Never,
     }
 }
-

@@ -5,15 +5,16 @@ use std::borrow::Cow;
 use url::Url;
 
 use super::animation::{self, Seen};
-use super::colour::Colour;
-use super::declaration::{Declaration, Display, Length, Property, Value};
+use super::declaration::{Declaration, Display, Property, Value};
 use super::element::{self, Traits};
 use super::entities::{self, Place};
 use super::family::{Census, Family};
 use super::flow::{self, Flow};
 use super::link;
-use super::selector::{Place as Rank, Subject};
-use super::sheet::{NOT_DISPLAYED, Sheet};
+use super::looks::{self, MAX_LABEL};
+use super::place::Place as Rank;
+use super::selector::Subject;
+use super::sheet::Sheet;
 use super::style::{Cascade, Origin, Style, Winners};
 use super::tokens::{Name, Tag, Token, Tokens};
 use super::tree::{Open, Role, Tree};
@@ -22,9 +23,6 @@ use super::writer::Writer;
 
 /// HTML beyond this many bytes is not read.
 pub(super) const MAX_HTML: usize = 1 << 20;
-
-/// The longest description of a picture, or content of a form field, that is shown.
-const MAX_LABEL: usize = 200;
 
 /// What it costs to look at a frame of an animation, in comparisons.
 const WORK_OF_A_FRAME: usize = 50;
@@ -72,7 +70,7 @@ pub(super) fn render(html: &str) -> Rendered {
 }
 
 /// What is known of how many elements there are.
-enum Count {
+pub(super) enum Count {
     /// Nothing, because nobody asks.
     Not,
     /// What has come so far: this is the pass that counts.
@@ -81,21 +79,22 @@ enum Count {
     Done(Census),
 }
 
-struct Renderer {
+/// Reads a document.
+pub(super) struct Renderer {
     sheet: Sheet,
-    tree: Tree,
+    pub(super) tree: Tree,
     writer: Writer,
     flow: Flow,
     base: Option<Url>,
     links: Vec<SeenLink>,
-    has_head: bool,
-    has_body: bool,
+    pub(super) has_head: bool,
+    pub(super) has_body: bool,
     /// Whether style sheets may ask how elements relate: then those that are implied matter too.
-    styled: bool,
+    pub(super) styled: bool,
     quirks: bool,
     /// How many elements came so far.
-    elements: usize,
-    census: Count,
+    pub(super) elements: usize,
+    pub(super) census: Count,
 }
 
 impl Renderer {
@@ -214,7 +213,7 @@ impl Renderer {
         }
     }
 
-    fn start(&mut self, tag: &Tag<'_>) {
+    pub(super) fn start(&mut self, tag: &Tag<'_>) {
         let name = tag.name.as_str();
         let traits = Traits::of(name);
         if self.in_foreign() && !self.leaves_foreign(tag) {
@@ -248,74 +247,6 @@ impl Renderer {
         }
     }
 
-    /// Counts an element that begins, and says where it stands among its siblings.
-    fn count(&mut self, name: Name) -> (Rank, usize) {
-        self.elements += 1;
-        let number = self.elements;
-        if !self.styled {
-            return (Rank::default(), number);
-        }
-        let parent = self.tree.family_mut();
-        let (above, first) = (parent.number, parent.count(name));
-        let mut rank = Rank { first, ..Rank::default() };
-        match &mut self.census {
-            Count::Not => {}
-            Count::Now(census) => census.add(above, name),
-            Count::Done(census) => {
-                rank.last = census.from_end(above, name, first);
-                rank.is_empty = census.is_empty(number);
-            }
-        }
-        (rank, number)
-    }
-
-    /// Opens the parts of a table that a document did not name.
-    fn imply_row(&mut self, name: &str) {
-        let above = self.tree.top().map(|top| top.name);
-        let implied = match (name, above.as_ref().map_or("", Name::as_str)) {
-            ("tr", "table") => "tbody",
-            ("td" | "th", "table" | "tbody" | "thead" | "tfoot") => "tr",
-            _ => return,
-        };
-        if self.styled {
-            self.start(&Tag { name: Name::new(implied), attributes: Vec::new(), self_closing: false });
-        }
-    }
-
-    /// Opens the body that a document did not name, because style sheets may give it a colour.
-    fn imply_body(&mut self, name: &str) {
-        let before_body = self.tree.top().is_none_or(|top| top.name.as_str() == "html");
-        if self.has_body || !before_body || name == "html" || element::belongs_in_head(name) {
-            return;
-        }
-        self.has_body = true;
-        for implied in ["html", "head", "body"] {
-            let is_there = match implied {
-                "head" => self.has_head,
-                "body" if name == "body" => true,
-                other => self.tree.top().is_some_and(|top| top.name.as_str() == other),
-            };
-            if self.styled && !is_there {
-                self.start(&Tag { name: Name::new(implied), attributes: Vec::new(), self_closing: false });
-                if implied == "head" {
-                    let closed = self.tree.close_all(&["head"]);
-                    self.close(closed);
-                }
-            }
-        }
-    }
-
-    /// Whether a tag ends the picture or formula that is open; if so, that is closed.
-    fn leaves_foreign(&mut self, tag: &Tag<'_>) -> bool {
-        let holds_html = self.tree.is_open("foreignobject") || self.tree.is_open("annotation-xml");
-        let leaves = !holds_html && element::breaks_out(tag.name.as_str(), !tag.attributes.is_empty());
-        if leaves {
-            let closed = self.tree.close_all(&["svg", "math"]);
-            self.close(closed);
-        }
-        leaves
-    }
-
     /// Opens an element within a picture or formula.
     fn open_unseen(&mut self, name: Name) {
         let style = self.tree.style();
@@ -330,35 +261,6 @@ impl Renderer {
             bottom: 0.0,
             role: Role::Plain,
         });
-    }
-
-    /// Closes what the start of an element closes.
-    fn close_implied(&mut self, name: &str, traits: Traits) {
-        const BODIES: [&str; 4] = ["tbody", "thead", "tfoot", "caption"];
-        if traits.has(Traits::CLOSES_P) {
-            let closed = self.tree.close_paragraph();
-            self.close(closed);
-        }
-        let closed = match name {
-            "li" => self.tree.close_item(&["li"]),
-            "dt" | "dd" => self.tree.close_item(&["dt", "dd"]),
-            "td" | "th" => self.tree.close_nearest(&["td", "th"], &["table", "tr"]),
-            "tr" => self.tree.close_nearest(&["tr"], &["table"]),
-            "tbody" | "thead" | "tfoot" | "caption" => {
-                let rows = self.tree.close_nearest(&["tr"], &["table"]);
-                self.close(rows);
-                self.tree.close_nearest(&BODIES, &["table"])
-            }
-            "a" => self.tree.end(Name::new("a"), Traits::FORMATTING),
-            "option" => self.tree.close_nearest(&["option"], &["select", "datalist"]),
-            _ if traits.has(Traits::HEADING)
-                && self.tree.top().is_some_and(|top| top.traits.has(Traits::HEADING)) =>
-            {
-                self.tree.end(Name::new(name), traits)
-            }
-            _ => Vec::new(),
-        };
-        self.close(closed);
     }
 
     fn end(&mut self, name: Name) {
@@ -383,7 +285,7 @@ impl Renderer {
     }
 
     /// Writes what the ends of elements leave in the text, innermost first.
-    fn close(&mut self, mut closed: Vec<Open>) {
+    pub(super) fn close(&mut self, mut closed: Vec<Open>) {
         for index in 0..closed.len() {
             let (before, after) = closed.split_at_mut(index + 1);
             let Some(open) = before.last() else { continue };
@@ -420,7 +322,9 @@ impl Renderer {
     fn break_around(&mut self, traits: Traits, winners: &Winners) {
         if traits.has(Traits::SPACED) {
             self.writer.break_lines(2);
-        } else if traits.has(Traits::BLOCK) || matches!(winners.display(), Some(Display::Block | Display::Row)) {
+        } else if traits.has(Traits::BLOCK)
+            || matches!(winners.display(), Some(Display::Block | Display::Row))
+        {
             self.writer.break_lines(1);
         }
     }
@@ -527,22 +431,25 @@ impl Renderer {
             "base" if self.base.is_none() => {
                 self.base = tag.attribute("href").and_then(|href| link::base(&href));
             }
-            "img" | "image" if style.is_shown() && !is_tiny_picture(tag, winners, style) => {
+            "img" | "image" if style.is_shown() && !looks::is_tiny_picture(tag, winners, style) => {
                 if style.is_cut_off(self.flow.at()) {
                     return;
                 }
                 let height = tag.attribute("height").and_then(|height| height.trim().parse::<f32>().ok());
-                let height = winners.length(Property::Height).and_then(|own| own.px(style.font_size)).or(height);
+                let height =
+                    winners.length(Property::Height).and_then(|own| own.px(style.font_size)).or(height);
                 self.flow.put(height.filter(|height| height.is_finite()).unwrap_or_default());
                 let alt = tag.attribute("alt").unwrap_or_default();
-                let alt = label(&alt);
+                let alt = looks::label(&alt);
                 if !alt.is_empty() {
                     self.writer.text(&format!("[image: {alt}]"), false);
                 }
             }
-            "input" if style.is_readable() && !style.is_cut_off(self.flow.at()) && shows_value(tag) => {
+            "input"
+                if style.is_readable() && !style.is_cut_off(self.flow.at()) && looks::shows_value(tag) =>
+            {
                 let value = tag.attribute("value").unwrap_or_default();
-                let value = label(&value);
+                let value = looks::label(&value);
                 if !value.is_empty() {
                     self.writer.text(&format!("[{value}]"), false);
                 }
@@ -554,7 +461,7 @@ impl Renderer {
     /// What wins for an element, what it then looks like, and what it matches for its relatives.
     fn style_of(&mut self, tag: &Tag<'_>, traits: Traits, place: Rank) -> (Winners, Style, Vec<u32>) {
         let name = tag.name.as_str();
-        let is_plain = tag.attributes.is_empty() && self.sheet.is_empty() && !has_looks(name);
+        let is_plain = tag.attributes.is_empty() && self.sheet.is_empty() && !looks::has_looks(name);
         let folded = matches!(self.tree.top().map(|top| &top.role), Some(Role::Folded(_)));
         if is_plain && !folded || matches!(self.census, Count::Now(_)) {
             let style = self.tree.style();
@@ -562,7 +469,7 @@ impl Renderer {
             return (Winners::default(), style, Vec::new());
         }
         let mut cascade = Cascade::new();
-        present(&mut cascade, tag);
+        looks::present(&mut cascade, tag);
         if self.is_folded_away(name) {
             let hide = Declaration { property: Property::MsoHide, value: Value::Flag(true), important: true };
             cascade.add(hide, Origin::Attribute);
@@ -632,86 +539,5 @@ impl Renderer {
             Some(Role::Folded(has_line)) => name != "summary" || std::mem::replace(has_line, true),
             _ => false,
         }
-    }
-}
-
-/// The first words of a label, on one line.
-fn label(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(MAX_LABEL).collect()
-}
-
-/// Whether a form field shows what it holds.
-fn shows_value(tag: &Tag<'_>) -> bool {
-    let kind = tag.attribute("type").unwrap_or_default().trim().to_ascii_lowercase();
-    !matches!(
-        kind.as_str(),
-        "hidden" | "password" | "checkbox" | "radio" | "file" | "image" | "color" | "range"
-    )
-}
-
-/// Whether a picture is as small as those that only count readers.
-fn is_tiny_picture(tag: &Tag<'_>, winners: &Winners, style: Style) -> bool {
-    let tiny = |name: &str| {
-        let length = tag.attribute(name).and_then(|value| Length::parse(value.trim()));
-        length.and_then(|length| length.px(style.font_size)).is_some_and(|px| px <= 2.0)
-    };
-    tiny("width") || tiny("height") || winners.is_tiny(style.font_size)
-}
-
-/// Whether an element looks different from its parent without being told so.
-fn has_looks(name: &str) -> bool {
-    matches!(
-        name,
-        "mark"
-            | "button"
-            | "input"
-            | "textarea"
-            | "pre"
-            | "listing"
-            | "xmp"
-            | "plaintext"
-            | "small"
-            | "dialog"
-    )
-}
-
-/// What attributes and the customs of browsers say about the looks of an element.
-fn present(cascade: &mut Cascade, tag: &Tag<'_>) {
-    let name = tag.name.as_str();
-    let mut colour = |property: Property, attribute: &str| {
-        if let Some(colour) = tag.attribute(attribute).and_then(|text| Colour::parse_attribute(&text)) {
-            cascade.present(property, Value::Colour(Some(colour)));
-        }
-    };
-    match name {
-        "font" | "basefont" => colour(Property::Ink, "color"),
-        "body" => colour(Property::Ink, "text"),
-        _ => {}
-    }
-    colour(Property::Background, "bgcolor");
-    if tag.attribute("background").is_some_and(|picture| !picture.is_empty()) {
-        cascade.present(Property::BackgroundImage, Value::Image(None));
-    }
-    let (ink, background) = match name {
-        "a" if tag.has("href") => (Some(Colour::LINK), None),
-        "mark" => (Some(Colour::BLACK), Some(Colour::YELLOW)),
-        "button" | "input" => (Some(Colour::BLACK), Some(Colour::BUTTON)),
-        "textarea" => (Some(Colour::BLACK), Some(Colour::WHITE)),
-        _ => (None, None),
-    };
-    for (property, default) in [(Property::Ink, ink), (Property::Background, background)] {
-        if let Some(colour) = default {
-            cascade.present(property, Value::Colour(Some(colour)));
-        }
-    }
-    match name {
-        "pre" | "textarea" | "listing" | "xmp" | "plaintext" => {
-            cascade.present(Property::WhiteSpace, Value::Flag(true));
-        }
-        "small" => cascade.present(Property::FontSize, Value::Length(Length::Em(0.83))),
-        _ => {}
-    }
-    if tag.has("hidden") || tag.has("popover") || (name == "dialog" && !tag.has("open")) {
-        cascade.present(Property::Display, NOT_DISPLAYED);
     }
 }

@@ -8,10 +8,11 @@
 
 use std::collections::HashMap;
 
+use super::attribute::AttributeTest;
 use super::css::unmask;
 use super::declaration::split_outside;
-use super::element;
 use super::family::{Family, Marks};
+use super::place::{Place, is_at_place, parse_place};
 use super::tokens::{Attribute, Name};
 
 /// The most parts of all selectors of a document, and of those that stand to the left of another.
@@ -37,17 +38,6 @@ pub(super) struct Subject<'a> {
     pub(super) place: Place,
     /// Whether letters count in either case, as in a document without a type.
     pub(super) quirks: bool,
-}
-
-/// Where an element stands among its siblings.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Place {
-    /// Which child of its parent it is, from 1; of all, and of those with its name.
-    pub(super) first: [u32; 2],
-    /// The same, counted from the end. 0 where that was not counted.
-    pub(super) last: [u32; 2],
-    /// Whether nothing is in it.
-    pub(super) is_empty: bool,
 }
 
 /// How a part of a selector relates to the part on its right.
@@ -94,7 +84,12 @@ pub(super) enum Unread {
 #[derive(Clone, Debug)]
 enum Test {
     /// `an+b`, counted from the end or not, among those with its name or not.
-    Place { step: i64, offset: i64, from_end: bool, of_type: bool },
+    Place {
+        step: i64,
+        offset: i64,
+        from_end: bool,
+        of_type: bool,
+    },
     Empty,
     Root,
     Defined,
@@ -113,14 +108,6 @@ pub(super) struct Compound {
     attributes: Vec<AttributeTest>,
     tests: Vec<Test>,
     specificity: [u32; 3],
-}
-
-#[derive(Clone, Debug)]
-struct AttributeTest {
-    name: String,
-    operator: char,
-    value: String,
-    any_case: bool,
 }
 
 /// A test on one element with what must stand to the left of it.
@@ -236,7 +223,8 @@ impl Parts {
     /// Has a part marked for others.
     fn mark(&mut self, part: PartId) -> Result<u32, Unread> {
         let next = self.marks;
-        let part = usize::try_from(part).ok().and_then(|part| self.list.get_mut(part)).ok_or(Unread::Unknown)?;
+        let part =
+            usize::try_from(part).ok().and_then(|part| self.list.get_mut(part)).ok_or(Unread::Unknown)?;
         if let Some(mark) = part.mark {
             return Ok(mark);
         }
@@ -317,7 +305,10 @@ impl Parts {
                 let from_end = name.starts_with("nth-last");
                 let of_type = name.ends_with("of-type");
                 let (step, offset) = parse_place(argument).ok_or(Unread::Unknown)?;
-                if !matches!(name.as_str(), "nth-child" | "nth-last-child" | "nth-of-type" | "nth-last-of-type") {
+                if !matches!(
+                    name.as_str(),
+                    "nth-child" | "nth-last-child" | "nth-of-type" | "nth-last-of-type"
+                ) {
                     return Err(Unread::Unknown);
                 }
                 self.looks_ahead |= from_end;
@@ -326,9 +317,8 @@ impl Parts {
             }
             (name, None) => {
                 let tests = simple_pseudo(name)?;
-                self.looks_ahead |= tests
-                    .iter()
-                    .any(|test| matches!(test, Test::Place { from_end: true, .. } | Test::Empty));
+                self.looks_ahead |=
+                    tests.iter().any(|test| matches!(test, Test::Place { from_end: true, .. } | Test::Empty));
                 compound.tests.extend(tests);
                 Ok(())
             }
@@ -390,10 +380,32 @@ fn simple_pseudo(name: &str) -> Result<Vec<Test>, Unread> {
         "enabled" => vec![Test::Form(FIELDS, "disabled", false)],
         "required" => vec![Test::Form(&["input", "select", "textarea"], "required", true)],
         "optional" => vec![Test::Form(&["input", "select", "textarea"], "required", false)],
-        "hover" | "active" | "focus" | "focus-within" | "focus-visible" | "visited" | "target"
-        | "target-within" | "fullscreen" | "modal" | "popover-open" | "user-valid" | "user-invalid"
-        | "playing" | "before" | "after" | ":before" | ":after" | ":marker" | ":selection" | ":placeholder"
-        | ":backdrop" | ":cue" | ":file-selector-button" | ":grammar-error" | ":spelling-error" => {
+        "hover"
+        | "active"
+        | "focus"
+        | "focus-within"
+        | "focus-visible"
+        | "visited"
+        | "target"
+        | "target-within"
+        | "fullscreen"
+        | "modal"
+        | "popover-open"
+        | "user-valid"
+        | "user-invalid"
+        | "playing"
+        | "before"
+        | "after"
+        | ":before"
+        | ":after"
+        | ":marker"
+        | ":selection"
+        | ":placeholder"
+        | ":backdrop"
+        | ":cue"
+        | ":file-selector-button"
+        | ":grammar-error"
+        | ":spelling-error" => {
             return Err(Unread::Never);
         }
         vendor if vendor.trim_start_matches(':').starts_with('-') => return Err(Unread::Foreign),
@@ -446,7 +458,7 @@ fn pseudo_length(text: &str) -> Result<usize, Unread> {
 }
 
 /// A name as browsers take it.
-fn identifier(text: &str) -> Result<String, Unread> {
+pub(super) fn identifier(text: &str) -> Result<String, Unread> {
     let is_letter = |c: char| c.is_ascii_alphabetic() || c == '_' || !c.is_ascii();
     let begins = text.strip_prefix('-').unwrap_or(text).starts_with(|c: char| is_letter(c) || c == '-');
     let holds = text.chars().all(|c| is_letter(c) || c.is_ascii_digit() || c == '-');
@@ -525,7 +537,8 @@ impl Test {
             Self::Defined => !name.contains('-'),
             Self::Form(names, attribute, wanted) => {
                 names.contains(&name)
-                    && subject.attributes.iter().any(|found| found.name.eq_ignore_ascii_case(attribute)) == *wanted
+                    && subject.attributes.iter().any(|found| found.name.eq_ignore_ascii_case(attribute))
+                        == *wanted
             }
             Self::Any(parts) => any(parts),
             Self::None(parts) => !any(parts),
@@ -536,99 +549,4 @@ impl Test {
 /// Whether a class attribute holds a class.
 fn has_class(attribute: &str, class: &str, quirks: bool) -> bool {
     attribute.split_ascii_whitespace().any(|found| same(found, class, quirks))
-}
-
-/// Reads `odd`, `3`, `2n+1`.
-fn parse_place(text: &str) -> Option<(i64, i64)> {
-    let text = text.trim().to_ascii_lowercase();
-    match text.as_str() {
-        "odd" => return Some((2, 1)),
-        "even" => return Some((2, 0)),
-        _ => {}
-    }
-    // White space may stand around the sign in the middle, and nowhere else.
-    let (before, after) = match text.split_once('n') {
-        Some((step, rest)) => (Some(step), rest.trim()),
-        None => (None, text.as_str()),
-    };
-    let whole = |number: &str| {
-        let digits = number.strip_prefix(['+', '-']).unwrap_or(number);
-        let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
-        is_number.then(|| number.strip_prefix('+').unwrap_or(number).parse::<i64>().unwrap_or(i64::from(u32::MAX)))
-    };
-    let step = match before {
-        None => return whole(after).map(|place| (0, place)),
-        Some("" | "+") => 1,
-        Some("-") => -1,
-        Some(step) => whole(step)?,
-    };
-    let offset = match after.chars().next() {
-        None => 0,
-        Some(sign @ ('+' | '-')) => {
-            let digits = after.get(1..)?.trim();
-            digits.bytes().all(|byte| byte.is_ascii_digit()).then_some(())?;
-            whole(&format!("{sign}{digits}"))?
-        }
-        Some(_) => return None,
-    };
-    Some((step, offset))
-}
-
-/// Whether `an+b` comes to a place for some n from 0 on.
-fn is_at_place((step, offset): (i64, i64), place: i64) -> bool {
-    let distance = place.saturating_sub(offset);
-    match step {
-        _ if place < 1 => false,
-        0 => distance == 0,
-        step => distance % step == 0 && distance.signum() * step.signum() >= 0,
-    }
-}
-
-impl AttributeTest {
-    fn parse(text: &str) -> Result<Self, Unread> {
-        let Some((name, value)) = text.split_once('=') else {
-            let name = identifier(text.trim())?;
-            return Ok(Self { name, operator: '?', value: String::new(), any_case: false });
-        };
-        let operator = name.chars().last().filter(|c| "~|^$*".contains(*c));
-        let name = name.strip_suffix(|c| "~|^$*".contains(c)).unwrap_or(name);
-        let value = value.trim();
-        let (value, flag) = value.rsplit_once(' ').unwrap_or((value, ""));
-        let any_case = match flag.to_ascii_lowercase().as_str() {
-            "" => None,
-            "i" => Some(true),
-            "s" => Some(false),
-            _ => return Err(Unread::Unknown),
-        };
-        let name = identifier(name.trim())?;
-        let any_case = any_case.unwrap_or_else(|| element::compares_any_case(&name.to_ascii_lowercase()));
-        Ok(Self { name, operator: operator.unwrap_or('='), value: unmask(value.trim()), any_case })
-    }
-
-    fn matches(&self, attributes: &[Attribute<'_>]) -> bool {
-        let Some(found) = attributes.iter().find(|found| found.name.eq_ignore_ascii_case(&self.name)) else {
-            return false;
-        };
-        if self.operator == '?' {
-            return true;
-        }
-        let value = super::entities::decode(found.value, super::entities::Place::Attribute);
-        if self.any_case {
-            self.compare(&value.to_ascii_lowercase(), &self.value.to_ascii_lowercase())
-        } else {
-            self.compare(&value, &self.value)
-        }
-    }
-
-    fn compare(&self, value: &str, wanted: &str) -> bool {
-        match self.operator {
-            '~' => value.split_ascii_whitespace().any(|word| word == wanted),
-            '|' => value == wanted || value.strip_prefix(wanted).is_some_and(|rest| rest.starts_with('-')),
-            // Nothing is a part of everything, and still matches nothing.
-            '^' => !wanted.is_empty() && value.starts_with(wanted),
-            '$' => !wanted.is_empty() && value.ends_with(wanted),
-            '*' => !wanted.is_empty() && value.contains(wanted),
-            _ => value == wanted,
-        }
-    }
 }

@@ -407,7 +407,8 @@ fn is_off_page(own: &Winners, font_size: f32) -> bool {
         || (absolute && own.flag(Property::Clip))
         || [Property::TextIndent, Property::MarginLeft, Property::MarginTop].into_iter().any(pushed_away)
         || own.length(Property::TextIndent).is_some_and(|length| {
-            length.px(font_size).is_none() && length.of(font_size, 1000.0).is_some_and(|px| px.abs() >= 1000.0)
+            length.px(font_size).is_none()
+                && length.of(font_size, 1000.0).is_some_and(|px| px.abs() >= 1000.0)
         })
         || cramped
 }

@@ -36,7 +36,8 @@ impl Window {
             return None;
         }
         let size = |properties: [Property; 2]| {
-            let known = properties.into_iter().filter_map(|property| own.length(property)?.px(style.font_size));
+            let known =
+                properties.into_iter().filter_map(|property| own.length(property)?.px(style.font_size));
             known.reduce(f32::min)
         };
         let mut window = Self {
@@ -127,7 +128,8 @@ impl Window {
     pub(super) fn hides_at(&self, at: f32, line: f32) -> bool {
         let place = at - self.top + self.down;
         let below = self.height.is_some_and(|height| place >= height.max(1.0));
-        let endless = self.scrolls && self.height.is_some_and(|height| height >= SCROLLABLE) && self.down <= 0.0;
+        let endless =
+            self.scrolls && self.height.is_some_and(|height| height >= SCROLLABLE) && self.down <= 0.0;
         (below && !endless) || place <= -1.5 * line
     }
 }

@@ -1,8 +1,8 @@
 //! Documents built to be expensive. None of these tests looks at a clock: work that is not linear would not end.
 
-use super::super::{SafeText, body};
 use super::super::render::MAX_HTML;
 use super::super::writer::MAX_OUTPUT;
+use super::super::{SafeText, body};
 
 /// Repeats a text up to a size at which quadratic work would already take minutes.
 fn fill(unit: &str) -> String {
@@ -114,7 +114,10 @@ fn large_style_sheets_are_read() {
 #[test]
 fn a_document_that_asks_for_too_much_is_marked() {
     let rules: String = (0..9_000).map(|n| format!(".a{n} .x{{color:red}}")).collect();
-    let html = format!("<style>.s{{display:none}}{rules}</style>{}<i class=s>SHOWN</i>", "<b class=x>".repeat(50_000));
+    let html = format!(
+        "<style>.s{{display:none}}{rules}</style>{}<i class=s>SHOWN</i>",
+        "<b class=x>".repeat(50_000)
+    );
     let seen = body(None, Some(&html));
     assert!(seen.text.as_str().contains("SHOWN") && seen.divergent);
     // Without anything that hides there is nothing to mark.
@@ -141,7 +144,10 @@ fn selectors_and_values_built_to_be_expensive_are_read() {
         many(&|n| format!("b:nth-last-child({n}n+1){{opacity:0}}")),
         many(&|n| format!("#i{n}{{.b &{{opacity:0}}}}")),
         many(&|n| format!("@keyframes k{n}{{to{{opacity:0}}}}")),
-        format!("@keyframes k{{{}}} b{{animation:k 1s infinite}}", many(&|n| format!("{}%{{opacity:0}}", n % 101))),
+        format!(
+            "@keyframes k{{{}}} b{{animation:k 1s infinite}}",
+            many(&|n| format!("{}%{{opacity:0}}", n % 101))
+        ),
         format!("b{{{}}}", many(&|n| format!("opacity:.{n};"))),
         format!("b{{opacity:{}}}", "calc(".repeat(size / 5)),
         format!("b{{opacity:calc({}1)}}", "1 + ".repeat(size / 4)),
@@ -160,7 +166,9 @@ fn selectors_and_values_built_to_be_expensive_are_read() {
             SafeText::from_html(&format!("<style>{css}</style>{elements}shown"));
         }
     }
-    for style in ["overflow:hidden;height:9px", "overflow:auto;width:1%;height:1em", "animation:k 1s infinite"] {
+    for style in
+        ["overflow:hidden;height:9px", "overflow:auto;width:1%;height:1em", "animation:k 1s infinite"]
+    {
         let element = format!("<div style='{style}'>x");
         SafeText::from_html(&element.repeat(size / element.len()));
     }

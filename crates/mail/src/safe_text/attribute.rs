@@ -1,0 +1,67 @@
+//! Tests of selectors on attributes.
+
+use super::css::unmask;
+use super::element;
+use super::entities::{self, Place};
+use super::selector::{Unread, identifier};
+use super::tokens::Attribute;
+
+/// A test such as `[name^=value i]`.
+#[derive(Clone, Debug)]
+pub(super) struct AttributeTest {
+    name: String,
+    operator: char,
+    value: String,
+    any_case: bool,
+}
+
+impl AttributeTest {
+    /// Reads what stands between the brackets.
+    pub(super) fn parse(text: &str) -> Result<Self, Unread> {
+        let Some((name, value)) = text.split_once('=') else {
+            let name = identifier(text.trim())?;
+            return Ok(Self { name, operator: '?', value: String::new(), any_case: false });
+        };
+        let operator = name.chars().last().filter(|c| "~|^$*".contains(*c));
+        let name = name.strip_suffix(|c| "~|^$*".contains(c)).unwrap_or(name);
+        let value = value.trim();
+        let (value, flag) = value.rsplit_once(' ').unwrap_or((value, ""));
+        let any_case = match flag.to_ascii_lowercase().as_str() {
+            "" => None,
+            "i" => Some(true),
+            "s" => Some(false),
+            _ => return Err(Unread::Unknown),
+        };
+        let name = identifier(name.trim())?;
+        let any_case = any_case.unwrap_or_else(|| element::compares_any_case(&name.to_ascii_lowercase()));
+        Ok(Self { name, operator: operator.unwrap_or('='), value: unmask(value.trim()), any_case })
+    }
+
+    /// Whether it holds for an element with some attributes.
+    pub(super) fn matches(&self, attributes: &[Attribute<'_>]) -> bool {
+        let Some(found) = attributes.iter().find(|found| found.name.eq_ignore_ascii_case(&self.name)) else {
+            return false;
+        };
+        if self.operator == '?' {
+            return true;
+        }
+        let value = entities::decode(found.value, Place::Attribute);
+        if self.any_case {
+            self.compare(&value.to_ascii_lowercase(), &self.value.to_ascii_lowercase())
+        } else {
+            self.compare(&value, &self.value)
+        }
+    }
+
+    fn compare(&self, value: &str, wanted: &str) -> bool {
+        match self.operator {
+            '~' => value.split_ascii_whitespace().any(|word| word == wanted),
+            '|' => value == wanted || value.strip_prefix(wanted).is_some_and(|rest| rest.starts_with('-')),
+            // Nothing is a part of everything, and still matches nothing.
+            '^' => !wanted.is_empty() && value.starts_with(wanted),
+            '$' => !wanted.is_empty() && value.ends_with(wanted),
+            '*' => !wanted.is_empty() && value.contains(wanted),
+            _ => value == wanted,
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! Elements that a document does not name, and ends that it does not write, as browsers add them.
+
+use super::element::{self, Traits};
+use super::place::Place;
+use super::render::{Count, Renderer};
+use super::tokens::{Name, Tag};
+
+impl Renderer {
+    /// Counts an element that begins, and says where it stands among its siblings.
+    pub(super) fn count(&mut self, name: Name) -> (Place, usize) {
+        self.elements += 1;
+        let number = self.elements;
+        if !self.styled {
+            return (Place::default(), number);
+        }
+        let parent = self.tree.family_mut();
+        let (above, first) = (parent.number, parent.count(name));
+        let mut rank = Place { first, ..Place::default() };
+        match &mut self.census {
+            Count::Not => {}
+            Count::Now(census) => census.add(above, name),
+            Count::Done(census) => {
+                rank.last = census.from_end(above, name, first);
+                rank.is_empty = census.is_empty(number);
+            }
+        }
+        (rank, number)
+    }
+
+    /// Opens the parts of a table that a document did not name.
+    pub(super) fn imply_row(&mut self, name: &str) {
+        let above = self.tree.top().map(|top| top.name);
+        let implied = match (name, above.as_ref().map_or("", Name::as_str)) {
+            ("tr", "table") => "tbody",
+            ("td" | "th", "table" | "tbody" | "thead" | "tfoot") => "tr",
+            _ => return,
+        };
+        if self.styled {
+            self.start(&Tag { name: Name::new(implied), attributes: Vec::new(), self_closing: false });
+        }
+    }
+
+    /// Opens the body that a document did not name, because style sheets may give it a colour.
+    pub(super) fn imply_body(&mut self, name: &str) {
+        let before_body = self.tree.top().is_none_or(|top| top.name.as_str() == "html");
+        if self.has_body || !before_body || name == "html" || element::belongs_in_head(name) {
+            return;
+        }
+        self.has_body = true;
+        for implied in ["html", "head", "body"] {
+            let is_there = match implied {
+                "head" => self.has_head,
+                "body" if name == "body" => true,
+                other => self.tree.top().is_some_and(|top| top.name.as_str() == other),
+            };
+            if self.styled && !is_there {
+                self.start(&Tag { name: Name::new(implied), attributes: Vec::new(), self_closing: false });
+                if implied == "head" {
+                    let closed = self.tree.close_all(&["head"]);
+                    self.close(closed);
+                }
+            }
+        }
+    }
+
+    /// Whether a tag ends the picture or formula that is open; if so, that is closed.
+    pub(super) fn leaves_foreign(&mut self, tag: &Tag<'_>) -> bool {
+        let holds_html = self.tree.is_open("foreignobject") || self.tree.is_open("annotation-xml");
+        let leaves = !holds_html && element::breaks_out(tag.name.as_str(), !tag.attributes.is_empty());
+        if leaves {
+            let closed = self.tree.close_all(&["svg", "math"]);
+            self.close(closed);
+        }
+        leaves
+    }
+
+    /// Closes what the start of an element closes.
+    pub(super) fn close_implied(&mut self, name: &str, traits: Traits) {
+        const BODIES: [&str; 4] = ["tbody", "thead", "tfoot", "caption"];
+        if traits.has(Traits::CLOSES_P) {
+            let closed = self.tree.close_paragraph();
+            self.close(closed);
+        }
+        let closed = match name {
+            "li" => self.tree.close_item(&["li"]),
+            "dt" | "dd" => self.tree.close_item(&["dt", "dd"]),
+            "td" | "th" => self.tree.close_nearest(&["td", "th"], &["table", "tr"]),
+            "tr" => self.tree.close_nearest(&["tr"], &["table"]),
+            "tbody" | "thead" | "tfoot" | "caption" => {
+                let rows = self.tree.close_nearest(&["tr"], &["table"]);
+                self.close(rows);
+                self.tree.close_nearest(&BODIES, &["table"])
+            }
+            "a" => self.tree.end(Name::new("a"), Traits::FORMATTING),
+            "option" => self.tree.close_nearest(&["option"], &["select", "datalist"]),
+            _ if traits.has(Traits::HEADING)
+                && self.tree.top().is_some_and(|top| top.traits.has(Traits::HEADING)) =>
+            {
+                self.tree.end(Name::new(name), traits)
+            }
+            _ => Vec::new(),
+        };
+        self.close(closed);
+    }
+}
