@@ -210,7 +210,9 @@ async fn settle(
 ) -> Result<Option<(DomainRecord, Vec<KeyRecord>)>> {
     let Some(mut record) = domains::find_for_change(tx, id).await? else { return Ok(None) };
     let before = record.status;
-    if domains::claim_stands(tx, &record.domain).await? {
+    // Only a proof has to keep others from theirs; any other look changes nothing for them.
+    let proves = look.proves() && before != DomainStatus::Verified;
+    if domains::claim_stands(tx, &record.domain, proves).await? {
         progress::conclude(&mut record, look, asker, now);
     } else {
         domains::end_claim(tx, &record.domain, now).await?;

@@ -285,13 +285,18 @@ pub async fn claim(tx: &mut Tx, domain: &str) -> Result<bool> {
 }
 
 /// Whether the workspace's claim to a domain still stands: it ends when another workspace proves the domain to be its own.
-/// Nobody else can prove anything about it before the transaction ends.
-pub async fn claim_stands(tx: &mut Tx, domain: &str) -> Result<bool> {
-    // All claims, always in the same order: two workspaces that prove the domain at once come one after the other.
+///
+/// With `hold`, nobody else can prove anything about it before the transaction ends: all claims are held, always in the same
+/// order, so that workspaces that prove a domain at once come one after the other.
+pub async fn claim_stands(tx: &mut Tx, domain: &str, hold: bool) -> Result<bool> {
+    let (which, lock) = if hold {
+        ("CAST($1 AS TEXT) IS NOT NULL", tx.for_update())
+    } else {
+        ("(owner_workspace = $1 OR proven_at IS NOT NULL)", "")
+    };
     let sql = format!(
         "SELECT owner_workspace, proven_at, ended_at FROM domain_claim
-         WHERE domain = $2 AND CAST($1 AS TEXT) IS NOT NULL ORDER BY owner_workspace{}",
-        tx.for_update()
+         WHERE domain = $2 AND {which} ORDER BY owner_workspace{lock}"
     );
     let claims: Vec<(WorkspaceId, Option<Timestamp>, Option<Timestamp>)> =
         tx.all(&sql, &[domain.into()]).await?;

@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 
 use super::declaration::{Declaration, Property, Value, hash, split_outside};
+use super::prepare::{QUOTE, unmask};
 use super::style::Winners;
 
 /// When a reader looks, in seconds after the mail was opened.
@@ -33,12 +34,13 @@ pub(super) fn parse_value(property: Property, text: &str) -> Option<Value> {
     let many = parts.next().is_some();
     match property {
         Property::AnimationName if first == "none" => Some(Value::Inherit),
-        Property::AnimationName => Some(Value::Name(hash(first), many)),
+        Property::AnimationName => Some(Value::Name(name(first), many)),
         Property::AnimationDuration | Property::AnimationDelay => seconds(first).map(Value::Number),
         Property::AnimationCount if first == "infinite" => Some(Value::Number(f32::INFINITY)),
         Property::AnimationCount => first.parse().ok().filter(|count| *count >= 0.0).map(Value::Number),
         Property::AnimationFill => fill(first).map(Value::Number),
         Property::AnimationDirection => direction(first).map(Value::Number),
+        Property::AnimationTimeline => Some(Value::Flag(first != "auto")),
         Property::AnimationPaused => match first {
             "paused" => Some(Value::Flag(true)),
             "running" => Some(Value::Flag(false)),
@@ -54,7 +56,7 @@ pub(super) fn parse_shorthand(text: &str, set: &mut impl FnMut(Property, Value))
     let first = parts.next().unwrap_or_default();
     let many = parts.next().is_some();
     let mut times = [Property::AnimationDuration, Property::AnimationDelay].into_iter();
-    let mut found: [(Property, Value); 7] = [
+    let mut found: [(Property, Value); 8] = [
         (Property::AnimationName, Value::Inherit),
         (Property::AnimationDuration, Value::Number(0.0)),
         (Property::AnimationDelay, Value::Number(0.0)),
@@ -62,6 +64,7 @@ pub(super) fn parse_shorthand(text: &str, set: &mut impl FnMut(Property, Value))
         (Property::AnimationFill, Value::Number(0.0)),
         (Property::AnimationDirection, Value::Number(0.0)),
         (Property::AnimationPaused, Value::Flag(false)),
+        (Property::AnimationTimeline, Value::Flag(false)),
     ];
     let mut note = |property: Property, value: Value| {
         for (_, slot) in found.iter_mut().filter(|(known, _)| *known == property) {
@@ -84,7 +87,7 @@ pub(super) fn parse_shorthand(text: &str, set: &mut impl FnMut(Property, Value))
         {
             note(property, value);
         } else if !is_timing(word) && word != "none" {
-            note(Property::AnimationName, Value::Name(hash(word), many));
+            note(Property::AnimationName, Value::Name(name(word), many));
         }
     }
     for (property, value) in found {
@@ -125,6 +128,11 @@ fn direction(text: &str) -> Option<f32> {
     })
 }
 
+/// What stands for the name of an animation.
+pub(super) fn name(text: &str) -> u64 {
+    hash(&unmask(text.trim_matches(QUOTE)))
+}
+
 /// The place of a frame: `from`, `to` or a share.
 pub(super) fn parse_place(text: &str) -> Option<f32> {
     match text.trim() {
@@ -153,6 +161,7 @@ pub(super) fn seen<'a>(animations: &'a Animations, own: &Winners) -> (Seen<'a>, 
     let Some(Value::Name(name, many)) = own.get(Property::AnimationName) else {
         return (Seen::Itself, false);
     };
+    let many = many || own.flag(Property::AnimationTimeline);
     let Some(frames) = animations.get(&name) else { return (Seen::Itself, many) };
     let number = |property: Property, default: f32| own.number(property).unwrap_or(default);
     let is_odd = |property: Property| number(property, 0.0).rem_euclid(2.0) >= 1.0;

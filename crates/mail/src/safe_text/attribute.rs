@@ -1,8 +1,8 @@
 //! Tests of selectors on attributes.
 
-use super::css::unmask;
 use super::element;
 use super::entities::{self, Place};
+use super::prepare::{QUOTE, unmask};
 use super::selector::{Unread, identifier};
 use super::tokens::Attribute;
 
@@ -25,16 +25,29 @@ impl AttributeTest {
         let operator = name.chars().last().filter(|c| "~|^$*".contains(*c));
         let name = name.strip_suffix(|c| "~|^$*".contains(c)).unwrap_or(name);
         let value = value.trim();
-        let (value, flag) = value.rsplit_once(' ').unwrap_or((value, ""));
-        let any_case = match flag.to_ascii_lowercase().as_str() {
+        // After a string the flag may stand without white space.
+        let (value, flag) = match value.strip_prefix(QUOTE) {
+            Some(rest) => rest.split_once(QUOTE).ok_or(Unread::Unknown)?,
+            None => value.rsplit_once(' ').unwrap_or((value, "")),
+        };
+        let is_string = text.contains(QUOTE);
+        let any_case = match flag.trim().to_ascii_lowercase().as_str() {
             "" => None,
             "i" => Some(true),
             "s" => Some(false),
             _ => return Err(Unread::Unknown),
         };
         let name = identifier(name.trim())?;
+        if !is_string {
+            identifier(value.trim())?;
+        }
         let any_case = any_case.unwrap_or_else(|| element::compares_any_case(&name.to_ascii_lowercase()));
-        Ok(Self { name, operator: operator.unwrap_or('='), value: unmask(value.trim()), any_case })
+        Ok(Self {
+            name,
+            operator: operator.unwrap_or('='),
+            value: unmask(if is_string { value } else { value.trim() }),
+            any_case,
+        })
     }
 
     /// Whether it holds for an element with some attributes.

@@ -1,6 +1,7 @@
 //! The arithmetic of CSS: `calc()`, `min()`, `max()` and `clamp()` over lengths, in one pass over their text.
 
-use super::declaration::{Length, split_outside};
+use super::declaration::split_outside;
+use super::length::Length;
 
 /// How deep brackets may be nested; what is deeper is not known.
 const MAX_DEPTH: usize = 16;
@@ -28,6 +29,7 @@ impl Sum {
         let none = Self::default();
         Some(match length {
             Length::Px(px) => Self { px, ..none },
+            Length::Bare(number) => Self { number, ..none },
             Length::Em(em) => Self { em, ..none },
             Length::Percent(percent) => Self { percent, ..none },
             Length::Mixed { px, em, percent } => Self { px, em, percent, ..none },
@@ -98,7 +100,9 @@ impl Sum {
 
     fn length(self) -> Length {
         let some = |part: f32| part.abs() >= f32::EPSILON;
-        // A bare number counts as pixels, as it does in mail without a document type.
+        if self.is_number() && some(self.number) {
+            return Length::Bare(self.number);
+        }
         let px = self.number + self.px;
         match (some(self.em), some(self.percent)) {
             (false, false) => Length::Px(px),

@@ -11,6 +11,7 @@ use super::animation::{self, Animations};
 use super::calc;
 use super::declaration::{self, Declaration};
 use super::media::{self, Holds};
+use super::prepare::{SEAM, lower, prepare, without_seams};
 use super::selector::{Parts, Selector, Unread};
 use super::style;
 
@@ -47,9 +48,22 @@ pub(super) struct Rules {
     pub(super) animations: Animations,
     /// Whether some rule hides something, as far as rules can be read.
     pub(super) hides: bool,
-    /// Whether something that hides could not be read.
+    /// Whether something that hides could not be read, or something that shows again what is hidden.
     pub(super) unread: bool,
+    pub(super) unread_shows: bool,
     frames: usize,
+    /// Whether numbers without a unit count as pixels.
+    quirks: bool,
+}
+
+/// A style sheet in a document.
+pub(super) struct Source<'a> {
+    /// The media it is for.
+    pub(super) media: Cow<'a, str>,
+    /// What it says.
+    pub(super) css: &'a str,
+    /// Whether it certainly counts where it stands.
+    pub(super) counts: bool,
 }
 
 /// Where a block stands.
@@ -71,11 +85,15 @@ enum Item<'a> {
 
 impl Rules {
     /// Reads style sheets, each with the media it is for.
-    pub(super) fn parse<'a>(sheets: impl Iterator<Item = (Cow<'a, str>, &'a str)>) -> Self {
+    pub(super) fn parse<'a>(sheets: impl Iterator<Item = Source<'a>>, quirks: bool) -> Self {
         let prepared: Vec<(Holds, String)> = sheets
-            .map(|(media, css)| (media::holds(&prepare(&media).to_ascii_lowercase()), prepare(css)))
+            .map(|source| {
+                let media = media::holds(&lower(&prepare(&source.media)));
+                let media = if source.counts { media } else { media.min(Holds::Unknown) };
+                (media, prepare(source.css))
+            })
             .collect();
-        let mut rules = Self::default();
+        let mut rules = Self { quirks, ..Self::default() };
         for (_, css) in &prepared {
             rules.variables.collect(css);
         }
@@ -90,10 +108,14 @@ impl Rules {
         let mut bare = String::new();
         for item in items(css, context.around.is_some()) {
             match item {
-                Item::Block(prelude, body) => match prelude.strip_prefix('@') {
-                    Some(rule) => self.read_at_rule(&rule.to_ascii_lowercase(), body, context),
-                    None => self.read_rule(prelude, body, context),
-                },
+                Item::Block(prelude, body) => {
+                    // What stands before a rule within a rule is weaker than it.
+                    self.add_bare(&mut bare, context);
+                    match prelude.trim_start_matches([SEAM, ' ']).strip_prefix('@') {
+                        Some(rule) => self.read_at_rule(&lower(rule), body, context),
+                        None => self.read_rule(prelude, body, context),
+                    }
+                }
                 Item::Bare(text) if context.around.is_some() && !text.starts_with('@') => {
                     bare.push_str(text);
                     bare.push(';');
@@ -101,8 +123,14 @@ impl Rules {
                 Item::Bare(_) => {}
             }
         }
+        self.add_bare(&mut bare, context);
+    }
+
+    /// Adds the declarations that stand for themselves in a block, for the rule around it.
+    fn add_bare(&mut self, bare: &mut String, context: Context<'_>) {
         if let Some(around) = context.around.filter(|_| !bare.is_empty()) {
-            self.add(&bare, around, context.media);
+            self.add(bare, around, context.media);
+            bare.clear();
         }
     }
 
@@ -129,18 +157,17 @@ impl Rules {
                 self.unread |= media != Holds::Never;
                 return;
             }
-            let body = body.to_ascii_lowercase();
-            let mut declarations = declaration::parse_declarations(&self.variables.substitute(&body));
+            let body = lower(body);
+            let mut declarations =
+                declaration::parse_declarations(&self.variables.substitute(&body), self.quirks);
             declarations.retain(|declaration| !declaration.important);
             keep_last(&mut declarations);
-            for place in
-                places.split(',').filter_map(|place| animation::parse_place(&place.to_ascii_lowercase()))
-            {
+            for place in places.split(',').filter_map(|place| animation::parse_place(&lower(place))) {
                 frames.push((place, declarations.clone()));
             }
         }
         self.hides |= frames.iter().any(|(_, declarations)| style::hides_by_itself(declarations));
-        self.animations.insert(declaration::hash(name), frames);
+        self.animations.insert(animation::name(name), frames);
     }
 
     /// Reads a rule, and the rules in it.
@@ -150,7 +177,8 @@ impl Rules {
         }
         let (mut found, mut fault) = (Vec::new(), Unread::Never);
         for text in declaration::split_outside(prelude, ',') {
-            match self.parts.read(text, context.around) {
+            let read = without_seams(text).ok_or(Unread::Unknown);
+            match read.and_then(|text| self.parts.read(&text, context.around)) {
                 Ok(selector) => found.push(selector),
                 Err(Unread::Never) => {}
                 Err(other) if fault != Unread::Unknown => fault = other,
@@ -176,8 +204,9 @@ impl Rules {
 
     /// Adds declarations for some selectors.
     fn add(&mut self, declarations: &str, selectors: &[Selector], media: Holds) {
-        let lower = declarations.to_ascii_lowercase();
-        let mut declarations = declaration::parse_declarations(&self.variables.substitute(&lower));
+        let text = lower(declarations);
+        let mut declarations =
+            declaration::parse_declarations(&self.variables.substitute(&text), self.quirks);
         if declarations.is_empty() {
             return;
         }
@@ -185,6 +214,7 @@ impl Rules {
         let hides = style::hides_by_itself(&declarations);
         if media < Holds::OnDesktops {
             self.unread |= hides && media == Holds::Unknown;
+            self.unread_shows |= media == Holds::Unknown && declarations.iter().any(Declaration::may_show);
             return;
         }
         self.hides |= hides;
@@ -271,7 +301,7 @@ impl Variables {
         for part in css.split(['{', '}', ';']).map(str::trim).filter(|part| part.starts_with("--")) {
             let Some((name, value)) = part.split_once(':') else { continue };
             if self.0.len() < MAX_VARIABLES && value.len() <= MAX_VARIABLE {
-                self.0.insert(name.trim().to_ascii_lowercase(), value.trim().to_ascii_lowercase());
+                self.0.insert(lower(name.trim()), lower(value.trim()));
             }
         }
     }
@@ -298,97 +328,13 @@ impl Variables {
     }
 
     /// Reads the declarations of a style attribute.
-    pub(super) fn read_attribute(&self, style: &str) -> Vec<Declaration> {
-        let css = prepare(style).to_ascii_lowercase();
+    pub(super) fn read_attribute(&self, style: &str, quirks: bool) -> Vec<Declaration> {
+        let css = lower(&prepare(style));
         if !css.contains("var(") {
-            return declaration::parse_declarations(&css);
+            return declaration::parse_declarations(&css, quirks);
         }
         let mut local = self.clone();
         local.collect(&css);
-        declaration::parse_declarations(&local.substitute(&css))
+        declaration::parse_declarations(&local.substitute(&css), quirks)
     }
-}
-
-/// Marks characters that had a meaning of their own but stood escaped or in a string.
-const MASK: u32 = 0xe000;
-
-/// Takes comments and quotation marks out of CSS, resolves escapes, folds white space.
-///
-/// What stood escaped or in a string is masked, so that it cannot end a rule; [`unmask`] gives it back.
-pub(super) fn prepare(css: &str) -> String {
-    let mut out = String::with_capacity(css.len());
-    let mut chars = css.chars().peekable();
-    let mut quote = None;
-    while let Some(c) = chars.next() {
-        match c {
-            '\\' => push_masked(&mut out, read_escape(&mut chars)),
-            '\n' if quote.is_some() => quote = None,
-            _ if quote == Some(c) => quote = None,
-            _ if quote.is_some() => push_masked(&mut out, Some(c)),
-            '"' | '\'' => quote = Some(c),
-            '/' if chars.peek() == Some(&'*') => {
-                chars.next();
-                skip_comment(&mut chars);
-                push_space(&mut out);
-            }
-            _ if c.is_ascii_whitespace() || c == '\0' => push_space(&mut out),
-            '-' if out.ends_with("<!-") => out.truncate(out.len().saturating_sub(3)),
-            '>' if out.ends_with("--") => out.truncate(out.len().saturating_sub(2)),
-            _ => out.push(c),
-        }
-    }
-    out
-}
-
-fn push_space(out: &mut String) {
-    if !out.ends_with(' ') {
-        out.push(' ');
-    }
-}
-
-fn push_masked(out: &mut String, c: Option<char>) {
-    let Some(c) = c else { return };
-    if c.is_ascii() && !c.is_ascii_alphanumeric() && !matches!(c, '-' | '_') {
-        out.extend(char::from_u32(MASK + u32::from(c)));
-    } else {
-        out.push(c);
-    }
-}
-
-/// Gives back what [`prepare`] masked.
-pub(super) fn unmask(text: &str) -> String {
-    text.chars()
-        .map(|c| match u32::from(c).checked_sub(MASK) {
-            Some(code) if code < 0x80 => char::from_u32(code).unwrap_or(c),
-            _ => c,
-        })
-        .collect()
-}
-
-type Chars<'a> = std::iter::Peekable<std::str::Chars<'a>>;
-
-fn skip_comment(chars: &mut Chars<'_>) {
-    let mut after_star = false;
-    for c in chars {
-        if after_star && c == '/' {
-            return;
-        }
-        after_star = c == '*';
-    }
-}
-
-/// Reads what follows a backslash; an escaped line end is nothing.
-fn read_escape(chars: &mut Chars<'_>) -> Option<char> {
-    let mut value = 0;
-    let mut digits = 0;
-    while let Some(digit) = chars.peek().and_then(|c| c.to_digit(16)).filter(|_| digits < 6) {
-        value = value * 16 + digit;
-        digits += 1;
-        chars.next();
-    }
-    if digits == 0 {
-        return chars.next().filter(|c| *c != '\n');
-    }
-    chars.next_if(char::is_ascii_whitespace);
-    Some(char::from_u32(value).unwrap_or(char::REPLACEMENT_CHARACTER))
 }

@@ -6,8 +6,8 @@
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 
 use super::animation;
-use super::calc;
 use super::colour::Colour;
+use super::length::Length;
 use super::shape;
 
 /// What a declaration sets.
@@ -60,11 +60,69 @@ pub(super) enum Property {
     AnimationFill,
     AnimationDirection,
     AnimationPaused,
+    AnimationTimeline,
     Zoom,
 }
 
 /// How many properties there are.
 pub(super) const PROPERTIES: usize = Property::Zoom as usize + 1;
+
+/// Every property, in order.
+pub(super) const ALL: [Property; PROPERTIES] = [
+    Property::Display,
+    Property::Visibility,
+    Property::Opacity,
+    Property::FontSize,
+    Property::LineHeight,
+    Property::Ink,
+    Property::Fill,
+    Property::Background,
+    Property::BackgroundImage,
+    Property::BackgroundClip,
+    Property::Width,
+    Property::Height,
+    Property::MaxWidth,
+    Property::MaxHeight,
+    Property::Overflow,
+    Property::Position,
+    Property::Left,
+    Property::Top,
+    Property::Right,
+    Property::Bottom,
+    Property::TextIndent,
+    Property::MarginLeft,
+    Property::MarginTop,
+    Property::PaddingLeft,
+    Property::PaddingTop,
+    Property::LetterSpacing,
+    Property::Clip,
+    Property::ClipPath,
+    Property::Transform,
+    Property::Scale,
+    Property::Translate,
+    Property::Filter,
+    Property::MsoHide,
+    Property::ContentVisibility,
+    Property::Mask,
+    Property::TextSecurity,
+    Property::WhiteSpace,
+    Property::NoWrap,
+    Property::Scrolls,
+    Property::Aside,
+    Property::AnimationName,
+    Property::AnimationDuration,
+    Property::AnimationDelay,
+    Property::AnimationCount,
+    Property::AnimationFill,
+    Property::AnimationDirection,
+    Property::AnimationPaused,
+    Property::AnimationTimeline,
+    Property::Zoom,
+];
+
+/// What a position comes to that is neither absolute nor none.
+pub(super) const RELATIVE: f32 = 1.0;
+pub(super) const FIXED: f32 = 2.0;
 
 /// What a property is set to.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -100,93 +158,6 @@ pub(super) enum Display {
     Inline,
 }
 
-/// A length, as far as it can be known without the page.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Length {
-    /// Pixels.
-    Px(f32),
-    /// Multiples of the font size.
-    Em(f32),
-    /// A share of something, in percent.
-    Percent(f32),
-    /// A sum of all three.
-    Mixed {
-        /// Pixels.
-        px: f32,
-        /// Multiples of the font size.
-        em: f32,
-        /// A share of something, in percent.
-        percent: f32,
-    },
-    /// Neither bounded nor moved: `auto`, `none`, `normal`.
-    Auto,
-}
-
-impl Length {
-    /// Reads a length in lower case. A bare number counts as pixels, as it does in mail without a document type.
-    pub(super) fn parse(text: &str) -> Option<Self> {
-        let text = text.trim();
-        if matches!(text, "auto" | "none" | "normal" | "fit-content" | "max-content" | "min-content") {
-            return Some(Self::Auto);
-        }
-        if text.ends_with(')') {
-            return calc::parse(text);
-        }
-        let unit_start = text.find(|c: char| c.is_ascii_alphabetic() || c == '%').unwrap_or(text.len());
-        let (number, unit) = text.split_at_checked(unit_start)?;
-        let (number, unit) = match unit.strip_prefix('e') {
-            Some(exponent)
-                if exponent.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '-' | '+')) =>
-            {
-                let digits =
-                    exponent.find(|c: char| c.is_ascii_alphabetic() || c == '%').unwrap_or(exponent.len());
-                text.split_at_checked(unit_start + 1 + digits)?
-            }
-            _ => (number, unit),
-        };
-        let value: f32 = number.trim().parse().ok().filter(|value: &f32| value.is_finite())?;
-        Some(match unit {
-            "" | "px" => Self::Px(value),
-            "em" => Self::Em(value),
-            "ex" | "ch" => Self::Em(value / 2.0),
-            "%" => Self::Percent(value),
-            "rem" | "pc" | "lh" | "rlh" => Self::Px(value * 16.0),
-            "pt" => Self::Px(value * 4.0 / 3.0),
-            "in" => Self::Px(value * 96.0),
-            "cm" => Self::Px(value * 37.8),
-            "mm" => Self::Px(value * 3.78),
-            "q" => Self::Px(value * 0.945),
-            // A whole screen away is out of sight, however large the screen is.
-            unit if (unit.ends_with("vw") || unit.ends_with("vh")) && value >= 100.0 => {
-                Self::Px(value * 100.0)
-            }
-            unit if unit.ends_with("vw") || unit.ends_with("vh") => Self::Px(value * 10.0),
-            "vmin" | "vmax" | "vi" | "vb" => Self::Px(value * 10.0),
-            _ => return None,
-        })
-    }
-
-    /// The length in pixels; `None` where it is a share of something unknown.
-    pub(super) fn px(self, font_size: f32) -> Option<f32> {
-        match self {
-            Self::Px(value) => Some(value),
-            Self::Em(value) => Some(value * font_size),
-            Self::Percent(value) if value.abs() < f32::EPSILON => Some(0.0),
-            Self::Mixed { px, em, percent } if percent.abs() < f32::EPSILON => Some(px + em * font_size),
-            Self::Mixed { .. } | Self::Percent(_) | Self::Auto => None,
-        }
-    }
-
-    /// The length in pixels where the whole is known.
-    pub(super) fn of(self, font_size: f32, whole: f32) -> Option<f32> {
-        match self {
-            Self::Percent(share) => Some(whole * share / 100.0),
-            Self::Mixed { px, em, percent } => Some(px + em * font_size + whole * percent / 100.0),
-            other => other.px(font_size),
-        }
-    }
-}
-
 /// One declaration.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Declaration {
@@ -195,8 +166,27 @@ pub(super) struct Declaration {
     pub(super) important: bool,
 }
 
-/// Reads declarations from prepared CSS (see [`super::css::prepare`]).
-pub(super) fn parse_declarations(text: &str) -> Vec<Declaration> {
+impl Declaration {
+    /// Whether it could show what something else hides.
+    pub(super) fn may_show(&self) -> bool {
+        !matches!(
+            self.property,
+            Property::Background
+                | Property::BackgroundImage
+                | Property::BackgroundClip
+                | Property::MarginLeft
+                | Property::MarginTop
+                | Property::PaddingLeft
+                | Property::PaddingTop
+                | Property::WhiteSpace
+                | Property::NoWrap
+                | Property::Aside
+        )
+    }
+}
+
+/// Reads declarations from prepared CSS (see [`super::prepare`]). Numbers without a unit count in a document without a type.
+pub(super) fn parse_declarations(text: &str, quirks: bool) -> Vec<Declaration> {
     let mut declarations = Vec::new();
     for part in split_outside(text, ';') {
         let Some((name, value)) = part.split_once(':') else { continue };
@@ -207,7 +197,10 @@ pub(super) fn parse_declarations(text: &str) -> Vec<Declaration> {
             _ => (value, false),
         };
         parse_declaration(name.trim(), value, &mut |property, value| {
-            declarations.push(Declaration { property, value, important });
+            let is_bare = matches!(value, Value::Length(Length::Bare(_)));
+            if quirks || !is_bare || property == Property::LineHeight {
+                declarations.push(Declaration { property, value, important });
+            }
         });
     }
     declarations
@@ -228,8 +221,11 @@ pub(super) fn split_outside(text: &str, separator: char) -> impl Iterator<Item =
 
 fn parse_declaration(name: &str, text: &str, set: &mut impl FnMut(Property, Value)) {
     if matches!(text, "inherit" | "initial" | "unset" | "revert" | "revert-layer") {
-        if let Some(property) = simple_property(name) {
-            set(property, Value::Inherit);
+        let value = |property: Property| if text == "initial" { initial(property) } else { Value::Inherit };
+        match simple_property(name) {
+            Some(property) => set(property, value(property)),
+            None if name == "all" => ALL.into_iter().for_each(|property| set(property, value(property))),
+            None => {}
         }
         return;
     }
@@ -275,6 +271,7 @@ fn simple_property(name: &str) -> Option<Property> {
         "animation-fill-mode" | "-webkit-animation-fill-mode" => Property::AnimationFill,
         "animation-direction" | "-webkit-animation-direction" => Property::AnimationDirection,
         "animation-play-state" | "-webkit-animation-play-state" => Property::AnimationPaused,
+        "animation-timeline" => Property::AnimationTimeline,
         "float" => Property::Aside,
         "text-wrap" | "text-wrap-mode" => Property::NoWrap,
         "width" | "inline-size" => Property::Width,
@@ -328,12 +325,14 @@ fn parse_value(property: Property, text: &str) -> Option<Value> {
         | Property::AnimationCount
         | Property::AnimationFill
         | Property::AnimationDirection
-        | Property::AnimationPaused => animation::parse_value(property, text),
+        | Property::AnimationPaused
+        | Property::AnimationTimeline => animation::parse_value(property, text),
         Property::Aside => Some(Value::Flag(matches!(text, "left" | "right"))),
         Property::NoWrap => Some(Value::Flag(text == "nowrap")),
         Property::Position => match text {
-            "absolute" | "fixed" => Some(Value::Flag(true)),
-            "relative" | "sticky" => Some(Value::Number(1.0)),
+            "absolute" => Some(Value::Flag(true)),
+            "fixed" => Some(Value::Number(FIXED)),
+            "relative" | "sticky" => Some(Value::Number(RELATIVE)),
             "static" => Some(Value::Flag(false)),
             _ => None,
         },
@@ -347,8 +346,18 @@ fn parse_value(property: Property, text: &str) -> Option<Value> {
         Property::ContentVisibility => Some(Value::Flag(text == "hidden")),
         Property::Mask => Some(Value::Flag(shape::mask_hides(text))),
         Property::TextSecurity => Some(Value::Flag(text != "none")),
+        Property::Width
+        | Property::Height
+        | Property::MaxWidth
+        | Property::MaxHeight
+        | Property::LineHeight => not_negative(text).and_then(Length::parse).map(Value::Length),
         _ => Length::parse(text).map(Value::Length),
     }
+}
+
+/// A length that must not be below zero: browsers refuse one that is, unless it comes out of a sum.
+fn not_negative(text: &str) -> Option<&str> {
+    (!text.starts_with('-')).then_some(text)
 }
 
 fn parse_display(text: &str) -> Option<Display> {
@@ -367,7 +376,7 @@ fn parse_share(text: &str) -> Option<f32> {
     match text.strip_suffix('%') {
         Some(share) => share.trim().parse::<f32>().ok().map(|share| share / 100.0),
         None => match Length::parse(text)? {
-            Length::Px(value) => Some(value),
+            Length::Px(value) | Length::Bare(value) => Some(value),
             Length::Percent(share) => Some(share / 100.0),
             _ => None,
         },
@@ -379,7 +388,8 @@ fn parse_sides(text: &str, top: Property, left: Property, set: &mut impl FnMut(P
     let sides: Vec<Option<Length>> =
         split_outside(text, ' ').filter(|side| !side.is_empty()).take(5).map(Length::parse).collect();
     // One that cannot be read makes all of it worthless, in browsers too.
-    if sides.len() > 4 || sides.iter().any(Option::is_none) {
+    let below = top == Property::PaddingTop && split_outside(text, ' ').any(|side| side.starts_with('-'));
+    if sides.len() > 4 || sides.iter().any(Option::is_none) || below {
         return;
     }
     let upper = sides.first().copied().flatten();
@@ -402,6 +412,20 @@ fn parse_overflow(text: &str, set: &mut impl FnMut(Property, Value)) {
     set(Property::Scrolls, Value::Flag(scrolls));
 }
 
+/// What a property is for the whole document before anything is said. Most are then as if they had never been set.
+fn initial(property: Property) -> Value {
+    match property {
+        Property::Ink => Value::Colour(Some(Colour::BLACK)),
+        Property::FontSize => Value::Length(Length::Px(16.0)),
+        Property::TextIndent => Value::Length(Length::Px(0.0)),
+        Property::LineHeight | Property::LetterSpacing => Value::Length(Length::Auto),
+        Property::Visibility | Property::WhiteSpace | Property::NoWrap | Property::TextSecurity => {
+            Value::Flag(false)
+        }
+        _ => Value::Inherit,
+    }
+}
+
 /// What stands for a name wherever it is used.
 pub(super) fn hash(name: &str) -> u64 {
     BuildHasherDefault::<DefaultHasher>::default().hash_one(name)
@@ -416,7 +440,7 @@ fn parse_font_size(text: &str) -> Option<Length> {
         "large" | "x-large" | "xx-large" | "xxx-large" => Length::Px(20.0),
         "smaller" => Length::Em(0.83),
         "larger" => Length::Em(1.2),
-        _ => return Length::parse(text).filter(|length| *length != Length::Auto),
+        _ => return Length::parse(not_negative(text)?).filter(|length| *length != Length::Auto),
     })
 }
 
@@ -466,7 +490,10 @@ fn parse_font(text: &str, set: &mut impl FnMut(Property, Value)) {
     for word in text.split_ascii_whitespace().take(8) {
         let (size, height) = word.split_once('/').map_or((word, None), |(size, height)| (size, Some(height)));
         let is_weight = size.len() == 3 && size.ends_with("00");
-        if let Some(length) = parse_font_size(size).filter(|_| !is_weight && size != "normal") {
+        let bare = |length: &Length| matches!(length, Length::Bare(_));
+        if let Some(length) =
+            parse_font_size(size).filter(|length| !is_weight && size != "normal" && !bare(length))
+        {
             set(Property::FontSize, Value::Length(length));
             if let Some(height) = height.and_then(Length::parse) {
                 set(Property::LineHeight, Value::Length(height));

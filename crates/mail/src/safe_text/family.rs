@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use super::tokens::Name;
 
-/// A set of marks. Cloning it costs nothing; it is copied only when something is added that it lacks.
+/// A set of many marks. Cloning it costs nothing; it is copied only when something is added that it lacks.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Marks(Option<Rc<[u64]>>);
 
@@ -17,13 +17,12 @@ impl Marks {
         self.0.as_ref().is_some_and(|words| words.get(word).is_some_and(|bits| bits & bit != 0))
     }
 
-    /// The same with some more.
-    pub(super) fn with(&self, marks: &[u32]) -> Self {
-        if marks.iter().all(|mark| self.has(*mark)) {
+    fn with(&self, marks: &FewMarks) -> Self {
+        if marks.list().iter().all(|mark| self.has(*mark)) {
             return self.clone();
         }
         let mut words: Vec<u64> = self.0.as_ref().map(|words| words.to_vec()).unwrap_or_default();
-        for mark in marks {
+        for mark in marks.list() {
             let (word, bit) = place(*mark);
             if words.len() <= word {
                 words.resize(word + 1, 0);
@@ -40,16 +39,45 @@ fn place(mark: u32) -> (usize, u64) {
     (usize::try_from(mark / 64).unwrap_or(usize::MAX), 1 << (mark % 64))
 }
 
+/// A set of few marks, in order: as large as what was found, however deep elements are nested.
+#[derive(Clone, Debug, Default)]
+pub(super) struct FewMarks(Option<Rc<[u32]>>);
+
+impl FewMarks {
+    /// Makes a set.
+    pub(super) fn new(mut marks: Vec<u32>) -> Self {
+        marks.sort_unstable();
+        Self((!marks.is_empty()).then(|| marks.into()))
+    }
+
+    fn list(&self) -> &[u32] {
+        self.0.as_deref().unwrap_or_default()
+    }
+
+    /// Whether a mark is in it.
+    pub(super) fn has(&self, mark: u32) -> bool {
+        self.list().binary_search(&mark).is_ok()
+    }
+
+    fn with(&self, more: &Self) -> Self {
+        if self.0.is_none() {
+            return more.clone();
+        }
+        let lacking: Vec<u32> = more.list().iter().filter(|mark| !self.has(**mark)).copied().collect();
+        if lacking.is_empty() { self.clone() } else { Self::new([self.list(), &lacking].concat()) }
+    }
+}
+
 /// An element as its children know it.
 #[derive(Debug, Default)]
 pub(super) struct Family {
     /// Its number among all elements of the document; 0 is the document itself.
     pub(super) number: usize,
     /// What it matched itself, what it or an ancestor did, what its last child did, and what any of its children did.
-    pub(super) own: Marks,
+    pub(super) own: FewMarks,
     pub(super) above: Marks,
-    pub(super) previous: Marks,
-    pub(super) earlier: Marks,
+    pub(super) previous: FewMarks,
+    pub(super) earlier: FewMarks,
     /// How many children it has so far, of all and of each name.
     pub(super) children: u32,
     named: HashMap<Name, u32>,
@@ -65,12 +93,10 @@ impl Family {
     }
 
     /// Takes in what a child matched, and gives the family of that child.
-    pub(super) fn adopt(&mut self, number: usize, marks: &[u32]) -> Self {
-        let own = Marks::default().with(marks);
-        let above = self.above.with(marks);
-        self.earlier = self.earlier.with(marks);
+    pub(super) fn adopt(&mut self, number: usize, own: &FewMarks) -> Self {
+        self.earlier = self.earlier.with(own);
         self.previous = own.clone();
-        Self { number, own, above, ..Self::default() }
+        Self { number, own: own.clone(), above: self.above.with(own), ..Self::default() }
     }
 }
 

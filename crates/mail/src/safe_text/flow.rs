@@ -1,6 +1,6 @@
 //! How far down the page text stands, as far as that can be told without laying it out: at least this far.
 
-use super::declaration::{Display, Property, Value};
+use super::declaration::{Display, Property};
 use super::element::Traits;
 use super::style::{Style, Winners};
 use super::tree::Open;
@@ -61,9 +61,7 @@ impl Flow {
 
 /// Whether an element leaves room beside it.
 fn is_aside(own: &Winners) -> bool {
-    own.flag(Property::Aside)
-        || own.get(Property::Position) == Some(Value::Flag(true))
-        || own.display() == Some(Display::Inline)
+    own.flag(Property::Aside) || own.is_absolute() || own.display() == Some(Display::Inline)
 }
 
 /// Whether what is in an element stands side by side.
@@ -75,5 +73,5 @@ fn is_row(open: &Open) -> bool {
 pub(super) fn is_block(traits: Traits, own: &Winners) -> bool {
     traits.has(Traits::BLOCK)
         || matches!(own.display(), Some(Display::Block | Display::Row))
-        || own.get(Property::Position) == Some(Value::Flag(true))
+        || own.is_absolute()
 }

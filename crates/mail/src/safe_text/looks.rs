@@ -1,7 +1,8 @@
 //! How elements look before any style: by their attributes, and by the customs of browsers.
 
 use super::colour::Colour;
-use super::declaration::{Length, Property, Value};
+use super::declaration::{Property, Value};
+use super::length::Length;
 use super::sheet::NOT_DISPLAYED;
 use super::style::{Cascade, Style, Winners};
 use super::tokens::Tag;

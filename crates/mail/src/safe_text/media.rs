@@ -1,6 +1,7 @@
 //! For whom the rules within `@media` and the like hold: for a reader at a desk, for everybody, or for nobody.
 
 use super::declaration;
+use super::length::Length;
 
 /// The screen of our reader, in pixels: the width, and the range that all readers are within.
 const DESKTOP: f32 = 1000.0;
@@ -38,7 +39,7 @@ fn supports(condition: &str) -> Holds {
     };
     let declared = inside.strip_prefix('(').and_then(|inside| inside.strip_suffix(')'));
     match declared {
-        Some(declared) if !declaration::parse_declarations(declared).is_empty() => {
+        Some(declared) if !declaration::parse_declarations(declared, false).is_empty() => {
             if wanted {
                 Holds::Always
             } else {
@@ -118,7 +119,7 @@ fn range_holds(name: &str, limit: &str) -> Holds {
         let low = number.parse::<f32>().is_ok_and(|value| value <= one);
         return if low && ratio.contains("min") { Holds::Always } else { Holds::Never };
     }
-    let Some(limit) = declaration::Length::parse(limit).and_then(|length| length.px(16.0)) else {
+    let Some(limit) = Length::parse(limit).and_then(|length| length.px(16.0)) else {
         return Holds::Unknown;
     };
     let (always, on_desktops) = match name {

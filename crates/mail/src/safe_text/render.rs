@@ -4,18 +4,15 @@ use std::borrow::Cow;
 
 use url::Url;
 
-use super::animation::{self, Seen};
-use super::declaration::{Declaration, Display, Property, Value};
+use super::declaration::{Display, Property};
 use super::element::{self, Traits};
 use super::entities::{self, Place};
 use super::family::{Census, Family};
 use super::flow::{self, Flow};
 use super::link;
 use super::looks::{self, MAX_LABEL};
-use super::place::Place as Rank;
-use super::selector::Subject;
 use super::sheet::Sheet;
-use super::style::{Cascade, Origin, Style, Winners};
+use super::style::{Style, Winners};
 use super::tokens::{Name, Tag, Token, Tokens};
 use super::tree::{Open, Role, Tree};
 use super::window::Window;
@@ -23,9 +20,6 @@ use super::writer::Writer;
 
 /// HTML beyond this many bytes is not read.
 pub(super) const MAX_HTML: usize = 1 << 20;
-
-/// What it costs to look at a frame of an animation, in comparisons.
-const WORK_OF_A_FRAME: usize = 50;
 
 /// The most links that are told apart from the text.
 const MAX_LINKS: usize = 1000;
@@ -50,10 +44,11 @@ pub(super) struct Rendered {
 /// Reads a document.
 pub(super) fn render(html: &str) -> Rendered {
     let html = html.get(..html.floor_char_boundary(MAX_HTML)).unwrap_or_default();
-    let sheet = Sheet::of(html);
+    let quirks = element::is_quirky(html);
+    let sheet = Sheet::of(html, quirks);
     let mut census = Count::Not;
     if sheet.looks_ahead() {
-        let mut counting = Renderer::new(Sheet::of(""), true, Count::Now(Census::default()));
+        let mut counting = Renderer::new(Sheet::of("", true), true, Count::Now(Census::default()));
         counting.read(html);
         if let Count::Now(counted) = counting.census {
             census = Count::Done(counted);
@@ -61,11 +56,11 @@ pub(super) fn render(html: &str) -> Rendered {
     }
     let styled = !sheet.is_empty();
     let mut renderer = Renderer::new(sheet, styled, census);
-    renderer.quirks = element::is_quirky(html);
+    renderer.quirks = quirks;
     renderer.read(html);
     let left_open = renderer.tree.finish();
     renderer.close(left_open);
-    let unread = renderer.sheet.is_unread();
+    let unread = renderer.sheet.is_unread(renderer.hides);
     Rendered { text: renderer.writer.into_text(), links: renderer.links, unread }
 }
 
@@ -81,7 +76,7 @@ pub(super) enum Count {
 
 /// Reads a document.
 pub(super) struct Renderer {
-    sheet: Sheet,
+    pub(super) sheet: Sheet,
     pub(super) tree: Tree,
     writer: Writer,
     flow: Flow,
@@ -91,7 +86,9 @@ pub(super) struct Renderer {
     pub(super) has_body: bool,
     /// Whether style sheets may ask how elements relate: then those that are implied matter too.
     pub(super) styled: bool,
-    quirks: bool,
+    pub(super) quirks: bool,
+    /// Whether some text was left out because of how it looks.
+    hides: bool,
     /// How many elements came so far.
     pub(super) elements: usize,
     pub(super) census: Count,
@@ -110,6 +107,7 @@ impl Renderer {
             has_body: false,
             styled,
             quirks: true,
+            hides: false,
             elements: 0,
             census,
         }
@@ -153,6 +151,8 @@ impl Renderer {
         let style = self.tree.style();
         if style.is_readable() && !folded {
             self.write(text, style);
+        } else {
+            self.hides = true;
         }
     }
 
@@ -172,7 +172,9 @@ impl Renderer {
             if style.window.is_some() {
                 let ended = if number > 0 { "\n" } else { "" };
                 self.writer.text(ended, true);
-                if !style.is_cut_off(self.flow.at()) {
+                if style.is_cut_off(self.flow.at()) {
+                    self.hides = true;
+                } else {
                     self.writer.text(line, false);
                 }
             }
@@ -205,7 +207,8 @@ impl Renderer {
         for mut open in self.tree.take_waiting() {
             open.style = self.tree.style().child(&open.winners, false);
             let (_, number) = self.count(open.name);
-            open.family = self.tree.family_mut().adopt(number, &open.marks);
+            let marks = open.family.own;
+            open.family = self.tree.family_mut().adopt(number, &marks);
             if let Role::Link(start, _) = &mut open.role {
                 *start = self.writer.place();
             }
@@ -243,7 +246,7 @@ impl Renderer {
         if traits.has(Traits::VOID) {
             self.void(tag, &winners, style);
         } else {
-            self.open(tag, traits, winners, style, (family, marks));
+            self.open(tag, traits, winners, style, family);
         }
     }
 
@@ -256,7 +259,6 @@ impl Renderer {
             winners: Winners::default(),
             style: style.unseen(),
             family: Family::default(),
-            marks: Vec::new(),
             top: 0.0,
             bottom: 0.0,
             role: Role::Plain,
@@ -294,7 +296,7 @@ impl Renderer {
                 Role::Quote => self.writer.quote(false),
                 _ => {}
             }
-            if !open.style.gone {
+            if !open.style.is_away() {
                 self.break_around(open.traits, &open.winners);
                 if flow::is_block(open.traits, &open.winners) || open.name.as_str() == "td" {
                     let parent = after.first_mut().or_else(|| self.tree.top_mut());
@@ -329,15 +331,8 @@ impl Renderer {
         }
     }
 
-    fn open(
-        &mut self,
-        tag: &Tag<'_>,
-        traits: Traits,
-        winners: Winners,
-        mut style: Style,
-        (family, marks): (Family, Vec<u32>),
-    ) {
-        if !style.gone {
+    fn open(&mut self, tag: &Tag<'_>, traits: Traits, winners: Winners, mut style: Style, family: Family) {
+        if !style.is_away() {
             self.break_around(traits, &winners);
             self.begin(tag);
             if flow::is_block(traits, &winners) {
@@ -355,7 +350,6 @@ impl Renderer {
             winners,
             style,
             family,
-            marks,
             top: self.flow.at(),
             bottom: 0.0,
             role,
@@ -364,7 +358,7 @@ impl Renderer {
 
     /// Takes into account which boxes cut off what is in an element.
     fn look_through_window(&self, winners: &Winners, style: &mut Style) {
-        let is_placed = winners.get(Property::Position) == Some(Value::Flag(true));
+        let is_placed = winners.is_absolute();
         if let Some(outer) = style.window.as_mut().filter(|_| is_placed) {
             outer.begin_at(self.flow.at());
         }
@@ -402,7 +396,7 @@ impl Renderer {
 
     fn role_of(&mut self, tag: &Tag<'_>, style: Style) -> Role {
         match tag.name.as_str() {
-            "a" if !style.gone => {
+            "a" if !style.is_away() => {
                 let target = tag.attribute("href").and_then(|href| link::target(&href, self.base.as_ref()));
                 target.map_or(Role::Plain, |url| Role::Link(self.writer.place(), url))
             }
@@ -423,8 +417,8 @@ impl Renderer {
     /// Writes an element without content.
     fn void(&mut self, tag: &Tag<'_>, winners: &Winners, style: Style) {
         match tag.name.as_str() {
-            "br" if !style.gone => self.line_end(style),
-            "hr" if !style.gone => {
+            "br" if !style.is_away() => self.line_end(style),
+            "hr" if !style.is_away() => {
                 self.writer.break_lines(2);
                 self.flow.end_line();
             }
@@ -455,89 +449,6 @@ impl Renderer {
                 }
             }
             _ => {}
-        }
-    }
-
-    /// What wins for an element, what it then looks like, and what it matches for its relatives.
-    fn style_of(&mut self, tag: &Tag<'_>, traits: Traits, place: Rank) -> (Winners, Style, Vec<u32>) {
-        let name = tag.name.as_str();
-        let is_plain = tag.attributes.is_empty() && self.sheet.is_empty() && !looks::has_looks(name);
-        let folded = matches!(self.tree.top().map(|top| &top.role), Some(Role::Folded(_)));
-        if is_plain && !folded || matches!(self.census, Count::Now(_)) {
-            let style = self.tree.style();
-            let style = if traits.has(Traits::GONE) { style.unseen() } else { style };
-            return (Winners::default(), style, Vec::new());
-        }
-        let mut cascade = Cascade::new();
-        looks::present(&mut cascade, tag);
-        if self.is_folded_away(name) {
-            let hide = Declaration { property: Property::MsoHide, value: Value::Flag(true), important: true };
-            cascade.add(hide, Origin::Attribute);
-        }
-        let class = tag.attribute("class").unwrap_or_default();
-        let id = tag.attribute("id").unwrap_or_default();
-        let (attributes, quirks) = (&tag.attributes, self.quirks);
-        let subject = Subject { name: tag.name, id: &id, class: &class, attributes, place, quirks };
-        let matched = self.sheet.find(subject, self.tree.family_mut());
-        let mut on_desktops = self.sheet.apply(&mut cascade, &matched);
-        if let Some(css) = tag.attribute("style") {
-            for declaration in self.sheet.variables().read_attribute(&css) {
-                cascade.add(declaration, Origin::Attribute);
-                if let Some(cascade) = &mut on_desktops {
-                    cascade.add(declaration, Origin::Attribute);
-                }
-            }
-        }
-        let is_cell = matches!(name, "td" | "th");
-        let (winners, mut style) = self.animate(cascade, is_cell);
-        if let Some((_, desktop)) = on_desktops.map(|cascade| self.animate(cascade, is_cell)) {
-            style = if desktop.is_readable() { style } else { desktop };
-        }
-        style.gone |= traits.has(Traits::GONE);
-        (winners, style, matched.marks)
-    }
-
-    /// What an element looks like in the frame of its animation that is seen.
-    fn animate(&self, cascade: Cascade, is_cell: bool) -> (Winners, Style) {
-        let parent = self.tree.style();
-        let winners = cascade.winners();
-        let style = parent.child(&winners, is_cell);
-        // What takes no part in the layout is not animated.
-        if winners.display() == Some(Display::None) {
-            return (winners, style);
-        }
-        let (seen, others) = animation::seen(self.sheet.animations(), &winners);
-        if others && self.sheet.hides() {
-            self.sheet.note_unread();
-        }
-        let framed = |frame: &[Declaration]| {
-            let mut cascade = cascade.clone();
-            frame.iter().for_each(|declaration| cascade.add(*declaration, Origin::Animation));
-            let winners = cascade.winners();
-            let style = parent.child(&winners, is_cell);
-            (winners, style)
-        };
-        match seen {
-            Seen::Itself => (winners, style),
-            Seen::Frame(frame) => framed(frame),
-            Seen::All(_, true) if style.is_readable() => (winners, style),
-            Seen::All(frames, _) => {
-                let in_turn = frames.iter().take_while(|_| self.sheet.has_work(WORK_OF_A_FRAME));
-                let mut looks = in_turn.map(|(_, frame)| framed(frame));
-                looks.find(|(_, style)| style.is_readable()).unwrap_or_else(|| {
-                    let mut unseen = style;
-                    unseen.gone = true;
-                    (winners, unseen)
-                })
-            }
-        }
-    }
-
-    /// Whether an element is in a folded-up block and not its visible line.
-    fn is_folded_away(&mut self, name: &str) -> bool {
-        match self.tree.top_mut().map(|top| &mut top.role) {
-            Some(Role::Folded(has_line)) => name != "summary" || std::mem::replace(has_line, true),
-            _ => false,
         }
     }
 }

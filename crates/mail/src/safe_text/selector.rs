@@ -9,10 +9,11 @@
 use std::collections::HashMap;
 
 use super::attribute::AttributeTest;
-use super::css::unmask;
 use super::declaration::split_outside;
-use super::family::{Family, Marks};
-use super::place::{Place, is_at_place, parse_place};
+use super::family::Family;
+use super::place::{Place, parse_place};
+use super::prepare::{QUOTE, SEAM, unmask};
+use super::pseudo::{Test, simple_pseudo};
 use super::tokens::{Attribute, Name};
 
 /// The most parts of all selectors of a document, and of those that stand to the left of another.
@@ -78,25 +79,6 @@ pub(super) enum Unread {
     Foreign,
     /// Nobody knows.
     Unknown,
-}
-
-/// What a name is tested for beside being the name.
-#[derive(Clone, Debug)]
-enum Test {
-    /// `an+b`, counted from the end or not, among those with its name or not.
-    Place {
-        step: i64,
-        offset: i64,
-        from_end: bool,
-        of_type: bool,
-    },
-    Empty,
-    Root,
-    Defined,
-    /// An attribute that only some elements have: whether it must be there.
-    Form(&'static [&'static str], &'static str, bool),
-    Any(Vec<PartId>),
-    None(Vec<PartId>),
 }
 
 /// A test on one element.
@@ -270,7 +252,7 @@ impl Parts {
                 },
                 _ if is_start => {
                     let name = identifier(rest.get(..first.len_utf8() + length).ok_or(Unread::Unknown)?)?;
-                    if name.len() > MAX_NAME {
+                    if name.len() >= MAX_NAME || !name.is_ascii() {
                         return Err(Unread::Unknown);
                     }
                     compound.element = Some(Name::new(&name));
@@ -360,59 +342,6 @@ impl Parts {
     }
 }
 
-/// The tests of a pseudo-class without an argument.
-fn simple_pseudo(name: &str) -> Result<Vec<Test>, Unread> {
-    const FIELDS: &[&str] = &["input", "select", "textarea", "button", "fieldset", "option", "optgroup"];
-    let child = |from_end: bool, of_type: bool| Test::Place { step: 0, offset: 1, from_end, of_type };
-    Ok(match name {
-        "first-child" => vec![child(false, false)],
-        "last-child" => vec![child(true, false)],
-        "only-child" => vec![child(false, false), child(true, false)],
-        "first-of-type" => vec![child(false, true)],
-        "last-of-type" => vec![child(true, true)],
-        "only-of-type" => vec![child(false, true), child(true, true)],
-        "empty" => vec![Test::Empty],
-        "root" | "scope" => vec![Test::Root],
-        "defined" => vec![Test::Defined],
-        "link" | "any-link" | "-webkit-any-link" => vec![Test::Form(&["a", "area"], "href", true)],
-        "checked" => vec![Test::Form(&["input"], "checked", true)],
-        "disabled" => vec![Test::Form(FIELDS, "disabled", true)],
-        "enabled" => vec![Test::Form(FIELDS, "disabled", false)],
-        "required" => vec![Test::Form(&["input", "select", "textarea"], "required", true)],
-        "optional" => vec![Test::Form(&["input", "select", "textarea"], "required", false)],
-        "hover"
-        | "active"
-        | "focus"
-        | "focus-within"
-        | "focus-visible"
-        | "visited"
-        | "target"
-        | "target-within"
-        | "fullscreen"
-        | "modal"
-        | "popover-open"
-        | "user-valid"
-        | "user-invalid"
-        | "playing"
-        | "before"
-        | "after"
-        | ":before"
-        | ":after"
-        | ":marker"
-        | ":selection"
-        | ":placeholder"
-        | ":backdrop"
-        | ":cue"
-        | ":file-selector-button"
-        | ":grammar-error"
-        | ":spelling-error" => {
-            return Err(Unread::Never);
-        }
-        vendor if vendor.trim_start_matches(':').starts_with('-') => return Err(Unread::Foreign),
-        _ => return Err(Unread::Unknown),
-    })
-}
-
 /// The strength of the strongest.
 fn strongest(selectors: &[Selector]) -> [u32; 3] {
     selectors.iter().map(|selector| selector.specificity).max().unwrap_or_default()
@@ -461,7 +390,8 @@ fn pseudo_length(text: &str) -> Result<usize, Unread> {
 pub(super) fn identifier(text: &str) -> Result<String, Unread> {
     let is_letter = |c: char| c.is_ascii_alphabetic() || c == '_' || !c.is_ascii();
     let begins = text.strip_prefix('-').unwrap_or(text).starts_with(|c: char| is_letter(c) || c == '-');
-    let holds = text.chars().all(|c| is_letter(c) || c.is_ascii_digit() || c == '-');
+    let unknown = |c: char| matches!(c, QUOTE | SEAM | char::REPLACEMENT_CHARACTER);
+    let holds = text.chars().all(|c| (is_letter(c) || c.is_ascii_digit() || c == '-') && !unknown(c));
     if begins && holds { Ok(unmask(text)) } else { Err(Unread::Unknown) }
 }
 
@@ -473,14 +403,11 @@ fn same(one: &str, other: &str, quirks: bool) -> bool {
 impl Part {
     /// Whether an element matches, whose parent has the family; `matched` holds the earlier parts that do, in order.
     pub(super) fn matches(&self, subject: Subject<'_>, parent: &Family, matched: &[PartId]) -> bool {
-        let left = self.left.is_none_or(|(relation, mark)| {
-            let marks: &Marks = match relation {
-                Relation::Ancestor => &parent.above,
-                Relation::Parent => &parent.own,
-                Relation::Previous => &parent.previous,
-                Relation::Earlier => &parent.earlier,
-            };
-            marks.has(mark)
+        let left = self.left.is_none_or(|(relation, mark)| match relation {
+            Relation::Ancestor => parent.above.has(mark),
+            Relation::Parent => parent.own.has(mark),
+            Relation::Previous => parent.previous.has(mark),
+            Relation::Earlier => parent.earlier.has(mark),
         });
         left && self.compound.matches(subject, matched)
     }
@@ -519,30 +446,6 @@ impl Compound {
             _ => 0,
         };
         1 + self.tests.iter().map(inner).sum::<usize>() / 4
-    }
-}
-
-impl Test {
-    fn holds(&self, subject: Subject<'_>, matched: &[PartId]) -> bool {
-        let any = |parts: &[PartId]| parts.iter().any(|part| matched.binary_search(part).is_ok());
-        let name = subject.name.as_str();
-        match self {
-            Self::Place { step, offset, from_end, of_type } => {
-                let counts = if *from_end { subject.place.last } else { subject.place.first };
-                let [of_all, of_name] = counts;
-                is_at_place((*step, *offset), i64::from(if *of_type { of_name } else { of_all }))
-            }
-            Self::Empty => subject.place.is_empty,
-            Self::Root => name == "html",
-            Self::Defined => !name.contains('-'),
-            Self::Form(names, attribute, wanted) => {
-                names.contains(&name)
-                    && subject.attributes.iter().any(|found| found.name.eq_ignore_ascii_case(attribute))
-                        == *wanted
-            }
-            Self::Any(parts) => any(parts),
-            Self::None(parts) => !any(parts),
-        }
     }
 }
 

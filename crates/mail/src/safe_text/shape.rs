@@ -1,10 +1,6 @@
 //! Clips, transforms and filters of CSS that leave nothing of an element to see.
 
-use super::{
-    calc,
-    colour::Colour,
-    declaration::{Length, split_outside},
-};
+use super::{calc, colour::Colour, declaration::split_outside, length::Length};
 
 /// Further than this to the left or above is off the page; nobody scrolls there.
 pub(super) const OFF_PAGE: f32 = -300.0;

@@ -8,7 +8,7 @@ use std::cell::Cell;
 use std::collections::HashMap;
 
 use super::animation::Animations;
-use super::css::{Rules, Variables};
+use super::css::{Rules, Source, Variables};
 use super::declaration::{Display, Value};
 use super::family::Family;
 use super::selector::{Compound, PartId, Subject};
@@ -59,18 +59,37 @@ pub(super) struct Matched {
 
 impl Sheet {
     /// Reads all style elements of a document, wherever they stand.
-    pub(super) fn of(html: &str) -> Self {
-        let mut media = Cow::Borrowed("");
+    pub(super) fn of(html: &str, quirks: bool) -> Self {
+        let (mut media, mut title) = (Cow::Borrowed(""), None);
+        // What stands in these counts in some programs only, or nowhere.
+        let (mut within, mut counts) = (0_usize, true);
         let styled = if tokens::may_hold(html, "style") { html } else { "" };
         let sheets = Tokens::new(styled).filter_map(|token| match token {
             Token::Start(tag) if tag.name.as_str() == "style" => {
                 media = tag.attribute("media").unwrap_or_default();
+                let kind = tag.attribute("type").unwrap_or_default();
+                let is_css = kind.is_empty() || kind.eq_ignore_ascii_case("text/css");
+                // Of sheets with titles only those with the first title count.
+                let own = tag.attribute("title").filter(|title| !title.is_empty());
+                let is_first =
+                    own.as_ref().is_none_or(|own| *title.get_or_insert_with(|| own.clone()) == *own);
+                counts = is_css && is_first && within == 0;
                 None
             }
-            Token::Raw(name, css) if name.as_str() == "style" => Some((std::mem::take(&mut media), css)),
+            Token::Raw(name, css) if name.as_str() == "style" => {
+                Some(Source { media: std::mem::take(&mut media), css, counts })
+            }
+            Token::Start(tag) if matches!(tag.name.as_str(), "template" | "select" | "noscript") => {
+                within += 1;
+                None
+            }
+            Token::End(name) if matches!(name.as_str(), "template" | "select" | "noscript") => {
+                within = within.saturating_sub(1);
+                None
+            }
             _ => None,
         });
-        let rules = Rules::parse(sheets);
+        let rules = Rules::parse(sheets, quirks);
         let mut parts: HashMap<Key, Vec<PartId>> = HashMap::new();
         for (id, part) in (0..).zip(&rules.parts.list) {
             parts.entry(Key::of(&part.compound)).or_default().push(id);
@@ -83,9 +102,9 @@ impl Sheet {
         Self { rules, parts, rules_of, work_left: Cell::new(MAX_WORK), unread }
     }
 
-    /// Whether something that hides could not be read.
-    pub(super) fn is_unread(&self) -> bool {
-        self.unread.get()
+    /// Whether something could not be read that decides what is seen, given whether anything is hidden.
+    pub(super) fn is_unread(&self, hidden: bool) -> bool {
+        self.unread.get() || (hidden && self.rules.unread_shows)
     }
 
     /// Notes that something that may hide is not looked at.
@@ -147,7 +166,7 @@ impl Sheet {
     pub(super) fn has_work(&self, amount: usize) -> bool {
         let left = self.work_left.get().saturating_sub(amount);
         self.work_left.set(left);
-        if left == 0 && self.rules.hides {
+        if left == 0 {
             self.unread.set(true);
         }
         left > 0

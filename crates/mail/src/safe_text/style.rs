@@ -1,7 +1,8 @@
 //! What an element looks like as far as it decides whether its text can be read.
 
 use super::colour::Colour;
-use super::declaration::{Declaration, Display, Length, PROPERTIES, Property, Value};
+use super::declaration::{ALL, Declaration, Display, FIXED, PROPERTIES, Property, RELATIVE, Value};
+use super::length::Length;
 use super::shape;
 use super::window::Window;
 
@@ -45,6 +46,21 @@ impl Winners {
             Some(Value::Number(number)) => Some(number),
             _ => None,
         }
+    }
+
+    /// Whether the element takes no part in the flow of the page.
+    pub(super) fn is_absolute(&self) -> bool {
+        self.flag(Property::Position) || self.is_fixed()
+    }
+
+    /// Whether it is placed on the screen.
+    pub(super) fn is_fixed(&self) -> bool {
+        self.get(Property::Position) == Some(Value::Number(FIXED))
+    }
+
+    /// Whether it is where it would be, moved by what its style says.
+    pub(super) fn is_relative(&self) -> bool {
+        self.get(Property::Position) == Some(Value::Number(RELATIVE))
     }
 
     /// The layout that was asked for.
@@ -111,56 +127,6 @@ impl Cascade {
 
     /// What won.
     pub(super) fn winners(&self) -> Winners {
-        const ALL: [Property; PROPERTIES] = [
-            Property::Display,
-            Property::Visibility,
-            Property::Opacity,
-            Property::FontSize,
-            Property::LineHeight,
-            Property::Ink,
-            Property::Fill,
-            Property::Background,
-            Property::BackgroundImage,
-            Property::BackgroundClip,
-            Property::Width,
-            Property::Height,
-            Property::MaxWidth,
-            Property::MaxHeight,
-            Property::Overflow,
-            Property::Position,
-            Property::Left,
-            Property::Top,
-            Property::Right,
-            Property::Bottom,
-            Property::TextIndent,
-            Property::MarginLeft,
-            Property::MarginTop,
-            Property::PaddingLeft,
-            Property::PaddingTop,
-            Property::LetterSpacing,
-            Property::Clip,
-            Property::ClipPath,
-            Property::Transform,
-            Property::Scale,
-            Property::Translate,
-            Property::Filter,
-            Property::MsoHide,
-            Property::ContentVisibility,
-            Property::Mask,
-            Property::TextSecurity,
-            Property::WhiteSpace,
-            Property::NoWrap,
-            Property::Scrolls,
-            Property::Aside,
-            Property::AnimationName,
-            Property::AnimationDuration,
-            Property::AnimationDelay,
-            Property::AnimationCount,
-            Property::AnimationFill,
-            Property::AnimationDirection,
-            Property::AnimationPaused,
-            Property::Zoom,
-        ];
         Winners(
             ALL.into_iter().zip(self.0).filter_map(|(property, slot)| Some((property, slot?.1))).collect(),
         )
@@ -181,6 +147,19 @@ impl From<Option<Colour>> for Ink {
     }
 }
 
+/// How an element is out of sight by its place, which some of what is in it can leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Away {
+    /// It is not.
+    No,
+    /// It was shifted: what is placed elsewhere in its stead is not.
+    Shifted,
+    /// It has no room: what is taken out of the flow has.
+    Cut,
+    /// In one of these ways, and whatever is placed is placed within it.
+    Held,
+}
+
 /// What decides whether text can be read; children begin with their parent's.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[expect(clippy::struct_excessive_bools, reason = "they are independent of each other")]
@@ -198,6 +177,12 @@ pub(super) struct Style {
     lead: f32,
     hidden: bool,
     crushed: bool,
+    /// Hidden by what children have from their parent, and can change: indented off the page, letters upon each other or
+    /// replaced.
+    indented: bool,
+    cramped: bool,
+    masked: bool,
+    away: Away,
     opacity: f32,
     ink: Ink,
     /// What is drawn with instead, where a style says so.
@@ -216,6 +201,10 @@ impl Style {
         lead: 0.0,
         hidden: false,
         crushed: false,
+        indented: false,
+        cramped: false,
+        masked: false,
+        away: Away::No,
         opacity: 1.0,
         ink: Ink::Known(Colour::BLACK),
         fill: None,
@@ -229,12 +218,18 @@ impl Style {
             (Ink::Known(ink), None) => ink.alpha < FAINT,
             (Ink::Unknown, _) => false,
         };
-        self.is_shown() && self.font_size > UNREADABLE && !self.crushed && !same_colour
+        let is_clear = !self.crushed && !self.indented && !self.cramped && !self.masked;
+        self.is_shown() && self.font_size > UNREADABLE && is_clear && !same_colour
     }
 
     /// Whether something other than text, such as a picture, can be seen.
     pub(super) fn is_shown(&self) -> bool {
-        !self.gone && !self.hidden
+        !self.is_away() && !self.hidden
+    }
+
+    /// Whether it is not on the page that is seen.
+    pub(super) fn is_away(&self) -> bool {
+        self.gone || self.away != Away::No
     }
 
     /// The same for an element that is not shown.
@@ -264,7 +259,8 @@ impl Style {
         if let Some(opacity) = own.number(Property::Opacity) {
             style.opacity *= opacity.clamp(0.0, 1.0);
         }
-        style.gone |= style.opacity <= FAINT || hides(own, style.font_size, is_cell);
+        style.gone |= style.opacity <= FAINT || hides(own);
+        style.set_place(own, is_cell);
         if let Some(window) = self.window {
             style.window = window.shift(own, style.font_size);
             style.gone |= style.window.is_some_and(|window| window.hides_beside(own, &style));
@@ -287,6 +283,39 @@ impl Style {
         !self.nowrap
     }
 
+    /// Notes whether the element is out of sight by its place.
+    fn set_place(&mut self, own: &Winners, is_cell: bool) {
+        let font_size = self.font_size;
+        if let Some(length) = own.length(Property::TextIndent) {
+            let about = length.of(font_size, 1000.0).unwrap_or_default();
+            let is_share = length.px(font_size).is_none();
+            self.indented = if is_share { about.abs() >= 1000.0 } else { is_pushed_away(about) };
+        }
+        if let Some(length) = own.length(Property::LetterSpacing) {
+            self.cramped = length.px(font_size).is_some_and(|px| px <= CRAMPED);
+        }
+        if let Some(Value::Flag(masked)) = own.get(Property::TextSecurity) {
+            self.masked = masked;
+        }
+        let is_placed = own.length(Property::Left).or(own.length(Property::Right)).is_some();
+        match self.away {
+            _ if own.is_fixed() => self.away = Away::No,
+            Away::Cut if own.is_absolute() => self.away = Away::No,
+            Away::Shifted if own.is_absolute() && is_placed => self.away = Away::No,
+            Away::Cut | Away::Shifted if own.is_relative() => self.away = Away::Held,
+            _ => {}
+        }
+        let is_held = own.is_absolute() || own.is_relative();
+        if self.away == Away::Held {
+            return;
+        }
+        if has_no_room(own, font_size, is_cell) {
+            self.away = if is_held { Away::Held } else { Away::Cut };
+        } else if is_off_page(own, font_size) {
+            self.away = if is_held { Away::Held } else { Away::Shifted };
+        }
+    }
+
     fn set_size(&mut self, own: &Winners) {
         match own.length(Property::FontSize) {
             Some(Length::Percent(share)) => self.font_size *= share / 100.0,
@@ -298,11 +327,10 @@ impl Style {
         }
         let line = match own.length(Property::LineHeight) {
             Some(Length::Percent(share)) => Some(self.font_size * share / 100.0),
-            Some(Length::Px(value)) => Some(value),
+            Some(Length::Bare(times)) => Some(self.font_size * times),
             Some(length) => length.px(self.font_size),
             None => None,
         };
-        // A bare number may be pixels or a multiple; what is large is so either way.
         if let Some(height) = line {
             self.lead = if height >= TALL { (height - self.font_size) / 2.0 } else { 0.0 };
         }
@@ -357,7 +385,7 @@ pub(super) fn hides_by_itself(declarations: &[Declaration]) -> bool {
 }
 
 /// Whether an element is hidden by something that its children cannot undo.
-fn hides(own: &Winners, font_size: f32, is_cell: bool) -> bool {
+fn hides(own: &Winners) -> bool {
     let hiding = [
         Property::ClipPath,
         Property::Transform,
@@ -367,13 +395,11 @@ fn hides(own: &Winners, font_size: f32, is_cell: bool) -> bool {
         Property::MsoHide,
         Property::ContentVisibility,
         Property::Mask,
-        Property::TextSecurity,
     ];
     own.display() == Some(Display::None)
         || hiding.into_iter().any(|property| own.flag(property))
         || own.number(Property::Zoom).is_some_and(|zoom| zoom > 0.0 && zoom <= FAINT)
-        || has_no_room(own, font_size, is_cell)
-        || is_off_page(own, font_size)
+        || (own.is_absolute() && own.flag(Property::Clip))
 }
 
 fn has_no_room(own: &Winners, font_size: f32, is_cell: bool) -> bool {
@@ -388,27 +414,17 @@ fn has_no_room(own: &Winners, font_size: f32, is_cell: bool) -> bool {
     (clipped && small) || tiny(Property::MaxHeight)
 }
 
+fn is_pushed_away(px: f32) -> bool {
+    px <= shape::OFF_PAGE || px >= shape::FAR_AWAY
+}
+
 fn is_off_page(own: &Winners, font_size: f32) -> bool {
     let away =
         |property: Property| own.length(property).is_some_and(|length| shape::moves_away(length, font_size));
     let pushed_away = |property: Property| {
-        own.length(property)
-            .and_then(|length| length.px(font_size))
-            .is_some_and(|px| px <= shape::OFF_PAGE || px >= shape::FAR_AWAY)
+        own.length(property).and_then(|length| length.px(font_size)).is_some_and(is_pushed_away)
     };
-    let positioned = matches!(own.get(Property::Position), Some(Value::Flag(true) | Value::Number(_)));
-    let absolute = own.flag(Property::Position);
-    let cramped = own
-        .length(Property::LetterSpacing)
-        .and_then(|length| length.px(font_size))
-        .is_some_and(|px| px <= CRAMPED);
     let sides = [Property::Left, Property::Top, Property::Right, Property::Bottom];
-    (positioned && sides.into_iter().any(away))
-        || (absolute && own.flag(Property::Clip))
-        || [Property::TextIndent, Property::MarginLeft, Property::MarginTop].into_iter().any(pushed_away)
-        || own.length(Property::TextIndent).is_some_and(|length| {
-            length.px(font_size).is_none()
-                && length.of(font_size, 1000.0).is_some_and(|px| px.abs() >= 1000.0)
-        })
-        || cramped
+    ((own.is_absolute() || own.is_relative()) && sides.into_iter().any(away))
+        || [Property::MarginLeft, Property::MarginTop].into_iter().any(pushed_away)
 }

@@ -24,8 +24,6 @@ pub(super) struct Open {
     pub(super) style: Style,
     /// What its children have to know.
     pub(super) family: Family,
-    /// What it matched, for when it is opened again.
-    pub(super) marks: Vec<u32>,
     /// How far down the page it begins, and how far what stands side by side in it reaches.
     pub(super) top: f32,
     pub(super) bottom: f32,

@@ -3,7 +3,8 @@
 //! How tall text is can only be guessed. The guess is low, so that nothing counts as cut off that is seen: lines are as
 //! high as their letters, and long lines are not broken.
 
-use super::declaration::{Length, Property, Value};
+use super::declaration::Property;
+use super::length::Length;
 use super::style::{Style, Winners};
 
 /// A box this high invites scrolling: what lies below is not hidden by it.
@@ -47,7 +48,7 @@ impl Window {
             right: 0.0,
             down: 0.0,
             widths: 0.0,
-            holds_absolute: !matches!(own.get(Property::Position), None | Some(Value::Flag(false))),
+            holds_absolute: own.is_absolute() || own.is_relative(),
             scrolls: own.flag(Property::Scrolls),
         };
         // What a box around it cuts off stays cut off.
@@ -70,16 +71,16 @@ impl Window {
 
     /// The same for an element within, which may be moved. What is fixed to the page is not within it.
     pub(super) fn shift(mut self, own: &Winners, font_size: f32) -> Option<Self> {
-        match own.get(Property::Position) {
-            Some(Value::Flag(true)) if !self.holds_absolute => return None,
-            Some(Value::Flag(true)) => {
+        match own.is_absolute() {
+            true if own.is_fixed() || !self.holds_absolute => return None,
+            true => {
                 (self.right, self.widths) = (0.0, 0.0);
                 self.move_right(own.length(Property::Left), font_size, 1.0);
                 if let Some(down) = self.vertical(own.length(Property::Top), font_size) {
                     self.down = down;
                 }
             }
-            Some(Value::Number(_)) => {
+            false if own.is_relative() => {
                 let (left, right) = (own.length(Property::Left), own.length(Property::Right));
                 match left {
                     Some(Length::Auto) | None => self.move_right(right, font_size, -1.0),
@@ -89,7 +90,7 @@ impl Window {
                 self.down += self.vertical(own.length(Property::Top), font_size).unwrap_or(-lifted);
                 self.holds_absolute = true;
             }
-            _ => {}
+            false => {}
         }
         self.move_right(own.length(Property::MarginLeft), font_size, 1.0);
         self.move_right(own.length(Property::PaddingLeft), font_size, 1.0);

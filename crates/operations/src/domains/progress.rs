@@ -36,8 +36,7 @@ pub(super) fn first_check(now: Timestamp) -> Timestamp {
 
 /// Draws the conclusion from a look.
 pub(super) fn conclude(record: &mut DomainRecord, look: Look, asker: Asker, now: Timestamp) {
-    let proven = look.conclusive && look.fault.is_none();
-    if proven {
+    if look.proves() {
         if record.status != DomainStatus::Verified {
             record.verified_at = Some(now);
         }

@@ -89,6 +89,11 @@ pub(super) struct Look {
 }
 
 impl Look {
+    /// Whether everything is there that is required.
+    pub(super) fn proves(&self) -> bool {
+        self.conclusive && self.fault.is_none()
+    }
+
     /// Puts the findings together.
     pub(super) fn of(records: &[DnsRecord], answers: Vec<Result<RecordStatus, Unavailable>>) -> Self {
         let mut look = Self { found: Found::new(), fault: None, conclusive: true };

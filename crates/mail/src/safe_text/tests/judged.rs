@@ -215,6 +215,76 @@ fn boxes_cut_off_what_lies_outside() {
     ]);
 }
 
+/// Ways to make agents and readers see different things.
+// rules: SAFE-6
+#[test]
+fn differences_that_somebody_might_try() {
+    check(&[
+        // What browsers refuse changes nothing.
+        "<p style='display:\"none\"'>SHOWN</p>",
+        "<p style='font-size:-5px'>SHOWN</p>",
+        "<p style='max-height:-1px'>SHOWN</p>",
+        "<p style='padding:-9px'>SHOWN</p>",
+        "<!doctype html><p style='font-size:1'>SHOWN</p>",
+        "<!doctype html><p style='max-height:1;text-indent:-9999'>SHOWN</p>",
+        "<p style='font-size:1'>SECRET</p>",
+        "<style>p{<!--display:none}</style><p>SHOWN</p>",
+        "<style>p{display:no/**/ne}</style><p>SHOWN</p>",
+        "<style>p{display/**/:/**/none}</style><p>SECRET</p>",
+        "<style>.a/**/.b{display:none}</style><p class='a b'>SECRET</p><p class=a><b class=b>SHOWN</b></p>",
+        "<style>/**/@media/**/screen{p{display:none}}</style><p>SECRET</p>",
+        "<style>p{background:url(');display:none;x:(')}</style><p>SHOWN</p>",
+        "<style>p{background:url(a');display:none;x:(')}</style><p>SECRET</p>",
+        "<style>p{background:url( a{b;c'd );} b{display:none}</style><p>SHOWN</p><b>SECRET</b>",
+        "<style>p{background:url('a)b');} b{display:none}</style><p>SHOWN</p><b>SECRET</b>",
+        r"<style>.\31 x{display:none}</style><p class=1x>SECRET</p>",
+        r"<style>.\78{display:none}</style><p class=x>SECRET</p>",
+        "<style>[data-x='1']{display:none}</style><p data-x=1>SECRET</p>",
+        // Later and stronger.
+        "<style>.a{display:none;&{display:block}}</style><p class=a>SHOWN</p>",
+        "<style>.a{&{display:block} display:none}</style><p class=a>SECRET</p>",
+        "<style>p{display:none}.a{all:unset}</style><p class=a>SHOWN</p>",
+        "<div style='visibility:hidden'><p style='visibility:initial'>SHOWN</p></div>",
+        "<div style='color:white'><p style='color:initial'>SHOWN</p></div>",
+        "<div style='color:white'><p style='color:unset'>SECRET</p></div>",
+        "<div style='font-size:0'><p style='font-size:initial'>SHOWN</p></div>",
+        // What a child can undo, and what it cannot.
+        "<div style='text-indent:-9999px'><p style='text-indent:0'>SHOWN</p><p>SECRET</p></div>",
+        "<div style='letter-spacing:-99px'><p style='letter-spacing:normal'>SHOWN</p><p>SECRET</p></div>",
+        "<div style='position:absolute;left:-9999px'><p style='position:fixed;top:0;left:0'>SHOWN</p></div>",
+        "<div style='position:absolute;left:-9999px'><p style='position:absolute;left:0'>SECRET</p></div>",
+        "<div style='height:0;overflow:hidden'><p style='position:absolute'>SHOWN</p></div>",
+        "<div style='height:0;overflow:hidden;position:relative'><p style='position:absolute'>SECRET</p></div>",
+        "<div style='height:0;overflow:hidden'><i style='position:relative'><p style='position:absolute'>SECRET</p></i></div>",
+        "<div style='margin-left:-9999px'><p style='position:absolute'>SECRET</p></div>",
+        "<div style='margin-left:-9999px'><p style='position:absolute;left:0'>SHOWN</p></div>",
+        "<div style='display:none'><p style='position:fixed;display:block'>SECRET</p></div>",
+        "<div style='opacity:0'><p style='position:fixed;opacity:1'>SECRET</p></div>",
+    ]);
+}
+
+// rules: SAFE-14
+#[test]
+fn style_sheets_that_may_not_count_are_marked() {
+    for html in [
+        "<template><style>p{display:none}</style></template><p>SHOWN</p>",
+        "<style type=text/x>p{display:none}</style><p>SHOWN</p>",
+        "<style title=a>i{color:red}</style><style title=b>p{display:none}</style><p>SHOWN</p>",
+        // What would show again what is hidden.
+        "<style>p{display:none} p:has(b){display:block}</style><p>SECRET<b>SECRET</b></p>SHOWN",
+        "<style>i/**/p{display:none}</style><p>SHOWN</p>",
+        "<style>.a\u{e02e}b{display:none}</style><p class='a.b'>SHOWN</p>",
+        "<style>@keyframes h{to{opacity:0}} p{animation:h 1s forwards;animation-timeline:none}</style><p>SECRET</p>SHOWN",
+    ] {
+        let seen = body(None, Some(html));
+        assert!(seen.text.as_str().contains("SHOWN") && seen.divergent, "{html}");
+        assert!(!seen.text.as_str().contains("SECRET"), "{html}");
+    }
+    // Where nothing is hidden there is nothing to show.
+    let html = "<style>p:has(b){display:block}</style><p>SHOWN</p>";
+    assert!(!body(None, Some(html)).divergent);
+}
+
 // rules: SAFE-14
 #[test]
 fn what_cannot_be_read_hides_nothing_and_is_marked() {

@@ -74,6 +74,19 @@ const PIECES: &[&str] = &[
     "</a>",
     "<style>",
     ".x{display:none}",
+    ":is(.x,:not(b > i)) ~ p{",
+    "nth-last-child(2n+1)",
+    "@keyframes k{to{opacity:0}}",
+    "animation:k 1s infinite;",
+    "overflow:hidden;height:9px;",
+    "calc(1px + 2em)",
+    "{",
+    "}",
+    ":",
+    "/*",
+    "*/",
+    "url(",
+    ")",
     "</style>",
     "<svg>",
     "</svg>",
@@ -132,6 +145,13 @@ const TRICKS: &[&str] = &[
     "<details><summary></summary>{}</details>",
     "<span style='color:transparent'>{}</span>",
     "<title>{}</title>",
+    "<p><q class=is>{}</q></p>",
+    "<p><u>x</u><u>{}</u></p>",
+    "<p><s>{}</s></p>",
+    "<p class=fades>{}</p>",
+    "<p style='font-size:calc(3px - 2px)'>{}</p>",
+    "<div style='height:20px;overflow:hidden'><p>x</p><p>y</p><p>{}</p></div>",
+    "<div style='width:90px;overflow:hidden'><p style='margin-left:99px'>{}</p></div>",
 ];
 
 /// Ways to show a word.
@@ -147,6 +167,11 @@ const PLAIN: &[&str] = &[
     "<blockquote>{}</blockquote>",
     "<h2>{}</h2>",
     "<div class=show>{}</div>",
+    "<p><u>{}</u><u>x</u></p>",
+    "<p><s>{}</s><s>x</s></p>",
+    "<p class=appears>{}</p>",
+    "<div style='height:20px;overflow:hidden'>{}</div>",
+    "<p style='width:calc(100% - 9px);overflow:hidden'>{}</p>",
 ];
 
 proptest! {
@@ -195,7 +220,11 @@ proptest! {
         parts in proptest::collection::vec((any::<bool>(), 0_usize..1000), 1..30),
         wrap in 0_usize..4,
     ) {
-        let mut html = String::from("<style>.hide{display:none}.show{display:block}</style>");
+        let mut html = String::from(
+            "<style>.hide{display:none}.show{display:block}:is(.no,q.is){display:none}u:nth-child(2n){display:none}\
+             s:last-child:not(:nth-child(2)){display:none}@keyframes out{to{opacity:0}}@keyframes in{to{opacity:1}}\
+             .fades{animation:out 1s forwards}.appears{opacity:0;animation:in 1s both}</style>",
+        );
         html.push_str(&"<div>".repeat(wrap));
         for (number, (hide, choice)) in parts.iter().enumerate() {
             let forms = if *hide { TRICKS } else { PLAIN };
