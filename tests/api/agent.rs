@@ -1,19 +1,12 @@
-//! The mailbox agent at work: its tools, streams, approval, and how mail reaches the model.
+//! The mailbox agent at work: its tools, streams, and how mail reaches the model.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
-};
+use std::sync::Arc;
 
 use axum::body::Body;
 use http::Method;
-use model::sending::OutboundMode;
-use operations::{
-    Outbound,
-    outside::{AssistantFault, ChatMessage, ChatReply, ChatRequest, ToolCall},
-};
+use operations::outside::{AssistantFault, ChatMessage, ChatReply, ChatRequest, ToolCall};
 use serde_json::{Value, json};
-use testkit::{Engine, Hop, ScriptedModel, Server, ServerOptions, both_engines};
+use testkit::{ScriptedModel, Server, both_engines};
 
 use super::{
     conversations::{begin, with},
@@ -21,7 +14,7 @@ use super::{
 };
 
 /// The results of tools so far.
-fn results(request: &ChatRequest) -> Vec<Value> {
+pub(super) fn results(request: &ChatRequest) -> Vec<Value> {
     let texts = request.messages.iter().filter_map(|message| match message {
         ChatMessage::Tool { result, .. } => Some(serde_json::from_str(result).unwrap()),
         _ => None,
@@ -29,12 +22,12 @@ fn results(request: &ChatRequest) -> Vec<Value> {
     texts.collect()
 }
 
-fn saying(text: &str) -> ChatReply {
+pub(super) fn saying(text: &str) -> ChatReply {
     ChatReply { text: text.to_owned(), calls: Vec::new() }
 }
 
 /// A model that uses tools one after the other, then says something.
-fn using(calls: Vec<(&str, Value)>, text: &str) -> ScriptedModel {
+pub(super) fn using(calls: Vec<(&str, Value)>, text: &str) -> ScriptedModel {
     let calls: Vec<(String, Value)> =
         calls.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
     let text = text.to_owned();
@@ -44,7 +37,7 @@ fn using(calls: Vec<(&str, Value)>, text: &str) -> ScriptedModel {
     })
 }
 
-async fn say(inbox: &Inbox, conversation: &str, body: Value) -> Value {
+pub(super) async fn say(inbox: &Inbox, conversation: &str, body: Value) -> Value {
     inbox.key.post(&format!("{conversation}/messages"), body).await.ok()
 }
 
@@ -163,131 +156,6 @@ async fn drafts_are_saved_and_only_own_ones_replaced() {
         let turn = say(&inbox, &conversation, json!({ "content": wish.to_string() })).await;
         assert_eq!(turn["reply"]["tools"][0]["outcome"], "failed");
         assert_eq!(inbox.get(&format!("drafts/{}", mine["id"].as_str().unwrap())).await["body"], "Mine");
-    })
-    .await;
-}
-
-/// A server that can send, with a model.
-async fn sending(engine: Engine, model: &ScriptedModel) -> (Server, Inbox, Hop) {
-    let hop = Hop::default();
-    let options = ServerOptions {
-        next_hop: Some(hop.clone()),
-        outbound: Outbound::new(OutboundMode::Relay),
-        ..with(model)
-    };
-    let server = Server::with(engine, options).await;
-    let inbox = Inbox::new(&server).await;
-    (server, inbox, hop)
-}
-
-/// rules: AGENT-4, AGENT-12
-#[tokio::test]
-async fn an_approved_message_sends_one_mail_to_whom_the_caller_named() {
-    both_engines(async |engine| {
-        let mail = |to: &str| json!({ "to": [to], "subject": "Hello", "text": "From the agent" });
-        let model = using(
-            vec![
-                ("send_email", mail("collector@evil.test")),
-                ("send_email", mail("Friend@people.test")),
-                ("send_email", mail("friend@people.test")),
-            ],
-            "Sent.",
-        );
-        let (server, inbox, _) = sending(engine, &model).await;
-        let conversation = begin(&inbox).await;
-        let unapproved =
-            say(&inbox, &conversation, json!({ "content": "Write to friend@people.test" })).await;
-        let failed = unapproved["reply"]["tools"].as_array().unwrap().iter();
-        assert!(failed.clone().count() == 3 && failed.clone().all(|one| one["outcome"] == "failed"));
-        let body = json!({ "content": "Write to friend@people.test, please.", "approve": true });
-        let turn = say(&inbox, &conversation, body).await;
-        let outcomes: Vec<&str> = turn["reply"]["tools"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|one| one["outcome"].as_str().unwrap())
-            .collect();
-        assert_eq!(outcomes, ["failed", "done", "failed"]);
-        let sent = turn["reply"]["tools"][1]["email_id"].as_str().unwrap();
-        let shown = inbox.get(&format!("emails/{sent}")).await;
-        assert_eq!((&shown["folder_id"], &shown["subject"]), (&json!("sent"), &json!("Hello")));
-        assert_eq!(inbox.get("emails?folder=sent").await["totalCount"], 1);
-        drop(server);
-    })
-    .await;
-}
-
-/// rules: AGENT-12
-#[tokio::test]
-async fn a_message_that_comes_again_sends_nothing_twice() {
-    both_engines(async |engine| {
-        // The model fails after the mail is sent; the answer is kept all the same.
-        let attempts = Arc::new(AtomicUsize::new(0));
-        let counted = attempts.clone();
-        let model = ScriptedModel::new(move |request| {
-            if results(request).is_empty() {
-                counted.fetch_add(1, Ordering::SeqCst);
-                let arguments = json!({ "to": ["friend@people.test"], "subject": "S", "text": "T" });
-                return Ok(ScriptedModel::call("send_email", &arguments));
-            }
-            Err(AssistantFault::Unavailable("gone".to_owned()))
-        });
-        let (server, inbox, _) = sending(engine, &model).await;
-        let conversation = begin(&inbox).await;
-        let body = json!({ "content": "Tell friend@people.test", "approve": true, "id": "once" });
-        let turn = say(&inbox, &conversation, body.clone()).await;
-        assert!(turn["reply"]["content"].as_str().unwrap().starts_with("The mail was sent."));
-        inbox.key.post(&format!("{conversation}/messages"), body.clone()).await.expect(409, "message_exists");
-
-        // As after a crash: the mail has left, the message was not kept.
-        let id = model::ConversationId::from(conversation.rsplit('/').next().unwrap());
-        let mailbox = inbox.id.clone();
-        let forgotten = server.app.db().write(&inbox.workspace, async move |tx| {
-            let sql = "DELETE FROM conversation_message WHERE workspace_id = $1 AND mailbox_id = $2 AND conversation_id = $3";
-            tx.run(sql, &[(&mailbox).into(), (&id).into()]).await?;
-            let sql = "UPDATE conversation SET message_count = 0 WHERE workspace_id = $1 AND mailbox_id = $2 AND id = $3";
-            tx.run(sql, &[(&mailbox).into(), (&id).into()]).await
-        });
-        forgotten.await.unwrap();
-        let again = say(&inbox, &conversation, body).await;
-        assert_eq!(again["reply"]["tools"], turn["reply"]["tools"], "the same mail");
-        assert_eq!(attempts.load(Ordering::SeqCst), 2);
-        assert_eq!(inbox.get("emails?folder=sent").await["totalCount"], 1);
-    })
-    .await;
-}
-
-/// rules: AGENT-12
-#[tokio::test]
-async fn an_answer_goes_to_the_sender_of_a_clean_mail_only() {
-    both_engines(async |engine| {
-        let target = Arc::new(std::sync::Mutex::new(String::new()));
-        let wanted = target.clone();
-        let model = ScriptedModel::new(move |request| match results(request).len() {
-            0 => {
-                let arguments = json!({ "email_id": *wanted.lock().unwrap(), "text": "Thanks" });
-                Ok(ScriptedModel::call("reply_to_email", &arguments))
-            }
-            _ => Ok(saying("Done.")),
-        });
-        let (server, inbox, _) = sending(engine, &model).await;
-        let bad = server
-            .receive(
-                &inbox.address,
-                "From: bad@remote.test\r\nSubject: Bad\r\n\r\n\
-                 X5O!P%@AP[4\\PZX54(P^)7CC)7}$EICAR-STANDARD-ANTIVIRUS-TEST-FILE!$H+H*\r\n",
-            )
-            .await;
-        let good = server.receive(&inbox.address, "From: a@remote.test\r\nSubject: Good\r\n\r\nHi\r\n").await;
-        let conversation = begin(&inbox).await;
-        for (email, outcome, sent) in [(bad, "failed", 0), (good, "done", 1)] {
-            *target.lock().unwrap() = email.to_string();
-            let turn = say(&inbox, &conversation, json!({ "content": "Thank them", "approve": true })).await;
-            assert_eq!(turn["reply"]["tools"][0]["outcome"], outcome, "{turn}");
-            assert_eq!(inbox.get("emails?folder=sent").await["totalCount"], sent);
-        }
-        let answer = inbox.get("emails?folder=sent").await["emails"][0].clone();
-        assert_eq!((&answer["to"], &answer["subject"]), (&json!("a@remote.test"), &json!("Re: Good")));
     })
     .await;
 }

@@ -3,6 +3,7 @@
 mod affiliate;
 mod agent;
 mod agent_obeys;
+mod agent_sending;
 mod api_keys;
 mod attachments;
 mod catalogue;

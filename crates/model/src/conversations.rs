@@ -195,7 +195,8 @@ pub struct NewAgentMessage {
     #[schemars(length(min = 1, max = 80), pattern(r"^[A-Za-z0-9._:-]+$"))]
     #[serde(default)]
     pub id: Option<String>,
-    /// Lets the agent send one mail for this message, to its sender or to addresses that the caller wrote.
+    /// Lets the agent send one mail for this message, to addresses that the caller wrote in the conversation or to the
+    /// sender of the thread that it is about. To anybody else it is saved as a draft.
     #[garde(skip)]
     #[serde(default)]
     pub approve: bool,

@@ -28,6 +28,8 @@ const TIME_LIMIT: Duration = Duration::from_secs(30);
 const AT_ONCE: usize = 4;
 /// Workspaces whose turns are remembered before the idle ones are forgotten.
 const REMEMBERED: usize = 1_000;
+/// Characters of a subject.
+const MAX_SUBJECT: usize = 900;
 
 /// Who is asking the model at the moment.
 #[derive(Default)]
@@ -91,6 +93,17 @@ fn fault(fault: &AssistantFault) -> Error {
         AssistantFault::Refused(_) => error
             .with_fix("The model refused this request; the operator finds the reason in the server's log."),
     }
+}
+
+/// The subject of a draft or message that a model has a part in, as harmless as its text.
+pub(crate) fn inert_subject(text: &str) -> String {
+    inert_line(text, MAX_SUBJECT)
+}
+
+/// [`inert`] text on one line, of at most so many characters.
+pub(crate) fn inert_line(text: &str, most: usize) -> String {
+    let line = SafeText::line(text);
+    inert(line.cut(most).0).chars().take(most).collect::<String>().trim().to_owned()
 }
 
 /// Text of a model that loads nothing and links to nothing when a program shows it as Markdown or HTML: images, links

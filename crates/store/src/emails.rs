@@ -402,6 +402,23 @@ pub async fn list_thread_end(
     Ok(mails)
 }
 
+/// The different senders of the messages that had come into a thread by a time; two of them, when there are more.
+pub async fn thread_senders(
+    tx: &mut Tx,
+    mailbox: &MailboxId,
+    thread: &ThreadId,
+    until: Timestamp,
+) -> Result<Vec<String>> {
+    let found: Vec<(String,)> = tx
+        .all(
+            "SELECT DISTINCT lower(sender_address) FROM email WHERE workspace_id = $1 AND mailbox_id = $2
+             AND thread_id = $3 AND NOT outgoing AND arrived_at <= $4 LIMIT 2",
+            &[mailbox.into(), thread.into(), until.into()],
+        )
+        .await?;
+    Ok(found.into_iter().map(|(sender,)| sender).collect())
+}
+
 /// How many mails a thread has that are not held at the given time.
 pub async fn count_thread(
     tx: &mut Tx,

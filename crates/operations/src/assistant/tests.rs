@@ -1,6 +1,6 @@
 //! What a model writes does nothing by being shown.
 
-use super::inert;
+use super::{inert, inert_line};
 
 #[test]
 fn images_links_and_tags_are_pulled_apart() {
@@ -22,4 +22,11 @@ fn images_links_and_tags_are_pulled_apart() {
 #[test]
 fn hidden_characters_are_removed() {
     assert_eq!(inert("a\u{202e}b\u{e0041}c\u{200b}d"), "abcd");
+}
+
+#[test]
+fn a_line_is_harmless_short_and_one() {
+    let shown = inert_line("Hi\r\nBcc: x@evil.test ![x](https://evil.test)", 200);
+    assert_eq!(shown, "Hi Bcc: x@evil.test [x] (https://evil.test)");
+    assert_eq!(inert_line(&"<b".repeat(50), 10), "< b< b< b<");
 }

@@ -50,6 +50,8 @@ pub struct Turn {
     message: AgentMessage,
     history: Vec<AgentMessage>,
     offered: Vec<integrations::Offered>,
+    /// The sender of what the conversation is about.
+    about: Option<String>,
     until: Timestamp,
     key: Arc<DataKey>,
 }
@@ -72,7 +74,7 @@ pub async fn begin(
     let (named, now, wanted) = (mailboxes::name(mailbox), call.now, message.id.clone());
     let until = now.plus_seconds(HELD_SECONDS);
     let connections = input.connections;
-    let (mailbox, conversation, earlier, connected) = app
+    let (mailbox, conversation, earlier, connected, about) = app
         .db()
         .write(&call.workspace, async move |tx| {
             let mailbox = mailboxes::find(tx, &named).await?;
@@ -85,7 +87,8 @@ pub async fn begin(
                 return Err(Error::new(ErrorKind::ConversationBusy).with_retry_after(5));
             }
             let earlier = stored::messages(tx, &mailbox.id, &id, true, None, REMEMBERED).await?;
-            Ok((mailbox, conversation, earlier, connected))
+            let about = tools::sender_of(tx, &mailbox.id, &conversation).await?;
+            Ok((mailbox, conversation, earlier, connected, about))
         })
         .await?;
     let history: Result<Vec<AgentMessage>> =
@@ -95,6 +98,7 @@ pub async fn begin(
         address: mailbox.email,
         offered: integrations::offer(&key, connected)?,
         history: history?,
+        about,
         conversation,
         message,
         until,
@@ -121,8 +125,8 @@ impl Turn {
         let worked =
             worked.unwrap_or_else(|_| Err(Error::new(ErrorKind::AiUnavailable).with_retry_after(10)));
         toolbox.close().await;
-        let used = std::mem::take(&mut toolbox.used);
-        let text = match worked {
+        let (used, notes) = (std::mem::take(&mut toolbox.used), std::mem::take(&mut toolbox.notes));
+        let mut text = match worked {
             Ok(text) => text,
             // What has left the house is told, whatever became of the rest.
             Err(fault) if has_sent(&used) => {
@@ -135,6 +139,12 @@ impl Turn {
             }
         };
         drop(toolbox);
+        // The model may keep to itself, or deny, what did not happen as it wanted.
+        for note in notes {
+            let note = format!("\n\n{note}");
+            text.push_str(&note);
+            tell(progress.as_ref(), AgentEvent::Delta { text: note });
+        }
         self.store(app, call, text, used).await
     }
 

@@ -8,8 +8,7 @@ use model::{
 };
 use serde_json::Value;
 
-use super::look::line;
-use crate::assistant::inert;
+use crate::assistant::{inert, inert_line};
 
 /// The longest summary, and the longest note to the owner, in characters.
 const LONGEST_NOTE: usize = 500;
@@ -79,7 +78,7 @@ impl TriagerAnswer {
 
 impl FoundTask {
     fn read(value: &Value) -> Option<Self> {
-        let title = short(string(value.get("title"))?, LONGEST_TITLE);
+        let title = inert_line(string(value.get("title"))?, LONGEST_TITLE);
         if title.is_empty() {
             return None;
         }
@@ -111,13 +110,8 @@ fn strings(value: Option<&Value>) -> Vec<String> {
     texts.filter(|text| text.len() <= 400).take(MOST_NAMED).map(ToOwned::to_owned).collect()
 }
 
-/// A text on one line that does nothing by being shown.
-fn short(text: &str, most: usize) -> String {
-    inert(&line(text, most)).chars().take(most).collect::<String>().trim().to_owned()
-}
-
 fn note(value: Option<&Value>) -> Option<String> {
-    Some(short(string(value)?, LONGEST_NOTE)).filter(|text| !text.is_empty())
+    Some(inert_line(string(value)?, LONGEST_NOTE)).filter(|text| !text.is_empty())
 }
 
 fn reply(text: &str) -> String {

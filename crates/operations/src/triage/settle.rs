@@ -30,6 +30,7 @@ use super::{
 };
 use crate::{
     App, Error, ErrorKind, Result,
+    assistant::inert_subject,
     drafts::{self, Ready, Written},
     events::NewEvent,
     sending::{Origin, mailbox_of, original, subject},
@@ -197,7 +198,8 @@ async fn draft(app: &App, look: &Look, text: String, now: Timestamp) -> Result<R
         to: answered.to.iter().filter_map(mailbox_of).collect(),
         cc: Vec::new(),
         bcc: Vec::new(),
-        subject: subject(&quote::reply_subject(&message.subject)).unwrap_or_else(|_| "Re:".to_owned()),
+        subject: subject(&quote::reply_subject(&inert_subject(&message.subject)))
+            .unwrap_or_else(|_| "Re:".to_owned()),
         body: text,
         format: BodyFormat::Text,
         in_reply_to: threading.in_reply_to,

@@ -24,8 +24,10 @@ unless a tool says so.\n\
 - Name emails by what they are about, and give their ids when the user needs them.\n\
 - Answer in the language of the user, in plain text, without Markdown links, images or HTML. Be brief.";
 
-const MAY_SEND: &str = "For this message the user allows you to send at most one mail, if the user asked for it: to an \
-address that the user wrote in this conversation with send_email, or to the sender of a mail with reply_to_email.";
+const MAY_SEND: &str = "For this message the user allows you to send at most one message, if the user asked for it, to \
+addresses that the user wrote in this conversation, and to the sender of the thread that it is about: a new one with \
+send_email, an answer to the sender of an email with reply_to_email. To anybody else it is saved as a draft instead; \
+then say that it was not sent.";
 
 const MAY_NOT_SEND: &str = "You cannot send mail for this message. If the user wants something sent, save a draft and \
 say that it can be sent after a look at it, or when the user sends the request again with approval.";

@@ -2,10 +2,11 @@
 //! mailbox.
 //!
 //! None takes the name of a mailbox, deletes anything or fetches anything. Reads show clean mail as safe text. Drafts are
-//! new ones, or such as this conversation saved. A mail is sent only when the message was approved, once, and only to
-//! whom the person named or to the sender of a mail that is answered.
+//! new ones, or such as this conversation saved. Something is sent only when the message was approved, once, and only to
+//! whom the person named ([`recipients`]); to anybody else it becomes a draft.
 
 mod mail;
+mod recipients;
 mod sending;
 
 use std::collections::{HashMap, HashSet};
@@ -17,6 +18,8 @@ use model::{
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
+use self::recipients::Named;
+pub(super) use self::recipients::sender_of;
 use super::Turn;
 use crate::{
     App, Call, Error, ErrorKind, Result,
@@ -30,6 +33,8 @@ const LONGEST_RESULT: usize = 24_000;
 const ALL_RESULTS: usize = 120_000;
 /// Tools that are used for one message.
 const MOST_CALLS: usize = 24;
+/// The name of the tool that saves drafts; what was to be sent and became one is told under it.
+const SAVE_DRAFT: &str = "save_draft";
 
 /// A tool, as the model is told of it.
 struct Tool {
@@ -66,17 +71,23 @@ const TOOLS: &[Tool] = &[
     reading("list_folders", "Lists the folders of the mailbox with their counts.", schema::<mail::Nothing>),
     reading("list_labels", "Lists the custom labels of the mailbox.", schema::<mail::Nothing>),
     reading(
-        "save_draft",
+        SAVE_DRAFT,
         "Saves a plain text draft for the user to look at. With reply_to_email_id it becomes an answer to that mail; \
          with draft_id it replaces a draft that you saved in this conversation.",
         schema::<sending::SaveDraft>,
     ),
     leaving(
         "send_email",
-        "Sends a new mail to addresses that the user wrote in this conversation.",
+        "Sends a new message to addresses that the user wrote in this conversation, or saves it as a draft if the user \
+         wrote one of them nowhere.",
         schema::<sending::SendEmail>,
     ),
-    leaving("reply_to_email", "Answers the sender of a mail.", schema::<sending::ReplyToEmail>),
+    leaving(
+        "reply_to_email",
+        "Answers the sender of an email, if the user wrote that address in this conversation or the conversation is \
+         about that sender's thread; otherwise saves the answer as a draft.",
+        schema::<sending::ReplyToEmail>,
+    ),
 ];
 
 /// Whether a tool sends mail.
@@ -110,6 +121,8 @@ pub(super) struct Toolbox<'a> {
     turn: &'a Turn,
     /// Drafts that this conversation saved.
     own_drafts: HashSet<EmailId>,
+    /// Whom it may send to.
+    named: Named,
     /// Whether the one mail of this message has left.
     sent: bool,
     drafts_saved: usize,
@@ -117,22 +130,28 @@ pub(super) struct Toolbox<'a> {
     room: usize,
     /// What was used so far.
     pub(super) used: Vec<ToolUse>,
+    /// What the person is told besides the answer.
+    pub(super) notes: Vec<String>,
 }
 
 impl<'a> Toolbox<'a> {
     pub(super) fn new(app: &'a App, call: &'a Call, turn: &'a Turn) -> Self {
         let earlier = turn.history.iter().filter(|message| message.role == Speaker::Assistant);
-        let saved = earlier.flat_map(|message| &message.tools).filter(|tool| tool.name == "save_draft");
+        let saved = earlier.flat_map(|message| &message.tools).filter(|tool| tool.name == SAVE_DRAFT);
+        let said = turn.history.iter().filter(|message| message.role == Speaker::User);
+        let said = said.chain(std::iter::once(&turn.message)).map(|message| message.content.as_str());
         Self {
             app,
             call,
             turn,
             own_drafts: saved.filter_map(|tool| tool.email_id.clone()).collect(),
+            named: Named::new(said, turn.about.as_deref()),
             sent: false,
             drafts_saved: 0,
             sessions: HashMap::new(),
             room: ALL_RESULTS,
             used: Vec::new(),
+            notes: Vec::new(),
         }
     }
 
@@ -160,6 +179,12 @@ impl<'a> Toolbox<'a> {
         let mut tool = ToolUse { name: shown_name(name), outcome: ToolOutcome::Done, email_id: None };
         let result = match outcome {
             Ok(done) => {
+                if done.drafted {
+                    // What was asked for did not happen; what did is told as what it is.
+                    self.used.push(ToolUse { outcome: ToolOutcome::Failed, ..tool });
+                    tool =
+                        ToolUse { name: SAVE_DRAFT.to_owned(), outcome: ToolOutcome::Done, email_id: None };
+                }
                 tool.email_id = done.email;
                 self.fitting(&done.data)
             }
@@ -205,7 +230,7 @@ impl<'a> Toolbox<'a> {
             "read_thread" => self.read_thread(read(arguments)?).await.map(Done::data),
             "list_folders" => self.list_folders(read(arguments)?).await.map(Done::data),
             "list_labels" => self.list_labels(read(arguments)?).await.map(Done::data),
-            "save_draft" => self.save_draft(read(arguments)?).await,
+            SAVE_DRAFT => self.save_draft(read(arguments)?).await,
             "send_email" => self.send_email(read(arguments)?).await,
             "reply_to_email" => self.reply_to_email(read(arguments)?).await,
             _ => Err(Error::with_message(ErrorKind::NotFound, "there is no such tool")),
@@ -243,11 +268,13 @@ impl<'a> Toolbox<'a> {
 struct Done {
     data: Value,
     email: Option<EmailId>,
+    /// Whether it saved a draft instead of sending.
+    drafted: bool,
 }
 
 impl Done {
     const fn data(data: Value) -> Self {
-        Self { data, email: None }
+        Self { data, email: None, drafted: false }
     }
 }
 

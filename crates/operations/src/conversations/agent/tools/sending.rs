@@ -1,11 +1,11 @@
-//! Tools that write: drafts always, and one mail when the message was approved.
+//! Tools that write: drafts always, and one message to whom the person named when that was approved.
 
-use std::collections::HashSet;
-
-use mail::{address::Address, compose::quote::reply_subject};
+use mail::{
+    address::{Address, Mailbox},
+    compose::quote::reply_subject,
+};
 use model::{
     EmailId,
-    conversations::Speaker,
     drafts::NewDraft,
     emails::{Email, ScanStatus},
     sending::{NewMail, NewReply, Recipients, SentMail},
@@ -17,8 +17,11 @@ use sha2::{Digest, Sha256};
 
 use super::{Done, Toolbox};
 use crate::{
-    Call, Error, ErrorKind, Idempotency, IdempotencyClaim, Operation, Result, assistant::inert, drafts,
-    sending,
+    Call, Error, ErrorKind, Idempotency, IdempotencyClaim, Operation, Result,
+    assistant::{inert, inert_line, inert_subject},
+    drafts,
+    emails::present,
+    sending::{self, people},
 };
 
 /// Drafts that are saved for one message.
@@ -27,6 +30,8 @@ const MOST_DRAFTS: usize = 5;
 const MOST_RECIPIENTS: usize = 20;
 /// Characters of a text of the agent.
 const LONGEST_TEXT: usize = 50_000;
+/// Characters of the subject, and of the addresses, in a note to the person.
+const MAX_NOTED: usize = 200;
 
 /// A draft.
 #[derive(Deserialize, JsonSchema)]
@@ -79,9 +84,6 @@ pub(super) struct ReplyToEmail {
 impl Toolbox<'_> {
     pub(super) async fn save_draft(&mut self, wanted: SaveDraft) -> Result<Done> {
         check_text("body", &wanted.body)?;
-        if self.drafts_saved >= MOST_DRAFTS {
-            return Err(Error::invalid("", "no more drafts for this message"));
-        }
         if let Some(draft) = &wanted.draft_id
             && !self.own_drafts.contains(draft)
         {
@@ -93,37 +95,65 @@ impl Toolbox<'_> {
             None => None,
         };
         let default_to = original.as_ref().map(|email| vec![email.sender.clone()]);
-        let default_subject = original.as_ref().map(|email| reply_subject(&email.subject));
+        let default_subject = original.as_ref().map(|email| answer_subject(&email.subject));
+        let subject = wanted.subject.as_deref().map(inert_subject).or(default_subject);
         let draft = NewDraft {
             to: recipients("to", wanted.to.or(default_to))?,
             cc: recipients("cc", wanted.cc)?,
-            bcc: None,
-            subject: wanted.subject.or(default_subject),
-            body: inert(&wanted.body),
-            body_format: None,
-            in_reply_to: original.as_ref().and_then(|email| email.message_id.clone()),
-            thread_id: original.and_then(|email| email.thread_id),
             draft_id: wanted.draft_id,
-            attachments: None,
+            ..plain_draft(subject, &wanted.body, original.as_ref())
         };
+        self.save(draft).await
+    }
+
+    async fn save(&mut self, draft: NewDraft) -> Result<Done> {
+        if self.drafts_saved >= MOST_DRAFTS {
+            return Err(Error::invalid("", "no more drafts for this message"));
+        }
         let call = self.call.follow(&drafts::SAVE, self.app.now())?;
         let saved = drafts::save(self.app, &call, self.mailbox(), draft).await?;
         self.drafts_saved += 1;
         self.own_drafts.insert(saved.id.clone());
         let data = json!({ "status": "saved", "draft_id": saved.id, "subject": saved.subject });
-        Ok(Done { data, email: Some(saved.id) })
+        Ok(Done { data, email: Some(saved.id), drafted: false })
+    }
+
+    /// Saves what was to be sent, and says to the model and to the person that it is a draft, and why.
+    async fn save_instead(&mut self, draft: NewDraft, unnamed: &[String]) -> Result<Done> {
+        let mut saved = self.save(draft).await?;
+        let why = "the user did not write all of these addresses in this conversation";
+        saved.data["status"] = json!("saved as a draft");
+        saved.data["sent"] = json!(false);
+        saved.data["reason"] = json!(why);
+        saved.data["addresses"] = json!(unnamed);
+        saved.drafted = true;
+        let subject = saved.data["subject"].as_str().map(|text| inert_line(text, MAX_NOTED));
+        let note = format!(
+            "Not sent, but saved as a draft: \u{201c}{}\u{201d}. You did not write {} in this conversation.",
+            subject.unwrap_or_default(),
+            inert_line(&unnamed.join(", "), MAX_NOTED),
+        );
+        self.notes.push(note);
+        Ok(saved)
     }
 
     pub(super) async fn send_email(&mut self, wanted: SendEmail) -> Result<Done> {
         check_text("text", &wanted.text)?;
-        self.require_named("to", &wanted.to)?;
-        self.require_named("cc", wanted.cc.as_deref().unwrap_or_default())?;
+        let to = people("to", recipients("to", Some(wanted.to.clone()))?.as_ref())?;
+        let cc = people("cc", recipients("cc", wanted.cc.clone())?.as_ref())?;
+        let subject = Some(inert_subject(&wanted.subject));
+        let unnamed = self.named.missing(to.iter().chain(&cc));
+        let (to, cc) = (addresses(&to), addresses(&cc));
+        if !unnamed.is_empty() {
+            let draft = NewDraft { to, cc, ..plain_draft(subject, &wanted.text, None) };
+            return self.save_instead(draft, &unnamed).await;
+        }
         let mail = NewMail {
-            to: recipients("to", Some(wanted.to.clone()))?,
-            cc: recipients("cc", wanted.cc.clone())?,
+            to,
+            cc,
             bcc: None,
             from: None,
-            subject: Some(wanted.subject.clone()),
+            subject,
             html: None,
             text: Some(inert(&wanted.text)),
             attachments: None,
@@ -140,13 +170,21 @@ impl Toolbox<'_> {
 
     pub(super) async fn reply_to_email(&mut self, wanted: ReplyToEmail) -> Result<Done> {
         check_text("text", &wanted.text)?;
-        self.clean_email(wanted.email_id.clone()).await?;
+        let original = self.clean_email(wanted.email_id.clone()).await?;
+        let to = self.answered(&wanted.email_id).await?;
+        let subject = Some(answer_subject(&original.subject));
+        let unnamed = self.named.missing(to.iter());
+        let to = addresses(&to);
+        if !unnamed.is_empty() {
+            let draft = NewDraft { to, ..plain_draft(subject, &wanted.text, Some(&original)) };
+            return self.save_instead(draft, &unnamed).await;
+        }
         let reply = NewReply {
-            to: None,
+            to,
             cc: None,
             bcc: None,
             from: None,
-            subject: None,
+            subject,
             html: None,
             text: Some(inert(&wanted.text)),
             attachments: None,
@@ -158,6 +196,22 @@ impl Toolbox<'_> {
         let id = wanted.email_id;
         let outcome = sending::reply(self.app, &call, self.mailbox(), id, reply, false).await;
         self.note_sent(&call, outcome).await
+    }
+
+    /// Whom an answer goes to: the From address, whatever Reply-To says, or whom a message of one's own went to.
+    async fn answered(&self, id: &EmailId) -> Result<Vec<Mailbox>> {
+        let (mailbox, wanted) = (self.turn.mailbox.clone(), id.clone());
+        let record = self
+            .app
+            .read(self.call, async move |tx| {
+                store::emails::find(tx, &mailbox, &wanted).await?.ok_or_else(present::missing)
+            })
+            .await?;
+        if record.outgoing {
+            return people("to", Some(&Recipients::Text(record.to_line)));
+        }
+        let nobody = || Error::invalid("email_id", "this email names nobody to answer");
+        Ok(vec![Address::parse(&record.sender_address).map_err(|_| nobody())?.into()])
     }
 
     /// A call that happens once for this message, also when the same message comes again after a crash.
@@ -184,7 +238,7 @@ impl Toolbox<'_> {
         };
         self.sent = true;
         let email = data["id"].as_str().map(EmailId::from);
-        Ok(Done { data, email })
+        Ok(Done { data, email, drafted: false })
     }
 
     /// What became of the mail that an earlier attempt at this message sent.
@@ -208,35 +262,33 @@ impl Toolbox<'_> {
         }
         Ok(email)
     }
+}
 
-    /// Refuses recipients that the person did not write: a mail must not say where data goes.
-    fn require_named(&self, field: &str, recipients: &[String]) -> Result<()> {
-        let earlier = self.turn.history.iter().filter(|message| message.role == Speaker::User);
-        let said = earlier.chain(std::iter::once(&self.turn.message));
-        let named: HashSet<String> = said.flat_map(|message| addresses(&message.content)).collect();
-        for (place, recipient) in recipients.iter().enumerate() {
-            let known = Address::parse(recipient.trim()).is_ok_and(|one| named.contains(&key_of(&one)));
-            if !known {
-                let message = "the user did not write this address; ask for it, or save a draft";
-                return Err(Error::invalid(format!("{field}[{place}]"), message));
-            }
-        }
-        Ok(())
+/// A plain text draft to nobody yet, which answers an email if one is given.
+fn plain_draft(subject: Option<String>, body: &str, original: Option<&Email>) -> NewDraft {
+    NewDraft {
+        to: None,
+        cc: None,
+        bcc: None,
+        subject,
+        body: inert(body),
+        body_format: None,
+        in_reply_to: original.and_then(|email| email.message_id.clone()),
+        thread_id: original.and_then(|email| email.thread_id.clone()),
+        draft_id: None,
+        attachments: None,
     }
 }
 
-/// The addresses in what a person wrote.
-fn addresses(text: &str) -> Vec<String> {
-    let edge = |c: char| c.is_whitespace() || "<>()[]{},;:\"'`|".contains(c);
-    let words = text.split(edge).filter(|word| word.contains('@'));
-    words
-        .filter_map(|word| Address::parse(word.trim_matches(['.', '!', '?', '*', '_'])).ok())
-        .map(|address| key_of(&address))
-        .collect()
+/// The subject of an answer, which is a stranger's.
+fn answer_subject(original: &str) -> String {
+    reply_subject(&inert_subject(original))
 }
 
-fn key_of(address: &Address) -> String {
-    address.as_str().to_lowercase()
+/// Recipients as bare addresses: a name beside one could say that it is somebody else's.
+fn addresses(people: &[Mailbox]) -> Option<Recipients> {
+    let list: Vec<String> = people.iter().map(|one| one.address().to_string()).collect();
+    Some(list).filter(|list| !list.is_empty()).map(Recipients::List)
 }
 
 fn recipients(field: &str, given: Option<Vec<String>>) -> Result<Option<Recipients>> {
@@ -257,16 +309,4 @@ fn check_text(field: &str, text: &str) -> Result<()> {
         return Err(Error::invalid(field, format!("at most {LONGEST_TEXT} characters")));
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::addresses;
-
-    #[test]
-    fn addresses_are_found_in_what_people_write() {
-        let text = "Send it to Bob <bob@example.org>, (Eve@Example.org) and \"x@y.test\". Or ask a@b? mailto:c@d.test!";
-        assert_eq!(addresses(text), ["bob@example.org", "eve@example.org", "x@y.test", "a@b", "c@d.test"]);
-        assert!(addresses("no address @ all, foo@, @bar").is_empty());
-    }
 }
