@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use super::content::ended;
-use super::transfer::{Decisions, Mail, Outcome, Paths, WINDOW};
+use super::transfer::{Closing, Decisions, Mail, Outcome, Paths, WINDOW};
 use super::wire::BLOCK;
 use super::{Connection, Error, Extension, Phase};
 
@@ -43,22 +43,34 @@ impl Connection {
         if let Err(error) = self.wire.write(Phase::Content, self.timeouts.block, &whole).await {
             return Err(self.told_why(error).await);
         }
-        if let Err(error) = self.envelope_answers(&open, decisions).await {
+        let closing = match self.envelope_answers(&open, decisions).await {
+            Ok(closing) => closing,
             // From here on the mail may have been taken, unless the server says otherwise.
-            if matches!(error, Error::Refused(..)) {
-                return Err(error);
+            Err(error @ Error::Refused(..)) => return Err(error),
+            Err(error) => {
+                self.broken = true;
+                decisions.decide_open(&Outcome::Uncertain(error));
+                return Ok(());
             }
-            self.broken = true;
-            decisions.decide_open(&Outcome::Uncertain(error));
+        };
+        if closing.is_some() && decisions.open().is_empty() {
             return Ok(());
         }
         let outcome = self.judge_content().await;
+        let outcome = match closing {
+            Some(closing) => closing.instead_of(Ok(outcome)),
+            None => outcome,
+        };
         self.unfinished = !matches!(&outcome, Outcome::Accepted(_));
         decisions.decide_open(&outcome);
         Ok(())
     }
 
-    async fn envelope_answers(&mut self, open: &[usize], decisions: &mut Decisions) -> Result<(), Error> {
+    async fn envelope_answers(
+        &mut self,
+        open: &[usize],
+        decisions: &mut Decisions,
+    ) -> Result<Option<Closing>, Error> {
         // Whoever gives up now does not know what becomes of the content, so there is as much patience as for that.
         let patience = self.timeouts.finish;
         self.sender_answer(patience, decisions).await?;

@@ -38,6 +38,23 @@ pub enum Outcome {
     Uncertain(Error),
 }
 
+/// What a server has said that is about to close the connection (421). Some mean it for one recipient only and go on.
+pub(super) struct Closing(Reply);
+
+impl Closing {
+    fn outcome(&self) -> Outcome {
+        Outcome::Refused(self.0.clone())
+    }
+
+    /// What became of the content: from such a server only that it was taken is believed.
+    pub(super) fn instead_of(self, outcome: Result<Outcome, Error>) -> Outcome {
+        match outcome {
+            Ok(taken @ Outcome::Accepted(_)) => taken,
+            _ => self.outcome(),
+        }
+    }
+}
+
 /// What has been decided about each recipient so far.
 pub(super) struct Decisions(Vec<Option<Outcome>>);
 
@@ -150,11 +167,15 @@ impl Connection {
         if self.goes_together(mail, decisions) {
             return self.send_together(mail, paths, decisions).await;
         }
-        self.name_everyone(mail, paths, decisions).await?;
+        let closing = self.name_everyone(mail, paths, decisions).await?;
         if decisions.open().is_empty() {
             return Ok(());
         }
-        let outcome = self.hand_over(mail.content).await?;
+        let handed = self.hand_over(mail.content).await;
+        let outcome = match closing {
+            Some(closing) => closing.instead_of(handed),
+            None => handed?,
+        };
         self.unfinished = !matches!(&outcome, Outcome::Accepted(_));
         decisions.decide_open(&outcome);
         Ok(())
@@ -179,7 +200,7 @@ impl Connection {
         mail: &Mail<'_>,
         paths: &Paths,
         decisions: &mut Decisions,
-    ) -> Result<(), Error> {
+    ) -> Result<Option<Closing>, Error> {
         let open = decisions.open();
         let mut lines = vec![self.sender_command(mail, paths, &open)];
         let mut window = WINDOW;
@@ -189,7 +210,7 @@ impl Connection {
             self.sender_answer(self.timeouts.command, decisions).await?;
             lines.clear();
         }
-        for group in open.chunks(window) {
+        for (number, group) in open.chunks(window).enumerate() {
             if decisions.open().is_empty() {
                 break;
             }
@@ -200,9 +221,15 @@ impl Connection {
             if with_sender {
                 self.sender_answer(self.timeouts.command, decisions).await?;
             }
-            self.recipient_answers(self.timeouts.recipient, group, decisions).await?;
+            let closing = self.recipient_answers(self.timeouts.recipient, group, decisions).await?;
+            if let Some(closing) = closing {
+                // Nobody else is named to a server that is about to go.
+                let unnamed = open.iter().skip((number + 1) * window);
+                unnamed.for_each(|index| decisions.decide(*index, closing.outcome()));
+                return Ok(Some(closing));
+            }
         }
-        Ok(())
+        Ok(None)
     }
 
     pub(super) fn sender_command(&self, mail: &Mail<'_>, paths: &Paths, open: &[usize]) -> String {
@@ -237,23 +264,34 @@ impl Connection {
         Ok(())
     }
 
-    /// Reads the answers to the RCPTs of a group.
+    /// Reads the answers to the RCPTs of a group. What a server says after a 421 is no verdict about anybody, unless it is
+    /// that it takes the recipient.
     pub(super) async fn recipient_answers(
         &mut self,
         patience: Duration,
         group: &[usize],
         decisions: &mut Decisions,
-    ) -> Result<(), Error> {
+    ) -> Result<Option<Closing>, Error> {
+        let mut closing: Option<Closing> = None;
         for index in group {
-            let reply = self.wire.reply(Phase::Recipient, patience).await?;
+            let answer = self.wire.reply(Phase::Recipient, patience).await;
+            let reply = match (answer, &closing) {
+                (Ok(reply), _) => reply,
+                (Err(_), Some(Closing(reply))) => {
+                    return Err(Error::Refused(Phase::Recipient, reply.clone()));
+                }
+                (Err(error), None) => return Err(error),
+            };
             if reply.code() == 421 {
-                return Err(Error::Refused(Phase::Recipient, reply));
+                self.broken = true;
+                closing.get_or_insert(Closing(reply.clone()));
             }
             if !reply.is_positive() {
-                decisions.decide(*index, Outcome::Refused(reply));
+                let outcome = closing.as_ref().map(Closing::outcome);
+                decisions.decide(*index, outcome.unwrap_or(Outcome::Refused(reply)));
             }
         }
-        Ok(())
+        Ok(closing)
     }
 
     /// Sends the content, and tells what the server says to it. An error means that it cannot have taken it.

@@ -98,6 +98,59 @@ async fn refusals_in_one_go_are_told_apart() {
     outcomes(&together("S: 553 not you\nEND"), both, &["never 553", "never 553"]).await;
 }
 
+/// A server that closes, or says so of one recipient: that one and those without an answer are for later. Whom it takes the
+/// content for has it, and nothing that it says then refuses anybody.
+/// rules: SEND-7
+#[tokio::test]
+async fn a_421_to_one_recipient_refuses_nobody() {
+    let both = &["a@x.test", "b@x.test"];
+    for (answers, expected) in [
+        ("S: 250 ok\nS: 250 ok\nS: 421 busy\nS: 250 taken\n", ["accepted 250", "later 421"]),
+        ("S: 250 ok\nS: 421 busy\nS: 250 ok\nS: 250 taken\n", ["later 421", "accepted 250"]),
+        ("S: 250 ok\nS: 250 ok\nS: 421 closing\nEND", ["later 421", "later 421"]),
+        ("S: 250 ok\nS: 421 closing\nEND", ["later 421", "later 421"]),
+        ("S: 250 ok\nS: 421 closing\nS: 503 no sender\nS: 503 no sender\n", ["later 421", "later 421"]),
+        ("S: 250 ok\nS: 250 ok\nS: 421 closing\nS: 554 no\n", ["later 421", "later 421"]),
+        ("S: 250 ok\nS: 550 nobody\nS: 421 closing\nEND", ["never 550", "later 421"]),
+        ("S: 250 ok\nS: 421 closing\nS: 421 closing\nEND", ["later 421", "later 421"]),
+    ] {
+        outcomes(&together(answers), both, &expected).await;
+    }
+}
+
+/// The same where the content waits for the answers to the envelope.
+/// rules: SEND-7
+#[tokio::test]
+async fn a_421_before_the_content_refuses_nobody() {
+    let names = &["a@x.test", "b@x.test", "c@x.test"];
+    let hello = "S: 220 x\nC: EHLO us.test\nS: 250-x\nS: 250 PIPELINING\nC: MAIL FROM:<ann@us.test>\n\
+        C: RCPT TO:<a@x.test>\nC: RCPT TO:<b@x.test>\nC: RCPT TO:<c@x.test>\nS: 250 ok\n";
+    let content = "C: DATA\nS: 354 go\nC: Subject: Hi\nC:\nC: ..\nC: ...\nC: ..x\nC: Bye\nC: .\n";
+    for (answers, expected) in [
+        (
+            format!("S: 250 ok\nS: 421 busy\nS: 250 ok\n{content}S: 250 taken\n"),
+            ["accepted 250", "later 421", "accepted 250"],
+        ),
+        (
+            format!("S: 250 ok\nS: 421 busy\nS: 550 no\n{content}S: 554 no\n"),
+            ["later 421", "later 421", "later 421"],
+        ),
+        (
+            "S: 250 ok\nS: 421 busy\nS: 503 no\nC: DATA\nS: 503 no\n".to_owned(),
+            ["later 421", "later 421", "later 421"],
+        ),
+        ("S: 550 no\nS: 421 busy\nS: 421 busy\n".to_owned(), ["never 550", "later 421", "later 421"]),
+        ("S: 250 ok\nS: 421 closing\nEND".to_owned(), ["later 421", "later 421", "later 421"]),
+    ] {
+        outcomes(&format!("{hello}{answers}"), names, &expected).await;
+    }
+    // One command at a time: who was not named yet is not named any more.
+    let plain = "S: 220 x\nC: EHLO us.test\nS: 250 x\nC: MAIL FROM:<ann@us.test>\nS: 250 ok\nC: RCPT TO:<a@x.test>\nS: 250 ok\n\
+        C: RCPT TO:<b@x.test>\nS: 421 busy\n";
+    let script = format!("{plain}{content}S: 250 taken\n");
+    outcomes(&script, names, &["accepted 250", "later 421", "later 421"]).await;
+}
+
 #[tokio::test]
 async fn after_one_go_whatever_was_not_answered_is_in_doubt() {
     let both = &["a@x.test", "b@x.test"];
