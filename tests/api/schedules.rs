@@ -65,7 +65,7 @@ async fn a_scheduled_mail_leaves_at_its_time_and_once() {
     .await;
 }
 
-// rules: DRAFT-9, DRAFT-10
+// rules: DRAFT-9, DRAFT-10, HTTP-13
 #[tokio::test]
 async fn times_recipients_and_bodies_are_checked_when_scheduling() {
     both_engines(async |engine| {
@@ -75,6 +75,13 @@ async fn times_recipients_and_bodies_are_checked_when_scheduling() {
         let to = inbox.address.clone();
         for at in ["2026-07-14T09:00:00Z", "2026-07-13T09:00:00Z", "2027-07-16T09:00:00Z"] {
             assert_refuses_fields(&inbox.post("scheduled-sends", later(&to, at)).await, &["scheduled_send_at"]);
+        }
+        // No clock is a day or more away from UTC.
+        for offset in ["+25:00", "-25:00", "+24:00", "-24:00", "+2400", "+25"] {
+            let at = format!("2026-07-20T09:00:00{offset}");
+            assert_refuses_fields(&inbox.post("scheduled-sends", later(&to, &at)).await, &["scheduled_send_at"]);
+            let listed = inbox.try_get(&format!("emails?date_start={}", super::help::encoded(&at))).await;
+            assert_refuses_fields(&listed, &["date_start"]);
         }
         let at = "2026-07-15T09:00:00Z";
         assert_refuses_fields(&inbox.post("scheduled-sends", later(&to, "tomorrow")).await, &["scheduled_send_at"]);

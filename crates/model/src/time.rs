@@ -12,6 +12,9 @@ pub struct Timestamp(i64);
 /// Microseconds in a second.
 const SECOND: i64 = 1_000_000;
 
+/// Seconds of the largest offset from UTC that a time can be written with, 23:59.
+const FARTHEST_OFFSET: i32 = (23 * 60 + 59) * 60;
+
 impl Timestamp {
     /// A time from microseconds since 1970.
     pub const fn from_micros(micros: i64) -> Self {
@@ -89,9 +92,15 @@ fn put_digits(place: &mut [u8], mut number: u32) {
 impl FromStr for Timestamp {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let parsed: jiff::Timestamp = text.parse().map_err(|_| {
-            "expected an ISO 8601 time with its zone, such as 2026-07-14T09:00:00.000Z".to_owned()
-        })?;
+        let expected =
+            || "expected an ISO 8601 time with its zone, such as 2026-07-14T09:00:00.000Z".to_owned();
+        let parsed: jiff::Timestamp = text.parse().map_err(|_| expected())?;
+        // The parser also takes offsets that no clock on earth has and no other reader of times does.
+        let offset =
+            jiff::fmt::temporal::Pieces::parse(text).ok().and_then(|pieces| pieces.to_numeric_offset());
+        if offset.is_some_and(|offset| offset.seconds().abs() > FARTHEST_OFFSET) {
+            return Err(expected());
+        }
         Ok(Self(parsed.as_microsecond()))
     }
 }
@@ -171,6 +180,19 @@ mod tests {
         assert_eq!(at.next_month_start().to_string(), "2026-08-01T00:00:00.000Z");
         assert_eq!(at.day().to_string(), "2026-07-14");
         assert_eq!(at.minute().to_string(), "2026-07-14T09:00:00.000Z");
+    }
+
+    /// rules: HTTP-13
+    #[test]
+    fn offsets_end_before_a_day() {
+        for good in ["+23:59", "-23:59", "+00:00", "-00:00", "+05:45", "+14", "-1200", "Z", "z"] {
+            assert!(format!("2026-07-14T09:00:00{good}").parse::<Timestamp>().is_ok(), "{good}");
+        }
+        for bad in
+            ["+24:00", "-24:00", "+25:00", "-25:59", "+24", "+2400", "+25:59:59", "+23:59:01", "+99:00", ""]
+        {
+            assert!(format!("2026-07-14T09:00:00{bad}").parse::<Timestamp>().is_err(), "{bad}");
+        }
     }
 
     #[test]
