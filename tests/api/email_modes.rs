@@ -57,7 +57,7 @@ const GATED: Seen = Seen { reason: true, ..METADATA };
 const SAFE: Seen = Seen { raw_headers: false, details: false, safe: true, ..FULL };
 const SAFE_GATED: Seen = Seen { details: false, safe: true, ..GATED };
 
-// rules: READ-8, READ-9, READ-26, SCAN-1, SCAN-8, SCAN-10
+// rules: READ-8, READ-9, READ-26, SAFE-4, SCAN-1, SCAN-8, SCAN-10
 #[tokio::test]
 #[expect(clippy::too_many_lines, reason = "a table")]
 async fn every_mode_shows_what_it_says() {
@@ -90,7 +90,10 @@ async fn every_mode_shows_what_it_says() {
                 ("?require_scan_status=flagged", gate("flagged")),
                 ("?require_scan_status=skipped", gate("skipped")),
                 ("?agent_safe_content=1", safe_gate("clean")),
-                ("?agent_safe_content=1&require_scan_status=flagged", safe_gate("flagged")),
+                // What is safe is clean, whatever else is asked for.
+                ("?agent_safe_content=1&require_scan_status=clean", safe_gate("clean")),
+                ("?agent_safe_content=1&require_scan_status=flagged", SAFE_GATED),
+                ("?agent_safe_content=1&require_scan_status=skipped", SAFE_GATED),
                 ("?agent_safe_content=0&metadata_only=0", FULL),
             ] {
                 let email = inbox.get(&format!("emails/{id}{query}")).await;

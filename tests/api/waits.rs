@@ -52,7 +52,17 @@ async fn a_wait_ends_in_four_ways() {
             let held = wait(&inbox, json!({ "after": both["cursor"] })).await;
             assert_eq!((&held["outcome"], held.get("email")), (&json!("held"), None), "{status}");
             let wanted = json!({ "after": both["cursor"], "require_scan_status": status });
-            assert_eq!(wait(&inbox, wanted).await["matches"], json!([bad]), "{status}");
+            let found = wait(&inbox, wanted).await;
+            assert_eq!(
+                (&found["outcome"], &found["matches"]),
+                (&json!("matched"), &json!([bad])),
+                "{status}"
+            );
+            // It is told of, but what it says is not.
+            let email = &found["email"];
+            assert_eq!((&email["scan_status"], &email["content_omitted"]), (&json!(status), &json!(true)));
+            assert_eq!(email["content_omission_reason"], "scan_status_not_clean", "{email}");
+            assert!(email.get("body").is_none() && email.get("snippet").is_none(), "{email}");
         }
     })
     .await;

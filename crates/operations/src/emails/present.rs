@@ -57,11 +57,10 @@ impl Presenter<'_> {
         if mail.outgoing {
             return true;
         }
-        match self.options.require_scan_status {
-            Some(required) => mail.scan_status == Some(required),
-            // Safe content is for agents, who must not meet what nobody has found clean.
-            None => !self.options.agent_safe_content || mail.scan_status == Some(ScanStatus::Clean),
-        }
+        let required = self.options.require_scan_status;
+        // Safe content is for agents, who must not meet what nobody has found clean, whatever else is asked for.
+        let safe = self.options.agent_safe_content.then_some(ScanStatus::Clean);
+        [required, safe].into_iter().flatten().all(|wanted| mail.scan_status == Some(wanted))
     }
 
     /// Whether the content has to be fetched at all.
