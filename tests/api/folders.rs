@@ -164,10 +164,18 @@ async fn renaming_keeps_the_id_and_spares_system_folders() {
         let folders = folders_of(&tenant.key).await;
         tenant.key.post(&folders, json!({ "name": "To do" })).await.ok();
         let one = format!("{folders}/to-do");
-        for name in ["Done", "To do", "!!", "Inbox", "ü"] {
+        for name in ["Done", "To do", "!!", "In box", "ü"] {
             let renamed = tenant.key.put(&one, json!({ "name": format!(" {name} ") })).await.ok();
             assert_eq!(renamed, folder("to-do", name, false));
             assert_eq!(tenant.key.get(&folders).await.ok()[7], renamed);
+        }
+        // A name of a system folder, however it is spelt, would have mail put into the wrong one.
+        for name in ["Inbox", " inbox ", "TRASH", "Drafts", "draft", "Ｓｐａｍ", "in\u{200b}box", "Sent!"]
+        {
+            let renamed = tenant.key.put(&one, json!({ "name": name })).await;
+            renamed.expect(409, "folder_exists");
+            tenant.key.post(&folders, json!({ "name": name })).await.expect(409, "folder_exists");
+            assert_eq!(tenant.key.get(&folders).await.ok()[7]["name"], "ü", "{name}");
         }
         assert_refuses_fields(&tenant.key.put(&one, json!({ "name": "" })).await, &["name"]);
         assert_refuses_fields(&tenant.key.put(&one, json!({ "name": "a", "id": "b" })).await, &["id"]);

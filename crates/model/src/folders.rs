@@ -4,6 +4,9 @@ use garde::Validate;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use mail::safe_text::SafeText;
+use unicode_normalization::UnicodeNormalization;
+
 use crate::{FolderId, names::valid_name};
 
 /// The folders that every mailbox has, id and name, in the order they are shown.
@@ -60,9 +63,38 @@ pub fn slug(name: &str) -> String {
     slug
 }
 
+/// Whether a name is, or looks like, that of a folder that every mailbox has.
+pub fn is_system_name(name: &str) -> bool {
+    let seen: String = SafeText::line(name).as_str().nfkc().collect();
+    let slug = slug(&seen);
+    SYSTEM_FOLDERS.iter().any(|(id, name)| slug == *id || slug == self::slug(name))
+}
+
 #[cfg(test)]
 mod tests {
-    use super::slug;
+    use super::{is_system_name, slug};
+
+    /// rules: FOLD-3, FOLD-4
+    #[test]
+    fn names_of_system_folders_are_known_in_every_spelling() {
+        for name in [
+            "Inbox",
+            " INBOX ",
+            "inbox!",
+            "Ｉｎｂｏｘ",
+            "in\u{200b}box",
+            "𝐈nbox",
+            "Draft",
+            "drafts",
+            "ＳＥＮＴ",
+            "Trash…",
+        ] {
+            assert!(is_system_name(name), "{name}");
+        }
+        for name in ["Inboxes", "In box", "My drafts", "Sent 2026", "Büro", "Posteingang"] {
+            assert!(!is_system_name(name), "{name}");
+        }
+    }
 
     #[test]
     fn slugs() {

@@ -2,7 +2,7 @@
 
 use model::{
     FolderId, Limit,
-    folders::{Folder, FolderName, slug},
+    folders::{Folder, FolderName, is_system_name, slug},
 };
 use store::{Tx, folders};
 
@@ -20,8 +20,11 @@ pub const CREATE: Operation =
         ErrorKind::QuotaExceeded,
     ]);
 /// Renames a folder.
-pub const RENAME: Operation = Operation::write("renameFolder", "Renames a folder; its id stays.")
-    .errors(&[ErrorKind::NotFound, ErrorKind::FolderProtected]);
+pub const RENAME: Operation = Operation::write("renameFolder", "Renames a folder; its id stays.").errors(&[
+    ErrorKind::NotFound,
+    ErrorKind::FolderProtected,
+    ErrorKind::FolderExists,
+]);
 /// Deletes a folder.
 pub const DELETE: Operation =
     Operation::write("deleteFolder", "Deletes a folder; its mail goes to the archive.")
@@ -61,6 +64,7 @@ pub async fn create(app: &App, call: &Call, mailbox: &str, input: FolderName) ->
         if !limit.has_room(u64::try_from(folders::count(tx, &mailbox).await?).unwrap_or_default()) {
             return Err(quota("folders", limit));
         }
+        refuse_system_name(&folder.name)?;
         if !folders::insert(tx, &mailbox, &folder, AFTER_SYSTEM).await? {
             return Err(Error::new(ErrorKind::FolderExists));
         }
@@ -82,6 +86,7 @@ pub async fn rename(
     app.write(call, async move |tx| {
         let mailbox = mailboxes::find_id(tx, &named).await?;
         let folder = get_changeable(tx, &mailbox, &id).await?;
+        refuse_system_name(&name)?;
         folders::rename(tx, &mailbox, &id, &name).await?;
         Ok(Folder { name, ..folder })
     })
@@ -100,6 +105,15 @@ pub async fn delete(app: &App, call: &Call, mailbox: &str, id: FolderId) -> Resu
         Ok(folders::delete(tx, &mailbox, &id).await?)
     })
     .await
+}
+
+/// Two folders that look the same would have mail put into the wrong one.
+fn refuse_system_name(name: &str) -> Result<()> {
+    if !is_system_name(name) {
+        return Ok(());
+    }
+    let fix = "Every mailbox has a folder with this name; choose another.";
+    Err(Error::new(ErrorKind::FolderExists).with_fix(fix))
 }
 
 /// Refuses a folder that the mailbox does not have; none at all is fine.
