@@ -259,8 +259,9 @@ async fn an_account_accepts_by_being_signed_in() {
 #[tokio::test]
 async fn a_server_by_invitation_takes_the_invited() {
     both_engines(async |engine| {
+        let closed = operations::SignUpPolicy { open: false, ..Default::default() };
         let server =
-            Server::with(engine, ServerOptions { open_sign_up: false, ..ServerOptions::default() }).await;
+            Server::with(engine, ServerOptions { sign_up: closed, ..ServerOptions::default() }).await;
         let tenant = server.tenant(Plan::Free).await;
         let body = json!({ "email": "bob@people.test", "password": PASSWORD });
         let refused = server.anonymous().post("/api/console/sign-up", body).await;

@@ -1,7 +1,7 @@
 //! Sign-ups with conditions: a verified address, and the code of a public server for its first account.
 
 use model::Plan;
-use operations::{accounts::sign_up::first_account_code, sending::work};
+use operations::{SignUpPolicy, accounts::sign_up::first_account_code, sending::work};
 use serde_json::{Value, json};
 use testkit::{Engine, PASSWORD, Server, ServerOptions, Tenant, both_engines};
 
@@ -12,7 +12,8 @@ const COMPLETE: &str = "/api/console/sign-up/complete";
 
 /// A server that verifies addresses, its operator, and the operator's mailbox, which new people have the address of.
 async fn start(engine: Engine) -> (Server, Tenant, Value) {
-    let options = ServerOptions { sign_up_verify: true, ..ServerOptions::default() };
+    let sign_up = SignUpPolicy { verify: true, ..SignUpPolicy::default() };
+    let options = ServerOptions { sign_up, ..ServerOptions::default() };
     let server = Server::with(engine, options).await;
     let tenant = server.tenant(Plan::Enterprise).await;
     let mailbox = tenant.key.post("/api/v1/mailboxes", json!({ "name": "Own" })).await.ok();
@@ -148,7 +149,8 @@ async fn an_invitation_is_accepted_by_the_owner_of_the_address() {
 #[tokio::test]
 async fn the_first_account_of_a_public_server_needs_its_code() {
     both_engines(async |engine| {
-        let options = ServerOptions { first_account_code: true, ..ServerOptions::default() };
+        let sign_up = SignUpPolicy { first_account_code: true, ..SignUpPolicy::default() };
+        let options = ServerOptions { sign_up, ..ServerOptions::default() };
         let server = Server::with(engine, options.clone()).await;
         let code = first_account_code(&server.app).await.unwrap().unwrap();
         assert_eq!(code.len(), 23, "{code}");

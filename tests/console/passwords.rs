@@ -1,6 +1,6 @@
 //! New passwords, by mail and with the present one.
 
-use operations::sending::work;
+use operations::{SignUpPolicy, sending::work};
 use testkit::{Caller, PASSWORD, Server, ServerOptions, both_engines};
 
 use super::person::{Person, cookies, form};
@@ -122,7 +122,8 @@ async fn the_present_password_sets_a_new_one() {
 #[tokio::test]
 async fn the_console_verifies_addresses_too() {
     both_engines(async |engine| {
-        let options = ServerOptions { sign_up_verify: true, ..ServerOptions::default() };
+        let sign_up = SignUpPolicy { verify: true, ..SignUpPolicy::default() };
+        let options = ServerOptions { sign_up, ..ServerOptions::default() };
         let server = Server::with(engine, options).await;
         let ada = Person::admin(&server).await;
         let mailbox = ada.mailbox("Own").await;

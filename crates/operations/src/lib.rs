@@ -64,7 +64,7 @@ pub use error::{Detail, Error, ErrorKind, Result};
 pub use metering::{Credits, Meter, Rate, Reservation};
 pub use operation::{Answer, Operation, catalog};
 pub use passwords::{Client, device::DEVICE_SECONDS};
-pub use settings::{Outbound, Settings};
+pub use settings::{Outbound, Settings, SignUpPolicy};
 
 /// A name as it is stored: without white space around it. Control characters and empty names are refused.
 pub(crate) fn clean_name(path: &str, name: &str) -> Result<String> {

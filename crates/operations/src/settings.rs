@@ -15,12 +15,8 @@ pub struct Settings {
     pub hosted_domains: Vec<String>,
     /// The address of the service as its users see it, without a slash at the end.
     pub public_url: String,
-    /// Whether anybody may sign up, or only invited people.
-    pub open_sign_up: bool,
-    /// Whether an address has to be verified before it gets an account.
-    pub sign_up_verify: bool,
-    /// Whether the first account needs the code that the server prints: strangers can reach it.
-    pub first_account_code: bool,
+    /// Who can sign up, and what it takes.
+    pub sign_up: SignUpPolicy,
     /// How mail leaves.
     pub outbound: Outbound,
     /// Whether this server takes mail in.
@@ -53,6 +49,23 @@ pub struct Settings {
     pub memory: MemorySettings,
     /// How the chat bot hears of what happens in its chats.
     pub telegram: Hearing,
+}
+
+/// Who can sign up, and what it takes.
+#[derive(Clone, Copy, Debug)]
+pub struct SignUpPolicy {
+    /// Whether anybody may sign up, or only invited people.
+    pub open: bool,
+    /// Whether an address has to be verified before it gets an account.
+    pub verify: bool,
+    /// Whether the first account needs the code that the server prints: strangers can reach it.
+    pub first_account_code: bool,
+}
+
+impl Default for SignUpPolicy {
+    fn default() -> Self {
+        Self { open: true, verify: false, first_account_code: false }
+    }
 }
 
 /// How mail leaves, as configured.

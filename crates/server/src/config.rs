@@ -313,9 +313,11 @@ impl Config {
             plans: self.plans.clone(),
             hosted_domains: self.hosted_domains.clone(),
             public_url: self.public_url(self.http.listen),
-            open_sign_up: self.open_sign_up,
-            sign_up_verify: self.sign_up_verify,
-            first_account_code: self.http.is_public(),
+            sign_up: operations::SignUpPolicy {
+                open: self.open_sign_up,
+                verify: self.sign_up_verify,
+                first_account_code: self.http.is_public(),
+            },
             outbound: operations::Outbound {
                 mode: self.outbound.mode,
                 send_window: self.outbound.send_window,

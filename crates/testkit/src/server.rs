@@ -13,7 +13,7 @@ use model::{
     EmailId, Limit, Plan, Plans, Role, Timestamp, WorkspaceId, emails::InboundProvider, sending::OutboundMode,
 };
 use operations::{
-    App, AppParts, Outbound, Settings, admin,
+    App, AppParts, Outbound, Settings, SignUpPolicy, admin,
     inbound::{self, Arrival, Refusal},
     knowledge,
     memory::{self, LocalEmbedder, MemorySettings},
@@ -90,12 +90,8 @@ impl Entropy for Seeded {
 pub struct ServerOptions {
     /// The limits of the plans.
     pub plans: Plans,
-    /// Whether anybody may sign up.
-    pub open_sign_up: bool,
-    /// Whether addresses are verified first.
-    pub sign_up_verify: bool,
-    /// Whether the first account needs the code of the server.
-    pub first_account_code: bool,
+    /// Who can sign up, and what it takes.
+    pub sign_up: SignUpPolicy,
     /// The address of the service.
     pub public_url: String,
     /// Calls without a credential in a minute.
@@ -152,9 +148,7 @@ impl Default for ServerOptions {
         }
         Self {
             plans,
-            open_sign_up: true,
-            sign_up_verify: false,
-            first_account_code: false,
+            sign_up: SignUpPolicy::default(),
             public_url: "http://mail.test".to_owned(),
             anonymous_rpm: 100_000,
             seed: 1,
@@ -271,9 +265,7 @@ impl Server {
             plans: options.plans,
             hosted_domains: vec!["agents.test".to_owned(), "second.test".to_owned()],
             public_url: options.public_url,
-            open_sign_up: options.open_sign_up,
-            sign_up_verify: options.sign_up_verify,
-            first_account_code: options.first_account_code,
+            sign_up: options.sign_up,
             outbound: options.outbound,
             receives_mail: options.receives_mail,
             mailbox_grace_seconds: options.mailbox_grace_seconds,

@@ -122,7 +122,7 @@ async fn config(Extracted(state): Extracted<State>) -> Response {
     let settings = state.app.settings();
     let config = PublicConfig {
         domains: settings.hosted_domains.clone(),
-        sign_up: if settings.open_sign_up { SignUpMode::Open } else { SignUpMode::Invite },
+        sign_up: if settings.sign_up.open { SignUpMode::Open } else { SignUpMode::Invite },
         features: Features {
             receiving: settings.receives_mail,
             outbound: settings.outbound.mode.as_str().to_owned(),

@@ -49,7 +49,7 @@ pub async fn accept(
         affiliate_code: None,
         code: None,
     };
-    if app.settings().sign_up_verify {
+    if app.settings().sign_up.verify {
         let wanted = verification::Wanted { invite: Some(hash), ..wanted.into() };
         return Ok(Accepted::Sent(verification::request(app, wanted).await?));
     }

@@ -45,7 +45,7 @@ pub(crate) struct NewAccount {
 pub async fn sign_up(app: &App, input: SignUp, client: &Client) -> Result<SignedUp> {
     require_open(app)?;
     if has_accounts(app).await? {
-        if app.settings().sign_up_verify {
+        if app.settings().sign_up.verify {
             return Ok(SignedUp::Sent(verification::request(app, input.into()).await?));
         }
     } else {
@@ -56,7 +56,7 @@ pub async fn sign_up(app: &App, input: SignUp, client: &Client) -> Result<Signed
 
 /// Refuses where accounts are made by invitation only.
 pub(super) fn require_open(app: &App) -> Result<()> {
-    if app.settings().open_sign_up {
+    if app.settings().sign_up.open {
         return Ok(());
     }
     Err(Error::new(ErrorKind::RoleRequired).with_fix("This server takes new accounts by invitation only."))
@@ -89,7 +89,7 @@ async fn store_new(
     let turn = Turn { purpose: Purpose::SignUp, client: Some(client.network) };
     let fresh = prepare(app, input, Plan::Free, turn).await?;
     let session = prepare_session(app, client, &fresh.account.id)?;
-    let (now, verify) = (app.now(), app.settings().sign_up_verify);
+    let (now, verify) = (app.now(), app.settings().sign_up.verify);
     let opened = app
         .db()
         .system_write(async move |tx| {
@@ -125,13 +125,13 @@ pub(super) async fn insert_invited(
 /// Whether there is no account yet, and whether the first one needs the code.
 pub async fn first_account(app: &App) -> Result<(bool, bool)> {
     let empty = !has_accounts(app).await?;
-    Ok((empty, empty && app.settings().first_account_code))
+    Ok((empty, empty && app.settings().sign_up.first_account_code))
 }
 
 /// The code that the first account needs, as long as there is none and strangers can reach the server. It is made of the
 /// master key, so every node has the same one.
 pub async fn first_account_code(app: &App) -> Result<Option<String>> {
-    if !app.settings().first_account_code || has_accounts(app).await? {
+    if !app.settings().sign_up.first_account_code || has_accounts(app).await? {
         return Ok(None);
     }
     expected_code(app).map(Some)
@@ -155,7 +155,7 @@ fn expected_code(app: &App) -> Result<String> {
 }
 
 fn require_code(app: &App, given: Option<&str>) -> Result<()> {
-    if !app.settings().first_account_code {
+    if !app.settings().sign_up.first_account_code {
         return Ok(());
     }
     let plain = |code: &str| -> String {

@@ -49,14 +49,14 @@ fn the_defaults_are_those_of_the_contract() {
     assert_eq!((settings.outbound.mode.as_str(), settings.mailbox_grace_seconds), ("local", 7 * 86_400));
     assert_eq!((settings.affiliate_percent, settings.currency.as_str()), (20, "USD"));
     assert_eq!((settings.blob_provider.as_str(), settings.blob_bucket.as_str()), ("local", "blobs"));
-    assert!(settings.receives_mail && !settings.sign_up_verify && !settings.first_account_code);
+    assert!(settings.receives_mail && !settings.sign_up.verify && !settings.sign_up.first_account_code);
 }
 
 /// rules: AUTH-27
 #[test]
 fn the_first_account_needs_a_code_where_others_can_reach_the_server() {
     let needs = |name: &str, value: &str| {
-        Config::load(&environment(&[(name, value)])).unwrap().settings().first_account_code
+        Config::load(&environment(&[(name, value)])).unwrap().settings().sign_up.first_account_code
     };
     assert!(!needs("AGENT_MAILBOX__HTTP__LISTEN", "127.0.0.1:0"));
     assert!(!needs("AGENT_MAILBOX__HTTP__LISTEN", "[::1]:0"));
@@ -76,7 +76,7 @@ fn addresses_are_verified_only_where_messages_reach_them() {
         "{problems:?}"
     );
     let config = Config::load(&environment(&[verify, ("AGENT_MAILBOX__OUTBOUND__MODE", "sandbox")])).unwrap();
-    assert!(config.settings().sign_up_verify);
+    assert!(config.settings().sign_up.verify);
 }
 
 /// The table in section 2 of the contract, column by column, in the order of its rows.

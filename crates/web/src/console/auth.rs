@@ -147,7 +147,7 @@ async fn login_page(
         return page::go_to(&headers, safe_next(fields.get("next")));
     }
     let form = Form { next: safe_next(fields.get("next")).to_owned(), ..Form::new(&headers, "Log in") };
-    shown(&headers, html(&LoginPage { form, open: state.app.settings().open_sign_up }))
+    shown(&headers, html(&LoginPage { form, open: state.app.settings().sign_up.open }))
 }
 
 /// A form that anybody can send: from this site, in moderation.
@@ -199,7 +199,7 @@ async fn log_in(Extracted(state): Extracted<State>, request: Request) -> Respons
             if let Some(said) = said {
                 said.clone_into(&mut form.said);
             }
-            again(&headers, &refused, &LoginPage { form, open: state.app.settings().open_sign_up })
+            again(&headers, &refused, &LoginPage { form, open: state.app.settings().sign_up.open })
         }
     }
 }
@@ -219,8 +219,8 @@ impl SignUpPage {
         let (empty, first) = signing_up::first_account(&state.app).await?;
         Ok(Self {
             form,
-            open: settings.open_sign_up,
-            verify: settings.sign_up_verify && !empty,
+            open: settings.sign_up.open,
+            verify: settings.sign_up.verify && !empty,
             first,
             name: fields.get("name").to_owned(),
             workspace: fields.get("workspace_name").to_owned(),
@@ -260,7 +260,7 @@ async fn try_sign_up(
     let given = |name: &str| fields.given(name).map(ToOwned::to_owned);
     let code = affiliate_cookie(headers);
     let (empty, _) = signing_up::first_account(&state.app).await?;
-    if state.app.settings().sign_up_verify && !empty {
+    if state.app.settings().sign_up.verify && !empty {
         // The form has no password: who follows the link chooses it.
         let email = fields.get("email").trim().to_owned();
         let wanted = Wanted::new(email, given("name"), given("workspace_name"), code);

@@ -75,7 +75,7 @@ async fn server(visit: Visit) -> Response {
                 ("Mail server name", settings.hostname.clone()),
                 ("Hosted domains", settings.hosted_domains.join(", ")),
                 ("Outgoing mail", settings.outbound.mode.to_string()),
-                ("Sign-up", if settings.open_sign_up { "open".into() } else { "by invitation".into() }),
+                ("Sign-up", if settings.sign_up.open { "open".into() } else { "by invitation".into() }),
                 ("Blob store", format!("{} {}", settings.blob_provider, settings.blob_bucket)),
                 (
                     "Largest message",
