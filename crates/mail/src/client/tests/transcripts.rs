@@ -109,7 +109,7 @@ async fn a_421_to_one_recipient_refuses_nobody() {
         ("S: 250 ok\nS: 421 busy\nS: 250 ok\nS: 250 taken\n", ["later 421", "accepted 250"]),
         ("S: 250 ok\nS: 250 ok\nS: 421 closing\nEND", ["later 421", "later 421"]),
         ("S: 250 ok\nS: 421 closing\nEND", ["later 421", "later 421"]),
-        ("S: 250 ok\nS: 421 closing\nS: 503 no sender\nS: 503 no sender\n", ["later 421", "later 421"]),
+        ("S: 250 ok\nS: 421 closing\nS: 503 no sender\n", ["later 421", "later 421"]),
         ("S: 250 ok\nS: 250 ok\nS: 421 closing\nS: 554 no\n", ["later 421", "later 421"]),
         ("S: 250 ok\nS: 550 nobody\nS: 421 closing\nEND", ["never 550", "later 421"]),
         ("S: 250 ok\nS: 421 closing\nS: 421 closing\nEND", ["later 421", "later 421"]),
