@@ -9,7 +9,7 @@ use testkit::{Engine, Hop, Server, ServerOptions, both_engines};
 
 use super::mails::{Inbox, message, plain, texts};
 
-async fn server(engine: Engine, mode: OutboundMode) -> (Server, Hop) {
+pub(super) async fn server(engine: Engine, mode: OutboundMode) -> (Server, Hop) {
     let hop = Hop::default();
     let mut outbound = Outbound::new(mode);
     outbound.send_window = Duration::from_millis(300);
@@ -17,7 +17,7 @@ async fn server(engine: Engine, mode: OutboundMode) -> (Server, Hop) {
     (Server::with(engine, options).await, hop)
 }
 
-fn mail(to: impl Into<Value>) -> Value {
+pub(super) fn mail(to: impl Into<Value>) -> Value {
     json!({ "to": to.into(), "subject": "Out", "text": "Hello" })
 }
 
@@ -26,7 +26,7 @@ async fn kinds(inbox: &Inbox) -> Vec<String> {
     texts(&inbox.key.get(&path).await.ok()["events"], "type")
 }
 
-async fn states(inbox: &Inbox, id: &str) -> (Value, Vec<String>) {
+pub(super) async fn states(inbox: &Inbox, id: &str) -> (Value, Vec<String>) {
     let delivery = inbox.get(&format!("emails/{id}/delivery")).await;
     (delivery["delivery_status"].clone(), texts(&delivery["recipients"], "state"))
 }
@@ -335,7 +335,7 @@ async fn the_sandbox_takes_everything_and_sends_nothing() {
     .await;
 }
 
-fn bounce(message_id: &str, recipient: &str, action: &str) -> String {
+pub(super) fn bounce(message_id: &str, recipient: &str, action: &str) -> String {
     let headers = "From: mailer-daemon@remote.test\nMIME-Version: 1.0\nContent-Type: multipart/report; report-type=delivery-status; boundary=cut";
     let body = format!(
         "--cut\r\nContent-Type: text/plain\r\n\r\nSorry.\r\n--cut\r\nContent-Type: message/delivery-status\r\n\r\n\

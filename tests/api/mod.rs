@@ -55,6 +55,7 @@ mod plans;
 mod public;
 mod regenerate;
 mod scanning;
+mod report_locks;
 mod schedules;
 mod scope;
 mod search;

@@ -296,6 +296,13 @@ impl Delivery<'_> {
             let recipient = &recipients[*index];
             mailboxes::lock(tx.enter(&recipient.workspace), &recipient.mailbox).await?;
         }
+        // And what a report is about before any event log: who works on the queue holds them in this order.
+        if let Some(report) = &self.prepared.report {
+            for index in &order {
+                let recipient = &recipients[*index];
+                settle::hold_reported(tx.enter(&recipient.workspace), &recipient.mailbox, report).await?;
+            }
+        }
         let mut known = Vec::new();
         for index in order {
             let recipient = &recipients[index];

@@ -327,6 +327,22 @@ pub(super) async fn report_due(app: &App) -> Result<()> {
     Ok(())
 }
 
+/// The mail of a mailbox that a report is about, held until the transaction ends.
+pub(crate) async fn hold_reported(
+    tx: &mut Tx,
+    mailbox: &model::MailboxId,
+    report: &mail::reports::Report,
+) -> Result<Option<OutboundRecord>> {
+    use mail::reports::Report;
+    let message_id = match report {
+        Report::Delivery(report) => report.message_id.as_deref(),
+        Report::Complaint(report) => report.message_id.as_deref(),
+    };
+    let Some(message_id) = message_id else { return Ok(None) };
+    let Some(found) = outbound::find_by_message_id(tx, mailbox, message_id).await? else { return Ok(None) };
+    Ok(outbound::lock(tx, &found.id).await?)
+}
+
 /// What a report that came in says about one of our mails, noted for each recipient that the mail really has.
 pub(crate) async fn note_report(
     tx: &mut Tx,
@@ -337,13 +353,7 @@ pub(crate) async fn note_report(
     now: Timestamp,
 ) -> Result<()> {
     use mail::reports::{Action, Report};
-    let message_id = match report {
-        Report::Delivery(report) => report.message_id.as_deref(),
-        Report::Complaint(report) => report.message_id.as_deref(),
-    };
-    let Some(message_id) = message_id else { return Ok(()) };
-    let Some(found) = outbound::find_by_message_id(tx, mailbox, message_id).await? else { return Ok(()) };
-    let Some(mail) = outbound::lock(tx, &found.id).await? else { return Ok(()) };
+    let Some(mail) = hold_reported(tx, mailbox, report).await? else { return Ok(()) };
     let before = outbound::recipients(tx, &mail.id).await?;
     let mut changes: Vec<(i64, RecipientState, Option<String>)> = Vec::new();
     let matching = |address: &str| before.iter().find(|one| same_address(&one.recipient, address));
