@@ -46,13 +46,25 @@ async fn a_file_is_downloaded_as_it_is() {
                 ("bytes=2990-", 206, 2990..3000),
                 ("bytes=-5", 206, 2995..3000),
                 ("bytes=0-1,5-6", 200, 0..3000),
+                ("bytes=3-1", 200, 0..3000),
+                ("bytes=4000-3500", 200, 0..3000),
+                ("bytes=x", 200, 0..3000),
             ] {
                 let answer = inbox.key.with("range", range).get(&full).await;
                 assert_eq!((answer.status, answer.bytes.as_ref()), (status, &bytes[part]), "{range}");
+                assert_eq!(answer.header("x-credits-charged"), "1", "{range}");
             }
-            let beyond = inbox.key.with("range", "bytes=3000-").get(&full).await;
-            beyond.expect(416, "range_not_satisfiable");
-            assert_eq!(beyond.header("content-range"), "bytes */3000");
+            // What the file does not have costs nothing.
+            let used = format!("/api/v1/workspaces/{}/usage/credits", inbox.workspace);
+            let before = inbox.key.get(&used).await.ok()["used"].as_i64().unwrap();
+            for range in ["bytes=3000-", "bytes=-0", "bytes=3000-4000"] {
+                let beyond = inbox.key.with("range", range).get(&full).await;
+                beyond.expect(416, "range_not_satisfiable");
+                assert_eq!(beyond.header("content-range"), "bytes */3000");
+                assert_eq!(beyond.header("x-credits-charged"), "0");
+            }
+            let after = inbox.key.get(&used).await.ok()["used"].as_i64().unwrap();
+            assert_eq!(after - before, 1, "the look at the usage itself");
         }
         let raw_path = format!("{}/emails/{id}/raw", inbox.path);
         let part = inbox.key.with("range", "bytes=0-9").get(&raw_path).await;

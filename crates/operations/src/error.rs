@@ -226,6 +226,13 @@ pub struct Detail {
     pub message: String,
 }
 
+impl Detail {
+    /// What is wrong with a field.
+    pub fn new(path: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { path: path.into(), message: message.into() }
+    }
+}
+
 /// Why an operation was not done.
 pub struct Error(Box<Inner>);
 
@@ -235,6 +242,7 @@ struct Inner {
     details: Vec<Detail>,
     fix: Option<Cow<'static, str>>,
     retry_after: Option<u64>,
+    size: Option<usize>,
     source: Option<Box<dyn StdError + Send + Sync>>,
 }
 
@@ -252,6 +260,7 @@ impl Error {
             details: Vec::new(),
             fix: None,
             retry_after: None,
+            size: None,
             source: None,
         }))
     }
@@ -263,8 +272,23 @@ impl Error {
 
     /// One faulty field.
     pub fn invalid(path: impl Into<String>, message: impl Into<String>) -> Self {
-        Self::new(ErrorKind::ValidationFailed)
-            .with_details(vec![Detail { path: path.into(), message: message.into() }])
+        Self::new(ErrorKind::ValidationFailed).with_details(vec![Detail::new(path, message)])
+    }
+
+    /// Several faulty fields; none is no error.
+    pub fn refuse(details: Vec<Detail>) -> Result<()> {
+        if details.is_empty() {
+            Ok(())
+        } else {
+            Err(Self::new(ErrorKind::ValidationFailed).with_details(details))
+        }
+    }
+
+    /// A range that a file of this size does not have.
+    pub fn beyond(size: usize) -> Self {
+        let mut error = Self::new(ErrorKind::RangeNotSatisfiable);
+        error.0.size = Some(size);
+        error
     }
 
     /// A fault of ours; the cause goes to the log only.
@@ -307,6 +331,10 @@ impl Error {
     /// What to do next.
     pub fn fix(&self) -> Option<&str> {
         self.0.fix.as_deref()
+    }
+    /// The size of the file that has no such range.
+    pub fn size(&self) -> Option<usize> {
+        self.0.size
     }
     /// When to come again, in seconds.
     pub fn retry_after(&self) -> Option<u64> {

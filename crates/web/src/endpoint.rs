@@ -94,7 +94,7 @@ impl Endpoint {
     {
         let handler = move |app, call, input| {
             let running = handler(app, call, input);
-            async move { running.await.map(Reply::File) }
+            async move { running.await.map(|download| Reply::File(download, None)) }
         };
         Self::bind(tag, Method::GET, path, operation, Output::File, handler)
     }
@@ -155,8 +155,11 @@ impl Endpoint {
     {
         let prepare = move |raw: &RawInput| {
             let input = I::read(raw)?;
-            let handler = handler.clone();
-            let run = move |app, call| -> Running { Box::pin(handler(app, call, input)) };
+            let (handler, range) = (handler.clone(), raw.range.clone());
+            let run = move |app, call| -> Running {
+                let running = handler(app, call, input);
+                Box::pin(async move { running.await?.within(range.as_deref()) })
+            };
             Ok(Box::new(run) as Prepared)
         };
         Self {

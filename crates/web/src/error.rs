@@ -125,6 +125,11 @@ pub(crate) fn response(error: &Error) -> Response {
     if let Some(seconds) = error.retry_after() {
         response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
     }
+    if let Some(size) = error.size()
+        && let Ok(range) = HeaderValue::from_str(&format!("bytes */{size}"))
+    {
+        response.headers_mut().insert(header::CONTENT_RANGE, range);
+    }
     response
 }
 

@@ -22,6 +22,8 @@ pub(crate) struct RawInput {
     /// The media type of the body, in lower case and without parameters.
     pub(crate) media_type: String,
     pub(crate) body: Bytes,
+    /// The part of a file that is wanted.
+    pub(crate) range: Option<String>,
     /// The event that a stream broke off after.
     pub(crate) last_event_id: Option<String>,
     /// Whether the caller prefers an answer before everything is done (RFC 7240).

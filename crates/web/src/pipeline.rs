@@ -45,7 +45,7 @@ pub(crate) async fn serve(state: State, endpoint: Arc<Endpoint>, request: Reques
     let outcome = run(&state, &endpoint, &parts, body, address, &mut told).await;
     let mut response = match outcome {
         Ok((status, Reply::Json(bytes))) => success(&endpoint, &parts, status, bytes),
-        Ok((_, Reply::File(download))) => reply::file(&parts.headers, download),
+        Ok((_, Reply::File(download, part))) => reply::file(download, part),
         Ok((_, Reply::Events(stream))) => reply::events(stream),
         // Work was begun where its outcome is settled.
         Ok((_, Reply::Work(work))) => reply::events(work.stream),
@@ -90,6 +90,7 @@ async fn run(
         query,
         media_type: body::media_type(&parts.headers),
         body,
+        range: reply::range(&parts.headers).map(ToOwned::to_owned),
         last_event_id,
         respond_async: prefers_async(&parts.headers),
         wants_events,

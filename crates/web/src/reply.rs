@@ -8,17 +8,15 @@ use axum::{
     response::Response,
 };
 use futures_util::Stream;
-use operations::{Error, ErrorKind, attachments::Download};
+use operations::{Error, attachments::Download};
 use tracing::Instrument;
-
-use crate::error;
 
 /// The body of a successful answer.
 pub(crate) enum Reply {
     /// JSON, or nothing at all.
     Json(Vec<u8>),
-    /// A file.
-    File(Download),
+    /// A file, or the part of it that was asked for.
+    File(Download, Option<RangeInclusive<usize>>),
     /// Server-sent events.
     Events(EventStream),
     /// Server-sent events about work that goes on while they are read, and to its end when nobody reads any more.
@@ -53,26 +51,50 @@ impl Work {
     }
 }
 
+impl Reply {
+    /// The part of a file that a `Range` header asks for. One that the file does not have is a refusal like any other,
+    /// so that nothing is charged for it.
+    pub(crate) fn within(self, range: Option<&str>) -> operations::Result<Self> {
+        let Self::File(download, None) = self else { return Ok(self) };
+        let part = part_of(&download, range)?;
+        Ok(Self::File(download, part))
+    }
+}
+
+fn part_of(download: &Download, range: Option<&str>) -> operations::Result<Option<RangeInclusive<usize>>> {
+    let total = download.bytes.len();
+    match range.map(|range| parse_range(range, total)) {
+        Some(Ok(range)) => Ok(Some(range)),
+        Some(Err(RangeFault::Unsatisfiable)) => Err(Error::beyond(total)),
+        // Several ranges, or none that can be read: the whole is a right answer too.
+        Some(Err(RangeFault::Ignored)) | None => Ok(None),
+    }
+}
+
+/// The range that a request asks for.
+pub(crate) fn range(headers: &HeaderMap) -> Option<&str> {
+    headers.get(header::RANGE).and_then(|range| range.to_str().ok())
+}
+
+/// A file for a page, or the part of it that the browser asks for.
+pub(crate) fn download(headers: &HeaderMap, download: Download) -> operations::Result<Response> {
+    let part = part_of(&download, range(headers))?;
+    Ok(file(download, part))
+}
+
 /// A file as a response: always as a download unless it is a harmless image by its bytes, and never to be guessed at.
-pub(crate) fn file(headers: &HeaderMap, download: Download) -> Response {
+pub(crate) fn file(download: Download, part: Option<RangeInclusive<usize>>) -> Response {
     let Download { filename, media_type, bytes } = download;
     let total = bytes.len();
-    let wanted = headers.get(header::RANGE).and_then(|range| range.to_str().ok());
-    let mut response = match wanted.map(|range| parse_range(range, total)) {
-        Some(Ok(range)) => {
+    let mut response = match part {
+        Some(range) => {
             let shown = format!("bytes {}-{}/{total}", range.start(), range.end());
             let mut response = Response::new(Body::from(bytes.slice(range)));
             *response.status_mut() = StatusCode::PARTIAL_CONTENT;
             insert(&mut response, header::CONTENT_RANGE, &shown);
             response
         }
-        Some(Err(RangeFault::Unsatisfiable)) => {
-            let mut response = error::response(&Error::new(ErrorKind::RangeNotSatisfiable));
-            insert(&mut response, header::CONTENT_RANGE, &format!("bytes */{total}"));
-            return response;
-        }
-        // Several ranges, or none that can be read: the whole is a right answer too.
-        Some(Err(RangeFault::Ignored)) | None => Response::new(Body::from(bytes.clone())),
+        None => Response::new(Body::from(bytes.clone())),
     };
     let harmless = image_type(&bytes);
     let kind = harmless.unwrap_or_else(|| safe_type(&media_type));
@@ -138,23 +160,33 @@ enum RangeFault {
     Ignored,
 }
 
-/// One range of bytes.
+/// One range of bytes. What the standard calls invalid, such as a last byte before the first, is as if it were not there.
 fn parse_range(text: &str, total: usize) -> Result<RangeInclusive<usize>, RangeFault> {
-    let range =
-        text.strip_prefix("bytes=").filter(|range| !range.contains(',')).ok_or(RangeFault::Ignored)?;
-    let (first, last) = range.split_once('-').ok_or(RangeFault::Ignored)?;
-    let number = |text: &str| text.trim().parse::<usize>().map_err(|_| RangeFault::Ignored);
-    let end = total.checked_sub(1).ok_or(RangeFault::Unsatisfiable)?;
-    let (start, stop) = match (first.trim(), last.trim()) {
-        ("", "") => return Err(RangeFault::Ignored),
-        ("", suffix) => (total.saturating_sub(number(suffix)?), end),
-        (start, "") => (number(start)?, end),
-        (start, stop) => (number(start)?, number(stop)?.min(end)),
-    };
-    if start > stop || start > end {
-        return Err(RangeFault::Unsatisfiable);
+    let (unit, range) = text.split_once('=').ok_or(RangeFault::Ignored)?;
+    if !unit.eq_ignore_ascii_case("bytes") || range.contains(',') {
+        return Err(RangeFault::Ignored);
     }
-    Ok(start..=stop)
+    let (first, last) = range.split_once('-').ok_or(RangeFault::Ignored)?;
+    let (start, stop) = match (number(first)?, number(last)?) {
+        (None, None) => return Err(RangeFault::Ignored),
+        (None, Some(suffix)) => (total.saturating_sub(suffix), usize::MAX),
+        (Some(start), None) => (start, usize::MAX),
+        (Some(start), Some(stop)) if start > stop => return Err(RangeFault::Ignored),
+        (Some(start), Some(stop)) => (start, stop),
+    };
+    match total.checked_sub(1) {
+        Some(end) if start <= end => Ok(start..=stop.min(end)),
+        _ => Err(RangeFault::Unsatisfiable),
+    }
+}
+
+/// A number of a range, if there is one; one that is too large for us is larger than any file.
+fn number(text: &str) -> Result<Option<usize>, RangeFault> {
+    let digits = text.trim();
+    if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(RangeFault::Ignored);
+    }
+    Ok((!digits.is_empty()).then(|| digits.parse().unwrap_or(usize::MAX)))
 }
 
 #[cfg(test)]
@@ -171,7 +203,7 @@ mod tests {
             media_type: media_type.to_owned(),
             bytes: Bytes::from_static(bytes),
         };
-        file(&headers, download)
+        super::download(&headers, download).unwrap_or_else(|refused| crate::error::response(&refused))
     }
 
     // rules: READ-20
@@ -200,7 +232,19 @@ mod tests {
             ("bytes=3-", 206, Some("bytes 3-4/5")),
             ("bytes=-2", 206, Some("bytes 3-4/5")),
             ("bytes=0-99", 206, Some("bytes 0-4/5")),
+            ("Bytes=0-1", 206, Some("bytes 0-1/5")),
+            ("bytes=-99", 206, Some("bytes 0-4/5")),
+            ("bytes=4-99999999999999999999", 206, Some("bytes 4-4/5")),
             ("bytes=5-", 416, Some("bytes */5")),
+            ("bytes=-0", 416, Some("bytes */5")),
+            ("bytes=99999999999999999999-", 416, Some("bytes */5")),
+            ("bytes=3-1", 200, None),
+            ("bytes=9-7", 200, None),
+            ("bytes=+0-1", 200, None),
+            ("bytes=-", 200, None),
+            ("bytes=", 200, None),
+            ("bytes", 200, None),
+            ("bytes=a-b", 200, None),
             ("bytes=0-1,3-4", 200, None),
             ("lines=1-2", 200, None),
         ] {
@@ -209,5 +253,7 @@ mod tests {
             let found = response.headers().get("content-range").map(|value| value.to_str().unwrap());
             assert_eq!(found, shown, "{range}");
         }
+        assert_eq!(answer(Some("bytes=0-"), "text/plain", b"").status(), 416);
+        assert_eq!(answer(Some("bytes=1-0"), "text/plain", b"").status(), 200);
     }
 }

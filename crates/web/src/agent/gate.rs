@@ -131,7 +131,7 @@ impl Visit {
             Ok(Answered { status, reply, transaction }) => {
                 let mut response = match reply {
                     Reply::Json(bytes) => pipeline::success(&gated.endpoint, parts, status, bytes),
-                    Reply::File(download) => reply::file(&parts.headers, download),
+                    Reply::File(download, part) => reply::file(download, part),
                     Reply::Events(stream) => reply::events(stream),
                     Reply::Work(work) => reply::events(work.start(|_| ())),
                 };
@@ -178,6 +178,7 @@ impl Paid {
             query: parts.uri.query().unwrap_or_default().to_owned(),
             media_type: body::media_type(&parts.headers),
             body,
+            range: reply::range(&parts.headers).map(ToOwned::to_owned),
             last_event_id: None,
             respond_async: pipeline::prefers_async(&parts.headers),
             wants_events: false,
@@ -230,7 +231,7 @@ impl Paid {
         let status = pipeline::success_status(endpoint);
         let kept = match &reply {
             Reply::Json(bytes) => Some((status.as_u16(), bytes.as_slice())),
-            Reply::File(_) | Reply::Events(_) | Reply::Work(_) => None,
+            Reply::File(..) | Reply::Events(_) | Reply::Work(_) => None,
         };
         match payments::keep_answer(&self.app, &self.proof, &self.request, &wallet, kept).await? {
             Some(replay) => answered(replay, String::new()),

@@ -258,7 +258,7 @@ async fn download(visit: Visit, Path(document): Path<String>) -> Response {
     let work = async {
         let call = visit.call(&knowledge::DOWNLOAD)?;
         let file = knowledge::download(visit.app(), &call, document.as_str().into()).await?;
-        Ok(reply::file(&visit.headers, file))
+        reply::download(&visit.headers, file)
     };
     visit.answer(work).await
 }

@@ -530,7 +530,7 @@ async fn raw(visit: Visit, Path((mailbox, email)): Path<(String, String)>) -> Re
             let (filename, bytes) = emails::raw(visit.app(), &call, &mailbox, email.into()).await?;
             let media_type = "message/rfc822".to_owned();
             let download = attachments::Download { filename, media_type, bytes: bytes.into() };
-            Ok(reply::file(&visit.headers, download))
+            reply::download(&visit.headers, download)
         })
         .await
 }
@@ -541,7 +541,7 @@ async fn file(visit: Visit, Path((mailbox, email, file)): Path<(String, String, 
             let call = visit.call(&attachments::GET_OF_EMAIL)?;
             let download =
                 attachments::get(visit.app(), &call, &mailbox, Some(email.into()), file.into()).await?;
-            Ok(reply::file(&visit.headers, download))
+            reply::download(&visit.headers, download)
         })
         .await
 }

@@ -186,6 +186,7 @@ fn example_bodies_are_accepted_by_the_service() {
             query: String::new(),
             media_type: "application/json".to_owned(),
             body: body.to_string().into(),
+            range: None,
             last_event_id: None,
         };
         let outcome = endpoint.prepare(&raw).map(|_| ());
