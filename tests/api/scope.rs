@@ -218,3 +218,41 @@ async fn changes_reach_every_node_within_a_second() {
     session.get("/api/console/me").await.expect(401, "unauthorized");
     within_a_second("an ended session", async || remote.get("/api/console/me").await.status == 401).await;
 }
+
+/// Somebody whose last workspace is gone has a session and nothing to do with it: every operation says so, as the document
+/// tells of every one of them.
+/// rules: API-3, API-4, ERR-5
+#[tokio::test]
+async fn a_person_without_a_workspace_is_let_in_nowhere() {
+    let document = web::document();
+    for id in ["getEmailContext", "getThread"] {
+        let paths = document["paths"].as_object().unwrap().values();
+        let operation =
+            paths.flat_map(|path| path.as_object().unwrap().values()).find(|one| one["operationId"] == id);
+        let codes = &operation.unwrap()["responses"]["403"]["x-codes"];
+        assert_eq!(codes, &json!(["workspace_scope_denied"]), "{id}");
+    }
+    both_engines(async |engine| {
+        let server = start(engine).await;
+        let (tenant, ids) = furnished(&server).await;
+        let (person, account) = (server.log_in(&tenant).await, tenant.account.to_string());
+        let leave = server.app.db().system_write(async move |tx| {
+            tx.run("DELETE FROM member WHERE account_id = $1", &[(&account).into()]).await
+        });
+        assert_eq!(leave.await.unwrap(), 1);
+        while person.get("/api/v1/mailboxes").await.status == 200 {
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        }
+        for (path, operations) in document["paths"].as_object().unwrap() {
+            for (method, operation) in operations.as_object().unwrap() {
+                if operation["x-credits"] == 0 {
+                    continue;
+                }
+                let method: Method = method.to_ascii_uppercase().parse().unwrap();
+                let answer = person.send(method, &fill(path, &ids), None).await;
+                answer.expect(403, "workspace_scope_denied");
+            }
+        }
+    })
+    .await;
+}

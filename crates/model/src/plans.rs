@@ -60,6 +60,9 @@ pub enum Role {
 }
 
 impl Role {
+    /// All roles, from the one that may least.
+    pub const ALL: [Self; 2] = [Self::Member, Self::Admin];
+
     /// The name as stored and shown.
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -3,7 +3,10 @@
 //! The order of refusals is part of the contract: 401, 403 workspace, 403 plan, 403 role, 429, then the door's own
 //! 413 and 415, idempotency, 400, and 402 last before the operation itself.
 
-use std::sync::{Arc, Mutex};
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex},
+};
 
 use model::{Plan, Role, WorkspaceId};
 use store::idempotency;
@@ -184,6 +187,21 @@ pub enum Idempotency {
     Run(IdempotencyClaim, RunningKey),
     /// Do nothing: this was the answer.
     Replay(Replay),
+}
+
+/// Everything that [`App::admit`] can refuse a call of an operation with, found out by asking its gates for every kind of
+/// caller.
+pub fn gate_errors(operation: &Operation) -> BTreeSet<ErrorKind> {
+    // A person may be a member of no workspace, and a key of another than the one that is named.
+    let mut kinds = BTreeSet::from([ErrorKind::WorkspaceScopeDenied, ErrorKind::RateLimited]);
+    let person = Actor::Person { account: "".into(), session: "".into(), is_admin: false };
+    for actor in [Actor::Key("".into()), person] {
+        for plan in Plan::ALL {
+            let refusals = Role::ALL.into_iter().map(|role| check_gates(operation, &actor, plan, role));
+            kinds.extend(refusals.filter_map(Result::err).map(|refused| refused.kind()));
+        }
+    }
+    kinds
 }
 
 /// Plan, kind of credential, and role.

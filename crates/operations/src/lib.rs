@@ -55,7 +55,7 @@ pub mod usage;
 pub mod webhooks;
 pub mod workspaces;
 
-pub use admission::{Admission, Entrance, Idempotency, Replay};
+pub use admission::{Admission, Entrance, Idempotency, Replay, gate_errors};
 pub use app::{App, AppParts, RunningKey, status_of};
 pub use call::{Actor, Call, IdempotencyClaim};
 use credentials::Credentials;

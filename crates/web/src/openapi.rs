@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use model::{Plan, Role};
+use model::Plan;
 use operations::{Answer, ErrorKind};
 use schemars::{Schema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
@@ -302,25 +302,16 @@ fn error_kinds(endpoint: &Endpoint) -> BTreeMap<u16, Vec<ErrorKind>> {
         Kind::NotAcceptable,
         Kind::PayloadTooLarge,
         Kind::UnsupportedMediaType,
-        Kind::RateLimited,
         Kind::Overloaded,
         Kind::StorageUnavailable,
         Kind::Internal,
     ];
+    kinds.extend(operations::gate_errors(operation));
     if matches!(endpoint.output, Output::File) {
         kinds.push(Kind::RangeNotSatisfiable);
     }
     if !operation.always_answers {
         kinds.push(Kind::CreditsExhausted);
-    }
-    if endpoint.path.contains("{workspaceId}") {
-        kinds.push(Kind::WorkspaceScopeDenied);
-    }
-    if operation.plan > Plan::Free {
-        kinds.push(Kind::PlanRequired);
-    }
-    if operation.role > Role::Member || operation.console_only {
-        kinds.push(Kind::RoleRequired);
     }
     if !endpoint.method.is_safe() {
         kinds.extend([
