@@ -385,7 +385,7 @@ async fn signature_and_name_stand_in_every_mail() {
     .await;
 }
 
-// rules: SEND-23, SEND-24, SEND-25
+// rules: SEND-23, SEND-24, SEND-25, ERR-8
 #[tokio::test]
 async fn free_has_limits_of_recipients_and_mails() {
     both_engines(async |engine| {
@@ -411,6 +411,9 @@ async fn free_has_limits_of_recipients_and_mails() {
         send(&inbox, vec![friend.address.clone()]).await.ok();
         let refused = send(&inbox, tagged(2)).await;
         refused.expect(429, "email_send_rate_limit_exceeded");
+        assert_eq!(refused.json()["error"], "Too many requests");
+        let fix = refused.json()["fix"].as_str().unwrap().to_owned();
+        assert!(fix.contains("plan") && fix.contains("2026-07-14T09:01:00.000Z"), "{fix}");
         assert_eq!((refused.header("retry-after"), refused.header("x-credits-charged")), ("40", "0"));
         send(&inbox, tagged(1)).await.ok();
         send(&friend, tagged(1)).await.expect(429, "email_send_rate_limit_exceeded");

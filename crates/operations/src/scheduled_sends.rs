@@ -28,7 +28,7 @@ use crate::{
     events::NewEvent,
     mailboxes,
     sending::{
-        Letter, Origin, answered_id, check_request, people, require_complete, subject,
+        KEPT_BACK, Letter, Origin, answered_id, check_request, people, require_complete, subject,
         submit::{Left, Submission, check_ways},
     },
 };
@@ -443,7 +443,7 @@ async fn defer(tx: &mut Tx, due: &Due, earliest: Timestamp) -> Result<Option<Ema
         version: due.version,
         scheduled_at: Some(earliest),
         claimed_until: None,
-        last_error: Some(ErrorKind::EmailSendRateLimitExceeded.message().to_owned()),
+        last_error: Some(KEPT_BACK.to_owned()),
         ..record
     };
     if !stored::change(tx, &due.mailbox, &changed).await? {

@@ -33,7 +33,7 @@ use store::{contents, emails, mailboxes::MailboxRecord, outbound};
 pub(crate) use self::{
     letter::{Letter, answered_id, body, headers, people, references, sender, subject},
     outbox::Outbox,
-    quota::check_request,
+    quota::{KEPT_BACK, check_request},
 };
 use self::{
     quota::not_before,

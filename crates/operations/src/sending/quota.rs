@@ -9,6 +9,9 @@ use store::{
 
 use crate::{App, Error, ErrorKind, Result};
 
+/// Why a message may not leave now.
+pub(crate) const KEPT_BACK: &str = "The plan does not allow more messages at the moment.";
+
 /// Refuses more recipients than one request may have.
 pub(crate) fn check_request(app: &App, plan: Plan, recipients: usize) -> Result<()> {
     let limit = app.limits(plan).recipients_per_request;
@@ -23,7 +26,7 @@ pub(crate) fn check_request(app: &App, plan: Plan, recipients: usize) -> Result<
 
 /// The refusal of a mail that may leave at a later time only.
 pub(crate) fn not_before(now: Timestamp, earliest: Timestamp) -> Error {
-    let fix = format!("Send it again after {earliest}, or schedule it.");
+    let fix = format!("{KEPT_BACK} Send it again after {earliest}, or schedule it.");
     Error::new(ErrorKind::EmailSendRateLimitExceeded)
         .with_retry_after(now.seconds_until(earliest).max(1))
         .with_fix(fix)
