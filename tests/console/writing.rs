@@ -187,6 +187,12 @@ async fn a_mail_that_is_passed_on_can_wait_as_a_draft() {
         let path = format!("/api/v1/mailboxes/{}/emails?folder=sent", mailbox.id);
         let mail = ada.tenant.key.get(&path).await.ok()["emails"][0].clone();
         assert_eq!(mail["attachment_count"], 3, "{mail}");
+        // It stays beside what it passes on, and answers nobody.
+        let original = format!("/api/v1/mailboxes/{}/emails/{id}", mailbox.id);
+        let original = ada.tenant.key.get(&original).await.ok();
+        assert_eq!(mail["thread_id"], original["thread_id"]);
+        assert_eq!(mail["email_references"], "r@remote.test", "{mail}");
+        assert!(mail["in_reply_to"].is_null(), "{mail}");
         let path = format!("/api/v1/mailboxes/{}/emails/{}", mailbox.id, mail["id"].as_str().unwrap());
         let body = ada.tenant.key.get(&path).await.ok()["body"].as_str().unwrap().to_owned();
         for part in
@@ -210,6 +216,12 @@ async fn a_mail_that_is_passed_on_can_wait_as_a_draft() {
         let scheduled = compose(&ada, &mailbox, &fields, &[]).await;
         assert_eq!(scheduled.status, 303, "{}", scheduled.text());
         assert!(ada.page(&mailbox.at("scheduled")).await.contains("Fwd: Report"));
+        let thread =
+            format!("/api/v1/mailboxes/{}/threads/{}", mailbox.id, original["thread_id"].as_str().unwrap());
+        let thread = ada.tenant.key.get(&thread).await.ok();
+        let folders: Vec<&str> =
+            thread.as_array().unwrap().iter().map(|one| one["folder_id"].as_str().unwrap()).collect();
+        assert_eq!(folders, ["inbox", "sent", "scheduled"]);
     })
     .await;
 }

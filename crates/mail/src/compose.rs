@@ -160,6 +160,17 @@ pub fn check_text(field: &str, value: &str) -> Result<(), ComposeError> {
     }
 }
 
+/// Refuses a subject that cannot be written: one with control characters, or that is too long once encoded.
+pub fn check_subject(text: &str) -> Result<(), ComposeError> {
+    header::subject(text).map(|_| ())
+}
+
+/// Refuses a header that a sender may not set, or whose value cannot be written.
+pub fn check_header(name: &str, value: &str) -> Result<(), ComposeError> {
+    header::own_name(name)?;
+    header::own_value(name, value).map(|_| ())
+}
+
 /// Refuses what is no media type; its parameters are not looked at.
 pub fn check_media_type(text: &str) -> Result<(), ComposeError> {
     body::media_type(text).map(|_| ())

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     EmailId, ThreadId, Timestamp,
     emails::{Attachment, BodyFormat, named, twenty_five},
-    sending::{FileInput, Recipients},
+    sending::{FileInput, Recipients, valid_answered_id, valid_subject},
 };
 
 named! {
@@ -57,19 +57,19 @@ impl DraftState {
 #[serde(deny_unknown_fields)]
 pub struct NewDraft {
     /// Who is to get it.
-    #[garde(skip)]
+    #[garde(dive)]
     #[serde(default)]
     pub to: Option<Recipients>,
     /// Who is to get a copy.
-    #[garde(skip)]
+    #[garde(dive)]
     #[serde(default)]
     pub cc: Option<Recipients>,
     /// Who is to get a copy that the others do not know of.
-    #[garde(skip)]
+    #[garde(dive)]
     #[serde(default)]
     pub bcc: Option<Recipients>,
     /// The subject.
-    #[garde(skip)]
+    #[garde(inner(custom(valid_subject)))]
     #[serde(default)]
     pub subject: Option<String>,
     /// The body.
@@ -80,7 +80,7 @@ pub struct NewDraft {
     #[serde(default)]
     pub body_format: Option<BodyFormat>,
     /// The Message-ID that it answers.
-    #[garde(skip)]
+    #[garde(inner(custom(valid_answered_id)))]
     #[serde(default)]
     pub in_reply_to: Option<String>,
     /// The thread of the mailbox that it belongs to.
@@ -92,7 +92,7 @@ pub struct NewDraft {
     #[serde(default)]
     pub draft_id: Option<EmailId>,
     /// Files. In a replacement: left out they stay, an empty list clears them, any other list is the whole new set.
-    #[garde(skip)]
+    #[garde(dive)]
     #[serde(default)]
     pub attachments: Option<Vec<FileInput>>,
 }
@@ -213,19 +213,19 @@ pub struct NewScheduledSend {
     #[garde(skip)]
     pub scheduled_send_at: Timestamp,
     /// Who gets it. Required, unless the draft says.
-    #[garde(skip)]
+    #[garde(dive)]
     #[serde(default)]
     pub to: Option<Recipients>,
     /// Who gets a copy.
-    #[garde(skip)]
+    #[garde(dive)]
     #[serde(default)]
     pub cc: Option<Recipients>,
     /// Who gets a copy that the others do not know of.
-    #[garde(skip)]
+    #[garde(dive)]
     #[serde(default)]
     pub bcc: Option<Recipients>,
     /// The subject.
-    #[garde(skip)]
+    #[garde(inner(custom(valid_subject)))]
     #[serde(default)]
     pub subject: Option<String>,
     /// The body. Required, unless the draft has one.
@@ -237,7 +237,7 @@ pub struct NewScheduledSend {
     #[serde(default)]
     pub body_format: Option<BodyFormat>,
     /// The Message-ID that it answers.
-    #[garde(skip)]
+    #[garde(inner(custom(valid_answered_id)))]
     #[serde(default)]
     pub in_reply_to: Option<String>,
     /// The thread of the mailbox that it belongs to.
@@ -249,7 +249,7 @@ pub struct NewScheduledSend {
     #[serde(default)]
     pub draft_id: Option<EmailId>,
     /// Files. With a draft: left out they stay, an empty list clears them, any other list is the whole new set.
-    #[garde(skip)]
+    #[garde(dive)]
     #[serde(default)]
     pub attachments: Option<Vec<FileInput>>,
 }

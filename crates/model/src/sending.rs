@@ -1,5 +1,7 @@
 //! Outgoing mail: what sending takes, what it answers, what becomes of a mail for each recipient.
 
+mod checks;
+
 use std::{collections::BTreeMap, fmt, str::FromStr};
 
 use garde::Validate;
@@ -9,6 +11,8 @@ use serde::{
     de::{self, MapAccess, SeqAccess, Visitor, value::MapAccessDeserializer},
 };
 
+pub use self::checks::{RecipientFault, answered_id, bare_content_id, is_inline_type};
+pub(crate) use self::checks::{valid_answered_id, valid_references, valid_subject};
 use crate::{AttachmentId, EmailId, ThreadId, Timestamp, emails::named};
 
 /// Files of one message.
@@ -125,23 +129,13 @@ named! {
 }
 
 /// Recipients: one text, or a list of them. Each is an address, or a name and an address as in
-/// `Name <name@example.com>`; one text may hold several with commas between them.
+/// `Name <name@example.com>`; one text may hold several with commas between them, an element of a list holds one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Recipients {
     /// One text.
     Text(String),
     /// A list of texts.
     List(Vec<String>),
-}
-
-impl Recipients {
-    /// The texts, whichever way they came.
-    pub fn texts(&self) -> &[String] {
-        match self {
-            Self::Text(text) => std::slice::from_ref(text),
-            Self::List(list) => list,
-        }
-    }
 }
 
 impl<'de> Deserialize<'de> for Recipients {
@@ -276,23 +270,23 @@ named! {
 #[serde(deny_unknown_fields)]
 pub struct NewMail {
     /// Who gets it. Required, unless a draft says.
-    #[garde(skip)]
+    #[garde(dive)]
     #[serde(default)]
     pub to: Option<Recipients>,
     /// Who gets a copy.
-    #[garde(skip)]
+    #[garde(dive)]
     #[serde(default)]
     pub cc: Option<Recipients>,
     /// Who gets a copy that the others do not know of.
-    #[garde(skip)]
+    #[garde(dive)]
     #[serde(default)]
     pub bcc: Option<Recipients>,
     /// Who it is from: an address of the mailbox.
-    #[garde(skip)]
+    #[garde(dive)]
     #[serde(default)]
     pub from: Option<Sender>,
     /// The subject, at most 998 characters once encoded. Required, unless a draft says.
-    #[garde(skip)]
+    #[garde(inner(custom(valid_subject)))]
     #[serde(default)]
     pub subject: Option<String>,
     /// The body as HTML. One of `html` and `text` is required, unless a draft says.
@@ -304,15 +298,15 @@ pub struct NewMail {
     #[serde(default)]
     pub text: Option<String>,
     /// Files. With a draft: left out they stay, an empty list clears them, any other list is the whole new set.
-    #[garde(skip)]
+    #[garde(dive)]
     #[serde(default)]
     pub attachments: Option<Vec<FileInput>>,
     /// The Message-ID that it answers.
-    #[garde(skip)]
+    #[garde(inner(custom(valid_answered_id)))]
     #[serde(default)]
     pub in_reply_to: Option<String>,
     /// The Message-IDs of the conversation, oldest first: one text, or a list.
-    #[garde(skip)]
+    #[garde(inner(custom(valid_references)))]
     #[serde(default)]
     pub references: Option<References>,
     /// The thread of the mailbox that it belongs to.
@@ -324,10 +318,16 @@ pub struct NewMail {
     #[serde(default)]
     pub source_draft_id: Option<EmailId>,
     /// Extra headers, at most 20, whose names begin with `X-` or `List-`.
-    #[garde(skip)]
+    #[garde(dive)]
     #[serde(default)]
-    pub headers: BTreeMap<String, String>,
+    pub headers: Headers,
 }
+
+/// Headers that the sender sets.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+#[schemars(inline)]
+pub struct Headers(BTreeMap<String, String>);
 
 /// Message-IDs: one text with spaces between them, or a list.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -344,23 +344,23 @@ pub enum References {
 #[serde(deny_unknown_fields)]
 pub struct NewReply {
     /// Who gets it; the sender of the original, if left out.
-    #[garde(skip)]
+    #[garde(dive)]
     #[serde(default)]
     pub to: Option<Recipients>,
     /// Who gets a copy.
-    #[garde(skip)]
+    #[garde(dive)]
     #[serde(default)]
     pub cc: Option<Recipients>,
     /// Who gets a copy that the others do not know of.
-    #[garde(skip)]
+    #[garde(dive)]
     #[serde(default)]
     pub bcc: Option<Recipients>,
     /// Who it is from: an address of the mailbox.
-    #[garde(skip)]
+    #[garde(dive)]
     #[serde(default)]
     pub from: Option<Sender>,
     /// The subject; `Re:` and that of the original, if left out.
-    #[garde(skip)]
+    #[garde(inner(custom(valid_subject)))]
     #[serde(default)]
     pub subject: Option<String>,
     /// The body as HTML. One of `html` and `text` is required.
@@ -372,7 +372,7 @@ pub struct NewReply {
     #[serde(default)]
     pub text: Option<String>,
     /// Files.
-    #[garde(skip)]
+    #[garde(dive)]
     #[serde(default)]
     pub attachments: Option<Vec<FileInput>>,
     /// Also answers everybody who got the original.
@@ -384,9 +384,9 @@ pub struct NewReply {
     #[serde(default)]
     pub source_draft_id: Option<EmailId>,
     /// Extra headers, at most 20, whose names begin with `X-` or `List-`.
-    #[garde(skip)]
+    #[garde(dive)]
     #[serde(default)]
-    pub headers: BTreeMap<String, String>,
+    pub headers: Headers,
 }
 
 /// A mail that is passed on to others.
@@ -394,22 +394,22 @@ pub struct NewReply {
 #[serde(deny_unknown_fields)]
 pub struct NewForward {
     /// Who gets it.
-    #[garde(skip)]
+    #[garde(dive)]
     pub to: Recipients,
     /// Who gets a copy.
-    #[garde(skip)]
+    #[garde(dive)]
     #[serde(default)]
     pub cc: Option<Recipients>,
     /// Who gets a copy that the others do not know of.
-    #[garde(skip)]
+    #[garde(dive)]
     #[serde(default)]
     pub bcc: Option<Recipients>,
     /// Who it is from: an address of the mailbox.
-    #[garde(skip)]
+    #[garde(dive)]
     #[serde(default)]
     pub from: Option<Sender>,
     /// The subject; `Fwd:` and that of the original, if left out.
-    #[garde(skip)]
+    #[garde(inner(custom(valid_subject)))]
     #[serde(default)]
     pub subject: Option<String>,
     /// HTML before the original.
@@ -421,13 +421,13 @@ pub struct NewForward {
     #[serde(default)]
     pub text: Option<String>,
     /// Files; those of the original, if left out.
-    #[garde(skip)]
+    #[garde(dive)]
     #[serde(default)]
     pub attachments: Option<Vec<FileInput>>,
     /// Extra headers, at most 20, whose names begin with `X-` or `List-`.
-    #[garde(skip)]
+    #[garde(dive)]
     #[serde(default)]
-    pub headers: BTreeMap<String, String>,
+    pub headers: Headers,
 }
 
 /// A mail that was sent or queued.

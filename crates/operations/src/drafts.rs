@@ -1,38 +1,31 @@
 //! Drafts: emails that are still being written.
 
+mod ready;
 mod regenerate;
-
-use std::sync::Arc;
 
 use mail::address::Mailbox;
 use model::{
     EmailId, ThreadId, Timestamp,
     drafts::{Draft, DraftListQuery, DraftPage, DraftState, NewDraft, SavedDraft},
-    emails::{BodyFormat, SenderAuthentication, SortColumn, SortDirection},
-    events::EventType,
-    sending::{FileInput, SentMail},
+    emails::{BodyFormat, SortColumn, SortDirection},
+    sending::SentMail,
 };
 use serde::{Deserialize, Serialize};
 use store::{
-    Tx, contents,
+    Tx,
     drafts::{self, DraftRecord},
     emails::{self, EmailFilter, EmailRecord, Place, Sort},
-    events, mailboxes as stored_mailboxes,
     vault::DataKey,
 };
 
 use crate::{
     App, Call, Error, ErrorKind, Operation, Result, cursor,
     emails::present,
-    events::NewEvent,
-    inbound::{self, Content, Delivery, Prepared},
     mailboxes,
-    sending::{
-        self, Letter, Origin, answered_id, files, people, sender, subject,
-        submit::{self, line},
-    },
+    sending::{self, Letter, Origin, answered_id, files, people, sender, subject, submit::line},
 };
 
+pub(crate) use self::ready::{Ready, Written};
 pub use self::regenerate::regenerate;
 
 /// Lists drafts.
@@ -93,6 +86,11 @@ pub(crate) struct Source {
 }
 
 impl Source {
+    /// Whether it passes a message on: it belongs to one that it does not answer.
+    fn passes_on(&self) -> bool {
+        self.in_reply_to.is_none() && !self.references.is_empty()
+    }
+
     /// Joins a thread of the mailbox.
     async fn join(&mut self, app: &App, origin: &Origin, thread: ThreadId) -> Result<ThreadId> {
         let (in_reply_to, references) = (self.in_reply_to.take(), std::mem::take(&mut self.references));
@@ -225,125 +223,19 @@ pub(crate) async fn join_thread(
     Ok(())
 }
 
-/// What a request says about a draft, beside the draft that it replaces.
-pub(crate) struct Written {
-    pub(crate) source: Source,
-    pub(crate) thread: Option<ThreadId>,
-    pub(crate) attachments: Option<Vec<FileInput>>,
-    pub(crate) replaced: Option<Held>,
-    pub(crate) state: DraftState,
-    pub(crate) scheduled_at: Option<Timestamp>,
-}
-
-/// A draft that is ready to be stored.
-pub(crate) struct Ready {
-    origin: Origin,
-    letter: Letter,
-    prepared: Arc<Prepared>,
-    content: Content,
-    record: DraftRecord,
-    replaced: Option<Held>,
-    now: Timestamp,
-}
-
-impl Ready {
-    /// Writes the message, reads and seals it.
-    pub(crate) async fn prepare(app: &App, origin: Origin, written: Written, now: Timestamp) -> Result<Self> {
-        let Written { mut source, thread, attachments, replaced, state, scheduled_at } = written;
-        let key = app.data_key(&origin.workspace).await?;
-        let thread = match thread {
-            Some(thread) => Some(source.join(app, &origin, thread).await?),
-            None => replaced.as_ref().map(|held| held.thread.clone()),
-        };
-        let message_id = match &replaced {
-            Some(held) => held.record.message_id.clone(),
-            None => origin.new_message_id(app),
-        };
-        let record = DraftRecord {
-            email_id: replaced.as_ref().map_or_else(|| app.new_id(), |held| held.record.email_id.clone()),
-            state,
-            version: replaced.as_ref().map_or(1, |held| held.record.version + 1),
-            source: source.seal(&key)?,
-            message_id,
-            scheduled_at,
-            claimed_until: None,
-            last_error: None,
-            created_at: replaced.as_ref().map_or(now, |held| held.record.created_at),
-            updated_at: now,
-        };
-        let unused = thread.clone().unwrap_or_else(|| app.new_id());
-        let written = Held { record: record.clone(), source, thread: unused, starred: false };
-        let mut letter = written.letter(app, &origin, false).await?;
-        letter.thread = thread;
-        letter.files = match (attachments, &replaced) {
-            (Some(given), held) => {
-                let draft = held.as_ref().map(|held| &held.record.email_id);
-                files::resolve(app, &origin, given, letter.html.as_deref(), draft).await?
-            }
-            (None, Some(held)) => held.files(app, &origin).await?,
-            (None, None) => Vec::new(),
-        };
-        files::check(&letter.files)?;
-        let raw = letter.compose(app, &origin, now).await?;
-        crate::emails::require_room(app, &origin.workspace, origin.plan, raw.len()).await?;
-        let mut prepared = inbound::read(app, raw.clone()).await?;
-        let (body, format) = (&written.source.body, written.source.format);
-        prepared.show_as(body, format);
-        let prepared = Arc::new(prepared);
-        let content = Content::seal(app, &origin.workspace, &prepared, &raw).await?;
-        Ok(Self { origin, letter, prepared, content, record, replaced, now })
-    }
-
-    /// Stores the draft, in the place of the one that it replaces.
-    pub(crate) async fn store(self, tx: &mut Tx, app: &App) -> Result<EmailRecord> {
-        let mailbox = &self.origin.mailbox.id;
-        stored_mailboxes::lock(tx, mailbox).await?;
-        if let Some(held) = &self.replaced {
-            let present = find(tx, mailbox, &held.record.email_id).await?;
-            if present.version != held.record.version {
-                return Err(Error::new(ErrorKind::DraftLocked));
-            }
-            let brief = emails::find_brief(tx, mailbox, &held.record.email_id).await?;
-            emails::delete(tx, mailbox, brief.as_slice()).await?;
-        }
-        contents::insert(tx, &self.content.record, self.now).await?;
-        let authentication = SenderAuthentication::unknown(None);
-        let delivery = Delivery {
-            app,
-            prepared: &self.prepared,
-            authentication: &authentication,
-            sender: None,
-            now: self.now,
-        };
-        let arrival = events::last_sequence(tx).await?;
-        let id = &self.record.email_id;
-        let mut mail = submit::outgoing(&delivery, &self.origin, &self.letter, id, &self.content, arrival);
-        let folder = if self.record.state == DraftState::Draft { "draft" } else { "scheduled" };
-        mail.record.folder_id = folder.into();
-        mail.record.starred = self.replaced.as_ref().is_some_and(|held| held.starred);
-        emails::insert(tx, mailbox, &mut mail).await?;
-        drafts::insert(tx, mailbox, &self.record).await?;
-        if self.record.scheduled_at.is_some() {
-            drafts::wake(tx).await?;
-        }
-        if self.replaced.is_none() {
-            let data = serde_json::json!({
-                "draft_id": mail.record.id,
-                "email_id": mail.record.id,
-                "thread_id": mail.record.thread_id,
-                "subject": mail.record.subject,
-                "recipient": mail.record.to_line,
-                "status": self.record.state,
-            });
-            let event = NewEvent { kind: EventType::DraftCreated, mailbox: Some(mailbox.clone()), data };
-            event.append(tx, app, &self.content.key, self.now).await?;
-        }
-        Ok(mail.record)
-    }
-}
-
 /// Saves a draft.
 pub async fn save(app: &App, call: &Call, mailbox: &str, input: NewDraft) -> Result<SavedDraft> {
+    save_passing_on(app, call, mailbox, input, None).await
+}
+
+/// Saves a draft that passes an email on, in the thread of that email.
+pub async fn save_passing_on(
+    app: &App,
+    call: &Call,
+    mailbox: &str,
+    input: NewDraft,
+    passes_on: Option<EmailId>,
+) -> Result<SavedDraft> {
     let origin = Origin::of_call(app, call, mailbox).await?;
     let replaced = hold(app, &origin, input.draft_id.as_ref(), call.now).await?;
     let in_reply_to = match &input.in_reply_to {
@@ -362,6 +254,7 @@ pub async fn save(app: &App, call: &Call, mailbox: &str, input: NewDraft) -> Res
             in_reply_to,
         },
         thread: input.thread_id,
+        passes_on,
         attachments: input.attachments,
         replaced,
         state: DraftState::Draft,

@@ -23,7 +23,7 @@ use store::{
 use tokio::task::JoinSet;
 
 use crate::{
-    App, Call, Error, ErrorKind, Operation, Result, cursor,
+    App, Call, Detail, Error, ErrorKind, Operation, Result, cursor,
     drafts::{self, Held, Ready, Source, Written},
     events::NewEvent,
     mailboxes,
@@ -77,11 +77,22 @@ const AT_ONCE: i64 = 16;
 
 /// Schedules a mail.
 pub async fn create(app: &App, call: &Call, mailbox: &str, input: NewScheduledSend) -> Result<ScheduledSend> {
-    check_time(input.scheduled_send_at, call.now)?;
+    create_passing_on(app, call, mailbox, input, None).await
+}
+
+/// Schedules a mail that passes an email on, in the thread of that email.
+pub async fn create_passing_on(
+    app: &App,
+    call: &Call,
+    mailbox: &str,
+    input: NewScheduledSend,
+    passes_on: Option<EmailId>,
+) -> Result<ScheduledSend> {
+    let untimely = time_fault(input.scheduled_send_at, call.now);
     let origin = Origin::of_call(app, call, mailbox).await?;
     let replaced = drafts::hold(app, &origin, input.draft_id.as_ref(), call.now).await?;
     let at = input.scheduled_send_at;
-    let written = written(input, replaced)?;
+    let written = Written { passes_on, ..written(input, replaced)? };
     let source = &written.source;
     let letter = Letter {
         to: source.to.clone(),
@@ -90,10 +101,9 @@ pub async fn create(app: &App, call: &Call, mailbox: &str, input: NewScheduledSe
         text: Some(source.body.clone()).filter(|body| !body.is_empty()),
         ..Letter::default()
     };
-    if letter.text.is_none() {
-        return Err(Error::invalid("body", "is required"));
-    }
-    require_complete(&letter)?;
+    let lacks = [("to", letter.to.is_empty()), ("body", letter.text.is_none())].into_iter();
+    let lacks = lacks.filter(|(_, lacks)| *lacks).map(|(field, _)| Detail::new(field, "is required"));
+    Error::refuse(untimely.into_iter().chain(lacks).collect())?;
     check_request(app, origin.plan, letter.recipient_count())?;
     check_ways(app, &origin, &letter).await?;
     let ready = Ready::prepare(app, origin, written, call.now).await?;
@@ -105,14 +115,16 @@ pub async fn create(app: &App, call: &Call, mailbox: &str, input: NewScheduledSe
     .await
 }
 
-fn check_time(at: Timestamp, now: Timestamp) -> Result<()> {
-    if at <= now {
-        return Err(Error::invalid("scheduled_send_at", "must lie in the future"));
-    }
-    if at > now.plus_seconds(FARTHEST_SECONDS) {
-        return Err(Error::invalid("scheduled_send_at", "must lie at most a year ahead"));
-    }
-    Ok(())
+/// What is wrong with the time of a schedule.
+fn time_fault(at: Timestamp, now: Timestamp) -> Option<Detail> {
+    let message = if at <= now {
+        "must lie in the future"
+    } else if at > now.plus_seconds(FARTHEST_SECONDS) {
+        "must lie at most a year ahead"
+    } else {
+        return None;
+    };
+    Some(Detail::new("scheduled_send_at", message))
 }
 
 /// What is to be sent: what the request says, and where it says nothing, what the draft says.
@@ -153,6 +165,7 @@ fn written(input: NewScheduledSend, replaced: Option<Held>) -> Result<Written> {
     Ok(Written {
         source,
         thread: input.thread_id,
+        passes_on: None,
         attachments: input.attachments,
         replaced,
         state: DraftState::Scheduled,
@@ -252,7 +265,7 @@ pub async fn update(
     change: ScheduleChange,
 ) -> Result<ScheduledSend> {
     let (at, now) = (change.scheduled_send_at, call.now);
-    check_time(at, now)?;
+    Error::refuse(time_fault(at, now).into_iter().collect())?;
     let named = mailboxes::name(mailbox);
     app.write(call, async move |tx| {
         let mailbox = crate::emails::hold(tx, &named).await?;

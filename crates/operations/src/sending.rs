@@ -31,7 +31,7 @@ use model::{
 use store::{contents, emails, mailboxes::MailboxRecord, outbound};
 
 pub(crate) use self::{
-    letter::{Letter, answered_id, body, headers, people, references, sender, subject},
+    letter::{Bound, Letter, answered_id, body, headers, people, references, sender, subject},
     outbox::Outbox,
     quota::{KEPT_BACK, check_request},
 };
@@ -40,7 +40,7 @@ use self::{
     submit::{Left, Submission},
 };
 use crate::{
-    App, Call, Error, ErrorKind, Operation, Result, drafts,
+    App, Call, Detail, Error, ErrorKind, Operation, Result, drafts,
     drafts::Held,
     emails::{present, visible, withhold},
     mailboxes,
@@ -133,13 +133,14 @@ pub async fn send(app: &App, call: &Call, mailbox: &str, input: NewMail, wait: b
     fill(&mut letter.to, people("to", input.to.as_ref())?, input.to.is_some());
     fill(&mut letter.cc, people("cc", input.cc.as_ref())?, input.cc.is_some());
     fill(&mut letter.bcc, people("bcc", input.bcc.as_ref())?, input.bcc.is_some());
-    if input.subject.is_none() && held.is_none() {
-        return Err(Error::invalid("subject", "is required"));
-    }
-    if let Some(text) = input.subject {
-        letter.subject = subject(&text)?;
-    }
     set_body(&mut letter, input.html, input.text);
+    let mut lacks = lacking(&letter);
+    match input.subject {
+        Some(text) => letter.subject = subject(&text)?,
+        None if held.is_none() => lacks.push(Detail::new("subject", "is required")),
+        None => {}
+    }
+    Error::refuse(lacks)?;
     letter.headers = headers(input.headers)?;
     if let Some(id) = &input.in_reply_to {
         letter.in_reply_to = Some(answered_id(id)?);
@@ -217,13 +218,14 @@ pub(crate) async fn finish(
 
 /// Refuses a mail that nobody would get, or that says nothing.
 pub(crate) fn require_complete(letter: &Letter) -> Result<()> {
-    if letter.to.is_empty() {
-        return Err(Error::invalid("to", "is required"));
-    }
-    if letter.html.is_none() && letter.text.is_none() {
-        return Err(Error::invalid("text", "one of html and text is required"));
-    }
-    Ok(())
+    Error::refuse(lacking(letter))
+}
+
+fn lacking(letter: &Letter) -> Vec<Detail> {
+    let to = letter.to.is_empty().then(|| Detail::new("to", "is required"));
+    let is_silent = letter.html.is_none() && letter.text.is_none();
+    let text = is_silent.then(|| Detail::new("text", "one of html and text is required"));
+    to.into_iter().chain(text).collect()
 }
 
 /// How often a send that waits looks by itself.
@@ -403,8 +405,7 @@ pub async fn forward(
     letter.sign(&origin.mailbox.settings);
     let bodies = quote::forward(&original(&source.message), letter.text.as_deref(), letter.html.as_deref());
     (letter.text, letter.html) = (Some(bodies.text), bodies.html);
-    letter.references =
-        source.message.message_id.clone().filter(|id| mail::compose::is_id(id)).into_iter().collect();
+    letter.references = passed_on_references(source.message.message_id.as_deref());
     letter.thread = Some(source.record.thread_id.clone());
     letter.files = match input.attachments {
         Some(given) => files::resolve(app, &origin, given, letter.html.as_deref(), None).await?,
@@ -415,6 +416,11 @@ pub async fn forward(
     let mut unsigned = origin.clone();
     unsigned.mailbox.settings.signature.enabled = false;
     finish(app, call, unsigned, letter, None, false, wait).await
+}
+
+/// What a mail that passes another one on refers to. It answers nobody.
+pub(crate) fn passed_on_references(message_id: Option<&str>) -> Vec<String> {
+    message_id.filter(|id| mail::compose::is_id(id)).map(ToOwned::to_owned).into_iter().collect()
 }
 
 /// A mail that is to be passed on, as a draft of it holds it.

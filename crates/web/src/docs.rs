@@ -12,6 +12,7 @@ mod operation;
 mod reference;
 mod schema;
 mod shell;
+mod stand_in;
 mod tables;
 #[cfg(test)]
 mod tests;
@@ -24,6 +25,7 @@ use reference::{Reference, Tag};
 
 pub(crate) use llms::llms;
 pub(crate) use shell::content_security_policy;
+pub(crate) use stand_in::StandIns;
 pub(crate) use welcome::welcome;
 
 static REFERENCE: LazyLock<Reference> = LazyLock::new(|| Reference::new(crate::document()));

@@ -1,29 +1,35 @@
 //! Reading a JSON body, and finding everything that is wrong with one that is not as described.
 //!
-//! A deserializer stops at the first fault. A caller who is told of one after the other needs as many calls, so what
-//! was found is mended in a copy of the body and the rest is read again.
+//! A deserializer stops at the first fault, and only what was read as a whole can be checked for wrong values. A caller who
+//! is told of one after the other needs as many calls, so what was found is mended in a copy of the body, with values that
+//! its schema allows, and the rest is read again.
 
 use garde::Validate;
 use operations::{Detail, Error, ErrorKind, Result};
+use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use serde_path_to_error::{Path, Segment, Track};
 
-use crate::input::{as_written, fault};
+use crate::{
+    docs::StandIns,
+    input::{as_written, fault},
+};
 
 /// More faults are not looked for: by then the request is wrong altogether.
-const MOST: usize = 20;
-/// In larger bodies only the first fault is looked for, since every one takes another reading.
-const MOST_BYTES: usize = 256 * 1024;
+pub(crate) const MAX_FAULTS: usize = 100;
+/// Bytes that are read again for them, since every one takes another reading; of the largest bodies the first fault has to
+/// do.
+const MAX_REREAD: usize = 32 << 20;
 
 const DUPLICATE: &str = "given more than once";
-const REQUIRED: &str = "is required";
+pub(crate) const REQUIRED: &str = "is required";
 const UNKNOWN: &str = "unknown field";
 /// What a text must not hold, since PostgreSQL cannot keep it.
 pub(crate) const NUL: &str = "must not contain the character U+0000";
 
 /// Reads and checks a JSON body, which must be an object.
-pub(crate) fn read_json<T: DeserializeOwned + Validate<Context = ()>>(body: &[u8]) -> Result<T> {
+pub(crate) fn read_json<T: DeserializeOwned + Validate<Context = ()> + JsonSchema>(body: &[u8]) -> Result<T> {
     let details = match read(&mut serde_json::Deserializer::from_slice(body)) {
         Ok(value) => {
             let mut details = nul_faults(body);
@@ -61,16 +67,19 @@ fn described(path: Path, error: &serde_json::Error) -> (Path, Detail) {
 }
 
 /// All faults of a body that could not be read.
-fn all<T: DeserializeOwned + Validate<Context = ()>>(body: &[u8], first: Detail) -> Vec<Detail> {
-    let value = if body.len() > MOST_BYTES { None } else { serde_json::from_slice::<Value>(body).ok() };
+fn all<T: DeserializeOwned + Validate<Context = ()> + JsonSchema>(body: &[u8], first: Detail) -> Vec<Detail> {
+    let mut left = MAX_REREAD / body.len().max(1);
+    let value = if left == 0 { None } else { serde_json::from_slice::<Value>(body).ok() };
     let Some(mut value) = value else { return vec![first] };
     let mut details = nul_faults(body);
     if first.message == DUPLICATE {
         // Of a repeated key only the last value is left in the copy.
         details.push(first);
     }
+    let stand_ins = StandIns::of::<T>();
     let mut tried: Vec<String> = Vec::new();
-    while details.len() < MOST {
+    while details.len() < MAX_FAULTS && left > 0 {
+        left -= 1;
         let (path, found) = match reread::<T>(&value) {
             Ok(read) => {
                 check(&read, || Some(value.clone()), &mut details);
@@ -80,7 +89,7 @@ fn all<T: DeserializeOwned + Validate<Context = ()>>(body: &[u8], first: Detail)
         };
         let times = tried.iter().filter(|path| **path == found.path).count();
         tried.push(found.path.clone());
-        let mended = mend(&mut value, &path, &found, times);
+        let mended = mend(&mut value, &path, &found, times, &stand_ins);
         if !is_named(&details, &found.path) {
             details.push(found);
         }
@@ -92,7 +101,11 @@ fn all<T: DeserializeOwned + Validate<Context = ()>>(body: &[u8], first: Detail)
 }
 
 /// Checks a value that could be read, and adds what is wrong with it and not named yet.
-fn check<T: Validate<Context = ()>>(value: &T, body: impl Fn() -> Option<Value>, details: &mut Vec<Detail>) {
+pub(crate) fn check<T: Validate<Context = ()>>(
+    value: &T,
+    body: impl Fn() -> Option<Value>,
+    details: &mut Vec<Detail>,
+) {
     let Err(report) = value.validate() else { return };
     let (body, named) = (body(), details.len());
     for (path, error) in report.iter() {
@@ -111,30 +124,36 @@ fn is_named(details: &[Detail], path: &str) -> bool {
     })
 }
 
-/// Puts something in the place of a fault that can be read on from. False when there is nothing left to try.
-fn mend(value: &mut Value, path: &Path, found: &Detail, times: usize) -> bool {
-    let stand_ins = [json!(null), json!(""), json!(0), json!(false), json!([]), json!({})];
-    let mut segments: Vec<&Segment> = path.iter().collect();
-    let name = found.path.rsplit('.').next().unwrap_or_default().to_owned();
-    let last = match segments.last() {
-        // What is missing has no segment of its own.
-        _ if found.message == REQUIRED => Segment::Map { key: name },
-        Some(_) => segments.pop().cloned().unwrap_or(Segment::Unknown),
-        None => return false,
-    };
-    let parent = segments.into_iter().try_fold(value, |here, segment| match segment {
+/// Puts something in the place of a fault that can be read on from: at first what the schema asks for there, then whatever
+/// might do. False when there is nothing left to try.
+fn mend(value: &mut Value, path: &Path, found: &Detail, times: usize, stand_ins: &StandIns) -> bool {
+    // What is missing has no segment of its own.
+    let missing = (found.message == REQUIRED).then(|| {
+        let name = found.path.rsplit('.').next().unwrap_or_default();
+        Segment::Map { key: name.to_owned() }
+    });
+    let mut segments: Vec<&Segment> = path.iter().chain(&missing).collect();
+    // Within what can be one of several things, places have no names: the whole of it is wrong then.
+    let has_name = |one: &&&Segment| matches!(one, Segment::Map { .. } | Segment::Seq { .. });
+    let named = segments.iter().take_while(has_name).count();
+    segments.truncate(named);
+    let others = [json!(null), json!(""), json!(0), json!(false), json!([]), json!({})];
+    let wanted = if times == 0 { stand_ins.at(&segments) } else { None };
+    let stand_in = wanted.or_else(|| others.get(times.saturating_sub(1)).cloned());
+    let Some((last, parents)) = segments.split_last() else { return false };
+    let parent = parents.iter().try_fold(value, |here, segment| match segment {
         Segment::Map { key } => here.get_mut(key.as_str()),
         Segment::Seq { index } => here.get_mut(*index),
         Segment::Enum { .. } | Segment::Unknown => None,
     });
-    match (parent, last, stand_ins.get(times)) {
+    match (parent, last, stand_in) {
         (Some(Value::Object(object)), Segment::Map { key }, Some(stand_in)) if found.message != UNKNOWN => {
-            object.insert(key, stand_in.clone());
+            object.insert(key.clone(), stand_in);
             true
         }
-        (Some(Value::Object(object)), Segment::Map { key }, _) => object.remove(&key).is_some(),
+        (Some(Value::Object(object)), Segment::Map { key }, _) => object.remove(key).is_some(),
         (Some(Value::Array(items)), Segment::Seq { index }, Some(stand_in)) => {
-            items.get_mut(index).map(|item| *item = stand_in.clone()).is_some()
+            items.get_mut(*index).map(|item| *item = stand_in).is_some()
         }
         _ => false,
     }
@@ -155,7 +174,7 @@ fn nul_faults(body: &[u8]) -> Vec<Detail> {
 
 fn collect_nul(value: &Value, path: String, details: &mut Vec<Detail>) {
     match value {
-        Value::String(text) if text.contains('\0') && details.len() < MOST => {
+        Value::String(text) if text.contains('\0') && details.len() < MAX_FAULTS => {
             details.push(Detail { path, message: NUL.to_owned() });
         }
         Value::Array(items) => {

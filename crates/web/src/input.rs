@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 
 use crate::{
     faults::read_json,
-    query::{self, Nothing, QueryFault, Value},
+    query::{self, Nothing, Value},
 };
 
 /// The media type of almost every body.
@@ -94,9 +94,7 @@ impl<T: DeserializeOwned + JsonSchema + Send + 'static> Part for Path<T> {
 
 impl<T: DeserializeOwned + Validate<Context = ()> + JsonSchema + Send + 'static> Part for Query<T> {
     fn read(raw: &RawInput) -> Result<Self> {
-        let value: T = query::from_query(&raw.query).map_err(refusal)?;
-        value.validate().map_err(|report| invalid(&report))?;
-        Ok(Query(value))
+        query::from_query(&raw.query).map(Query).map_err(refusal)
     }
     fn describe(description: &mut InputDescription, generator: &mut SchemaGenerator) {
         description.query = Some(generator.root_schema_for::<T>());
@@ -115,8 +113,7 @@ impl<T: DeserializeOwned + Validate<Context = ()> + JsonSchema + Send + 'static>
 impl Input for () {
     const BODY_TYPES: &'static [&'static str] = &[];
     fn read(raw: &RawInput) -> Result<Self> {
-        refuse_query(&raw.query)?;
-        refuse_body(raw)
+        together(refuse_query(&raw.query), refuse_body(raw)).map(|_| ())
     }
     fn describe(_: &mut InputDescription, _: &mut SchemaGenerator) {}
 }
@@ -127,9 +124,8 @@ where
 {
     const BODY_TYPES: &'static [&'static str] = &[];
     fn read(raw: &RawInput) -> Result<Self> {
-        refuse_query(&raw.query)?;
-        refuse_body(raw)?;
-        Part::read(raw)
+        let nothing_else = together(refuse_query(&raw.query), refuse_body(raw));
+        Ok(together(nothing_else, Part::read(raw))?.1)
     }
     fn describe(description: &mut InputDescription, generator: &mut SchemaGenerator) {
         <Self as Part>::describe(description, generator);
@@ -142,8 +138,7 @@ where
 {
     const BODY_TYPES: &'static [&'static str] = &[];
     fn read(raw: &RawInput) -> Result<Self> {
-        refuse_body(raw)?;
-        Part::read(raw)
+        Ok(together(refuse_body(raw), Part::read(raw))?.1)
     }
     fn describe(description: &mut InputDescription, generator: &mut SchemaGenerator) {
         <Self as Part>::describe(description, generator);
@@ -156,8 +151,7 @@ where
 {
     const BODY_TYPES: &'static [&'static str] = &[JSON];
     fn read(raw: &RawInput) -> Result<Self> {
-        refuse_query(&raw.query)?;
-        Part::read(raw)
+        Ok(together(refuse_query(&raw.query), Part::read(raw))?.1)
     }
     fn describe(description: &mut InputDescription, generator: &mut SchemaGenerator) {
         <Self as Part>::describe(description, generator);
@@ -171,9 +165,9 @@ where
     const BODY_TYPES: &'static [&'static str] = &[JSON];
     const BODY_OPTIONAL: bool = true;
     fn read(raw: &RawInput) -> Result<Self> {
-        refuse_query(&raw.query)?;
         let body = if raw.body.is_empty() { b"{}" } else { &raw.body[..] };
-        read_json(body).map(OptionalJson)
+        let (_, body) = together(refuse_query(&raw.query), read_json(body))?;
+        Ok(OptionalJson(body))
     }
     fn describe(description: &mut InputDescription, generator: &mut SchemaGenerator) {
         <Json<T> as Part>::describe(description, generator);
@@ -187,8 +181,8 @@ where
 {
     const BODY_TYPES: &'static [&'static str] = &[JSON];
     fn read(raw: &RawInput) -> Result<Self> {
-        refuse_query(&raw.query)?;
-        Ok((Part::read(raw)?, Part::read(raw)?))
+        let (_, both) = together(refuse_query(&raw.query), together(Part::read(raw), Part::read(raw)))?;
+        Ok(both)
     }
     fn describe(description: &mut InputDescription, generator: &mut SchemaGenerator) {
         <Path<P> as Part>::describe(description, generator);
@@ -203,8 +197,8 @@ where
 {
     const BODY_TYPES: &'static [&'static str] = &[];
     fn read(raw: &RawInput) -> Result<Self> {
-        refuse_body(raw)?;
-        Ok((Part::read(raw)?, Part::read(raw)?))
+        let (_, both) = together(refuse_body(raw), together(Part::read(raw), Part::read(raw)))?;
+        Ok(both)
     }
     fn describe(description: &mut InputDescription, generator: &mut SchemaGenerator) {
         <Path<P> as Part>::describe(description, generator);
@@ -232,8 +226,8 @@ where
 {
     const BODY_TYPES: &'static [&'static str] = &["message/rfc822", MBOX];
     fn read(raw: &RawInput) -> Result<Self> {
-        refuse_query(&raw.query)?;
-        Ok((Part::read(raw)?, Part::read(raw)?))
+        let (_, both) = together(refuse_query(&raw.query), together(Part::read(raw), Part::read(raw)))?;
+        Ok(both)
     }
     fn describe(description: &mut InputDescription, generator: &mut SchemaGenerator) {
         <Path<P> as Part>::describe(description, generator);
@@ -248,8 +242,9 @@ where
 {
     const BODY_TYPES: &'static [&'static str] = &[JSON];
     fn read(raw: &RawInput) -> Result<Self> {
-        refuse_query(&raw.query)?;
-        Ok((Part::read(raw)?, Part::read(raw)?, RespondAsync(raw.respond_async)))
+        let both = together(Part::read(raw), Part::read(raw));
+        let (_, (path, body)) = together(refuse_query(&raw.query), both)?;
+        Ok((path, body, RespondAsync(raw.respond_async)))
     }
     fn describe(description: &mut InputDescription, generator: &mut SchemaGenerator) {
         <Path<P> as Part>::describe(description, generator);
@@ -265,8 +260,9 @@ where
 {
     const BODY_TYPES: &'static [&'static str] = &[JSON];
     fn read(raw: &RawInput) -> Result<Self> {
-        refuse_query(&raw.query)?;
-        Ok((Part::read(raw)?, Part::read(raw)?, WantsEvents(raw.wants_events)))
+        let both = together(Part::read(raw), Part::read(raw));
+        let (_, (path, body)) = together(refuse_query(&raw.query), both)?;
+        Ok((path, body, WantsEvents(raw.wants_events)))
     }
     fn describe(description: &mut InputDescription, generator: &mut SchemaGenerator) {
         <Path<P> as Part>::describe(description, generator);
@@ -280,9 +276,9 @@ where
 {
     const BODY_TYPES: &'static [&'static str] = &[];
     fn read(raw: &RawInput) -> Result<Self> {
-        refuse_query(&raw.query)?;
-        refuse_body(raw)?;
-        Ok((Part::read(raw)?, RespondAsync(raw.respond_async)))
+        let nothing_else = together(refuse_query(&raw.query), refuse_body(raw));
+        let (_, path) = together(nothing_else, Part::read(raw))?;
+        Ok((path, RespondAsync(raw.respond_async)))
     }
     fn describe(description: &mut InputDescription, generator: &mut SchemaGenerator) {
         <Path<P> as Part>::describe(description, generator);
@@ -297,22 +293,23 @@ where
 {
     const BODY_TYPES: &'static [&'static str] = &[];
     fn read(raw: &RawInput) -> Result<Self> {
-        refuse_body(raw)?;
-        let last = match raw.last_event_id.as_deref().filter(|text| !text.is_empty()) {
-            Some(text) => {
-                let number = text.parse().ok().filter(|number: &i64| *number >= 0);
-                Some(number.ok_or_else(|| {
-                    Error::invalid("Last-Event-ID", "expected the sequence of an event of this stream")
-                })?)
-            }
-            None => None,
-        };
-        Ok((Part::read(raw)?, Part::read(raw)?, LastEventId(last)))
+        let both = together(Part::read(raw), Part::read(raw));
+        let rest = together(refuse_body(raw), last_event_id(raw));
+        let ((path, query), ((), last)) = together(both, rest)?;
+        Ok((path, query, LastEventId(last)))
     }
     fn describe(description: &mut InputDescription, generator: &mut SchemaGenerator) {
         <Path<P> as Part>::describe(description, generator);
         <Query<Q> as Part>::describe(description, generator);
     }
+}
+
+/// The event that a stream broke off after, if one is named.
+fn last_event_id(raw: &RawInput) -> Result<Option<i64>> {
+    let Some(text) = raw.last_event_id.as_deref().filter(|text| !text.is_empty()) else { return Ok(None) };
+    let number = text.parse().ok().filter(|number: &i64| *number >= 0);
+    let message = "expected the sequence of an event of this stream";
+    number.map(Some).ok_or_else(|| Error::invalid("Last-Event-ID", message))
 }
 
 /// Refuses every parameter, where none is known.
@@ -330,7 +327,7 @@ fn refuse_body(raw: &RawInput) -> Result<()> {
 }
 
 /// Turns the words of a deserializer into ours, with the name of the field it was about.
-pub(crate) fn fault(path: &str, message: &str) -> QueryFault {
+pub(crate) fn fault(path: &str, message: &str) -> Detail {
     let named = |prefix: &str| message.strip_prefix(prefix).and_then(|rest| rest.split('`').next());
     let inside = |field: &str| match path {
         "" | "." => field.to_owned(),
@@ -339,34 +336,30 @@ pub(crate) fn fault(path: &str, message: &str) -> QueryFault {
         path => format!("{path}.{field}"),
     };
     if let Some(field) = named("unknown field `") {
-        return QueryFault { path: inside(field), message: "unknown field".to_owned() };
+        return Detail::new(inside(field), "unknown field");
     }
     if let Some(field) = named("missing field `") {
-        return QueryFault { path: inside(field), message: "is required".to_owned() };
+        return Detail::new(inside(field), "is required");
     }
     if let Some(field) = named("duplicate field `") {
-        return QueryFault { path: inside(field), message: "given more than once".to_owned() };
+        return Detail::new(inside(field), "given more than once");
     }
     // What has no place, or none that can be told, belongs to the whole.
     let path = path.trim_end_matches('?').trim_end_matches('.').to_owned();
-    QueryFault { path, message: message.to_owned() }
+    Detail::new(path, message)
 }
 
-fn refusal(faults: Vec<QueryFault>) -> Error {
-    let detail = |fault: QueryFault| Detail { path: fault.path, message: fault.message };
-    Error::new(ErrorKind::ValidationFailed).with_details(faults.into_iter().map(detail).collect())
+fn refusal(faults: Vec<Detail>) -> Error {
+    Error::new(ErrorKind::ValidationFailed).with_details(faults)
 }
 
-/// The faults that validation found in a query.
-fn invalid(report: &garde::Report) -> Error {
-    let details = report
-        .iter()
-        .map(|(path, error)| Detail {
-            path: as_written(&path.to_string(), None),
-            message: error.message().to_owned(),
-        })
-        .collect();
-    Error::new(ErrorKind::ValidationFailed).with_details(details)
+/// Both parts of a request, or everything that is wrong with either.
+pub(crate) fn together<A, B>(one: Result<A>, other: Result<B>) -> Result<(A, B)> {
+    match (one, other) {
+        (Ok(one), Ok(other)) => Ok((one, other)),
+        (Err(refused), Ok(_)) | (Ok(_), Err(refused)) => Err(refused),
+        (Err(one), Err(other)) => Err(refusal([one.details(), other.details()].concat())),
+    }
 }
 
 /// Our fields are in snake case, some of the wire's in camel case: finds the spelling in the body.

@@ -8,6 +8,7 @@ use axum::{
     response::{IntoResponse, Response},
     routing::get,
 };
+use garde::Validate;
 use operations::{Error, ErrorKind, affiliate};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -133,9 +134,10 @@ async fn config(Extracted(state): Extracted<State>) -> Response {
 }
 
 /// What an affiliate's link carries.
-#[derive(Deserialize, JsonSchema)]
+#[derive(Deserialize, Validate, JsonSchema)]
 pub(crate) struct TrackQuery {
     /// The affiliate's code.
+    #[garde(skip)]
     #[serde(default)]
     code: String,
 }

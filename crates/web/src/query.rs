@@ -2,54 +2,76 @@
 
 use std::borrow::Cow;
 
-use crate::faults::NUL;
+use garde::Validate;
+use operations::Detail;
+use schemars::JsonSchema;
 use serde::{
     Deserialize,
     de::{self, DeserializeOwned, IntoDeserializer, value::MapDeserializer},
     forward_to_deserialize_any,
 };
+use serde_path_to_error::Segment;
 
-/// More faults are not looked for: by then the request is wrong altogether.
-const MOST_FAULTS: usize = 20;
+use crate::{
+    docs::StandIns,
+    faults::{MAX_FAULTS, NUL, REQUIRED, check},
+};
 
-/// Why a query was refused: which parameter, and what is wrong with it.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct QueryFault {
-    pub(crate) path: String,
-    pub(crate) message: String,
-}
-
-/// Reads a query string. Unknown and repeated parameters are refused, and all that is wrong is told.
-pub(crate) fn from_query<T: DeserializeOwned>(query: &str) -> Result<T, Vec<QueryFault>> {
+/// Reads and checks a query string. Unknown and repeated parameters are refused, and all that is wrong is told.
+pub(crate) fn from_query<T>(query: &str) -> Result<T, Vec<Detail>>
+where
+    T: DeserializeOwned + Validate<Context = ()> + JsonSchema,
+{
     let mut pairs: Vec<_> = form_urlencoded::parse(query.as_bytes()).collect();
-    let mut faults = Vec::new();
+    let mut faults: Vec<Detail> = Vec::new();
     loop {
         let nul = pairs.iter().find(|(_, value)| value.contains('\0'));
-        let read = match nul {
-            Some((name, _)) => Err(QueryFault { path: name.to_string(), message: NUL.to_owned() }),
+        let read: Result<T, Detail> = match nul {
+            Some((name, _)) => Err(Detail::new(name.as_ref(), NUL)),
             None => from_pairs(pairs.iter().map(|(name, value)| (name.clone(), Value(value.clone())))),
         };
         let fault = match read {
-            Ok(value) if faults.is_empty() => return Ok(value),
-            Ok(_) => return Err(faults),
+            Ok(value) => {
+                check(&value, || None, &mut faults);
+                return if faults.is_empty() { Ok(value) } else { Err(faults) };
+            }
             Err(fault) => fault,
         };
         let before = pairs.len();
         pairs.retain(|(name, _)| *name != fault.path);
-        // A parameter that was wrong is missing in the next round.
-        if !faults.iter().any(|earlier: &QueryFault| earlier.path == fault.path) {
+        // What is missing, or missing since it was wrong, has to be there for the rest to be read.
+        if pairs.len() == before
+            && let Some(stand_in) = stand_in::<T>(&fault)
+        {
+            pairs.push((fault.path.clone().into(), stand_in.into()));
+        }
+        let stuck = pairs.len() == before;
+        if !faults.iter().any(|earlier| earlier.path == fault.path) {
             faults.push(fault);
         }
-        if pairs.len() == before || faults.len() >= MOST_FAULTS {
+        if stuck || faults.len() >= MAX_FAULTS {
             return Err(faults);
         }
+    }
+}
+
+/// A value for a parameter that is missing.
+fn stand_in<T: JsonSchema>(fault: &Detail) -> Option<String> {
+    if fault.message != REQUIRED {
+        return None;
+    }
+    let place = Segment::Map { key: fault.path.clone() };
+    match StandIns::of::<T>().at(&[&place])? {
+        serde_json::Value::String(text) => Some(text),
+        value @ (serde_json::Value::Bool(_) | serde_json::Value::Number(_)) => Some(value.to_string()),
+        _ => None,
     }
 }
 
 /// Reads named values.
 pub(crate) fn from_pairs<'a, T: DeserializeOwned>(
     pairs: impl Iterator<Item = (Cow<'a, str>, Value<'a>)>,
-) -> Result<T, QueryFault> {
+) -> Result<T, Detail> {
     let deserializer = MapDeserializer::<_, de::value::Error>::new(pairs);
     serde_path_to_error::deserialize(deserializer).map_err(|error| {
         let path = error.path().to_string();
@@ -130,7 +152,7 @@ impl<'de> de::Deserializer<'de> for Value<'_> {
 }
 
 /// No query parameters at all.
-#[derive(Deserialize)]
+#[derive(Deserialize, Validate, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Nothing {}
 
@@ -138,12 +160,17 @@ pub(crate) struct Nothing {}
 mod tests {
     use super::*;
 
-    #[derive(Deserialize, Debug)]
+    #[derive(Deserialize, Validate, JsonSchema, Debug)]
     #[serde(deny_unknown_fields)]
     struct Sample {
+        #[garde(range(max = 90))]
         days: i64,
+        #[garde(skip)]
         #[serde(default)]
         read: Option<bool>,
+        #[garde(length(max = 3))]
+        #[serde(default)]
+        name: Option<String>,
     }
 
     fn parse(query: &str) -> Result<Sample, (String, String)> {
@@ -170,5 +197,18 @@ mod tests {
         let faults = from_query::<Sample>("color=red&days=x&read=%00&size=9").unwrap_err();
         let paths: Vec<&str> = faults.iter().map(|fault| fault.path.as_str()).collect();
         assert_eq!(paths, ["read", "color", "days", "size"]);
+    }
+
+    /// rules: ERR-3
+    #[test]
+    fn wrong_types_hide_no_wrong_values() {
+        let paths = |query: &str| {
+            let faults = from_query::<Sample>(query).unwrap_err();
+            faults.into_iter().map(|fault| fault.path).collect::<Vec<_>>()
+        };
+        assert_eq!(paths("days=91&read=maybe&name=long"), ["read", "days", "name"]);
+        assert_eq!(paths("days=x&name=long"), ["days", "name"]);
+        assert_eq!(paths("name=long&read=2&days=7"), ["read", "name"]);
+        assert_eq!(paths("name=long&color=red"), ["color", "days", "name"]);
     }
 }

@@ -6,21 +6,18 @@ use mail::compose::{self, File};
 use model::{
     AttachmentId, EmailId,
     emails::Attachment,
-    sending::{Disposition, FileInput, MAX_FILE_BYTES, MAX_FILES, MAX_FILES_BYTES},
+    sending::{
+        Disposition, FileInput, MAX_FILE_BYTES, MAX_FILES, MAX_FILES_BYTES, bare_content_id, is_inline_type,
+    },
 };
 use store::{attachments, contents, emails};
 
 use super::Origin;
 use crate::{
-    App, Error, ErrorKind, Result,
+    App, Detail, Error, ErrorKind, Result,
     attachments::{decode, missing},
     emails::{present, withhold},
 };
-
-/// The media types of images that HTML may show from within a mail.
-const INLINE_TYPES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
-/// The longest name of a file in bytes.
-const LONGEST_NAME: usize = 255;
 
 /// A file of a mail that is being written.
 #[derive(Clone, Debug)]
@@ -44,14 +41,12 @@ pub(crate) async fn resolve(
         return Err(Error::new(ErrorKind::TooManyAttachments));
     }
     let mut files = Vec::with_capacity(given.len());
+    require_sound(&given)?;
     for (index, input) in given.into_iter().enumerate() {
         let path = format!("attachments[{index}]");
-        files.push(match (&input.attachment_id, &input.content) {
-            (Some(_), Some(_)) => {
-                return Err(Error::invalid(path, "give either content or attachment_id, not both"));
-            }
-            (Some(id), None) => known(app, origin, id.clone(), &input, (html, replaced), &path).await?,
-            (None, _) => SourceFile { id: None, keeps_id: false, file: new(input, html, &path)? },
+        files.push(match &input.attachment_id {
+            Some(id) => known(app, origin, id.clone(), &input, (html, replaced), &path).await?,
+            None => SourceFile { id: None, keeps_id: false, file: new(input, html, &path)? },
         });
     }
     check(&files)?;
@@ -78,53 +73,40 @@ pub(crate) fn check(files: &[SourceFile]) -> Result<()> {
     Ok(())
 }
 
-/// A file whose content came with the request.
-fn new(input: FileInput, html: Option<&str>, path: &str) -> Result<File> {
-    let required = |field: &str| Error::invalid(format!("{path}.{field}"), "is required");
-    let filename = input.filename.ok_or_else(|| required("filename"))?;
-    check_name(&filename, path)?;
-    let media_type = input.media_type.ok_or_else(|| required("type"))?;
-    let wrong_type = |error: compose::ComposeError| Error::invalid(format!("{path}.type"), error.to_string());
-    compose::check_media_type(&media_type).map_err(wrong_type)?;
-    let content = input.content.ok_or_else(|| required("content"))?;
-    let bytes = read_base64(&content, path)?;
-    let content_id = match input.disposition {
-        Some(Disposition::Inline) => {
-            let id = input.content_id.ok_or_else(|| required("contentId"))?;
-            Some(check_inline(&id, &media_type, html, path)?)
+/// Refuses files that are wrong by themselves, all of them together.
+fn require_sound(given: &[FileInput]) -> Result<()> {
+    let mut details = Vec::new();
+    for (index, input) in given.iter().enumerate() {
+        for (field, message) in input.faults() {
+            let dot = if field.is_empty() { "" } else { "." };
+            details.push(Detail::new(format!("attachments[{index}]{dot}{field}"), message));
         }
-        _ if input.content_id.is_some() => {
-            let message = "only a file whose disposition is inline has one";
-            return Err(Error::invalid(format!("{path}.contentId"), message));
-        }
-        _ => None,
-    };
-    Ok(File { filename, media_type, bytes, content_id })
+    }
+    Error::refuse(details)
 }
 
-fn check_name(filename: &str, path: &str) -> Result<()> {
-    let place = || format!("{path}.filename");
-    compose::check_text("file name", filename).map_err(|error| Error::invalid(place(), error.to_string()))?;
-    if filename.trim().is_empty() || filename.len() > LONGEST_NAME {
-        return Err(Error::invalid(place(), format!("must have 1 to {LONGEST_NAME} bytes")));
-    }
-    Ok(())
+/// A file whose content came with the request, and that was found sound.
+fn new(input: FileInput, html: Option<&str>, path: &str) -> Result<File> {
+    let media_type = input.media_type.unwrap_or_default();
+    let bytes = read_base64(&input.content.unwrap_or_default(), path)?;
+    let content_id = match input.content_id {
+        Some(id) => Some(check_inline(&id, &media_type, html, path)?),
+        None => None,
+    };
+    Ok(File { filename: input.filename.unwrap_or_default(), media_type, bytes, content_id })
 }
 
 fn check_inline(id: &str, media_type: &str, html: Option<&str>, path: &str) -> Result<String> {
-    let place = || format!("{path}.contentId");
-    if !INLINE_TYPES.contains(&media_type.to_ascii_lowercase().as_str()) {
+    if !is_inline_type(media_type) {
         let message = "an inline image is PNG, JPEG, GIF or WebP";
         return Err(Error::invalid(format!("{path}.type"), message));
     }
-    let bare = id.strip_prefix('<').and_then(|inner| inner.strip_suffix('>')).unwrap_or(id).to_owned();
-    if !compose::is_id(&bare) {
-        return Err(Error::invalid(place(), "must be one word of visible ASCII without angle brackets"));
+    let bare = bare_content_id(id);
+    if !html.is_some_and(|html| uses(html, bare)) {
+        let message = format!("the HTML does not show cid:{bare}");
+        return Err(Error::invalid(format!("{path}.contentId"), message));
     }
-    if !html.is_some_and(|html| uses(html, &bare)) {
-        return Err(Error::invalid(place(), format!("the HTML does not show cid:{bare}")));
-    }
-    Ok(bare)
+    Ok(bare.to_owned())
 }
 
 /// Whether HTML shows an image of the mail.
@@ -176,7 +158,6 @@ async fn known(
     let all = of_email(app, origin, &email, Shown::AsTheyAre).await?;
     let mut source = all.into_iter().find(|source| source.id.as_ref() == Some(&id)).ok_or_else(missing)?;
     if let Some(filename) = &input.filename {
-        check_name(filename, path)?;
         source.file.filename.clone_from(filename);
     }
     source.file.media_type = input.media_type.clone().unwrap_or(source.file.media_type);

@@ -2,20 +2,34 @@
 
 use bytes::Bytes;
 use mail::{
-    address::{Address, Mailbox},
+    address::Mailbox,
     compose::{self, AutoSubmitted, ComposeError, Outgoing, Person},
 };
 use model::{
-    EmailId, ThreadId, Timestamp,
+    ThreadId, Timestamp,
     emails::BodyFormat,
     mailboxes::MailboxSettings,
-    sending::{
-        MAX_CUSTOM_MESSAGE, MAX_HEADERS, MAX_HOSTED_MESSAGE, MAX_RECIPIENTS, Recipients, References, Sender,
-    },
+    sending::{Headers, MAX_CUSTOM_MESSAGE, MAX_HOSTED_MESSAGE, Recipients, References, Sender},
 };
 
 use super::{Origin, files::SourceFile};
 use crate::{App, Detail, Error, ErrorKind, Result};
+
+/// How many bytes a message may have once it is written.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bound(usize);
+
+impl Bound {
+    /// To leave from an address, which may be less than can be stored.
+    pub(crate) fn to_send(app: &App, origin: &Origin) -> Self {
+        Self(if origin.is_hosted(app) { MAX_HOSTED_MESSAGE } else { MAX_CUSTOM_MESSAGE })
+    }
+
+    /// To be kept as a draft: as many files as may be stored fit in.
+    pub(crate) const fn to_keep() -> Self {
+        Self(MAX_CUSTOM_MESSAGE)
+    }
+}
 
 /// Everything about a mail but its bytes.
 #[derive(Clone, Debug, Default)]
@@ -70,8 +84,8 @@ impl Letter {
         }
     }
 
-    /// Writes the mail, at most as large as its sender's address allows.
-    pub(crate) async fn compose(&self, app: &App, origin: &Origin, now: Timestamp) -> Result<Bytes> {
+    /// Writes the mail, at most as large as it may be where it goes.
+    pub(crate) async fn compose(&self, bound: Bound, now: Timestamp) -> Result<Bytes> {
         let outgoing = Outgoing {
             message_id: self.message_id.clone(),
             date: now.as_micros(),
@@ -90,10 +104,12 @@ impl Letter {
         };
         let composed = tokio::task::spawn_blocking(move || compose::compose(&outgoing)).await;
         let bytes = composed.map_err(Error::internal)?.map_err(|error| refused(&error))?;
-        let most = if origin.is_hosted(app) { MAX_HOSTED_MESSAGE } else { MAX_CUSTOM_MESSAGE };
+        let Bound(most) = bound;
         if bytes.len() > most {
-            let fix =
-                format!("Send at most {most} bytes from this address, files and their encoding included.");
+            let fix = format!(
+                "The message may have {most} bytes here, its files and their encoding included, and has {}.",
+                bytes.len()
+            );
             return Err(Error::new(ErrorKind::MessageTooLarge).with_fix(fix));
         }
         Ok(Bytes::from(bytes))
@@ -134,48 +150,13 @@ fn escape(text: &str) -> String {
 /// Reads the recipients of one line of a mail.
 pub(crate) fn people(path: &str, given: Option<&Recipients>) -> Result<Vec<Mailbox>> {
     let Some(given) = given else { return Ok(Vec::new()) };
-    let (mut all, mut details) = (Vec::new(), Vec::new());
-    for (index, text) in given.texts().iter().enumerate() {
-        let place = match given {
-            Recipients::Text(_) => path.to_owned(),
-            Recipients::List(_) => format!("{path}[{index}]"),
-        };
-        for one in split(text) {
-            match Mailbox::parse(one) {
-                Ok(mailbox) => all.push(mailbox),
-                Err(error) => details.push(Detail { path: place.clone(), message: error.to_string() }),
-            }
-        }
-    }
-    if all.len() > MAX_RECIPIENTS {
-        details.push(Detail {
-            path: path.to_owned(),
-            message: format!("more than {MAX_RECIPIENTS} recipients"),
+    given.people().map_err(|faults| {
+        let details = faults.into_iter().map(|(place, message)| Detail {
+            path: place.map_or_else(|| path.to_owned(), |index| format!("{path}[{index}]")),
+            message,
         });
-    }
-    if details.is_empty() {
-        return Ok(all);
-    }
-    Err(Error::new(ErrorKind::ValidationFailed).with_details(details))
-}
-
-/// The addresses of one text: it is cut at commas outside quotation marks.
-fn split(text: &str) -> Vec<&str> {
-    let (mut pieces, mut start, mut quoted, mut escaped) = (Vec::new(), 0, false, false);
-    for (at, character) in text.char_indices() {
-        match character {
-            _ if escaped => escaped = false,
-            '\\' if quoted => escaped = true,
-            '"' => quoted = !quoted,
-            ',' if !quoted => {
-                pieces.push(&text[start..at]);
-                start = at + 1;
-            }
-            _ => {}
-        }
-    }
-    pieces.push(&text[start..]);
-    pieces
+        Error::new(ErrorKind::ValidationFailed).with_details(details.collect())
+    })
 }
 
 /// Who a mail is from: an address of the mailbox, with or without a tag.
@@ -184,14 +165,7 @@ pub(crate) fn sender(origin: &Origin, given: Option<&Sender>) -> Result<Person> 
     let Some(given) = given else {
         return Ok(Person { name: configured.map(ToOwned::to_owned), address: origin.mailbox.email.clone() });
     };
-    let wrong = |error: mail::address::AddressError| Error::invalid("from", error.to_string());
-    let mailbox = match given {
-        Sender::Text(text) => Mailbox::parse(text).map_err(wrong)?,
-        Sender::Parts(parts) => {
-            let address = Address::parse(&parts.email).map_err(wrong)?;
-            Mailbox::new(parts.name.as_deref(), address).map_err(wrong)?
-        }
-    };
+    let mailbox = given.mailbox().map_err(|error| Error::invalid("from", error.to_string()))?;
     let address = mailbox.address();
     if address.as_str() != origin.mailbox.email && address.without_tag().as_str() != origin.mailbox.email {
         let fix = format!("Send from {}, or leave `from` out.", origin.mailbox.email);
@@ -201,46 +175,20 @@ pub(crate) fn sender(origin: &Origin, given: Option<&Sender>) -> Result<Person> 
     Ok(Person { name, address: address.to_string() })
 }
 
-/// Reads a Message-ID, with or without its angle brackets.
-pub(crate) fn message_id(path: &str, text: &str) -> Result<String> {
-    let bare = text.trim_matches(' ');
-    let bare = bare.strip_prefix('<').and_then(|inner| inner.strip_suffix('>')).unwrap_or(bare);
-    if compose::is_id(bare) {
-        return Ok(bare.to_owned());
-    }
-    Err(Error::invalid(path, "expected a Message-ID such as <id@example.com>"))
-}
-
-/// Reads the Message-ID of the mail that is answered. An id of this service is none: other servers know nothing of it.
+/// Reads the Message-ID of the mail that is answered.
 pub(crate) fn answered_id(text: &str) -> Result<String> {
-    let id = message_id("in_reply_to", text)?;
-    if id.contains('@') || !EmailId::looks_like(&id) {
-        return Ok(id);
-    }
-    let message = "expected a Message-ID such as <id@example.com>; to answer an email by its id, use POST …/emails/{id}/reply";
-    Err(Error::invalid("in_reply_to", message))
+    model::sending::answered_id(text).map_err(|message| Error::invalid("in_reply_to", message))
 }
 
 /// Reads the Message-IDs of a conversation.
 pub(crate) fn references(given: Option<&References>) -> Result<Vec<String>> {
-    let texts: Vec<&str> = match given {
-        None => Vec::new(),
-        Some(References::Text(text)) => text.split(' ').filter(|one| !one.is_empty()).collect(),
-        Some(References::List(list)) => list.iter().map(String::as_str).collect(),
-    };
-    if texts.len() > compose::quote::MAX_REFERENCES {
-        let message = format!("at most {} ids are taken", compose::quote::MAX_REFERENCES);
-        return Err(Error::invalid("references", message));
-    }
-    texts.into_iter().map(|text| message_id("references", text)).collect()
+    let ids = given.map(References::ids).transpose();
+    Ok(ids.map_err(|message| Error::invalid("references", message))?.unwrap_or_default())
 }
 
 /// Refuses more headers than a mail may have; the rest is checked when it is written.
-pub(crate) fn headers(given: std::collections::BTreeMap<String, String>) -> Result<Vec<(String, String)>> {
-    if given.len() > MAX_HEADERS {
-        return Err(Error::invalid("headers", format!("at most {MAX_HEADERS} headers can be set")));
-    }
-    Ok(given.into_iter().collect())
+pub(crate) fn headers(given: Headers) -> Result<Vec<(String, String)>> {
+    given.into_list().map_err(|message| Error::invalid("headers", message))
 }
 
 /// Refuses a subject that would end its header.

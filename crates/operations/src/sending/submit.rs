@@ -22,7 +22,7 @@ use store::{
     outbound::{self, DeliveryRecord, OutboundRecord},
 };
 
-use super::{Letter, Origin, quota};
+use super::{Bound, Letter, Origin, quota};
 use crate::{
     App, Error, ErrorKind, Result,
     drafts::Held,
@@ -98,7 +98,7 @@ impl Submission {
         quota::check_request(app, origin.plan, letter.recipient_count())?;
         let addressees = addressees(app, &origin, &letter).await?;
         let external = count_external(&origin.workspace, &addressees);
-        let raw = letter.compose(app, &origin, now).await?;
+        let raw = letter.compose(Bound::to_send(app, &origin), now).await?;
         crate::emails::require_room(app, &origin.workspace, origin.plan, raw.len()).await?;
         let received = Arc::new(inbound::read(app, raw.clone()).await?);
         let mut contents = seal(app, &origin.workspace, &addressees, &received, &raw).await?;

@@ -208,6 +208,7 @@ async fn draft(app: &App, look: &Look, text: String, now: Timestamp) -> Result<R
     let written = Written {
         source,
         thread: Some(look.record.thread_id.clone()),
+        passes_on: None,
         attachments: None,
         replaced: None,
         state: DraftState::Draft,

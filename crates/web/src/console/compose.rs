@@ -398,6 +398,12 @@ async fn passed_on(visit: &Visit, mailbox: &str, source: &str, new: Vec<Value>) 
     Ok(own.chain(new).collect())
 }
 
+/// The mail that the first draft of a form passes on; later ones know it.
+fn passes_on(fields: &Fields) -> Option<EmailId> {
+    let is_first = fields.get("mode") == "forward" && fields.given("draft_id").is_none();
+    is_first.then(|| fields.get("source").into())
+}
+
 /// What a draft or a schedule holds.
 async fn draft_json(visit: &Visit, mailbox: &str, form: &Form) -> Result<Value> {
     let (fields, parts) = (&form.fields, draft_parts(visit, mailbox, form).await?);
@@ -412,7 +418,8 @@ async fn draft_json(visit: &Visit, mailbox: &str, form: &Form) -> Result<Value> 
 /// Saves a draft, and tells its id and files.
 async fn save(visit: &Visit, mailbox: &str, form: &Form) -> Result<Value> {
     let wanted = input(&draft_json(visit, mailbox, form).await?)?;
-    let saved = drafts::save(visit.app(), &visit.call(&drafts::SAVE)?, mailbox, wanted).await?;
+    let call = visit.call(&drafts::SAVE)?;
+    let saved = drafts::save_passing_on(visit.app(), &call, mailbox, wanted, passes_on(&form.fields)).await?;
     let draft = drafts::get(visit.app(), &visit.call(&drafts::GET)?, mailbox, saved.id.clone()).await?;
     let below = passing::pictures_below(&draft.body, draft.body_format, &draft.attachments);
     let files: Vec<Value> = draft
@@ -436,7 +443,8 @@ async fn schedule(visit: &Visit, mailbox: &str, form: &Form) -> Result<String> {
     let mut wanted = draft_json(visit, mailbox, form).await?;
     wanted["scheduled_send_at"] = json!(at.to_string());
     let call = visit.call(&scheduled_sends::CREATE)?;
-    scheduled_sends::create(visit.app(), &call, mailbox, input(&wanted)?).await?;
+    let of = passes_on(&form.fields);
+    scheduled_sends::create_passing_on(visit.app(), &call, mailbox, input(&wanted)?, of).await?;
     Ok(format!("It will be sent {}.", zone.when(at).full))
 }
 

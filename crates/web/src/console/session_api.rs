@@ -30,7 +30,7 @@ use crate::{
     body::{self, Bound},
     error,
     faults::read_json,
-    input::refuse_query,
+    input::{refuse_query, together},
     limits::network,
     request::{
         self, client_address, cookie, cookie_name, credential, device_cookie_name, is_secure,
@@ -188,7 +188,7 @@ async fn answer(work: impl Future<Output = Result<Response>>) -> Response {
 /// A request that anybody can make: from the same site, in moderation, with a small JSON body.
 pub(super) async fn open_request<T>(state: &State, request: Request) -> Result<(HeaderMap, T)>
 where
-    T: serde::de::DeserializeOwned + garde::Validate<Context = ()>,
+    T: serde::de::DeserializeOwned + garde::Validate<Context = ()> + schemars::JsonSchema,
 {
     let address = client_address(&request);
     state.anonymous.count(address, state.app.now())?;
@@ -198,15 +198,15 @@ where
 
 async fn json_request<T>(request: Request) -> Result<(HeaderMap, T)>
 where
-    T: serde::de::DeserializeOwned + garde::Validate<Context = ()>,
+    T: serde::de::DeserializeOwned + garde::Validate<Context = ()> + schemars::JsonSchema,
 {
     let (parts, body) = request.into_parts();
     body::refuse_encoding(&parts.headers)?;
     body::require_type(&parts.headers, &[crate::input::JSON])?;
     let bound = Bound { most: MOST, refusal: ErrorKind::PayloadTooLarge };
     let bytes = body::read(&parts.headers, body, bound).await?;
-    refuse_query(parts.uri.query().unwrap_or_default())?;
-    Ok((parts.headers, read_json(&bytes)?))
+    let (_, value) = together(refuse_query(parts.uri.query().unwrap_or_default()), read_json(&bytes))?;
+    Ok((parts.headers, value))
 }
 
 /// The person behind the cookie. A key is not a person.

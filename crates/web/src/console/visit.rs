@@ -9,6 +9,7 @@ use axum::{
 };
 use garde::Validate;
 use operations::{App, Call, Caller, Credential, Error, ErrorKind, Operation, Result, accounts, events};
+use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
 use super::{
@@ -218,7 +219,10 @@ impl Fields {
 }
 
 /// Reads what a form says into what an operation takes, with the checks and errors of the API.
-pub(super) fn input<T: DeserializeOwned + Validate<Context = ()>>(value: &serde_json::Value) -> Result<T> {
+pub(super) fn input<T>(value: &serde_json::Value) -> Result<T>
+where
+    T: DeserializeOwned + Validate<Context = ()> + JsonSchema,
+{
     read_json(&serde_json::to_vec(value).map_err(Error::internal)?)
 }
 

@@ -25,6 +25,11 @@ pub(super) fn request(reference: &Reference, schema: &Value) -> Value {
     make(reference, "", schema, Purpose::Request, 0)
 }
 
+/// A value for a field of this name.
+pub(super) fn named(reference: &Reference, name: &str, schema: &Value) -> Value {
+    make(reference, name, schema, Purpose::Request, 0)
+}
+
 /// A body to expect.
 pub(super) fn answer(reference: &Reference, schema: &Value) -> Value {
     make(reference, "", schema, Purpose::Answer, 0)
@@ -143,6 +148,7 @@ fn by_name(name: &str) -> Option<&'static str> {
         "subject" | "title" => "Your order",
         "text" | "body" | "message" | "content" => "Thank you for writing.",
         "query" => "invoice",
+        "inreplyto" => "<id@example.com>",
         "currency" => "USD",
         "useragent" => "curl/8.5.0",
         "outbound" | "provider" => "local",

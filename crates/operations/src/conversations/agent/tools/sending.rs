@@ -161,7 +161,7 @@ impl Toolbox<'_> {
             references: None,
             thread_id: None,
             source_draft_id: None,
-            headers: std::collections::BTreeMap::new(),
+            headers: std::collections::BTreeMap::new().into(),
         };
         let call = self.once(&sending::SEND, &wanted)?;
         let outcome = sending::send(self.app, &call, self.mailbox(), mail, false).await;
@@ -190,7 +190,7 @@ impl Toolbox<'_> {
             attachments: None,
             reply_all: false,
             source_draft_id: None,
-            headers: std::collections::BTreeMap::new(),
+            headers: std::collections::BTreeMap::new().into(),
         };
         let call = self.once(&sending::REPLY, &wanted)?;
         let id = wanted.email_id;

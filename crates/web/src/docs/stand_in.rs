@@ -1,0 +1,53 @@
+//! Values that could stand in a body or query where something else stands: who looks for everything that is wrong with one
+//! reads on with them.
+
+use schemars::{JsonSchema, generate::SchemaSettings};
+use serde_json::{Value, json};
+use serde_path_to_error::Segment;
+
+use super::{example, reference::Reference, schema::Shape};
+use crate::openapi;
+
+/// The schema of a type, with those that it refers to.
+pub(crate) struct StandIns {
+    reference: Reference,
+    schema: Value,
+}
+
+impl StandIns {
+    pub(crate) fn of<T: JsonSchema>() -> Self {
+        let mut generator = openapi::generator(SchemaSettings::for_deserialize);
+        let schema = Value::from(generator.subschema_for::<T>());
+        let schemas = generator.take_definitions(true);
+        Self { reference: Reference::new(json!({ "components": { "schemas": schemas } })), schema }
+    }
+
+    /// A value that fits a place, if the schema has such a place.
+    pub(crate) fn at(&self, path: &[&Segment]) -> Option<Value> {
+        let (mut schema, mut name) = (self.schema.clone(), "");
+        for segment in path {
+            schema = inside(&self.reference, &schema, segment)?;
+            if let Segment::Map { key } = segment {
+                name = key;
+            }
+        }
+        Some(example::named(&self.reference, name, &schema))
+    }
+}
+
+/// The schema of a member or an item.
+fn inside(reference: &Reference, schema: &Value, segment: &Segment) -> Option<Value> {
+    let shape = Shape::of(reference, schema);
+    let here = match segment {
+        Segment::Map { key } => {
+            let known = shape.properties().find(|(name, ..)| *name == key).map(|(_, schema, _)| schema);
+            known.or_else(|| shape.get("additionalProperties").filter(|schema| schema.is_object())).cloned()
+        }
+        Segment::Seq { .. } => shape.items().cloned(),
+        Segment::Enum { .. } | Segment::Unknown => None,
+    };
+    here.or_else(|| {
+        let mut others = shape.alternatives.into_iter().map(|other| Value::Object(other.schema));
+        others.find_map(|other| inside(reference, &other, segment))
+    })
+}
