@@ -1,6 +1,6 @@
 //! Every page: it is there, it is private, and it loads and runs nothing of others.
 
-use testkit::{Server, both_engines};
+use testkit::{Server, ServerOptions, both_engines};
 
 use super::person::{Mailbox, Person};
 
@@ -171,6 +171,60 @@ async fn pages_cost_nothing() {
         let after = ada.tenant.key.get(&path).await.ok()["used"].as_i64().unwrap();
         assert_eq!(after, before + 1, "only the reading of the figure itself");
         assert!(ada.page("/console/settings").await.contains("Engines"));
+    })
+    .await;
+}
+
+/// Who runs the server says how much a page shows, and how many pages an address may ask for.
+/// rules: CONSOLE-17
+#[tokio::test]
+async fn the_limits_of_pages_are_settings() {
+    both_engines(async |engine| {
+        let mut options = ServerOptions::default();
+        options.web.console = web::ConsoleLimits {
+            pages_per_minute: 12,
+            conversations_per_page: 2,
+            rows_per_page: 1,
+            newest_shown: 3,
+        };
+        let server = Server::with(engine, options).await;
+        let ada = Person::admin(&server).await;
+        let mailbox = ada.mailbox("Support").await;
+        for number in 1..=5 {
+            server.clock.advance(1);
+            let raw = format!("From: a@remote.test\r\nSubject: Topic{number}\r\n\r\nwords\r\n");
+            server.receive(&mailbox.address, raw).await;
+        }
+        let shown = |page: &str| (1..=5).filter(|number| page.contains(&format!("Topic{number}"))).count();
+        for rest in ["f/inbox", "search?q=words"] {
+            let page = ada.page(&mailbox.at(rest)).await;
+            assert_eq!(shown(&page), 2, "{rest}: {page}");
+            assert!(page.contains("cursor="), "{rest}: there is a next page");
+        }
+        let page = ada.page("/console/events").await;
+        assert_eq!(page.matches("message.received").count(), 3, "{page}");
+        for (name, text) in [("One", "first"), ("Two", "second")] {
+            let document = serde_json::json!({ "name": name, "type": "text", "text": text });
+            ada.tenant.key.post("/api/v1/rag/documents", document).await.ok();
+        }
+        let page = ada.page("/console/knowledge").await;
+        assert_eq!(
+            ["One", "Two"].iter().filter(|name| page.contains(&format!(">{name}<"))).count(),
+            1,
+            "{page}"
+        );
+        let mut asked = 0;
+        let refused = loop {
+            let answer = ada.get("/console/settings").await;
+            if answer.status != 200 {
+                break answer;
+            }
+            asked += 1;
+        };
+        assert!(asked < 12, "{asked}");
+        assert_eq!(refused.status, 429);
+        server.clock.advance(60);
+        ada.page("/console/settings").await;
     })
     .await;
 }

@@ -34,6 +34,8 @@ pub struct Config {
     pub sign_up_verify: bool,
     /// The HTTP listener.
     pub http: Http,
+    /// How much of the console one may see at a time.
+    pub console: web::ConsoleLimits,
     /// How mail arrives.
     pub smtp: Smtp,
     /// What is done with it then.

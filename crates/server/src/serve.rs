@@ -164,6 +164,7 @@ impl Doors<'_> {
                 metrics: http.shows_metrics().then(|| render.clone()),
                 cors_origins: http.cors_origins.clone(),
                 proxies: http.trust_proxy.clone(),
+                console: self.config.console,
                 doors: vec![mcp::door],
             };
             let router = web::router(self.app.clone(), options);

@@ -44,6 +44,7 @@ use tower_http::{
 
 pub use agent::{agent_document, agent_endpoints};
 pub use assistant::{AssistantSettings, HttpAssistant};
+pub use console::ConsoleLimits;
 pub use door::{Door, Inside, refuse};
 pub use embedder::{EmbedderSettings, HttpEmbedder};
 pub use endpoint::Endpoint;
@@ -66,6 +67,8 @@ pub struct Options {
     pub cors_origins: Vec<String>,
     /// The proxies in front, which tell the client's address.
     pub proxies: Proxies,
+    /// How much of the console one may see at a time.
+    pub console: ConsoleLimits,
     /// Doors that other crates make.
     pub doors: Vec<Door>,
 }
@@ -109,7 +112,7 @@ fn pretty(document: &serde_json::Value) -> String {
 pub fn router(app: App, options: Options) -> Router {
     let anonymous = Arc::new(limits::AddressLimiter::new(app.settings().anonymous_rpm));
     let origins = cors::Origins::new(&options.cors_origins);
-    let pages = limits::AddressLimiter::new(console::PAGES_PER_MINUTE);
+    let pages = limits::AddressLimiter::new(options.console.pages_per_minute);
     let doors = limits::AddressLimiter::new(app.settings().anonymous_rpm);
     let wallets = limits::Limiter::new(app.settings().payments.wallet_rpm);
     let state = Arc::new(Shared { app, options, anonymous, pages, doors, wallets });

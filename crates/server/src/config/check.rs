@@ -41,6 +41,7 @@ impl<'a> Reader<'a> {
         let open_sign_up = self.choice("sign_up", &["open", "invite"]) == "open";
         let sign_up_verify = self.flag("sign_up_verify");
         let http = self.http();
+        let console = self.console();
         let smtp = self.smtp(sources);
         let inbound = self.inbound(sources);
         let database = self.parsed("database.url", |url| places::database(url, &data_dir));
@@ -66,6 +67,7 @@ impl<'a> Reader<'a> {
             open_sign_up,
             sign_up_verify,
             http: http?,
+            console,
             smtp: smtp?,
             inbound,
             database: database?,
@@ -148,6 +150,15 @@ impl<'a> Reader<'a> {
             max_connections: usize::try_from(max_connections).ok()?,
             connections_per_client: u32::try_from(connections_per_client).ok()?,
         })
+    }
+
+    fn console(&mut self) -> web::ConsoleLimits {
+        web::ConsoleLimits {
+            pages_per_minute: self.number("console.pages_per_minute", 1..=1_000_000_000).unsigned_abs(),
+            conversations_per_page: self.number("console.conversations_per_page", 1..=100),
+            rows_per_page: self.number("console.rows_per_page", 1..=100),
+            newest_shown: self.number("console.newest_shown", 1..=1000),
+        }
     }
 
     fn smtp(&mut self, sources: &Sources) -> Option<Smtp> {

@@ -29,6 +29,17 @@ fn the_defaults_are_those_of_the_contract() {
     assert_eq!(config.http.listen.to_string(), "127.0.0.1:8080");
     assert_eq!(config.hosted_domains, ["agents.localhost"]);
     assert_eq!(config.http.anonymous_rpm, 1200);
+    let (console, usual) = (config.console, web::ConsoleLimits::default());
+    assert_eq!(
+        (
+            console.pages_per_minute,
+            console.conversations_per_page,
+            console.rows_per_page,
+            console.newest_shown
+        ),
+        (1200, 50, 25, 100)
+    );
+    assert_eq!(format!("{console:?}"), format!("{usual:?}"));
     let smtp = &config.smtp;
     assert_eq!(smtp.listen.to_string(), "127.0.0.1:2525");
     assert!(smtp.lmtp_listen.is_none() && smtp.hostname.is_none() && smtp.tls.is_none());
@@ -274,6 +285,11 @@ max_connections = '5'
 connections_per_client = 0
 metrics = 'yes'
 trust_proxy = 'yes'
+[console]
+pages_per_minute = 0
+conversations_per_page = 101
+rows_per_page = 0
+newest_shown = 1001
 [smtp]
 listen = '2525'
 lmtp_listen = 'localhost:24'
@@ -325,6 +341,10 @@ fn all_mistakes_are_told_at_once_and_no_secret_with_them() {
             "http.cors_origins",
             "http.metrics",
             "http.trust_proxy",
+            "console.pages_per_minute",
+            "console.conversations_per_page",
+            "console.rows_per_page",
+            "console.newest_shown",
             "smtp.listen",
             "smtp.lmtp_listen",
             "smtp.hostname",

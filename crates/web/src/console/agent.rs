@@ -206,8 +206,9 @@ async fn show_one(
     fill_sidebar(visit, &mut shell, mailbox).await?;
     let call = visit.call(&conversations::MESSAGES)?;
     let conversation = conversations::get(visit.app(), &call, mailbox, id.into()).await?;
-    let wanted: AgentMessageQuery =
-        input(&json!({ "limit": 50, "order": "desc", "cursor": query.given("cursor") }))?;
+    let wanted: AgentMessageQuery = input(
+        &json!({ "limit": visit.limits().conversations_per_page.min(50), "order": "desc", "cursor": query.given("cursor") }),
+    )?;
     let page = conversations::messages(visit.app(), &call, mailbox, id.into(), wanted).await?;
     let older = page.next_cursor.map(|cursor| {
         let cursor: String = form_urlencoded::byte_serialize(cursor.as_bytes()).collect();

@@ -12,9 +12,6 @@ use super::{
 };
 use crate::State;
 
-/// Events that the page shows.
-const NEWEST: i64 = 100;
-
 pub(super) fn routes() -> Router<State> {
     Router::new().route("/console/events", get(show))
 }
@@ -41,8 +38,9 @@ async fn show(visit: Visit) -> Response {
         .answer(async {
             let shell = visit.shell("Events", "events").await?;
             let call = visit.call(&events::LIST)?;
+            let newest = visit.limits().newest_shown;
             let last = events::last_sequence(visit.app(), &call.workspace).await?;
-            let page = events::page(visit.app(), &call.workspace, (last - NEWEST).max(0), NEWEST).await?;
+            let page = events::page(visit.app(), &call.workspace, (last - newest).max(0), newest).await?;
             let rows = page
                 .events
                 .into_iter()

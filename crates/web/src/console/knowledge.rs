@@ -134,7 +134,8 @@ struct DocumentList {
 }
 
 async fn documents(visit: &Visit, zone: &Zone, query: &Fields) -> Result<(Vec<Row>, Option<String>)> {
-    let wanted: DocumentQuery = input(&json!({ "limit": 25, "cursor": query.given("cursor") }))?;
+    let wanted: DocumentQuery =
+        input(&json!({ "limit": visit.limits().rows_per_page, "cursor": query.given("cursor") }))?;
     let call = visit.call(&knowledge::LIST)?;
     let page = knowledge::list(visit.app(), &call, wanted).await?;
     let rows = page.documents.into_iter().map(|one| row(zone, one)).collect();

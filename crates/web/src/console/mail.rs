@@ -27,9 +27,6 @@ use super::{
 };
 use crate::State;
 
-/// Conversations a page.
-const PAGE: i64 = 50;
-
 pub(super) fn routes() -> Router<State> {
     Router::new()
         .route("/console/m/{mailbox}/inbox", get(to_inbox))
@@ -266,30 +263,30 @@ async fn list(
     known: &[Label],
     cursor: Option<&str>,
 ) -> Result<Listing> {
-    let app = visit.app();
+    let (app, limit) = (visit.app(), visit.limits().conversations_per_page);
     let maker = RowMaker { mailbox, view, zone, labels: known, suffix: view.query(cursor) };
     let (rows, total, next, counted_up_to) = match view {
         View::Folder(folder) if folder == "draft" => {
-            let query = input(&json!({ "folder": folder, "limit": PAGE, "cursor": cursor }))?;
+            let query = input(&json!({ "folder": folder, "limit": limit, "cursor": cursor }))?;
             let page = emails::list(app, &visit.call(&drafts::LIST)?, mailbox, query).await?;
             let rows: Vec<Row> = page.emails.into_iter().map(|email| maker.of_email(email)).collect();
             (rows, page.total_count, page.next_cursor, i64::MAX)
         }
         View::Folder(folder) => {
             let query: ThreadListQuery =
-                input(&json!({ "folder": folder, "limit": PAGE, "cursor": cursor }))?;
+                input(&json!({ "folder": folder, "limit": limit, "cursor": cursor }))?;
             let page = threads::list(app, &visit.call(&threads::LIST)?, mailbox, query).await?;
             let rows: Vec<Row> = page.threads.into_iter().map(|thread| maker.of_thread(thread)).collect();
             (rows, page.total_count, page.next_cursor, i64::MAX)
         }
         View::Label(slug) => {
-            let query: ListQuery = input(&json!({ "custom_label": slug, "limit": PAGE, "cursor": cursor }))?;
+            let query: ListQuery = input(&json!({ "custom_label": slug, "limit": limit, "cursor": cursor }))?;
             let page = emails::list(app, &visit.call(&emails::LIST)?, mailbox, query).await?;
             let rows: Vec<Row> = page.emails.into_iter().map(|email| maker.of_email(email)).collect();
             (rows, page.total_count, page.next_cursor, i64::MAX)
         }
         View::Search(text) => {
-            let query: SearchQuery = input(&json!({ "query": text, "limit": PAGE, "cursor": cursor }))?;
+            let query: SearchQuery = input(&json!({ "query": text, "limit": limit, "cursor": cursor }))?;
             let page = search::search(app, &visit.call(&search::SEARCH)?, mailbox, query).await?;
             let rows: Vec<Row> = page.emails.into_iter().map(|email| maker.of_email(email)).collect();
             (rows, page.total_count, page.next_cursor, 100)

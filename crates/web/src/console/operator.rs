@@ -113,9 +113,6 @@ struct WorkspacesPage {
     next: Option<String>,
 }
 
-/// Workspaces a page.
-const PAGE: usize = 50;
-
 async fn list(visit: Visit, RawQuery(query): RawQuery) -> Response {
     visit
         .answer(async {
@@ -123,12 +120,13 @@ async fn list(visit: Visit, RawQuery(query): RawQuery) -> Response {
             let fields = Fields::parse(query.unwrap_or_default().as_bytes());
             let shell = visit.shell("Workspaces", "operator-workspaces").await?;
             let after = WorkspaceId::from(fields.get("after"));
-            let limit = i64::try_from(PAGE + 1).map_err(Error::internal)?;
-            let found = admin::list_workspaces(visit.app(), after, limit).await?;
-            let more = found.len() > PAGE;
+            let limit = visit.limits().conversations_per_page;
+            let found = admin::list_workspaces(visit.app(), after, limit + 1).await?;
+            let shown = usize::try_from(limit).map_err(Error::internal)?;
+            let more = found.len() > shown;
             let rows: Vec<WorkspaceRow> = found
                 .into_iter()
-                .take(PAGE)
+                .take(shown)
                 .map(|one| WorkspaceRow {
                     id: one.id.as_str().to_owned(),
                     name: one.name,

@@ -61,7 +61,9 @@ async fn list(visit: Visit, Path(mailbox): Path<String>, RawQuery(query): RawQue
             let fields = Fields::parse(query.unwrap_or_default().as_bytes());
             let mut shell = visit.shell("Scheduled", "scheduled").await?;
             fill_sidebar(&visit, &mut shell, &mailbox).await?;
-            let wanted: DraftListQuery = input(&json!({ "limit": 50, "cursor": fields.given("cursor") }))?;
+            let wanted: DraftListQuery = input(
+                &json!({ "limit": visit.limits().conversations_per_page, "cursor": fields.given("cursor") }),
+            )?;
             let call = visit.call(&scheduled_sends::LIST)?;
             let page = scheduled_sends::list(visit.app(), &call, &mailbox, wanted).await?;
             let rows = page
@@ -142,16 +144,13 @@ struct SandboxPage {
     mode: &'static str,
 }
 
-/// Mailboxes whose mail the page shows, and mails of each that it looks at.
-const MOST_MAILBOXES: usize = 25;
-const MOST_MAILS: i64 = 50;
-
 async fn sandbox(visit: Visit) -> Response {
     visit
         .answer(async {
             let shell = visit.shell("Sandbox", "sandbox").await?;
             let mut found: Vec<(String, String, Email)> = Vec::new();
-            for mailbox in shell.mailboxes.iter().take(MOST_MAILBOXES) {
+            let most = usize::try_from(visit.limits().rows_per_page).unwrap_or_default();
+            for mailbox in shell.mailboxes.iter().take(most) {
                 let sent = sandboxed(&visit, &mailbox.id).await?;
                 found.extend(sent.into_iter().map(|mail| (mailbox.id.clone(), mailbox.email.clone(), mail)));
             }
@@ -178,7 +177,8 @@ async fn sandbox(visit: Visit) -> Response {
 }
 
 async fn sandboxed(visit: &Visit, mailbox: &str) -> Result<Vec<Email>> {
-    let query: ListQuery = input(&json!({ "folder": "sent", "limit": MOST_MAILS }))?;
+    let limit = visit.limits().conversations_per_page;
+    let query: ListQuery = input(&json!({ "folder": "sent", "limit": limit }))?;
     let page = emails::list(visit.app(), &visit.call(&emails::LIST)?, mailbox, query).await?;
     let kept = |mail: &Email| mail.delivery_status.as_deref() == Some("sandboxed");
     Ok(page.emails.into_iter().filter(kept).collect())

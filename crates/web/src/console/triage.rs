@@ -188,10 +188,10 @@ async fn list(visit: Visit, Path(mailbox): Path<String>, RawQuery(query): RawQue
             let id = found.id.as_str().to_owned();
             fill_sidebar(&visit, &mut shell, &id).await?;
             let all = triagers::list(app, &visit.call(&triagers::LIST)?, &mailbox).await?;
-            let wanted: RecentRunsQuery = input(&json!({ "limit": 20 }))?;
+            let wanted: RecentRunsQuery = input(&json!({ "limit": visit.limits().rows_per_page.min(20) }))?;
             let runs = triagers::recent(app, &visit.call(&triagers::RECENT)?, &mailbox, wanted).await?.runs;
             let status = fields.given("status").unwrap_or("open").to_owned();
-            let wanted = json!({ "status": status, "limit": 25, "cursor": fields.given("cursor") });
+            let wanted = json!({ "status": status, "limit": visit.limits().rows_per_page, "cursor": fields.given("cursor") });
             let wanted: TaskQuery = input(&wanted)?;
             let page = tasks::list(app, &visit.call(&tasks::LIST)?, &mailbox, wanted).await?;
             let at = |cursor: Option<&str>| {

@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
 use super::{
-    flash,
+    ConsoleLimits, flash,
     page::{self, Shell},
     time::Zone,
 };
@@ -97,6 +97,11 @@ fn to_login(parts: &Parts) -> Response {
 }
 
 impl Visit {
+    /// How much a page shows.
+    pub(super) fn limits(&self) -> &ConsoleLimits {
+        &self.state.options.console
+    }
+
     pub(super) fn app(&self) -> &App {
         &self.state.app
     }

@@ -168,8 +168,9 @@ async fn show_one(visit: &Visit, id: &str, query: &Fields, secret: String) -> Re
     let shell = visit.shell("Webhook", "webhooks").await?;
     let app = visit.app();
     let hook = webhooks::get(app, &visit.call(&webhooks::GET)?, id.into()).await?;
-    let wanted: DeliveryQuery =
-        input(&json!({ "status": query.given("status"), "limit": 25, "cursor": query.given("cursor") }))?;
+    let wanted: DeliveryQuery = input(
+        &json!({ "status": query.given("status"), "limit": visit.limits().rows_per_page, "cursor": query.given("cursor") }),
+    )?;
     let call = visit.call(&webhooks::DELIVERIES)?;
     let page = webhooks::deliveries(app, &call, id.into(), wanted).await?;
     let filter = query.get("status").to_owned();

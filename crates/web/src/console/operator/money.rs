@@ -25,8 +25,6 @@ use crate::{
     },
 };
 
-/// Payments and payouts that are shown.
-const SHOWN: i64 = 100;
 /// The states that payments can be chosen by.
 const STATES: [PaymentState; 5] = [
     PaymentState::Settling,
@@ -76,7 +74,9 @@ async fn list_payments(visit: Visit, RawQuery(query): RawQuery) -> Response {
                 .map(str::parse)
                 .transpose()
                 .map_err(|said: String| Error::invalid("state", said))?;
-            let found = payments::list(visit.app(), state, fields.given("payer"), SHOWN).await?;
+            let found =
+                payments::list(visit.app(), state, fields.given("payer"), visit.limits().newest_shown)
+                    .await?;
             let rows = found.into_iter().map(|one| PaymentRow {
                 at: shell.zone.when(one.created_at),
                 state: one.state.as_str(),
@@ -128,7 +128,7 @@ async fn show_payouts(visit: &Visit, form: Fields, said: String) -> Result<Respo
     operators_only(visit)?;
     let app = visit.app();
     let shell = visit.shell("Payouts", "operator-payouts").await?;
-    let found = admin::list_payouts(app, SHOWN).await?;
+    let found = admin::list_payouts(app, visit.limits().newest_shown).await?;
     let rows = found.into_iter().map(|one| PayoutRow {
         workspace: one.workspace_name,
         amount: money(one.payout.amount_cents, &one.payout.currency),
@@ -138,7 +138,7 @@ async fn show_payouts(visit: &Visit, form: Fields, said: String) -> Result<Respo
         recorded: shell.zone.when(one.payout.created_at),
     });
     let rows = rows.collect();
-    let workspaces = admin::list_workspaces(app, WorkspaceId::from(""), SHOWN).await?;
+    let workspaces = admin::list_workspaces(app, WorkspaceId::from(""), visit.limits().newest_shown).await?;
     let workspaces = workspaces.into_iter().map(|one| (one.id.as_str().to_owned(), one.name)).collect();
     let currency = form.given("currency").unwrap_or(&app.settings().currency).to_owned();
     html(&PayoutsPage { shell, rows, currency, workspaces, form, said })

@@ -14,9 +14,6 @@ use crate::{
     },
 };
 
-/// Workspaces that are shown.
-const SHOWN: i64 = 100;
-
 pub(super) fn routes() -> Router<State> {
     Router::new().route("/console/operator/storage", get(storage))
 }
@@ -47,7 +44,7 @@ async fn storage(visit: Visit) -> Response {
             operators_only(&visit)?;
             let shell = visit.shell("Storage", "operator-storage").await?;
             let app = visit.app();
-            let ((bytes, objects), largest) = admin::storage(app, SHOWN).await?;
+            let ((bytes, objects), largest) = admin::storage(app, visit.limits().newest_shown).await?;
             let rows = largest.into_iter().map(|one| {
                 let limit = app.limits(one.plan).storage_bytes.get();
                 let limit = limit.map(|most| size(i64::try_from(most).unwrap_or(i64::MAX)));
