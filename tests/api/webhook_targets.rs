@@ -33,6 +33,10 @@ async fn private_addresses_are_refused_when_a_webhook_is_made_or_changed() {
             "http://0x7f.1/",
             "http://0177.0.0.1/",
             "http://[::ffff:169.254.169.254]/",
+            "http://168.63.129.16/",
+            "http://2822734096/",
+            "http://[64:ff9b::a83f:8110]/",
+            "http://100.100.100.200/",
             "http://[::1]:80/",
             "http://localhost/",
             "http://user:pass@example.org/",
@@ -50,7 +54,8 @@ async fn private_addresses_are_refused_when_a_webhook_is_made_or_changed() {
     .await;
 }
 
-/// A name can lead anywhere, and somewhere else each time: what it leads to is checked when it is called.
+/// A name can lead anywhere, and somewhere else each time: what it leads to is checked when it is called. Should the check
+/// ever fail, the client of tests connects to this machine only.
 // rules: HOOK-4
 #[tokio::test]
 async fn names_that_lead_to_private_addresses_are_not_called() {
@@ -60,9 +65,17 @@ async fn names_that_lead_to_private_addresses_are_not_called() {
              mixed.example A 93.184.215.14
              mixed.example A 10.0.0.1
              meta.example A 169.254.169.254
+             azure.example A 168.63.129.16
+             google.example A 199.36.153.8
+             alibaba.example A 100.100.100.200
+             oracle.example A 192.0.0.192
+             aws.example AAAA fd00:ec2::254
+             translated.example AAAA 64:ff9b::a83f:8110
+             relayed.example AAAA 2002:a83f:8110::1
              six.example AAAA ::1
              mapped.example AAAA ::ffff:127.0.0.1
              nat.example AAAA 64:ff9b::7f00:1
+             public.example A 93.184.215.14
              half.example A 93.184.215.14
              half.example AAAA fd00::1",
         )
@@ -70,7 +83,22 @@ async fn names_that_lead_to_private_addresses_are_not_called() {
         let options = ServerOptions { dns_servers: vec![names.address()], ..ServerOptions::default() };
         let server = Server::with(engine, options).await;
         let tenant = server.tenant(Plan::Free).await;
-        for host in ["plain", "mixed", "meta", "six", "mapped", "nat", "half"] {
+        for host in [
+            "plain",
+            "mixed",
+            "meta",
+            "azure",
+            "google",
+            "alibaba",
+            "oracle",
+            "aws",
+            "translated",
+            "relayed",
+            "six",
+            "mapped",
+            "nat",
+            "half",
+        ] {
             let body =
                 json!({ "url": format!("http://{host}.example/"), "event_types": ["mailbox.created"] });
             let hook = tenant.key.post(&all(&tenant), body).await.ok();
@@ -83,6 +111,12 @@ async fn names_that_lead_to_private_addresses_are_not_called() {
                 (&Value::Null, &Value::Null)
             );
         }
+        // What may be called, a test does not connect to.
+        let body = json!({ "url": "http://public.example/", "event_types": ["mailbox.created"] });
+        let hook = tenant.key.post(&all(&tenant), body).await.ok();
+        let delivery = try_out(&server, &tenant, &hook).await;
+        let error = "There was no answer: This client connects to this machine only..";
+        assert_eq!(delivery["attempts"][0]["error"], error);
         // A name that leads nowhere may lead somewhere later.
         let body = json!({ "url": "http://nowhere.example/", "event_types": ["mailbox.created"] });
         let hook = tenant.key.post(&all(&tenant), body).await.ok();

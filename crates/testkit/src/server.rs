@@ -286,6 +286,7 @@ impl Server {
         let servers = &options.dns_servers;
         let dns = (!servers.is_empty()).then(|| Dns::without_memory(servers).unwrap());
         let http = OutgoingHttp::new(dns.clone(), options.webhooks_allow_private)
+            .on_loopback_only()
             .with_time_limit(options.webhook_time_limit);
         let broken = Arc::new(AtomicBool::new(false));
         let entropy = Box::new(Seeded { state: AtomicU64::new(options.seed), broken: broken.clone() });

@@ -28,6 +28,8 @@ use url::{Host, Url};
 const TIME_LIMIT: Duration = Duration::from_secs(10);
 /// Bytes of an answer that are read and kept.
 const EXCERPT: usize = 1024;
+/// What a client that keeps to this machine says of any other.
+const ELSEWHERE: &str = "This client connects to this machine only.";
 /// Redirects that are followed, where any are.
 const MOST_REDIRECTS: usize = 3;
 
@@ -43,10 +45,19 @@ impl OutgoingHttp {
     /// allowed.
     pub fn new(dns: Option<Dns>, allow_private: bool) -> Self {
         Self {
-            resolver: Arc::new(Resolver { dns, allow_private }),
+            resolver: Arc::new(Resolver { dns, allow_private, loopback_only: false }),
             time_limit: TIME_LIMIT,
             client: OnceCell::new(),
         }
+    }
+
+    /// The same, but connecting to nothing except this machine: for tests of what may be called, which must stay harmless
+    /// when the answer is wrong.
+    pub fn on_loopback_only(mut self) -> Self {
+        let Resolver { dns, allow_private, .. } = &*self.resolver;
+        self.resolver =
+            Arc::new(Resolver { dns: dns.clone(), allow_private: *allow_private, loopback_only: true });
+        self
     }
 
     /// The same with another time limit, for tests.
@@ -86,6 +97,9 @@ impl OutgoingHttp {
         };
         if literal.is_some_and(|address| !self.resolver.may_call(address)) {
             return Err(HttpFault::Refused(Closed.to_string()));
+        }
+        if literal.is_some_and(|address| !self.resolver.may_connect(address)) {
+            return Err(HttpFault::Network(ELSEWHERE.to_owned()));
         }
         Ok(())
     }
@@ -255,9 +269,16 @@ struct Resolver {
     /// What names are looked up with; nothing for the system's way.
     dns: Option<Dns>,
     allow_private: bool,
+    /// Whether nothing else is connected to than this machine, whatever may be called.
+    loopback_only: bool,
 }
 
 impl Resolver {
+    /// Whether an address that may be called is also connected to. It comes last, and decides nothing but in tests.
+    fn may_connect(&self, address: IpAddr) -> bool {
+        !self.loopback_only || address.is_loopback()
+    }
+
     fn may_call(&self, address: IpAddr) -> bool {
         self.allow_private || is_public(address)
     }
@@ -283,6 +304,9 @@ impl Resolver {
         // One bad address is enough: whoever mixes them means the bad one.
         if !found.iter().all(|address| self.may_call(address.ip())) {
             return Err(Box::new(Closed));
+        }
+        if !found.iter().all(|address| self.may_connect(address.ip())) {
+            return Err(ELSEWHERE.into());
         }
         Ok(found)
     }

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use super::is_public;
+use super::{CLOSED, is_public};
 
 fn public(address: &str) -> bool {
     is_public(address.parse::<IpAddr>().unwrap())
@@ -32,6 +32,16 @@ fn ordinary_addresses_are_public() {
         "198.51.99.255",
         "203.0.114.0",
         "223.255.255.255",
+        "168.63.129.15",
+        "168.63.129.17",
+        "199.36.153.3",
+        "199.36.153.12",
+        "161.25.255.255",
+        "161.27.0.0",
+        "166.7.255.255",
+        "166.12.0.0",
+        "2600:2d00:2:fff::1",
+        "2600:2d00:2:2001::1",
         "2606:4700:4700::1111",
         "2001:200::1",
         "2001:4860:4860::8888",
@@ -104,5 +114,56 @@ fn special_addresses_of_ipv6_are_not() {
     ];
     for address in addresses {
         assert!(!public(address), "{address}");
+    }
+}
+
+/// What clouds keep for their own machines, in every form that leads there. Nothing here connects anywhere.
+// rules: HOOK-4, SEND-14
+#[test]
+fn services_of_clouds_are_not() {
+    let clouds = [
+        "168.63.129.16",
+        "169.254.169.254",
+        "169.254.170.2",
+        "169.254.170.23",
+        "169.254.42.42",
+        "169.254.0.23",
+        "100.100.100.200",
+        "192.0.0.192",
+        "199.36.153.4",
+        "199.36.153.11",
+        "161.26.0.10",
+        "166.8.0.1",
+        "166.11.255.255",
+    ];
+    for address in clouds {
+        assert!(!public(address), "{address}");
+        assert!(!public(&format!("::ffff:{address}")), "{address} mapped");
+        assert!(!public(&format!("::{address}")), "{address} compatible");
+        assert!(!public(&format!("64:ff9b::{address}")), "{address} behind NAT64");
+        assert!(!public(&format!("64:ff9b:1::{address}")), "{address} behind a NAT64 of one's own");
+        let [a, b, c, d] = address.parse::<std::net::Ipv4Addr>().unwrap().octets();
+        assert!(!public(&format!("2002:{a:02x}{b:02x}:{c:02x}{d:02x}::1")), "{address} by 6to4");
+    }
+    for address in [
+        "fd00:ec2::254",
+        "fd00:ec2::23",
+        "fd20:ce::254",
+        "fd00:c1::a9fe:a9fe",
+        "fd00:42::42",
+        "fe80::a9fe:a9fe",
+        "2600:2d00:2:1000::1",
+        "2600:2d00:2:2000::ffff",
+    ] {
+        assert!(!public(address), "{address}");
+    }
+}
+
+#[test]
+fn every_closed_network_is_one_and_says_why() {
+    for closed in CLOSED {
+        assert!(!closed.why.is_empty() && !closed.source.is_empty(), "{}", closed.network);
+        assert!(closed.holds(closed.network), "{} has bits behind its length", closed.network);
+        assert!(!is_public(closed.network), "{}", closed.network);
     }
 }
