@@ -13,16 +13,16 @@ use super::{
     memory::{recall, recall_with, remember, texts},
 };
 
-const ALL: &str = "/api/v1/rag/documents";
+pub(super) const ALL: &str = "/api/v1/rag/documents";
 
-async fn add(key: &Caller, name: &str, kind: &str, bytes: &[u8]) -> Value {
+pub(super) async fn add(key: &Caller, name: &str, kind: &str, bytes: &[u8]) -> Value {
     let answer =
         key.post(ALL, json!({ "name": name, "type": kind, "content": STANDARD.encode(bytes) })).await;
     assert_eq!((answer.status, answer.header("x-credits-charged")), (201, "25"), "{}", answer.text());
     answer.json()
 }
 
-fn path(document: &Value) -> String {
+pub(super) fn path(document: &Value) -> String {
     format!("{ALL}/{}", document["id"].as_str().unwrap())
 }
 
@@ -42,6 +42,29 @@ fn pdf(pages: &[&str]) -> Vec<u8> {
         objects.push(format!("<< /Length {} >>\nstream\n{stream}\nendstream", stream.len()));
     }
     objects[1] = format!("<< /Type /Pages /Kids [{}] /Count {} >>", kids.join(" "), pages.len());
+    written(&objects)
+}
+
+/// A PDF that shows one page over and over.
+pub(super) fn repeating_pdf(text: &str, pages: usize) -> Vec<u8> {
+    let stream = format!("BT /F1 12 Tf 72 720 Td ({text}) Tj ET");
+    let kids: Vec<String> = (0..pages).map(|page| format!("{} 0 R", page + 5)).collect();
+    let mut objects = vec![
+        "<< /Type /Catalog /Pages 2 0 R >>".to_owned(),
+        format!(
+            "<< /Type /Pages /Kids [{}] /Count {pages} /MediaBox [0 0 612 792] >>",
+            kids.join(" ")
+        ),
+        "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>".to_owned(),
+        format!("<< /Length {} >>\nstream\n{stream}\nendstream", stream.len()),
+    ];
+    let page = "<< /Type /Page /Parent 2 0 R /Resources << /Font << /F1 3 0 R >> >> /Contents 4 0 R >>";
+    objects.resize(pages + 4, page.to_owned());
+    written(&objects)
+}
+
+/// The file that holds the objects of a PDF.
+fn written(objects: &[String]) -> Vec<u8> {
     let mut file = "%PDF-1.4\n".to_owned();
     let mut places = Vec::new();
     for (number, object) in objects.iter().enumerate() {

@@ -72,6 +72,7 @@ mod threads;
 mod triage;
 mod triage_faults;
 mod triagers;
+mod turns;
 mod usage;
 mod verification;
 mod waits;

@@ -202,6 +202,14 @@ async fn a_node_that_was_believed_lost_does_nothing_twice() {
 }
 
 /// A mail that nobody could finish with is given up, whatever happens to those who try.
+/// Takes on a message of a workspace, as a node does.
+async fn claim(server: &Server, inbox: &Inbox, now: model::Timestamp) -> Vec<triage_jobs::Job> {
+    let (workspace, times) = (inbox.workspace.clone(), (now, now.plus_seconds(90)));
+    let claim =
+        server.app.db().system_write(async move |tx| triage_jobs::claim_due(tx, &workspace, times, 1).await);
+    claim.await.unwrap()
+}
+
 /// rules: TRIAGE-4, TRIAGE-7, TRIAGE-10
 #[tokio::test]
 async fn mail_that_nobody_finishes_with_is_given_up() {
@@ -214,11 +222,7 @@ async fn mail_that_nobody_finishes_with_is_given_up() {
         for _ in 0..10 {
             let now = server.clock.now();
             // Taken on by somebody who is never heard of again.
-            let claim = server
-                .app
-                .db()
-                .system_write(async move |tx| triage_jobs::claim_due(tx, now, now.plus_seconds(90), 1).await);
-            assert_eq!(claim.await.unwrap().len(), 1);
+            assert_eq!(claim(&server, &inbox, now).await.len(), 1);
             server.clock.advance(90);
         }
         run_due(&server).await;
@@ -227,12 +231,7 @@ async fn mail_that_nobody_finishes_with_is_given_up() {
         assert_eq!(inbox.get("drafts").await["totalCount"], 0);
         // A node that has the store alone knows at once that nobody else is at work.
         let again = server.receive(&inbox.address, letter(&inbox, "Restart", "", "Hello")).await;
-        let now = server.clock.now();
-        let claim = server
-            .app
-            .db()
-            .system_write(async move |tx| triage_jobs::claim_due(tx, now, now.plus_seconds(90), 1).await);
-        claim.await.unwrap();
+        claim(&server, &inbox, server.clock.now()).await;
         work::release_lost(&server.app).await.unwrap();
         run_due(&server).await;
         inbox.get(&format!("emails/{again}")).await;

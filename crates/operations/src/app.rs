@@ -33,6 +33,7 @@ use crate::{
     scanning::Scanning,
     sending::Outbox,
     settings::Settings,
+    turns::Turns,
 };
 
 /// The service, shared by all doors.
@@ -68,6 +69,7 @@ struct Parts {
     challenge_key: Zeroizing<[u8; 32]>,
     assistant: Option<Arc<dyn Assistant>>,
     asking: Asking,
+    indexing: tokio::sync::Mutex<Turns>,
     embedder: Option<Arc<dyn Embedder>>,
     indexes: Indexes,
     bot: Option<Box<dyn BotApi>>,
@@ -200,6 +202,7 @@ impl App {
             challenge_key,
             assistant,
             asking: Asking::default(),
+            indexing: tokio::sync::Mutex::default(),
             embedder,
             indexes: Indexes::default(),
             bot,
@@ -291,6 +294,11 @@ impl App {
     pub(crate) fn assistant(&self) -> Option<&Arc<dyn Assistant>> {
         self.0.assistant.as_ref()
     }
+    /// Whose documents are being indexed.
+    pub(crate) fn indexing(&self) -> &tokio::sync::Mutex<Turns> {
+        &self.0.indexing
+    }
+
     /// Who is asking the model at the moment.
     pub(crate) fn asking(&self) -> &Asking {
         &self.0.asking

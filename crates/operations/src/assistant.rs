@@ -24,7 +24,7 @@ mod tests;
 
 /// The longest that one question takes, waiting for its turn included.
 const TIME_LIMIT: Duration = Duration::from_secs(30);
-/// Questions of one workspace that are with the model at the same time.
+/// Questions of one workspace that are with the model at the same time, where it takes so many.
 const AT_ONCE: usize = 4;
 /// Workspaces whose turns are remembered before the idle ones are forgotten.
 const REMEMBERED: usize = 1_000;
@@ -36,18 +36,24 @@ const MAX_SUBJECT: usize = 900;
 pub(crate) struct Asking(Mutex<HashMap<WorkspaceId, Arc<Semaphore>>>);
 
 impl Asking {
-    fn turns(&self, workspace: &WorkspaceId) -> Arc<Semaphore> {
+    fn turns(&self, workspace: &WorkspaceId, at_once: usize) -> Arc<Semaphore> {
         let mut all = lock(&self.0);
         if all.len() >= REMEMBERED {
             all.retain(|_, turns| Arc::strong_count(turns) > 1);
         }
-        all.entry(workspace.clone()).or_insert_with(|| Arc::new(Semaphore::new(AT_ONCE))).clone()
+        all.entry(workspace.clone()).or_insert_with(|| Arc::new(Semaphore::new(at_once))).clone()
     }
 }
 
 /// Whether a model is configured.
 pub fn is_configured(app: &App) -> bool {
     app.assistant().is_some()
+}
+
+/// How many questions of one workspace are with the model at the same time: never more than the model takes in all, so that
+/// one of another workspace waits for one answer and not for several.
+pub(crate) fn at_once(app: &App) -> usize {
+    AT_ONCE.min(app.assistant().map_or(AT_ONCE, |assistant| assistant.concurrency())).max(1)
 }
 
 /// Says what is missing when no model is configured, before anything is done or charged.
@@ -70,7 +76,7 @@ pub(crate) async fn ask(
 ) -> Result<ChatReply> {
     require(app)?;
     let Some(assistant) = app.assistant() else { return Err(Error::new(ErrorKind::AiUnavailable)) };
-    let turns = app.asking().turns(workspace);
+    let turns = app.asking().turns(workspace, at_once(app));
     let asked = tokio::time::timeout(TIME_LIMIT, async {
         let _turn = turns.acquire().await.map_err(Error::internal)?;
         assistant.chat(request, deltas).await.map_err(|reason| fault(&reason))

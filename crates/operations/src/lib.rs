@@ -50,6 +50,7 @@ pub mod telegram;
 pub mod threads;
 pub mod triage;
 pub mod triagers;
+mod turns;
 pub mod upkeep;
 pub mod usage;
 pub mod webhooks;

@@ -278,6 +278,8 @@ pub type ChatDeltas = tokio::sync::mpsc::Sender<String>;
 pub trait Assistant: Send + Sync {
     /// Its name.
     fn model(&self) -> &str;
+    /// How many questions it takes at the same time; others wait for their turn.
+    fn concurrency(&self) -> usize;
     /// Answers within a bounded time, retrying what can be retried. Pieces of the text are passed on as they come.
     fn chat<'a>(
         &'a self,

@@ -1,6 +1,7 @@
 //! Scanners beside the built-in one: block lists from files, clamd.
 
 use std::{
+    collections::{HashMap, HashSet},
     path::PathBuf,
     sync::{Arc, Mutex},
     time::{Duration, SystemTime},
@@ -19,10 +20,10 @@ use store::{
 };
 use tokio::{
     sync::{Semaphore, SemaphorePermit},
-    task::JoinSet,
+    task::{self, JoinSet},
 };
 
-use crate::{App, Error, Result, emails::present, events::NewEvent, inbound, lock};
+use crate::{App, Error, Result, emails::present, events::NewEvent, inbound, lock, turns::Turns};
 
 /// Messages that are read and judged at the same time.
 const TURNS: usize = 4;
@@ -119,32 +120,29 @@ impl Scanning {
     }
 }
 
-/// Mails that one round of the external scanner takes.
-const ROUND: i64 = 50;
-/// Messages that the external scanner looks at together.
-const AT_ONCE: usize = 8;
+/// Messages that the external scanner looks at at the same time, and how many of them may be one workspace's: a flood of
+/// messages, or some that take it long, leave room for those of others.
+const AT_ONCE: usize = 12;
+const AT_ONCE_IN_WORKSPACE: usize = 8;
+/// Messages of one workspace that are passed over because they could not be read.
+const MAX_PASSED_OVER: usize = 100;
 
-/// Asks the external scanner about mail that waits for its verdict, and tells how many it judged.
+/// Asks the external scanner about all messages that wait for its verdict, in turn over workspaces, and tells how many it
+/// judged.
 pub async fn judge_waiting(app: &App) -> Result<usize> {
     if !app.scanning().has_external() {
         return Ok(0);
     }
-    let waiting = app.db().system_read(async |tx| system::unscanned(tx, ROUND).await).await?;
+    let mut judging = Judging::default();
     let (mut judged, mut failed) = (0, None);
-    // Several at once: a scanner that hangs must not keep everybody's mail waiting for one after the other.
-    for some in waiting.chunks(AT_ONCE) {
-        let mut running = JoinSet::new();
-        for (workspace, mailbox, email) in some {
-            let (app, workspace) = (app.clone(), workspace.clone());
-            let (mailbox, email) = (mailbox.clone(), email.clone());
-            running.spawn(async move { judge(&app, &workspace, &mailbox, &email).await });
-        }
-        while let Some(done) = running.join_next().await {
-            match done.map_err(Error::internal).flatten() {
-                Ok(done) => judged += usize::from(done),
-                // One that is damaged must not keep the next ones waiting.
-                Err(error) => failed = Some(error),
-            }
+    loop {
+        judging.take_up(app).await?;
+        // As soon as one is done there is room for the next: a scanner that hangs over some keeps nobody waiting.
+        let Some(done) = judging.running.join_next_with_id().await else { break };
+        match judging.end(done) {
+            Ok(done) => judged += usize::from(done),
+            // One that is damaged must not keep the next ones waiting.
+            Err(error) => failed = Some(error),
         }
     }
     match failed {
@@ -154,6 +152,65 @@ pub async fn judge_waiting(app: &App) -> Result<usize> {
             Ok(judged)
         }
         None => Ok(judged),
+    }
+}
+
+/// Messages that are with the external scanner.
+#[derive(Default)]
+struct Judging {
+    turns: Turns,
+    running: JoinSet<Result<bool>>,
+    places: HashMap<task::Id, (WorkspaceId, EmailId)>,
+    /// Those that nothing came of, which are tried another time.
+    passed_over: HashMap<WorkspaceId, HashSet<EmailId>>,
+}
+
+impl Judging {
+    /// Takes up messages that wait, as far as there is room.
+    async fn take_up(&mut self, app: &App) -> Result<()> {
+        let (now, room) = (app.now(), AT_ONCE.saturating_sub(self.running.len()));
+        let (after, most) = (self.turns.after().to_owned(), self.turns.to_look_up(room));
+        let find =
+            app.db().system_read(async move |tx| system::unscanned_workspaces(tx, now, &after, most).await);
+        let shares = self.turns.share(find.await?, room, AT_ONCE_IN_WORKSPACE);
+        for (workspace, share) in shares {
+            let passed_over = self.passed_over.get(&workspace).map_or(0, HashSet::len).min(MAX_PASSED_OVER);
+            let (of, most) = (workspace.clone(), share + self.turns.holds(&workspace) + passed_over);
+            let find = app.db().system_read(async move |tx| system::unscanned(tx, &of, most).await);
+            let waiting: Vec<(MailboxId, EmailId)> = find.await?;
+            let fresh = waiting.into_iter().filter(|(_, email)| !self.knows(&workspace, email));
+            for (mailbox, email) in fresh.take(share).collect::<Vec<_>>() {
+                self.begin(app, &workspace, mailbox, email);
+            }
+        }
+        Ok(())
+    }
+
+    fn knows(&self, workspace: &WorkspaceId, email: &EmailId) -> bool {
+        self.places.values().any(|(_, running)| running == email)
+            || self.passed_over.get(workspace).is_some_and(|all| all.contains(email))
+    }
+
+    fn begin(&mut self, app: &App, workspace: &WorkspaceId, mailbox: MailboxId, email: EmailId) {
+        let (app, of, id) = (app.clone(), workspace.clone(), email.clone());
+        let task = self.running.spawn(async move { judge(&app, &of, &mailbox, &id).await });
+        self.turns.take(workspace);
+        self.places.insert(task.id(), (workspace.clone(), email));
+    }
+
+    /// Tells whether there is a verdict now.
+    fn end(&mut self, done: Result<(task::Id, Result<bool>), task::JoinError>) -> Result<bool> {
+        let (id, outcome) = match done {
+            Ok((id, outcome)) => (id, outcome),
+            Err(error) => (error.id(), Err(Error::internal(error))),
+        };
+        if let Some((workspace, email)) = self.places.remove(&id) {
+            self.turns.release(&workspace);
+            if !matches!(outcome, Ok(true)) {
+                self.passed_over.entry(workspace).or_default().insert(email);
+            }
+        }
+        outcome
     }
 }
 

@@ -167,10 +167,11 @@ impl FromRow for Due {
 /// Takes on scheduled sends whose time has come, and those whose node was lost while it sent them.
 pub async fn claim_due(tx: &mut SystemTx, now: Timestamp, until: Timestamp, most: i64) -> Result<Vec<Due>> {
     let sql = format!(
-        "UPDATE draft SET state = 'sending', version = version + 1, claimed_until = $2
-         WHERE (workspace_id, mailbox_id, email_id) IN (SELECT workspace_id, mailbox_id, email_id FROM draft
+        "WITH chosen AS (SELECT workspace_id, mailbox_id, email_id FROM draft
            WHERE state IN ('scheduled', 'deferred', 'sending') AND coalesce(claimed_until, scheduled_at) <= $1
            ORDER BY coalesce(claimed_until, scheduled_at) LIMIT $3{})
+         UPDATE draft SET state = 'sending', version = version + 1, claimed_until = $2
+         WHERE (workspace_id, mailbox_id, email_id) IN (SELECT workspace_id, mailbox_id, email_id FROM chosen)
          RETURNING workspace_id, mailbox_id, email_id, version",
         tx.skip_locked()
     );

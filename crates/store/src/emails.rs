@@ -412,7 +412,7 @@ pub async fn thread_senders(
     let found: Vec<(String,)> = tx
         .all(
             "SELECT DISTINCT lower(sender_address) FROM email WHERE workspace_id = $1 AND mailbox_id = $2
-             AND thread_id = $3 AND NOT outgoing AND arrived_at <= $4 LIMIT 2",
+             AND thread_id = $3 AND outgoing = 0 AND arrived_at <= $4 LIMIT 2",
             &[mailbox.into(), thread.into(), until.into()],
         )
         .await?;

@@ -11,7 +11,7 @@ use crate::{
     FromRow, Row, SystemTx, Topic, Tx,
     blobs::{self, BlobHash},
     error::{Error, Result},
-    memory,
+    memory, turns,
     vault::DataKey,
 };
 
@@ -66,6 +66,23 @@ fn purpose(id: &DocumentId) -> String {
     format!("document {id}")
 }
 
+/// Packs and seals the pieces of a document's text while they are indexed.
+pub fn seal_pieces(key: &DataKey, id: &DocumentId, pieces: &[String]) -> Result<Vec<u8>> {
+    let plain = serde_json::to_vec(pieces).map_err(|error| Error::Internal(error.to_string()))?;
+    Ok(key.seal(&purpose_of_pieces(id), &blobs::frame(&plain))?)
+}
+
+/// Opens the pieces of a document's text.
+pub fn open_pieces(key: &DataKey, id: &DocumentId, sealed: &[u8]) -> Result<Vec<String>> {
+    let damaged = || Error::Corrupt(format!("the pieces of document {id} are damaged"));
+    let plain = blobs::unframe(key.open(&purpose_of_pieces(id), sealed)?).ok_or_else(damaged)?;
+    serde_json::from_slice(&plain).map_err(|_| damaged())
+}
+
+fn purpose_of_pieces(id: &DocumentId) -> String {
+    format!("pieces of document {id}")
+}
+
 /// The documents of the workspace before the given one, the newest first.
 pub async fn list(tx: &mut Tx, before: Option<&DocumentId>, most: i64) -> Result<Vec<Document>> {
     let sql = format!(
@@ -85,6 +102,16 @@ pub async fn find(tx: &mut Tx, id: &DocumentId) -> Result<Option<Document>> {
 pub async fn find_with_content(tx: &mut Tx, id: &DocumentId) -> Result<Option<WithContent>> {
     let sql = format!("SELECT {COLUMNS}, content FROM document WHERE workspace_id = $1 AND id = $2");
     tx.one(&sql, &[id.into()]).await
+}
+
+/// Finds the sealed pieces of a document that is being indexed, and how many of them are done. Without pieces its text was
+/// not read yet; nothing when there is nothing to do.
+pub async fn find_pieces(tx: &mut Tx, id: &DocumentId) -> Result<Option<(Option<Vec<u8>>, i64)>> {
+    tx.one(
+        "SELECT pieces, chunks_done FROM document WHERE workspace_id = $1 AND id = $2 AND status = 'indexing'",
+        &[id.into()],
+    )
+    .await
 }
 
 /// Adds a document, and wakes whoever indexes it.
@@ -120,9 +147,14 @@ pub async fn delete(tx: &mut Tx, id: &DocumentId) -> Result<bool> {
     Ok(true)
 }
 
-/// Says how many pieces the text of a document has, and begins anew when that is another number than before. Tells how many
+/// Keeps the pieces of a document's text, sealed, and begins anew when there are more or fewer than before. Tells how many
 /// are done; nothing when there is nothing more to do.
-pub async fn begin(tx: &mut Tx, id: &DocumentId, chunks: i64, now: Timestamp) -> Result<Option<i64>> {
+pub async fn begin(
+    tx: &mut Tx,
+    id: &DocumentId,
+    (chunks, pieces): (i64, &[u8]),
+    now: Timestamp,
+) -> Result<Option<i64>> {
     memory::hold(tx).await?;
     let sql = format!(
         "SELECT chunk_count, chunks_done FROM document WHERE workspace_id = $1 AND id = $2 AND status = 'indexing'{}",
@@ -130,16 +162,17 @@ pub async fn begin(tx: &mut Tx, id: &DocumentId, chunks: i64, now: Timestamp) ->
     );
     let found: Option<(i64, i64)> = tx.one(&sql, &[id.into()]).await?;
     let Some((count, done)) = found else { return Ok(None) };
-    if count == chunks {
-        return Ok(Some(done));
+    let done = if count == chunks { done } else { 0 };
+    if done == 0 {
+        tx.run("DELETE FROM passage WHERE workspace_id = $1 AND document_id = $2", &[id.into()]).await?;
     }
-    tx.run("DELETE FROM passage WHERE workspace_id = $1 AND document_id = $2", &[id.into()]).await?;
     tx.run(
-        "UPDATE document SET chunk_count = $3, chunks_done = 0, updated_at = $4 WHERE workspace_id = $1 AND id = $2",
-        &[id.into(), chunks.into(), now.into()],
+        "UPDATE document SET chunk_count = $3, chunks_done = $4, pieces = $5, updated_at = $6
+         WHERE workspace_id = $1 AND id = $2",
+        &[id.into(), chunks.into(), done.into(), pieces.into(), now.into()],
     )
     .await?;
-    Ok(Some(0))
+    Ok(Some(done))
 }
 
 /// Notes that more pieces are done, if it is still where the caller believes it to be.
@@ -153,7 +186,7 @@ pub async fn advance(
     let changed = tx
         .run(
             "UPDATE document SET chunks_done = $4, status = CASE WHEN chunk_count = $4 THEN 'ready' ELSE status END,
-               updated_at = $5, claimed_until = $6
+               pieces = CASE WHEN chunk_count = $4 THEN NULL ELSE pieces END, updated_at = $5, claimed_until = $6
              WHERE workspace_id = $1 AND id = $2 AND chunks_done = $3 AND status = 'indexing'",
             &[id.into(), from.into(), to.into(), now.into(), until.into()],
         )
@@ -164,7 +197,7 @@ pub async fn advance(
 /// Notes why a document cannot be indexed.
 pub async fn fail(tx: &mut Tx, id: &DocumentId, reason: &str, now: Timestamp) -> Result<()> {
     tx.run(
-        "UPDATE document SET status = $3, reason = $4, updated_at = $5
+        "UPDATE document SET status = $3, reason = $4, pieces = NULL, updated_at = $5
          WHERE workspace_id = $1 AND id = $2 AND status = 'indexing'",
         &[id.into(), DocumentStatus::Failed.as_str().into(), reason.into(), now.into()],
     )
@@ -216,24 +249,33 @@ pub async fn uses_blob(tx: &mut Tx, hash: &BlobHash) -> Result<bool> {
     Ok(found.is_some_and(|(count,)| count > 0))
 }
 
-/// Takes on a document that waits to be indexed, if there is one.
+/// Takes on a document that waits to be indexed: the oldest one of the next workspace that has one, behind the one that was
+/// served last and other than those that are being served.
 pub async fn claim(
     tx: &mut SystemTx,
     now: Timestamp,
     until: Timestamp,
+    after: &str,
+    served: &[WorkspaceId],
 ) -> Result<Option<(WorkspaceId, DocumentId)>> {
-    let sql = format!(
-        "SELECT workspace_id, id FROM document WHERE status = 'indexing' AND claimed_until <= $1
-         ORDER BY claimed_until LIMIT 1{}",
+    let waiting = "SELECT workspace_id FROM document WHERE status = 'indexing' AND claimed_until <= $1
+        AND workspace_id > $2 ORDER BY workspace_id LIMIT 1";
+    let workspaces = turns::next(tx, waiting, now, after, served.len() + 1).await?;
+    let oldest = format!(
+        "SELECT id FROM document WHERE workspace_id = $1 AND status = 'indexing' AND claimed_until <= $2
+         ORDER BY id LIMIT 1{}",
         tx.skip_locked()
     );
-    let found: Option<(WorkspaceId, DocumentId)> = tx.one(&sql, &[now.into()]).await?;
-    if let Some((workspace, id)) = &found {
+    for workspace in workspaces.into_iter().filter(|workspace| !served.contains(workspace)) {
+        let found: Option<(DocumentId,)> = tx.one(&oldest, &[(&workspace).into(), now.into()]).await?;
+        // Another node may have been faster.
+        let Some((id,)) = found else { continue };
         tx.run(
             "UPDATE document SET claimed_until = $3 WHERE workspace_id = $1 AND id = $2",
-            &[workspace.into(), id.into(), until.into()],
+            &[(&workspace).into(), (&id).into(), until.into()],
         )
         .await?;
+        return Ok(Some((workspace, id)));
     }
-    Ok(found)
+    Ok(None)
 }

@@ -47,6 +47,7 @@ pub mod threads;
 pub mod triage_jobs;
 pub mod triager_runs;
 pub mod triagers;
+mod turns;
 pub mod usage;
 pub mod vault;
 pub mod webhooks;

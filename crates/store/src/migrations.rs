@@ -74,6 +74,7 @@ const MIGRATIONS: &[Migration] = &[
         sql: include_str!("../migrations/0022_password_guesses.sql"),
     },
     Migration { version: 23, name: "makers", sql: include_str!("../migrations/0023_makers.sql") },
+    Migration { version: 24, name: "turns", sql: include_str!("../migrations/0024_turns.sql") },
     Migration {
         version: 26,
         name: "unproven claims",

@@ -79,10 +79,11 @@ pub async fn claim(
     most: i64,
 ) -> Result<Vec<Claimed>> {
     let sql = format!(
-        "UPDATE delivery SET claimed_by = $2, claimed_until = $3
-         WHERE (workspace_id, outbound_id, position) IN (SELECT workspace_id, outbound_id, position FROM delivery
+        "WITH chosen AS (SELECT workspace_id, outbound_id, position FROM delivery
            WHERE state = 'queued' AND destination = $5 AND coalesce(claimed_until, next_attempt_at) <= $1
            ORDER BY coalesce(claimed_until, next_attempt_at) LIMIT $4{})
+         UPDATE delivery SET claimed_by = $2, claimed_until = $3
+         WHERE (workspace_id, outbound_id, position) IN (SELECT workspace_id, outbound_id, position FROM chosen)
          RETURNING workspace_id, outbound_id, position, recipient, destination, attempts",
         tx.skip_locked()
     );

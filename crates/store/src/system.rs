@@ -14,6 +14,7 @@ use crate::{
     mailboxes::MailboxDomain,
     password_guesses,
     sql::{LIST, list_places, listed},
+    turns,
 };
 
 /// Subjects whose wrong passwords are counted; beyond that those with the fewest go.
@@ -481,12 +482,29 @@ pub async fn workspaces_after(tx: &mut SystemTx, after: &str, most: i64) -> Resu
     Ok(found.into_iter().map(|(id,)| id).collect())
 }
 
-/// Mails that no scanner has judged yet, oldest first.
-pub async fn unscanned(tx: &mut SystemTx, most: i64) -> Result<Vec<(WorkspaceId, MailboxId, EmailId)>> {
+/// The next workspaces, behind the given one, with messages that no scanner has judged yet.
+pub async fn unscanned_workspaces(
+    tx: &mut SystemTx,
+    now: Timestamp,
+    after: &str,
+    most: usize,
+) -> Result<Vec<WorkspaceId>> {
+    let waiting =
+        "SELECT workspace_id FROM email WHERE scan_status IS NULL AND outgoing = 0 AND arrived_at <= $1
+        AND workspace_id > $2 ORDER BY workspace_id LIMIT 1";
+    turns::next(tx, waiting, now, after, most).await
+}
+
+/// Messages of a workspace that no scanner has judged yet, oldest first.
+pub async fn unscanned(
+    tx: &mut SystemTx,
+    workspace: &WorkspaceId,
+    most: usize,
+) -> Result<Vec<(MailboxId, EmailId)>> {
     tx.all(
-        "SELECT workspace_id, mailbox_id, id FROM email WHERE scan_status IS NULL AND outgoing = 0
-         ORDER BY arrived_at LIMIT $1",
-        &[most.into()],
+        "SELECT mailbox_id, id FROM email WHERE workspace_id = $1 AND scan_status IS NULL AND outgoing = 0
+         ORDER BY arrived_at LIMIT $2",
+        &[workspace.into(), i64::try_from(most).unwrap_or(i64::MAX).into()],
     )
     .await
 }

@@ -2,7 +2,7 @@
 
 use model::{EmailId, MailboxId, Timestamp, WorkspaceId, triagers::SourceKind};
 
-use crate::{FromRow, Row, SystemTx, Topic, Tx, error::Result};
+use crate::{FromRow, Row, SystemTx, Topic, Tx, error::Result, turns};
 
 /// A mail on its way to the triagers.
 #[derive(Clone, Debug)]
@@ -79,16 +79,38 @@ pub async fn insert(tx: &mut Tx, mailbox: &MailboxId, job: &NewJob) -> Result<()
     tx.wake(Topic::Triage, None).await
 }
 
-/// Takes on mails whose time has come, and those whose node was lost.
-pub async fn claim_due(tx: &mut SystemTx, now: Timestamp, until: Timestamp, most: i64) -> Result<Vec<Job>> {
+/// The next workspaces, behind the given one, with messages whose time has come, or whose node was lost.
+pub async fn due_workspaces(
+    tx: &mut SystemTx,
+    now: Timestamp,
+    after: &str,
+    most: usize,
+) -> Result<Vec<WorkspaceId>> {
+    let waiting = "SELECT workspace_id FROM triage_job WHERE coalesce(claimed_until, due_at) <= $1
+        AND workspace_id > $2 ORDER BY workspace_id LIMIT 1";
+    turns::next(tx, waiting, now, after, most).await
+}
+
+/// Takes on such messages of a workspace, the longest waiting first.
+pub async fn claim_due(
+    tx: &mut SystemTx,
+    workspace: &WorkspaceId,
+    (now, until): (Timestamp, Timestamp),
+    most: usize,
+) -> Result<Vec<Job>> {
+    // Chosen in a part of its own: PostgreSQL may ask what stands inside the condition once a row, and each time it would
+    // find further ones.
     let sql = format!(
-        "UPDATE triage_job SET version = version + 1, attempts = attempts + 1, claimed_until = $2
-         WHERE (workspace_id, mailbox_id, id) IN (SELECT workspace_id, mailbox_id, id FROM triage_job
-           WHERE coalesce(claimed_until, due_at) <= $1 ORDER BY coalesce(claimed_until, due_at) LIMIT $3{})
+        "WITH chosen AS (SELECT mailbox_id, id FROM triage_job
+           WHERE workspace_id = $1 AND coalesce(claimed_until, due_at) <= $2
+           ORDER BY coalesce(claimed_until, due_at) LIMIT $4{})
+         UPDATE triage_job SET version = version + 1, attempts = attempts + 1, claimed_until = $3
+         WHERE workspace_id = $1 AND (mailbox_id, id) IN (SELECT mailbox_id, id FROM chosen)
          RETURNING workspace_id, mailbox_id, id, email_id, outgoing, sender, attempts, failures, version, created_at",
         tx.skip_locked()
     );
-    tx.all(&sql, &[now.into(), until.into(), most.into()]).await
+    let most = i64::try_from(most).unwrap_or(i64::MAX);
+    tx.all(&sql, &[workspace.into(), now.into(), until.into(), most.into()]).await
 }
 
 /// When the next mail has to be looked at.

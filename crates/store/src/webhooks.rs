@@ -14,6 +14,7 @@ use serde::Serialize;
 use crate::{
     FromRow, Row, SystemTx, Topic, Tx,
     error::{Error, Result},
+    turns,
 };
 
 /// A webhook as it is stored.
@@ -349,15 +350,35 @@ pub async fn set_sequence(tx: &mut Tx, id: &WebhookId, sequence: i64) -> Result<
     Ok(())
 }
 
-/// Webhooks with deliveries to make that nobody works on, the longest waiting first.
-pub async fn due(tx: &mut SystemTx, now: Timestamp, most: i64) -> Result<Vec<(WorkspaceId, WebhookId)>> {
-    tx.all(
-        "SELECT workspace_id, id FROM webhook
-         WHERE due_at <= $1 AND claimed_until <= $1 AND rests_until <= $1 AND status = 'active'
-         ORDER BY due_at LIMIT $2",
-        &[now.into(), most.into()],
-    )
-    .await
+/// The next workspaces, behind the given one, with a webhook that has deliveries to make and that nobody works on.
+pub async fn due_workspaces(
+    tx: &mut SystemTx,
+    now: Timestamp,
+    after: &str,
+    most: usize,
+) -> Result<Vec<WorkspaceId>> {
+    let waiting = "SELECT workspace_id FROM webhook
+        WHERE due_at <= $1 AND claimed_until <= $1 AND rests_until <= $1 AND status = 'active' AND workspace_id > $2
+        ORDER BY workspace_id LIMIT 1";
+    turns::next(tx, waiting, now, after, most).await
+}
+
+/// Such webhooks of a workspace, the longest waiting first.
+pub async fn due(
+    tx: &mut SystemTx,
+    workspace: &WorkspaceId,
+    now: Timestamp,
+    most: usize,
+) -> Result<Vec<WebhookId>> {
+    let found: Vec<(WebhookId,)> = tx
+        .all(
+            "SELECT id FROM webhook WHERE workspace_id = $1
+             AND due_at <= $2 AND claimed_until <= $2 AND rests_until <= $2 AND status = 'active'
+             ORDER BY due_at, id LIMIT $3",
+            &[workspace.into(), now.into(), i64::try_from(most).unwrap_or(i64::MAX).into()],
+        )
+        .await?;
+    Ok(found.into_iter().map(|(id,)| id).collect())
 }
 
 /// Takes a webhook for one worker. False when another was faster.

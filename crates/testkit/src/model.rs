@@ -18,6 +18,7 @@ pub struct ScriptedModel {
     script: Arc<Script>,
     asked: Arc<Mutex<Vec<ChatRequest>>>,
     gate: Option<Arc<Semaphore>>,
+    concurrency: usize,
 }
 
 impl ScriptedModel {
@@ -25,12 +26,17 @@ impl ScriptedModel {
     pub fn new(
         script: impl Fn(&ChatRequest) -> Result<ChatReply, AssistantFault> + Send + Sync + 'static,
     ) -> Self {
-        Self { script: Arc::new(script), asked: Arc::default(), gate: None }
+        Self { script: Arc::new(script), asked: Arc::default(), gate: None, concurrency: usize::MAX }
     }
 
     /// The same model, which takes its time: it answers as often as the gate lets it.
     pub fn behind(self, gate: Arc<Semaphore>) -> Self {
         Self { gate: Some(gate), ..self }
+    }
+
+    /// The same model, which says that it takes so many questions at the same time.
+    pub fn taking(self, concurrency: usize) -> Self {
+        Self { concurrency, ..self }
     }
 
     /// A model that answers questions of JSON with JSON, as the function says.
@@ -69,6 +75,10 @@ impl ScriptedModel {
 impl Assistant for ScriptedModel {
     fn model(&self) -> &'static str {
         "scripted"
+    }
+
+    fn concurrency(&self) -> usize {
+        self.concurrency
     }
 
     fn chat<'a>(

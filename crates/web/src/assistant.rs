@@ -220,6 +220,10 @@ impl Assistant for HttpAssistant {
         &self.settings.model
     }
 
+    fn concurrency(&self) -> usize {
+        self.settings.concurrency.max(1)
+    }
+
     fn chat<'a>(
         &'a self,
         request: &'a ChatRequest,

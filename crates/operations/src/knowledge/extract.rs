@@ -14,21 +14,45 @@ use super::pdf;
 /// Bytes of HTML that are read at once: what the module for safe text takes.
 const HTML_PIECE: usize = 1 << 20;
 
+/// Bytes of text of a document.
+const MAX_TEXT: usize = 2 << 20;
+/// How many times as large as the document its text may be: more is no text that somebody wrote. A small document may
+/// have this much in any case, since a page of HTML or PDF can be short and say the same thing often.
+const MAX_GROWTH: usize = 20;
+const ALWAYS_ALLOWED: usize = 64 << 10;
+
 /// Why a document has no text, for its owner.
 pub(super) type Unreadable = String;
 
 /// The text of a document. Takes as long as the document is large: not for an async thread.
 pub(super) fn text(kind: DocumentType, bytes: &Bytes) -> Result<String, Unreadable> {
+    let most = max_text(bytes.len());
     let text = match kind {
         DocumentType::Text | DocumentType::Markdown => SafeText::from_plain(&decode(bytes)?).into_string(),
-        DocumentType::Html => html(&decode(bytes)?),
-        DocumentType::Pdf => pdf::text(bytes)?,
+        DocumentType::Html => html(&decode(bytes)?, most),
+        DocumentType::Pdf => pdf::text(bytes, most)?,
         DocumentType::Eml => mail_text(bytes)?,
     };
+    if text.len() > most {
+        return Err(too_much(most));
+    }
     if text.trim().is_empty() {
         return Err("There is no text in this document.".to_owned());
     }
     Ok(text)
+}
+
+/// Bytes of text that a document of a size may have.
+fn max_text(size: usize) -> usize {
+    size.saturating_mul(MAX_GROWTH).clamp(ALWAYS_ALLOWED, MAX_TEXT)
+}
+
+/// Says that there is more text than that.
+fn too_much(most: usize) -> Unreadable {
+    if most == MAX_TEXT {
+        return format!("The document has more than {} MB of text.", MAX_TEXT >> 20);
+    }
+    format!("The document has more text than {MAX_GROWTH} times its size.")
 }
 
 /// Text in UTF-8, or in UTF-16 where a mark at its beginning says so.
@@ -50,11 +74,12 @@ fn decode(bytes: &[u8]) -> Result<String, Unreadable> {
     }
 }
 
-/// The text of HTML, a piece at a time: each is cut behind the end of an element, if one ends there.
-fn html(html: &str) -> String {
+/// The text of HTML, a piece at a time, until there is more than is wanted: each is cut behind the end of an element, if
+/// one ends there.
+fn html(html: &str, most: usize) -> String {
     let mut text = String::new();
     let mut rest = html;
-    while !rest.is_empty() {
+    while !rest.is_empty() && text.len() <= most {
         let end = if rest.len() <= HTML_PIECE { rest.len() } else { piece_end(rest) };
         let (piece, behind) = rest.split_at(end);
         text.push_str(SafeText::from_html(piece).as_str());
@@ -110,6 +135,19 @@ mod tests {
         assert_eq!(shown, "Subject: Tea\nFrom: Ada <ada@example.org>\n\nAt five.");
     }
 
+    // rules: MEMORY-13
+    #[test]
+    fn text_is_bounded_by_its_size_and_by_that_of_the_document() {
+        assert_eq!(
+            [0, 100, 4 << 10, 50_000, 10 << 20].map(max_text),
+            [65_536, 65_536, 81_920, 1_000_000, MAX_TEXT]
+        );
+        let long = Bytes::from("word ".repeat(MAX_TEXT / 5 + 1));
+        assert_eq!(text(DocumentType::Text, &long).unwrap_err(), "The document has more than 2 MB of text.");
+        let fits = Bytes::from("word ".repeat(MAX_TEXT / 5 - 1));
+        assert!(text(DocumentType::Text, &fits).is_ok());
+    }
+
     #[test]
     fn what_cannot_be_read_says_why() {
         for (kind, bytes) in [
@@ -127,6 +165,6 @@ mod tests {
     #[test]
     fn long_html_is_read_to_its_end() {
         let page = format!("{}<p>the end</p>", "<p>some words of a paragraph</p>\n".repeat(60_000));
-        assert!(html(&page).contains("the end"));
+        assert!(html(&page, usize::MAX).contains("the end"));
     }
 }

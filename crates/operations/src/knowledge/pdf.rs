@@ -18,8 +18,8 @@ const MOST_PAGES: usize = 5_000;
 const MOST_UNPACKED: usize = 16 << 20;
 /// Bytes of the drawing of one page.
 const MOST_DRAWING: usize = 4 << 20;
-/// Bytes of text in all.
-const MOST_TEXT: usize = 20 << 20;
+/// Bytes of one string that is drawn: what the format allows.
+const MAX_STRING: usize = 32 << 10;
 /// How long a document may take.
 const TIME_LIMIT: Duration = Duration::from_secs(30);
 /// How much longer is waited for a parser that does not come back.
@@ -29,8 +29,8 @@ const STACK: usize = 32 << 20;
 /// A gap between letters from this width on, in thousandths of the font's size, is a space.
 const SPACE: f32 = 180.0;
 
-/// The text of a PDF.
-pub(super) fn text(bytes: &Bytes) -> Result<String, Unreadable> {
+/// The text of a PDF, of which no more than a page is read beyond what is wanted.
+pub(super) fn text(bytes: &Bytes, most: usize) -> Result<String, Unreadable> {
     let beginning = &bytes[..bytes.len().min(1024)];
     if memchr::memmem::find(beginning, b"%PDF-").is_none() {
         return Err("This is no PDF.".to_owned());
@@ -39,7 +39,7 @@ pub(super) fn text(bytes: &Bytes) -> Result<String, Unreadable> {
     let bytes = bytes.clone();
     let run = move || {
         // Nobody may wait any more.
-        let _ = answer.send(read(&bytes));
+        let _ = answer.send(read(&bytes, most));
     };
     let thread = std::thread::Builder::new().name("pdf".to_owned()).stack_size(STACK);
     thread.spawn(run).map_err(|error| error.to_string())?;
@@ -55,7 +55,7 @@ pub(super) fn text(bytes: &Bytes) -> Result<String, Unreadable> {
     Ok(text)
 }
 
-fn read(bytes: &[u8]) -> Result<String, Unreadable> {
+fn read(bytes: &[u8], most: usize) -> Result<String, Unreadable> {
     let deadline = Instant::now() + TIME_LIMIT;
     let options = LoadOptions { max_decompressed_size: Some(MOST_UNPACKED), ..LoadOptions::default() };
     let document = Document::load_mem_with_options(bytes, options)
@@ -69,12 +69,13 @@ fn read(bytes: &[u8]) -> Result<String, Unreadable> {
             return Err(format!("The PDF takes too long to read; page {} was reached.", number + 1));
         }
         // A page that cannot be read does not spoil the others.
-        if let Ok(of_page) = page_text(&document, page, deadline) {
+        if let Ok(of_page) = page_text(&document, page, most, deadline) {
             text.push_str(&of_page);
             text.push('\n');
         }
-        if text.len() > MOST_TEXT {
-            return Err("The PDF has too much text.".to_owned());
+        if text.len() > most {
+            // It is refused for that.
+            break;
         }
     }
     // Whatever a font calls a letter, no control characters come of it.
@@ -85,7 +86,12 @@ fn short(error: &lopdf::Error) -> String {
     error.to_string().chars().filter(|character| !character.is_control()).take(120).collect()
 }
 
-fn page_text(document: &Document, page: lopdf::ObjectId, deadline: Instant) -> lopdf::Result<String> {
+fn page_text(
+    document: &Document,
+    page: lopdf::ObjectId,
+    most: usize,
+    deadline: Instant,
+) -> lopdf::Result<String> {
     let fonts = document.get_page_fonts(page)?;
     let encodings: BTreeMap<Vec<u8>, Encoding<'_>> = fonts
         .into_iter()
@@ -97,7 +103,8 @@ fn page_text(document: &Document, page: lopdf::ObjectId, deadline: Instant) -> l
     let content = Content::decode(&drawing)?;
     let mut writer = Writer { encodings: &encodings, font: None, text: String::new(), line: 0.0 };
     for (number, operation) in content.operations.iter().enumerate() {
-        if number % 1000 == 0 && Instant::now() > deadline {
+        let is_late = number % 1000 == 0 && Instant::now() > deadline;
+        if is_late || writer.text.len() > most {
             break;
         }
         writer.draw(&operation.operator, &operation.operands);
@@ -154,7 +161,8 @@ impl Writer<'_> {
 
     fn show(&mut self, object: &Object) {
         if let (Some(font), Ok(bytes)) = (self.font, object.as_str())
-            && let Ok(text) = Document::decode_text(font, bytes)
+            // A font can make many letters of a byte.
+            && let Ok(text) = Document::decode_text(font, &bytes[..bytes.len().min(MAX_STRING)])
         {
             self.text.push_str(&text);
         }

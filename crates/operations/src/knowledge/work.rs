@@ -1,15 +1,21 @@
-//! Indexes documents in the background: one at a time in a process, some pieces at a time, each step durable, so that
-//! whatever ends the process loses nothing and the next one goes on where it was.
+//! Indexes documents in the background: a slice of one document, then one of another workspace's, each step durable, so
+//! that whatever ends the process loses nothing and the next one goes on where it was.
+//!
+//! The text of a document is read once and its pieces are kept until they are indexed. A document of another workspace
+//! waits for a slice, not for the end of a long one.
 
 use model::{DocumentId, WorkspaceId};
 use store::{
     knowledge,
     memory::{self, Owner},
+    vault::DataKey,
 };
 
 use super::{extract, open};
 use crate::{App, Error, ErrorKind, Result, memory::passages, outside::Urgency};
 
+/// Documents that are worked on at the same time, each of another workspace: one that takes long to read stops nobody.
+pub const AT_ONCE: usize = 2;
 /// How long a document is taken on for until its first step, which comes after all of it was read, and from one step to the
 /// next. A node that is slower than that loses it to another one, and nothing else.
 const CLAIM_SECONDS: i64 = 60;
@@ -18,19 +24,20 @@ const STEP_SECONDS: i64 = 15;
 const PAUSE_SECONDS: i64 = 15;
 /// Pieces that are embedded between two commits.
 const STEP: usize = 8;
-/// Pieces of a document: more than ten megabytes of text give.
-const MOST_PIECES: usize = 100_000;
+/// Pieces that are embedded before it is another workspace's turn.
+const SLICE: usize = 32;
+/// Pieces of a document.
+const MAX_PIECES: usize = 2_000;
 
-/// Takes on a document that waits, and indexes it to its end. False when none waits.
+/// Takes on the next document that waits, and indexes a slice of it. False when none waits.
 pub async fn index_next(app: &App) -> Result<bool> {
     if app.embedder().is_none() {
         return Ok(false);
     }
-    let now = app.now();
-    let until = now.plus_seconds(CLAIM_SECONDS);
-    let claim = app.db().system_write(async move |tx| knowledge::claim(tx, now, until).await);
-    let Some((workspace, id)) = claim.await.map_err(Error::from)? else { return Ok(false) };
-    match index(app, &workspace, &id).await {
+    let Some((workspace, id)) = take_on(app).await? else { return Ok(false) };
+    let indexed = index(app, &workspace, &id).await;
+    app.indexing().lock().await.release(&workspace);
+    match indexed {
         Ok(()) => {}
         Err(error) if is_passing(&error) => {
             tracing::warn!(%workspace, document = %id, %error, "a document will be indexed later");
@@ -43,6 +50,20 @@ pub async fn index_next(app: &App) -> Result<bool> {
         }
     }
     Ok(true)
+}
+
+/// Takes on a document of the workspace whose turn it is.
+async fn take_on(app: &App) -> Result<Option<(WorkspaceId, DocumentId)>> {
+    // Held until it is known whose turn it was.
+    let mut turns = app.indexing().lock().await;
+    let now = app.now();
+    let until = now.plus_seconds(CLAIM_SECONDS);
+    let (after, served) = (turns.after().to_owned(), turns.served());
+    let claim =
+        app.db().system_write(async move |tx| knowledge::claim(tx, now, until, &after, &served).await);
+    let Some((workspace, id)) = claim.await.map_err(Error::from)? else { return Ok(None) };
+    turns.serve(&workspace);
+    Ok(Some((workspace, id)))
 }
 
 /// Gives back what this process had taken on before it ended. For a store with one node, when it starts.
@@ -63,37 +84,71 @@ async fn fail(app: &App, workspace: &WorkspaceId, id: &DocumentId, reason: Strin
     Ok(app.db().write(workspace, async move |tx| knowledge::fail(tx, &id, &reason, now).await).await?)
 }
 
+/// Indexes a slice of a document.
 async fn index(app: &App, workspace: &WorkspaceId, id: &DocumentId) -> Result<()> {
     let wanted = id.clone();
-    let read = app.db().read(workspace, async move |tx| knowledge::find_with_content(tx, &wanted).await);
-    let Some(found) = read.await.map_err(Error::from)? else { return Ok(()) };
+    let read = app.db().read(workspace, async move |tx| knowledge::find_pieces(tx, &wanted).await);
+    let Some((sealed, done)) = read.await.map_err(Error::from)? else { return Ok(()) };
     let key = app.data_key(workspace).await?;
-    let bytes = open(app, workspace, &key, &found).await?;
-    let kind = found.document.kind;
-    let extracted = tokio::task::spawn_blocking(move || extract::text(kind, &bytes)).await;
-    // What panicked here was a parser.
-    let text = match extracted.unwrap_or_else(|_| Err("The document is damaged.".to_owned())) {
-        Ok(text) => text,
-        Err(reason) => return fail(app, workspace, id, reason).await,
+    let (pieces, done) = match sealed {
+        Some(sealed) => (knowledge::open_pieces(&key, id, &sealed)?, done),
+        None => match read_pieces(app, workspace, &key, id).await? {
+            Some(begun) => begun,
+            None => return Ok(()),
+        },
     };
-    let pieces = passages::cut(app, text, MOST_PIECES).await?;
-    if pieces.is_empty() {
-        return fail(app, workspace, id, "There is no text in this document.".to_owned()).await;
-    }
-    let (wanted, count, now) = (id.clone(), i64::try_from(pieces.len()).unwrap_or(i64::MAX), app.now());
-    let begun =
-        app.db().write(workspace, async move |tx| knowledge::begin(tx, &wanted, count, now).await).await?;
-    let Some(done) = begun else { return Ok(()) };
     let mut done = usize::try_from(done).unwrap_or_default();
-    while done < pieces.len() {
-        let some = &pieces[done..pieces.len().min(done + STEP)];
+    let end = pieces.len().min(done + SLICE);
+    while done < end {
+        let some = &pieces[done..end.min(done + STEP)];
         if !index_some(app, workspace, id, done, some).await? {
             // It was deleted, or somebody else took it over.
             return Ok(());
         }
         done += some.len();
     }
+    if done < pieces.len() {
+        let (id, now) = (id.clone(), app.now());
+        app.db().write(workspace, async move |tx| knowledge::put_off(tx, &id, now).await).await?;
+    }
     Ok(())
+}
+
+/// Reads the text of a document and keeps its pieces. Nothing when it has failed or is gone; else how many are done.
+async fn read_pieces(
+    app: &App,
+    workspace: &WorkspaceId,
+    key: &DataKey,
+    id: &DocumentId,
+) -> Result<Option<(Vec<String>, i64)>> {
+    let wanted = id.clone();
+    let read = app.db().read(workspace, async move |tx| knowledge::find_with_content(tx, &wanted).await);
+    let Some(found) = read.await.map_err(Error::from)? else { return Ok(None) };
+    let bytes = open(app, workspace, key, &found).await?;
+    let kind = found.document.kind;
+    let extracted = tokio::task::spawn_blocking(move || extract::text(kind, &bytes)).await;
+    // What panicked here was a parser.
+    let text = match extracted.unwrap_or_else(|_| Err("The document is damaged.".to_owned())) {
+        Ok(text) => text,
+        Err(reason) => return fail(app, workspace, id, reason).await.map(|()| None),
+    };
+    let pieces = passages::cut(app, text, MAX_PIECES + 1).await?;
+    let refused = match pieces.len() {
+        0 => Some("There is no text in this document.".to_owned()),
+        1..=MAX_PIECES => None,
+        _ => Some(format!("The text of the document has more than {MAX_PIECES} pieces.")),
+    };
+    if let Some(reason) = refused {
+        return fail(app, workspace, id, reason).await.map(|()| None);
+    }
+    let (id, now) = (id.clone(), app.now());
+    let count = i64::try_from(pieces.len()).unwrap_or(i64::MAX);
+    let sealed = knowledge::seal_pieces(key, &id, &pieces)?;
+    let begun = app
+        .db()
+        .write(workspace, async move |tx| knowledge::begin(tx, &id, (count, &sealed), now).await)
+        .await?;
+    Ok(begun.map(|done| (pieces, done)))
 }
 
 /// Indexes some pieces of a document; false when it is not ours any more.

@@ -1,10 +1,11 @@
-//! The worker: takes mail out of the queue, a few at a time, and sees to it that each is looked at once.
+//! The worker: takes mail out of the queue, a few at a time and in turn over workspaces, and sees to it that each is looked
+//! at once.
 //!
 //! Whoever takes a mail on has it for a bounded time and under a number that rises. What follows from the answer is
 //! stored only under that number, so a node that was believed lost does nothing twice; a mail that is tried too often is
 //! given up. Tries that fail are repeated after 5 and 30 seconds.
 
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
 use model::{
     CreditClass, Timestamp,
@@ -24,9 +25,9 @@ use super::{
     prompt,
     settle::{Chosen, Doable, Outcome, Settlement, Sorted, end_runs, hold},
 };
-use crate::{App, Error, ErrorKind, Reservation, Result, assistant};
+use crate::{App, Error, ErrorKind, Reservation, Result, assistant, turns::Turns};
 
-/// Mails that this node looks at at the same time.
+/// Messages that this node looks at at the same time.
 const AT_ONCE: usize = 8;
 /// How long a node has a mail to itself: longer than a model may take.
 const LEASE_SECONDS: i64 = 90;
@@ -45,24 +46,48 @@ pub async fn run_due(app: &App) -> Result<Option<Timestamp>> {
     if !assistant::is_configured(app) {
         return Ok(None);
     }
-    let mut running = JoinSet::new();
+    let (mut turns, mut running, mut places) = (Turns::default(), JoinSet::new(), HashMap::new());
     loop {
-        let room = i64::try_from(AT_ONCE.saturating_sub(running.len())).unwrap_or(0);
-        let now = app.now();
-        let until = now.plus_seconds(LEASE_SECONDS);
-        let due =
-            app.db().system_write(async move |tx| triage_jobs::claim_due(tx, now, until, room).await).await?;
+        let room = AT_ONCE.saturating_sub(running.len());
+        let (moved, due) = claim(app, turns, room).await?;
+        turns = moved;
         for job in due {
-            let app = app.clone();
-            running.spawn(async move { work_on(&app, job).await });
+            let (app, workspace) = (app.clone(), job.workspace.clone());
+            turns.take(&workspace);
+            let task = running.spawn(async move { work_on(&app, job).await });
+            places.insert(task.id(), workspace);
         }
         // As soon as one is done there is room for the next: a slow answer keeps nobody else waiting.
-        let Some(done) = running.join_next().await else { break };
-        if let Err(error) = done.map_err(Error::internal).flatten() {
+        let Some(done) = running.join_next_with_id().await else { break };
+        let (id, outcome) = match done {
+            Ok((id, outcome)) => (id, outcome),
+            Err(error) => (error.id(), Err(Error::internal(error))),
+        };
+        if let Some(workspace) = places.remove(&id) {
+            turns.release(&workspace);
+        }
+        if let Err(error) = outcome {
             tracing::warn!(%error, "a mail will be looked at again by triagers");
         }
     }
     Ok(app.db().system_read(async |tx| triage_jobs::next_due(tx).await).await?)
+}
+
+/// Takes on messages of the workspaces whose turn it is, as far as there is room. None gets more than the model answers for
+/// one workspace at the same time: they would wait there, and others for them.
+async fn claim(app: &App, mut turns: Turns, room: usize) -> Result<(Turns, Vec<Job>)> {
+    let (now, part) = (app.now(), assistant::at_once(app));
+    let until = now.plus_seconds(LEASE_SECONDS);
+    let claimed = app.db().system_write(async move |tx| {
+        let most = turns.to_look_up(room);
+        let waiting = triage_jobs::due_workspaces(tx, now, turns.after(), most).await?;
+        let mut jobs = Vec::new();
+        for (workspace, share) in turns.share(waiting, room, part) {
+            jobs.extend(triage_jobs::claim_due(tx, &workspace, (now, until), share).await?);
+        }
+        Ok::<_, store::Error>((turns, jobs))
+    });
+    Ok(claimed.await?)
 }
 
 /// Lets go of what a process of the past was looking at. Only for a store that this process has alone.

@@ -48,11 +48,12 @@ enum Filled {
     Quiet,
     /// None that had to be asked about anything.
     Nothing,
-    /// Some that there may be deliveries for now.
-    Some,
+    /// Some that there may be deliveries for now, and whether there are more events to look through.
+    Some { more: bool },
 }
 
-/// Makes deliveries of the events that the webhooks of a workspace have not been asked about.
+/// Makes deliveries of the next events that the webhooks of a workspace have not been asked about: some of each, so that a
+/// workspace where much has happened does not keep others waiting.
 async fn fill(app: &App, workspace: &WorkspaceId) -> Result<Filled> {
     let look = async |tx: &mut Tx| {
         let lagging = webhooks::lagging(tx).await?;
@@ -63,16 +64,12 @@ async fn fill(app: &App, workspace: &WorkspaceId) -> Result<Filled> {
     if lagging.is_empty() {
         return Ok(if quiet { Filled::Quiet } else { Filled::Nothing });
     }
+    let mut more = false;
     for id in lagging {
-        loop {
-            let (app_, id) = (app.clone(), id.clone());
-            let more = app.db().write(workspace, async move |tx| fill_one(tx, &app_, &id).await).await?;
-            if !more {
-                break;
-            }
-        }
+        let app_ = app.clone();
+        more |= app.db().write(workspace, async move |tx| fill_one(tx, &app_, &id).await).await?;
     }
-    Ok(Filled::Some)
+    Ok(Filled::Some { more })
 }
 
 /// Goes on in the event log for one webhook, and tells whether there is more.

@@ -31,14 +31,18 @@ const MOST_NEWS: usize = 10_000;
 
 /// Indexes documents.
 pub(super) async fn index_documents(app: App) {
-    let mut wakes = app.db().listen(Topic::Document);
     if app.db().is_sole_node()
         && let Err(error) = work::release_lost(&app).await
     {
         tracing::warn!(%error, "documents of the last run wait a little longer");
     }
+    let work = (0..work::AT_ONCE).map(|_| index_in_turn(&app, app.db().listen(Topic::Document)));
+    futures_util::future::join_all(work).await;
+}
+
+async fn index_in_turn(app: &App, mut wakes: Receiver<Wake>) {
     loop {
-        match work::index_next(&app).await {
+        match work::index_next(app).await {
             Ok(true) => continue,
             Ok(false) => {}
             Err(error) => {

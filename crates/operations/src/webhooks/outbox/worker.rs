@@ -19,7 +19,7 @@ use tokio::{
 };
 
 use super::{Filled, deliver, fill};
-use crate::{App, Error, Result};
+use crate::{App, Error, Result, turns::Turns};
 
 /// Webhooks that one process works on at the same time, and how many of them may be one workspace's.
 const AT_ONCE: usize = 64;
@@ -76,13 +76,14 @@ pub async fn run_due(app: &App) -> Result<usize> {
     let mut tried = 0;
     loop {
         worker.round(HashSet::new(), true).await?;
-        if worker.running.is_empty() {
+        if worker.running.is_empty() && worker.behind.is_empty() {
             return Ok(tried);
         }
-        while let Some(done) = worker.running.join_next().await {
-            tried += done.map_err(Error::internal)??;
+        while let Some(done) = worker.running.join_next_with_id().await {
+            let (id, outcome) = done.map_err(Error::internal)?;
+            worker.leave(id);
+            tried += outcome?;
         }
-        worker.places.clear();
     }
 }
 
@@ -98,7 +99,10 @@ enum News {
 struct Worker {
     app: App,
     running: JoinSet<Result<usize>>,
-    places: HashMap<Id, WorkspaceId>,
+    places: HashMap<Id, (WorkspaceId, WebhookId)>,
+    turns: Turns,
+    /// Workspaces with events that were not looked through yet.
+    behind: HashSet<WorkspaceId>,
     /// Workspaces without a webhook. Who makes one tells so; what is missed is found by the next search.
     quiet: HashSet<WorkspaceId>,
     /// Whether something may be due, and when that was last looked for.
@@ -112,6 +116,8 @@ impl Worker {
             app,
             running: JoinSet::new(),
             places: HashMap::new(),
+            turns: Turns::default(),
+            behind: HashSet::new(),
             quiet: HashSet::new(),
             due: true,
             took_up: None,
@@ -125,6 +131,14 @@ impl Worker {
         changes: &mut Receiver<Wake>,
         told: &mut HashSet<WorkspaceId>,
     ) -> Option<News> {
+        if !self.behind.is_empty() {
+            // There is enough to do; what has ended makes room.
+            while let Some(done) = self.running.try_join_next_with_id() {
+                self.end(done);
+                self.due = true;
+            }
+            return Some(News::Some);
+        }
         let patience = tokio::time::sleep(PATIENCE);
         tokio::pin!(patience);
         loop {
@@ -206,17 +220,22 @@ impl Worker {
             let found: Result<Vec<WorkspaceId>, store::Error> =
                 self.app.db().system_read(async move |tx| webhooks::lagging_workspaces(tx, most).await).await;
             workspaces = found?.into_iter().collect();
+            self.behind.clear();
             for workspace in &workspaces {
                 self.quiet.remove(workspace);
             }
         }
+        workspaces.extend(self.behind.drain());
         // Who was only told of events that no webhook wants has nothing new to take up.
         self.due |= search || self.took_up.is_none_or(|at| at.elapsed() >= PATIENCE);
         for workspace in workspaces {
             match fill(&self.app, &workspace).await {
                 Ok(Filled::Quiet) => self.remember_quiet(workspace),
                 Ok(Filled::Nothing) => {}
-                Ok(Filled::Some) => self.due = true,
+                Ok(Filled::Some { more }) => {
+                    self.due = true;
+                    self.behind.extend(more.then_some(workspace));
+                }
                 // One that cannot be read must not keep the others waiting.
                 Err(error) => tracing::warn!(%workspace, %error, "events wait for being told"),
             }
@@ -237,19 +256,35 @@ impl Worker {
             return Ok(());
         }
         self.took_up = Some(Instant::now());
-        let (now, most) = (self.app.now(), i64::try_from(AT_ONCE * 4).unwrap_or(i64::MAX));
-        let due: Result<Vec<(WorkspaceId, WebhookId)>, store::Error> =
-            self.app.db().system_read(async move |tx| webhooks::due(tx, now, most).await).await;
-        for (workspace, id) in due? {
-            let present = self.places.values().filter(|place| **place == workspace).count();
-            if self.running.len() >= AT_ONCE || present >= AT_ONCE_IN_WORKSPACE {
-                continue;
+        let now = self.app.now();
+        let (after, most) = (self.turns.after().to_owned(), self.turns.to_look_up(room));
+        let find =
+            self.app.db().system_read(async move |tx| webhooks::due_workspaces(tx, now, &after, most).await);
+        let waiting: Vec<WorkspaceId> = find.await?;
+        for (workspace, share) in self.turns.share(waiting, room, AT_ONCE_IN_WORKSPACE) {
+            // One that was just taken up may still look as if nobody worked on it.
+            let (of, most) = (workspace.clone(), share + self.turns.holds(&workspace));
+            let find = self.app.db().system_read(async move |tx| webhooks::due(tx, &of, now, most).await);
+            let due: Vec<WebhookId> = find.await?;
+            let fresh = due.into_iter().filter(|id| !self.places.values().any(|(_, running)| running == id));
+            for id in fresh.take(share).collect::<Vec<_>>() {
+                self.begin(&workspace, id);
             }
-            let (app, place) = (self.app.clone(), workspace.clone());
-            let task = self.running.spawn(async move { deliver(&app, &place, &id).await });
-            self.places.insert(task.id(), workspace);
         }
         Ok(())
+    }
+
+    fn begin(&mut self, workspace: &WorkspaceId, id: WebhookId) {
+        let (app, place, webhook) = (self.app.clone(), workspace.clone(), id.clone());
+        let task = self.running.spawn(async move { deliver(&app, &place, &webhook).await });
+        self.turns.take(workspace);
+        self.places.insert(task.id(), (workspace.clone(), id));
+    }
+
+    fn leave(&mut self, id: Id) {
+        if let Some((workspace, _)) = self.places.remove(&id) {
+            self.turns.release(&workspace);
+        }
     }
 
     fn end(&mut self, done: Result<(Id, Result<usize>), tokio::task::JoinError>) {
@@ -257,7 +292,7 @@ impl Worker {
             Ok((id, outcome)) => (id, outcome),
             Err(error) => (error.id(), Err(Error::internal(error))),
         };
-        self.places.remove(&id);
+        self.leave(id);
         if let Err(error) = outcome {
             tracing::warn!(%error, "what came of a webhook's deliveries could not be stored");
         }

@@ -1,0 +1,244 @@
+//! Shared queues: one tenant fills each of them, and another's work is done after a turn, not after all of that. What is
+//! counted is the order of work, never time.
+
+use std::sync::{Arc, Mutex};
+
+use model::Plan;
+use operations::{knowledge::work::index_next, scanning, webhooks::outbox};
+use serde_json::{Value, json};
+use testkit::{Receiver, ScriptedModel, Server, ServerOptions, Tenant, both_engines};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    sync::Semaphore,
+};
+
+use super::{
+    conversations::begin,
+    help::new_mailbox,
+    knowledge::{ALL, add, path, repeating_pdf},
+    mails::{Inbox, plain},
+    triage::{self, letter, run_due},
+};
+
+/// A text of many pieces.
+fn book() -> String {
+    let line = |number| {
+        format!("Chapter {number} tells of the voyage, of storms, of maps and of port number {number}.\n\n")
+    };
+    (0..400).map(line).collect()
+}
+
+async fn document(tenant: &Tenant, made: &Value) -> Value {
+    tenant.key.get(&path(made)).await.ok()
+}
+
+/// rules: MEMORY-5, MEMORY-12
+#[tokio::test]
+async fn a_long_document_keeps_no_other_workspace_waiting() {
+    both_engines(async |engine| {
+        let server = Server::start(engine).await;
+        let (busy, other) = (server.tenant(Plan::Enterprise).await, server.tenant(Plan::Enterprise).await);
+        let mut long = Vec::new();
+        for number in 0..2 {
+            long.push(add(&busy.key, &format!("book-{number}.txt"), "text", book().as_bytes()).await);
+        }
+        assert!(index_next(&server.app).await.unwrap());
+        let short = add(&other.key, "note.txt", "text", b"The spare keys hang behind the mirror.").await;
+        assert!(index_next(&server.app).await.unwrap());
+        assert_eq!(document(&other, &short).await["status"], "ready", "its turn comes after one slice");
+
+        // How far the long one is stands in its record; the next ones of that workspace wait for it.
+        let state = document(&busy, &long[0]).await;
+        let (done, count) = (state["chunks_done"].as_i64().unwrap(), state["chunk_count"].as_i64().unwrap());
+        assert!(state["status"] == "indexing" && 0 < done && done < count, "{state}");
+        assert_eq!(document(&busy, &long[1]).await["chunk_count"], 0);
+
+        // Another process goes on where this one was.
+        let next = server.another_node(ServerOptions { seed: 2, ..ServerOptions::default() }).await;
+        assert!(index_next(&next.app).await.unwrap());
+        let further = document(&busy, &long[0]).await;
+        assert_eq!(further["chunk_count"], count);
+        assert_eq!(further["chunks_done"], (done * 2).min(count));
+        next.work_for_memory().await;
+        for made in &long {
+            let state = document(&busy, made).await;
+            assert_eq!((&state["status"], &state["chunks_done"]), (&json!("ready"), &json!(count)));
+            let verify = format!("{}/verify", path(made));
+            assert_eq!(busy.key.send(http::Method::POST, &verify, None).await.ok()["ok"], true);
+        }
+    })
+    .await;
+}
+
+/// What comes out of a document is bounded, whatever went in: a page that is shown a thousand times, more text than is
+/// indexed, more pieces than are indexed.
+/// rules: MEMORY-13
+#[tokio::test]
+async fn documents_that_grow_are_refused_with_the_reason() {
+    both_engines(async |engine| {
+        let server = Server::start(engine).await;
+        let tenant = server.tenant(Plan::Enterprise).await;
+        let page = "All work and no play makes a dull document. ".repeat(90);
+        let cases = [
+            ("pdf", repeating_pdf(&page, 400), "The document has more text than 20 times its size."),
+            ("text", "word ".repeat(500_000).into_bytes(), "The document has more than 2 MB of text."),
+            (
+                "text",
+                "7 ".repeat(450_000).into_bytes(),
+                "The text of the document has more than 2000 pieces.",
+            ),
+        ];
+        let mut made = Vec::new();
+        for (kind, bytes, reason) in &cases {
+            made.push((add(&tenant.key, "large", kind, bytes).await, *reason));
+        }
+        // A small one may say a thing often.
+        let small = add(&tenant.key, "small", "pdf", &repeating_pdf("All work and no play.", 20)).await;
+        server.work_for_memory().await;
+        for (made, reason) in made {
+            let state = document(&tenant, &made).await;
+            assert_eq!((&state["status"], &state["last_error"]), (&json!("failed"), &json!(reason)));
+            assert_eq!(state["chunks_done"], 0);
+        }
+        assert_eq!(document(&tenant, &small).await["status"], "ready");
+        let listed = tenant.key.get(&format!("{ALL}?limit=10")).await.ok();
+        assert_eq!(listed["documents"].as_array().unwrap().len(), 4);
+    })
+    .await;
+}
+
+/// A virus scanner that finds nothing and remembers the subjects of what it was shown, in their order.
+async fn remembering_clamd() -> (String, Arc<Mutex<Vec<String>>>) {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let shown: Arc<Mutex<Vec<String>>> = Arc::default();
+    let kept = shown.clone();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let (mut said, mut piece) = (Vec::new(), vec![0; 65_536]);
+            while !said.ends_with(&[0, 0, 0, 0]) {
+                match stream.read(&mut piece).await {
+                    Ok(0) | Err(_) => break,
+                    Ok(length) => said.extend_from_slice(&piece[..length]),
+                }
+            }
+            let text = String::from_utf8_lossy(&said);
+            let subject = text.split("Subject: ").nth(1).and_then(|rest| rest.lines().next());
+            kept.lock().unwrap().push(subject.unwrap_or_default().to_owned());
+            let _ = stream.write_all(b"stream: OK\0").await;
+        }
+    });
+    (address, shown)
+}
+
+/// The place of the first text that names somebody.
+fn place(all: &[String], name: &str) -> usize {
+    all.iter().position(|one| one.contains(name)).unwrap_or_else(|| panic!("{name} is not in {all:?}"))
+}
+
+/// rules: SCAN-11
+#[tokio::test]
+async fn a_flood_of_mail_keeps_no_other_workspace_from_its_scan() {
+    both_engines(async |engine| {
+        let (address, shown) = remembering_clamd().await;
+        let clamd = Some(address.parse().unwrap());
+        let server = Server::with(engine, ServerOptions { clamd, ..ServerOptions::default() }).await;
+        let (busy, other) = (Inbox::new(&server).await, Inbox::new(&server).await);
+        for number in 0..60 {
+            server.receive(&busy.address, plain(&format!("Flood {number}"), "x")).await;
+        }
+        server.clock.advance(1);
+        server.receive(&other.address, plain("Single", "x")).await;
+        assert_eq!(scanning::judge_waiting(&server.app).await.unwrap(), 61);
+        let shown = shown.lock().unwrap().clone();
+        assert_eq!(shown.len(), 61);
+        assert!(place(&shown, "Single") < 12, "{shown:?}");
+    })
+    .await;
+}
+
+/// Eight tenants with webhooks enough to fill all room of a worker, each with a backlog, and one with a single event.
+/// rules: HOOK-11
+#[tokio::test]
+async fn a_backlog_of_events_keeps_no_other_webhook_waiting() {
+    both_engines(async |engine| {
+        let receiver = Receiver::start().await;
+        let options = ServerOptions { webhooks_allow_private: true, ..ServerOptions::default() };
+        let server = Server::with(engine, options).await;
+        let hook = async |tenant: &Tenant, name: &str| {
+            let url = receiver.url().replace("/hook", &format!("/{name}"));
+            let body = json!({ "url": url, "event_types": ["mailbox.created"] });
+            tenant.key.post(&super::webhooks::all(tenant), body).await.ok();
+        };
+        for busy in 0..8 {
+            let tenant = server.tenant(Plan::Enterprise).await;
+            for number in 0..8 {
+                hook(&tenant, &format!("busy-{busy}-{number}")).await;
+            }
+            for number in 0..8 {
+                new_mailbox(&tenant.key, &format!("Box {number}")).await;
+            }
+        }
+        server.clock.advance(1);
+        let other = server.tenant(Plan::Enterprise).await;
+        hook(&other, "single").await;
+        new_mailbox(&other.key, "Box").await;
+        assert_eq!(outbox::run_due(&server.app).await.unwrap(), 8 * 8 * 8 + 1);
+        let order: Vec<String> = receiver.received().into_iter().map(|one| one.path).collect();
+        // Each takes four deliveries a turn, and in the first round every workspace has one.
+        assert!(place(&order, "single") < 64 * 4, "{}", place(&order, "single"));
+    })
+    .await;
+}
+
+/// rules: TRIAGE-13
+#[tokio::test]
+async fn a_flood_of_mail_keeps_no_other_workspace_from_the_model() {
+    both_engines(async |engine| {
+        let model = ScriptedModel::answering(|_| json!({ "category": "personal" }));
+        let server = Server::with(engine, triage::with(model.clone())).await;
+        let (busy, other) = (Inbox::new(&server).await, Inbox::new(&server).await);
+        for number in 0..40 {
+            server.receive(&busy.address, letter(&busy, &format!("Flood {number}"), "", "x")).await;
+        }
+        server.clock.advance(1);
+        server.receive(&other.address, letter(&other, "Single", "", "x")).await;
+        run_due(&server).await;
+        let asked: Vec<String> = model.asked().iter().map(|one| format!("{one:?}")).collect();
+        assert_eq!(asked.len(), 41);
+        assert!(place(&asked, "Single") < 8, "{}", place(&asked, "Single"));
+    })
+    .await;
+}
+
+/// Where the model takes one question at a time, a workspace has one with it, and the others wait before it.
+/// rules: AGENT-9
+#[tokio::test]
+async fn questions_of_one_workspace_never_take_all_of_the_model() {
+    both_engines(async |engine| {
+        let gate = Arc::new(Semaphore::new(0));
+        let model = ScriptedModel::saying("Hello.").behind(gate.clone()).taking(1);
+        let server = Server::with(engine, triage::with(model.clone())).await;
+        let (busy, other) = (Inbox::new(&server).await, Inbox::new(&server).await);
+        let ask = async |inbox: &Inbox, text: &str| {
+            let messages = format!("{}/messages", begin(inbox).await);
+            let (key, body) = (inbox.key.clone(), json!({ "content": text }));
+            tokio::spawn(async move { key.post(&messages, body).await.ok() })
+        };
+        let mut waiting = Vec::new();
+        for _ in 0..4 {
+            waiting.push(ask(&busy, "Busy").await);
+        }
+        waiting.push(ask(&other, "Other").await);
+        while !model.asked().iter().any(|one| format!("{one:?}").contains("Other")) {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(model.asked().len(), 2, "one of each");
+        gate.add_permits(5);
+        for one in waiting {
+            one.await.unwrap();
+        }
+        assert_eq!(model.asked().len(), 5);
+    })
+    .await;
+}
