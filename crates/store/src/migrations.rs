@@ -69,16 +69,16 @@ const MIGRATIONS: &[Migration] = &[
     Migration { version: 19, name: "search later", sql: include_str!("../migrations/0019_search_later.sql") },
     Migration { version: 20, name: "advances", sql: include_str!("../migrations/0020_advances.sql") },
     Migration {
-        version: 22,
+        version: 21,
         name: "password guesses",
-        sql: include_str!("../migrations/0022_password_guesses.sql"),
+        sql: include_str!("../migrations/0021_password_guesses.sql"),
     },
-    Migration { version: 23, name: "makers", sql: include_str!("../migrations/0023_makers.sql") },
-    Migration { version: 24, name: "turns", sql: include_str!("../migrations/0024_turns.sql") },
+    Migration { version: 22, name: "makers", sql: include_str!("../migrations/0022_makers.sql") },
+    Migration { version: 23, name: "turns", sql: include_str!("../migrations/0023_turns.sql") },
     Migration {
-        version: 26,
+        version: 24,
         name: "unproven claims",
-        sql: include_str!("../migrations/0026_unproven_claims.sql"),
+        sql: include_str!("../migrations/0024_unproven_claims.sql"),
     },
 ];
 

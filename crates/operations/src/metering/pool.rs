@@ -262,6 +262,11 @@ impl Pool {
         // A write whose commit was not told of is no longer set aside, and was done all the same.
         self.writes = self.writes.max(answer.writes - self.reserved);
         self.known = !ask.close;
+        if self.terms.is_some_and(|terms| terms.limit != ask.limit) {
+            // The plan changed while the store was asked.
+            self.changed = true;
+            self.surrender();
+        }
     }
 
     /// The store could not be asked: it is told with the next try.

@@ -112,3 +112,14 @@ fn a_window_of_a_sole_node_needs_no_store() {
     let next = Terms { period_start: minute.plus_seconds(60), ..terms };
     assert!(matches!(pool.attempt(&next, 1, next.period_start), Attempt::Taken(_)));
 }
+
+#[test]
+fn an_answer_for_the_former_plan_is_not_spent() {
+    let mut pool = Pool::shared(PoolKind::Credits);
+    let larger = terms(Some(1000));
+    assert!(matches!(pool.attempt(&larger, 1, at(0)), Attempt::MustAsk));
+    let asked = pool.plan(Some(1), Purpose::Settle, at(0)).unwrap();
+    assert!(matches!(pool.attempt(&terms(Some(0)), 1, at(0)), Attempt::MustAsk));
+    pool.apply(&asked, &answer(&asked, 0));
+    assert!(matches!(pool.attempt(&terms(Some(0)), 1, at(0)), Attempt::MustAsk));
+}
