@@ -1,21 +1,21 @@
-"""Lets httpx make refused calls with late bodies, each followed by one that must work, on connections that are kept.
+"""Lets httpx and libcurl make refused calls with late bodies, each followed by one that must work, on kept connections.
 
 Takes the server's address, the path of the call that works and how many calls to make; the keys are in GOOD_KEY and
-SPENT_KEY. Fails at the first call that is not answered as it should be.
+SPENT_KEY, and the calls in the file that CALLS names. Fails at the first call that is not answered as it should be.
 """
 
 import json
 import os
-import pathlib
 import sys
 import time
 
 import httpx
+import pycurl
 
 URL, NEXT, COUNT = sys.argv[1], sys.argv[2], int(sys.argv[3])
-CALLS = json.loads((pathlib.Path(__file__).parent / "calls.json").read_text())
+with open(os.environ["CALLS"]) as file:
+    CALLS = json.load(file)
 KEYS = {"good": os.environ["GOOD_KEY"], "spent": os.environ["SPENT_KEY"]}
-JSON = {"content-type": "application/json"}
 
 
 class GivenUp(Exception):
@@ -34,36 +34,98 @@ def broken():
     raise GivenUp
 
 
+def headers(key):
+    return {"content-type": "application/json"} | ({"x-api-key": KEYS[key]} if key else {})
+
+
+class Httpx:
+    """Sends head and body in segments of their own, also where the body is there from the beginning."""
+
+    name = f"httpx {httpx.__version__}"
+
+    def __init__(self, http2):
+        self.client = httpx.Client(http1=not http2, http2=http2, timeout=20, trust_env=False)
+
+    def call(self, method, path, key, body, on_demand):
+        more = {"expect": "100-continue"} if on_demand else {}
+        return self.client.request(method, URL + path, headers=headers(key) | more, content=body).status_code
+
+
+class Curl:
+    """One handle, whose connections are kept. The program of that name has a version on every system, some of which cannot
+    use a connection of HTTP/2 twice."""
+
+    name = " ".join(pycurl.version.split(" ")[:2])
+
+    def __init__(self, http2):
+        self.http2, self.handle = http2, pycurl.Curl()
+
+    def call(self, method, path, key, body, on_demand):
+        handle, more = self.handle, {"expect": "100-continue" if on_demand else ""}
+        handle.reset()
+        handle.setopt(pycurl.URL, URL + path)
+        handle.setopt(pycurl.NOPROXY, "*")
+        handle.setopt(pycurl.TIMEOUT, 20)
+        version = pycurl.CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE if self.http2 else pycurl.CURL_HTTP_VERSION_1_1
+        handle.setopt(pycurl.HTTP_VERSION, version)
+        handle.setopt(pycurl.HTTPHEADER, [f"{name}: {value}" for name, value in (headers(key) | more).items()])
+        handle.setopt(pycurl.WRITEFUNCTION, len)
+        handle.setopt(pycurl.POST, 1)
+        handle.setopt(pycurl.CUSTOMREQUEST, method)
+        if isinstance(body, bytes):
+            handle.setopt(pycurl.POSTFIELDS, body)
+            handle.perform()
+        else:
+            self.send(body)
+        return handle.getinfo(pycurl.RESPONSE_CODE)
+
+    def send(self, pieces):
+        gone = []
+
+        def read(_):
+            try:
+                return next(pieces, b"")
+            except GivenUp:
+                gone.append(True)
+                return pycurl.READFUNC_ABORT
+
+        self.handle.setopt(pycurl.READFUNCTION, read)
+        try:
+            self.handle.perform()
+        except pycurl.error:
+            if gone:
+                raise GivenUp from None
+            raise
+
+
+def following(client, number):
+    status = client.call("POST", NEXT, "good", CALLS["next"]["body"].encode(), False)
+    assert status == CALLS["next"]["status"], f"{client.name} after call {number}: {status}"
+
+
 def run(client):
     for number in range(COUNT):
         call = CALLS["refused"][number % len(CALLS["refused"])]
-        headers = JSON | ({"x-api-key": KEYS[call["key"]]} if call["key"] else {})
         body = CALLS["body"].encode()
-        # httpx sends head and body in segments of their own, also where the body is there from the beginning.
-        content = late(body) if number % 2 else body
+        if number % 2:
+            body = late(body)
         if number % 50 == 49:
             # More than is thrown away: over HTTP/1.1 the answer says that the connection ends.
-            content = b" " * 400_000
-        answer = client.request(call["method"], URL + call["path"], headers=headers, content=content)
-        assert answer.status_code == call["status"], (number, call, answer.status_code)
+            body = b" " * 400_000
+        status = client.call(call["method"], call["path"], call["key"], body, on_demand=number % 30 == 10)
+        assert status == call["status"], f"{client.name}, call {number}, {call}: {status}"
         following(client, number)
         if number % 50 == 24:
             try:
-                client.post(URL + "/api/v1/mailboxes", headers=JSON, content=broken())
+                client.call("POST", "/api/v1/mailboxes", None, broken(), False)
                 raise AssertionError("a body that breaks off was sent")
             except GivenUp:
                 following(client, number)
 
 
-def following(client, number):
-    headers = JSON | {"x-api-key": KEYS["good"]}
-    answer = client.post(URL + NEXT, headers=headers, content=CALLS["next"]["body"])
-    assert answer.status_code == CALLS["next"]["status"], (number, answer.status_code, answer.text)
-
-
-for http2 in (False, True):
-    begun = time.monotonic()
-    with httpx.Client(http1=not http2, http2=http2, timeout=20, trust_env=False) as client:
-        run(client)
-    name = "HTTP/2" if http2 else "HTTP/1.1"
-    print(f"httpx {httpx.__version__}, {name}: {COUNT} refused, {time.monotonic() - begun:.1f} s")
+for kind in (Httpx, Curl):
+    for http2 in (False, True):
+        begun = time.monotonic()
+        run(kind(http2))
+        version = "HTTP/2" if http2 else "HTTP/1.1"
+        print(f"{kind.name}, {version}: {COUNT} refused, {time.monotonic() - begun:.1f} s")
