@@ -102,9 +102,6 @@ async fn whoever_waits_is_let_go_within_a_second() {
             }
         };
         let at = other.as_ref().unwrap_or(&server);
-        let credits = format!("/api/v1/workspaces/{}/usage/credits", tenant.workspace);
-        let used = async || tenant.key.get(&credits).await.ok()["used"].as_i64().unwrap();
-        let before = used().await;
 
         // A key that is revoked, and a session that its owner ends.
         let revoked = server.new_key(&tenant.workspace, model::Role::Admin).await;
@@ -138,7 +135,6 @@ async fn whoever_waits_is_let_go_within_a_second() {
             }
         }
         assert!(kept.try_join_next().is_none(), "others wait on");
-        assert_eq!(used().await, before);
     })
     .await;
 }

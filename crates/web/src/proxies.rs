@@ -173,15 +173,12 @@ fn node(text: &str) -> Option<IpAddr> {
     if let Ok(address) = text.parse::<IpAddr>() {
         return Some(address.to_canonical());
     }
-    let (address, port) = match text.strip_prefix('[') {
-        Some(rest) => {
-            let (host, port) = rest.split_once(']')?;
-            (IpAddr::V6(host.parse().ok()?), port)
-        }
-        None => {
-            let (host, _) = text.split_once(':')?;
-            (IpAddr::V4(host.parse().ok()?), &text[host.len()..])
-        }
+    let (address, port) = if let Some(rest) = text.strip_prefix('[') {
+        let (host, port) = rest.split_once(']')?;
+        (IpAddr::V6(host.parse().ok()?), port)
+    } else {
+        let (host, _) = text.split_once(':')?;
+        (IpAddr::V4(host.parse().ok()?), &text[host.len()..])
     };
     let is_port = |port: &str| {
         let plain = (1..=5).contains(&port.len()) && port.bytes().all(|byte| byte.is_ascii_digit());

@@ -20,8 +20,8 @@ use super::pace::Pace;
 const LINGER: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_secs(5);
 /// What is taken from the system in one go to be thrown away, and how often before others have their turn.
-const DISCARDED: usize = 16 * 1024;
-const TURNS: usize = 16;
+const DISCARDED: usize = 8 * 1024;
+const TURNS: usize = 32;
 
 /// A stream that tells when bytes move, and when they do not.
 pub(super) struct Watched {
@@ -112,12 +112,13 @@ impl AsyncWrite for Watched {
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         if matches!(self.ending, Ending::Open) {
             ready!(Pin::new(&mut self.stream).poll_shutdown(context))?;
-            let now = Instant::now();
-            let pause = Box::pin(tokio::time::sleep_until(now + PAUSE));
             // Who has sent nothing that was not read needs no waiting for.
-            self.ending = match self.pace.has_unread() {
-                true => Ending::Lingering { until: now + LINGER, pause },
-                false => Ending::Over,
+            self.ending = if self.pace.has_unread() {
+                let now = Instant::now();
+                let pause = Box::pin(tokio::time::sleep_until(now + PAUSE));
+                Ending::Lingering { until: now + LINGER, pause }
+            } else {
+                Ending::Over
             };
         }
         ready!(self.poll_linger(context));
