@@ -286,8 +286,7 @@ async fn the_server_tells_how_it_is_and_what_it_offers() {
     both_engines(async |engine| {
         for (open, receives) in [(true, false), (false, true)] {
             let sign_up = operations::SignUpPolicy { open, ..Default::default() };
-            let options =
-                ServerOptions { sign_up, receives_mail: receives, ..ServerOptions::default() };
+            let options = ServerOptions { sign_up, receives_mail: receives, ..ServerOptions::default() };
             let server = Server::with(engine, options).await;
             let status = server.anonymous().get("/api/status").await;
             assert_eq!(status.ok(), json!({ "ok": true, "version": env!("CARGO_PKG_VERSION") }));
