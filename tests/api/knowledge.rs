@@ -51,10 +51,7 @@ pub(super) fn repeating_pdf(text: &str, pages: usize) -> Vec<u8> {
     let kids: Vec<String> = (0..pages).map(|page| format!("{} 0 R", page + 5)).collect();
     let mut objects = vec![
         "<< /Type /Catalog /Pages 2 0 R >>".to_owned(),
-        format!(
-            "<< /Type /Pages /Kids [{}] /Count {pages} /MediaBox [0 0 612 792] >>",
-            kids.join(" ")
-        ),
+        format!("<< /Type /Pages /Kids [{}] /Count {pages} /MediaBox [0 0 612 792] >>", kids.join(" ")),
         "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>".to_owned(),
         format!("<< /Length {} >>\nstream\n{stream}\nendstream", stream.len()),
     ];

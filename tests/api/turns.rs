@@ -25,7 +25,7 @@ fn book() -> String {
     let line = |number| {
         format!("Chapter {number} tells of the voyage, of storms, of maps and of port number {number}.\n\n")
     };
-    (0..400).map(line).collect()
+    (0..600).map(line).collect()
 }
 
 async fn document(tenant: &Tenant, made: &Value) -> Value {
