@@ -215,7 +215,10 @@ pub async fn find_mailbox(app: &App, named: &str) -> Result<ImportTarget> {
     let found = app.db().system_read(async move |tx| system::find_mailboxes(tx, &named).await).await?;
     let (first, others) = found.split_first().ok_or_else(missing)?;
     if !others.is_empty() && !first.is_proven {
-        return Err(Error::invalid("mailbox", "several workspaces claim this address: name the mailbox by its id"));
+        return Err(Error::invalid(
+            "mailbox",
+            "several workspaces claim this address: name the mailbox by its id",
+        ));
     }
     let found = first.clone();
     Ok(ImportTarget(Recipient {

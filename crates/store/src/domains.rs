@@ -322,8 +322,11 @@ pub async fn prove(tx: &mut Tx, domain: &str, now: Timestamp) -> Result<()> {
 
 /// Takes the proof back: the claim is one among others again.
 pub async fn unprove(tx: &mut Tx, domain: &str) -> Result<()> {
-    tx.run("UPDATE domain_claim SET proven_at = NULL WHERE owner_workspace = $1 AND domain = $2", &[domain.into()])
-        .await?;
+    tx.run(
+        "UPDATE domain_claim SET proven_at = NULL WHERE owner_workspace = $1 AND domain = $2",
+        &[domain.into()],
+    )
+    .await?;
     Ok(())
 }
 

@@ -40,6 +40,7 @@ pub(super) struct Rule {
 
 /// The rules of a document that concern what can be seen.
 #[derive(Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "they are independent of each other")]
 pub(super) struct Rules {
     pub(super) list: Vec<Rule>,
     pub(super) parts: Parts,

@@ -131,7 +131,7 @@ impl Census {
     }
 
     /// A child's places from the end, given those from the beginning.
-    pub(super) fn from_end(&self, parent: usize, name: Name, first: [u32; 2]) -> [u32; 2] {
+    pub(super) fn places_from_end(&self, parent: usize, name: Name, first: [u32; 2]) -> [u32; 2] {
         let all = self.children.get(parent).copied().unwrap_or_default();
         let named = self.named.get(&(parent, name)).copied().unwrap_or_default();
         let from_end = |total: u32, place: u32| (total + 1).saturating_sub(place);

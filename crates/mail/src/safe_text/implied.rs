@@ -20,7 +20,7 @@ impl Renderer {
             Count::Not => {}
             Count::Now(census) => census.add(above, name),
             Count::Done(census) => {
-                rank.last = census.from_end(above, name, first);
+                rank.last = census.places_from_end(above, name, first);
                 rank.is_empty = census.is_empty(number);
             }
         }

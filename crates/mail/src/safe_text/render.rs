@@ -75,6 +75,7 @@ pub(super) enum Count {
 }
 
 /// Reads a document.
+#[expect(clippy::struct_excessive_bools, reason = "they are independent of each other")]
 pub(super) struct Renderer {
     pub(super) sheet: Sheet,
     pub(super) tree: Tree,

@@ -101,11 +101,14 @@ pub(super) struct Part {
     pub(super) mark: Option<u32>,
 }
 
+/// A part as it is written, with what stands to the left of it.
+type Written = (String, Option<(Relation, PartId)>);
+
 /// All parts of the selectors of a document; a part comes after those that it depends on.
 #[derive(Debug, Default)]
 pub(super) struct Parts {
     pub(super) list: Vec<Part>,
-    known: HashMap<(String, Option<(Relation, PartId)>), (PartId, [u32; 3])>,
+    known: HashMap<Written, Selector>,
     marks: u32,
     /// Whether a part asks for the place of an element from the end, or whether it is empty.
     pub(super) looks_ahead: bool,
@@ -167,14 +170,14 @@ impl Parts {
     ) -> Result<Selector, Unread> {
         let key = (text.to_owned(), left.map(|(relation, left)| (relation, left.part)));
         if around.is_none()
-            && let Some((part, specificity)) = self.known.get(&key)
+            && let Some(known) = self.known.get(&key)
         {
-            return Ok(Selector { part: *part, specificity: *specificity });
+            return Ok(*known);
         }
         let compound = self.compound(text, around, nesting)?;
         let selector = self.add(compound, left)?;
         if around.is_none() {
-            self.known.insert(key, (selector.part, selector.specificity));
+            self.known.insert(key, selector);
         }
         Ok(selector)
     }

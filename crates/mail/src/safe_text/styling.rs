@@ -52,8 +52,8 @@ impl Renderer {
             }
         }
         let is_cell = matches!(name, "td" | "th");
-        let (winners, mut style) = self.animate(cascade, is_cell);
-        if let Some((_, desktop)) = on_desktops.map(|cascade| self.animate(cascade, is_cell)) {
+        let (winners, mut style) = self.animate(&cascade, is_cell);
+        if let Some((_, desktop)) = on_desktops.map(|cascade| self.animate(&cascade, is_cell)) {
             style = if desktop.is_readable() { style } else { desktop };
         }
         style.gone |= traits.has(Traits::GONE);
@@ -61,7 +61,7 @@ impl Renderer {
     }
 
     /// What an element looks like in the frame of its animation that is seen.
-    fn animate(&self, cascade: Cascade, is_cell: bool) -> (Winners, Style) {
+    fn animate(&self, cascade: &Cascade, is_cell: bool) -> (Winners, Style) {
         let parent = self.tree.style();
         let winners = cascade.winners();
         let style = parent.child(&winners, is_cell);
@@ -75,7 +75,9 @@ impl Renderer {
         }
         let framed = |frame: &[Declaration]| {
             let mut cascade = cascade.clone();
-            frame.iter().for_each(|declaration| cascade.add(*declaration, Origin::Animation));
+            for declaration in frame {
+                cascade.add(*declaration, Origin::Animation);
+            }
             let winners = cascade.winners();
             let style = parent.child(&winners, is_cell);
             (winners, style)
@@ -88,9 +90,8 @@ impl Renderer {
                 let in_turn = frames.iter().take_while(|_| self.sheet.has_work(WORK_OF_A_FRAME));
                 let mut looks = in_turn.map(|(_, frame)| framed(frame));
                 looks.find(|(_, style)| style.is_readable()).unwrap_or_else(|| {
-                    let mut unseen = style;
-                    unseen.gone = true;
-                    (winners, unseen)
+                    // Without work left nobody knows, which is noted.
+                    (winners, if self.sheet.has_work(0) { style.unseen() } else { style })
                 })
             }
         }
