@@ -235,7 +235,7 @@ async fn a_domain_cannot_have_two_owners() {
         };
         assert_eq!(prove(&one).await.unwrap(), 1);
         assert!(prove(&two).await.is_err());
-        assert_eq!(proven(&server, "example.com").await, [one.workspace.clone()]);
+        assert_eq!(proven(&server, "example.com").await, std::slice::from_ref(&one.workspace));
         // A claim that came in the moment of the proof ends when it is looked at.
         let domain = only_domain(&two).await;
         assert_eq!(verify(&two, &domain).await["last_error"], LOST);

@@ -42,8 +42,8 @@ fn pause(answer: &Answer) -> i64 {
 
 /// The cookies that an answer sets, by name.
 fn device_cookie(answer: &Answer) -> String {
-    let all = answer.headers.get_all("set-cookie").iter().map(|one| one.to_str().unwrap());
-    all.filter(|one| one.starts_with("agent_mailbox_device=")).next_back().unwrap().to_owned()
+    let mut all = answer.headers.get_all("set-cookie").iter().map(|one| one.to_str().unwrap());
+    all.rfind(|one| one.starts_with("agent_mailbox_device=")).unwrap().to_owned()
 }
 
 /// A browser in which somebody has signed in before, from an address that strangers have, too.
@@ -227,15 +227,12 @@ async fn invitations_and_sign_ups_are_no_way_to_guess() {
         let attacker = client(&server, 1);
         for number in 0..20 {
             let password = if number == 7 { PASSWORD } else { WRONG };
-            let answer = match number % 2 {
-                0 => {
-                    let body = json!({ "email": "victim@people.test", "password": password });
-                    attacker.post("/api/console/sign-up", body).await
-                }
-                _ => {
-                    let body = json!({ "token": link, "password": password });
-                    attacker.post("/api/console/invites/accept", body).await
-                }
+            let answer = if number % 2 == 0 {
+                let body = json!({ "email": "victim@people.test", "password": password });
+                attacker.post("/api/console/sign-up", body).await
+            } else {
+                let body = json!({ "token": link, "password": password });
+                attacker.post("/api/console/invites/accept", body).await
             };
             assert_eq!(answer.expect(409, "account_exists").header("set-cookie"), "", "{number}");
         }

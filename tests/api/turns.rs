@@ -220,16 +220,12 @@ async fn questions_of_one_workspace_never_take_all_of_the_model() {
         let model = ScriptedModel::saying("Hello.").behind(gate.clone()).taking(1);
         let server = Server::with(engine, triage::with(model.clone())).await;
         let (busy, other) = (Inbox::new(&server).await, Inbox::new(&server).await);
-        let ask = async |inbox: &Inbox, text: &str| {
+        let mut waiting = Vec::new();
+        for (inbox, text) in [(&busy, "Busy"); 4].into_iter().chain([(&other, "Other")]) {
             let messages = format!("{}/messages", begin(inbox).await);
             let (key, body) = (inbox.key.clone(), json!({ "content": text }));
-            tokio::spawn(async move { key.post(&messages, body).await.ok() })
-        };
-        let mut waiting = Vec::new();
-        for _ in 0..4 {
-            waiting.push(ask(&busy, "Busy").await);
+            waiting.push(tokio::spawn(async move { key.post(&messages, body).await.ok() }));
         }
-        waiting.push(ask(&other, "Other").await);
         while !model.asked().iter().any(|one| format!("{one:?}").contains("Other")) {
             tokio::task::yield_now().await;
         }

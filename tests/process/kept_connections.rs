@@ -202,7 +202,7 @@ fn an_answer_reaches_a_client_that_sends_everything_first() {
     // The same for a head that cannot be understood.
     let mut kept = Kept::open(&place.server);
     kept.send(b"GET /healthz\r\n");
-    kept.send(&[b'x'; 1024 * 1024]);
+    kept.send(&vec![b'x'; 1024 * 1024]);
     assert_eq!(kept.answer().status, 400);
     assert!(kept.is_over());
 }

@@ -1,6 +1,6 @@
 //! Chance that is the same for the same seed.
 
-/// SplitMix64.
+/// The generator `SplitMix64`.
 pub(super) struct Rng(u64);
 
 impl Rng {

@@ -393,7 +393,7 @@ impl World {
     }
 
     fn defer_some(&mut self, recipient: &str) -> usize {
-        let deferrals = if self.rng.once_in(3) { 1 } else { 0 };
+        let deferrals = usize::from(self.rng.once_in(3));
         for _ in 0..deferrals {
             self.mail.hop.answer(recipient, HandoverOutcome::Later("450 4.2.0 Later".to_owned()));
         }

@@ -19,7 +19,7 @@ pub async fn both_engines<F: AsyncFn(Engine)>(test: F) {
     for engine in [Engine::Sqlite, Engine::Postgres] {
         // Shown only when the test fails: tells on which engine.
         println!("on {engine:?}");
-        test(engine).await;
+        Box::pin(test(engine)).await;
     }
 }
 

@@ -1,6 +1,7 @@
 //! A whole service in the test's process.
 
 use std::{
+    pin::Pin,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering},
@@ -187,6 +188,19 @@ fn language_model(
     }
 }
 
+/// The client of a facilitator that settles payments.
+fn facilitator((url, time_limit): (url::Url, Duration)) -> Box<dyn outside::Facilitator> {
+    Box::new(HttpFacilitator::new(url, http::HeaderMap::new(), time_limit))
+}
+
+/// The service, with or without what goes on by itself.
+async fn start(parts: AppParts, place: &Place, background: bool) -> App {
+    let spend_log = place.folder.path().join("spending");
+    let app =
+        if background { App::start(parts, &spend_log).await } else { App::open(parts, &spend_log).await };
+    app.unwrap()
+}
+
 /// A running service.
 pub struct Server {
     /// The service behind the doors.
@@ -254,7 +268,16 @@ impl Server {
         self.broken.store(broken, Ordering::SeqCst);
     }
 
-    pub(crate) async fn open(place: Arc<Place>, clock: Clock, options: ServerOptions) -> Self {
+    /// Boxed, so that the futures of tests stay small.
+    pub(crate) fn open(
+        place: Arc<Place>,
+        clock: Clock,
+        options: ServerOptions,
+    ) -> Pin<Box<dyn Future<Output = Self> + Send>> {
+        Box::pin(Self::assemble(place, clock, options))
+    }
+
+    async fn assemble(place: Arc<Place>, clock: Clock, options: ServerOptions) -> Self {
         // Shown only when the test fails.
         let _ = tracing_subscriber::fmt().with_env_filter("warn").with_test_writer().try_init();
         let db = Db::open(&place.location).await.unwrap();
@@ -302,22 +325,14 @@ impl Server {
             dns,
             http: Box::new(http),
             next_hop: options.next_hop.map(|hop| Box::new(hop) as Box<dyn outside::NextHop>),
-            facilitator: options.facilitator.map(|(url, time_limit)| {
-                let client = HttpFacilitator::new(url, http::HeaderMap::new(), time_limit);
-                Box::new(client) as Box<dyn outside::Facilitator>
-            }),
+            facilitator: options.facilitator.map(facilitator),
             assistant: language_model(options.assistant, options.model_endpoint),
             embedder: options.embedder,
             bot: options
                 .telegram
                 .map(|(base, _)| Box::new(HttpBot::new(&base, "7:secret")) as Box<dyn outside::BotApi>),
         };
-        let spend_log = place.folder.path().join("spending");
-        let app = if options.background {
-            App::start(parts, &spend_log).await.unwrap()
-        } else {
-            App::open(parts, &spend_log).await.unwrap()
-        };
+        let app = start(parts, &place, options.background).await;
         let router = web::router(app.clone(), options.web);
         Self { app, clock, router, place, broken }
     }

@@ -166,7 +166,7 @@ where
     const BODY_OPTIONAL: bool = true;
     fn read(raw: &RawInput) -> Result<Self> {
         let body = if raw.body.is_empty() { b"{}" } else { &raw.body[..] };
-        let (_, body) = together(refuse_query(&raw.query), read_json(body))?;
+        let ((), body) = together(refuse_query(&raw.query), read_json(body))?;
         Ok(OptionalJson(body))
     }
     fn describe(description: &mut InputDescription, generator: &mut SchemaGenerator) {
@@ -181,7 +181,7 @@ where
 {
     const BODY_TYPES: &'static [&'static str] = &[JSON];
     fn read(raw: &RawInput) -> Result<Self> {
-        let (_, both) = together(refuse_query(&raw.query), together(Part::read(raw), Part::read(raw)))?;
+        let ((), both) = together(refuse_query(&raw.query), together(Part::read(raw), Part::read(raw)))?;
         Ok(both)
     }
     fn describe(description: &mut InputDescription, generator: &mut SchemaGenerator) {
@@ -197,7 +197,7 @@ where
 {
     const BODY_TYPES: &'static [&'static str] = &[];
     fn read(raw: &RawInput) -> Result<Self> {
-        let (_, both) = together(refuse_body(raw), together(Part::read(raw), Part::read(raw)))?;
+        let ((), both) = together(refuse_body(raw), together(Part::read(raw), Part::read(raw)))?;
         Ok(both)
     }
     fn describe(description: &mut InputDescription, generator: &mut SchemaGenerator) {
@@ -226,7 +226,7 @@ where
 {
     const BODY_TYPES: &'static [&'static str] = &["message/rfc822", MBOX];
     fn read(raw: &RawInput) -> Result<Self> {
-        let (_, both) = together(refuse_query(&raw.query), together(Part::read(raw), Part::read(raw)))?;
+        let ((), both) = together(refuse_query(&raw.query), together(Part::read(raw), Part::read(raw)))?;
         Ok(both)
     }
     fn describe(description: &mut InputDescription, generator: &mut SchemaGenerator) {
@@ -243,7 +243,7 @@ where
     const BODY_TYPES: &'static [&'static str] = &[JSON];
     fn read(raw: &RawInput) -> Result<Self> {
         let both = together(Part::read(raw), Part::read(raw));
-        let (_, (path, body)) = together(refuse_query(&raw.query), both)?;
+        let ((), (path, body)) = together(refuse_query(&raw.query), both)?;
         Ok((path, body, RespondAsync(raw.respond_async)))
     }
     fn describe(description: &mut InputDescription, generator: &mut SchemaGenerator) {
@@ -261,7 +261,7 @@ where
     const BODY_TYPES: &'static [&'static str] = &[JSON];
     fn read(raw: &RawInput) -> Result<Self> {
         let both = together(Part::read(raw), Part::read(raw));
-        let (_, (path, body)) = together(refuse_query(&raw.query), both)?;
+        let ((), (path, body)) = together(refuse_query(&raw.query), both)?;
         Ok((path, body, WantsEvents(raw.wants_events)))
     }
     fn describe(description: &mut InputDescription, generator: &mut SchemaGenerator) {

@@ -28,6 +28,7 @@ pub(super) struct Gate {
 }
 
 /// How much of the gate is for one address.
+#[derive(Clone, Copy)]
 pub(super) struct Limits {
     /// Connections that it may open in a minute.
     pub(super) per_minute: u32,

@@ -205,7 +205,7 @@ where
     body::require_type(&parts.headers, &[crate::input::JSON])?;
     let bound = Bound { most: MOST, refusal: ErrorKind::PayloadTooLarge };
     let bytes = body::read(&parts.headers, body, bound).await?;
-    let (_, value) = together(refuse_query(parts.uri.query().unwrap_or_default()), read_json(&bytes))?;
+    let ((), value) = together(refuse_query(parts.uri.query().unwrap_or_default()), read_json(&bytes))?;
     Ok((parts.headers, value))
 }
 
