@@ -1,6 +1,6 @@
 //! The two engines as tests meet them: a SQLite file in a temporary folder, or a fresh PostgreSQL database.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use store::DatabaseLocation;
 
@@ -28,15 +28,21 @@ pub(crate) struct Place {
     pub(crate) folder: tempfile::TempDir,
     pub(crate) location: DatabaseLocation,
     database: Option<(String, String)>,
+    starts: AtomicU64,
 }
 
 impl Place {
+    /// What the random numbers of the next node begin from: no two nodes of a store may have the same.
+    pub(crate) fn seed(&self, wanted: u64) -> u64 {
+        wanted.wrapping_add(self.starts.fetch_add(1, Ordering::SeqCst) << 40)
+    }
+
     pub(crate) async fn new(engine: Engine) -> Self {
         let folder = tempfile::tempdir().unwrap();
         match engine {
             Engine::Sqlite => {
                 let location = DatabaseLocation::Sqlite(folder.path().join("test.db"));
-                Self { folder, location, database: None }
+                Self { folder, location, database: None, starts: AtomicU64::new(0) }
             }
             Engine::Postgres => {
                 let (admin, name) = (server_url(), database_name());
@@ -45,7 +51,7 @@ impl Place {
                 url.set_path(&name);
                 url.set_query(Some("sslmode=disable"));
                 let location = DatabaseLocation::Postgres(url.to_string());
-                Self { folder, location, database: Some((admin, name)) }
+                Self { folder, location, database: Some((admin, name)), starts: AtomicU64::new(0) }
             }
         }
     }
@@ -69,7 +75,7 @@ impl Place {
                 }
                 copy("test.db");
                 let location = DatabaseLocation::Sqlite(folder.path().join("test.db"));
-                Self { folder, location, database: None }
+                Self { folder, location, database: None, starts: AtomicU64::new(0) }
             }
             DatabaseLocation::Postgres(url) => {
                 let (admin, name) = (server_url(), database_name());
@@ -82,7 +88,7 @@ impl Place {
                 let mut url: url::Url = url.parse().unwrap();
                 url.set_path(&name);
                 let location = DatabaseLocation::Postgres(url.to_string());
-                Self { folder, location, database: Some((admin, name)) }
+                Self { folder, location, database: Some((admin, name)), starts: AtomicU64::new(0) }
             }
         }
     }

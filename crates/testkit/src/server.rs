@@ -97,7 +97,7 @@ pub struct ServerOptions {
     pub public_url: String,
     /// Calls without a credential in a minute.
     pub anonymous_rpm: u64,
-    /// What the random numbers start from; two nodes need two of them.
+    /// What the random numbers start from.
     pub seed: u64,
     /// Whether the server takes mail in.
     pub receives_mail: bool,
@@ -312,7 +312,8 @@ impl Server {
             .on_loopback_only()
             .with_time_limit(options.webhook_time_limit);
         let broken = Arc::new(AtomicBool::new(false));
-        let entropy = Box::new(Seeded { state: AtomicU64::new(options.seed), broken: broken.clone() });
+        let entropy =
+            Box::new(Seeded { state: AtomicU64::new(place.seed(options.seed)), broken: broken.clone() });
         let parts = AppParts {
             db,
             blobs,
