@@ -127,13 +127,14 @@ pub async fn adjust(tx: &mut Tx, node: &str, ask: &Adjustment) -> Result<Adjuste
         store_advance(tx, ask.kind, node, pool.period_start, &own).await?;
     }
     let unspent: i64 = advances.values().filter(|other| other.live).map(Advance::unspent).sum();
-    let unspent_by_others = (unspent - unfolded).max(0);
+    // Where the pool has no limit, what stands in the ledger was not charged ahead.
+    let spent_by_others = spent - granted - unspent + unfolded;
     Ok(Adjusted {
         period_start: pool.period_start,
         granted,
         writes: own.writes,
-        spent_by_others: spent - granted - unspent_by_others,
-        unspent_by_others,
+        spent_by_others,
+        unspent_by_others: (unspent - unfolded).max(0),
         short,
     })
 }
