@@ -142,12 +142,15 @@ pub async fn key_exists(tx: &mut SystemTx, workspace: &WorkspaceId, key: &ApiKey
     Ok(found.is_some_and(|(count,)| count > 0))
 }
 
+/// The hash of a key's secret.
+pub type KeyHash = [u8; 32];
+
 /// Which of these hashes are those of keys that can be used.
-pub async fn living_keys(tx: &mut SystemTx, hashes: &[[u8; 32]]) -> Result<Vec<Vec<u8>>> {
+pub async fn living_keys(tx: &mut SystemTx, hashes: &[KeyHash]) -> Result<Vec<Vec<u8>>> {
     let sql = format!("SELECT secret_hash FROM api_key WHERE secret_hash IN ({})", list_places(1));
     let mut living = Vec::with_capacity(hashes.len());
     for some in hashes.chunks(LIST) {
-        let params: Vec<Param<'_>> = listed(some.iter().map(<[u8; 32]>::as_slice), &[]).collect();
+        let params: Vec<Param<'_>> = listed(some.iter().map(KeyHash::as_slice), &[]).collect();
         let found: Vec<(Vec<u8>,)> = tx.all(&sql, &params).await?;
         living.extend(found.into_iter().map(|(hash,)| hash));
     }
