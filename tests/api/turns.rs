@@ -78,7 +78,7 @@ async fn documents_that_grow_are_refused_with_the_reason() {
     both_engines(async |engine| {
         let server = Server::start(engine).await;
         let tenant = server.tenant(Plan::Enterprise).await;
-        let page = "All work and no play makes a dull document. ".repeat(90);
+        let page = "All work and no play makes a dull document. ".repeat(300);
         let cases = [
             ("pdf", repeating_pdf(&page, 60), "The document has more text than 20 times its size."),
             ("text", "word ".repeat(500_000).into_bytes(), "The document has more than 2 MB of text."),
