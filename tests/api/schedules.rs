@@ -11,7 +11,7 @@ use super::{
     mails::{Inbox, texts},
 };
 
-fn later(to: &str, at: &str) -> Value {
+pub(super) fn later(to: &str, at: &str) -> Value {
     json!({ "to": to, "subject": "Later", "body": "Hello", "scheduled_send_at": at })
 }
 
@@ -234,7 +234,10 @@ async fn one_that_is_leaving_is_locked_and_one_that_cannot_leave_fails() {
         server.clock.set("2026-07-14T10:00:00Z");
         // A node takes it on and is lost.
         let (now, until) = (server.clock.now(), server.clock.now().plus_seconds(15));
-        let claimed = server.app.db().system_write(async move |tx| store::drafts::claim_due(tx, now, until, 10).await);
+        let workspace = one.workspace.clone();
+        let claimed = server.app.db().system_write(async move |tx| {
+            store::drafts::claim_due(tx, &workspace, (now, until), 10).await
+        });
         assert_eq!(claimed.await.unwrap().len(), 1);
         assert_eq!(one.get(&format!("scheduled-sends/{id}")).await["status"], "sending");
         let path = format!("{}/scheduled-sends/{id}", one.path);

@@ -201,7 +201,6 @@ async fn a_node_that_was_believed_lost_does_nothing_twice() {
     .await;
 }
 
-/// A mail that nobody could finish with is given up, whatever happens to those who try.
 /// Takes on a message of a workspace, as a node does.
 async fn claim(server: &Server, inbox: &Inbox, now: model::Timestamp) -> Vec<triage_jobs::Job> {
     let (workspace, times) = (inbox.workspace.clone(), (now, now.plus_seconds(90)));
@@ -210,6 +209,7 @@ async fn claim(server: &Server, inbox: &Inbox, now: model::Timestamp) -> Vec<tri
     claim.await.unwrap()
 }
 
+/// A mail that nobody could finish with is given up, whatever happens to those who try.
 /// rules: TRIAGE-4, TRIAGE-7, TRIAGE-10
 #[tokio::test]
 async fn mail_that_nobody_finishes_with_is_given_up() {

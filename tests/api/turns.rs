@@ -1,12 +1,15 @@
 //! Shared queues: one tenant fills each of them, and another's work is done after a turn, not after all of that. What is
 //! counted is the order of work, never time.
 
-use std::sync::{Arc, Mutex};
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
-use model::Plan;
-use operations::{knowledge::work::index_next, scanning, webhooks::outbox};
+use model::{Plan, WorkspaceId, sending::OutboundMode};
+use operations::{Outbound, knowledge::work::index_next, scanning, sending::work, webhooks::outbox};
 use serde_json::{Value, json};
-use testkit::{Receiver, ScriptedModel, Server, ServerOptions, Tenant, both_engines};
+use testkit::{Engine, Hop, Receiver, ScriptedModel, Server, ServerOptions, Tenant, both_engines};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     sync::Semaphore,
@@ -14,9 +17,11 @@ use tokio::{
 
 use super::{
     conversations::begin,
+    delivery::mail,
     help::new_mailbox,
     knowledge::{ALL, add, path, repeating_pdf},
     mails::{Inbox, plain},
+    schedules::later,
     triage::{self, letter, run_due},
 };
 
@@ -182,6 +187,101 @@ async fn a_backlog_of_events_keeps_no_other_webhook_waiting() {
         let order: Vec<String> = receiver.received().into_iter().map(|one| one.path).collect();
         // Each takes four deliveries a turn, and in the first round every workspace has one.
         assert!(place(&order, "single") < 64 * 4, "{}", place(&order, "single"));
+    })
+    .await;
+}
+
+/// A server that sends to another one and lets nobody wait for it.
+async fn sending_server(engine: Engine) -> (Server, Hop) {
+    let hop = Hop::default();
+    let mut outbound = Outbound::new(OutboundMode::Direct);
+    outbound.send_window = Duration::ZERO;
+    let options = ServerOptions { outbound, next_hop: Some(hop.clone()), ..ServerOptions::default() };
+    (Server::with(engine, options).await, hop)
+}
+
+/// The senders of what another server was handed, in their order.
+fn senders(hop: &Hop) -> Vec<String> {
+    hop.handed().into_iter().filter_map(|one| one.sender).collect()
+}
+
+/// rules: SEND-35
+#[tokio::test]
+async fn a_mass_mailing_keeps_no_other_workspace_from_the_same_destination() {
+    both_engines(async |engine| {
+        let (server, hop) = sending_server(engine).await;
+        let (busy, other) = (Inbox::new(&server).await, Inbox::new(&server).await);
+        for number in 0..40 {
+            busy.post("emails", mail(format!("n{number}@remote.test"))).await.ok();
+        }
+        server.clock.advance(1);
+        other.post("emails", mail("one@remote.test")).await.ok();
+        work::run_due(&server.app).await.unwrap();
+        let order = senders(&hop);
+        assert_eq!(order.len(), 41);
+        // Four tasks begin with the first mails of both.
+        assert!(place(&order, &other.address) < 6, "{order:?}");
+    })
+    .await;
+}
+
+/// rules: SEND-35
+#[tokio::test]
+async fn who_comes_while_a_mass_mailing_is_under_way_waits_for_one_mail_of_it() {
+    both_engines(async |engine| {
+        let (server, hop) = sending_server(engine).await;
+        let gate = Arc::new(Semaphore::new(0));
+        hop.behind(gate.clone());
+        let (busy, other) = (Inbox::new(&server).await, Inbox::new(&server).await);
+        for number in 0..40 {
+            busy.post("emails", mail(format!("n{number}@remote.test"))).await.ok();
+        }
+        let mut tasks = work::start_due(&server.app).await.unwrap();
+        assert_eq!(tasks.len(), 4, "all that there are for one destination");
+        other.post("emails", mail("one@remote.test")).await.ok();
+        tasks.extend(work::start_due(&server.app).await.unwrap());
+        assert_eq!(tasks.len(), 4);
+        gate.add_permits(41);
+        for task in tasks {
+            task.await.unwrap();
+        }
+        work::run_due(&server.app).await.unwrap();
+        let order = senders(&hop);
+        assert_eq!(order.len(), 41);
+        // Behind the four that were under way, and at most one more of each.
+        assert!(place(&order, &other.address) < 10, "{order:?}");
+    })
+    .await;
+}
+
+/// rules: DRAFT-18
+#[tokio::test]
+async fn scheduled_sends_leave_in_turn_over_workspaces() {
+    both_engines(async |engine| {
+        let server = Server::start(engine).await;
+        let (busy, other) = (Inbox::new(&server).await, Inbox::new(&server).await);
+        let reader = Inbox::new(&server).await;
+        for _ in 0..20 {
+            busy.post("scheduled-sends", later(&reader.address, "2026-07-14T10:00:00Z")).await.ok();
+        }
+        other.post("scheduled-sends", later(&reader.address, "2026-07-14T10:00:01Z")).await.ok();
+        let waiting = async |after: &WorkspaceId| {
+            let (now, after) = (server.clock.now(), after.to_string());
+            let look =
+                async move |tx: &mut store::SystemTx| store::drafts::due_workspaces(tx, now, &after, 9).await;
+            server.app.db().system_read(look).await.unwrap()
+        };
+        server.clock.set("2026-07-14T10:00:00Z");
+        let due = waiting(&other.workspace).await;
+        assert_eq!(due.as_slice(), std::slice::from_ref(&busy.workspace), "the other's time has not come");
+        server.clock.set("2026-07-14T10:00:01Z");
+        for (last, next) in [(&busy, &other), (&other, &busy)] {
+            let in_turn = [next.workspace.clone(), last.workspace.clone()];
+            assert_eq!(waiting(&last.workspace).await, in_turn);
+        }
+        operations::scheduled_sends::run_due(&server.app).await.unwrap();
+        assert_eq!(reader.get("emails").await["totalCount"], 21);
+        assert_eq!(waiting(&busy.workspace).await, []);
     })
     .await;
 }

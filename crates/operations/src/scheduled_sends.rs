@@ -31,6 +31,7 @@ use crate::{
         KEPT_BACK, Letter, Origin, answered_id, check_request, people, require_complete, subject,
         submit::{Left, Submission, check_ways},
     },
+    turns::Turns,
 };
 
 /// Lists scheduled sends.
@@ -73,7 +74,7 @@ const FARTHEST_SECONDS: i64 = 366 * 86_400;
 /// How long whoever sends one is believed to be alive.
 const LEASE_SECONDS: i64 = 15;
 /// Scheduled sends that are taken on together.
-const AT_ONCE: i64 = 16;
+const AT_ONCE: usize = 16;
 
 /// Schedules a mail.
 pub async fn create(app: &App, call: &Call, mailbox: &str, input: NewScheduledSend) -> Result<ScheduledSend> {
@@ -343,11 +344,10 @@ pub(crate) async fn cancel_in(tx: &mut Tx, mailbox: &MailboxId, id: &EmailId, no
 
 /// Sends what is due, and tells when to look again. Every node may call it at any time.
 pub async fn run_due(app: &App) -> Result<Option<Timestamp>> {
+    let mut turns = Turns::default();
     loop {
-        let now = app.now();
-        let until = now.plus_seconds(LEASE_SECONDS);
-        let due =
-            app.db().system_write(async move |tx| stored::claim_due(tx, now, until, AT_ONCE).await).await?;
+        let due;
+        (turns, due) = claim(app, turns).await?;
         if due.is_empty() {
             break;
         }
@@ -363,6 +363,21 @@ pub async fn run_due(app: &App) -> Result<Option<Timestamp>> {
         }
     }
     Ok(app.db().system_read(async |tx| stored::next_due(tx).await).await?)
+}
+
+/// Takes on sends of the workspaces whose turn it is.
+async fn claim(app: &App, mut turns: Turns) -> Result<(Turns, Vec<Due>)> {
+    let now = app.now();
+    let until = now.plus_seconds(LEASE_SECONDS);
+    let claimed = app.db().system_write(async move |tx| {
+        let waiting = stored::due_workspaces(tx, now, turns.after(), AT_ONCE).await?;
+        let mut due = Vec::new();
+        for (workspace, share) in turns.share(waiting, AT_ONCE, AT_ONCE) {
+            due.extend(stored::claim_due(tx, &workspace, (now, until), share).await?);
+        }
+        Ok::<_, store::Error>((turns, due))
+    });
+    Ok(claimed.await?)
 }
 
 /// Lets go of what a process of the past was sending. Only for a store that this process has alone.

@@ -55,6 +55,11 @@ impl Turns {
         shares
     }
 
+    /// Whether nothing is in work.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.held.is_empty()
+    }
+
     /// How much of a workspace is in work.
     pub(crate) fn holds(&self, workspace: &WorkspaceId) -> usize {
         self.held.get(workspace).copied().unwrap_or_default()
@@ -65,9 +70,14 @@ impl Turns {
         self.held.keys().cloned().collect()
     }
 
+    /// Gives a workspace its turn.
+    pub(crate) fn pass(&mut self, workspace: &WorkspaceId) {
+        workspace.as_str().clone_into(&mut self.after);
+    }
+
     /// Gives a workspace its turn, and notes that something of it is taken on.
     pub(crate) fn serve(&mut self, workspace: &WorkspaceId) {
-        workspace.as_str().clone_into(&mut self.after);
+        self.pass(workspace);
         self.take(workspace);
     }
 

@@ -8,6 +8,12 @@ CREATE INDEX document_turn ON document (workspace_id, id) WHERE status = 'indexi
 DROP INDEX email_unscanned;
 CREATE INDEX email_unscanned ON email (workspace_id, arrived_at) WHERE scan_status IS NULL AND outgoing = 0;
 
+CREATE INDEX delivery_turn ON delivery (destination, workspace_id, coalesce(claimed_until, next_attempt_at))
+  WHERE state = 'queued';
+
+CREATE INDEX draft_turn ON draft (workspace_id, coalesce(claimed_until, scheduled_at))
+  WHERE state IN ('scheduled', 'deferred', 'sending');
+
 CREATE INDEX triage_job_turn ON triage_job (workspace_id, coalesce(claimed_until, due_at));
 
 DROP INDEX webhook_due;

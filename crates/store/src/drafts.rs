@@ -2,7 +2,7 @@
 
 use model::{EmailId, MailboxId, Timestamp, WorkspaceId, drafts::DraftState};
 
-use crate::{FromRow, Row, SystemTx, Topic, Tx, error::Result};
+use crate::{FromRow, Row, SystemTx, Topic, Tx, error::Result, turns::Queue};
 
 /// A draft as it is stored.
 #[derive(Clone, Debug)]
@@ -164,18 +164,40 @@ impl FromRow for Due {
     }
 }
 
-/// Takes on scheduled sends whose time has come, and those whose node was lost while it sent them.
-pub async fn claim_due(tx: &mut SystemTx, now: Timestamp, until: Timestamp, most: i64) -> Result<Vec<Due>> {
+/// The next workspaces, behind the given one, with scheduled sends whose time has come, or whose node was lost while it
+/// sent them.
+pub async fn due_workspaces(
+    tx: &mut SystemTx,
+    now: Timestamp,
+    after: &str,
+    most: usize,
+) -> Result<Vec<WorkspaceId>> {
+    let queue = Queue {
+        table: "draft",
+        condition: "state IN ('scheduled', 'deferred', 'sending')",
+        due: "coalesce(claimed_until, scheduled_at)",
+    };
+    queue.due_workspaces(tx, now, after, most, &[]).await
+}
+
+/// Takes on such scheduled sends of a workspace, the longest waiting first.
+pub async fn claim_due(
+    tx: &mut SystemTx,
+    workspace: &WorkspaceId,
+    (now, until): (Timestamp, Timestamp),
+    most: usize,
+) -> Result<Vec<Due>> {
     let sql = format!(
-        "WITH chosen AS (SELECT workspace_id, mailbox_id, email_id FROM draft
-           WHERE state IN ('scheduled', 'deferred', 'sending') AND coalesce(claimed_until, scheduled_at) <= $1
-           ORDER BY coalesce(claimed_until, scheduled_at) LIMIT $3{})
-         UPDATE draft SET state = 'sending', version = version + 1, claimed_until = $2
-         WHERE (workspace_id, mailbox_id, email_id) IN (SELECT workspace_id, mailbox_id, email_id FROM chosen)
+        "WITH chosen AS (SELECT mailbox_id, email_id FROM draft WHERE workspace_id = $1
+           AND state IN ('scheduled', 'deferred', 'sending') AND coalesce(claimed_until, scheduled_at) <= $2
+           ORDER BY coalesce(claimed_until, scheduled_at) LIMIT $4{})
+         UPDATE draft SET state = 'sending', version = version + 1, claimed_until = $3
+         WHERE workspace_id = $1 AND (mailbox_id, email_id) IN (SELECT mailbox_id, email_id FROM chosen)
          RETURNING workspace_id, mailbox_id, email_id, version",
         tx.skip_locked()
     );
-    tx.all(&sql, &[now.into(), until.into(), most.into()]).await
+    let most = i64::try_from(most).unwrap_or(i64::MAX);
+    tx.all(&sql, &[workspace.into(), now.into(), until.into(), most.into()]).await
 }
 
 /// When the next scheduled send has to be looked at.

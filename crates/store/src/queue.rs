@@ -2,7 +2,7 @@
 
 use model::{Timestamp, WorkspaceId, sending::RecipientState};
 
-use crate::{FromRow, Row, SystemTx, Topic, Tx, error::Result};
+use crate::{FromRow, Row, SystemTx, Topic, Tx, error::Result, turns::Queue};
 
 /// A record that a worker has taken on.
 #[derive(Clone, Debug)]
@@ -69,25 +69,42 @@ pub async fn heads(tx: &mut SystemTx, after: Option<&str>, most: i64) -> Result<
     tx.all(&sql, &[after.into(), most.into()]).await
 }
 
-/// Takes on records of a destination that are due, for a node and until a time.
+/// The next workspaces, behind the given one, with records of a destination that are due.
+pub async fn due_workspaces(
+    tx: &mut SystemTx,
+    destination: &str,
+    now: Timestamp,
+    after: &str,
+    most: usize,
+) -> Result<Vec<WorkspaceId>> {
+    let queue = Queue {
+        table: "delivery",
+        condition: "state = 'queued' AND destination = $4",
+        due: "coalesce(claimed_until, next_attempt_at)",
+    };
+    queue.due_workspaces(tx, now, after, most, &[destination.into()]).await
+}
+
+/// Takes on such records of a workspace, the longest waiting first, for a node and until a time.
 pub async fn claim(
     tx: &mut SystemTx,
     node: &str,
-    now: Timestamp,
-    until: Timestamp,
-    destination: &str,
-    most: i64,
+    (now, until): (Timestamp, Timestamp),
+    (destination, workspace): (&str, &WorkspaceId),
+    most: usize,
 ) -> Result<Vec<Claimed>> {
     let sql = format!(
-        "WITH chosen AS (SELECT workspace_id, outbound_id, position FROM delivery
-           WHERE state = 'queued' AND destination = $5 AND coalesce(claimed_until, next_attempt_at) <= $1
-           ORDER BY coalesce(claimed_until, next_attempt_at) LIMIT $4{})
-         UPDATE delivery SET claimed_by = $2, claimed_until = $3
-         WHERE (workspace_id, outbound_id, position) IN (SELECT workspace_id, outbound_id, position FROM chosen)
+        "WITH chosen AS (SELECT outbound_id, position FROM delivery WHERE workspace_id = $1
+           AND state = 'queued' AND destination = $2 AND coalesce(claimed_until, next_attempt_at) <= $3
+           ORDER BY coalesce(claimed_until, next_attempt_at) LIMIT $6{})
+         UPDATE delivery SET claimed_by = $4, claimed_until = $5
+         WHERE workspace_id = $1 AND (outbound_id, position) IN (SELECT outbound_id, position FROM chosen)
          RETURNING workspace_id, outbound_id, position, recipient, destination, attempts",
         tx.skip_locked()
     );
-    tx.all(&sql, &[now.into(), node.into(), until.into(), most.into(), destination.into()]).await
+    let most = i64::try_from(most).unwrap_or(i64::MAX);
+    let values = [workspace.into(), destination.into(), now.into(), node.into(), until.into(), most.into()];
+    tx.all(&sql, &values).await
 }
 
 /// Which recipients of a mail a node still has taken on, at least until a time.

@@ -2,7 +2,7 @@
 
 use model::{EmailId, MailboxId, Timestamp, WorkspaceId, triagers::SourceKind};
 
-use crate::{FromRow, Row, SystemTx, Topic, Tx, error::Result, turns};
+use crate::{FromRow, Row, SystemTx, Topic, Tx, error::Result, turns::Queue};
 
 /// A mail on its way to the triagers.
 #[derive(Clone, Debug)]
@@ -86,9 +86,8 @@ pub async fn due_workspaces(
     after: &str,
     most: usize,
 ) -> Result<Vec<WorkspaceId>> {
-    let waiting = "SELECT workspace_id FROM triage_job WHERE coalesce(claimed_until, due_at) <= $1
-        AND workspace_id > $2 ORDER BY workspace_id LIMIT 1";
-    turns::next(tx, waiting, now, after, most).await
+    let queue = Queue { table: "triage_job", condition: "true", due: "coalesce(claimed_until, due_at)" };
+    queue.due_workspaces(tx, now, after, most, &[]).await
 }
 
 /// Takes on such messages of a workspace, the longest waiting first.

@@ -5,7 +5,61 @@
 
 use model::{Timestamp, WorkspaceId};
 
-use crate::{SystemTx, error::Result};
+use crate::{Param, SystemTx, error::Result};
+
+/// A queue whose records wait until a time each. Its index has the workspace and then that time.
+pub(crate) struct Queue {
+    pub(crate) table: &'static str,
+    /// Which of its rows wait; it may speak of `$4`.
+    pub(crate) condition: &'static str,
+    pub(crate) due: &'static str,
+}
+
+impl Queue {
+    /// The next workspaces behind the given one with something that is due, each once, beginning anew at the end.
+    ///
+    /// It costs two looks into the index for each workspace that has anything in the queue, however much that is.
+    pub(crate) async fn due_workspaces(
+        &self,
+        tx: &mut SystemTx,
+        now: Timestamp,
+        after: &str,
+        most: usize,
+        of: &[Param<'_>],
+    ) -> Result<Vec<WorkspaceId>> {
+        let mut found = self.due_behind(tx, now, after, most, of).await?;
+        if !after.is_empty() && found.len() < most {
+            let before = self.due_behind(tx, now, "", most - found.len(), of).await?;
+            found.extend(before.into_iter().take_while(|workspace| workspace.as_str() <= after));
+        }
+        Ok(found)
+    }
+
+    async fn due_behind(
+        &self,
+        tx: &mut SystemTx,
+        now: Timestamp,
+        after: &str,
+        most: usize,
+        of: &[Param<'_>],
+    ) -> Result<Vec<WorkspaceId>> {
+        let Self { table, condition, due } = self;
+        let sql = format!(
+            "WITH RECURSIVE present (id) AS (
+               SELECT (SELECT workspace_id FROM {table} WHERE {condition} AND workspace_id > $2
+                 ORDER BY workspace_id LIMIT 1)
+               UNION ALL SELECT (SELECT workspace_id FROM {table} WHERE {condition} AND workspace_id > present.id
+                 ORDER BY workspace_id LIMIT 1) FROM present WHERE present.id IS NOT NULL)
+             SELECT id FROM present WHERE id IS NOT NULL AND EXISTS (SELECT 1 FROM {table}
+               WHERE {condition} AND workspace_id = present.id AND {due} <= $1) LIMIT $3"
+        );
+        let mut values: Vec<Param<'_>> =
+            vec![now.into(), after.into(), i64::try_from(most).unwrap_or(i64::MAX).into()];
+        values.extend_from_slice(of);
+        let found: Vec<(WorkspaceId,)> = tx.all(&sql, &values).await?;
+        Ok(found.into_iter().map(|(workspace,)| workspace).collect())
+    }
+}
 
 /// The next workspaces behind the given one for which a statement finds something, each once, beginning anew at the end.
 ///

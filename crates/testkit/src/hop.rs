@@ -8,6 +8,7 @@ use std::{
 };
 
 use operations::outside::{Handover, HandoverOutcome, NextHop};
+use tokio::sync::Semaphore;
 
 /// A server that takes mail, or refuses it.
 #[derive(Clone, Default)]
@@ -18,6 +19,7 @@ struct State {
     taken: Vec<Handover>,
     answers: HashMap<String, VecDeque<HandoverOutcome>>,
     slow: HashMap<String, Duration>,
+    gate: Option<Arc<Semaphore>>,
 }
 
 impl Hop {
@@ -30,6 +32,11 @@ impl Hop {
     /// Makes it take its time with a domain, or with a mail to an address.
     pub fn slow_down(&self, whom: &str, by: Duration) {
         self.0.lock().unwrap().slow.insert(whom.to_owned(), by);
+    }
+
+    /// Lets each mail in only for a permit of a gate.
+    pub fn behind(&self, gate: Arc<Semaphore>) {
+        self.0.lock().unwrap().gate = Some(gate);
     }
 
     /// Everything that it was handed so far, whatever it answered.
@@ -49,6 +56,10 @@ impl NextHop for Hop {
             let pause = whom.filter_map(|whom| slow.get(whom)).max().copied();
             if let Some(pause) = pause {
                 tokio::time::sleep(pause).await;
+            }
+            let gate = self.0.lock().unwrap().gate.clone();
+            if let Some(gate) = gate {
+                gate.acquire().await.unwrap().forget();
             }
             let mut state = self.0.lock().unwrap();
             let answers = handover

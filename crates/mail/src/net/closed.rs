@@ -87,13 +87,13 @@ pub(super) const CLOSED: &[Closed] = &[
     v6([0x3fff, 0, 0, 0], 20, "documentation", V6),
     v6(
         [0x2600, 0x2d00, 2, 0x1000],
-        64,
+        56,
         "Google's interfaces as they are reached from inside a network (restricted.googleapis.com)",
         "Google Cloud documentation, Configure Private Google Access",
     ),
     v6(
         [0x2600, 0x2d00, 2, 0x2000],
-        64,
+        56,
         "Google's interfaces as they are reached from inside a network (private.googleapis.com)",
         "Google Cloud documentation, Configure Private Google Access",
     ),

@@ -14,7 +14,7 @@ use store::queue::Claimed;
 use tokio::{sync::Notify, time::Instant};
 
 use super::submit::RELAY;
-use crate::lock;
+use crate::{lock, turns::Turns};
 
 /// Tasks at once for one destination.
 const MOST_FOR_DESTINATION: usize = 4;
@@ -22,6 +22,8 @@ const MOST_FOR_DESTINATION: usize = 4;
 const MOST_FOR_ALL: usize = 16;
 /// How long others wait for the one that asks: a large mail may take its time although the destination is well.
 const PROBE: Duration = Duration::from_secs(30);
+/// Destinations whose turns are remembered although nothing is in work there.
+const MOST_TURNS: usize = 1000;
 
 /// What names a record: its workspace, its mail, its position.
 type Key = (WorkspaceId, String, i64);
@@ -37,6 +39,8 @@ pub(crate) struct Outbox {
     waiting: Mutex<HashMap<String, VecDeque<Group>>>,
     /// Records that tasks of this node have, whatever the clock says about their leases.
     held: Mutex<HashSet<Key>>,
+    /// Whose turn it is at each destination.
+    turns: Mutex<HashMap<String, Turns>>,
     /// Destinations that could not be reached lately and that one task asks before others do, and since when.
     probed: Mutex<HashMap<String, Instant>>,
     /// Told whenever a task ends.
@@ -52,6 +56,7 @@ impl Outbox {
             busy: Mutex::default(),
             waiting: Mutex::default(),
             held: Mutex::default(),
+            turns: Mutex::default(),
             probed: Mutex::default(),
             ended: Notify::new(),
             ending: AtomicBool::new(false),
@@ -92,8 +97,27 @@ impl Outbox {
         waiting.get(destination).map_or(0, |groups| groups.iter().map(|group| group.records.len()).sum())
     }
 
+    /// Lets mails wait for a task, one of each workspace in turn: who comes later is not behind all that others have.
     pub(super) fn wait(&self, destination: String, groups: Vec<Group>) {
-        lock(&self.waiting).entry(destination).or_default().extend(groups);
+        let mut waiting = lock(&self.waiting);
+        let present = waiting.entry(destination).or_default();
+        present.extend(groups);
+        *present = in_turn(std::mem::take(present));
+    }
+
+    /// Whose turn it is at a destination, and what is in work for whom.
+    pub(super) fn turns(&self, destination: &str) -> Turns {
+        lock(&self.turns).get(destination).cloned().unwrap_or_default()
+    }
+
+    /// Notes whose turn it was last at a destination.
+    pub(super) fn served(&self, destination: &str, workspace: &WorkspaceId) {
+        let mut turns = lock(&self.turns);
+        // Where nothing is in work any more the next turn may as well begin anew.
+        if turns.len() >= MOST_TURNS && !turns.contains_key(destination) {
+            turns.retain(|_, turns| !turns.is_idle());
+        }
+        turns.entry(destination.to_owned()).or_default().pass(workspace);
     }
 
     /// The next mail for a destination.
@@ -133,13 +157,23 @@ impl Outbox {
     /// Keeps those that no task of this node has yet: after a jump of the clock a lease may seem to be over.
     pub(super) fn hold(&self, claimed: Vec<Claimed>) -> Vec<Claimed> {
         let mut held = lock(&self.held);
-        claimed.into_iter().filter(|record| held.insert(key_of(record))).collect()
+        let kept: Vec<Claimed> = claimed.into_iter().filter(|record| held.insert(key_of(record))).collect();
+        let mut turns = lock(&self.turns);
+        for record in &kept {
+            turns.entry(record.destination.clone()).or_default().take(&record.workspace);
+        }
+        kept
     }
 
     pub(super) fn let_go(&self, records: &[Claimed]) {
         let mut held = lock(&self.held);
+        let mut turns = lock(&self.turns);
         for record in records {
-            held.remove(&key_of(record));
+            if held.remove(&key_of(record))
+                && let Some(turns) = turns.get_mut(&record.destination)
+            {
+                turns.release(&record.workspace);
+            }
         }
     }
 
@@ -189,6 +223,19 @@ impl Outbox {
 /// Whether a destination's tasks count apart: those for the relay and for mailboxes of this server.
 pub(super) fn has_own_room(destination: &str) -> bool {
     destination.is_empty() || destination == RELAY
+}
+
+/// One mail of each workspace, then the second of each, and so on.
+fn in_turn(groups: VecDeque<Group>) -> VecDeque<Group> {
+    let mut before: HashMap<WorkspaceId, usize> = HashMap::new();
+    let mut placed: Vec<(usize, Group)> = Vec::with_capacity(groups.len());
+    for group in groups {
+        let round = before.entry(group.workspace.clone()).or_default();
+        placed.push((*round, group));
+        *round += 1;
+    }
+    placed.sort_by_key(|(round, _)| *round);
+    placed.into_iter().map(|(_, group)| group).collect()
 }
 
 fn key_of(record: &Claimed) -> Key {

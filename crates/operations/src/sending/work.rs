@@ -27,10 +27,13 @@ use crate::{
     App, Error, Result,
     emails::present,
     outside::{Handover, HandoverOutcome},
+    turns::Turns,
 };
 
 /// Records that are taken on for each task that is free.
 const EACH: usize = 8;
+/// Records that wait for tasks at one destination before nothing more is taken on while all tasks are busy.
+const MOST_WAITING: usize = 256;
 /// Destinations that are read from the store together, and how many are looked at in all.
 const HEADS: i64 = 1000;
 const MOST_HEADS: usize = 20_000;
@@ -217,14 +220,23 @@ pub async fn release_lost(app: &App) -> Result<()> {
     Ok(app.db().system_write(async |tx| queue::release_all(tx).await).await?)
 }
 
-/// Takes on records at every destination that has some and where there is room.
-async fn claim(app: &App) -> Result<Vec<Claimed>> {
+/// What may be taken on at one destination.
+struct Room {
+    destination: String,
+    most: usize,
+    /// Only of workspaces of which nothing is in work there: all tasks are busy, and the next one that is done takes one
+    /// mail of each in turn.
+    newcomers: bool,
+}
+
+/// Where there is something to take on, and room for it.
+async fn rooms(app: &App) -> Result<(Vec<Room>, HashSet<String>)> {
     let (now, outbox) = (app.now(), app.outbox());
     let mut heads = heads(app).await?;
     heads.retain(|head| head.due_at <= now && head.resting_until.is_none_or(|rest| rest <= now));
     heads.sort_by_key(|head| head.due_at);
     let mut room = MOST_TASKS.saturating_sub(outbox.tasks());
-    let mut wanted: Vec<(String, i64)> = Vec::new();
+    let mut rooms: Vec<Room> = Vec::new();
     let mut rested: HashSet<String> = HashSet::new();
     for head in heads {
         let mut lanes = outbox.free(&head.destination);
@@ -237,21 +249,59 @@ async fn claim(app: &App) -> Result<Vec<Claimed>> {
             lanes = lanes.min(room);
             room -= lanes;
         }
-        if lanes > 0 {
-            let most = (lanes * EACH).saturating_sub(outbox.waiting(&head.destination));
-            wanted.push((head.destination, i64::try_from(most).unwrap_or(i64::MAX)));
-        }
+        let waiting = outbox.waiting(&head.destination);
+        let newcomers = outbox.free(&head.destination) == 0 && !outbox.is_probed(&head.destination);
+        let most = if newcomers { MOST_WAITING } else { lanes * EACH }.saturating_sub(waiting);
+        rooms.push(Room { destination: head.destination, most, newcomers });
     }
-    wanted.retain(|(_, most)| *most > 0);
+    rooms.retain(|room| room.most > 0);
+    Ok((rooms, rested))
+}
+
+/// The workspaces whose turn it is at each destination, and how much each may take.
+async fn shares(app: &App, rooms: Vec<Room>) -> Result<Vec<(String, WorkspaceId, usize)>> {
+    let with_turns = |room: Room| (app.outbox().turns(&room.destination), room);
+    let rooms: Vec<(Turns, Room)> = rooms.into_iter().map(with_turns).collect();
+    let now = app.now();
+    let read = app.db().system_read(async move |tx| {
+        let mut shares = Vec::new();
+        for (mut turns, room) in rooms {
+            let look_up = turns.to_look_up(room.most);
+            let mut waiting =
+                queue::due_workspaces(tx, &room.destination, now, turns.after(), look_up).await?;
+            if room.newcomers {
+                waiting.retain(|workspace| turns.holds(workspace) == 0);
+            }
+            let part = if room.newcomers { EACH } else { usize::MAX };
+            let of_room = turns.share(waiting, room.most, part).into_iter();
+            shares.extend(of_room.map(|(workspace, most)| (room.destination.clone(), workspace, most)));
+        }
+        Ok::<_, store::Error>(shares)
+    });
+    Ok(read.await?)
+}
+
+/// Takes on records at every destination that has some and where there is room.
+async fn claim(app: &App) -> Result<Vec<Claimed>> {
+    let (now, outbox) = (app.now(), app.outbox());
+    let (rooms, rested) = rooms(app).await?;
     // A look costs no commit, and most looks find nothing.
-    if wanted.is_empty() {
+    if rooms.is_empty() {
         return Ok(Vec::new());
+    }
+    let shares = shares(app, rooms).await?;
+    if shares.is_empty() {
+        return Ok(Vec::new());
+    }
+    for (destination, workspace, _) in &shares {
+        outbox.served(destination, workspace);
     }
     let (node, until) = (outbox.node().to_owned(), now.plus_seconds(LEASE_SECONDS));
     let claimed = app.db().system_write(async move |tx| {
         let mut claimed = Vec::new();
-        for (destination, most) in wanted {
-            claimed.extend(queue::claim(tx, &node, now, until, &destination, most).await?);
+        for (destination, workspace, most) in shares {
+            let of = (destination.as_str(), &workspace);
+            claimed.extend(queue::claim(tx, &node, (now, until), of, most).await?);
         }
         Ok::<_, store::Error>(claimed)
     });
