@@ -54,6 +54,12 @@ impl Books {
         Self { plans, plan, credits, requests, out_of_reach: 0, unsure_until: now }
     }
 
+    /// Counts all credits of the period but some as used, and says how many that are.
+    pub(super) fn spend_all_but(&mut self, left: i64) -> i64 {
+        self.credits.used = self.credit_limit().map_or(0, |limit| (limit - left).max(0));
+        self.credits.used
+    }
+
     fn credit_limit(&self) -> Option<i64> {
         self.plans.of(self.plan).credits_per_period.get().map(|limit| i64::try_from(limit).unwrap())
     }
@@ -114,6 +120,8 @@ impl Books {
                     outcomes.push(Outcome::Unknown);
                     continue;
                 }
+                // It was done, and paid for, before.
+                200..=299 if answer.header("idempotent-replayed") == "true" => Outcome::Answered,
                 200..=299 => {
                     self.credits.used += price;
                     Outcome::Answered
@@ -174,10 +182,5 @@ impl Books {
     /// The clock was set back, by less than two minutes.
     pub(super) fn clock_was_set_back(&mut self, now: Timestamp) {
         self.unsure_until = now.plus_seconds(300);
-    }
-
-    /// A call turned out to have been paid for before.
-    pub(super) fn take_back(&mut self, price: i64) {
-        self.credits.used -= price;
     }
 }

@@ -1,12 +1,15 @@
 //! Nodes, workspaces and what happens to them.
 
+mod calls;
+mod changes;
+
 use std::sync::LazyLock;
 
 use model::{Limit, Plan, Plans, Timestamp, WorkspaceId, sending::OutboundMode};
-use operations::{Outbound, admin, outside::HandoverOutcome, scheduled_sends, sending};
-use serde_json::{Value, json};
+use operations::{Outbound, outside::HandoverOutcome, scheduled_sends, sending};
+use serde_json::json;
 use store::faults::Moment;
-use testkit::{Answer, Caller, Engine, ServerOptions, Stage};
+use testkit::{Caller, Engine, ServerOptions, Stage};
 
 use super::{
     books::{Books, Outcome},
@@ -15,9 +18,6 @@ use super::{
     rng::Rng,
     tell,
 };
-
-/// How long an answer is kept for its key, with a margin.
-const KEPT_SECONDS: i64 = 23 * 3600;
 
 /// A store with workspaces in it, copied for every seed: making it takes longer than a seed.
 pub(super) struct Base {
@@ -45,7 +45,7 @@ impl Base {
 /// The limits of the plans: small, so that pools and windows are often full.
 static PLANS: LazyLock<Plans> = LazyLock::new(|| {
     let mut plans = ServerOptions::default().plans;
-    for (limits, credits, rpm) in [(&mut plans.free, 120, 15), (&mut plans.developer, 300, 40)] {
+    for (limits, credits, rpm) in [(&mut plans.free, 40, 15), (&mut plans.developer, 300, 40)] {
         limits.credits_per_period = Limit::of(credits);
         limits.rpm = Limit::of(rpm);
         limits.recipients_per_minute = Limit::UNLIMITED;
@@ -115,7 +115,29 @@ impl World {
         let (engine, nodes) = (base.engine, Vec::new());
         let mut world = Self { engine, seed, starts: 0, rng, stage, nodes, tenants, mail };
         world.start_node().await;
+        world.spend_before().await;
         world
+    }
+
+    /// Most of a month's credits were used before: forty steps alone would seldom empty a pool.
+    async fn spend_before(&mut self) {
+        let now = self.now();
+        for tenant in &mut self.tenants {
+            let left = i64::try_from(self.rng.below(60)).unwrap();
+            let spent = tenant.books.spend_all_but(left);
+            let sql = "INSERT INTO allowance (workspace_id, kind, period_start, spent) VALUES ($1, 'credits', $2, $3)
+                 ON CONFLICT (workspace_id, kind) DO UPDATE
+                 SET period_start = excluded.period_start, spent = excluded.spent";
+            let (app, workspace) = (self.nodes[0].app(), tenant.workspace.clone());
+            let write = async move {
+                let month = now.month_start();
+                let stored = app.db().write(&workspace, async move |tx| {
+                    tx.run(sql, &[month.into(), spent.into()]).await.map_err(operations::Error::from)
+                });
+                stored.await.unwrap();
+            };
+            self.nodes[0].run(write).await;
+        }
     }
 
     fn now(&self) -> Timestamp {
@@ -243,155 +265,6 @@ impl World {
         }
     }
 
-    /// Makes calls at once, answers recalls meanwhile, and compares the answers with the books.
-    async fn call<F>(
-        &mut self,
-        tenant: usize,
-        node: usize,
-        calls: Vec<(i64, F)>,
-    ) -> (Vec<Outcome>, Vec<Answer>)
-    where
-        F: Future<Output = Answer> + Send + 'static,
-    {
-        let (prices, calls): (Vec<i64>, Vec<F>) = calls.into_iter().unzip();
-        let workspace = self.tenants[tenant].workspace.clone();
-        let calls = self.nodes[node].run(futures_util::future::join_all(calls));
-        tokio::pin!(calls);
-        let answers = loop {
-            tokio::select! {
-                answers = &mut calls => break answers,
-                () = tokio::time::sleep(std::time::Duration::from_millis(10)), if self.nodes.len() > 1 => {
-                    for other in self.nodes.iter().filter(|node| !node.frozen) {
-                        let (app, workspace) = (other.app(), workspace.clone());
-                        other.run(async move { app.meter().return_unspent(&workspace).await }).await;
-                    }
-                }
-            }
-        };
-        let now = self.now();
-        let died = self.is_dead(node);
-        let told: Vec<String> = answers.iter().map(|answer| answer.status.to_string()).collect();
-        tell(format!("  {now} tenant {tenant}, node {node}: {}", told.join(" ")));
-        let pairs: Vec<(i64, &Answer)> = prices.into_iter().zip(&answers).collect();
-        let outcomes = self.tenants[tenant].books.judge(now, &pairs, died);
-        (outcomes, answers)
-    }
-
-    fn is_dead(&self, node: usize) -> bool {
-        self.nodes[node].server().app.db().is_dead()
-    }
-
-    async fn read(&mut self) {
-        let (tenant, node) = (self.rng.below(self.tenants.len()), self.any_node());
-        tell("read".to_owned());
-        let caller = self.caller(node, tenant);
-        self.call(tenant, node, vec![(1, async move { caller.get("/api/v1/mailboxes").await })]).await;
-    }
-
-    async fn read_at_once(&mut self) {
-        let (tenant, node) = (self.rng.below(self.tenants.len()), self.any_node());
-        let count = 2 + self.rng.below(30);
-        tell(format!("{count} reads at once"));
-        let caller = self.caller(node, tenant);
-        let call = |caller: Caller| async move { caller.get("/api/v1/mailboxes").await };
-        let calls = (0..count).map(|_| (1, call(caller.clone()))).collect();
-        drop(caller);
-        self.call(tenant, node, calls).await;
-    }
-
-    /// Makes one call with an idempotency key.
-    async fn post(
-        &mut self,
-        tenant: usize,
-        price: i64,
-        key: &str,
-        path: &str,
-        body: Value,
-    ) -> (Outcome, Answer) {
-        let node = self.any_node();
-        let caller = self.caller(node, tenant).with("idempotency-key", key).with("prefer", "respond-async");
-        let path = format!("/api/v1/mailboxes/{}/{path}", self.tenants[tenant].mailbox);
-        let (outcomes, mut answers) =
-            self.call(tenant, node, vec![(price, async move { caller.post(&path, body).await })]).await;
-        (outcomes[0], answers.remove(0))
-    }
-
-    async fn write(&mut self) {
-        let tenant = self.rng.below(self.tenants.len());
-        let key = format!("w{}", self.tenants[tenant].writes.len());
-        tell(format!("write {key}"));
-        let (outcome, answer) = self.post(tenant, 2, &key, "folders", json!({ "name": key })).await;
-        if outcome != Outcome::Refused {
-            let answer = (outcome == Outcome::Answered).then_some(answer.bytes);
-            let at = self.now();
-            self.tenants[tenant].writes.push(Write { key, at, answer });
-        }
-    }
-
-    /// An earlier write whose answer is still kept.
-    fn earlier_write(&mut self, tenant: usize) -> Option<usize> {
-        let now = self.now();
-        let writes = &self.tenants[tenant].writes;
-        let recent = |write: &Write| {
-            let age = now.as_micros() - write.at.as_micros();
-            (0..KEPT_SECONDS * 1_000_000).contains(&age)
-        };
-        let recent: Vec<usize> = (0..writes.len()).filter(|write| recent(&writes[*write])).collect();
-        (!recent.is_empty()).then(|| self.rng.pick(&recent))
-    }
-
-    /// The same request again: the same answer, for nothing.
-    async fn write_again(&mut self) {
-        let tenant = self.rng.below(self.tenants.len());
-        let Some(write) = self.earlier_write(tenant) else { return };
-        let key = self.tenants[tenant].writes[write].key.clone();
-        let known = self.tenants[tenant].writes[write].answer.clone();
-        tell(format!("write {key} again"));
-        // One that was answered costs nothing; one that was not costs its price if it is done now.
-        let price = if known.is_some() { 0 } else { 2 };
-        let (outcome, answer) = self.post(tenant, price, &key, "folders", json!({ "name": key })).await;
-        if outcome != Outcome::Answered {
-            return;
-        }
-        let replayed = answer.header("idempotent-replayed") == "true";
-        match known {
-            Some(bytes) => assert!(replayed && bytes == answer.bytes, "another answer: {}", answer.text()),
-            // It was done, and paid for, before.
-            None if replayed => self.tenants[tenant].books.take_back(2),
-            None => {}
-        }
-        let now = self.now();
-        let write = &mut self.tenants[tenant].writes[write];
-        write.answer = Some(answer.bytes);
-        if !replayed {
-            write.at = now;
-        }
-    }
-
-    /// Another request under a key that was used.
-    async fn reuse_a_key(&mut self) {
-        let tenant = self.rng.below(self.tenants.len());
-        let Some(write) = self.earlier_write(tenant) else { return };
-        if self.tenants[tenant].writes[write].answer.is_none() {
-            return;
-        }
-        let key = self.tenants[tenant].writes[write].key.clone();
-        tell(format!("reuse {key}"));
-        let node = self.any_node();
-        let caller = self.caller(node, tenant).with("idempotency-key", &key);
-        let path = format!("/api/v1/mailboxes/{}/folders", self.tenants[tenant].mailbox);
-        let post = async move { caller.post(&path, json!({ "name": "Another" })).await };
-        let answer = self.nodes[node].run(post).await;
-        let now = self.now();
-        if answer.status == 422 {
-            self.tenants[tenant].books.count_request(now);
-        } else {
-            assert!(answer.status != 201, "the key was used before");
-            let died = self.is_dead(node);
-            self.tenants[tenant].books.judge(now, &[(0, &answer)], died);
-        }
-    }
-
     fn defer_some(&mut self, recipient: &str) -> usize {
         let deferrals = usize::from(self.rng.once_in(3));
         for _ in 0..deferrals {
@@ -480,106 +353,6 @@ impl World {
         tokio::select! {
             outcome = work => assert!(outcome.is_ok() || self.is_dead(node), "{outcome:?}"),
             () = death => {}
-        }
-    }
-
-    async fn rest(&mut self) {
-        let seconds = self.rng.pick(&[1, 20, 61, 661, 25 * 3600, 9 * 86_400, 32 * 86_400]);
-        // What a server put off is tried for two days only.
-        if seconds > 86_400 {
-            for _ in 0..3 {
-                self.stage.clock.advance(1800);
-                let node = self.any_node();
-                self.work_on(node).await;
-                if self.is_dead(node) {
-                    return;
-                }
-            }
-        }
-        tell(format!("rest for {seconds} s"));
-        self.stage.clock.advance(seconds);
-        for node in self.nodes.iter().filter(|node| !node.frozen) {
-            let (app, settles, forgets) = (node.app(), self.rng.once_in(2), self.rng.once_in(2));
-            node.run(async move {
-                if settles {
-                    app.meter().settle().await;
-                }
-                if forgets {
-                    app.meter().forget_idle().await;
-                }
-            })
-            .await;
-        }
-    }
-
-    fn set_clock_back(&mut self) {
-        let seconds = self.rng.pick(&[1, 30, 70]);
-        // Which month a pool is in that nobody has used yet is open.
-        if self.now().plus_seconds(-seconds).month_start() != self.now().month_start() {
-            return;
-        }
-        tell(format!("the clock is set back by {seconds} s"));
-        self.stage.clock.advance(-seconds);
-        let now = self.now();
-        self.tenants.iter_mut().for_each(|tenant| tenant.books.clock_was_set_back(now));
-    }
-
-    async fn change_plan(&mut self) {
-        let (tenant, node) = (self.rng.below(self.tenants.len()), self.any_node());
-        let plan = self.rng.pick(&[Plan::Free, Plan::Developer, Plan::Enterprise]);
-        tell(format!("tenant {tenant} moves to {plan:?}"));
-        let workspace = self.tenants[tenant].workspace.clone();
-        let app = self.nodes[node].app();
-        let moved = self.nodes[node].run(async move { admin::set_plan(&app, workspace, plan).await }).await;
-        if let Err(error) = moved {
-            assert!(self.is_dead(node), "{error}");
-            // Moved again by the next process, so that both agree.
-            self.bury(self.mail.handed()).await;
-            let (node, workspace) = (self.nodes.last().unwrap(), self.tenants[tenant].workspace.clone());
-            let app = node.app();
-            node.run(async move { admin::set_plan(&app, workspace, plan).await.unwrap() }).await;
-        }
-        self.tenants[tenant].books.change_plan(plan);
-        if self.nodes.len() > 1 {
-            // Other nodes remember who calls for half a second.
-            tokio::time::sleep(std::time::Duration::from_millis(550)).await;
-        }
-    }
-
-    /// Nodes come, go, are killed, freeze and wake up.
-    async fn change_nodes(&mut self) {
-        let node = self.any_node();
-        let sole = self.engine == Engine::Sqlite;
-        let live = self.nodes.iter().filter(|node| !node.frozen).count();
-        match self.rng.below(if sole { 2 } else { 5 }) {
-            0 => {
-                tell(format!("node {node} is killed"));
-                self.kill_node(node).await;
-                self.start_node().await;
-            }
-            1 => {
-                tell(format!("node {node} is restarted"));
-                let app = self.nodes[node].app();
-                self.nodes[node].run(async move { app.meter().close().await }).await;
-                self.kill_node(node).await;
-                self.start_node().await;
-            }
-            2 if self.nodes.len() < 3 => {
-                tell("a node comes".to_owned());
-                self.start_node().await;
-            }
-            3 if live > 1 => {
-                tell(format!("node {node} freezes"));
-                self.nodes[node].frozen = true;
-            }
-            _ => {
-                tell("all nodes wake up".to_owned());
-                self.nodes.iter_mut().for_each(|node| node.frozen = false);
-            }
-        }
-        let frozen = i64::try_from(self.nodes.iter().filter(|node| node.frozen).count()).unwrap();
-        for tenant in &mut self.tenants {
-            tenant.books.out_of_reach = frozen * tenant.books.most_ahead();
         }
     }
 
