@@ -137,8 +137,19 @@ pub(crate) async fn add_task(server: &Server, tenant: &Tenant, mailbox: &Value) 
     id
 }
 
+async fn add_domain(tenant: &Tenant, workspace: &str) -> Option<String> {
+    let name = format!("{}.example.org", tenant.workspace.as_str().replace('_', "-"));
+    let made = tenant.key.post(&format!("{workspace}/email-domains"), json!({ "domain": name })).await;
+    made.json()["id"].as_str().map(str::to_owned)
+}
+
 impl World {
     async fn new(server: &Server, plan: Plan) -> Self {
+        Self::with(server, plan, true).await
+    }
+
+    /// A domain has keys, which are dear to make.
+    async fn with(server: &Server, plan: Plan, has_domain: bool) -> Self {
         let tenant = server.tenant(plan).await;
         let session = server.log_in(&tenant).await;
         let mailbox = tenant.key.post("/api/v1/mailboxes", json!({ "name": "Box" })).await.ok();
@@ -155,8 +166,7 @@ impl World {
         let hook = hook["id"].as_str().unwrap().to_owned();
         let trial = format!("{workspace}/webhooks/{hook}/test");
         let delivery = tenant.key.send(Method::POST, &trial, None).await.ok();
-        let name = format!("{}.example.org", tenant.workspace.as_str().replace('_', "-"));
-        let domain = tenant.key.post(&format!("{workspace}/email-domains"), json!({ "domain": name })).await;
+        let domain = if has_domain { add_domain(&tenant, &workspace).await } else { None };
         let email = server.receive(mailbox["email"].as_str().unwrap(), MAIL).await;
         let shown = tenant.key.get(&format!("{inside}/emails/{email}")).await.ok();
         let draft = json!({ "to": "postmaster@agents.test", "subject": "D", "body": "T" });
@@ -193,7 +203,7 @@ impl World {
             ("webhookId", hook),
             ("deliveryId", delivery["id"].as_str().unwrap().to_owned()),
             // The smallest plan has none.
-            ("domainId", domain.json()["id"].as_str().unwrap_or("dom_none").to_owned()),
+            ("domainId", domain.unwrap_or_else(|| "dom_none".to_owned())),
         ];
         Self { tenant, session, ids }
     }
@@ -239,54 +249,48 @@ fn generous() -> ServerOptions {
 
 /// Without a credential: 401, whatever the path names.
 /// rules: AUTH-1, ERR-4, METER-13
-#[tokio::test]
-async fn nobody_gets_in_anywhere() {
-    both_engines(async |engine| {
-        let server = Server::with(engine, generous()).await;
-        let world = World::new(&server, Plan::Free).await;
-        for one in described() {
-            for path in [world.path(&one.path), one.path.replace(['{', '}'], "")] {
-                let answer = call(&server.anonymous(), &one, &path).await;
-                answer.expect(401, "unauthorized");
-                assert_eq!(answer.json(), json!({ "error": "Unauthorized", "code": "unauthorized" }));
-                assert_eq!(answer.header("x-credits-charged"), "");
-            }
+#[both_engines]
+async fn nobody_gets_in_anywhere(engine: Engine) {
+    let server = Server::with(engine, generous()).await;
+    let world = World::new(&server, Plan::Free).await;
+    for one in described() {
+        for path in [world.path(&one.path), one.path.replace(['{', '}'], "")] {
+            let answer = call(&server.anonymous(), &one, &path).await;
+            answer.expect(401, "unauthorized");
+            assert_eq!(answer.json(), json!({ "error": "Unauthorized", "code": "unauthorized" }));
+            assert_eq!(answer.header("x-credits-charged"), "");
         }
-    })
-    .await;
+    }
 }
 
 /// The foreign-workspace table: B's things, named by A, look exactly like things that do not exist, and stay as they
 /// are.
 /// rules: HTTP-5, AUTH-6, METER-9, MBX-3
-#[tokio::test]
-async fn foreigners_see_nothing() {
-    both_engines(async |engine| {
-        let server = Server::with(engine, generous()).await;
-        let (own, foreign) =
-            (World::new(&server, Plan::Developer).await, World::new(&server, Plan::Developer).await);
-        let before = snapshot(&server, &foreign.tenant.workspace).await;
-        for one in described().iter().filter(|one| one.path.contains('{')) {
-            let caller = own.caller(one, &own.tenant.key);
-            let theirs = call(caller, one, &foreign.path(&one.path)).await;
-            let nothing = World { ids: nonexistent(), ..World::empty(&own) };
-            let invented = call(caller, one, &nothing.path(&one.path)).await;
-            assert_eq!((theirs.status, &theirs.bytes), (invented.status, &invented.bytes), "{}", one.id);
-            if one.path.contains("{workspaceId}") {
-                theirs.expect(403, "workspace_scope_denied");
-            } else {
-                theirs.expect(404, "not_found");
-            }
-            // The mailbox is one's own, the thing inside is not.
-            let mixed = World { ids: mixed_ids(&own, &foreign), ..World::empty(&own) };
-            let inside = one.path.matches('{').count() > 1;
-            if inside && !one.path.contains("{folderId}") {
-                call(caller, one, &mixed.path(&one.path)).await.expect(404, "not_found");
-            }
+#[both_engines]
+async fn foreigners_see_nothing(engine: Engine) {
+    let server = Server::with(engine, generous()).await;
+    let (own, foreign) =
+        (World::new(&server, Plan::Developer).await, World::new(&server, Plan::Developer).await);
+    let before = snapshot(&server, &foreign.tenant.workspace).await;
+    for one in described().iter().filter(|one| one.path.contains('{')) {
+        let caller = own.caller(one, &own.tenant.key);
+        let theirs = call(caller, one, &foreign.path(&one.path)).await;
+        let nothing = World { ids: nonexistent(), ..World::empty(&own) };
+        let invented = call(caller, one, &nothing.path(&one.path)).await;
+        assert_eq!((theirs.status, &theirs.bytes), (invented.status, &invented.bytes), "{}", one.id);
+        if one.path.contains("{workspaceId}") {
+            theirs.expect(403, "workspace_scope_denied");
+        } else {
+            theirs.expect(404, "not_found");
         }
-        assert_eq!(snapshot(&server, &foreign.tenant.workspace).await, before);
-    })
-    .await;
+        // The mailbox is one's own, the thing inside is not.
+        let mixed = World { ids: mixed_ids(&own, &foreign), ..World::empty(&own) };
+        let inside = one.path.matches('{').count() > 1;
+        if inside && !one.path.contains("{folderId}") {
+            call(caller, one, &mixed.path(&one.path)).await.expect(404, "not_found");
+        }
+    }
+    assert_eq!(snapshot(&server, &foreign.tenant.workspace).await, before);
 }
 
 impl World {
@@ -396,16 +400,13 @@ async fn snapshot(server: &Server, workspace: &WorkspaceId) -> Vec<String> {
 
 /// The role × plan × operation table: who may call what, on which plan, and what it costs.
 /// rules: AUTH-5, AUTH-8, METER-1, METER-7, PLAN-7
-#[tokio::test]
-async fn roles_plans_and_prices_are_as_described() {
-    both_engines(async |engine| {
-        for plan in Plan::ALL {
-            for role in [Role::Admin, Role::Member] {
-                table(engine, plan, role).await;
-            }
+#[both_engines]
+async fn roles_plans_and_prices_are_as_described(engine: Engine) {
+    for plan in Plan::ALL {
+        for role in [Role::Admin, Role::Member] {
+            table(engine, plan, role).await;
         }
-    })
-    .await;
+    }
 }
 
 async fn table(engine: Engine, plan: Plan, role: Role) {
@@ -413,7 +414,10 @@ async fn table(engine: Engine, plan: Plan, role: Role) {
     let shared = World::new(&server, plan).await;
     for one in described() {
         // What deletes gets a world of its own; making one is dear.
-        let own = if one.method == Method::DELETE { Some(World::new(&server, plan).await) } else { None };
+        let own = match one.method {
+            Method::DELETE => Some(World::with(&server, plan, one.path.contains("{domainId}")).await),
+            _ => None,
+        };
         let world = own.as_ref().unwrap_or(&shared);
         let key = server.key(&server.new_key(&world.tenant.workspace, role).await.key);
         let case = format!("{} as {role:?} on {plan:?}", one.id);
@@ -453,57 +457,51 @@ fn expected_conflict(id: &str) -> Option<&'static str> {
 
 /// With an empty pool every operation is refused with 402 and changes nothing, except the balance itself.
 /// rules: METER-4, METER-5
-#[tokio::test]
-async fn an_empty_pool_stops_everything_but_the_balance() {
-    both_engines(async |engine| {
-        let mut options = generous();
-        options.plans.free.credits_per_period = Limit::of(0);
-        let server = Server::with(engine, options).await;
-        let world = World::new(&server, Plan::Developer).await;
-        operations::admin::set_plan(&server.app, world.tenant.workspace.clone(), Plan::Free).await.unwrap();
-        for one in described() {
-            let answer = call(world.caller(&one, &world.tenant.key), &one, &world.path(&one.path)).await;
-            match one.id.as_str() {
-                _ if !one.plans().contains(&"Free") => {
-                    answer.expect(403, "plan_required");
-                }
-                "getCreditUsage" => {
-                    assert_eq!((answer.status, answer.header("x-credits-charged")), (200, "0"));
-                }
-                // A body that is refused is refused before money is asked for.
-                _ => {
-                    answer.expect(402, "credits_exhausted");
-                }
+#[both_engines]
+async fn an_empty_pool_stops_everything_but_the_balance(engine: Engine) {
+    let mut options = generous();
+    options.plans.free.credits_per_period = Limit::of(0);
+    let server = Server::with(engine, options).await;
+    let world = World::new(&server, Plan::Developer).await;
+    operations::admin::set_plan(&server.app, world.tenant.workspace.clone(), Plan::Free).await.unwrap();
+    for one in described() {
+        let answer = call(world.caller(&one, &world.tenant.key), &one, &world.path(&one.path)).await;
+        match one.id.as_str() {
+            _ if !one.plans().contains(&"Free") => {
+                answer.expect(403, "plan_required");
+            }
+            "getCreditUsage" => {
+                assert_eq!((answer.status, answer.header("x-credits-charged")), (200, "0"));
+            }
+            // A body that is refused is refused before money is asked for.
+            _ => {
+                answer.expect(402, "credits_exhausted");
             }
         }
-    })
-    .await;
+    }
 }
 
 /// Over the request limit every operation answers 429.
 /// rules: METER-8, METER-11, ERR-8
-#[tokio::test]
-async fn a_full_window_stops_everything() {
-    both_engines(async |engine| {
-        let mut options = generous();
-        options.plans.free.rpm = Limit::of(0);
-        let server = Server::with(engine, options).await;
-        let world = World::new(&server, Plan::Developer).await;
-        operations::admin::set_plan(&server.app, world.tenant.workspace.clone(), Plan::Free).await.unwrap();
-        // What the plan does not have is refused before.
-        for one in described().iter().filter(|one| one.plans().contains(&"Free")) {
-            let answer = call(world.caller(one, &world.tenant.key), one, &world.path(&one.path)).await;
-            let seconds: u64 = answer.expect(429, "rate_limited").header("retry-after").parse().unwrap();
-            assert!((1..=60).contains(&seconds));
-            // Size and type of a body are not looked at before.
-            let raw = axum::body::Body::from("no json");
-            let caller = world.caller(one, &world.tenant.key);
-            let answer =
-                caller.send_raw(one.method.clone(), &world.path(&one.path), Some("text/plain"), raw).await;
-            answer.expect(429, "rate_limited");
-        }
-    })
-    .await;
+#[both_engines]
+async fn a_full_window_stops_everything(engine: Engine) {
+    let mut options = generous();
+    options.plans.free.rpm = Limit::of(0);
+    let server = Server::with(engine, options).await;
+    let world = World::new(&server, Plan::Developer).await;
+    operations::admin::set_plan(&server.app, world.tenant.workspace.clone(), Plan::Free).await.unwrap();
+    // What the plan does not have is refused before.
+    for one in described().iter().filter(|one| one.plans().contains(&"Free")) {
+        let answer = call(world.caller(one, &world.tenant.key), one, &world.path(&one.path)).await;
+        let seconds: u64 = answer.expect(429, "rate_limited").header("retry-after").parse().unwrap();
+        assert!((1..=60).contains(&seconds));
+        // Size and type of a body are not looked at before.
+        let raw = axum::body::Body::from("no json");
+        let caller = world.caller(one, &world.tenant.key);
+        let answer =
+            caller.send_raw(one.method.clone(), &world.path(&one.path), Some("text/plain"), raw).await;
+        answer.expect(429, "rate_limited");
+    }
 }
 
 /// Every operation of the catalogue has an endpoint, and every endpoint stands in the document.
@@ -522,14 +520,11 @@ fn catalogue_router_and_document_agree() {
 }
 
 /// rules: METER-10, ERR-7
-#[tokio::test]
-async fn routes_and_methods_come_before_credentials() {
-    both_engines(async |engine| {
-        let server = Server::start(engine).await;
-        server.anonymous().get("/api/v1/no-such-thing").await.expect(404, "not_found");
-        let wrong = server.anonymous().delete("/api/v1/mailboxes").await;
-        wrong.expect(405, "method_not_allowed");
-        assert!(wrong.header("allow").contains("POST"));
-    })
-    .await;
+#[both_engines]
+async fn routes_and_methods_come_before_credentials(engine: Engine) {
+    let server = Server::start(engine).await;
+    server.anonymous().get("/api/v1/no-such-thing").await.expect(404, "not_found");
+    let wrong = server.anonymous().delete("/api/v1/mailboxes").await;
+    wrong.expect(405, "method_not_allowed");
+    assert!(wrong.header("allow").contains("POST"));
 }

@@ -8,50 +8,47 @@ use testkit::{Answer, Caller, Engine, Server, ServerOptions, Tenant, both_engine
 use tokio::task::JoinSet;
 
 /// rules: AUTH-10
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_key_dies_everywhere_within_a_second() {
-    both_engines(async |engine| {
-        let server = Server::start(engine).await;
-        let tenant = server.tenant(Plan::Enterprise).await;
-        let session = server.log_in(&tenant).await;
-        let mut nodes = vec![server.key(tenant.key.secret())];
-        let other = match engine {
-            Engine::Sqlite => None,
-            Engine::Postgres => {
-                Some(server.another_node(ServerOptions { seed: 7, ..ServerOptions::default() }).await)
-            }
-        };
-        nodes.extend(other.as_ref().map(|node| node.key(tenant.key.secret())));
+#[both_engines(flavor = "multi_thread", worker_threads = 2)]
+async fn a_key_dies_everywhere_within_a_second(engine: Engine) {
+    let server = Server::start(engine).await;
+    let tenant = server.tenant(Plan::Enterprise).await;
+    let session = server.log_in(&tenant).await;
+    let mut nodes = vec![server.key(tenant.key.secret())];
+    let other = match engine {
+        Engine::Sqlite => None,
+        Engine::Postgres => {
+            Some(server.another_node(ServerOptions { seed: 7, ..ServerOptions::default() }).await)
+        }
+    };
+    nodes.extend(other.as_ref().map(|node| node.key(tenant.key.secret())));
 
-        let mut callers = tokio::task::JoinSet::new();
-        for number in 0..8 {
-            let caller = nodes[number % nodes.len()].clone();
-            callers.spawn(async move {
-                let mut admitted = (0, None);
-                let started = Instant::now();
-                while started.elapsed() < Duration::from_secs(4) {
-                    let answer = caller.get("/api/v1/rag/credentials").await;
-                    if answer.status == 200 {
-                        admitted = (admitted.0 + 1, Some(Instant::now()));
-                    } else {
-                        answer.expect(401, "unauthorized");
-                    }
-                    tokio::time::sleep(Duration::from_millis(5)).await;
+    let mut callers = tokio::task::JoinSet::new();
+    for number in 0..8 {
+        let caller = nodes[number % nodes.len()].clone();
+        callers.spawn(async move {
+            let mut admitted = (0, None);
+            let started = Instant::now();
+            while started.elapsed() < Duration::from_secs(4) {
+                let answer = caller.get("/api/v1/rag/credentials").await;
+                if answer.status == 200 {
+                    admitted = (admitted.0 + 1, Some(Instant::now()));
+                } else {
+                    answer.expect(401, "unauthorized");
                 }
-                admitted
-            });
-        }
-        tokio::time::sleep(Duration::from_secs(1)).await;
-        let path = format!("/api/v1/workspaces/{}/api-keys/{}", tenant.workspace, tenant.key_id);
-        assert_eq!(session.delete(&path).await.status, 204);
-        let revoked = Instant::now();
-        for (admitted, last) in callers.join_all().await {
-            let last = last.expect("the key worked before");
-            assert!(admitted > 0);
-            assert!(last < revoked + Duration::from_secs(1), "still admitted {:?} later", last - revoked);
-        }
-    })
-    .await;
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            admitted
+        });
+    }
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let path = format!("/api/v1/workspaces/{}/api-keys/{}", tenant.workspace, tenant.key_id);
+    assert_eq!(session.delete(&path).await.status, 204);
+    let revoked = Instant::now();
+    for (admitted, last) in callers.join_all().await {
+        let last = last.expect("the key worked before");
+        assert!(admitted > 0);
+        assert!(last < revoked + Duration::from_secs(1), "still admitted {:?} later", last - revoked);
+    }
 }
 
 /// Status, code and price of an answer.
@@ -88,53 +85,49 @@ fn wait_in_every_way(caller: &Caller, tenant: &Tenant, mailbox: &str) -> JoinSet
 }
 
 /// rules: EVENT-8, AUTH-10
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whoever_waits_is_let_go_within_a_second() {
-    both_engines(async |engine| {
-        let server = Server::start(engine).await;
-        let tenant = server.tenant(Plan::Developer).await;
-        let bystander = server.tenant(Plan::Developer).await;
-        let mailbox = new_mailbox(&tenant).await;
-        let other = match engine {
-            Engine::Sqlite => None,
-            Engine::Postgres => {
-                Some(server.another_node(ServerOptions { seed: 7, ..ServerOptions::default() }).await)
-            }
-        };
-        let at = other.as_ref().unwrap_or(&server);
-
-        // A key that is revoked, and a session that its owner ends.
-        let revoked = server.new_key(&tenant.workspace, model::Role::Admin).await;
-        let session = server.log_in(&tenant).await;
-        let mut waits = vec![
-            wait_in_every_way(&at.key(&revoked.key), &tenant, &mailbox),
-            wait_in_every_way(&at.cookie(session.secret().split_once('=').unwrap().1), &tenant, &mailbox),
-        ];
-        let agent = at.key(&revoked.key).mcp();
-        let named = mailbox.clone();
-        waits[0].spawn(async move {
-            let told =
-                agent.call("wait_for_email", json!({ "mailboxId": named, "timeout_seconds": 60 })).await;
-            let code = told["structuredContent"]["code"].as_str().unwrap();
-            (format!("401 {code} 0"), Instant::now())
-        });
-        let others = new_mailbox(&bystander).await;
-        let mut kept = wait_in_every_way(&at.key(bystander.key.secret()), &bystander, &others);
-        tokio::time::sleep(Duration::from_secs(1)).await;
-        assert!(waits.iter_mut().all(|waits| waits.try_join_next().is_none()), "nobody has been let go yet");
-
-        operations::admin::revoke_key(&server.app, revoked.api_key.id).await.unwrap();
-        let mut ended = vec![(Instant::now(), waits.remove(0))];
-        assert_eq!(session.post("/api/console/logout", json!({})).await.status, 204);
-        ended.push((Instant::now(), waits.remove(0)));
-        for (moment, waits) in ended {
-            for (told, when) in waits.join_all().await {
-                assert_eq!(told, "401 unauthorized 0");
-                let after = when.saturating_duration_since(moment);
-                assert!(after < Duration::from_secs(1), "let go {after:?} later");
-            }
+#[both_engines(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_waits_is_let_go_within_a_second(engine: Engine) {
+    let server = Server::start(engine).await;
+    let tenant = server.tenant(Plan::Developer).await;
+    let bystander = server.tenant(Plan::Developer).await;
+    let mailbox = new_mailbox(&tenant).await;
+    let other = match engine {
+        Engine::Sqlite => None,
+        Engine::Postgres => {
+            Some(server.another_node(ServerOptions { seed: 7, ..ServerOptions::default() }).await)
         }
-        assert!(kept.try_join_next().is_none(), "others wait on");
-    })
-    .await;
+    };
+    let at = other.as_ref().unwrap_or(&server);
+
+    // A key that is revoked, and a session that its owner ends.
+    let revoked = server.new_key(&tenant.workspace, model::Role::Admin).await;
+    let session = server.log_in(&tenant).await;
+    let mut waits = vec![
+        wait_in_every_way(&at.key(&revoked.key), &tenant, &mailbox),
+        wait_in_every_way(&at.cookie(session.secret().split_once('=').unwrap().1), &tenant, &mailbox),
+    ];
+    let agent = at.key(&revoked.key).mcp();
+    let named = mailbox.clone();
+    waits[0].spawn(async move {
+        let told = agent.call("wait_for_email", json!({ "mailboxId": named, "timeout_seconds": 60 })).await;
+        let code = told["structuredContent"]["code"].as_str().unwrap();
+        (format!("401 {code} 0"), Instant::now())
+    });
+    let others = new_mailbox(&bystander).await;
+    let mut kept = wait_in_every_way(&at.key(bystander.key.secret()), &bystander, &others);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert!(waits.iter_mut().all(|waits| waits.try_join_next().is_none()), "nobody has been let go yet");
+
+    operations::admin::revoke_key(&server.app, revoked.api_key.id).await.unwrap();
+    let mut ended = vec![(Instant::now(), waits.remove(0))];
+    assert_eq!(session.post("/api/console/logout", json!({})).await.status, 204);
+    ended.push((Instant::now(), waits.remove(0)));
+    for (moment, waits) in ended {
+        for (told, when) in waits.join_all().await {
+            assert_eq!(told, "401 unauthorized 0");
+            let after = when.saturating_duration_since(moment);
+            assert!(after < Duration::from_secs(1), "let go {after:?} later");
+        }
+    }
+    assert!(kept.try_join_next().is_none(), "others wait on");
 }

@@ -3,7 +3,7 @@
 use axum::http::Method;
 use model::Plan;
 use serde_json::{Value, json};
-use testkit::{Logs, Server, both_engines};
+use testkit::{Engine, Logs, Server, both_engines};
 
 use super::{BASE, count_workspaces, header};
 
@@ -21,43 +21,40 @@ fn routes() -> Vec<(Method, String, u64)> {
 }
 
 // rules: PAY-1, PAY-2, PAY-3, PAY-4, PAY-14
-#[tokio::test]
-async fn every_call_without_a_proof_is_asked_to_pay() {
-    both_engines(async |engine| {
-        let server = Server::start(engine).await;
-        let tenant = server.tenant(Plan::Enterprise).await;
-        let cookie = server.log_in(&tenant).await;
-        let bearer = server.anonymous().with("authorization", "Bearer something");
-        let routes = routes();
-        assert_eq!(routes.len(), 17);
-        assert_eq!(routes.iter().filter(|(_, _, price)| *price > 0).count(), 5);
-        for (method, path, price) in routes {
-            for caller in [&server.anonymous(), &tenant.key, &cookie, &bearer] {
-                // Not even the body is looked at.
-                let body = (method == Method::POST).then(|| json!({ "nonsense": 1 }));
-                let answer = caller.send(method.clone(), &path, body).await;
-                answer.expect(402, "payment_required");
-                assert_eq!(answer.header("cache-control"), "no-store");
-                let body = answer.json();
-                assert_eq!((&body["x402Version"], &body["error"]), (&json!(1), &json!("Payment required")));
-                let old = &body["accepts"][0];
-                assert_eq!(old["maxAmountRequired"], price.to_string());
-                assert_eq!((&old["network"], &old["scheme"]), (&json!("base-sepolia"), &json!("exact")));
-                assert!(old.get("outputSchema").is_none());
-                let asked = header(&answer, "payment-required");
-                assert_eq!(asked["x402Version"], 2);
-                assert_eq!(asked["accepts"][0]["amount"], price.to_string());
-                assert_eq!(asked["accepts"][0]["network"], "eip155:84532");
-                assert_eq!(asked["resource"]["url"], format!("http://mail.test{path}"));
-                assert_eq!(asked["extensions"]["bazaar"]["info"]["input"]["method"], method.as_str());
-                assert_eq!(asked["extensions"].get("sign-in-with-x").is_some(), price == 0, "{path}");
-                assert_eq!(answer.header("www-authenticate").starts_with("Payment id="), price > 0);
-                assert!(answer.header("payment-required").len() < 3000, "{path}");
-            }
+#[both_engines]
+async fn every_call_without_a_proof_is_asked_to_pay(engine: Engine) {
+    let server = Server::start(engine).await;
+    let tenant = server.tenant(Plan::Enterprise).await;
+    let cookie = server.log_in(&tenant).await;
+    let bearer = server.anonymous().with("authorization", "Bearer something");
+    let routes = routes();
+    assert_eq!(routes.len(), 17);
+    assert_eq!(routes.iter().filter(|(_, _, price)| *price > 0).count(), 5);
+    for (method, path, price) in routes {
+        for caller in [&server.anonymous(), &tenant.key, &cookie, &bearer] {
+            // Not even the body is looked at.
+            let body = (method == Method::POST).then(|| json!({ "nonsense": 1 }));
+            let answer = caller.send(method.clone(), &path, body).await;
+            answer.expect(402, "payment_required");
+            assert_eq!(answer.header("cache-control"), "no-store");
+            let body = answer.json();
+            assert_eq!((&body["x402Version"], &body["error"]), (&json!(1), &json!("Payment required")));
+            let old = &body["accepts"][0];
+            assert_eq!(old["maxAmountRequired"], price.to_string());
+            assert_eq!((&old["network"], &old["scheme"]), (&json!("base-sepolia"), &json!("exact")));
+            assert!(old.get("outputSchema").is_none());
+            let asked = header(&answer, "payment-required");
+            assert_eq!(asked["x402Version"], 2);
+            assert_eq!(asked["accepts"][0]["amount"], price.to_string());
+            assert_eq!(asked["accepts"][0]["network"], "eip155:84532");
+            assert_eq!(asked["resource"]["url"], format!("http://mail.test{path}"));
+            assert_eq!(asked["extensions"]["bazaar"]["info"]["input"]["method"], method.as_str());
+            assert_eq!(asked["extensions"].get("sign-in-with-x").is_some(), price == 0, "{path}");
+            assert_eq!(answer.header("www-authenticate").starts_with("Payment id="), price > 0);
+            assert!(answer.header("payment-required").len() < 3000, "{path}");
         }
-        assert_eq!(count_workspaces(&server).await, 1);
-    })
-    .await;
+    }
+    assert_eq!(count_workspaces(&server).await, 1);
 }
 
 // rules: PAY-2
@@ -113,22 +110,19 @@ async fn headers_that_are_no_proofs_are_refused_and_asked_again() {
 }
 
 // rules: PAY-15
-#[tokio::test]
-async fn the_handshake_tells_a_wallet_who_it_is() {
-    both_engines(async |engine| {
-        let server = Server::start(engine).await;
-        let payer = server.wallet("anna");
-        let answer = payer.get("/api").await;
-        assert_eq!(
-            answer.ok(),
-            json!({ "agent_api_base_url": "http://mail.test/api/agent/v1", "wallet": payer.address() })
-        );
-        let told = header(&answer, "payment-response");
-        assert_eq!((&told["success"], &told["transaction"]), (&json!(true), &json!("")));
-        assert_eq!(count_workspaces(&server).await, 0, "a wallet that looks around leaves nothing behind");
-        assert_eq!(payer.get(&format!("{BASE}/mailboxes")).await.ok(), json!([]));
-    })
-    .await;
+#[both_engines]
+async fn the_handshake_tells_a_wallet_who_it_is(engine: Engine) {
+    let server = Server::start(engine).await;
+    let payer = server.wallet("anna");
+    let answer = payer.get("/api").await;
+    assert_eq!(
+        answer.ok(),
+        json!({ "agent_api_base_url": "http://mail.test/api/agent/v1", "wallet": payer.address() })
+    );
+    let told = header(&answer, "payment-response");
+    assert_eq!((&told["success"], &told["transaction"]), (&json!(true), &json!("")));
+    assert_eq!(count_workspaces(&server).await, 0, "a wallet that looks around leaves nothing behind");
+    assert_eq!(payer.get(&format!("{BASE}/mailboxes")).await.ok(), json!([]));
 }
 
 // rules: PAY-16

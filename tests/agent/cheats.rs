@@ -3,7 +3,7 @@
 use axum::http::Method;
 use pay::{Address, Authorization, Word};
 use serde_json::json;
-use testkit::{Payer, Server, ServerOptions, Way, both_engines, terms_of};
+use testkit::{Engine, Payer, Server, ServerOptions, Way, both_engines, terms_of};
 
 use super::{BASE, count_workspaces, header, inside, mailbox, payments};
 
@@ -45,34 +45,28 @@ const CHEATS: &[Cheat] = &[
 ];
 
 // rules: PAY-8
-#[tokio::test]
-async fn amounts_payees_times_and_payers_are_checked() {
-    both_engines(async |engine| {
-        let server = Server::start(engine).await;
-        let payer = server.wallet("anna");
-        let body = json!({ "name": "A" });
-        for path in ["/api".to_owned(), format!("{BASE}/mailboxes")] {
-            let method = if path == "/api" { Method::GET } else { Method::POST };
-            let body = (method == Method::POST).then(|| body.clone());
-            let asked = server.anonymous().send(method.clone(), &path, body.clone()).await;
-            let terms = terms_of(&header(&asked, "payment-required")["accepts"][0]);
-            for way in [Way::X402, Way::X402V1] {
-                for (what, cheat, reason) in CHEATS {
-                    let (name, value) = payer.pay(way, &terms, cheat(&payer, payer.authorize(&terms)));
-                    let answer = server
-                        .anonymous()
-                        .with(&name, &value)
-                        .send(method.clone(), &path, body.clone())
-                        .await;
-                    answer.expect(402, "payment_required");
-                    assert_eq!(answer.json()["error"], *reason, "{what}");
-                    assert!(answer.headers.get("payment-response").is_none());
-                }
+#[both_engines]
+async fn amounts_payees_times_and_payers_are_checked(engine: Engine) {
+    let server = Server::start(engine).await;
+    let payer = server.wallet("anna");
+    let body = json!({ "name": "A" });
+    for path in ["/api".to_owned(), format!("{BASE}/mailboxes")] {
+        let method = if path == "/api" { Method::GET } else { Method::POST };
+        let body = (method == Method::POST).then(|| body.clone());
+        let asked = server.anonymous().send(method.clone(), &path, body.clone()).await;
+        let terms = terms_of(&header(&asked, "payment-required")["accepts"][0]);
+        for way in [Way::X402, Way::X402V1] {
+            for (what, cheat, reason) in CHEATS {
+                let (name, value) = payer.pay(way, &terms, cheat(&payer, payer.authorize(&terms)));
+                let answer =
+                    server.anonymous().with(&name, &value).send(method.clone(), &path, body.clone()).await;
+                answer.expect(402, "payment_required");
+                assert_eq!(answer.json()["error"], *reason, "{what}");
+                assert!(answer.headers.get("payment-response").is_none());
             }
         }
-        assert_eq!((payments(&server).await.len(), count_workspaces(&server).await), (0, 0));
-    })
-    .await;
+    }
+    assert_eq!((payments(&server).await.len(), count_workspaces(&server).await), (0, 0));
 }
 
 // rules: PAY-8
@@ -139,65 +133,59 @@ fn mirror(signature: &str) -> String {
 }
 
 // rules: PAY-6
-#[tokio::test]
-async fn a_mailbox_can_insist_on_sign_ins() {
-    both_engines(async |engine| {
-        let server = Server::start(engine).await;
-        let payer = server.wallet("anna");
-        let all = format!("{BASE}/mailboxes");
-        let strict = payer.post(&all, json!({ "name": "A", "require_siwx": true })).await.ok();
-        let open = mailbox(&payer, "B").await;
-        assert_eq!(strict["settings"]["agentInbox"]["requireSiwx"], true);
-        for named in ["id", "public_id", "email"] {
-            let path = format!("{all}/{}/emails", strict[named].as_str().unwrap());
-            let answer = payer.get(&path).await;
-            assert_eq!(answer.expect(402, "payment_required").json()["error"], "siwx_required");
-            payer.call(Way::Siwx, Method::GET, &path, None).await.ok();
-        }
-        payer.get(&inside(&open, "/emails")).await.ok();
-    })
-    .await;
+#[both_engines]
+async fn a_mailbox_can_insist_on_sign_ins(engine: Engine) {
+    let server = Server::start(engine).await;
+    let payer = server.wallet("anna");
+    let all = format!("{BASE}/mailboxes");
+    let strict = payer.post(&all, json!({ "name": "A", "require_siwx": true })).await.ok();
+    let open = mailbox(&payer, "B").await;
+    assert_eq!(strict["settings"]["agentInbox"]["requireSiwx"], true);
+    for named in ["id", "public_id", "email"] {
+        let path = format!("{all}/{}/emails", strict[named].as_str().unwrap());
+        let answer = payer.get(&path).await;
+        assert_eq!(answer.expect(402, "payment_required").json()["error"], "siwx_required");
+        payer.call(Way::Siwx, Method::GET, &path, None).await.ok();
+    }
+    payer.get(&inside(&open, "/emails")).await.ok();
 }
 
 /// Another site can collect authorisations over nothing from those who visit it. Where that matters, only sign-ins count.
 // rules: PAY-6
-#[tokio::test]
-async fn a_server_can_insist_on_sign_ins() {
-    both_engines(async |engine| {
-        let mut options = ServerOptions::default();
-        options.payments.siwx_only = true;
-        let server = Server::with(engine, options).await;
-        let payer = server.wallet("anna");
-        let own = mailbox(&payer, "A").await;
-        let path = inside(&own, "/emails");
-        for way in [Way::X402, Way::X402V1] {
-            let answer = payer.call(way, Method::GET, &path, None).await;
-            assert_eq!(answer.expect(402, "payment_required").json()["error"], "siwx_required");
-        }
-        payer.call(Way::Siwx, Method::GET, &path, None).await.ok();
-        // A sign-in for one address is none for another, nor for another server.
-        let (name, value) = payer.prove(Way::Siwx, Method::GET, &path, None).await;
-        let elsewhere = server.anonymous().with(&name, &value).get(&inside(&own, "/folders")).await;
-        assert_eq!(elsewhere.expect(402, "payment_required").json()["error"], "invalid_siwx_uri_mismatch");
-        let other = ServerOptions { public_url: "http://evil.test".to_owned(), ..ServerOptions::default() };
-        let relaying = Server::with(engine, other).await;
-        let (name, value) = relaying.wallet("anna").prove(Way::Siwx, Method::GET, &path, None).await;
-        let relayed = server.anonymous().with(&name, &value).get(&path).await;
-        assert_eq!(relayed.expect(402, "payment_required").json()["error"], "invalid_siwx_domain_mismatch");
-        // A sign-in pays for nothing.
-        let all = format!("{BASE}/mailboxes");
-        let (name, value) = payer.prove(Way::Siwx, Method::GET, &all, None).await;
-        server
-            .anonymous()
-            .with(&name, &value)
-            .post(&all, json!({ "name": "B" }))
-            .await
-            .expect(402, "payment_required");
-        // An old one is none either.
-        let (name, value) = payer.prove(Way::Siwx, Method::GET, &path, None).await;
-        server.clock.advance(301);
-        let old = server.anonymous().with(&name, &value).get(&path).await;
-        assert_eq!(old.expect(402, "payment_required").json()["error"], "invalid_siwx_issued_at_too_old");
-    })
-    .await;
+#[both_engines]
+async fn a_server_can_insist_on_sign_ins(engine: Engine) {
+    let mut options = ServerOptions::default();
+    options.payments.siwx_only = true;
+    let server = Server::with(engine, options).await;
+    let payer = server.wallet("anna");
+    let own = mailbox(&payer, "A").await;
+    let path = inside(&own, "/emails");
+    for way in [Way::X402, Way::X402V1] {
+        let answer = payer.call(way, Method::GET, &path, None).await;
+        assert_eq!(answer.expect(402, "payment_required").json()["error"], "siwx_required");
+    }
+    payer.call(Way::Siwx, Method::GET, &path, None).await.ok();
+    // A sign-in for one address is none for another, nor for another server.
+    let (name, value) = payer.prove(Way::Siwx, Method::GET, &path, None).await;
+    let elsewhere = server.anonymous().with(&name, &value).get(&inside(&own, "/folders")).await;
+    assert_eq!(elsewhere.expect(402, "payment_required").json()["error"], "invalid_siwx_uri_mismatch");
+    let other = ServerOptions { public_url: "http://evil.test".to_owned(), ..ServerOptions::default() };
+    let relaying = Server::with(engine, other).await;
+    let (name, value) = relaying.wallet("anna").prove(Way::Siwx, Method::GET, &path, None).await;
+    let relayed = server.anonymous().with(&name, &value).get(&path).await;
+    assert_eq!(relayed.expect(402, "payment_required").json()["error"], "invalid_siwx_domain_mismatch");
+    // A sign-in pays for nothing.
+    let all = format!("{BASE}/mailboxes");
+    let (name, value) = payer.prove(Way::Siwx, Method::GET, &all, None).await;
+    server
+        .anonymous()
+        .with(&name, &value)
+        .post(&all, json!({ "name": "B" }))
+        .await
+        .expect(402, "payment_required");
+    // An old one is none either.
+    let (name, value) = payer.prove(Way::Siwx, Method::GET, &path, None).await;
+    server.clock.advance(301);
+    let old = server.anonymous().with(&name, &value).get(&path).await;
+    assert_eq!(old.expect(402, "payment_required").json()["error"], "invalid_siwx_issued_at_too_old");
 }

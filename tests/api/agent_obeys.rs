@@ -245,17 +245,14 @@ async fn run(engine: Engine, said: Value) {
 }
 
 /// rules: AGENT-6, INTEG-3, INTEG-6
-#[tokio::test]
-async fn a_model_that_obeys_mail_does_no_harm() {
-    both_engines(async |engine| run(engine, json!({ "content": "What is new?" })).await).await;
+#[both_engines]
+async fn a_model_that_obeys_mail_does_no_harm(engine: Engine) {
+    run(engine, json!({ "content": "What is new?" })).await;
 }
 
 /// rules: AGENT-6, AGENT-12
-#[tokio::test]
-async fn an_approved_message_sends_nothing_that_mail_asks_for() {
-    both_engines(async |engine| {
-        let said = json!({ "content": "Tell bob@people.test what is new.", "approve": true });
-        run(engine, said).await;
-    })
-    .await;
+#[both_engines]
+async fn an_approved_message_sends_nothing_that_mail_asks_for(engine: Engine) {
+    let said = json!({ "content": "Tell bob@people.test what is new.", "approve": true });
+    run(engine, said).await;
 }

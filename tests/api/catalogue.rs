@@ -254,39 +254,35 @@ fn body_for(operation: &str, world: &World) -> Value {
 }
 
 /// rules: HTTP-3
-#[tokio::test]
-async fn fields_that_an_operation_does_not_know_are_refused() {
-    both_engines(async |engine| {
-        let server = server_with_everything(engine).await;
-        let world = World::new(&server).await;
-        let before = world.state().await;
-        for operation in operations(&world) {
-            let path = world.path(&operation.template, None);
-            // An affiliate's link is followed by people, whatever else it has picked up on its way.
-            if operation.id != "trackAffiliate" {
-                let unknown = ["surprise", "plan", "workspace_id", "limit"];
-                for unknown in unknown.iter().filter(|name| !operation.query.iter().any(|one| one == *name)) {
-                    let path = format!("{path}?{unknown}=1");
-                    let answer = operation.send(&world.console, &path).await;
-                    assert_refuses_fields(&answer, &[unknown]);
-                }
-            }
-            let Some(body) = operation.body.clone() else { continue };
-            for unknown in
-                ["surprise", "plan", "credits", "workspace_id", "account_id", "created_at", "is_admin"]
-            {
-                if operation.id == "switchWorkspace" && unknown == "workspace_id" {
-                    continue;
-                }
-                let mut body = body.clone();
-                body[unknown] = json!("Enterprise");
-                let answer = operation.send_with(&world.console, &path, Some(body)).await;
+#[both_engines]
+async fn fields_that_an_operation_does_not_know_are_refused(engine: Engine) {
+    let server = server_with_everything(engine).await;
+    let world = World::new(&server).await;
+    let before = world.state().await;
+    for operation in operations(&world) {
+        let path = world.path(&operation.template, None);
+        // An affiliate's link is followed by people, whatever else it has picked up on its way.
+        if operation.id != "trackAffiliate" {
+            let unknown = ["surprise", "plan", "workspace_id", "limit"];
+            for unknown in unknown.iter().filter(|name| !operation.query.iter().any(|one| one == *name)) {
+                let path = format!("{path}?{unknown}=1");
+                let answer = operation.send(&world.console, &path).await;
                 assert_refuses_fields(&answer, &[unknown]);
             }
         }
-        assert_eq!(world.state().await, before);
-    })
-    .await;
+        let Some(body) = operation.body.clone() else { continue };
+        for unknown in ["surprise", "plan", "credits", "workspace_id", "account_id", "created_at", "is_admin"]
+        {
+            if operation.id == "switchWorkspace" && unknown == "workspace_id" {
+                continue;
+            }
+            let mut body = body.clone();
+            body[unknown] = json!("Enterprise");
+            let answer = operation.send_with(&world.console, &path, Some(body)).await;
+            assert_refuses_fields(&answer, &[unknown]);
+        }
+    }
+    assert_eq!(world.state().await, before);
 }
 
 /// What must be the same for a foreign id and for one that never existed.
@@ -331,53 +327,50 @@ fn missing(parameter: &str) -> (u16, &'static str) {
 }
 
 /// rules: HTTP-5, ERR-6
-#[tokio::test]
-async fn a_foreign_id_is_answered_like_one_that_never_was() {
-    both_engines(async |engine| {
-        let server = server_with_everything(engine).await;
-        let (own, foreign) = (World::new(&server).await, World::new(&server).await);
-        // What a folder is called says nothing, so the foreign one has a name of its own.
-        let folders = format!("/api/v1/mailboxes/{}/folders", foreign.id("mailboxId"));
-        foreign.tenant.key.post(&folders, json!({ "name": "Theirs" })).await.ok();
-        let (before, own_before) = (foreign.state().await, own.state().await);
-        let ledger =
-            "SELECT count(*), CAST(coalesce(sum(spent), 0) AS BIGINT) FROM allowance WHERE workspace_id = $1";
-        let spent = async || {
-            let found =
-                server.app.db().read(&foreign.tenant.workspace, async move |tx| tx.one(ledger, &[]).await);
-            let found: Result<Option<(i64, i64)>, store::Error> = found.await;
-            found.unwrap()
-        };
-        // What was spent is settled a moment later.
-        let settled = std::time::Duration::from_millis(500);
-        tokio::time::sleep(settled).await;
-        let spent_before = spent().await;
-        let mut tried = 0;
-        for operation in operations(&own) {
-            for parameter in &operation.parameters {
-                let theirs = if parameter == "folderId" { "theirs" } else { foreign.id(parameter) };
-                let random = match theirs.split_once('_') {
-                    Some((prefix, _)) => format!("{prefix}_01h8xgjy4n7r2v6c0d5t9kqwez"),
-                    None => "nobodys".to_owned(),
-                };
-                let mut answers = Vec::new();
-                for id in [theirs, &random] {
-                    let path = own.path(&operation.template, Some((parameter, id)));
-                    answers.push(operation.send(&own.console, &path).await);
-                }
-                assert_eq!(told(&answers[0]), told(&answers[1]), "{} {parameter}", operation.id);
-                let (status, kind) = missing(parameter);
-                assert_eq!(answers[0].status, status, "{} {parameter}: {}", operation.id, answers[0].text());
-                assert_eq!(answers[0].json()["error"], kind, "{} {parameter}", operation.id);
-                tried += 1;
+#[both_engines]
+async fn a_foreign_id_is_answered_like_one_that_never_was(engine: Engine) {
+    let server = server_with_everything(engine).await;
+    let (own, foreign) = (World::new(&server).await, World::new(&server).await);
+    // What a folder is called says nothing, so the foreign one has a name of its own.
+    let folders = format!("/api/v1/mailboxes/{}/folders", foreign.id("mailboxId"));
+    foreign.tenant.key.post(&folders, json!({ "name": "Theirs" })).await.ok();
+    let (before, own_before) = (foreign.state().await, own.state().await);
+    let ledger =
+        "SELECT count(*), CAST(coalesce(sum(spent), 0) AS BIGINT) FROM allowance WHERE workspace_id = $1";
+    let spent = async || {
+        let found =
+            server.app.db().read(&foreign.tenant.workspace, async move |tx| tx.one(ledger, &[]).await);
+        let found: Result<Option<(i64, i64)>, store::Error> = found.await;
+        found.unwrap()
+    };
+    // What was spent is settled a moment later.
+    let settled = std::time::Duration::from_millis(500);
+    tokio::time::sleep(settled).await;
+    let spent_before = spent().await;
+    let mut tried = 0;
+    for operation in operations(&own) {
+        for parameter in &operation.parameters {
+            let theirs = if parameter == "folderId" { "theirs" } else { foreign.id(parameter) };
+            let random = match theirs.split_once('_') {
+                Some((prefix, _)) => format!("{prefix}_01h8xgjy4n7r2v6c0d5t9kqwez"),
+                None => "nobodys".to_owned(),
+            };
+            let mut answers = Vec::new();
+            for id in [theirs, &random] {
+                let path = own.path(&operation.template, Some((parameter, id)));
+                answers.push(operation.send(&own.console, &path).await);
             }
+            assert_eq!(told(&answers[0]), told(&answers[1]), "{} {parameter}", operation.id);
+            let (status, kind) = missing(parameter);
+            assert_eq!(answers[0].status, status, "{} {parameter}: {}", operation.id, answers[0].text());
+            assert_eq!(answers[0].json()["error"], kind, "{} {parameter}", operation.id);
+            tried += 1;
         }
-        assert!(tried > 30, "{tried}");
-        tokio::time::sleep(settled).await;
-        assert_eq!(spent().await, spent_before);
-        assert_eq!((foreign.state().await, own.state().await), (before, own_before));
-    })
-    .await;
+    }
+    assert!(tried > 30, "{tried}");
+    tokio::time::sleep(settled).await;
+    assert_eq!(spent().await, spent_before);
+    assert_eq!((foreign.state().await, own.state().await), (before, own_before));
 }
 
 /// Texts that have broken services before, as they stand in a URL.
@@ -406,59 +399,56 @@ const NASTY: [&str; 21] = [
 ];
 
 /// rules: HTTP-14, HTTP-5
-#[tokio::test]
-async fn any_characters_in_a_path_or_a_query_find_nothing() {
-    both_engines(async |engine| {
-        let server = server_with_everything(engine).await;
-        let world = World::new(&server).await;
-        let before = world.state().await;
-        let long = "a".repeat(8000);
-        for operation in operations(&world) {
-            for parameter in &operation.parameters {
-                for nasty in NASTY.iter().copied().chain([long.as_str()]) {
-                    let path = world.path(&operation.template, Some((parameter, nasty)));
-                    let answer = operation.send(&world.console, &path).await;
-                    assert!(matches!(answer.status, 403 | 404), "{} {path}: {}", operation.id, answer.text());
-                    // With a NUL it is the same as with any other id that is none.
-                    if nasty.contains("%00") {
-                        let path = world.path(&operation.template, Some((parameter, "unknown")));
-                        let other = operation.send(&world.console, &path).await;
-                        assert_eq!(told(&answer), told(&other), "{} {nasty}", operation.id);
-                    }
-                }
-            }
-            for nasty in NASTY {
-                for query in [format!("{nasty}=1"), format!("x={nasty}"), nasty.to_owned()] {
-                    let path = format!("{}?{query}", world.path(&operation.template, None));
-                    // What looks at no query would do what it is there for.
-                    if operation.template.starts_with("/api/v1/") && operation.id != "getConfig" {
-                        let answer = operation.send(&world.console, &path).await;
-                        answer.expect(400, "validation_failed");
-                    }
+#[both_engines]
+async fn any_characters_in_a_path_or_a_query_find_nothing(engine: Engine) {
+    let server = server_with_everything(engine).await;
+    let world = World::new(&server).await;
+    let before = world.state().await;
+    let long = "a".repeat(8000);
+    for operation in operations(&world) {
+        for parameter in &operation.parameters {
+            for nasty in NASTY.iter().copied().chain([long.as_str()]) {
+                let path = world.path(&operation.template, Some((parameter, nasty)));
+                let answer = operation.send(&world.console, &path).await;
+                assert!(matches!(answer.status, 403 | 404), "{} {path}: {}", operation.id, answer.text());
+                // With a NUL it is the same as with any other id that is none.
+                if nasty.contains("%00") {
+                    let path = world.path(&operation.template, Some((parameter, "unknown")));
+                    let other = operation.send(&world.console, &path).await;
+                    assert_eq!(told(&answer), told(&other), "{} {nasty}", operation.id);
                 }
             }
         }
         for nasty in NASTY {
-            let list = format!("/api/v1/mailboxes?workspaceId={nasty}");
-            let answer = world.console.get(&list).await;
-            assert!(matches!(answer.status, 400 | 403), "{nasty}: {}", answer.text());
-            let history = format!("/api/v1/workspaces/{}/usage/history?days={nasty}", world.tenant.workspace);
-            assert_refuses_fields(&world.console.get(&history).await, &["days"]);
-            let track = server.anonymous().get(&format!("/api/affiliate/track?code={nasty}")).await;
-            assert_eq!((track.status, track.header("set-cookie")), (302, ""), "{nasty}");
-            assert_eq!(server.anonymous().get(&format!("/{nasty}")).await.status, 404);
+            for query in [format!("{nasty}=1"), format!("x={nasty}"), nasty.to_owned()] {
+                let path = format!("{}?{query}", world.path(&operation.template, None));
+                // What looks at no query would do what it is there for.
+                if operation.template.starts_with("/api/v1/") && operation.id != "getConfig" {
+                    let answer = operation.send(&world.console, &path).await;
+                    answer.expect(400, "validation_failed");
+                }
+            }
         }
-        let nul = world.console.get("/api/v1/mailboxes?workspaceId=%00").await;
-        super::help::assert_refused(&nul, &[("workspaceId", "must not contain the character U+0000")]);
-        assert_eq!(world.state().await, before);
-    })
-    .await;
+    }
+    for nasty in NASTY {
+        let list = format!("/api/v1/mailboxes?workspaceId={nasty}");
+        let answer = world.console.get(&list).await;
+        assert!(matches!(answer.status, 400 | 403), "{nasty}: {}", answer.text());
+        let history = format!("/api/v1/workspaces/{}/usage/history?days={nasty}", world.tenant.workspace);
+        assert_refuses_fields(&world.console.get(&history).await, &["days"]);
+        let track = server.anonymous().get(&format!("/api/affiliate/track?code={nasty}")).await;
+        assert_eq!((track.status, track.header("set-cookie")), (302, ""), "{nasty}");
+        assert_eq!(server.anonymous().get(&format!("/{nasty}")).await.status, 404);
+    }
+    let nul = world.console.get("/api/v1/mailboxes?workspaceId=%00").await;
+    super::help::assert_refused(&nul, &[("workspaceId", "must not contain the character U+0000")]);
+    assert_eq!(world.state().await, before);
 }
 
 /// Every text of every body, with a NUL and with other things in it.
 /// rules: HTTP-14
-#[tokio::test]
-async fn any_characters_in_a_body_are_taken_or_refused() {
+#[both_engines]
+async fn any_characters_in_a_body_are_taken_or_refused(engine: Engine) {
     let texts = [
         "\0",
         "a\0b",
@@ -471,27 +461,24 @@ async fn any_characters_in_a_body_are_taken_or_refused() {
         "${x}",
         "\u{10ffff}",
     ];
-    both_engines(async |engine| {
-        let server = server_with_everything(engine).await;
-        let world = World::new(&server).await;
-        for operation in operations(&world) {
-            let Some(body_of) = &operation.body else { continue };
-            // Logging in for real changes nothing that matters here, but each takes its time.
-            let path = world.path(&operation.template, None);
-            for field in body_of.as_object().unwrap().keys() {
-                for text in texts {
-                    let mut body = body_of.clone();
-                    body[field] = if body[field].is_array() { json!([text]) } else { json!(text) };
-                    let answer = world.console.send(operation.method.clone(), &path, Some(body)).await;
-                    assert!(answer.status < 500, "{} {field} {text:?}: {}", operation.id, answer.text());
-                    if text.contains('\0') {
-                        let inside = format!("{field}[0]");
-                        let path = if body_of[field].is_array() { &inside } else { field };
-                        assert_refuses_fields(&answer, &[path]);
-                    }
+    let server = server_with_everything(engine).await;
+    let world = World::new(&server).await;
+    for operation in operations(&world) {
+        let Some(body_of) = &operation.body else { continue };
+        // Logging in for real changes nothing that matters here, but each takes its time.
+        let path = world.path(&operation.template, None);
+        for field in body_of.as_object().unwrap().keys() {
+            for text in texts {
+                let mut body = body_of.clone();
+                body[field] = if body[field].is_array() { json!([text]) } else { json!(text) };
+                let answer = world.console.send(operation.method.clone(), &path, Some(body)).await;
+                assert!(answer.status < 500, "{} {field} {text:?}: {}", operation.id, answer.text());
+                if text.contains('\0') {
+                    let inside = format!("{field}[0]");
+                    let path = if body_of[field].is_array() { &inside } else { field };
+                    assert_refuses_fields(&answer, &[path]);
                 }
             }
         }
-    })
-    .await;
+    }
 }

@@ -2,7 +2,7 @@
 
 use model::{EmailId, WorkspaceId};
 use serde_json::{Value, json};
-use testkit::{Server, both_engines};
+use testkit::{Engine, Server, both_engines};
 
 use super::mails::{Inbox, flagged, message, new_label, with_file};
 
@@ -211,87 +211,71 @@ async fn two_inboxes(server: &Server) -> [Inbox; 2] {
 }
 
 // rules: READ-25, READ-17, RECV-3
-#[tokio::test]
-async fn figures_equal_a_recount_after_anything() {
-    both_engines(async |engine| {
-        let server = Server::start(engine).await;
-        let inboxes = two_inboxes(&server).await;
-        let mut dice = Dice(2026);
-        for step in 0..240 {
-            if dice.roll(3) == 0 {
-                arrive(&server, &inboxes, &mut dice).await;
-            } else {
-                change(dice.pick(&inboxes), &mut dice).await;
-            }
-            if step % 10 == 9 {
-                assert_counted(&server, &inboxes[0].workspace, &format!("after step {step}")).await;
-            }
+#[both_engines]
+async fn figures_equal_a_recount_after_anything(engine: Engine) {
+    let server = Server::start(engine).await;
+    let inboxes = two_inboxes(&server).await;
+    let mut dice = Dice(2026);
+    for step in 0..240 {
+        if dice.roll(3) == 0 {
+            arrive(&server, &inboxes, &mut dice).await;
+        } else {
+            change(dice.pick(&inboxes), &mut dice).await;
         }
-        // What the API tells is what was counted.
-        let mailboxes = inboxes[0].key.get("/api/v1/mailboxes").await.ok();
-        for inbox in &inboxes {
-            let unread = inbox.get("emails?folder=inbox&is_read=false&limit=100").await;
-            let shown =
-                mailboxes.as_array().unwrap().iter().find(|one| one["id"] == json!(inbox.id)).unwrap();
-            for category in ["customer_support", "technical", "partnership", "other"] {
-                let counted = unread["emails"]
-                    .as_array()
-                    .unwrap()
-                    .iter()
-                    .filter(|one| one["category"] == category)
-                    .count();
-                assert_eq!(shown["inbox_unread_by_category"][category], counted, "{category}");
-            }
+        if step % 10 == 9 {
+            assert_counted(&server, &inboxes[0].workspace, &format!("after step {step}")).await;
         }
-        let all: Vec<Value> = inboxes[0].get("emails?limit=100").await["emails"].as_array().unwrap().clone();
-        let ids: Vec<&Value> = all.iter().map(|one| &one["id"]).collect();
-        if !ids.is_empty() {
-            inboxes[0].post("emails/bulk-delete", json!({ "ids": ids, "permanent": true })).await.ok();
+    }
+    // What the API tells is what was counted.
+    let mailboxes = inboxes[0].key.get("/api/v1/mailboxes").await.ok();
+    for inbox in &inboxes {
+        let unread = inbox.get("emails?folder=inbox&is_read=false&limit=100").await;
+        let shown = mailboxes.as_array().unwrap().iter().find(|one| one["id"] == json!(inbox.id)).unwrap();
+        for category in ["customer_support", "technical", "partnership", "other"] {
+            let counted =
+                unread["emails"].as_array().unwrap().iter().filter(|one| one["category"] == category).count();
+            assert_eq!(shown["inbox_unread_by_category"][category], counted, "{category}");
         }
-        inboxes[0].key.delete(&inboxes[1].path).await.ok();
-        server.clock.advance(8 * 86_400);
-        operations::upkeep::run(&server.app).await.unwrap();
-        assert_counted(&server, &inboxes[0].workspace, "at the end").await;
-    })
-    .await;
+    }
+    let all: Vec<Value> = inboxes[0].get("emails?limit=100").await["emails"].as_array().unwrap().clone();
+    let ids: Vec<&Value> = all.iter().map(|one| &one["id"]).collect();
+    if !ids.is_empty() {
+        inboxes[0].post("emails/bulk-delete", json!({ "ids": ids, "permanent": true })).await.ok();
+    }
+    inboxes[0].key.delete(&inboxes[1].path).await.ok();
+    server.clock.advance(8 * 86_400);
+    operations::upkeep::run(&server.app).await.unwrap();
+    assert_counted(&server, &inboxes[0].workspace, "at the end").await;
 }
 
 /// Changes at the same time leave the same figures as changes one after the other.
 // rules: READ-25
-#[tokio::test]
-async fn figures_equal_a_recount_after_changes_at_once() {
-    both_engines(async |engine| {
-        let server = Server::start(engine).await;
-        let inboxes = two_inboxes(&server).await;
-        let work = (0..8_u64).map(async |seed| {
-            let mut dice = Dice(seed + 1);
-            for _ in 0..12 {
-                arrive(&server, &inboxes, &mut dice).await;
-                let inbox = dice.pick(&inboxes);
-                let list = inbox.get("emails?limit=50").await;
-                let all = list["emails"].as_array().unwrap();
-                if all.is_empty() {
-                    continue;
-                }
-                let some: Vec<&Value> = (0..6).map(|_| &dice.pick(all)["id"]).collect();
-                match dice.roll(4) {
-                    0 => {
-                        inbox.post("emails/bulk-delete", json!({ "ids": some, "permanent": true })).await.ok()
-                    }
-                    1 => inbox
-                        .post("emails/bulk-read", json!({ "ids": some, "read": dice.roll(2) == 0 }))
-                        .await
-                        .ok(),
-                    2 => inbox
-                        .post("emails/bulk-move", json!({ "ids": some, "folderId": "archive" }))
-                        .await
-                        .ok(),
-                    _ => inbox.post("emails/bulk-delete", json!({ "ids": some })).await.ok(),
-                };
+#[both_engines]
+async fn figures_equal_a_recount_after_changes_at_once(engine: Engine) {
+    let server = Server::start(engine).await;
+    let inboxes = two_inboxes(&server).await;
+    let work = (0..8_u64).map(async |seed| {
+        let mut dice = Dice(seed + 1);
+        for _ in 0..12 {
+            arrive(&server, &inboxes, &mut dice).await;
+            let inbox = dice.pick(&inboxes);
+            let list = inbox.get("emails?limit=50").await;
+            let all = list["emails"].as_array().unwrap();
+            if all.is_empty() {
+                continue;
             }
-        });
-        futures_util::future::join_all(work).await;
-        assert_counted(&server, &inboxes[0].workspace, "at the end").await;
-    })
-    .await;
+            let some: Vec<&Value> = (0..6).map(|_| &dice.pick(all)["id"]).collect();
+            match dice.roll(4) {
+                0 => inbox.post("emails/bulk-delete", json!({ "ids": some, "permanent": true })).await.ok(),
+                1 => inbox
+                    .post("emails/bulk-read", json!({ "ids": some, "read": dice.roll(2) == 0 }))
+                    .await
+                    .ok(),
+                2 => inbox.post("emails/bulk-move", json!({ "ids": some, "folderId": "archive" })).await.ok(),
+                _ => inbox.post("emails/bulk-delete", json!({ "ids": some })).await.ok(),
+            };
+        }
+    });
+    futures_util::future::join_all(work).await;
+    assert_counted(&server, &inboxes[0].workspace, "at the end").await;
 }

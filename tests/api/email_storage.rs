@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use operations::storage;
 use serde_json::json;
-use testkit::{Server, both_engines};
+use testkit::{Engine, Server, both_engines};
 
 use super::mails::{Inbox, message, plain};
 
@@ -41,134 +41,122 @@ fn large(seed: u64) -> String {
 }
 
 // rules: RECV-3
-#[tokio::test]
-async fn mailboxes_of_a_workspace_share_one_content() {
-    both_engines(async |engine| {
-        let server = Server::start(engine).await;
-        let (inbox, foreign) = (Inbox::new(&server).await, Inbox::new(&server).await);
-        let other = inbox.another().await;
-        let raw = plain("Same", "text");
-        let mut ids = Vec::new();
-        for one in [&inbox, &other, &foreign] {
-            ids.push(server.receive(&one.address, raw.clone()).await);
-        }
-        assert_eq!((contents(&server, &inbox).await.len(), contents(&server, &foreign).await.len()), (1, 1));
-        inbox.delete(&format!("emails/{}?permanent=true", ids[0])).await.ok();
-        assert_eq!(contents(&server, &inbox).await.len(), 1);
-        assert_eq!(other.try_get(&format!("emails/{}/raw", ids[1])).await.text(), raw);
-        other.delete(&format!("emails/{}?permanent=true", ids[1])).await.ok();
-        assert_eq!((contents(&server, &inbox).await.len(), contents(&server, &foreign).await.len()), (0, 1));
-        assert_eq!(foreign.try_get(&format!("emails/{}/raw", ids[2])).await.text(), raw);
-        let used = foreign.get("storage").await;
-        assert_eq!((used["storage_gb"].as_f64().unwrap() * 1e9).round().to_string(), raw.len().to_string());
-    })
-    .await;
+#[both_engines]
+async fn mailboxes_of_a_workspace_share_one_content(engine: Engine) {
+    let server = Server::start(engine).await;
+    let (inbox, foreign) = (Inbox::new(&server).await, Inbox::new(&server).await);
+    let other = inbox.another().await;
+    let raw = plain("Same", "text");
+    let mut ids = Vec::new();
+    for one in [&inbox, &other, &foreign] {
+        ids.push(server.receive(&one.address, raw.clone()).await);
+    }
+    assert_eq!((contents(&server, &inbox).await.len(), contents(&server, &foreign).await.len()), (1, 1));
+    inbox.delete(&format!("emails/{}?permanent=true", ids[0])).await.ok();
+    assert_eq!(contents(&server, &inbox).await.len(), 1);
+    assert_eq!(other.try_get(&format!("emails/{}/raw", ids[1])).await.text(), raw);
+    other.delete(&format!("emails/{}?permanent=true", ids[1])).await.ok();
+    assert_eq!((contents(&server, &inbox).await.len(), contents(&server, &foreign).await.len()), (0, 1));
+    assert_eq!(foreign.try_get(&format!("emails/{}/raw", ids[2])).await.text(), raw);
+    let used = foreign.get("storage").await;
+    assert_eq!((used["storage_gb"].as_f64().unwrap() * 1e9).round().to_string(), raw.len().to_string());
 }
 
 // rules: RECV-3, READ-19
-#[tokio::test]
-async fn large_mail_lies_in_the_blob_store_until_nothing_needs_it() {
-    both_engines(async |engine| {
-        let server = Server::start(engine).await;
-        let inbox = Inbox::new(&server).await;
-        let folder = server.folder().join("blobs");
-        let (first, second) = (large(1), large(2));
-        let one = server.receive(&inbox.address, first.clone()).await;
-        let two = server.receive(&inbox.address, second.clone()).await;
-        assert!(contents(&server, &inbox).await.iter().all(|(_, outside)| *outside == 1));
-        let kept = blobs(&folder).len();
-        assert!(kept >= 2, "{kept}");
-        for (id, raw) in [(&one, &first), (&two, &second)] {
-            assert!(inbox.try_get(&format!("emails/{id}/raw")).await.text() == *raw);
-            let email = inbox.get(&format!("emails/{id}")).await;
-            assert!(
-                email["body"].as_str().unwrap().len() > 400_000
-                    && email["raw_headers"].as_str().unwrap().contains("Large")
-            );
-        }
-        assert!(inbox.get("storage").await["blob_count"].as_i64().unwrap() >= 2);
-        inbox.delete(&format!("emails/{one}?permanent=true")).await.ok();
-        assert_eq!(storage::sweep_blobs(&server.app).await.unwrap(), 0, "they are young");
-        assert_eq!(blobs(&folder).len(), kept);
-        // Times of files are those of the machine, so the clock of the service goes a day beyond them.
-        server.clock.set("2100-01-01T00:00:00Z");
-        let gone = storage::sweep_blobs(&server.app).await.unwrap();
-        assert_eq!((gone >= 1, blobs(&folder).len()), (true, kept - usize::try_from(gone).unwrap()));
-        assert_eq!(storage::sweep_blobs(&server.app).await.unwrap(), 0);
-        assert!(inbox.try_get(&format!("emails/{two}/raw")).await.text() == second);
-        assert_eq!(storage::scrub(&server.app).await.unwrap().damaged, []);
-    })
-    .await;
+#[both_engines]
+async fn large_mail_lies_in_the_blob_store_until_nothing_needs_it(engine: Engine) {
+    let server = Server::start(engine).await;
+    let inbox = Inbox::new(&server).await;
+    let folder = server.folder().join("blobs");
+    let (first, second) = (large(1), large(2));
+    let one = server.receive(&inbox.address, first.clone()).await;
+    let two = server.receive(&inbox.address, second.clone()).await;
+    assert!(contents(&server, &inbox).await.iter().all(|(_, outside)| *outside == 1));
+    let kept = blobs(&folder).len();
+    assert!(kept >= 2, "{kept}");
+    for (id, raw) in [(&one, &first), (&two, &second)] {
+        assert!(inbox.try_get(&format!("emails/{id}/raw")).await.text() == *raw);
+        let email = inbox.get(&format!("emails/{id}")).await;
+        assert!(
+            email["body"].as_str().unwrap().len() > 400_000
+                && email["raw_headers"].as_str().unwrap().contains("Large")
+        );
+    }
+    assert!(inbox.get("storage").await["blob_count"].as_i64().unwrap() >= 2);
+    inbox.delete(&format!("emails/{one}?permanent=true")).await.ok();
+    assert_eq!(storage::sweep_blobs(&server.app).await.unwrap(), 0, "they are young");
+    assert_eq!(blobs(&folder).len(), kept);
+    // Times of files are those of the machine, so the clock of the service goes a day beyond them.
+    server.clock.set("2100-01-01T00:00:00Z");
+    let gone = storage::sweep_blobs(&server.app).await.unwrap();
+    assert_eq!((gone >= 1, blobs(&folder).len()), (true, kept - usize::try_from(gone).unwrap()));
+    assert_eq!(storage::sweep_blobs(&server.app).await.unwrap(), 0);
+    assert!(inbox.try_get(&format!("emails/{two}/raw")).await.text() == second);
+    assert_eq!(storage::scrub(&server.app).await.unwrap().damaged, []);
 }
 
 // rules: RECV-4
-#[tokio::test]
-async fn a_scrubber_finds_a_changed_bit() {
-    both_engines(async |engine| {
-        let server = Server::start(engine).await;
-        let inbox = Inbox::new(&server).await;
-        let small = server.receive(&inbox.address, plain("Small", "text")).await;
-        let big = server.receive(&inbox.address, large(3)).await;
-        let found = storage::scrub(&server.app).await.unwrap();
-        assert_eq!((found.checked, found.damaged), (2, vec![]));
-        let blob = blobs(&server.folder().join("blobs")).remove(0);
-        let whole = std::fs::read(&blob).unwrap();
-        let mut bytes = whole.clone();
-        let middle = bytes.len() / 2;
-        bytes[middle] ^= 1;
-        std::fs::write(&blob, &bytes).unwrap();
-        let found = storage::scrub(&server.app).await.unwrap();
-        assert_eq!((found.checked, found.damaged.len()), (2, 1));
-        // Damage is told as such, and never shown as a message.
-        let answer = inbox.key.meets_faults().get(&format!("{}/emails/{big}/raw", inbox.path)).await;
-        assert!(answer.status >= 500, "{}", answer.status);
-        std::fs::write(&blob, &whole).unwrap();
-        assert_eq!(storage::scrub(&server.app).await.unwrap().damaged, []);
-        for column in ["raw", "body"] {
-            let sql = format!("SELECT id, {column} FROM content WHERE workspace_id = $1 AND raw IS NOT NULL");
-            let read = server
-                .app
-                .db()
-                .read(&inbox.workspace, async move |tx| tx.one::<(String, Vec<u8>)>(&sql, &[]).await);
-            let (id, sealed) = read.await.unwrap().unwrap();
-            for changed in [true, false] {
-                let mut bytes = sealed.clone();
-                let last = bytes.len() - 20;
-                bytes[last] ^= u8::from(changed);
-                let sql = format!("UPDATE content SET {column} = $3 WHERE workspace_id = $1 AND id = $2");
-                let id = id.clone();
-                let write = server.app.db().write(&inbox.workspace, async move |tx| {
-                    tx.run(&sql, &[(&id).into(), (&bytes).into()]).await
-                });
-                assert_eq!(write.await.unwrap(), 1);
-                let damaged = storage::scrub(&server.app).await.unwrap().damaged;
-                assert_eq!(damaged.len(), usize::from(changed), "{column}: {damaged:?}");
-            }
+#[both_engines]
+async fn a_scrubber_finds_a_changed_bit(engine: Engine) {
+    let server = Server::start(engine).await;
+    let inbox = Inbox::new(&server).await;
+    let small = server.receive(&inbox.address, plain("Small", "text")).await;
+    let big = server.receive(&inbox.address, large(3)).await;
+    let found = storage::scrub(&server.app).await.unwrap();
+    assert_eq!((found.checked, found.damaged), (2, vec![]));
+    let blob = blobs(&server.folder().join("blobs")).remove(0);
+    let whole = std::fs::read(&blob).unwrap();
+    let mut bytes = whole.clone();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(&blob, &bytes).unwrap();
+    let found = storage::scrub(&server.app).await.unwrap();
+    assert_eq!((found.checked, found.damaged.len()), (2, 1));
+    // Damage is told as such, and never shown as a message.
+    let answer = inbox.key.meets_faults().get(&format!("{}/emails/{big}/raw", inbox.path)).await;
+    assert!(answer.status >= 500, "{}", answer.status);
+    std::fs::write(&blob, &whole).unwrap();
+    assert_eq!(storage::scrub(&server.app).await.unwrap().damaged, []);
+    for column in ["raw", "body"] {
+        let sql = format!("SELECT id, {column} FROM content WHERE workspace_id = $1 AND raw IS NOT NULL");
+        let read = server
+            .app
+            .db()
+            .read(&inbox.workspace, async move |tx| tx.one::<(String, Vec<u8>)>(&sql, &[]).await);
+        let (id, sealed) = read.await.unwrap().unwrap();
+        for changed in [true, false] {
+            let mut bytes = sealed.clone();
+            let last = bytes.len() - 20;
+            bytes[last] ^= u8::from(changed);
+            let sql = format!("UPDATE content SET {column} = $3 WHERE workspace_id = $1 AND id = $2");
+            let id = id.clone();
+            let write = server.app.db().write(&inbox.workspace, async move |tx| {
+                tx.run(&sql, &[(&id).into(), (&bytes).into()]).await
+            });
+            assert_eq!(write.await.unwrap(), 1);
+            let damaged = storage::scrub(&server.app).await.unwrap().damaged;
+            assert_eq!(damaged.len(), usize::from(changed), "{column}: {damaged:?}");
         }
-        assert_eq!(inbox.get(&format!("emails/{small}")).await["body"], json!("text\n"));
-    })
-    .await;
+    }
+    assert_eq!(inbox.get(&format!("emails/{small}")).await["body"], json!("text\n"));
 }
 
 /// The same message, deleted in one mailbox while it arrives in another, is always whole.
 // rules: RECV-3
-#[tokio::test]
-async fn a_content_that_goes_and_comes_at_once_is_whole() {
-    both_engines(async |engine| {
-        let server = Server::start(engine).await;
-        let inbox = Inbox::new(&server).await;
-        let other = inbox.another().await;
-        let raw = plain("Same", "text");
-        for _ in 0..25 {
-            let old = server.receive(&inbox.address, raw.clone()).await;
-            let path = format!("emails/{old}?permanent=true");
-            let (gone, new) = tokio::join!(inbox.delete(&path), server.receive(&other.address, raw.clone()));
-            gone.ok();
-            assert_eq!(other.try_get(&format!("emails/{new}/raw")).await.text(), raw);
-            other.delete(&format!("emails/{new}?permanent=true")).await.ok();
-        }
-        assert_eq!(contents(&server, &inbox).await, []);
-        super::email_counters::assert_counted(&server, &inbox.workspace, "at the end").await;
-    })
-    .await;
+#[both_engines]
+async fn a_content_that_goes_and_comes_at_once_is_whole(engine: Engine) {
+    let server = Server::start(engine).await;
+    let inbox = Inbox::new(&server).await;
+    let other = inbox.another().await;
+    let raw = plain("Same", "text");
+    for _ in 0..25 {
+        let old = server.receive(&inbox.address, raw.clone()).await;
+        let path = format!("emails/{old}?permanent=true");
+        let (gone, new) = tokio::join!(inbox.delete(&path), server.receive(&other.address, raw.clone()));
+        gone.ok();
+        assert_eq!(other.try_get(&format!("emails/{new}/raw")).await.text(), raw);
+        other.delete(&format!("emails/{new}?permanent=true")).await.ok();
+    }
+    assert_eq!(contents(&server, &inbox).await, []);
+    super::email_counters::assert_counted(&server, &inbox.workspace, "at the end").await;
 }

@@ -59,114 +59,105 @@ async fn a_store_with_too_much_to_do_says_when_to_come_again() {
 }
 
 /// rules: ERR-9, ERR-2, HTTP-10
-#[tokio::test]
-async fn a_fault_of_the_store_is_told_to_the_log_alone() {
-    both_engines(async |engine| {
-        let server = Server::start(engine).await;
-        let tenant = server.tenant(Plan::Free).await;
-        let mailbox = path_of(&new_mailbox(&tenant.key, "Inbox").await);
-        let remaining = tenant.key.get(&mailbox).await.header("x-credits-remaining").to_owned();
-        let rename = async |from: &str, to: &str| {
-            let sql = format!("ALTER TABLE {from} RENAME TO {to}");
-            server.app.db().system_write(async move |tx| tx.run(&sql, &[]).await).await.unwrap();
-        };
-        rename("label", "label_away").await;
-        let logs = Logs::catch();
-        let caller = tenant.key.meets_faults().with("x-request-id", "find-me-in-the-log");
-        let labels = format!("{mailbox}/custom-labels");
-        let secret = "a text that must not be logged";
-        for answer in [caller.get(&labels).await, caller.post(&labels, json!({ "name": secret })).await] {
-            assert_eq!((answer.status, answer.text().as_str()), (500, INTERNAL));
-            assert_eq!(answer.header("x-request-id"), "find-me-in-the-log");
-            assert_eq!(answer.header("x-credits-charged"), "0");
-            assert_eq!(answer.header("x-credits-remaining"), remaining);
-        }
-        let text = logs.text();
-        let about: Vec<&str> = text.lines().filter(|line| line.contains("call failed")).collect();
-        assert_eq!(about.len(), 2, "{text}");
-        for line in about {
-            assert!(
-                line.contains("find-me-in-the-log") && line.contains("ERROR") && line.contains("label"),
-                "{line}"
-            );
-        }
-        assert!(!text.contains(secret) && !text.contains(tenant.key.secret()), "{text}");
-        rename("label_away", "label").await;
-        assert_eq!(tenant.key.get(&labels).await.text(), "[]");
-        assert_eq!(tenant.key.post(&labels, json!({ "name": "Fine" })).await.status, 201);
-    })
-    .await;
+#[both_engines]
+async fn a_fault_of_the_store_is_told_to_the_log_alone(engine: Engine) {
+    let server = Server::start(engine).await;
+    let tenant = server.tenant(Plan::Free).await;
+    let mailbox = path_of(&new_mailbox(&tenant.key, "Inbox").await);
+    let remaining = tenant.key.get(&mailbox).await.header("x-credits-remaining").to_owned();
+    let rename = async |from: &str, to: &str| {
+        let sql = format!("ALTER TABLE {from} RENAME TO {to}");
+        server.app.db().system_write(async move |tx| tx.run(&sql, &[]).await).await.unwrap();
+    };
+    rename("label", "label_away").await;
+    let logs = Logs::catch();
+    let caller = tenant.key.meets_faults().with("x-request-id", "find-me-in-the-log");
+    let labels = format!("{mailbox}/custom-labels");
+    let secret = "a text that must not be logged";
+    for answer in [caller.get(&labels).await, caller.post(&labels, json!({ "name": secret })).await] {
+        assert_eq!((answer.status, answer.text().as_str()), (500, INTERNAL));
+        assert_eq!(answer.header("x-request-id"), "find-me-in-the-log");
+        assert_eq!(answer.header("x-credits-charged"), "0");
+        assert_eq!(answer.header("x-credits-remaining"), remaining);
+    }
+    let text = logs.text();
+    let about: Vec<&str> = text.lines().filter(|line| line.contains("call failed")).collect();
+    assert_eq!(about.len(), 2, "{text}");
+    for line in about {
+        assert!(
+            line.contains("find-me-in-the-log") && line.contains("ERROR") && line.contains("label"),
+            "{line}"
+        );
+    }
+    assert!(!text.contains(secret) && !text.contains(tenant.key.secret()), "{text}");
+    rename("label_away", "label").await;
+    assert_eq!(tenant.key.get(&labels).await.text(), "[]");
+    assert_eq!(tenant.key.post(&labels, json!({ "name": "Fine" })).await.status, 201);
 }
 
 /// rules: ERR-2, ERR-9, HTTP-10
-#[tokio::test]
-async fn a_panic_is_an_error_like_any_other() {
-    both_engines(async |engine| {
-        let mut options = ServerOptions::default();
-        options.web.metrics = Some(Arc::new(|| panic!("the cause of the panic")));
-        let server = Server::with(engine, options).await;
-        let tenant = server.tenant(Plan::Free).await;
-        let logs = Logs::catch();
-        // In a handler of a public route.
-        let caller = server.anonymous().meets_faults().with("x-request-id", "panicked-here");
-        let answer = caller.get("/metrics").await;
-        assert_eq!((answer.status, answer.text().as_str()), (500, INTERNAL));
-        assert_eq!(answer.header("x-request-id"), "panicked-here");
-        assert_eq!(answer.header("cache-control"), "no-store");
-        // In an operation, whose write runs on its own.
-        server.break_random_numbers(true);
-        let caller = tenant.key.meets_faults().with("x-request-id", "and-here");
-        let answer = caller.with("idempotency-key", "once").post(ALL, json!({ "name": "A" })).await;
-        assert_eq!((answer.status, answer.text().as_str()), (500, INTERNAL));
-        assert_eq!((answer.header("x-request-id"), answer.header("x-credits-charged")), ("and-here", "0"));
-        server.break_random_numbers(false);
-        let text = logs.text();
-        for (id, cause) in
-            [("panicked-here", "the cause of the panic"), ("and-here", "random numbers are broken")]
-        {
-            assert!(text.lines().any(|line| line.contains(id) && line.contains(cause)), "{text}");
-        }
-        // Nothing was done or charged, and the very same request works afterwards.
-        assert_eq!(tenant.key.get(ALL).await.text(), "[]");
-        let again = tenant.key.with("idempotency-key", "once").post(ALL, json!({ "name": "A" })).await;
-        assert_eq!((again.status, again.header("x-credits-remaining")), (201, "989"));
-    })
-    .await;
+#[both_engines]
+async fn a_panic_is_an_error_like_any_other(engine: Engine) {
+    let mut options = ServerOptions::default();
+    options.web.metrics = Some(Arc::new(|| panic!("the cause of the panic")));
+    let server = Server::with(engine, options).await;
+    let tenant = server.tenant(Plan::Free).await;
+    let logs = Logs::catch();
+    // In a handler of a public route.
+    let caller = server.anonymous().meets_faults().with("x-request-id", "panicked-here");
+    let answer = caller.get("/metrics").await;
+    assert_eq!((answer.status, answer.text().as_str()), (500, INTERNAL));
+    assert_eq!(answer.header("x-request-id"), "panicked-here");
+    assert_eq!(answer.header("cache-control"), "no-store");
+    // In an operation, whose write runs on its own.
+    server.break_random_numbers(true);
+    let caller = tenant.key.meets_faults().with("x-request-id", "and-here");
+    let answer = caller.with("idempotency-key", "once").post(ALL, json!({ "name": "A" })).await;
+    assert_eq!((answer.status, answer.text().as_str()), (500, INTERNAL));
+    assert_eq!((answer.header("x-request-id"), answer.header("x-credits-charged")), ("and-here", "0"));
+    server.break_random_numbers(false);
+    let text = logs.text();
+    for (id, cause) in
+        [("panicked-here", "the cause of the panic"), ("and-here", "random numbers are broken")]
+    {
+        assert!(text.lines().any(|line| line.contains(id) && line.contains(cause)), "{text}");
+    }
+    // Nothing was done or charged, and the very same request works afterwards.
+    assert_eq!(tenant.key.get(ALL).await.text(), "[]");
+    let again = tenant.key.with("idempotency-key", "once").post(ALL, json!({ "name": "A" })).await;
+    assert_eq!((again.status, again.header("x-credits-remaining")), (201, "989"));
 }
 
 /// rules: ERR-2, STORE-4
-#[tokio::test]
-async fn a_panic_in_a_transaction_undoes_it_and_nothing_else() {
-    both_engines(async |engine| {
-        let server = Server::start(engine).await;
-        let tenant = server.tenant(Plan::Free).await;
-        let mailbox = new_mailbox(&tenant.key, "Before").await;
-        for round in 0..30 {
-            let (db, workspace) = (server.app.db().clone(), tenant.workspace.clone());
-            let write = tokio::spawn(async move {
-                if round % 2 == 0 {
-                    let body = async |tx: &mut store::Tx| -> Result<(), store::Error> {
-                        tx.run("UPDATE mailbox SET name = 'Half-way' WHERE workspace_id = $1", &[]).await?;
-                        panic!("in the middle of it")
-                    };
-                    db.write(&workspace, body).await
-                } else {
-                    let body = async |tx: &mut store::Tx| -> Result<(), store::Error> {
-                        store::mailboxes::list(tx).await?;
-                        panic!("while reading")
-                    };
-                    db.read(&workspace, body).await
-                }
-            });
-            assert!(!matches!(write.await, Ok(Ok(()))));
-            // At the same time others go on.
-            tenant.key.get(ALL).await.ok();
-        }
-        assert_eq!(tenant.key.get(&path_of(&mailbox)).await.ok()["name"], "Before");
-        tenant.key.put(&path_of(&mailbox), json!({ "name": "After" })).await.ok();
-        assert_eq!(tenant.key.get(&path_of(&mailbox)).await.ok()["name"], "After");
-    })
-    .await;
+#[both_engines]
+async fn a_panic_in_a_transaction_undoes_it_and_nothing_else(engine: Engine) {
+    let server = Server::start(engine).await;
+    let tenant = server.tenant(Plan::Free).await;
+    let mailbox = new_mailbox(&tenant.key, "Before").await;
+    for round in 0..30 {
+        let (db, workspace) = (server.app.db().clone(), tenant.workspace.clone());
+        let write = tokio::spawn(async move {
+            if round % 2 == 0 {
+                let body = async |tx: &mut store::Tx| -> Result<(), store::Error> {
+                    tx.run("UPDATE mailbox SET name = 'Half-way' WHERE workspace_id = $1", &[]).await?;
+                    panic!("in the middle of it")
+                };
+                db.write(&workspace, body).await
+            } else {
+                let body = async |tx: &mut store::Tx| -> Result<(), store::Error> {
+                    store::mailboxes::list(tx).await?;
+                    panic!("while reading")
+                };
+                db.read(&workspace, body).await
+            }
+        });
+        assert!(!matches!(write.await, Ok(Ok(()))));
+        // At the same time others go on.
+        tenant.key.get(ALL).await.ok();
+    }
+    assert_eq!(tenant.key.get(&path_of(&mailbox)).await.ok()["name"], "Before");
+    tenant.key.put(&path_of(&mailbox), json!({ "name": "After" })).await.ok();
+    assert_eq!(tenant.key.get(&path_of(&mailbox)).await.ok()["name"], "After");
 }
 
 /// A body that does not come: given up after ten seconds, on both engines at once to wait only once.

@@ -14,7 +14,9 @@ use axum::{
 };
 use model::{Plan, Role};
 use serde_json::{Value, json};
-use testkit::{NameServer, Receiver, Reply, ScriptedModel, Server, ServerOptions, Tenant, both_engines};
+use testkit::{
+    Engine, NameServer, Receiver, Reply, ScriptedModel, Server, ServerOptions, Tenant, both_engines,
+};
 use tokio::{net::TcpListener, task::JoinHandle};
 
 use super::{
@@ -154,98 +156,93 @@ async fn connect(tenant: &Tenant, tools: &ToolServer, more: Value) -> Value {
 }
 
 /// rules: INTEG-1, INTEG-2, INTEG-6
-#[tokio::test]
-async fn a_connection_shows_its_tools_and_never_its_secrets() {
-    both_engines(async |engine| {
-        let server = Server::with(engine, private()).await;
-        let tenant = server.tenant(Plan::Developer).await;
-        let tools = ToolServer::start(well_behaved).await;
-        let body = json!({ "name": "CRM", "url": tools.url(), "headers": { "Authorization": "Bearer hush" } });
-        let answer = tenant.key.post(ALL, body).await;
-        assert_eq!((answer.status, answer.header("x-credits-charged")), (201, "10"));
-        let made = answer.json();
-        let now = "2026-07-14T09:00:00.000Z";
-        assert_eq!(
-            made,
-            json!({
-                "id": made["id"], "name": "CRM", "url_host": "127.0.0.1", "status": "ready",
-                "tools": ["find", "store", "count"], "allowed_tools": ["find", "count"], "header_names": ["Authorization"],
-                "last_error": null, "synced_at": now, "created_by": null, "created_at": now, "updated_at": now,
-            })
-        );
-        assert_eq!(
-            tools.calls(),
-            ["initialize", "notifications/initialized", "tools/list", "tools/list", "DELETE"]
-        );
-        for asked in tools.asked.lock().unwrap().iter().skip(1) {
-            assert_eq!(asked.headers["authorization"], "Bearer hush");
-            assert_eq!(asked.headers["mcp-session-id"], "session-1");
-            assert_eq!(asked.headers["mcp-protocol-version"], "2025-06-18");
-        }
-        let listed = tenant.key.get(ALL).await;
-        assert_eq!(listed.ok(), json!([made]));
-        assert!(!listed.text().contains("hush"));
-        let sql = "SELECT target FROM integration_connection WHERE workspace_id = $1";
-        let kept: Vec<(Vec<u8>,)> =
-            server.app.db().read(&tenant.workspace, async |tx| tx.all(sql, &[]).await).await.unwrap();
-        assert!(!String::from_utf8_lossy(&kept[0].0).contains("hush"));
+#[both_engines]
+async fn a_connection_shows_its_tools_and_never_its_secrets(engine: Engine) {
+    let server = Server::with(engine, private()).await;
+    let tenant = server.tenant(Plan::Developer).await;
+    let tools = ToolServer::start(well_behaved).await;
+    let body = json!({ "name": "CRM", "url": tools.url(), "headers": { "Authorization": "Bearer hush" } });
+    let answer = tenant.key.post(ALL, body).await;
+    assert_eq!((answer.status, answer.header("x-credits-charged")), (201, "10"));
+    let made = answer.json();
+    let now = "2026-07-14T09:00:00.000Z";
+    assert_eq!(
+        made,
+        json!({
+            "id": made["id"], "name": "CRM", "url_host": "127.0.0.1", "status": "ready",
+            "tools": ["find", "store", "count"], "allowed_tools": ["find", "count"], "header_names": ["Authorization"],
+            "last_error": null, "synced_at": now, "created_by": null, "created_at": now, "updated_at": now,
+        })
+    );
+    assert_eq!(
+        tools.calls(),
+        ["initialize", "notifications/initialized", "tools/list", "tools/list", "DELETE"]
+    );
+    for asked in tools.asked.lock().unwrap().iter().skip(1) {
+        assert_eq!(asked.headers["authorization"], "Bearer hush");
+        assert_eq!(asked.headers["mcp-session-id"], "session-1");
+        assert_eq!(asked.headers["mcp-protocol-version"], "2025-06-18");
+    }
+    let listed = tenant.key.get(ALL).await;
+    assert_eq!(listed.ok(), json!([made]));
+    assert!(!listed.text().contains("hush"));
+    let sql = "SELECT target FROM integration_connection WHERE workspace_id = $1";
+    let kept: Vec<(Vec<u8>,)> =
+        server.app.db().read(&tenant.workspace, async |tx| tx.all(sql, &[]).await).await.unwrap();
+    assert!(!String::from_utf8_lossy(&kept[0].0).contains("hush"));
 
-        let one = format!("{ALL}/{}", made["id"].as_str().unwrap());
-        let changed = tenant.key.patch(&one, json!({ "allowed_tools": ["store", "gone"], "name": "Sales" })).await.ok();
-        assert_eq!((&changed["allowed_tools"], &changed["name"]), (&json!(["store"]), &json!("Sales")));
-        let synced = tenant.key.send(Method::POST, &format!("{one}/sync"), None).await;
-        assert_eq!((synced.status, synced.header("x-credits-charged")), (200, "2"));
-        // The server is gone: what is known stays, and the reason is told.
-        drop(tools);
-        let failed = tenant.key.send(Method::POST, &format!("{one}/sync"), None).await.ok();
-        assert_eq!((&failed["status"], &failed["tools"]), (&json!("error"), &made["tools"]));
-        assert!(failed["last_error"].as_str().unwrap().starts_with("There was no answer"), "{failed}");
+    let one = format!("{ALL}/{}", made["id"].as_str().unwrap());
+    let changed =
+        tenant.key.patch(&one, json!({ "allowed_tools": ["store", "gone"], "name": "Sales" })).await.ok();
+    assert_eq!((&changed["allowed_tools"], &changed["name"]), (&json!(["store"]), &json!("Sales")));
+    let synced = tenant.key.send(Method::POST, &format!("{one}/sync"), None).await;
+    assert_eq!((synced.status, synced.header("x-credits-charged")), (200, "2"));
+    // The server is gone: what is known stays, and the reason is told.
+    drop(tools);
+    let failed = tenant.key.send(Method::POST, &format!("{one}/sync"), None).await.ok();
+    assert_eq!((&failed["status"], &failed["tools"]), (&json!("error"), &made["tools"]));
+    assert!(failed["last_error"].as_str().unwrap().starts_with("There was no answer"), "{failed}");
 
-        // Only admins change connections; everybody sees them.
-        let member = server.key(&server.new_key(&tenant.workspace, Role::Member).await.key);
-        assert_eq!(member.get(ALL).await.ok().as_array().unwrap().len(), 1);
-        member.delete(&one).await.expect(403, "role_required");
-        assert_eq!(tenant.key.delete(&one).await.status, 204);
-        assert_missing(&tenant.key.delete(&one).await, "Connection");
-    })
-    .await;
+    // Only admins change connections; everybody sees them.
+    let member = server.key(&server.new_key(&tenant.workspace, Role::Member).await.key);
+    assert_eq!(member.get(ALL).await.ok().as_array().unwrap().len(), 1);
+    member.delete(&one).await.expect(403, "role_required");
+    assert_eq!(tenant.key.delete(&one).await.status, 204);
+    assert_missing(&tenant.key.delete(&one).await, "Connection");
 }
 
 /// rules: INTEG-4
-#[tokio::test]
-async fn connections_lead_to_public_addresses_only() {
-    both_engines(async |engine| {
-        let names = NameServer::start(
-            "plain.example A 127.0.0.1\nmixed.example A 93.184.215.14\nmixed.example A 10.0.0.1",
-        )
-        .await;
-        let options = ServerOptions { dns_servers: vec![names.address()], ..ServerOptions::default() };
-        let server = Server::with(engine, options).await;
-        let tenant = server.tenant(Plan::Developer).await;
-        for url in [
-            "http://127.0.0.1/mcp",
-            "http://localhost/",
-            "https://example.org:8443/",
-            "ftp://example.org/",
-            "https://u:p@example.org/",
-        ] {
-            assert_refuses_fields(&tenant.key.post(ALL, json!({ "name": "x", "url": url })).await, &["url"]);
-        }
-        for host in ["plain", "mixed"] {
-            let body = json!({ "name": "x", "url": format!("http://{host}.example/mcp") });
-            let made = tenant.key.post(ALL, body).await.ok();
-            assert_eq!(made["last_error"], "The host does not lead to public addresses only.", "{host}");
-        }
-        for (headers, field) in [
-            (json!({ "Host": "x" }), "headers"),
-            (json!({ "A": "b\r\nc: d" }), "headers"),
-            (json!({ "a b": "x" }), "headers"),
-        ] {
-            let body = json!({ "name": "x", "url": "https://example.org/", "headers": headers });
-            assert_refuses_fields(&tenant.key.post(ALL, body).await, &[field]);
-        }
-    })
+#[both_engines]
+async fn connections_lead_to_public_addresses_only(engine: Engine) {
+    let names = NameServer::start(
+        "plain.example A 127.0.0.1\nmixed.example A 93.184.215.14\nmixed.example A 10.0.0.1",
+    )
     .await;
+    let options = ServerOptions { dns_servers: vec![names.address()], ..ServerOptions::default() };
+    let server = Server::with(engine, options).await;
+    let tenant = server.tenant(Plan::Developer).await;
+    for url in [
+        "http://127.0.0.1/mcp",
+        "http://localhost/",
+        "https://example.org:8443/",
+        "ftp://example.org/",
+        "https://u:p@example.org/",
+    ] {
+        assert_refuses_fields(&tenant.key.post(ALL, json!({ "name": "x", "url": url })).await, &["url"]);
+    }
+    for host in ["plain", "mixed"] {
+        let body = json!({ "name": "x", "url": format!("http://{host}.example/mcp") });
+        let made = tenant.key.post(ALL, body).await.ok();
+        assert_eq!(made["last_error"], "The host does not lead to public addresses only.", "{host}");
+    }
+    for (headers, field) in [
+        (json!({ "Host": "x" }), "headers"),
+        (json!({ "A": "b\r\nc: d" }), "headers"),
+        (json!({ "a b": "x" }), "headers"),
+    ] {
+        let body = json!({ "name": "x", "url": "https://example.org/", "headers": headers });
+        assert_refuses_fields(&tenant.key.post(ALL, body).await, &[field]);
+    }
 }
 
 /// Ways to answer wrongly, and what is said about each.
@@ -292,48 +289,45 @@ fn wrong_ways(stolen: String) -> Vec<(&'static str, Box<Script>)> {
 
 /// What a server may do wrong, each way ending in an error that is told.
 /// rules: INTEG-4, INTEG-7
-#[tokio::test]
-async fn hostile_servers_are_bounded() {
-    both_engines(async |engine| {
-        let options = ServerOptions { webhook_time_limit: Duration::from_millis(400), ..private() };
-        let server = Server::with(engine, options).await;
-        let tenant = server.tenant(Plan::Enterprise).await;
-        let elsewhere = Receiver::start().await;
-        let stolen = elsewhere.url();
-        let cases = wrong_ways(stolen);
-        for (reason, script) in cases {
-            let tools = ToolServer::start(script).await;
-            let made = connect(&tenant, &tools, json!({})).await;
-            assert_eq!(made["status"], "error", "{reason}");
-            assert!(made["last_error"].as_str().unwrap().contains(reason), "{reason}: {made}");
-            let one = format!("{ALL}/{}", made["id"].as_str().unwrap());
-            tenant.key.delete(&one).await;
-        }
-        assert!(elsewhere.received().is_empty(), "headers went to another host");
-        elsewhere.reply(Reply::Hang);
-
-        // A redirect within the host is followed, and endless pages of endless tools come to an end.
-        let tools = ToolServer::start(|asked| {
-            let many = |from: usize| -> Vec<Value> {
-                (from..from + 60)
-                    .map(|n| json!({ "name": format!("t{n}"), "description": "d".repeat(5000) }))
-                    .collect()
-            };
-            match asked.body["method"].as_str() {
-                Some("tools/list") => {
-                    let place = asked.body["params"]["cursor"].as_str().unwrap_or("0").parse().unwrap_or(0);
-                    let next = (place + 60).to_string();
-                    result(asked, &json!({ "tools": many(place), "nextCursor": next }))
-                }
-                _ => well_behaved(asked),
-            }
-        })
-        .await;
+#[both_engines]
+async fn hostile_servers_are_bounded(engine: Engine) {
+    let options = ServerOptions { webhook_time_limit: Duration::from_millis(400), ..private() };
+    let server = Server::with(engine, options).await;
+    let tenant = server.tenant(Plan::Enterprise).await;
+    let elsewhere = Receiver::start().await;
+    let stolen = elsewhere.url();
+    let cases = wrong_ways(stolen);
+    for (reason, script) in cases {
+        let tools = ToolServer::start(script).await;
         let made = connect(&tenant, &tools, json!({})).await;
-        assert_eq!((&made["status"], made["tools"].as_array().unwrap().len()), (&json!("ready"), 100));
-        assert_eq!(made["allowed_tools"], json!([]));
+        assert_eq!(made["status"], "error", "{reason}");
+        assert!(made["last_error"].as_str().unwrap().contains(reason), "{reason}: {made}");
+        let one = format!("{ALL}/{}", made["id"].as_str().unwrap());
+        tenant.key.delete(&one).await;
+    }
+    assert!(elsewhere.received().is_empty(), "headers went to another host");
+    elsewhere.reply(Reply::Hang);
+
+    // A redirect within the host is followed, and endless pages of endless tools come to an end.
+    let tools = ToolServer::start(|asked| {
+        let many = |from: usize| -> Vec<Value> {
+            (from..from + 60)
+                .map(|n| json!({ "name": format!("t{n}"), "description": "d".repeat(5000) }))
+                .collect()
+        };
+        match asked.body["method"].as_str() {
+            Some("tools/list") => {
+                let place = asked.body["params"]["cursor"].as_str().unwrap_or("0").parse().unwrap_or(0);
+                let next = (place + 60).to_string();
+                result(asked, &json!({ "tools": many(place), "nextCursor": next }))
+            }
+            _ => well_behaved(asked),
+        }
     })
     .await;
+    let made = connect(&tenant, &tools, json!({})).await;
+    assert_eq!((&made["status"], made["tools"].as_array().unwrap().len()), (&json!("ready"), 100));
+    assert_eq!(made["allowed_tools"], json!([]));
 }
 
 /// A model that calls one tool and repeats what came of it.
@@ -352,99 +346,89 @@ fn calling(name: &str, arguments: Value) -> ScriptedModel {
 }
 
 /// rules: INTEG-3, INTEG-5, INTEG-6, INTEG-7
-#[tokio::test]
-async fn the_agent_uses_tools_of_the_connections_that_a_message_names() {
-    both_engines(async |engine| {
-        let model = calling("crm1__find", json!({ "q": "zebra" }));
-        let server =
-            Server::with(engine, ServerOptions { assistant: Some(model.clone()), ..private() }).await;
-        let tenant = server.tenant(Plan::Enterprise).await;
-        let inbox = Inbox::of(&tenant).await;
-        let tools = ToolServer::start(well_behaved).await;
-        let made = connect(&tenant, &tools, json!({})).await;
-        let called = |tools: &ToolServer| tools.calls().iter().filter(|one| *one == "tools/call").count();
-        let messages = format!("{}/messages", begin(&inbox).await);
+#[both_engines]
+async fn the_agent_uses_tools_of_the_connections_that_a_message_names(engine: Engine) {
+    let model = calling("crm1__find", json!({ "q": "zebra" }));
+    let server = Server::with(engine, ServerOptions { assistant: Some(model.clone()), ..private() }).await;
+    let tenant = server.tenant(Plan::Enterprise).await;
+    let inbox = Inbox::of(&tenant).await;
+    let tools = ToolServer::start(well_behaved).await;
+    let made = connect(&tenant, &tools, json!({})).await;
+    let called = |tools: &ToolServer| tools.calls().iter().filter(|one| *one == "tools/call").count();
+    let messages = format!("{}/messages", begin(&inbox).await);
 
-        let without = tenant.key.post(&messages, json!({ "content": "Look it up" })).await.ok();
-        assert_eq!((&without["reply"]["tools"][0]["outcome"], called(&tools)), (&json!("failed"), 0));
-        let body = json!({ "content": "Look it up", "connections": [made["id"]] });
-        let with = tenant.key.post(&messages, body.clone()).await.ok();
-        assert_eq!((&with["reply"]["tools"][0]["outcome"], called(&tools)), (&json!("done"), 1), "{with}");
-        assert!(with["reply"]["content"].as_str().unwrap().contains("found \\\"zebra\\\""), "{with}");
-        let offered: Vec<String> =
-            model.asked().last().unwrap().tools.iter().map(|tool| tool.name.clone()).collect();
-        assert!(offered.contains(&"crm1__find".to_owned()) && !offered.contains(&"crm1__store".to_owned()));
+    let without = tenant.key.post(&messages, json!({ "content": "Look it up" })).await.ok();
+    assert_eq!((&without["reply"]["tools"][0]["outcome"], called(&tools)), (&json!("failed"), 0));
+    let body = json!({ "content": "Look it up", "connections": [made["id"]] });
+    let with = tenant.key.post(&messages, body.clone()).await.ok();
+    assert_eq!((&with["reply"]["tools"][0]["outcome"], called(&tools)), (&json!("done"), 1), "{with}");
+    assert!(with["reply"]["content"].as_str().unwrap().contains("found \\\"zebra\\\""), "{with}");
+    let offered: Vec<String> =
+        model.asked().last().unwrap().tools.iter().map(|tool| tool.name.clone()).collect();
+    assert!(offered.contains(&"crm1__find".to_owned()) && !offered.contains(&"crm1__store".to_owned()));
 
-        // Another workspace's connection is none.
-        let other = server.tenant(Plan::Enterprise).await;
-        let foreign = Inbox::of(&other).await;
-        let theirs = format!("{}/messages", begin(&foreign).await);
-        assert_missing(&other.key.post(&theirs, body.clone()).await, "Connection");
+    // Another workspace's connection is none.
+    let other = server.tenant(Plan::Enterprise).await;
+    let foreign = Inbox::of(&other).await;
+    let theirs = format!("{}/messages", begin(&foreign).await);
+    assert_missing(&other.key.post(&theirs, body.clone()).await, "Connection");
 
-        // What is no longer allowed, and what was removed, is gone at once.
-        let one = format!("{ALL}/{}", made["id"].as_str().unwrap());
-        tenant.key.patch(&one, json!({ "allowed_tools": ["store"] })).await.ok();
-        let narrowed = tenant.key.post(&messages, body.clone()).await.ok();
-        assert_eq!((&narrowed["reply"]["tools"][0]["outcome"], called(&tools)), (&json!("failed"), 1));
-        tenant.key.delete(&one).await;
-        assert_missing(&tenant.key.post(&messages, body).await, "Connection");
-    })
-    .await;
+    // What is no longer allowed, and what was removed, is gone at once.
+    let one = format!("{ALL}/{}", made["id"].as_str().unwrap());
+    tenant.key.patch(&one, json!({ "allowed_tools": ["store"] })).await.ok();
+    let narrowed = tenant.key.post(&messages, body.clone()).await.ok();
+    assert_eq!((&narrowed["reply"]["tools"][0]["outcome"], called(&tools)), (&json!("failed"), 1));
+    tenant.key.delete(&one).await;
+    assert_missing(&tenant.key.post(&messages, body).await, "Connection");
 }
 
 /// rules: INTEG-8
-#[tokio::test]
-async fn tools_of_a_member_who_left_wait_for_an_admin() {
-    both_engines(async |engine| {
-        let model = calling("crm1__find", json!({ "q": "zebra" }));
-        let server = Server::with(engine, ServerOptions { assistant: Some(model), ..private() }).await;
-        let tenant = server.tenant(Plan::Enterprise).await;
-        let inbox = Inbox::of(&tenant).await;
-        let tools = ToolServer::start(well_behaved).await;
-        let bob = join(&server, &tenant, "bob@people.test", "admin").await;
-        let made = bob.caller.post(ALL, json!({ "name": "CRM", "url": tools.url() })).await.ok();
-        let messages = format!("{}/messages", begin(&inbox).await);
-        let body = json!({ "content": "Look it up", "connections": [made["id"]] });
-        let outcome = async || {
-            let answer = tenant.key.post(&messages, body.clone()).await.ok();
-            answer["reply"]["tools"][0]["outcome"].as_str().unwrap().to_owned()
-        };
-        assert_eq!(made["created_by"], bob.id);
-        assert_eq!(outcome().await, "done");
-        tenant.key.delete(&at(&tenant, &format!("/members/{}", bob.id))).await;
-        assert_eq!(outcome().await, "failed");
-        let sync = format!("{ALL}/{}/sync", made["id"].as_str().unwrap());
-        let synced = tenant.key.send(Method::POST, &sync, None).await.ok();
-        assert_eq!((&synced["status"], &synced["created_by"]), (&json!("ready"), &Value::Null));
-        assert_eq!(outcome().await, "done");
-    })
-    .await;
+#[both_engines]
+async fn tools_of_a_member_who_left_wait_for_an_admin(engine: Engine) {
+    let model = calling("crm1__find", json!({ "q": "zebra" }));
+    let server = Server::with(engine, ServerOptions { assistant: Some(model), ..private() }).await;
+    let tenant = server.tenant(Plan::Enterprise).await;
+    let inbox = Inbox::of(&tenant).await;
+    let tools = ToolServer::start(well_behaved).await;
+    let bob = join(&server, &tenant, "bob@people.test", "admin").await;
+    let made = bob.caller.post(ALL, json!({ "name": "CRM", "url": tools.url() })).await.ok();
+    let messages = format!("{}/messages", begin(&inbox).await);
+    let body = json!({ "content": "Look it up", "connections": [made["id"]] });
+    let outcome = async || {
+        let answer = tenant.key.post(&messages, body.clone()).await.ok();
+        answer["reply"]["tools"][0]["outcome"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(made["created_by"], bob.id);
+    assert_eq!(outcome().await, "done");
+    tenant.key.delete(&at(&tenant, &format!("/members/{}", bob.id))).await;
+    assert_eq!(outcome().await, "failed");
+    let sync = format!("{ALL}/{}/sync", made["id"].as_str().unwrap());
+    let synced = tenant.key.send(Method::POST, &sync, None).await.ok();
+    assert_eq!((&synced["status"], &synced["created_by"]), (&json!("ready"), &Value::Null));
+    assert_eq!(outcome().await, "done");
 }
 
 /// A connection that is removed while a message is being answered is not used any more.
 /// rules: INTEG-5
-#[tokio::test]
-async fn a_connection_removed_half_way_is_gone() {
-    both_engines(async |engine| {
-        let model = calling("crm1__find", json!({ "q": "zebra" }));
-        let options = ServerOptions { assistant: Some(model), ..private() };
-        let server = Server::with(engine, options).await;
-        let tenant = server.tenant(Plan::Enterprise).await;
-        let inbox = Inbox::of(&tenant).await;
-        let tools = ToolServer::start(well_behaved).await;
-        let made = connect(&tenant, &tools, json!({})).await;
-        let wanted = json!({ "content": "Hi", "connections": [made["id"]] });
-        let input = serde_json::from_value(wanted).unwrap();
-        let conversation = begin(&inbox).await;
-        let id = conversation.rsplit('/').next().unwrap().into();
-        let call = server.call(&tenant, &operations::conversations::SEND).await;
-        let turn = operations::conversations::agent::begin(&server.app, &call, inbox.id.as_str(), id, input);
-        let turn = turn.await.unwrap();
-        tenant.key.delete(&format!("{ALL}/{}", made["id"].as_str().unwrap())).await;
-        let before = tools.calls().len();
-        let done = turn.run(&server.app, &call, None).await.unwrap();
-        assert_eq!(done.reply.tools[0].outcome, model::conversations::ToolOutcome::Failed);
-        assert_eq!(tools.calls().len(), before);
-    })
-    .await;
+#[both_engines]
+async fn a_connection_removed_half_way_is_gone(engine: Engine) {
+    let model = calling("crm1__find", json!({ "q": "zebra" }));
+    let options = ServerOptions { assistant: Some(model), ..private() };
+    let server = Server::with(engine, options).await;
+    let tenant = server.tenant(Plan::Enterprise).await;
+    let inbox = Inbox::of(&tenant).await;
+    let tools = ToolServer::start(well_behaved).await;
+    let made = connect(&tenant, &tools, json!({})).await;
+    let wanted = json!({ "content": "Hi", "connections": [made["id"]] });
+    let input = serde_json::from_value(wanted).unwrap();
+    let conversation = begin(&inbox).await;
+    let id = conversation.rsplit('/').next().unwrap().into();
+    let call = server.call(&tenant, &operations::conversations::SEND).await;
+    let turn = operations::conversations::agent::begin(&server.app, &call, inbox.id.as_str(), id, input);
+    let turn = turn.await.unwrap();
+    tenant.key.delete(&format!("{ALL}/{}", made["id"].as_str().unwrap())).await;
+    let before = tools.calls().len();
+    let done = turn.run(&server.app, &call, None).await.unwrap();
+    assert_eq!(done.reply.tools[0].outcome, model::conversations::ToolOutcome::Failed);
+    assert_eq!(tools.calls().len(), before);
 }

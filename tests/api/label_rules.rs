@@ -2,7 +2,7 @@
 
 use model::Plan;
 use serde_json::json;
-use testkit::{Server, both_engines};
+use testkit::{Engine, Server, both_engines};
 
 use super::{
     help::{assert_refused, details},
@@ -13,8 +13,8 @@ const FIELDS: &str =
     "the fields are from, to, cc, subject, body, category, label, has, is, before, after, larger, smaller";
 
 /// rules: LBL-10
-#[tokio::test]
-async fn a_fault_is_named_by_its_column() {
+#[both_engines]
+async fn a_fault_is_named_by_its_column(engine: Engine) {
     let unknown = format!("column 1: unknown field \"sender\"; {FIELDS}");
     let in_parentheses = format!("column 6: unknown field \"sender\"; {FIELDS}");
     let deep = format!("{}is:read{}", "(".repeat(33), ")".repeat(33));
@@ -41,32 +41,29 @@ async fn a_fault_is_named_by_its_column() {
         (deep.as_str(), "column 33: parentheses may be nested at most 32 deep"),
         (terms.as_str(), "column 321: an expression may have at most 64 terms"),
     ];
-    both_engines(async |engine| {
-        let server = Server::start(engine).await;
-        let tenant = server.tenant(Plan::Free).await;
-        let labels = labels_of(&tenant.key).await;
-        let made = tenant.key.post(&labels, json!({ "name": "Kept", "rules": "is:read" })).await.ok();
-        let one = format!("{labels}/{}", made["id"].as_str().unwrap());
-        for (rules, message) in cases {
-            let answer = tenant.key.post(&labels, json!({ "name": "New", "rules": rules })).await;
-            assert_refused(&answer, &[("rules", message)]);
-            let answer = tenant.key.put(&one, json!({ "rules": rules })).await;
-            assert_refused(&answer, &[("rules", message)]);
-        }
-        assert_eq!(tenant.key.get(&labels).await.ok(), json!([made]));
-        // Too long and faulty: both are told.
-        let long = format!("from:{} and", "a".repeat(500));
-        let answer = tenant.key.post(&labels, json!({ "name": "New", "rules": long })).await;
-        let mut told: Vec<String> = details(&answer).into_iter().map(|(_, message)| message).collect();
-        told.sort();
-        assert_eq!(told, ["column 510: expected a term after \"and\"", "length is greater than 500"]);
-    })
-    .await;
+    let server = Server::start(engine).await;
+    let tenant = server.tenant(Plan::Free).await;
+    let labels = labels_of(&tenant.key).await;
+    let made = tenant.key.post(&labels, json!({ "name": "Kept", "rules": "is:read" })).await.ok();
+    let one = format!("{labels}/{}", made["id"].as_str().unwrap());
+    for (rules, message) in cases {
+        let answer = tenant.key.post(&labels, json!({ "name": "New", "rules": rules })).await;
+        assert_refused(&answer, &[("rules", message)]);
+        let answer = tenant.key.put(&one, json!({ "rules": rules })).await;
+        assert_refused(&answer, &[("rules", message)]);
+    }
+    assert_eq!(tenant.key.get(&labels).await.ok(), json!([made]));
+    // Too long and faulty: both are told.
+    let long = format!("from:{} and", "a".repeat(500));
+    let answer = tenant.key.post(&labels, json!({ "name": "New", "rules": long })).await;
+    let mut told: Vec<String> = details(&answer).into_iter().map(|(_, message)| message).collect();
+    told.sort();
+    assert_eq!(told, ["column 510: expected a term after \"and\"", "length is greater than 500"]);
 }
 
 /// rules: LBL-11
-#[tokio::test]
-async fn what_is_no_expression_is_kept_as_written() {
+#[both_engines]
+async fn what_is_no_expression_is_kept_as_written(engine: Engine) {
     let texts = [
         "",
         "  Mails from customers who ask for a refund\n",
@@ -87,19 +84,16 @@ async fn what_is_no_expression_is_kept_as_written() {
         "to:@bücher.example cc:someone@x.org",
         "  is:read  ",
     ];
-    both_engines(async |engine| {
-        let server = Server::start(engine).await;
-        let tenant = server.tenant(Plan::Free).await;
-        let labels = labels_of(&tenant.key).await;
-        for (number, text) in texts.iter().chain(&expressions).enumerate() {
-            let body = json!({ "name": format!("L{number}"), "rules": text });
-            let made = tenant.key.post(&labels, body).await.ok();
-            assert_eq!(made["rules"], *text);
-        }
-        let listed = tenant.key.get(&labels).await.ok();
-        for (label, text) in listed.as_array().unwrap().iter().zip(texts.iter().chain(&expressions)) {
-            assert_eq!(label["rules"], *text);
-        }
-    })
-    .await;
+    let server = Server::start(engine).await;
+    let tenant = server.tenant(Plan::Free).await;
+    let labels = labels_of(&tenant.key).await;
+    for (number, text) in texts.iter().chain(&expressions).enumerate() {
+        let body = json!({ "name": format!("L{number}"), "rules": text });
+        let made = tenant.key.post(&labels, body).await.ok();
+        assert_eq!(made["rules"], *text);
+    }
+    let listed = tenant.key.get(&labels).await.ok();
+    for (label, text) in listed.as_array().unwrap().iter().zip(texts.iter().chain(&expressions)) {
+        assert_eq!(label["rules"], *text);
+    }
 }

@@ -1,13 +1,16 @@
 //! The client of an OpenAI-compatible endpoint, against one that fails in every way.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use model::Plan;
 use operations::outside::{
     Assistant, AssistantFault, ChatMessage, ChatReply, ChatRequest, ToolCall, ToolSpec,
 };
 use serde_json::{Value, json};
-use testkit::{ModelAnswer, ModelEndpoint, Server, ServerOptions, both_engines};
+use testkit::{Engine, ModelAnswer, ModelEndpoint, Server, ServerOptions, both_engines};
 use tokio::sync::mpsc;
 use web::{AssistantSettings, HttpAssistant};
 
@@ -200,69 +203,80 @@ async fn an_endpoint_that_keeps_failing_is_left_alone() {
 async fn questions_take_turns() {
     let endpoint = ModelEndpoint::start().await;
     endpoint.always(ModelAnswer::Hang);
+    let arrived = async |count: usize| {
+        while endpoint.received().len() < count {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        assert_eq!(endpoint.received().len(), count);
+    };
     let settings =
+        AssistantSettings { concurrency: 2, time_limit: Duration::from_mins(5), ..endpoint.settings() };
+    let assistant = Arc::new(HttpAssistant::new(settings));
+    let ask = |_| {
+        let assistant = assistant.clone();
+        tokio::spawn(async move { assistant.chat(&question(), None).await })
+    };
+    let asked: Vec<_> = (0..5).map(ask).collect();
+    arrived(2).await;
+    // The others had the time to come too.
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    arrived(2).await;
+    asked[..2].iter().for_each(tokio::task::JoinHandle::abort);
+    arrived(4).await;
+
+    let hasty =
         AssistantSettings { concurrency: 2, time_limit: Duration::from_millis(600), ..endpoint.settings() };
-    let assistant = HttpAssistant::new(settings);
-    let request = question();
+    let (assistant, request) = (HttpAssistant::new(hasty), question());
     let all = futures_util::future::join_all((0..5).map(|_| assistant.chat(&request, None))).await;
     assert!(all.iter().all(Result::is_err));
-    assert_eq!(endpoint.received().len(), 2);
 }
 
 /// The whole way: API, agent, client, endpoint.
 /// rules: AGENT-2, AGENT-9, AGENT-13
-#[tokio::test]
-async fn the_agent_works_with_a_real_endpoint() {
-    both_engines(async |engine| {
-        let endpoint = ModelEndpoint::start().await;
-        let model_endpoint =
-            AssistantSettings { time_limit: Duration::from_secs(2), attempts: 1, ..endpoint.settings() };
-        let options =
-            ServerOptions { model_endpoint: Some(Box::new(model_endpoint)), ..ServerOptions::default() };
-        let server = Server::with(engine, options).await;
-        let inbox = Inbox::of(&server.tenant(Plan::Developer).await).await;
-        server.receive(&inbox.address, "From: a@remote.test\r\nSubject: Lunch\r\n\r\nToday?\r\n").await;
-        let call =
-            json!([{ "index": 0, "id": "c1", "function": { "name": "list_emails", "arguments": "{\"lim" } }]);
-        let rest = json!([{ "index": 0, "function": { "arguments": "it\":5}" } }]);
-        endpoint.script([
-            ModelAnswer::streamed(&[json!({ "tool_calls": call }), json!({ "tool_calls": rest })]),
-            ModelAnswer::streamed(&[
-                json!({ "content": "One mail, " }),
-                json!({ "content": "about lunch." }),
-            ]),
-        ]);
-        let messages = format!("{}/messages", begin(&inbox).await);
-        let caller = inbox.key.with("accept", "text/event-stream");
-        let body = axum::body::Body::from(json!({ "content": "What is new?" }).to_string());
-        let (status, stream) =
-            caller.read_all(http::Method::POST, &messages, Some("application/json"), body).await;
-        assert_eq!(status, 200);
-        let deltas = stream.lines().filter(|line| line.starts_with("data: {\"type\":\"delta\""));
-        let shown: String = deltas
-            .map(|line| {
-                serde_json::from_str::<Value>(&line[6..]).unwrap()["text"].as_str().unwrap().to_owned()
-            })
-            .collect();
-        assert_eq!(shown, "One mail, about lunch.", "{stream}");
-        assert!(stream.contains("\"content\":\"One mail, about lunch.\""), "{stream}");
-        let second = endpoint.received()[1].json();
-        let result = second["messages"].as_array().unwrap().last().unwrap();
-        assert_eq!((&result["role"], &result["tool_call_id"]), (&json!("tool"), &json!("c1")));
-        assert!(result["content"].as_str().unwrap().contains("Lunch"));
+#[both_engines]
+async fn the_agent_works_with_a_real_endpoint(engine: Engine) {
+    let endpoint = ModelEndpoint::start().await;
+    let model_endpoint =
+        AssistantSettings { time_limit: Duration::from_secs(2), attempts: 1, ..endpoint.settings() };
+    let options =
+        ServerOptions { model_endpoint: Some(Box::new(model_endpoint)), ..ServerOptions::default() };
+    let server = Server::with(engine, options).await;
+    let inbox = Inbox::of(&server.tenant(Plan::Developer).await).await;
+    server.receive(&inbox.address, "From: a@remote.test\r\nSubject: Lunch\r\n\r\nToday?\r\n").await;
+    let call =
+        json!([{ "index": 0, "id": "c1", "function": { "name": "list_emails", "arguments": "{\"lim" } }]);
+    let rest = json!([{ "index": 0, "function": { "arguments": "it\":5}" } }]);
+    endpoint.script([
+        ModelAnswer::streamed(&[json!({ "tool_calls": call }), json!({ "tool_calls": rest })]),
+        ModelAnswer::streamed(&[json!({ "content": "One mail, " }), json!({ "content": "about lunch." })]),
+    ]);
+    let messages = format!("{}/messages", begin(&inbox).await);
+    let caller = inbox.key.with("accept", "text/event-stream");
+    let body = axum::body::Body::from(json!({ "content": "What is new?" }).to_string());
+    let (status, stream) =
+        caller.read_all(http::Method::POST, &messages, Some("application/json"), body).await;
+    assert_eq!(status, 200);
+    let deltas = stream.lines().filter(|line| line.starts_with("data: {\"type\":\"delta\""));
+    let shown: String = deltas
+        .map(|line| serde_json::from_str::<Value>(&line[6..]).unwrap()["text"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(shown, "One mail, about lunch.", "{stream}");
+    assert!(stream.contains("\"content\":\"One mail, about lunch.\""), "{stream}");
+    let second = endpoint.received()[1].json();
+    let result = second["messages"].as_array().unwrap().last().unwrap();
+    assert_eq!((&result["role"], &result["tool_call_id"]), (&json!("tool"), &json!("c1")));
+    assert!(result["content"].as_str().unwrap().contains("Lunch"));
 
-        for fault in [
-            ModelAnswer::Hang,
-            ModelAnswer::Status(500, String::new(), None),
-            ModelAnswer::Status(200, "rubbish".to_owned(), None),
-            ModelAnswer::Status(401, String::new(), None),
-        ] {
-            endpoint.script([fault.clone()]);
-            let answer = inbox.key.post(&messages, json!({ "content": "And now?" })).await;
-            answer.expect(503, "ai_unavailable");
-            assert_eq!(answer.header("x-credits-charged"), "0", "{fault:?}");
-        }
-        assert_eq!(inbox.key.get(&messages).await.ok()["messages"].as_array().unwrap().len(), 2);
-    })
-    .await;
+    for fault in [
+        ModelAnswer::Hang,
+        ModelAnswer::Status(500, String::new(), None),
+        ModelAnswer::Status(200, "rubbish".to_owned(), None),
+        ModelAnswer::Status(401, String::new(), None),
+    ] {
+        endpoint.script([fault.clone()]);
+        let answer = inbox.key.post(&messages, json!({ "content": "And now?" })).await;
+        answer.expect(503, "ai_unavailable");
+        assert_eq!(answer.header("x-credits-charged"), "0", "{fault:?}");
+    }
+    assert_eq!(inbox.key.get(&messages).await.ok()["messages"].as_array().unwrap().len(), 2);
 }

@@ -18,8 +18,8 @@ fn operations(document: &Value) -> Vec<(String, String, Value)> {
 }
 
 /// rules: API-1
-#[tokio::test]
-async fn the_document_is_the_one_in_the_repository() {
+#[both_engines]
+async fn the_document_is_the_one_in_the_repository(engine: Engine) {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../openapi/v1.json");
     let kept = fs::read_to_string(&file).unwrap_or_default();
     assert!(
@@ -27,20 +27,17 @@ async fn the_document_is_the_one_in_the_repository() {
         "openapi/v1.json is not what the service describes. If the change is meant, write it anew and look at the \
          difference:\n\n    cargo run -p server -- openapi > openapi/v1.json\n"
     );
-    both_engines(async |engine| {
-        let server = Server::start(engine).await;
-        let served = server.anonymous().get("/openapi.json").await;
-        assert_eq!((served.status, served.header("content-type")), (200, "application/json"));
-        assert!(served.text() == kept, "the service serves another document than the repository holds");
-        let document = served.json();
-        assert_eq!((&document["openapi"], &document["info"]["version"]), (&json!("3.1.0"), &json!("1.0.0")));
-    })
-    .await;
+    let server = Server::start(engine).await;
+    let served = server.anonymous().get("/openapi.json").await;
+    assert_eq!((served.status, served.header("content-type")), (200, "application/json"));
+    assert!(served.text() == kept, "the service serves another document than the repository holds");
+    let document = served.json();
+    assert_eq!((&document["openapi"], &document["info"]["version"]), (&json!("3.1.0"), &json!("1.0.0")));
 }
 
 /// rules: API-2
-#[tokio::test]
-async fn the_document_and_the_router_have_the_same_operations() {
+#[both_engines]
+async fn the_document_and_the_router_have_the_same_operations(engine: Engine) {
     let document = web::document();
     let all = operations(&document);
     let mut ids: Vec<&str> =
@@ -64,17 +61,14 @@ async fn the_document_and_the_router_have_the_same_operations() {
         assert!(public || console || path.starts_with("/api/v1/"), "{path}");
         assert_eq!(catalogue.contains(&id), !public && !console, "{method} {path}");
     }
-    both_engines(async |engine| {
-        // Without its secret the hook for mail is not there.
-        let options = ServerOptions { inbound_secret: Some("s".repeat(32)), ..ServerOptions::default() };
-        let server = Server::with(engine, options).await;
-        for (method, path, _) in &all {
-            let path = path.replace(['{', '}'], "");
-            let answer = server.anonymous().send(method.parse().unwrap(), &path, None).await;
-            assert!(!matches!(answer.status, 404 | 405), "{method} {path}: {}", answer.text());
-        }
-    })
-    .await;
+    // Without its secret the hook for mail is not there.
+    let options = ServerOptions { inbound_secret: Some("s".repeat(32)), ..ServerOptions::default() };
+    let server = Server::with(engine, options).await;
+    for (method, path, _) in &all {
+        let path = path.replace(['{', '}'], "");
+        let answer = server.anonymous().send(method.parse().unwrap(), &path, None).await;
+        assert!(!matches!(answer.status, 404 | 405), "{method} {path}: {}", answer.text());
+    }
 }
 
 /// rules: API-3
@@ -210,132 +204,121 @@ fn fields_are_written_in_snake_case() {
 }
 
 /// rules: API-5
-#[tokio::test]
-async fn the_documentation_loads_nothing_from_elsewhere() {
+#[both_engines]
+async fn the_documentation_loads_nothing_from_elsewhere(engine: Engine) {
     let document = web::document();
-    both_engines(async |engine| {
-        let server = Server::start(engine).await;
-        for path in ["/docs", "/"] {
-            let page = server.anonymous().get(path).await;
-            assert_eq!((page.status, page.header("content-type")), (200, "text/html; charset=utf-8"));
-            let policy = page.header("content-security-policy");
-            assert!(policy.contains("default-src 'none'"), "{policy}");
-            assert!(
-                !policy.contains("http") && !policy.contains('*') && !policy.contains("data:"),
-                "{policy}"
-            );
-            let text = page.text().to_lowercase();
-            for loading in
-                ["<script", "<iframe", "<img", "<object", "<embed", "@import", "url(", "srcset", "src="]
-            {
-                assert!(!text.contains(loading), "{path} has {loading}");
-            }
-            for link in text.split("<link").skip(1) {
-                assert!(!link.split('>').next().unwrap_or_default().contains("//"), "{path} has <link{link}");
-            }
+    let server = Server::start(engine).await;
+    for path in ["/docs", "/"] {
+        let page = server.anonymous().get(path).await;
+        assert_eq!((page.status, page.header("content-type")), (200, "text/html; charset=utf-8"));
+        let policy = page.header("content-security-policy");
+        assert!(policy.contains("default-src 'none'"), "{policy}");
+        assert!(!policy.contains("http") && !policy.contains('*') && !policy.contains("data:"), "{policy}");
+        let text = page.text().to_lowercase();
+        for loading in
+            ["<script", "<iframe", "<img", "<object", "<embed", "@import", "url(", "srcset", "src="]
+        {
+            assert!(!text.contains(loading), "{path} has {loading}");
         }
-        let page = server.anonymous().get("/docs").await.text();
-        // A path is broken up by the marks around its parameters.
-        let shown: String =
-            page.split('<').map(|part| part.split_once('>').map_or(part, |(_, text)| text)).collect();
-        for (method, path, operation) in operations(&document) {
-            assert!(shown.contains(&path), "/docs does not show {method} {path}");
-            let id = operation["operationId"].as_str().unwrap();
-            assert!(page.contains(id), "/docs does not show {id}");
+        for link in text.split("<link").skip(1) {
+            assert!(!link.split('>').next().unwrap_or_default().contains("//"), "{path} has <link{link}");
         }
-    })
-    .await;
+    }
+    let page = server.anonymous().get("/docs").await.text();
+    // A path is broken up by the marks around its parameters.
+    let shown: String =
+        page.split('<').map(|part| part.split_once('>').map_or(part, |(_, text)| text)).collect();
+    for (method, path, operation) in operations(&document) {
+        assert!(shown.contains(&path), "/docs does not show {method} {path}");
+        let id = operation["operationId"].as_str().unwrap();
+        assert!(page.contains(id), "/docs does not show {id}");
+    }
 }
 
 /// rules: API-6
-#[tokio::test]
-async fn an_agent_finds_its_way_in() {
-    both_engines(async |engine| {
-        let options =
-            ServerOptions { public_url: "https://mail.example".to_owned(), ..ServerOptions::default() };
-        let server = Server::with(engine, options).await;
-        let guide = server.anonymous().get("/llms.txt").await;
-        assert_eq!((guide.status, guide.header("content-type")), (200, "text/plain; charset=utf-8"));
-        let guide = guide.text();
-        for wanted in ["https://mail.example/openapi.json", "x-api-key", "sk-proj-", "/api/v1/"] {
-            assert!(guide.contains(wanted), "llms.txt does not tell {wanted}:\n{guide}");
+#[both_engines]
+async fn an_agent_finds_its_way_in(engine: Engine) {
+    let options = ServerOptions { public_url: "https://mail.example".to_owned(), ..ServerOptions::default() };
+    let server = Server::with(engine, options).await;
+    let guide = server.anonymous().get("/llms.txt").await;
+    assert_eq!((guide.status, guide.header("content-type")), (200, "text/plain; charset=utf-8"));
+    let guide = guide.text();
+    for wanted in ["https://mail.example/openapi.json", "x-api-key", "sk-proj-", "/api/v1/"] {
+        assert!(guide.contains(wanted), "llms.txt does not tell {wanted}:\n{guide}");
+    }
+    let catalogue = server.anonymous().get("/.well-known/api-catalog").await;
+    assert_eq!((catalogue.status, catalogue.header("content-type")), (200, "application/linkset+json"));
+    let link = &catalogue.json()["linkset"][0];
+    assert_eq!(link["anchor"], "https://mail.example/api/v1");
+    assert_eq!(link["service-desc"][0]["href"], "https://mail.example/openapi.json");
+    assert_eq!(link["service-doc"][0]["href"], "https://mail.example/docs");
+    assert_eq!(link["status"][0]["href"], "https://mail.example/api/status");
+    // Each of the links leads somewhere.
+    for kind in ["service-desc", "service-doc", "status"] {
+        for target in link[kind].as_array().unwrap() {
+            let path = target["href"].as_str().unwrap().strip_prefix("https://mail.example").unwrap();
+            let answer = server.anonymous().get(path).await;
+            assert_eq!(answer.status, 200);
+            assert!(answer.header("content-type").starts_with(target["type"].as_str().unwrap()));
         }
-        let catalogue = server.anonymous().get("/.well-known/api-catalog").await;
-        assert_eq!((catalogue.status, catalogue.header("content-type")), (200, "application/linkset+json"));
-        let link = &catalogue.json()["linkset"][0];
-        assert_eq!(link["anchor"], "https://mail.example/api/v1");
-        assert_eq!(link["service-desc"][0]["href"], "https://mail.example/openapi.json");
-        assert_eq!(link["service-doc"][0]["href"], "https://mail.example/docs");
-        assert_eq!(link["status"][0]["href"], "https://mail.example/api/status");
-        // Each of the links leads somewhere.
-        for kind in ["service-desc", "service-doc", "status"] {
-            for target in link[kind].as_array().unwrap() {
-                let path = target["href"].as_str().unwrap().strip_prefix("https://mail.example").unwrap();
-                let answer = server.anonymous().get(path).await;
-                assert_eq!(answer.status, 200);
-                assert!(answer.header("content-type").starts_with(target["type"].as_str().unwrap()));
-            }
-        }
-    })
-    .await;
+    }
 }
 
 /// rules: API-7, API-8
-#[tokio::test]
-async fn the_server_tells_how_it_is_and_what_it_offers() {
-    both_engines(async |engine| {
-        for (open, receives) in [(true, false), (false, true)] {
-            let sign_up = operations::SignUpPolicy { open, ..Default::default() };
-            let options = ServerOptions { sign_up, receives_mail: receives, ..ServerOptions::default() };
-            let server = Server::with(engine, options).await;
-            let status = server.anonymous().get("/api/status").await;
-            assert_eq!(status.ok(), json!({ "ok": true, "version": env!("CARGO_PKG_VERSION") }));
-            let config = server.anonymous().get("/api/v1/config").await.ok();
-            let mode = if open { "open" } else { "invite" };
-            assert_eq!(
-                config,
-                json!({
-                    "domains": ["agents.test", "second.test"], "sign_up": mode,
-                    "features": { "receiving": receives, "outbound": "local", "ai": false },
-                })
-            );
-            // A key changes nothing about them, and neither does a wrong one.
-            assert_eq!(server.key("wrong").get("/api/v1/config").await.ok(), config);
-        }
-    })
-    .await;
+#[both_engines]
+async fn the_server_tells_how_it_is_and_what_it_offers(engine: Engine) {
+    for (open, receives) in [(true, false), (false, true)] {
+        let sign_up = operations::SignUpPolicy { open, ..Default::default() };
+        let options = ServerOptions { sign_up, receives_mail: receives, ..ServerOptions::default() };
+        let server = Server::with(engine, options).await;
+        let status = server.anonymous().get("/api/status").await;
+        assert_eq!(status.ok(), json!({ "ok": true, "version": env!("CARGO_PKG_VERSION") }));
+        let config = server.anonymous().get("/api/v1/config").await.ok();
+        let mode = if open { "open" } else { "invite" };
+        assert_eq!(
+            config,
+            json!({
+                "domains": ["agents.test", "second.test"], "sign_up": mode,
+                "features": { "receiving": receives, "outbound": "local", "ai": false },
+            })
+        );
+        // A key changes nothing about them, and neither does a wrong one.
+        assert_eq!(server.key("wrong").get("/api/v1/config").await.ok(), config);
+    }
 }
 
 /// rules: API-9, ERR-8
-#[tokio::test]
-async fn a_server_without_its_blobs_is_alive_and_not_ready() {
-    both_engines(async |engine| {
-        let server = Server::start(engine).await;
-        let probe = async |path: &str| {
-            let answer = server.anonymous().get(path).await;
-            (answer.status, answer.text(), answer.header("retry-after").to_owned())
-        };
-        let fine = |text: &str| (200, text.to_owned(), String::new());
-        server.app.check_blobs().await.unwrap();
-        assert_eq!((probe("/healthz").await, probe("/readyz").await), (fine("ok\n"), fine("ready\n")));
+#[both_engines]
+async fn a_server_without_its_blobs_is_alive_and_not_ready(engine: Engine) {
+    let server = Server::start(engine).await;
+    let probe = async |path: &str| {
+        let answer = server.anonymous().get(path).await;
+        (answer.status, answer.text(), answer.header("retry-after").to_owned())
+    };
+    let fine = |text: &str| (200, text.to_owned(), String::new());
+    server.app.check_blobs().await.unwrap();
+    assert_eq!(probe("/healthz").await, fine("ok\n"));
+    assert!(is_ready(&probe("/readyz").await));
 
-        let (folder, away) = (server.folder().join("blobs"), server.folder().join("away"));
-        fs::rename(&folder, &away).unwrap();
-        fs::write(&folder, "not a folder").unwrap();
-        operations::upkeep::run(&server.app).await.unwrap();
-        let refused = r#"{"error":"The storage is not available.","code":"storage_unavailable"}"#;
-        assert_eq!(probe("/readyz").await, (503, refused.to_owned(), "2".to_owned()));
-        assert_eq!(probe("/healthz").await, fine("ok\n"));
-        // What needs no blobs goes on.
-        let tenant = server.tenant(Plan::Free).await;
-        assert_eq!(tenant.key.get("/api/v1/mailboxes").await.status, 200);
+    let (folder, away) = (server.folder().join("blobs"), server.folder().join("away"));
+    fs::rename(&folder, &away).unwrap();
+    fs::write(&folder, "not a folder").unwrap();
+    operations::upkeep::run(&server.app).await.unwrap();
+    let refused = r#"{"error":"The storage is not available.","code":"storage_unavailable"}"#;
+    assert_eq!(probe("/readyz").await, (503, refused.to_owned(), "2".to_owned()));
+    assert_eq!(probe("/healthz").await, fine("ok\n"));
+    // What needs no blobs goes on.
+    let tenant = server.tenant(Plan::Free).await;
+    assert_eq!(tenant.key.get("/api/v1/mailboxes").await.status, 200);
 
-        fs::remove_file(&folder).unwrap();
-        fs::rename(&away, &folder).unwrap();
-        operations::upkeep::run(&server.app).await.unwrap();
-        assert_eq!(probe("/readyz").await, fine("ready\n"));
-    })
-    .await;
+    fs::remove_file(&folder).unwrap();
+    fs::rename(&away, &folder).unwrap();
+    operations::upkeep::run(&server.app).await.unwrap();
+    assert!(is_ready(&probe("/readyz").await));
+}
+
+fn is_ready((status, text, _): &(u16, String, String)) -> bool {
+    *status == 200 && text.starts_with(r#"{"status":"ready","workers":["#)
 }
 
 /// rules: API-7, API-9, ERR-8
@@ -378,24 +361,18 @@ async fn a_server_without_its_database_says_so() {
 }
 
 /// rules: API-10
-#[tokio::test]
-async fn metrics_are_shown_where_they_are_configured() {
-    both_engines(async |engine| {
-        let mut options = ServerOptions::default();
-        let text = "# TYPE http_requests_total counter\nhttp_requests_total 1\n";
-        options.web.metrics = Some(Arc::new(move || text.to_owned()));
-        let server = Server::with(engine, options).await;
-        let shown = server.anonymous().get("/metrics").await;
-        assert_eq!((shown.status, shown.text().as_str()), (200, text));
-        assert_eq!(shown.header("content-type"), "text/plain; version=0.0.4; charset=utf-8");
-        let hidden = server.another_node(ServerOptions { seed: 2, ..ServerOptions::default() }).await;
-        let answer = hidden.anonymous().get("/metrics").await;
-        assert_eq!(
-            (answer.status, answer.text().as_str()),
-            (404, r#"{"error":"Not found","code":"not_found"}"#)
-        );
-        let head = hidden.anonymous().send(Method::HEAD, "/metrics", None).await;
-        assert_eq!((head.status, head.bytes.len()), (404, 0));
-    })
-    .await;
+#[both_engines]
+async fn metrics_are_shown_where_they_are_configured(engine: Engine) {
+    let mut options = ServerOptions::default();
+    let text = "# TYPE http_requests_total counter\nhttp_requests_total 1\n";
+    options.web.metrics = Some(Arc::new(move || text.to_owned()));
+    let server = Server::with(engine, options).await;
+    let shown = server.anonymous().get("/metrics").await;
+    assert_eq!((shown.status, shown.text().as_str()), (200, text));
+    assert_eq!(shown.header("content-type"), "text/plain; version=0.0.4; charset=utf-8");
+    let hidden = server.another_node(ServerOptions { seed: 2, ..ServerOptions::default() }).await;
+    let answer = hidden.anonymous().get("/metrics").await;
+    assert_eq!((answer.status, answer.text().as_str()), (404, r#"{"error":"Not found","code":"not_found"}"#));
+    let head = hidden.anonymous().send(Method::HEAD, "/metrics", None).await;
+    assert_eq!((head.status, head.bytes.len()), (404, 0));
 }

@@ -83,7 +83,12 @@ async fn receive_all(server: &Server, to: &[String], raw: String) -> Result<(), 
         raw: raw.into(),
         client: None,
     };
-    inbound::receive(&server.app, arrival).await?.into_iter().collect::<Result<Vec<_>, _>>().map(|_| ())
+    inbound::receive(&server.app, arrival)
+        .await?
+        .emails
+        .into_iter()
+        .collect::<Result<Vec<_>, _>>()
+        .map(|_| ())
 }
 
 /// Waits until somebody waits for a lock.

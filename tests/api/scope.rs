@@ -72,99 +72,83 @@ async fn strangers(server: &Server, tenant: &Tenant) -> Vec<(&'static str, Calle
 }
 
 /// rules: AUTH-1, ERR-4
-#[tokio::test]
-async fn every_operation_needs_a_credential() {
-    both_engines(async |engine| {
-        let server = start(engine).await;
-        let (tenant, ids) = furnished(&server).await;
-        let strangers = strangers(&server, &tenant).await;
-        let invented: Vec<(&str, String)> = ids.iter().map(|(name, _)| (*name, "none".to_owned())).collect();
-        let before = tenant.key.get(&at(&tenant, "")).await.bytes;
-        for endpoint in web::endpoints() {
-            for path in [fill(endpoint.path, &ids), fill(endpoint.path, &invented)] {
-                for (name, stranger) in &strangers {
-                    let answer = call(stranger, &endpoint.method, &path).await;
-                    let expected = r#"{"error":"Unauthorized","code":"unauthorized"}"#;
-                    assert_eq!(
-                        (answer.status, answer.text().as_str()),
-                        (401, expected),
-                        "{name}: {} {path}",
-                        endpoint.method
-                    );
-                    assert_eq!(
-                        (answer.header("x-credits-charged"), answer.header("ratelimit-limit")),
-                        ("", "")
-                    );
-                }
+#[both_engines]
+async fn every_operation_needs_a_credential(engine: Engine) {
+    let server = start(engine).await;
+    let (tenant, ids) = furnished(&server).await;
+    let strangers = strangers(&server, &tenant).await;
+    let invented: Vec<(&str, String)> = ids.iter().map(|(name, _)| (*name, "none".to_owned())).collect();
+    let before = tenant.key.get(&at(&tenant, "")).await.bytes;
+    for endpoint in web::endpoints() {
+        for path in [fill(endpoint.path, &ids), fill(endpoint.path, &invented)] {
+            for (name, stranger) in &strangers {
+                let answer = call(stranger, &endpoint.method, &path).await;
+                let expected = r#"{"error":"Unauthorized","code":"unauthorized"}"#;
+                assert_eq!(
+                    (answer.status, answer.text().as_str()),
+                    (401, expected),
+                    "{name}: {} {path}",
+                    endpoint.method
+                );
+                assert_eq!((answer.header("x-credits-charged"), answer.header("ratelimit-limit")), ("", ""));
             }
         }
-        assert_eq!(tenant.key.get(&at(&tenant, "")).await.bytes, before);
-        server.anonymous().get("/api/v1/config").await.ok();
-        server.anonymous().get("/api/status").await.ok();
-    })
-    .await;
+    }
+    assert_eq!(tenant.key.get(&at(&tenant, "")).await.bytes, before);
+    server.anonymous().get("/api/v1/config").await.ok();
+    server.anonymous().get("/api/status").await.ok();
 }
 
 /// rules: AUTH-6, METER-9, HTTP-5
-#[tokio::test]
-async fn a_foreign_workspace_in_the_path_is_refused_alike() {
-    both_engines(async |engine| {
-        let server = start(engine).await;
-        let (tenant, mut ids) = furnished(&server).await;
-        let (other, _) = furnished(&server).await;
-        let session = server.log_in(&tenant).await;
-        let theirs = other.key.get(&at(&other, "")).await.bytes;
-        for endpoint in web::endpoints().iter().filter(|endpoint| endpoint.path.contains("{workspaceId}")) {
-            for caller in [&tenant.key, &session] {
-                let mut answers = Vec::new();
-                for id in [
-                    other.workspace.as_str(),
-                    "ws_none",
-                    "*",
-                    "%00",
-                    &tenant.workspace.as_str().to_uppercase(),
-                ] {
-                    ids[0].1 = id.to_owned();
-                    answers.push(call(caller, &endpoint.method, &fill(endpoint.path, &ids)).await);
-                }
-                for answer in &answers {
-                    answer.expect(403, "workspace_scope_denied");
-                    assert_eq!(answer.text(), r#"{"error":"Forbidden","code":"workspace_scope_denied"}"#);
-                    assert_eq!(answer.header("x-credits-charged"), "0");
-                }
+#[both_engines]
+async fn a_foreign_workspace_in_the_path_is_refused_alike(engine: Engine) {
+    let server = start(engine).await;
+    let (tenant, mut ids) = furnished(&server).await;
+    let (other, _) = furnished(&server).await;
+    let session = server.log_in(&tenant).await;
+    let theirs = other.key.get(&at(&other, "")).await.bytes;
+    for endpoint in web::endpoints().iter().filter(|endpoint| endpoint.path.contains("{workspaceId}")) {
+        for caller in [&tenant.key, &session] {
+            let mut answers = Vec::new();
+            for id in
+                [other.workspace.as_str(), "ws_none", "*", "%00", &tenant.workspace.as_str().to_uppercase()]
+            {
+                id.clone_into(&mut ids[0].1);
+                answers.push(call(caller, &endpoint.method, &fill(endpoint.path, &ids)).await);
+            }
+            for answer in &answers {
+                answer.expect(403, "workspace_scope_denied");
+                assert_eq!(answer.text(), r#"{"error":"Forbidden","code":"workspace_scope_denied"}"#);
+                assert_eq!(answer.header("x-credits-charged"), "0");
             }
         }
-        assert_eq!(other.key.get(&at(&other, "")).await.bytes, theirs);
-    })
-    .await;
+    }
+    assert_eq!(other.key.get(&at(&other, "")).await.bytes, theirs);
 }
 
 /// rules: AUTH-7
-#[tokio::test]
-async fn a_workspace_in_body_or_query_may_be_left_out_or_be_the_own() {
-    both_engines(async |engine| {
-        let server = start(engine).await;
-        let (tenant, _) = furnished(&server).await;
-        let (other, _) = furnished(&server).await;
-        let all = "/api/v1/mailboxes";
-        let own = tenant.workspace.as_str();
-        let listed = tenant.key.get(all).await.ok();
-        assert_eq!(tenant.key.get(&format!("{all}?workspaceId={own}")).await.ok(), listed);
-        let made = tenant.key.post(all, json!({ "name": "B", "workspaceId": own })).await.ok();
-        assert_eq!(made["workspace_id"], own);
-        tenant.key.delete(&format!("{all}/{}", made["id"].as_str().unwrap())).await.ok();
-        for id in [other.workspace.as_str(), "ws_none", "*"] {
-            let query = tenant.key.get(&format!("{all}?workspaceId={id}")).await;
-            let body = tenant.key.post(all, json!({ "name": "C", "workspaceId": id })).await;
-            for answer in [query, body] {
-                answer.expect(403, "workspace_scope_denied");
-                assert_eq!(answer.text(), r#"{"error":"Forbidden","code":"workspace_scope_denied"}"#);
-            }
+#[both_engines]
+async fn a_workspace_in_body_or_query_may_be_left_out_or_be_the_own(engine: Engine) {
+    let server = start(engine).await;
+    let (tenant, _) = furnished(&server).await;
+    let (other, _) = furnished(&server).await;
+    let all = "/api/v1/mailboxes";
+    let own = tenant.workspace.as_str();
+    let listed = tenant.key.get(all).await.ok();
+    assert_eq!(tenant.key.get(&format!("{all}?workspaceId={own}")).await.ok(), listed);
+    let made = tenant.key.post(all, json!({ "name": "B", "workspaceId": own })).await.ok();
+    assert_eq!(made["workspace_id"], own);
+    tenant.key.delete(&format!("{all}/{}", made["id"].as_str().unwrap())).await.ok();
+    for id in [other.workspace.as_str(), "ws_none", "*"] {
+        let query = tenant.key.get(&format!("{all}?workspaceId={id}")).await;
+        let body = tenant.key.post(all, json!({ "name": "C", "workspaceId": id })).await;
+        for answer in [query, body] {
+            answer.expect(403, "workspace_scope_denied");
+            assert_eq!(answer.text(), r#"{"error":"Forbidden","code":"workspace_scope_denied"}"#);
         }
-        assert_eq!(tenant.key.get(all).await.ok(), listed);
-        assert_eq!(other.key.get(all).await.ok().as_array().unwrap().len(), 1);
-    })
-    .await;
+    }
+    assert_eq!(tenant.key.get(all).await.ok(), listed);
+    assert_eq!(other.key.get(all).await.ok().as_array().unwrap().len(), 1);
 }
 
 /// Waits until `holds` does, for at most a second.
@@ -222,8 +206,8 @@ async fn changes_reach_every_node_within_a_second() {
 /// Somebody whose last workspace is gone has a session and nothing to do with it: every operation says so, as the document
 /// tells of every one of them.
 /// rules: API-3, API-4, ERR-5
-#[tokio::test]
-async fn a_person_without_a_workspace_is_let_in_nowhere() {
+#[both_engines]
+async fn a_person_without_a_workspace_is_let_in_nowhere(engine: Engine) {
     let document = web::document();
     for id in ["getEmailContext", "getThread"] {
         let paths = document["paths"].as_object().unwrap().values();
@@ -232,27 +216,24 @@ async fn a_person_without_a_workspace_is_let_in_nowhere() {
         let codes = &operation.unwrap()["responses"]["403"]["x-codes"];
         assert_eq!(codes, &json!(["workspace_scope_denied"]), "{id}");
     }
-    both_engines(async |engine| {
-        let server = start(engine).await;
-        let (tenant, ids) = furnished(&server).await;
-        let (person, account) = (server.log_in(&tenant).await, tenant.account.to_string());
-        let leave = server.app.db().system_write(async move |tx| {
-            tx.run("DELETE FROM member WHERE account_id = $1", &[(&account).into()]).await
-        });
-        assert_eq!(leave.await.unwrap(), 1);
-        while person.get("/api/v1/mailboxes").await.status == 200 {
-            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-        }
-        for (path, operations) in document["paths"].as_object().unwrap() {
-            for (method, operation) in operations.as_object().unwrap() {
-                if operation["x-credits"] == 0 {
-                    continue;
-                }
-                let method: Method = method.to_ascii_uppercase().parse().unwrap();
-                let answer = person.send(method, &fill(path, &ids), None).await;
-                answer.expect(403, "workspace_scope_denied");
+    let server = start(engine).await;
+    let (tenant, ids) = furnished(&server).await;
+    let (person, account) = (server.log_in(&tenant).await, tenant.account.to_string());
+    let leave = server.app.db().system_write(async move |tx| {
+        tx.run("DELETE FROM member WHERE account_id = $1", &[(&account).into()]).await
+    });
+    assert_eq!(leave.await.unwrap(), 1);
+    while person.get("/api/v1/mailboxes").await.status == 200 {
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    for (path, operations) in document["paths"].as_object().unwrap() {
+        for (method, operation) in operations.as_object().unwrap() {
+            if operation["x-credits"] == 0 {
+                continue;
             }
+            let method: Method = method.to_ascii_uppercase().parse().unwrap();
+            let answer = person.send(method, &fill(path, &ids), None).await;
+            answer.expect(403, "workspace_scope_denied");
         }
-    })
-    .await;
+    }
 }

@@ -38,149 +38,128 @@ fn link(text: &str) -> Option<String> {
 }
 
 /// rules: AUTH-26
-#[tokio::test]
-async fn a_link_makes_the_account_and_nothing_tells_who_has_one() {
-    both_engines(async |engine| {
-        let (server, tenant, mailbox) = start(engine).await;
-        let address = mailbox["email"].as_str().unwrap();
-        let body =
-            json!({ "email": address, "password": "not the one in the end", "workspace_name": "Fresh" });
-        let asked = server.anonymous().post(SIGN_UP, body.clone()).await;
-        let sent = json!({ "email": address, "expires_at": "2026-07-15T09:00:00.000Z" });
-        assert_eq!((asked.status, asked.json(), asked.header("set-cookie")), (202, sent, ""));
-        let found = messages(&server, &tenant, &mailbox).await;
-        let token = link(&found[0]).unwrap();
-        let login = |password: &str| json!({ "email": address, "password": password });
-        let log_in =
-            async |password: &str| server.anonymous().post("/api/console/login", login(password)).await;
-        log_in("not the one in the end").await.expect(401, "unauthorized");
+#[both_engines]
+async fn a_link_makes_the_account_and_nothing_tells_who_has_one(engine: Engine) {
+    let (server, tenant, mailbox) = start(engine).await;
+    let address = mailbox["email"].as_str().unwrap();
+    let body = json!({ "email": address, "password": "not the one in the end", "workspace_name": "Fresh" });
+    let asked = server.anonymous().post(SIGN_UP, body.clone()).await;
+    let sent = json!({ "email": address, "expires_at": "2026-07-15T09:00:00.000Z" });
+    assert_eq!((asked.status, asked.json(), asked.header("set-cookie")), (202, sent, ""));
+    let found = messages(&server, &tenant, &mailbox).await;
+    let token = link(&found[0]).unwrap();
+    let login = |password: &str| json!({ "email": address, "password": password });
+    let log_in = async |password: &str| server.anonymous().post("/api/console/login", login(password)).await;
+    log_in("not the one in the end").await.expect(401, "unauthorized");
 
-        // Who follows the link chooses the password.
-        let complete = json!({ "token": token, "password": PASSWORD });
-        server
-            .anonymous()
-            .post(COMPLETE, json!({ "token": token, "password": "short" }))
-            .await
-            .expect(400, "validation_failed");
-        let made = server.anonymous().post(COMPLETE, complete.clone()).await;
-        assert_eq!(made.status, 201);
-        let person = Person::of(&server, &made);
-        assert_eq!(
-            (&person.me["workspaces"][0]["name"], &person.me["account"]["is_admin"]),
-            (&json!("Fresh"), &json!(false))
-        );
-        person.caller.get("/api/console/me").await.ok();
-        log_in("not the one in the end").await.expect(401, "unauthorized");
-        log_in(PASSWORD).await.ok();
-        server.anonymous().post(COMPLETE, complete).await.expect(404, "not_found");
+    // Who follows the link chooses the password.
+    let complete = json!({ "token": token, "password": PASSWORD });
+    server
+        .anonymous()
+        .post(COMPLETE, json!({ "token": token, "password": "short" }))
+        .await
+        .expect(400, "validation_failed");
+    let made = server.anonymous().post(COMPLETE, complete.clone()).await;
+    assert_eq!(made.status, 201);
+    let person = Person::of(&server, &made);
+    assert_eq!(
+        (&person.me["workspaces"][0]["name"], &person.me["account"]["is_admin"]),
+        (&json!("Fresh"), &json!(false))
+    );
+    person.caller.get("/api/console/me").await.ok();
+    log_in("not the one in the end").await.expect(401, "unauthorized");
+    log_in(PASSWORD).await.ok();
+    server.anonymous().post(COMPLETE, complete).await.expect(404, "not_found");
 
-        // Now there is an account: the answer is the same, the message another one.
-        let again = server.anonymous().post(SIGN_UP, body.clone()).await;
-        assert_eq!((again.status, again.text()), (202, asked.text()));
-        let found = messages(&server, &tenant, &mailbox).await;
-        assert!(
-            found.len() == 2 && found.iter().any(|text| text.contains("It has one already")),
-            "{found:?}"
-        );
-        // Nobody's mailbox is flooded.
-        for _ in 0..5 {
-            assert_eq!(server.anonymous().post(SIGN_UP, body.clone()).await.text(), asked.text());
-        }
-        assert_eq!(messages(&server, &tenant, &mailbox).await.len(), 4);
-    })
-    .await;
+    // Now there is an account: the answer is the same, the message another one.
+    let again = server.anonymous().post(SIGN_UP, body.clone()).await;
+    assert_eq!((again.status, again.text()), (202, asked.text()));
+    let found = messages(&server, &tenant, &mailbox).await;
+    assert!(found.len() == 2 && found.iter().any(|text| text.contains("It has one already")), "{found:?}");
+    // Nobody's mailbox is flooded.
+    for _ in 0..5 {
+        assert_eq!(server.anonymous().post(SIGN_UP, body.clone()).await.text(), asked.text());
+    }
+    assert_eq!(messages(&server, &tenant, &mailbox).await.len(), 4);
 }
 
 /// rules: AUTH-26
-#[tokio::test]
-async fn a_link_has_its_time_and_works_once() {
-    both_engines(async |engine| {
-        let (server, tenant, mailbox) = start(engine).await;
-        let body = json!({ "email": mailbox["email"], "password": PASSWORD });
+#[both_engines]
+async fn a_link_has_its_time_and_works_once(engine: Engine) {
+    let (server, tenant, mailbox) = start(engine).await;
+    let body = json!({ "email": mailbox["email"], "password": PASSWORD });
+    server.anonymous().post(SIGN_UP, body.clone()).await.ok();
+    server.clock.advance(86_400);
+    let old = link(&messages(&server, &tenant, &mailbox).await[0]).unwrap();
+    let complete = |token: &str| json!({ "token": token, "password": PASSWORD });
+    server.anonymous().post(COMPLETE, complete(&old)).await.expect(404, "not_found");
+    for _ in 0..2 {
         server.anonymous().post(SIGN_UP, body.clone()).await.ok();
-        server.clock.advance(86_400);
-        let old = link(&messages(&server, &tenant, &mailbox).await[0]).unwrap();
-        let complete = |token: &str| json!({ "token": token, "password": PASSWORD });
-        server.anonymous().post(COMPLETE, complete(&old)).await.expect(404, "not_found");
-        for _ in 0..2 {
-            server.anonymous().post(SIGN_UP, body.clone()).await.ok();
-        }
-        let found = messages(&server, &tenant, &mailbox).await;
-        let links: Vec<String> =
-            found.iter().filter_map(|text| link(text)).filter(|one| *one != old).collect();
-        let mut statuses = Vec::new();
-        for token in &links {
-            statuses.push(server.anonymous().post(COMPLETE, complete(token)).await.status);
-        }
-        statuses.sort_unstable();
-        assert_eq!(statuses, [201, 404]);
-        operations::upkeep::run(&server.app).await.unwrap();
-        let faulty = json!({ "email": "nobody", "password": PASSWORD });
-        server.anonymous().post(SIGN_UP, faulty).await.expect(400, "validation_failed");
-    })
-    .await;
+    }
+    let found = messages(&server, &tenant, &mailbox).await;
+    let links: Vec<String> = found.iter().filter_map(|text| link(text)).filter(|one| *one != old).collect();
+    let mut statuses = Vec::new();
+    for token in &links {
+        statuses.push(server.anonymous().post(COMPLETE, complete(token)).await.status);
+    }
+    statuses.sort_unstable();
+    assert_eq!(statuses, [201, 404]);
+    operations::upkeep::run(&server.app).await.unwrap();
+    let faulty = json!({ "email": "nobody", "password": PASSWORD });
+    server.anonymous().post(SIGN_UP, faulty).await.expect(400, "validation_failed");
 }
 
 /// rules: AUTH-20, AUTH-26
-#[tokio::test]
-async fn an_invitation_is_accepted_by_the_owner_of_the_address() {
-    both_engines(async |engine| {
-        let (server, tenant, mailbox) = start(engine).await;
-        let invite = json!({ "email": mailbox["email"], "role": "admin" });
-        let invited = tenant.key.post(&at(&tenant, "/invites"), invite).await.ok();
-        let accept = json!({ "token": token(&invited), "password": "of the one who invites", "name": "New" });
-        let answer = server.anonymous().post("/api/console/invites/accept", accept).await;
-        assert_eq!((answer.status, answer.header("set-cookie")), (202, ""));
-        let found = messages(&server, &tenant, &mailbox).await;
-        let token = found.iter().find_map(|text| link(text)).unwrap();
-        let made = server.anonymous().post(COMPLETE, json!({ "token": token, "password": PASSWORD })).await;
-        let person = Person::of(&server, &made);
-        assert_eq!(
-            (&person.me["workspace_id"], &person.me["account"]["name"]),
-            (&json!(tenant.workspace), &json!("New"))
-        );
-        let role = person.caller.get(&at(&tenant, "")).await.ok()["role"].clone();
-        assert_eq!(role, "admin");
-    })
-    .await;
+#[both_engines]
+async fn an_invitation_is_accepted_by_the_owner_of_the_address(engine: Engine) {
+    let (server, tenant, mailbox) = start(engine).await;
+    let invite = json!({ "email": mailbox["email"], "role": "admin" });
+    let invited = tenant.key.post(&at(&tenant, "/invites"), invite).await.ok();
+    let accept = json!({ "token": token(&invited), "password": "of the one who invites", "name": "New" });
+    let answer = server.anonymous().post("/api/console/invites/accept", accept).await;
+    assert_eq!((answer.status, answer.header("set-cookie")), (202, ""));
+    let found = messages(&server, &tenant, &mailbox).await;
+    let token = found.iter().find_map(|text| link(text)).unwrap();
+    let made = server.anonymous().post(COMPLETE, json!({ "token": token, "password": PASSWORD })).await;
+    let person = Person::of(&server, &made);
+    assert_eq!(
+        (&person.me["workspace_id"], &person.me["account"]["name"]),
+        (&json!(tenant.workspace), &json!("New"))
+    );
+    let role = person.caller.get(&at(&tenant, "")).await.ok()["role"].clone();
+    assert_eq!(role, "admin");
 }
 
 /// rules: AUTH-11, AUTH-27
-#[tokio::test]
-async fn the_first_account_of_a_public_server_needs_its_code() {
-    both_engines(async |engine| {
-        let sign_up = SignUpPolicy { first_account_code: true, ..SignUpPolicy::default() };
-        let options = ServerOptions { sign_up, ..ServerOptions::default() };
-        let server = Server::with(engine, options.clone()).await;
-        let code = first_account_code(&server.app).await.unwrap().unwrap();
-        assert_eq!(code.len(), 23, "{code}");
-        if engine == Engine::Postgres {
-            let other = server.another_node(ServerOptions { seed: 2, ..options }).await;
-            assert_eq!(first_account_code(&other.app).await.unwrap(), Some(code.clone()));
-        }
-        let body = |code: Value| {
-            let mut body = json!({ "email": "root@people.test", "password": PASSWORD });
-            body["code"] = code;
-            body
-        };
-        for wrong in [Value::Null, json!("x"), json!(code.replace('-', "0")), json!(code[1..])] {
-            let refused = server.anonymous().post(SIGN_UP, body(wrong)).await;
-            let answer = refused.expect(403, "role_required").json();
-            assert!(
-                answer["error"].as_str().unwrap().contains("the code that the server printed"),
-                "{answer}"
-            );
-            assert!(answer["fix"].as_str().unwrap().contains("admin account create"), "{answer}");
-        }
-        assert!(server.anonymous().get("/console/sign-up").await.text().contains("name=\"code\""));
-        let typed = json!(code.replace('-', " ").to_lowercase());
-        let root = Person::of(&server, &server.anonymous().post(SIGN_UP, body(typed)).await);
-        assert_eq!(root.me["account"]["is_admin"], true);
-        // From then on there is none.
-        assert_eq!(first_account_code(&server.app).await.unwrap(), None);
-        assert!(!server.anonymous().get("/console/sign-up").await.text().contains("name=\"code\""));
-        let later = json!({ "email": "later@people.test", "password": PASSWORD });
-        server.anonymous().post(SIGN_UP, later).await.ok();
-    })
-    .await;
+#[both_engines]
+async fn the_first_account_of_a_public_server_needs_its_code(engine: Engine) {
+    let sign_up = SignUpPolicy { first_account_code: true, ..SignUpPolicy::default() };
+    let options = ServerOptions { sign_up, ..ServerOptions::default() };
+    let server = Server::with(engine, options.clone()).await;
+    let code = first_account_code(&server.app).await.unwrap().unwrap();
+    assert_eq!(code.len(), 23, "{code}");
+    if engine == Engine::Postgres {
+        let other = server.another_node(ServerOptions { seed: 2, ..options }).await;
+        assert_eq!(first_account_code(&other.app).await.unwrap(), Some(code.clone()));
+    }
+    let body = |code: Value| {
+        let mut body = json!({ "email": "root@people.test", "password": PASSWORD });
+        body["code"] = code;
+        body
+    };
+    for wrong in [Value::Null, json!("x"), json!(code.replace('-', "0")), json!(code[1..])] {
+        let refused = server.anonymous().post(SIGN_UP, body(wrong)).await;
+        let answer = refused.expect(403, "role_required").json();
+        assert!(answer["error"].as_str().unwrap().contains("the code that the server printed"), "{answer}");
+        assert!(answer["fix"].as_str().unwrap().contains("admin account create"), "{answer}");
+    }
+    assert!(server.anonymous().get("/console/sign-up").await.text().contains("name=\"code\""));
+    let typed = json!(code.replace('-', " ").to_lowercase());
+    let root = Person::of(&server, &server.anonymous().post(SIGN_UP, body(typed)).await);
+    assert_eq!(root.me["account"]["is_admin"], true);
+    // From then on there is none.
+    assert_eq!(first_account_code(&server.app).await.unwrap(), None);
+    assert!(!server.anonymous().get("/console/sign-up").await.text().contains("name=\"code\""));
+    let later = json!({ "email": "later@people.test", "password": PASSWORD });
+    server.anonymous().post(SIGN_UP, later).await.ok();
 }

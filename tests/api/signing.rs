@@ -53,91 +53,84 @@ fn pairs(found: &[(&str, &str)]) -> Vec<(String, String)> {
 }
 
 // rules: SEND-27, SEND-31
-#[tokio::test]
-async fn a_domain_of_this_server_signs_once_its_keys_are_in_dns() {
-    both_engines(async |engine| {
-        let (server, names, hop) = start(engine).await;
-        let inbox = Inbox::new(&server).await;
-        assert_eq!(signers(&server, &hop, &inbox).await, [], "there are no keys");
-        keys::look_at_all_hosted(&server.app).await.unwrap();
-        let made = keys::list(&server.app, "agents.test").await.unwrap();
-        assert_eq!(
-            made.iter().map(|key| (key.name.as_str(), key.published)).collect::<Vec<_>>(),
-            [
-                ("agentmailbox-rsa1._domainkey.agents.test", false),
-                ("agentmailbox-ed1._domainkey.agents.test", false)
-            ]
-        );
-        assert_eq!(keys::list(&server.app, "agents.test").await.unwrap(), made, "they are made once");
-        assert_eq!(signers(&server, &hop, &inbox).await, [], "nobody could check them");
-        names.set(&keys_in_zone(&made, &["rsa1"]));
-        keys::look_at_all_hosted(&server.app).await.unwrap();
-        assert_eq!(signers(&server, &hop, &inbox).await, pairs(&[("agentmailbox-rsa1", "agents.test")]));
+#[both_engines]
+async fn a_domain_of_this_server_signs_once_its_keys_are_in_dns(engine: Engine) {
+    let (server, names, hop) = start(engine).await;
+    let inbox = Inbox::new(&server).await;
+    assert_eq!(signers(&server, &hop, &inbox).await, [], "there are no keys");
+    keys::look_at_all_hosted(&server.app).await.unwrap();
+    let made = keys::list(&server.app, "agents.test").await.unwrap();
+    assert_eq!(
+        made.iter().map(|key| (key.name.as_str(), key.published)).collect::<Vec<_>>(),
+        [
+            ("agentmailbox-rsa1._domainkey.agents.test", false),
+            ("agentmailbox-ed1._domainkey.agents.test", false)
+        ]
+    );
+    assert_eq!(keys::list(&server.app, "agents.test").await.unwrap(), made, "they are made once");
+    assert_eq!(signers(&server, &hop, &inbox).await, [], "nobody could check them");
+    names.set(&keys_in_zone(&made, &["rsa1"]));
+    keys::look_at_all_hosted(&server.app).await.unwrap();
+    assert_eq!(signers(&server, &hop, &inbox).await, pairs(&[("agentmailbox-rsa1", "agents.test")]));
 
-        // The next keys wait until they are seen; then they take over.
-        server.clock.advance(60);
-        let both = keys::rotate(&server.app, "agents.test").await.unwrap();
-        assert_eq!(both.len(), 4);
-        assert_eq!(signers(&server, &hop, &inbox).await, pairs(&[("agentmailbox-rsa1", "agents.test")]));
-        let refused = keys::rotate(&server.app, "agents.test").await.unwrap_err().to_string();
-        assert!(refused.contains("publish that one first"), "{refused}");
-        names.set(&keys_in_zone(&both, &["rsa1", "rsa2", "ed2"]));
-        keys::look_at_all_hosted(&server.app).await.unwrap();
-        let second = pairs(&[("agentmailbox-rsa2", "agents.test"), ("agentmailbox-ed2", "agents.test")]);
-        let mut found = signers(&server, &hop, &inbox).await;
-        found.sort_by_key(|(selector, _)| !selector.contains("rsa"));
-        assert_eq!(found, second);
-        // The turn after that takes the first one's place.
-        server.clock.advance(60);
-        let third = keys::rotate(&server.app, "agents.test").await.unwrap();
-        assert_eq!(third.len(), 4);
-        let first =
-            |keys: &[keys::PublicKey]| keys.iter().find(|key| key.name.contains("rsa1")).cloned().unwrap();
-        assert_ne!(first(&third).value, first(&both).value);
-        let unknown = keys::rotate(&server.app, "elsewhere.test").await.unwrap_err().to_string();
-        assert!(unknown.contains("not found"), "{unknown}");
-    })
-    .await;
+    // The next keys wait until they are seen; then they take over.
+    server.clock.advance(60);
+    let both = keys::rotate(&server.app, "agents.test").await.unwrap();
+    assert_eq!(both.len(), 4);
+    assert_eq!(signers(&server, &hop, &inbox).await, pairs(&[("agentmailbox-rsa1", "agents.test")]));
+    let refused = keys::rotate(&server.app, "agents.test").await.unwrap_err().to_string();
+    assert!(refused.contains("publish that one first"), "{refused}");
+    names.set(&keys_in_zone(&both, &["rsa1", "rsa2", "ed2"]));
+    keys::look_at_all_hosted(&server.app).await.unwrap();
+    let second = pairs(&[("agentmailbox-rsa2", "agents.test"), ("agentmailbox-ed2", "agents.test")]);
+    let mut found = signers(&server, &hop, &inbox).await;
+    found.sort_by_key(|(selector, _)| !selector.contains("rsa"));
+    assert_eq!(found, second);
+    // The turn after that takes the first one's place.
+    server.clock.advance(60);
+    let third = keys::rotate(&server.app, "agents.test").await.unwrap();
+    assert_eq!(third.len(), 4);
+    let first =
+        |keys: &[keys::PublicKey]| keys.iter().find(|key| key.name.contains("rsa1")).cloned().unwrap();
+    assert_ne!(first(&third).value, first(&both).value);
+    let unknown = keys::rotate(&server.app, "elsewhere.test").await.unwrap_err().to_string();
+    assert!(unknown.contains("not found"), "{unknown}");
 }
 
 // rules: SEND-27, SEND-31
-#[tokio::test]
-async fn a_custom_domain_signs_with_its_own_keys_which_take_turns() {
-    both_engines(async |engine| {
-        let (server, names, hop) = start(engine).await;
-        let tenant = server.tenant(Plan::Developer).await;
-        let domain = add(&tenant, "example.org").await;
-        let published = zone(&domain, &[]);
-        names.set(&published);
-        assert_eq!(verify(&tenant, &domain).await["status"], "verified");
-        let made =
-            tenant.key.post("/api/v1/mailboxes", json!({ "name": "A", "email": "a@example.org" })).await;
-        let inbox = Inbox::made(&tenant.key, &tenant.workspace, &made.ok());
-        let selectors = async |server: &Server, hop: &Hop| {
-            let mut found: Vec<String> =
-                signers(server, hop, &inbox).await.into_iter().map(|(selector, _)| selector).collect();
-            found.sort();
-            found
-        };
-        assert_eq!(selectors(&server, &hop).await, ["agentmailbox-ed1", "agentmailbox-rsa1"]);
+#[both_engines]
+async fn a_custom_domain_signs_with_its_own_keys_which_take_turns(engine: Engine) {
+    let (server, names, hop) = start(engine).await;
+    let tenant = server.tenant(Plan::Developer).await;
+    let domain = add(&tenant, "example.org").await;
+    let published = zone(&domain, &[]);
+    names.set(&published);
+    assert_eq!(verify(&tenant, &domain).await["status"], "verified");
+    let made = tenant.key.post("/api/v1/mailboxes", json!({ "name": "A", "email": "a@example.org" })).await;
+    let inbox = Inbox::made(&tenant.key, &tenant.workspace, &made.ok());
+    let selectors = async |server: &Server, hop: &Hop| {
+        let mut found: Vec<String> =
+            signers(server, hop, &inbox).await.into_iter().map(|(selector, _)| selector).collect();
+        found.sort();
+        found
+    };
+    assert_eq!(selectors(&server, &hop).await, ["agentmailbox-ed1", "agentmailbox-rsa1"]);
 
-        server.clock.advance(60);
-        let both = keys::rotate(&server.app, "example.org").await.unwrap();
-        // A key that is not published yet takes nothing from the domain.
-        let looked = verify(&tenant, &domain).await;
-        assert_eq!((&looked["status"], &looked["last_error"]), (&json!("verified"), &json!(null)));
-        assert_eq!(selectors(&server, &hop).await, ["agentmailbox-ed1", "agentmailbox-rsa1"]);
-        let next = keys_in_zone(&both, &["rsa2", "ed2"]);
-        names.set(&format!("{published}{next}"));
-        verify(&tenant, &domain).await;
-        assert_eq!(selectors(&server, &hop).await, ["agentmailbox-ed2", "agentmailbox-rsa2"]);
-        // Nor does the old one when it goes.
-        names.set(&format!("{}{next}", zone(&domain, &["dkim"])));
-        assert_eq!(verify(&tenant, &domain).await["status"], "verified");
-        assert_eq!(selectors(&server, &hop).await, ["agentmailbox-ed2", "agentmailbox-rsa2"]);
-        names.set(&zone(&domain, &["dkim"]));
-        verify(&tenant, &domain).await;
-        assert_eq!(verify(&tenant, &domain).await["status"], "failed", "one of them has to be there");
-    })
-    .await;
+    server.clock.advance(60);
+    let both = keys::rotate(&server.app, "example.org").await.unwrap();
+    // A key that is not published yet takes nothing from the domain.
+    let looked = verify(&tenant, &domain).await;
+    assert_eq!((&looked["status"], &looked["last_error"]), (&json!("verified"), &json!(null)));
+    assert_eq!(selectors(&server, &hop).await, ["agentmailbox-ed1", "agentmailbox-rsa1"]);
+    let next = keys_in_zone(&both, &["rsa2", "ed2"]);
+    names.set(&format!("{published}{next}"));
+    verify(&tenant, &domain).await;
+    assert_eq!(selectors(&server, &hop).await, ["agentmailbox-ed2", "agentmailbox-rsa2"]);
+    // Nor does the old one when it goes.
+    names.set(&format!("{}{next}", zone(&domain, &["dkim"])));
+    assert_eq!(verify(&tenant, &domain).await["status"], "verified");
+    assert_eq!(selectors(&server, &hop).await, ["agentmailbox-ed2", "agentmailbox-rsa2"]);
+    names.set(&zone(&domain, &["dkim"]));
+    verify(&tenant, &domain).await;
+    assert_eq!(verify(&tenant, &domain).await["status"], "failed", "one of them has to be there");
 }

@@ -21,6 +21,7 @@ use super::{
     help::new_mailbox,
     knowledge::{ALL, add, path, repeating_pdf},
     mails::{Inbox, plain},
+    memory_faults::Letters,
     schedules::later,
     triage::{self, letter, run_due},
 };
@@ -38,73 +39,73 @@ async fn document(tenant: &Tenant, made: &Value) -> Value {
 }
 
 /// rules: MEMORY-5, MEMORY-12
-#[tokio::test]
-async fn a_long_document_keeps_no_other_workspace_waiting() {
-    both_engines(async |engine| {
-        let server = Server::start(engine).await;
-        let (busy, other) = (server.tenant(Plan::Enterprise).await, server.tenant(Plan::Enterprise).await);
-        let mut long = Vec::new();
-        for number in 0..2 {
-            long.push(add(&busy.key, &format!("book-{number}.txt"), "text", book().as_bytes()).await);
-        }
-        assert!(index_next(&server.app).await.unwrap());
-        let short = add(&other.key, "note.txt", "text", b"The spare keys hang behind the mirror.").await;
-        assert!(index_next(&server.app).await.unwrap());
-        assert_eq!(document(&other, &short).await["status"], "ready", "its turn comes after one slice");
+#[both_engines]
+async fn a_long_document_keeps_no_other_workspace_waiting(engine: Engine) {
+    let options = |seed| ServerOptions {
+        seed,
+        // What the model knows does not matter here, and this one costs nothing.
+        embedder: Some(Letters::new("letters")),
+        ..ServerOptions::default()
+    };
+    let server = Server::with(engine, options(1)).await;
+    let (busy, other) = (server.tenant(Plan::Enterprise).await, server.tenant(Plan::Enterprise).await);
+    let mut long = Vec::new();
+    for number in 0..2 {
+        long.push(add(&busy.key, &format!("book-{number}.txt"), "text", book().as_bytes()).await);
+    }
+    assert!(index_next(&server.app).await.unwrap());
+    let short = add(&other.key, "note.txt", "text", b"The spare keys hang behind the mirror.").await;
+    assert!(index_next(&server.app).await.unwrap());
+    assert_eq!(document(&other, &short).await["status"], "ready", "its turn comes after one slice");
 
-        // How far the long one is stands in its record; the next ones of that workspace wait for it.
-        let state = document(&busy, &long[0]).await;
-        let (done, count) = (state["chunks_done"].as_i64().unwrap(), state["chunk_count"].as_i64().unwrap());
-        assert!(state["status"] == "indexing" && 0 < done && done < count, "{state}");
-        assert_eq!(document(&busy, &long[1]).await["chunk_count"], 0);
+    // How far the long one is stands in its record; the next ones of that workspace wait for it.
+    let state = document(&busy, &long[0]).await;
+    let (done, count) = (state["chunks_done"].as_i64().unwrap(), state["chunk_count"].as_i64().unwrap());
+    assert!(state["status"] == "indexing" && 0 < done && done < count, "{state}");
+    assert_eq!(document(&busy, &long[1]).await["chunk_count"], 0);
 
-        // Another process goes on where this one was.
-        let next = server.another_node(ServerOptions { seed: 2, ..ServerOptions::default() }).await;
-        assert!(index_next(&next.app).await.unwrap());
-        let further = document(&busy, &long[0]).await;
-        assert_eq!(further["chunk_count"], count);
-        assert_eq!(further["chunks_done"], (done * 2).min(count));
-        next.work_for_memory().await;
-        for made in &long {
-            let state = document(&busy, made).await;
-            assert_eq!((&state["status"], &state["chunks_done"]), (&json!("ready"), &json!(count)));
-            let verify = format!("{}/verify", path(made));
-            assert_eq!(busy.key.send(http::Method::POST, &verify, None).await.ok()["ok"], true);
-        }
-    })
-    .await;
+    // Another process goes on where this one was.
+    let next = server.another_node(options(2)).await;
+    assert!(index_next(&next.app).await.unwrap());
+    let further = document(&busy, &long[0]).await;
+    assert_eq!(further["chunk_count"], count);
+    assert_eq!(further["chunks_done"], (done * 2).min(count));
+    next.work_for_memory().await;
+    for made in &long {
+        let state = document(&busy, made).await;
+        assert_eq!((&state["status"], &state["chunks_done"]), (&json!("ready"), &json!(count)));
+        let verify = format!("{}/verify", path(made));
+        assert_eq!(busy.key.send(http::Method::POST, &verify, None).await.ok()["ok"], true);
+    }
 }
 
 /// What comes out of a document is bounded, whatever went in: a page that is shown a thousand times, more text than is
 /// indexed, more pieces than are indexed.
 /// rules: MEMORY-13
-#[tokio::test]
-async fn documents_that_grow_are_refused_with_the_reason() {
-    both_engines(async |engine| {
-        let server = Server::start(engine).await;
-        let tenant = server.tenant(Plan::Enterprise).await;
-        let page = "All work and no play makes a dull document. ".repeat(300);
-        let cases = [
-            ("pdf", repeating_pdf(&page, 60), "The document has more text than 20 times its size."),
-            ("text", "word ".repeat(500_000).into_bytes(), "The document has more than 2 MB of text."),
-        ];
-        let mut made = Vec::new();
-        for (kind, bytes, reason) in &cases {
-            made.push((add(&tenant.key, "large", kind, bytes).await, *reason));
-        }
-        // A small one may say a thing often.
-        let small = add(&tenant.key, "small", "pdf", &repeating_pdf("All work and no play.", 20)).await;
-        server.work_for_memory().await;
-        for (made, reason) in made {
-            let state = document(&tenant, &made).await;
-            assert_eq!((&state["status"], &state["last_error"]), (&json!("failed"), &json!(reason)));
-            assert_eq!(state["chunks_done"], 0);
-        }
-        assert_eq!(document(&tenant, &small).await["status"], "ready");
-        let listed = tenant.key.get(&format!("{ALL}?limit=10")).await.ok();
-        assert_eq!(listed["documents"].as_array().unwrap().len(), 3);
-    })
-    .await;
+#[both_engines]
+async fn documents_that_grow_are_refused_with_the_reason(engine: Engine) {
+    let server = Server::start(engine).await;
+    let tenant = server.tenant(Plan::Enterprise).await;
+    let page = "All work and no play makes a dull document. ".repeat(300);
+    let cases = [
+        ("pdf", repeating_pdf(&page, 60), "The document has more text than 20 times its size."),
+        ("text", "word ".repeat(500_000).into_bytes(), "The document has more than 2 MB of text."),
+    ];
+    let mut made = Vec::new();
+    for (kind, bytes, reason) in &cases {
+        made.push((add(&tenant.key, "large", kind, bytes).await, *reason));
+    }
+    // A small one may say a thing often.
+    let small = add(&tenant.key, "small", "pdf", &repeating_pdf("All work and no play.", 20)).await;
+    server.work_for_memory().await;
+    for (made, reason) in made {
+        let state = document(&tenant, &made).await;
+        assert_eq!((&state["status"], &state["last_error"]), (&json!("failed"), &json!(reason)));
+        assert_eq!(state["chunks_done"], 0);
+    }
+    assert_eq!(document(&tenant, &small).await["status"], "ready");
+    let listed = tenant.key.get(&format!("{ALL}?limit=10")).await.ok();
+    assert_eq!(listed["documents"].as_array().unwrap().len(), 3);
 }
 
 /// A virus scanner that finds nothing and remembers the subjects of what it was shown, in their order.
@@ -137,58 +138,52 @@ fn place(all: &[String], name: &str) -> usize {
 }
 
 /// rules: SCAN-11
-#[tokio::test]
-async fn a_flood_of_mail_keeps_no_other_workspace_from_its_scan() {
-    both_engines(async |engine| {
-        let (address, shown) = remembering_clamd().await;
-        let clamd = Some(address.parse().unwrap());
-        let server = Server::with(engine, ServerOptions { clamd, ..ServerOptions::default() }).await;
-        let (busy, other) = (Inbox::new(&server).await, Inbox::new(&server).await);
-        for number in 0..60 {
-            server.receive(&busy.address, plain(&format!("Flood {number}"), "x")).await;
-        }
-        server.clock.advance(1);
-        server.receive(&other.address, plain("Single", "x")).await;
-        assert_eq!(scanning::judge_waiting(&server.app).await.unwrap(), 61);
-        let shown = shown.lock().unwrap().clone();
-        assert_eq!(shown.len(), 61);
-        assert!(place(&shown, "Single") < 12, "{shown:?}");
-    })
-    .await;
+#[both_engines]
+async fn a_flood_of_mail_keeps_no_other_workspace_from_its_scan(engine: Engine) {
+    let (address, shown) = remembering_clamd().await;
+    let clamd = Some(address.parse().unwrap());
+    let server = Server::with(engine, ServerOptions { clamd, ..ServerOptions::default() }).await;
+    let (busy, other) = (Inbox::new(&server).await, Inbox::new(&server).await);
+    for number in 0..60 {
+        server.receive(&busy.address, plain(&format!("Flood {number}"), "x")).await;
+    }
+    server.clock.advance(1);
+    server.receive(&other.address, plain("Single", "x")).await;
+    assert_eq!(scanning::judge_waiting(&server.app).await.unwrap(), 61);
+    let shown = shown.lock().unwrap().clone();
+    assert_eq!(shown.len(), 61);
+    assert!(place(&shown, "Single") < 12, "{shown:?}");
 }
 
 /// Eight tenants with webhooks enough to fill all room of a worker, each with a backlog, and one with a single event.
 /// rules: HOOK-11
-#[tokio::test]
-async fn a_backlog_of_events_keeps_no_other_webhook_waiting() {
-    both_engines(async |engine| {
-        let receiver = Receiver::start().await;
-        let options = ServerOptions { webhooks_allow_private: true, ..ServerOptions::default() };
-        let server = Server::with(engine, options).await;
-        let hook = async |tenant: &Tenant, name: &str| {
-            let url = receiver.url().replace("/hook", &format!("/{name}"));
-            let body = json!({ "url": url, "event_types": ["mailbox.created"] });
-            tenant.key.post(&super::webhooks::all(tenant), body).await.ok();
-        };
-        for busy in 0..8 {
-            let tenant = server.tenant(Plan::Enterprise).await;
-            for number in 0..8 {
-                hook(&tenant, &format!("busy-{busy}-{number}")).await;
-            }
-            for number in 0..8 {
-                new_mailbox(&tenant.key, &format!("Box {number}")).await;
-            }
+#[both_engines]
+async fn a_backlog_of_events_keeps_no_other_webhook_waiting(engine: Engine) {
+    let receiver = Receiver::start().await;
+    let options = ServerOptions { webhooks_allow_private: true, ..ServerOptions::default() };
+    let server = Server::with(engine, options).await;
+    let hook = async |tenant: &Tenant, name: &str| {
+        let url = receiver.url().replace("/hook", &format!("/{name}"));
+        let body = json!({ "url": url, "event_types": ["mailbox.created"] });
+        tenant.key.post(&super::webhooks::all(tenant), body).await.ok();
+    };
+    for busy in 0..8 {
+        let tenant = server.tenant(Plan::Enterprise).await;
+        for number in 0..8 {
+            hook(&tenant, &format!("busy-{busy}-{number}")).await;
         }
-        server.clock.advance(1);
-        let other = server.tenant(Plan::Enterprise).await;
-        hook(&other, "single").await;
-        new_mailbox(&other.key, "Box").await;
-        assert_eq!(outbox::run_due(&server.app).await.unwrap(), 8 * 8 * 8 + 1);
-        let order: Vec<String> = receiver.received().into_iter().map(|one| one.path).collect();
-        // Each takes four deliveries a turn, and in the first round every workspace has one.
-        assert!(place(&order, "single") < 64 * 4, "{}", place(&order, "single"));
-    })
-    .await;
+        for number in 0..8 {
+            new_mailbox(&tenant.key, &format!("Box {number}")).await;
+        }
+    }
+    server.clock.advance(1);
+    let other = server.tenant(Plan::Enterprise).await;
+    hook(&other, "single").await;
+    new_mailbox(&other.key, "Box").await;
+    assert_eq!(outbox::run_due(&server.app).await.unwrap(), 8 * 8 * 8 + 1);
+    let order: Vec<String> = receiver.received().into_iter().map(|one| one.path).collect();
+    // Each takes four deliveries a turn, and in the first round every workspace has one.
+    assert!(place(&order, "single") < 64 * 4, "{}", place(&order, "single"));
 }
 
 /// A server that sends to another one and lets nobody wait for it.
@@ -206,130 +201,116 @@ fn senders(hop: &Hop) -> Vec<String> {
 }
 
 /// rules: SEND-35
-#[tokio::test]
-async fn a_mass_mailing_keeps_no_other_workspace_from_the_same_destination() {
-    both_engines(async |engine| {
-        let (server, hop) = sending_server(engine).await;
-        let (busy, other) = (Inbox::new(&server).await, Inbox::new(&server).await);
-        for number in 0..40 {
-            busy.post("emails", mail(format!("n{number}@remote.test"))).await.ok();
-        }
-        server.clock.advance(1);
-        other.post("emails", mail("one@remote.test")).await.ok();
-        work::run_due(&server.app).await.unwrap();
-        let order = senders(&hop);
-        assert_eq!(order.len(), 41);
-        // Four tasks begin with the first mails of both.
-        assert!(place(&order, &other.address) < 6, "{order:?}");
-    })
-    .await;
+#[both_engines]
+async fn a_mass_mailing_keeps_no_other_workspace_from_the_same_destination(engine: Engine) {
+    let (server, hop) = sending_server(engine).await;
+    let (busy, other) = (Inbox::new(&server).await, Inbox::new(&server).await);
+    for number in 0..40 {
+        busy.post("emails", mail(format!("n{number}@remote.test"))).await.ok();
+    }
+    server.clock.advance(1);
+    other.post("emails", mail("one@remote.test")).await.ok();
+    work::run_due(&server.app).await.unwrap();
+    let order = senders(&hop);
+    assert_eq!(order.len(), 41);
+    // Four tasks begin with the first mails of both.
+    assert!(place(&order, &other.address) < 6, "{order:?}");
 }
 
 /// rules: SEND-35
-#[tokio::test]
-async fn who_comes_while_a_mass_mailing_is_under_way_waits_for_one_mail_of_it() {
-    both_engines(async |engine| {
-        let (server, hop) = sending_server(engine).await;
-        let gate = Arc::new(Semaphore::new(0));
-        hop.behind(gate.clone());
-        let (busy, other) = (Inbox::new(&server).await, Inbox::new(&server).await);
-        for number in 0..40 {
-            busy.post("emails", mail(format!("n{number}@remote.test"))).await.ok();
-        }
-        let mut tasks = work::start_due(&server.app).await.unwrap();
-        assert_eq!(tasks.len(), 4, "all that there are for one destination");
-        other.post("emails", mail("one@remote.test")).await.ok();
-        tasks.extend(work::start_due(&server.app).await.unwrap());
-        assert_eq!(tasks.len(), 4);
-        gate.add_permits(41);
-        for task in tasks {
-            task.await.unwrap();
-        }
-        work::run_due(&server.app).await.unwrap();
-        let order = senders(&hop);
-        assert_eq!(order.len(), 41);
-        // Behind the four that were under way, and at most one more of each.
-        assert!(place(&order, &other.address) < 10, "{order:?}");
-    })
-    .await;
+#[both_engines]
+async fn who_comes_while_a_mass_mailing_is_under_way_waits_for_one_mail_of_it(engine: Engine) {
+    let (server, hop) = sending_server(engine).await;
+    let gate = Arc::new(Semaphore::new(0));
+    hop.behind(gate.clone());
+    let (busy, other) = (Inbox::new(&server).await, Inbox::new(&server).await);
+    for number in 0..40 {
+        busy.post("emails", mail(format!("n{number}@remote.test"))).await.ok();
+    }
+    let mut tasks = work::start_due(&server.app).await.unwrap();
+    assert_eq!(tasks.len(), 4, "all that there are for one destination");
+    other.post("emails", mail("one@remote.test")).await.ok();
+    tasks.extend(work::start_due(&server.app).await.unwrap());
+    assert_eq!(tasks.len(), 4);
+    gate.add_permits(41);
+    for task in tasks {
+        task.await.unwrap();
+    }
+    work::run_due(&server.app).await.unwrap();
+    let order = senders(&hop);
+    assert_eq!(order.len(), 41);
+    // Behind the four that were under way, and at most one more of each.
+    assert!(place(&order, &other.address) < 10, "{order:?}");
 }
 
 /// rules: DRAFT-18
-#[tokio::test]
-async fn scheduled_sends_leave_in_turn_over_workspaces() {
-    both_engines(async |engine| {
-        let server = Server::start(engine).await;
-        let (busy, other) = (Inbox::new(&server).await, Inbox::new(&server).await);
-        let reader = Inbox::new(&server).await;
-        for _ in 0..20 {
-            busy.post("scheduled-sends", later(&reader.address, "2026-07-14T10:00:00Z")).await.ok();
-        }
-        other.post("scheduled-sends", later(&reader.address, "2026-07-14T10:00:01Z")).await.ok();
-        let waiting = async |after: &WorkspaceId| {
-            let (now, after) = (server.clock.now(), after.to_string());
-            let look =
-                async move |tx: &mut store::SystemTx| store::drafts::due_workspaces(tx, now, &after, 9).await;
-            server.app.db().system_read(look).await.unwrap()
-        };
-        server.clock.set("2026-07-14T10:00:00Z");
-        let due = waiting(&other.workspace).await;
-        assert_eq!(due.as_slice(), std::slice::from_ref(&busy.workspace), "the other's time has not come");
-        server.clock.set("2026-07-14T10:00:01Z");
-        for (last, next) in [(&busy, &other), (&other, &busy)] {
-            let in_turn = [next.workspace.clone(), last.workspace.clone()];
-            assert_eq!(waiting(&last.workspace).await, in_turn);
-        }
-        operations::scheduled_sends::run_due(&server.app).await.unwrap();
-        assert_eq!(reader.get("emails").await["totalCount"], 21);
-        assert_eq!(waiting(&busy.workspace).await, []);
-    })
-    .await;
+#[both_engines]
+async fn scheduled_sends_leave_in_turn_over_workspaces(engine: Engine) {
+    let server = Server::start(engine).await;
+    let (busy, other) = (Inbox::new(&server).await, Inbox::new(&server).await);
+    let reader = Inbox::new(&server).await;
+    for _ in 0..20 {
+        busy.post("scheduled-sends", later(&reader.address, "2026-07-14T10:00:00Z")).await.ok();
+    }
+    other.post("scheduled-sends", later(&reader.address, "2026-07-14T10:00:01Z")).await.ok();
+    let waiting = async |after: &WorkspaceId| {
+        let (now, after) = (server.clock.now(), after.to_string());
+        let look =
+            async move |tx: &mut store::SystemTx| store::drafts::due_workspaces(tx, now, &after, 9).await;
+        server.app.db().system_read(look).await.unwrap()
+    };
+    server.clock.set("2026-07-14T10:00:00Z");
+    let due = waiting(&other.workspace).await;
+    assert_eq!(due.as_slice(), std::slice::from_ref(&busy.workspace), "the other's time has not come");
+    server.clock.set("2026-07-14T10:00:01Z");
+    for (last, next) in [(&busy, &other), (&other, &busy)] {
+        let in_turn = [next.workspace.clone(), last.workspace.clone()];
+        assert_eq!(waiting(&last.workspace).await, in_turn);
+    }
+    operations::scheduled_sends::run_due(&server.app).await.unwrap();
+    assert_eq!(reader.get("emails").await["totalCount"], 21);
+    assert_eq!(waiting(&busy.workspace).await, []);
 }
 
 /// rules: TRIAGE-13
-#[tokio::test]
-async fn a_flood_of_mail_keeps_no_other_workspace_from_the_model() {
-    both_engines(async |engine| {
-        let model = ScriptedModel::answering(|_| json!({ "category": "personal" }));
-        let server = Server::with(engine, triage::with(model.clone())).await;
-        let (busy, other) = (Inbox::new(&server).await, Inbox::new(&server).await);
-        for number in 0..40 {
-            server.receive(&busy.address, letter(&busy, &format!("Flood {number}"), "", "x")).await;
-        }
-        server.clock.advance(1);
-        server.receive(&other.address, letter(&other, "Single", "", "x")).await;
-        run_due(&server).await;
-        let asked: Vec<String> = model.asked().iter().map(|one| format!("{one:?}")).collect();
-        assert_eq!(asked.len(), 41);
-        assert!(place(&asked, "Single") < 8, "{}", place(&asked, "Single"));
-    })
-    .await;
+#[both_engines]
+async fn a_flood_of_mail_keeps_no_other_workspace_from_the_model(engine: Engine) {
+    let model = ScriptedModel::answering(|_| json!({ "category": "personal" }));
+    let server = Server::with(engine, triage::with(model.clone())).await;
+    let (busy, other) = (Inbox::new(&server).await, Inbox::new(&server).await);
+    for number in 0..40 {
+        server.receive(&busy.address, letter(&busy, &format!("Flood {number}"), "", "x")).await;
+    }
+    server.clock.advance(1);
+    server.receive(&other.address, letter(&other, "Single", "", "x")).await;
+    run_due(&server).await;
+    let asked: Vec<String> = model.asked().iter().map(|one| format!("{one:?}")).collect();
+    assert_eq!(asked.len(), 41);
+    assert!(place(&asked, "Single") < 8, "{}", place(&asked, "Single"));
 }
 
 /// Where the model takes one question at a time, a workspace has one with it, and the others wait before it.
 /// rules: AGENT-9
-#[tokio::test]
-async fn questions_of_one_workspace_never_take_all_of_the_model() {
-    both_engines(async |engine| {
-        let gate = Arc::new(Semaphore::new(0));
-        let model = ScriptedModel::saying("Hello.").behind(gate.clone()).taking(1);
-        let server = Server::with(engine, triage::with(model.clone())).await;
-        let (busy, other) = (Inbox::new(&server).await, Inbox::new(&server).await);
-        let mut waiting = Vec::new();
-        for (inbox, text) in [(&busy, "Busy"); 4].into_iter().chain([(&other, "Other")]) {
-            let messages = format!("{}/messages", begin(inbox).await);
-            let (key, body) = (inbox.key.clone(), json!({ "content": text }));
-            waiting.push(tokio::spawn(async move { key.post(&messages, body).await.ok() }));
-        }
-        while !model.asked().iter().any(|one| format!("{one:?}").contains("Other")) {
-            tokio::task::yield_now().await;
-        }
-        assert_eq!(model.asked().len(), 2, "one of each");
-        gate.add_permits(5);
-        for one in waiting {
-            one.await.unwrap();
-        }
-        assert_eq!(model.asked().len(), 5);
-    })
-    .await;
+#[both_engines]
+async fn questions_of_one_workspace_never_take_all_of_the_model(engine: Engine) {
+    let gate = Arc::new(Semaphore::new(0));
+    let model = ScriptedModel::saying("Hello.").behind(gate.clone()).taking(1);
+    let server = Server::with(engine, triage::with(model.clone())).await;
+    let (busy, other) = (Inbox::new(&server).await, Inbox::new(&server).await);
+    let mut waiting = Vec::new();
+    for (inbox, text) in [(&busy, "Busy"); 4].into_iter().chain([(&other, "Other")]) {
+        let messages = format!("{}/messages", begin(inbox).await);
+        let (key, body) = (inbox.key.clone(), json!({ "content": text }));
+        waiting.push(tokio::spawn(async move { key.post(&messages, body).await.ok() }));
+    }
+    let asked = |text: &str| model.asked().iter().any(|one| format!("{one:?}").contains(text));
+    while !(asked("Busy") && asked("Other")) {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(model.asked().len(), 2, "one of each");
+    gate.add_permits(5);
+    for one in waiting {
+        one.await.unwrap();
+    }
+    assert_eq!(model.asked().len(), 5);
 }

@@ -58,7 +58,8 @@ export function startBrowser() {
   assert.ok(executablePath, "no Chromium: install the package chromium, or name it in CHROMIUM");
   return chromium.launch({
     executablePath,
-    args: ["--no-sandbox", "--disable-background-networking", "--disable-component-update", "--disable-sync",
+    // Without a graphics card it would be imitated, which nobody looks at.
+    args: ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update", "--disable-sync",
       "--no-first-run", "--disable-default-apps", "--disable-domain-reliability"],
   });
 }

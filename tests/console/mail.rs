@@ -1,6 +1,6 @@
 //! Mail in the console: hostile mail stays text, frames can do nothing, news come by themselves.
 
-use testkit::{Server, both_engines};
+use testkit::{Engine, Server, both_engines};
 
 use super::person::{Mailbox, Person};
 
@@ -39,164 +39,150 @@ fn assert_harmless(page: &str) {
 }
 
 /// rules: CONSOLE-4
-#[tokio::test]
-async fn nothing_in_a_mail_becomes_markup() {
-    both_engines(async |engine| {
-        let server = Server::start(engine).await;
-        let ada = Person::admin(&server).await;
-        let mailbox = ada.mailbox(HOSTILE).await;
-        let color = ("color", "#112233");
-        let label = ada.form(&mailbox.at("labels"), &[("name", HOSTILE), ("rules", ""), color]).await;
-        assert_eq!(label.status, 303);
-        ada.form(&mailbox.at("folders"), &[("name", HOSTILE)]).await;
-        ada.form("/console/settings", &[("name", HOSTILE), ("timezone", "UTC")]).await;
-        ada.form("/console/keys", &[("name", HOSTILE), ("role", "member")]).await;
-        let id = server.receive(&mailbox.address, hostile()).await;
-        let thread = thread(&ada, &mailbox).await;
-        let paths = [
-            mailbox.at("f/inbox"),
-            mailbox.at(&format!("f/inbox/{thread}")),
-            mailbox.at("search?q=x%22%3E%3Cscript%3Ealert(5)%3C%2Fscript%3E"),
-            mailbox.at("settings"),
-            mailbox.at(&format!("compose?reply={id}&all=1")),
-            mailbox.at(&format!("compose?forward={id}")),
-            mailbox.at("compose?to=%22%3E%3Cscript%3Ealert(6)%3C%2Fscript%3E"),
-            mailbox.email(&id, "view"),
-            mailbox.email(&id, "agent"),
-            mailbox.email(&id, "details"),
-            mailbox.email(&id, "source"),
-            "/console".to_owned(),
-            "/console/keys".to_owned(),
-            "/console/settings".to_owned(),
-            "/console/events".to_owned(),
-            "/console/members".to_owned(),
-        ];
-        for path in paths {
-            let page = ada.page(&path).await;
-            assert_harmless(&page);
-        }
-        let list = ada.page(&mailbox.at("f/inbox")).await;
-        assert!(list.contains("&#60;img src=x") || list.contains("&lt;img src=x"), "{list}");
-    })
-    .await;
+#[both_engines]
+async fn nothing_in_a_mail_becomes_markup(engine: Engine) {
+    let server = Server::start(engine).await;
+    let ada = Person::admin(&server).await;
+    let mailbox = ada.mailbox(HOSTILE).await;
+    let color = ("color", "#112233");
+    let label = ada.form(&mailbox.at("labels"), &[("name", HOSTILE), ("rules", ""), color]).await;
+    assert_eq!(label.status, 303);
+    ada.form(&mailbox.at("folders"), &[("name", HOSTILE)]).await;
+    ada.form("/console/settings", &[("name", HOSTILE), ("timezone", "UTC")]).await;
+    ada.form("/console/keys", &[("name", HOSTILE), ("role", "member")]).await;
+    let id = server.receive(&mailbox.address, hostile()).await;
+    let thread = thread(&ada, &mailbox).await;
+    let paths = [
+        mailbox.at("f/inbox"),
+        mailbox.at(&format!("f/inbox/{thread}")),
+        mailbox.at("search?q=x%22%3E%3Cscript%3Ealert(5)%3C%2Fscript%3E"),
+        mailbox.at("settings"),
+        mailbox.at(&format!("compose?reply={id}&all=1")),
+        mailbox.at(&format!("compose?forward={id}")),
+        mailbox.at("compose?to=%22%3E%3Cscript%3Ealert(6)%3C%2Fscript%3E"),
+        mailbox.email(&id, "view"),
+        mailbox.email(&id, "agent"),
+        mailbox.email(&id, "details"),
+        mailbox.email(&id, "source"),
+        "/console".to_owned(),
+        "/console/keys".to_owned(),
+        "/console/settings".to_owned(),
+        "/console/events".to_owned(),
+        "/console/members".to_owned(),
+    ];
+    for path in paths {
+        let page = ada.page(&path).await;
+        assert_harmless(&page);
+    }
+    let list = ada.page(&mailbox.at("f/inbox")).await;
+    assert!(list.contains("&#60;img src=x") || list.contains("&lt;img src=x"), "{list}");
 }
 
 /// rules: CONSOLE-3, CONSOLE-5
-#[tokio::test]
-async fn html_is_shown_in_a_frame_that_can_do_nothing() {
-    both_engines(async |engine| {
-        let server = Server::start(engine).await;
-        let ada = Person::admin(&server).await;
-        let mailbox = ada.mailbox("Support").await;
-        let body = "<p>Hello <b>you</b></p><script>alert(1)</script><img src=\"https://track.test/p.gif\">\
+#[both_engines]
+async fn html_is_shown_in_a_frame_that_can_do_nothing(engine: Engine) {
+    let server = Server::start(engine).await;
+    let ada = Person::admin(&server).await;
+    let mailbox = ada.mailbox("Support").await;
+    let body = "<p>Hello <b>you</b></p><script>alert(1)</script><img src=\"https://track.test/p.gif\">\
                     <form action=/console/logout method=post><button>x</button></form><a href=\"https://a.test/\">go</a>";
-        let id = server.receive(&mailbox.address, html(body)).await;
-        let view = ada.page(&mailbox.email(&id, "view")).await;
-        let sandbox = view.split("sandbox=\"").nth(1).unwrap().split('"').next().unwrap();
-        assert!(!sandbox.contains("script") && !sandbox.contains("same-origin") && !sandbox.contains("forms"), "{sandbox}");
-        assert!(view.contains("Show pictures") && !view.contains("track.test"));
-        let frame = ada.get(&mailbox.email(&id, "frame")).await;
-        let policy = frame.header("content-security-policy").to_owned();
-        for part in ["default-src 'none'", "img-src data:;", "form-action 'none'", "frame-ancestors 'self'", "sandbox "] {
-            assert!(policy.contains(part), "{policy}");
-        }
-        assert!(!policy.contains("allow-scripts") && !policy.contains("allow-same-origin"), "{policy}");
-        assert_eq!(frame.header("x-frame-options"), "SAMEORIGIN");
-        assert_eq!(frame.header("cache-control"), "no-store");
-        let text = frame.text();
-        assert!(text.contains("<b>you</b>") && text.contains("rel=\"noopener noreferrer nofollow\""), "{text}");
-        for bad in ["<script", "<form", "<button", "track.test"] {
-            assert!(!text.contains(bad), "{bad} in {text}");
-        }
-        // Pictures of others come only when somebody asks.
-        let asked = ada.get(&format!("{}?images=1", mailbox.email(&id, "frame"))).await;
-        assert!(asked.text().contains("https://track.test/p.gif"));
-        assert!(asked.header("content-security-policy").contains("img-src data: https: http:"));
-    })
-    .await;
+    let id = server.receive(&mailbox.address, html(body)).await;
+    let view = ada.page(&mailbox.email(&id, "view")).await;
+    let sandbox = view.split("sandbox=\"").nth(1).unwrap().split('"').next().unwrap();
+    assert!(
+        !sandbox.contains("script") && !sandbox.contains("same-origin") && !sandbox.contains("forms"),
+        "{sandbox}"
+    );
+    assert!(view.contains("Show pictures") && !view.contains("track.test"));
+    let frame = ada.get(&mailbox.email(&id, "frame")).await;
+    let policy = frame.header("content-security-policy").to_owned();
+    for part in
+        ["default-src 'none'", "img-src data:;", "form-action 'none'", "frame-ancestors 'self'", "sandbox "]
+    {
+        assert!(policy.contains(part), "{policy}");
+    }
+    assert!(!policy.contains("allow-scripts") && !policy.contains("allow-same-origin"), "{policy}");
+    assert_eq!(frame.header("x-frame-options"), "SAMEORIGIN");
+    assert_eq!(frame.header("cache-control"), "no-store");
+    let text = frame.text();
+    assert!(text.contains("<b>you</b>") && text.contains("rel=\"noopener noreferrer nofollow\""), "{text}");
+    for bad in ["<script", "<form", "<button", "track.test"] {
+        assert!(!text.contains(bad), "{bad} in {text}");
+    }
+    // Pictures of others come only when somebody asks.
+    let asked = ada.get(&format!("{}?images=1", mailbox.email(&id, "frame"))).await;
+    assert!(asked.text().contains("https://track.test/p.gif"));
+    assert!(asked.header("content-security-policy").contains("img-src data: https: http:"));
 }
 
 /// rules: CONSOLE-3
-#[tokio::test]
-async fn dangerous_mail_is_held_back_and_its_files_withheld() {
-    both_engines(async |engine| {
-        let server = Server::start(engine).await;
-        let ada = Person::admin(&server).await;
-        let mailbox = ada.mailbox("Support").await;
-        let id = server.receive(&mailbox.address, html("<a href=\"javascript:alert(1)\">Click</a>")).await;
-        let thread = thread(&ada, &mailbox).await;
-        let page = ada.page(&mailbox.at(&format!("f/inbox/{thread}"))).await;
-        assert!(page.contains("This message is dangerous") && !page.contains("<iframe"), "{page}");
-        assert_eq!(ada.get(&mailbox.email(&id, "raw")).await.status, 403);
-        assert!(ada.page(&mailbox.email(&id, "agent")).await.contains("Agents get no text"));
-    })
-    .await;
+#[both_engines]
+async fn dangerous_mail_is_held_back_and_its_files_withheld(engine: Engine) {
+    let server = Server::start(engine).await;
+    let ada = Person::admin(&server).await;
+    let mailbox = ada.mailbox("Support").await;
+    let id = server.receive(&mailbox.address, html("<a href=\"javascript:alert(1)\">Click</a>")).await;
+    let thread = thread(&ada, &mailbox).await;
+    let page = ada.page(&mailbox.at(&format!("f/inbox/{thread}"))).await;
+    assert!(page.contains("This message is dangerous") && !page.contains("<iframe"), "{page}");
+    assert_eq!(ada.get(&mailbox.email(&id, "raw")).await.status, 403);
+    assert!(ada.page(&mailbox.email(&id, "agent")).await.contains("Agents get no text"));
 }
 
 /// rules: CONSOLE-8
-#[tokio::test]
-async fn new_mail_is_told_at_once() {
-    both_engines(async |engine| {
-        let server = Server::start(engine).await;
-        let ada = Person::admin(&server).await;
-        let mailbox = ada.mailbox("Support").await;
-        let mut live = ada.caller.stream("/console/live").await;
-        let id = server.receive(&mailbox.address, html("Hello")).await;
-        let (_, event) = live.next().await.unwrap();
-        assert_eq!(event["type"], "message.received");
-        // It has no To header, and nothing is said of one.
-        let open = ada.page(&mailbox.at(&format!("f/inbox/{}", thread(&ada, &mailbox).await))).await;
-        assert!(open.contains("class=\"when-open\"></span>"), "{open}");
-        assert_eq!(event["mailbox_id"], mailbox.id.as_str());
-        assert_eq!(event["data"]["email_id"], id.as_str());
-        // A part of the list comes without the rest of the page.
-        let rows = ada
-            .caller
-            .with("hx-request", "true")
-            .with("hx-target", "rows")
-            .get(&mailbox.at("f/inbox"))
-            .await
-            .text();
-        assert!(rows.contains("Page") && !rows.contains("<html"), "{rows}");
-        assert_eq!(server.anonymous().get("/console/live").await.status, 303);
-    })
-    .await;
+#[both_engines]
+async fn new_mail_is_told_at_once(engine: Engine) {
+    let server = Server::start(engine).await;
+    let ada = Person::admin(&server).await;
+    let mailbox = ada.mailbox("Support").await;
+    let mut live = ada.caller.stream("/console/live").await;
+    let id = server.receive(&mailbox.address, html("Hello")).await;
+    let (_, event) = live.next().await.unwrap();
+    assert_eq!(event["type"], "message.received");
+    // It has no To header, and nothing is said of one.
+    let open = ada.page(&mailbox.at(&format!("f/inbox/{}", thread(&ada, &mailbox).await))).await;
+    assert!(open.contains("class=\"when-open\"></span>"), "{open}");
+    assert_eq!(event["mailbox_id"], mailbox.id.as_str());
+    assert_eq!(event["data"]["email_id"], id.as_str());
+    // A part of the list comes without the rest of the page.
+    let rows = ada
+        .caller
+        .with("hx-request", "true")
+        .with("hx-target", "rows")
+        .get(&mailbox.at("f/inbox"))
+        .await
+        .text();
+    assert!(rows.contains("Page") && !rows.contains("<html"), "{rows}");
+    assert_eq!(server.anonymous().get("/console/live").await.status, 303);
 }
 
 /// rules: CONSOLE-1
-#[tokio::test]
-async fn conversations_are_moved_marked_and_deleted() {
-    both_engines(async |engine| {
-        let server = Server::start(engine).await;
-        let ada = Person::admin(&server).await;
-        let mailbox = ada.mailbox("Support").await;
-        server.receive(&mailbox.address, html("Hello")).await;
-        let thread = thread(&ada, &mailbox).await;
-        let act = async |action: &str, folder: &str| {
-            let fields = [("thread", thread.as_str()), ("action", action), ("folder", folder)];
-            ada.partial(&mailbox.at("act"), &fields).await
-        };
-        assert!(ada.page(&mailbox.at("f/inbox")).await.contains("class=\"unread\""));
-        assert_eq!(act("read", "inbox").await.status, 204);
-        assert!(!ada.page(&mailbox.at("f/inbox")).await.contains("class=\"unread\""));
-        assert_eq!(act("unread", "inbox").await.status, 204);
-        assert!(ada.page(&mailbox.at("f/inbox")).await.contains("class=\"unread\""));
-        let moved = act("archive", "inbox").await;
-        assert!(
-            moved.header("hx-trigger").contains("Conversation archived."),
-            "{}",
-            moved.header("hx-trigger")
-        );
-        assert!(!ada.page(&mailbox.at("f/inbox")).await.contains(&thread));
-        assert!(ada.page(&mailbox.at("f/archive")).await.contains(&thread));
-        act("trash", "archive").await;
-        assert!(ada.page(&mailbox.at("f/trash")).await.contains(&thread));
-        act("delete", "trash").await;
-        assert!(!ada.page(&mailbox.at("f/trash")).await.contains(&thread));
-        // What is refused is told on the page that is open.
-        let refused = act("archive", "inbox").await;
-        assert_eq!((refused.status, refused.header("hx-reswap")), (200, "none"));
-        assert!(refused.header("hx-trigger").contains("failed"), "{}", refused.header("hx-trigger"));
-    })
-    .await;
+#[both_engines]
+async fn conversations_are_moved_marked_and_deleted(engine: Engine) {
+    let server = Server::start(engine).await;
+    let ada = Person::admin(&server).await;
+    let mailbox = ada.mailbox("Support").await;
+    server.receive(&mailbox.address, html("Hello")).await;
+    let thread = thread(&ada, &mailbox).await;
+    let act = async |action: &str, folder: &str| {
+        let fields = [("thread", thread.as_str()), ("action", action), ("folder", folder)];
+        ada.partial(&mailbox.at("act"), &fields).await
+    };
+    assert!(ada.page(&mailbox.at("f/inbox")).await.contains("class=\"unread\""));
+    assert_eq!(act("read", "inbox").await.status, 204);
+    assert!(!ada.page(&mailbox.at("f/inbox")).await.contains("class=\"unread\""));
+    assert_eq!(act("unread", "inbox").await.status, 204);
+    assert!(ada.page(&mailbox.at("f/inbox")).await.contains("class=\"unread\""));
+    let moved = act("archive", "inbox").await;
+    assert!(moved.header("hx-trigger").contains("Conversation archived."), "{}", moved.header("hx-trigger"));
+    assert!(!ada.page(&mailbox.at("f/inbox")).await.contains(&thread));
+    assert!(ada.page(&mailbox.at("f/archive")).await.contains(&thread));
+    act("trash", "archive").await;
+    assert!(ada.page(&mailbox.at("f/trash")).await.contains(&thread));
+    act("delete", "trash").await;
+    assert!(!ada.page(&mailbox.at("f/trash")).await.contains(&thread));
+    // What is refused is told on the page that is open.
+    let refused = act("archive", "inbox").await;
+    assert_eq!((refused.status, refused.header("hx-reswap")), (200, "none"));
+    assert!(refused.header("hx-trigger").contains("failed"), "{}", refused.header("hx-trigger"));
 }

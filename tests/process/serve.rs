@@ -400,14 +400,7 @@ fn nothing_secret_is_logged() {
     let log = home.folder.path().join("log");
     let workspace = home.create_account("ada@example.com", "free");
     let (_, key) = home.create_key(&workspace, &[]);
-    let mut command = home.command(&["serve"]);
-    // Through a shell, because the helper shows the log to whoever runs the test.
-    let mut shell = Command::new("sh");
-    shell.arg("-c").arg(format!("exec \"$0\" \"$@\" 2>{}", log.display()));
-    shell.arg(command.get_program()).args(command.get_args()).current_dir(home.folder.path());
-    shell.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?)))).stdout(Stdio::piped());
-    command = shell;
-    let server = super::Server::start(command);
+    let server = home.serve_with_log(&log);
     server.call(&key, "POST", "/api/v1/mailboxes", &json!({ "name": "Tell nobody" }));
     let login = json!({ "email": "ada@example.com", "password": PASSWORD }).to_string();
     let headers = [("content-type", "application/json")];

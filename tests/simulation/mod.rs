@@ -18,6 +18,7 @@ use std::{
 
 use testkit::Engine;
 
+pub(crate) use self::rng::Rng;
 use self::world::{Base, World};
 
 /// Steps of one seed.

@@ -34,92 +34,80 @@ async fn history(db: &Db) -> Vec<(i64, String)> {
 }
 
 /// rules: STORE-16
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nodes_that_start_together_migrate_once() {
-    both_engines(async |engine| {
-        let (_server, location) = empty_store(engine).await;
-        let mut starts = tokio::task::JoinSet::new();
-        for _ in 0..6 {
-            let location = location.clone();
-            starts.spawn(async move {
-                let db = Db::open(&location).await?;
-                db.migrate(now()).await?;
-                db.schema_version().await
-            });
-        }
-        for version in starts.join_all().await {
-            assert_eq!(version.unwrap(), Db::newest_schema());
-        }
-        let db = Db::open(&location).await.unwrap();
-        assert_eq!(history(&db).await.len(), usize::try_from(Db::newest_schema()).unwrap());
-        assert_eq!(db.system_read(async |tx| store::system::counts(tx).await).await.unwrap(), (0, 0));
-    })
-    .await;
+#[both_engines(flavor = "multi_thread", worker_threads = 2)]
+async fn nodes_that_start_together_migrate_once(engine: Engine) {
+    let (_server, location) = empty_store(engine).await;
+    let mut starts = tokio::task::JoinSet::new();
+    for _ in 0..6 {
+        let location = location.clone();
+        starts.spawn(async move {
+            let db = Db::open(&location).await?;
+            db.migrate(now()).await?;
+            db.schema_version().await
+        });
+    }
+    for version in starts.join_all().await {
+        assert_eq!(version.unwrap(), Db::newest_schema());
+    }
+    let db = Db::open(&location).await.unwrap();
+    assert_eq!(history(&db).await.len(), usize::try_from(Db::newest_schema()).unwrap());
+    assert_eq!(db.system_read(async |tx| store::system::counts(tx).await).await.unwrap(), (0, 0));
 }
 
 /// rules: STORE-16
-#[tokio::test]
-async fn a_store_without_a_schema_says_so() {
-    both_engines(async |engine| {
-        let (_server, location) = empty_store(engine).await;
-        let db = Db::open(&location).await.unwrap();
-        assert_eq!(db.schema_version().await.unwrap(), 0);
-        db.migrate_to(1, now()).await.unwrap();
-        assert_eq!(db.schema_version().await.unwrap(), 1);
-        db.migrate(now()).await.unwrap();
-        assert_eq!(db.schema_version().await.unwrap(), Db::newest_schema());
-    })
-    .await;
+#[both_engines]
+async fn a_store_without_a_schema_says_so(engine: Engine) {
+    let (_server, location) = empty_store(engine).await;
+    let db = Db::open(&location).await.unwrap();
+    assert_eq!(db.schema_version().await.unwrap(), 0);
+    db.migrate_to(1, now()).await.unwrap();
+    assert_eq!(db.schema_version().await.unwrap(), 1);
+    db.migrate(now()).await.unwrap();
+    assert_eq!(db.schema_version().await.unwrap(), Db::newest_schema());
 }
 
 /// rules: STORE-16
-#[tokio::test]
-async fn data_is_kept_over_a_start() {
-    both_engines(async |engine| {
-        let server = Server::start(engine).await;
-        let tenant = server.tenant(Plan::Free).await;
-        tenant.key.post("/api/v1/mailboxes", json!({ "name": "Kept" })).await.ok();
-        let before = tenant.key.get("/api/v1/mailboxes").await.bytes;
-        let db = Db::open(server.location()).await.unwrap();
-        let known = history(&db).await;
-        db.migrate(now()).await.unwrap();
-        assert_eq!(history(&db).await, known);
-        assert_eq!(tenant.key.get("/api/v1/mailboxes").await.bytes, before);
-    })
-    .await;
+#[both_engines]
+async fn data_is_kept_over_a_start(engine: Engine) {
+    let server = Server::start(engine).await;
+    let tenant = server.tenant(Plan::Free).await;
+    tenant.key.post("/api/v1/mailboxes", json!({ "name": "Kept" })).await.ok();
+    let before = tenant.key.get("/api/v1/mailboxes").await.bytes;
+    let db = Db::open(server.location()).await.unwrap();
+    let known = history(&db).await;
+    db.migrate(now()).await.unwrap();
+    assert_eq!(history(&db).await, known);
+    assert_eq!(tenant.key.get("/api/v1/mailboxes").await.bytes, before);
 }
 
 /// rules: STORE-16
-#[tokio::test]
-async fn a_newer_store_is_refused() {
-    both_engines(async |engine| {
-        let server = Server::start(engine).await;
-        let newer = Db::newest_schema() + 1;
-        let sql = "INSERT INTO schema_migration (version, name, checksum, applied_at) VALUES ($1, 'future', 'x', 0)";
-        server.app.db().system_write(async move |tx| tx.run(sql, &[newer.into()]).await).await.unwrap();
-        let db = Db::open(server.location()).await.unwrap();
-        let refused = db.migrate(now()).await.unwrap_err().to_string();
-        let expected =
-            format!("the store has schema version {newer}, this program knows up to {}: run a newer program", newer - 1);
-        assert!(refused.ends_with(&expected), "{refused}");
-        assert_eq!(db.schema_version().await.unwrap(), newer);
-    })
-    .await;
+#[both_engines]
+async fn a_newer_store_is_refused(engine: Engine) {
+    let server = Server::start(engine).await;
+    let newer = Db::newest_schema() + 1;
+    let sql =
+        "INSERT INTO schema_migration (version, name, checksum, applied_at) VALUES ($1, 'future', 'x', 0)";
+    server.app.db().system_write(async move |tx| tx.run(sql, &[newer.into()]).await).await.unwrap();
+    let db = Db::open(server.location()).await.unwrap();
+    let refused = db.migrate(now()).await.unwrap_err().to_string();
+    let expected = format!(
+        "the store has schema version {newer}, this program knows up to {}: run a newer program",
+        newer - 1
+    );
+    assert!(refused.ends_with(&expected), "{refused}");
+    assert_eq!(db.schema_version().await.unwrap(), newer);
 }
 
 /// rules: STORE-16
-#[tokio::test]
-async fn a_store_with_another_history_is_refused() {
-    both_engines(async |engine| {
-        let server = Server::start(engine).await;
-        let sql = "UPDATE schema_migration SET checksum = 'changed' WHERE version = 1";
-        server.app.db().system_write(async move |tx| tx.run(sql, &[]).await).await.unwrap();
-        let db = Db::open(server.location()).await.unwrap();
-        let refused = db.migrate(now()).await.unwrap_err().to_string();
-        assert!(refused.ends_with("migration 1 of the store differs from this program's"), "{refused}");
-        assert_eq!(history(&db).await[0].1, "changed");
-    })
-    .await;
+#[both_engines]
+async fn a_store_with_another_history_is_refused(engine: Engine) {
+    let server = Server::start(engine).await;
+    let sql = "UPDATE schema_migration SET checksum = 'changed' WHERE version = 1";
+    server.app.db().system_write(async move |tx| tx.run(sql, &[]).await).await.unwrap();
+    let db = Db::open(server.location()).await.unwrap();
+    let refused = db.migrate(now()).await.unwrap_err().to_string();
+    assert!(refused.ends_with("migration 1 of the store differs from this program's"), "{refused}");
+    assert_eq!(history(&db).await[0].1, "changed");
 }
 
 /// A workspace with a mailbox, as stores from the beginning have them.
@@ -138,37 +126,33 @@ async fn add_old_mailbox(db: &Db, mailbox: &MailboxId) {
 
 /// A mailbox of a store from before there were triagers gets the same one that a new mailbox is made with.
 /// rules: STORE-16, TRIAGE-2
-#[tokio::test]
-async fn older_mailboxes_get_their_triager() {
-    both_engines(async |engine| {
-        let (_server, location) = empty_store(engine).await;
-        let db = Db::open(&location).await.unwrap();
-        db.migrate_to(8, now()).await.unwrap();
-        let mailbox = MailboxId::from("mbx_01h8xgjy4n7r2v6c0d5t9kqwez");
-        add_old_mailbox(&db, &mailbox).await;
-        db.migrate(now()).await.unwrap();
-        let wanted = mailbox.clone();
-        let workspace = WorkspaceId::from("ws_1");
-        let found = db.read(&workspace, async move |tx| store::triagers::list(tx, &wanted).await);
-        let found = serde_json::to_value(found.await.unwrap()).unwrap();
-        assert_eq!(found, json!([Triager::first_of(&mailbox, now())]));
-    })
-    .await;
+#[both_engines]
+async fn older_mailboxes_get_their_triager(engine: Engine) {
+    let (_server, location) = empty_store(engine).await;
+    let db = Db::open(&location).await.unwrap();
+    db.migrate_to(8, now()).await.unwrap();
+    let mailbox = MailboxId::from("mbx_01h8xgjy4n7r2v6c0d5t9kqwez");
+    add_old_mailbox(&db, &mailbox).await;
+    db.migrate(now()).await.unwrap();
+    let wanted = mailbox.clone();
+    let workspace = WorkspaceId::from("ws_1");
+    let found = db.read(&workspace, async move |tx| store::triagers::list(tx, &wanted).await);
+    let found = serde_json::to_value(found.await.unwrap()).unwrap();
+    assert_eq!(found, json!([Triager::first_of(&mailbox, now())]));
 }
 
 /// The rows of threads in folders are moved into a table of another order, and go with their thread as before.
 /// rules: STORE-16
-#[tokio::test]
-async fn threads_stay_in_their_folders() {
+#[both_engines]
+async fn threads_stay_in_their_folders(engine: Engine) {
     type Place = (String, String, String);
     const PLACES: &str = "SELECT folder_id, thread_id, newest_at || ' ' || newest_email || ' ' || mail_count || ' ' || unread_count
         FROM thread_folder ORDER BY folder_id, thread_id";
-    both_engines(async |engine| {
-        let (_server, location) = empty_store(engine).await;
-        let db = Db::open(&location).await.unwrap();
-        db.migrate_to(17, now()).await.unwrap();
-        add_old_mailbox(&db, &MailboxId::from("mbx_1")).await;
-        let write = db.system_write(async |tx| {
+    let (_server, location) = empty_store(engine).await;
+    let db = Db::open(&location).await.unwrap();
+    db.migrate_to(17, now()).await.unwrap();
+    add_old_mailbox(&db, &MailboxId::from("mbx_1")).await;
+    let write = db.system_write(async |tx| {
             for thread in ["thr_1", "thr_2"] {
                 let sql = "INSERT INTO thread (workspace_id, mailbox_id, id, newest_at, mail_count)
                     VALUES ('ws_1', 'mbx_1', $1, 7, 3)";
@@ -181,17 +165,15 @@ async fn threads_stay_in_their_folders() {
             }
             Ok::<_, store::Error>(())
         });
-        write.await.unwrap();
-        let places = async || db.system_read(async |tx| tx.all::<Place>(PLACES, &[]).await).await.unwrap();
-        let before = places().await;
-        db.migrate(now()).await.unwrap();
-        assert_eq!((places().await, before.len()), (before, 4));
-        let delete = async |tx: &mut store::SystemTx| tx.run("DELETE FROM thread WHERE id = 'thr_1'", &[]).await;
-        db.system_write(delete).await.unwrap();
-        let left: Vec<String> = places().await.into_iter().map(|place| place.1).collect();
-        assert_eq!(left, ["thr_2", "thr_2"]);
-    })
-    .await;
+    write.await.unwrap();
+    let places = async || db.system_read(async |tx| tx.all::<Place>(PLACES, &[]).await).await.unwrap();
+    let before = places().await;
+    db.migrate(now()).await.unwrap();
+    assert_eq!((places().await, before.len()), (before, 4));
+    let delete = async |tx: &mut store::SystemTx| tx.run("DELETE FROM thread WHERE id = 'thr_1'", &[]).await;
+    db.system_write(delete).await.unwrap();
+    let left: Vec<String> = places().await.into_iter().map(|place| place.1).collect();
+    assert_eq!(left, ["thr_2", "thr_2"]);
 }
 
 /// Custom domains of two workspaces as stores had them while a claim kept others away.
@@ -238,50 +220,47 @@ async fn add_old_claims(db: &Db) {
 
 /// Claims of older stores go on as what they were: proven ones reach their mailboxes, lost ones have ended.
 /// rules: STORE-16, DOMAIN-12, DOMAIN-13
-#[tokio::test]
-async fn older_claims_become_claims_of_their_own() {
+#[both_engines]
+async fn older_claims_become_claims_of_their_own(engine: Engine) {
     type Claim = (String, String, Option<i64>, Option<i64>);
-    both_engines(async |engine| {
-        let (_server, location) = empty_store(engine).await;
-        let db = Db::open(&location).await.unwrap();
-        db.migrate_to(19, now()).await.unwrap();
-        add_old_claims(&db).await;
-        db.migrate(now()).await.unwrap();
-        let sql = "SELECT domain, owner_workspace, proven_at, ended_at FROM domain_claim ORDER BY domain, owner_workspace";
-        let claims = db.system_read(async |tx| tx.all::<Claim>(sql, &[]).await).await.unwrap();
-        let claims: Vec<_> = claims.iter().map(|claim| (&*claim.0, &*claim.1, claim.2, claim.3)).collect();
-        assert_eq!(
-            claims,
-            [
-                ("gone.test", "ws_1", None, None),
-                ("proven.test", "ws_1", Some(7), None),
-                ("retaken.test", "ws_1", None, None),
-                ("retaken.test", "ws_2", None, None),
-                ("taken.test", "ws_1", None, Some(7)),
-                ("taken.test", "ws_2", Some(7), None),
-                ("waiting.test", "ws_1", None, None),
-            ]
-        );
-        let sql = "SELECT address FROM address ORDER BY address";
-        let left = db.system_read(async |tx| tx.all::<(String,)>(sql, &[]).await).await.unwrap();
-        assert_eq!(left, [("info@agents.test".to_owned(),), ("info@notproven.test".to_owned(),)]);
-        let route = async |address: &'static str| {
-            let found = db.system_read(async move |tx| store::system::route(tx, address).await).await.unwrap();
-            found.map(|route| route.workspace_id.as_str().to_owned())
-        };
-        assert_eq!(route("info@proven.test").await.as_deref(), Some("ws_1"));
-        assert_eq!(route("info@taken.test").await.as_deref(), Some("ws_2"));
-        for nobodys in ["info@gone.test", "info@waiting.test", "info@retaken.test", "old@proven.test"] {
-            assert_eq!(route(nobodys).await, None, "{nobodys}");
-        }
-        let disabled = async |workspace: &str| {
-            let workspace = WorkspaceId::from(workspace);
-            let found = db.read(&workspace, async |tx| store::mailboxes::list(tx).await).await.unwrap();
-            let reasons = found.into_iter().filter_map(|mailbox| Some((mailbox.email, mailbox.disabled_reason?)));
-            reasons.collect::<Vec<_>>()
-        };
-        assert_eq!(disabled("ws_1").await, [("info@taken.test".to_owned(), "domain_claimed".to_owned())]);
-        assert_eq!(disabled("ws_2").await, []);
-    })
-    .await;
+    let (_server, location) = empty_store(engine).await;
+    let db = Db::open(&location).await.unwrap();
+    db.migrate_to(19, now()).await.unwrap();
+    add_old_claims(&db).await;
+    db.migrate(now()).await.unwrap();
+    let sql = "SELECT domain, owner_workspace, proven_at, ended_at FROM domain_claim ORDER BY domain, owner_workspace";
+    let claims = db.system_read(async |tx| tx.all::<Claim>(sql, &[]).await).await.unwrap();
+    let claims: Vec<_> = claims.iter().map(|claim| (&*claim.0, &*claim.1, claim.2, claim.3)).collect();
+    assert_eq!(
+        claims,
+        [
+            ("gone.test", "ws_1", None, None),
+            ("proven.test", "ws_1", Some(7), None),
+            ("retaken.test", "ws_1", None, None),
+            ("retaken.test", "ws_2", None, None),
+            ("taken.test", "ws_1", None, Some(7)),
+            ("taken.test", "ws_2", Some(7), None),
+            ("waiting.test", "ws_1", None, None),
+        ]
+    );
+    let sql = "SELECT address FROM address ORDER BY address";
+    let left = db.system_read(async |tx| tx.all::<(String,)>(sql, &[]).await).await.unwrap();
+    assert_eq!(left, [("info@agents.test".to_owned(),), ("info@notproven.test".to_owned(),)]);
+    let route = async |address: &'static str| {
+        let found = db.system_read(async move |tx| store::system::route(tx, address).await).await.unwrap();
+        found.map(|route| route.workspace_id.as_str().to_owned())
+    };
+    assert_eq!(route("info@proven.test").await.as_deref(), Some("ws_1"));
+    assert_eq!(route("info@taken.test").await.as_deref(), Some("ws_2"));
+    for nobodys in ["info@gone.test", "info@waiting.test", "info@retaken.test", "old@proven.test"] {
+        assert_eq!(route(nobodys).await, None, "{nobodys}");
+    }
+    let disabled = async |workspace: &str| {
+        let workspace = WorkspaceId::from(workspace);
+        let found = db.read(&workspace, async |tx| store::mailboxes::list(tx).await).await.unwrap();
+        let reasons = found.into_iter().filter_map(|mailbox| Some((mailbox.email, mailbox.disabled_reason?)));
+        reasons.collect::<Vec<_>>()
+    };
+    assert_eq!(disabled("ws_1").await, [("info@taken.test".to_owned(), "domain_claimed".to_owned())]);
+    assert_eq!(disabled("ws_2").await, []);
 }

@@ -6,7 +6,9 @@ use http::Method;
 use model::Plan;
 use operations::telegram::Hearing;
 use serde_json::{Value, json};
-use testkit::{BotServer, Caller, PASSWORD, ScriptedModel, Server, ServerOptions, Tenant, both_engines};
+use testkit::{
+    BotServer, Caller, Engine, PASSWORD, ScriptedModel, Server, ServerOptions, Tenant, both_engines,
+};
 
 type Entry = (String, String, String, String, i64);
 
@@ -270,52 +272,46 @@ async fn write_in_workspace(
 }
 
 /// rules: STORE-11
-#[tokio::test]
-async fn every_write_leaves_an_audit_entry() {
-    both_engines(async |engine| {
-        let bot = BotServer::start().await;
-        let telegram = Some((bot.url(), Hearing::Polling));
-        let server = Server::with(engine, ServerOptions { telegram, ..finder() }).await;
-        let tenant = server.tenant(Plan::Developer).await;
-        let session = server.log_in(&tenant).await;
-        let who = (&tenant.key, tenant.key_id.as_str());
-        let mut scribe = Scribe { server: &server, expected: Vec::new() };
-        write_in_mailboxes(&mut scribe, who).await;
-        write_in_memory(&mut scribe, who).await;
-        write_in_workspace(&mut scribe, &tenant, who, &session).await;
-        assert_eq!(trail(&server, &tenant).await, scribe.expected);
-        let done: BTreeSet<&str> = scribe.expected.iter().map(|entry| entry.0.as_str()).collect();
-        let writes: BTreeSet<&str> = operations::catalog()
-            .iter()
-            .filter(|operation| operation.writes)
-            .map(|operation| operation.id)
-            .collect();
-        assert_eq!(done, writes, "the test makes every write there is");
-    })
-    .await;
+#[both_engines]
+async fn every_write_leaves_an_audit_entry(engine: Engine) {
+    let bot = BotServer::start().await;
+    let telegram = Some((bot.url(), Hearing::Polling));
+    let server = Server::with(engine, ServerOptions { telegram, ..finder() }).await;
+    let tenant = server.tenant(Plan::Developer).await;
+    let session = server.log_in(&tenant).await;
+    let who = (&tenant.key, tenant.key_id.as_str());
+    let mut scribe = Scribe { server: &server, expected: Vec::new() };
+    write_in_mailboxes(&mut scribe, who).await;
+    write_in_memory(&mut scribe, who).await;
+    write_in_workspace(&mut scribe, &tenant, who, &session).await;
+    assert_eq!(trail(&server, &tenant).await, scribe.expected);
+    let done: BTreeSet<&str> = scribe.expected.iter().map(|entry| entry.0.as_str()).collect();
+    let writes: BTreeSet<&str> = operations::catalog()
+        .iter()
+        .filter(|operation| operation.writes)
+        .map(|operation| operation.id)
+        .collect();
+    assert_eq!(done, writes, "the test makes every write there is");
 }
 
 /// rules: STORE-11
-#[tokio::test]
-async fn reads_and_refused_writes_leave_none() {
-    both_engines(async |engine| {
-        let server = Server::start(engine).await;
-        let (tenant, other) = (server.tenant(Plan::Free).await, server.tenant(Plan::Free).await);
-        tenant.key.get("/api/v1/mailboxes").await.ok();
-        tenant.key.post("/api/v1/mailboxes", json!({ "name": "" })).await.expect(400, "validation_failed");
-        tenant.key.put("/api/v1/mailboxes/none", json!({ "name": "A" })).await.expect(404, "not_found");
-        let foreign = format!("/api/v1/workspaces/{}", other.workspace);
-        tenant.key.put(&foreign, json!({ "name": "A" })).await.expect(403, "workspace_scope_denied");
-        assert_eq!((trail(&server, &tenant).await, trail(&server, &other).await), (Vec::new(), Vec::new()));
-        // A replayed answer is not a second write.
-        let once = tenant.key.with("idempotency-key", "k");
-        for _ in 0..3 {
-            once.post("/api/v1/mailboxes", json!({ "name": "A" })).await.ok();
-        }
-        assert_eq!(trail(&server, &tenant).await.len(), 1);
-        assert!(!trail(&server, &tenant).await[0].3.is_empty());
-    })
-    .await;
+#[both_engines]
+async fn reads_and_refused_writes_leave_none(engine: Engine) {
+    let server = Server::start(engine).await;
+    let (tenant, other) = (server.tenant(Plan::Free).await, server.tenant(Plan::Free).await);
+    tenant.key.get("/api/v1/mailboxes").await.ok();
+    tenant.key.post("/api/v1/mailboxes", json!({ "name": "" })).await.expect(400, "validation_failed");
+    tenant.key.put("/api/v1/mailboxes/none", json!({ "name": "A" })).await.expect(404, "not_found");
+    let foreign = format!("/api/v1/workspaces/{}", other.workspace);
+    tenant.key.put(&foreign, json!({ "name": "A" })).await.expect(403, "workspace_scope_denied");
+    assert_eq!((trail(&server, &tenant).await, trail(&server, &other).await), (Vec::new(), Vec::new()));
+    // A replayed answer is not a second write.
+    let once = tenant.key.with("idempotency-key", "k");
+    for _ in 0..3 {
+        once.post("/api/v1/mailboxes", json!({ "name": "A" })).await.ok();
+    }
+    assert_eq!(trail(&server, &tenant).await.len(), 1);
+    assert!(!trail(&server, &tenant).await[0].3.is_empty());
 }
 
 async fn rows(server: &Server, table: &'static str) -> i64 {
@@ -327,52 +323,46 @@ async fn rows(server: &Server, table: &'static str) -> i64 {
 }
 
 /// rules: STORE-11
-#[tokio::test]
-async fn old_rows_are_deleted_by_themselves() {
-    both_engines(async |engine| {
-        let server = Server::start(engine).await;
-        let tenant = server.tenant(Plan::Free).await;
-        server.log_in(&tenant).await;
-        tenant.key.with("idempotency-key", "k").post("/api/v1/mailboxes", json!({ "name": "A" })).await.ok();
-        let counts = async || {
-            [rows(&server, "idempotency").await, rows(&server, "session").await, rows(&server, "audit").await]
-        };
-        // Each goes at the end of its time and not a moment earlier.
-        for (day, last_moment, after) in
-            [(1, [1, 1, 1], [0, 1, 1]), (30, [0, 1, 1], [0, 0, 1]), (90, [0, 0, 1], [0, 0, 0])]
-        {
-            server.clock.set("2026-07-14T09:00:00Z");
-            server.clock.advance(day * 86_400 - 1);
-            operations::upkeep::run(&server.app).await.unwrap();
-            assert_eq!(counts().await, last_moment, "before day {day}");
-            server.clock.advance(1);
-            operations::upkeep::run(&server.app).await.unwrap();
-            assert_eq!(counts().await, after, "after day {day}");
-        }
-        assert_eq!((rows(&server, "account").await, rows(&server, "mailbox").await), (1, 1));
-    })
-    .await;
+#[both_engines]
+async fn old_rows_are_deleted_by_themselves(engine: Engine) {
+    let server = Server::start(engine).await;
+    let tenant = server.tenant(Plan::Free).await;
+    server.log_in(&tenant).await;
+    tenant.key.with("idempotency-key", "k").post("/api/v1/mailboxes", json!({ "name": "A" })).await.ok();
+    let counts = async || {
+        [rows(&server, "idempotency").await, rows(&server, "session").await, rows(&server, "audit").await]
+    };
+    // Each goes at the end of its time and not a moment earlier.
+    for (day, last_moment, after) in
+        [(1, [1, 1, 1], [0, 1, 1]), (30, [0, 1, 1], [0, 0, 1]), (90, [0, 0, 1], [0, 0, 0])]
+    {
+        server.clock.set("2026-07-14T09:00:00Z");
+        server.clock.advance(day * 86_400 - 1);
+        operations::upkeep::run(&server.app).await.unwrap();
+        assert_eq!(counts().await, last_moment, "before day {day}");
+        server.clock.advance(1);
+        operations::upkeep::run(&server.app).await.unwrap();
+        assert_eq!(counts().await, after, "after day {day}");
+    }
+    assert_eq!((rows(&server, "account").await, rows(&server, "mailbox").await), (1, 1));
 }
 
 /// One round of upkeep ends everything that is due, however much that is.
 /// rules: STORE-11
-#[tokio::test]
-async fn a_round_deletes_all_that_is_due() {
-    both_engines(async |engine| {
-        let server = Server::start(engine).await;
-        let tenant = server.tenant(Plan::Free).await;
-        let write = server.app.db().write(&tenant.workspace, async |tx| {
-            for number in 0..2500_i64 {
-                let sql = "INSERT INTO audit (workspace_id, id, at, actor, operation, subject, request_id)
+#[both_engines]
+async fn a_round_deletes_all_that_is_due(engine: Engine) {
+    let server = Server::start(engine).await;
+    let tenant = server.tenant(Plan::Free).await;
+    let write = server.app.db().write(&tenant.workspace, async |tx| {
+        for number in 0..2500_i64 {
+            let sql = "INSERT INTO audit (workspace_id, id, at, actor, operation, subject, request_id)
                            VALUES ($1, $2, $3, '', '', '', '')";
-                tx.run(sql, &[(&format!("{number}")).into(), number.into()]).await?;
-            }
-            Ok::<_, store::Error>(())
-        });
-        write.await.unwrap();
-        tenant.key.post("/api/v1/mailboxes", json!({ "name": "A" })).await.ok();
-        operations::upkeep::run(&server.app).await.unwrap();
-        assert_eq!(rows(&server, "audit").await, 1);
-    })
-    .await;
+            tx.run(sql, &[(&format!("{number}")).into(), number.into()]).await?;
+        }
+        Ok::<_, store::Error>(())
+    });
+    write.await.unwrap();
+    tenant.key.post("/api/v1/mailboxes", json!({ "name": "A" })).await.ok();
+    operations::upkeep::run(&server.app).await.unwrap();
+    assert_eq!(rows(&server, "audit").await, 1);
 }

@@ -11,11 +11,12 @@ use axum::Router;
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use model::{Limit, Plan, Plans, Role, WorkspaceId, accounts::Login};
 use operations::{
-    App, AppParts, Settings, accounts, admin,
+    App, AppParts, HashingCost, Settings, accounts, admin,
     memory::{LocalEmbedder, MemorySettings},
     outside::{Clock, Embedder, SystemClock, SystemEntropy},
     payments::PaymentSettings,
     scanning::Scanning,
+    supervisor::RestartPolicy,
 };
 use store::{
     Db,
@@ -74,6 +75,8 @@ impl Service {
             assistant: None,
             embedder: Some(embedder),
             bot: None,
+            hashing_cost: HashingCost::default(),
+            restarts: RestartPolicy::default(),
         };
         let app = App::start(parts, &place.folder().join("spending")).await.expect("the service starts");
         let Login { email, password } = owner();

@@ -28,7 +28,8 @@ pub use reply::Reply;
 pub use tls::{Tls, TlsError};
 pub use transfer::{Mail, Outcome};
 
-use wire::{Io, Wire};
+use self::wire::{Io, Wire};
+use crate::Encryption;
 
 /// How a connection is made.
 #[derive(Clone, Debug)]
@@ -256,7 +257,13 @@ pub struct Connection {
     wire: Wire,
     extensions: Extensions,
     timeouts: Timeouts,
-    secured: bool,
+    /// The server that was meant.
+    server_name: String,
+    /// Where it is, if the connection was made here.
+    address: Option<SocketAddr>,
+    encryption: Option<Encryption>,
+    /// Whether its certificate held.
+    verified: bool,
     /// Whether the server may still think of an unfinished mail.
     unfinished: bool,
     /// Whether nothing more can be sent.
@@ -267,7 +274,7 @@ impl fmt::Debug for Connection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Connection")
             .field("extensions", &self.extensions)
-            .field("secured", &self.secured)
+            .field("encryption", &self.encryption)
             .finish_non_exhaustive()
     }
 }
@@ -283,7 +290,8 @@ impl Connection {
             .map_err(|error| Error::Network(Phase::Connect, error.kind().to_string()))?;
         // Commands are small and each waits for its answer.
         let _ = stream.set_nodelay(true);
-        Self::start(stream, options).await
+        let connection = Self::start(stream, options).await?;
+        Ok(Self { address: Some(address), ..connection })
     }
 
     /// Says hello over a stream that is already there.
@@ -293,7 +301,10 @@ impl Connection {
             wire,
             extensions: Extensions::default(),
             timeouts: options.timeouts,
-            secured: false,
+            server_name: options.server_name.clone(),
+            address: None,
+            encryption: None,
+            verified: false,
             unfinished: false,
             broken: false,
         };
@@ -308,7 +319,27 @@ impl Connection {
 
     /// Whether the connection is encrypted.
     pub fn is_secured(&self) -> bool {
-        self.secured
+        self.encryption.is_some()
+    }
+
+    /// How it is encrypted, if it is.
+    pub fn encryption(&self) -> Option<Encryption> {
+        self.encryption
+    }
+
+    /// Whether the server has proven to be the one that was meant.
+    pub fn is_verified(&self) -> bool {
+        self.verified
+    }
+
+    /// The name of the server that was meant.
+    pub fn server_name(&self) -> &str {
+        &self.server_name
+    }
+
+    /// Where the server is, if the connection was made by [`Connection::connect`].
+    pub fn address(&self) -> Option<SocketAddr> {
+        self.address
     }
 
     /// Whether another mail can be tried over it.
@@ -379,11 +410,11 @@ impl Connection {
     async fn encrypt(&mut self, tls: &Tls, server_name: &str, verified: bool) -> Result<(), Error> {
         let limit = self.wire.limit(self.timeouts.handshake);
         let plain = self.wire.take_for_tls()?;
-        let secured = timeout_at(limit, tls.connect(plain, server_name, verified))
+        let (secured, encryption) = timeout_at(limit, tls.connect(plain, server_name, verified))
             .await
             .map_err(|_| Error::Timeout(Phase::Tls))??;
         self.wire.put(secured);
-        self.secured = true;
+        (self.encryption, self.verified) = (Some(encryption), verified);
         Ok(())
     }
 }

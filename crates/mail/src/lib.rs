@@ -14,12 +14,14 @@ pub mod compose;
 pub mod display;
 #[cfg(feature = "network")]
 pub mod dns;
+mod encryption;
 pub mod message;
 #[cfg(feature = "network")]
 pub mod mta_sts;
 #[cfg(feature = "network")]
 pub mod mx;
 pub mod net;
+mod printable;
 pub mod reports;
 pub mod safe_text;
 pub mod scan;
@@ -29,3 +31,5 @@ pub mod smtp;
 #[cfg(feature = "network")]
 pub mod srs;
 pub mod verification;
+
+pub use self::{encryption::Encryption, printable::printable};

@@ -27,7 +27,7 @@ use std::ops::Range;
 
 pub use subject::base_subject;
 
-pub(crate) use names::shorten;
+pub(crate) use names::{is_hidden, shorten};
 pub(crate) use subject::leading_mark;
 pub(crate) use words::{cut, one_line};
 

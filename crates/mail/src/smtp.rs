@@ -15,12 +15,13 @@ mod content;
 mod conversation;
 mod path;
 mod play;
+mod record;
 mod reply;
 mod session;
 #[cfg(test)]
 pub(crate) mod tests;
 
-use std::{future::Future, net::SocketAddr};
+use std::{future::Future, net::SocketAddr, time::Duration};
 
 use bytes::Bytes;
 
@@ -29,9 +30,11 @@ pub use self::{
     conversation::{Conversation, Ended},
     path::{ForwardPath, ReversePath},
     play::{Played, cut, play},
+    record::{End, Named, Record},
     reply::Reply,
     session::{Envelope, Session, Step},
 };
+use crate::Encryption;
 
 /// Recipients of one message; more get 452 and can be sent in a second go.
 pub const MAX_RECIPIENTS: usize = 1000;
@@ -60,6 +63,17 @@ pub enum Protocol {
     Lmtp,
 }
 
+impl Protocol {
+    /// Its name.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Smtp => "SMTP",
+            Self::Esmtp => "ESMTP",
+            Self::Lmtp => "LMTP",
+        }
+    }
+}
+
 /// The other end of a connection, as far as it is known.
 #[derive(Clone, Debug)]
 pub struct Client {
@@ -67,16 +81,27 @@ pub struct Client {
     pub address: SocketAddr,
     /// What it calls itself, in visible ASCII; nothing before EHLO, HELO or LHLO. Nobody has checked it.
     pub helo: Option<String>,
-    /// Whether the connection is encrypted.
-    pub tls: bool,
+    /// How the connection is encrypted, if it is.
+    pub tls: Option<Encryption>,
     /// How it speaks.
     pub protocol: Protocol,
+    /// What the connection is called in logs.
+    pub session: String,
+}
+
+impl Client {
+    /// One that has just connected.
+    pub const fn new(address: SocketAddr, protocol: Protocol) -> Self {
+        Self { address, helo: None, tls: None, protocol, session: String::new() }
+    }
 }
 
 /// Decides what is received, and stores it.
 pub trait Reception: Send + Sync + 'static {
     /// What is remembered of a recipient from RCPT until the message has come.
     type Recipient: Send + Sync + 'static;
+    /// What is remembered of a message until its transaction is told of.
+    type Note: Send;
 
     /// Whether a message of this sender (and of this size, where the client told it) may come now.
     fn mail(
@@ -109,11 +134,17 @@ pub trait Reception: Send + Sync + 'static {
     /// - all refused for good: the first refusal.
     ///
     /// A missing answer counts as a refusal for now.
+    ///
+    /// The note is for [`Reception::ended`].
     fn data(
         &self,
         client: &Client,
         from: ReversePath,
         recipients: Vec<Self::Recipient>,
         message: Bytes,
-    ) -> impl Future<Output = Vec<Result<String, Reply>>> + Send;
+    ) -> impl Future<Output = (Vec<Result<String, Reply>>, Self::Note)> + Send;
+
+    /// Hears of a transaction that has ended, however it did, and how long it took; with the note where a whole message
+    /// came.
+    fn ended(&self, client: &Client, record: Record, note: Option<Self::Note>, took: Duration);
 }

@@ -6,6 +6,7 @@
 pub mod accounts;
 pub mod affiliate;
 pub mod api_keys;
+mod causes;
 pub mod conversations;
 pub mod cursor;
 pub mod domains;
@@ -36,6 +37,7 @@ pub mod usage;
 pub mod webhooks;
 pub mod workspaces;
 
+pub use causes::causes;
 pub use id::{
     AccountId, AffiliateId, AgentMessageId, ApiKeyId, AttachmentId, CommissionId, ConnectionId,
     ConversationId, DeliveryId, DocumentId, DomainId, EmailId, EventId, FolderId, Id, InviteId, Kind,

@@ -32,6 +32,7 @@ pub struct Opened {
 }
 
 /// Logs in. An unknown address and a wrong password get the same answer after the same work.
+#[crate::boxed]
 pub async fn log_in(app: &App, input: Login, client: &Client) -> Result<Opened> {
     let given = input.email.trim();
     let email = mail::address::Address::parse(given)
@@ -54,12 +55,14 @@ pub async fn log_in(app: &App, input: Login, client: &Client) -> Result<Opened> 
 }
 
 /// Ends the caller's session.
+#[crate::boxed]
 pub async fn log_out(app: &App, caller: &Caller) -> Result<()> {
     let (account, session) = person(caller)?;
     end_session(app, account, session).await.map(|_| ())
 }
 
 /// Ends all sessions of the caller's account.
+#[crate::boxed]
 pub async fn log_out_everywhere(app: &App, caller: &Caller) -> Result<()> {
     let (account, _) = person(caller)?;
     app.db().system_write(async move |tx| accounts::delete_sessions(tx, &account).await).await?;
@@ -68,6 +71,7 @@ pub async fn log_out_everywhere(app: &App, caller: &Caller) -> Result<()> {
 }
 
 /// Who is logged in.
+#[crate::boxed]
 pub async fn me(app: &App, caller: &Caller) -> Result<Me> {
     let (account, _) = person(caller)?;
     let chosen = caller.workspaces.get(caller.chosen).map(|access| access.workspace.clone());
@@ -76,6 +80,7 @@ pub async fn me(app: &App, caller: &Caller) -> Result<Me> {
 }
 
 /// Chooses the workspace that calls without a workspace id go to.
+#[crate::boxed]
 pub async fn switch_workspace(app: &App, caller: &Caller, input: SwitchWorkspace) -> Result<Me> {
     let (account, session) = person(caller)?;
     let workspace = caller.access(Some(input.workspace_id.as_str()))?.workspace.clone();
@@ -91,6 +96,7 @@ pub async fn switch_workspace(app: &App, caller: &Caller, input: SwitchWorkspace
 }
 
 /// The sessions of the caller's account.
+#[crate::boxed]
 pub async fn list_sessions(app: &App, caller: &Caller) -> Result<Vec<Session>> {
     let (account, current) = person(caller)?;
     let now = app.now();
@@ -103,6 +109,7 @@ pub async fn list_sessions(app: &App, caller: &Caller) -> Result<Vec<Session>> {
 }
 
 /// Ends one session of the caller's account.
+#[crate::boxed]
 pub async fn revoke_session(app: &App, caller: &Caller, id: SessionId) -> Result<()> {
     let (account, _) = person(caller)?;
     if end_session(app, account, id).await? { Ok(()) } else { Err(Error::not_found("Session not found")) }

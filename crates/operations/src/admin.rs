@@ -31,6 +31,7 @@ pub struct CreatedAccount {
 }
 
 /// Makes an account with its workspace.
+#[crate::boxed]
 pub async fn create_account(
     app: &App,
     email: String,
@@ -56,6 +57,7 @@ pub async fn create_account(
 }
 
 /// Makes a key for a workspace, within its plan's limit.
+#[crate::boxed]
 pub async fn create_key(
     app: &App,
     workspace: WorkspaceId,
@@ -76,11 +78,13 @@ pub async fn create_key(
 }
 
 /// The keys of a workspace.
+#[crate::boxed]
 pub async fn list_keys(app: &App, workspace: WorkspaceId) -> Result<Vec<ApiKey>> {
     Ok(app.db().read(&workspace, async |tx| store::api_keys::list(tx).await).await?)
 }
 
 /// Revokes a key, in whichever workspace it is.
+#[crate::boxed]
 pub async fn revoke_key(app: &App, id: ApiKeyId) -> Result<()> {
     let gone = app.db().system_write(async move |tx| store::api_keys::delete_anywhere(tx, &id).await).await?;
     app.credentials().forget();
@@ -107,6 +111,7 @@ pub struct ListedWorkspace {
 }
 
 /// Lists workspaces by id, a page at a time.
+#[crate::boxed]
 pub async fn list_workspaces(app: &App, after: WorkspaceId, limit: i64) -> Result<Vec<ListedWorkspace>> {
     let records = app.db().system_read(async move |tx| workspaces::list_all(tx, &after, limit).await).await?;
     Ok(records
@@ -124,6 +129,7 @@ pub async fn list_workspaces(app: &App, after: WorkspaceId, limit: i64) -> Resul
 }
 
 /// Moves a workspace to another plan. Whoever referred it earns a commission when it becomes a paid one.
+#[crate::boxed]
 pub async fn set_plan(app: &App, workspace: WorkspaceId, plan: Plan) -> Result<()> {
     let now = app.now();
     let found = app.db().write(&workspace, async move |tx| workspaces::set_plan(tx, plan, now).await).await?;
@@ -153,6 +159,7 @@ pub struct NewPayout {
 }
 
 /// Records a payout to an affiliate. A paid one settles the commissions of its period.
+#[crate::boxed]
 pub async fn add_payout(app: &App, input: NewPayout) -> Result<Payout> {
     if input.amount_cents <= 0 {
         return Err(Error::invalid("amount-cents", "must be positive"));
@@ -190,12 +197,14 @@ pub async fn add_payout(app: &App, input: NewPayout) -> Result<Payout> {
 }
 
 /// The payouts to all affiliates that were recorded last.
+#[crate::boxed]
 pub async fn list_payouts(app: &App, most: i64) -> Result<Vec<store::affiliate::PayoutOf>> {
     let found = app.db().system_read(async move |tx| store::affiliate::list_all_payouts(tx, most).await);
     Ok(found.await?)
 }
 
 /// What the server keeps: bytes and things of all workspaces, and the workspaces that keep most.
+#[crate::boxed]
 pub async fn storage(app: &App, most: i64) -> Result<((i64, i64), Vec<system::StorageOf>)> {
     let found = app.db().system_read(async move |tx| {
         Ok::<_, store::Error>((system::stored_in_all(tx).await?, system::largest_workspaces(tx, most).await?))
@@ -208,6 +217,7 @@ pub async fn storage(app: &App, most: i64) -> Result<((i64, i64), Vec<system::St
 pub struct ImportTarget(Recipient);
 
 /// Finds a mailbox of any workspace by its address or id.
+#[crate::boxed]
 pub async fn find_mailbox(app: &App, named: &str) -> Result<ImportTarget> {
     let missing = || Error::not_found("Mailbox not found");
     // Addresses are kept in their normalised form; ids are no addresses.
@@ -231,6 +241,7 @@ pub async fn find_mailbox(app: &App, named: &str) -> Result<ImportTarget> {
 }
 
 /// Imports one message by the path of arriving mail.
+#[crate::boxed]
 pub async fn import_message(app: &App, target: ImportTarget, raw: Bytes) -> Result<()> {
     inbound::import(app, target.0, raw).await.map(|_| ())
 }
@@ -248,6 +259,7 @@ pub struct Health {
 }
 
 /// Tells how the server does.
+#[crate::boxed]
 pub async fn health(app: &App) -> Result<Health> {
     let (accounts, workspaces) = app.db().system_read(async |tx| store::system::counts(tx).await).await?;
     Ok(Health {
@@ -259,6 +271,7 @@ pub async fn health(app: &App) -> Result<Health> {
 }
 
 /// What waits to be sent, by destination.
+#[crate::boxed]
 pub async fn queue(app: &App, most: i64) -> Result<Vec<store::queue::Waiting>> {
     Ok(app.db().system_read(async move |tx| store::queue::waiting(tx, most).await).await?)
 }

@@ -50,6 +50,7 @@ impl App {
     /// Counts the request and applies the gates: workspace, plan, role, request limit.
     ///
     /// `named` is the workspace id in the path. Every authenticated call counts, refused ones too.
+    #[crate::boxed]
     pub async fn admit(
         &self,
         operation: &'static Operation,
@@ -76,6 +77,7 @@ impl App {
     }
 
     /// Looks an idempotency key up: a kept answer to replay, or the claim to run with.
+    #[crate::boxed]
     pub async fn check_idempotency(
         &self,
         workspace: &WorkspaceId,
@@ -102,6 +104,7 @@ impl App {
     }
 
     /// Sets the credits aside: the last gate before the operation.
+    #[crate::boxed]
     pub async fn charge(
         &self,
         entrance: &Entrance,
@@ -175,6 +178,7 @@ impl App {
     }
 
     /// The workspace's credits, for the headers of an answer.
+    #[crate::boxed]
     pub async fn credits(&self, access_plan: model::Plan, workspace: &WorkspaceId) -> Result<Credits> {
         let limit = self.limits(access_plan).credits_per_period;
         self.meter().credits(workspace, limit, self.now(), false).await

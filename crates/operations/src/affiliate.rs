@@ -39,12 +39,14 @@ pub(crate) const OPERATIONS: &[&Operation] = &[&ME, &SIGN_UP, &UPDATE, &ANALYTIC
 const NEWEST: i64 = 500;
 
 /// Reads the workspace's affiliate account.
+#[crate::boxed]
 pub async fn me(app: &App, call: &Call) -> Result<Affiliate> {
     let record = app.read(call, async |tx| affiliate::find(tx).await?.ok_or_else(missing)).await?;
     Ok(show(app, record))
 }
 
 /// Signs the workspace up as an affiliate.
+#[crate::boxed]
 pub async fn sign_up(app: &App, call: &Call, input: AffiliateSignUp) -> Result<Affiliate> {
     let record = AffiliateRecord {
         id: app.new_id(),
@@ -64,6 +66,7 @@ pub async fn sign_up(app: &App, call: &Call, input: AffiliateSignUp) -> Result<A
 }
 
 /// Changes the workspace's affiliate account.
+#[crate::boxed]
 pub async fn update(app: &App, call: &Call, change: AffiliateChange) -> Result<Affiliate> {
     let payout_email = clean_payout_email(change.payout_email)?;
     let (app_, now) = (app.clone(), call.now);
@@ -82,6 +85,7 @@ pub async fn update(app: &App, call: &Call, change: AffiliateChange) -> Result<A
 }
 
 /// Reads what became of the link.
+#[crate::boxed]
 pub async fn analytics(app: &App, call: &Call) -> Result<AffiliateAnalytics> {
     let first = model::Day::from_number(call.now.day().number() - 29);
     let currency = app.settings().currency.clone();
@@ -103,16 +107,19 @@ pub async fn analytics(app: &App, call: &Call) -> Result<AffiliateAnalytics> {
 }
 
 /// Lists the newest commissions.
+#[crate::boxed]
 pub async fn commissions(app: &App, call: &Call) -> Result<Vec<Commission>> {
     app.read(call, async |tx| Ok(affiliate::list_commissions(tx, NEWEST).await?)).await
 }
 
 /// Lists the newest payouts.
+#[crate::boxed]
 pub async fn payouts(app: &App, call: &Call) -> Result<Vec<Payout>> {
     app.read(call, async |tx| Ok(affiliate::list_payouts(tx, NEWEST).await?)).await
 }
 
 /// Counts a click on a link. False when no affiliate has the code.
+#[crate::boxed]
 pub async fn track(app: &App, code: &str) -> Result<bool> {
     let (code, today) = (code.to_owned(), app.now().day());
     app.db()

@@ -31,11 +31,13 @@ pub const REVOKE: Operation =
 pub(crate) const OPERATIONS: &[&Operation] = &[&LIST, &CREATE, &REVOKE];
 
 /// Lists the keys.
+#[crate::boxed]
 pub async fn list(app: &App, call: &Call) -> Result<Vec<ApiKey>> {
     app.read(call, async |tx| Ok(api_keys::list(tx).await?)).await
 }
 
 /// Makes a key.
+#[crate::boxed]
 pub async fn create(app: &App, call: &Call, input: NewApiKey) -> Result<ApiKeyWithSecret> {
     let fresh = prepare(app, &input.name, input.role, input.expires_at, call.now)?;
     let limit = app.limits(call.plan).api_keys;
@@ -44,6 +46,7 @@ pub async fn create(app: &App, call: &Call, input: NewApiKey) -> Result<ApiKeyWi
 }
 
 /// Revokes a key.
+#[crate::boxed]
 pub async fn revoke(app: &App, call: &Call, id: ApiKeyId) -> Result<()> {
     app.write(call, async move |tx| {
         if api_keys::delete(tx, &id).await? { Ok(()) } else { Err(Error::not_found("API key not found")) }

@@ -10,7 +10,7 @@ use mail::{authentication::Authenticator, dns::Dns};
 use model::{Id, Kind, MailboxId, Plan, Timestamp, WorkspaceId};
 use serde::Serialize;
 use store::{
-    Db, SystemTx, Tx, audit,
+    Body, Db, SystemTx, Topic, Tx, audit,
     blobs::Blobs,
     idempotency, metering,
     vault::{DataKey, MasterKey},
@@ -27,12 +27,13 @@ use crate::{
     lock,
     memory::Indexes,
     outside::{Assistant, BotApi, Clock, Embedder, Entropy, Facilitator, HttpClient, NextHop},
-    passwords,
+    passwords::{self, HashingCost},
     payments::{FreeProofs, Ledger, PaymentKey, Wallets},
     readiness::Readiness,
     scanning::Scanning,
     sending::Outbox,
     settings::Settings,
+    supervisor::{Exit, RestartPolicy, Supervisor},
     turns::Turns,
 };
 
@@ -50,6 +51,7 @@ struct Parts {
     meter: Meter,
     credentials: Credentials,
     hashing: passwords::Queue,
+    hashing_cost: HashingCost,
     data_keys: Mutex<HashMap<WorkspaceId, Arc<DataKey>>>,
     routes: Routes,
     running: Mutex<HashSet<(WorkspaceId, String)>>,
@@ -75,6 +77,7 @@ struct Parts {
     bot: Option<Box<dyn BotApi>>,
     bot_name: tokio::sync::OnceCell<String>,
     node: String,
+    supervisor: Arc<Supervisor>,
 }
 
 /// What an [`App`] is made of.
@@ -109,6 +112,10 @@ pub struct AppParts {
     pub embedder: Option<Arc<dyn Embedder>>,
     /// The chat bot, if there is one.
     pub bot: Option<Box<dyn BotApi>>,
+    /// What hashing a password costs.
+    pub hashing_cost: HashingCost,
+    /// When workers are restarted.
+    pub restarts: RestartPolicy,
 }
 
 impl AppParts {
@@ -129,14 +136,26 @@ impl App {
     /// Puts the parts together for a process that serves calls, and starts its meter.
     ///
     /// What its meter spends is logged in the folder.
+    #[crate::boxed]
     pub async fn start(parts: AppParts, spend_log: &Path) -> Result<Self> {
         let app = Self::open(parts, spend_log).await?;
-        app.meter().run();
-        tokio::spawn(News::pass_on(Arc::downgrade(&app.0.news), app.db().clone()));
+        app.meter().run(app.supervisor());
+        let parts = Arc::downgrade(&app.0);
+        app.supervisor().start("events", move || {
+            let open =
+                parts.upgrade().map(|parts| (Arc::downgrade(&parts.news), parts.db.listen(Topic::Event)));
+            async move {
+                match open {
+                    Some((news, wakes)) => News::pass_on(news, wakes).await,
+                    None => Exit::Finished,
+                }
+            }
+        });
         Ok(app)
     }
 
     /// The same without anything that goes on by itself, for those who say what happens when.
+    #[crate::boxed]
     pub async fn open(parts: AppParts, spend_log: &Path) -> Result<Self> {
         let node = parts.new_node();
         let meter = Meter::start(parts.db.clone(), node.clone(), parts.clock.clone(), spend_log).await?;
@@ -147,8 +166,9 @@ impl App {
     pub fn attach(parts: AppParts) -> Self {
         let node = parts.new_node();
         let meter = Meter::attach(parts.db.clone(), node.clone(), parts.clock.clone());
-        meter.run();
-        Self::assemble(parts, meter, node)
+        let app = Self::assemble(parts, meter, node);
+        app.meter().run(app.supervisor());
+        app
     }
 
     fn assemble(parts: AppParts, meter: Meter, node: String) -> Self {
@@ -168,10 +188,11 @@ impl App {
             assistant,
             bot,
             embedder,
+            hashing_cost,
+            restarts,
         } = parts;
-        let facilitator = facilitator.unwrap_or_else(|| {
-            Box::new(Ledger::new(db.clone(), clock.clone(), settings.payments.ledger_gift))
-        });
+        let ledger = || Ledger::new(db.clone(), clock.clone(), settings.payments.ledger_gift);
+        let facilitator = facilitator.unwrap_or_else(|| Box::new(ledger()));
         let challenge_key = master_key.derive("payment challenges");
         Self(Arc::new(Parts {
             db,
@@ -183,6 +204,7 @@ impl App {
             meter,
             credentials: Credentials::default(),
             hashing: passwords::Queue::default(),
+            hashing_cost,
             data_keys: Mutex::new(HashMap::new()),
             routes: Routes::default(),
             running: Mutex::new(HashSet::new()),
@@ -208,6 +230,7 @@ impl App {
             bot,
             bot_name: tokio::sync::OnceCell::new(),
             node,
+            supervisor: Arc::new(Supervisor::new(restarts)),
         }))
     }
 
@@ -323,11 +346,19 @@ impl App {
     pub(crate) fn node(&self) -> &str {
         &self.0.node
     }
+    /// Runs the workers of this process.
+    pub fn supervisor(&self) -> &Arc<Supervisor> {
+        &self.0.supervisor
+    }
     pub(crate) fn credentials(&self) -> &Credentials {
         &self.0.credentials
     }
     pub(crate) fn routes(&self) -> &Routes {
         &self.0.routes
+    }
+    /// What hashing a password costs.
+    pub(crate) fn hashing_cost(&self) -> HashingCost {
+        self.0.hashing_cost
     }
     /// Where passwords wait for being hashed.
     pub(crate) fn hashing(&self) -> &passwords::Queue {
@@ -360,6 +391,7 @@ impl App {
     }
 
     /// The data key of a workspace.
+    #[crate::boxed]
     pub async fn data_key(&self, workspace: &WorkspaceId) -> Result<Arc<DataKey>> {
         if let Some(key) = lock(&self.0.data_keys).get(workspace) {
             return Ok(key.clone());
@@ -381,7 +413,7 @@ impl App {
     pub async fn read<T, F>(&self, call: &Call, body: F) -> Result<T>
     where
         T: Send + 'static,
-        F: AsyncFnOnce(&mut Tx) -> Result<T> + Send + 'static,
+        F: AsyncFnOnce(&mut Tx) -> Result<T> + for<'tx> Body<'tx, Tx, T, Error>,
     {
         self.db().read(&call.workspace, body).await
     }
@@ -390,7 +422,7 @@ impl App {
     pub async fn write_across<T, F>(&self, call: &Call, body: F) -> Result<T>
     where
         T: Serialize + Send + 'static,
-        F: AsyncFnOnce(&mut SystemTx) -> Result<T> + Send + 'static,
+        F: AsyncFnOnce(&mut SystemTx) -> Result<T> + for<'tx> Body<'tx, SystemTx, T, Error>,
     {
         let (reservation, record) = self.begin_write(call);
         let workspace = call.workspace.clone();
@@ -398,8 +430,8 @@ impl App {
             .db()
             .system_write(async move |tx| {
                 record.begin(tx.enter(&workspace)).await?;
-                let value = body(tx).await?;
-                record.finish(tx.enter(&workspace), &value).await?;
+                let value = body.begin(tx).await?;
+                record.finish(tx.enter(&workspace), record.answer(&value)?).await?;
                 Ok(value)
             })
             .await;
@@ -423,15 +455,15 @@ impl App {
     pub async fn write<T, F>(&self, call: &Call, body: F) -> Result<T>
     where
         T: Serialize + Send + 'static,
-        F: AsyncFnOnce(&mut Tx) -> Result<T> + Send + 'static,
+        F: AsyncFnOnce(&mut Tx) -> Result<T> + for<'tx> Body<'tx, Tx, T, Error>,
     {
         let (reservation, record) = self.begin_write(call);
         let outcome = self
             .db()
             .write(&call.workspace, async move |tx| {
                 record.begin(tx).await?;
-                let value = body(tx).await?;
-                record.finish(tx, &value).await?;
+                let value = body.begin(tx).await?;
+                record.finish(tx, record.answer(&value)?).await?;
                 Ok(value)
             })
             .await;
@@ -514,8 +546,17 @@ impl Record {
         Ok(())
     }
 
+    /// The answer as it is kept for the call's Idempotency-Key, if it has one.
+    fn answer<T: Serialize>(&self, value: &T) -> Result<Option<Vec<u8>>> {
+        match self.claim {
+            Some(_) if self.status == 204 => Ok(Some(Vec::new())),
+            Some(_) => to_json(value).map(Some),
+            None => Ok(None),
+        }
+    }
+
     /// After the effect: who did it, what it cost, what was answered.
-    async fn finish<T: Serialize>(&self, tx: &mut Tx, value: &T) -> Result<()> {
+    async fn finish(&self, tx: &mut Tx, answer: Option<Vec<u8>>) -> Result<()> {
         if self.rehearsal {
             // Everything was tried that can fail for the caller; the transaction is undone by this.
             return Err(Error::new(ErrorKind::Rehearsed));
@@ -527,8 +568,7 @@ impl Record {
         if let Some(charge) = &self.charge {
             metering::insert_ledger(tx, charge).await?;
         }
-        if let Some(claim) = &self.claim {
-            let body = if self.status == 204 { Vec::new() } else { to_json(value)? };
+        if let Some((claim, body)) = self.claim.as_ref().zip(answer) {
             let sealed = claim.data_key.seal(IDEMPOTENCY, &body).map_err(store::Error::from)?;
             idempotency::keep(tx, &claim.key, i64::from(self.status), &sealed).await?;
         }

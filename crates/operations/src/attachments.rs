@@ -36,6 +36,7 @@ pub struct Download {
 }
 
 /// Downloads a file; of the given email, if one is given.
+#[crate::boxed]
 pub async fn get(
     app: &App,
     call: &Call,

@@ -20,6 +20,7 @@ pub struct Confirmation {
 }
 
 /// Makes a token for the call with this fingerprint.
+#[crate::boxed]
 pub async fn issue(app: &App, workspace: &WorkspaceId, fingerprint: [u8; 32]) -> Result<Confirmation> {
     let token = format!("cnf_{}", secrets::new_token(app));
     let (hash, expires_at) = (secrets::hash(&token), app.now().plus_seconds(SECONDS));
@@ -31,6 +32,7 @@ pub async fn issue(app: &App, workspace: &WorkspaceId, fingerprint: [u8; 32]) ->
 
 /// Uses a token for the call with this fingerprint and idempotency key; without such a key it is used up for good. Tells
 /// whether it holds.
+#[crate::boxed]
 pub async fn redeem(
     app: &App,
     workspace: &WorkspaceId,

@@ -115,6 +115,7 @@ struct Mark {
 }
 
 /// Lists conversations.
+#[crate::boxed]
 pub async fn list(
     app: &App,
     call: &Call,
@@ -160,6 +161,7 @@ pub(crate) fn fresh(app: &App, title: String, now: Timestamp) -> Conversation {
 }
 
 /// One conversation, for the console.
+#[crate::boxed]
 pub async fn get(app: &App, call: &Call, mailbox: &str, id: ConversationId) -> Result<Conversation> {
     let named = mailboxes::name(mailbox);
     app.read(call, async move |tx| {
@@ -170,6 +172,7 @@ pub async fn get(app: &App, call: &Call, mailbox: &str, id: ConversationId) -> R
 }
 
 /// Makes a conversation.
+#[crate::boxed]
 pub async fn create(app: &App, call: &Call, mailbox: &str, input: NewConversation) -> Result<Conversation> {
     let title = match &input.title {
         Some(title) => clean_name("title", title)?,
@@ -197,6 +200,7 @@ pub async fn create(app: &App, call: &Call, mailbox: &str, input: NewConversatio
 }
 
 /// Renames a conversation.
+#[crate::boxed]
 pub async fn update(
     app: &App,
     call: &Call,
@@ -217,6 +221,7 @@ pub async fn update(
 }
 
 /// Deletes a conversation.
+#[crate::boxed]
 pub async fn delete(app: &App, call: &Call, mailbox: &str, id: ConversationId) -> Result<()> {
     let named = mailboxes::name(mailbox);
     app.write(call, async move |tx| {
@@ -228,6 +233,7 @@ pub async fn delete(app: &App, call: &Call, mailbox: &str, id: ConversationId) -
 }
 
 /// Lists messages.
+#[crate::boxed]
 pub async fn messages(
     app: &App,
     call: &Call,

@@ -99,6 +99,7 @@ pub struct Credentials {
 
 impl App {
     /// Recognises a caller. Every kind of wrong credential gets the same answer.
+    #[crate::boxed]
     pub async fn authenticate(&self, credential: &Credential) -> Result<Arc<Caller>> {
         let secret = match credential {
             Credential::ApiKey(key) if secrets::is_api_key(key) => key,
@@ -122,6 +123,7 @@ impl App {
     }
 
     /// Whether a caller who was recognised some time ago still would be.
+    #[crate::boxed]
     pub async fn is_still_valid(&self, caller: &Caller) -> bool {
         if caller.expires_at.is_some_and(|end| end <= self.now()) {
             return false;
@@ -226,6 +228,7 @@ impl App {
     }
 
     /// Stores when keys were last used, to the minute.
+    #[crate::boxed]
     pub async fn store_key_uses(&self) -> Result<()> {
         let used = std::mem::take(&mut *lock(&self.credentials().used));
         if used.is_empty() {

@@ -67,6 +67,7 @@ const AT_ONCE: usize = 8;
 const TAKEN_SECONDS: i64 = 300;
 
 /// Lists the domains.
+#[crate::boxed]
 pub async fn list(app: &App, call: &Call) -> Result<Vec<EmailDomain>> {
     let (found, keys) =
         app.read(call, async |tx| Ok((domains::list(tx).await?, domains::list_keys(tx).await?))).await?;
@@ -84,6 +85,7 @@ pub async fn list(app: &App, call: &Call) -> Result<Vec<EmailDomain>> {
 }
 
 /// Adds a domain.
+#[crate::boxed]
 pub async fn create(app: &App, call: &Call, input: NewEmailDomain) -> Result<EmailDomain> {
     let domain = clean_domain(app, &input.domain)?;
     let limit = app.limits(call.plan).domains;
@@ -153,6 +155,7 @@ fn clean_domain(app: &App, text: &str) -> Result<String> {
 }
 
 /// Looks a domain's records up now.
+#[crate::boxed]
 pub async fn verify(app: &App, call: &Call, id: DomainId) -> Result<EmailDomain> {
     let wanted = id.clone();
     let (record, keys) = app.read(call, async move |tx| get(tx, &wanted).await).await?;
@@ -174,6 +177,7 @@ async fn get(tx: &mut Tx, id: &DomainId) -> Result<(DomainRecord, Vec<KeyRecord>
 }
 
 /// Deletes a domain.
+#[crate::boxed]
 pub async fn delete(app: &App, call: &Call, id: DomainId) -> Result<DomainDeleted> {
     app.write(call, async move |tx| {
         // Mailboxes are made under the same lock, so none can slip in.
@@ -239,6 +243,7 @@ async fn settle(
 }
 
 /// Looks at the domains whose time has come, and tells how many. Every node may do it.
+#[crate::boxed]
 pub async fn check_due(app: &App) -> Result<usize> {
     let now = app.now();
     let due = app.db().system_read(async move |tx| domains::due(tx, now, ROUND).await).await?;

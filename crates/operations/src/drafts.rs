@@ -224,11 +224,13 @@ pub(crate) async fn join_thread(
 }
 
 /// Saves a draft.
+#[crate::boxed]
 pub async fn save(app: &App, call: &Call, mailbox: &str, input: NewDraft) -> Result<SavedDraft> {
     save_passing_on(app, call, mailbox, input, None).await
 }
 
 /// Saves a draft that passes an email on, in the thread of that email.
+#[crate::boxed]
 pub async fn save_passing_on(
     app: &App,
     call: &Call,
@@ -277,6 +279,7 @@ pub async fn save_passing_on(
 }
 
 /// Reads a draft.
+#[crate::boxed]
 pub async fn get(app: &App, call: &Call, mailbox: &str, id: EmailId) -> Result<Draft> {
     let named = mailboxes::name(mailbox);
     let key = app.data_key(&call.workspace).await?;
@@ -315,6 +318,7 @@ fn show(key: &DataKey, record: DraftRecord, mail: EmailRecord) -> Result<Draft> 
 }
 
 /// Lists the drafts of a mailbox.
+#[crate::boxed]
 pub async fn list(app: &App, call: &Call, mailbox: &str, query: DraftListQuery) -> Result<DraftPage> {
     let named = mailboxes::name(mailbox);
     let key = app.data_key(&call.workspace).await?;
@@ -354,6 +358,7 @@ pub async fn list(app: &App, call: &Call, mailbox: &str, query: DraftListQuery) 
 }
 
 /// Deletes a draft for good.
+#[crate::boxed]
 pub async fn delete(app: &App, call: &Call, mailbox: &str, id: EmailId) -> Result<()> {
     let (named, now) = (mailboxes::name(mailbox), call.now);
     app.write(call, async move |tx| {
@@ -369,6 +374,7 @@ pub async fn delete(app: &App, call: &Call, mailbox: &str, id: EmailId) -> Resul
 }
 
 /// Sends a draft as it stands.
+#[crate::boxed]
 pub async fn send(app: &App, call: &Call, mailbox: &str, id: EmailId, wait: bool) -> Result<SentMail> {
     let origin = Origin::of_call(app, call, mailbox).await?;
     let held = hold(app, &origin, Some(&id), call.now).await?.ok_or_else(missing)?;

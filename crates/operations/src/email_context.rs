@@ -34,6 +34,7 @@ struct Mark {
 }
 
 /// Reads an email with a page of its thread.
+#[crate::boxed]
 pub async fn get(
     app: &App,
     call: &Call,

@@ -113,6 +113,7 @@ pub(crate) const OPERATIONS: &[&Operation] = &[
 ];
 
 /// Reads an email.
+#[crate::boxed]
 pub async fn get(app: &App, call: &Call, mailbox: &str, id: EmailId, query: EmailQuery) -> Result<Email> {
     read_one(app, call, mailboxes::name(mailbox), id, query.read_options()).await
 }
@@ -154,6 +155,7 @@ pub(crate) async fn visible(
 }
 
 /// Changes an email.
+#[crate::boxed]
 pub async fn update(
     app: &App,
     call: &Call,
@@ -227,6 +229,7 @@ async fn label_ids(tx: &mut Tx, mailbox: &MailboxId, slugs: &[String]) -> Result
 }
 
 /// Deletes an email.
+#[crate::boxed]
 pub async fn delete(app: &App, call: &Call, mailbox: &str, id: EmailId, permanent: bool) -> Result<Deleted> {
     let (named, now) = (mailboxes::name(mailbox), call.now);
     app.write(call, async move |tx| {
@@ -244,6 +247,7 @@ pub async fn delete(app: &App, call: &Call, mailbox: &str, id: EmailId, permanen
 }
 
 /// Moves an email.
+#[crate::boxed]
 pub async fn move_one(app: &App, call: &Call, mailbox: &str, id: EmailId, target: Move) -> Result<Email> {
     let named = mailboxes::name(mailbox);
     let shown = open_one(app, call, named.clone(), id.clone()).await?;
@@ -278,6 +282,7 @@ pub(crate) fn refuse_drafts(mails: &[Brief]) -> Result<()> {
 }
 
 /// The stored message, byte for byte, with a name for it.
+#[crate::boxed]
 pub async fn raw(app: &App, call: &Call, mailbox: &str, id: EmailId) -> Result<(String, Vec<u8>)> {
     let (named, now, email) = (mailboxes::name(mailbox), call.now, id.clone());
     let content = app
@@ -301,6 +306,7 @@ pub(crate) fn withhold(mail: &EmailRecord) -> Result<()> {
 }
 
 /// The codes and links of a clean mail.
+#[crate::boxed]
 pub async fn verification(app: &App, call: &Call, mailbox: &str, id: EmailId) -> Result<Verification> {
     let (named, now) = (mailboxes::name(mailbox), call.now);
     let (mail, safe, full) = app

@@ -343,12 +343,15 @@ impl Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0.message)?;
+        let message = &*self.0.message;
+        let goes_on = self.0.details.is_empty() && self.0.source.is_some();
+        f.write_str(if goes_on { message.strip_suffix('.').unwrap_or(message) } else { message })?;
         for detail in &self.0.details {
             write!(f, "; {}: {}", detail.path, detail.message)?;
         }
+        // Only logs and operators read this text, so it has all causes; what callers read is the message.
         if let Some(source) = &self.0.source {
-            write!(f, ": {source}")?;
+            write!(f, ": {}", model::causes(source.as_ref()))?;
         }
         Ok(())
     }
@@ -358,7 +361,11 @@ impl fmt::Debug for Error {
         write!(f, "{}: {self}", self.0.kind.code())
     }
 }
-impl StdError for Error {}
+impl StdError for Error {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.0.source.as_deref().map(|source| source as _)
+    }
+}
 
 impl From<store::Error> for Error {
     fn from(error: store::Error) -> Self {
@@ -371,5 +378,27 @@ impl From<store::Error> for Error {
         converted.0.retry_after = retry_after;
         converted.0.source = Some(Box::new(error));
         converted
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_log_has_every_cause_once() {
+        let io = std::io::Error::other("connection refused");
+        let error = Error::from(store::Error::Unavailable(io.into()));
+        let whole = "The storage is not available: the store is not available: connection refused";
+        assert_eq!(error.to_string(), whole);
+        assert_eq!(model::causes(&error), whole);
+        let deepest = error.source().and_then(StdError::source).map(ToString::to_string);
+        assert_eq!(deepest.as_deref(), Some("connection refused"));
+        // Callers read the message, which has no cause.
+        assert_eq!(error.message(), "The storage is not available.");
+        let error = Error::internal(Error::internal("deep"));
+        assert_eq!(model::causes(&error), "Internal error: Internal error: deep");
+        let error = Error::invalid("name", "is too long.");
+        assert_eq!(error.to_string(), "Invalid request; name: is too long.");
     }
 }

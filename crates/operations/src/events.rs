@@ -3,7 +3,7 @@
 use std::{
     collections::HashMap,
     pin::pin,
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, Weak},
     time::Duration,
 };
 
@@ -12,13 +12,16 @@ use model::{
     events::{Event, EventPage, EventQuery, EventType},
 };
 use store::{
-    Db, Topic, Tx, Wake,
+    Tx, Wake,
     events::{self, EventRecord},
     vault::DataKey,
 };
-use tokio::sync::{broadcast::error::RecvError, watch};
+use tokio::sync::{
+    broadcast::{Receiver, error::RecvError},
+    watch,
+};
 
-use crate::{App, Call, Error, ErrorKind, Operation, Result, emails::Arrivals, lock};
+use crate::{App, Call, Error, ErrorKind, Operation, Result, emails::Arrivals, lock, supervisor::Exit};
 
 /// Reads the event log.
 pub const LIST: Operation = Operation::read(
@@ -73,6 +76,7 @@ impl NewEvent {
 }
 
 /// Reads a part of the event log.
+#[crate::boxed]
 pub async fn list(app: &App, call: &Call, query: EventQuery) -> Result<EventPage> {
     let mut news = app.news(&call.workspace);
     let deadline = tokio::time::Instant::now() + Duration::from_secs(u64::from(query.wait));
@@ -93,6 +97,7 @@ pub async fn list(app: &App, call: &Call, query: EventQuery) -> Result<EventPage
 }
 
 /// A part of the event log, without waiting.
+#[crate::boxed]
 pub async fn page(app: &App, workspace: &WorkspaceId, after: i64, limit: i64) -> Result<EventPage> {
     let key = app.data_key(workspace).await?;
     let found = app
@@ -112,6 +117,7 @@ pub async fn page(app: &App, workspace: &WorkspaceId, after: i64, limit: i64) ->
 }
 
 /// The number of the last event.
+#[crate::boxed]
 pub async fn last_sequence(app: &App, workspace: &WorkspaceId) -> Result<i64> {
     Ok(app.db().read(workspace, async |tx| events::last_sequence(tx).await).await?)
 }
@@ -179,17 +185,19 @@ impl News {
     }
 
     /// Passes on the wake-ups of all nodes for as long as anybody can be waiting here.
-    pub(crate) async fn pass_on(news: std::sync::Weak<Self>, db: Db) {
-        let mut wakes = db.listen(Topic::Event);
-        drop(db);
+    pub(crate) async fn pass_on(news: Weak<Self>, mut wakes: Receiver<Wake>) -> Exit {
+        // Wake-ups from before a restart are lost.
+        if let Some(news) = news.upgrade() {
+            news.tell_all();
+        }
         loop {
             let wake = wakes.recv().await;
-            let Some(news) = news.upgrade() else { return };
+            let Some(news) = news.upgrade() else { return Exit::Finished };
             match wake {
                 Ok(wake) => news.tell(&wake),
                 // Some were lost: everybody looks again.
                 Err(RecvError::Lagged(_)) => news.tell_all(),
-                Err(RecvError::Closed) => return,
+                Err(RecvError::Closed) => return Exit::Finished,
             }
         }
     }

@@ -39,6 +39,7 @@ const AFTER_SYSTEM: i64 = 100;
 const FOLDERS_PER_MAILBOX: u64 = 1000;
 
 /// Lists the folders.
+#[crate::boxed]
 pub async fn list(app: &App, call: &Call, mailbox: &str) -> Result<Vec<Folder>> {
     let named = mailboxes::name(mailbox);
     app.read(call, async move |tx| {
@@ -49,6 +50,7 @@ pub async fn list(app: &App, call: &Call, mailbox: &str) -> Result<Vec<Folder>> 
 }
 
 /// Makes a folder.
+#[crate::boxed]
 pub async fn create(app: &App, call: &Call, mailbox: &str, input: FolderName) -> Result<Folder> {
     let name = clean_name("name", &input.name)?;
     let id = slug(&name);
@@ -74,6 +76,7 @@ pub async fn create(app: &App, call: &Call, mailbox: &str, input: FolderName) ->
 }
 
 /// Renames a folder.
+#[crate::boxed]
 pub async fn rename(
     app: &App,
     call: &Call,
@@ -94,6 +97,7 @@ pub async fn rename(
 }
 
 /// Deletes a folder.
+#[crate::boxed]
 pub async fn delete(app: &App, call: &Call, mailbox: &str, id: FolderId) -> Result<()> {
     let named = mailboxes::name(mailbox);
     app.write(call, async move |tx| {

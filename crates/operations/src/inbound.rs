@@ -8,23 +8,24 @@ mod prepare;
 mod routes;
 mod subject;
 
-use std::{fmt, net::IpAddr, sync::Arc};
+use std::{collections::BTreeSet, fmt, net::IpAddr, sync::Arc};
 
 use bytes::Bytes;
 use mail::address::Address;
 use model::{
     EmailId, MailboxId, Plan, WorkspaceId,
-    emails::{InboundProvider, SenderAuthentication},
+    emails::{InboundProvider, ScanStatus, SenderAuthentication},
     mailboxes::SenderPolicy,
 };
 use store::{
     domains,
     system::{self, Route},
 };
+use tracing::Instrument;
 
 pub(crate) use self::{
     deliver::{Content, Delivery, prepare, read},
-    prepare::{Prepared, encoding_named, has_link, people, received_data, shown},
+    prepare::{Prepared, encoding_named, has_link, message_id_hash, people, received_data, shown},
     routes::Routes,
     subject::Subject,
 };
@@ -72,6 +73,32 @@ pub struct Client {
     pub helo: String,
 }
 
+/// A message that was taken in.
+#[derive(Clone, Debug)]
+pub struct Received {
+    /// What it became for each recipient, in their order; some may refuse its author.
+    pub emails: Vec<Result<EmailId, Refusal>>,
+    /// Its Message-ID.
+    pub message_id: Option<String>,
+    /// What the scan says; nothing while scanners outside have not spoken.
+    pub scan: Option<ScanStatus>,
+    /// Whether it looks like spam.
+    pub spam: bool,
+    /// What is known about its sender.
+    pub authentication: SenderAuthentication,
+}
+
+impl Received {
+    /// The verdict in one word.
+    pub fn verdict(&self) -> &'static str {
+        match self.scan {
+            _ if self.spam => "spam",
+            Some(status) => status.as_str(),
+            None => "waiting",
+        }
+    }
+}
+
 /// Why a message or a recipient is not taken, in the words of SMTP.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
@@ -95,8 +122,25 @@ impl Refusal {
     pub(crate) const FULL: Self = Self::new(452, "4.2.2", "This mailbox is full for now");
     pub(crate) const LOOP: Self =
         Self::new(554, "5.4.6", "Too many hops: this message goes round in circles");
+    /// None of the recipients is taken, each for a reason of its own.
+    pub const NOBODY: Self = Self::new(554, "5.5.1", "No valid recipients");
     /// The store does not work at the moment.
     pub const LATER: Self = Self::new(451, "4.3.0", "Try again later");
+}
+
+impl Refusal {
+    /// Why, in one word for those who count.
+    pub fn reason(&self) -> &'static str {
+        let words = [
+            (Self::UNKNOWN, "unknown"),
+            (Self::RELAY, "relay"),
+            (Self::DISABLED, "disabled"),
+            (Self::POLICY, "policy"),
+            (Self::FULL, "full"),
+            (Self::LATER, "later"),
+        ];
+        words.iter().find(|(refusal, _)| refusal == self).map_or("other", |(_, word)| word)
+    }
 }
 
 impl fmt::Display for Refusal {
@@ -113,6 +157,7 @@ impl From<Error> for Refusal {
 }
 
 /// Decides whether a recipient is taken.
+#[crate::boxed]
 pub async fn route(app: &App, from: Option<&str>, to: &str) -> Result<Recipient, Refusal> {
     let address = Address::parse(to).map_err(|_| Refusal::UNKNOWN)?;
     let bare = address.without_tag();
@@ -182,27 +227,37 @@ fn matches_any(patterns: &[String], sender: &str) -> bool {
     })
 }
 
-/// Takes a message in. When this returns ids, it is durable in their mailboxes; they are in the order of the recipients,
-/// some of whom may refuse its author.
-pub async fn receive(app: &App, arrival: Arrival) -> Result<Vec<Result<EmailId, Refusal>>, Refusal> {
+/// Takes a message in. When this returns ids, it is durable in their mailboxes.
+#[crate::boxed]
+pub async fn receive(app: &App, arrival: Arrival) -> Result<Received, Refusal> {
     take_in(app, arrival, None).await
 }
 
 /// Takes a message in that carries a name of its own: the same name brings a recipient nothing twice within a day,
 /// on whichever node, and is answered with the same ids.
-pub async fn receive_once(
-    app: &App,
-    arrival: Arrival,
-    name: String,
-) -> Result<Vec<Result<EmailId, Refusal>>, Refusal> {
+#[crate::boxed]
+pub async fn receive_once(app: &App, arrival: Arrival, name: String) -> Result<Received, Refusal> {
     take_in(app, arrival, Some(name)).await
 }
 
-async fn take_in(
-    app: &App,
-    mut arrival: Arrival,
-    name: Option<String>,
-) -> Result<Vec<Result<EmailId, Refusal>>, Refusal> {
+/// Takes a message in, counts what became of it, and has whatever is logged on the way name the workspaces.
+async fn take_in(app: &App, arrival: Arrival, name: Option<String>) -> Result<Received, Refusal> {
+    let workspaces: BTreeSet<&str> =
+        arrival.recipients.iter().map(|recipient| recipient.workspace.as_str()).collect();
+    let workspaces = workspaces.into_iter().collect::<Vec<_>>().join(" ");
+    let span = tracing::error_span!("receive", workspace = %workspaces);
+    let outcome = store_for_all(app, arrival, name).instrument(span).await;
+    match &outcome {
+        Ok(received) => {
+            let stored = received.emails.iter().filter(|outcome| outcome.is_ok()).count();
+            metrics::counter!("mails_received_total").increment(stored as u64);
+        }
+        Err(_) => metrics::counter!("mails_refused_total").increment(1),
+    }
+    outcome
+}
+
+async fn store_for_all(app: &App, mut arrival: Arrival, name: Option<String>) -> Result<Received, Refusal> {
     if mail::message::count_received(&arrival.raw) > MOST_RECEIVED_LINES {
         return Err(Refusal::LOOP);
     }
@@ -213,9 +268,16 @@ async fn take_in(
         return Err(Refusal::POLICY);
     }
     let authentication = authenticate(app, &arrival).await;
-    let mut ids = deliver::deliver(app, arrival, authentication, name).await?.into_iter();
+    let (ids, prepared) = deliver::deliver(app, arrival, authentication.clone(), name).await?;
+    let mut ids = ids.into_iter();
     let outcome = |let_in| if let_in { ids.next() } else { None };
-    Ok(let_in.into_iter().map(outcome).map(|id| id.ok_or(Refusal::POLICY)).collect())
+    Ok(Received {
+        emails: let_in.into_iter().map(outcome).map(|id| id.ok_or(Refusal::POLICY)).collect(),
+        message_id: prepared.message.message_id.clone(),
+        scan: prepared.scan_status(app.scanning().has_external()),
+        spam: prepared.is_spam(&authentication),
+        authentication,
+    })
 }
 
 /// Which recipients let in the author whom they would see. The envelope's sender was looked at before, and may be
@@ -236,7 +298,8 @@ fn letting_in(arrival: &Arrival) -> Vec<bool> {
 /// Takes in a message that somebody hands over, from no trusted transport.
 pub(crate) async fn import(app: &App, recipient: Recipient, raw: Bytes) -> Result<Vec<EmailId>> {
     let arrival = Arrival { provider: None, from: None, recipients: vec![recipient], raw, client: None };
-    deliver::deliver(app, arrival, SenderAuthentication::unknown(None), None).await
+    let (ids, _) = deliver::deliver(app, arrival, SenderAuthentication::unknown(None), None).await?;
+    Ok(ids)
 }
 
 async fn authenticate(app: &App, arrival: &Arrival) -> SenderAuthentication {

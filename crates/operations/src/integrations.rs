@@ -92,6 +92,7 @@ impl Target {
 }
 
 /// Lists connections.
+#[crate::boxed]
 pub async fn list(app: &App, call: &Call) -> Result<Vec<Connection>> {
     let key = app.data_key(&call.workspace).await?;
     let found = app.read(call, async |tx| Ok(integrations::list(tx).await?)).await?;
@@ -99,6 +100,7 @@ pub async fn list(app: &App, call: &Call) -> Result<Vec<Connection>> {
 }
 
 /// Makes a connection. It is kept also when the server does not answer yet.
+#[crate::boxed]
 pub async fn create(app: &App, call: &Call, input: NewConnection) -> Result<Connection> {
     let name = clean_name("name", &input.name)?;
     let url = clean_url(&input.url, app.settings().webhooks_allow_private)?;
@@ -146,6 +148,7 @@ async fn check_room(tx: &mut Tx) -> Result<()> {
 }
 
 /// Changes a connection.
+#[crate::boxed]
 pub async fn update(
     app: &App,
     call: &Call,
@@ -173,6 +176,7 @@ pub async fn update(
 }
 
 /// Removes a connection.
+#[crate::boxed]
 pub async fn delete(app: &App, call: &Call, id: ConnectionId) -> Result<()> {
     app.write(
         call,
@@ -182,6 +186,7 @@ pub async fn delete(app: &App, call: &Call, id: ConnectionId) -> Result<()> {
 }
 
 /// Reads the tools of a server again, and takes the connection over from a maker who has left.
+#[crate::boxed]
 pub async fn sync(app: &App, call: &Call, id: ConnectionId) -> Result<Connection> {
     let key = app.data_key(&call.workspace).await?;
     let wanted = id.clone();

@@ -67,6 +67,7 @@ struct Mark {
 }
 
 /// Lists the documents.
+#[crate::boxed]
 pub async fn list(app: &App, call: &Call, query: DocumentQuery) -> Result<DocumentPage> {
     let key = app.data_key(&call.workspace).await?;
     let about = LIST.id;
@@ -88,6 +89,7 @@ pub async fn list(app: &App, call: &Call, query: DocumentQuery) -> Result<Docume
 }
 
 /// Adds a document.
+#[crate::boxed]
 pub async fn add(app: &App, call: &Call, input: NewDocument) -> Result<Document> {
     let key = memory::require(app, &call.workspace).await?;
     let name = clean_name("name", &input.name)?;
@@ -175,11 +177,13 @@ async fn open(
 }
 
 /// Reads a document's state.
+#[crate::boxed]
 pub async fn get(app: &App, call: &Call, id: DocumentId) -> Result<Document> {
     app.read(call, async move |tx| knowledge::find(tx, &id).await?.ok_or_else(missing)).await
 }
 
 /// Deletes a document.
+#[crate::boxed]
 pub async fn delete(app: &App, call: &Call, id: DocumentId) -> Result<()> {
     app.write(call, async move |tx| {
         // What lies in the blob store goes when nothing needs it any more.
@@ -189,6 +193,7 @@ pub async fn delete(app: &App, call: &Call, id: DocumentId) -> Result<()> {
 }
 
 /// Downloads a document, byte for byte.
+#[crate::boxed]
 pub async fn download(app: &App, call: &Call, id: DocumentId) -> Result<Download> {
     let found = app
         .read(call, async move |tx| knowledge::find_with_content(tx, &id).await?.ok_or_else(missing))
@@ -200,6 +205,7 @@ pub async fn download(app: &App, call: &Call, id: DocumentId) -> Result<Download
 }
 
 /// Checks the stored bytes and the index of a document.
+#[crate::boxed]
 pub async fn verify(app: &App, call: &Call, id: DocumentId) -> Result<DocumentCheck> {
     let key = memory::require(app, &call.workspace).await?;
     let model = memory::passages::embedder(app)?.model().to_owned();

@@ -36,6 +36,7 @@ pub const REORDER: Operation =
 pub(crate) const OPERATIONS: &[&Operation] = &[&LIST, &CREATE, &UPDATE, &DELETE, &REORDER];
 
 /// Lists the labels.
+#[crate::boxed]
 pub async fn list(app: &App, call: &Call, mailbox: &str) -> Result<Vec<Label>> {
     let named = mailboxes::name(mailbox);
     app.read(call, async move |tx| {
@@ -46,6 +47,7 @@ pub async fn list(app: &App, call: &Call, mailbox: &str) -> Result<Vec<Label>> {
 }
 
 /// Makes a label.
+#[crate::boxed]
 pub async fn create(app: &App, call: &Call, mailbox: &str, input: NewLabel) -> Result<Label> {
     let name = clean_name("name", &input.name)?;
     let slug = label_slug(&name)?;
@@ -70,6 +72,7 @@ pub async fn create(app: &App, call: &Call, mailbox: &str, input: NewLabel) -> R
 }
 
 /// Changes a label.
+#[crate::boxed]
 pub async fn update(
     app: &App,
     call: &Call,
@@ -99,6 +102,7 @@ pub async fn update(
 }
 
 /// Deletes a label.
+#[crate::boxed]
 pub async fn delete(app: &App, call: &Call, mailbox: &str, id: LabelId) -> Result<()> {
     let named = mailboxes::name(mailbox);
     app.write(call, async move |tx| {
@@ -111,6 +115,7 @@ pub async fn delete(app: &App, call: &Call, mailbox: &str, id: LabelId) -> Resul
 }
 
 /// Puts the labels in order. All of them must be named, each once, so that no order is left to chance.
+#[crate::boxed]
 pub async fn reorder(app: &App, call: &Call, mailbox: &str, order: LabelOrder) -> Result<Vec<Label>> {
     let (named, now) = (mailboxes::name(mailbox), call.now);
     app.write(call, async move |tx| {

@@ -56,6 +56,7 @@ pub(crate) const OPERATIONS: &[&Operation] =
     &[&LIST_IN_WORKSPACE, &LIST, &CREATE, &GET, &UPDATE, &DELETE, &STORAGE];
 
 /// Lists the mailboxes of the call's workspace.
+#[crate::boxed]
 pub async fn list(app: &App, call: &Call) -> Result<Vec<ListedMailbox>> {
     let (records, unread) = app
         .read(call, async |tx| Ok((mailboxes::list(tx).await?, mailboxes::unread_by_category(tx).await?)))
@@ -70,6 +71,7 @@ pub async fn list(app: &App, call: &Call) -> Result<Vec<ListedMailbox>> {
 }
 
 /// Makes a mailbox.
+#[crate::boxed]
 pub async fn create(app: &App, call: &Call, input: NewMailbox) -> Result<Mailbox> {
     call.require_workspace(input.workspace_id.as_ref())?;
     let (email, mut record) = new_record(app, call, input)?;
@@ -186,6 +188,7 @@ pub(crate) async fn insert_with_folders(tx: &mut Tx, record: &MailboxRecord) -> 
 }
 
 /// Reads a mailbox.
+#[crate::boxed]
 pub async fn get(app: &App, call: &Call, named: &str) -> Result<Mailbox> {
     let named = name(named);
     let record = app.read(call, async move |tx| find(tx, &named).await).await?;
@@ -193,6 +196,7 @@ pub async fn get(app: &App, call: &Call, named: &str) -> Result<Mailbox> {
 }
 
 /// Changes a mailbox.
+#[crate::boxed]
 pub async fn update(app: &App, call: &Call, named: &str, change: MailboxChange) -> Result<Mailbox> {
     let new_name = change.name.map(|name| clean_name("name", &name)).transpose()?;
     let (app_, named, now) = (app.clone(), name(named), call.now);
@@ -208,6 +212,7 @@ pub async fn update(app: &App, call: &Call, named: &str, change: MailboxChange) 
 }
 
 /// Deletes a mailbox.
+#[crate::boxed]
 pub async fn delete(app: &App, call: &Call, named: &str) -> Result<()> {
     let (app_, named, now) = (app.clone(), name(named), call.now);
     let key = app.data_key(&call.workspace).await?;
@@ -221,6 +226,7 @@ pub async fn delete(app: &App, call: &Call, named: &str) -> Result<()> {
 }
 
 /// Reads what a mailbox stores.
+#[crate::boxed]
 pub async fn storage(app: &App, call: &Call, named: &str) -> Result<MailboxStorage> {
     let named = name(named);
     app.read(call, async move |tx| {

@@ -52,11 +52,13 @@ pub(crate) const OPERATIONS: &[&Operation] =
 const INVITE_SECONDS: i64 = 7 * 24 * 3600;
 
 /// Lists the members.
+#[crate::boxed]
 pub async fn list(app: &App, call: &Call) -> Result<Vec<Member>> {
     app.read(call, async |tx| Ok(members::list(tx).await?)).await
 }
 
 /// Changes a member's role.
+#[crate::boxed]
 pub async fn update(app: &App, call: &Call, id: AccountId, change: MemberChange) -> Result<Member> {
     app.write(call, async move |tx| {
         let member = get_for_change(tx, &id, change.role == Role::Admin).await?;
@@ -68,6 +70,7 @@ pub async fn update(app: &App, call: &Call, id: AccountId, change: MemberChange)
 }
 
 /// Removes a member. What leads out of the workspace and was made by them is paused until an admin takes it over.
+#[crate::boxed]
 pub async fn remove(app: &App, call: &Call, id: AccountId) -> Result<()> {
     let now = call.now;
     app.write(call, async move |tx| {
@@ -118,12 +121,14 @@ async fn get_for_change(tx: &mut Tx, id: &AccountId, stays_admin: bool) -> Resul
 }
 
 /// Lists the open invitations.
+#[crate::boxed]
 pub async fn list_invites(app: &App, call: &Call) -> Result<Vec<Invite>> {
     let now = call.now;
     app.read(call, async move |tx| Ok(members::list_invites(tx, now).await?)).await
 }
 
 /// Invites somebody. Inviting the same address again replaces the older invitation.
+#[crate::boxed]
 pub async fn invite(app: &App, call: &Call, input: NewInvite) -> Result<InviteWithLink> {
     let email = clean_email("email", &input.email)?.as_str().to_owned();
     let token = secrets::new_token(app);
@@ -156,6 +161,7 @@ async fn require_seat(tx: &mut Tx, limit: model::Limit, now: Timestamp) -> Resul
 }
 
 /// Gives an invitation a new link and more time.
+#[crate::boxed]
 pub async fn resend_invite(app: &App, call: &Call, id: InviteId) -> Result<InviteWithLink> {
     let token = secrets::new_token(app);
     let (link, expires_at) = (link(app, &token), call.now.plus_seconds(INVITE_SECONDS));
@@ -178,6 +184,7 @@ pub async fn resend_invite(app: &App, call: &Call, id: InviteId) -> Result<Invit
 }
 
 /// Withdraws an invitation.
+#[crate::boxed]
 pub async fn delete_invite(app: &App, call: &Call, id: InviteId) -> Result<()> {
     app.write(call, async move |tx| {
         if members::delete_invite(tx, &id).await? {

@@ -106,6 +106,7 @@ async fn check_owner(app: &App, call: &Call, given: Option<&str>) -> Result<()> 
 }
 
 /// Remembers a text.
+#[crate::boxed]
 pub async fn remember(app: &App, call: &Call, input: Remember) -> Result<Remembered> {
     let key = require(app, &call.workspace).await?;
     check_owner(app, call, input.owner_address.as_deref()).await?;
@@ -163,6 +164,7 @@ fn purpose(what: &str, id: &MemoryId) -> String {
 }
 
 /// Forgets what was remembered, or what memory keeps of an email.
+#[crate::boxed]
 pub async fn forget(app: &App, call: &Call, blob: String) -> Result<()> {
     app.write(call, async move |tx| {
         // The blobId of a piece has its place behind a dot.
@@ -178,6 +180,7 @@ pub async fn forget(app: &App, call: &Call, blob: String) -> Result<()> {
 }
 
 /// Recalls texts that fit a query.
+#[crate::boxed]
 pub async fn recall(app: &App, call: &Call, input: Recall) -> Result<Recalled> {
     let key = require(app, &call.workspace).await?;
     check_owner(app, call, input.owner_address.as_deref()).await?;
@@ -248,6 +251,7 @@ fn snippet(key: &DataKey, Found { candidate, distance }: Found) -> Result<Snippe
 }
 
 /// Reads whether the memory store can be used, and how far it is.
+#[crate::boxed]
 pub async fn credentials(app: &App, call: &Call) -> Result<MemoryCredentials> {
     let usable = app.data_key(&call.workspace).await.is_ok() && app.blob_fault().is_none();
     let about = app.embedder().map(|embedder| (embedder.model().to_owned(), embedder.dimension()));
@@ -260,6 +264,7 @@ pub async fn credentials(app: &App, call: &Call) -> Result<MemoryCredentials> {
 }
 
 /// Tries the memory store: writes a text, recalls it and deletes it again.
+#[crate::boxed]
 pub async fn verify(app: &App, call: &Call) -> Result<MemoryVerified> {
     let key = require(app, &call.workspace).await?;
     let started = tokio::time::Instant::now();

@@ -7,6 +7,7 @@
 
 mod account;
 mod pool;
+mod recovery;
 
 use std::{
     collections::HashMap,
@@ -18,7 +19,7 @@ use std::{
 
 use model::{CreditClass, Limit, Timestamp, WorkspaceId};
 use store::{
-    Db, Topic, Tx, Wake,
+    Db, Topic, Tx,
     metering::{ALIVE_SECONDS, PoolKind},
     spend_log::{Remains, SpendLog, Spent},
 };
@@ -28,9 +29,16 @@ pub use self::account::Reservation;
 use self::{
     account::{Account, Purpose, Told},
     pool::{Attempt, Pool, Terms},
+    recovery::{is_present, recover},
 };
-use crate::{Error, ErrorKind, Result, lock, outside::Clock};
+use crate::{
+    Error, ErrorKind, Result, lock,
+    outside::Clock,
+    supervisor::{Exit, Supervisor, catch_item_panic},
+};
 
+/// The worker that settles.
+const WORKER: &str = "metering";
 /// How often spent amounts are settled.
 const SETTLE_EVERY: Duration = Duration::from_millis(50);
 /// How long the next try waits after the store could not be written.
@@ -41,8 +49,6 @@ const IDLE_ADVANCE_MICROS: i64 = 1_000_000;
 const FORGET_AFTER_MICROS: i64 = 600_000_000;
 /// How often workspaces without calls are looked for.
 const FORGET_EVERY: Duration = Duration::from_mins(1);
-/// Workspaces whose advances one transaction ends at the start.
-const RECOVERED_TOGETHER: usize = 500;
 
 /// The state of the request limit after a call.
 #[derive(Clone, Copy, Debug)]
@@ -74,12 +80,15 @@ struct Shared {
     clock: Arc<dyn Clock>,
     accounts: Mutex<HashMap<WorkspaceId, Arc<Account>>>,
     dirty: Mutex<Vec<Arc<Account>>>,
+    /// Held while those are settled: a second call waits for a settlement that is under way.
+    settling: tokio::sync::Mutex<()>,
     log: Option<Arc<SpendLog>>,
 }
 
 impl Meter {
     /// The meter of a serving node. What it spends is logged in the folder, where it finds what former processes had not
     /// spent.
+    #[crate::boxed]
     pub async fn start(db: Db, node: String, clock: Arc<dyn Clock>, folder: &Path) -> Result<Self> {
         let (before, now) = (folder.to_owned(), clock.now());
         let remains = blocking(move || SpendLog::remains(&before)).await?;
@@ -104,21 +113,23 @@ impl Meter {
     }
 
     fn open(db: Db, node: String, clock: Arc<dyn Clock>, log: Option<Arc<SpendLog>>) -> Self {
-        let shared =
-            Arc::new(Shared { db, node, clock, accounts: Mutex::default(), dirty: Mutex::default(), log });
-        Self(shared)
+        let (accounts, dirty, settling) = Default::default();
+        Self(Arc::new(Shared { db, node, clock, accounts, dirty, settling, log }))
     }
 
     /// Settles in the background for as long as the meter lives, and returns what other nodes ask for.
-    pub(crate) fn run(&self) {
-        tokio::spawn(settle_loop(Arc::downgrade(&self.0)));
+    pub(crate) fn run(&self, supervisor: &Arc<Supervisor>) {
+        let shared = Arc::downgrade(&self.0);
+        supervisor.start(WORKER, move || settle_loop(shared.clone()));
         // A sole node has nobody to return anything to.
         if !self.0.db.is_sole_node() {
-            tokio::spawn(recall_loop(Arc::downgrade(&self.0), self.0.db.listen(Topic::Recall)));
+            let shared = Arc::downgrade(&self.0);
+            supervisor.start("recalls", move || recall_loop(shared.clone()));
         }
     }
 
     /// Counts a request. `Err` when the window is full; the rate is told either way.
+    #[crate::boxed]
     pub async fn count_request(
         &self,
         workspace: &WorkspaceId,
@@ -127,7 +138,7 @@ impl Meter {
     ) -> Result<(Option<Rate>, bool)> {
         let Some(size) = limit_of(limit) else { return Ok((None, true)) };
         let account = self.0.account(workspace);
-        let terms = Terms { kind: PoolKind::Requests, period_start: now.minute(), limit: Some(size) };
+        let terms = Terms::at(now, PoolKind::Requests, Some(size));
         let allowed = match self.0.take(&account, terms, 1, None, now).await? {
             Some(reservation) => {
                 reservation.keep();
@@ -135,12 +146,13 @@ impl Meter {
             }
             None => false,
         };
-        let used = account.used(PoolKind::Requests, now.minute());
+        let used = account.used(PoolKind::Requests, terms.period_start);
         let reset = now.seconds_until(now.minute().plus_seconds(60)).max(1);
         Ok((Some(Rate { limit: size, remaining: (size - used).max(0), reset }), allowed))
     }
 
     /// Sets credits aside for a call. They go back unless the reservation is kept or written to the ledger.
+    #[crate::boxed]
     pub async fn reserve(
         &self,
         workspace: &WorkspaceId,
@@ -150,8 +162,7 @@ impl Meter {
         what_is_left: bool,
     ) -> Result<Reservation> {
         let account = self.0.account(workspace);
-        let terms =
-            Terms { kind: PoolKind::Credits, period_start: now.month_start(), limit: limit_of(limit) };
+        let terms = Terms::at(now, PoolKind::Credits, limit_of(limit));
         let price = i64::try_from(class.credits()).map_err(Error::internal)?;
         if let Some(reservation) = self.0.take(&account, terms, price, Some((class, now)), now).await? {
             return Ok(reservation);
@@ -159,6 +170,7 @@ impl Meter {
         if what_is_left {
             return Ok(Reservation::nothing(account, class, now));
         }
+        metrics::counter!("credits_refused_total").increment(1);
         let fix = "Wait for the next period or move the workspace to a larger plan.";
         let used = account.used(PoolKind::Credits, terms.period_start);
         let left = terms.limit.map_or(0, |limit| limit - used);
@@ -173,6 +185,7 @@ impl Meter {
     }
 
     /// The credits of a workspace as this node knows them.
+    #[crate::boxed]
     pub async fn credits(
         &self,
         workspace: &WorkspaceId,
@@ -181,12 +194,11 @@ impl Meter {
         fresh: bool,
     ) -> Result<Credits> {
         let account = self.0.account(workspace);
-        let terms =
-            Terms { kind: PoolKind::Credits, period_start: now.month_start(), limit: limit_of(limit) };
+        let terms = Terms::at(now, PoolKind::Credits, limit_of(limit));
         if fresh || !account.knows(&terms) {
             let _turn = account.asking.lock().await;
             account.adopt(&terms);
-            self.0.settle(&account, Some((terms, 0)), Purpose::Settle, now).await?;
+            self.0.settle(&account, Some((terms, 0)), Purpose::Settle).await?;
         }
         let used = account.used(PoolKind::Credits, terms.period_start);
         Ok(Credits { used, remaining: terms.limit.map(|limit| (limit - used).max(0)) })
@@ -205,66 +217,40 @@ impl Meter {
 
     /// Settles what was spent since the last time, as it is done every few milliseconds. False when the store could not be
     /// written.
+    #[crate::boxed]
     pub async fn settle(&self) -> bool {
         self.0.settle_dirty().await
     }
 
     /// Forgets workspaces that have had no calls for a while.
+    #[crate::boxed]
     pub async fn forget_idle(&self) {
         self.0.forget_idle().await;
     }
 
     /// Settles everything and returns all advances, at the end of the process.
+    #[crate::boxed]
     pub async fn close(&self) {
         let accounts: Vec<_> = lock(&self.0.accounts).values().cloned().collect();
         // The log stays: the next start finds the present windows of a sole node there.
         for account in accounts {
             let _turn = account.asking.lock().await;
-            if let Err(error) = self.0.settle(&account, None, Purpose::Close, self.0.clock.now()).await {
+            if let Err(error) = self.0.settle(&account, None, Purpose::Close).await {
                 tracing::warn!(%error, "could not settle at the end; the next start will");
             }
         }
     }
 
     /// Returns what is charged ahead for a workspace and not needed, as another node asked.
+    #[crate::boxed]
     pub async fn return_unspent(&self, workspace: &WorkspaceId) {
         let known = lock(&self.0.accounts).get(workspace).cloned();
         let Some(account) = known else { return };
         let _turn = account.asking.lock().await;
-        if let Err(error) = self.0.settle(&account, None, Purpose::Return, self.0.clock.now()).await {
+        if let Err(error) = self.0.settle(&account, None, Purpose::Return).await {
             tracing::warn!(%error, "could not return an advance");
         }
     }
-}
-
-/// Returns to the pools what killed processes had charged and not spent.
-async fn recover(db: &Db, remains: &[Remains], now: Timestamp) -> Result<()> {
-    for left in remains {
-        for some in left.figures.chunks(RECOVERED_TOGETHER) {
-            let (node, some) = (left.node.clone(), some.to_vec());
-            db.system_write(async move |tx| {
-                for (workspace, figures) in &some {
-                    let tx = tx.enter(workspace);
-                    let pools =
-                        [(PoolKind::Credits, figures.credits), (PoolKind::Requests, figures.requests)];
-                    for (kind, Spent { period_start, reads }) in pools {
-                        store::metering::recover(tx, &node, kind, period_start, reads, now.day()).await?;
-                    }
-                }
-                Ok::<_, Error>(())
-            })
-            .await?;
-        }
-    }
-    if db.is_sole_node() {
-        db.system_write(async |tx| store::metering::forget_advances(tx).await).await?;
-    }
-    Ok(())
-}
-
-/// Whether a window that a former process counted in is still the one of now.
-fn is_present(window: Spent, now: Timestamp) -> bool {
-    window.reads > 0 && PoolKind::Requests.joins(now.minute(), window.period_start)
 }
 
 /// Work with files, on a thread that may wait.
@@ -332,7 +318,7 @@ impl Shared {
             if let ControlFlow::Break(answer) = self.attempt(account, terms, amount, class, now) {
                 return Ok(answer);
             }
-            let told = self.settle(account, Some((terms, amount)), Purpose::Settle, now).await?;
+            let told = self.settle(account, Some((terms, amount)), Purpose::Settle).await?;
             if let ControlFlow::Break(answer) = self.attempt(account, terms, amount, class, now) {
                 return Ok(answer);
             }
@@ -371,14 +357,8 @@ impl Shared {
 
     /// Settles both pools of a workspace in one transaction, asking for more of one of them, and tells what the
     /// store said about that one. The account's `asking` lock must be held.
-    async fn settle(
-        &self,
-        account: &Account,
-        need: Option<(Terms, i64)>,
-        purpose: Purpose,
-        now: Timestamp,
-    ) -> Result<Told> {
-        let plan = account.plan_settlement(need, purpose, now);
+    async fn settle(&self, account: &Account, need: Option<(Terms, i64)>, purpose: Purpose) -> Result<Told> {
+        let plan = account.plan_settlement(need, purpose, self.clock.now());
         if plan.is_empty() {
             return Ok(Told::default());
         }
@@ -412,17 +392,31 @@ impl Shared {
     }
 
     async fn settle_dirty(self: &Arc<Self>) -> bool {
+        let _turn = self.settling.lock().await;
         let dirty = std::mem::take(&mut *lock(&self.dirty));
-        let mut tasks = tokio::task::JoinSet::new();
-        for account in dirty {
+        // Tasks that go on by themselves: none is cut off half-way when whoever waits for them is.
+        let begin = |account: Arc<Account>| {
             let shared = self.clone();
-            tasks.spawn(async move { shared.settle_one(&account).await });
-        }
+            tokio::spawn(async move {
+                let settled = catch_item_panic(WORKER, shared.settle_one(&account)).await;
+                settled.unwrap_or_else(|_| {
+                    shared.mark_dirty_again(&account);
+                    false
+                })
+            })
+        };
+        let tasks: Vec<_> = dirty.into_iter().map(begin).collect();
         let mut all_stored = true;
-        while let Some(stored) = tasks.join_next().await {
-            all_stored &= stored.unwrap_or(false);
+        for task in tasks {
+            all_stored &= task.await.unwrap_or(false);
         }
         all_stored
+    }
+
+    /// Has an account settled that may have been lost on its way.
+    fn mark_dirty_again(&self, account: &Arc<Account>) {
+        account.become_clean();
+        self.mark_dirty(account);
     }
 
     async fn settle_one(self: &Arc<Self>, account: &Arc<Account>) -> bool {
@@ -431,7 +425,7 @@ impl Shared {
         let (sole, now) = (self.db.is_sole_node(), self.clock.now());
         let is_idle = !sole && account.idle_micros(now) > IDLE_ADVANCE_MICROS;
         let purpose = if is_idle { Purpose::Close } else { Purpose::Settle };
-        let outcome = self.settle(account, None, purpose, now).await;
+        let outcome = self.settle(account, None, purpose).await;
         if let Err(error) = &outcome {
             tracing::warn!(%error, workspace = %account.workspace, "could not settle usage; retrying");
         }
@@ -449,7 +443,7 @@ impl Shared {
             lock(&self.accounts).values().filter(|account| is_idle(account)).cloned().collect();
         for account in idle {
             let _turn = account.asking.lock().await;
-            if let Err(error) = self.settle(&account, None, Purpose::Close, now).await {
+            if let Err(error) = self.settle(&account, None, Purpose::Close).await {
                 tracing::warn!(%error, workspace = %account.workspace, "could not settle usage; retrying");
             }
             let mut accounts = lock(&self.accounts);
@@ -462,12 +456,19 @@ impl Shared {
     }
 }
 
-async fn settle_loop(shared: Weak<Shared>) {
+async fn settle_loop(shared: Weak<Shared>) -> Exit {
+    if let Some(shared) = shared.upgrade() {
+        // After a restart nobody knows which accounts the last one had in its hands.
+        let all: Vec<_> = lock(&shared.accounts).values().cloned().collect();
+        for account in &all {
+            shared.mark_dirty_again(account);
+        }
+    }
     let mut last_forget = Instant::now();
     let mut pause = SETTLE_EVERY;
     loop {
         tokio::time::sleep(pause).await;
-        let Some(shared) = shared.upgrade() else { return };
+        let Some(shared) = shared.upgrade() else { return Exit::Finished };
         pause = if shared.settle_dirty().await { SETTLE_EVERY } else { SETTLE_RETRY };
         if last_forget.elapsed() > FORGET_EVERY {
             last_forget = Instant::now();
@@ -476,15 +477,18 @@ async fn settle_loop(shared: Weak<Shared>) {
     }
 }
 
-async fn recall_loop(shared: Weak<Shared>, mut wakes: tokio::sync::broadcast::Receiver<Wake>) {
+async fn recall_loop(shared: Weak<Shared>) -> Exit {
     use tokio::sync::broadcast::error::RecvError;
+    let Some(mut wakes) = shared.upgrade().map(|shared| shared.db.listen(Topic::Recall)) else {
+        return Exit::Finished;
+    };
     loop {
         let wake = match wakes.recv().await {
             Ok(wake) => wake,
             Err(RecvError::Lagged(_)) => continue,
-            Err(RecvError::Closed) => return,
+            Err(RecvError::Closed) => return Exit::Finished,
         };
-        let Some(shared) = shared.upgrade() else { return };
+        let Some(shared) = shared.upgrade() else { return Exit::Finished };
         tokio::spawn(async move { Meter(shared).return_unspent(&wake.workspace).await });
     }
 }

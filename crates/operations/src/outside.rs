@@ -2,9 +2,10 @@
 //! of texts, a chat bot, and HTTP requests that customers have us make. Each trait has one real implementation and one for
 //! tests.
 
-use std::{pin::Pin, time::Duration};
+use std::{net::SocketAddr, pin::Pin, time::Duration};
 
 use bytes::Bytes;
+use mail::Encryption;
 use model::Timestamp;
 use pay::{facilitator::Settlement, x402::Resource};
 use url::Url;
@@ -47,13 +48,40 @@ pub enum HandoverOutcome {
     Unreachable(String),
 }
 
+/// The server that answered, or that could not be reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Peer {
+    /// Its name.
+    pub host: String,
+    /// Where it is.
+    pub address: Option<SocketAddr>,
+    /// How the connection was encrypted, if it was.
+    pub tls: Option<Encryption>,
+    /// Whether the server has proven who it is.
+    pub verified: bool,
+}
+
+impl Peer {
+    /// How the connection was encrypted, in words.
+    pub fn encryption(&self) -> String {
+        let Some(tls) = self.tls else { return "none".to_owned() };
+        format!("{tls} {}", if self.verified { "verified" } else { "unverified" })
+    }
+}
+
+/// What became of a handover.
+#[derive(Clone, Debug)]
+pub struct Handed {
+    /// For each recipient, in their order.
+    pub outcomes: Vec<HandoverOutcome>,
+    /// Who answered; nothing when it did not come to that.
+    pub peer: Option<Peer>,
+}
+
 /// Takes mail for other servers.
 pub trait NextHop: Send + Sync {
-    /// Hands a message over; an outcome for each recipient, in their order.
-    fn hand_over(
-        &self,
-        handover: Handover,
-    ) -> Pin<Box<dyn Future<Output = Vec<HandoverOutcome>> + Send + '_>>;
+    /// Hands a message over.
+    fn hand_over(&self, handover: Handover) -> Pin<Box<dyn Future<Output = Handed> + Send + '_>>;
 }
 
 /// A payment that a facilitator is asked about.

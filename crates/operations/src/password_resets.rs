@@ -70,6 +70,7 @@ fn mail_text(app: &App, token: &str) -> String {
 
 /// Sets a new password with a link, and ends all sessions and other links of the account. The browser is one of its owner
 /// from now on, for whom guesses of strangers do not count: tells what makes it one.
+#[crate::boxed]
 pub async fn reset(app: &App, input: PasswordReset, client: &Client) -> Result<String> {
     let (hash, now) = (secrets::hash(&input.token), app.now());
     let found = app.db().system_read(async move |tx| accounts::find_reset(tx, &hash, now).await).await?;
@@ -96,6 +97,7 @@ pub async fn reset(app: &App, input: PasswordReset, client: &Client) -> Result<S
 }
 
 /// Sets a new password for a caller who knows the present one, and ends all sessions of the account.
+#[crate::boxed]
 pub async fn change(app: &App, caller: &Caller, input: PasswordChange, client: &Client) -> Result<()> {
     let account = person(caller)?;
     let wanted = account.clone();

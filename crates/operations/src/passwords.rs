@@ -14,6 +14,7 @@ use std::net::IpAddr;
 use store::accounts::AccountWithPassword;
 
 use self::guesses::Subject;
+pub use self::hashing::HashingCost;
 pub(crate) use self::queue::{Purpose, Queue, Turn};
 use crate::{App, Result};
 
@@ -48,7 +49,8 @@ pub(crate) async fn check(
     let attempt = guesses::begin(app, &subjects).await?;
     let hash = found.map(|found| found.password_hash.clone());
     let turn = Turn { purpose, client: Some(client.network) };
-    let outcome = app.hashing().run(turn, move || hashing::verify(&password, hash.as_deref())).await;
+    let cost = app.hashing_cost();
+    let outcome = app.hashing().run(turn, move || hashing::verify(cost, &password, hash.as_deref())).await;
     match outcome {
         Ok(true) => attempt.succeed(app).await?,
         Ok(false) => {}
@@ -62,5 +64,6 @@ pub(crate) async fn check(
 pub(crate) async fn hash(app: &App, turn: Turn, password: String) -> Result<String> {
     let mut salt = [0; 16];
     app.entropy().fill(&mut salt);
-    app.hashing().run(turn, move || hashing::hash(&password, salt)).await
+    let cost = app.hashing_cost();
+    app.hashing().run(turn, move || hashing::hash(cost, &password, salt)).await
 }

@@ -166,6 +166,7 @@ pub fn resource(app: &App, summary: &str, path: &str) -> Resource {
 }
 
 /// Makes a mailbox of a wallet: for codes and links, and without anything that happens by itself.
+#[crate::boxed]
 pub async fn create_mailbox(
     app: &App,
     call: &Call,

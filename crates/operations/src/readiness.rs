@@ -26,11 +26,13 @@ pub(crate) struct Readiness {
 
 impl App {
     /// Checks that the relational store answers.
+    #[crate::boxed]
     pub async fn ping(&self) -> Result<()> {
         Ok(self.db().system_read(async |tx| store::system::ping(tx).await).await?)
     }
 
     /// Checks that everything can be read and written.
+    #[crate::boxed]
     pub async fn require_ready(&self) -> Result<()> {
         self.ping().await?;
         if self.blob_fault().is_some() || !self.can_write().await {
@@ -64,12 +66,14 @@ impl App {
     }
 
     /// Comes back when the process is about to end.
+    #[crate::boxed]
     pub async fn ending(&self) {
         // The sender lives as long as the service.
         let _ = self.readiness().ending.subscribe().wait_for(|ending| *ending).await;
     }
 
     /// Tries the blob store and remembers what was wrong with it.
+    #[crate::boxed]
     pub async fn check_blobs(&self) -> Result<()> {
         let outcome = self.blobs().probe().await;
         *lock(&self.readiness().blob_fault) =

@@ -22,6 +22,7 @@ use tokio::{
     sync::{Semaphore, SemaphorePermit},
     task::{self, JoinSet},
 };
+use tracing::Instrument;
 
 use crate::{App, Error, Result, emails::present, events::NewEvent, inbound, lock, turns::Turns};
 
@@ -113,7 +114,7 @@ impl Scanning {
             Ok(clamd::ClamVerdict::Clean) => External::Clean,
             Ok(clamd::ClamVerdict::Found(name)) => External::Infected(name),
             Err(error) => {
-                tracing::warn!(%error, "clamd gave no verdict");
+                tracing::warn!(error = %model::causes(&error), "clamd gave no verdict");
                 External::Unknown
             }
         }
@@ -129,6 +130,7 @@ const MAX_PASSED_OVER: usize = 100;
 
 /// Asks the external scanner about all messages that wait for its verdict, in turn over workspaces, and tells how many it
 /// judged.
+#[crate::boxed]
 pub async fn judge_waiting(app: &App) -> Result<usize> {
     if !app.scanning().has_external() {
         return Ok(0);
@@ -147,11 +149,7 @@ pub async fn judge_waiting(app: &App) -> Result<usize> {
     }
     match failed {
         Some(error) if judged == 0 => Err(error),
-        Some(error) => {
-            tracing::error!(%error, "a mail cannot be read to be scanned");
-            Ok(judged)
-        }
-        None => Ok(judged),
+        _ => Ok(judged),
     }
 }
 
@@ -193,7 +191,10 @@ impl Judging {
 
     fn begin(&mut self, app: &App, workspace: &WorkspaceId, mailbox: MailboxId, email: EmailId) {
         let (app, of, id) = (app.clone(), workspace.clone(), email.clone());
-        let task = self.running.spawn(async move { judge(&app, &of, &mailbox, &id).await });
+        let span = tracing::error_span!("scan", email = %id, workspace = %of);
+        let failed = |error: &Error| tracing::error!(%error, "a mail cannot be read to be scanned");
+        let work = async move { judge(&app, &of, &mailbox, &id).await.inspect_err(failed) };
+        let task = self.running.spawn(work.instrument(span));
         self.turns.take(workspace);
         self.places.insert(task.id(), (workspace.clone(), email));
     }

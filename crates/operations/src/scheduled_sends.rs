@@ -21,6 +21,7 @@ use store::{
     workspaces,
 };
 use tokio::task::JoinSet;
+use tracing::Instrument;
 
 use crate::{
     App, Call, Detail, Error, ErrorKind, Operation, Result, cursor,
@@ -31,6 +32,7 @@ use crate::{
         KEPT_BACK, Letter, Origin, answered_id, check_request, people, require_complete, subject,
         submit::{Left, Submission, check_ways},
     },
+    supervisor::{ClaimGuard, isolate},
     turns::Turns,
 };
 
@@ -77,11 +79,13 @@ const LEASE_SECONDS: i64 = 15;
 const AT_ONCE: usize = 16;
 
 /// Schedules a mail.
+#[crate::boxed]
 pub async fn create(app: &App, call: &Call, mailbox: &str, input: NewScheduledSend) -> Result<ScheduledSend> {
     create_passing_on(app, call, mailbox, input, None).await
 }
 
 /// Schedules a mail that passes an email on, in the thread of that email.
+#[crate::boxed]
 pub async fn create_passing_on(
     app: &App,
     call: &Call,
@@ -201,6 +205,7 @@ async fn find(tx: &mut Tx, mailbox: &MailboxId, id: &EmailId) -> Result<DraftRec
 }
 
 /// Reads a scheduled send.
+#[crate::boxed]
 pub async fn get(app: &App, call: &Call, mailbox: &str, id: EmailId) -> Result<ScheduledSend> {
     let named = mailboxes::name(mailbox);
     app.read(call, async move |tx| {
@@ -220,6 +225,7 @@ struct Mark {
 }
 
 /// Lists the scheduled sends of a mailbox.
+#[crate::boxed]
 pub async fn list(app: &App, call: &Call, mailbox: &str, query: DraftListQuery) -> Result<ScheduledSendPage> {
     let named = mailboxes::name(mailbox);
     let key = app.data_key(&call.workspace).await?;
@@ -258,6 +264,7 @@ pub async fn list(app: &App, call: &Call, mailbox: &str, query: DraftListQuery) 
 }
 
 /// Moves a scheduled send to another time.
+#[crate::boxed]
 pub async fn update(
     app: &App,
     call: &Call,
@@ -304,6 +311,7 @@ async fn change_to(tx: &mut Tx, mailbox: &MailboxId, record: &DraftRecord) -> Re
 }
 
 /// Cancels a scheduled send.
+#[crate::boxed]
 pub async fn cancel(app: &App, call: &Call, mailbox: &str, id: EmailId) -> Result<SavedDraft> {
     let (named, now) = (mailboxes::name(mailbox), call.now);
     app.write(call, async move |tx| {
@@ -343,6 +351,7 @@ pub(crate) async fn cancel_in(tx: &mut Tx, mailbox: &MailboxId, id: &EmailId, no
 }
 
 /// Sends what is due, and tells when to look again. Every node may call it at any time.
+#[crate::boxed]
 pub async fn run_due(app: &App) -> Result<Option<Timestamp>> {
     let mut turns = Turns::default();
     loop {
@@ -354,11 +363,22 @@ pub async fn run_due(app: &App) -> Result<Option<Timestamp>> {
         let mut running = JoinSet::new();
         for one in due {
             let app = app.clone();
-            running.spawn(async move { fire(&app, one).await });
+            // Whatever is logged on the way stands under the draft's id.
+            let span = tracing::error_span!("schedule", email = %one.email, workspace = %one.workspace);
+            let work = async move {
+                let abandoned = (app.clone(), one.clone());
+                let claim = ClaimGuard::new(move || async move { release(&abandoned.0, abandoned.1).await });
+                let outcome = isolate("schedules", fire(&app, one)).await;
+                claim.done();
+                if let Err(error) = outcome {
+                    tracing::warn!(%error, "a scheduled mail will be tried again");
+                }
+            };
+            running.spawn(work.instrument(span));
         }
         while let Some(done) = running.join_next().await {
-            if let Err(error) = done.map_err(Error::internal).flatten() {
-                tracing::warn!(%error, "a scheduled mail will be tried again");
+            if let Err(error) = done {
+                tracing::error!(%error, "sending a scheduled mail broke off; it will be tried again");
             }
         }
     }
@@ -381,8 +401,19 @@ async fn claim(app: &App, mut turns: Turns) -> Result<(Turns, Vec<Due>)> {
 }
 
 /// Lets go of what a process of the past was sending. Only for a store that this process has alone.
+#[crate::boxed]
 pub async fn release_lost(app: &App) -> Result<()> {
     Ok(app.db().system_write(async |tx| stored::release_all(tx).await).await?)
+}
+
+/// Lets go of one whose worker was lost, so that the next one sends it at once.
+async fn release(app: &App, due: Due) {
+    let (workspace, now) = (due.workspace.clone(), app.now());
+    let released: Result<(), store::Error> =
+        app.db().write(&workspace, async move |tx| stored::release(tx, &due, now).await).await;
+    if let Err(error) = released {
+        tracing::warn!(%error, "claim on a scheduled send not released; it expires by itself");
+    }
 }
 
 /// Sends one that this node has taken on.
@@ -416,7 +447,7 @@ async fn send_one(app: &App, due: &Due) -> Result<()> {
     let now = app.now();
     let submission = Submission::prepare(app, origin, letter, Some(held), true, now).await?;
     let key = app.data_key(&due.workspace).await?;
-    let (app_, due) = (app.clone(), due.clone());
+    let (app_, due, departure) = (app.clone(), due.clone(), submission.departure.clone());
     app.db()
         .system_write(async move |tx| {
             let Left::NotBefore(earliest) = submission.commit(tx, &app_).await? else { return Ok(()) };
@@ -434,7 +465,9 @@ async fn send_one(app: &App, due: &Due) -> Result<()> {
                 NewEvent { kind: EventType::MessageDeferred, mailbox: Some(due.mailbox.clone()), data };
             event.append(tx, &app_, &key, now).await
         })
-        .await
+        .await?;
+    departure.tell();
+    Ok(())
 }
 
 async fn load(app: &App, due: &Due) -> Result<(Origin, Held)> {

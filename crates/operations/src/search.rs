@@ -73,6 +73,7 @@ struct Hit {
 const INDEXING: Duration = Duration::from_secs(2);
 
 /// Searches the emails of a mailbox.
+#[crate::boxed]
 pub async fn search(app: &App, call: &Call, mailbox: &str, input: SearchQuery) -> Result<EmailPage> {
     // A store that cannot be written can still be searched.
     match tokio::time::timeout(INDEXING, app.db().index_texts()).await {

@@ -3,6 +3,8 @@
 //! Every way of sending ends in [`submit`], which is one transaction; [`work`] takes the queue on its way.
 
 pub(crate) mod automatic;
+mod claims;
+mod departure;
 pub(crate) mod files;
 mod letter;
 mod outbox;
@@ -122,6 +124,7 @@ impl Origin {
 }
 
 /// Sends a mail. With `wait` it answers when every next host has taken it, or when its time is over.
+#[crate::boxed]
 pub async fn send(app: &App, call: &Call, mailbox: &str, input: NewMail, wait: bool) -> Result<SentMail> {
     let origin = Origin::of_call(app, call, mailbox).await?;
     let held = drafts::hold(app, &origin, input.source_draft_id.as_ref(), call.now).await?;
@@ -187,14 +190,14 @@ pub(crate) async fn finish(
     letter.sign(&origin.mailbox.settings);
     let mut news = app.news(&call.workspace);
     let submission = Submission::prepare(app, origin, letter, draft, keeps_id, call.now).await?;
-    let app_ = app.clone();
-    let now = call.now;
+    let (app_, now, departure) = (app.clone(), call.now, submission.departure.clone());
     let sent = app
         .write_across(call, async move |tx| match submission.commit(tx, &app_).await? {
             Left::Now(sent) => Ok(sent),
             Left::NotBefore(earliest) => Err(not_before(now, earliest)),
         })
         .await?;
+    departure.tell();
     if sent.status == SendStatus::Sent || !wait {
         return Ok(sent);
     }
@@ -313,6 +316,7 @@ pub(crate) fn original(message: &Message) -> Original {
 }
 
 /// Answers a mail.
+#[crate::boxed]
 pub async fn reply(
     app: &App,
     call: &Call,
@@ -376,6 +380,7 @@ pub(crate) fn mailbox_of(person: &mail::compose::Person) -> Option<Mailbox> {
 }
 
 /// Passes a mail on.
+#[crate::boxed]
 pub async fn forward(
     app: &App,
     call: &Call,
@@ -434,6 +439,7 @@ pub struct PassedOn {
 }
 
 /// Writes a mail that is to be passed on, for a draft. It leaves as that draft, not by [`forward`].
+#[crate::boxed]
 pub async fn pass_on(
     app: &App,
     call: &Call,
@@ -459,6 +465,7 @@ pub async fn pass_on(
 }
 
 /// Reads what became of a mail for each recipient.
+#[crate::boxed]
 pub async fn delivery(app: &App, call: &Call, mailbox: &str, id: EmailId) -> Result<Delivery> {
     let (named, now) = (mailboxes::name(mailbox), call.now);
     let (mail, queued, recipients) = app

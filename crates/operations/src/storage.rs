@@ -14,6 +14,7 @@ use store::{
 use crate::{
     App, Result,
     emails::present::{self, Shown},
+    supervisor::isolate,
 };
 
 /// Blobs younger than this may belong to mail that is just arriving, or to a backup that is just being made.
@@ -31,6 +32,7 @@ pub struct Scrubbed {
 }
 
 /// Reads back every content of every workspace and tells what is damaged.
+#[crate::boxed]
 pub async fn scrub(app: &App) -> Result<Scrubbed> {
     let mut found = Scrubbed::default();
     let mut workspace = String::new();
@@ -168,6 +170,7 @@ fn indexed_text(mail: &Indexable, safe: &str) -> IndexedText {
 
 /// Indexes mails whose texts waited for that in a process that ended. Looks at marks up to the given one, and tells the
 /// newest: where that still stands after a while, nobody will come for it.
+#[crate::boxed]
 pub async fn index_lost(app: &App, up_to: i64) -> Result<i64> {
     let newest = app.db().system_read(async |tx| search::newest_pending(tx).await).await?;
     let mut after = 0;
@@ -177,7 +180,7 @@ pub async fn index_lost(app: &App, up_to: i64) -> Result<i64> {
         let Some(last) = lost.last() else { return Ok(newest) };
         after = last.id;
         for mark in lost {
-            if let Err(error) = index_one(app, &mark).await {
+            if let Err(error) = isolate("search-index", index_one(app, &mark)).await {
                 let (workspace, email) = (&mark.workspace_id, &mark.email_id);
                 tracing::error!(%workspace, %email, %error, "a mail that was not indexed will be looked at again");
             }
@@ -198,6 +201,7 @@ async fn index_one(app: &App, mark: &Pending) -> Result<()> {
 }
 
 /// Removes blobs that no content and no document lies in, except young ones. Tells how many went.
+#[crate::boxed]
 pub async fn sweep_blobs(app: &App) -> Result<u64> {
     let before = app.now().plus_seconds(-GRACE_SECONDS).as_micros();
     let (mut gone, mut workspace) = (0, String::new());

@@ -20,6 +20,7 @@ pub const UPDATE: Operation =
 pub(crate) const OPERATIONS: &[&Operation] = &[&LIST, &UPDATE];
 
 /// Lists the tasks of a mailbox.
+#[crate::boxed]
 pub async fn list(app: &App, call: &Call, mailbox: &str, query: TaskQuery) -> Result<TaskPage> {
     let named = mailboxes::name(mailbox);
     let key = app.data_key(&call.workspace).await?;
@@ -46,6 +47,7 @@ pub async fn list(app: &App, call: &Call, mailbox: &str, query: TaskQuery) -> Re
 }
 
 /// Changes a task.
+#[crate::boxed]
 pub async fn update(app: &App, call: &Call, mailbox: &str, id: TaskId, change: TaskChange) -> Result<Task> {
     let (named, now) = (mailboxes::name(mailbox), call.now);
     app.write(call, async move |tx| {

@@ -48,6 +48,7 @@ pub enum Hearing {
 }
 
 /// Reads the link of a mailbox.
+#[crate::boxed]
 pub async fn get(app: &App, call: &Call, mailbox: &str) -> Result<TelegramLink> {
     let named = mailboxes::name(mailbox);
     let found = app
@@ -68,6 +69,7 @@ pub async fn get(app: &App, call: &Call, mailbox: &str) -> Result<TelegramLink> 
 }
 
 /// Makes a code for a mailbox.
+#[crate::boxed]
 pub async fn link(app: &App, call: &Call, mailbox: &str) -> Result<TelegramCode> {
     let named = mailboxes::name(mailbox);
     let wanted = named.clone();
@@ -85,6 +87,7 @@ pub async fn link(app: &App, call: &Call, mailbox: &str) -> Result<TelegramCode>
 }
 
 /// Removes the link of a mailbox.
+#[crate::boxed]
 pub async fn unlink(app: &App, call: &Call, mailbox: &str) -> Result<TelegramUnlinked> {
     let named = mailboxes::name(mailbox);
     app.write(call, async move |tx| {
@@ -101,12 +104,12 @@ pub fn is_available(app: &App) -> bool {
 }
 
 /// Sends notices and hears what comes back, until the task is ended.
+#[crate::boxed]
 pub async fn work(app: App) {
-    if !is_available(&app) {
-        return;
-    }
     tokio::join!(notices::work(&app), updates::work(&app));
 }
 
+/// The worker that tells chats and hears them.
+const WORKER: &str = "telegram";
 /// The pause after something failed.
 const PAUSE: Duration = Duration::from_secs(2);

@@ -54,6 +54,7 @@ struct Mark {
 }
 
 /// Lists the threads of a mailbox.
+#[crate::boxed]
 pub async fn list(app: &App, call: &Call, mailbox: &str, query: ThreadListQuery) -> Result<ThreadPage> {
     let named = mailboxes::name(mailbox);
     let key = app.data_key(&call.workspace).await?;
@@ -110,6 +111,7 @@ pub async fn list(app: &App, call: &Call, mailbox: &str, query: ThreadListQuery)
 }
 
 /// Reads the emails of a thread.
+#[crate::boxed]
 pub async fn get(
     app: &App,
     call: &Call,
@@ -165,6 +167,7 @@ async fn place_of(
 }
 
 /// Marks all emails of a thread as read.
+#[crate::boxed]
 pub async fn read(app: &App, call: &Call, mailbox: &str, id: ThreadId) -> Result<ThreadUpdate> {
     let named = mailboxes::name(mailbox);
     app.write(call, async move |tx| {
@@ -176,6 +179,7 @@ pub async fn read(app: &App, call: &Call, mailbox: &str, id: ThreadId) -> Result
 }
 
 /// Moves all emails of a thread.
+#[crate::boxed]
 pub async fn move_all(
     app: &App,
     call: &Call,

@@ -66,6 +66,7 @@ pub(crate) const OPERATIONS: &[&Operation] =
     &[&LIST, &CREATE, &GET, &UPDATE, &DELETE, &MAKE_DEFAULT, &RUN, &CONVERSATION, &RECENT];
 
 /// Lists the triagers.
+#[crate::boxed]
 pub async fn list(app: &App, call: &Call, mailbox: &str) -> Result<Vec<Triager>> {
     let named = mailboxes::name(mailbox);
     app.read(call, async move |tx| {
@@ -76,6 +77,7 @@ pub async fn list(app: &App, call: &Call, mailbox: &str) -> Result<Vec<Triager>>
 }
 
 /// Reads a triager.
+#[crate::boxed]
 pub async fn get(app: &App, call: &Call, mailbox: &str, id: TriagerId) -> Result<Triager> {
     let named = mailboxes::name(mailbox);
     app.read(call, async move |tx| {
@@ -90,6 +92,7 @@ pub(crate) async fn find(tx: &mut Tx, mailbox: &MailboxId, id: &TriagerId) -> Re
 }
 
 /// Makes a triager.
+#[crate::boxed]
 pub async fn create(app: &App, call: &Call, mailbox: &str, input: NewTriager) -> Result<Triager> {
     let name = clean_name("name", &input.name)?;
     let triggers = read_triggers(app, input.triggers, &[])?;
@@ -120,6 +123,7 @@ pub async fn create(app: &App, call: &Call, mailbox: &str, input: NewTriager) ->
 }
 
 /// Changes a triager.
+#[crate::boxed]
 pub async fn update(
     app: &App,
     call: &Call,
@@ -150,6 +154,7 @@ pub async fn update(
 }
 
 /// Deletes a triager, unless it is the default.
+#[crate::boxed]
 pub async fn delete(app: &App, call: &Call, mailbox: &str, id: TriagerId) -> Result<()> {
     let named = mailboxes::name(mailbox);
     app.write(call, async move |tx| {
@@ -166,6 +171,7 @@ pub async fn delete(app: &App, call: &Call, mailbox: &str, id: TriagerId) -> Res
 }
 
 /// Makes a triager the default; the one before it becomes one like others.
+#[crate::boxed]
 pub async fn make_default(app: &App, call: &Call, mailbox: &str, id: TriagerId) -> Result<Triager> {
     let (named, now) = (mailboxes::name(mailbox), call.now);
     app.write(call, async move |tx| {
@@ -185,6 +191,7 @@ pub async fn make_default(app: &App, call: &Call, mailbox: &str, id: TriagerId) 
 }
 
 /// Runs a triager on one mail now.
+#[crate::boxed]
 pub async fn run(
     app: &App,
     call: &Call,
@@ -199,6 +206,7 @@ pub async fn run(
 }
 
 /// Gives the conversation of a triager, made if it is missing.
+#[crate::boxed]
 pub async fn conversation(
     app: &App,
     call: &Call,
@@ -225,6 +233,7 @@ pub async fn conversation(
 }
 
 /// Reads the last runs of a mailbox.
+#[crate::boxed]
 pub async fn recent(app: &App, call: &Call, mailbox: &str, query: RecentRunsQuery) -> Result<RecentRuns> {
     let named = mailboxes::name(mailbox);
     app.read(call, async move |tx| {

@@ -8,6 +8,7 @@ use crate::{App, Result, affiliate, storage};
 const STATISTICS: Duration = Duration::from_secs(2);
 
 /// Does one round of upkeep. Every node may do it; the statements are safe to repeat.
+#[crate::boxed]
 pub async fn run(app: &App) -> Result<()> {
     app.store_key_uses().await?;
     if let Err(error) = app.check_blobs().await {
@@ -26,6 +27,7 @@ pub async fn run(app: &App) -> Result<()> {
 }
 
 /// Keeps what PostgreSQL knows about its tables close to what is in them, for as long as it is polled.
+#[crate::boxed]
 pub async fn keep_statistics(app: App) {
     while !app.db().is_sole_node() {
         tokio::time::sleep(STATISTICS).await;

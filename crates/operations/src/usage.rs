@@ -24,6 +24,7 @@ pub const HISTORY: Operation =
 pub(crate) const OPERATIONS: &[&Operation] = &[&CREDITS, &EMAIL, &HISTORY];
 
 /// Reads the credits of the present period.
+#[crate::boxed]
 pub async fn credits(app: &App, call: &Call) -> Result<CreditUsage> {
     let limit = app.limits(call.plan).credits_per_period;
     let credits = app.meter().credits(&call.workspace, limit, call.now, true).await?;
@@ -39,6 +40,7 @@ pub async fn credits(app: &App, call: &Call) -> Result<CreditUsage> {
 }
 
 /// Reads the mails of the present period.
+#[crate::boxed]
 pub async fn email(app: &App, call: &Call) -> Result<EmailUsage> {
     let quota = as_signed(app.limits(call.plan).mails_per_month.get());
     // Counters of mails are kept by month.
@@ -75,6 +77,7 @@ pub async fn email(app: &App, call: &Call) -> Result<EmailUsage> {
 }
 
 /// Reads the daily figures, today last.
+#[crate::boxed]
 pub async fn history(app: &App, call: &Call, query: HistoryQuery) -> Result<UsageHistory> {
     let last = call.now.day();
     let first = Day::from_number(last.number() - query.days + 1);

@@ -89,12 +89,14 @@ const TEST_TYPE: &str = "webhook.test";
 const OLD_SECRET_SECONDS: i64 = 24 * 3600;
 
 /// Lists the webhooks.
+#[crate::boxed]
 pub async fn list(app: &App, call: &Call) -> Result<Vec<Webhook>> {
     let found = app.read(call, async |tx| Ok(webhooks::list(tx).await?)).await?;
     Ok(found.into_iter().map(show).collect())
 }
 
 /// Makes a webhook. It is told about what happens from now on.
+#[crate::boxed]
 pub async fn create(app: &App, call: &Call, input: NewWebhook) -> Result<WebhookWithSecret> {
     let url = target::clean_url(&input.url, app.settings().webhooks_allow_private)?;
     let (secret, sealed) = new_secret(app, &call.workspace).await?;
@@ -131,12 +133,14 @@ pub async fn create(app: &App, call: &Call, input: NewWebhook) -> Result<Webhook
 }
 
 /// Reads a webhook.
+#[crate::boxed]
 pub async fn get(app: &App, call: &Call, id: WebhookId) -> Result<Webhook> {
     let found = app.read(call, async move |tx| Ok(webhooks::find(tx, &id).await?)).await?;
     found.map(show).ok_or_else(missing)
 }
 
 /// Changes a webhook.
+#[crate::boxed]
 pub async fn update(app: &App, call: &Call, id: WebhookId, change: WebhookChange) -> Result<Webhook> {
     let allow_private = app.settings().webhooks_allow_private;
     let url = change.url.map(|url| target::clean_url(&url, allow_private)).transpose()?;
@@ -170,12 +174,14 @@ pub async fn update(app: &App, call: &Call, id: WebhookId, change: WebhookChange
 }
 
 /// Deletes a webhook.
+#[crate::boxed]
 pub async fn delete(app: &App, call: &Call, id: WebhookId) -> Result<()> {
     app.write(call, async move |tx| if webhooks::delete(tx, &id).await? { Ok(()) } else { Err(missing()) })
         .await
 }
 
 /// Gives a webhook a new secret.
+#[crate::boxed]
 pub async fn rotate_secret(app: &App, call: &Call, id: WebhookId) -> Result<WebhookWithSecret> {
     let (secret, sealed) = new_secret(app, &call.workspace).await?;
     let now = call.now;
@@ -204,6 +210,7 @@ struct TestEvent<'a> {
 }
 
 /// Sends a test event.
+#[crate::boxed]
 pub async fn test(app: &App, call: &Call, id: WebhookId) -> Result<Delivery> {
     let event_id: EventId = app.new_id();
     let event = TestEvent {
@@ -237,6 +244,7 @@ struct Mark {
 }
 
 /// Lists the deliveries of a webhook.
+#[crate::boxed]
 pub async fn deliveries(app: &App, call: &Call, id: WebhookId, query: DeliveryQuery) -> Result<DeliveryPage> {
     let key = app.data_key(&call.workspace).await?;
     let about = format!("listWebhookDeliveries {id} {:?}", query.status);
@@ -262,6 +270,7 @@ pub async fn deliveries(app: &App, call: &Call, id: WebhookId, query: DeliveryQu
 }
 
 /// Sends a delivery again.
+#[crate::boxed]
 pub async fn retry(app: &App, call: &Call, id: WebhookId, delivery: DeliveryId) -> Result<Delivery> {
     let now = call.now;
     app.write(call, async move |tx| {

@@ -25,6 +25,7 @@ pub const STORAGE: Operation =
 pub(crate) const OPERATIONS: &[&Operation] = &[&LIST, &GET, &UPDATE, &STORAGE];
 
 /// Lists the caller's workspaces.
+#[crate::boxed]
 pub async fn list(app: &App, call: &Call) -> Result<WorkspaceList> {
     let caller = &call.caller;
     let mut listed = Vec::with_capacity(caller.workspaces.len());
@@ -36,16 +37,19 @@ pub async fn list(app: &App, call: &Call) -> Result<WorkspaceList> {
 }
 
 /// Reads the call's workspace.
+#[crate::boxed]
 pub async fn get(app: &App, call: &Call) -> Result<Workspace> {
     Ok(show(app, find(app, &call.workspace).await?, call.role))
 }
 
 /// Reads the state of the call's workspace's storage.
+#[crate::boxed]
 pub async fn storage(app: &App, call: &Call) -> Result<Storage> {
     Ok(show_storage(app, &find(app, &call.workspace).await?))
 }
 
 /// Changes the call's workspace.
+#[crate::boxed]
 pub async fn update(app: &App, call: &Call, change: WorkspaceChange) -> Result<Workspace> {
     if change.name.is_none() && change.timezone.is_none() {
         return Err(Error::invalid("", "give a name, a timezone, or both"));

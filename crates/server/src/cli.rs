@@ -131,6 +131,14 @@ pub enum Admin {
     /// Payments of the keyless interface.
     #[command(subcommand)]
     Payments(Payments),
+    /// Shows what became of a message: where it arrived, and how far it has come on its way out.
+    Trace {
+        /// Its Message-ID, the id of one of its emails, or its id in the queue.
+        id: String,
+        /// Answers in JSON.
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 impl Admin {
@@ -142,7 +150,8 @@ impl Admin {
             | Self::Workspace(Workspace::List { json } | Workspace::SetPlan { json, .. })
             | Self::Payout(Payout::Add { json, .. })
             | Self::Dkim(Dkim::List { json, .. } | Dkim::Rotate { json, .. })
-            | Self::Payments(Payments::List { json, .. } | Payments::Totals { json }) => *json,
+            | Self::Payments(Payments::List { json, .. } | Payments::Totals { json })
+            | Self::Trace { json, .. } => *json,
         }
     }
 }

@@ -68,6 +68,8 @@ pub struct Config {
     pub currency: String,
     /// Logging.
     pub log: Log,
+    /// Where traces go, if anywhere.
+    pub telemetry: Option<Telemetry>,
     /// The limits of the plans.
     pub plans: Plans,
 }
@@ -269,6 +271,19 @@ pub struct Log {
     pub json: bool,
     /// The least important lines that are written.
     pub level: tracing::Level,
+}
+
+/// Where traces go.
+#[derive(Clone, Debug)]
+#[cfg_attr(
+    not(feature = "opentelemetry"),
+    expect(dead_code, reason = "without the feature it is only checked")
+)]
+pub struct Telemetry {
+    /// The address of a collector that speaks OTLP over HTTP.
+    pub endpoint: Url,
+    /// What this service is called there.
+    pub service_name: String,
 }
 
 /// One mistake in the configuration.

@@ -1,6 +1,6 @@
 //! Why a command was not done, in words for the operator or as the JSON that scripts read.
 
-use std::fmt;
+use std::{error::Error as StdError, fmt};
 
 use operations::{Detail, ErrorKind};
 use serde_json::{Value, json};
@@ -17,12 +17,13 @@ pub struct Failure {
     code: &'static str,
     details: Vec<Detail>,
     fix: Option<String>,
+    source: Option<Box<dyn StdError + Send + Sync>>,
 }
 
 impl Failure {
     /// A failure that needs no code of its own.
     pub fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), code: "failed", details: Vec::new(), fix: None }
+        Self { message: message.into(), code: "failed", details: Vec::new(), fix: None, source: None }
     }
 
     /// Everything that is wrong with the configuration.
@@ -39,6 +40,7 @@ impl Failure {
             code: "configuration_invalid",
             details,
             fix: None,
+            source: None,
         }
     }
 
@@ -76,6 +78,12 @@ impl fmt::Display for Failure {
     }
 }
 
+impl StdError for Failure {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.source.as_deref().map(|source| source as _)
+    }
+}
+
 impl From<operations::Error> for Failure {
     fn from(error: operations::Error) -> Self {
         // The causes of our own faults are kept from callers over HTTP; the operator needs them.
@@ -84,14 +92,11 @@ impl From<operations::Error> for Failure {
             ErrorKind::Internal | ErrorKind::StorageUnavailable | ErrorKind::Overloaded
         );
         Self {
-            message: if internal {
-                error.to_string().replacen(".: ", ": ", 1)
-            } else {
-                error.message().to_owned()
-            },
+            message: if internal { error.to_string() } else { error.message().to_owned() },
             code: error.kind().code(),
             details: error.details().to_vec(),
             fix: error.fix().map(ToOwned::to_owned),
+            source: Some(error.into()),
         }
     }
 }
@@ -111,7 +116,8 @@ impl From<store::blobs::BlobError> for Failure {
 
 impl From<store::vault::VaultError> for Failure {
     fn from(error: store::vault::VaultError) -> Self {
-        Self::new(sentence(&error.to_string()))
+        let message = model::causes(&error);
+        Self { source: Some(error.into()), ..Self::new(sentence(&message)) }
     }
 }
 
@@ -120,4 +126,21 @@ fn sentence(text: &str) -> String {
     let mut letters = text.chars();
     let first = letters.next().map(|letter| letter.to_uppercase().to_string()).unwrap_or_default();
     first + letters.as_str()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_operator_reads_every_cause_once() {
+        let disk = store::Error::Unavailable(std::io::Error::other("disk full").into());
+        let failure = Failure::from(operations::Error::from(disk));
+        assert_eq!(
+            failure.to_string(),
+            "The storage is not available: the store is not available: disk full"
+        );
+        assert_eq!(model::causes(&failure), failure.to_string());
+        assert!(failure.source().and_then(StdError::source).is_some());
+    }
 }

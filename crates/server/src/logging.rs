@@ -2,31 +2,150 @@
 
 use std::io::{self, IsTerminal};
 
-use tracing::{Level, level_filters::LevelFilter};
+use tracing::{Level, Metadata, Subscriber, level_filters::LevelFilter};
 use tracing_subscriber::{
-    Layer, Registry, filter::Targets, fmt, layer::SubscriberExt, util::SubscriberInitExt,
+    Layer, Registry,
+    filter::{FilterFn, filter_fn},
+    fmt,
+    layer::SubscriberExt,
+    registry::LookupSpan,
+    util::SubscriberInitExt,
 };
 
-use crate::config::Log;
+#[cfg(feature = "opentelemetry")]
+use crate::telemetry::Exporter;
+use crate::{
+    config::{Log, Telemetry},
+    failure::Result,
+};
 
-/// Our own crates, whose lines are known to hold no secrets and no mail.
-const OWN: [&str; 6] = ["agent_mailbox", "web", "operations", "store", "mail", "model"];
+/// Our own crates, whose lines are known to hold no secrets and no mail. A test compares them with the workspace.
+const OWN: [&str; 9] =
+    ["agent_mailbox", "embed", "mail", "mcp", "model", "operations", "pay", "store", "web"];
+/// What lines of the mail log are found by begins with this; they are about mail, whichever crate writes them.
+const MAIL_LOG: &str = "mail.";
 
-/// Starts logging. What other people's crates say below a warning is never written: it may quote requests.
-pub fn start(log: Log) {
-    let others = LevelFilter::from_level(log.level.min(Level::WARN));
-    let targets = Targets::new().with_default(others);
-    let targets = OWN.iter().fold(targets, |targets, name| targets.with_target(*name, log.level));
+/// What exports traces, without the feature for it.
+#[cfg(not(feature = "opentelemetry"))]
+pub struct Exporter;
+
+/// Starts logging, and exporting traces where that is wanted, which goes on until what is returned is dropped.
+#[cfg_attr(
+    not(feature = "opentelemetry"),
+    expect(clippy::unnecessary_wraps, reason = "with the feature it can fail")
+)]
+pub fn start(log: Log, telemetry: Option<&Telemetry>) -> Result<Option<Exporter>> {
+    #[cfg(feature = "opentelemetry")]
+    {
+        let exporter = telemetry.map(Exporter::start).transpose()?;
+        let spans = exporter.as_ref().map(|exporter| {
+            let layer = tracing_opentelemetry::layer().with_tracer(exporter.tracer());
+            let layer = layer.with_location(false).with_threads(false).with_target(false);
+            layer.with_filter(filter_fn(|line| line.is_span() && is_own(line.target())))
+        });
+        // Fails only when a logger is there already, which then does.
+        let _ = Registry::default().with(spans).with(lines(log)).try_init();
+        Ok(exporter)
+    }
+    #[cfg(not(feature = "opentelemetry"))]
+    {
+        // The configuration has refused it.
+        let _ = telemetry;
+        start_lines(log);
+        Ok(None)
+    }
+}
+
+fn start_lines(log: Log) {
+    // Fails only when a logger is there already, which then does.
+    let _ = Registry::default().with(lines(log)).try_init();
+}
+
+/// What writes lines. What other people's crates say below a warning is never written: it may quote requests.
+fn lines<S: Subscriber + for<'a> LookupSpan<'a>>(log: Log) -> impl Layer<S> {
     let lines = if log.json {
         fmt::layer().json().flatten_event(true).with_writer(io::stderr).boxed()
     } else {
         fmt::layer().with_ansi(io::stderr().is_terminal()).with_writer(io::stderr).boxed()
     };
-    // Fails only when a logger is there already, which then does.
-    let _ = Registry::default().with(lines.with_filter(targets)).try_init();
+    lines.with_filter(wanted(log.level))
 }
 
 /// Logging for commands that end soon: only what the operator should know.
 pub fn start_quietly() {
-    start(Log { json: false, level: Level::WARN });
+    start_lines(Log { json: false, level: Level::WARN });
+}
+
+/// What is written at a level.
+fn wanted(level: Level) -> FilterFn<impl Fn(&Metadata<'_>) -> bool> {
+    let others = level.min(Level::WARN);
+    filter_fn(move |line| *line.level() <= if is_own(line.target()) { level } else { others })
+        .with_max_level_hint(LevelFilter::from_level(level))
+}
+
+/// Whether a line is ours. By whole names: `mail_parser` is not `mail`.
+fn is_own(target: &str) -> bool {
+    let name = target.split_once("::").map_or(target, |(name, _)| name);
+    OWN.contains(&name) || target.starts_with(MAIL_LOG)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        collections::{BTreeMap, BTreeSet},
+        path::Path,
+    };
+
+    use super::*;
+
+    /// The crates of the workspace that the program is made of, by what their `Cargo.toml` asks for.
+    fn parts_of_the_program() -> BTreeSet<String> {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+        let mut crates: BTreeMap<String, toml::Table> = BTreeMap::new();
+        for entry in folder.read_dir().unwrap() {
+            let Ok(text) = std::fs::read_to_string(entry.unwrap().path().join("Cargo.toml")) else {
+                continue;
+            };
+            let manifest: toml::Table = text.parse().unwrap();
+            // A macro runs in the compiler and logs nothing.
+            if manifest.get("lib").is_some_and(|lib| lib.get("proc-macro").is_some()) {
+                continue;
+            }
+            crates.insert(manifest["package"]["name"].as_str().unwrap().to_owned(), manifest);
+        }
+        let (mut found, mut to_do) = (BTreeSet::new(), vec!["server".to_owned()]);
+        while let Some(name) = to_do.pop() {
+            let Some(manifest) = crates.get(&name) else { continue };
+            if found.insert(name) {
+                to_do.extend(manifest["dependencies"].as_table().unwrap().keys().cloned());
+            }
+        }
+        found
+    }
+
+    #[test]
+    fn no_crate_is_forgotten() {
+        let as_target = |name: &String| {
+            if name == "server" { "agent_mailbox".to_owned() } else { name.replace('-', "_") }
+        };
+        let parts: BTreeSet<String> = parts_of_the_program().iter().map(as_target).collect();
+        assert!(parts.len() > 6, "{parts:?}");
+        assert_eq!(parts, OWN.iter().map(ToString::to_string).collect());
+    }
+
+    #[test]
+    fn lines_are_told_apart_by_whole_names() {
+        let ours = [
+            "mail",
+            "mail::smtp",
+            "mail.received",
+            "mcp::call",
+            "pay::x402",
+            "embed",
+            "agent_mailbox::serve",
+        ];
+        assert_eq!(ours.map(is_own), [true; 7]);
+        let others = ["mail_parser", "mail_auth::dkim", "model_other", "hyper", "h2::codec", "web_sys", ""];
+        assert_eq!(others.map(is_own), [false; 7]);
+    }
 }

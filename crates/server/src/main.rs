@@ -7,6 +7,7 @@ mod cli;
 mod commands;
 mod config;
 mod failure;
+mod faults;
 mod logging;
 mod metrics;
 mod open;
@@ -15,6 +16,8 @@ mod output;
 mod serve;
 mod shares;
 mod smtp;
+#[cfg(feature = "opentelemetry")]
+mod telemetry;
 
 use std::process::ExitCode;
 

@@ -1,64 +1,76 @@
-//! Metrics in Prometheus' text form, with a few figures about the process itself.
+//! Metrics in Prometheus' text form: what the service counts, and figures that are looked up every few seconds.
 
-use std::{sync::Arc, time::Duration};
+mod catalogue;
 
-use ::metrics::{Unit, describe_counter, describe_gauge, describe_histogram, gauge};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use ::metrics::{counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+use operations::App;
 use tokio::time::Instant;
 
+use self::catalogue::{Kind, METRICS, Metric};
 use crate::failure::{Failure, Result};
 
-/// How old the figures about the process may be.
+/// How old the figures about the process and its disks may be.
 const SAMPLE_EVERY: Duration = Duration::from_secs(5);
+/// How old the figures about queues may be, which the store is asked for.
+const COUNT_EVERY: Duration = Duration::from_secs(15);
 
 /// The upper bounds of the histogram's buckets, in seconds: from a cached read to a long poll.
 const SECONDS: [f64; 14] =
     [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0];
 
-/// Starts collecting, and returns what renders the text.
-pub fn start(engine: &'static str) -> Result<Arc<dyn Fn() -> String + Send + Sync>> {
+/// Starts collecting, and returns what renders the text. The folders are those whose disks are watched.
+pub fn start(app: &App, folders: Vec<PathBuf>) -> Result<Arc<dyn Fn() -> String + Send + Sync>> {
     let handle = PrometheusBuilder::new()
         .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &SECONDS)
         .and_then(PrometheusBuilder::install_recorder)
         .map_err(|error| Failure::new(format!("Metrics cannot be collected: {error}")))?;
-    describe();
+    METRICS.iter().for_each(describe);
+    METRICS.iter().for_each(begin_at_zero);
+    for operation in operations::catalog() {
+        counter!("http_requests_total", "operation" => operation.id, "status" => "5xx").absolute(0);
+    }
+    let engine = app.db().engine_name();
     gauge!("agent_mailbox_info", "version" => env!("CARGO_PKG_VERSION"), "engine" => engine).set(1.0);
-    tokio::spawn(sample_for_ever(handle.clone(), Instant::now()));
+    let (sampled, started) = (handle.clone(), Instant::now());
+    let supervisor = app.supervisor();
+    supervisor.start("process-metrics", move || sample_for_ever(sampled.clone(), started));
+    supervisor.start("disk-metrics", move || sample_disks_for_ever(folders.clone()));
+    let counted = app.clone();
+    supervisor.start("queue-metrics", move || count_for_ever(counted.clone()));
+    supervisor.publish_all();
     Ok(Arc::new(move || handle.render()))
 }
 
-fn describe() {
-    describe_counter!("http_requests_total", "Requests answered, by operation and status.");
-    describe_histogram!("http_request_seconds", Unit::Seconds, "Time until the answer began, by operation.");
-    describe_gauge!("http_connections", "Open connections.");
-    describe_counter!("http_connections_total", "Connections that were served.");
-    describe_counter!(
-        "http_connections_refused_total",
-        "Connections that were closed at once because their client had too many."
-    );
-    describe_counter!(
-        "http_connections_expired_total",
-        "Connections closed because the client was too slow."
-    );
-    describe_gauge!("smtp_connections", "Open connections that bring mail.");
-    describe_counter!(
-        "smtp_connections_refused_total",
-        "Connections that were to bring mail and were turned away because there were too many."
-    );
-    describe_counter!(
-        "webhook_attempts_total",
-        "Attempts to tell a webhook about an event, by what came of them."
-    );
-    describe_gauge!("memory_index_bytes", Unit::Bytes, "Memory that the indexes of workspaces take.");
-    describe_gauge!("memory_passages_waiting", "Passages whose vectors are made anew for another model.");
-    describe_counter!("memory_passages_renewed_total", "Passages whose vectors were made anew.");
-    describe_counter!("memory_chunks_total", "Pieces of documents that were indexed.");
-    describe_counter!("memory_emails_total", "Mails that were taken into memory.");
-    describe_counter!("upkeep_runs_total", "Rounds of upkeep, by outcome.");
-    describe_gauge!("agent_mailbox_info", "The version of the program and the engine of its store.");
-    describe_gauge!("process_resident_memory_bytes", Unit::Bytes, "Memory that the process has in use.");
-    describe_gauge!("process_open_fds", "Open file descriptors.");
-    describe_gauge!("process_uptime_seconds", Unit::Seconds, "Time since the process started.");
+fn describe(metric: &Metric) {
+    match metric.kind {
+        Kind::Counter => describe_counter!(metric.name, metric.help),
+        Kind::Gauge => describe_gauge!(metric.name, metric.help),
+        Kind::Histogram => describe_histogram!(metric.name, metric.help),
+    }
+}
+
+/// Makes the series of a metric whose labels are known beforehand. Without them an alert would miss the first event that
+/// it is about: a counter that appears with 1 has not risen.
+fn begin_at_zero(metric: &Metric) {
+    let labels: Vec<Vec<(&str, &str)>> = match metric.labels {
+        [] => vec![Vec::new()],
+        [label] => label.values.iter().map(|value| vec![(label.name, *value)]).collect(),
+        _ => Vec::new(),
+    };
+    for labels in labels {
+        match metric.kind {
+            Kind::Counter => counter!(metric.name, &labels).absolute(0),
+            Kind::Gauge => gauge!(metric.name, &labels).set(0.0),
+            Kind::Histogram => drop(histogram!(metric.name, &labels)),
+        }
+    }
 }
 
 async fn sample_for_ever(handle: PrometheusHandle, started: Instant) {
@@ -80,6 +92,49 @@ async fn sample_for_ever(handle: PrometheusHandle, started: Instant) {
         });
         if sampled.await.is_err() {
             return;
+        }
+    }
+}
+
+/// Apart from the others: a disk of the network may not answer, and what was recorded has to be gathered all the same.
+async fn sample_disks_for_ever(folders: Vec<PathBuf>) {
+    let mut ticks = tokio::time::interval(SAMPLE_EVERY);
+    let folders: Arc<[PathBuf]> = folders.into();
+    loop {
+        ticks.tick().await;
+        let folders = folders.clone();
+        let sample_all = move || folders.iter().for_each(|folder| sample_disk(folder));
+        if tokio::task::spawn_blocking(sample_all).await.is_err() {
+            return;
+        }
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a figure for people, and no disk is that exact")]
+fn sample_disk(folder: &Path) {
+    if let Ok(disk) = rustix::fs::statvfs(folder) {
+        let path = folder.display().to_string();
+        let bytes = |blocks: u64| blocks.saturating_mul(disk.f_frsize) as f64;
+        gauge!("disk_free_bytes", "path" => path.clone()).set(bytes(disk.f_bavail));
+        gauge!("disk_size_bytes", "path" => path).set(bytes(disk.f_blocks));
+    }
+}
+
+/// Counts what waits in the queues.
+#[expect(clippy::cast_precision_loss, reason = "counts and seconds are far below what a float holds")]
+async fn count_for_ever(app: App) {
+    let mut ticks = tokio::time::interval(COUNT_EVERY);
+    loop {
+        ticks.tick().await;
+        match operations::backlog::measure(&app).await {
+            Ok(backlog) => {
+                for (queue, waiting) in backlog.waiting {
+                    gauge!("queue_waiting", "queue" => queue).set(waiting as f64);
+                }
+                gauge!("outbound_queue_overdue_seconds").set(backlog.outbound_overdue_seconds as f64);
+            }
+            // The figures stay as they were, and the store's own trouble is told by others.
+            Err(error) => tracing::debug!(%error, "queues could not be counted"),
         }
     }
 }

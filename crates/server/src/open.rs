@@ -5,7 +5,7 @@ use std::{fs::DirBuilder, os::unix::fs::DirBuilderExt, path::Path, sync::Arc};
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use mail::{authentication::Authenticator, dns::Dns};
 use operations::{
-    App, AppParts, Settings,
+    App, AppParts, HashingCost, Settings,
     memory::LocalEmbedder,
     outside::{self, Clock, SystemClock, SystemEntropy},
     scanning::Scanning,
@@ -16,6 +16,7 @@ use web::{HttpAssistant, HttpBot, HttpEmbedder, HttpFacilitator, OutgoingHttp};
 use crate::{
     config::{Config, EmbeddingsProvider, KeySource},
     failure::{Failure, Result},
+    faults,
 };
 
 /// Makes a folder that only its owner may enter, if it is missing.
@@ -81,7 +82,9 @@ async fn parts(config: &Config, settings: Settings) -> Result<AppParts> {
     let scanning = blocking(move || Ok(Scanning::new(files, clamd))).await?;
     let authenticator = if inbound.verify_senders { Some(authenticator(config)?) } else { None };
     let dns = Dns::without_memory(&inbound.dns_servers)
-        .inspect_err(|error| tracing::warn!(%error, "custom domains cannot be verified"))
+        .inspect_err(
+            |error| tracing::warn!(error = %model::causes(error), "custom domains cannot be verified"),
+        )
         .ok();
     // Names of webhooks are looked up as the system does, unless there are name servers of our own.
     let for_webhooks = dns.clone().filter(|_| !inbound.dns_servers.is_empty());
@@ -107,6 +110,8 @@ async fn parts(config: &Config, settings: Settings) -> Result<AppParts> {
             .clone()
             .map(|ai| Arc::new(HttpAssistant::new(ai)) as Arc<dyn outside::Assistant>),
         embedder: embedder(config),
+        hashing_cost: HashingCost::default(),
+        restarts: faults::restart_policy(),
         bot: config.telegram.as_ref().map(|telegram| {
             Box::new(HttpBot::new(&telegram.api_base, &telegram.token)) as Box<dyn outside::BotApi>
         }),
@@ -160,7 +165,7 @@ fn authenticator(config: &Config) -> Result<Authenticator> {
     let made =
         if servers.is_empty() { Authenticator::from_system() } else { Authenticator::with_servers(servers) };
     made.map_err(|error| {
-        Failure::new(format!("Senders cannot be verified: {error}"))
+        Failure::new(format!("Senders cannot be verified: {}", model::causes(&error)))
             .with_fix("Name DNS servers in inbound.dns_servers.")
     })
 }

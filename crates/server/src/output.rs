@@ -5,9 +5,17 @@ use std::{
     io::{self, Write},
 };
 
+use crate::failure::{Failure, Result};
+
 /// Writes a line to standard output.
 pub fn line(text: impl Display) {
     let _ = writeln!(io::stdout(), "{text}");
+}
+
+/// Writes a value to standard output as a line of JSON.
+pub fn json(value: &impl serde::Serialize) -> Result<()> {
+    line(serde_json::to_string(value).map_err(|error| Failure::new(error.to_string()))?);
+    Ok(())
 }
 
 /// Writes a text to standard output as it is.

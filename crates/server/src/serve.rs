@@ -4,12 +4,10 @@ mod connection;
 mod descriptors;
 pub(crate) mod listener;
 mod lock;
-mod memory;
 mod pace;
 mod stream;
 mod upload;
 mod welcome;
-mod workers;
 
 use std::{
     net::SocketAddr,
@@ -20,14 +18,12 @@ use std::{
 };
 
 use axum::{Router, http::header, routing::get};
-use model::sending::OutboundMode;
-use operations::App;
+use operations::{App, supervisor::FailedWorker, workers};
 use store::{DatabaseLocation, blobs::BlobLocation};
 use tokio::{
     net::TcpListener,
     signal::unix::{Signal, SignalKind, signal},
     sync::watch,
-    task::JoinHandle,
 };
 
 use self::listener::{Door, Guests};
@@ -37,7 +33,7 @@ use crate::{
     commands::Invocation,
     config::Config,
     failure::{Failure, Result},
-    metrics, open, output,
+    faults, metrics, open, output,
     shares::Shares,
     smtp::{self, ServiceReception},
 };
@@ -48,10 +44,6 @@ const DRAIN: Duration = Duration::from_secs(10);
 const CLOSE: Duration = Duration::from_secs(5);
 /// Connections to the door for metrics: a handful of collectors. The rest of the descriptors is for callers.
 const MAX_COLLECTORS: u32 = 64;
-/// How often upkeep is done.
-const UPKEEP: Duration = Duration::from_mins(1);
-/// When it is done first: soon, but not while the first callers wait.
-const FIRST_UPKEEP: Duration = Duration::from_secs(2);
 
 /// Serves until the process is told to stop.
 pub async fn run(config: Config, options: Serve, invocation: Invocation) -> Result<ExitCode> {
@@ -72,12 +64,13 @@ pub async fn run(config: Config, options: Serve, invocation: Invocation) -> Resu
         open::check_facilitator(&config).await?;
     }
     let app = open_app(&config, bound).await?;
+    faults::inject(app.supervisor());
     let (stop, stopping) = watch::channel(false);
     let mail_address = mail_listeners.first().and_then(|(listener, _)| listener.local_addr().ok());
     receive_mail(&config, &app, mail_listeners, &stopping)?;
     let doors = Doors { config: &config, app: &app, listener, metrics_listener, stopping };
     doors.open()?;
-    let work = begin_work(&app, options.roles.contains(&ServeRole::Worker));
+    let work = workers::start(&app, options.roles.contains(&ServeRole::Worker));
     tracing::info!(
         milliseconds = started.elapsed().as_millis(),
         engine = app.db().engine_name(),
@@ -86,15 +79,45 @@ pub async fn run(config: Config, options: Serve, invocation: Invocation) -> Resu
     );
     output::text(&welcome::text(&config, &app, &invocation, api, mail_address).await?);
 
-    let name = signals.next().await;
-    tracing::info!(signal = name, "stopping");
+    let reason = tokio::select! {
+        name = signals.next() => StopReason::Signal(name),
+        worker = app.supervisor().failed() => StopReason::Worker(worker),
+    };
+    reason.log();
+    app.supervisor().stop();
     for task in work {
         task.abort();
     }
     drain(stop, &mut signals, &app).await;
     close(&app).await;
     tracing::info!("stopped");
-    Ok(ExitCode::SUCCESS)
+    Ok(reason.exit_code())
+}
+
+/// Why the process stops.
+enum StopReason {
+    /// It was told to.
+    Signal(&'static str),
+    /// It cannot do its work. Whatever runs it should start it anew.
+    Worker(FailedWorker),
+}
+
+impl StopReason {
+    fn log(&self) {
+        match self {
+            Self::Signal(signal) => tracing::info!(signal, "stopping"),
+            Self::Worker(FailedWorker { name, error }) => {
+                tracing::error!(worker = name, error, "worker could not be restarted; stopping the process");
+            }
+        }
+    }
+
+    fn exit_code(&self) -> ExitCode {
+        match self {
+            Self::Signal(_) => ExitCode::SUCCESS,
+            Self::Worker(_) => ExitCode::FAILURE,
+        }
+    }
 }
 
 async fn open_app(config: &Config, bound: SocketAddr) -> Result<App> {
@@ -128,7 +151,13 @@ fn receive_mail(
     let options = smtp::Options::from_config(config)?;
     let reception = Arc::new(ServiceReception::new(app.clone(), stored_in(config)));
     for (listener, protocol) in listeners {
-        tokio::spawn(smtp::serve(listener, protocol, reception.clone(), options.clone(), stopping.clone()));
+        let name = if protocol == mail::smtp::Protocol::Lmtp { "lmtp" } else { "smtp" };
+        // Kept open across a restart: clients wait in the kernel's queue meanwhile.
+        let listener = Arc::new(listener);
+        let (reception, options, stopping) = (reception.clone(), options.clone(), stopping.clone());
+        app.supervisor().start(name, move || {
+            smtp::serve(listener.clone(), protocol, reception.clone(), options.clone(), stopping.clone())
+        });
     }
     Ok(())
 }
@@ -141,6 +170,15 @@ fn stored_in(config: &Config) -> Vec<PathBuf> {
         BlobLocation::S3(_) => None,
     };
     database.into_iter().chain(blobs).collect()
+}
+
+/// The folders whose disks are watched: where mail is stored, and the one that every node has.
+fn watched_folders(config: &Config) -> Vec<PathBuf> {
+    let mut folders = stored_in(config);
+    folders.push(config.data_dir.clone());
+    folders.sort();
+    folders.dedup();
+    folders
 }
 
 /// What is listened on.
@@ -156,7 +194,7 @@ impl Doors<'_> {
     /// Begins to accept connections.
     fn open(self) -> Result<()> {
         let http = &self.config.http;
-        let render = metrics::start(self.app.db().engine_name())?;
+        let render = metrics::start(self.app, watched_folders(self.config))?;
         let most = descriptors::allow(http.max_connections + self.config.smtp.max_connections);
         let most = most.saturating_sub(self.config.smtp.max_connections).max(1);
         if let Some(listener) = self.listener {
@@ -166,11 +204,15 @@ impl Doors<'_> {
                 proxies: http.trust_proxy.clone(),
                 console: self.config.console,
                 doors: vec![mcp::door],
+                #[cfg(feature = "opentelemetry")]
+                continue_trace: Some(crate::telemetry::continue_trace),
+                #[cfg(not(feature = "opentelemetry"))]
+                continue_trace: None,
             };
             let router = web::router(self.app.clone(), options);
             let shares = Shares::new(http.connections_per_client);
             let guests = Guests { most, shares, proxies: http.trust_proxy.clone() };
-            tokio::spawn(Door::new(router, guests, self.stopping.clone()).serve(listener));
+            accept(self.app, "http", Door::new(router, guests, self.stopping.clone()), listener);
         }
         if let Some(listener) = self.metrics_listener {
             let text = move || {
@@ -180,58 +222,16 @@ impl Doors<'_> {
             let router = Router::new().route("/metrics", get(text));
             let shares = Shares::new(MAX_COLLECTORS);
             let guests = Guests { most: MAX_COLLECTORS as usize, shares, proxies: web::Proxies::None };
-            tokio::spawn(Door::new(router, guests, self.stopping).serve(listener));
+            accept(self.app, "metrics-http", Door::new(router, guests, self.stopping), listener);
         }
         Ok(())
     }
 }
 
-/// Begins what goes on beside the doors.
-fn begin_work(app: &App, worker: bool) -> Vec<JoinHandle<()>> {
-    let mut work = vec![tokio::spawn(workers::watch_lists(app.clone()))];
-    if worker {
-        work.push(tokio::spawn(keep_up(app.clone())));
-        work.push(tokio::spawn(workers::scan(app.clone())));
-        work.push(tokio::spawn(workers::care_for_storage(app.clone())));
-        work.push(tokio::spawn(workers::index_lost(app.clone())));
-        work.push(tokio::spawn(workers::check_domains(app.clone())));
-        work.push(tokio::spawn(operations::upkeep::keep_statistics(app.clone())));
-        work.push(tokio::spawn(operations::webhooks::outbox::work(app.clone())));
-        work.push(tokio::spawn(operations::payments::work(app.clone())));
-        work.push(tokio::spawn(operations::telegram::work(app.clone())));
-        work.push(tokio::spawn(workers::send_scheduled(app.clone())));
-        work.push(tokio::spawn(workers::send_queued(app.clone())));
-        work.push(tokio::spawn(workers::triage(app.clone())));
-        work.push(tokio::spawn(workers::keep_claims(app.clone())));
-        work.push(tokio::spawn(memory::index_documents(app.clone())));
-        work.push(tokio::spawn(memory::take_mail(app.clone())));
-        work.push(tokio::spawn(memory::renew_vectors(app.clone())));
-        // Mail that stays here needs no signature.
-        if matches!(app.settings().outbound.mode, OutboundMode::Relay | OutboundMode::Direct) {
-            work.push(tokio::spawn(workers::look_after_keys(app.clone())));
-        }
-    }
-    work
-}
-
-/// Does upkeep now and then, a little irregularly so that several nodes do not all come at once.
-async fn keep_up(app: App) {
-    tokio::time::sleep(irregular(&app, FIRST_UPKEEP)).await;
-    loop {
-        let outcome = operations::upkeep::run(&app).await;
-        ::metrics::counter!("upkeep_runs_total", "ok" => outcome.is_ok().to_string()).increment(1);
-        if let Err(error) = outcome {
-            tracing::warn!(%error, "upkeep failed and will be tried again");
-        }
-        tokio::time::sleep(irregular(&app, UPKEEP)).await;
-    }
-}
-
-/// A time between four and six fifths of the given one.
-fn irregular(app: &App, about: Duration) -> Duration {
-    let mut random = [0];
-    app.entropy().fill(&mut random);
-    about.mul_f64(0.8 + 0.4 * f64::from(random[0]) / 255.0)
+/// Accepts connections. The listener is kept open across a restart: clients wait in the kernel's queue meanwhile.
+fn accept(app: &App, name: &'static str, door: Door, listener: TcpListener) {
+    let (door, listener) = (Arc::new(door), Arc::new(listener));
+    app.supervisor().start(name, move || door.clone().serve(listener.clone()));
 }
 
 /// Tells all connections to end, those to other servers too, and waits until they have, up to a bound or a second signal.

@@ -68,7 +68,7 @@ pub fn seal(key: &DataKey, content: &str, part: Part, bytes: &[u8]) -> Result<Ve
 pub fn open(key: &DataKey, content: &str, part: Part, sealed: &[u8]) -> Result<Vec<u8>> {
     let framed = key.open(&purpose(content, part), sealed)?;
     let opened =
-        blobs::unframe(framed).ok_or_else(|| Error::Corrupt("a sealed content is damaged".to_owned()))?;
+        blobs::unframe(framed).ok_or_else(|| Error::Corrupt("a sealed content is damaged".into()))?;
     Ok(opened.into())
 }
 
@@ -102,7 +102,7 @@ impl FromRow for ContentRecord {
             None => Kept::Blob(hash(&id)?),
         };
         let headers = row.next()?;
-        let body = kept(row)?.ok_or_else(|| Error::Corrupt(format!("content {id} has no body")))?;
+        let body = kept(row)?.ok_or_else(|| Error::Corrupt(format!("content {id} has no body").into()))?;
         Ok(Self { id, size, raw, headers, body, safe: kept(row)? })
     }
 }

@@ -379,5 +379,5 @@ pub async fn take_look(tx: &mut Tx, id: &DomainId, now: Timestamp, until: Timest
 }
 
 fn to_json(found: &Found) -> Result<String> {
-    serde_json::to_string(found).map_err(|error| Error::Internal(error.to_string()))
+    serde_json::to_string(found).map_err(|error| Error::Internal(error.into()))
 }

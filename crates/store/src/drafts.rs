@@ -212,6 +212,17 @@ pub async fn next_due(tx: &mut SystemTx) -> Result<Option<Timestamp>> {
     Ok(found.and_then(|(at,)| at))
 }
 
+/// Lets go of a scheduled send that a node has taken on, unless somebody else has it by now.
+pub async fn release(tx: &mut Tx, due: &Due, now: Timestamp) -> Result<()> {
+    tx.run(
+        "UPDATE draft SET claimed_until = $5 WHERE workspace_id = $1 AND mailbox_id = $2 AND email_id = $3
+         AND version = $4 AND state = 'sending'",
+        &[(&due.mailbox).into(), (&due.email).into(), due.version.into(), now.into()],
+    )
+    .await?;
+    tx.wake(Topic::Schedule, None).await
+}
+
 /// Lets go of everything that a node of the past was sending, for a store that has one node only.
 pub async fn release_all(tx: &mut SystemTx) -> Result<()> {
     tx.run("UPDATE draft SET claimed_until = NULL WHERE state = 'sending'", &[]).await?;

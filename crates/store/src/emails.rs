@@ -134,7 +134,7 @@ impl FromRow for EmailRecord {
 
 fn scan_status(row: &mut Row<'_>) -> Result<Option<ScanStatus>> {
     let text: Option<String> = row.next()?;
-    text.map(|text| text.parse().map_err(Error::Corrupt)).transpose()
+    text.map(|text| text.parse().map_err(|error: String| Error::Corrupt(error.into()))).transpose()
 }
 
 /// Whether lists without a folder show what lies in this one.
@@ -442,5 +442,5 @@ fn sort_form(text: &str) -> String {
 }
 
 fn json<T: Serialize>(value: &T) -> Result<String> {
-    serde_json::to_string(value).map_err(|error| Error::Internal(error.to_string()))
+    serde_json::to_string(value).map_err(|error| Error::Internal(error.into()))
 }

@@ -1,25 +1,30 @@
 //! What can go wrong in the store, reduced to what callers can act on.
 
-use std::error::Error as _;
+use std::error::Error as StdError;
 
-/// A failure of the store.
+use model::causes;
+
+/// What is behind a failure.
+pub type Cause = Box<dyn StdError + Send + Sync>;
+
+/// A failure of the store. Its text has all causes, since it is only ever read by operators.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The engine cannot be reached or cannot write now; trying again later can help.
-    #[error("the store is not available: {0}")]
-    Unavailable(String),
+    #[error("the store is not available: {}", causes(.0.as_ref()))]
+    Unavailable(#[source] Cause),
     /// More work is waiting than the store accepts.
     #[error("the store has too much to do")]
     Overloaded,
     /// A unique or foreign key was violated.
-    #[error("a constraint was violated: {0}")]
-    Conflict(String),
+    #[error("a constraint was violated: {}", causes(.0.as_ref()))]
+    Conflict(#[source] Cause),
     /// What is stored cannot be read back as what it should be.
-    #[error("stored data is not as expected: {0}")]
-    Corrupt(String),
+    #[error("stored data is not as expected: {}", causes(.0.as_ref()))]
+    Corrupt(#[source] Cause),
     /// A fault in our own code, such as a statement that does not compile.
-    #[error("store fault: {0}")]
-    Internal(String),
+    #[error("store fault: {}", causes(.0.as_ref()))]
+    Internal(#[source] Cause),
     /// The encryption at rest failed.
     #[error(transparent)]
     Vault(#[from] crate::vault::VaultError),
@@ -31,11 +36,27 @@ pub enum Error {
 /// The result of a store call.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
+impl Error {
+    /// The failure of a whole group, for one that was part of it.
+    pub(crate) fn of_group(&self) -> Self {
+        Self::Unavailable(match self {
+            Self::Unavailable(cause) => causes(cause.as_ref()).into(),
+            other => other.to_string().into(),
+        })
+    }
+
+    /// Stored JSON that cannot be read. What is wrong in it is not quoted: it may be anybody's mail.
+    pub(crate) fn not_json(error: &serde_json::Error) -> Self {
+        let place = (error.line(), error.column());
+        Self::Corrupt(format!("JSON that does not fit at line {}, column {}", place.0, place.1).into())
+    }
+}
+
 impl From<rusqlite::Error> for Error {
     fn from(error: rusqlite::Error) -> Self {
         use rusqlite::ErrorCode as Code;
         match error.sqlite_error_code() {
-            Some(Code::ConstraintViolation) => Self::Conflict(error.to_string()),
+            Some(Code::ConstraintViolation) => Self::Conflict(error.into()),
             Some(
                 Code::DatabaseBusy
                 | Code::DatabaseLocked
@@ -44,9 +65,9 @@ impl From<rusqlite::Error> for Error {
                 | Code::SystemIoFailure
                 | Code::CannotOpen
                 | Code::OutOfMemory,
-            ) => Self::Unavailable(error.to_string()),
-            Some(Code::DatabaseCorrupt | Code::NotADatabase) => Self::Corrupt(error.to_string()),
-            _ => Self::Internal(error.to_string()),
+            ) => Self::Unavailable(error.into()),
+            Some(Code::DatabaseCorrupt | Code::NotADatabase) => Self::Corrupt(error.into()),
+            _ => Self::Internal(error.into()),
         }
     }
 }
@@ -54,11 +75,10 @@ impl From<rusqlite::Error> for Error {
 impl From<tokio_postgres::Error> for Error {
     fn from(error: tokio_postgres::Error) -> Self {
         let Some(db) = error.as_db_error() else {
-            // The cause ("connection refused") is what an operator needs to read.
-            let cause = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
-            return Self::Unavailable(format!("{error}{cause}"));
+            return Self::Unavailable(error.into());
         };
-        let text = format!("{} ({})", db.message(), db.code().code());
+        // Not the error itself: its details quote what was to be stored.
+        let text = format!("{} ({})", db.message(), db.code().code()).into();
         // The first two characters are the class: 23 integrity, 08/53/57/58 the server is in trouble, 28/3D it does not
         // know us or our database.
         match db.code().code().get(..2) {
@@ -75,7 +95,42 @@ impl From<deadpool_postgres::PoolError> for Error {
         match error {
             deadpool_postgres::PoolError::Backend(error) => error.into(),
             deadpool_postgres::PoolError::Timeout(deadpool_postgres::TimeoutType::Wait) => Self::Overloaded,
-            other => Self::Unavailable(other.to_string()),
+            other => Self::Unavailable(other.into()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_cause_is_there_once() {
+        let io = std::io::Error::other("no such route");
+        let error = Error::Unavailable(io.into());
+        assert_eq!(error.to_string(), "the store is not available: no such route");
+        assert_eq!(error.source().map(ToString::to_string).as_deref(), Some("no such route"));
+        assert_eq!(causes(&error), error.to_string());
+        assert_eq!(error.of_group().to_string(), error.to_string());
+        let sqlite = rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(13), None);
+        let error = Error::from(sqlite);
+        assert!(matches!(error, Error::Unavailable(_)));
+        assert!(causes(&error).starts_with("the store is not available: "), "{error}");
+        assert_eq!(causes(&error), error.to_string());
+        let folder = crate::blobs::BlobError::Folder {
+            action: "write",
+            path: "/blobs/a".into(),
+            cause: std::io::Error::other("disk full"),
+        };
+        let error = Error::from(folder);
+        assert_eq!(causes(&error), "cannot write /blobs/a: disk full");
+        assert!(error.source().is_some());
+    }
+
+    #[test]
+    fn what_is_stored_is_not_quoted() {
+        let error = serde_json::from_str::<Vec<u8>>("\"Unspeakable subject\"").unwrap_err();
+        assert!(error.to_string().contains("Unspeakable"));
+        assert!(!causes(&Error::not_json(&error)).contains("Unspeakable"));
     }
 }

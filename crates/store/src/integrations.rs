@@ -51,9 +51,8 @@ impl FromRow for ConnectionRecord {
             tools: row.next_json()?,
             allowed_tools: {
                 let text: Option<String> = row.next()?;
-                let read = |text: String| {
-                    serde_json::from_str(&text).map_err(|error| Error::Corrupt(error.to_string()))
-                };
+                let read =
+                    |text: String| serde_json::from_str(&text).map_err(|error| Error::not_json(&error));
                 text.map(read).transpose()?
             },
             last_error: row.next()?,
@@ -163,5 +162,5 @@ fn allowed_of(connection: &ConnectionRecord) -> Result<Option<String>> {
 }
 
 fn to_json<T: Serialize>(value: &T) -> Result<String> {
-    serde_json::to_string(value).map_err(|error| Error::Internal(error.to_string()))
+    serde_json::to_string(value).map_err(|error| Error::Internal(error.into()))
 }

@@ -59,7 +59,7 @@ pub fn seal(key: &DataKey, id: &DocumentId, bytes: &[u8]) -> Result<Vec<u8>> {
 /// Opens the bytes of a document that came from its row.
 pub fn open(key: &DataKey, id: &DocumentId, sealed: &[u8]) -> Result<Bytes> {
     let framed = key.open(&purpose(id), sealed)?;
-    blobs::unframe(framed).ok_or_else(|| Error::Corrupt(format!("document {id} is damaged")))
+    blobs::unframe(framed).ok_or_else(|| Error::Corrupt(format!("document {id} is damaged").into()))
 }
 
 fn purpose(id: &DocumentId) -> String {
@@ -68,13 +68,13 @@ fn purpose(id: &DocumentId) -> String {
 
 /// Packs and seals the pieces of a document's text while they are indexed.
 pub fn seal_pieces(key: &DataKey, id: &DocumentId, pieces: &[String]) -> Result<Vec<u8>> {
-    let plain = serde_json::to_vec(pieces).map_err(|error| Error::Internal(error.to_string()))?;
+    let plain = serde_json::to_vec(pieces).map_err(|error| Error::Internal(error.into()))?;
     Ok(key.seal(&purpose_of_pieces(id), &blobs::frame(&plain))?)
 }
 
 /// Opens the pieces of a document's text.
 pub fn open_pieces(key: &DataKey, id: &DocumentId, sealed: &[u8]) -> Result<Vec<String>> {
-    let damaged = || Error::Corrupt(format!("the pieces of document {id} are damaged"));
+    let damaged = || Error::Corrupt(format!("the pieces of document {id} are damaged").into());
     let plain = blobs::unframe(key.open(&purpose_of_pieces(id), sealed)?).ok_or_else(damaged)?;
     serde_json::from_slice(&plain).map_err(|_| damaged())
 }

@@ -9,6 +9,7 @@ pub mod affiliate;
 pub mod api_keys;
 pub mod attachments;
 pub mod audit;
+pub mod backlog;
 pub mod blobs;
 pub mod confirmations;
 pub mod contents;
@@ -44,6 +45,7 @@ pub mod system;
 pub mod tasks;
 pub mod telegram;
 pub mod threads;
+pub mod trace;
 pub mod triage_jobs;
 pub mod triager_runs;
 pub mod triagers;
@@ -53,7 +55,9 @@ pub mod vault;
 pub mod webhooks;
 pub mod workspaces;
 
-pub use error::{Error, Result};
+pub use error::{Cause, Error, Result};
 #[cfg(feature = "faults")]
 pub use sql::faults;
-pub use sql::{Cell, DatabaseLocation, Db, FromCell, FromRow, Param, Row, SystemTx, Topic, Tx, Wake, woken};
+pub use sql::{
+    Body, Cell, DatabaseLocation, Db, FromCell, FromRow, Param, Row, SystemTx, Topic, Tx, Wake, woken,
+};

@@ -53,7 +53,9 @@ impl MailboxDomain {
     /// Reads the two columns that tell of it.
     pub(crate) fn from_row(row: &mut Row<'_>) -> Result<Option<Self>> {
         let (id, status): (Option<DomainId>, Option<String>) = (row.next()?, row.next()?);
-        let status = status.map(|status| status.parse().map_err(Error::Corrupt)).transpose()?;
+        let status = status
+            .map(|status| status.parse().map_err(|error: String| Error::Corrupt(error.into())))
+            .transpose()?;
         Ok(id.map(|id| Self { id, status }))
     }
 }
@@ -312,5 +314,5 @@ pub async fn counters(tx: &mut Tx, name: &str) -> Result<Vec<(MailboxId, i64)>> 
 }
 
 fn to_json(settings: &MailboxSettings) -> Result<String> {
-    serde_json::to_string(settings).map_err(|error| Error::Internal(error.to_string()))
+    serde_json::to_string(settings).map_err(|error| Error::Internal(error.into()))
 }

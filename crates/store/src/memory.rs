@@ -256,13 +256,15 @@ impl FromRow for Candidate {
             (None, Some(id), _) => Owner::Document(id),
             (None, None, Some((mailbox, email))) => Owner::Email(mailbox, email),
             (None, None, None) => {
-                return Err(crate::Error::Corrupt(format!("passage {number} belongs to nothing")));
+                return Err(crate::Error::Corrupt(format!("passage {number} belongs to nothing").into()));
             }
         };
         let (position, text, vector, model) = (row.next()?, row.next()?, row.next()?, row.next()?);
         let (memory_text, metadata): (Option<Vec<u8>>, _) = (row.next()?, row.next()?);
         let (name, kind): (Option<String>, Option<String>) = (row.next()?, row.next()?);
-        let kind = kind.map(|kind| kind.parse().map_err(crate::Error::Corrupt)).transpose()?;
+        let kind = kind
+            .map(|kind| kind.parse().map_err(|error: String| crate::Error::Corrupt(error.into())))
+            .transpose()?;
         Ok(Self {
             number,
             owner,

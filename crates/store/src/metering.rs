@@ -40,6 +40,14 @@ impl PoolKind {
         }
     }
 
+    /// The period that a time lies in.
+    pub fn period_of(self, time: Timestamp) -> Timestamp {
+        match self {
+            Self::Credits => time.month_start(),
+            Self::Requests => time.minute(),
+        }
+    }
+
     /// Whether a call in `period` counts in `present`, a period that lies a little ahead of it: another node's clock
     /// is ahead of ours, or ours was set back. One that lies further ahead would block the pool, and ends.
     pub fn joins(self, period: Timestamp, present: Timestamp) -> bool {
@@ -52,8 +60,11 @@ impl PoolKind {
 pub struct Adjustment {
     /// Which pool.
     pub kind: PoolKind,
-    /// The period as the node sees it.
+    /// The period that the figures are of.
     pub period_start: Timestamp,
+    /// What the node's clock shows. The figures can be of a period that is long over: the node was stopped, or could not
+    /// reach the store.
+    pub now: Timestamp,
     /// The size of the pool; `None` when it only counts.
     pub limit: Option<i64>,
     /// Spent by reads.
@@ -96,7 +107,7 @@ pub struct Adjusted {
 /// Brings one node's advance up to date: what it spent, what it needs, what it returns.
 pub async fn adjust(tx: &mut Tx, node: &str, ask: &Adjustment) -> Result<Adjusted> {
     // First of all, because it locks the pool: every node goes through here one after the other.
-    let pool = lock_pool(tx, ask.kind, ask.period_start).await?;
+    let pool = lock_pool(tx, ask).await?;
     let mut advances = advances(tx, ask.kind, &pool).await?;
     let unfolded = match ask.kind {
         PoolKind::Credits => fold_ledger(tx, node, &pool, &mut advances).await?,
@@ -167,9 +178,11 @@ impl FromRow for Pool {
 
 /// Locks the pool, beginning a new period when one has begun.
 ///
-/// A node whose clock is a little behind still sees the former period: it joins the present one. A period that lies
-/// further ahead than any clock should be comes from a clock that was set back, and would block the pool: it ends.
-async fn lock_pool(tx: &mut Tx, kind: PoolKind, period_start: Timestamp) -> Result<Pool> {
+/// A node whose clock is a little behind, or which settles late, still has figures of a former period: it joins the
+/// present one, in which nothing is charged for them again. A period that lies further ahead of the node's clock than
+/// any clock should be comes from a clock that was set back, and would block the pool: it ends.
+async fn lock_pool(tx: &mut Tx, ask: &Adjustment) -> Result<Pool> {
+    let Adjustment { kind, period_start, now, .. } = *ask;
     let sql = "INSERT INTO allowance (workspace_id, kind, period_start, spent) VALUES ($1, $2, $3, 0)
          ON CONFLICT (workspace_id, kind) DO UPDATE SET
          spent = CASE WHEN allowance.period_start BETWEEN excluded.period_start AND $4
@@ -177,8 +190,8 @@ async fn lock_pool(tx: &mut Tx, kind: PoolKind, period_start: Timestamp) -> Resu
          period_start = CASE WHEN allowance.period_start BETWEEN excluded.period_start AND $4
                              THEN allowance.period_start ELSE excluded.period_start END
          RETURNING period_start, spent";
-    let ahead = period_start.plus_seconds(kind.tolerated_seconds());
-    let found = tx.one(sql, &[kind.as_str().into(), period_start.into(), ahead.into()]).await?;
+    let latest = period_start.max(kind.period_of(now)).plus_seconds(kind.tolerated_seconds());
+    let found = tx.one(sql, &[kind.as_str().into(), period_start.into(), latest.into()]).await?;
     Ok(found.unwrap_or(Pool { period_start, spent: 0 }))
 }
 

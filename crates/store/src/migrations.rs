@@ -136,17 +136,17 @@ async fn apply(tx: &mut SystemTx, up_to: i64, now: model::Timestamp) -> Result<(
     {
         return Err(Error::Unavailable(format!(
             "the store has schema version {version}, this program knows up to {newest}: run a newer program"
-        )));
+        ).into()));
     }
     for migration in MIGRATIONS.iter().filter(|migration| migration.version <= up_to) {
         let checksum = checksum(migration.sql);
         match applied.iter().find(|(version, _)| *version == migration.version) {
             Some((_, stored)) if *stored == checksum => {}
             Some(_) => {
-                return Err(Error::Corrupt(format!(
-                    "migration {} of the store differs from this program's",
-                    migration.version
-                )));
+                return Err(Error::Corrupt(
+                    format!("migration {} of the store differs from this program's", migration.version)
+                        .into(),
+                ));
             }
             None => run(tx, migration, &checksum, now).await?,
         }

@@ -52,7 +52,7 @@ impl FromRow for OutboundRecord {
     }
 }
 
-const COLUMNS: &str =
+pub(crate) const COLUMNS: &str =
     "id, mailbox_id, email_id, kind, content_id, prefix, sender, message_id, created_at, expires_at, report";
 
 /// What became of a mail for one recipient, as it is stored.

@@ -140,11 +140,22 @@ pub async fn renew(tx: &mut SystemTx, node: &str, until: Timestamp) -> Result<()
     Ok(())
 }
 
-/// Lets go of everything that a node of the past worked on, for a store that has one node only.
-pub async fn release_all(tx: &mut SystemTx) -> Result<()> {
+/// What a node has taken on.
+pub async fn claimed_by(tx: &mut SystemTx, node: &str) -> Result<Vec<Claimed>> {
+    tx.all(
+        "SELECT workspace_id, outbound_id, position, recipient, destination, attempts FROM delivery
+         WHERE claimed_by = $1 AND state = 'queued'",
+        &[node.into()],
+    )
+    .await
+}
+
+/// Lets go of everything that nodes of the past worked on, for a store that has one node only: this one.
+pub async fn release_all_but(tx: &mut SystemTx, node: &str) -> Result<()> {
     tx.run(
-        "UPDATE delivery SET claimed_by = NULL, claimed_until = NULL WHERE state = 'queued' AND claimed_by IS NOT NULL",
-        &[],
+        "UPDATE delivery SET claimed_by = NULL, claimed_until = NULL
+         WHERE state = 'queued' AND claimed_by IS NOT NULL AND claimed_by <> $1",
+        &[node.into()],
     )
     .await?;
     Ok(())

@@ -147,6 +147,16 @@ pub async fn take(tx: &mut Tx, mailbox: &MailboxId, now: Timestamp, until: Times
     Ok(taken == 1)
 }
 
+/// Lets go of a link that a worker has until a time, unless somebody else has it by now.
+pub async fn release(tx: &mut Tx, mailbox: &MailboxId, until: Timestamp) -> Result<()> {
+    tx.run(
+        "UPDATE telegram_link SET claimed_until = 0 WHERE workspace_id = $1 AND mailbox_id = $2 AND claimed_until = $3",
+        &[mailbox.into(), until.into()],
+    )
+    .await?;
+    Ok(())
+}
+
 /// Moves a link's place in the event log. False when the link has ended or leads elsewhere by now.
 pub async fn set_sequence(tx: &mut Tx, link: &LinkRecord, sequence: i64) -> Result<bool> {
     let moved = tx

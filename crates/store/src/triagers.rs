@@ -116,5 +116,5 @@ pub async fn note_sent(tx: &mut Tx, mailbox: &MailboxId, triages_sent: bool) -> 
 }
 
 pub(crate) fn json<T: Serialize>(value: &T) -> Result<String> {
-    serde_json::to_string(value).map_err(|error| Error::Internal(error.to_string()))
+    serde_json::to_string(value).map_err(|error| Error::Internal(error.into()))
 }

@@ -60,6 +60,7 @@ pub enum VaultError {
         /// The key file.
         path: PathBuf,
         /// What the operating system said.
+        #[source]
         cause: io::Error,
     },
     /// The sealed bytes do not open: nothing more can be known, by design.

@@ -59,9 +59,8 @@ impl FromRow for WebhookRecord {
             event_types: row.next_json()?,
             mailbox_ids: {
                 let text: Option<String> = row.next()?;
-                let read = |text: String| {
-                    serde_json::from_str(&text).map_err(|error| Error::Corrupt(error.to_string()))
-                };
+                let read =
+                    |text: String| serde_json::from_str(&text).map_err(|error| Error::not_json(&error));
                 text.map(read).transpose()?
             },
             status: row.next_named()?,
@@ -431,6 +430,16 @@ pub async fn leave(tx: &mut Tx, id: &WebhookId, failures: i64, rests_until: Time
     Ok(())
 }
 
+/// Lets go of a webhook that a worker has until a time, unless somebody else has it by now.
+pub async fn release(tx: &mut Tx, id: &WebhookId, until: Timestamp) -> Result<()> {
+    tx.run(
+        "UPDATE webhook SET claimed_until = 0 WHERE workspace_id = $1 AND id = $2 AND claimed_until = $3",
+        &[id.into(), until.into()],
+    )
+    .await?;
+    tx.wake(Topic::Webhook, None).await
+}
+
 /// Ends the time that a webhook is left alone for, since somebody wants to see whether it works.
 pub async fn wake_up(tx: &mut Tx, id: &WebhookId) -> Result<()> {
     tx.run("UPDATE webhook SET rests_until = 0 WHERE workspace_id = $1 AND id = $2", &[id.into()]).await?;
@@ -448,5 +457,5 @@ fn mailboxes_of(webhook: &WebhookRecord) -> Result<Option<String>> {
 }
 
 fn to_json<T: Serialize>(value: &T) -> Result<String> {
-    serde_json::to_string(value).map_err(|error| Error::Internal(error.to_string()))
+    serde_json::to_string(value).map_err(|error| Error::Internal(error.into()))
 }

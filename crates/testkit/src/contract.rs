@@ -1,24 +1,107 @@
 //! Checks answers against the OpenAPI document, so that what is published is what is served.
 
 use std::{
-    collections::HashMap,
-    sync::{LazyLock, Mutex},
+    collections::{BTreeMap, HashMap},
+    sync::{Arc, LazyLock, Mutex},
 };
 
 use axum::http::Method;
-use serde_json::{Value, json};
+use serde::Deserialize;
+use serde_json::{Map, Value, json, value::RawValue};
 
 use crate::Answer;
 
-static DOCUMENT: LazyLock<Value> = LazyLock::new(web::document);
-static AGENT_DOCUMENT: LazyLock<Value> = LazyLock::new(web::agent_document);
-static VALIDATORS: LazyLock<Mutex<HashMap<String, jsonschema::Validator>>> = LazyLock::new(Mutex::default);
+static DOCUMENT: LazyLock<Document> =
+    LazyLock::new(|| Document::read(include_str!("../../../openapi/v1.json")));
+static AGENT_DOCUMENT: LazyLock<Document> =
+    LazyLock::new(|| Document::read(include_str!("../../../openapi/agent-v1.json")));
+
+/// A document as it stands in the repository, which other tests compare with what the service serves. Only what answers
+/// need is read: making the whole took longer than most tests do.
+struct Document {
+    text: Text<'static>,
+    /// What was read so far.
+    paths: Mutex<HashMap<&'static str, Arc<Value>>>,
+    validators: Mutex<HashMap<String, jsonschema::Validator>>,
+}
+
+#[derive(Deserialize)]
+struct Text<'a> {
+    #[serde(borrow)]
+    paths: BTreeMap<&'a str, &'a RawValue>,
+    #[serde(borrow)]
+    components: Components<'a>,
+}
+
+#[derive(Deserialize)]
+struct Components<'a> {
+    #[serde(borrow)]
+    schemas: BTreeMap<&'a str, &'a RawValue>,
+}
+
+impl Document {
+    fn read(text: &'static str) -> Self {
+        let text = serde_json::from_str(text).unwrap();
+        Self { text, paths: Mutex::default(), validators: Mutex::default() }
+    }
+
+    /// The described path that a path belongs to, with its operations; literal segments win over parameters.
+    fn find(&self, path: &str) -> Option<(&'static str, Arc<Value>)> {
+        let matching = self.text.paths.iter().filter(|(template, _)| matches(template, path));
+        let (template, text) = matching.min_by_key(|(template, _)| template.matches('{').count())?;
+        let mut paths = self.paths.lock().unwrap();
+        let operations =
+            paths.entry(template).or_insert_with(|| serde_json::from_str(text.get()).unwrap()).clone();
+        Some((template, operations))
+    }
+
+    /// A validator for a schema and all that it refers to.
+    fn compile(&self, schema: &Value) -> jsonschema::Validator {
+        let (mut needed, mut schemas) = (references(schema), Map::new());
+        while let Some(name) = needed.pop() {
+            if !schemas.contains_key(&name) {
+                let referred: Value =
+                    serde_json::from_str(self.text.components.schemas[name.as_str()].get()).unwrap();
+                needed.extend(references(&referred));
+                schemas.insert(name, referred);
+            }
+        }
+        let whole = json!({
+            "$schema": "https://json-schema.org/draft/2020-12/schema",
+            "allOf": [schema],
+            "components": { "schemas": schemas },
+        });
+        jsonschema::validator_for(&whole).unwrap()
+    }
+}
+
+/// The names of the components that a schema refers to.
+fn references(schema: &Value) -> Vec<String> {
+    match schema {
+        Value::Object(fields) => fields
+            .iter()
+            .flat_map(|(name, value)| match (name.as_str(), value.as_str()) {
+                ("$ref", Some(place)) => {
+                    vec![place.strip_prefix("#/components/schemas/").unwrap().to_owned()]
+                }
+                _ => references(value),
+            })
+            .collect(),
+        Value::Array(items) => items.iter().flat_map(references).collect(),
+        _ => Vec::new(),
+    }
+}
 
 /// Fails when an answer of a described route has a status, a code or a shape that the document does not allow.
 pub(crate) fn check(method: &Method, path: &str, answer: &Answer) {
     let path = path.split('?').next().unwrap_or_default();
-    let document: &Value = if is_keyless(path) { &AGENT_DOCUMENT } else { &DOCUMENT };
-    let Some((template, operation)) = find(document, method, path) else { return };
+    let document: &Document = if is_keyless(path) { &AGENT_DOCUMENT } else { &DOCUMENT };
+    let Some((template, operations)) = document.find(path) else { return };
+    let described_as = if *method == Method::HEAD { Method::GET } else { method.clone() };
+    let operation = &operations[described_as.as_str().to_ascii_lowercase()];
+    if operation.is_null() {
+        return;
+    }
     let responses = &operation["responses"];
     let response = &responses[answer.status.to_string()];
     assert!(
@@ -54,9 +137,9 @@ pub(crate) fn check(method: &Method, path: &str, answer: &Answer) {
         return;
     }
     let body = answer.json();
-    let mut validators = VALIDATORS.lock().unwrap();
+    let mut validators = document.validators.lock().unwrap();
     let key = format!("{method} {template} {}", answer.status);
-    let validator = validators.entry(key).or_insert_with(|| compile(document, schema));
+    let validator = validators.entry(key).or_insert_with(|| document.compile(schema));
     let faults: Vec<String> =
         validator.iter_errors(&body).map(|fault| format!("{}: {fault}", fault.instance_path())).collect();
     assert!(
@@ -69,24 +152,6 @@ pub(crate) fn check(method: &Method, path: &str, answer: &Answer) {
 /// The keyless interface has a document of its own.
 fn is_keyless(path: &str) -> bool {
     path == "/api" || path.starts_with("/api/agent/")
-}
-
-fn compile(document: &Value, schema: &Value) -> jsonschema::Validator {
-    let whole = json!({
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "allOf": [schema],
-        "components": document["components"],
-    });
-    jsonschema::validator_for(&whole).unwrap()
-}
-
-/// The described operation that a path belongs to; literal segments win over parameters.
-fn find<'a>(document: &'a Value, method: &Method, path: &str) -> Option<(&'a str, &'a Value)> {
-    let method =
-        if *method == Method::HEAD { "get".to_owned() } else { method.as_str().to_ascii_lowercase() };
-    let matching = document["paths"].as_object()?.iter().filter(|(template, _)| matches(template, path));
-    let (template, operations) = matching.min_by_key(|(template, _)| template.matches('{').count())?;
-    Some((template.as_str(), operations.get(&method)?))
 }
 
 fn matches(template: &str, path: &str) -> bool {

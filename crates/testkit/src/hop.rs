@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use operations::outside::{Handover, HandoverOutcome, NextHop};
+use operations::outside::{Handed, Handover, HandoverOutcome, NextHop};
 use tokio::sync::Semaphore;
 
 /// A server that takes mail, or refuses it.
@@ -20,6 +20,7 @@ struct State {
     answers: HashMap<String, VecDeque<HandoverOutcome>>,
     slow: HashMap<String, Duration>,
     gate: Option<Arc<Semaphore>>,
+    panics: HashMap<String, u32>,
 }
 
 impl Hop {
@@ -27,6 +28,11 @@ impl Hop {
     pub fn answer(&self, recipient: &str, outcome: HandoverOutcome) {
         let mut state = self.0.lock().unwrap();
         state.answers.entry(recipient.to_owned()).or_default().push_back(outcome);
+    }
+
+    /// Makes code panic over a recipient, so many times.
+    pub fn panic_over(&self, recipient: &str, times: u32) {
+        self.0.lock().unwrap().panics.insert(recipient.to_owned(), times);
     }
 
     /// Makes it take its time with a domain, or with a mail to an address.
@@ -45,11 +51,17 @@ impl Hop {
     }
 }
 
+impl Hop {
+    fn takes_panic(&self, recipient: &str) -> bool {
+        let mut state = self.0.lock().unwrap();
+        let Some(left) = state.panics.get_mut(recipient).filter(|left| **left > 0) else { return false };
+        *left -= 1;
+        true
+    }
+}
+
 impl NextHop for Hop {
-    fn hand_over(
-        &self,
-        handover: Handover,
-    ) -> Pin<Box<dyn Future<Output = Vec<HandoverOutcome>> + Send + '_>> {
+    fn hand_over(&self, handover: Handover) -> Pin<Box<dyn Future<Output = Handed> + Send + '_>> {
         Box::pin(async move {
             let whom = [&handover.domain].into_iter().chain(&handover.recipients);
             let slow = self.0.lock().unwrap().slow.clone();
@@ -61,8 +73,10 @@ impl NextHop for Hop {
             if let Some(gate) = gate {
                 gate.acquire().await.unwrap().forget();
             }
+            let wanted = handover.recipients.iter().any(|recipient| self.takes_panic(recipient));
+            assert!(!wanted, "a test made this handover panic");
             let mut state = self.0.lock().unwrap();
-            let answers = handover
+            let outcomes = handover
                 .recipients
                 .iter()
                 .map(|recipient| {
@@ -71,7 +85,7 @@ impl NextHop for Hop {
                 })
                 .collect();
             state.taken.push(handover);
-            answers
+            Handed { outcomes, peer: None }
         })
     }
 }

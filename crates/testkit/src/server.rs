@@ -3,7 +3,7 @@
 use std::{
     pin::Pin,
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering},
     },
     time::Duration,
@@ -14,13 +14,14 @@ use model::{
     EmailId, Limit, Plan, Plans, Role, Timestamp, WorkspaceId, emails::InboundProvider, sending::OutboundMode,
 };
 use operations::{
-    App, AppParts, Outbound, Settings, SignUpPolicy, admin,
+    App, AppParts, HashingCost, Outbound, Settings, SignUpPolicy, admin,
     inbound::{self, Arrival, Refusal},
     knowledge,
     memory::{self, LocalEmbedder, MemorySettings},
     outside::{self, Entropy},
     payments::PaymentSettings,
     scanning::Scanning,
+    supervisor::RestartPolicy,
     telegram::Hearing,
 };
 use store::{
@@ -137,6 +138,8 @@ pub struct ServerOptions {
     pub background: bool,
     /// How the doors are set up.
     pub web: web::Options,
+    /// What hashing a password costs: next to nothing, unless a test is about that.
+    pub hashing_cost: HashingCost,
 }
 
 impl Default for ServerOptions {
@@ -172,6 +175,7 @@ impl Default for ServerOptions {
             telegram: None,
             background: true,
             web: web::Options { doors: vec![mcp::door], ..web::Options::default() },
+            hashing_cost: HashingCost::LEAST,
         }
     }
 }
@@ -207,7 +211,9 @@ pub struct Server {
     pub app: App,
     /// Its clock.
     pub clock: Clock,
-    pub(crate) router: axum::Router,
+    /// Made for the first caller: a node that nobody calls needs none.
+    router: OnceLock<axum::Router>,
+    web: web::Options,
     place: Arc<Place>,
     broken: Arc<AtomicBool>,
 }
@@ -329,23 +335,29 @@ impl Server {
             facilitator: options.facilitator.map(facilitator),
             assistant: language_model(options.assistant, options.model_endpoint),
             embedder: options.embedder,
+            hashing_cost: options.hashing_cost,
+            restarts: RestartPolicy::default(),
             bot: options
                 .telegram
                 .map(|(base, _)| Box::new(HttpBot::new(&base, "7:secret")) as Box<dyn outside::BotApi>),
         };
         let app = start(parts, &place, options.background).await;
-        let router = web::router(app.clone(), options.web);
-        Self { app, clock, router, place, broken }
+        Self { app, clock, router: OnceLock::new(), web: options.web, place, broken }
+    }
+
+    /// The doors.
+    pub(crate) fn router(&self) -> axum::Router {
+        self.router.get_or_init(|| web::router(self.app.clone(), self.web.clone())).clone()
     }
 
     /// Somebody without a credential.
     pub fn anonymous(&self) -> Caller {
-        Caller::new(self.router.clone(), Vec::new())
+        Caller::new(self.router(), Vec::new())
     }
 
     /// Somebody with an API key.
     pub fn key(&self, key: &str) -> Caller {
-        Caller::new(self.router.clone(), vec![("x-api-key".to_owned(), key.to_owned())])
+        Caller::new(self.router(), vec![("x-api-key".to_owned(), key.to_owned())])
     }
 
     /// Somebody with a console session.
@@ -353,7 +365,7 @@ impl Server {
         let cookie = ("cookie".to_owned(), format!("agent_mailbox={secret}"));
         // As browsers say it of the page's own requests.
         let site = ("sec-fetch-site".to_owned(), "same-origin".to_owned());
-        Caller::new(self.router.clone(), vec![cookie, site])
+        Caller::new(self.router(), vec![cookie, site])
     }
 
     /// Somebody with a wallet, the same for the same name.
@@ -410,7 +422,7 @@ impl Server {
             raw: raw.into(),
             client: None,
         };
-        inbound::receive(&self.app, arrival).await?.remove(0)
+        inbound::receive(&self.app, arrival).await?.emails.remove(0)
     }
 
     /// Does the work for memory that waits: documents, mail, vectors of another model.

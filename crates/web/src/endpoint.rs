@@ -155,11 +155,8 @@ impl Endpoint {
     {
         let prepare = move |raw: &RawInput| {
             let input = I::read(raw)?;
-            let (handler, range) = (handler.clone(), raw.range.clone());
-            let run = move |app, call| -> Running {
-                let running = handler(app, call, input);
-                Box::pin(async move { running.await?.within(range.as_deref()) })
-            };
+            let handler = handler.clone();
+            let run = move |app, call| -> Running { Box::pin(handler(app, call, input)) };
             Ok(Box::new(run) as Prepared)
         };
         Self {
@@ -181,7 +178,11 @@ impl Endpoint {
 
     /// Reads and checks the input.
     pub(crate) fn prepare(&self, raw: &RawInput) -> Result<Prepared> {
-        (self.prepare)(raw)
+        let prepared = (self.prepare)(raw)?;
+        let Some(range) = raw.range.clone() else { return Ok(prepared) };
+        Ok(Box::new(move |app, call| {
+            Box::pin(async move { prepared(app, call).await?.within(Some(&range)) })
+        }))
     }
 
     /// The method as the router wants it.

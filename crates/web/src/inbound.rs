@@ -17,6 +17,7 @@ use model::{EmailId, emails::InboundProvider};
 use operations::{
     App, Detail, Error, ErrorKind, Result,
     inbound::{self, Arrival, Client, Refusal},
+    mail_log,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -90,18 +91,17 @@ async fn take(app: &App, request: Request) -> Result<Response> {
         match inbound::route(app, envelope.from.as_deref(), address).await {
             Ok(recipient) => recipients.push(recipient),
             Err(refusal) if refusal.code < 500 => return Err(later()),
-            Err(refusal) => refused.push((address, refusal.text)),
+            Err(refusal) => refused.push((address.clone(), refusal)),
         }
     }
     if recipients.is_empty() {
-        let detail =
-            |(address, reason): (&String, &str)| Detail { path: address.clone(), message: reason.to_owned() };
+        mail_log::received_by_hook(envelope.from.as_deref(), &refused, &[], raw.len(), Err(&Refusal::NOBODY));
+        let detail = |(path, refusal): (String, Refusal)| Detail { path, message: refusal.text.to_owned() };
         let details = refused.into_iter().map(detail).collect();
         return Err(Error::new(ErrorKind::RecipientsRefused).with_details(details));
     }
-    let mut refused: Vec<Refused> =
-        refused.into_iter().map(|(address, reason)| Refused { recipient: address.clone(), reason }).collect();
     let addresses: Vec<String> = recipients.iter().map(|recipient| recipient.address.clone()).collect();
+    let (from, size) = (envelope.from.clone(), raw.len());
     let arrival = Arrival {
         provider: Some(InboundProvider::MailApi),
         from: envelope.from,
@@ -109,10 +109,15 @@ async fn take(app: &App, request: Request) -> Result<Response> {
         raw,
         client: envelope.client,
     };
-    match inbound::receive_once(app, arrival, name).await {
-        Ok(outcomes) => {
+    let outcome = inbound::receive_once(app, arrival, name).await;
+    mail_log::received_by_hook(from.as_deref(), &refused, &addresses, size, outcome.as_ref());
+    match outcome {
+        Ok(received) => {
+            let refusal =
+                |(recipient, refusal): (String, Refusal)| Refused { recipient, reason: refusal.text };
+            let mut refused: Vec<Refused> = refused.into_iter().map(refusal).collect();
             let mut ids = Vec::new();
-            for (recipient, outcome) in addresses.into_iter().zip(outcomes) {
+            for (recipient, outcome) in addresses.into_iter().zip(received.emails) {
                 match outcome {
                     Ok(id) => ids.push(id),
                     Err(refusal) => refused.push(Refused { recipient, reason: refusal.text }),

@@ -52,7 +52,7 @@ pub use facilitator::HttpFacilitator;
 pub use openapi::document;
 pub use outgoing::OutgoingHttp;
 pub use proxies::{Network, Proxies};
-pub use request::{Ambiguous, only_value};
+pub use request::{Ambiguous, new_log_id, only_value};
 pub use telegram::HttpBot;
 
 /// Renders the metrics as text.
@@ -71,6 +71,8 @@ pub struct Options {
     pub console: ConsoleLimits,
     /// Doors that other crates make.
     pub doors: Vec<Door>,
+    /// Lets the span of a request go on with a trace that its headers name.
+    pub continue_trace: Option<fn(&tracing::Span, &axum::http::HeaderMap)>,
 }
 
 /// What every handler can reach.

@@ -39,6 +39,7 @@ struct Told {
 /// Answers one call.
 pub(crate) async fn serve(state: State, endpoint: Arc<Endpoint>, request: Request) -> Response {
     let started = Instant::now();
+    tracing::Span::current().record("operation", endpoint.operation.id);
     let address = client_address(&request);
     let (parts, body) = request.into_parts();
     let mut told = Told::default();
@@ -76,6 +77,7 @@ async fn run(
     let caller = identify(state, parts, address).await?;
     let path = path_parameters(parts);
     let entrance = admit(state, endpoint, caller, &path, told).await?;
+    tracing::Span::current().record("workspace", entrance.access.workspace.as_str());
     let wants_events = matches!(endpoint.output, Output::Either(..)) && asks_for_events(&parts.headers);
     if matches!(endpoint.output, Output::Empty | Output::Json(_) | Output::Either(..)) && !wants_events {
         require_json_answer(&parts.headers)?;

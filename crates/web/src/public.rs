@@ -9,7 +9,10 @@ use axum::{
     routing::get,
 };
 use garde::Validate;
-use operations::{Error, ErrorKind, affiliate};
+use operations::{
+    Error, ErrorKind, affiliate,
+    supervisor::{WorkerState, WorkerStatus},
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -203,11 +206,50 @@ async fn healthz() -> Response {
     page("text/plain; charset=utf-8", "ok\n")
 }
 
-/// Ready: the stores answer too, and take what is written.
+/// Ready: the stores answer too, and take what is written. Workers that are being restarted are shown: calls are answered
+/// without them.
 async fn readyz(Extracted(state): Extracted<State>) -> Response {
     match state.app.require_ready().await {
-        Ok(()) => page("text/plain; charset=utf-8", "ready\n"),
+        Ok(()) => error::json_of(StatusCode::OK, &Readiness::of(state.app.supervisor().statuses())),
         Err(refused) => error::response(&refused),
+    }
+}
+
+/// The answer of `/readyz`. What made a worker fail is in the log: anybody may ask here.
+#[derive(Serialize)]
+struct Readiness {
+    /// `ready`, or `degraded` while a worker is down.
+    status: &'static str,
+    workers: Vec<WorkerReadiness>,
+}
+
+#[derive(Serialize)]
+struct WorkerReadiness {
+    name: &'static str,
+    /// `running`, `restarting` or `failed`.
+    state: &'static str,
+    /// Since the process started.
+    restarts: u64,
+    /// In a row.
+    failures: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    restart_in_ms: Option<u128>,
+}
+
+impl Readiness {
+    fn of(workers: Vec<WorkerStatus>) -> Self {
+        let is_running = |worker: &WorkerStatus| worker.state == WorkerState::Running;
+        let status = if workers.iter().all(is_running) { "ready" } else { "degraded" };
+        let show = |worker: WorkerStatus| {
+            let (state, restart_in_ms) = match worker.state {
+                WorkerState::Running => ("running", None),
+                WorkerState::Restarting(pause) => ("restarting", Some(pause.as_millis())),
+                WorkerState::Failed => ("failed", None),
+            };
+            let WorkerStatus { name, restarts, failures, .. } = worker;
+            WorkerReadiness { name, state, restarts, failures, restart_in_ms }
+        };
+        Self { status, workers: workers.into_iter().map(show).collect() }
     }
 }
 

@@ -9,7 +9,7 @@ use axum::{
     response::Response,
 };
 use operations::{App, Credential, Error, ErrorKind, Result};
-use tracing::Instrument;
+use tracing::{Instrument, field::Empty};
 
 use crate::State;
 
@@ -25,15 +25,20 @@ pub(crate) struct ClientAddress(IpAddr);
 
 /// Gives every request an id and its client's address, and every response the headers that all of them carry.
 pub(crate) async fn finish(Extracted(state): Extracted<State>, mut request: Request, next: Next) -> Response {
-    let id = given_id(request.headers()).unwrap_or_else(new_id);
+    let id = given_id(request.headers()).unwrap_or_else(|| new_log_id("req"));
     let peer = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|info| info.0.ip());
     let peer = peer.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
     let client = state.options.proxies.client(request.headers(), peer);
     request.extensions_mut().insert(RequestId(id.clone()));
     request.extensions_mut().insert(ClientAddress(client));
     // Whatever is logged on the way stands under the id that the answer carries.
-    let span = tracing::error_span!("request", id = %id);
-    let mut response = next.run(request).instrument(span).await;
+    let span =
+        tracing::error_span!("request", id = %id, operation = Empty, workspace = Empty, status = Empty);
+    if let Some(continue_trace) = state.options.continue_trace {
+        continue_trace(&span, request.headers());
+    }
+    let mut response = next.run(request).instrument(span.clone()).await;
+    span.record("status", response.status().as_u16());
     let headers = response.headers_mut();
     if let Ok(value) = HeaderValue::from_str(&id) {
         headers.insert(REQUEST_ID, value);
@@ -56,13 +61,13 @@ fn given_id(headers: &HeaderMap) -> Option<String> {
     ((1..=128).contains(&text.len()) && text.bytes().all(plain)).then(|| text.to_owned())
 }
 
-/// Unique enough to find a request in the logs; nothing else depends on it.
-fn new_id() -> String {
+/// An id that is unique enough to find a request or a session in the logs; nothing else depends on it.
+pub fn new_log_id(kind: &str) -> String {
     use std::hash::{BuildHasher, RandomState};
     use std::sync::atomic::{AtomicU64, Ordering};
     static COUNTER: AtomicU64 = AtomicU64::new(0);
     let number = COUNTER.fetch_add(1, Ordering::Relaxed);
-    format!("req_{:016x}{number:08x}", RandomState::new().hash_one(number))
+    format!("{kind}_{:016x}{number:08x}", RandomState::new().hash_one(number))
 }
 
 /// The parameters in the path, decoded.

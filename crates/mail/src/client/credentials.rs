@@ -29,7 +29,7 @@ impl fmt::Debug for Credentials {
 
 impl Connection {
     pub(super) async fn log_in(&mut self, credentials: &Credentials) -> Result<(), Error> {
-        if !self.secured {
+        if !self.is_secured() {
             return Err(Error::NoAuth);
         }
         let offered = |name: &str| self.extensions.auth.iter().any(|other| other == name);

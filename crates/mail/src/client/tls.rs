@@ -12,6 +12,7 @@ use tokio_rustls::TlsConnector;
 
 use super::Error;
 use super::wire::Io;
+use crate::Encryption;
 
 /// Why no encryption can be set up.
 #[derive(Debug, thiserror::Error)]
@@ -60,13 +61,16 @@ impl Tls {
         stream: Box<dyn Io>,
         server_name: &str,
         verified: bool,
-    ) -> Result<Box<dyn Io>, Error> {
+    ) -> Result<(Box<dyn Io>, Encryption), Error> {
         let host = server_name.trim_end_matches('.').to_owned();
         let name = ServerName::try_from(host).map_err(|_| Error::Tls("not a host name".to_owned()))?;
         let config = if verified { &self.verified } else { &self.unverified };
         let connector = TlsConnector::from(Arc::clone(config));
         match connector.connect(name, stream).await {
-            Ok(secured) => Ok(Box::new(secured)),
+            Ok(secured) => {
+                let encryption = Encryption::of(secured.get_ref().1);
+                Ok((Box::new(secured), encryption))
+            }
             Err(error) => Err(Error::Tls(error.to_string())),
         }
     }

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use unicode_normalization::char::is_combining_mark;
 use url::Url;
 
 /// The longest target that is shown in full.
@@ -12,6 +13,9 @@ const MAX_BASE: usize = 300;
 
 /// The longest telephone number or mail address in a link.
 const MAX_CONTACT: usize = 254;
+
+/// The longest host that is looked at: names have 253 letters at most, of up to four bytes each.
+const MAX_HOST: usize = 1012;
 
 /// What relative links of a document are relative to.
 pub(super) fn base(href: &str) -> Option<Url> {
@@ -148,22 +152,26 @@ fn ends_with_ignoring_case(text: &str, ending: &str) -> bool {
 }
 
 /// The host at the beginning of a text. Where words of another script follow a name such as `com` without a space,
-/// they are not part of it: no such top-level domain exists.
+/// they are not part of it: no such top-level domain exists. A letter stays with its marks, on the one side or the other.
 fn host_of(text: &str) -> &str {
     let ends = |c: char| {
         c.is_whitespace() || (c.is_ascii() && !c.is_ascii_alphanumeric() && !matches!(c, '.' | '-'))
     };
-    let host = text
-        .get(..text.find(ends).unwrap_or(text.len()).min(text.floor_char_boundary(1000)))
-        .unwrap_or_default();
+    let host = text.get(..text.find(ends).unwrap_or(text.len())).unwrap_or_default();
     let top_start = host.rfind('.').map_or(0, |dot| dot + 1);
     let top = host.get(top_start..).unwrap_or_default();
-    let latin = top.bytes().take_while(u8::is_ascii_alphabetic).count();
+    let letters = top.bytes().take_while(u8::is_ascii_alphabetic).count();
+    let is_marked = top.get(letters..).and_then(|rest| rest.chars().next()).is_some_and(is_combining_mark);
+    let latin = letters - usize::from(is_marked && letters > 0);
     let end = if latin >= 2 && latin < top.len() { top_start + latin } else { host.len() };
     host.get(..end).unwrap_or(host)
 }
 
+/// A host in its ASCII form; `None` for what is none, as everything is that is much longer than a name may be.
 fn ascii_host(host: &str) -> Option<String> {
+    if host.len() > MAX_HOST {
+        return None;
+    }
     let ascii = idna::domain_to_ascii(host).ok()?;
     (ascii.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_')))
         .then_some(ascii)

@@ -63,6 +63,34 @@ impl From<Reply> for Mistake {
     }
 }
 
+/// Whom a line names that is no command.
+pub(super) enum Names {
+    /// A sender, in MAIL.
+    Sender(String),
+    /// A recipient, in RCPT.
+    Recipient(String),
+    /// Nobody.
+    Nobody,
+}
+
+/// Whom a line names, as far as that can be seen. Parameters are left out.
+pub(super) fn names(line: &[u8]) -> Names {
+    let text = String::from_utf8_lossy(line);
+    let Some((verb, rest)) = text.split_once(' ') else { return Names::Nobody };
+    let path = |keyword: &str| {
+        let named = after_keyword(rest.trim_matches(' '), keyword).unwrap_or(rest);
+        let word = || named.split(' ').next().unwrap_or_default();
+        path::split(named).map_or_else(word, |(path, _)| path).to_owned()
+    };
+    if verb.eq_ignore_ascii_case("MAIL") {
+        Names::Sender(path("FROM:"))
+    } else if verb.eq_ignore_ascii_case("RCPT") {
+        Names::Recipient(path("TO:"))
+    } else {
+        Names::Nobody
+    }
+}
+
 /// How long a line may be, with its end: it depends on its verb.
 pub(super) fn max_line(line: &[u8]) -> usize {
     let verb = line.get(..5).unwrap_or_default();

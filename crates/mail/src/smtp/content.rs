@@ -202,6 +202,11 @@ impl Transfer {
         self.bytes.len()
     }
 
+    /// Bytes that have come, kept or not.
+    pub(super) fn total(&self) -> usize {
+        self.total
+    }
+
     /// Whether the client has sent so much in vain that it is better to hang up.
     pub(super) fn is_hopeless(&self) -> bool {
         self.total / 2 > self.limit

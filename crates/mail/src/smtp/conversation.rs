@@ -10,7 +10,7 @@ use tokio::{
 };
 
 use super::{
-    Client, Reception, ReversePath, Settings, reply,
+    Client, Encryption, Reception, ReversePath, Settings, reply,
     session::{Session, Step},
 };
 
@@ -41,7 +41,6 @@ pub enum Ended {
 }
 
 /// A session and whoever decides for it.
-#[derive(Debug)]
 pub struct Conversation<R: Reception> {
     session: Session<R::Recipient>,
     reception: Arc<R>,
@@ -54,6 +53,8 @@ pub struct Conversation<R: Reception> {
     /// When what we wait for must have come.
     deadline: Instant,
     read_size: usize,
+    /// When the transaction began, if there is one.
+    began: Option<Instant>,
 }
 
 impl<R: Reception> Conversation<R> {
@@ -76,12 +77,13 @@ impl<R: Reception> Conversation<R> {
             content: false,
             deadline: Instant::now() + COMMAND,
             read_size: READ_COMMAND,
+            began: None,
         }
     }
 
     /// Goes on under TLS.
-    pub fn secured(&mut self) {
-        self.session.secured();
+    pub fn secured(&mut self, encryption: Encryption) {
+        self.session.secured(encryption);
     }
 
     /// Speaks with the client until the end, or until it wants TLS.
@@ -94,7 +96,9 @@ impl<R: Reception> Conversation<R> {
             self.session.greet();
         }
         loop {
-            match self.session.step() {
+            let step = self.session.step();
+            self.tell(None);
+            match step {
                 Step::Read => {
                     self.flush(stream).await?;
                     if !self.read(stream).await? {
@@ -125,6 +129,7 @@ impl<R: Reception> Conversation<R> {
         let client = self.session.client();
         match step {
             Step::Mail(size) => {
+                self.began = Some(Instant::now());
                 let answer = self.reception.mail(client, sender, size).await;
                 self.session.answer_mail(answer);
             }
@@ -134,10 +139,19 @@ impl<R: Reception> Conversation<R> {
             }
             Step::Message(envelope) => {
                 let (from, message) = (envelope.from, envelope.message);
-                let answers = self.reception.data(client, from, envelope.recipients, message).await;
+                let (answers, note) = self.reception.data(client, from, envelope.recipients, message).await;
                 self.session.answer_message(answers);
+                self.tell(Some(note));
             }
             _ => {}
+        }
+    }
+
+    /// Tells of the transactions that have ended; at most one of them had a message.
+    fn tell(&mut self, mut note: Option<R::Note>) {
+        for record in self.session.take_ended() {
+            let took = self.began.take().map(|began| began.elapsed()).unwrap_or_default();
+            self.reception.ended(self.session.client(), record, note.take(), took);
         }
     }
 
@@ -240,5 +254,13 @@ impl<R: Reception> Conversation<R> {
             }
         };
         let _ = timeout(LINGER, drain).await;
+    }
+}
+
+/// A connection may be lost, or its task dropped, at any point: the transaction is reported to the reception all the same.
+impl<R: Reception> Drop for Conversation<R> {
+    fn drop(&mut self) {
+        self.session.abandon();
+        self.tell(None);
     }
 }

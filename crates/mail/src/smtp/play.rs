@@ -28,7 +28,7 @@ pub fn play<'a>(
     pieces: impl IntoIterator<Item = &'a [u8]>,
 ) -> Played {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 25));
-    let mut session = Session::new(settings.clone(), Client { address, helo: None, tls: false, protocol });
+    let mut session = Session::new(settings.clone(), Client::new(address, protocol));
     let mut played = Played::default();
     session.greet();
     for piece in pieces {
@@ -64,7 +64,7 @@ fn advance(session: &mut Session<ForwardPath>, played: &mut Played) {
                 played.messages.push((envelope.from, envelope.recipients, envelope.message));
                 session.answer_message(answers);
             }
-            Step::StartTls => session.secured(),
+            Step::StartTls => session.secured(crate::Encryption::UNKNOWN),
             Step::Close { .. } => {
                 played.closed = true;
                 session.input().clear();

@@ -1,6 +1,6 @@
 //! Replies: a code, an enhanced code (RFC 3463) and a text, and the refusals that the protocol itself gives.
 
-use std::{borrow::Cow, io::Write};
+use std::{borrow::Cow, fmt, io::Write};
 
 /// The longest text of a reply, so that its line stays within the 512 bytes of RFC 5321.
 const MAX_TEXT: usize = 480;
@@ -11,12 +11,29 @@ pub struct Reply {
     code: u16,
     enhanced: &'static str,
     text: Cow<'static, str>,
+    /// Why, in one word for those who count; empty where nobody does.
+    reason: &'static str,
 }
 
 impl Reply {
     /// A reply such as `550`, `5.1.1`, `No such mailbox`.
     pub const fn new(code: u16, enhanced: &'static str, text: &'static str) -> Self {
-        Self { code, enhanced, text: Cow::Borrowed(text) }
+        Self { code, enhanced, text: Cow::Borrowed(text), reason: "" }
+    }
+
+    /// The same with a word that it is counted under. Clients do not see it.
+    pub const fn because(mut self, reason: &'static str) -> Self {
+        self.reason = reason;
+        self
+    }
+
+    /// The word that it is counted under.
+    pub fn reason(&self) -> &'static str {
+        match self.reason {
+            "" if self.is_temporary() => "temporary",
+            "" => "protocol",
+            reason => reason,
+        }
     }
 
     /// The same with another text. Whatever is not visible ASCII in it is replaced when it is sent.
@@ -54,6 +71,17 @@ impl Reply {
             output.push(b' ');
         }
         write_text(&self.text, output);
+    }
+}
+
+/// As it is sent, but for characters that are replaced then.
+impl fmt::Display for Reply {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ", self.code)?;
+        if !self.enhanced.is_empty() {
+            write!(f, "{} ", self.enhanced)?;
+        }
+        f.write_str(&self.text)
     }
 }
 
@@ -107,13 +135,16 @@ pub(super) const BDAT_SYNTAX: Reply = Reply::new(501, "5.5.4", "Syntax: BDAT siz
 pub(super) const BAD_PARAMETER: Reply = Reply::new(501, "5.5.4", "A parameter is malformed or stands twice");
 pub(super) const UNKNOWN_PARAMETER: Reply = Reply::new(555, "5.5.4", "Parameter not recognised");
 pub(super) const BAD_SENDER: Reply = Reply::new(553, "5.1.7", "This is not a sender's address that we take");
-pub(super) const BAD_RECIPIENT: Reply = Reply::new(501, "5.1.3", "This is not a mail address");
-pub(super) const NO_RELAY: Reply = Reply::new(550, "5.7.1", "We do not relay");
-pub(super) const NEEDS_UTF8: Reply = Reply::new(553, "5.6.7", "An internationalised address needs SMTPUTF8");
+pub(super) const BAD_RECIPIENT: Reply =
+    Reply::new(501, "5.1.3", "This is not a mail address").because("address");
+pub(super) const NO_RELAY: Reply = Reply::new(550, "5.7.1", "We do not relay").because("relay");
+pub(super) const NEEDS_UTF8: Reply =
+    Reply::new(553, "5.6.7", "An internationalised address needs SMTPUTF8").because("address");
 pub(super) const TOO_LARGE: Reply = Reply::new(552, "5.3.4", "The message is too large");
 pub(super) const NO_MEMORY: Reply =
     Reply::new(452, "4.3.1", "Too many messages are coming in; try again later");
-pub(super) const TOO_MANY_RECIPIENTS: Reply = Reply::new(452, "4.5.3", "Too many recipients");
+pub(super) const TOO_MANY_RECIPIENTS: Reply =
+    Reply::new(452, "4.5.3", "Too many recipients").because("too_many");
 pub(super) const LOCAL_FAULT: Reply = Reply::new(451, "4.3.0", "A fault of ours; try again later");
 pub(super) const TOO_MANY_ERRORS: Reply = Reply::new(421, "4.7.0", "Too many errors");
 pub(super) const TOO_MANY_COMMANDS: Reply = Reply::new(421, "4.7.0", "Too many commands without a message");

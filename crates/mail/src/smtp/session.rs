@@ -12,11 +12,12 @@ use bytes::{Buf, Bytes, BytesMut};
 use memchr::memchr2;
 
 use super::{
-    Client, Protocol, Settings,
+    Client, Encryption, Protocol, Settings,
     budget::Lease,
-    command::{self, Command, Mistake},
+    command::{self, Command, Mistake, Names},
     content::{Scanner, Transfer},
     path::{ForwardPath, ReversePath},
+    record::{End, Record},
     reply::{self, Reply},
 };
 
@@ -78,6 +79,12 @@ pub struct Session<T> {
     transfer: Option<Transfer>,
     /// The memory of the message that is being stored.
     storing: Option<Lease>,
+    /// What is remembered of the transaction until it has ended, its message included.
+    record: Option<Box<Record>>,
+    /// The recipient that is asked about.
+    asked: String,
+    /// Transactions that have ended and were not told of yet.
+    ended: Vec<Record>,
     errors: u32,
     idle_commands: u32,
     owes_pause: bool,
@@ -134,6 +141,9 @@ impl<T> Session<T> {
             transaction: None,
             transfer: None,
             storing: None,
+            record: None,
+            asked: String::new(),
+            ended: Vec::new(),
             errors: 0,
             idle_commands: 0,
             owes_pause: false,
@@ -178,10 +188,21 @@ impl<T> Session<T> {
     /// Says why, and ends the session.
     pub fn close(&mut self, why: &Reply) {
         why.write(&mut self.output);
-        self.end(true);
+        self.end(true, End::Closed, Some(why));
     }
 
-    fn end(&mut self, linger: bool) {
+    /// Ends the session because the connection is lost.
+    pub fn abandon(&mut self) {
+        self.end(false, End::Lost, None);
+    }
+
+    /// The transactions that have ended since this was last asked.
+    pub fn take_ended(&mut self) -> Vec<Record> {
+        std::mem::take(&mut self.ended)
+    }
+
+    fn end(&mut self, linger: bool, how: End, why: Option<&Reply>) {
+        self.conclude(how, why);
         self.reset();
         self.input.clear();
         self.owes_pause = false;
@@ -221,12 +242,14 @@ impl<T> Session<T> {
         }
         let line = self.input.get(..length).unwrap_or_default();
         if length + 2 > command::max_line(line) {
+            let names = command::names(line);
             self.input.advance(length + 2);
-            self.refuse(reply::LINE_TOO_LONG);
+            self.refuse_line(names, reply::LINE_TOO_LONG);
             return None;
         }
         let utf8 = self.transaction.as_ref().is_some_and(|transaction| transaction.utf8);
         let parsed = Command::parse(line, utf8);
+        let names = if parsed.is_err() { command::names(line) } else { Names::Nobody };
         self.input.advance(length + 2);
         if !self.input.is_empty() && self.must_wait(&parsed) {
             return self.hang_up(&reply::OUT_OF_STEP);
@@ -235,9 +258,21 @@ impl<T> Session<T> {
             Ok(command) => self.obey(command),
             Err(Mistake::Fatal(reply)) => self.hang_up(&reply),
             Err(Mistake::Refused(reply)) => {
-                self.refuse(reply);
+                self.refuse_line(names, reply);
                 None
             }
+        }
+    }
+
+    /// Refuses a line that is no command, which may name a sender or a recipient all the same.
+    fn refuse_line(&mut self, names: Names, refusal: Reply) {
+        match (names, &mut self.record) {
+            (Names::Sender(from), None) => self.refuse_sender(&from, refusal),
+            (Names::Recipient(to), Some(record)) if self.transfer.is_none() => {
+                record.refuse(&to, &refusal);
+                self.refuse(refusal);
+            }
+            _ => self.refuse(refusal),
         }
     }
 
@@ -294,7 +329,7 @@ impl<T> Session<T> {
         let refusal = refusal.refusing();
         self.say(&refusal);
         if refusal.code() == 421 {
-            self.end(true);
+            self.end(true, End::Closed, Some(&refusal));
         } else if refusal.is_temporary() {
             self.count_idle();
         } else {
@@ -316,6 +351,15 @@ impl<T> Session<T> {
         if self.idle_commands >= MAX_IDLE_COMMANDS {
             self.close(&reply::TOO_MANY_COMMANDS);
         }
+    }
+
+    /// Closes the record of the transaction, if there is one.
+    fn conclude(&mut self, end: End, reply: Option<&Reply>) {
+        let Some(mut record) = self.record.take() else { return };
+        record.end = end;
+        record.reply = reply.cloned().or(record.reply);
+        record.size = record.size.or_else(|| self.transfer.as_ref().map(Transfer::total));
+        self.ended.push(*record);
     }
 
     /// Forgets the message that was being announced or sent.

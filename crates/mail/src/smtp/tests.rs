@@ -4,6 +4,7 @@ mod bdat;
 mod conversation;
 mod limits;
 pub(crate) mod reception;
+mod records;
 mod smuggling;
 mod splits;
 mod transcripts;

@@ -28,6 +28,7 @@ pub enum Accepted {
 
 /// Accepts an invitation: with a password by making an account for the invited address, without one as the account that is
 /// signed in.
+#[crate::boxed]
 pub async fn accept(
     app: &App,
     input: AcceptInvite,

@@ -42,6 +42,7 @@ pub(crate) struct NewAccount {
 }
 
 /// Makes an account and its workspace in one step, and logs in; or sends a link that does, where addresses are verified.
+#[crate::boxed]
 pub async fn sign_up(app: &App, input: SignUp, client: &Client) -> Result<SignedUp> {
     require_open(app)?;
     if has_accounts(app).await? {
@@ -123,6 +124,7 @@ pub(super) async fn insert_invited(
 }
 
 /// Whether there is no account yet, and whether the first one needs the code.
+#[crate::boxed]
 pub async fn first_account(app: &App) -> Result<(bool, bool)> {
     let empty = !has_accounts(app).await?;
     Ok((empty, empty && app.settings().sign_up.first_account_code))
@@ -130,6 +132,7 @@ pub async fn first_account(app: &App) -> Result<(bool, bool)> {
 
 /// The code that the first account needs, as long as there is none and strangers can reach the server. It is made of the
 /// master key, so every node has the same one.
+#[crate::boxed]
 pub async fn first_account_code(app: &App) -> Result<Option<String>> {
     if !app.settings().sign_up.first_account_code || has_accounts(app).await? {
         return Ok(None);

@@ -68,6 +68,7 @@ struct Details {
 }
 
 /// Sends a link that makes an account, or says that there is one.
+#[crate::boxed]
 pub async fn request(app: &App, wanted: Wanted) -> Result<VerificationSent> {
     if wanted.invite.is_none() {
         require_open(app)?;
@@ -125,6 +126,7 @@ fn exists_text(app: &App) -> String {
 }
 
 /// Makes the account of a link with the given password, and logs in.
+#[crate::boxed]
 pub async fn complete(app: &App, input: CompleteSignUp, client: &Client) -> Result<Opened> {
     let (hash, now) = (secrets::hash(&input.token), app.now());
     let found = app.db().system_read(async move |tx| sign_ups::find(tx, &hash, now).await).await?;

@@ -57,6 +57,7 @@ pub struct Turn {
 }
 
 /// Checks everything that a message can be refused for, and takes the conversation for it.
+#[crate::boxed]
 pub async fn begin(
     app: &App,
     call: &Call,
@@ -107,6 +108,7 @@ pub async fn begin(
 }
 
 /// Says something to the agent and waits for its answer.
+#[crate::boxed]
 pub async fn send(
     app: &App,
     call: &Call,
@@ -119,6 +121,7 @@ pub async fn send(
 
 impl Turn {
     /// Works on the answer and stores it.
+    #[crate::boxed]
     pub async fn run(self, app: &App, call: &Call, progress: Option<Progress>) -> Result<AgentTurn> {
         let mut toolbox = Toolbox::new(app, call, &self);
         let worked = tokio::time::timeout(TIME_LIMIT, self.work(app, &mut toolbox, progress.as_ref())).await;

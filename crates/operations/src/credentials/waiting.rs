@@ -14,7 +14,7 @@ use store::{SystemTx, system};
 use tokio::sync::watch;
 
 use super::{Caller, SecretHash};
-use crate::{Actor, App, Call, Result, lock};
+use crate::{Actor, App, Call, Result, lock, supervisor::isolate};
 
 /// How long between two looks. A caller is remembered for half a second before it begins to wait, and both together stay
 /// below a second.
@@ -41,6 +41,7 @@ struct Held {
 
 impl App {
     /// Comes back when the caller of a call that waits may no longer make it, within a second of that.
+    #[crate::boxed]
     pub async fn revoked(&self, call: &Call) {
         let Some(hash) = call.caller.hash else { return std::future::pending().await };
         let mut over = self.wait_with((hash, call.workspace.clone()), &call.caller);
@@ -78,7 +79,7 @@ async fn look_after(app: App) {
     loop {
         tokio::time::sleep(PAUSE).await;
         let Some(all) = app.those_who_wait() else { return };
-        match revoked_among(&app, all).await {
+        match isolate("waits", revoked_among(&app, all)).await {
             Ok(revoked) => revoked.iter().for_each(|place| app.end_wait(place)),
             // A store that is away says nothing about a caller.
             Err(error) => tracing::debug!(%error, "those who wait could not be looked after"),

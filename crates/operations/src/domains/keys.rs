@@ -119,6 +119,7 @@ fn show(domain: &str, keys: &[KeyRecord]) -> Vec<PublicKey> {
 }
 
 /// The public keys of a domain, for an operator. A domain of this server gets its first keys by it.
+#[crate::boxed]
 pub async fn list(app: &App, domain: &str) -> Result<Vec<PublicKey>> {
     if is_hosted(app, domain) {
         return Ok(show(domain, &look_at_hosted(app, domain).await?));
@@ -129,6 +130,7 @@ pub async fn list(app: &App, domain: &str) -> Result<Vec<PublicKey>> {
 }
 
 /// Makes the next keys of a domain, for an operator. They sign as soon as they are seen in DNS.
+#[crate::boxed]
 pub async fn rotate(app: &App, domain: &str) -> Result<Vec<PublicKey>> {
     if is_hosted(app, domain) {
         return rotate_hosted(app, domain).await;
@@ -188,6 +190,7 @@ fn next_turn(keys: &[KeyRecord]) -> Result<usize> {
 }
 
 /// Looks the keys of this server's own domains up in DNS; those without keys get some.
+#[crate::boxed]
 pub async fn look_at_all_hosted(app: &App) -> Result<()> {
     for domain in &app.settings().hosted_domains {
         look_at_hosted(app, domain).await?;

@@ -17,6 +17,7 @@ use crate::{App, Call, Result, mailboxes, scheduled_sends};
 const BATCH: i64 = 500;
 
 /// Marks many emails as read or unread.
+#[crate::boxed]
 pub async fn bulk_read(app: &App, call: &Call, mailbox: &str, input: BulkRead) -> Result<BulkResult> {
     let named = mailboxes::name(mailbox);
     app.write(call, async move |tx| {
@@ -29,6 +30,7 @@ pub async fn bulk_read(app: &App, call: &Call, mailbox: &str, input: BulkRead) -
 }
 
 /// Moves many emails.
+#[crate::boxed]
 pub async fn bulk_move(app: &App, call: &Call, mailbox: &str, input: BulkMove) -> Result<BulkResult> {
     let named = mailboxes::name(mailbox);
     app.write(call, async move |tx| {
@@ -43,6 +45,7 @@ pub async fn bulk_move(app: &App, call: &Call, mailbox: &str, input: BulkMove) -
 }
 
 /// Deletes many emails.
+#[crate::boxed]
 pub async fn bulk_delete(app: &App, call: &Call, mailbox: &str, input: BulkDelete) -> Result<BulkResult> {
     let (named, now) = (mailboxes::name(mailbox), call.now);
     app.write(call, async move |tx| {
@@ -61,6 +64,7 @@ pub async fn bulk_delete(app: &App, call: &Call, mailbox: &str, input: BulkDelet
 }
 
 /// Deletes everything in Trash. A large one goes in several transactions; the last carries the charge and the answer.
+#[crate::boxed]
 pub async fn empty_trash(app: &App, call: &Call, mailbox: &str) -> Result<Emptied> {
     let mut deleted = 0;
     loop {

@@ -21,11 +21,13 @@ const MOST_IDS: usize = 1000;
 const MOST_MESSAGES: usize = 10_000;
 
 /// Imports one message.
+#[crate::boxed]
 pub async fn import_message(app: &App, call: &Call, mailbox: &str, raw: Bytes) -> Result<Imported> {
     import(app, call, mailbox, vec![raw]).await
 }
 
 /// Imports an mbox file, all of it or nothing.
+#[crate::boxed]
 pub async fn import_mbox(app: &App, call: &Call, mailbox: &str, file: Bytes) -> Result<Imported> {
     let messages = split_mbox(&file);
     if messages.is_empty() {

@@ -25,6 +25,7 @@ pub(crate) struct Page {
 }
 
 /// Lists the emails of a mailbox.
+#[crate::boxed]
 pub async fn list(app: &App, call: &Call, mailbox: &str, query: ListQuery) -> Result<EmailPage> {
     let named = mailboxes::name(mailbox);
     let key = app.data_key(&call.workspace).await?;

@@ -32,6 +32,7 @@ struct Mark {
 }
 
 /// Waits until a mail arrives that matches.
+#[crate::boxed]
 pub async fn wait(app: &App, call: &Call, mailbox: &str, input: WaitForEmail) -> Result<WaitResult> {
     let named = mailboxes::name(mailbox);
     let key = app.data_key(&call.workspace).await?;

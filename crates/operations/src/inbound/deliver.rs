@@ -10,7 +10,7 @@ use bytes::Bytes;
 use mail::message::{self, Message};
 use model::{
     EmailId, LabelId, MailboxId, Timestamp, WorkspaceId,
-    emails::{Attachment, ScanStatus, SenderAuthentication, Verdict},
+    emails::{Attachment, SenderAuthentication},
     events::EventType,
     filter::{self, Rules},
 };
@@ -178,13 +178,38 @@ async fn keep(
     Ok(Kept::Blob(blob.hash))
 }
 
-/// Delivers to all recipients, or to none.
+/// A message that is ready to be delivered.
+struct Letter {
+    app: App,
+    arrival: Arrival,
+    authentication: SenderAuthentication,
+    name: Option<String>,
+    prepared: Arc<Prepared>,
+    contents: BTreeMap<WorkspaceId, Content>,
+    ids: Vec<EmailId>,
+}
+
+impl Letter {
+    async fn deliver(&self, tx: &mut SystemTx) -> Result<Vec<EmailId>> {
+        let delivery = Delivery {
+            app: &self.app,
+            prepared: &self.prepared,
+            authentication: &self.authentication,
+            sender: self.arrival.from.as_deref(),
+            now: self.app.now(),
+        };
+        let (recipients, ids) = (&self.arrival.recipients, self.ids.clone());
+        delivery.to_all(tx, recipients, ids, &self.contents, self.name.as_deref()).await
+    }
+}
+
+/// Delivers to all recipients, or to none; gives the message as it was read, too.
 pub(super) async fn deliver(
     app: &App,
     arrival: Arrival,
     authentication: SenderAuthentication,
     name: Option<String>,
-) -> Result<Vec<EmailId>> {
+) -> Result<(Vec<EmailId>, Arc<Prepared>)> {
     let workspaces = arrival.recipients.iter().map(|recipient| &recipient.workspace);
     let (prepared, contents) = prepare(app, &arrival.raw, workspaces).await?;
     let ids = new_ids(app, &arrival.recipients);
@@ -192,19 +217,11 @@ pub(super) async fn deliver(
     // shared commit may hold the log already.
     let only =
         sole_mailbox(&arrival.recipients).filter(|_| prepared.report.is_none()).map(ToString::to_string);
+    let letter =
+        Arc::new(Letter { app: app.clone(), arrival, authentication, name, prepared, contents, ids });
     // The last to let go of a message tidies up after it, and that should not be the store's only writer.
-    let kept = prepared.clone();
-    let app_ = app.clone();
-    let body = async move |tx: &mut SystemTx| {
-        let delivery = Delivery {
-            app: &app_,
-            prepared: &prepared,
-            authentication: &authentication,
-            sender: arrival.from.as_deref(),
-            now: app_.now(),
-        };
-        delivery.to_all(tx, &arrival.recipients, ids.clone(), &contents, name.as_deref()).await
-    };
+    let kept = letter.clone();
+    let body = async move |tx: &mut SystemTx| letter.deliver(tx).await;
     let db = app.db().clone();
     let work = async move {
         // Whoever holds several mailboxes until a shared commit could wait for somebody who waits for one of them.
@@ -219,8 +236,7 @@ pub(super) async fn deliver(
     } else {
         tokio::spawn(work).await.map_err(Error::internal)?
     };
-    drop(kept);
-    delivered
+    Ok((delivered?, kept.prepared.clone()))
 }
 
 /// The mailbox of all recipients, if they have the same.
@@ -343,7 +359,7 @@ impl Delivery<'_> {
         let sequence = events::next_sequence(tx).await?;
         contents::insert(tx, &content.record, self.now).await?;
         let mut mail = self.email(recipient, id, sequence, content);
-        if self.is_spam() && mailbox.settings.spam.to_spam_folder {
+        if self.prepared.is_spam(self.authentication) && mailbox.settings.spam.to_spam_folder {
             mail.record.folder_id = "spam".into();
         }
         mail.labels = matching_labels(tx, &recipient.mailbox, &mail.record, self.prepared).await?;
@@ -369,10 +385,6 @@ impl Delivery<'_> {
         }
     }
 
-    fn is_spam(&self) -> bool {
-        self.prepared.looks_like_spam || self.authentication.dmarc == Verdict::Fail
-    }
-
     /// The email that the message becomes in a mailbox.
     pub(crate) fn email(
         &self,
@@ -384,8 +396,6 @@ impl Delivery<'_> {
         let message = &self.prepared.message;
         let attachments = self.attachments();
         let references = message.references.join(" ");
-        let external = self.app.scanning().has_external();
-        let (status, threats) = self.prepared.verdict.clone();
         let record = EmailRecord {
             id: id.clone(),
             thread_id: self.app.new_id(),
@@ -418,9 +428,8 @@ impl Delivery<'_> {
             email_references: some(references),
             delivery_status: None,
             automatic: message.automatic.map(|kind| prepare::automatic_name(kind).to_owned()),
-            // What passed here still has to pass the scanners outside; what failed here has failed.
-            scan_status: Some(status).filter(|status| !external || *status != ScanStatus::Clean),
-            scan_threats: threats,
+            scan_status: self.prepared.scan_status(self.app.scanning().has_external()),
+            scan_threats: self.prepared.verdict.1.clone(),
             sender_authentication: self.authentication.clone(),
             attachments: attachments.iter().map(|attachment| attachment.shown.clone()).collect(),
             held_until: None,

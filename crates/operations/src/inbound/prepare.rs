@@ -14,7 +14,9 @@ use mail::{
 };
 use model::{
     Timestamp,
-    emails::{BodyFormat, BodySource, Category, ScanStatus, ScanThreat, ThreatSource, Verdict},
+    emails::{
+        BodyFormat, BodySource, Category, ScanStatus, ScanThreat, SenderAuthentication, ThreatSource, Verdict,
+    },
 };
 use sha2::{Digest, Sha256};
 use store::{blobs::BlobHash, search::IndexedText, threads::ThreadHints};
@@ -68,6 +70,16 @@ impl Prepared {
         super::Subject { record, message: &self.message, safe: self.safe(), has_link: self.has_link }
     }
 
+    /// What the scan says. What passed here still has to pass external scanners, if there are some; what failed here has failed.
+    pub(crate) fn scan_status(&self, external: bool) -> Option<ScanStatus> {
+        Some(self.verdict.0).filter(|status| !external || *status != ScanStatus::Clean)
+    }
+
+    /// Whether it belongs into Spam, with what is known about its sender.
+    pub(crate) fn is_spam(&self, authentication: &SenderAuthentication) -> bool {
+        self.looks_like_spam || authentication.dmarc == Verdict::Fail
+    }
+
     /// The sender as it is shown.
     pub(crate) fn sender(&self) -> String {
         self.message.from.as_ref().map(shown).unwrap_or_default()
@@ -94,7 +106,7 @@ impl Prepared {
             None => None,
         };
         for id in reported.into_iter().chain(nearest_first).chain(&message.message_id) {
-            let hashed = short_hash(&[id.as_bytes()]);
+            let hashed = message_id_hash(id);
             if !references.contains(&hashed) {
                 references.push(hashed);
             }
@@ -115,6 +127,11 @@ impl Prepared {
         pieces.extend(addresses.iter().map(String::as_bytes));
         Some(short_hash(&pieces))
     }
+}
+
+/// What a Message-ID is remembered by.
+pub(crate) fn message_id_hash(id: &str) -> [u8; 16] {
+    short_hash(&[id.as_bytes()])
 }
 
 fn short_hash(pieces: &[&[u8]]) -> [u8; 16] {

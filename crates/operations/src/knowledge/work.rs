@@ -10,9 +10,15 @@ use store::{
     memory::{self, Owner},
     vault::DataKey,
 };
+use tracing::Instrument;
 
 use super::{extract, open};
-use crate::{App, Error, ErrorKind, Result, memory::passages, outside::Urgency};
+use crate::{
+    App, Error, ErrorKind, Result,
+    memory::passages,
+    outside::Urgency,
+    supervisor::{ClaimGuard, isolate},
+};
 
 /// Documents that are worked on at the same time, each of another workspace: one that takes long to read stops nobody.
 pub const AT_ONCE: usize = 2;
@@ -30,26 +36,45 @@ const SLICE: usize = 32;
 const MAX_PIECES: usize = 2_000;
 
 /// Takes on the next document that waits, and indexes a slice of it. False when none waits.
+#[crate::boxed]
 pub async fn index_next(app: &App) -> Result<bool> {
     if app.embedder().is_none() {
         return Ok(false);
     }
     let Some((workspace, id)) = take_on(app).await? else { return Ok(false) };
-    let indexed = index(app, &workspace, &id).await;
+    // Whatever is logged on the way stands under the document's id.
+    let span = tracing::error_span!("document", document = %id, %workspace);
+    work_on(app, workspace, id).instrument(span).await?;
+    Ok(true)
+}
+
+async fn work_on(app: &App, workspace: WorkspaceId, id: DocumentId) -> Result<()> {
+    let abandoned = (app.clone(), workspace.clone(), id.clone());
+    let claim = ClaimGuard::new(move || async move {
+        let (app, workspace, id) = abandoned;
+        app.indexing().lock().await.release(&workspace);
+        let now = app.now();
+        let released: Result<(), store::Error> =
+            app.db().write(&workspace, async move |tx| knowledge::put_off(tx, &id, now).await).await;
+        if let Err(error) = released {
+            tracing::warn!(%error, "claim on a document not released; it expires by itself");
+        }
+    });
+    let indexed = isolate("documents", index(app, &workspace, &id)).await;
     app.indexing().lock().await.release(&workspace);
+    claim.done();
     match indexed {
-        Ok(()) => {}
+        Ok(()) => Ok(()),
         Err(error) if is_passing(&error) => {
-            tracing::warn!(%workspace, document = %id, %error, "a document will be indexed later");
+            tracing::warn!(%error, "a document will be indexed later");
             let until = app.now().plus_seconds(PAUSE_SECONDS);
-            app.db().write(&workspace, async move |tx| knowledge::put_off(tx, &id, until).await).await?;
+            Ok(app.db().write(&workspace, async move |tx| knowledge::put_off(tx, &id, until).await).await?)
         }
         Err(error) => {
-            tracing::error!(%workspace, document = %id, %error, "a document cannot be indexed");
-            fail(app, &workspace, &id, "The stored document cannot be read.".to_owned()).await?;
+            tracing::error!(%error, "a document cannot be indexed");
+            fail(app, &workspace, &id, "The stored document cannot be read.".to_owned()).await
         }
     }
-    Ok(true)
 }
 
 /// Takes on a document of the workspace whose turn it is.
@@ -67,6 +92,7 @@ async fn take_on(app: &App) -> Result<Option<(WorkspaceId, DocumentId)>> {
 }
 
 /// Gives back what this process had taken on before it ended. For a store with one node, when it starts.
+#[crate::boxed]
 pub async fn release_lost(app: &App) -> Result<()> {
     Ok(app.db().system_write(async |tx| memory::release_claims(tx).await).await?)
 }

@@ -16,6 +16,7 @@ use crate::{
     App, Result,
     emails::present::{self, Shown},
     outside::Urgency,
+    supervisor::{ClaimGuard, catch_item_panic},
 };
 
 /// Mails of a mailbox that one step looks at.
@@ -49,6 +50,7 @@ pub fn is_on(app: &App) -> bool {
 }
 
 /// All mailboxes whose mail is not all in memory.
+#[crate::boxed]
 pub async fn all_behind(app: &App) -> Result<Vec<Behind>> {
     let mut behind = Vec::new();
     let mut place = (WorkspaceId::from(""), MailboxId::from(""));
@@ -69,6 +71,7 @@ pub async fn all_behind(app: &App) -> Result<Vec<Behind>> {
 }
 
 /// Takes the next mails of a mailbox into memory.
+#[crate::boxed]
 pub async fn take_some(app: &App, (workspace, mailbox): &Behind) -> Result<Progress> {
     // Most news are about something else; finding that out writes nothing.
     let id = mailbox.clone();
@@ -86,7 +89,18 @@ pub async fn take_some(app: &App, (workspace, mailbox): &Behind) -> Result<Progr
     let until = now.plus_seconds(CLAIM_SECONDS);
     let claim = app.db().write(workspace, async move |tx| memory::claim_mailbox(tx, &id, now, until).await);
     let Some(arrival) = claim.await? else { return Ok(Progress::Held) };
+    let abandoned = (app.clone(), workspace.clone(), mailbox.clone());
+    let claim = ClaimGuard::new(move || async move {
+        let (app, workspace, id) = abandoned;
+        let now = app.now();
+        let released: Result<(), store::Error> =
+            app.db().write(&workspace, async move |tx| memory::move_cursor(tx, &id, 0, now).await).await;
+        if let Err(error) = released {
+            tracing::warn!(%error, "claim on a mailbox not released; it expires by itself");
+        }
+    });
     let outcome = take_from(app, workspace, mailbox, arrival).await;
+    claim.done();
     // Whatever came of it, the next look may be somebody else's.
     let (id, now) = (mailbox.clone(), app.now());
     app.db().write(workspace, async move |tx| memory::move_cursor(tx, &id, 0, now).await).await?;
@@ -112,8 +126,11 @@ async fn take_from(
             return Ok(Progress::Done);
         }
         if is_wanted(&mail) {
-            take(app, workspace, mailbox, &mail).await?;
-            passed = None;
+            passed = match catch_item_panic("mail-memory", take(app, workspace, mailbox, &mail)).await {
+                Ok(taken) => taken.map(|()| None)?,
+                // One that makes code panic must not keep the next ones waiting.
+                Err(_) => Some(mail.arrival),
+            };
         } else {
             passed = Some(mail.arrival);
         }

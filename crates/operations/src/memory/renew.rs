@@ -12,6 +12,7 @@ const STEP: i64 = 8;
 const WORKSPACES: i64 = 100;
 
 /// Makes some vectors anew, and tells how many.
+#[crate::boxed]
 pub async fn renew_some(app: &App) -> Result<u64> {
     let Some(model) = app.embedder().map(|embedder| embedder.model().to_owned()) else { return Ok(0) };
     let current = model.clone();

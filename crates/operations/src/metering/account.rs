@@ -285,6 +285,7 @@ impl Reservation {
         if let (Some((class, at)), true) = (self.class, self.amount > 0) {
             self.account.count_usage(at.day(), metric(class), self.amount);
         }
+        self.count_charge();
         self.end(End::Spent);
         // What a call paid with is in the log before its answer leaves; requests are logged with it.
         if self.class.is_some() {
@@ -308,7 +309,14 @@ impl Reservation {
 
     /// Notes that the ledger entry is durable.
     pub fn ledgered(mut self) {
+        self.count_charge();
         self.end(End::Ledgered);
+    }
+
+    fn count_charge(&self) {
+        if let (Some((class, _)), Ok(amount @ 1..)) = (self.class, u64::try_from(self.amount)) {
+            metrics::counter!("credits_charged_total", "class" => class.as_str()).increment(amount);
+        }
     }
 
     fn end(&mut self, end: End) {

@@ -16,6 +16,13 @@ pub(super) struct Terms {
     pub(super) limit: Option<i64>,
 }
 
+impl Terms {
+    /// The pool of the period that a time lies in.
+    pub(super) fn at(time: Timestamp, kind: PoolKind, limit: Option<i64>) -> Self {
+        Self { kind, period_start: kind.period_of(time), limit }
+    }
+}
+
 pub(super) enum Attempt {
     /// Taken, in this period.
     Taken(Timestamp),
@@ -239,6 +246,7 @@ impl Pool {
         Some(Adjustment {
             kind: self.kind,
             period_start: terms.period_start,
+            now,
             limit: terms.limit,
             reads: self.reads,
             writes: self.writes,

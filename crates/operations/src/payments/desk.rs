@@ -52,11 +52,13 @@ fn keeps_in_memory(app: &App, proof: &Proof) -> bool {
 }
 
 /// Lets a new proof in, unless it may have been used before the server was started.
+#[crate::boxed]
 pub async fn admit(app: &App, proof: &Proof) -> Result<()> {
     if keeps_in_memory(app, proof) { app.free_proofs().admit(app, proof).await } else { Ok(()) }
 }
 
 /// What is known about a proof, if this is the request that it was used for.
+#[crate::boxed]
 pub async fn look_up(app: &App, proof: &Proof, request: &Request) -> Result<Standing> {
     if keeps_in_memory(app, proof)
         && let Some(replay) = app.free_proofs().find(proof, request)?
@@ -141,6 +143,7 @@ async fn kept(app: &App, workspace: &WorkspaceId, key: &PaymentKey) -> Result<Op
 }
 
 /// Binds a call to its payment: effect, answer and payment are noted in one transaction.
+#[crate::boxed]
 pub async fn bind(app: &App, call: &mut Call, proof: &Proof, request: &Request) -> Result<()> {
     let data_key = app.data_key(&call.workspace).await?;
     let key = answer_key(&proof.key);
@@ -175,6 +178,7 @@ fn record(app: &App, proof: &Proof, request: &Request, state: PaymentState) -> R
 
 /// Keeps the answer of a call that changed nothing, and with it the nonce. When the same proof was answered in the
 /// meantime, that answer counts.
+#[crate::boxed]
 pub async fn keep_answer(
     app: &App,
     proof: &Proof,
@@ -206,6 +210,7 @@ pub async fn keep_answer(
 }
 
 /// Claims a new proof for a request. What it pays is asked of the facilitator first, who may know that it is nothing.
+#[crate::boxed]
 pub async fn claim(app: &App, proof: &Proof, request: &Request) -> Result<()> {
     if keeps_in_memory(app, proof) {
         admit(app, proof).await?;
@@ -238,6 +243,7 @@ pub async fn claim(app: &App, proof: &Proof, request: &Request) -> Result<()> {
 }
 
 /// Takes a payment over that was left half-done. Fails when somebody works on it.
+#[crate::boxed]
 pub async fn take_over(app: &App, proof: &Proof) -> Result<()> {
     let (key, now) = (proof.key.clone(), app.now());
     let taken = app
@@ -265,6 +271,7 @@ fn settle_request(
 }
 
 /// Moves the money of a claimed payment and gives the transaction; nothing moves where nothing is to be paid.
+#[crate::boxed]
 pub async fn settle(app: &App, proof: &Proof, request: &Request) -> Result<String> {
     let Some(payment) = proof.payment.as_ref().filter(|_| proof.amount > 0) else {
         return Ok(String::new());
@@ -301,6 +308,7 @@ async fn move_money(app: &App, key: &PaymentKey, asked: &SettleRequest) -> Resul
 }
 
 /// Leaves a settled payment whose call failed, so that the same request can be tried again at once.
+#[crate::boxed]
 pub async fn release(app: &App, proof: &Proof, reference: &str, reason: &str) -> Result<()> {
     let now = app.now();
     let change = PaymentChange {

@@ -10,7 +10,7 @@ use pay::facilitator::Settlement;
 use store::payments::{self as stored, PaymentChange};
 
 use super::desk;
-use crate::{App, Result};
+use crate::{App, ErrorKind, Result, supervisor::isolate};
 
 /// Payments looked at in one round.
 const ROUND: i64 = 50;
@@ -20,12 +20,20 @@ const PATIENCE: i64 = 3600;
 const EVERY: Duration = Duration::from_secs(10);
 
 /// Looks at payments that wait, and tells how many came to a state that is known.
+#[crate::boxed]
 pub async fn reconcile(app: &App) -> Result<usize> {
     let now = app.now();
     let waiting = app.db().system_read(async move |tx| stored::waiting(tx, now, ROUND).await).await?;
     let mut known = 0;
     for record in waiting {
-        let outcome = desk::resume(app, &record).await?;
+        let outcome = match isolate("payments", desk::resume(app, &record)).await {
+            // One that makes code panic must not keep the others waiting.
+            Err(error) if error.kind() == ErrorKind::Internal => {
+                tracing::error!(payment = %record.id, %error, "settlement outcome unknown; retrying");
+                continue;
+            }
+            outcome => outcome?,
+        };
         match outcome {
             Some(Settlement::Done { .. }) => {
                 tracing::warn!(payment = %record.id, "a payment was settled after its call had ended");
@@ -58,6 +66,7 @@ async fn give_up(app: &App, record: &stored::PaymentRecord) -> Result<()> {
 }
 
 /// Looks after payments for as long as the process runs.
+#[crate::boxed]
 pub async fn work(app: App) {
     loop {
         tokio::time::sleep(EVERY).await;

@@ -19,6 +19,7 @@ pub struct PaymentTotals {
 }
 
 /// Payments with a price, newest first.
+#[crate::boxed]
 pub async fn list(
     app: &App,
     state: Option<PaymentState>,
@@ -32,6 +33,7 @@ pub async fn list(
 }
 
 /// Totals by state.
+#[crate::boxed]
 pub async fn totals(app: &App) -> Result<Vec<PaymentTotals>> {
     let found = app.db().system_read(async |tx| stored::totals(tx).await).await?;
     let total = |(state, count, amount)| PaymentTotals { state, count, amount: dollars(amount) };

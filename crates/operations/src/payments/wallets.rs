@@ -88,6 +88,7 @@ impl Wallets {
 
 impl App {
     /// The wallet behind a proof.
+    #[crate::boxed]
     pub async fn wallet(&self, proof: &Proof) -> Result<Wallet> {
         if let Some(wallet) = self.wallets().recall(proof.payer) {
             return Ok(wallet);
@@ -114,6 +115,7 @@ impl App {
 }
 
 /// Gives a wallet a workspace, unless it has one.
+#[crate::boxed]
 pub async fn open_workspace(app: &App, wallet: &Wallet) -> Result<Wallet> {
     if wallet.workspace.is_some() {
         return Ok(wallet.clone());
@@ -148,7 +150,7 @@ pub async fn open_workspace(app: &App, wallet: &Wallet) -> Result<Wallet> {
             // Another node was quicker; its workspace counts, and this one goes.
             workspaces::delete(tx.enter(&fresh)).await?;
             let existing = payments::find_wallet(tx, &address).await?;
-            existing.ok_or_else(|| store::Error::Internal("a wallet without a workspace".to_owned()))
+            existing.ok_or_else(|| store::Error::Internal("a wallet without a workspace".into()))
         })
         .await?;
     app.wallets().forget();

@@ -24,6 +24,8 @@ const MOST_FOR_ALL: usize = 16;
 const PROBE: Duration = Duration::from_secs(30);
 /// Destinations whose turns are remembered although nothing is in work there.
 const MOST_TURNS: usize = 1000;
+/// Mails that are remembered because code panicked over them.
+const MAX_PANICKED: usize = 1000;
 
 /// What names a record: its workspace, its mail, its position.
 type Key = (WorkspaceId, String, i64);
@@ -39,6 +41,10 @@ pub(crate) struct Outbox {
     waiting: Mutex<HashMap<String, VecDeque<Group>>>,
     /// Records that tasks of this node have, whatever the clock says about their leases.
     held: Mutex<HashSet<Key>>,
+    /// Held while claims in the store and `held` change together.
+    claiming: tokio::sync::Mutex<()>,
+    /// Mails over which code of this server panicked the last time.
+    panicked: Mutex<HashSet<(WorkspaceId, String)>>,
     /// Whose turn it is at each destination.
     turns: Mutex<HashMap<String, Turns>>,
     /// Destinations that could not be reached lately and that one task asks before others do, and since when.
@@ -56,6 +62,8 @@ impl Outbox {
             busy: Mutex::default(),
             waiting: Mutex::default(),
             held: Mutex::default(),
+            claiming: tokio::sync::Mutex::default(),
+            panicked: Mutex::default(),
             turns: Mutex::default(),
             probed: Mutex::default(),
             ended: Notify::new(),
@@ -165,6 +173,33 @@ impl Outbox {
         kept
     }
 
+    /// Whether a task has a record, or will get it.
+    pub(super) fn holds(&self, record: &Claimed) -> bool {
+        lock(&self.held).contains(&key_of(record))
+    }
+
+    /// Waits until nobody else changes what this node has claimed.
+    pub(super) async fn claiming(&self) -> tokio::sync::MutexGuard<'_, ()> {
+        self.claiming.lock().await
+    }
+
+    /// Notes that code panicked over a mail; false when it did so the last time too.
+    pub(super) fn panicked_first(&self, group: &Group) -> bool {
+        let mut panicked = lock(&self.panicked);
+        if panicked.len() >= MAX_PANICKED {
+            panicked.clear();
+        }
+        panicked.insert(group.id())
+    }
+
+    /// Notes that a mail was tried without a panic.
+    pub(super) fn survived(&self, group: &Group) {
+        let mut panicked = lock(&self.panicked);
+        if !panicked.is_empty() {
+            panicked.remove(&group.id());
+        }
+    }
+
     pub(super) fn let_go(&self, records: &[Claimed]) {
         let mut held = lock(&self.held);
         let mut turns = lock(&self.turns);
@@ -248,4 +283,11 @@ pub(super) struct Group {
     pub(super) outbound: String,
     pub(super) destination: String,
     pub(super) records: Vec<Claimed>,
+}
+
+impl Group {
+    /// What names the mail.
+    fn id(&self) -> (WorkspaceId, String) {
+        (self.workspace.clone(), self.outbound.clone())
+    }
 }

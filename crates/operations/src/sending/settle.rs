@@ -24,7 +24,9 @@ use crate::{
     App, ErrorKind, Result,
     events::NewEvent,
     inbound::{self, Content, Delivery, Refusal},
-    outside::HandoverOutcome,
+    mail_log::{self, Attempted},
+    outside::{Handed, HandoverOutcome},
+    supervisor::isolate,
 };
 
 /// The pauses between attempts, in seconds; the last one stays.
@@ -40,22 +42,41 @@ const LONGEST_REPLY: usize = 500;
 /// Reports that are written in one round.
 const REPORTS: i64 = 20;
 
+/// What was tried, and how long it took.
+pub(super) struct Tried {
+    pub(super) handed: Handed,
+    pub(super) took: Duration,
+}
+
+impl Tried {
+    /// What was decided here, without asking another server.
+    pub(super) fn here(outcomes: Vec<HandoverOutcome>) -> Self {
+        Self { handed: Handed { outcomes, peer: None }, took: Duration::ZERO }
+    }
+
+    pub(super) fn is_unreachable(&self) -> bool {
+        self.handed.outcomes.iter().all(|one| matches!(one, HandoverOutcome::Unreachable(_)))
+    }
+}
+
 /// Notes what came of a handover. What another server has taken must not be forgotten, so a store that is away for a
 /// moment is asked again.
-pub(super) async fn settle(
-    app: &App,
-    group: &Group,
-    mail: &OutboundRecord,
-    outcomes: Vec<HandoverOutcome>,
-) -> Result<()> {
+pub(super) async fn settle(app: &App, group: &Group, mail: &OutboundRecord, tried: Tried) -> Result<()> {
     let now = app.now();
-    let unreachable = outcomes.iter().all(|one| matches!(one, HandoverOutcome::Unreachable(_)));
+    let unreachable = tried.is_unreachable();
+    let Tried { handed: Handed { outcomes, peer }, took } = tried;
     let attempts: Vec<_> = group
         .records
         .iter()
         .zip(outcomes)
         .map(|(record, outcome)| (record.clone(), attempt_of(app, mail, record.attempts, outcome, now)))
         .collect();
+    // Before it is noted: what another server has said stays said, whatever the store does.
+    for (record, attempt) in &attempts {
+        let told = Attempted { peer: peer.as_ref(), took, ..Attempted::new(record, attempt, now) };
+        metrics::counter!("outbound_attempts_total", "result" => told.result()).increment(1);
+        mail_log::attempted(mail, &told);
+    }
     let mut pause = FIRST_PAUSE;
     loop {
         match note(app, group, &mail.id, attempts.clone(), now).await {
@@ -144,7 +165,7 @@ fn attempt_of(
     let pause = irregular(app, PAUSES[index]).max(1);
     let next = now.plus_seconds(pause).min(mail.expires_at.max(now.plus_seconds(1)));
     let next_attempt_at = (state == RecipientState::Queued).then_some(next);
-    let reply: String = reply.chars().filter(|c| !c.is_control()).take(LONGEST_REPLY).collect();
+    let reply = mail::printable(&reply, LONGEST_REPLY);
     Attempt { state, reply, next_attempt_at }
 }
 
@@ -210,7 +231,7 @@ pub(super) async fn deliver_here(
 ) -> Result<()> {
     if mail::message::count_received(&message) > inbound::MOST_RECEIVED_LINES {
         let outcome = HandoverOutcome::Refused(Refusal::LOOP.to_string());
-        return settle(app, group, mail, vec![outcome; group.records.len()]).await;
+        return settle(app, group, mail, Tried::here(vec![outcome; group.records.len()])).await;
     }
     let prepared = Arc::new(inbound::read(app, message.clone()).await?);
     for record in &group.records {
@@ -236,20 +257,40 @@ pub(super) async fn deliver_here(
                     } else {
                         HandoverOutcome::Refused(reply)
                     };
-                settle(app, &one, mail, vec![outcome]).await?;
+                settle(app, &one, mail, Tried::here(vec![outcome])).await?;
                 continue;
             }
         };
         let content = Content::seal(app, &recipient.workspace, &prepared, &message).await?;
-        let key = app.data_key(&group.workspace).await?;
-        let (app_, prepared, record) = (app.clone(), prepared.clone(), record.clone());
-        let id = app.new_id();
-        app.db()
-            .system_write(async move |tx| {
-                let step = Step { app: &app_, key: &key, now: app_.now() };
-                step.deliver(tx, &record, &recipient, &prepared, &content, &id).await
-            })
-            .await?;
+        deliver_to(app, mail, record, recipient, prepared.clone(), content).await?;
+    }
+    Ok(())
+}
+
+/// Delivers to one mailbox, and tells of it.
+async fn deliver_to(
+    app: &App,
+    mail: &OutboundRecord,
+    record: &queue::Claimed,
+    recipient: inbound::Recipient,
+    prepared: Arc<inbound::Prepared>,
+    content: Content,
+) -> Result<()> {
+    let (key, now, id) = (app.data_key(&record.workspace).await?, app.now(), app.new_id());
+    let reply = "250 2.1.5 Delivered to a mailbox of this server".to_owned();
+    let attempt = Attempt { state: RecipientState::Sent, reply, next_attempt_at: None };
+    let (app_, record_, attempt_, id_) = (app.clone(), record.clone(), attempt.clone(), id.clone());
+    let delivered = app
+        .db()
+        .system_write(async move |tx| {
+            let step = Step { app: &app_, key: &key, now: app_.now() };
+            step.deliver(tx, (&record_, &attempt_), &recipient, &prepared, &content, &id_).await
+        })
+        .await?;
+    if delivered {
+        let told = Attempted { stored_as: Some(id.as_str()), ..Attempted::new(record, &attempt, now) };
+        metrics::counter!("outbound_attempts_total", "result" => told.result()).increment(1);
+        mail_log::attempted(mail, &told);
     }
     Ok(())
 }
@@ -277,24 +318,23 @@ struct Step<'a> {
 }
 
 impl Step<'_> {
+    /// False when the mail is gone, or others have it.
     async fn deliver(
         &self,
         tx: &mut SystemTx,
-        record: &queue::Claimed,
+        (record, attempt): (&queue::Claimed, &Attempt),
         recipient: &inbound::Recipient,
         prepared: &inbound::Prepared,
         content: &Content,
         id: &model::EmailId,
-    ) -> Result<()> {
+    ) -> Result<bool> {
         mailboxes::lock(tx.enter(&recipient.workspace), &recipient.mailbox).await?;
         let both: BTreeSet<&WorkspaceId> = [&record.workspace, &recipient.workspace].into();
         let own = tx.enter(&record.workspace);
-        let Some(mail) = outbound::lock(own, &record.outbound).await? else { return Ok(()) };
+        let Some(mail) = outbound::lock(own, &record.outbound).await? else { return Ok(false) };
         let before = outbound::recipients(own, &mail.id).await?;
-        let reply = "250 2.1.5 Delivered to a mailbox of this server".to_owned();
-        let attempt = Attempt { state: RecipientState::Sent, reply, next_attempt_at: None };
-        if !queue::finish(own, record, self.app.outbox().node(), &attempt, self.now).await? {
-            return Ok(());
+        if !queue::finish(own, record, self.app.outbox().node(), attempt, self.now).await? {
+            return Ok(false);
         }
         for workspace in both {
             events::lock(tx.enter(workspace)).await?;
@@ -304,7 +344,8 @@ impl Step<'_> {
         let delivery =
             Delivery { app: self.app, prepared, authentication: &authentication, sender, now: self.now };
         delivery.to_mailbox(tx.enter(&recipient.workspace), recipient, id, content).await?;
-        conclude(tx.enter(&record.workspace), self.app, self.key, &mail, &before, self.now).await
+        conclude(tx.enter(&record.workspace), self.app, self.key, &mail, &before, self.now).await?;
+        Ok(true)
     }
 }
 
@@ -312,7 +353,7 @@ impl Step<'_> {
 pub(super) async fn report_due(app: &App) -> Result<()> {
     let due = app.db().system_read(async |tx| queue::due_reports(tx, REPORTS).await).await?;
     for (workspace, id) in due {
-        match super::report::write(app, &workspace, &id).await {
+        match isolate("queue", super::report::write(app, &workspace, &id)).await {
             Ok(()) => {}
             Err(error) if matches!(error.kind(), ErrorKind::StorageUnavailable | ErrorKind::Overloaded) => {
                 tracing::warn!(%workspace, %error, "a delivery report will be written later");

@@ -22,7 +22,7 @@ use store::{
     outbound::{self, DeliveryRecord, OutboundRecord},
 };
 
-use super::{Bound, Letter, Origin, quota};
+use super::{Bound, Letter, Origin, departure::Departure, quota};
 use crate::{
     App, Error, ErrorKind, Result,
     drafts::Held,
@@ -70,6 +70,8 @@ pub(crate) struct Submission {
     external: i64,
     /// The draft that goes with it.
     draft: Option<Held>,
+    /// What is told of it once it has left.
+    pub(crate) departure: Departure,
 }
 
 /// What came of an attempt to let a mail leave.
@@ -113,7 +115,8 @@ impl Submission {
             Some(held) if keeps_id => held.record.email_id.clone(),
             _ => app.new_id(),
         };
-        Ok(Self { origin, letter, id, now, addressees, prepared, contents, external, draft })
+        let departure = Departure::new();
+        Ok(Self { origin, letter, id, now, addressees, prepared, contents, external, draft, departure })
     }
 
     /// Lets the mail leave, or tells when it may. A draft that goes with it must still be the one that was read.
@@ -200,7 +203,8 @@ impl Submission {
         let mut mail = self.own_email(app, content, arrival);
         mail.record.delivery_status = Some(status.as_str().to_owned());
         emails::insert(tx, mailbox, &mut mail).await?;
-        outbound::insert(tx, &self.outbound(app, status, &states), &records).await?;
+        let outbound = self.outbound(app, status, &states);
+        outbound::insert(tx, &outbound, &records).await?;
         self.keep_schedule(tx).await?;
         triage::note_sent(tx, app, &self.origin.mailbox, &self.id, self.now).await?;
         for kind in self.told(status, &states) {
@@ -208,6 +212,7 @@ impl Submission {
             let event = NewEvent { kind, mailbox: Some(mailbox.clone()), data };
             event.append(tx, app, &content.key, self.now).await?;
         }
+        self.departure.note(outbound, records, content.record.size);
         Ok(mail.record.thread_id)
     }
 

@@ -16,19 +16,26 @@ use store::{
     outbound::{self, OutboundRecord},
     queue::{self, Claimed, Head},
 };
-use tokio::task::JoinHandle;
+use tokio::{task::JoinHandle, time::Instant};
+use tracing::Instrument;
 
+pub use super::claims::{Dispatcher, RENEW_SECONDS, finish, release_lost, renew};
 use super::{
+    claims::{LEASE_SECONDS, Place},
     outbox::{Group, has_own_room},
-    settle,
+    settle::{self, Tried},
     submit::RELAY,
 };
 use crate::{
     App, Error, Result,
     emails::present,
-    outside::{Handover, HandoverOutcome},
+    outside::{Handed, Handover, HandoverOutcome},
+    supervisor::catch_item_panic,
     turns::Turns,
 };
+
+/// The worker that works on the queue.
+pub(crate) const WORKER: &str = "queue";
 
 /// Records that are taken on for each task that is free.
 const EACH: usize = 8;
@@ -37,88 +44,15 @@ const MOST_WAITING: usize = 256;
 /// Destinations that are read from the store together, and how many are looked at in all.
 const HEADS: i64 = 1000;
 const MOST_HEADS: usize = 20_000;
-/// How long a node that took a record on is believed to be alive.
-const LEASE_SECONDS: i64 = 60;
-/// How often a node says that it is still at work.
-pub const RENEW_SECONDS: u64 = 15;
 /// How much of the lease must be left for a handover to begin.
 const LEFT_SECONDS: i64 = 20;
-/// When something is tried again that this server itself could not do.
-const AGAIN_SECONDS: i64 = 60;
 /// How long one handover may take at the very most; the conversation has bounds of its own.
 const HANDOVER: Duration = Duration::from_mins(31);
 /// Tasks at once for other servers, in all.
 const MOST_TASKS: usize = 128;
 
-/// A task's place and the records that it still has. However the task ends, others get them back.
-struct Place {
-    app: App,
-    destination: String,
-    left: Vec<Claimed>,
-    /// When what is left may be tried again.
-    again_at: Timestamp,
-}
-
-impl Place {
-    fn new(app: &App, destination: &str) -> Self {
-        app.outbox().begin(destination);
-        let again_at = app.now().plus_seconds(AGAIN_SECONDS);
-        Self { app: app.clone(), destination: destination.to_owned(), left: Vec::new(), again_at }
-    }
-
-    /// The next mail, unless the process is about to end.
-    fn next(&mut self) -> Option<Group> {
-        if self.app.outbox().is_ending() {
-            return None;
-        }
-        let group = self.app.outbox().next(&self.destination)?;
-        self.left.extend(group.records.iter().cloned());
-        Some(group)
-    }
-
-    /// Takes records off that are settled.
-    fn settled(&mut self, group: &Group) {
-        let is_done =
-            |record: &Claimed| record.outbound == group.outbound && record.workspace == group.workspace;
-        let (done, left): (Vec<_>, Vec<_>) = std::mem::take(&mut self.left).into_iter().partition(is_done);
-        self.app.outbox().let_go(&done);
-        self.left = left;
-    }
-
-    /// Gives back what waits for the destination.
-    fn give_up(&mut self) {
-        self.left.extend(self.app.outbox().take_waiting(Some(&self.destination)));
-        self.again_at = self.app.now();
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let left = std::mem::take(&mut self.left);
-        self.app.outbox().let_go(&left);
-        self.app.outbox().end(&self.destination);
-        // Without a runtime the process is ending, and others will find out by themselves.
-        if !left.is_empty()
-            && let Ok(runtime) = tokio::runtime::Handle::try_current()
-        {
-            runtime.spawn(release(self.app.clone(), left, self.again_at));
-        }
-    }
-}
-
-/// Gives records back that were not tried.
-async fn release(app: App, records: Vec<Claimed>, at: Timestamp) {
-    for record in records {
-        let (workspace, node) = (record.workspace.clone(), app.outbox().node().to_owned());
-        let released: Result<(), store::Error> =
-            app.db().write(&workspace, async move |tx| queue::release(tx, &record, &node, at).await).await;
-        if let Err(error) = released {
-            tracing::warn!(%error, "mail in the queue waits until others take this node for lost");
-        }
-    }
-}
-
 /// Takes on what is due and begins to work on it. The tasks go on by themselves.
+#[crate::boxed]
 pub async fn start_due(app: &App) -> Result<Vec<JoinHandle<()>>> {
     let mut tasks = Vec::new();
     if app.outbox().is_ending() {
@@ -147,6 +81,7 @@ fn start_tasks(app: &App, tasks: &mut Vec<JoinHandle<()>>) {
 }
 
 /// When the queue has to be looked at next, beside the moments when tasks end.
+#[crate::boxed]
 pub async fn next_due(app: &App) -> Result<Option<Timestamp>> {
     let now = app.now();
     let due = |head: &Head| head.resting_until.map_or(head.due_at, |rest| rest.max(head.due_at));
@@ -158,6 +93,14 @@ pub async fn next_due(app: &App) -> Result<Option<Timestamp>> {
         _ => None,
     };
     Ok(heads(app).await?.into_iter().filter_map(wait).min())
+}
+
+/// How long the oldest record has been due. Where a destination rests, its records are due when it has rested.
+pub(crate) async fn overdue_seconds(app: &App) -> Result<u64> {
+    let now = app.now();
+    let due = |head: Head| head.resting_until.map_or(head.due_at, |rest| rest.max(head.due_at));
+    let oldest = heads(app).await?.into_iter().map(due).min();
+    Ok(oldest.map_or(0, |at| at.seconds_until(now)))
 }
 
 /// The destinations in the queue.
@@ -175,34 +118,14 @@ async fn heads(app: &App) -> Result<Vec<Head>> {
     }
 }
 
-/// Says that this node is still at work on what it has taken on.
-pub async fn renew(app: &App) -> Result<()> {
-    if app.outbox().is_idle() {
-        return Ok(());
-    }
-    let (node, until) = (app.outbox().node().to_owned(), app.now().plus_seconds(LEASE_SECONDS));
-    Ok(app.db().system_write(async move |tx| queue::renew(tx, &node, until).await).await?)
-}
-
-/// Lets the tasks of this node end after the mail that each is at, and waits until they have: what another server has
-/// taken should be noted before the process ends.
-pub async fn finish(app: &App) {
-    app.outbox().prepare_to_end();
-    while !app.outbox().is_idle() {
-        // Beside the worker there may be others who wait for the same.
-        let _ = tokio::time::timeout(Duration::from_millis(50), app.outbox().task_ended()).await;
-    }
-    let untried = app.outbox().take_waiting(None);
-    app.outbox().let_go(&untried);
-    release(app.clone(), untried, app.now()).await;
-}
-
 /// Waits until a task of this node ends.
+#[crate::boxed]
 pub async fn task_ended(app: &App) {
     app.outbox().task_ended().await;
 }
 
 /// Works on everything that is due until nothing is left.
+#[crate::boxed]
 pub async fn run_due(app: &App) -> Result<()> {
     loop {
         let tasks = start_due(app).await?;
@@ -213,11 +136,6 @@ pub async fn run_due(app: &App) -> Result<()> {
             task.await.map_err(Error::internal)?;
         }
     }
-}
-
-/// Lets go of what a process of the past worked on. Only for a store that this process has alone.
-pub async fn release_lost(app: &App) -> Result<()> {
-    Ok(app.db().system_write(async |tx| queue::release_all(tx).await).await?)
 }
 
 /// What may be taken on at one destination.
@@ -296,6 +214,8 @@ async fn claim(app: &App) -> Result<Vec<Claimed>> {
     for (destination, workspace, _) in &shares {
         outbox.served(destination, workspace);
     }
+    // Until it is known here whose they are, nobody may take them for strays.
+    let _claiming = outbox.claiming().await;
     let (node, until) = (outbox.node().to_owned(), now.plus_seconds(LEASE_SECONDS));
     let claimed = app.db().system_write(async move |tx| {
         let mut claimed = Vec::new();
@@ -329,21 +249,52 @@ fn by_destination(claimed: Vec<Claimed>) -> BTreeMap<String, Vec<Group>> {
 
 async fn work_on(mut place: Place) {
     while let Some(mut group) = place.next() {
-        match attempt(&place.app, &mut group).await {
-            Ok(reached) => {
+        // Whatever is logged on the way stands under the mail's id in the queue.
+        let span = tracing::error_span!("queue", queue_id = group.outbound, workspace = %group.workspace);
+        let attempted = attempt_isolated(&place.app, &mut group).instrument(span.clone());
+        match attempted.await {
+            Ok(Attempted::Reached) => {
                 place.settled(&group);
-                if reached {
-                    place.app.outbox().reached(&place.destination);
-                } else {
-                    // The others would only wait for the same: they come again when the destination has rested.
-                    return place.give_up();
-                }
+                place.app.outbox().reached(&place.destination);
             }
+            Ok(Attempted::Unreachable) => {
+                place.settled(&group);
+                // The others would only wait for the same: they come again when the destination has rested.
+                return place.give_up();
+            }
+            Ok(Attempted::Panicked) => place.release_soon(&group).await,
             Err(error) => {
+                let _inside = span.enter();
                 tracing::warn!(destination = group.destination, %error, "mail in the queue will be tried again");
             }
         }
     }
+}
+
+/// What came of an attempt.
+enum Attempted {
+    /// It is noted, and the destination could be reached.
+    Reached,
+    /// It is noted, and the destination could not be reached.
+    Unreachable,
+    /// Code of this server panicked, for the first time over this mail. Nothing is noted.
+    Panicked,
+}
+
+/// Tries one mail. Where that makes code panic, it is tried once more in a moment, and counts as deferred from the second
+/// time on, with the usual pauses: it may be what the code cannot bear.
+async fn attempt_isolated(app: &App, group: &mut Group) -> Result<Attempted> {
+    if let Ok(attempted) = catch_item_panic(WORKER, attempt(app, group)).await {
+        app.outbox().survived(group);
+        return attempted.map(|reached| if reached { Attempted::Reached } else { Attempted::Unreachable });
+    }
+    if app.outbox().panicked_first(group) {
+        return Ok(Attempted::Panicked);
+    }
+    let Some((mail, _)) = load(app, group).await? else { return Ok(Attempted::Reached) };
+    let outcome = HandoverOutcome::Later("451 4.3.0 This server failed to handle the message".to_owned());
+    settle::settle(app, group, &mail, Tried::here(vec![outcome; group.records.len()])).await?;
+    Ok(Attempted::Reached)
 }
 
 /// Tries one mail at one destination, for those of its recipients that are still this node's. False when the
@@ -362,7 +313,7 @@ async fn attempt(app: &App, group: &mut Group) -> Result<bool> {
         Err(error) => {
             tracing::warn!(%error, "a mail in the queue cannot be read");
             let outcome = HandoverOutcome::Later("451 4.3.0 The mail cannot be read here".to_owned());
-            settle::settle(app, group, &mail, vec![outcome; group.records.len()]).await?;
+            settle::settle(app, group, &mail, Tried::here(vec![outcome; group.records.len()])).await?;
             return Ok(true);
         }
     };
@@ -370,10 +321,11 @@ async fn attempt(app: &App, group: &mut Group) -> Result<bool> {
         settle::deliver_here(app, group, &mail, message).await?;
         return Ok(true);
     }
-    let outcomes = hand_over(app, group, &mail, message).await;
-    metrics::counter!("outbound_attempts_total").increment(outcomes.len() as u64);
-    let reached = !outcomes.iter().all(|one| matches!(one, HandoverOutcome::Unreachable(_)));
-    settle::settle(app, group, &mail, outcomes).await?;
+    let begun = Instant::now();
+    let handed = hand_over(app, group, &mail, message).await;
+    let tried = Tried { handed, took: begun.elapsed() };
+    let reached = !tried.is_unreachable();
+    settle::settle(app, group, &mail, tried).await?;
     Ok(reached)
 }
 
@@ -404,8 +356,8 @@ async fn message(app: &App, group: &Group, mail: &OutboundRecord, content: &Cont
     Ok(message.freeze())
 }
 
-async fn hand_over(app: &App, group: &Group, mail: &OutboundRecord, message: Bytes) -> Vec<HandoverOutcome> {
-    let all = |outcome: HandoverOutcome| vec![outcome; group.records.len()];
+async fn hand_over(app: &App, group: &Group, mail: &OutboundRecord, message: Bytes) -> Handed {
+    let all = |outcome: HandoverOutcome| Handed { outcomes: vec![outcome; group.records.len()], peer: None };
     let Some(hop) = app.next_hop() else {
         return all(HandoverOutcome::Later("This server has no way out at the moment".to_owned()));
     };
@@ -423,10 +375,11 @@ async fn hand_over(app: &App, group: &Group, mail: &OutboundRecord, message: Byt
         message,
     };
     let limited = tokio::time::timeout(HANDOVER, hop.hand_over(handover));
-    let mut outcomes = match limited.await {
-        Ok(outcomes) => outcomes,
+    let mut handed = match limited.await {
+        Ok(handed) => handed,
         Err(_) => all(HandoverOutcome::Later("The other server took too long".to_owned())),
     };
-    outcomes.resize(group.records.len(), HandoverOutcome::Later("No answer for this recipient".to_owned()));
-    outcomes
+    let missing = HandoverOutcome::Later("No answer for this recipient".to_owned());
+    handed.outcomes.resize(group.records.len(), missing);
+    handed
 }

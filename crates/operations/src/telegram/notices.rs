@@ -19,12 +19,13 @@ use store::{
     telegram::{self, LinkRecord, NoticeRecord},
 };
 
-use super::{PAUSE, bot};
+use super::{PAUSE, WORKER, bot};
 use crate::{
     App, Error, Result,
     emails::present::{self, FolderNames, Presenter},
     outside::BotFault,
     secrets,
+    supervisor::{ClaimGuard, isolate},
 };
 
 /// Links that are worked on at the same time.
@@ -60,6 +61,7 @@ pub(super) async fn work(app: &App) {
 }
 
 /// Tells every chat what it has not been told, and gives the number of notices: what a worker does, once.
+#[crate::boxed]
 pub async fn run_due(app: &App) -> Result<usize> {
     let now = app.now();
     let lagging: Result<Vec<_>, store::Error> =
@@ -73,7 +75,7 @@ pub async fn run_due(app: &App) -> Result<usize> {
         {
             let app = app.clone();
             running.spawn(async move {
-                let told = tell(&app, &workspace, &mailbox).await;
+                let told = isolate(WORKER, tell(&app, &workspace, &mailbox)).await;
                 told.unwrap_or_else(|error| {
                     // One that cannot be read must not keep the others waiting.
                     tracing::warn!(%workspace, %error, "a chat waits for its notices");
@@ -102,10 +104,11 @@ enum End {
 
 async fn tell(app: &App, workspace: &WorkspaceId, mailbox: &MailboxId) -> Result<usize> {
     let (now, wanted) = (app.now(), mailbox.clone());
+    let until = now.plus_seconds(LEASE_SECONDS);
     let taken = app
         .db()
         .write(workspace, async move |tx| {
-            if !telegram::take(tx, &wanted, now, now.plus_seconds(LEASE_SECONDS)).await? {
+            if !telegram::take(tx, &wanted, now, until).await? {
                 return Ok(None);
             }
             let link = telegram::find(tx, &wanted).await?;
@@ -114,9 +117,19 @@ async fn tell(app: &App, workspace: &WorkspaceId, mailbox: &MailboxId) -> Result
         })
         .await?;
     let Some((link, address)) = taken else { return Ok(0) };
+    let abandoned = (app.clone(), workspace.clone(), mailbox.clone());
+    let claim = ClaimGuard::new(move || async move {
+        let (app, workspace, mailbox) = abandoned;
+        let released: Result<(), store::Error> =
+            app.db().write(&workspace, async move |tx| telegram::release(tx, &mailbox, until).await).await;
+        if let Err(error) = released {
+            tracing::warn!(%error, "claim on a chat not released; it expires by itself");
+        }
+    });
     let teller = Teller { app, workspace, link, address };
     let mut sent = 0;
-    let end = teller.tell(&mut sent).await;
+    let end = isolate(WORKER, teller.tell(&mut sent)).await;
+    claim.done();
     let (failures, rests_until, blocked_at) = match &end {
         Ok(End::Done) | Err(_) => (0, Timestamp::from_micros(0), None),
         Ok(End::Later { failures, at }) => (*failures, *at, None),

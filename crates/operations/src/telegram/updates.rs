@@ -19,10 +19,10 @@ use store::{
     workspaces,
 };
 
-use super::{Hearing, PAUSE, bot};
+use super::{Hearing, PAUSE, WORKER, bot};
 use crate::{
     Access, App, Call, Caller, Error, ErrorKind, IdempotencyClaim, Operation, Result, drafts,
-    emails as email_operations, outside::BotFault, secrets,
+    emails as email_operations, outside::BotFault, secrets, supervisor::isolate,
 };
 
 /// How long the bot's server waits for news before it answers with none.
@@ -77,6 +77,7 @@ async fn begin(app: &App) {
 }
 
 /// Asks once for updates and deals with them. False when another node does that.
+#[crate::boxed]
 pub async fn poll(app: &App, wait: u64) -> Result<bool> {
     let (now, holder) = (app.now(), app.node().to_owned());
     let held: Result<_, store::Error> = app
@@ -99,7 +100,13 @@ pub async fn poll(app: &App, wait: u64) -> Result<bool> {
     };
     for update in updates.as_array().into_iter().flatten() {
         let Some(id) = update["update_id"].as_i64() else { continue };
-        hear(app, update).await?;
+        match isolate(WORKER, hear(app, update)).await {
+            // The one that made code panic would come again and again, and those behind it never.
+            Err(error) if error.kind() == ErrorKind::Internal => {
+                tracing::error!(update = id, %error, "Telegram update failed; giving up on it");
+            }
+            heard => heard?,
+        }
         let stored: Result<(), store::Error> =
             app.db().system_write(async move |tx| telegram::set_next_update(tx, id + 1).await).await;
         stored?;
@@ -108,6 +115,7 @@ pub async fn poll(app: &App, wait: u64) -> Result<bool> {
 }
 
 /// Deals with one update. It may come twice, and is done once. An error means that it is to come again.
+#[crate::boxed]
 pub async fn hear(app: &App, update: &Value) -> Result<()> {
     let number = update["update_id"].as_i64().unwrap_or_default();
     let outcome = match (&update["message"], &update["callback_query"]) {

@@ -15,7 +15,8 @@ use store::{
     triage_jobs::{self, Job},
     triager_runs::{self, NewRun},
 };
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
+use tracing::Instrument;
 
 use super::{
     answer::Answer,
@@ -25,7 +26,14 @@ use super::{
     prompt,
     settle::{Chosen, Doable, Outcome, Settlement, Sorted, end_runs, hold},
 };
-use crate::{App, Error, ErrorKind, Reservation, Result, assistant, turns::Turns};
+use crate::{
+    App, Error, ErrorKind, Reservation, Result, assistant,
+    supervisor::{ClaimGuard, catch_item_panic},
+    turns::Turns,
+};
+
+/// The worker that looks at mail.
+pub(crate) const WORKER: &str = "triage";
 
 /// Messages that this node looks at at the same time.
 const AT_ONCE: usize = 8;
@@ -41,6 +49,7 @@ const SCAN_PAUSE_SECONDS: i64 = 1;
 const FRESH_SECONDS: i64 = 900;
 
 /// Looks at mail that waits, and tells when to look again. Every node may call it at any time.
+#[crate::boxed]
 pub async fn run_due(app: &App) -> Result<Option<Timestamp>> {
     // Without a model what waits is left alone; it goes after a day.
     if !assistant::is_configured(app) {
@@ -54,20 +63,20 @@ pub async fn run_due(app: &App) -> Result<Option<Timestamp>> {
         for job in due {
             let (app, workspace) = (app.clone(), job.workspace.clone());
             turns.take(&workspace);
-            let task = running.spawn(async move { work_on(&app, job).await });
+            // Whatever is logged on the way stands under the job's id.
+            let span = tracing::error_span!("triage", job = job.id, email = %job.email, %workspace);
+            let again = |error: &Error| tracing::warn!(%error, "a mail will be looked at again by triagers");
+            let work = async move { work_guarded(&app, job).await.inspect_err(again) };
+            let task = running.spawn(work.instrument(span));
             places.insert(task.id(), workspace);
         }
         // As soon as one is done there is room for the next: a slow answer keeps nobody else waiting.
         let Some(done) = running.join_next_with_id().await else { break };
-        let (id, outcome) = match done {
-            Ok((id, outcome)) => (id, outcome),
-            Err(error) => (error.id(), Err(Error::internal(error))),
-        };
-        if let Some(workspace) = places.remove(&id) {
-            turns.release(&workspace);
-        }
-        if let Err(error) = outcome {
-            tracing::warn!(%error, "a mail will be looked at again by triagers");
+        let id = done.as_ref().map_or_else(JoinError::id, |(id, _)| *id);
+        let Some(workspace) = places.remove(&id) else { continue };
+        turns.release(&workspace);
+        if let Err(error) = done {
+            tracing::error!(%workspace, %error, "triage of a mail broke off; it will be tried again");
         }
     }
     Ok(app.db().system_read(async |tx| triage_jobs::next_due(tx).await).await?)
@@ -91,11 +100,34 @@ async fn claim(app: &App, mut turns: Turns, room: usize) -> Result<(Turns, Vec<J
 }
 
 /// Lets go of what a process of the past was looking at. Only for a store that this process has alone.
+#[crate::boxed]
 pub async fn release_lost(app: &App) -> Result<()> {
     Ok(app.db().system_write(async |tx| triage_jobs::release_all(tx).await).await?)
 }
 
-/// Looks at one mail that this node has taken on.
+/// Looks at one mail that this node has taken on. A panic counts as a failure; when the worker is lost meanwhile, the next
+/// one goes on at once.
+async fn work_guarded(app: &App, job: Job) -> Result<()> {
+    let abandoned = (app.clone(), job.clone());
+    let claim = ClaimGuard::new(move || async move {
+        let (app, job) = abandoned;
+        let now = app.now();
+        if let Err(error) = put_off(&app, job, now, false).await {
+            tracing::warn!(%error, "claim on a message for triagers not released; it expires by itself");
+        }
+    });
+    let outcome = catch_item_panic(WORKER, work_on(app, job.clone())).await;
+    claim.done();
+    if let Ok(outcome) = outcome {
+        return outcome;
+    }
+    let earlier = usize::try_from(job.failures).unwrap_or(usize::MAX);
+    match PAUSES.get(earlier) {
+        Some(pause) => put_off(app, job, app.now().plus_seconds(*pause), true).await,
+        None => end(app, job, RunStatus::Failed, "The server failed to handle the message.").await,
+    }
+}
+
 async fn work_on(app: &App, job: Job) -> Result<()> {
     let now = app.now();
     let Some(look) = Look::at(app, &job.workspace, &job.mailbox, &job.email, now).await? else {

@@ -18,6 +18,7 @@ use store::{
     Tx, events,
     webhooks::{self, DeliveryRecord, WebhookRecord},
 };
+use tracing::Instrument;
 use url::Url;
 
 pub use self::worker::{run_due, work};
@@ -25,7 +26,11 @@ use super::{SECRET, TEST_EVENT, new_delivery, signature, target};
 use crate::{
     App, Error, Result,
     outside::{HttpAnswer, HttpFault, HttpPost},
+    supervisor::{ClaimGuard, catch_item_panic},
 };
+
+/// The worker that calls webhooks.
+const WORKER: &str = "webhooks";
 
 /// Deliveries of one webhook that are sent at the same time.
 const TOGETHER: i64 = 4;
@@ -100,14 +105,41 @@ async fn fill_one(tx: &mut Tx, app: &App, id: &WebhookId) -> Result<bool> {
 /// A webhook that this worker has to itself, with what is due.
 struct Taken {
     webhook: WebhookRecord,
+    /// Until when.
+    until: Timestamp,
     deliveries: Vec<(DeliveryRecord, Option<events::EventRecord>)>,
 }
 
-/// Sends what is due at one webhook, a few at a time, and tells how many were tried.
+/// Sends what is due at one webhook, a few at a time, and tells how many were tried. A panic leaves it alone for a while, as
+/// a webhook that does not answer; when the worker is lost meanwhile, the next one goes on at once.
 async fn deliver(app: &App, workspace: &WorkspaceId, id: &WebhookId) -> Result<usize> {
     let Some(taken) = take(app, workspace, id).await? else { return Ok(0) };
+    let abandoned = (app.clone(), workspace.clone(), id.clone(), taken.until);
+    let claim = ClaimGuard::new(move || async move {
+        let (app, workspace, id, until) = abandoned;
+        let released: Result<(), store::Error> =
+            app.db().write(&workspace, async move |tx| webhooks::release(tx, &id, until).await).await;
+        if let Err(error) = released {
+            tracing::warn!(%error, "claim on a webhook not released; it expires by itself");
+        }
+    });
+    let failures = taken.webhook.failures + 1;
+    let outcome = catch_item_panic(WORKER, send(app, workspace, id, taken)).await;
+    claim.done();
+    if let Ok(outcome) = outcome {
+        return outcome;
+    }
+    let (id, until) = (id.clone(), app.now().plus_seconds(rest(failures)));
+    app.db().write(workspace, async move |tx| webhooks::leave(tx, &id, failures, until).await).await?;
+    Ok(0)
+}
+
+async fn send(app: &App, workspace: &WorkspaceId, id: &WebhookId, taken: Taken) -> Result<usize> {
     let sender = Sender::new(app, workspace, &taken.webhook).await?;
-    let attempts = taken.deliveries.into_iter().map(|(delivery, event)| sender.attempt(delivery, event));
+    let attempts = taken.deliveries.into_iter().map(|(delivery, event)| {
+        let span = tracing::error_span!("delivery", delivery = %delivery.id, event = %delivery.event_id);
+        sender.attempt(delivery, event).instrument(span)
+    });
     let outcomes = futures_util::future::join_all(attempts).await;
     let tried = outcomes.len();
     let (app, id) = (app.clone(), id.clone());
@@ -132,9 +164,10 @@ async fn deliver(app: &App, workspace: &WorkspaceId, id: &WebhookId) -> Result<u
 
 async fn take(app: &App, workspace: &WorkspaceId, id: &WebhookId) -> Result<Option<Taken>> {
     let (now, id) = (app.now(), id.clone());
+    let until = now.plus_seconds(LEASE_SECONDS);
     app.db()
         .write(workspace, async move |tx| {
-            if !webhooks::take(tx, &id, now, now.plus_seconds(LEASE_SECONDS)).await? {
+            if !webhooks::take(tx, &id, now, until).await? {
                 return Ok(None);
             }
             let Some(webhook) = webhooks::find(tx, &id).await? else { return Ok(None) };
@@ -146,7 +179,7 @@ async fn take(app: &App, workspace: &WorkspaceId, id: &WebhookId) -> Result<Opti
                 };
                 deliveries.push((delivery, event));
             }
-            Ok(Some(Taken { webhook, deliveries }))
+            Ok(Some(Taken { webhook, until, deliveries }))
         })
         .await
 }
@@ -204,7 +237,9 @@ impl<'a> Sender<'a> {
         let answered = outcome.is_ok();
         let duration_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
         record(&mut delivery, outcome, at, duration_ms, self.jitter(), self.app.now());
-        metrics::counter!("webhook_attempts_total", "status" => delivery.status.as_str()).increment(1);
+        let status = delivery.status.as_str();
+        tracing::debug!(status, attempt = delivery.tries, duration_ms, "webhook delivery attempted");
+        metrics::counter!("webhook_attempts_total", "status" => status).increment(1);
         (delivery, answered)
     }
 

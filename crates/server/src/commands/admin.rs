@@ -35,7 +35,7 @@ pub(super) async fn run(config: Config, command: Admin) -> Result<ExitCode> {
             let created =
                 admin::create_account(&app, email, password.to_string(), workspace_name, plan).await?;
             if json {
-                print_json(&created)?;
+                output::json(&created)?;
             } else {
                 output::line(format!("Account    {}", created.account_id));
                 output::line(format!("Workspace  {}", created.workspace_id));
@@ -47,6 +47,7 @@ pub(super) async fn run(config: Config, command: Admin) -> Result<ExitCode> {
         Admin::Payout(command) => payout(&open::attach(&config).await?, command).await?,
         Admin::Dkim(command) => dkim(&open::attach(&config).await?, command).await?,
         Admin::Payments(command) => payments(&open::attach(&config).await?, command).await?,
+        Admin::Trace { id, json } => super::trace::run(&config, &id, json).await?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -65,7 +66,7 @@ async fn key(config: &Config, command: Key) -> Result<()> {
         Key::Revoke { id, json } => {
             admin::revoke_key(&app, ApiKeyId::from(id.as_str())).await?;
             if json {
-                print_json(&json!({ "id": id, "status": "revoked" }))
+                output::json(&json!({ "id": id, "status": "revoked" }))
             } else {
                 output::line(format!("Key {id} is revoked; running servers notice within a second."));
                 Ok(())
@@ -85,7 +86,7 @@ async fn create_key(
     let expires_at = expires_in.map(|seconds| app.now().plus_seconds(seconds));
     let created = admin::create_key(app, workspace, name, role, expires_at).await?;
     if json {
-        return print_json(&json!({ "id": created.api_key.id, "key": created.key }));
+        return output::json(&json!({ "id": created.api_key.id, "key": created.key }));
     }
     output::line(format!("Id       {}", created.api_key.id));
     output::line(format!("Key      {}   (shown this once)", created.key));
@@ -100,7 +101,7 @@ async fn create_key(
 async fn list_keys(app: &App, workspace: WorkspaceId, json: bool) -> Result<()> {
     let keys = admin::list_keys(app, workspace).await?;
     if json {
-        return print_json(&keys);
+        return output::json(&keys);
     }
     let or = |time: Option<Timestamp>, none: &str| time.map_or_else(|| none.to_owned(), |at| at.to_string());
     for key in &keys {
@@ -123,7 +124,7 @@ async fn workspace(app: &App, command: Workspace) -> Result<()> {
         Workspace::List { json } => {
             let workspaces = all_workspaces(app).await?;
             if json {
-                return print_json(&workspaces);
+                return output::json(&workspaces);
             }
             for workspace in &workspaces {
                 output::line(format!(
@@ -161,7 +162,7 @@ async fn all_workspaces(app: &App) -> Result<Vec<ListedWorkspace>> {
 async fn set_plan(app: &App, workspace: WorkspaceId, plan: Plan, json: bool) -> Result<()> {
     admin::set_plan(app, workspace.clone(), plan).await?;
     if json {
-        return print_json(&json!({ "workspace_id": workspace, "plan": plan }));
+        return output::json(&json!({ "workspace_id": workspace, "plan": plan }));
     }
     output::line(format!("Workspace {workspace} is on the plan {} now.", plan.display_name()));
     Ok(())
@@ -174,7 +175,7 @@ async fn payout(app: &App, command: Payout) -> Result<()> {
     let input = NewPayout { workspace, amount_cents, currency, status, period_start, period_end, reference };
     let payout = admin::add_payout(app, input).await?;
     if json {
-        return print_json(&payout);
+        return output::json(&payout);
     }
     let (cents, currency) = (payout.amount_cents, &payout.currency);
     let amount = format!("{}.{:02} {currency}", cents / 100, cents % 100);
@@ -195,7 +196,7 @@ async fn dkim(app: &App, command: Dkim) -> Result<()> {
         Dkim::Rotate { domain, json } => (keys::rotate(app, &plain_domain(&domain)?).await?, json),
     };
     if json {
-        return print_json(&found);
+        return output::json(&found);
     }
     for PublicKey { name, value, published } in found {
         let state = if published { "seen in DNS" } else { "not seen in DNS yet" };
@@ -209,7 +210,7 @@ async fn payments(app: &App, command: Payments) -> Result<()> {
         Payments::List { state, payer, limit, json } => {
             let found = operations::payments::list(app, state, payer.as_deref(), i64::from(limit)).await?;
             if json {
-                return print_json(&found);
+                return output::json(&found);
             }
             if found.is_empty() {
                 output::line("No payments.");
@@ -230,7 +231,7 @@ async fn payments(app: &App, command: Payments) -> Result<()> {
         Payments::Totals { json } => {
             let totals = operations::payments::totals(app).await?;
             if json {
-                return print_json(&totals);
+                return output::json(&totals);
             }
             if totals.is_empty() {
                 output::line("No payments.");
@@ -269,12 +270,6 @@ async fn find_workspace(app: &App, named: String) -> Result<WorkspaceId> {
         .map_err(|error: store::Error| Failure::from(error))?;
     let first = found.into_iter().next().map(|membership| membership.workspace_id);
     first.ok_or_else(|| operations::Error::not_found("Workspace not found").into())
-}
-
-fn print_json(value: &impl serde::Serialize) -> Result<()> {
-    let text = serde_json::to_string(value).map_err(|error| Failure::new(error.to_string()))?;
-    output::line(text);
-    Ok(())
 }
 
 /// The first line of standard input. At a terminal it is asked for, and not shown.

@@ -9,6 +9,7 @@ mod mcp;
 mod probe;
 mod progress;
 mod search;
+mod trace;
 
 use std::{
     path::{Path, PathBuf},
@@ -36,7 +37,7 @@ pub fn run(cli: Cli) -> Result<ExitCode> {
     match cli.command.unwrap_or(Command::Serve(Serve::default())) {
         Command::Serve(options) => {
             let config = load(&sources)?;
-            logging::start(config.log);
+            let _exporter = logging::start(config.log, config.telemetry.as_ref())?;
             in_runtime(serve::run(config, options, invocation))
         }
         Command::Admin(command) => quietly(|| in_runtime(admin::run(load(&sources)?, command))),

@@ -24,13 +24,7 @@ pub(super) enum Listener {
 
 /// Looks who listens on an address.
 pub(super) async fn look(address: SocketAddr) -> Listener {
-    let mut reachable = address;
-    if address.ip().is_unspecified() {
-        let local: std::net::IpAddr =
-            if address.is_ipv4() { [127, 0, 0, 1].into() } else { [0, 0, 0, 0, 0, 0, 0, 1].into() };
-        reachable.set_ip(local);
-    }
-    match tokio::time::timeout(PATIENCE, status(reachable)).await {
+    match tokio::time::timeout(PATIENCE, get(reachable(address), "/api/status")).await {
         Ok(Ok(answer)) => version(&answer).map_or(Listener::Other, Listener::Us),
         // Somebody who accepts connections and says nothing.
         Err(_) => Listener::Other,
@@ -42,21 +36,42 @@ pub(super) async fn look(address: SocketAddr) -> Listener {
     }
 }
 
-async fn status(address: SocketAddr) -> std::io::Result<String> {
+/// What this service says about its readiness: the document, or nothing when it is not ready.
+pub(super) async fn readiness(address: SocketAddr) -> Option<serde_json::Value> {
+    let answer = tokio::time::timeout(PATIENCE, get(reachable(address), "/readyz")).await.ok()?.ok()?;
+    let is_ready = answer.lines().next().is_some_and(|line| line.contains(" 200 "));
+    object(&answer).filter(|_| is_ready)
+}
+
+/// The address to connect to for one that is listened on.
+fn reachable(mut address: SocketAddr) -> SocketAddr {
+    if address.ip().is_unspecified() {
+        let local: std::net::IpAddr =
+            if address.is_ipv4() { [127, 0, 0, 1].into() } else { [0, 0, 0, 0, 0, 0, 0, 1].into() };
+        address.set_ip(local);
+    }
+    address
+}
+
+async fn get(address: SocketAddr, path: &str) -> std::io::Result<String> {
     let mut stream = TcpStream::connect(address).await?;
-    let request = format!("GET /api/status HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).await?;
     let mut answer = Vec::new();
     stream.take(16 * 1024).read_to_end(&mut answer).await?;
     Ok(String::from_utf8_lossy(&answer).into_owned())
 }
 
-/// The version in our status document, if the answer is one.
-fn version(answer: &str) -> Option<String> {
+/// The JSON object that an answer is.
+fn object(answer: &str) -> Option<serde_json::Value> {
     let (_, body) = answer.split_once("\r\n\r\n")?;
     // Chunked or not, the document is the only object in it.
-    let object = body.get(body.find('{')?..=body.rfind('}')?)?;
-    let status: serde_json::Value = serde_json::from_str(object).ok()?;
+    serde_json::from_str(body.get(body.find('{')?..=body.rfind('}')?)?).ok()
+}
+
+/// The version in our status document, if the answer is one.
+fn version(answer: &str) -> Option<String> {
+    let status = object(answer)?;
     let is_ours = status.get("ok").is_some_and(serde_json::Value::is_boolean);
     let version = status.get("version").and_then(serde_json::Value::as_str);
     version.filter(|_| is_ours).map(ToOwned::to_owned)

@@ -5,6 +5,7 @@ mod embeddings;
 mod payments;
 mod proxies;
 mod telegram;
+mod telemetry;
 
 use std::{net::SocketAddr, ops::RangeInclusive, path::PathBuf, time::Duration};
 
@@ -61,6 +62,7 @@ impl<'a> Reader<'a> {
         let affiliate_percent = self.number("affiliate.percent", 0..=100);
         let currency = self.parsed("affiliate.currency", currency);
         let log = self.log();
+        let telemetry = self.telemetry();
         let plans = self.plans();
         Some(Config {
             hosted_domains,
@@ -84,6 +86,7 @@ impl<'a> Reader<'a> {
             affiliate_percent,
             currency: currency?,
             log: log?,
+            telemetry,
             plans: plans?,
             data_dir,
         })

@@ -395,3 +395,20 @@ fn what_is_shown_can_be_read_again_and_holds_no_secret() {
     assert_eq!(table["plans"]["developer"]["rpm"].as_integer(), Some(300));
     assert_eq!(table["data_dir"].as_str(), Some("./data"));
 }
+
+// rules: OBS-4
+#[test]
+fn traces_need_a_program_that_can_export_them() {
+    assert!(Config::load(&environment(&[])).unwrap().telemetry.is_none());
+    let endpoint = ("AGENT_MAILBOX__TELEMETRY__OTLP_ENDPOINT", "http://127.0.0.1:4318");
+    let loaded = Config::load(&environment(&[endpoint]));
+    if cfg!(feature = "opentelemetry") {
+        assert_eq!(loaded.unwrap().telemetry.unwrap().service_name, "agent-mailbox");
+    } else {
+        let problem = &loaded.unwrap_err()[0];
+        assert_eq!(problem.key, "telemetry.otlp_endpoint");
+        assert!(problem.message.contains("--features opentelemetry"), "{problem}");
+    }
+    let wrong = ("AGENT_MAILBOX__TELEMETRY__OTLP_ENDPOINT", "127.0.0.1:4318");
+    assert!(problems(&environment(&[wrong]))[0].contains("telemetry.otlp_endpoint"));
+}

@@ -11,10 +11,10 @@ use mail::{
     mta_sts::{MtaSts, Policy},
     mx::{Host, NoRoute, Router},
 };
-use operations::outside::{Clock as _, Handover, HandoverOutcome, NextHop, SystemClock};
+use operations::outside::{Clock as _, Handed, Handover, HandoverOutcome, NextHop, Peer, SystemClock};
 use web::OutgoingHttp;
 
-use super::{resolver, send, timeouts, tls};
+use super::{resolver, send, timeouts, tls, tried_peer};
 use crate::{config::Config, failure::Result};
 
 /// Hosts and addresses that one attempt tries.
@@ -43,35 +43,37 @@ impl Direct {
         Ok(Self { router, policies, hello, tls: tls()?, port: config.outbound.port })
     }
 
-    async fn hand(&self, handover: Handover) -> Vec<HandoverOutcome> {
+    async fn hand(&self, handover: Handover) -> Handed {
         let count = handover.recipients.len();
+        let all = |outcome: HandoverOutcome, peer| Handed { outcomes: vec![outcome; count], peer };
         let seed = handover.message.len() as u64;
         let hosts = match self.router.route(&handover.domain, seed).await {
             Ok(hosts) => hosts,
-            Err(error) => return vec![no_route(error); count],
+            Err(error) => return all(no_route(error), None),
         };
         let policy = self.policies.policy(&handover.domain, now()).await;
         let Some(hosts) = allowed(hosts, policy.as_deref()) else {
             let text = "No mail server of the domain is one that its MTA-STS policy names";
-            return vec![HandoverOutcome::Unreachable(text.to_owned()); count];
+            return all(HandoverOutcome::Unreachable(text.to_owned()), None);
         };
         let proven = policy.is_some_and(|policy| policy.enforces());
         match tokio::time::timeout(SEARCH, self.connect(&hosts, proven)).await {
             Ok(Ok(mut connection)) => {
                 let sent = send(&mut connection, &handover).await;
                 connection.quit().await;
-                sent.outcomes
+                sent.handed
             }
-            Ok(Err(error)) => vec![unreachable(&error); count],
+            Ok(Err((error, peer))) => all(unreachable(&error), peer),
             Err(_) => {
-                vec![HandoverOutcome::Unreachable("No mail server of the domain answers".to_owned()); count]
+                let text = "No mail server of the domain answers";
+                all(HandoverOutcome::Unreachable(text.to_owned()), None)
             }
         }
     }
 
-    /// A connection to the first host that has time for us.
-    async fn connect(&self, hosts: &[Host], proven: bool) -> Result<Connection, Error> {
-        let mut last: Option<Error> = None;
+    /// A connection to the first host that has time for us, or why there is none and whom that is about.
+    async fn connect(&self, hosts: &[Host], proven: bool) -> Result<Connection, (Error, Option<Peer>)> {
+        let mut last: Option<(Error, Peer)> = None;
         let mut left = MOST_TRIES;
         for host in hosts {
             for address in host.addresses.iter().take(left) {
@@ -79,12 +81,15 @@ impl Direct {
                 match self.connect_to(host, *address, proven).await {
                     Ok(connection) => return Ok(connection),
                     // A host that may answer later weighs more than one that never will.
-                    Err(error) if last.as_ref().is_none_or(Error::is_permanent) => last = Some(error),
+                    Err(error) if last.as_ref().is_none_or(|(error, _)| error.is_permanent()) => {
+                        let place = SocketAddr::new(*address, self.port);
+                        last = Some((error, tried_peer(&host.name, place)));
+                    }
                     Err(_) => {}
                 }
             }
         }
-        Err(last.unwrap_or(Error::NoTls))
+        Err(last.map_or((Error::NoTls, None), |(error, peer)| (error, Some(peer))))
     }
 
     /// A connection to one host, which has to prove who it is if its domain asks for that.
@@ -139,10 +144,7 @@ fn unreachable(error: &Error) -> HandoverOutcome {
 }
 
 impl NextHop for Direct {
-    fn hand_over(
-        &self,
-        handover: Handover,
-    ) -> Pin<Box<dyn Future<Output = Vec<HandoverOutcome>> + Send + '_>> {
+    fn hand_over(&self, handover: Handover) -> Pin<Box<dyn Future<Output = Handed> + Send + '_>> {
         Box::pin(self.hand(handover))
     }
 }

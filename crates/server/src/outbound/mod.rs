@@ -5,14 +5,14 @@
 mod direct;
 mod relay;
 
-use std::time::Duration;
+use std::{net::SocketAddr, time::Duration};
 
 use mail::{
     client::{Connection, Error, Mail, Outcome, Timeouts, Unsendable},
     dns::Dns,
 };
 use model::sending::OutboundMode;
-use operations::outside::{Handover, HandoverOutcome, NextHop};
+use operations::outside::{Handed, Handover, HandoverOutcome, NextHop, Peer};
 
 use self::{direct::Direct, relay::Relay};
 use crate::{
@@ -49,7 +49,7 @@ fn resolver(config: &Config) -> Result<Dns> {
     let servers = &config.outbound.dns_servers;
     let made = if servers.is_empty() { Dns::from_system() } else { Dns::with_servers(servers) };
     made.map_err(|error| {
-        Failure::new(format!("Mail servers cannot be found: {error}"))
+        Failure::new(format!("Mail servers cannot be found: {}", model::causes(&error)))
             .with_fix("Name DNS servers in outbound.dns_servers.")
     })
 }
@@ -60,7 +60,7 @@ fn tls() -> Result<mail::client::Tls> {
 
 /// What became of a message.
 struct Sent {
-    outcomes: Vec<HandoverOutcome>,
+    handed: Handed,
     /// Whether the connection failed before the server could take it.
     connection_failed: bool,
 }
@@ -72,18 +72,30 @@ async fn send(connection: &mut Connection, handover: &Handover) -> Sent {
         recipients: &handover.recipients,
         content: &handover.message,
     };
-    match connection.send(&mail).await {
-        Ok(outcomes) => Sent {
-            connection_failed: outcomes
-                .iter()
-                .all(|one| matches!(one, Outcome::Failed(Error::Closed(_) | Error::Network(..)))),
-            outcomes: outcomes.into_iter().map(outcome).collect(),
-        },
-        Err(unsendable) => Sent {
-            connection_failed: false,
-            outcomes: vec![unsendable_outcome(&unsendable); handover.recipients.len()],
-        },
+    let (connection_failed, outcomes) = match connection.send(&mail).await {
+        Ok(outcomes) => (
+            outcomes.iter().all(|one| matches!(one, Outcome::Failed(Error::Closed(_) | Error::Network(..)))),
+            outcomes.into_iter().map(outcome).collect(),
+        ),
+        Err(unsendable) => (false, vec![unsendable_outcome(&unsendable); handover.recipients.len()]),
+    };
+    let peer = Some(peer_of(connection));
+    Sent { handed: Handed { outcomes, peer }, connection_failed }
+}
+
+/// Who is at the other end.
+fn peer_of(connection: &Connection) -> Peer {
+    Peer {
+        host: connection.server_name().to_owned(),
+        address: connection.address(),
+        tls: connection.encryption(),
+        verified: connection.is_verified(),
     }
+}
+
+/// A server that there is no connection to.
+fn tried_peer(host: &str, address: SocketAddr) -> Peer {
+    Peer { host: host.to_owned(), address: Some(address), tls: None, verified: false }
 }
 
 fn outcome(outcome: Outcome) -> HandoverOutcome {

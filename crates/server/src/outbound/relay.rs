@@ -8,10 +8,10 @@ use std::{
 };
 
 use mail::client::{Connection, Credentials, Options, Security};
-use operations::outside::{Handover, HandoverOutcome, NextHop};
+use operations::outside::{Handed, Handover, HandoverOutcome, NextHop, Peer};
 use tokio::time::Instant;
 
-use super::{send, timeouts, tls};
+use super::{send, timeouts, tls, tried_peer};
 use crate::{
     config::Config,
     failure::{Failure, Result},
@@ -73,20 +73,24 @@ impl Relay {
         Ok(Self { host, port, options, most_mails, idle: Mutex::default() })
     }
 
-    /// A connection, and how many mails went over it.
-    async fn connection(&self) -> Result<(Connection, u32), HandoverOutcome> {
+    /// A connection, and how many mails went over it; or why there is none.
+    async fn connection(&self) -> Result<(Connection, u32), (HandoverOutcome, Peer)> {
         if let Some(kept) = self.take() {
             return Ok((kept.connection, kept.mails));
         }
         let unreachable = |error: &dyn std::fmt::Display| HandoverOutcome::Unreachable(error.to_string());
-        let found = tokio::net::lookup_host((self.host.as_str(), self.port)).await;
-        let addresses: Vec<SocketAddr> = found.map_err(|error| unreachable(&error))?.collect();
-        let mut last = HandoverOutcome::Unreachable("The relay has no address".to_owned());
+        let unknown = Peer { host: self.host.clone(), address: None, tls: None, verified: false };
+        let addresses: Vec<SocketAddr> = match tokio::net::lookup_host((self.host.as_str(), self.port)).await
+        {
+            Ok(found) => found.collect(),
+            Err(error) => return Err((unreachable(&error), unknown)),
+        };
+        let mut last = (HandoverOutcome::Unreachable("The relay has no address".to_owned()), unknown);
         for address in addresses.into_iter().take(4) {
             match Connection::connect(address, &self.options).await {
                 Ok(connection) => return Ok((connection, 0)),
                 // What the relay says about us is no verdict about the mail: it waits until somebody has mended it.
-                Err(error) => last = unreachable(&error),
+                Err(error) => last = (unreachable(&error), tried_peer(&self.host, address)),
             }
         }
         Err(last)
@@ -105,30 +109,28 @@ impl Relay {
         }
     }
 
-    async fn hand(&self, handover: Handover) -> Vec<HandoverOutcome> {
+    async fn hand(&self, handover: Handover) -> Handed {
         let count = handover.recipients.len();
+        let all = |outcome: HandoverOutcome, peer| Handed { outcomes: vec![outcome; count], peer };
         for fresh in [false, true] {
             let (mut connection, mails) = match self.connection().await {
                 Ok(found) => found,
-                Err(outcome) => return vec![outcome; count],
+                Err((outcome, peer)) => return all(outcome, Some(peer)),
             };
             let sent = send(&mut connection, &handover).await;
             self.keep(connection, mails + 1);
             // A kept connection may have ended meanwhile: that says nothing about the relay.
             if fresh || mails == 0 || !sent.connection_failed {
-                return sent.outcomes;
+                return sent.handed;
             }
             self.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
         }
-        vec![HandoverOutcome::Later("The relay closed the connection".to_owned()); count]
+        all(HandoverOutcome::Later("The relay closed the connection".to_owned()), None)
     }
 }
 
 impl NextHop for Relay {
-    fn hand_over(
-        &self,
-        handover: Handover,
-    ) -> Pin<Box<dyn Future<Output = Vec<HandoverOutcome>> + Send + '_>> {
+    fn hand_over(&self, handover: Handover) -> Pin<Box<dyn Future<Output = Handed> + Send + '_>> {
         Box::pin(self.hand(handover))
     }
 }

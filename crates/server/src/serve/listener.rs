@@ -8,6 +8,7 @@ use std::{
 };
 
 use axum::Router;
+use operations::supervisor::Exit;
 use tokio::{
     net::{TcpListener, TcpSocket, TcpStream},
     sync::{Semaphore, watch},
@@ -86,12 +87,12 @@ impl Door {
         Self { connections: Arc::new(Connections::new(router)), room, guests, stopping }
     }
 
-    /// Accepts connections. Dropping the listener at the end turns further ones away.
-    pub(super) async fn serve(self, listener: TcpListener) {
+    /// Accepts connections until told to stop.
+    pub(super) async fn serve(self: Arc<Self>, listener: Arc<TcpListener>) -> Exit {
         let mut stopping = self.stopping.clone();
         tokio::select! {
-            () = self.accept_all(&listener) => {}
-            _ = stopping.wait_for(|stop| *stop) => {}
+            () = self.accept_all(&listener) => Exit::Unexpected,
+            _ = stopping.wait_for(|stop| *stop) => Exit::Finished,
         }
     }
 

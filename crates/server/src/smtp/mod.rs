@@ -10,7 +10,11 @@ mod tls;
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
-use mail::smtp::{Budget, Client, Conversation, Ended, Protocol, Reception, Settings};
+use mail::{
+    Encryption,
+    smtp::{Budget, Client, Conversation, Ended, Protocol, Reception, Settings},
+};
+use operations::supervisor::Exit;
 use tokio::{
     io::AsyncWriteExt,
     net::{TcpListener, TcpStream},
@@ -18,6 +22,7 @@ use tokio::{
     time::{Instant, timeout},
 };
 use tokio_rustls::TlsAcceptor;
+use tracing::Instrument;
 
 use self::gate::{Gate, Limits, Place};
 pub use self::reception::ServiceReception;
@@ -79,18 +84,21 @@ pub fn bind(config: &Config) -> Result<Vec<(TcpListener, Protocol)>> {
 ///
 /// `protocol` is [`Protocol::Lmtp`] for LMTP and anything else for SMTP.
 pub async fn serve<R: Reception>(
-    listener: TcpListener,
+    listener: Arc<TcpListener>,
     protocol: Protocol,
     reception: Arc<R>,
     options: Options,
     mut stopping: watch::Receiver<bool>,
-) {
+) -> Exit {
     let stopping_connections = stopping.clone();
     let accept_all = async {
         loop {
             let (stream, address) = listener::accept(&listener).await;
             let connection = Connection {
-                client: Client { address: canonical(address), helo: None, tls: false, protocol },
+                client: Client {
+                    session: web::new_log_id("smtp"),
+                    ..Client::new(canonical(address), protocol)
+                },
                 reception: reception.clone(),
                 options: options.clone(),
                 stopping: stopping_connections.clone(),
@@ -99,8 +107,8 @@ pub async fn serve<R: Reception>(
         }
     };
     tokio::select! {
-        () = accept_all => {}
-        _ = stopping.wait_for(|stop| *stop) => {}
+        () = accept_all => Exit::Unexpected,
+        _ = stopping.wait_for(|stop| *stop) => Exit::Finished,
     }
 }
 
@@ -123,7 +131,9 @@ impl<R: Reception> Connection<R> {
         let counted = (self.client.protocol != Protocol::Lmtp).then_some(self.client.address.ip());
         match self.options.gate.admit(counted, Instant::now()) {
             Ok(place) => {
-                tokio::spawn(self.run(stream, place));
+                // Whatever is logged on the way stands under the session's id.
+                let span = tracing::error_span!("smtp", session = self.client.session);
+                tokio::spawn(self.run(stream, place).instrument(span));
             }
             Err(refusal) => {
                 metrics::counter!("smtp_connections_refused_total").increment(1);
@@ -142,7 +152,7 @@ impl<R: Reception> Connection<R> {
                 return Ok(());
             }
             let mut stream = timeout(HANDSHAKE, self.options.tls.accept(stream)).await??;
-            conversation.secured();
+            conversation.secured(Encryption::of(stream.get_ref().1));
             conversation.run(&mut stream).await.map(|_| ())
         };
         let outcome: std::io::Result<()> = outcome.await;

@@ -1,13 +1,14 @@
 //! What the service does with mail that comes in over SMTP and LMTP: asks operations, and speaks their answers.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Duration};
 
 use bytes::Bytes;
-use mail::smtp::{Client, ForwardPath, Protocol, Reception, Reply, ReversePath};
-use model::{EmailId, emails::InboundProvider};
+use mail::smtp::{Client, ForwardPath, Protocol, Reception, Record, Reply, ReversePath};
+use model::emails::InboundProvider;
 use operations::{
     App,
-    inbound::{self, Arrival, Recipient, Refusal},
+    inbound::{self, Arrival, Received, Recipient, Refusal},
+    mail_log,
 };
 
 /// The service as SMTP sees it.
@@ -45,6 +46,8 @@ impl ServiceReception {
 
 impl Reception for ServiceReception {
     type Recipient = Recipient;
+    /// What was taken in, if it was.
+    type Note = Option<Received>;
 
     async fn mail(&self, _: &Client, _: &ReversePath, size: Option<u64>) -> Result<(), Reply> {
         if size.is_some_and(|size| size > self.app.settings().max_message_bytes) {
@@ -68,7 +71,7 @@ impl Reception for ServiceReception {
         from: ReversePath,
         recipients: Vec<Recipient>,
         message: Bytes,
-    ) -> Vec<Result<String, Reply>> {
+    ) -> (Vec<Result<String, Reply>>, Option<Received>) {
         let count = recipients.len();
         let provider = match client.protocol {
             Protocol::Lmtp => InboundProvider::MailApi,
@@ -87,23 +90,25 @@ impl Reception for ServiceReception {
             }),
         };
         match inbound::receive(&self.app, arrival).await {
-            Ok(outcomes) => {
-                let stored = outcomes.iter().filter(|outcome| outcome.is_ok()).count();
-                metrics::counter!("mails_received_total").increment(stored as u64);
-                let answer = |outcome: Result<EmailId, Refusal>| match outcome {
+            Ok(received) => {
+                let answers = received.emails.iter().map(|outcome| match outcome {
                     Ok(id) => Ok(format!("Stored as {id}")),
-                    Err(refusal) => Err(reply(&refusal)),
-                };
-                outcomes.into_iter().map(answer).collect()
+                    Err(refusal) => Err(reply(refusal)),
+                });
+                (answers.collect(), Some(received))
             }
-            Err(refusal) => {
-                metrics::counter!("mails_refused_total").increment(1);
-                (0..count).map(|_| Err(reply(&refusal))).collect()
-            }
+            Err(refusal) => ((0..count).map(|_| Err(reply(&refusal))).collect(), None),
         }
+    }
+
+    fn ended(&self, client: &Client, record: Record, note: Option<Option<Received>>, took: Duration) {
+        for (reason, count) in &record.refused {
+            metrics::counter!("smtp_recipients_refused_total", "reason" => *reason).increment(*count);
+        }
+        mail_log::received(client, &record, note.flatten().as_ref(), took);
     }
 }
 
 fn reply(refusal: &Refusal) -> Reply {
-    Reply::new(refusal.code, refusal.enhanced, refusal.text)
+    Reply::new(refusal.code, refusal.enhanced, refusal.text).because(refusal.reason())
 }

@@ -3,7 +3,7 @@
 use std::{net::Ipv4Addr, path::Path, sync::Mutex};
 
 use bytes::Bytes;
-use mail::smtp::{ForwardPath, Reply, ReversePath};
+use mail::smtp::{ForwardPath, Record, Reply, ReversePath};
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, BufReader};
 use tokio_rustls::{
     TlsConnector,
@@ -23,6 +23,7 @@ struct Memory(Mutex<Vec<(bool, Bytes)>>);
 
 impl Reception for Memory {
     type Recipient = ();
+    type Note = ();
 
     async fn mail(&self, _: &Client, _: &ReversePath, _: Option<u64>) -> Result<(), Reply> {
         Ok(())
@@ -36,10 +37,12 @@ impl Reception for Memory {
         _: ReversePath,
         recipients: Vec<()>,
         message: Bytes,
-    ) -> Vec<Result<String, Reply>> {
-        self.0.lock().unwrap().push((client.tls, message));
-        vec![Ok("Kept".to_owned()); recipients.len()]
+    ) -> (Vec<Result<String, Reply>>, ()) {
+        self.0.lock().unwrap().push((client.tls.is_some(), message));
+        (vec![Ok("Kept".to_owned()); recipients.len()], ())
     }
+
+    fn ended(&self, _: &Client, _: Record, _: Option<()>, _: Duration) {}
 }
 
 /// A server on a port of its own.
@@ -66,7 +69,7 @@ impl Server {
         let memory = Arc::new(Memory::default());
         let (stop, stopping) = watch::channel(false);
         let options = Options::from_config(&config).unwrap();
-        tokio::spawn(serve(listener, protocol, memory.clone(), options, stopping));
+        tokio::spawn(serve(Arc::new(listener), protocol, memory.clone(), options, stopping));
         Self { address, folder, memory, stop }
     }
 

@@ -85,6 +85,7 @@ pub enum BlobError {
         /// On what.
         path: PathBuf,
         /// What the operating system said.
+        #[source]
         cause: io::Error,
     },
     /// The store did not do what was asked, also after trying again.

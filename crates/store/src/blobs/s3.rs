@@ -8,6 +8,7 @@ use std::fmt;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use model::causes;
 use reqwest::{Method, StatusCode};
 use rusty_s3::actions::{ListObjectsV2, ListObjectsV2Response};
 use rusty_s3::{Credentials, S3Action};
@@ -256,13 +257,8 @@ impl Failure {
 
 /// The causes of an error, without the signed URL.
 fn explain(error: &reqwest::Error) -> String {
-    let mut text = "the request failed".to_owned();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
-    }
-    text
+    let cause = error.source().map(|cause| format!(": {}", causes(cause))).unwrap_or_default();
+    format!("the request failed{cause}")
 }
 
 /// A listed object as a blob, if its name is that of one.

@@ -126,7 +126,7 @@ pub async fn dump(db: &Db, pieces: mpsc::Sender<Piece>) -> Result<i64> {
             return Err(Error::Unavailable(format!(
                 "the store has schema version {version}, this program knows up to {}: run a newer program",
                 Db::newest_schema()
-            )));
+            ).into()));
         }
         // A store that an older program made has fewer tables.
         let present = tx.tables().await?;
@@ -198,7 +198,7 @@ impl Outlet {
     async fn send(&self, piece: Piece) -> Result<()> {
         let sent =
             if self.may_block { self.pieces.blocking_send(piece) } else { self.pieces.send(piece).await };
-        sent.map_err(|_| Error::Internal("nobody takes the rows".to_owned()))
+        sent.map_err(|_| Error::Internal("nobody takes the rows".into()))
     }
 }
 
@@ -222,7 +222,7 @@ async fn filled(tx: &mut SystemTx) -> Result<Option<&'static str>> {
 pub async fn restore(db: &Db, mut pieces: mpsc::Receiver<Piece>) -> Result<()> {
     db.system_write(async move |tx| {
         if let Some(table) = filled(tx).await? {
-            return Err(Error::Conflict(format!("table {table} has rows")));
+            return Err(Error::Conflict(format!("table {table} has rows").into()));
         }
         let may_block = !tx.is_postgres();
         let mut target: Option<Target> = None;
@@ -237,9 +237,9 @@ pub async fn restore(db: &Db, mut pieces: mpsc::Receiver<Piece>) -> Result<()> {
                 }
                 (Some(Piece::End), _) => return Ok(()),
                 (Some(Piece::Rows { .. }), None) => {
-                    return Err(Error::Corrupt("rows that belong to no table".to_owned()));
+                    return Err(Error::Corrupt("rows that belong to no table".into()));
                 }
-                (None, _) => return Err(Error::Unavailable("the rows ended too early".to_owned())),
+                (None, _) => return Err(Error::Unavailable("the rows ended too early".into())),
             }
         }
     })
@@ -256,7 +256,7 @@ impl Target {
     /// Checks that the table is ours and has exactly these columns.
     async fn new(tx: &mut SystemTx, name: &str, columns: Vec<String>) -> Result<Self> {
         let unknown =
-            || Error::Corrupt(format!("rows of a table {name:?}, which this program does not know"));
+            || Error::Corrupt(format!("rows of a table {name:?}, which this program does not know").into());
         let name = TABLES.iter().find(|table| **table == name).copied().ok_or_else(unknown)?;
         let mut present: Vec<String> =
             tx.columns(name).await?.into_iter().map(|column| column.name).collect();
@@ -264,9 +264,9 @@ impl Target {
         present.sort_unstable();
         given.sort_unstable();
         if present != given {
-            return Err(Error::Corrupt(format!(
-                "the rows of table {name} have other columns than the store"
-            )));
+            return Err(Error::Corrupt(
+                format!("the rows of table {name} have other columns than the store").into(),
+            ));
         }
         Ok(Self { name, columns })
     }
@@ -274,7 +274,9 @@ impl Target {
     async fn insert(&self, tx: &mut SystemTx, count: u64, lines: &[u8]) -> Result<()> {
         let records = value::from_lines(lines, self.columns.len())?;
         if records.len() as u64 != count {
-            return Err(Error::Corrupt(format!("a piece of table {} has not the rows it names", self.name)));
+            return Err(Error::Corrupt(
+                format!("a piece of table {} has not the rows it names", self.name).into(),
+            ));
         }
         let most = (INSERT_VALUES / self.columns.len().max(1)).max(1);
         // Two lengths only, so that the engines prepare two statements: a full one, and one for single rows.

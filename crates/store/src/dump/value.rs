@@ -49,7 +49,7 @@ impl FromCell for Value {
             Cell::Null => Self::Null,
             Cell::Integer(number) => Self::Integer(number),
             Cell::Real(number) if number.is_finite() => Self::Real(number),
-            Cell::Real(_) => return Err(Error::Corrupt("a number that is not finite".to_owned())),
+            Cell::Real(_) => return Err(Error::Corrupt("a number that is not finite".into())),
             Cell::Text(text) => Self::Text(text.to_owned()),
             Cell::Bytes(bytes) => Self::Bytes(bytes.to_vec()),
         })
@@ -121,7 +121,7 @@ impl<'de> de::Visitor<'de> for Visitor {
 pub(super) fn to_lines(records: &[Record]) -> Result<Vec<u8>> {
     let mut lines = Vec::new();
     for record in records {
-        serde_json::to_writer(&mut lines, record).map_err(|error| Error::Internal(error.to_string()))?;
+        serde_json::to_writer(&mut lines, record).map_err(|error| Error::Internal(error.into()))?;
         lines.push(b'\n');
     }
     Ok(lines)
@@ -132,8 +132,8 @@ pub(super) fn from_lines(lines: &[u8], width: usize) -> Result<Vec<Record>> {
     records
         .map(|line| match serde_json::from_slice::<Record>(line) {
             Ok(record) if record.0.len() == width => Ok(record),
-            Ok(_) => Err(Error::Corrupt("a row with too few or too many values".to_owned())),
-            Err(error) => Err(Error::Corrupt(error.to_string())),
+            Ok(_) => Err(Error::Corrupt("a row with too few or too many values".into())),
+            Err(error) => Err(Error::not_json(&error)),
         })
         .collect()
 }

@@ -238,7 +238,7 @@ mod tests {
     #[test]
     fn work_that_fails_again_and_again_is_left_to_others() {
         let mut deferred = Deferred::default();
-        let error = Error::Unavailable("the disk is full".to_owned());
+        let error = Error::Unavailable("the disk is full".into());
         commit(&mut deferred, 3, 10);
         for _ in 0..TRIES {
             deferred.begin();

@@ -40,7 +40,7 @@ pub(super) fn check(workspace: &WorkspaceId, seen: &mut u32, sql: &str) -> Resul
     }
     if *seen == fault.number {
         fault.fired = true;
-        return Err(Error::Unavailable("a test made this statement fail".to_owned()));
+        return Err(Error::Unavailable("a test made this statement fail".into()));
     }
     Ok(())
 }
@@ -119,5 +119,5 @@ impl Db {
 
 /// What a dead process finds.
 pub(super) fn died() -> Error {
-    Error::Unavailable("a test let the process die".to_owned())
+    Error::Unavailable("a test let the process die".into())
 }

@@ -51,7 +51,7 @@ impl Groups {
 }
 
 fn lost() -> Error {
-    Error::Unavailable("the transaction was given up".to_owned())
+    Error::Unavailable("the transaction was given up".into())
 }
 
 /// The right to use the connection of a group. Dropping it lets the next one begin anew.
@@ -135,7 +135,7 @@ impl Open {
     /// Tells everybody how the commit went.
     pub(super) fn tell(&mut self, outcome: &Result<()>) {
         for member in self.members.drain(..) {
-            let outcome = outcome.as_ref().copied().map_err(|error| Error::Unavailable(error.to_string()));
+            let outcome = outcome.as_ref().copied().map_err(Error::of_group);
             let _ = member.send(outcome);
         }
     }

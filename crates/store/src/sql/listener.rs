@@ -3,10 +3,14 @@
 //! A server that hangs would hold every call for as long as it hangs. This connection asks it twice a second; as soon
 //! as it does not answer, all calls are told so at once instead of waiting.
 
-use std::{pin::Pin, time::Duration};
+use std::{
+    panic::AssertUnwindSafe,
+    pin::{Pin, pin},
+    time::Duration,
+};
 
 use futures_util::{
-    Stream, TryStreamExt,
+    FutureExt, Stream, TryStreamExt,
     future::{ready, try_join3},
     stream::poll_fn,
 };
@@ -18,8 +22,10 @@ use crate::error::{Error, Result};
 
 /// How often the server is asked whether it is there.
 const ASK_EVERY: Duration = Duration::from_millis(500);
-/// How long it may take to answer.
+/// How long it may take to answer, and in how many parts that time passes: one in which this process itself was stopped
+/// or starved counts as one part, however long it was, and says nothing about the server.
 const ANSWER_WITHIN: Duration = Duration::from_millis(1200);
+const PARTS: u32 = 4;
 /// The pause before a lost connection is made again.
 const AGAIN_AFTER: Duration = Duration::from_millis(250);
 
@@ -47,16 +53,13 @@ impl Listener {
     }
 
     /// Does the work, but only for as long as the server is there.
-    pub(super) async fn unless_down<T, E: From<Error>>(
-        &self,
-        work: impl Future<Output = Result<T, E>>,
-    ) -> Result<T, E> {
+    pub(super) async fn unless_down(&self, work: impl Future<Output = Result<()>>) -> Result<()> {
         let mut down = self.down.subscribe();
         tokio::select! {
             biased;
             result = work => result,
             _ = down.wait_for(|down| *down) => {
-                Err(E::from(Error::Unavailable("PostgreSQL does not answer".to_owned())))
+                Err(Error::Unavailable("PostgreSQL does not answer".into()))
             }
         }
     }
@@ -64,9 +67,14 @@ impl Listener {
 
 async fn run(config: Config, wakes: Wakes, down: watch::Sender<bool>) {
     loop {
-        let Err(error) = listen(&config, &wakes, &down).await;
-        if !down.send_replace(true) {
-            tracing::warn!(%error, "lost PostgreSQL");
+        match AssertUnwindSafe(listen(&config, &wakes, &down)).catch_unwind().await {
+            Ok(Err(error)) if !down.send_replace(true) => tracing::warn!(%error, "lost PostgreSQL"),
+            Ok(Err(_)) => {}
+            // A new connection starts over; until it is there, all calls are refused.
+            Err(_) => {
+                down.send_replace(true);
+                tracing::error!(worker = "database-listener", "worker panicked; restarting");
+            }
         }
         tokio::time::sleep(AGAIN_AFTER).await;
     }
@@ -77,8 +85,7 @@ async fn listen(
     wakes: &Wakes,
     down: &watch::Sender<bool>,
 ) -> Result<std::convert::Infallible> {
-    let connecting = tokio::time::timeout(ANSWER_WITHIN * 2, connect(config));
-    let (client, messages) = connecting.await.map_err(|_| no_answer())??;
+    let (client, messages) = answer_within(ANSWER_WITHIN * 2, connect(config)).await??;
     let pass_on = messages.map_err(Error::from).try_for_each(|message| {
         if let AsyncMessage::Notification(note) = message
             && let Some(wake) = Wake::decode(note.payload())
@@ -100,13 +107,20 @@ async fn listen(
 
 async fn keep_asking(client: &Client) -> Result<std::convert::Infallible> {
     loop {
-        tokio::time::timeout(ANSWER_WITHIN, client.batch_execute("")).await.map_err(|_| no_answer())??;
+        answer_within(ANSWER_WITHIN, client.batch_execute("")).await??;
         tokio::time::sleep(ASK_EVERY).await;
     }
 }
 
-fn no_answer() -> Error {
-    Error::Unavailable("it does not answer".to_owned())
+/// Waits for an answer of the server, and gives it up after a while in which it could have been noticed.
+async fn answer_within<T>(time: Duration, answer: impl Future<Output = T>) -> Result<T> {
+    let mut answer = pin!(answer);
+    for _ in 0..PARTS {
+        if let Ok(answer) = tokio::time::timeout(time / PARTS, &mut answer).await {
+            return Ok(answer);
+        }
+    }
+    Err(Error::Unavailable("it does not answer".into()))
 }
 
 type MessageStream = Pin<Box<dyn Stream<Item = Result<AsyncMessage, tokio_postgres::Error>> + Send>>;
@@ -118,5 +132,24 @@ async fn connect(config: &Config) -> Result<(Client, MessageStream)> {
     } else {
         let (client, mut connection) = config.connect(tls()?).await?;
         Ok((client, Box::pin(poll_fn(move |context| connection.poll_message(context)))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{future::pending, thread, time::Duration};
+
+    use super::answer_within;
+
+    #[tokio::test]
+    async fn a_time_in_which_nothing_ran_is_no_silence_of_the_server() {
+        let time = Duration::from_secs(1);
+        let answer = async {
+            thread::sleep(time * 2);
+            tokio::time::sleep(time / 100).await;
+            7
+        };
+        assert_eq!(answer_within(time, answer).await.unwrap(), 7);
+        assert!(answer_within(time, pending::<()>()).await.is_err());
     }
 }

@@ -17,15 +17,22 @@ mod readers;
 mod sqlite;
 mod value;
 mod wake;
+mod work;
 
-use std::{path::PathBuf, sync::Arc};
+use std::{path::PathBuf, sync::Arc, time::Instant};
 
 use model::{MailboxId, WorkspaceId};
 
-use self::{postgres::PostgresSession, sqlite::SqliteSession};
+use self::{
+    postgres::PostgresSession,
+    sqlite::SqliteSession,
+    value::ReadRow,
+    work::{Again, Once, Typed, Work, outcome_of},
+};
 pub use self::{
     value::{Cell, FromCell, FromRow, Param, Row},
     wake::{Topic, Wake, woken},
+    work::Body,
 };
 use crate::error::Result;
 
@@ -118,8 +125,28 @@ pub struct SystemTx {
     inner: Tx,
 }
 
-// A transaction's future holds its whole body; on PostgreSQL, where it lives in the caller's future, it is boxed so
-// that the futures of handlers stay small.
+/// How a transaction is run.
+#[derive(Clone, Copy)]
+enum Way<'a> {
+    Write,
+    /// In one commit with others of the same key.
+    SharedWrite(&'a str),
+    Read,
+    /// All statements see the same state.
+    Snapshot,
+}
+
+impl Way<'_> {
+    /// What it is called in the metrics.
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Write | Self::SharedWrite(_) => "write",
+            Self::Read => "read",
+            Self::Snapshot => "snapshot",
+        }
+    }
+}
+
 impl Db {
     /// Opens the store. Nothing is migrated yet.
     pub async fn open(location: &DatabaseLocation) -> Result<Self> {
@@ -178,117 +205,112 @@ impl Db {
     }
 
     /// Runs a transaction of one workspace that may write; it is durable when this returns.
-    pub async fn write<T, E, F>(&self, workspace: &WorkspaceId, body: F) -> Result<T, E>
+    pub fn write<T, E, F>(
+        &self,
+        workspace: &WorkspaceId,
+        body: F,
+    ) -> impl Future<Output = Result<T, E>> + Send
     where
         T: Send + 'static,
         E: From<crate::Error> + Send + 'static,
-        F: AsyncFnOnce(&mut Tx) -> Result<T, E> + Send + 'static,
+        F: AsyncFnOnce(&mut Tx) -> Result<T, E> + for<'tx> Body<'tx, Tx, T, E>,
     {
-        let scope = Scope::Workspace(workspace.clone());
-        let body = async move |system: &mut SystemTx| body(&mut system.inner).await;
-        #[cfg(feature = "faults")]
-        let dies = self.survives_until_commit()?;
-        let outcome = match &*self.0 {
-            Engine::Sqlite(engine) => engine.write(scope, body).await,
-            Engine::Postgres(engine) => Box::pin(engine.write(scope, body)).await,
-        };
-        #[cfg(feature = "faults")]
-        if dies {
-            return Err(faults::died().into());
-        }
-        outcome
+        self.typed(Way::Write, Scope::Workspace(workspace.clone()), Once::new(body))
     }
 
     /// Runs statements of one workspace that only read.
     ///
     /// On PostgreSQL each statement sees its own snapshot: what must fit together is read by one statement.
-    pub async fn read<T, E, F>(&self, workspace: &WorkspaceId, body: F) -> Result<T, E>
+    pub fn read<T, E, F>(&self, workspace: &WorkspaceId, body: F) -> impl Future<Output = Result<T, E>> + Send
     where
         T: Send + 'static,
         E: From<crate::Error> + Send + 'static,
-        F: AsyncFnOnce(&mut Tx) -> Result<T, E> + Send + 'static,
+        F: AsyncFnOnce(&mut Tx) -> Result<T, E> + for<'tx> Body<'tx, Tx, T, E>,
     {
-        let scope = Scope::Workspace(workspace.clone());
-        let body = async move |system: &mut SystemTx| body(&mut system.inner).await;
-        #[cfg(feature = "faults")]
-        self.is_alive()?;
-        match &*self.0 {
-            Engine::Sqlite(engine) => engine.read(scope, body).await,
-            Engine::Postgres(engine) => Box::pin(engine.read(scope, body)).await,
-        }
+        self.typed(Way::Read, Scope::Workspace(workspace.clone()), Once::new(body))
     }
 
     /// Runs a transaction across workspaces that may write.
-    pub async fn system_write<T, E, F>(&self, body: F) -> Result<T, E>
+    pub fn system_write<T, E, F>(&self, body: F) -> impl Future<Output = Result<T, E>> + Send
     where
         T: Send + 'static,
         E: From<crate::Error> + Send + 'static,
-        F: AsyncFnOnce(&mut SystemTx) -> Result<T, E> + Send + 'static,
+        F: AsyncFnOnce(&mut SystemTx) -> Result<T, E> + for<'tx> Body<'tx, SystemTx, T, E>,
     {
-        #[cfg(feature = "faults")]
-        let dies = self.survives_until_commit()?;
-        let outcome = match &*self.0 {
-            Engine::Sqlite(engine) => engine.write(Scope::System, body).await,
-            Engine::Postgres(engine) => Box::pin(engine.write(Scope::System, body)).await,
-        };
-        #[cfg(feature = "faults")]
-        if dies {
-            return Err(faults::died().into());
-        }
-        outcome
+        self.typed(Way::Write, Scope::System, Once::new(body))
     }
 
     /// The same, in one commit with others of the same key that come at the same time; for what is written often and
     /// waits for the same locks. Each is durable when it returns, and fails alone.
     ///
-    /// The body may be run more than once, after what it did in the store was undone. It must not look at what it
-    /// [adds to](Tx::add_at_end).
-    pub async fn shared_write<T, E, F>(&self, key: &str, body: F) -> Result<T, E>
+    /// The body may be run more than once, after what it did in the store was undone: each time it is a clone. It must not
+    /// look at what it [adds to](Tx::add_at_end).
+    pub fn shared_write<T, E, F>(&self, key: &str, body: F) -> impl Future<Output = Result<T, E>> + Send
     where
         T: Send + 'static,
         E: From<crate::Error> + Send + 'static,
-        F: AsyncFn(&mut SystemTx) -> Result<T, E> + Send + 'static,
+        F: AsyncFnOnce(&mut SystemTx) -> Result<T, E> + for<'tx> Body<'tx, SystemTx, T, E> + Clone,
     {
-        #[cfg(feature = "faults")]
-        let dies = self.survives_until_commit()?;
-        let outcome = match &*self.0 {
-            // Its writer shares every commit.
-            Engine::Sqlite(engine) => engine.write_again(Scope::System, body).await,
-            Engine::Postgres(engine) => Box::pin(engine.shared_write(key, body)).await,
-        };
-        #[cfg(feature = "faults")]
-        if dies {
-            return Err(faults::died().into());
-        }
-        outcome
+        self.typed(Way::SharedWrite(key), Scope::System, Again::new(body))
     }
 
     /// Runs statements across workspaces that only read.
-    pub async fn system_read<T, E, F>(&self, body: F) -> Result<T, E>
+    pub fn system_read<T, E, F>(&self, body: F) -> impl Future<Output = Result<T, E>> + Send
     where
         T: Send + 'static,
         E: From<crate::Error> + Send + 'static,
-        F: AsyncFnOnce(&mut SystemTx) -> Result<T, E> + Send + 'static,
+        F: AsyncFnOnce(&mut SystemTx) -> Result<T, E> + for<'tx> Body<'tx, SystemTx, T, E>,
     {
-        #[cfg(feature = "faults")]
-        self.is_alive()?;
-        match &*self.0 {
-            Engine::Sqlite(engine) => engine.read(Scope::System, body).await,
-            Engine::Postgres(engine) => Box::pin(engine.read(Scope::System, body)).await,
-        }
+        self.typed(Way::Read, Scope::System, Once::new(body))
     }
 
     /// Runs statements across workspaces that only read, all of them on one snapshot of the store.
-    pub(crate) async fn snapshot<T, E, F>(&self, body: F) -> Result<T, E>
+    pub(crate) fn snapshot<T, E, F>(&self, body: F) -> impl Future<Output = Result<T, E>> + Send
     where
         T: Send + 'static,
         E: From<crate::Error> + Send + 'static,
-        F: AsyncFnOnce(&mut SystemTx) -> Result<T, E> + Send + 'static,
+        F: AsyncFnOnce(&mut SystemTx) -> Result<T, E> + for<'tx> Body<'tx, SystemTx, T, E>,
     {
-        match &*self.0 {
-            Engine::Sqlite(engine) => engine.snapshot(Scope::System, body).await,
-            Engine::Postgres(engine) => Box::pin(engine.snapshot(Scope::System, body)).await,
+        self.typed(Way::Snapshot, Scope::System, Once::new(body))
+    }
+
+    /// Does not hold on to the work while it is done, so that nobody has to prove of its body what the engines know already.
+    fn typed<W: Typed>(
+        &self,
+        way: Way<'_>,
+        scope: Scope,
+        work: W,
+    ) -> impl Future<Output = Result<W::Value, W::Error>> + Send {
+        let done = self.perform(way, scope, Box::new(work));
+        async move { outcome_of::<W>(done.await) }
+    }
+
+    /// Has an engine do some work, and gives it back with its outcome.
+    async fn perform(&self, way: Way<'_>, scope: Scope, work: Box<dyn Work>) -> Result<Box<dyn Work>> {
+        #[cfg(feature = "faults")]
+        let dies = match way {
+            Way::Write | Way::SharedWrite(_) => self.survives_until_commit()?,
+            Way::Read => self.is_alive().map(|()| false)?,
+            Way::Snapshot => false,
+        };
+        let started = Instant::now();
+        let kind = way.name();
+        let outcome = match &*self.0 {
+            Engine::Sqlite(engine) => match way {
+                // Its writer shares every commit.
+                Way::Write | Way::SharedWrite(_) => engine.write(scope, work).await,
+                Way::Read => engine.read(scope, work).await,
+                Way::Snapshot => engine.snapshot(scope, work).await,
+            },
+            // Boxed, so that the futures of handlers stay small.
+            Engine::Postgres(engine) => Box::pin(engine.perform(way, scope, work)).await,
+        };
+        metrics::histogram!("store_seconds", "kind" => kind).record(started.elapsed().as_secs_f64());
+        #[cfg(feature = "faults")]
+        if dies {
+            return Err(faults::died());
         }
+        outcome
     }
 }
 
@@ -324,11 +346,21 @@ impl Session {
         }
     }
 
-    async fn all<T: FromRow>(&mut self, sql: &str, params: &[Param<'_>]) -> Result<Vec<T>> {
+    async fn rows(&mut self, sql: &str, params: &[Param<'_>], read: ReadRow<'_>) -> Result<()> {
         match self {
-            Self::Sqlite(session) => session.all(sql, params),
-            Self::Postgres(session) => session.all(sql, params).await,
+            Self::Sqlite(session) => session.rows(sql, params, read),
+            Self::Postgres(session) => session.rows(sql, params, read).await,
         }
+    }
+
+    async fn all<T: FromRow>(&mut self, sql: &str, params: &[Param<'_>]) -> Result<Vec<T>> {
+        let mut all = Vec::new();
+        self.rows(sql, params, &mut |row| {
+            all.push(T::from_row(row)?);
+            Ok(())
+        })
+        .await?;
+        Ok(all)
     }
 
     async fn one<T: FromRow>(&mut self, sql: &str, params: &[Param<'_>]) -> Result<Option<T>> {
@@ -406,7 +438,7 @@ impl Tx {
                 session.put_off((mark, &about), (work, &params));
                 Ok(())
             }
-            Session::Postgres(_) => Err(crate::Error::Internal("nothing is put off here".to_owned())),
+            Session::Postgres(_) => Err(crate::Error::Internal("nothing is put off here".into())),
         }
     }
 
@@ -430,7 +462,7 @@ impl Tx {
     pub(crate) fn next_number(&mut self, highest: &str) -> Result<i64> {
         match &mut self.session {
             Session::Sqlite(session) => session.next_number(highest),
-            Session::Postgres(_) => Err(crate::Error::Internal("rows have no numbers here".to_owned())),
+            Session::Postgres(_) => Err(crate::Error::Internal("rows have no numbers here".into())),
         }
     }
 

@@ -12,10 +12,11 @@ use tokio_postgres::{Config, NoTls, Statement, config::SslMode, types::ToSql};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::{
-    FromRow, Param, Row, Scope, Session, SystemTx, Topic, Wake,
+    Param, ReadRow, Row, Scope, Session, SystemTx, Topic, Wake, Way,
     group::{Groups, Open},
     listener::Listener,
     value::{Cells, KeptStatement, KeptSum, added_up},
+    work::Work,
 };
 use crate::error::{Error, Result};
 
@@ -41,7 +42,7 @@ pub(super) struct PostgresEngine {
 impl PostgresEngine {
     pub(super) async fn open(url: &str) -> Result<Self> {
         let mut config: Config = url.parse().map_err(|error| {
-            Error::Unavailable(format!("database.url is not a connection string: {error}"))
+            Error::Unavailable(format!("database.url is not a connection string: {error}").into())
         })?;
         config.application_name("agent-mailbox");
         config.connect_timeout(CONNECT_WAIT);
@@ -59,84 +60,65 @@ impl PostgresEngine {
             .create_timeout(Some(POOL_WAIT))
             .runtime(Runtime::Tokio1)
             .build()
-            .map_err(|error| Error::Internal(error.to_string()))?;
+            .map_err(|error| Error::Internal(error.into()))?;
         drop(pool.get().await?);
         Ok(Self { pool, listener: Listener::start(config), groups: Groups::default() })
     }
 
-    pub(super) async fn write<T, E, F>(&self, scope: Scope, body: F) -> Result<T, E>
-    where
-        E: From<Error>,
-        F: AsyncFnOnce(&mut SystemTx) -> Result<T, E>,
-    {
-        self.transaction(scope, BEGIN, body).await
+    /// Does some work, as long as the server is there, and gives it back with its outcome.
+    pub(super) async fn perform(
+        &self,
+        way: Way<'_>,
+        scope: Scope,
+        mut work: Box<dyn Work>,
+    ) -> Result<Box<dyn Work>> {
+        let done = async {
+            match way {
+                Way::Write => self.transaction(scope, BEGIN, &mut *work).await,
+                Way::SharedWrite(key) => self.shared_write(key, &mut *work).await,
+                Way::Read => self.read(scope, &mut *work).await,
+                Way::Snapshot => self.transaction(scope, BEGIN_SNAPSHOT, &mut *work).await,
+            }
+        };
+        self.listener.unless_down(done).await?;
+        Ok(work)
     }
 
-    pub(super) async fn snapshot<T, E, F>(&self, scope: Scope, body: F) -> Result<T, E>
-    where
-        E: From<Error>,
-        F: AsyncFnOnce(&mut SystemTx) -> Result<T, E>,
-    {
-        self.transaction(scope, BEGIN_SNAPSHOT, body).await
-    }
-
-    /// Runs a body in the open transaction of its key's group, or in a new one, each in a savepoint. The last of a group
+    /// Does some work in the open transaction of its key's group, or in a new one, each in a savepoint. The last of a group
     /// commits for all.
-    pub(super) async fn shared_write<T, E, F>(&self, key: &str, body: F) -> Result<T, E>
-    where
-        E: From<Error>,
-        F: AsyncFnOnce(&mut SystemTx) -> Result<T, E>,
-    {
-        let work = async {
-            let mut turn = self.groups.join(key).await?;
-            let mut open = match turn.take() {
-                Some(open) => open,
-                None => Open::new(self.begin(Scope::System, Some(BEGIN)).await?),
-            };
-            // When this fails the connection is of no use: all of the group fail with it.
-            let result = in_savepoint(&mut open.tx, body).await?;
-            let committed = result.is_ok().then(|| open.join());
-            if let Some((mut open, turn)) = turn.pass(open) {
-                let outcome = open.tx.postgres_finish(true).await;
-                open.tell(&outcome);
-                // Those who came meanwhile begin only now, when the locks are free.
-                drop((open, turn));
-            }
-            let value = result?;
-            if let Some(committed) = committed {
-                committed.await?;
-            }
-            Ok(value)
+    async fn shared_write(&self, key: &str, work: &mut dyn Work) -> Result<()> {
+        let mut turn = self.groups.join(key).await?;
+        let mut open = match turn.take() {
+            Some(open) => open,
+            None => Open::new(self.begin(Scope::System, Some(BEGIN)).await?),
         };
-        self.listener.unless_down(work).await
+        // When this fails the connection is of no use: all of the group fail with it.
+        let succeeded = in_savepoint(&mut open.tx, work).await?;
+        let committed = succeeded.then(|| open.join());
+        if let Some((mut open, turn)) = turn.pass(open) {
+            let outcome = open.tx.postgres_finish(true).await;
+            open.tell(&outcome);
+            // Those who came meanwhile begin only now, when the locks are free.
+            drop((open, turn));
+        }
+        match committed {
+            Some(committed) => committed.await,
+            None => Ok(()),
+        }
     }
 
-    async fn transaction<T, E, F>(&self, scope: Scope, begin: &'static str, body: F) -> Result<T, E>
-    where
-        E: From<Error>,
-        F: AsyncFnOnce(&mut SystemTx) -> Result<T, E>,
-    {
-        let work = async {
-            let mut tx = self.begin(scope, Some(begin)).await?;
-            let result = body(&mut tx).await;
-            let finished = tx.postgres_finish(result.is_ok()).await;
-            let value = result?;
-            finished?;
-            Ok(value)
-        };
-        self.listener.unless_down(work).await
+    async fn transaction(&self, scope: Scope, begin: &'static str, work: &mut dyn Work) -> Result<()> {
+        let mut tx = self.begin(scope, Some(begin)).await?;
+        let succeeded = work.run(&mut tx).await;
+        let finished = tx.postgres_finish(succeeded).await;
+        // What failed says why itself.
+        if succeeded { finished } else { Ok(()) }
     }
 
-    pub(super) async fn read<T, E, F>(&self, scope: Scope, body: F) -> Result<T, E>
-    where
-        E: From<Error>,
-        F: AsyncFnOnce(&mut SystemTx) -> Result<T, E>,
-    {
-        let work = async {
-            let mut tx = self.begin(scope, None).await?;
-            body(&mut tx).await
-        };
-        self.listener.unless_down(work).await
+    async fn read(&self, scope: Scope, work: &mut dyn Work) -> Result<()> {
+        let mut tx = self.begin(scope, None).await?;
+        work.run(&mut tx).await;
+        Ok(())
     }
 
     /// Takes a connection, to open a transaction on it with the given statement or to read without one.
@@ -165,10 +147,10 @@ impl PostgresEngine {
 pub(super) fn tls() -> Result<MakeRustlsConnect> {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let verifier = rustls_platform_verifier::Verifier::new(provider.clone())
-        .map_err(|error| Error::Unavailable(format!("no root certificates: {error}")))?;
+        .map_err(|error| Error::Unavailable(format!("no root certificates: {error}").into()))?;
     let config = rustls::ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
-        .map_err(|error| Error::Internal(error.to_string()))?
+        .map_err(|error| Error::Internal(error.into()))?
         .dangerous()
         .with_custom_certificate_verifier(Arc::new(verifier))
         .with_no_client_auth();
@@ -231,8 +213,7 @@ impl PostgresSession {
     ) -> Result<T> {
         let begin = self.begin.take();
         self.open |= begin.as_ref().is_some_and(|begin| begin.transaction.is_some());
-        let client =
-            self.client.as_ref().ok_or_else(|| Error::Internal("the connection is gone".to_owned()))?;
+        let client = self.client.as_ref().ok_or_else(|| Error::Internal("the connection is gone".into()))?;
         let later = std::mem::take(&mut self.later);
         let mut ready = Vec::with_capacity(later.len());
         for kept in &later {
@@ -286,8 +267,7 @@ impl PostgresSession {
             return Ok(());
         }
         self.later.clear();
-        let client =
-            self.client.as_ref().ok_or_else(|| Error::Internal("the connection is gone".to_owned()))?;
+        let client = self.client.as_ref().ok_or_else(|| Error::Internal("the connection is gone".into()))?;
         Ok(client.batch_execute("ROLLBACK TO job; RELEASE job").await?)
     }
 
@@ -296,17 +276,17 @@ impl PostgresSession {
         self.with_begin(sql, async |client, statement| client.execute(statement, &params).await).await
     }
 
-    pub(super) async fn all<T: FromRow>(&mut self, sql: &str, params: &[Param<'_>]) -> Result<Vec<T>> {
+    /// Runs a query and has its rows read.
+    pub(super) async fn rows(&mut self, sql: &str, params: &[Param<'_>], read: ReadRow<'_>) -> Result<()> {
         let params = dynamic(params);
         let rows =
             self.with_begin(sql, async |client, statement| client.query(statement, &params).await).await?;
-        rows.iter().map(|row| T::from_row(&mut Row { cells: Cells::Postgres(row), next: 0 })).collect()
+        rows.iter().try_for_each(|row| read(&mut Row { cells: Cells::Postgres(row), next: 0 }))
     }
 
     pub(super) async fn batch(&mut self, sql: &str) -> Result<()> {
         self.run("SELECT 1", &[]).await?;
-        let client =
-            self.client.as_ref().ok_or_else(|| Error::Internal("the connection is gone".to_owned()))?;
+        let client = self.client.as_ref().ok_or_else(|| Error::Internal("the connection is gone".into()))?;
         Ok(client.batch_execute(sql).await?)
     }
 
@@ -340,33 +320,31 @@ async fn send_all(client: &Object, ready: &[(Statement, Vec<Param<'_>>)]) -> Res
     Ok(())
 }
 
-/// Runs a body so that its failure leaves no trace. Fails itself when the connection is broken.
-async fn in_savepoint<T, E, F>(tx: &mut SystemTx, body: F) -> Result<Result<T, E>>
-where
-    E: From<Error>,
-    F: AsyncFnOnce(&mut SystemTx) -> Result<T, E>,
-{
+/// Does some work so that its failure leaves no trace, and tells whether it succeeded. Fails itself when the connection is
+/// broken.
+async fn in_savepoint(tx: &mut SystemTx, work: &mut dyn Work) -> Result<bool> {
     tx.enter(&Scope::System.workspace());
     let session = tx.postgres()?;
     session.adds_later = true;
     let sums = session.sums.len();
     session.later(SAVEPOINT, &[]).await?;
-    let mut result = body(tx).await;
+    let mut succeeded = work.run(tx).await;
     let session = tx.postgres()?;
-    if result.is_ok() {
+    if succeeded {
         let released = async {
             session.later("RELEASE job", &[]).await?;
             session.flush().await
         };
         if let Err(error) = released.await {
-            result = Err(E::from(error));
+            work.fail(error);
+            succeeded = false;
         }
     }
-    if result.is_err() {
+    if !succeeded {
         session.sums.truncate(sums);
         session.undo().await?;
     }
-    Ok(result)
+    Ok(succeeded)
 }
 
 fn dynamic<'a>(params: &'a [Param<'a>]) -> Vec<&'a (dyn ToSql + Sync)> {
@@ -388,7 +366,7 @@ impl SystemTx {
     fn postgres(&mut self) -> Result<&mut PostgresSession> {
         match &mut self.inner.session {
             Session::Postgres(session) => Ok(session),
-            Session::Sqlite(_) => Err(Error::Internal("not a PostgreSQL session".to_owned())),
+            Session::Sqlite(_) => Err(Error::Internal("not a PostgreSQL session".into())),
         }
     }
 

@@ -67,7 +67,7 @@ impl Readers {
             return Ok(());
         };
         drop(state);
-        self.doors[index].try_send(job).map_err(|_| Error::Unavailable("a reader has stopped".to_owned()))
+        self.doors[index].try_send(job).map_err(|_| Error::Unavailable("a reader has stopped".into()))
     }
 }
 

@@ -9,7 +9,6 @@ mod session;
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     path::{Path, PathBuf},
-    pin::pin,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -30,9 +29,10 @@ use super::{
     Scope, Session, SystemTx, Topic, Wake,
     checkpoints::Checkpoints,
     deferred::{Backlog, Watch},
-    jobs::{Again, Body, Job, JobGroup, Once, Write},
+    jobs::{Job, JobGroup},
     readers::{Place, ReadJob, Readers},
     wake::Wakes,
+    work::{Again, Typed, Work, outcome_of},
 };
 use crate::error::{Error, Result};
 
@@ -46,10 +46,8 @@ const GROUP: usize = 256;
 /// transactions; a smaller one lets those who wait for it go on while the next one works.
 const PATIENCE: u32 = 3;
 
-type WriteJob = Box<dyn Job>;
-
 pub(super) struct SqliteEngine {
-    writes: Sender<WriteJob>,
+    writes: Sender<Job>,
     reads: Readers,
     wakes: Wakes,
     /// Counts the commits with jobs that cannot be run again.
@@ -59,7 +57,7 @@ pub(super) struct SqliteEngine {
 
 impl SqliteEngine {
     pub(super) async fn open(path: PathBuf) -> Result<Self> {
-        let (writes, write_jobs) = channel::<WriteJob>(WRITE_QUEUE);
+        let (writes, write_jobs) = channel::<Job>(WRITE_QUEUE);
         // Weak, since the writer works as long as anybody could send it something.
         let to_writer = writes.downgrade();
         let (watch, backlog, look) =
@@ -81,7 +79,7 @@ impl SqliteEngine {
             Ok(())
         })
         .await
-        .map_err(|error| Error::Internal(error.to_string()))??;
+        .map_err(|error| Error::Internal(error.into()))??;
         Ok(Self { writes, reads, wakes, changes, backlog })
     }
 
@@ -93,23 +91,14 @@ impl SqliteEngine {
         self.changes.load(Ordering::Acquire)
     }
 
-    pub(super) async fn write<T, E, F>(&self, scope: Scope, body: F) -> Result<T, E>
-    where
-        T: Send + 'static,
-        E: From<Error> + Send + 'static,
-        F: AsyncFnOnce(&mut SystemTx) -> Result<T, E> + Send + 'static,
-    {
-        self.perform(scope, Once(Some(body))).await
-    }
-
-    /// The same for a body that may be run again after what it did was undone.
-    pub(super) async fn write_again<T, E, F>(&self, scope: Scope, body: F) -> Result<T, E>
-    where
-        T: Send + 'static,
-        E: From<Error> + Send + 'static,
-        F: AsyncFn(&mut SystemTx) -> Result<T, E> + Send + 'static,
-    {
-        self.perform(scope, Again(body)).await
+    /// Has the writer do some work, and waits for the commit.
+    pub(super) async fn write(&self, scope: Scope, work: Box<dyn Work>) -> Result<Box<dyn Work>> {
+        let (job, wait) = Job::new(scope, work);
+        self.writes.try_send(job).map_err(|error| match error {
+            TrySendError::Full(_) => Error::Overloaded,
+            TrySendError::Closed(_) => stopped(),
+        })?;
+        wait.await.map_err(|_| stopped())
     }
 
     /// Has done what was put off so far.
@@ -117,68 +106,56 @@ impl SqliteEngine {
         if self.backlog.is_empty() {
             return Ok(());
         }
-        self.perform(Scope::System, Again(want_what_waits)).await
+        self.perform(Scope::System, wanting_what_waits()).await
     }
 
-    async fn perform<T, E, B>(&self, scope: Scope, body: B) -> Result<T, E>
-    where
-        T: Send + 'static,
-        E: From<Error> + Send + 'static,
-        B: Body<T, E> + Send + 'static,
-    {
-        let (job, wait) = Write::new(scope, body);
-        self.writes.try_send(job).map_err(|error| match error {
-            TrySendError::Full(_) => Error::Overloaded,
-            TrySendError::Closed(_) => stopped(),
-        })?;
-        wait.await.map_err(|_| E::from(stopped()))?
+    async fn perform<W: Typed>(&self, scope: Scope, work: W) -> Result<W::Value, W::Error> {
+        outcome_of::<W>(self.write(scope, Box::new(work)).await)
     }
 
-    pub(super) async fn read<T, E, F>(&self, scope: Scope, body: F) -> Result<T, E>
-    where
-        T: Send + 'static,
-        E: From<Error> + Send + 'static,
-        F: AsyncFnOnce(&mut SystemTx) -> Result<T, E> + Send + 'static,
-    {
-        let (done, wait) = oneshot::channel::<Result<T, E>>();
+    /// Has a reader do some work.
+    pub(super) async fn read(&self, scope: Scope, work: Box<dyn Work>) -> Result<Box<dyn Work>> {
+        self.submit(scope, work, polled).await
+    }
+
+    /// The same in one transaction, which is what makes its statements see the same state.
+    pub(super) async fn snapshot(&self, scope: Scope, work: Box<dyn Work>) -> Result<Box<dyn Work>> {
+        self.submit(scope, work, in_snapshot).await
+    }
+
+    async fn submit(
+        &self,
+        scope: Scope,
+        mut work: Box<dyn Work>,
+        run: fn(&mut SystemTx, &mut dyn Work) -> bool,
+    ) -> Result<Box<dyn Work>> {
+        let (done, wait) = oneshot::channel();
         let job: ReadJob = Box::new(move |tx| {
             tx.enter(&scope.workspace());
-            let _ = done.send(polled(tx, body));
+            run(tx, &mut *work);
+            let _ = done.send(work);
         });
         self.reads.submit(job)?;
-        wait.await.map_err(|_| E::from(stopped()))?
-    }
-
-    pub(super) async fn snapshot<T, E, F>(&self, scope: Scope, body: F) -> Result<T, E>
-    where
-        T: Send + 'static,
-        E: From<Error> + Send + 'static,
-        F: AsyncFnOnce(&mut SystemTx) -> Result<T, E> + Send + 'static,
-    {
-        let (done, wait) = oneshot::channel::<Result<T, E>>();
-        let job: ReadJob = Box::new(move |tx| {
-            tx.enter(&scope.workspace());
-            let _ = done.send(in_snapshot(tx, body));
-        });
-        self.reads.submit(job)?;
-        wait.await.map_err(|_| E::from(stopped()))?
+        wait.await.map_err(|_| stopped())
     }
 }
 
 /// Has the commit that it is part of do what waits.
-async fn want_what_waits(tx: &mut SystemTx) -> Result<()> {
-    tx.sqlite()?.deferred.want();
-    Ok(())
+fn wanting_what_waits() -> impl Typed<Value = (), Error = Error> {
+    Again::new(async |tx: &mut SystemTx| {
+        tx.sqlite()?.deferred.want();
+        Ok(())
+    })
 }
 
 /// Asks the writer for it, and tells whether there still is one. It need not be told when it has too much to do already.
-fn ask_for_what_waits(writes: &Sender<WriteJob>) -> bool {
-    let (job, _) = Write::new(Scope::System, Again(want_what_waits));
+fn ask_for_what_waits(writes: &Sender<Job>) -> bool {
+    let (job, _) = Job::new(Scope::System, Box::new(wanting_what_waits()));
     !matches!(writes.try_send(job), Err(TrySendError::Closed(_)))
 }
 
 fn stopped() -> Error {
-    Error::Unavailable("the SQLite thread has stopped".to_owned())
+    Error::Unavailable("the SQLite thread has stopped".into())
 }
 
 fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Result<()> {
@@ -186,7 +163,7 @@ fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Result<()> {
         .name(name.to_owned())
         .spawn(body)
         .map(|_| ())
-        .map_err(|error| Error::Unavailable(format!("cannot start a thread: {error}")))
+        .map_err(|error| Error::Unavailable(format!("cannot start a thread: {error}").into()))
 }
 
 fn connect(path: &Path, read_only: bool) -> Result<Connection> {
@@ -195,20 +172,26 @@ fn connect(path: &Path, read_only: bool) -> Result<Connection> {
     connection.set_prepared_statement_cache_capacity(512);
     // Otherwise a prepared statement is planned anew whenever other values are bound to it.
     connection.set_db_config(rusqlite::config::DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
-    connection.pragma_update(None, "journal_mode", "WAL")?;
-    connection.pragma_update(None, "synchronous", "FULL")?;
-    connection.pragma_update(None, "foreign_keys", "ON")?;
     // Another thread writes the log back.
     connection.pragma_update(None, "wal_autocheckpoint", 0)?;
     connection.pragma_update(None, "temp_store", "MEMORY")?;
     connection.pragma_update(None, "mmap_size", 1_i64 << 30)?;
-    // No more than pages that are in use all the time: what balances a tree makes SQLite go through the whole cache at the end
-    // of the commit, and the operating system has the rest.
-    connection.pragma_update(None, "cache_size", -4_000)?;
     if read_only {
         connection.pragma_update(None, "query_only", "ON")?;
+        return Ok(connection);
     }
+    // These read the schema.
+    connection.pragma_update(None, "journal_mode", "WAL")?;
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    connection.pragma_update(None, "foreign_keys", "ON")?;
+    bound_cache(&connection)?;
     Ok(connection)
+}
+
+/// No more than pages that are in use all the time: what balances a tree makes SQLite go through the whole cache at the end
+/// of the commit, and the operating system has the rest.
+fn bound_cache(connection: &Connection) -> Result<()> {
+    Ok(connection.pragma_update(None, "cache_size", -4_000)?)
 }
 
 fn idle(connection: Connection) -> SystemTx {
@@ -226,7 +209,7 @@ struct Writer {
 
 impl Writer {
     /// Commits what comes, until nothing can come any more.
-    fn work(mut self, mut jobs: Receiver<WriteJob>) {
+    fn work(mut self, mut jobs: Receiver<Job>) {
         let mut last_commit = Duration::ZERO;
         while let Some(first) = jobs.blocking_recv() {
             let start = Instant::now();
@@ -263,7 +246,7 @@ impl Writer {
         let mut news = Vec::new();
         for job in group.jobs {
             let outcome = committed.as_ref().copied();
-            news.extend(job.acknowledge(outcome.map_err(|error| Error::Unavailable(error.to_string()))));
+            news.extend(job.acknowledge(outcome.map_err(Error::of_group)));
         }
         for wake in news {
             self.wakes.send(wake);
@@ -275,39 +258,45 @@ impl Writer {
 }
 
 fn read_loop(connection: Connection, mut place: Place) {
+    // Most readers of a small service never have anything to do, and are spared reading the schema.
+    let Some(first) = place.next() else { return };
+    if let Err(error) = bound_cache(&connection) {
+        tracing::warn!(%error, "a reader's cache has its usual size");
+    }
     let mut tx = idle(connection);
+    first(&mut tx);
     while let Some(job) = place.next() {
         job(&mut tx);
     }
 }
 
-/// Runs a body that only reads in one transaction, which is what makes its statements see the same state.
-fn in_snapshot<T, E, F>(tx: &mut SystemTx, body: F) -> Result<T, E>
-where
-    E: From<Error>,
-    F: AsyncFnOnce(&mut SystemTx) -> Result<T, E>,
-{
-    tx.sqlite()?.batch("BEGIN")?;
-    let result = polled(tx, body);
-    tx.sqlite()?.batch("ROLLBACK")?;
-    result
+fn in_snapshot(tx: &mut SystemTx, work: &mut dyn Work) -> bool {
+    let batch = |tx: &mut SystemTx, sql| tx.sqlite().and_then(|session| session.batch(sql));
+    if let Err(error) = batch(tx, "BEGIN") {
+        work.fail(error);
+        return false;
+    }
+    let succeeded = polled(tx, work);
+    if let Err(error) = batch(tx, "ROLLBACK") {
+        work.fail(error);
+        return false;
+    }
+    succeeded
 }
 
-/// Polls a body that can only wait for this engine, which never waits. A panic in it ends that transaction alone.
-pub(super) fn polled<T, E, F>(tx: &mut SystemTx, body: F) -> Result<T, E>
-where
-    E: From<Error>,
-    F: AsyncFnOnce(&mut SystemTx) -> Result<T, E>,
-{
+/// Polls work that can only wait for this engine, which never waits, and tells whether it succeeded. A panic in it ends that
+/// transaction alone.
+pub(super) fn polled(tx: &mut SystemTx, work: &mut dyn Work) -> bool {
     let outcome = catch_unwind(AssertUnwindSafe(|| {
-        match pin!(body(tx)).poll(&mut Context::from_waker(Waker::noop())) {
-            Poll::Ready(result) => result,
-            Poll::Pending => Err(E::from(Error::Internal(
-                "a transaction waited for something other than the database".to_owned(),
-            ))),
-        }
+        work.run(tx).as_mut().poll(&mut Context::from_waker(Waker::noop()))
     }));
-    outcome.unwrap_or_else(|_| Err(E::from(Error::Internal("a transaction panicked".to_owned()))))
+    let fault = match outcome {
+        Ok(Poll::Ready(succeeded)) => return succeeded,
+        Ok(Poll::Pending) => "a transaction waited for something other than the database",
+        Err(_) => "a transaction panicked",
+    };
+    work.fail(Error::Internal(fault.into()));
+    false
 }
 
 impl SystemTx {

@@ -311,7 +311,7 @@ impl Row<'_> {
                 ValueRef::Integer(value) => Cell::Integer(value),
                 ValueRef::Real(value) => Cell::Real(value),
                 ValueRef::Text(value) => {
-                    Cell::Text(std::str::from_utf8(value).map_err(|error| Error::Corrupt(error.to_string()))?)
+                    Cell::Text(std::str::from_utf8(value).map_err(|error| Error::Corrupt(error.into()))?)
                 }
                 ValueRef::Blob(value) => Cell::Bytes(value),
             }),
@@ -322,24 +322,32 @@ impl Row<'_> {
     /// The next column, a TEXT that holds JSON.
     pub fn next_json<T: serde::de::DeserializeOwned>(&mut self) -> Result<T> {
         let text: String = self.next()?;
-        serde_json::from_str(&text).map_err(|error| Error::Corrupt(error.to_string()))
+        serde_json::from_str(&text).map_err(|error| Error::not_json(&error))
     }
 
     /// The next column, a TEXT that names one value of an enum.
     pub fn next_named<T: std::str::FromStr<Err: std::fmt::Display>>(&mut self) -> Result<T> {
         let text: String = self.next()?;
-        text.parse().map_err(|error: T::Err| Error::Corrupt(error.to_string()))
+        text.parse().map_err(|error: T::Err| Error::Corrupt(error.to_string().into()))
     }
 }
 
 /// What a column can be read as.
-pub trait FromCell: Sized {
+pub trait FromCell: Sized + Send {
     /// Reads one column.
     fn from_cell(cell: Cell<'_>) -> Result<Self>;
 }
 
 fn mismatch<T>(cell: Cell<'_>) -> Result<T> {
-    Err(Error::Corrupt(format!("column of another type: {cell:?}")))
+    // Not what it holds, which may be anybody's mail.
+    let kind = match cell {
+        Cell::Null => "nothing",
+        Cell::Integer(_) => "an integer",
+        Cell::Real(_) => "a real number",
+        Cell::Text(_) => "a text",
+        Cell::Bytes(_) => "bytes",
+    };
+    Err(Error::Corrupt(format!("column of another type: {kind}").into()))
 }
 
 impl FromCell for i64 {
@@ -383,8 +391,11 @@ impl<T: FromCell> FromCell for Option<T> {
     }
 }
 
+/// What is done with each row of a query, without the type that it is read as.
+pub(super) type ReadRow<'a> = &'a mut (dyn FnMut(&mut Row<'_>) -> Result<()> + Send);
+
 /// What a whole row can be read as.
-pub trait FromRow: Sized {
+pub trait FromRow: Sized + Send {
     /// Reads one row.
     fn from_row(row: &mut Row<'_>) -> Result<Self>;
 }

@@ -71,7 +71,8 @@ fn extensions(app: &App, gated: &Gated, parts: &Parts) -> Vec<Value> {
         all["bazaar"] = bazaar.clone();
         all
     };
-    vec![with(&gated.bazaar.full), with(&gated.bazaar.brief), sign_in.clone()]
+    let bazaar = gated.bazaar();
+    vec![with(&bazaar.full), with(&bazaar.brief), sign_in.clone()]
 }
 
 fn payment_challenge(app: &App, terms: &Terms, parts: &Parts, body: Option<&[u8]>) -> String {

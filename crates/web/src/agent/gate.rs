@@ -4,7 +4,11 @@
 //! validated and, if it costs something, rehearsed, so that whatever can be refused is refused before money moves. Then
 //! the nonce is claimed, the payment settled, and only then the work is done.
 
-use std::{net::IpAddr, sync::Arc, time::Instant};
+use std::{
+    net::IpAddr,
+    sync::{Arc, OnceLock},
+    time::Instant,
+};
 
 use axum::{
     body::{Body, Bytes},
@@ -37,7 +41,8 @@ const UNPAID_BODY: u64 = 1 << 20;
 /// An endpoint behind the gate.
 pub(crate) struct Gated {
     pub(crate) endpoint: Endpoint,
-    pub(crate) bazaar: Bazaar,
+    /// Made for the first who is asked to pay.
+    bazaar: OnceLock<Bazaar>,
     pub(crate) terms: Terms,
 }
 
@@ -45,7 +50,12 @@ impl Gated {
     pub(crate) fn new(state: &State, endpoint: Endpoint) -> Self {
         let settings = &state.app.settings().payments;
         let terms = settings.terms(settings.price(endpoint.operation));
-        Self { bazaar: Bazaar::of(&endpoint), endpoint, terms }
+        Self { bazaar: OnceLock::new(), endpoint, terms }
+    }
+
+    /// How it is called, for catalogues of what can be paid for.
+    pub(crate) fn bazaar(&self) -> &Bazaar {
+        self.bazaar.get_or_init(|| Bazaar::of(&self.endpoint))
     }
 }
 

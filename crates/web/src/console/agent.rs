@@ -248,7 +248,8 @@ async fn send(visit: &Visit, mailbox: &str, conversation: &str, fields: &Fields)
     let call = visit.metered(&conversations::SEND).await?;
     let (app, mailbox, conversation) = (visit.app().clone(), mailbox.to_owned(), conversation.to_owned());
     let work = async move {
-        let outcome = agent::send(&app, &call, &mailbox, conversation.into(), wanted).await;
+        // On the heap, since it holds everything that a message can lead to.
+        let outcome = Box::pin(agent::send(&app, &call, &mailbox, conversation.into(), wanted)).await;
         app.settle(&call, outcome.is_ok());
         outcome.map(|_| ())
     };

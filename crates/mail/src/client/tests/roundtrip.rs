@@ -59,13 +59,13 @@ async fn start() -> Server {
     let task = tokio::spawn(async move {
         let (_stop, stopping) = watch::channel(false);
         while let Ok((mut stream, peer)) = listener.accept().await {
-            let client = Client { address: peer, helo: None, tls: false, protocol: Protocol::Smtp };
+            let client = Client::new(peer, Protocol::Smtp);
             let mut conversation = Conversation::new(settings(), client, Arc::clone(&kept), stopping.clone());
             let acceptor = acceptor.clone();
             tokio::spawn(async move {
                 if let Ok(Ended::StartTls) = conversation.run(&mut stream).await {
                     let Ok(mut secured) = acceptor.accept(stream).await else { return };
-                    conversation.secured();
+                    conversation.secured(crate::Encryption::of(secured.get_ref().1));
                     let _ = conversation.run(&mut secured).await;
                 }
             });
@@ -95,7 +95,7 @@ async fn check(server: &Server, mut connection: Connection, secured: bool) {
         let found: Vec<String> = connection.send(&mail).await.unwrap().iter().map(brief).collect();
         assert_eq!(found, ["accepted 250", "never 550", "accepted 250"]);
         let (client, from, to, message) = server.memory.taken().pop().unwrap();
-        assert_eq!((client.tls, client.helo.as_deref()), (secured, Some("us.test")));
+        assert_eq!((client.tls.is_some(), client.helo.as_deref()), (secured, Some("us.test")));
         assert_eq!(from.as_str(), Some("ann@us.test"));
         assert_eq!(to, ["one@agents.example", "three@agents.example"]);
         let expected =

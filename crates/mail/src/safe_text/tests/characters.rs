@@ -82,3 +82,21 @@ fn text_is_composed_and_marks_are_few() {
         assert_eq!(plain(kept), unicode_normalization::UnicodeNormalization::nfc(kept).collect::<String>());
     }
 }
+
+// rules: SAFE-7
+#[test]
+fn hosts_in_ascii_leave_text_that_stays_as_it_is() {
+    let long = "é.".repeat(600);
+    for (text, safe) in [
+        // The mark belongs to the letter before it: it is no part of the host, or both are.
+        ("http://é.comT\u{308}", "http://xn--9ca.comT\u{308}".to_owned()),
+        ("http://é.cT\u{308}", "http://xn--9ca.xn--c-hum".to_owned()),
+        ("http://é.com見る", "http://xn--9ca.com見る".to_owned()),
+        // Nothing so long is a host.
+        (&format!("http://{long}com"), format!("http://{long}com")),
+    ] {
+        let once = plain(text);
+        assert_eq!(once, safe);
+        assert_eq!(plain(&once), once);
+    }
+}

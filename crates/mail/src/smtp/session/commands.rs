@@ -8,7 +8,8 @@ use super::{
         command::{Command, Hello, Mail},
         content::Scanner,
     },
-    Chunk, ForwardPath, Protocol, Reply, Session, State, Step, Transaction, Transfer, reply,
+    Chunk, Encryption, End, ForwardPath, Protocol, Record, Reply, Session, State, Step, Transaction,
+    Transfer, reply,
 };
 
 impl<T> Session<T> {
@@ -22,9 +23,10 @@ impl<T> Session<T> {
             Command::StartTls => return self.start_tls(),
             Command::Quit => {
                 self.say(&reply::GOODBYE);
-                self.end(false);
+                self.end(false, End::Quit, None);
             }
             Command::Rset => {
+                self.conclude(End::Reset, None);
                 self.reset();
                 self.acknowledge(&reply::OK);
             }
@@ -47,6 +49,7 @@ impl<T> Session<T> {
         if lmtp != (verb == Hello::Lhlo) {
             return self.refuse(reply::UNKNOWN);
         }
+        self.conclude(End::Reset, None);
         self.reset();
         self.client.helo = Some(name);
         self.client.protocol = match verb {
@@ -70,11 +73,11 @@ impl<T> Session<T> {
     }
 
     fn offers_tls(&self) -> bool {
-        self.settings.starttls && !self.client.tls
+        self.settings.starttls && self.client.tls.is_none()
     }
 
     fn start_tls(&mut self) -> Option<Step<T>> {
-        let refusal = if self.client.tls {
+        let refusal = if self.client.tls.is_some() {
             reply::HAS_TLS
         } else if !self.settings.starttls {
             reply::NO_TLS
@@ -90,11 +93,12 @@ impl<T> Session<T> {
     }
 
     /// Goes on under TLS: everything that was said before is forgotten (RFC 3207, section 4.2).
-    pub fn secured(&mut self) {
+    pub fn secured(&mut self, encryption: Encryption) {
+        self.conclude(End::Reset, None);
         self.reset();
         // Whatever stood behind STARTTLS may have been put there by somebody on the way.
         self.input.clear();
-        self.client.tls = true;
+        self.client.tls = Some(encryption);
         self.client.helo = None;
         if self.client.protocol != Protocol::Lmtp {
             self.client.protocol = Protocol::Smtp;
@@ -105,15 +109,19 @@ impl<T> Session<T> {
     fn mail(&mut self, mail: Mail) -> Option<Step<T>> {
         let limit = self.settings.max_message_bytes;
         let size = usize::try_from(mail.size.unwrap_or(1)).unwrap_or(usize::MAX);
+        if self.transaction.is_some() {
+            self.refuse(reply::NESTED_MAIL);
+            return None;
+        }
+        let from = mail.from.as_str().unwrap_or_default();
         let refusal = if self.client.helo.is_none() {
             reply::SAY_HELLO
-        } else if self.transaction.is_some() {
-            reply::NESTED_MAIL
         } else if size > limit {
             reply::TOO_LARGE
         } else if size > self.settings.budget.free() {
             reply::NO_MEMORY
         } else {
+            self.record = Some(Box::new(Record::new(from)));
             self.transaction = Some(Transaction {
                 from: mail.from,
                 binary: mail.binary,
@@ -124,8 +132,15 @@ impl<T> Session<T> {
             self.state = State::Asking(0);
             return Some(Step::Mail(mail.size));
         };
-        self.refuse(refusal);
+        self.refuse_sender(from, refusal);
         None
+    }
+
+    /// Refuses a sender, which is a transaction of its own in the record.
+    pub(super) fn refuse_sender(&mut self, from: &str, refusal: Reply) {
+        self.record.get_or_insert_with(|| Box::new(Record::new(from)));
+        self.conclude(End::Refused, Some(&refusal));
+        self.refuse(refusal);
     }
 
     /// The answer to [`Step::Mail`].
@@ -134,6 +149,8 @@ impl<T> Session<T> {
         match answer {
             Ok(()) => self.say(&reply::SENDER_OK),
             Err(refusal) => {
+                let refusal = refusal.refusing();
+                self.conclude(End::Refused, Some(&refusal));
                 self.reset();
                 self.refuse(refusal);
             }
@@ -146,10 +163,14 @@ impl<T> Session<T> {
             Some(_) if self.transfer.is_some() => reply::WITHIN_BDAT,
             Some(transaction) if transaction.recipients.len() >= MAX_RECIPIENTS => reply::TOO_MANY_RECIPIENTS,
             Some(_) => {
+                self.asked = path.to_string();
                 self.state = State::Asking(0);
                 return Some(Step::Rcpt(path));
             }
         };
+        if let Some(record) = &mut self.record {
+            record.refuse(&path.to_string(), &refusal);
+        }
         self.refuse(refusal);
         None
     }
@@ -157,6 +178,13 @@ impl<T> Session<T> {
     /// The answer to [`Step::Rcpt`].
     pub fn answer_rcpt(&mut self, answer: Result<T, Reply>) {
         self.state = State::Command;
+        let asked = std::mem::take(&mut self.asked);
+        if let Some(record) = &mut self.record {
+            match &answer {
+                Ok(_) => record.accept(&asked),
+                Err(refusal) => record.refuse(&asked, refusal),
+            }
+        }
         match (answer, &mut self.transaction) {
             (Ok(recipient), Some(transaction)) => {
                 transaction.recipients.push(recipient);
@@ -196,6 +224,14 @@ impl<T> Session<T> {
                 return self.say(&reply::GO_AHEAD);
             }
         };
+        self.refuse_content(refusal);
+    }
+
+    /// Refuses content that cannot come now. The transaction goes on, and its record tells of it if it comes to no more.
+    pub(super) fn refuse_content(&mut self, refusal: Reply) {
+        if let Some(record) = &mut self.record {
+            record.reply = Some(refusal.clone());
+        }
         self.refuse(refusal);
     }
 

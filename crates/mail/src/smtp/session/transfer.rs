@@ -2,7 +2,7 @@
 
 use bytes::Buf;
 
-use super::{super::content::Found, Chunk, Envelope, Protocol, Reply, Session, State, Step, reply};
+use super::{super::content::Found, Chunk, End, Envelope, Protocol, Reply, Session, State, Step, reply};
 
 impl<T> Session<T> {
     pub(super) fn take_data(&mut self) -> Option<Step<T>> {
@@ -40,7 +40,7 @@ impl<T> Session<T> {
         }
         match std::mem::replace(&mut self.state, State::Command) {
             State::Chunk(Chunk { stray: Some(stray), .. }) => {
-                self.refuse(stray);
+                self.refuse_content(stray);
                 None
             }
             State::Chunk(Chunk { last: true, .. }) => self.finish(),
@@ -68,9 +68,13 @@ impl<T> Session<T> {
             return self.hang_up(&reply::LOCAL_FAULT);
         };
         let recipients = transaction.recipients.len();
+        let total = transfer.total();
         match transfer.finish() {
             Ok((message, lease)) => {
                 self.storing = Some(lease);
+                if let Some(record) = &mut self.record {
+                    record.size = Some(message.len());
+                }
                 self.state = State::Asking(recipients);
                 Some(Step::Message(Envelope {
                     from: transaction.from,
@@ -83,6 +87,10 @@ impl<T> Session<T> {
                 for _ in 0..further_replies {
                     self.say(&refusal);
                 }
+                if let Some(record) = &mut self.record {
+                    record.size = Some(total);
+                }
+                self.conclude(End::Refused, Some(&refusal));
                 self.refuse(refusal);
                 None
             }
@@ -98,22 +106,30 @@ impl<T> Session<T> {
         self.storing = None;
         let State::Asking(recipients) = std::mem::replace(&mut self.state, State::Command) else { return };
         answers.resize(recipients, Err(reply::LOCAL_FAULT));
+        if let Some(record) = &mut self.record {
+            record.answer(&answers);
+        }
         let answers = if self.is_lmtp() { answers } else { vec![fold(answers)] };
         let mut accepted = false;
         let mut refused = None;
+        let mut last = None;
         for answer in answers {
             match answer {
                 Ok(text) => {
                     accepted = true;
-                    self.say(&reply::OK.with_text(text));
+                    let taken = reply::OK.with_text(text);
+                    self.say(&taken);
+                    last = Some(taken);
                 }
                 Err(refusal) => {
                     let refusal = refusal.refusing();
                     self.say(&refusal);
+                    last = Some(refusal.clone());
                     refused = Some(refusal);
                 }
             }
         }
+        self.conclude(if accepted { End::Stored } else { End::Refused }, last.as_ref());
         self.count_message(accepted, refused);
     }
 
@@ -121,7 +137,7 @@ impl<T> Session<T> {
     fn count_message(&mut self, accepted: bool, refused: Option<Reply>) {
         match refused {
             _ if accepted => (self.errors, self.idle_commands) = (0, 0),
-            Some(refusal) if refusal.code() == 421 => self.end(true),
+            Some(refusal) if refusal.code() == 421 => self.end(true, End::Closed, None),
             Some(refusal) if refusal.is_temporary() => self.count_idle(),
             Some(_) => self.count_error(),
             None => {}

@@ -29,7 +29,7 @@ impl Peer {
         let memory = Arc::new(Memory::default());
         let (stop, stopping) = watch::channel(false);
         let address = ([192, 0, 2, 1], 4321).into();
-        let client = Client { address, helo: None, tls: false, protocol };
+        let client = Client::new(address, protocol);
         let mut conversation = Conversation::new(settings(), client, memory.clone(), stopping);
         // The stream has room, so this is done at once.
         let _ = futures_now(stream.write_all(early));
@@ -37,7 +37,7 @@ impl Peer {
             loop {
                 match conversation.run(&mut theirs).await? {
                     Ended::Closed => return Ok(Ended::Closed),
-                    Ended::StartTls => conversation.secured(),
+                    Ended::StartTls => conversation.secured(Encryption::UNKNOWN),
                 }
             }
         });
@@ -108,7 +108,7 @@ async fn a_mail_is_taken_and_told_of() {
     peer.ends().await;
     assert_eq!(peer.server.await.unwrap().unwrap(), Ended::Closed);
     let (client, from, recipients, message) = peer.memory.taken().remove(0);
-    assert_eq!((client.helo.as_deref(), client.protocol, client.tls), (Some("me"), Protocol::Esmtp, false));
+    assert_eq!((client.helo.as_deref(), client.protocol, client.tls), (Some("me"), Protocol::Esmtp, None));
     assert_eq!(client.address.to_string(), "192.0.2.1:4321");
     assert_eq!(
         (from.to_string(), recipients),
@@ -169,7 +169,7 @@ async fn after_tls_the_client_begins_anew() {
         assert!(peer.reply().await.starts_with("250 "));
     }
     let (client, ..) = peer.memory.taken().remove(0);
-    assert_eq!((client.tls, client.helo.as_deref()), (true, Some("again")));
+    assert_eq!((client.tls, client.helo.as_deref()), (Some(Encryption::UNKNOWN), Some("again")));
 }
 
 #[tokio::test(start_paused = true)]

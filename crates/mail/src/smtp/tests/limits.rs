@@ -5,7 +5,7 @@ use super::*;
 /// A session that is past EHLO.
 fn session(settings: Arc<Settings>, protocol: Protocol) -> Session<usize> {
     let address = ([127, 0, 0, 1], 1).into();
-    let mut session = Session::new(settings, Client { address, helo: None, tls: false, protocol });
+    let mut session = Session::new(settings, Client::new(address, protocol));
     session.input().extend_from_slice(if protocol == Protocol::Lmtp {
         b"LHLO me\r\n"
     } else {

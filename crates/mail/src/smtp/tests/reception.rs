@@ -7,12 +7,20 @@ use super::*;
 /// What was taken: how the client spoke, the sender, the recipients, the content.
 pub(crate) type Taken = (Client, ReversePath, Vec<String>, Bytes);
 
+/// A transaction that ended, the size that was noted of its message, and how long it took.
+pub(crate) type Told = (Record, Option<usize>, Duration);
+
 #[derive(Default)]
 pub(crate) struct Memory {
     taken: Mutex<Vec<Taken>>,
+    ended: Mutex<Vec<Told>>,
 }
 
 impl Memory {
+    pub(crate) fn ended(&self) -> Vec<Told> {
+        self.ended.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     pub(crate) fn taken(&self) -> Vec<Taken> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -20,6 +28,7 @@ impl Memory {
 
 impl Reception for Memory {
     type Recipient = String;
+    type Note = usize;
 
     async fn mail(&self, _client: &Client, from: &ReversePath, _size: Option<u64>) -> Result<(), Reply> {
         tokio::task::yield_now().await;
@@ -42,10 +51,15 @@ impl Reception for Memory {
         from: ReversePath,
         recipients: Vec<String>,
         message: Bytes,
-    ) -> Vec<Result<String, Reply>> {
+    ) -> (Vec<Result<String, Reply>>, usize) {
+        let size = message.len();
         let answers = recipients.iter().map(|recipient| Ok(format!("Kept for {recipient}"))).collect();
         let taken = (client.clone(), from, recipients, message);
         self.taken.lock().unwrap_or_else(PoisonError::into_inner).push(taken);
-        answers
+        (answers, size)
+    }
+
+    fn ended(&self, _client: &Client, record: Record, note: Option<usize>, took: Duration) {
+        self.ended.lock().unwrap_or_else(PoisonError::into_inner).push((record, note, took));
     }
 }

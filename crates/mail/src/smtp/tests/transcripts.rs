@@ -398,7 +398,7 @@ fn pipelining_where_it_is_not_allowed_ends_the_session() {
 #[test]
 fn whoever_talks_before_the_greeting_is_turned_away() {
     let address = ([127, 0, 0, 1], 1).into();
-    let client = Client { address, helo: None, tls: false, protocol: Protocol::Smtp };
+    let client = Client::new(address, Protocol::Smtp);
     let mut session: Session<()> = Session::new(settings(), client);
     session.input().extend_from_slice(b"E");
     session.greet();

@@ -17,9 +17,10 @@ use tokio::{
     },
     task::{Id, JoinSet},
 };
+use tracing::Instrument;
 
-use super::{Filled, deliver, fill};
-use crate::{App, Error, Result, turns::Turns};
+use super::{Filled, WORKER, deliver, fill};
+use crate::{App, Error, Result, supervisor::isolate, turns::Turns};
 
 /// Webhooks that one process works on at the same time, and how many of them may be one workspace's.
 const AT_ONCE: usize = 64;
@@ -38,6 +39,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const SEARCH: Duration = Duration::from_secs(10);
 
 /// Delivers until the task is ended. One such task is enough for a process.
+#[crate::boxed]
 pub async fn work(app: App) {
     if app.db().is_sole_node() {
         let freed = app.db().system_write(async |tx| webhooks::free_all(tx).await).await;
@@ -71,6 +73,7 @@ pub async fn work(app: App) {
 }
 
 /// Does everything that is due now, and tells how many deliveries were tried: what a worker does, once.
+#[crate::boxed]
 pub async fn run_due(app: &App) -> Result<usize> {
     let mut worker = Worker::new(app.clone());
     let mut tried = 0;
@@ -229,7 +232,7 @@ impl Worker {
         // Who was only told of events that no webhook wants has nothing new to take up.
         self.due |= search || self.took_up.is_none_or(|at| at.elapsed() >= PATIENCE);
         for workspace in workspaces {
-            match fill(&self.app, &workspace).await {
+            match isolate(WORKER, fill(&self.app, &workspace)).await {
                 Ok(Filled::Quiet) => self.remember_quiet(workspace),
                 Ok(Filled::Nothing) => {}
                 Ok(Filled::Some { more }) => {
@@ -276,7 +279,12 @@ impl Worker {
 
     fn begin(&mut self, workspace: &WorkspaceId, id: WebhookId) {
         let (app, place, webhook) = (self.app.clone(), workspace.clone(), id.clone());
-        let task = self.running.spawn(async move { deliver(&app, &place, &webhook).await });
+        // Whatever is logged on the way stands under the webhook's id.
+        let span = tracing::error_span!("webhook", %webhook, workspace = %place);
+        let lost =
+            |error: &Error| tracing::warn!(%error, "what came of a webhook's deliveries could not be stored");
+        let work = async move { deliver(&app, &place, &webhook).await.inspect_err(lost) };
+        let task = self.running.spawn(work.instrument(span));
         self.turns.take(workspace);
         self.places.insert(task.id(), (workspace.clone(), id));
     }
@@ -288,13 +296,12 @@ impl Worker {
     }
 
     fn end(&mut self, done: Result<(Id, Result<usize>), tokio::task::JoinError>) {
-        let (id, outcome) = match done {
-            Ok((id, outcome)) => (id, outcome),
-            Err(error) => (error.id(), Err(Error::internal(error))),
-        };
-        self.leave(id);
-        if let Err(error) = outcome {
-            tracing::warn!(%error, "what came of a webhook's deliveries could not be stored");
+        match done {
+            Ok((id, _)) => self.leave(id),
+            Err(error) => {
+                self.leave(error.id());
+                tracing::error!(%error, "deliveries of a webhook broke off; they will be tried again");
+            }
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    net::SocketAddr,
     os::unix::fs::{MetadataExt, PermissionsExt},
     path::Path,
 };
@@ -309,6 +310,7 @@ async fn listeners(config: &Config, report: &mut Report) {
             probe::Listener::Free => report.ok(format!("{name}: {address} is free")),
             probe::Listener::Us(version) => {
                 report.ok(format!("{name}: {address} is served by Agent Mailbox {version}"));
+                workers(address, report).await;
             }
             // The other listeners serve nothing that would say who it is.
             probe::Listener::Other if name != "HTTP" => report.ok(format!("{name}: {address} is in use")),
@@ -318,6 +320,36 @@ async fn listeners(config: &Config, report: &mut Report) {
             }
         }
     }
+}
+
+/// How the workers of the running service are.
+async fn workers(address: SocketAddr, report: &mut Report) {
+    let Some(readiness) = probe::readiness(address).await else {
+        return report
+            .fail("workers: unknown, since the service is not ready; see the failures above and its log");
+    };
+    let workers = readiness["workers"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let mut running = 0_u64;
+    for worker in workers {
+        let name = worker["name"].as_str().unwrap_or("?");
+        let restarts = worker["restarts"].as_u64().unwrap_or_default();
+        let failures = output::plural(worker["failures"].as_u64().unwrap_or_default(), "failure");
+        match worker["state"].as_str() {
+            Some("running") if restarts == 0 => running += 1,
+            Some("running") => {
+                running += 1;
+                let times = output::plural(restarts, "time");
+                report
+                    .warn(format!("workers: {name} was restarted {times} since the start; the log says why"));
+            }
+            Some("restarting") => {
+                report
+                    .warn(format!("workers: {name} is down after {failures} in a row and will be restarted"));
+            }
+            _ => report.fail(format!("workers: {name} could not be restarted; the service is stopping")),
+        }
+    }
+    report.ok(format!("workers: {running} of {} running", workers.len()));
 }
 
 fn public_url(config: &Config, report: &mut Report) {
@@ -365,7 +397,8 @@ fn is_near(one: Timestamp, other: Timestamp) -> bool {
 
 async fn read<T: Send + 'static>(
     db: &Db,
-    body: impl AsyncFnOnce(&mut store::SystemTx) -> store::Result<T> + Send + 'static,
+    body: impl AsyncFnOnce(&mut store::SystemTx) -> store::Result<T>
+    + for<'tx> store::Body<'tx, store::SystemTx, T, store::Error>,
 ) -> store::Result<T> {
     db.system_read(body).await
 }

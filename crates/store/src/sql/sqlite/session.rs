@@ -6,7 +6,7 @@ use rusqlite::Connection;
 use crate::{
     error::{Error, Result},
     sql::{
-        FromRow, Param, Row,
+        Param, ReadRow, Row,
         deferred::{Deferred, PutOff},
         value::{Cells, KeptStatement, KeptSum, added_up},
     },
@@ -75,7 +75,7 @@ impl SqliteSession {
 
     fn require_transaction(&self) -> Result<()> {
         if self.connection.is_autocommit() {
-            return Err(Error::Unavailable("the database is locked or cannot be written".to_owned()));
+            return Err(Error::Unavailable("the database is locked or cannot be written".into()));
         }
         Ok(())
     }
@@ -187,7 +187,11 @@ impl SqliteSession {
     /// A number above the one that a query finds and above all that were given out before.
     pub(in crate::sql) fn next_number(&mut self, highest: &str) -> Result<i64> {
         if !self.number_asked {
-            let found = self.all::<(i64,)>(highest, &[])?.first().map_or(0, |(found,)| *found);
+            let mut found = 0;
+            self.rows(highest, &[], &mut |row| {
+                found = row.next()?;
+                Ok(())
+            })?;
             self.number = self.number.max(found);
             self.number_asked = true;
         }
@@ -201,14 +205,14 @@ impl SqliteSession {
         Ok(touched as u64)
     }
 
-    pub(in crate::sql) fn all<T: FromRow>(&self, sql: &str, params: &[Param<'_>]) -> Result<Vec<T>> {
+    /// Runs a query and has its rows read.
+    pub(in crate::sql) fn rows(&self, sql: &str, params: &[Param<'_>], read: ReadRow<'_>) -> Result<()> {
         let mut statement = self.connection.prepare_cached(&numbered(sql))?;
         let mut rows = statement.query(rusqlite::params_from_iter(params))?;
-        let mut found = Vec::new();
         while let Some(row) = rows.next()? {
-            found.push(T::from_row(&mut Row { cells: Cells::Sqlite(row), next: 0 })?);
+            read(&mut Row { cells: Cells::Sqlite(row), next: 0 })?;
         }
-        Ok(found)
+        Ok(())
     }
 
     /// Runs a statement about the transaction, which is not read anew each time.

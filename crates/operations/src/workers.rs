@@ -1,12 +1,23 @@
-//! Work that goes on beside the doors: asking external scanners, sending what is due, looking after block lists, stored
-//! mail and domains.
+//! Work that goes on beside the doors, each part of it as a supervised worker: sending, schedules, triage, webhooks, scans,
+//! block lists, memory, upkeep.
+
+mod memory;
 
 use std::time::Duration;
 
-use model::Timestamp;
-use operations::{App, Result, domains, scanning, scheduled_sends, sending::work, storage, triage};
+use model::{Timestamp, sending::OutboundMode};
 use store::{Topic, woken};
+use tokio::task::JoinHandle;
 
+use crate::{
+    App, Result, domains, payments, scanning, scheduled_sends, sending::work, storage, telegram, triage,
+    upkeep, webhooks,
+};
+
+/// How often upkeep is done.
+const UPKEEP: Duration = Duration::from_mins(1);
+/// When it is done first: soon, but not while the first callers wait.
+const FIRST_UPKEEP: Duration = Duration::from_secs(2);
 /// How long a worker waits for news before it looks by itself.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// How often stored mail is looked after, and when first.
@@ -19,11 +30,81 @@ const DOMAINS: Duration = Duration::from_secs(30);
 /// How often the keys of this server's own domains are looked up.
 const OWN_KEYS: Duration = Duration::from_mins(10);
 
-/// Asks external scanners about mail that waits for them.
-pub(super) async fn scan(app: App) {
-    if !app.scanning().has_external() {
-        return;
+/// Starts what every process needs beside its doors and, where it has the role `worker`, everything else. Aborting the
+/// handles ends it.
+pub fn start(app: &App, has_worker_role: bool) -> Vec<JoinHandle<()>> {
+    let mut started = vec![supervise(app, "block-lists", watch_lists)];
+    if has_worker_role {
+        started.extend(start_all(app));
     }
+    started
+}
+
+fn start_all(app: &App) -> Vec<JoinHandle<()>> {
+    let mut started = vec![
+        supervise(app, "upkeep", keep_up),
+        supervise(app, "storage", care_for_storage),
+        supervise(app, "domains", check_domains),
+        supervise(app, "webhooks", webhooks::outbox::work),
+        supervise(app, "payments", payments::work),
+        supervise(app, "schedules", send_scheduled),
+        supervise(app, work::WORKER, send_queued),
+        supervise(app, "claims", keep_claims),
+        supervise(app, triage::work::WORKER, triage),
+        supervise(app, "documents", memory::index_documents),
+        supervise(app, "vectors", memory::renew_vectors),
+    ];
+    if app.scanning().has_external() {
+        started.push(supervise(app, "scans", scan));
+    }
+    if app.db().is_sole_node() {
+        started.push(supervise(app, "search-index", index_lost));
+    } else {
+        started.push(supervise(app, "statistics", upkeep::keep_statistics));
+    }
+    if telegram::is_available(app) {
+        started.push(supervise(app, "telegram", telegram::work));
+    }
+    if memory::takes_mail(app) {
+        started.push(supervise(app, "mail-memory", memory::take_mail));
+    }
+    // Mail that stays here needs no signature.
+    if matches!(app.settings().outbound.mode, OutboundMode::Relay | OutboundMode::Direct) {
+        started.push(supervise(app, "dkim-keys", look_after_keys));
+    }
+    started
+}
+
+fn supervise<W>(app: &App, name: &'static str, work: fn(App) -> W) -> JoinHandle<()>
+where
+    W: Future<Output = ()> + Send + 'static,
+{
+    let of = app.clone();
+    app.supervisor().start(name, move || work(of.clone()))
+}
+
+/// Does upkeep now and then, a little irregularly so that several nodes do not all come at once.
+async fn keep_up(app: App) {
+    tokio::time::sleep(irregular(&app, FIRST_UPKEEP)).await;
+    loop {
+        let outcome = upkeep::run(&app).await;
+        metrics::counter!("upkeep_runs_total", "ok" => outcome.is_ok().to_string()).increment(1);
+        if let Err(error) = outcome {
+            tracing::warn!(%error, "upkeep failed and will be tried again");
+        }
+        tokio::time::sleep(irregular(&app, UPKEEP)).await;
+    }
+}
+
+/// A time between four and six fifths of the given one.
+fn irregular(app: &App, about: Duration) -> Duration {
+    let mut random = [0];
+    app.entropy().fill(&mut random);
+    about.mul_f64(0.8 + 0.4 * f64::from(random[0]) / 255.0)
+}
+
+/// Asks external scanners about mail that waits for them.
+async fn scan(app: App) {
     let mut wakes = app.db().listen(Topic::Event);
     loop {
         match scanning::judge_waiting(&app).await {
@@ -41,7 +122,7 @@ pub(super) async fn scan(app: App) {
 }
 
 /// Reads block lists again when they change. Whoever takes mail in needs this, whatever else the process does.
-pub(super) async fn watch_lists(app: App) {
+async fn watch_lists(app: App) {
     loop {
         tokio::time::sleep(PATIENCE).await;
         let lists = app.scanning().clone();
@@ -50,8 +131,8 @@ pub(super) async fn watch_lists(app: App) {
 }
 
 /// Removes blobs that nothing needs, and reads back everything that is stored, once a day.
-pub(super) async fn care_for_storage(app: App) {
-    tokio::time::sleep(super::irregular(&app, FIRST_CARE)).await;
+async fn care_for_storage(app: App) {
+    tokio::time::sleep(irregular(&app, FIRST_CARE)).await;
     loop {
         match storage::sweep_blobs(&app).await {
             Ok(gone) => tracing::debug!(gone, "swept blobs that nothing needs"),
@@ -67,29 +148,26 @@ pub(super) async fn care_for_storage(app: App) {
             }
             Err(error) => tracing::warn!(%error, "stored mail could not be read back"),
         }
-        tokio::time::sleep(super::irregular(&app, CARE)).await;
+        tokio::time::sleep(irregular(&app, CARE)).await;
     }
 }
 
 /// Indexes mails that another process of this machine left unindexed, as an import that was killed does.
-pub(super) async fn index_lost(app: App) {
-    if !app.db().is_sole_node() {
-        return;
-    }
+async fn index_lost(app: App) {
     let mut old = 0;
     loop {
         match storage::index_lost(&app, old).await {
             Ok(newest) => old = newest,
             Err(error) => tracing::warn!(%error, "mails that are not indexed will be looked at again"),
         }
-        tokio::time::sleep(super::irregular(&app, UNINDEXED)).await;
+        tokio::time::sleep(irregular(&app, UNINDEXED)).await;
     }
 }
 
 /// Looks custom domains up in DNS, each when its time has come.
-pub(super) async fn check_domains(app: App) {
+async fn check_domains(app: App) {
     loop {
-        tokio::time::sleep(super::irregular(&app, DOMAINS)).await;
+        tokio::time::sleep(irregular(&app, DOMAINS)).await;
         match domains::check_due(&app).await {
             Ok(checked) => tracing::debug!(checked, "looked at custom domains"),
             Err(error) => tracing::warn!(%error, "custom domains could not be looked at"),
@@ -98,12 +176,12 @@ pub(super) async fn check_domains(app: App) {
 }
 
 /// Makes the keys of this server's own domains and looks them up in DNS.
-pub(super) async fn look_after_keys(app: App) {
+async fn look_after_keys(app: App) {
     loop {
         if let Err(error) = domains::keys::look_at_all_hosted(&app).await {
             tracing::warn!(%error, "the keys of this server's domains could not be looked up");
         }
-        tokio::time::sleep(super::irregular(&app, OWN_KEYS)).await;
+        tokio::time::sleep(irregular(&app, OWN_KEYS)).await;
     }
 }
 
@@ -113,7 +191,7 @@ const TICK: Duration = Duration::from_secs(1);
 const TRUST: Duration = Duration::from_mins(1);
 
 /// Sends scheduled mails when their time has come.
-pub(super) async fn send_scheduled(app: App) {
+async fn send_scheduled(app: App) {
     let mut wakes = app.db().listen(Topic::Schedule);
     if app.db().is_sole_node() {
         log(
@@ -138,7 +216,7 @@ pub(super) async fn send_scheduled(app: App) {
 }
 
 /// Lets triagers look at mail that waits for them.
-pub(super) async fn triage(app: App) {
+async fn triage(app: App) {
     let mut wakes = app.db().listen(Topic::Triage);
     if app.db().is_sole_node() {
         log(triage::work::release_lost(&app).await, "mail for triagers waits a little longer");
@@ -160,11 +238,13 @@ pub(super) async fn triage(app: App) {
 }
 
 /// Takes the mail in the queue on its way.
-pub(super) async fn send_queued(app: App) {
+async fn send_queued(app: App) {
     let mut wakes = app.db().listen(Topic::Queue);
-    if app.db().is_sole_node() {
-        log(work::release_lost(&app).await, "mail in the queue waits a little longer");
-    }
+    let _dispatcher = work::Dispatcher::new(&app);
+    log(
+        work::release_lost(&app).await,
+        "claims on mail in the queue not released; they expire within a minute",
+    );
     loop {
         // The tasks go on by themselves, so that a slow server does not keep others waiting.
         let looked = match work::start_due(&app).await {
@@ -189,7 +269,7 @@ pub(super) async fn send_queued(app: App) {
 }
 
 /// Says that this node is still at work, so that no other takes over what it has taken on.
-pub(super) async fn keep_claims(app: App) {
+async fn keep_claims(app: App) {
     loop {
         tokio::time::sleep(Duration::from_secs(work::RENEW_SECONDS)).await;
         log(work::renew(&app).await, "other nodes may take this one for lost");

@@ -2,18 +2,20 @@
 
 use std::{collections::HashSet, time::Duration};
 
-use operations::{
+use store::{Topic, Wake, woken};
+use tokio::{
+    sync::broadcast::{Receiver, error::RecvError},
+    time::Instant,
+};
+
+use crate::{
     App,
     knowledge::work,
     memory::{
         mail::{self, Progress},
         renew,
     },
-};
-use store::{Topic, Wake, woken};
-use tokio::{
-    sync::broadcast::{Receiver, error::RecvError},
-    time::Instant,
+    supervisor::isolate,
 };
 
 /// How long a document waits at most for somebody to look.
@@ -54,11 +56,13 @@ async fn index_in_turn(app: &App, mut wakes: Receiver<Wake>) {
     }
 }
 
+/// Whether mail is taken into memory at all.
+pub(super) fn takes_mail(app: &App) -> bool {
+    mail::is_on(app)
+}
+
 /// Takes mail into memory.
 pub(super) async fn take_mail(app: App) {
-    if !mail::is_on(&app) {
-        return;
-    }
     let mut wakes = app.db().listen(Topic::Event);
     let mut news = News { all: true, ..News::default() };
     let mut looked = Instant::now();
@@ -75,7 +79,7 @@ pub(super) async fn take_mail(app: App) {
             }
         }
         while let Some(mailbox) = news.behind.iter().next().cloned() {
-            match mail::take_some(&app, &mailbox).await {
+            match isolate("mail-memory", mail::take_some(&app, &mailbox)).await {
                 // A mailbox with much mail takes turns with the others.
                 Ok(Progress::More) => {}
                 Ok(Progress::Done) => _ = news.behind.remove(&mailbox),
@@ -138,7 +142,7 @@ impl News {
 /// Makes vectors anew that another model made.
 pub(super) async fn renew_vectors(app: App) {
     loop {
-        match renew::renew_some(&app).await {
+        match isolate("vectors", renew::renew_some(&app)).await {
             Ok(0) => tokio::time::sleep(super::irregular(&app, RENEW)).await,
             Ok(_) => {}
             Err(error) => {

@@ -1,0 +1,33 @@
+//! How a connection is encrypted, as a log tells it.
+
+use std::fmt;
+
+/// The protocol and the ciphers that both sides agreed on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Encryption {
+    version: &'static str,
+    cipher: &'static str,
+}
+
+impl Encryption {
+    /// Some encryption of which nothing more is known.
+    pub const UNKNOWN: Self = Self { version: "TLS", cipher: "unknown" };
+
+    /// What a handshake came to.
+    #[cfg(feature = "network")]
+    pub fn of(connection: &rustls::CommonState) -> Self {
+        let version = connection.protocol_version().and_then(|version| version.as_str());
+        let suite = connection.negotiated_cipher_suite();
+        let cipher = suite.and_then(|suite| suite.suite().as_str());
+        Self {
+            version: version.unwrap_or(Self::UNKNOWN.version),
+            cipher: cipher.unwrap_or(Self::UNKNOWN.cipher),
+        }
+    }
+}
+
+impl fmt::Display for Encryption {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.version, self.cipher)
+    }
+}

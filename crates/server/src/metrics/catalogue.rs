@@ -1,0 +1,270 @@
+//! Every metric of the service: its name, what it tells, and its labels.
+//!
+//! The descriptions in `/metrics`, the series that are there from the start and the table in `docs/operating.md` follow
+//! from it; tests compare it with what the crates record, with that table, and with the dashboard and the alerts.
+
+/// What a metric is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Counter,
+    Gauge,
+    Histogram,
+}
+
+/// A label of a metric.
+#[derive(Debug)]
+pub(super) struct Label {
+    pub(super) name: &'static str,
+    /// All values that it can have; empty where that is not known beforehand.
+    pub(super) values: &'static [&'static str],
+}
+
+/// A metric.
+#[derive(Debug)]
+pub(super) struct Metric {
+    pub(super) name: &'static str,
+    pub(super) kind: Kind,
+    pub(super) help: &'static str,
+    pub(super) labels: &'static [Label],
+}
+
+const fn counter(name: &'static str, help: &'static str, labels: &'static [Label]) -> Metric {
+    Metric { name, kind: Kind::Counter, help, labels }
+}
+
+const fn gauge(name: &'static str, help: &'static str, labels: &'static [Label]) -> Metric {
+    Metric { name, kind: Kind::Gauge, help, labels }
+}
+
+const fn histogram(name: &'static str, help: &'static str, labels: &'static [Label]) -> Metric {
+    Metric { name, kind: Kind::Histogram, help, labels }
+}
+
+const fn open(name: &'static str) -> Label {
+    Label { name, values: &[] }
+}
+
+const fn closed(name: &'static str, values: &'static [&'static str]) -> Label {
+    Label { name, values }
+}
+
+/// The reasons for which a recipient is refused at RCPT.
+const REFUSALS: &[&str] = &[
+    "unknown",
+    "relay",
+    "disabled",
+    "policy",
+    "full",
+    "later",
+    "address",
+    "too_many",
+    "temporary",
+    "protocol",
+];
+const CREDIT_CLASSES: &[&str] = &["read", "write", "email_send", "provision", "ai_light", "ai_heavy"];
+const QUEUES: &[&str] = &["outbound", "webhooks", "triage", "documents", "scans", "schedules"];
+
+pub(super) const METRICS: &[Metric] = &[
+    // HTTP.
+    counter(
+        "http_requests_total",
+        "Requests answered.",
+        &[open("operation"), closed("status", &["2xx", "3xx", "4xx", "5xx"])],
+    ),
+    histogram("http_request_seconds", "Time until the answer began.", &[open("operation")]),
+    gauge("http_connections", "Open connections.", &[]),
+    counter("http_connections_total", "Connections that were served.", &[]),
+    counter(
+        "http_connections_refused_total",
+        "Connections closed at once because their client had too many.",
+        &[],
+    ),
+    counter("http_connections_expired_total", "Connections closed because the client was too slow.", &[]),
+    // Mail that comes in.
+    gauge("smtp_connections", "Open connections of SMTP and LMTP.", &[]),
+    counter("smtp_connections_refused_total", "Connections of SMTP turned away with 421.", &[]),
+    counter("smtp_recipients_refused_total", "Recipients refused at RCPT.", &[closed("reason", REFUSALS)]),
+    counter("mails_received_total", "Emails stored for recipients, by SMTP, LMTP and the signed hook.", &[]),
+    counter("mails_refused_total", "Messages refused for all recipients after they were sent.", &[]),
+    // Mail that goes out.
+    counter(
+        "outbound_attempts_total",
+        "Attempts to deliver queued mail to one recipient.",
+        &[closed("result", &["sent", "deferred", "bounced"])],
+    ),
+    gauge(
+        "outbound_queue_overdue_seconds",
+        "How long the oldest queued recipient has been due; destinations that rest after a failure not counted.",
+        &[],
+    ),
+    gauge(
+        "queue_waiting",
+        "Records in a queue of the store, counted up to 10,000; the same on every node.",
+        &[closed("queue", QUEUES)],
+    ),
+    counter(
+        "webhook_attempts_total",
+        "Attempts to deliver an event to a webhook; pending ones are retried.",
+        &[closed("status", &["delivered", "pending", "failed"])],
+    ),
+    // The store.
+    histogram(
+        "store_seconds",
+        "Time that a transaction took, waiting for its turn included.",
+        &[closed("kind", &["read", "write", "snapshot"])],
+    ),
+    counter("damaged_contents_total", "Stored messages that could not be read back.", &[]),
+    counter("upkeep_runs_total", "Rounds of upkeep.", &[closed("ok", &["true", "false"])]),
+    gauge("disk_free_bytes", "Space that is left for the service on the disk of a folder.", &[open("path")]),
+    gauge("disk_size_bytes", "Size of the disk of a folder.", &[open("path")]),
+    // Credits and payments.
+    counter("credits_charged_total", "Credits that calls were charged.", &[closed("class", CREDIT_CLASSES)]),
+    counter("credits_refused_total", "Calls refused because the credits of the period were used up.", &[]),
+    counter(
+        "payments_settled_total",
+        "Outcomes of settling payments; pending ones are asked about again.",
+        &[closed("state", &["settled", "failed", "pending"])],
+    ),
+    // Models and memory.
+    counter(
+        "model_requests_total",
+        "Requests to the language model.",
+        &[closed("result", &["ok", "failed"])],
+    ),
+    histogram("model_request_seconds", "Time until the language model had answered.", &[]),
+    gauge("memory_index_bytes", "Memory that the indexes of workspaces take.", &[]),
+    gauge("memory_passages_waiting", "Passages whose vectors wait to be recomputed for another model.", &[]),
+    counter("memory_passages_renewed_total", "Passages whose vectors were recomputed.", &[]),
+    counter("memory_chunks_total", "Pieces of documents that were indexed.", &[]),
+    counter("memory_emails_total", "Emails that were taken into memory.", &[]),
+    // Workers and the process.
+    gauge(
+        "worker_up",
+        "Whether a background worker runs (1) or waits to be restarted (0).",
+        &[open("worker")],
+    ),
+    counter(
+        "worker_restarts_total",
+        "Restarts of a background worker that panicked or returned.",
+        &[open("worker")],
+    ),
+    counter(
+        "worker_item_panics_total",
+        "Items whose processing panicked without ending the worker.",
+        &[open("worker")],
+    ),
+    gauge(
+        "agent_mailbox_info",
+        "Always 1; the version of the program and the engine of its store.",
+        &[open("version"), open("engine")],
+    ),
+    gauge("process_resident_memory_bytes", "Memory that the process has in use.", &[]),
+    gauge("process_open_fds", "Open file descriptors.", &[]),
+    gauge("process_uptime_seconds", "Time since the process started.", &[]),
+];
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        collections::BTreeMap,
+        fs,
+        path::{Path, PathBuf},
+    };
+
+    use super::*;
+
+    fn root() -> PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap().to_owned()
+    }
+
+    fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                sources(&path, found);
+            } else if path.extension().is_some_and(|ending| ending == "rs") {
+                found.push(path);
+            }
+        }
+    }
+
+    /// The metrics that a source records: kind, name, labels.
+    fn recorded(source: &str) -> Vec<(Kind, String, Vec<String>)> {
+        let mut found = Vec::new();
+        for (macro_name, kind) in
+            [("counter!(", Kind::Counter), ("gauge!(", Kind::Gauge), ("histogram!(", Kind::Histogram)]
+        {
+            for (at, _) in source.match_indices(macro_name) {
+                let before = source[..at].chars().next_back();
+                let rest = source[at + macro_name.len()..].trim_start();
+                // Not `describe_counter!`, and only where a name is written down.
+                if before.is_some_and(|letter| letter.is_alphanumeric() || letter == '_') {
+                    continue;
+                }
+                let Some((name, rest)) = rest.strip_prefix('"').and_then(|rest| rest.split_once('"')) else {
+                    continue;
+                };
+                let mut depth = 1;
+                let end = rest.find(|letter| {
+                    depth += i32::from(letter == '(') - i32::from(letter == ')');
+                    depth == 0
+                });
+                let words: Vec<&str> = rest[..end.unwrap()].split('"').collect();
+                let is_label = |pair: &&[&str]| pair[1].trim_start().starts_with("=>");
+                let labels = words[1..].chunks(2).filter(|pair| pair.len() == 2).filter(is_label);
+                found.push((kind, name.to_owned(), labels.map(|pair| pair[0].to_owned()).collect()));
+            }
+        }
+        found
+    }
+
+    #[test]
+    fn whatever_is_recorded_is_in_the_catalogue() {
+        let mut files = Vec::new();
+        sources(&root().join("crates"), &mut files);
+        files.retain(|file| {
+            file.components().any(|part| part.as_os_str() == "src") && !file.ends_with("catalogue.rs")
+        });
+        let by_name: BTreeMap<&str, &Metric> = METRICS.iter().map(|metric| (metric.name, metric)).collect();
+        assert_eq!(by_name.len(), METRICS.len(), "a name stands there twice");
+        let mut seen = 0;
+        for file in files {
+            for (kind, name, labels) in recorded(&fs::read_to_string(&file).unwrap()) {
+                let place = file.display();
+                let metric = by_name.get(name.as_str()).unwrap_or_else(|| panic!("{place}: {name}"));
+                let wanted: Vec<&str> = metric.labels.iter().map(|label| label.name).collect();
+                assert_eq!(
+                    (kind, labels),
+                    (metric.kind, wanted.iter().map(ToString::to_string).collect()),
+                    "{name}"
+                );
+                seen += 1;
+            }
+        }
+        assert!(seen > 30, "{seen}");
+        assert_eq!(
+            recorded("metrics::counter!(\n \"a_total\",\n \"b\" => f(c), \"d\" => \"e\"\n).increment(1)"),
+            [(Kind::Counter, "a_total".to_owned(), vec!["b".to_owned(), "d".to_owned()])]
+        );
+    }
+
+    /// The row of a metric in the manual.
+    fn row(metric: &Metric) -> String {
+        let label = |label: &Label| match label.values {
+            [] => format!("`{}`", label.name),
+            values => format!("`{}` ({})", label.name, values.join(", ")),
+        };
+        let labels: Vec<String> = metric.labels.iter().map(label).collect();
+        let kind = format!("{:?}", metric.kind).to_lowercase();
+        format!("| `{}` | {kind} | {} | {} |", metric.name, labels.join(", "), metric.help)
+    }
+
+    #[test]
+    fn the_manual_lists_them_all() {
+        let manual = fs::read_to_string(root().join("docs/operating.md")).unwrap();
+        let section = manual.split("\n## Metrics\n").nth(1).unwrap().split("\n## ").next().unwrap();
+        let listed: Vec<&str> = section.lines().filter(|line| line.starts_with("| `")).collect();
+        let wanted: Vec<String> = METRICS.iter().map(row).collect();
+        assert_eq!(listed, wanted, "the table should be:\n{}\n", wanted.join("\n"));
+    }
+}

@@ -1,0 +1,139 @@
+//! Finding a message across workspaces, for the operator: by its Message-ID, by the id of one of its emails, or by its id
+//! in the queue.
+//!
+//! No index has these ids alone: one for a command that is typed now and then would cost every mail that comes in a write.
+//! So each mailbox (or workspace) is asked once by an index that begins with it, which takes as long as there are
+//! mailboxes, however much mail they hold. The look-ups are subqueries whose value is asked for, since only these are kept
+//! in this order by both engines; as joins they may become a walk through all mail.
+
+use model::{EmailId, MailboxId, ThreadId, WorkspaceId};
+
+use crate::{
+    FromRow, Row, SystemTx, Tx,
+    emails::{COLUMNS, EmailRecord},
+    error::Result,
+    outbound::{self, OutboundRecord},
+};
+
+/// A mailbox that knows a message.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// Its workspace.
+    pub workspace: WorkspaceId,
+    /// The mailbox.
+    pub mailbox: MailboxId,
+    /// Its address.
+    pub address: String,
+    /// What was found there: a thread, or the email.
+    pub found: String,
+}
+
+impl FromRow for Place {
+    fn from_row(row: &mut Row<'_>) -> Result<Self> {
+        Ok(Self { workspace: row.next()?, mailbox: row.next()?, address: row.next()?, found: row.next()? })
+    }
+}
+
+/// The mailboxes that have heard of a Message-ID, by its hash, each with the thread that it leads to.
+pub async fn knowing(tx: &mut SystemTx, message_id: &[u8], most: i64) -> Result<Vec<Place>> {
+    tx.all(
+        "SELECT * FROM (SELECT workspace_id, id, email, (SELECT thread_id FROM thread_reference
+           WHERE thread_reference.workspace_id = mailbox.workspace_id AND thread_reference.mailbox_id = mailbox.id
+             AND thread_reference.message_id = $1) AS found FROM mailbox) AS known
+         WHERE found IS NOT NULL LIMIT $2",
+        &[message_id.into(), most.into()],
+    )
+    .await
+}
+
+/// The mailboxes that have an email.
+pub async fn holding(tx: &mut SystemTx, email: &EmailId, most: i64) -> Result<Vec<Place>> {
+    tx.all(
+        "SELECT * FROM (SELECT workspace_id, id, email, (SELECT email.id FROM email
+           WHERE email.workspace_id = mailbox.workspace_id AND email.mailbox_id = mailbox.id AND email.id = $1)
+           AS found FROM mailbox) AS known
+         WHERE found IS NOT NULL LIMIT $2",
+        &[email.into(), most.into()],
+    )
+    .await
+}
+
+/// The mailboxes that have sent, or are sending, mail with a Message-ID.
+pub async fn sending(tx: &mut SystemTx, message_id: &str, most: i64) -> Result<Vec<Place>> {
+    tx.all(
+        "SELECT * FROM (SELECT workspace_id, id, email, (SELECT outbound.id FROM outbound
+           WHERE outbound.workspace_id = mailbox.workspace_id AND outbound.mailbox_id = mailbox.id
+             AND outbound.message_id = $1 LIMIT 1) AS found FROM mailbox) AS known
+         WHERE found IS NOT NULL LIMIT $2",
+        &[message_id.into(), most.into()],
+    )
+    .await
+}
+
+/// The mail that is called so in the queue, and mail of the service itself that has this for its Message-ID, each with its
+/// workspace.
+pub async fn queued(tx: &mut SystemTx, named: &str, most: i64) -> Result<Vec<(WorkspaceId, String)>> {
+    tx.all(
+        "SELECT * FROM (SELECT id, (SELECT coalesce(
+             (SELECT outbound.id FROM outbound WHERE outbound.workspace_id = workspace.id AND outbound.id = $1),
+             (SELECT outbound.id FROM outbound WHERE outbound.workspace_id = workspace.id
+               AND outbound.mailbox_id IS NULL AND outbound.message_id = $1 LIMIT 1))) AS found
+           FROM workspace) AS known
+         WHERE found IS NOT NULL LIMIT $2",
+        &[named.into(), most.into()],
+    )
+    .await
+}
+
+/// The emails of a thread with a Message-ID.
+pub async fn in_thread(
+    tx: &mut Tx,
+    mailbox: &MailboxId,
+    thread: &ThreadId,
+    message_id: &str,
+    most: i64,
+) -> Result<Vec<EmailRecord>> {
+    tx.all(
+        &format!(
+            "SELECT {COLUMNS} FROM email WHERE email.workspace_id = $1 AND email.mailbox_id = $2
+             AND email.thread_id = $3 AND email.message_id = $4 ORDER BY email.date, email.id LIMIT $5"
+        ),
+        &[mailbox.into(), thread.into(), message_id.into(), most.into()],
+    )
+    .await
+}
+
+/// The emails of a mailbox with a Message-ID, wherever they are. Goes through all its mail: a Message-ID leads to another
+/// thread than its email's own where an answer came before the mail that it answers, and that is rare.
+pub async fn in_mailbox(
+    tx: &mut Tx,
+    mailbox: &MailboxId,
+    message_id: &str,
+    most: i64,
+) -> Result<Vec<EmailRecord>> {
+    tx.all(
+        &format!(
+            "SELECT {COLUMNS} FROM email WHERE email.workspace_id = $1 AND email.mailbox_id = $2
+             AND email.message_id = $3 LIMIT $4"
+        ),
+        &[mailbox.into(), message_id.into(), most.into()],
+    )
+    .await
+}
+
+/// What a mailbox has sent with a Message-ID.
+pub async fn sent_from(
+    tx: &mut Tx,
+    mailbox: &MailboxId,
+    message_id: &str,
+    most: i64,
+) -> Result<Vec<OutboundRecord>> {
+    let columns = outbound::COLUMNS;
+    tx.all(
+        &format!(
+            "SELECT {columns} FROM outbound WHERE workspace_id = $1 AND mailbox_id = $2 AND message_id = $3 LIMIT $4"
+        ),
+        &[mailbox.into(), message_id.into(), most.into()],
+    )
+    .await
+}
