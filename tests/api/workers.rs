@@ -13,7 +13,10 @@ use tokio::{sync::Semaphore, task::JoinHandle};
 
 use super::{
     delivery::{mail, server, states},
+    knowledge::{add, path},
     mails::{Inbox, plain},
+    memory_faults::Letters,
+    schedules::later,
     triage,
     webhooks::all,
 };
@@ -207,6 +210,43 @@ async fn triage_goes_on_after_panics_of_the_worker_and_over_a_message(engine: En
     eventually("it is given up", failed).await;
     assert_eq!((asked("Poison"), worker(&server, "triage").await["restarts"].clone()), (3, json!(1)));
     drop(running);
+}
+
+// rules: CLI-18
+#[both_engines]
+async fn a_scheduled_send_that_makes_code_panic_is_tried_again_and_keeps_no_other(engine: Engine) {
+    let server = Server::start(engine).await;
+    let (broken, other) = (Inbox::new(&server).await, Inbox::new(&server).await);
+    let reader = Inbox::new(&server).await;
+    for inbox in [&broken, &other] {
+        inbox.post("scheduled-sends", later(&reader.address, "2026-07-14T10:00:00Z")).await.ok();
+    }
+    let arrived = async || reader.get("emails").await["totalCount"].clone();
+    server.clock.set("2026-07-14T10:00:00Z");
+    faults::panic_in_statement(&broken.workspace, "INSERT INTO event ");
+    operations::scheduled_sends::run_due(&server.app).await.unwrap();
+    assert!(faults::stop_failing(&broken.workspace), "it panicked");
+    assert_eq!(arrived().await, 1, "the other's");
+    // Its claim ends by itself.
+    server.clock.advance(15);
+    operations::scheduled_sends::run_due(&server.app).await.unwrap();
+    assert_eq!(arrived().await, 2);
+}
+
+// rules: CLI-18
+#[both_engines]
+async fn a_document_that_makes_code_panic_fails_and_keeps_no_other(engine: Engine) {
+    let options = ServerOptions { embedder: Some(Letters::new("letters")), ..ServerOptions::default() };
+    let server = Server::with(engine, options).await;
+    let (broken, other) = (server.tenant(Plan::Enterprise).await, server.tenant(Plan::Enterprise).await);
+    let text = b"The spare keys hang behind the mirror.";
+    let (first, second) =
+        (add(&broken.key, "a.txt", "text", text).await, add(&other.key, "b.txt", "text", text).await);
+    faults::panic_in_statement(&broken.workspace, "UPDATE document SET chunks_done");
+    while operations::knowledge::work::index_next(&server.app).await.unwrap() {}
+    assert!(faults::stop_failing(&broken.workspace), "it panicked");
+    assert_eq!(broken.key.get(&path(&first)).await.ok()["status"], "failed");
+    assert_eq!(other.key.get(&path(&second)).await.ok()["status"], "ready");
 }
 
 // rules: CLI-16

@@ -51,11 +51,12 @@ export async function startService(settings = {}) {
   return { base, smtp, stop };
 }
 
-/** The browser of Debian, without anything it would do by itself. */
+/** The browser of Debian, preferably without the parts that only a screen needs, and without anything it would do by itself. */
 export function startBrowser() {
-  const places = [process.env.CHROMIUM, "/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
+  const places = [process.env.CHROMIUM, "/usr/bin/chromium-headless-shell", "/usr/bin/chromium", "/usr/bin/chromium-browser",
+    "/usr/bin/google-chrome"];
   const executablePath = places.find((place) => place && existsSync(place));
-  assert.ok(executablePath, "no Chromium: install the package chromium, or name it in CHROMIUM");
+  assert.ok(executablePath, "no Chromium: install the package chromium-headless-shell, or name it in CHROMIUM");
   return chromium.launch({
     executablePath,
     // Without a graphics card it would be imitated, which nobody looks at.

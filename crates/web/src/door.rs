@@ -3,7 +3,10 @@
 //!
 //! A call through [`Inside`] passes the pipeline of the API: what it may do, costs and answers cannot differ.
 
-use std::{net::IpAddr, sync::Arc};
+use std::{
+    net::IpAddr,
+    sync::{Arc, OnceLock},
+};
 
 use axum::{
     Router,
@@ -14,9 +17,10 @@ use axum::{
 };
 use operations::{App, Caller, Credential, Error, ErrorKind, Result};
 use tower::ServiceExt;
+use tower_http::catch_panic::CatchPanicLayer;
 
 use crate::{
-    State,
+    State, api_routes,
     body::{self, Bound, MAX_BODY},
     error, pipeline,
     request::{ClientAddress, RequestId, client_address},
@@ -28,11 +32,25 @@ pub type Door = fn(&Inside) -> Router;
 /// The service as a door sees it.
 #[derive(Clone)]
 pub struct Inside {
-    pub(crate) state: State,
-    pub(crate) api: Router,
+    state: State,
+    /// The endpoints alone, made for the first call.
+    api: Arc<OnceLock<Router>>,
 }
 
 impl Inside {
+    pub(crate) fn new(state: State) -> Self {
+        Self { state, api: Arc::default() }
+    }
+
+    fn api(&self) -> Router {
+        let make = || {
+            let routes = api_routes(&self.state).into_iter();
+            let router = routes.fold(Router::new(), |router, (path, methods)| router.route(path, methods));
+            router.with_state(self.state.clone()).layer(CatchPanicLayer::custom(error::panicked))
+        };
+        self.api.get_or_init(make).clone()
+    }
+
     /// The service itself.
     pub fn app(&self) -> &App {
         &self.state.app
@@ -76,7 +94,7 @@ impl Inside {
         if let Some(client) = outer.extensions.get::<ClientAddress>() {
             request.extensions_mut().insert(*client);
         }
-        match self.api.clone().oneshot(request).await {
+        match self.api().oneshot(request).await {
             Ok(response) => response,
             Err(never) => match never {},
         }

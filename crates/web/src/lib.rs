@@ -122,18 +122,17 @@ pub fn router(app: App, options: Options) -> Router {
     for (path, methods) in api_routes(&state).into_iter().chain(agent::routes(&state)) {
         router = router.route(path, methods);
     }
-    let inside = Inside { state: state.clone(), api: in_process(&state) };
-    let doors = state.options.doors.clone();
     let finish = axum::middleware::from_fn_with_state(state.clone(), request::finish);
-    let own = router
+    let routes = router
         .merge(console::routes(&state))
         .merge(public::routes(&state))
         .merge(inbound::routes())
         .merge(telegram::routes())
-        .with_state(state);
+        .with_state(state.clone());
+    let inside = Inside::new(state.clone());
+    let doors = state.options.doors.iter();
     doors
-        .into_iter()
-        .fold(own, |router, door| router.merge(door(&inside)))
+        .fold(routes, |routes, door| routes.merge(door(&inside)))
         .fallback(error::unknown_route)
         .method_not_allowed_fallback(error::wrong_method)
         // In one call, since each adds a box to every route. The first is outside of everything else, so that no
@@ -145,13 +144,6 @@ pub fn router(app: App, options: Options) -> Router {
             CompressionLayer::new().compress_when(SizeAbove::new(1024).and(NotForContentType::SSE)),
             CatchPanicLayer::custom(error::panicked),
         ))
-}
-
-/// The endpoints alone, for calls from within this process.
-fn in_process(state: &State) -> Router {
-    let routes = api_routes(state).into_iter();
-    let router = routes.fold(Router::new(), |router, (path, methods)| router.route(path, methods));
-    router.with_state(state.clone()).layer(CatchPanicLayer::custom(error::panicked))
 }
 
 /// The endpoints grouped by path, since a path takes one router with all its methods.

@@ -1,5 +1,5 @@
-//! For tests only: makes the n-th statement of a transaction fail, to prove that nothing of it is left behind, or the
-//! whole process as good as dead at its n-th commit, to prove that whatever was told or stored before fits together.
+//! For tests only: makes the n-th statement of a transaction fail or panic, to prove that nothing of it is left behind, or
+//! the whole process as good as dead at its n-th commit, to prove that whatever was told or stored before fits together.
 
 use std::{
     collections::HashMap,
@@ -14,6 +14,7 @@ use crate::error::{Error, Result};
 struct Fault {
     after: &'static str,
     number: u32,
+    panics: bool,
     fired: bool,
 }
 
@@ -21,8 +22,16 @@ static FAULTS: LazyLock<Mutex<HashMap<WorkspaceId, Fault>>> = LazyLock::new(Mute
 
 /// Makes the `number`-th statement of the workspace's transactions fail, counted from one that contains `after`.
 pub fn fail_statement(workspace: &WorkspaceId, after: &'static str, number: u32) {
-    let mut faults = FAULTS.lock().unwrap_or_else(PoisonError::into_inner);
-    faults.insert(workspace.clone(), Fault { after, number, fired: false });
+    insert(workspace, Fault { after, number, panics: false, fired: false });
+}
+
+/// Makes the first statement of the workspace that contains the text panic, as a fault of the code that calls it would.
+pub fn panic_in_statement(workspace: &WorkspaceId, text: &'static str) {
+    insert(workspace, Fault { after: text, number: 1, panics: true, fired: false });
+}
+
+fn insert(workspace: &WorkspaceId, fault: Fault) {
+    FAULTS.lock().unwrap_or_else(PoisonError::into_inner).insert(workspace.clone(), fault);
 }
 
 /// Stops failing and tells whether a statement failed.
@@ -40,6 +49,7 @@ pub(super) fn check(workspace: &WorkspaceId, seen: &mut u32, sql: &str) -> Resul
     }
     if *seen == fault.number {
         fault.fired = true;
+        assert!(!fault.panics, "a test made this statement panic");
         return Err(Error::Unavailable("a test made this statement fail".into()));
     }
     Ok(())
