@@ -17,3 +17,4 @@ mod simulation;
 mod sources;
 mod spec;
 mod store;
+mod structure;
