@@ -32,6 +32,8 @@ async function judge(page, place) {
   if (!await page.evaluate(() => "axe" in window)) await page.evaluate(axe);
   for (const [colorScheme, choice] of [["light", {}], ["dark", { runOnly: ["color-contrast", "link-in-text-block"] }]]) {
     await page.emulateMedia({ colorScheme });
+    // What is being loaded is pale on purpose, for as long as that takes.
+    await page.waitForFunction(() => !document.querySelector(".htmx-request"));
     const { violations } = await page.evaluate((rules) => window.axe.run(document, { resultTypes: ["violations"], preload: false, ...rules }), choice);
     faults.push(...violations.map((one) =>
       `${colorScheme} ${place}: ${one.id}: ${one.nodes.map((node) => node.target.join(" ")).slice(0, 5).join(", ")}`));
