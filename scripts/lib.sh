@@ -91,7 +91,7 @@ make_environment() {
 }
 
 # Prints the interpreter of an environment that has what scripts/pins/NAME.txt pins: `python_environment NAME [OPTION…]`,
-# with options for pip. It is made anew when the pins or Python change.
+# with options for pip. It is made again when the pins or Python change.
 python_environment() {
     local pins=$root/scripts/pins/$1.txt place=$tools/python/$1 wanted output
     wanted="$(python3 --version 2>/dev/null) $(sha256sum <"$pins")"
@@ -134,7 +134,7 @@ need_node() {
 }
 
 # Installs the npm packages of SOURCE's lock file into FOLDER, without running anything of theirs:
-# `npm_packages SOURCE FOLDER [OPTION…]`. They are installed anew when the lock file changes. $npm_command may say another
+# `npm_packages SOURCE FOLDER [OPTION…]`. They are installed again when the lock file changes. $npm_command may say another
 # way than `npm ci`.
 npm_packages() {
     local source=$1 folder=$2 wanted output

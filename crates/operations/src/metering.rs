@@ -394,7 +394,7 @@ impl Shared {
     async fn settle_dirty(self: &Arc<Self>) -> bool {
         let _turn = self.settling.lock().await;
         let dirty = std::mem::take(&mut *lock(&self.dirty));
-        // Tasks that go on by themselves: none is cut off half-way when whoever waits for them is.
+        // Detached tasks: none is cut off half-way when its caller is cancelled.
         let begin = |account: Arc<Account>| {
             let shared = self.clone();
             tokio::spawn(async move {

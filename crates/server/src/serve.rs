@@ -98,7 +98,7 @@ pub async fn run(config: Config, options: Serve, invocation: Invocation) -> Resu
 enum StopReason {
     /// It was told to.
     Signal(&'static str),
-    /// It cannot do its work. Whatever runs it should start it anew.
+    /// It cannot do its work. Its service manager should restart it.
     Worker(FailedWorker),
 }
 

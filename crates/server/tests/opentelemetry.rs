@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 /// The trace and the span of a caller.
 const TRACE: [u8; 16] =
     [0x4b, 0xf9, 0x2f, 0x35, 0x77, 0xb3, 0x4d, 0xa6, 0xa3, 0xce, 0x92, 0x9d, 0x0e, 0x0e, 0x47, 0x36];
@@ -84,7 +84,7 @@ fn start(folder: &Path, collector: SocketAddr) -> (Program, SocketAddr) {
             }
         }
     });
-    let address = told.recv_timeout(PATIENCE).expect("the program tells where it listens");
+    let address = told.recv_timeout(TIMEOUT).expect("the program tells where it listens");
     (program, address)
 }
 
@@ -112,7 +112,7 @@ fn the_span_of_a_request_arrives_in_the_trace_of_its_caller() {
 
     let started = Instant::now();
     let post = loop {
-        let left = PATIENCE.saturating_sub(started.elapsed());
+        let left = TIMEOUT.saturating_sub(started.elapsed());
         let post = posts.recv_timeout(left).expect("the span of the request arrives");
         assert!(post.head.starts_with("post /v1/traces "), "{}", post.head);
         assert!(post.head.contains("content-type: application/x-protobuf"), "{}", post.head);

@@ -73,7 +73,7 @@ impl Relay {
         Ok(Self { host, port, options, most_mails, idle: Mutex::default() })
     }
 
-    /// A connection, and how many mails went over it; or why there is none.
+    /// A connection, and how many messages went over it; or why there is none.
     async fn connection(&self) -> Result<(Connection, u32), (HandoverOutcome, Peer)> {
         if let Some(kept) = self.take() {
             return Ok((kept.connection, kept.mails));

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::error::{Error, Result};
 
-/// A transaction that waits for the writer, then for the commit, with whoever waits for it.
+/// A transaction that waits for the writer, then for the commit, and its caller's channel.
 pub(super) struct Job {
     scope: Scope,
     work: Box<dyn Work>,

@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 /// Reads that may wait for a reader; more is refused as overload.
 const WAITING: usize = 4096;
 
-/// A read with whoever waits for it.
+/// A read, and its caller's channel.
 pub(super) type ReadJob = Box<dyn FnOnce(&mut SystemTx) + Send>;
 
 /// The readers, as those see them who have something to read. They stop when this is dropped.
