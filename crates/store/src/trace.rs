@@ -9,7 +9,7 @@
 use model::{EmailId, MailboxId, ThreadId, WorkspaceId};
 
 use crate::{
-    FromRow, Row, SystemTx, Tx,
+    FromRow, Param, Row, SystemTx, Tx,
     emails::{COLUMNS, EmailRecord},
     error::Result,
     outbound::{self, OutboundRecord},
@@ -34,41 +34,36 @@ impl FromRow for Place {
     }
 }
 
-/// Asks every mailbox for something, and gives those that have it.
-fn mailboxes_with(found: &str) -> String {
-    format!(
+/// Asks every mailbox for something that `wanted` tells apart, and gives those that have it.
+async fn mailboxes_with(tx: &mut SystemTx, found: &str, wanted: Param<'_>, most: i64) -> Result<Vec<Place>> {
+    let sql = format!(
         "SELECT * FROM (SELECT workspace_id, id, email, ({found}) AS found FROM mailbox) AS known
          WHERE found IS NOT NULL LIMIT $2"
-    )
+    );
+    tx.all(&sql, &[wanted, most.into()]).await
 }
 
 /// The mailboxes that have heard of a Message-ID, by its hash, each with the thread that it leads to.
 pub async fn knowing(tx: &mut SystemTx, message_id: &[u8], most: i64) -> Result<Vec<Place>> {
-    let sql = mailboxes_with(
-        "SELECT thread_id FROM thread_reference
+    let thread = "SELECT thread_id FROM thread_reference
          WHERE thread_reference.workspace_id = mailbox.workspace_id AND thread_reference.mailbox_id = mailbox.id
-           AND thread_reference.message_id = $1",
-    );
-    tx.all(&sql, &[message_id.into(), most.into()]).await
+           AND thread_reference.message_id = $1";
+    mailboxes_with(tx, thread, message_id.into(), most).await
 }
 
 /// The mailboxes that have an email.
 pub async fn holding(tx: &mut SystemTx, email: &EmailId, most: i64) -> Result<Vec<Place>> {
-    let sql = mailboxes_with(
-        "SELECT email.id FROM email
-         WHERE email.workspace_id = mailbox.workspace_id AND email.mailbox_id = mailbox.id AND email.id = $1",
-    );
-    tx.all(&sql, &[email.into(), most.into()]).await
+    let same = "SELECT email.id FROM email
+         WHERE email.workspace_id = mailbox.workspace_id AND email.mailbox_id = mailbox.id AND email.id = $1";
+    mailboxes_with(tx, same, email.into(), most).await
 }
 
 /// The mailboxes that have sent, or are sending, mail with a Message-ID.
 pub async fn sending(tx: &mut SystemTx, message_id: &str, most: i64) -> Result<Vec<Place>> {
-    let sql = mailboxes_with(
-        "SELECT outbound.id FROM outbound
+    let sent = "SELECT outbound.id FROM outbound
          WHERE outbound.workspace_id = mailbox.workspace_id AND outbound.mailbox_id = mailbox.id
-           AND outbound.message_id = $1 LIMIT 1",
-    );
-    tx.all(&sql, &[message_id.into(), most.into()]).await
+           AND outbound.message_id = $1 LIMIT 1";
+    mailboxes_with(tx, sent, message_id.into(), most).await
 }
 
 /// The mail that is called so in the queue, and mail of the service itself that has this for its Message-ID, each with its
