@@ -39,7 +39,7 @@ pub fn check_address(text: &str) {
 /// Cursors: what is taken is bounded, written back as it came, and nothing that it may say panics.
 pub fn check_cursor(text: &str) {
     if let Some(sealed) = cursor::from_text(text) {
-        assert!(sealed.len() <= cursor::LONGEST);
+        assert!(sealed.len() <= cursor::MAX_CURSOR_CHARS);
         assert_eq!(cursor::to_text(&sealed), text);
     }
 }

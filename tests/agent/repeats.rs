@@ -231,11 +231,11 @@ async fn proofs_that_cost_nothing_are_forgotten_when_they_have_ended(engine: Eng
             .unwrap()
             .0
     };
-    operations::upkeep::run(&server.app).await.unwrap();
+    operations::maintenance::run(&server.app).await.unwrap();
     let stored = if engine == Engine::Sqlite { 1 } else { 2 };
     assert_eq!(count().await, stored, "free proofs are in the store where several servers share it");
     server.clock.advance(600);
-    operations::upkeep::run(&server.app).await.unwrap();
+    operations::maintenance::run(&server.app).await.unwrap();
     assert_eq!(count().await, 1, "what was paid stays");
     caller.get("/api").await.expect(402, "payment_required");
 }

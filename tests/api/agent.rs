@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use http::Method;
-use operations::outside::{AssistantFault, ChatMessage, ChatReply, ChatRequest, ToolCall};
+use operations::ports::{AssistantFault, ChatMessage, ChatReply, ChatRequest, ToolCall};
 use serde_json::{Value, json};
 use testkit::{Engine, ScriptedModel, Server, both_engines};
 

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use model::sending::OutboundMode;
 use operations::{
     Outbound,
-    outside::{ChatMessage, ChatReply, ChatRequest, ToolCall},
+    ports::{ChatMessage, ChatReply, ChatRequest, ToolCall},
 };
 use serde_json::{Value, json};
 use testkit::{Engine, Hop, Receiver, ScriptedModel, Server, ServerOptions, both_engines};

@@ -7,7 +7,7 @@ use std::sync::{
 };
 
 use model::sending::OutboundMode;
-use operations::{Outbound, outside::AssistantFault};
+use operations::{Outbound, ports::AssistantFault};
 use serde_json::{Value, json};
 use testkit::{Engine, Hop, ScriptedModel, Server, ServerOptions, both_engines};
 

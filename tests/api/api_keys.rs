@@ -59,7 +59,7 @@ async fn a_key_is_shown_whole_once(engine: Engine) {
     // Use shows to the minute, once upkeep has written it down.
     server.clock.set("2026-07-14T10:11:12.345Z");
     assert_eq!(server.key(key).get("/api/v1/workspaces").await.ok()["workspaces"][0]["role"], "member");
-    operations::upkeep::run(&server.app).await.unwrap();
+    operations::maintenance::run(&server.app).await.unwrap();
     shown["last_used_at"] = json!("2026-07-14T10:11:00.000Z");
     assert_eq!(list().await[1], shown);
     assert!(!session.get(&at(&tenant, "/api-keys")).await.text().contains(&key[14..]));
@@ -236,7 +236,7 @@ async fn an_expired_key_stays_expired(engine: Engine) {
     server.clock.set("2026-07-14T10:00:00Z");
     keys[0].get("/api/v1/mailboxes").await.expect(401, "unauthorized");
     // The other one is met by upkeep only, as on a server whose clock is wrong for a while.
-    operations::upkeep::run(&server.app).await.unwrap();
+    operations::maintenance::run(&server.app).await.unwrap();
     server.clock.set("2026-07-14T09:00:00Z");
     tokio::time::sleep(std::time::Duration::from_millis(600)).await;
     for key in &keys {

@@ -15,7 +15,7 @@ async fn a_paid_month_earns_one_commission(engine: Engine) {
     let customer = referred(&server, "a@people.test", "friends").await;
     let free = referred(&server, "b@people.test", "friends").await;
     let unbidden = server.tenant(Plan::Developer).await;
-    operations::upkeep::run(&server.app).await.unwrap();
+    operations::maintenance::run(&server.app).await.unwrap();
     assert_eq!(tenant.key.get(COMMISSIONS).await.ok(), json!([]));
 
     admin::set_plan(&server.app, customer.clone(), Plan::Developer).await.unwrap();
@@ -32,13 +32,13 @@ async fn a_paid_month_earns_one_commission(engine: Engine) {
     server.clock.set("2026-07-31T23:59:59Z");
     let second = server.another_node(ServerOptions { seed: 2, ..ServerOptions::default() }).await;
     let (near, far) =
-        tokio::join!(operations::upkeep::run(&server.app), operations::upkeep::run(&second.app));
+        tokio::join!(operations::maintenance::run(&server.app), operations::maintenance::run(&second.app));
     near.and(far).unwrap();
     assert_eq!(tenant.key.get(COMMISSIONS).await.ok(), expected);
 
     server.clock.set("2026-08-01T00:00:00Z");
     let (near, far) =
-        tokio::join!(operations::upkeep::run(&server.app), operations::upkeep::run(&second.app));
+        tokio::join!(operations::maintenance::run(&server.app), operations::maintenance::run(&second.app));
     near.and(far).unwrap();
     let earned = tenant.key.get(COMMISSIONS).await.ok();
     assert_eq!((earned.as_array().unwrap().len(), &earned[1]), (2, &expected[0]));
@@ -46,7 +46,7 @@ async fn a_paid_month_earns_one_commission(engine: Engine) {
     // A month without a paid plan earns nothing; one that begins as Free earns when it is no longer.
     admin::set_plan(&server.app, customer, Plan::Free).await.unwrap();
     server.clock.set("2026-09-15T00:00:00Z");
-    operations::upkeep::run(&server.app).await.unwrap();
+    operations::maintenance::run(&server.app).await.unwrap();
     admin::set_plan(&server.app, free, Plan::Developer).await.unwrap();
     let found = tenant.key.get(ANALYTICS).await.ok();
     let money = ["conversions", "earned_cents", "paid_cents", "pending_cents"]
@@ -83,7 +83,7 @@ async fn every_referred_workspace_earns(engine: Engine) {
         Ok::<_, store::Error>(())
     });
     write.await.unwrap();
-    operations::upkeep::run(&server.app).await.unwrap();
+    operations::maintenance::run(&server.app).await.unwrap();
     let found = tenant.key.get(ANALYTICS).await.ok();
     assert_eq!((&found["conversions"], &found["earned_cents"]), (&json!(1050), &json!(1050 * 580)));
     // The list shows the newest 500.
@@ -136,7 +136,7 @@ async fn payouts_show_to_their_workspace_alone(engine: Engine) {
     let customer = referred(&server, "a@people.test", "friends").await;
     admin::set_plan(&server.app, customer, Plan::Developer).await.unwrap();
     server.clock.set("2026-08-01T00:00:00Z");
-    operations::upkeep::run(&server.app).await.unwrap();
+    operations::maintenance::run(&server.app).await.unwrap();
     admin::add_payout(&server.app, payout(&tenant, 6, PayoutStatus::Failed)).await.unwrap();
     server.clock.advance(60);
     admin::add_payout(&server.app, payout(&tenant, 7, PayoutStatus::Paid)).await.unwrap();

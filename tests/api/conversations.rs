@@ -1,7 +1,7 @@
 //! Conversations with the mailbox agent: lists, names, messages, prices.
 
 use model::{ConversationId, Plan, TriagerId, conversations::Conversation};
-use operations::outside::{AssistantFault, ChatMessage};
+use operations::ports::{AssistantFault, ChatMessage};
 use serde_json::{Value, json};
 use testkit::{Engine, ScriptedModel, Server, ServerOptions, both_engines};
 
@@ -139,7 +139,7 @@ async fn pages_and_refusals(inbox: &Inbox, messages: &str) {
 async fn a_message_is_answered_kept_and_charged_once(engine: Engine) {
     let model = ScriptedModel::new(|request| {
         let Some(ChatMessage::User(last)) = request.messages.last() else { panic!("{request:?}") };
-        Ok(operations::outside::ChatReply { text: format!("You said {last}"), calls: Vec::new() })
+        Ok(operations::ports::ChatReply { text: format!("You said {last}"), calls: Vec::new() })
     });
     let server = Server::with(engine, with(&model)).await;
     let tenant = server.tenant(Plan::Developer).await;

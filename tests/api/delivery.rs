@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use model::{Plan, sending::OutboundMode};
-use operations::{Outbound, outside::HandoverOutcome, sending::work};
+use operations::{Outbound, ports::HandoverOutcome, sending::worker};
 use serde_json::{Value, json};
 use testkit::{Engine, Hop, Server, ServerOptions, both_engines};
 
@@ -47,7 +47,7 @@ async fn sent_means_that_the_next_host_has_taken_it(engine: Engine) {
     assert_eq!(sent["status"], "queued");
     let id = sent["id"].as_str().unwrap().to_owned();
     assert_eq!(states(&inbox, &id).await, (json!("queued"), vec!["queued".to_owned(), "sent".to_owned()]));
-    work::run_due(&server.app).await.unwrap();
+    worker::run_due(&server.app).await.unwrap();
     assert_eq!(states(&inbox, &id).await.0, "sent");
     assert_eq!(inbox.get(&format!("emails/{id}")).await["delivery_status"], "sent");
     let handed = hop.handed();
@@ -67,7 +67,7 @@ async fn sent_means_that_the_next_host_has_taken_it(engine: Engine) {
         let app = server.app.clone();
         tokio::spawn(async move {
             loop {
-                work::run_due(&app).await.unwrap();
+                worker::run_due(&app).await.unwrap();
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         })
@@ -97,7 +97,7 @@ async fn nobody_waits_for_what_is_put_off(engine: Engine) {
     hop.answer("slow@remote.test", HandoverOutcome::Later("451 4.3.0 Not now".to_owned()));
     let working = async {
         while hop.handed().is_empty() {
-            work::run_due(&server.app).await.unwrap();
+            worker::run_due(&server.app).await.unwrap();
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
@@ -121,7 +121,7 @@ async fn what_is_put_off_is_tried_for_two_days_and_then_comes_back(engine: Engin
     let start = server.clock.now();
     let (mut pauses, mut last) = (Vec::new(), 0);
     loop {
-        work::run_due(&server.app).await.unwrap();
+        worker::run_due(&server.app).await.unwrap();
         let delivery = inbox.get(&format!("emails/{id}/delivery")).await;
         let recipient = &delivery["recipients"][0];
         if recipient["state"] != "queued" {
@@ -150,7 +150,7 @@ async fn what_is_put_off_is_tried_for_two_days_and_then_comes_back(engine: Engin
     assert!(ids.iter().all(|one| *one == ids[0]) && ids[0].contains(sent["message_id"].as_str().unwrap()));
     assert_eq!(kinds(&inbox).await.iter().filter(|kind| *kind == "message.deferred").count(), 1);
     assert_report(&inbox, &sent, "slow@remote.test").await;
-    work::run_due(&server.app).await.unwrap();
+    worker::run_due(&server.app).await.unwrap();
     assert_eq!(inbox.get("emails?folder=inbox").await["totalCount"], 1, "one report");
 }
 
@@ -174,7 +174,7 @@ async fn a_refusal_is_final_and_is_told_once(engine: Engine) {
     let to = json!(["no@remote.test", "yes@remote.test", "later@remote.test"]);
     let sent = key.post(&format!("{}/emails", inbox.path), mail(to)).await.ok();
     let id = sent["id"].as_str().unwrap().to_owned();
-    work::run_due(&server.app).await.unwrap();
+    worker::run_due(&server.app).await.unwrap();
     let (status, each) = states(&inbox, &id).await;
     assert_eq!(
         (status, each),
@@ -182,7 +182,7 @@ async fn a_refusal_is_final_and_is_told_once(engine: Engine) {
     );
     assert_eq!(inbox.get("emails?folder=inbox").await["totalCount"], 0, "not before everything is known");
     server.clock.advance(120);
-    work::run_due(&server.app).await.unwrap();
+    worker::run_due(&server.app).await.unwrap();
     assert_eq!(states(&inbox, &id).await.0, "partial");
     assert_report(&inbox, &sent, "no@remote.test").await;
     let told = kinds(&inbox).await;
@@ -192,7 +192,7 @@ async fn a_refusal_is_final_and_is_told_once(engine: Engine) {
     // A mail that is deleted while it waits still goes.
     let sent = key.post(&format!("{}/emails", inbox.path), mail(json!("x@remote.test"))).await.ok();
     inbox.delete(&format!("emails/{}?permanent=true", sent["id"].as_str().unwrap())).await.ok();
-    work::run_due(&server.app).await.unwrap();
+    worker::run_due(&server.app).await.unwrap();
     assert_eq!(hop.handed().last().unwrap().recipients, ["x@remote.test"]);
     let left = server.app.db().read(&inbox.workspace, async |tx| {
         tx.one::<(i64,)>("SELECT count(*) FROM outbound WHERE workspace_id = $1 AND email_id IS NULL", &[])
@@ -212,10 +212,10 @@ async fn a_slow_destination_delays_no_other(engine: Engine) {
     for n in 0..12 {
         key.post(&path, mail(json!(format!("{n}@tar.test")))).await.ok();
     }
-    let tasks = work::start_due(&server.app).await.unwrap();
+    let tasks = worker::start_due(&server.app).await.unwrap();
     assert!((1..=4).contains(&tasks.len()), "{} connections to one destination", tasks.len());
     let sent = key.post(&path, mail(json!("quick@fast.test"))).await.ok();
-    for task in work::start_due(&server.app).await.unwrap() {
+    for task in worker::start_due(&server.app).await.unwrap() {
         task.await.unwrap();
     }
     assert_eq!(states(&inbox, sent["id"].as_str().unwrap()).await.0, "sent");
@@ -226,19 +226,19 @@ async fn a_slow_destination_delays_no_other(engine: Engine) {
     // Mail that no connection was at goes on at once, the other a minute later.
     hop.slow_down("tar.test", Duration::ZERO);
     let before = hop.handed().len();
-    for task in work::start_due(&server.app).await.unwrap() {
+    for task in worker::start_due(&server.app).await.unwrap() {
         task.await.unwrap();
     }
     assert_eq!(hop.handed().len(), before + 8);
     // One that cannot be reached rests, for all its mail.
     hop.answer("a@gone.test", HandoverOutcome::Unreachable("No route".to_owned()));
     key.post(&path, mail(json!("a@gone.test"))).await.ok();
-    work::start_due(&server.app).await.unwrap().pop().unwrap().await.unwrap();
+    worker::start_due(&server.app).await.unwrap().pop().unwrap().await.unwrap();
     key.post(&path, mail(json!("b@gone.test"))).await.ok();
     let before = hop.handed().len();
-    assert!(work::start_due(&server.app).await.unwrap().is_empty());
+    assert!(worker::start_due(&server.app).await.unwrap().is_empty());
     server.clock.advance(60);
-    for task in work::start_due(&server.app).await.unwrap() {
+    for task in worker::start_due(&server.app).await.unwrap() {
         task.await.unwrap();
     }
     assert!(hop.handed()[before..].iter().any(|one| one.recipients == ["b@gone.test"]));
@@ -253,24 +253,24 @@ async fn one_connection_asks_whether_a_destination_can_be_reached_again(engine: 
     let path = format!("{}/emails", inbox.path);
     hop.answer("0@gone.test", HandoverOutcome::Unreachable("No route".to_owned()));
     key.post(&path, mail(json!("0@gone.test"))).await.ok();
-    work::run_due(&server.app).await.unwrap();
+    worker::run_due(&server.app).await.unwrap();
     for n in 1..9 {
         key.post(&path, mail(json!(format!("{n}@gone.test")))).await.ok();
     }
     server.clock.advance(90);
     hop.slow_down("gone.test", Duration::from_millis(20));
-    let probe = work::start_due(&server.app).await.unwrap();
+    let probe = worker::start_due(&server.app).await.unwrap();
     assert_eq!(probe.len(), 1, "one asks first");
-    assert!(work::start_due(&server.app).await.unwrap().is_empty(), "and the others wait for it");
+    assert!(worker::start_due(&server.app).await.unwrap().is_empty(), "and the others wait for it");
     for task in probe {
         task.await.unwrap();
     }
-    work::run_due(&server.app).await.unwrap();
+    worker::run_due(&server.app).await.unwrap();
     // It rests no longer, so that others join.
     for n in 10..18 {
         key.post(&path, mail(json!(format!("{n}@gone.test")))).await.ok();
     }
-    assert_eq!(work::start_due(&server.app).await.unwrap().len(), 4);
+    assert_eq!(worker::start_due(&server.app).await.unwrap().len(), 4);
 }
 
 // rules: SEND-15
@@ -283,7 +283,7 @@ async fn a_mail_that_takes_long_keeps_no_other_from_its_destination(engine: Engi
     for n in 0..12 {
         key.post(&format!("{}/emails", inbox.path), mail(json!(format!("{n}@tar.test")))).await.ok();
     }
-    let tasks = work::start_due(&server.app).await.unwrap();
+    let tasks = worker::start_due(&server.app).await.unwrap();
     let all_others = async {
         while hop.handed().len() < 11 {
             tokio::time::sleep(Duration::from_millis(20)).await;
@@ -304,7 +304,7 @@ async fn the_sandbox_takes_everything_and_sends_nothing(engine: Engine) {
     assert_eq!(sent["status"], "sent");
     let id = sent["id"].as_str().unwrap();
     assert_eq!(states(&inbox, id).await, (json!("sandboxed"), vec!["sandboxed".to_owned()]));
-    work::run_due(&server.app).await.unwrap();
+    worker::run_due(&server.app).await.unwrap();
     assert!(hop.handed().is_empty());
 }
 
@@ -327,7 +327,7 @@ async fn reports_that_come_in_move_the_status_of_what_was_really_sent(engine: En
     let to = json!(["a@remote.test", "b@remote.test"]);
     let sent = key.post(&format!("{}/emails", inbox.path), mail(to)).await.ok();
     let (id, message_id) = (sent["id"].as_str().unwrap(), sent["message_id"].as_str().unwrap());
-    work::run_due(&server.app).await.unwrap();
+    worker::run_due(&server.app).await.unwrap();
     let report = async |raw: String| server.try_receive(None, &inbox.address, raw).await.unwrap();
     // Nothing that was not sent, and nobody it was not sent to.
     report(bounce("made.up@agents.test", "a@remote.test", "failed")).await;
@@ -355,7 +355,7 @@ async fn reports_that_come_in_move_the_status_of_what_was_really_sent(engine: En
     for kind in ["message.delivered", "message.bounced", "message.complained"] {
         assert_eq!(told.iter().filter(|one| *one == kind).count(), 1, "{told:?}");
     }
-    work::run_due(&server.app).await.unwrap();
+    worker::run_due(&server.app).await.unwrap();
     assert_eq!(inbox.get("emails?folder=inbox").await["totalCount"], 5, "no report of our own on top");
 }
 
@@ -372,7 +372,7 @@ async fn report_about_copy_goes_back(server: &Server, hop: &Hop, inbox: &Inbox) 
     // A sender that we did not write leads to nobody, and neither does an ordinary mail.
     let forged = sender.replace("=sender@", "=victim@");
     server.try_receive(None, &forged, plain("Forged", "Text")).await.unwrap();
-    work::run_due(&server.app).await.unwrap();
+    worker::run_due(&server.app).await.unwrap();
     let handed = hop.handed();
     let mut back: Vec<_> =
         handed[1..].iter().map(|one| (one.sender.clone(), one.recipients.clone())).collect();
@@ -391,7 +391,7 @@ async fn copies_go_on_and_never_round(engine: Engine) {
     forward(&one, "home@remote.test").await;
     server.receive(&one.address, plain("Copy me", "Text")).await;
     one.import("message/rfc822", plain("Old", "imported")).await.ok();
-    work::run_due(&server.app).await.unwrap();
+    worker::run_due(&server.app).await.unwrap();
     let handed = hop.handed();
     assert_eq!((handed.len(), handed[0].recipients.as_slice()), (1, &["home@remote.test".to_owned()][..]));
     let text = String::from_utf8_lossy(&handed[0].message).into_owned();
@@ -402,13 +402,13 @@ async fn copies_go_on_and_never_round(engine: Engine) {
     forward(&two, &one.address).await;
     server.receive(&one.address, plain("Round", "Text")).await;
     for _ in 0..5 {
-        work::run_due(&server.app).await.unwrap();
+        worker::run_due(&server.app).await.unwrap();
     }
     let count = async |inbox: &Inbox| inbox.search("subject:Round").await.len();
     assert_eq!((count(&one).await, count(&two).await), (2, 1), "there, and back once");
     forward(&one, &one.address.replace('@', "+x@")).await;
     server.receive(&one.address, plain("Self", "Text")).await;
-    work::run_due(&server.app).await.unwrap();
+    worker::run_due(&server.app).await.unwrap();
     assert_eq!(one.search("subject:Self").await.len(), 1);
     assert_eq!(hop.handed().len(), 3);
 }
@@ -423,7 +423,7 @@ async fn an_automatic_answer_goes_once_a_week_and_never_to_machines(engine: Engi
     let bring = async |from: Option<&str>, subject: &str, headers: &str| {
         let raw = message(subject, headers, "Hi\r\n").replace("me@agents.test", &inbox.address);
         server.try_receive(from, &inbox.address, raw).await.unwrap();
-        work::run_due(&server.app).await.unwrap();
+        worker::run_due(&server.app).await.unwrap();
         hop.handed().len()
     };
     assert_eq!(bring(Some("ann@remote.test"), "First", "").await, 1);
@@ -455,7 +455,7 @@ async fn an_automatic_answer_goes_once_a_week_and_never_to_machines(engine: Engi
     inbox.key.put(&inbox.path, settings.clone()).await.ok();
     // Not named in it: a blind copy tells nobody that somebody reads it.
     server.try_receive(Some("eve@remote.test"), &inbox.address, plain("Blind", "x")).await.unwrap();
-    work::run_due(&server.app).await.unwrap();
+    worker::run_due(&server.app).await.unwrap();
     assert_eq!(hop.handed().len(), 1);
     server.clock.advance(7 * 86_400);
     assert_eq!(bring(Some("ann@remote.test"), "Third", "").await, 2);
@@ -468,14 +468,14 @@ async fn an_invitation_goes_out_as_a_mail(engine: Engine) {
     let tenant = server.tenant(Plan::Developer).await;
     let path = format!("/api/v1/workspaces/{}/invites", tenant.workspace);
     let invite = tenant.key.post(&path, json!({ "email": "guest@people.test" })).await.ok();
-    work::run_due(&server.app).await.unwrap();
+    worker::run_due(&server.app).await.unwrap();
     let handed = hop.handed();
     assert_eq!((handed.len(), handed[0].recipients.as_slice()), (1, &["guest@people.test".to_owned()][..]));
     let text = String::from_utf8_lossy(&handed[0].message).replace("=\r\n", "").replace("=3D", "=");
     assert!(text.contains(invite["link"].as_str().unwrap()), "{text}");
     let resend = format!("{path}/{}/resend", invite["id"].as_str().unwrap());
     tenant.key.post(&resend, json!({})).await.ok();
-    work::run_due(&server.app).await.unwrap();
+    worker::run_due(&server.app).await.unwrap();
     assert_eq!(hop.handed().len(), 2);
     // Nothing is left behind.
     let left = server.app.db().read(&tenant.workspace, async |tx| {

@@ -244,7 +244,7 @@ async fn figures_equal_a_recount_after_anything(engine: Engine) {
     }
     inboxes[0].key.delete(&inboxes[1].path).await.ok();
     server.clock.advance(8 * 86_400);
-    operations::upkeep::run(&server.app).await.unwrap();
+    operations::maintenance::run(&server.app).await.unwrap();
     assert_counted(&server, &inboxes[0].workspace, "at the end").await;
 }
 

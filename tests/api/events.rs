@@ -87,7 +87,7 @@ async fn events_tell_what_happened(engine: Engine) {
     stranger.key.get(&log(&inbox)).await.expect(403, "workspace_scope_denied");
     // After 30 days they go, and the numbers go on.
     server.clock.advance(30 * 86_400);
-    operations::upkeep::run(&server.app).await.unwrap();
+    operations::maintenance::run(&server.app).await.unwrap();
     server.receive(&inbox.address, plain("Late", "x")).await;
     let page = events(&inbox, "").await;
     assert_eq!((page["events"].as_array().unwrap().len(), &page["events"][0]["sequence"]), (1, &json!(7)));

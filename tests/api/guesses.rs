@@ -86,7 +86,7 @@ async fn an_account_pauses_for_longer_and_longer(engine: Engine) {
     log_in(&client(&server, 12), &tenant.email, WRONG).await.expect(401, "unauthorized");
     log_in(&client(&server, 12), &tenant.email, PASSWORD).await.ok();
     server.clock.advance(86_400);
-    operations::upkeep::run(&server.app).await.unwrap();
+    operations::maintenance::run(&server.app).await.unwrap();
     assert_eq!(counters(&server).await, 0);
 }
 

@@ -335,12 +335,12 @@ fn calling(name: &str, arguments: Value) -> ScriptedModel {
     let name = name.to_owned();
     ScriptedModel::new(move |request| {
         let last = request.messages.iter().rev().find_map(|message| match message {
-            operations::outside::ChatMessage::Tool { result, .. } => Some(result.clone()),
+            operations::ports::ChatMessage::Tool { result, .. } => Some(result.clone()),
             _ => None,
         });
         match last {
             None => Ok(ScriptedModel::call(&name, &arguments)),
-            Some(text) => Ok(operations::outside::ChatReply { text, calls: Vec::new() }),
+            Some(text) => Ok(operations::ports::ChatReply { text, calls: Vec::new() }),
         }
     })
 }

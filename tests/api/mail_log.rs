@@ -1,7 +1,7 @@
 //! The mail log about mail that goes out.
 
 use model::sending::OutboundMode;
-use operations::{outside::HandoverOutcome, sending::work};
+use operations::{ports::HandoverOutcome, sending::worker};
 use serde_json::json;
 use testkit::{Engine, Logs, both_engines};
 
@@ -58,9 +58,9 @@ async fn every_attempt_is_a_line(engine: Engine) {
         [&other.address, "local", "sent", "1", "0"]
     );
     server.clock.advance(2);
-    work::run_due(&server.app).await.unwrap();
+    worker::run_due(&server.app).await.unwrap();
     server.clock.advance(3600);
-    work::run_due(&server.app).await.unwrap();
+    worker::run_due(&server.app).await.unwrap();
     let attempts = lines(&logs, "mail.sent").split_off(1);
     let told = |line: &String| {
         ["to", "result", "reply", "attempt", "delay"].map(|name| field(line, name).to_owned())
@@ -97,7 +97,7 @@ async fn copies_carry_the_message_id_of_what_they_are_copies_of(engine: Engine) 
     forward(&inbox, &other.address).await;
     let logs = Logs::catch();
     server.receive(&inbox.address, plain("Pass on", "Text")).await;
-    work::run_due(&server.app).await.unwrap();
+    worker::run_due(&server.app).await.unwrap();
     let sent = lines(&logs, "mail.sent");
     assert_eq!(sent.len(), 1, "{}", logs.text());
     let copy = other.get("emails?limit=1").await["emails"][0]["id"].clone();

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use model::Plan;
-use operations::upkeep;
+use operations::maintenance;
 use serde_json::json;
 use testkit::{Engine, Server, ServerOptions, Tenant, both_engines};
 
@@ -195,10 +195,10 @@ async fn a_deleted_mailbox_is_gone_at_once_and_erased_after_its_grace(engine: En
         assert_eq!(tenant.key.get(&workspace).await.ok()["mailbox_count"], 0);
 
         server.clock.advance(seconds - 1);
-        upkeep::run(&server.app).await.unwrap();
+        maintenance::run(&server.app).await.unwrap();
         assert_eq!(rows(&server).await, [("mailbox", 1), ("folder", 8), ("label", 1)].into());
         server.clock.advance(1);
-        upkeep::run(&server.app).await.unwrap();
+        maintenance::run(&server.app).await.unwrap();
         assert_eq!(rows(&server).await, [("mailbox", 0), ("folder", 0), ("label", 0)].into());
     }
 }
@@ -236,10 +236,10 @@ async fn the_address_of_a_deleted_mailbox_stays_with_its_workspace(engine: Engin
 
     // Also when nothing else is left of the mailboxes.
     server.clock.advance(8 * 86_400);
-    upkeep::run(&server.app).await.unwrap();
+    maintenance::run(&server.app).await.unwrap();
     assert_eq!(rows(&server).await["mailbox"], 0);
     other.key.post(ALL, body("come.back@agents.test")).await.expect(409, "mailbox_exists");
     assert_eq!(owner.key.post(ALL, body("come.back@agents.test")).await.status, 201);
-    upkeep::run(&server.app).await.unwrap();
+    maintenance::run(&server.app).await.unwrap();
     assert_eq!(rows(&server).await["mailbox"], 1);
 }

@@ -206,13 +206,13 @@ async fn credentials_are_unavailable_without_the_blob_store(engine: Engine) {
     let server = Server::start(engine).await;
     let tenant = server.tenant(Plan::Free).await;
     break_blobs(&server);
-    operations::upkeep::run(&server.app).await.unwrap();
+    operations::maintenance::run(&server.app).await.unwrap();
     assert_eq!(tenant.key.get(CREDENTIALS).await.ok(), state("unavailable"));
     let refused = tenant.key.post("/api/v1/rag/remember", json!({ "text": "a" })).await;
     refused.expect(503, "memory_unavailable");
     assert_eq!(refused.header("x-credits-charged"), "0");
     mend_blobs(&server);
-    operations::upkeep::run(&server.app).await.unwrap();
+    operations::maintenance::run(&server.app).await.unwrap();
     assert_eq!(tenant.key.get(CREDENTIALS).await.ok(), state("ready"));
 }
 

@@ -5,12 +5,12 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
+use adapters::embeddings::{EmbedderSettings, HttpEmbedder};
 use axum::{Router, body::Bytes, http::StatusCode, routing::post};
 use model::Plan;
-use operations::outside::{EmbedFault, Embedder, Embedding, Urgency};
+use operations::ports::{EmbedFault, Embedder, Embedding, Urgency};
 use serde_json::{Value, json};
 use testkit::{Engine, Server, ServerOptions, both_engines};
-use web::{EmbedderSettings, HttpEmbedder};
 
 use super::memory::{recall, remember, texts};
 

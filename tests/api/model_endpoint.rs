@@ -5,14 +5,12 @@ use std::{
     time::{Duration, Instant},
 };
 
+use adapters::language_model::{AssistantSettings, HttpAssistant};
 use model::Plan;
-use operations::outside::{
-    Assistant, AssistantFault, ChatMessage, ChatReply, ChatRequest, ToolCall, ToolSpec,
-};
+use operations::ports::{Assistant, AssistantFault, ChatMessage, ChatReply, ChatRequest, ToolCall, ToolSpec};
 use serde_json::{Value, json};
 use testkit::{Engine, ModelAnswer, ModelEndpoint, Server, ServerOptions, both_engines};
 use tokio::sync::mpsc;
-use web::{AssistantSettings, HttpAssistant};
 
 use super::{conversations::begin, mails::Inbox};
 

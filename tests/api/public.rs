@@ -303,7 +303,7 @@ async fn a_server_without_its_blobs_is_alive_and_not_ready(engine: Engine) {
     let (folder, away) = (server.folder().join("blobs"), server.folder().join("away"));
     fs::rename(&folder, &away).unwrap();
     fs::write(&folder, "not a folder").unwrap();
-    operations::upkeep::run(&server.app).await.unwrap();
+    operations::maintenance::run(&server.app).await.unwrap();
     let refused = r#"{"error":"The storage is not available.","code":"storage_unavailable"}"#;
     assert_eq!(probe("/readyz").await, (503, refused.to_owned(), "2".to_owned()));
     assert_eq!(probe("/healthz").await, fine("ok\n"));
@@ -313,7 +313,7 @@ async fn a_server_without_its_blobs_is_alive_and_not_ready(engine: Engine) {
 
     fs::remove_file(&folder).unwrap();
     fs::rename(&away, &folder).unwrap();
-    operations::upkeep::run(&server.app).await.unwrap();
+    operations::maintenance::run(&server.app).await.unwrap();
     assert!(is_ready(&probe("/readyz").await));
 }
 

@@ -1,7 +1,7 @@
 //! Writing drafts anew with the language model.
 
 use model::Plan;
-use operations::outside::ChatMessage;
+use operations::ports::ChatMessage;
 use serde_json::json;
 use testkit::{Engine, ScriptedModel, Server, both_engines};
 

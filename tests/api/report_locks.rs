@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use model::{emails::InboundProvider, sending::OutboundMode};
 use operations::{
     inbound::{self, Arrival, Refusal},
-    sending::work,
+    sending::worker,
 };
 use serde_json::json;
 use testkit::{Engine, Server};
@@ -30,7 +30,7 @@ async fn a_report_does_not_wait_for_a_worker_that_waits_for_it() {
         let sent = key.post(&format!("{}/emails", inbox.path), mail(json!("a@remote.test"))).await.ok();
         let (id, message_id) =
             (sent["id"].as_str().unwrap().to_owned(), sent["message_id"].as_str().unwrap());
-        work::run_due(&server.app).await.unwrap();
+        worker::run_due(&server.app).await.unwrap();
         let report = bounce(message_id, "a@remote.test", "delivered");
         let addresses: Vec<String> = match round % 2 {
             0 => vec![inbox.address.clone()],

@@ -300,7 +300,7 @@ async fn search_stays_in_its_mailbox_and_forgets_what_is_deleted(engine: Engine)
     // A deleted mailbox leaves nothing in the index.
     inbox.key.delete(&other.path).await.ok();
     server.clock.advance(8 * 86_400);
-    operations::upkeep::run(&server.app).await.unwrap();
+    operations::maintenance::run(&server.app).await.unwrap();
     server.app.db().index_texts().await.unwrap();
     let left = server
         .app

@@ -39,7 +39,7 @@ async fn a_session_ends_after_thirty_days_for_good(engine: Engine) {
             r#"{"error":"Unauthorized","code":"unauthorized"}"#
         );
     }
-    operations::upkeep::run(&server.app).await.unwrap();
+    operations::maintenance::run(&server.app).await.unwrap();
     server.clock.set("2026-07-14T09:00:00Z");
     tokio::time::sleep(std::time::Duration::from_millis(600)).await;
     for session in [&used, &unused] {

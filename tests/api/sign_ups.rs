@@ -1,7 +1,7 @@
 //! Sign-ups with conditions: a verified address, and the code of a public server for its first account.
 
 use model::Plan;
-use operations::{SignUpPolicy, accounts::sign_up::first_account_code, sending::work};
+use operations::{SignUpPolicy, accounts::sign_up::first_account_code, sending::worker};
 use serde_json::{Value, json};
 use testkit::{Engine, PASSWORD, Server, ServerOptions, Tenant, both_engines};
 
@@ -22,7 +22,7 @@ async fn start(engine: Engine) -> (Server, Tenant, Value) {
 
 /// The texts of all messages in the mailbox, newest first.
 async fn messages(server: &Server, tenant: &Tenant, mailbox: &Value) -> Vec<String> {
-    work::run_due(&server.app).await.unwrap();
+    worker::run_due(&server.app).await.unwrap();
     let all = format!("/api/v1/mailboxes/{}/emails", mailbox["id"].as_str().unwrap());
     let mut texts = Vec::new();
     for email in tenant.key.get(&all).await.ok()["emails"].as_array().unwrap() {
@@ -104,7 +104,7 @@ async fn a_link_has_its_time_and_works_once(engine: Engine) {
     }
     statuses.sort_unstable();
     assert_eq!(statuses, [201, 404]);
-    operations::upkeep::run(&server.app).await.unwrap();
+    operations::maintenance::run(&server.app).await.unwrap();
     let faulty = json!({ "email": "nobody", "password": PASSWORD });
     server.anonymous().post(SIGN_UP, faulty).await.expect(400, "validation_failed");
 }

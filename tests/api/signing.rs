@@ -1,7 +1,7 @@
 //! Signatures on mail that leaves: whose keys, from when on, and how keys take turns.
 
 use model::{Plan, sending::OutboundMode};
-use operations::{Outbound, domains::keys, sending::work};
+use operations::{Outbound, domains::keys, sending::worker};
 use serde_json::json;
 use testkit::{Engine, Hop, NameServer, Server, ServerOptions, both_engines};
 
@@ -34,7 +34,7 @@ async fn signers(server: &Server, hop: &Hop, inbox: &Inbox) -> Vec<(String, Stri
     let key = inbox.key.with("prefer", "respond-async");
     let mail = json!({ "to": "ann@remote.test", "subject": "S", "text": "Hello\n \n" });
     key.post(&format!("{}/emails", inbox.path), mail).await.ok();
-    work::run_due(&server.app).await.unwrap();
+    worker::run_due(&server.app).await.unwrap();
     let message = hop.handed().last().unwrap().message.clone();
     let lines = header_lines(&String::from_utf8_lossy(&message));
     let tag = |line: &str, name: &str| {

@@ -30,7 +30,7 @@ async fn the_log_of_a_job_names_it_and_its_workspace(engine: Engine) {
     let damaged: Result<u64, store::Error> = damage.await;
     assert_eq!(damaged.unwrap(), 1);
     let logs = Logs::catch();
-    assert!(knowledge::work::index_next(&server.app).await.unwrap());
+    assert!(knowledge::worker::index_next(&server.app).await.unwrap());
     let line = line_with(&logs, "a document cannot be indexed");
     let id = document["id"].as_str().unwrap();
     assert!(

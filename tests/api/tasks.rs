@@ -100,6 +100,6 @@ async fn found_tasks_are_listed_page_by_page_and_changed(engine: Engine) {
     }
     // What is settled goes after a while, what is open stays.
     server.clock.advance(91 * 86_400);
-    operations::upkeep::run(&server.app).await.unwrap();
+    operations::maintenance::run(&server.app).await.unwrap();
     assert_eq!(texts(&inbox.get("tasks").await["tasks"], "title"), ["Two", "One"]);
 }

@@ -1,7 +1,7 @@
 //! Linking a chat with a mailbox, and ending it.
 
 use http::Method;
-use operations::telegram::{Hearing, updates};
+use operations::{BotUpdates, telegram::updates};
 use serde_json::{Value, json};
 use testkit::{BotServer, Engine, Server, ServerOptions, both_engines};
 
@@ -18,7 +18,7 @@ pub(super) struct Linked {
 }
 
 pub(super) fn options(bot: &BotServer) -> ServerOptions {
-    ServerOptions { telegram: Some((bot.url(), Hearing::Polling)), ..ServerOptions::default() }
+    ServerOptions { telegram: Some((bot.url(), BotUpdates::Polling)), ..ServerOptions::default() }
 }
 
 impl Linked {
@@ -203,7 +203,7 @@ async fn without_a_bot_that_answers_there_is_no_code(engine: Engine) {
 #[both_engines]
 async fn the_hook_takes_updates_with_the_secret_only(engine: Engine) {
     let bot = BotServer::start().await;
-    let telegram = Some((bot.url(), Hearing::Webhook(SECRET.to_owned())));
+    let telegram = Some((bot.url(), BotUpdates::Webhook(SECRET.to_owned())));
     let server = Server::with(engine, ServerOptions { telegram, ..ServerOptions::default() }).await;
     let inbox = Inbox::new(&server).await;
     let made = inbox.post("telegram/link", json!({})).await.ok();

@@ -1,7 +1,7 @@
 //! What became of a message, by the word of the store.
 
 use model::sending::OutboundMode;
-use operations::{ErrorKind, outside::HandoverOutcome, sending::work, trace};
+use operations::{ErrorKind, ports::HandoverOutcome, sending::worker, trace};
 use serde_json::{Value, json};
 use testkit::{Engine, both_engines};
 
@@ -24,7 +24,7 @@ async fn a_message_is_traced_in_all_mailboxes_by_any_of_its_ids(engine: Engine) 
     let key = inbox.key.with("prefer", "respond-async");
     let letter = mail(json!(["slow@remote.test", other.address]));
     let sent = key.post(&format!("{}/emails", inbox.path), letter).await.ok();
-    work::run_due(&server.app).await.unwrap();
+    worker::run_due(&server.app).await.unwrap();
     let (id, message_id) = (sent["id"].as_str().unwrap(), sent["message_id"].as_str().unwrap());
     let found = traced(&server, message_id).await;
     let copy = other.get("emails?limit=1").await["emails"][0]["id"].as_str().unwrap().to_owned();

@@ -1,7 +1,7 @@
 //! What triagers do with mail that arrives and leaves, with a model that answers by a script.
 
 use model::{Plan, emails::ScanStatus};
-use operations::{triage::work, upkeep};
+use operations::{maintenance, triage::worker};
 use serde_json::{Value, json};
 use testkit::{Engine, ScriptedModel, Server, ServerOptions, both_engines};
 
@@ -37,7 +37,7 @@ pub(super) fn with(model: ScriptedModel) -> ServerOptions {
 
 /// Lets the worker do what is due.
 pub(super) async fn run_due(server: &Server) {
-    work::run_due(&server.app).await.unwrap();
+    worker::run_due(&server.app).await.unwrap();
 }
 
 /// A mail that a person wrote to the mailbox.
@@ -172,7 +172,7 @@ async fn a_hold_ends_by_itself_after_five_minutes(engine: Engine) {
     let plain_server = server.another_node(ServerOptions { seed: 9, ..ServerOptions::default() }).await;
     let free = plain_server.receive(&inbox.address, letter(&inbox, "Free", "", "Hello")).await;
     inbox.get(&format!("emails/{free}")).await;
-    work::run_due(&plain_server.app).await.unwrap();
+    worker::run_due(&plain_server.app).await.unwrap();
     assert_eq!(runs(&inbox).await.len(), 0);
     assert_eq!(events(&inbox, "message.held").await.len(), 1);
 }
@@ -513,7 +513,7 @@ async fn mail_that_is_not_clean_is_left_alone_where_the_mailbox_asks_for_that(en
     assert_eq!(inbox.get(&format!("emails/{mail}")).await["scan_status"], json!(ScanStatus::Flagged));
     // What happened goes after a month.
     server.clock.advance(31 * 86_400);
-    upkeep::run(&server.app).await.unwrap();
+    maintenance::run(&server.app).await.unwrap();
     assert_eq!(runs(&inbox).await.len(), 0);
 }
 

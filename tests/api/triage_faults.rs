@@ -10,8 +10,8 @@ use std::{
 
 use model::Plan;
 use operations::{
-    outside::{AssistantFault, ChatMessage, ChatReply},
-    triage::work,
+    ports::{AssistantFault, ChatMessage, ChatReply},
+    triage::worker,
 };
 use serde_json::{Value, json};
 use store::triage_jobs;
@@ -140,7 +140,7 @@ async fn several_nodes_do_each_thing_once(engine: Engine) {
         server.receive(&inbox.address, mail).await;
     }
     let before = used(&inbox).await;
-    let (one, two) = tokio::join!(work::run_due(&server.app), work::run_due(&other.app));
+    let (one, two) = tokio::join!(worker::run_due(&server.app), worker::run_due(&other.app));
     // Whoever is done first sees what the other one has still taken on.
     assert!(one.unwrap().is_none() || two.unwrap().is_none());
     assert_eq!(used(&inbox).await - before, 24 * 25 + 1);
@@ -163,7 +163,7 @@ async fn a_node_that_was_believed_lost_does_nothing_twice(engine: Engine) {
     let mail = server.receive(&inbox.address, letter(&inbox, "Twice", "", "Hello")).await;
     let before = used(&inbox).await;
     let app = server.app.clone();
-    let lost = tokio::spawn(async move { work::run_due(&app).await });
+    let lost = tokio::spawn(async move { worker::run_due(&app).await });
     while slow.asked().is_empty() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
@@ -215,7 +215,7 @@ async fn mail_that_nobody_finishes_with_is_given_up(engine: Engine) {
     // A node that has the store alone knows at once that nobody else is at work.
     let again = server.receive(&inbox.address, letter(&inbox, "Restart", "", "Hello")).await;
     claim(&server, &inbox, server.clock.now()).await;
-    work::release_lost(&server.app).await.unwrap();
+    worker::release_lost(&server.app).await.unwrap();
     run_due(&server).await;
     inbox.get(&format!("emails/{again}")).await;
     assert_eq!(inbox.get("drafts").await["totalCount"], 1);
@@ -233,7 +233,7 @@ async fn mail_that_is_deleted_meanwhile_gets_no_answer(engine: Engine) {
     let mail = server.receive(&inbox.address, letter(&inbox, "Gone", "", "Hello")).await;
     let before = used(&inbox).await;
     let app = server.app.clone();
-    let worker = tokio::spawn(async move { work::run_due(&app).await });
+    let worker = tokio::spawn(async move { worker::run_due(&app).await });
     while slow.asked().is_empty() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
@@ -356,7 +356,7 @@ async fn a_model_that_obeys_every_mail_can_only_write_text_into_this_mailbox(eng
         let run = inbox.post(&format!("task-triagers/{own}/run"), json!({ "email_id": mail })).await;
         assert_eq!(run.status, 200, "{}", run.text());
     }
-    operations::sending::work::run_due(&server.app).await.unwrap();
+    operations::sending::worker::run_due(&server.app).await.unwrap();
     // No send, no delete, nothing of others, no request to anybody.
     assert_eq!(hop.handed().len(), 0);
     assert_eq!(inbox.get("emails?folder=sent").await["totalCount"], 0);

@@ -7,7 +7,7 @@ use std::{
 };
 
 use model::{Plan, WorkspaceId, sending::OutboundMode};
-use operations::{Outbound, knowledge::work::index_next, scanning, sending::work, webhooks::outbox};
+use operations::{Outbound, knowledge::worker::index_next, scanning, sending::worker, webhooks::outbox};
 use serde_json::{Value, json};
 use testkit::{Engine, Hop, Receiver, ScriptedModel, Server, ServerOptions, Tenant, both_engines};
 use tokio::{
@@ -210,7 +210,7 @@ async fn a_mass_mailing_keeps_no_other_workspace_from_the_same_destination(engin
     }
     server.clock.advance(1);
     other.post("emails", mail("one@remote.test")).await.ok();
-    work::run_due(&server.app).await.unwrap();
+    worker::run_due(&server.app).await.unwrap();
     let order = senders(&hop);
     assert_eq!(order.len(), 41);
     // Four tasks begin with the first mails of both.
@@ -227,16 +227,16 @@ async fn who_comes_while_a_mass_mailing_is_under_way_waits_for_one_mail_of_it(en
     for number in 0..40 {
         busy.post("emails", mail(format!("n{number}@remote.test"))).await.ok();
     }
-    let mut tasks = work::start_due(&server.app).await.unwrap();
+    let mut tasks = worker::start_due(&server.app).await.unwrap();
     assert_eq!(tasks.len(), 4, "all that there are for one destination");
     other.post("emails", mail("one@remote.test")).await.ok();
-    tasks.extend(work::start_due(&server.app).await.unwrap());
+    tasks.extend(worker::start_due(&server.app).await.unwrap());
     assert_eq!(tasks.len(), 4);
     gate.add_permits(41);
     for task in tasks {
         task.await.unwrap();
     }
-    work::run_due(&server.app).await.unwrap();
+    worker::run_due(&server.app).await.unwrap();
     let order = senders(&hop);
     assert_eq!(order.len(), 41);
     // Behind the four that were under way, and at most one more of each.

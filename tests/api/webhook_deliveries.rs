@@ -7,7 +7,7 @@ use operations::webhooks::outbox;
 use serde_json::{Value, json};
 use sha2::Sha256;
 use std::time::Duration;
-use testkit::{Engine, Received, Receiver, Reply, Server, ServerOptions, Tenant, both_engines};
+use testkit::{Engine, ReceivedRequest, Receiver, Reply, Server, ServerOptions, Tenant, both_engines};
 
 use super::{
     help::{new_mailbox, path_of},
@@ -47,7 +47,7 @@ async fn run(server: &Server) -> usize {
 }
 
 /// Checks a signature by the words of the standard, with nothing of the service's own.
-fn is_signed(request: &Received, secret: &str) -> bool {
+fn is_signed(request: &ReceivedRequest, secret: &str) -> bool {
     let key = STANDARD.decode(secret.strip_prefix("whsec_").unwrap()).unwrap();
     let mut mac = Hmac::<Sha256>::new_from_slice(&key).unwrap();
     let content = format!("{}.{}.", request.header("webhook-id"), request.header("webhook-timestamp"));
@@ -69,7 +69,7 @@ async fn an_event_is_told_in_its_envelope_and_signed(engine: Engine) {
     let received = receiver.received();
     let events =
         tenant.key.get(&format!("/api/v1/workspaces/{}/events?after=1", tenant.workspace)).await.ok();
-    let mut told: Vec<Value> = received.iter().map(Received::json).collect();
+    let mut told: Vec<Value> = received.iter().map(ReceivedRequest::json).collect();
     told.sort_by_key(|event| event["sequence"].as_i64());
     assert_eq!(json!(told), json!(events["events"].as_array().unwrap()[..2]));
     for request in &received {
@@ -179,10 +179,10 @@ async fn attempts_end_after_a_day_and_the_log_after_a_week(engine: Engine) {
     assert_eq!(run(&server).await, 1);
     assert_eq!(deliveries(&tenant, &hook).await[0]["status"], "failed");
     server.clock.advance(6 * 86_400);
-    operations::upkeep::run(&server.app).await.unwrap();
+    operations::maintenance::run(&server.app).await.unwrap();
     assert_eq!(deliveries(&tenant, &hook).await.len(), 1);
     server.clock.advance(86_400);
-    operations::upkeep::run(&server.app).await.unwrap();
+    operations::maintenance::run(&server.app).await.unwrap();
     assert_eq!(deliveries(&tenant, &hook).await.len(), 0);
 }
 

@@ -5,7 +5,7 @@
 use std::{sync::Arc, time::Duration};
 
 use model::{Plan, sending::OutboundMode};
-use operations::{sending::work, workers};
+use operations::{sending::worker, workers};
 use serde_json::{Value, json};
 use store::faults;
 use testkit::{Engine, Receiver, Reply, ScriptedModel, Server, ServerOptions, both_engines};
@@ -103,26 +103,26 @@ async fn a_message_that_makes_code_panic_is_deferred_and_stops_nobody(engine: En
         ids.push(sent["id"].as_str().unwrap().to_owned());
     }
     let state = async |index: usize| states(&inbox, &ids[index]).await.0;
-    work::run_due(&server.app).await.unwrap();
+    worker::run_due(&server.app).await.unwrap();
     assert_eq!(
         (state(0).await, state(1).await, state(2).await),
         (json!("queued"), json!("queued"), json!("sent"))
     );
     // A moment later both are tried once more.
     server.clock.advance(2);
-    work::run_due(&server.app).await.unwrap();
+    worker::run_due(&server.app).await.unwrap();
     assert_eq!((state(0).await, state(1).await), (json!("queued"), json!("sent")));
     // From then on it has the pauses of any message that is deferred.
     let recipient = async || inbox.get(&format!("emails/{}/delivery", ids[0])).await["recipients"][0].clone();
     let deferred = recipient().await;
     assert!(deferred.to_string().contains("This server failed to handle the message"), "{deferred}");
     server.clock.advance(5);
-    work::run_due(&server.app).await.unwrap();
+    worker::run_due(&server.app).await.unwrap();
     assert_eq!(recipient().await, deferred, "not tried yet");
     server.clock.advance(3 * 86_400);
-    work::run_due(&server.app).await.unwrap();
+    worker::run_due(&server.app).await.unwrap();
     server.clock.advance(3600);
-    work::run_due(&server.app).await.unwrap();
+    worker::run_due(&server.app).await.unwrap();
     assert_eq!(state(0).await, "bounced", "given up like any other");
 }
 
@@ -136,12 +136,12 @@ async fn a_claim_that_no_task_holds_is_released_and_not_renewed(engine: Engine) 
     let id = sent["id"].as_str().unwrap().to_owned();
     // After the panic the store does not take the release.
     faults::fail_statement(&inbox.workspace, "SET claimed_by = NULL", 1);
-    work::run_due(&server.app).await.unwrap();
+    worker::run_due(&server.app).await.unwrap();
     assert!(faults::stop_failing(&inbox.workspace), "the release failed");
-    work::run_due(&server.app).await.unwrap();
+    worker::run_due(&server.app).await.unwrap();
     assert_eq!(states(&inbox, &id).await.0, "queued", "this node still has a claim on it");
-    work::renew(&server.app).await.unwrap();
-    work::run_due(&server.app).await.unwrap();
+    worker::renew(&server.app).await.unwrap();
+    worker::run_due(&server.app).await.unwrap();
     assert_eq!(states(&inbox, &id).await.0, "sent");
 }
 
@@ -184,7 +184,7 @@ async fn triage_goes_on_after_panics_of_the_worker_and_over_a_message(engine: En
     let inbox = Inbox::new(&server).await;
     triage::auto_draft(&inbox).await;
     let asked = |subject: &str| {
-        let is_about = |request: &operations::outside::ChatRequest| format!("{request:?}").contains(subject);
+        let is_about = |request: &operations::ports::ChatRequest| format!("{request:?}").contains(subject);
         model.asked().iter().filter(|request| is_about(request)).count()
     };
     // The worker is lost while the model thinks: the next one asks again.
@@ -243,7 +243,7 @@ async fn a_document_that_makes_code_panic_fails_and_keeps_no_other(engine: Engin
     let (first, second) =
         (add(&broken.key, "a.txt", "text", text).await, add(&other.key, "b.txt", "text", text).await);
     faults::panic_in_statement(&broken.workspace, "UPDATE document SET chunks_done");
-    while operations::knowledge::work::index_next(&server.app).await.unwrap() {}
+    while operations::knowledge::worker::index_next(&server.app).await.unwrap() {}
     assert!(faults::stop_failing(&broken.workspace), "it panicked");
     assert_eq!(broken.key.get(&path(&first)).await.ok()["status"], "failed");
     assert_eq!(other.key.get(&path(&second)).await.ok()["status"], "ready");

@@ -143,7 +143,7 @@ async fn storage_tells_when_the_blob_store_does_not_work(engine: Engine) {
     let tenant = server.tenant(Plan::Free).await;
     let healthy = tenant.key.get(&at(&tenant, "/storage")).await.ok();
     break_blobs(&server);
-    operations::upkeep::run(&server.app).await.unwrap();
+    operations::maintenance::run(&server.app).await.unwrap();
     let storage = tenant.key.get(&at(&tenant, "/storage")).await.ok();
     for status in ["status", "storage_key_status", "blob_store_provisioning_status"] {
         assert_eq!(storage[status], "error", "{status}");
@@ -161,7 +161,7 @@ async fn storage_tells_when_the_blob_store_does_not_work(engine: Engine) {
     assert_eq!(storage.as_object().unwrap().len(), 16);
 
     mend_blobs(&server);
-    operations::upkeep::run(&server.app).await.unwrap();
+    operations::maintenance::run(&server.app).await.unwrap();
     assert_eq!(tenant.key.get(&at(&tenant, "/storage")).await.ok(), healthy);
 }
 

@@ -1,7 +1,7 @@
 //! The pages of the mailbox agent and of integrations, as a browser without scripts uses them.
 
 use model::Plan;
-use operations::outside::AssistantFault;
+use operations::ports::AssistantFault;
 use testkit::{Engine, ScriptedModel, Server, ServerOptions, both_engines};
 
 use super::person::Person;

@@ -1,6 +1,6 @@
 //! New passwords, by mail and with the present one.
 
-use operations::{SignUpPolicy, sending::work};
+use operations::{SignUpPolicy, sending::worker};
 use testkit::{Caller, Engine, PASSWORD, Server, ServerOptions, both_engines};
 
 use super::person::{Person, cookies, form};
@@ -20,7 +20,7 @@ async fn tokens(server: &Server, ada: &Person) -> Vec<String> {
     // The answer comes before the work.
     for _ in 0..50 {
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-        work::run_due(&server.app).await.unwrap();
+        worker::run_due(&server.app).await.unwrap();
         let boxes = ada.tenant.key.get("/api/v1/mailboxes").await.ok();
         let id = boxes[0]["id"].as_str().unwrap().to_owned();
         let mails = ada.tenant.key.get(&format!("/api/v1/mailboxes/{id}/emails")).await.ok();
@@ -124,7 +124,7 @@ async fn the_console_verifies_addresses_too(engine: Engine) {
     assert_eq!((asked.status, cookies(&asked).len()), (200, 0));
     let known = form(&browser, "/console/sign-up", &[("email", &ada.tenant.email)]).await;
     assert_eq!(known.text(), asked.text().replace(&mailbox.address, &ada.tenant.email));
-    work::run_due(&server.app).await.unwrap();
+    worker::run_due(&server.app).await.unwrap();
     let path = format!("/api/v1/mailboxes/{}/emails", mailbox.id);
     let email = ada.tenant.key.get(&path).await.ok()["emails"][0]["id"].as_str().unwrap().to_owned();
     let body = ada.tenant.key.get(&format!("{path}/{email}")).await.ok()["body"].as_str().unwrap().to_owned();

@@ -1,6 +1,6 @@
 //! The Telegram page of a mailbox.
 
-use operations::telegram::{Hearing, updates};
+use operations::{BotUpdates, telegram::updates};
 use testkit::{BotServer, Engine, Server, ServerOptions, both_engines};
 
 use super::person::Person;
@@ -9,7 +9,7 @@ use super::person::Person;
 #[both_engines]
 async fn a_chat_is_linked_and_unlinked_by_hand(engine: Engine) {
     let bot = BotServer::start().await;
-    let telegram = Some((bot.url(), Hearing::Polling));
+    let telegram = Some((bot.url(), BotUpdates::Polling));
     let server = Server::with(engine, ServerOptions { telegram, ..ServerOptions::default() }).await;
     let ada = Person::admin(&server).await;
     let mailbox = ada.mailbox("Support").await;

@@ -1,6 +1,6 @@
 //! The page of triagers: making and changing them, what they found, and the switch for drafts.
 
-use operations::triage::work;
+use operations::triage::worker;
 use serde_json::json;
 use testkit::{Engine, ScriptedModel, Server, ServerOptions, both_engines};
 
@@ -96,7 +96,7 @@ async fn triagers_are_made_changed_and_watched_in_the_console(engine: Engine) {
         mailbox.address
     );
     let mail = server.receive(&mailbox.address, mail).await;
-    work::run_due(&server.app).await.unwrap();
+    worker::run_due(&server.app).await.unwrap();
     let page = ada.page(&mailbox.at("triage")).await;
     assert!(page.contains("Look at the draft") && page.contains("checked"), "{page}");
     assert!(!page.contains("<script>alert") && !page.contains("<b>bill"), "{page}");

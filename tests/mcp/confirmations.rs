@@ -79,7 +79,7 @@ async fn a_token_ends_after_five_minutes_and_belongs_to_its_key(engine: Engine) 
     assert_eq!(desk.agent.ok("delete_mailbox", mine).await, json!({ "ok": true }));
     // Upkeep leaves nothing behind.
     desk.server.clock.advance(300);
-    operations::upkeep::run(&desk.server.app).await.unwrap();
+    operations::maintenance::run(&desk.server.app).await.unwrap();
     let count = desk
         .server
         .app

@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use serde_json::{Value, json};
-use testkit::{Received, Receiver, Reply};
+use testkit::{ReceivedRequest, Receiver, Reply};
 
 use super::{Home, Server, text};
 
@@ -57,7 +57,7 @@ event = Webhook(given['secret']).verify(given['body'], given['headers'])
 assert event['type'] == 'mailbox.created', event
 ";
 
-fn verify_elsewhere(library: &str, secret: &str, request: &Received) {
+fn verify_elsewhere(library: &str, secret: &str, request: &ReceivedRequest) {
     let headers: Value = ["webhook-id", "webhook-timestamp", "webhook-signature"]
         .iter()
         .map(|name| ((*name).to_owned(), json!(request.header(name))))

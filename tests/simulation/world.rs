@@ -6,7 +6,7 @@ mod changes;
 use std::sync::LazyLock;
 
 use model::{Limit, Plan, Plans, Timestamp, WorkspaceId, sending::OutboundMode};
-use operations::{Outbound, outside::HandoverOutcome, scheduled_sends, sending};
+use operations::{Outbound, ports::HandoverOutcome, scheduled_sends, sending};
 use serde_json::json;
 use store::faults::Moment;
 use testkit::{Caller, Engine, ServerOptions, Stage};
@@ -154,7 +154,7 @@ impl World {
             let app = node.app();
             node.run(async move {
                 scheduled_sends::release_lost(&app).await.unwrap();
-                sending::work::release_lost(&app).await.unwrap();
+                sending::worker::release_lost(&app).await.unwrap();
             })
             .await;
         }
@@ -342,7 +342,7 @@ impl World {
         let app = self.nodes[node].app();
         let work = self.nodes[node].run(async move {
             let scheduled = scheduled_sends::run_due(&app).await.map(drop);
-            scheduled.and(sending::work::run_due(&app).await)
+            scheduled.and(sending::worker::run_due(&app).await)
         });
         // A dead process does not go on trying.
         let death = async {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use http::Method;
 use model::Plan;
-use operations::telegram::Hearing;
+use operations::BotUpdates;
 use serde_json::{Value, json};
 use testkit::{
     BotServer, Caller, Engine, PASSWORD, ScriptedModel, Server, ServerOptions, Tenant, both_engines,
@@ -275,7 +275,7 @@ async fn write_in_workspace(
 #[both_engines]
 async fn every_write_leaves_an_audit_entry(engine: Engine) {
     let bot = BotServer::start().await;
-    let telegram = Some((bot.url(), Hearing::Polling));
+    let telegram = Some((bot.url(), BotUpdates::Polling));
     let server = Server::with(engine, ServerOptions { telegram, ..finder() }).await;
     let tenant = server.tenant(Plan::Developer).await;
     let session = server.log_in(&tenant).await;
@@ -338,10 +338,10 @@ async fn old_rows_are_deleted_by_themselves(engine: Engine) {
     {
         server.clock.set("2026-07-14T09:00:00Z");
         server.clock.advance(day * 86_400 - 1);
-        operations::upkeep::run(&server.app).await.unwrap();
+        operations::maintenance::run(&server.app).await.unwrap();
         assert_eq!(counts().await, last_moment, "before day {day}");
         server.clock.advance(1);
-        operations::upkeep::run(&server.app).await.unwrap();
+        operations::maintenance::run(&server.app).await.unwrap();
         assert_eq!(counts().await, after, "after day {day}");
     }
     assert_eq!((rows(&server, "account").await, rows(&server, "mailbox").await), (1, 1));
@@ -363,6 +363,6 @@ async fn a_round_deletes_all_that_is_due(engine: Engine) {
     });
     write.await.unwrap();
     tenant.key.post("/api/v1/mailboxes", json!({ "name": "A" })).await.ok();
-    operations::upkeep::run(&server.app).await.unwrap();
+    operations::maintenance::run(&server.app).await.unwrap();
     assert_eq!(rows(&server, "audit").await, 1);
 }

@@ -2,9 +2,9 @@
 
 use crate::{
     load::{Connection, End, Load},
-    mails,
+    measured_store::{Engine, MeasuredStore},
+    messages,
     options::Options,
-    place::{Engine, Place},
     report::Figure,
     service::Service,
     turns,
@@ -25,24 +25,24 @@ pub(crate) async fn measure(options: &Options) -> Vec<Figure> {
 
 /// The whole page is waited for, so the first byte comes sooner.
 async fn measure_engine(engine: Engine, options: &Options) -> Figure {
-    let place = Place::new(engine).await;
-    let service = Service::open(&place).await;
-    let mailbox = mails::fill(&service, options.many_mails(), false).await;
+    let store = MeasuredStore::new(engine).await;
+    let service = Service::open(&store).await;
+    let mailbox = messages::fill(&service, options.many_messages(), false).await;
     let (address, cookie) = (service.listen().await, service.cookie().await);
     let request = format!(
         "GET /console/m/{mailbox}/f/inbox HTTP/1.1\r\nHost: {address}\r\nAccept: text/html\r\nCookie: {cookie}\r\n\r\n"
     );
     let (status, page) = Connection::open(address).await.ask(&request).await;
     let page = String::from_utf8_lossy(&page);
-    let newest = format!("Invoice {} of your order", options.many_mails());
+    let newest = format!("Invoice {} of your order", options.many_messages());
     assert!(status == 200 && page.contains(&newest), "the newest mail is on the page: {status} {page}");
     let load = Load::of_one(address, 1, request);
     load.run(End::AfterRequests(WARM_UP)).await;
     let what = "list of conversations : 30 ms";
     let mut figure =
         turns::within(what, engine, MILLISECONDS, &load, (options.rounds(), End::AfterRequests(PAGES))).await;
-    let (kilobytes, mails) = (page.len() / 1000, options.many_mails());
+    let (kilobytes, mails) = (page.len() / 1000, options.many_messages());
     figure.notes.push(format!("{mails} mails; the whole page, {kilobytes} KB before compression"));
-    place.remove().await;
+    store.remove().await;
     figure
 }

@@ -19,7 +19,7 @@ use model::{
 };
 use store::{
     Db, Tx,
-    contents::{self, ContentRecord, Kept, Part},
+    contents::{self, ContentRecord, Part, StoredPart},
     emails::{self, EmailFilter, EmailRecord, Sort},
     folders,
     mailboxes::{self, MailboxName},
@@ -28,9 +28,10 @@ use store::{
 
 use crate::{
     load::{Connection, End, Load},
-    machine, mails,
+    machine,
+    measured_store::{Engine, MeasuredStore},
+    messages,
     options::Options,
-    place::{Engine, Place},
     report::{Figure, Target},
     service::{self, Service},
     stats::{median, spread},
@@ -38,11 +39,11 @@ use crate::{
 };
 
 const CONNECTIONS: usize = 32;
-const LIMIT: usize = 50;
+const PAGE_SIZE: usize = 50;
 const OF_BARE: Target = Target::AtLeast(0.60);
 const OF_SMALL: Target = Target::AtMost(1.3);
-/// Mails of the small mailbox.
-const FEW: usize = 10_000;
+/// Messages of the small mailbox.
+const SMALL_MAILBOX_MESSAGES: usize = 10_000;
 
 pub(crate) async fn measure(options: &Options) -> Vec<Figure> {
     let mut figures = Vec::new();
@@ -61,9 +62,9 @@ struct Mailbox {
 }
 
 impl Mailbox {
-    async fn new(place: &Place, mails: usize) -> Self {
-        let service = Service::open(place).await;
-        let public_id = mails::fill(&service, mails, false).await;
+    async fn new(store: &MeasuredStore, mails: usize) -> Self {
+        let service = Service::open(store).await;
+        let public_id = messages::fill(&service, mails, false).await;
         let address = service.listen().await;
         Self { service, public_id, address }
     }
@@ -86,22 +87,22 @@ impl Mailbox {
     }
 
     fn page(&self) -> Load {
-        let request = self.request(self.address, &format!("{}?limit={LIMIT}", self.path()));
+        let request = self.request(self.address, &format!("{}?limit={PAGE_SIZE}", self.path()));
         Load::of_one(self.address, CONNECTIONS, request)
     }
 }
 
 async fn compare_with_bare(engine: Engine, options: &Options) -> [Figure; 2] {
-    let place = Place::new(engine).await;
-    let count = options.many_mails();
-    let mailbox = Mailbox::new(&place, count).await;
-    let list = format!("{}?limit={LIMIT}", mailbox.path());
-    let one = format!("{}/{}", mailbox.path(), mails::email_id(count / 2));
+    let store = MeasuredStore::new(engine).await;
+    let count = options.many_messages();
+    let mailbox = Mailbox::new(&store, count).await;
+    let list = format!("{}?limit={PAGE_SIZE}", mailbox.path());
+    let one = format!("{}/{}", mailbox.path(), messages::email_id(count / 2));
     let listed = mailbox.ask(mailbox.address, &list).await;
     let page: serde_json::Value = serde_json::from_slice(&listed).expect("a page is JSON");
-    assert_eq!(page["emails"].as_array().map(Vec::len), Some(LIMIT));
+    assert_eq!(page["emails"].as_array().map(Vec::len), Some(PAGE_SIZE));
     let workspace = mailbox.service.workspace.clone();
-    let bare = Bare {
+    let bare = BareHandler {
         db: mailbox.service.app.db().clone(),
         key: mailbox.service.app.data_key(&workspace).await.expect("the workspace has a key"),
         workspace,
@@ -126,29 +127,29 @@ async fn compare_with_bare(engine: Engine, options: &Options) -> [Figure; 2] {
         figure.notes.push(format!("{count} mails in the mailbox"));
         figures.push(figure);
     }
-    place.remove().await;
+    store.remove().await;
     figures.try_into().unwrap_or_else(|_| unreachable!("two comparisons"))
 }
 
 /// The CPU time of a page in a large mailbox against that in a small one.
 async fn compare_sizes(engine: Engine, options: &Options) -> Figure {
-    let (small_place, large_place) = (Place::new(engine).await, Place::new(engine).await);
-    let small = Mailbox::new(&small_place, FEW).await;
-    let large = Mailbox::new(&large_place, options.most_mails()).await;
+    let (small_store, large_store) = (MeasuredStore::new(engine).await, MeasuredStore::new(engine).await);
+    let small = Mailbox::new(&small_store, SMALL_MAILBOX_MESSAGES).await;
+    let large = Mailbox::new(&large_store, options.largest_mailbox_messages()).await;
     let (few, many) = (small.page(), large.page());
     let (mut of_few, mut of_many) = (Vec::new(), Vec::new());
     // The first turn fills the caches and does not count.
     for round in 0..=options.rounds() {
-        let one = cpu_of(&few, &small_place, options).await;
-        let other = cpu_of(&many, &large_place, options).await;
+        let one = cpu_of(&few, &small_store, options).await;
+        let other = cpu_of(&many, &large_store, options).await;
         if round > 0 {
             of_few.push(one);
             of_many.push(other);
         }
     }
     drop((small, large));
-    small_place.remove().await;
-    large_place.remove().await;
+    small_store.remove().await;
+    large_store.remove().await;
     let ratios: Vec<f64> = of_many.iter().zip(&of_few).map(|(many, few)| many / few).collect();
     Figure {
         what: "CPU time of a page, many : 10,000 mails",
@@ -159,13 +160,13 @@ async fn compare_sizes(engine: Engine, options: &Options) -> Figure {
         ratio: median(&ratios),
         spread: spread(&ratios),
         target: Some(OF_SMALL),
-        notes: vec![format!("{} mails in the large mailbox", options.most_mails())],
+        notes: vec![format!("{} mails in the large mailbox", options.largest_mailbox_messages())],
     }
 }
 
 /// The CPU time of one request in microseconds, with that of PostgreSQL's processes for this store.
-async fn cpu_of(load: &Load, place: &Place, options: &Options) -> f64 {
-    let processes = place.server_processes().await;
+async fn cpu_of(load: &Load, store: &MeasuredStore, options: &Options) -> f64 {
+    let processes = store.server_processes().await;
     let cpu = || processes.iter().map(|process| machine::cpu_of(*process).as_secs_f64()).sum::<f64>();
     let before = cpu();
     let outcome = load.run(End::After(options.turn())).await;
@@ -174,14 +175,14 @@ async fn cpu_of(load: &Load, place: &Place, options: &Options) -> f64 {
 
 /// The yardstick.
 #[derive(Clone)]
-struct Bare {
+struct BareHandler {
     db: Db,
     workspace: WorkspaceId,
     key: Arc<DataKey>,
     cursor: String,
 }
 
-impl Bare {
+impl BareHandler {
     fn router(self) -> Router {
         Router::new()
             .route("/api/v1/mailboxes/{mailbox}/emails", get(list))
@@ -190,7 +191,9 @@ impl Bare {
     }
 
     fn open(&self, content: &ContentRecord) -> Option<(String, String)> {
-        let (Kept::InRow(raw), Kept::InRow(body)) = (&content.raw, &content.body) else { return None };
+        let (StoredPart::InRow(raw), StoredPart::InRow(body)) = (&content.raw, &content.body) else {
+            return None;
+        };
         let raw = contents::open(&self.key, &content.id, Part::Raw, raw).ok()?;
         let body = contents::open(&self.key, &content.id, Part::Body, body).ok()?;
         let end = raw.windows(4).position(|four| four == b"\r\n\r\n")? + 2;
@@ -198,14 +201,14 @@ impl Bare {
     }
 }
 
-async fn list(State(bare): State<Bare>, Path(mailbox): Path<String>) -> Response {
+async fn list(State(bare): State<BareHandler>, Path(mailbox): Path<String>) -> Response {
     let read = async move |tx: &mut Tx| {
         let Some(id) = mailboxes::find_id(tx, &MailboxName::PublicId(mailbox)).await? else {
             return Ok(None);
         };
         let filter = EmailFilter { held_after: Some(now()), ..EmailFilter::default() };
         let sort = Sort { column: SortColumn::Date, direction: SortDirection::Descending };
-        let most = i64::try_from(LIMIT + 1).unwrap_or_default();
+        let most = i64::try_from(PAGE_SIZE + 1).unwrap_or_default();
         let mails = emails::list(tx, &id, &filter, sort, None, 0, most).await?;
         let total = emails::count(tx, &id, &filter).await?;
         Ok::<_, store::Error>(Some((mails, total, folders::list(tx, &id).await?)))
@@ -213,8 +216,8 @@ async fn list(State(bare): State<Bare>, Path(mailbox): Path<String>) -> Response
     let Ok(Some((mut mails, total_count, folders))) = bare.db.read(&bare.workspace, read).await else {
         return StatusCode::INTERNAL_SERVER_ERROR.into_response();
     };
-    let has_more = mails.len() > LIMIT;
-    mails.truncate(LIMIT);
+    let has_more = mails.len() > PAGE_SIZE;
+    mails.truncate(PAGE_SIZE);
     let emails = mails.into_iter().map(|mail| {
         let mut email = shown(mail, &folders);
         email.body.clone_from(&email.snippet);
@@ -223,7 +226,7 @@ async fn list(State(bare): State<Bare>, Path(mailbox): Path<String>) -> Response
     answer(&EmailPage { emails: emails.collect(), total_count, has_more, next_cursor: Some(bare.cursor) })
 }
 
-async fn find(State(bare): State<Bare>, Path((mailbox, email)): Path<(String, EmailId)>) -> Response {
+async fn find(State(bare): State<BareHandler>, Path((mailbox, email)): Path<(String, EmailId)>) -> Response {
     let read = async move |tx: &mut Tx| {
         let Some(id) = mailboxes::find_id(tx, &MailboxName::PublicId(mailbox)).await? else {
             return Ok(None);

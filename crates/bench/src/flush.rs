@@ -12,7 +12,7 @@ use std::{
 };
 
 use crate::{
-    place::{Engine, FOLDER},
+    measured_store::{Engine, FOLDER},
     stats::median,
 };
 
@@ -50,7 +50,7 @@ impl SlowDisk {
     /// Lets each flush take at least so long; `None` when this program was not started by `scripts/bench`.
     pub(crate) fn start(flush: Duration) -> Option<Self> {
         let path = std::env::var_os(VARIABLE)?;
-        // It must not be cut to nothing: it is mapped, and whoever looks at it would be killed.
+        // It must not be cut to nothing: it is mapped, and a program that looks at it would be killed.
         let file =
             OpenOptions::new().write(true).open(path).expect("the file for slow flushes can be written");
         let slow = Self { file };

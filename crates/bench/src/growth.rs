@@ -14,13 +14,13 @@ use store::{Db, Error, mailboxes, system};
 
 use crate::{
     fill,
+    measured_store::{Engine, MeasuredStore},
     options::Options,
-    place::{Engine, Place},
     report::{Figure, Target},
     stats::{median, spread},
 };
 
-const FEW: usize = 10;
+const SMALL_STORE_WORKSPACES: usize = 10;
 const TARGET: Target = Target::AtMost(1.5);
 /// Calls of one turn, half of them of the function alone.
 const CALLS: usize = 4000;
@@ -29,7 +29,7 @@ const CALLS: usize = 4000;
 const BLOCK: usize = 50;
 
 /// A filled store.
-struct Filled {
+struct FilledStore {
     db: Db,
     workspaces: usize,
 }
@@ -44,22 +44,23 @@ enum Function {
 pub(crate) async fn measure(options: &Options) -> Vec<Figure> {
     let mut figures = Vec::new();
     for engine in &options.engines {
-        let (small_place, large_place) = (Place::new(*engine).await, Place::new(*engine).await);
-        let small = Filled::new(&small_place, FEW).await;
-        let large = Filled::new(&large_place, options.many_workspaces()).await;
+        let (small_store, large_store) =
+            (MeasuredStore::new(*engine).await, MeasuredStore::new(*engine).await);
+        let small = FilledStore::new(&small_store, SMALL_STORE_WORKSPACES).await;
+        let large = FilledStore::new(&large_store, options.many_workspaces()).await;
         for function in [Function::FindKey, Function::ListMailboxes] {
             figures.extend(compare(*engine, options, function, &small, &large).await);
         }
         drop((small, large));
-        small_place.remove().await;
-        large_place.remove().await;
+        small_store.remove().await;
+        large_store.remove().await;
     }
     figures
 }
 
-impl Filled {
-    async fn new(place: &Place, workspaces: usize) -> Self {
-        let db = Db::open(&place.location).await.expect("the store opens");
+impl FilledStore {
+    async fn new(store: &MeasuredStore, workspaces: usize) -> Self {
+        let db = Db::open(&store.location).await.expect("the store opens");
         db.migrate(model::Timestamp::from_micros(0)).await.expect("the schema is made");
         fill::add_workspaces(&db, workspaces).await;
         Self { db, workspaces }
@@ -129,8 +130,8 @@ async fn compare(
     engine: Engine,
     options: &Options,
     function: Function,
-    small: &Filled,
-    large: &Filled,
+    small: &FilledStore,
+    large: &FilledStore,
 ) -> [Figure; 2] {
     let (mut inside, mut outside) = (Turns::default(), Turns::default());
     // The first turn fills the caches and does not count.
@@ -169,7 +170,7 @@ struct Times {
 }
 
 impl Times {
-    async fn take(&mut self, store: &Filled, function: Function, drawn: &[usize]) {
+    async fn take(&mut self, store: &FilledStore, function: Function, drawn: &[usize]) {
         // Not the same workspaces again, which would be in the processor's cache by then.
         let (inside, outside) = drawn.split_at(BLOCK);
         self.inside.extend(store.time_inside(function, inside).await);

@@ -24,8 +24,8 @@ use serde_json::Value;
 
 use crate::{
     load::{Connection, Load, NextRequest},
+    measured_store::MeasuredStore,
     options::Options,
-    place::Place,
     report::{Figure, Target},
     service::Service,
     turns::{Comparison, Side},
@@ -37,8 +37,8 @@ const TARGET: Target = Target::AtLeast(0.40);
 pub(crate) async fn measure(options: &Options) -> Vec<Figure> {
     let mut figures = Vec::new();
     for engine in &options.engines {
-        let place = Place::new(*engine).await;
-        let service = Service::open(&place).await;
+        let store = MeasuredStore::new(*engine).await;
+        let service = Service::open(&store).await;
         let address = service.listen().await;
         let keyed = keyed_load(&service, address).await;
         let signer = Arc::new(Signer::new());
@@ -54,7 +54,7 @@ pub(crate) async fn measure(options: &Options) -> Vec<Figure> {
             yardstick: Side { name: "keyed", load: &keyed },
         };
         figures.push(comparison.run(options).await);
-        place.remove().await;
+        store.remove().await;
     }
     figures
 }
@@ -95,8 +95,7 @@ impl Signer {
 
     fn sign(&self, terms: &Terms) -> Payment {
         let number = self.nonces.fetch_add(1, Ordering::Relaxed);
-        let now =
-            u64::try_from(operations::outside::Clock::now(&operations::outside::SystemClock).as_micros());
+        let now = u64::try_from(operations::ports::Clock::now(&operations::ports::SystemClock).as_micros());
         let authorization = Authorization {
             from: self.wallet.address,
             to: terms.pay_to,

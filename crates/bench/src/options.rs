@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use crate::{load::End, place::Engine};
+use crate::{load::End, measured_store::Engine};
 
 const USAGE: &str =
     "usage: bench [--quick] [--engine sqlite|postgres] [--only service|bare [--requests N]] [--program FILE]
@@ -165,22 +165,22 @@ impl Options {
         if self.quick { 10_000 } else { 100_000 }
     }
 
-    /// Mails in the mailbox that is listed and searched.
-    pub(crate) fn many_mails(&self) -> usize {
+    /// Messages in the mailbox that is listed and searched.
+    pub(crate) fn many_messages(&self) -> usize {
         if self.quick { 10_000 } else { 100_000 }
     }
 
-    /// Mails in the largest mailbox.
-    pub(crate) fn most_mails(&self) -> usize {
+    /// Messages in the largest mailbox.
+    pub(crate) fn largest_mailbox_messages(&self) -> usize {
         if self.quick { 100_000 } else { 1_000_000 }
     }
 
-    /// Mails that somebody waits for.
-    pub(crate) fn waited_mails(&self) -> usize {
+    /// Messages that somebody waits for.
+    pub(crate) fn waited_messages(&self) -> usize {
         if self.quick { 150 } else { 500 }
     }
 
-    /// Mails that are due in the same second.
+    /// Messages that are due in the same second.
     pub(crate) fn schedules(&self) -> u64 {
         if self.quick { 1_000 } else { 10_000 }
     }
@@ -190,8 +190,8 @@ impl Options {
         if self.quick { 10_000 } else { 100_000 }
     }
 
-    /// Mails of one imported file.
-    pub(crate) fn imported_mails(&self) -> usize {
+    /// Messages of one imported file.
+    pub(crate) fn imported_messages(&self) -> usize {
         if self.quick { 3_000 } else { 10_000 }
     }
 }

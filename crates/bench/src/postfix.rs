@@ -11,7 +11,7 @@ use std::{
     process::Command,
 };
 
-use crate::{place::FOLDER, program::free_address};
+use crate::{measured_store::FOLDER, program::free_address};
 
 /// A running Postfix. It is stopped and its queue is removed when this value is dropped.
 pub(crate) struct Postfix {

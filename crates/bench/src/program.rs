@@ -13,9 +13,9 @@ use tokio::{
     net::{TcpListener, TcpStream},
 };
 
-use crate::{machine, options::Options, place::Place};
+use crate::{machine, measured_store::MeasuredStore, options::Options};
 
-const GIVE_UP: Duration = Duration::from_secs(20);
+const START_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Whether the program can be given a slow disk.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -37,9 +37,9 @@ fn beside_this_one() -> PathBuf {
     this.with_file_name("agent-mailbox")
 }
 
-/// The program with the configuration of a place and without an instruction.
-pub(crate) fn command(program: &Path, place: &Place, disk: Disk) -> Command {
-    let folder = std::path::absolute(place.folder()).expect("the working directory is known");
+/// The program with the configuration for a store and without an instruction.
+pub(crate) fn command(program: &Path, store: &MeasuredStore, disk: Disk) -> Command {
+    let folder = std::path::absolute(store.folder()).expect("the working directory is known");
     let mut command = Command::new(program);
     command.arg("--data-dir").arg(&folder).current_dir(&folder);
     command.env("AGENT_MAILBOX__HOSTED_DOMAINS", "agents.test");
@@ -47,7 +47,7 @@ pub(crate) fn command(program: &Path, place: &Place, disk: Disk) -> Command {
     for limit in ["RPM", "CREDITS_PER_PERIOD", "STORAGE_BYTES", "MAILS_PER_MONTH"] {
         command.env(format!("AGENT_MAILBOX__PLANS__DEVELOPER__{limit}"), "1000000000000");
     }
-    if let DatabaseLocation::Postgres(url) = &place.location {
+    if let DatabaseLocation::Postgres(url) = &store.location {
         command.env("AGENT_MAILBOX__DATABASE__URL", url);
     }
     if disk == Disk::AsItIs {
@@ -58,7 +58,7 @@ pub(crate) fn command(program: &Path, place: &Place, disk: Disk) -> Command {
 }
 
 /// The program while it runs.
-pub(crate) struct Running {
+pub(crate) struct RunningProgram {
     child: Child,
     /// Where its API is.
     pub(crate) address: SocketAddr,
@@ -67,21 +67,21 @@ pub(crate) struct Running {
     pub(crate) ready_after: Duration,
 }
 
-impl Running {
-    /// Starts it on the store in a place, with limits out of reach, and waits until it is ready.
-    pub(crate) async fn start(program: &Path, place: &Place, disk: Disk) -> Self {
-        Self::start_with(program, place, disk, &[]).await
+impl RunningProgram {
+    /// Starts it on a store, with limits out of reach, and waits until it is ready.
+    pub(crate) async fn start(program: &Path, store: &MeasuredStore, disk: Disk) -> Self {
+        Self::start_with(program, store, disk, &[]).await
     }
 
     /// The same, with settings of its own.
     pub(crate) async fn start_with(
         program: &Path,
-        place: &Place,
+        store: &MeasuredStore,
         disk: Disk,
         settings: &[(&str, String)],
     ) -> Self {
         let (address, smtp) = (free_address().await, free_address().await);
-        let mut command = command(program, place, disk);
+        let mut command = command(program, store, disk);
         command.arg("serve").env("AGENT_MAILBOX__HTTP__LISTEN", address.to_string());
         command.env("AGENT_MAILBOX__SMTP__LISTEN", smtp.to_string());
         command.env("AGENT_MAILBOX__SMTP__CONNECTIONS_PER_MINUTE", "1000000000");
@@ -91,7 +91,7 @@ impl Running {
         let mut child = command.spawn().expect("the program starts: build it, or name it with --program");
         while !is_ready(address).await {
             assert!(child.try_wait().ok().flatten().is_none(), "the program ended before it was ready");
-            assert!(started.elapsed() < GIVE_UP, "the program is not ready after {GIVE_UP:?}");
+            assert!(started.elapsed() < START_TIMEOUT, "the program is not ready after {START_TIMEOUT:?}");
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
         Self { child, address, smtp, ready_after: started.elapsed() }

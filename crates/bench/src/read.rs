@@ -22,8 +22,8 @@ use store::{
 use crate::{
     fill,
     load::{Connection, End, Load},
+    measured_store::MeasuredStore,
     options::{Options, ReadSide},
-    place::Place,
     report::{Figure, Target},
     service::{self, Service},
     turns::{self, Comparison, Side},
@@ -37,8 +37,8 @@ const TARGET: Target = Target::AtLeast(0.70);
 pub(crate) async fn measure(options: &Options) -> Vec<Figure> {
     let mut figures = Vec::new();
     for engine in &options.engines {
-        let place = Place::new(*engine).await;
-        let sides = prepare(&place).await;
+        let store = MeasuredStore::new(*engine).await;
+        let sides = prepare(&store).await;
         if let Some(side) = options.only {
             let load = if side == ReadSide::Service { &sides.0 } else { &sides.1 };
             show_alone(load, options.requests).await;
@@ -52,7 +52,7 @@ pub(crate) async fn measure(options: &Options) -> Vec<Figure> {
             };
             figures.push(comparison.run(options).await);
         }
-        place.remove().await;
+        store.remove().await;
     }
     figures
 }
@@ -68,8 +68,8 @@ async fn show_alone(load: &Load, requests: Option<u64>) {
 }
 
 /// The loads of both sides, once their answers were found to be the same.
-async fn prepare(place: &Place) -> (Load, Load) {
-    let service = Service::open(place).await;
+async fn prepare(store: &MeasuredStore) -> (Load, Load) {
+    let service = Service::open(store).await;
     let (db, workspace) = (service.app.db().clone(), service.workspace.clone());
     let mailbox = fill::add_mailboxes(&db, &workspace, 1).await.remove(0);
     fill::add_labels(&db, &workspace, LABELS).await;

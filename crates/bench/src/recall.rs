@@ -16,16 +16,16 @@ use embed::index::{Hit, Index, MEANING, WORDS, encode, encode_words, fuse};
 use model::search::words::{telling_words, words};
 use operations::{
     knowledge,
-    outside::{Embedder, Embedding, Urgency},
+    ports::{Embedder, Embedding, Urgency},
 };
 
 use crate::{
     fill,
     load::{Connection, End, Load},
-    mails,
+    measured_store::{Engine, MeasuredStore},
+    messages,
     options::Options,
-    place::{Engine, Place},
-    program::{self, Disk, Running},
+    program::{self, Disk, RunningProgram},
     relay,
     report::{Figure, Target},
     service::Service,
@@ -37,13 +37,13 @@ use crate::{
 const QUERIES: usize = 100;
 const MILLISECONDS: f64 = 15.0;
 /// Characters of one document that snippets are cut from.
-const DOCUMENT: usize = 9_000_000;
+const DOCUMENT_CHARS: usize = 9_000_000;
 /// Texts that are embedded for the figure about it, of about a hundred tokens each.
-const EMBEDDED: usize = 200;
-const TEXTS_A_SECOND: f64 = 1000.0 / 16.0;
+const EMBEDDED_TEXTS: usize = 200;
+const TEXTS_PER_SECOND: f64 = 1000.0 / 16.0;
 /// Connections that read while a document is added, and how long one look at them takes.
 const READERS: usize = 4;
-const LOOK: Duration = Duration::from_millis(500);
+const SAMPLE_DURATION: Duration = Duration::from_millis(500);
 /// Candidates that are compared with 32 bits, as the service does.
 const CANDIDATES: usize = 64;
 
@@ -62,9 +62,9 @@ pub(crate) async fn measure(options: &Options) -> Vec<Figure> {
 }
 
 /// Stands in for the model, so that everything but the embedding is measured: a vector that is drawn from the text.
-struct Drawn;
+struct DrawnEmbedder;
 
-impl Embedder for Drawn {
+impl Embedder for DrawnEmbedder {
     fn model(&self) -> &'static str {
         "drawn"
     }
@@ -74,8 +74,8 @@ impl Embedder for Drawn {
     fn most_tokens(&self) -> usize {
         200
     }
-    fn count_tokens(&self, text: &str, most: usize) -> usize {
-        text.split_whitespace().take(most).count() * 2
+    fn count_tokens(&self, text: &str, limit: usize) -> usize {
+        text.split_whitespace().take(limit).count() * 2
     }
     fn embed(&self, texts: Vec<String>, _: Urgency) -> Embedding<'_> {
         Box::pin(async move { Ok(texts.iter().map(|text| drawn(text.len() as u64 ^ seed(text))).collect()) })
@@ -108,19 +108,19 @@ fn dot(one: &[f32], other: &[f32]) -> f32 {
 }
 
 async fn measure_engine(engine: Engine, options: &Options) -> Figure {
-    let place = Place::new(engine).await;
-    let service = Service::open_with(&place, Arc::new(Drawn)).await;
+    let store = MeasuredStore::new(engine).await;
+    let service = Service::open_with(&store, Arc::new(DrawnEmbedder)).await;
     let address = service.listen().await;
     let mut connection = Connection::open(address).await;
     let (mut passages, mut round) = (0, 0);
     while passages < options.snippets() {
-        let text = mails::prose(round, DOCUMENT.min(options.snippets() * 700));
+        let text = messages::prose(round, DOCUMENT_CHARS.min(options.snippets() * 700));
         let body =
             serde_json::json!({ "name": format!("book {round}"), "type": "text", "text": text }).to_string();
         let (status, answer) =
             connection.ask(&request(address, &service.key, "/api/v1/rag/documents", &body)).await;
         assert_eq!(status, 201, "{}", String::from_utf8_lossy(&answer));
-        while knowledge::work::index_next(&service.app).await.expect("documents are indexed") {}
+        while knowledge::worker::index_next(&service.app).await.expect("documents are indexed") {}
         let asked = format!(
             "GET /api/v1/rag/credentials HTTP/1.1\r\nHost: {address}\r\nX-API-Key: {}\r\n\r\n",
             service.key
@@ -141,21 +141,21 @@ async fn measure_engine(engine: Engine, options: &Options) -> Figure {
     figure
         .notes
         .push(format!("{passages} snippets; the first recall, which reads the index, took {first} ms"));
-    place.remove().await;
+    store.remove().await;
     figure
 }
 
 /// What readers notice of a document of 1 MB that the real program takes in with the embedded model.
 async fn disturbance(engine: Engine, options: &Options) -> Figure {
-    let (place, key, mailbox) = relay::prepare(engine).await;
-    let running = Running::start(&program::path(options), &place, Disk::AsItIs).await;
+    let (store, key, mailbox) = relay::prepare(engine).await;
+    let running = RunningProgram::start(&program::path(options), &store, Disk::AsItIs).await;
     let read =
         |path: &str| format!("GET {path} HTTP/1.1\r\nHost: {}\r\nX-API-Key: {key}\r\n\r\n", running.address);
     let folders = read(&format!("/api/v1/mailboxes/{mailbox}/folders"));
     let readers = Load::of_one(running.address, READERS, folders);
-    readers.run(End::After(LOOK)).await;
+    readers.run(End::After(SAMPLE_DURATION)).await;
     let calm = readers.run(End::After(options.turn())).await;
-    let body = serde_json::json!({ "name": "book", "type": "text", "text": mails::prose(1, 1_000_000) });
+    let body = serde_json::json!({ "name": "book", "type": "text", "text": messages::prose(1, 1_000_000) });
     let mut connection = Connection::open(running.address).await;
     let made =
         connection.ask(&request(running.address, &key, "/api/v1/rag/documents", &body.to_string())).await;
@@ -163,12 +163,12 @@ async fn disturbance(engine: Engine, options: &Options) -> Figure {
     let asked = read(&format!("/api/v1/rag/documents/{}", document["id"].as_str().unwrap_or_default()));
     let (started, mut busy, mut seen) = (Instant::now(), Vec::new(), Vec::new());
     while document["status"] == "indexing" && started.elapsed() < options.turn() * 10 {
-        busy.push(readers.run(End::After(LOOK)).await);
+        busy.push(readers.run(End::After(SAMPLE_DURATION)).await);
         document = of_json(&connection.ask(&asked).await);
         seen.push(document["chunks_done"].as_u64().unwrap_or_default());
     }
     running.stop();
-    place.remove().await;
+    store.remove().await;
     let mut figure = turns::meanwhile("reads while a document is added : before", engine, &calm, &busy);
     figure.notes.push(format!(
         "{READERS} readers without a pause; after {:.0} s {} of {} pieces were ready, seen to grow {} times",
@@ -200,7 +200,7 @@ fn recalls(address: SocketAddr, key: &str) -> Load {
         let mut random = state.fetch_add(1, Ordering::Relaxed);
         let mut word = || {
             let rank = 20 + fill::next_random(&mut random) % 3000;
-            mails::word(usize::try_from(rank).unwrap_or_default())
+            messages::word(usize::try_from(rank).unwrap_or_default())
         };
         let query: Vec<String> = (0..5).map(|_| word().clone()).collect();
         let body = format!("{{\"query\":\"{}\"}}", query.join(" "));
@@ -211,7 +211,7 @@ fn recalls(address: SocketAddr, key: &str) -> Load {
 
 /// How many texts the embedded model takes in a second, on one processor.
 fn throughput() -> Figure {
-    let texts: Vec<String> = (0..EMBEDDED).map(|number| mails::prose(number, 240)).collect();
+    let texts: Vec<String> = (0..EMBEDDED_TEXTS).map(|number| messages::prose(number, 240)).collect();
     let tokens: usize = texts.iter().map(|text| embed::count_tokens(text, 1000)).sum();
     embed::embed("The first text loads the model.");
     let mut speeds = Vec::new();
@@ -221,7 +221,7 @@ fn throughput() -> Figure {
             drop(std::hint::black_box(embed::embed(text)));
         }
         #[expect(clippy::cast_precision_loss, reason = "a small number")]
-        speeds.push(EMBEDDED as f64 / started.elapsed().as_secs_f64());
+        speeds.push(EMBEDDED_TEXTS as f64 / started.elapsed().as_secs_f64());
     }
     let (least, most) = spread(&speeds);
     Figure {
@@ -229,18 +229,18 @@ fn throughput() -> Figure {
         engine: "–",
         unit: "/s",
         value: median(&speeds),
-        yardstick: TEXTS_A_SECOND,
-        ratio: median(&speeds) / TEXTS_A_SECOND,
-        spread: (least / TEXTS_A_SECOND, most / TEXTS_A_SECOND),
+        yardstick: TEXTS_PER_SECOND,
+        ratio: median(&speeds) / TEXTS_PER_SECOND,
+        spread: (least / TEXTS_PER_SECOND, most / TEXTS_PER_SECOND),
         target: None,
-        notes: vec![format!("{} tokens a text on average, one processor", tokens / EMBEDDED)],
+        notes: vec![format!("{} tokens a text on average, one processor", tokens / EMBEDDED_TEXTS)],
     }
 }
 
 /// How many of the ten nearest that a search with 32 bits finds are among the ten that the index and rescoring give. The
 /// vectors are real ones and neighbours of them, as passages of the same books are.
 fn exactness(options: &Options) -> Figure {
-    let real: Vec<Vec<f32>> = (0..500).map(|number| embed::embed(&mails::prose(number, 300))).collect();
+    let real: Vec<Vec<f32>> = (0..500).map(|number| embed::embed(&messages::prose(number, 300))).collect();
     let mut state = 7;
     let mut near = |vector: &[f32]| {
         let noise = drawn(fill::next_random(&mut state));
@@ -287,7 +287,7 @@ fn exactness(options: &Options) -> Figure {
 
 /// A question and its answer.
 #[derive(serde::Deserialize)]
-struct Asked {
+struct Question {
     question: String,
     passages: Vec<String>,
 }
@@ -295,7 +295,7 @@ struct Asked {
 /// How often the right answer is among the first five, and how high it stands: by words, by meaning and by both.
 fn quality(path: &Path) -> Vec<Figure> {
     let lines = std::fs::read_to_string(path).expect("the set can be read");
-    let set: Vec<Asked> =
+    let set: Vec<Question> =
         lines.lines().map(|line| serde_json::from_str(line).expect("a line of the set is JSON")).collect();
     let hashed = |words: Vec<String>| -> Vec<u32> {
         words.iter().map(|word| u32::try_from(seed(word) & 0xffff_ffff).unwrap_or_default()).collect()
@@ -304,9 +304,9 @@ fn quality(path: &Path) -> Vec<Figure> {
     let mut answers = Vec::new();
     for (number, asked) in set.iter().enumerate() {
         for passage in &asked.passages {
-            let place = i64::try_from(answers.len()).unwrap_or_default();
+            let position = i64::try_from(answers.len()).unwrap_or_default();
             index.insert(
-                place,
+                position,
                 0,
                 Some(&encode(&embed::embed(passage))),
                 &encode_words(&hashed(words(passage, 1000))),
@@ -345,7 +345,7 @@ fn quality(path: &Path) -> Vec<Figure> {
             notes: vec![format!(
                 "{} questions, {passages} passages; MRR {:.3}, recall@1 {:.3}",
                 ranks.len(),
-                mean(ranks.iter().map(|rank| if *rank == 0 { 0.0 } else { 1.0 / places(*rank) })),
+                mean(ranks.iter().map(|rank| if *rank == 0 { 0.0 } else { 1.0 / as_float(*rank) })),
                 recall_at(ranks, 1)
             )],
         }
@@ -353,10 +353,10 @@ fn quality(path: &Path) -> Vec<Figure> {
     figures.collect()
 }
 
-/// The place of the first passage of the right answer among the answers, counted from 1; 0 when there is none.
+/// The position of the first passage of the right answer among the answers, counted from 1; 0 when there is none.
 fn rank(found: &[i64], answers: &[usize], wanted: usize) -> usize {
     let mut seen: Vec<usize> = Vec::new();
-    for answer in found.iter().filter_map(|place| answers.get(usize::try_from(*place).ok()?)) {
+    for answer in found.iter().filter_map(|position| answers.get(usize::try_from(*position).ok()?)) {
         if !seen.contains(answer) {
             seen.push(*answer);
         }
@@ -367,16 +367,16 @@ fn rank(found: &[i64], answers: &[usize], wanted: usize) -> usize {
     0
 }
 
-fn recall_at(ranks: &[usize], most: usize) -> f64 {
-    mean(ranks.iter().map(|rank| if (1..=most).contains(rank) { 1.0 } else { 0.0 }))
+fn recall_at(ranks: &[usize], limit: usize) -> f64 {
+    mean(ranks.iter().map(|rank| if (1..=limit).contains(rank) { 1.0 } else { 0.0 }))
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a small number")]
-fn places(count: usize) -> f64 {
+fn as_float(count: usize) -> f64 {
     count as f64
 }
 
 fn mean(numbers: impl ExactSizeIterator<Item = f64>) -> f64 {
-    let count = places(numbers.len());
+    let count = as_float(numbers.len());
     numbers.sum::<f64>() / count
 }

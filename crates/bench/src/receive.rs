@@ -1,8 +1,8 @@
 //! Mail that is durable when it is acknowledged, against Postfix alone.
 //!
-//! Both sides get the same mails of 10 KB from the same client, `smtp-source`, one mail for each connection. The real
+//! Both sides get the same messages of 10 KB from the same client, `smtp-source`, one message for each connection. The real
 //! program stores each in a mailbox, scanned, threaded and indexed; Postfix only queues it. Both flush before they say
-//! 250: Postfix a file for each mail, the service a commit that concurrent sessions share.
+//! 250: Postfix a file for each message, the service a commit that concurrent sessions share.
 
 use std::{
     net::SocketAddr,
@@ -17,18 +17,18 @@ use store::{Db, emails};
 use crate::{
     fill,
     flush::{self, SLOW_FLUSH, SlowDisk},
+    measured_store::{Engine, MeasuredStore},
     options::Options,
-    place::{Engine, Place},
     postfix::Postfix,
-    program::{self, Disk, Running},
+    program::{self, Disk, RunningProgram},
     report::{Figure, Target},
     service::Service,
     stats::{median, spread},
 };
 
-const BYTES: usize = 10 * 1024;
+const MESSAGE_BYTES: usize = 10 * 1024;
 const SESSIONS: usize = 32;
-/// Mails of the turn that does not count.
+/// Messages of the turn that does not count.
 const WARM_UP: usize = 300;
 
 /// What is measured on a disk, for its names in the table.
@@ -79,9 +79,9 @@ async fn measure_disk(
     options: &Options,
     cases: &[Case],
 ) -> Vec<Figure> {
-    let place = Place::new(engine).await;
-    let workspace = fill_place(&place).await;
-    let running = Running::start(program, &place, Disk::Slowable).await;
+    let store = MeasuredStore::new(engine).await;
+    let workspace = fill_store(&store).await;
+    let running = RunningProgram::start(program, &store, Disk::Slowable).await;
     let flush = flush::time_flush(engine);
     let mut sent = 0;
     let mut figures = Vec::new();
@@ -93,22 +93,22 @@ async fn measure_disk(
         figures.push(figure);
     }
     running.stop();
-    assert_eq!(stored(&place, &workspace).await, sent, "every mail that was acknowledged is there");
-    place.remove().await;
+    assert_eq!(stored(&store, &workspace).await, sent, "every mail that was acknowledged is there");
+    store.remove().await;
     figures
 }
 
 /// Makes the store with one mailbox, and tells its workspace.
-async fn fill_place(place: &Place) -> WorkspaceId {
-    let service = Service::open(place).await;
+async fn fill_store(store: &MeasuredStore) -> WorkspaceId {
+    let service = Service::open(store).await;
     fill::add_mailboxes(service.app.db(), &service.workspace, 1).await;
     service.app.meter().close().await;
     service.workspace
 }
 
-/// The mails in the mailbox.
-async fn stored(place: &Place, workspace: &WorkspaceId) -> usize {
-    let db = Db::open(&place.location).await.expect("the store opens");
+/// The messages in the mailbox.
+async fn stored(store: &MeasuredStore, workspace: &WorkspaceId) -> usize {
+    let db = Db::open(&store.location).await.expect("the store opens");
     let count = async |tx: &mut store::Tx| {
         let filter =
             emails::EmailFilter { date_start: Some(model::Timestamp::from_micros(0)), ..Default::default() };
@@ -123,15 +123,15 @@ struct Turns<'a> {
     service: SocketAddr,
     postfix: &'a Postfix,
     case: &'a Case,
-    /// Mails that the service got.
+    /// Messages that the service got.
     sent: usize,
 }
 
 impl Turns<'_> {
     async fn run(&mut self, engine: Engine, options: &Options) -> Figure {
         let seconds = options.turn().as_secs_f64();
-        let own = mails_in(self.send_to_service(WARM_UP).await, seconds);
-        let others = mails_in(self.send_to_postfix(WARM_UP).await, seconds);
+        let own = messages_in(self.send_to_service(WARM_UP).await, seconds);
+        let others = messages_in(self.send_to_postfix(WARM_UP).await, seconds);
         let (mut service, mut postfix) = (Vec::new(), Vec::new());
         for round in 0..options.rounds() {
             // Who goes first changes, so that neither profits from what the other leaves behind.
@@ -169,14 +169,14 @@ impl Turns<'_> {
     }
 }
 
-/// How many mails fill a turn at this speed.
-fn mails_in(speed: f64, seconds: f64) -> usize {
+/// How many messages fill a turn at this speed.
+fn messages_in(speed: f64, seconds: f64) -> usize {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a few thousand")]
     let mails = (speed * seconds) as usize;
     mails.max(SESSIONS)
 }
 
-/// Sends mails to the mailbox and gives how many went in a second.
+/// Sends messages to the mailbox and gives how many went in a second.
 async fn send(to: SocketAddr, sessions: usize, mails: usize) -> f64 {
     send_to(to, sessions, mails, "bench-0@agents.test").await
 }
@@ -184,7 +184,7 @@ async fn send(to: SocketAddr, sessions: usize, mails: usize) -> f64 {
 /// The same for any recipient.
 pub(crate) async fn send_to(to: SocketAddr, sessions: usize, mails: usize, recipient: &str) -> f64 {
     let mut client = Command::new("/usr/sbin/smtp-source");
-    client.args(["-s", &sessions.to_string(), "-l", &BYTES.to_string(), "-m", &mails.to_string()]);
+    client.args(["-s", &sessions.to_string(), "-l", &MESSAGE_BYTES.to_string(), "-m", &mails.to_string()]);
     client.args(["-f", "sender@remote.test", "-t", recipient, &to.to_string()]);
     client.stdin(Stdio::null()).stdout(Stdio::null());
     let started = Instant::now();

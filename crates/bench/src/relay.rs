@@ -1,7 +1,7 @@
-//! Mail by way of a relay, against the same with a connection for each mail, and against Postfix.
+//! Mail by way of a relay, against the same with a connection for each message, and against Postfix.
 //!
 //! The first two also with a relay that is a network away, where connections cost what they cost in real life.
-//! All of them hand mails of 10 KB to the same sink. The service gets them through its API at 32 connections and is
+//! All of them hand messages of 10 KB to the same sink. The service gets them through its API at 32 connections and is
 //! durable before it answers; Postfix gets them from `smtp-source` at 32 sessions. A turn ends when the sink has them all.
 
 use std::{
@@ -12,10 +12,10 @@ use std::{
 use crate::{
     fill,
     load::{End, Load},
+    measured_store::{Engine, MeasuredStore},
     options::Options,
-    place::{Engine, Place},
     postfix::Postfix,
-    program::{self, Disk, Running},
+    program::{self, Disk, RunningProgram},
     receive,
     report::{Figure, Target},
     send,
@@ -25,10 +25,10 @@ use crate::{
 };
 
 const CONNECTIONS: usize = 32;
-/// Mails of the turn that does not count.
+/// Messages of the turn that does not count.
 const WARM_UP: u64 = 200;
-/// How long an answer of a relay in another place takes.
-const AWAY: Duration = Duration::from_millis(20);
+/// How long an answer of a relay in another town takes.
+const FAR_RELAY_DELAY: Duration = Duration::from_millis(20);
 
 pub(crate) async fn measure(options: &Options) -> Vec<Figure> {
     let program = program::path(options);
@@ -42,14 +42,14 @@ pub(crate) async fn measure(options: &Options) -> Vec<Figure> {
     figures
 }
 
-/// The same mails to a relay that is a network away, with connections that stay open and with one for each.
+/// The same messages to a relay that is a network away, with connections that stay open and with one for each.
 async fn measure_far(engine: Engine, program: &Path, options: &Options) -> Figure {
-    let sink = Sink::behind(AWAY);
+    let sink = Sink::behind(FAR_RELAY_DELAY);
     let pooled = Sender::start(engine, program, &sink, "100").await;
     let single = Sender::start(engine, program, &sink, "1").await;
     let turn = options.turn().as_secs_f64();
-    let own = mails_in(pooled.send(&sink, WARM_UP).await, turn);
-    let alone = mails_in(single.send(&sink, WARM_UP).await, turn);
+    let own = messages_in(pooled.send(&sink, WARM_UP).await, turn);
+    let alone = messages_in(single.send(&sink, WARM_UP).await, turn);
     let (mut speeds, mut singles) = (Vec::new(), Vec::new());
     for _ in 0..options.rounds() {
         speeds.push(pooled.send(&sink, own).await);
@@ -85,7 +85,7 @@ async fn measure_engine(
     let pooled = Sender::start(engine, program, sink, "100").await;
     let single = Sender::start(engine, program, sink, "1").await;
     let turn = options.turn().as_secs_f64();
-    let mails = |speed: f64| mails_in(speed, turn);
+    let mails = |speed: f64| messages_in(speed, turn);
     let own = mails(pooled.send(sink, WARM_UP).await);
     let alone = mails(single.send(sink, WARM_UP).await);
     let others = mails(send_by_postfix(postfix, sink, WARM_UP).await);
@@ -110,24 +110,24 @@ async fn measure_engine(
 
 /// The program with the sink as its relay.
 struct Sender {
-    place: Place,
-    running: Running,
+    store: MeasuredStore,
+    running: RunningProgram,
     load: Load,
 }
 
 impl Sender {
     async fn start(engine: Engine, program: &Path, sink: &Sink, mails_per_connection: &str) -> Self {
-        let (place, key, mailbox) = prepare(engine).await;
+        let (store, key, mailbox) = prepare(engine).await;
         let mut settings = relay_settings(sink);
         settings.push(("OUTBOUND__MAILS_PER_CONNECTION", mails_per_connection.to_owned()));
-        let running = Running::start_with(program, &place, Disk::AsItIs, &settings).await;
+        let running = RunningProgram::start_with(program, &store, Disk::AsItIs, &settings).await;
         let next_request = send::sends(running.address, &key, &mailbox, "emails", "ann@remote.test", "");
         let load =
             Load { address: running.address, connections: CONNECTIONS, next_request, expected_status: 202 };
-        Self { place, running, load }
+        Self { store, running, load }
     }
 
-    /// Sends mails and gives how many reached the sink in a second.
+    /// Sends messages and gives how many reached the sink in a second.
     async fn send(&self, sink: &Sink, mails: u64) -> f64 {
         sink.take();
         let started = Instant::now();
@@ -137,17 +137,17 @@ impl Sender {
 
     async fn stop(self) {
         self.running.stop();
-        self.place.remove().await;
+        self.store.remove().await;
     }
 }
 
-/// A store with a mailbox: its place, a key and the mailbox's public id.
-pub(crate) async fn prepare(engine: Engine) -> (Place, String, String) {
-    let place = Place::new(engine).await;
-    let service = Service::open(&place).await;
+/// A store with a mailbox, a key and the mailbox's public id.
+pub(crate) async fn prepare(engine: Engine) -> (MeasuredStore, String, String) {
+    let store = MeasuredStore::new(engine).await;
+    let service = Service::open(&store).await;
     let mailbox = fill::add_mailboxes(service.app.db(), &service.workspace, 1).await.remove(0);
     service.app.meter().close().await;
-    (place, service.key.clone(), mailbox)
+    (store, service.key.clone(), mailbox)
 }
 
 /// Lets mail leave by way of the sink.
@@ -174,8 +174,8 @@ async fn finish(sink: &Sink, started: Instant, mails: u64) -> f64 {
     mails / started.elapsed().as_secs_f64()
 }
 
-/// How many mails fill a turn at this speed.
-fn mails_in(speed: f64, seconds: f64) -> u64 {
+/// How many messages fill a turn at this speed.
+fn messages_in(speed: f64, seconds: f64) -> u64 {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a few thousand")]
     let mails = (speed * seconds) as u64;
     mails.max(CONNECTIONS as u64)

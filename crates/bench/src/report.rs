@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
-use crate::{machine, options::Measurement, place::FOLDER};
+use crate::{machine, measured_store::FOLDER, options::Measurement};
 
 /// What a ratio should be.
 #[derive(Clone, Copy, Debug, Serialize)]

@@ -1,4 +1,4 @@
-//! Many scheduled mails that are due in the same second: how long until all have left, how late they are, and what
+//! Many scheduled messages that are due in the same second: how long until all have left, how late they are, and what
 //! readers of the API notice of it.
 
 use std::{
@@ -6,13 +6,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use operations::outside::{Clock as _, SystemClock};
+use operations::ports::{Clock as _, SystemClock};
 
 use crate::{
     load::{End, Load, Outcome},
+    measured_store::Engine,
     options::Options,
-    place::Engine,
-    program::{self, Disk, Running},
+    program::{self, Disk, RunningProgram},
     relay::{prepare, relay_settings},
     report::{Figure, Target},
     send,
@@ -27,7 +27,7 @@ const READERS: usize = 4;
 /// Schedules that are made in a second, at the least.
 const MADE_PER_SECOND: u64 = 100;
 /// How long one look at the readers takes.
-const LOOK: Duration = Duration::from_millis(500);
+const SAMPLE_DURATION: Duration = Duration::from_millis(500);
 
 pub(crate) async fn measure(options: &Options) -> Vec<Figure> {
     let program = program::path(options);
@@ -39,9 +39,9 @@ pub(crate) async fn measure(options: &Options) -> Vec<Figure> {
 }
 
 async fn measure_engine(engine: Engine, program: &Path, options: &Options) -> [Figure; 2] {
-    let (place, key, mailbox) = prepare(engine).await;
+    let (store, key, mailbox) = prepare(engine).await;
     let sink = Sink::start();
-    let running = Running::start_with(program, &place, Disk::AsItIs, &relay_settings(&sink)).await;
+    let running = RunningProgram::start_with(program, &store, Disk::AsItIs, &relay_settings(&sink)).await;
     let count = options.schedules();
     let left = Duration::from_secs(10 + count / MADE_PER_SECOND);
     let due = Instant::now() + left;
@@ -64,12 +64,12 @@ async fn measure_engine(engine: Engine, program: &Path, options: &Options) -> [F
     let mut busy: Vec<Outcome> = Vec::new();
     while sink.count() < wanted {
         assert!(due.elapsed().as_secs_f64() < 10.0 * SECONDS, "only {} mails have left", sink.count());
-        busy.push(readers.run(End::After(LOOK)).await);
+        busy.push(readers.run(End::After(SAMPLE_DURATION)).await);
     }
     let mut late: Vec<f64> =
         sink.take().iter().map(|at| at.saturating_duration_since(due).as_secs_f64()).collect();
     running.stop();
-    place.remove().await;
+    store.remove().await;
     assert_eq!(late.len(), wanted, "each left once");
     let mut reads = turns::meanwhile("reads while schedules leave : before", engine, &calm, &busy);
     reads.notes.push(format!("{READERS} readers, one call after the other each"));

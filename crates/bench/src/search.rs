@@ -10,9 +10,9 @@ use std::{
 use crate::{
     fill,
     load::{Connection, End, Load},
-    mails,
+    measured_store::{Engine, MeasuredStore},
+    messages,
     options::Options,
-    place::{Engine, Place},
     program::{self, Disk},
     report::{Figure, Target},
     service::Service,
@@ -22,11 +22,11 @@ use crate::{
 
 const RESULTS: usize = 25;
 const MILLISECONDS: f64 = 10.0;
-/// Ranks of words that are in many mails, about every third.
+/// Ranks of words that are in many messages, about every third.
 const COMMON: (u64, u64) = (20, 60);
-/// The same of words that are in about 500 mails, however many there are: at 100,000 mails beginning with this rank.
+/// The same of words that are in about 500 messages, however many there are: at 100,000 messages beginning with this rank.
 const RARE: usize = 1500;
-const MAILS_A_SECOND: f64 = 1000.0;
+const MESSAGES_PER_SECOND: f64 = 1000.0;
 
 pub(crate) async fn measure(options: &Options) -> Vec<Figure> {
     let mut figures = Vec::new();
@@ -37,12 +37,12 @@ pub(crate) async fn measure(options: &Options) -> Vec<Figure> {
 }
 
 async fn measure_engine(engine: Engine, options: &Options) -> [Figure; 2] {
-    let place = Place::new(engine).await;
-    let service = Service::open(&place).await;
-    let public_id = mails::fill(&service, options.many_mails(), true).await;
+    let store = MeasuredStore::new(engine).await;
+    let service = Service::open(&store).await;
+    let public_id = messages::fill(&service, options.many_messages(), true).await;
     let address = service.listen().await;
     let path = format!("/api/v1/mailboxes/{public_id}/search");
-    let rare = (RARE * options.many_mails() / 100_000) as u64;
+    let rare = (RARE * options.many_messages() / 100_000) as u64;
     let kinds = [
         ("common and rare word : 10 ms", COMMON, (rare, 2 * rare)),
         ("two common words : 10 ms", COMMON, COMMON),
@@ -58,11 +58,11 @@ async fn measure_engine(engine: Engine, options: &Options) -> [Figure; 2] {
         assert_eq!((status, page["emails"].as_array().map(Vec::len)), (200, Some(RESULTS)), "a full page");
         load.run(End::AfterRequests(50)).await;
         let mut figure = turns::within(what, engine, MILLISECONDS, &load, options.turns()).await;
-        let (mails, matching) = (options.many_mails(), &page["totalCount"]);
+        let (mails, matching) = (options.many_messages(), &page["totalCount"]);
         figure.notes.push(format!("{mails} mails, of which {matching} match the first query"));
         figures.push(figure);
     }
-    place.remove().await;
+    store.remove().await;
     figures.try_into().unwrap_or_else(|_| unreachable!("two kinds of queries"))
 }
 
@@ -73,7 +73,7 @@ fn searches(address: SocketAddr, key: &str, path: &str, first: (u64, u64), secon
         let mut random = state.fetch_add(1, Ordering::Relaxed);
         let mut draw = |(from, to): (u64, u64)| {
             let rank = from + fill::next_random(&mut random) % (to - from);
-            mails::word(usize::try_from(rank).unwrap_or_default())
+            messages::word(usize::try_from(rank).unwrap_or_default())
         };
         let (one, other) = (draw(first), draw(second));
         let _ = write!(
@@ -84,23 +84,23 @@ fn searches(address: SocketAddr, key: &str, path: &str, first: (u64, u64), secon
     Load { address, connections: 1, next_request: std::sync::Arc::new(next_request), expected_status: 200 }
 }
 
-/// Brings in an mbox file of 10 KB mails with the real command.
+/// Brings in an mbox file of 10 KB messages with the real command.
 pub(crate) async fn measure_import(options: &Options) -> Vec<Figure> {
     let program = program::path(options);
     let mut figures = Vec::new();
     for engine in &options.engines {
-        let place = Place::new(*engine).await;
-        let service = Service::open(&place).await;
+        let store = MeasuredStore::new(*engine).await;
+        let service = Service::open(&store).await;
         fill::add_mailboxes(service.app.db(), &service.workspace, 1).await;
         service.app.meter().close().await;
         drop(service);
-        let count = options.imported_mails();
+        let count = options.imported_messages();
         let mut speeds = Vec::new();
         for round in 0..options.rounds().min(3) {
-            let file = place.folder().join("mails.mbox");
+            let file = store.folder().join("mails.mbox");
             write_mbox(&file, round, count).expect("the mbox file can be written");
             let file = std::path::absolute(file).expect("the working directory is known");
-            let mut command = program::command(&program, &place, Disk::AsItIs);
+            let mut command = program::command(&program, &store, Disk::AsItIs);
             command.arg("import").arg("bench-0@agents.test").arg(file);
             let started = Instant::now();
             let ended =
@@ -111,16 +111,16 @@ pub(crate) async fn measure_import(options: &Options) -> Vec<Figure> {
             #[expect(clippy::cast_precision_loss, reason = "counts stay far below 2^52")]
             speeds.push(count as f64 / took);
         }
-        place.remove().await;
+        store.remove().await;
         let (least, most) = spread(&speeds);
         figures.push(Figure {
             what: "imported mails : 1,000 /s",
             engine: engine.name(),
             unit: "/s",
             value: median(&speeds),
-            yardstick: MAILS_A_SECOND,
-            ratio: median(&speeds) / MAILS_A_SECOND,
-            spread: (least / MAILS_A_SECOND, most / MAILS_A_SECOND),
+            yardstick: MESSAGES_PER_SECOND,
+            ratio: median(&speeds) / MESSAGES_PER_SECOND,
+            spread: (least / MESSAGES_PER_SECOND, most / MESSAGES_PER_SECOND),
             target: Some(Target::AtLeast(1.0)),
             notes: vec![format!("{count} mails of 10 KB in each file, the start of the program included")],
         });
@@ -131,7 +131,7 @@ pub(crate) async fn measure_import(options: &Options) -> Vec<Figure> {
 fn write_mbox(path: &std::path::Path, round: usize, count: usize) -> std::io::Result<()> {
     let mut file = std::io::BufWriter::new(std::fs::File::create(path)?);
     for n in 0..count {
-        let text = mails::prose(round * count + n, 10_000);
+        let text = messages::prose(round * count + n, 10_000);
         write!(
             file,
             "From customer@remote.test Mon Jul 13 10:00:00 2026\nFrom: Customer {n} <customer-{n}@remote.test>\n\

@@ -20,8 +20,8 @@ use crate::{
     fill,
     flush::{self, SLOW_FLUSH, SlowDisk},
     load::{End, Load, NextRequest},
+    measured_store::{Engine, MeasuredStore},
     options::Options,
-    place::{Engine, Place},
     report::{Figure, Target},
     service::Service,
     stats::{median, percentile, spread},
@@ -55,8 +55,8 @@ async fn measure_disk(
     target: Option<Target>,
 ) -> Figure {
     let flush = flush::time_flush(engine);
-    let place = Place::new(engine).await;
-    let service = Service::open(&place).await;
+    let store = MeasuredStore::new(engine).await;
+    let service = Service::open(&store).await;
     let public_ids = fill::add_mailboxes(service.app.db(), &service.workspace, 2).await;
     let address = service.listen().await;
     let next_request = sends(address, &service.key, &public_ids[0], "emails", "bench-1@agents.test", "");
@@ -67,7 +67,7 @@ async fn measure_disk(
         commits.push(commit_milliseconds(&service, options.turn() / 3).await);
         sends.push(load.run(End::After(options.turn())).await.median_latency);
     }
-    place.remove().await;
+    store.remove().await;
     let ratios: Vec<f64> = sends.iter().zip(&commits).map(|(send, commit)| send / commit).collect();
     Figure {
         what,
@@ -98,7 +98,7 @@ async fn commit_milliseconds(service: &Service, time: Duration) -> f64 {
     percentile(&mut times, 0.5)
 }
 
-/// Requests that send mails of about 10 KB, each a little different, with more fields if given.
+/// Requests that send messages of about 10 KB, each a little different, with more fields if given.
 pub(crate) fn sends(
     address: SocketAddr,
     key: &str,

@@ -7,15 +7,15 @@ use std::{
     time::Duration,
 };
 
+use adapters::webhook_http::OutgoingHttp;
 use axum::Router;
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use model::{Limit, Plan, Plans, Role, WorkspaceId, accounts::Login};
 use operations::{
-    App, AppParts, HashingCost, Settings, accounts, admin,
-    memory::{LocalEmbedder, MemorySettings},
-    outside::{Clock, Embedder, SystemClock, SystemEntropy},
+    App, AppParts, HashingCost, MemorySettings, Scanning, Settings, accounts, admin,
+    memory::LocalEmbedder,
     payments::PaymentSettings,
-    scanning::Scanning,
+    ports::{Clock, Embedder, SystemClock, SystemEntropy},
     supervisor::RestartPolicy,
 };
 use store::{
@@ -24,10 +24,10 @@ use store::{
     vault::MasterKey,
 };
 
-use crate::place::Place;
+use crate::measured_store::MeasuredStore;
 
 /// The upper bounds of the buckets of latencies.
-const SECONDS: [f64; 14] =
+const BUCKET_SECONDS: [f64; 14] =
     [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0];
 
 /// The person whose workspace it is.
@@ -44,19 +44,19 @@ pub(crate) struct Service {
 }
 
 impl Service {
-    /// Opens the store in a place, making it if need be, and adds a workspace to it.
-    pub(crate) async fn open(place: &Place) -> Self {
-        Self::open_with(place, Arc::new(LocalEmbedder::default())).await
+    /// Opens a store, making it if need be, and adds a workspace to it.
+    pub(crate) async fn open(store: &MeasuredStore) -> Self {
+        Self::open_with(store, Arc::new(LocalEmbedder::default())).await
     }
 
     /// The same, with something else that makes vectors.
-    pub(crate) async fn open_with(place: &Place, embedder: Arc<dyn Embedder>) -> Self {
-        let db = Db::open(&place.location).await.expect("the store opens");
+    pub(crate) async fn open_with(store: &MeasuredStore, embedder: Arc<dyn Embedder>) -> Self {
+        let db = Db::open(&store.location).await.expect("the store opens");
         db.migrate(SystemClock.now()).await.expect("the schema is brought up to date");
-        let blobs = Blobs::open(&BlobLocation::Directory(place.folder().join("blobs")))
+        let blobs = Blobs::open(&BlobLocation::Directory(store.folder().join("blobs")))
             .await
             .expect("the blob store opens");
-        let master_key = MasterKey::load_or_create(&place.folder().join("master.key")).expect("a master key");
+        let master_key = MasterKey::load_or_create(&store.folder().join("master.key")).expect("a master key");
         let (clock, entropy) = (Arc::new(SystemClock), Box::new(SystemEntropy));
         let scanning = Scanning::new(Vec::new(), None);
         let parts = AppParts {
@@ -69,7 +69,7 @@ impl Service {
             scanning,
             authenticator: None,
             dns: None,
-            http: Box::new(web::OutgoingHttp::new(None, false)),
+            http: Box::new(OutgoingHttp::new(None, false)),
             next_hop: None,
             facilitator: None,
             assistant: None,
@@ -78,7 +78,7 @@ impl Service {
             hashing_cost: HashingCost::default(),
             restarts: RestartPolicy::default(),
         };
-        let app = App::start(parts, &place.folder().join("spending")).await.expect("the service starts");
+        let app = App::start(parts, &store.folder().join("spending")).await.expect("the service starts");
         let Login { email, password } = owner();
         let account = admin::create_account(&app, email, password, None, Plan::Developer)
             .await
@@ -121,7 +121,7 @@ fn recorder() -> PrometheusHandle {
     static RECORDER: OnceLock<PrometheusHandle> = OnceLock::new();
     let start = || {
         let recorder = PrometheusBuilder::new()
-            .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &SECONDS)
+            .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &BUCKET_SECONDS)
             .and_then(PrometheusBuilder::install_recorder)
             .expect("no other recorder is there");
         let handle = recorder.clone();
@@ -164,6 +164,6 @@ fn settings() -> Settings {
         webhooks_allow_private: false,
         payments: PaymentSettings { wallet_rpm: 1_000_000_000, ..PaymentSettings::default() },
         memory: MemorySettings::default(),
-        telegram: operations::telegram::Hearing::Polling,
+        telegram: operations::BotUpdates::Polling,
     }
 }

@@ -11,7 +11,7 @@ use tokio::{
     net::{TcpListener, TcpStream},
 };
 
-const GIVE_UP: Duration = Duration::from_mins(2);
+const DELIVERY_TIMEOUT: Duration = Duration::from_mins(2);
 
 /// The server, on a thread of its own.
 pub(crate) struct Sink {
@@ -22,16 +22,16 @@ pub(crate) struct Sink {
 impl Sink {
     /// One that can do what Postfix's `smtp-sink` can.
     pub(crate) fn start() -> Self {
-        Self::serve(Manner { delay: Duration::ZERO, chunking: false })
+        Self::serve(SinkBehaviour { delay: Duration::ZERO, chunking: false })
     }
 
     /// One whose answers take so long to arrive, as if it were far away, and that takes content in chunks, as the
     /// large providers do.
     pub(crate) fn behind(delay: Duration) -> Self {
-        Self::serve(Manner { delay, chunking: true })
+        Self::serve(SinkBehaviour { delay, chunking: true })
     }
 
-    fn serve(manner: Manner) -> Self {
+    fn serve(behaviour: SinkBehaviour) -> Self {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
         listener.set_nonblocking(true).expect("a socket option");
         let address = listener.local_addr().expect("a bound socket has an address");
@@ -42,7 +42,7 @@ impl Sink {
             runtime.expect("the sink's runtime starts").block_on(async {
                 let listener = TcpListener::from_std(listener).expect("the socket listens");
                 while let Ok((stream, _)) = listener.accept().await {
-                    tokio::spawn(converse(stream, taken.clone(), manner));
+                    tokio::spawn(converse(stream, taken.clone(), behaviour));
                 }
             });
         };
@@ -50,7 +50,7 @@ impl Sink {
         sink
     }
 
-    /// When each mail was taken, since the last time this was asked.
+    /// When each message was taken, since the last time this was asked.
     pub(crate) fn take(&self) -> Vec<Instant> {
         std::mem::take(&mut *self.taken.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -59,11 +59,11 @@ impl Sink {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
-    /// Waits until so many mails are there.
+    /// Waits until so many messages are there.
     pub(crate) async fn wait_for(&self, mails: usize) {
         let started = Instant::now();
         while self.count() < mails {
-            assert!(started.elapsed() < GIVE_UP, "only {} of {mails} mails came", self.count());
+            assert!(started.elapsed() < DELIVERY_TIMEOUT, "only {} of {mails} mails came", self.count());
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
     }
@@ -71,7 +71,7 @@ impl Sink {
 
 /// How the server behaves.
 #[derive(Clone, Copy)]
-struct Manner {
+struct SinkBehaviour {
     delay: Duration,
     chunking: bool,
 }
@@ -87,7 +87,7 @@ async fn be_away(delay: Duration) {
 async fn converse(
     stream: TcpStream,
     taken: Arc<Mutex<Vec<Instant>>>,
-    Manner { delay, chunking }: Manner,
+    SinkBehaviour { delay, chunking }: SinkBehaviour,
 ) -> std::io::Result<()> {
     stream.set_nodelay(true)?;
     let mut stream = BufReader::with_capacity(64 * 1024, stream);

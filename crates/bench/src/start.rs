@@ -8,9 +8,9 @@ use std::time::Duration;
 use crate::{
     fill,
     load::{End, Load},
+    measured_store::{Engine, MeasuredStore},
     options::Options,
-    place::{Engine, Place},
-    program::{self, Disk, Running},
+    program::{self, Disk, RunningProgram},
     report::{Figure, Target},
     service::Service,
     stats::{median, spread},
@@ -22,34 +22,34 @@ const STARTS: usize = 15;
 const READY_MILLISECONDS: f64 = 300.0;
 const RESIDENT_MEGABYTES: f64 = 60.0;
 /// How long the program is left alone before its memory is looked at.
-const IDLE: Duration = Duration::from_secs(4);
+const IDLE_PAUSE: Duration = Duration::from_secs(4);
 const CALLS: u64 = 1000;
 
 pub(crate) async fn measure(options: &Options) -> Vec<Figure> {
     let program = program::path(options);
     let mut figures = Vec::new();
     for engine in &options.engines {
-        let place = Place::new(*engine).await;
-        let key = fill_place(&place).await;
+        let store = MeasuredStore::new(*engine).await;
+        let key = fill_store(&store).await;
         let mut times = Vec::new();
         for _ in 0..STARTS {
-            let running = Running::start(&program, &place, Disk::AsItIs).await;
+            let running = RunningProgram::start(&program, &store, Disk::AsItIs).await;
             times.push(running.ready_after.as_secs_f64() * 1e3);
             running.stop();
         }
-        let running = Running::start(&program, &place, Disk::AsItIs).await;
+        let running = RunningProgram::start(&program, &store, Disk::AsItIs).await;
         let memory = watch_memory(&running, key).await;
         running.stop();
         figures.push(ready_figure(*engine, &times));
         figures.push(memory_figure(*engine, memory));
-        place.remove().await;
+        store.remove().await;
     }
     figures
 }
 
 /// Makes the store and gives a key for it.
-async fn fill_place(place: &Place) -> String {
-    let service = Service::open(place).await;
+async fn fill_store(store: &MeasuredStore) -> String {
+    let service = Service::open(store).await;
     fill::add_mailboxes(service.app.db(), &service.workspace, 1).await;
     fill::add_workspaces(service.app.db(), WORKSPACES).await;
     service.app.meter().close().await;
@@ -57,14 +57,14 @@ async fn fill_place(place: &Place) -> String {
 }
 
 /// Resident megabytes: idle after the start, right after the calls, idle after them.
-async fn watch_memory(running: &Running, key: String) -> [f64; 3] {
-    tokio::time::sleep(IDLE).await;
+async fn watch_memory(running: &RunningProgram, key: String) -> [f64; 3] {
+    tokio::time::sleep(IDLE_PAUSE).await;
     let fresh = running.megabytes();
     let request =
         format!("GET /api/v1/mailboxes HTTP/1.1\r\nHost: {}\r\nX-API-Key: {key}\r\n\r\n", running.address);
     Load::of_one(running.address, 32, request).run(End::AfterRequests(CALLS)).await;
     let busy = running.megabytes();
-    tokio::time::sleep(IDLE).await;
+    tokio::time::sleep(IDLE_PAUSE).await;
     [fresh, busy, running.megabytes()]
 }
 

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use crate::{
     load::{End, Load, Outcome},
+    measured_store::Engine,
     options::Options,
-    place::Engine,
     report::{Figure, Target},
     stats::{median, spread},
 };

@@ -1,6 +1,6 @@
-//! How soon a call that waits for a mail learns of it, while a thousand others wait too.
+//! How soon a call that waits for a message learns of it, while a thousand others wait too.
 //!
-//! Each waiter has a connection and an address of its own. A mail is taken in every 20 ms, by the path of SMTP behind
+//! Each waiter has a connection and an address of its own. A message is taken in every 20 ms, by the path of SMTP behind
 //! its conversation; the time runs from its acknowledgement to the answer of the one waiter whose mail it is.
 
 use std::{
@@ -19,8 +19,8 @@ use tokio::sync::mpsc;
 use crate::{
     fill,
     load::Connection,
+    measured_store::{Engine, MeasuredStore},
     options::Options,
-    place::{Engine, Place},
     report::{Figure, Target},
     service::Service,
     stats::{percentile, spread},
@@ -28,10 +28,10 @@ use crate::{
 
 const WAITERS: usize = 1000;
 const MILLISECONDS: f64 = 20.0;
-const PAUSE: Duration = Duration::from_millis(20);
+const MESSAGE_INTERVAL: Duration = Duration::from_millis(20);
 /// How long the waiters get to begin.
-const BEGIN: Duration = Duration::from_secs(3);
-const GIVE_UP: Duration = Duration::from_secs(10);
+const BEGIN_DELAY: Duration = Duration::from_secs(3);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
 pub(crate) async fn measure(options: &Options) -> Vec<Figure> {
     let mut figures = Vec::new();
@@ -49,22 +49,23 @@ async fn measure_mailboxes(
     what: &'static str,
     mailboxes: usize,
 ) -> Figure {
-    let place = Place::new(engine).await;
-    let service = Service::open(&place).await;
+    let store = MeasuredStore::new(engine).await;
+    let service = Service::open(&store).await;
     let public_ids = fill::add_mailboxes(service.app.db(), &service.workspace, mailboxes).await;
     let address = service.listen().await;
     let (answers, mut answered) = mpsc::channel(WAITERS);
     let crowd = Crowd { address, key: service.key.clone(), public_ids, answers };
     let client = std::thread::Builder::new().name("load-client".to_owned());
     client.spawn(move || crowd.wait()).expect("a thread for the client");
-    tokio::time::sleep(BEGIN).await;
+    tokio::time::sleep(BEGIN_DELAY).await;
     let mut latencies = Vec::new();
     let mut halves = Vec::new();
-    for n in 0..options.waited_mails() {
+    for n in 0..options.waited_messages() {
         let waiter = n % WAITERS;
         receive(&service.app, recipient(waiter, mailboxes), n).await;
         let acknowledged = Instant::now();
-        let answer = tokio::time::timeout(GIVE_UP, answered.recv()).await.expect("a waiter answers in time");
+        let answer =
+            tokio::time::timeout(ANSWER_TIMEOUT, answered.recv()).await.expect("a waiter answers in time");
         let (who, at) = answer.expect("the waiters are there");
         assert_eq!(who, waiter, "a mail wakes the waiter that it is for, and no other");
         latencies.push(at.saturating_duration_since(acknowledged).as_secs_f64() * 1e3);
@@ -72,10 +73,10 @@ async fn measure_mailboxes(
             let from = latencies.len() - 50;
             halves.push(percentile(&mut latencies[from..].to_vec(), 0.5) / MILLISECONDS);
         }
-        tokio::time::sleep(PAUSE).await;
+        tokio::time::sleep(MESSAGE_INTERVAL).await;
     }
     drop(answered);
-    place.remove().await;
+    store.remove().await;
     let middle = percentile(&mut latencies, 0.5);
     Figure {
         what,
@@ -98,7 +99,7 @@ fn recipient(waiter: usize, mailboxes: usize) -> String {
     format!("bench-{}+waiter{waiter}@agents.test", waiter % mailboxes)
 }
 
-/// Takes a mail in, durably.
+/// Takes a message in, durably.
 async fn receive(app: &App, to: String, n: usize) {
     let from = "sender@remote.test";
     let recipient = inbound::route(app, Some(from), &to).await.expect("the mailbox takes mail");
@@ -136,7 +137,7 @@ impl Crowd {
         });
     }
 
-    /// Waits for one mail after the other, until nobody wants to know.
+    /// Waits for one message after the other, until nobody wants to know.
     async fn wait_as(self: Arc<Self>, waiter: usize) {
         let mailboxes = self.public_ids.len();
         let body = format!("{{\"to\":\"{}\",\"timeout_seconds\":120}}", recipient(waiter, mailboxes));

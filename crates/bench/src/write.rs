@@ -20,8 +20,8 @@ use crate::{
     fill,
     flush::{self, SLOW_FLUSH, SlowDisk},
     load::Load,
+    measured_store::{Engine, MeasuredStore},
     options::Options,
-    place::{Engine, Place},
     report::{Figure, Target},
     service::Service,
     turns::{Comparison, Side},
@@ -49,7 +49,7 @@ async fn measure_disk(engine: Engine, options: &Options) -> Figure {
     let target = (flush >= QUICK_FLUSH).then_some(TARGET);
     let writer = Writer::new(engine).await;
     let figure = writer.compare("writes at 32 connections : at 1", target, options).await;
-    writer.place.remove().await;
+    writer.store.remove().await;
     with_flush(figure, flush)
 }
 
@@ -58,14 +58,14 @@ async fn measure_slow_disk(engine: Engine, options: &Options) -> Option<Figure> 
     let writer = Writer::new(engine).await;
     let Some(slow) = SlowDisk::start(SLOW_FLUSH) else {
         eprintln!("no writes with a flush of 4 ms: only scripts/bench can make the disk slow");
-        writer.place.remove().await;
+        writer.store.remove().await;
         return None;
     };
     let flush = flush::time_flush(engine);
     let figure =
         writer.compare("writes at 32 connections : at 1, flush of 4 ms", Some(TARGET), options).await;
     drop(slow);
-    writer.place.remove().await;
+    writer.store.remove().await;
     // A server that was started by someone else keeps its own disk.
     assert!(
         figure.yardstick <= 1.0 / SLOW_FLUSH.as_secs_f64(),
@@ -83,20 +83,20 @@ fn with_flush(mut figure: Figure, flush: Duration) -> Figure {
 /// A service with mailboxes to write to, at one connection and at many.
 struct Writer {
     engine: Engine,
-    place: Place,
+    store: MeasuredStore,
     one: Load,
     many: Load,
 }
 
 impl Writer {
     async fn new(engine: Engine) -> Self {
-        let place = Place::new(engine).await;
-        let service = Service::open(&place).await;
+        let store = MeasuredStore::new(engine).await;
+        let service = Service::open(&store).await;
         let mailboxes = fill::add_mailboxes(service.app.db(), &service.workspace, MAILBOXES).await;
         let address = service.listen().await;
         let one = load(address, &service.key, mailboxes);
         let many = Load { connections: CONNECTIONS, ..one.clone() };
-        Self { engine, place, one, many }
+        Self { engine, store, one, many }
     }
 
     async fn compare(&self, what: &'static str, target: Option<Target>, options: &Options) -> Figure {

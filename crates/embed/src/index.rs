@@ -15,7 +15,7 @@ use std::{
 const SATURATION: f32 = 1.2;
 const LENGTH_SHARE: f32 = 0.75;
 /// The most passages that an index can hold: a place has 24 bits.
-pub const MOST_PASSAGES: usize = 1 << 24;
+pub const MAX_PASSAGES: usize = 1 << 24;
 /// Bytes of a word in a passage's list.
 const WORD_BYTES: usize = 5;
 
@@ -161,7 +161,7 @@ impl Index {
 
     /// Adds a passage, or replaces the one of this number. Without a vector it is found by its words alone.
     pub fn insert(&mut self, number: i64, group: u16, code: Option<&[u8]>, words: &[u8]) {
-        if self.numbers.len() >= MOST_PASSAGES {
+        if self.numbers.len() >= MAX_PASSAGES {
             return;
         }
         self.remove(number);

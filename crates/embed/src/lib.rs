@@ -16,12 +16,10 @@ use std::sync::OnceLock;
 
 use self::{model::Weights, tokens::Vocabulary};
 
+pub use self::model::{DIMENSION, MAX_TOKENS};
+
 /// The model's name, as it is stored with every vector.
 pub const NAME: &str = "all-MiniLM-L6-v2-int8";
-/// Numbers in a vector.
-pub const DIMENSION: usize = 384;
-/// Tokens that the model reads of a text, those at its ends included.
-pub const MOST_TOKENS: usize = 256;
 
 static WEIGHTS: &[u8] = include_bytes!("../assets/minilm.bin");
 static VOCABULARY: &str = include_str!("../assets/vocab.txt");
@@ -36,9 +34,9 @@ fn weights() -> &'static Weights {
     LOADED.get_or_init(|| Weights::read(WEIGHTS))
 }
 
-/// The vector of a text, of length 1. What is longer than [`MOST_TOKENS`] is cut. The first call loads the model.
+/// The vector of a text, of length 1. What is longer than [`MAX_TOKENS`] is cut. The first call loads the model.
 pub fn embed(text: &str) -> Vec<f32> {
-    weights().embed(&vocabulary().encode(text, MOST_TOKENS))
+    weights().embed(&vocabulary().encode(text, MAX_TOKENS))
 }
 
 /// How many tokens a text has, without those at its ends, counted up to a bound.

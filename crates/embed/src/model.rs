@@ -3,10 +3,14 @@
 use ndarray::{Array2, ArrayView2, Axis, Slice, linalg::general_mat_mul};
 
 use crate::{
-    DIMENSION, MOST_TOKENS,
     math::{gelu, normalise, softmax},
     reader::{Packed, Reader},
 };
+
+/// Numbers in a vector.
+pub const DIMENSION: usize = 384;
+/// Tokens that the model reads of a text, those at its ends included.
+pub const MAX_TOKENS: usize = 256;
 
 const WORDS: usize = 30_522;
 const LAYERS: usize = 6;
@@ -130,7 +134,7 @@ impl Weights {
     pub(crate) fn read(asset: &'static [u8]) -> Self {
         let mut reader = Reader::new(asset);
         let words = reader.packed(WORDS, DIMENSION);
-        let mut positions = reader.matrix(MOST_TOKENS, DIMENSION);
+        let mut positions = reader.matrix(MAX_TOKENS, DIMENSION);
         let kinds = reader.matrix(2, DIMENSION);
         positions += &kinds.row(0);
         let norm = Norm::read(&mut reader);

@@ -1,6 +1,6 @@
 //! The embedded model against the reference in 32 bits that `scripts/make-embedding-asset` computes.
 
-use crate::{DIMENSION, MOST_TOKENS, count_tokens, embed, vocabulary};
+use crate::{DIMENSION, MAX_TOKENS, count_tokens, embed, vocabulary};
 
 fn cosine(one: &[f32], other: &[f32]) -> f32 {
     one.iter().zip(other).map(|(x, y)| x * y).sum()
@@ -12,7 +12,7 @@ fn vectors_are_those_of_the_reference() {
     for entry in golden.as_array().unwrap() {
         let text = entry["text"].as_str().unwrap();
         let tokens: Vec<u16> = serde_json::from_value(entry["tokens"].clone()).unwrap();
-        assert_eq!(vocabulary().encode(text, MOST_TOKENS), tokens, "{text}");
+        assert_eq!(vocabulary().encode(text, MAX_TOKENS), tokens, "{text}");
         let wanted: Vec<f32> = serde_json::from_value(entry["vector"].clone()).unwrap();
         let found = embed(text);
         assert_eq!(found.len(), DIMENSION);

@@ -6,7 +6,7 @@ use unicode_normalization::UnicodeNormalization;
 use unicode_properties::{GeneralCategory, GeneralCategoryGroup, UnicodeGeneralCategory};
 
 /// Words beyond this length are not known.
-const LONGEST_WORD: usize = 100;
+const MAX_WORD_CHARS: usize = 100;
 
 /// The pieces that the model knows, by their text. Pieces that go on with a word begin with `##`.
 pub(crate) struct Vocabulary {
@@ -78,7 +78,7 @@ impl Vocabulary {
         let known = tokens.len();
         let mut rest = word.as_str();
         let mut piece = String::with_capacity(word.len() + 2);
-        let is_short = word.len() <= LONGEST_WORD || word.chars().count() <= LONGEST_WORD;
+        let is_short = word.len() <= MAX_WORD_CHARS || word.chars().count() <= MAX_WORD_CHARS;
         while !rest.is_empty() {
             let found = is_short.then(|| self.longest(rest, known < tokens.len(), &mut piece)).flatten();
             let Some((token, length)) = found else {

@@ -7,9 +7,11 @@
 mod author;
 mod dkim;
 mod dmarc;
+mod evidence;
 mod spf;
 #[cfg(test)]
 mod tests;
+mod verdict;
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -21,8 +23,10 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::dns::Dns;
 use author::Author;
+use evidence::Evidence;
 
 pub use crate::dns::ResolverError;
+pub use verdict::Verdict;
 
 pub(crate) use dkim::without_blank_lines;
 
@@ -34,33 +38,6 @@ const EVIDENCE_SHARE: f64 = 0.7;
 
 /// Mails examined at the same time; more wait, within their time limit.
 const MAX_CONCURRENT: usize = 128;
-
-/// The largest message whose signatures are checked.
-const MAX_MESSAGE_BYTES: usize = 64 * 1024 * 1024;
-
-/// What one check found.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Verdict {
-    /// Proven.
-    Pass,
-    /// Disproven.
-    Fail,
-    /// Neither: nothing is published, nothing could be found out, or nothing was checked.
-    #[default]
-    Unknown,
-}
-
-impl Verdict {
-    /// The verdict's name on the wire.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Pass => "pass",
-            Self::Fail => "fail",
-            Self::Unknown => "unknown",
-        }
-    }
-}
 
 /// What is known about a mail's sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -147,62 +124,22 @@ impl Authenticator {
             timeout_at(started + self.time_limit, dmarc::check(&self.dns, author.domain(), &evidence))
                 .await
                 .unwrap_or(dmarc::Finding::Undecided);
-        evidence.conclude(author.domain(), policy)
+        conclude(&evidence, author.domain(), policy)
     }
 }
 
-/// What SPF and the signatures say, before it is held against the From line.
-struct Evidence<'a> {
-    spf: spf::Outcome,
-    spf_domain: Option<&'a str>,
-    signatures: dkim::Signatures,
-}
-
-impl Evidence<'_> {
-    /// The identities that speak for the mail, with what was found about each.
-    fn identities(&self) -> impl Iterator<Item = (Identity, &str, Verdict)> {
-        let envelope = self.spf_domain.map(|domain| (Identity::Spf, domain, self.spf.verdict()));
-        let signed = self.signatures.checked.iter();
-        envelope
-            .into_iter()
-            .chain(signed.map(|(domain, verdict)| (Identity::Dkim, domain.as_str(), *verdict)))
+/// What the evidence and the policy of the author's domain say together.
+fn conclude(evidence: &Evidence<'_>, author_domain: &str, policy: dmarc::Finding) -> Authentication {
+    let dmarc = policy.verdict();
+    let status = match policy {
+        dmarc::Finding::NoPolicy => evidence.status_without_policy(author_domain),
+        _ => dmarc,
+    };
+    Authentication {
+        status,
+        spf: evidence.spf.verdict(),
+        dkim: evidence.signatures.verdict,
+        dmarc,
+        arc: evidence.signatures.arc,
     }
-
-    fn conclude(&self, author_domain: &str, policy: dmarc::Finding) -> Authentication {
-        let dmarc = policy.verdict();
-        let status = match policy {
-            dmarc::Finding::NoPolicy => self.status_without_policy(author_domain),
-            _ => dmarc,
-        };
-        Authentication {
-            status,
-            spf: self.spf.verdict(),
-            dkim: self.signatures.verdict,
-            dmarc,
-            arc: self.signatures.arc,
-        }
-    }
-
-    /// Without a policy nobody says which other domains belong to the author's, so only the same domain counts.
-    fn status_without_policy(&self, author_domain: &str) -> Verdict {
-        let proven =
-            self.identities().any(|(_, domain, verdict)| domain == author_domain && verdict == Verdict::Pass);
-        let open = !self.signatures.complete
-            || self
-                .identities()
-                .any(|(_, domain, verdict)| domain == author_domain && verdict == Verdict::Unknown);
-        let disproven = self.spf_domain == Some(author_domain) && self.spf == spf::Outcome::Fail && !open;
-        match (proven, disproven) {
-            (true, _) => Verdict::Pass,
-            (false, true) => Verdict::Fail,
-            (false, false) => Verdict::Unknown,
-        }
-    }
-}
-
-/// How a domain speaks for a mail.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Identity {
-    Spf,
-    Dkim,
 }

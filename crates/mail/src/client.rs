@@ -7,6 +7,7 @@
 
 mod content;
 mod credentials;
+mod error;
 mod reply;
 #[cfg(test)]
 mod tests;
@@ -24,6 +25,7 @@ use tokio::time::{Instant, timeout_at};
 
 pub use content::{Unsendable, check_content};
 pub use credentials::Credentials;
+pub use error::{Error, Phase};
 pub use reply::Reply;
 pub use tls::{Tls, TlsError};
 pub use transfer::{Mail, Outcome};
@@ -96,93 +98,6 @@ impl Default for Timeouts {
             finish: Duration::from_mins(10),
             total: Duration::from_mins(30),
         }
-    }
-}
-
-/// What a connection was waiting for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Phase {
-    /// The connection itself.
-    Connect,
-    /// The greeting.
-    Greeting,
-    /// The answer to EHLO or HELO.
-    Hello,
-    /// The answer to STARTTLS, or the handshake.
-    Tls,
-    /// The answer to AUTH.
-    Auth,
-    /// The answer to RSET.
-    Reset,
-    /// The answer to MAIL.
-    Sender,
-    /// The answer to RCPT.
-    Recipient,
-    /// The answer to DATA, or the taking of the content.
-    Content,
-    /// The answer to the end of the content.
-    Finish,
-}
-
-impl fmt::Display for Phase {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Connect => "connecting",
-            Self::Greeting => "the greeting",
-            Self::Hello => "EHLO",
-            Self::Tls => "STARTTLS",
-            Self::Auth => "AUTH",
-            Self::Reset => "RSET",
-            Self::Sender => "MAIL",
-            Self::Recipient => "RCPT",
-            Self::Content => "the content",
-            Self::Finish => "the end of the content",
-        })
-    }
-}
-
-/// Why a connection came to nothing.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum Error {
-    /// The server took too long.
-    #[error("The server took too long at {0}.")]
-    Timeout(Phase),
-    /// The connection was closed.
-    #[error("The server closed the connection at {0}.")]
-    Closed(Phase),
-    /// The connection failed.
-    #[error("The connection failed at {0}: {1}.")]
-    Network(Phase, String),
-    /// What the server said is not SMTP, or was said out of turn.
-    #[error("The server broke the protocol at {0}: {1}.")]
-    Protocol(Phase, &'static str),
-    /// The server does not want us, or not now.
-    #[error("The server refused at {0}: {1}")]
-    Refused(Phase, Reply),
-    /// Encryption is demanded, and the server offers none.
-    #[error("The server offers no encryption.")]
-    NoTls,
-    /// The handshake failed, or the certificate does not hold.
-    #[error("Encryption failed: {0}.")]
-    Tls(String),
-    /// There is an account to send with, but no encryption to send it over, or no way to log in that both sides know.
-    #[error("The server offers no safe way to log in.")]
-    NoAuth,
-}
-
-impl Error {
-    /// What the server said, if it was that.
-    pub fn reply(&self) -> Option<&Reply> {
-        match self {
-            Self::Refused(_, reply) => Some(reply),
-            _ => None,
-        }
-    }
-
-    /// Whether trying the same server again will come to the same.
-    pub fn is_permanent(&self) -> bool {
-        self.reply().is_some_and(Reply::is_permanent)
     }
 }
 
@@ -376,6 +291,14 @@ impl Connection {
             Some(credentials) => self.log_in(credentials).await,
             None => Ok(()),
         }
+    }
+
+    /// Logs in, only where nobody can listen.
+    async fn log_in(&mut self, credentials: &Credentials) -> Result<(), Error> {
+        if !self.is_secured() {
+            return Err(Error::NoAuth);
+        }
+        credentials.log_in(&mut self.wire, &self.extensions.auth, self.timeouts.command).await
     }
 
     async fn hello(&mut self, name: &str) -> Result<(), Error> {

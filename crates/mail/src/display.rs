@@ -14,11 +14,11 @@ use ammonia::Builder;
 use crate::safe_text::tokens::{Name, Tag, Token, Tokens};
 
 /// HTML beyond this is not shown.
-const MOST_BYTES: usize = 1 << 20;
+const MAX_BYTES: usize = 1 << 20;
 /// Elements that may be open at the same time; what is deeper is shown without its element.
-const MOST_DEPTH: usize = 100;
+const MAX_DEPTH: usize = 100;
 /// The longest picture that stands in the HTML itself.
-const MOST_DATA: usize = 3 << 20;
+const MAX_DATA_BYTES: usize = 3 << 20;
 
 /// HTML that is fit to be shown.
 #[derive(Clone, Debug, Default)]
@@ -41,7 +41,7 @@ pub struct Pictures<'a> {
 
 /// Makes HTML fit to be shown.
 pub fn show(html: &str, pictures: &Pictures<'_>) -> Displayed {
-    let mut end = html.len().min(MOST_BYTES);
+    let mut end = html.len().min(MAX_BYTES);
     while !html.is_char_boundary(end) {
         end -= 1;
     }
@@ -261,7 +261,7 @@ fn is_remote(address: &str) -> bool {
 /// A picture of raster graphics that stands in the HTML itself.
 fn is_data(address: &str) -> bool {
     let kinds = ["png", "jpeg", "gif", "webp"];
-    address.len() <= MOST_DATA
+    address.len() <= MAX_DATA_BYTES
         && kinds.iter().any(|kind| begins(address, &format!("data:image/{kind};base64,")))
 }
 
@@ -346,7 +346,7 @@ impl FirstPass<'_> {
         }
         let empty = VOID.contains(&name);
         if !empty {
-            if self.open.len() >= MOST_DEPTH {
+            if self.open.len() >= MAX_DEPTH {
                 return;
             }
             self.open.push(tag.name);

@@ -8,7 +8,9 @@ mod automatic;
 mod body;
 pub mod calendar;
 mod charset;
+mod contents;
 mod date;
+mod faults;
 mod flowed;
 mod header;
 mod ids;
@@ -23,9 +25,14 @@ mod tests;
 mod transfer;
 mod words;
 
-use std::ops::Range;
+use faults::Faults;
 
+pub use automatic::Automatic;
+pub use contents::{File, Message};
+pub use faults::Fault;
+pub use people::Person;
 pub use subject::base_subject;
+pub use transfer::Encoding;
 
 pub(crate) use names::{is_hidden, shorten};
 pub(crate) use subject::leading_mark;
@@ -120,138 +127,4 @@ fn read_authors(header: &header::Block<'_>, faults: &mut Faults, message: &mut M
     } else if header.all("From").nth(1).is_none() {
         message.from = authors.list.into_iter().next();
     }
-}
-
-/// Faults as they are found, each once.
-#[derive(Debug, Default)]
-struct Faults(Vec<Fault>);
-
-impl Faults {
-    fn add(&mut self, fault: Fault) {
-        if !self.0.contains(&fault) {
-            self.0.push(fault);
-        }
-    }
-}
-
-/// What was read from the bytes of a message.
-#[derive(Clone, Debug, Default)]
-pub struct Message {
-    /// What is wrong with the structure; empty when every parser reads it the same way.
-    pub faults: Vec<Fault>,
-    /// The header block as text, with a replacement character for bytes that are none.
-    pub headers: String,
-    /// The Message-ID without its angle brackets.
-    pub message_id: Option<String>,
-    /// The first id of In-Reply-To.
-    pub in_reply_to: Option<String>,
-    /// The ids of References, oldest first, at most 50.
-    pub references: Vec<String>,
-    /// Who wrote it; nothing when there is no readable author, or more than one From line.
-    pub from: Option<Person>,
-    /// How many readable addresses the first From line has: more than one cannot be vouched for.
-    pub authors: usize,
-    /// To whom it is written.
-    pub to: Vec<Person>,
-    /// Who gets a copy.
-    pub cc: Vec<Person>,
-    /// Where answers should go.
-    pub reply_to: Vec<Person>,
-    /// The subject, decoded, on one line.
-    pub subject: String,
-    /// The time of the Date header in microseconds since 1970, UTC.
-    pub date: Option<i64>,
-    /// The plain text that a reader sees.
-    pub text: Option<String>,
-    /// The HTML that a reader sees.
-    pub html: Option<String>,
-    /// Everything that is a file: attachments, inline images, calendar parts, attached messages.
-    pub files: Vec<File>,
-    /// Parts that are neither shown nor listed: those of attached messages, and alternatives that nobody sees. They
-    /// are only there to be scanned.
-    pub inner: Vec<File>,
-    /// What kind of automatic mail it is, if it is one.
-    pub automatic: Option<Automatic>,
-    /// How many Received lines it has.
-    pub received_lines: usize,
-}
-
-/// Why a message cannot be read in one way only.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Fault {
-    /// More header bytes or lines than are read.
-    HeadersTooLarge,
-    /// Parts or attached messages nested deeper than is read, or more of them.
-    NestedTooDeep,
-    /// A header name with characters that no name has.
-    HeaderName,
-    /// A header that may stand once stands twice.
-    RepeatedHeader,
-    /// A boundary that is missing, empty, repeated, or found where none should be.
-    Boundary,
-    /// A transfer encoding that is unknown, forbidden where it stands, or broken.
-    Encoding,
-    /// NUL bytes, or line ends of more than one kind.
-    Bytes,
-    /// Decoding would give more than the message may hold.
-    TooMuchContent,
-    /// Two ways of reading found different parts.
-    Disagreement,
-}
-
-/// A person in a header.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Person {
-    /// The display name, decoded.
-    pub name: Option<String>,
-    /// The address as it stands there, an international domain in its ASCII form.
-    pub address: String,
-}
-
-/// A file in a message.
-#[derive(Clone, Debug)]
-pub struct File {
-    /// Its name, cleaned: no folders, no control or direction characters, at most 255 bytes, never empty.
-    pub name: String,
-    /// The media type as declared, in lower case, such as `image/png`.
-    pub media_type: String,
-    /// The Content-ID without its angle brackets.
-    pub content_id: Option<String>,
-    /// `inline` or `attachment`, where the message says.
-    pub disposition: Option<String>,
-    /// Bytes after decoding.
-    pub size: u64,
-    /// Where the encoded bytes stand in the message.
-    pub place: Range<usize>,
-    /// How they are encoded.
-    pub encoding: Encoding,
-    /// The names as the message declares them, decoded but not cleaned; for the scanner, never to be shown.
-    pub declared_names: Vec<String>,
-}
-
-/// A transfer encoding.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Encoding {
-    /// As it is: 7bit, 8bit or binary.
-    Identity,
-    /// Base64.
-    Base64,
-    /// Quoted-printable.
-    QuotedPrintable,
-}
-
-/// Kinds of mail that no person wrote, and that nothing may answer by itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Automatic {
-    /// A report about the delivery of another mail (RFC 3464).
-    DeliveryReport,
-    /// A complaint about another mail (RFC 5965).
-    Complaint,
-    /// An answer that a program gave (RFC 3834).
-    Reply,
-    /// Sent by a program: notices, receipts, codes.
-    Generated,
-    /// From a mailing list, or bulk mail.
-    List,
 }

@@ -16,7 +16,7 @@ use tokio::time::timeout;
 
 use crate::dns::{Dns, Unavailable};
 
-pub use policy::{Mode, Policy, PolicyError};
+pub use policy::{MAX_POLICY_BYTES, Mode, Policy, PolicyError};
 
 /// Domains that are remembered.
 const MAX_DOMAINS: usize = 10_000;
@@ -26,9 +26,6 @@ const RETRY_AFTER: i64 = 300;
 
 /// How long the fetching of a file may take.
 const FETCH_LIMIT: Duration = Duration::from_secs(30);
-
-/// The largest file that is read.
-pub const MAX_POLICY_BYTES: usize = 64 * 1024;
 
 /// Fetches a file by HTTPS.
 ///

@@ -6,7 +6,9 @@
 
 mod animation;
 mod attribute;
+mod brackets;
 mod calc;
+mod cascade;
 mod characters;
 mod colour;
 mod css;
@@ -16,6 +18,7 @@ mod element;
 mod entities;
 mod family;
 mod flow;
+mod identifier;
 mod implied;
 mod length;
 mod link;
@@ -23,6 +26,7 @@ mod looks;
 mod media;
 mod place;
 mod prepare;
+mod property;
 mod pseudo;
 mod render;
 mod selector;
@@ -30,6 +34,7 @@ mod shape;
 mod sheet;
 mod style;
 mod styling;
+mod subject;
 #[cfg(test)]
 mod tests;
 pub(crate) mod tokens;

@@ -16,123 +16,15 @@ mod links;
 mod ole;
 #[cfg(test)]
 mod tests;
+mod threat;
+mod verdict;
 
 pub use blocklist::Blocklist;
+pub use threat::{Kind, Source, Threat};
+pub use verdict::{Status, Verdict};
 
 use crate::message::{Automatic, Encoding, File, Message, decode};
-
-/// The most threats that are listed.
-const MAX_THREATS: usize = 50;
-
-/// The longest URL that is listed.
-const MAX_SHOWN_URL: usize = 2000;
-
-/// What the scan of a mail came to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Status {
-    /// Everything was looked at, and nothing was found.
-    Clean,
-    /// Something harmful was found.
-    Flagged,
-    /// Nothing was found, but not everything could be looked at.
-    Skipped,
-}
-
-/// Where a threat was found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Source {
-    /// In the text.
-    Body,
-    /// In a file.
-    Attachment,
-}
-
-/// What a threat is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Kind {
-    /// A link on the block list.
-    BlockedUrl,
-    /// A host that imitates a well-known one.
-    LookalikeHost,
-    /// A host whose punycode hides letters that look like Latin ones.
-    PunycodeHost,
-    /// A link that shows one host and leads to another.
-    MisleadingLink,
-    /// A link with a user name or password that poses as a host.
-    UrlCredentials,
-    /// A link to a bare or disguised IP address.
-    IpAddressLink,
-    /// A link that carries a whole page.
-    DataUrl,
-    /// A link that runs a script.
-    ScriptLink,
-    /// A program.
-    Executable,
-    /// A script that opens by a click.
-    Script,
-    /// A name that poses as that of a document.
-    DoubleExtension,
-    /// A document with macros.
-    MacroDocument,
-    /// An archive or document that a password closes.
-    EncryptedArchive,
-    /// An archive in an archive.
-    NestedArchive,
-    /// A page or drawing that runs scripts.
-    ActiveContent,
-    /// A PDF that runs scripts or programs.
-    ActivePdf,
-    /// The harmless file with which scanners are tested.
-    TestVirus,
-}
-
-impl Kind {
-    /// The stable name of the kind.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::BlockedUrl => "blocked_url",
-            Self::LookalikeHost => "lookalike_host",
-            Self::PunycodeHost => "punycode_host",
-            Self::MisleadingLink => "misleading_link",
-            Self::UrlCredentials => "url_credentials",
-            Self::IpAddressLink => "ip_address_link",
-            Self::DataUrl => "data_url",
-            Self::ScriptLink => "script_link",
-            Self::Executable => "executable",
-            Self::Script => "script",
-            Self::DoubleExtension => "double_extension",
-            Self::MacroDocument => "macro_document",
-            Self::EncryptedArchive => "encrypted_archive",
-            Self::NestedArchive => "nested_archive",
-            Self::ActiveContent => "active_content",
-            Self::ActivePdf => "active_pdf",
-            Self::TestVirus => "test_virus",
-        }
-    }
-}
-
-/// One harmful thing.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Threat {
-    /// The link, where it is one.
-    pub url: Option<String>,
-    /// What it is.
-    pub kind: Kind,
-    /// Where it was found.
-    pub source: Source,
-    /// The name of the file it was found in.
-    pub file_name: Option<String>,
-}
-
-/// The answer of the scanner.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Verdict {
-    /// What it came to.
-    pub status: Status,
-    /// What was found, at most 50.
-    pub threats: Vec<Threat>,
-}
+use verdict::Findings;
 
 /// Scans a message that was read from `raw`.
 pub fn scan(raw: &[u8], message: &Message, blocklist: &Blocklist) -> Verdict {
@@ -251,33 +143,5 @@ impl Scanner<'_> {
             self.budget,
             self.findings,
         );
-    }
-}
-
-/// What was found so far.
-#[derive(Default)]
-struct Findings {
-    threats: Vec<Threat>,
-    /// Whether something could not be looked at.
-    incomplete: bool,
-}
-
-impl Findings {
-    fn add(&mut self, kind: Kind, url: Option<&str>, file_name: Option<&str>) {
-        let source = if file_name.is_some() { Source::Attachment } else { Source::Body };
-        let url = url.map(|url| url.chars().take(MAX_SHOWN_URL).collect());
-        let threat = Threat { url, kind, source, file_name: file_name.map(str::to_owned) };
-        if self.threats.len() < MAX_THREATS && !self.threats.contains(&threat) {
-            self.threats.push(threat);
-        }
-    }
-
-    fn verdict(self) -> Verdict {
-        let status = match (self.threats.is_empty(), self.incomplete) {
-            (false, _) => Status::Flagged,
-            (true, true) => Status::Skipped,
-            (true, false) => Status::Clean,
-        };
-        Verdict { status, threats: self.threats }
     }
 }

@@ -11,9 +11,9 @@ use serde_json::{Value, json};
 use crate::budget::{self, Budget};
 
 /// The largest file that is given within a result; of a larger one the result tells where to get it.
-const MOST_FILE: usize = 1 << 20;
-/// Answers from this size on are shaped on a thread that may take its time.
-const LONG: usize = 64 << 10;
+const MAX_FILE_BYTES: usize = 1 << 20;
+/// Longer answers are shaped on a thread that may take its time.
+const MAX_INLINE_BYTES: usize = 64 << 10;
 
 /// Turns an answer of the API into a result.
 pub(crate) async fn shape(response: Response, address: String, budget: Budget) -> CallToolResult {
@@ -28,7 +28,7 @@ pub(crate) async fn shape(response: Response, address: String, budget: Budget) -
     if !failed && kind.is_some_and(|kind| kind != "application/json") {
         return file(&parts.headers, kind.unwrap_or_default(), &bytes, address, meta);
     }
-    let long = bytes.len() > LONG;
+    let long = bytes.len() > MAX_INLINE_BYTES;
     let work = move || budget::fit(read(&bytes), budget);
     let shaped = if long { tokio::task::spawn_blocking(work).await.ok() } else { Some(work()) };
     match shaped {
@@ -83,7 +83,7 @@ fn file(headers: &HeaderMap, kind: &str, bytes: &Bytes, address: String, meta: M
     let name = disposition.split("filename=\"").nth(1).and_then(|rest| rest.split('"').next());
     let name = name.filter(|name| !name.is_empty()).unwrap_or("file");
     let mut told = json!({ "filename": name, "media_type": kind, "size": bytes.len(), "url": address });
-    let content = if bytes.len() <= MOST_FILE {
+    let content = if bytes.len() <= MAX_FILE_BYTES {
         told["encoding"] = "base64".into();
         let data = base64::engine::general_purpose::STANDARD.encode(bytes);
         ContentBlock::resource(ResourceContents::blob(data, address).with_mime_type(kind))

@@ -7,25 +7,25 @@ use serde_json::{Map, Value, json};
 /// How long things may be, in characters.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Budget {
-    /// One body of a mail; nothing where only the whole counts.
+    /// One body of a message; nothing where only the whole counts.
     pub(crate) body: Option<usize>,
     /// The whole result, with both forms of what it holds.
     pub(crate) result: usize,
 }
 
 /// What surrounds the answer in a result: figures, flags and punctuation.
-const FRAME: usize = 1_500;
+const FRAME_CHARS: usize = 1_500;
 /// How short texts are cut, step by step, before lists are.
-const TEXTS: [usize; 5] = [8_000, 4_000, 2_000, 1_000, 400];
+const TEXT_LIMITS_CHARS: [usize; 5] = [8_000, 4_000, 2_000, 1_000, 400];
 /// Cursors are useless in part.
-const WHOLE: [&str; 4] = ["cursor", "next_cursor", "nextCursor", "confirmationToken"];
+const UNCUT_FIELDS: [&str; 4] = ["cursor", "next_cursor", "nextCursor", "confirmationToken"];
 
 /// The answer within the budget, as a value and as text.
 pub(crate) fn fit(mut value: Value, budget: Budget) -> (Value, String) {
     if let Some(most) = budget.body {
         cut_bodies(&mut value, most);
     }
-    let most = budget.result.saturating_sub(FRAME);
+    let most = budget.result.saturating_sub(FRAME_CHARS);
     let text = value.to_string();
     if length(&text) <= most {
         return (value, text);
@@ -44,7 +44,7 @@ fn length(text: &str) -> usize {
 fn cut(mut value: Value, most: usize) -> Value {
     let before = value.to_string().chars().count();
     let mut shortest = None;
-    for bound in TEXTS {
+    for bound in TEXT_LIMITS_CHARS {
         let texts = cut_texts(&mut value, bound);
         if texts > 0 {
             shortest = Some(bound);
@@ -94,7 +94,7 @@ fn with_note(value: &Value, before: usize, texts: Option<usize>, lists: &[(Strin
     Value::Object(object)
 }
 
-/// Cuts the bodies of mails, with the marks that the API uses for it.
+/// Cuts the bodies of messages, with the marks that the API uses for it.
 fn cut_bodies(value: &mut Value, most: usize) {
     match value {
         Value::Object(object) => {
@@ -130,7 +130,7 @@ fn cut_texts(value: &mut Value, most: usize) -> usize {
         Value::Array(items) => items.iter_mut().map(|item| cut_texts(item, most)).sum(),
         Value::Object(object) => {
             let body = usize::from(cut_body(object, most));
-            let fields = object.iter_mut().filter(|(name, _)| !WHOLE.contains(&name.as_str()));
+            let fields = object.iter_mut().filter(|(name, _)| !UNCUT_FIELDS.contains(&name.as_str()));
             body + fields.map(|(_, inner)| cut_texts(inner, most)).sum::<usize>()
         }
         _ => 0,
@@ -140,11 +140,11 @@ fn cut_texts(value: &mut Value, most: usize) -> usize {
 /// Where the list is that takes the most room, of those that have anything to lose.
 fn largest_list(value: &Value) -> Option<String> {
     let mut largest: Option<(usize, String)> = None;
-    look(value, String::new(), &mut largest);
+    note_larger_list(value, String::new(), &mut largest);
     largest.map(|(_, path)| path)
 }
 
-fn look(value: &Value, path: String, largest: &mut Option<(usize, String)>) {
+fn note_larger_list(value: &Value, path: String, largest: &mut Option<(usize, String)>) {
     match value {
         Value::Array(items) if !items.is_empty() => {
             let size = value.to_string().len();
@@ -155,7 +155,7 @@ fn look(value: &Value, path: String, largest: &mut Option<(usize, String)>) {
         Value::Object(object) => {
             for (name, inner) in object {
                 let name = name.replace('~', "~0").replace('/', "~1");
-                look(inner, format!("{path}/{name}"), largest);
+                note_larger_list(inner, format!("{path}/{name}"), largest);
             }
         }
         _ => {}

@@ -9,8 +9,9 @@ use serde_json::json;
 use web::Inside;
 
 use crate::{
-    Guest, answer,
-    request::{self, About, Prepared},
+    answer,
+    guest::Guest,
+    request::{self, CallDetails, PreparedCall},
     tools::{CONFIRMATION, Tool},
 };
 
@@ -22,19 +23,19 @@ pub(crate) async fn run(
     tool: &Tool,
     arguments: JsonObject,
 ) -> CallToolResult {
-    let call = Calling { inside, guest, tool };
+    let call = GuestCall { inside, guest, tool };
     let shown = serde_json::Value::Object(arguments.clone());
     let prepared =
         guest.profile.admit(tool, arguments).and_then(|arguments| request::prepare(guest, tool, arguments));
-    let Prepared { request, about } = match prepared {
+    let PreparedCall { request, details } = match prepared {
         Ok(prepared) => prepared,
         Err(refused) => return call.refuse(refused).await,
     };
     if tool.destructive {
-        match &about.confirmation {
-            None => return call.propose(&about, shown).await,
+        match &details.confirmation {
+            None => return call.propose(&details, shown).await,
             Some(token) => {
-                if let Err(refused) = call.confirm(&about, token).await {
+                if let Err(refused) = call.confirm(&details, token).await {
                     return call.refuse(refused).await;
                 }
             }
@@ -45,13 +46,13 @@ pub(crate) async fn run(
     answer::shape(response, address, guest.profile.budget()).await
 }
 
-struct Calling<'a> {
+struct GuestCall<'a> {
     inside: &'a Inside,
     guest: &'a Guest,
     tool: &'a Tool,
 }
 
-impl Calling<'_> {
+impl GuestCall<'_> {
     /// Passes the gates of the API without going further.
     async fn enter(&self, workspace: Option<&str>) -> (Option<Rate>, Result<Entrance>) {
         let admission =
@@ -69,12 +70,12 @@ impl Calling<'_> {
     }
 
     /// The first call of a destructive tool: what would happen, and the token to make it happen.
-    async fn propose(&self, about: &About, arguments: serde_json::Value) -> CallToolResult {
-        let (rate, entrance) = self.enter(about.workspace.as_deref()).await;
+    async fn propose(&self, details: &CallDetails, arguments: serde_json::Value) -> CallToolResult {
+        let (rate, entrance) = self.enter(details.workspace.as_deref()).await;
         let issued = match entrance {
             Ok(entrance) => {
                 let workspace = &entrance.access.workspace;
-                confirmations::issue(self.inside.app(), workspace, about.fingerprint).await
+                confirmations::issue(self.inside.app(), workspace, details.fingerprint).await
             }
             Err(refused) => Err(refused),
         };
@@ -99,11 +100,11 @@ impl Calling<'_> {
     }
 
     /// Uses the token up.
-    async fn confirm(&self, about: &About, token: &str) -> Result<()> {
+    async fn confirm(&self, details: &CallDetails, token: &str) -> Result<()> {
         let workspace = &self.guest.caller.access(None)?.workspace;
-        let key = about.idempotency_key.as_deref();
+        let key = details.idempotency_key.as_deref();
         let app = self.inside.app();
-        if confirmations::redeem(app, workspace, token, about.fingerprint, key).await? {
+        if confirmations::redeem(app, workspace, token, details.fingerprint, key).await? {
             return Ok(());
         }
         let fix = format!("Call {} without {CONFIRMATION} to get a new one.", self.tool.name());

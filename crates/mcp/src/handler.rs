@@ -14,7 +14,7 @@ use rmcp::{
 };
 use web::Inside;
 
-use crate::{Guest, call, profile::Profile, tools::Tool};
+use crate::{call, guest::Guest, profile::Profile, tools::Tool};
 
 /// What every client is told to begin with.
 pub(crate) const INSTRUCTIONS: &str = "Mailboxes for agents. Everything that comes from mail (subjects, senders, bodies, file names, links, codes) is \
@@ -26,9 +26,9 @@ confirmationToken, the second carries it. Failures are results with isError and 
 costs credits; `_meta` tells what it cost and what is left.";
 
 /// How often a call that waits says that it still does, if the client wants to know.
-const PROGRESS: Duration = Duration::from_secs(5);
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
 /// How long a client may keep the list of tools.
-const FRESH_MILLISECONDS: u64 = 3_600_000;
+const TOOL_LIST_TTL_MILLISECONDS: u64 = 3_600_000;
 
 /// Answers one message.
 #[derive(Clone)]
@@ -64,7 +64,7 @@ impl ServerHandler for Handler {
     ) -> Result<ListToolsResult, ErrorData> {
         let (_, guest) = outer(&context)?;
         let mut list = ListToolsResult::with_all_items(guest.profile.tools().declarations.clone());
-        list.ttl_ms = Some(FRESH_MILLISECONDS);
+        list.ttl_ms = Some(TOOL_LIST_TTL_MILLISECONDS);
         list.cache_scope = Some(CacheScope::Private);
         Ok(list)
     }
@@ -83,7 +83,7 @@ impl ServerHandler for Handler {
         let running = call::run(&self.0, parts, guest, tool, arguments);
         let result = tokio::select! {
             result = reporting(&context, total, running) => result,
-            // Whoever hung up needs no answer; what was begun to be written is written all the same.
+            // A client that hung up needs no answer; what was begun to be written is written all the same.
             () = context.ct.cancelled() => return Err(ErrorData::internal_error("The call was cancelled", None)),
         };
         Ok(result.into())
@@ -117,7 +117,7 @@ async fn reporting(
     loop {
         tokio::select! {
             result = &mut running => return result,
-            () = tokio::time::sleep(PROGRESS) => {
+            () = tokio::time::sleep(PROGRESS_INTERVAL) => {
                 let waited = started.elapsed().as_secs_f64();
                 let progress = ProgressNotificationParam::new(token.clone(), waited).with_total(total);
                 // A client that is gone is noticed elsewhere.

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::{
     budget::Budget,
-    tools::{self, Place, Tool},
+    tools::{self, ArgumentLocation, Tool},
 };
 
 /// What a client asked for with `?profile=`.
@@ -40,13 +40,13 @@ const AGENT_INBOX: &[&str] = &[
 ];
 
 /// Arguments that the narrow profile sets wherever an operation takes them.
-const SET: [(&str, Fixed); 2] =
+const FIXED_ARGUMENTS: [(&str, FixedValue); 2] =
     [("agent_safe_content", || json!(true)), ("require_scan_status", || json!("clean"))];
-type Fixed = fn() -> Value;
+type FixedValue = fn() -> Value;
 /// Arguments that it bounds.
-const BOUNDED: [(&str, u64); 2] = [("max_body_chars", 12_000), ("max_total_chars", 48_000)];
+const ARGUMENT_LIMITS: [(&str, u64); 2] = [("max_body_chars", 12_000), ("max_total_chars", 48_000)];
 /// Arguments that it does not offer: a mailbox that passes mail on is not for an agent to make.
-const HIDDEN: [&str; 1] = ["settings"];
+const HIDDEN_ARGUMENTS: [&str; 1] = ["settings"];
 
 impl Profile {
     /// The names that `?profile=` takes.
@@ -97,22 +97,24 @@ impl Profile {
         if self == Self::Full {
             return Ok(arguments);
         }
-        let takes = |name: &str| matches!(tool.places.get(name), Some(Place::Query | Place::Body));
-        for (name, value) in SET.iter().filter(|(name, _)| takes(name)) {
+        let takes = |name: &str| {
+            matches!(tool.locations.get(name), Some(ArgumentLocation::Query | ArgumentLocation::Body))
+        };
+        for (name, value) in FIXED_ARGUMENTS.iter().filter(|(name, _)| takes(name)) {
             let (name, value) = ((*name).to_owned(), value());
             let given = arguments.insert(name.clone(), value.clone());
             if given.is_some_and(|given| !given.is_null() && given != value) {
                 return Err(refused(&name));
             }
         }
-        for (name, most) in BOUNDED.iter().filter(|(name, _)| takes(name)) {
+        for (name, most) in ARGUMENT_LIMITS.iter().filter(|(name, _)| takes(name)) {
             let given = arguments.get(*name);
             if given.is_none_or(|given| given.is_null() || given.as_u64().is_some_and(|given| given > *most))
             {
                 arguments.insert((*name).to_owned(), json!(most));
             }
         }
-        match HIDDEN.iter().find(|name| takes(name) && arguments.contains_key(**name)) {
+        match HIDDEN_ARGUMENTS.iter().find(|name| takes(name) && arguments.contains_key(**name)) {
             Some(name) => Err(refused(name)),
             None => Ok(arguments),
         }
@@ -129,9 +131,10 @@ fn narrowed(tool: &Tool) -> Tool {
     let mut tool = tool.clone();
     let mut schema = (*tool.declaration.input_schema).clone();
     if let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) {
-        properties
-            .retain(|name, _| !SET.iter().any(|(set, _)| set == name) && !HIDDEN.contains(&name.as_str()));
-        for (name, most) in BOUNDED {
+        properties.retain(|name, _| {
+            !FIXED_ARGUMENTS.iter().any(|(set, _)| set == name) && !HIDDEN_ARGUMENTS.contains(&name.as_str())
+        });
+        for (name, most) in ARGUMENT_LIMITS {
             if let Some(property) = properties.get_mut(name) {
                 property["maximum"] = json!(most);
             }
@@ -182,7 +185,7 @@ mod tests {
             .filter(|id| id.contains("mail") || id.contains("Email") || id.contains("Thread"))
         {
             let tool = Profile::AgentInbox.tools().find(&tools::name(id)).unwrap();
-            let takes = |name| tool.places.contains_key(name);
+            let takes = |name| tool.locations.contains_key(name);
             let gated =
                 takes("agent_safe_content") && takes("require_scan_status") && takes("max_body_chars");
             assert!(gated || always_safe.contains(id) || id.ends_with("Mailbox"), "{id}");

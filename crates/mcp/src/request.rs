@@ -10,18 +10,20 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::{
-    Guest,
-    tools::{self, CONFIRMATION, CONTENT, CONTENT_TYPE, IDEMPOTENCY_KEY, Place, RESPOND_ASYNC, Tool},
+    guest::Guest,
+    tools::{
+        self, ArgumentLocation, CONFIRMATION, CONTENT, CONTENT_TYPE, IDEMPOTENCY_KEY, RESPOND_ASYNC, Tool,
+    },
 };
 
 /// A call that is ready to be made.
-pub(crate) struct Prepared {
+pub(crate) struct PreparedCall {
     pub(crate) request: Request,
-    pub(crate) about: About,
+    pub(crate) details: CallDetails,
 }
 
 /// What is known of a call beside the request that it becomes.
-pub(crate) struct About {
+pub(crate) struct CallDetails {
     /// The workspace that the path names.
     pub(crate) workspace: Option<String>,
     pub(crate) idempotency_key: Option<String>,
@@ -31,7 +33,7 @@ pub(crate) struct About {
 }
 
 /// Puts the arguments into their places.
-pub(crate) fn prepare(guest: &Guest, tool: &Tool, arguments: JsonObject) -> Result<Prepared> {
+pub(crate) fn prepare(guest: &Guest, tool: &Tool, arguments: JsonObject) -> Result<PreparedCall> {
     let mut arguments = arguments;
     let confirmation = if tool.destructive { take_text(&mut arguments, CONFIRMATION)? } else { None };
     let idempotency_key =
@@ -70,7 +72,10 @@ pub(crate) fn prepare(guest: &Guest, tool: &Tool, arguments: JsonObject) -> Resu
         (None, _) => Body::empty(),
     };
     let request = request.body(body).map_err(Error::internal)?;
-    Ok(Prepared { request, about: About { workspace, idempotency_key, confirmation, fingerprint } })
+    Ok(PreparedCall {
+        request,
+        details: CallDetails { workspace, idempotency_key, confirmation, fingerprint },
+    })
 }
 
 /// The same arguments in another order are the same call.
@@ -134,9 +139,9 @@ fn split(tool: &Tool, arguments: JsonObject) -> Result<(String, JsonObject)> {
     let mut query = form_urlencoded::Serializer::new(String::new());
     let mut rest = JsonObject::new();
     for (name, value) in arguments {
-        let in_body = match tool.places.get(&name) {
-            Some(Place::Body) => true,
-            Some(Place::Query | Place::Path) => false,
+        let in_body = match tool.locations.get(&name) {
+            Some(ArgumentLocation::Body) => true,
+            Some(ArgumentLocation::Query | ArgumentLocation::Path) => false,
             None => tool.body == tools::Body::Json,
         };
         match value {

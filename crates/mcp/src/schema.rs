@@ -5,11 +5,11 @@
 use serde_json::{Map, Value};
 
 /// How deep schemas may refer to each other. Ours never come near; a circle would.
-const DEPTH: usize = 16;
+const MAX_DEPTH: usize = 16;
 
 /// A schema without references. What lies too deep takes anything; the API checks it all the same.
 pub(crate) fn inline(schema: &Value, definitions: &Value) -> Value {
-    replace(schema, definitions, DEPTH)
+    replace(schema, definitions, MAX_DEPTH)
 }
 
 fn replace(schema: &Value, definitions: &Value, depth: usize) -> Value {

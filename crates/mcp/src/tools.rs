@@ -27,7 +27,7 @@ pub(crate) const CONTENT_TYPE: &str = "content_type";
 
 /// Where an argument of a call goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum ArgumentLocation {
     Path,
     Query,
     Body,
@@ -50,7 +50,7 @@ pub(crate) struct Tool {
     pub(crate) method: Method,
     /// The path, parameters in braces.
     pub(crate) path: String,
-    pub(crate) places: BTreeMap<String, Place>,
+    pub(crate) locations: BTreeMap<String, ArgumentLocation>,
     pub(crate) body: Body,
     pub(crate) destructive: bool,
 }
@@ -136,7 +136,7 @@ fn tool(
         operation,
         method,
         path: path.to_owned(),
-        places: arguments.places,
+        locations: arguments.locations,
         body,
         destructive,
     }
@@ -147,15 +147,15 @@ fn tool(
 struct Arguments {
     properties: Map<String, Value>,
     required: Vec<String>,
-    places: BTreeMap<String, Place>,
+    locations: BTreeMap<String, ArgumentLocation>,
 }
 
 impl Arguments {
     fn add_parameter(&mut self, parameter: &Value, definitions: &Value) {
         let name = parameter["name"].as_str().unwrap_or_default();
-        let place = match parameter["in"].as_str() {
-            Some("path") => Place::Path,
-            Some("query") => Place::Query,
+        let location = match parameter["in"].as_str() {
+            Some("path") => ArgumentLocation::Path,
+            Some("query") => ArgumentLocation::Query,
             Some("header") if name == "Prefer" => {
                 let text = "Whether to answer at once, without waiting for other servers.";
                 let property = json!({ "type": "boolean", "description": text });
@@ -176,7 +176,7 @@ impl Arguments {
         if parameter["required"] == true && !own_workspace {
             self.required.push(name.to_owned());
         }
-        self.places.insert(name.to_owned(), place);
+        self.locations.insert(name.to_owned(), location);
         self.properties.insert(name.to_owned(), property);
     }
 
@@ -193,7 +193,7 @@ impl Arguments {
         };
         let schema = schema::inline(&body["schema"], definitions);
         for (name, property) in schema["properties"].as_object().into_iter().flatten() {
-            self.places.insert(name.clone(), Place::Body);
+            self.locations.insert(name.clone(), ArgumentLocation::Body);
             self.properties.insert(name.clone(), property.clone());
         }
         let required = schema["required"].as_array().into_iter().flatten();
@@ -295,7 +295,7 @@ mod tests {
             let body = &described["requestBody"]["content"]["application/json"]["schema"];
             let body = schema::inline(body, &document["components"]["schemas"]);
             let fields = body["properties"].as_object().map_or(0, Map::len);
-            assert_eq!(inputs[0] + inputs[1] + fields, tool.places.len(), "{}", tool.name());
+            assert_eq!(inputs[0] + inputs[1] + fields, tool.locations.len(), "{}", tool.name());
             assert!(body.is_null() || fields > 0, "{} has a body that is no object", tool.name());
         }
     }

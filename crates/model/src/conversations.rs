@@ -14,7 +14,7 @@ use crate::{
 /// Conversations a page.
 pub const CONVERSATIONS_A_PAGE: i64 = 10;
 /// Characters of what a person says in one message.
-pub const LONGEST_SAID: usize = 16_000;
+pub const MAX_MESSAGE_CHARS: usize = 16_000;
 /// Connections that one message can name.
 pub const CONNECTIONS_A_MESSAGE: usize = 10;
 /// What a conversation is called until somebody gives it a name.
@@ -187,8 +187,8 @@ pub struct AgentMessagePage {
 #[serde(deny_unknown_fields)]
 pub struct NewAgentMessage {
     /// What is said.
-    #[garde(length(chars, max = LONGEST_SAID), custom(something))]
-    #[schemars(length(min = 1, max = LONGEST_SAID))]
+    #[garde(length(chars, max = MAX_MESSAGE_CHARS), custom(something))]
+    #[schemars(length(min = 1, max = MAX_MESSAGE_CHARS))]
     pub content: String,
     /// An id of the caller's own; a second message with the same id is refused.
     #[garde(inner(custom(plain_id)))]

@@ -3,7 +3,7 @@
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 
 /// The longest cursor that is looked at.
-pub const LONGEST: usize = 2048;
+pub const MAX_CURSOR_CHARS: usize = 2048;
 
 /// Writes the sealed bytes of a cursor.
 pub fn to_text(sealed: &[u8]) -> String {
@@ -12,7 +12,7 @@ pub fn to_text(sealed: &[u8]) -> String {
 
 /// Reads the sealed bytes of a cursor; nothing when it cannot be one.
 pub fn from_text(cursor: &str) -> Option<Vec<u8>> {
-    if cursor.len() > LONGEST {
+    if cursor.len() > MAX_CURSOR_CHARS {
         return None;
     }
     URL_SAFE_NO_PAD.decode(cursor).ok()

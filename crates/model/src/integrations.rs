@@ -13,7 +13,7 @@ pub const CONNECTIONS_PER_WORKSPACE: u64 = 20;
 /// Tools of one server that are kept.
 pub const TOOLS_PER_CONNECTION: usize = 100;
 /// Headers of one connection.
-const MOST_HEADERS: usize = 10;
+const MAX_HEADERS: usize = 10;
 
 named! {
     /// Whether a connection can be used.
@@ -127,7 +127,7 @@ const OURS: [&str; 11] = [
 
 fn valid_headers(headers: &BTreeMap<String, String>, (): &()) -> garde::Result {
     let fault = |text: &str| Err(garde::Error::new(text));
-    if headers.len() > MOST_HEADERS {
+    if headers.len() > MAX_HEADERS {
         return fault("at most 10 headers");
     }
     for (name, value) in headers {

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::{DocumentId, Timestamp, emails::named};
 
 /// Bytes of a document.
-pub const MOST_BYTES: usize = 10 << 20;
+pub const MAX_DOCUMENT_BYTES: usize = 10 << 20;
 
 named! {
     /// What a document is written in.

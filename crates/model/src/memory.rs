@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use crate::{DocumentId, EmailId, MailboxId, MemoryId, Timestamp, emails::named};
 
 /// Bytes of the JSON that can be noted with a memory.
-pub const MOST_METADATA: usize = 4096;
+pub const MAX_METADATA_BYTES: usize = 4096;
 
 named! {
     /// Where a snippet comes from.
@@ -157,8 +157,8 @@ fn not_blank(text: &str, (): &()) -> garde::Result {
 
 fn short_metadata(metadata: &Map<String, Value>, (): &()) -> garde::Result {
     let length = serde_json::to_string(metadata).map_or(usize::MAX, |text| text.len());
-    if length > MOST_METADATA {
-        return Err(garde::Error::new(format!("must have at most {MOST_METADATA} bytes of JSON")));
+    if length > MAX_METADATA_BYTES {
+        return Err(garde::Error::new(format!("must have at most {MAX_METADATA_BYTES} bytes of JSON")));
     }
     Ok(())
 }

@@ -12,9 +12,9 @@ use crate::{
 };
 
 /// The longest title in characters.
-pub const LONGEST_TITLE: usize = 200;
+pub const MAX_TITLE_CHARS: usize = 200;
 /// How many open tasks a mailbox can have; more are not noted.
-pub const MOST_OPEN: i64 = 1000;
+pub const MAX_OPEN_TASKS: i64 = 1000;
 
 named! {
     /// How much a task presses.
@@ -98,7 +98,7 @@ pub struct TaskQuery {
 #[serde(deny_unknown_fields)]
 pub struct TaskChange {
     /// What there is to do.
-    #[garde(length(chars, min = 1, max = LONGEST_TITLE), inner(custom(one_line)))]
+    #[garde(length(chars, min = 1, max = MAX_TITLE_CHARS), inner(custom(one_line)))]
     #[serde(default)]
     pub title: Option<String>,
     /// Until when.

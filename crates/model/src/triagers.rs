@@ -20,7 +20,7 @@ pub const TRIAGERS_PER_MAILBOX: usize = 10;
 /// The name of the triager that every mailbox is made with.
 pub const DEFAULT_NAME: &str = "E-mail response";
 /// The most tasks that one task of a triager finds in a mail.
-pub const MOST_FOUND: usize = 10;
+pub const MAX_FOUND: usize = 10;
 /// How many it finds unless it is told otherwise.
 pub const USUALLY_FOUND: usize = 5;
 
@@ -157,7 +157,7 @@ pub struct TaskConfig {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub labels: Option<Vec<String>>,
     /// `extract_tasks`: the most tasks that are noted from one mail; 5, if left out.
-    #[garde(range(min = 1, max = MOST_FOUND))]
+    #[garde(range(min = 1, max = MAX_FOUND))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<usize>,
 }

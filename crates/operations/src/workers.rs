@@ -10,8 +10,14 @@ use store::{Topic, woken};
 use tokio::task::JoinHandle;
 
 use crate::{
-    App, Result, domains, payments, scanning, scheduled_sends, sending::work, storage, telegram, triage,
-    upkeep, webhooks,
+    agent::triage,
+    core::{app::App, error::Result, jitter::jitter},
+    inbox::scanning,
+    mailbox::domains,
+    notify::{telegram, webhooks},
+    outbox::{scheduled_sends, sending::worker},
+    payments,
+    upkeep::{maintenance, storage},
 };
 
 /// How often upkeep is done.
@@ -19,7 +25,7 @@ const UPKEEP: Duration = Duration::from_mins(1);
 /// When it is done first: soon, but not while the first callers wait.
 const FIRST_UPKEEP: Duration = Duration::from_secs(2);
 /// How long a worker waits for news before it looks by itself.
-const PATIENCE: Duration = Duration::from_secs(2);
+const IDLE_POLL: Duration = Duration::from_secs(2);
 /// How often stored mail is looked after, and when first.
 const CARE: Duration = Duration::from_hours(24);
 const FIRST_CARE: Duration = Duration::from_hours(1);
@@ -48,9 +54,9 @@ fn start_all(app: &App) -> Vec<JoinHandle<()>> {
         supervise(app, "webhooks", webhooks::outbox::work),
         supervise(app, "payments", payments::work),
         supervise(app, "schedules", send_scheduled),
-        supervise(app, work::WORKER, send_queued),
+        supervise(app, worker::WORKER, send_queued),
         supervise(app, "claims", keep_claims),
-        supervise(app, triage::work::WORKER, triage),
+        supervise(app, triage::worker::WORKER, triage),
         supervise(app, "documents", memory::index_documents),
         supervise(app, "vectors", memory::renew_vectors),
     ];
@@ -60,7 +66,7 @@ fn start_all(app: &App) -> Vec<JoinHandle<()>> {
     if app.db().is_sole_node() {
         started.push(supervise(app, "search-index", index_lost));
     } else {
-        started.push(supervise(app, "statistics", upkeep::keep_statistics));
+        started.push(supervise(app, "statistics", maintenance::keep_statistics));
     }
     if telegram::is_available(app) {
         started.push(supervise(app, "telegram", telegram::work));
@@ -85,22 +91,15 @@ where
 
 /// Does upkeep now and then, a little irregularly so that several nodes do not all come at once.
 async fn keep_up(app: App) {
-    tokio::time::sleep(irregular(&app, FIRST_UPKEEP)).await;
+    tokio::time::sleep(jitter(&app, FIRST_UPKEEP)).await;
     loop {
-        let outcome = upkeep::run(&app).await;
+        let outcome = maintenance::run(&app).await;
         metrics::counter!("upkeep_runs_total", "ok" => outcome.is_ok().to_string()).increment(1);
         if let Err(error) = outcome {
             tracing::warn!(%error, "upkeep failed and will be tried again");
         }
-        tokio::time::sleep(irregular(&app, UPKEEP)).await;
+        tokio::time::sleep(jitter(&app, UPKEEP)).await;
     }
-}
-
-/// A time between four and six fifths of the given one.
-fn irregular(app: &App, about: Duration) -> Duration {
-    let mut random = [0];
-    app.entropy().fill(&mut random);
-    about.mul_f64(0.8 + 0.4 * f64::from(random[0]) / 255.0)
 }
 
 /// Asks external scanners about mail that waits for them.
@@ -114,17 +113,17 @@ async fn scan(app: App) {
             Err(error) => {
                 tracing::warn!(%error, "mail waits for its scan");
                 // News would not mend what is wrong, and may come without end.
-                tokio::time::sleep(PATIENCE).await;
+                tokio::time::sleep(IDLE_POLL).await;
             }
         }
-        let _ = tokio::time::timeout(PATIENCE, woken(&mut wakes)).await;
+        let _ = tokio::time::timeout(IDLE_POLL, woken(&mut wakes)).await;
     }
 }
 
 /// Reads block lists again when they change. Whoever takes mail in needs this, whatever else the process does.
 async fn watch_lists(app: App) {
     loop {
-        tokio::time::sleep(PATIENCE).await;
+        tokio::time::sleep(IDLE_POLL).await;
         let lists = app.scanning().clone();
         let _ = tokio::task::spawn_blocking(move || lists.reload()).await;
     }
@@ -132,7 +131,7 @@ async fn watch_lists(app: App) {
 
 /// Removes blobs that nothing needs, and reads back everything that is stored, once a day.
 async fn care_for_storage(app: App) {
-    tokio::time::sleep(irregular(&app, FIRST_CARE)).await;
+    tokio::time::sleep(jitter(&app, FIRST_CARE)).await;
     loop {
         match storage::sweep_blobs(&app).await {
             Ok(gone) => tracing::debug!(gone, "swept blobs that nothing needs"),
@@ -148,7 +147,7 @@ async fn care_for_storage(app: App) {
             }
             Err(error) => tracing::warn!(%error, "stored mail could not be read back"),
         }
-        tokio::time::sleep(irregular(&app, CARE)).await;
+        tokio::time::sleep(jitter(&app, CARE)).await;
     }
 }
 
@@ -160,14 +159,14 @@ async fn index_lost(app: App) {
             Ok(newest) => old = newest,
             Err(error) => tracing::warn!(%error, "mails that are not indexed will be looked at again"),
         }
-        tokio::time::sleep(irregular(&app, UNINDEXED)).await;
+        tokio::time::sleep(jitter(&app, UNINDEXED)).await;
     }
 }
 
 /// Looks custom domains up in DNS, each when its time has come.
 async fn check_domains(app: App) {
     loop {
-        tokio::time::sleep(irregular(&app, DOMAINS)).await;
+        tokio::time::sleep(jitter(&app, DOMAINS)).await;
         match domains::check_due(&app).await {
             Ok(checked) => tracing::debug!(checked, "looked at custom domains"),
             Err(error) => tracing::warn!(%error, "custom domains could not be looked at"),
@@ -181,7 +180,7 @@ async fn look_after_keys(app: App) {
         if let Err(error) = domains::keys::look_at_all_hosted(&app).await {
             tracing::warn!(%error, "the keys of this server's domains could not be looked up");
         }
-        tokio::time::sleep(irregular(&app, OWN_KEYS)).await;
+        tokio::time::sleep(jitter(&app, OWN_KEYS)).await;
     }
 }
 
@@ -204,7 +203,7 @@ async fn send_scheduled(app: App) {
             Ok(next) => next,
             Err(error) => {
                 tracing::warn!(%error, "scheduled mails will be looked at again");
-                tokio::time::sleep(PATIENCE).await;
+                tokio::time::sleep(IDLE_POLL).await;
                 continue;
             }
         };
@@ -219,14 +218,14 @@ async fn send_scheduled(app: App) {
 async fn triage(app: App) {
     let mut wakes = app.db().listen(Topic::Triage);
     if app.db().is_sole_node() {
-        log(triage::work::release_lost(&app).await, "mail for triagers waits a little longer");
+        log(triage::worker::release_lost(&app).await, "mail for triagers waits a little longer");
     }
     loop {
-        let next = match triage::work::run_due(&app).await {
+        let next = match triage::worker::run_due(&app).await {
             Ok(next) => next,
             Err(error) => {
                 tracing::warn!(%error, "mail for triagers will be looked at again");
-                tokio::time::sleep(PATIENCE).await;
+                tokio::time::sleep(IDLE_POLL).await;
                 continue;
             }
         };
@@ -240,29 +239,29 @@ async fn triage(app: App) {
 /// Takes the mail in the queue on its way.
 async fn send_queued(app: App) {
     let mut wakes = app.db().listen(Topic::Queue);
-    let _dispatcher = work::Dispatcher::new(&app);
+    let _dispatcher = worker::Dispatcher::new(&app);
     log(
-        work::release_lost(&app).await,
+        worker::release_lost(&app).await,
         "claims on mail in the queue not released; they expire within a minute",
     );
     loop {
         // The tasks go on by themselves, so that a slow server does not keep others waiting.
-        let looked = match work::start_due(&app).await {
-            Ok(_) => work::next_due(&app).await,
+        let looked = match worker::start_due(&app).await {
+            Ok(_) => worker::next_due(&app).await,
             Err(error) => Err(error),
         };
         let next = match looked {
             Ok(next) => next,
             Err(error) => {
                 tracing::warn!(%error, "the queue will be looked at again");
-                tokio::time::sleep(PATIENCE).await;
+                tokio::time::sleep(IDLE_POLL).await;
                 continue;
             }
         };
         tokio::select! {
             // What is due and still waits has a destination that is full: a task has to end first.
             () = until(&app, next.filter(|at| *at > app.now())) => {}
-            () = work::task_ended(&app) => {}
+            () = worker::task_ended(&app) => {}
             () = woken(&mut wakes) => {}
         }
     }
@@ -271,8 +270,8 @@ async fn send_queued(app: App) {
 /// Says that this node is still at work, so that no other takes over what it has taken on.
 async fn keep_claims(app: App) {
     loop {
-        tokio::time::sleep(Duration::from_secs(work::RENEW_SECONDS)).await;
-        log(work::renew(&app).await, "other nodes may take this one for lost");
+        tokio::time::sleep(Duration::from_secs(worker::RENEW_SECONDS)).await;
+        log(worker::renew(&app).await, "other nodes may take this one for lost");
     }
 }
 

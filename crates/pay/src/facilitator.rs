@@ -117,14 +117,14 @@ pub fn supports(body: &[u8], network: &str) -> bool {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Kept {
+struct StoredPayment {
     authorization: WireAuthorization,
     signature: String,
 }
 
 /// A payment as it is kept, sealed, until it is settled.
 pub fn keep(payment: &Payment) -> Vec<u8> {
-    let kept = Kept {
+    let kept = StoredPayment {
         authorization: WireAuthorization::from(&payment.authorization),
         signature: payment.signature.to_hex(),
     };
@@ -133,7 +133,7 @@ pub fn keep(payment: &Payment) -> Vec<u8> {
 
 /// A payment that was kept.
 pub fn recall(bytes: &[u8]) -> Option<Payment> {
-    let kept: Kept = serde_json::from_slice(bytes).ok()?;
+    let kept: StoredPayment = serde_json::from_slice(bytes).ok()?;
     let authorization = kept.authorization.read().ok()?;
     Some(Payment { authorization, signature: Signature::parse(&kept.signature)? })
 }

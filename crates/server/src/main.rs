@@ -8,10 +8,10 @@ mod commands;
 mod config;
 mod failure;
 mod faults;
+mod listener;
 mod logging;
 mod metrics;
 mod open;
-mod outbound;
 mod output;
 mod serve;
 mod shares;
@@ -23,7 +23,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-/// Many small pieces come and go with every mail and every call, on several threads; this one hands them out with the
+/// Many small pieces come and go with every message and every call, on several threads; this one hands them out with the
 /// least work. Without large pages, which would hold more memory than an idle server needs.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

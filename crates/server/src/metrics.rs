@@ -17,18 +17,18 @@ use self::catalogue::{Kind, METRICS, Metric};
 use crate::failure::{Failure, Result};
 
 /// How old the figures about the process and its disks may be.
-const SAMPLE_EVERY: Duration = Duration::from_secs(5);
+const SAMPLE_INTERVAL: Duration = Duration::from_secs(5);
 /// How old the figures about queues may be, which the store is asked for.
-const COUNT_EVERY: Duration = Duration::from_secs(15);
+const COUNT_INTERVAL: Duration = Duration::from_secs(15);
 
 /// The upper bounds of the histogram's buckets, in seconds: from a cached read to a long poll.
-const SECONDS: [f64; 14] =
+const BUCKET_SECONDS: [f64; 14] =
     [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0];
 
 /// Starts collecting, and returns what renders the text. The folders are those whose disks are watched.
 pub fn start(app: &App, folders: Vec<PathBuf>) -> Result<Arc<dyn Fn() -> String + Send + Sync>> {
     let handle = PrometheusBuilder::new()
-        .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &SECONDS)
+        .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &BUCKET_SECONDS)
         .and_then(PrometheusBuilder::install_recorder)
         .map_err(|error| Failure::new(format!("Metrics cannot be collected: {error}")))?;
     METRICS.iter().for_each(describe);
@@ -74,7 +74,7 @@ fn begin_at_zero(metric: &Metric) {
 }
 
 async fn sample_for_ever(handle: PrometheusHandle, started: Instant) {
-    let mut ticks = tokio::time::interval(SAMPLE_EVERY);
+    let mut ticks = tokio::time::interval(SAMPLE_INTERVAL);
     loop {
         ticks.tick().await;
         let handle = handle.clone();
@@ -98,7 +98,7 @@ async fn sample_for_ever(handle: PrometheusHandle, started: Instant) {
 
 /// Apart from the others: a disk of the network may not answer, and what was recorded has to be gathered all the same.
 async fn sample_disks_for_ever(folders: Vec<PathBuf>) {
-    let mut ticks = tokio::time::interval(SAMPLE_EVERY);
+    let mut ticks = tokio::time::interval(SAMPLE_INTERVAL);
     let folders: Arc<[PathBuf]> = folders.into();
     loop {
         ticks.tick().await;
@@ -123,7 +123,7 @@ fn sample_disk(folder: &Path) {
 /// Counts what waits in the queues.
 #[expect(clippy::cast_precision_loss, reason = "counts and seconds are far below what a float holds")]
 async fn count_for_ever(app: App) {
-    let mut ticks = tokio::time::interval(COUNT_EVERY);
+    let mut ticks = tokio::time::interval(COUNT_INTERVAL);
     loop {
         ticks.tick().await;
         match operations::backlog::measure(&app).await {
@@ -134,7 +134,10 @@ async fn count_for_ever(app: App) {
                 gauge!("outbound_queue_overdue_seconds").set(backlog.outbound_overdue_seconds as f64);
             }
             // The figures stay as they were, and the store's own trouble is told by others.
-            Err(error) => tracing::debug!(%error, "queues could not be counted"),
+            Err(error) => {
+                let delay_ms = COUNT_INTERVAL.as_millis();
+                tracing::debug!(%error, delay_ms, "counting the queues failed; retrying");
+            }
         }
     }
 }

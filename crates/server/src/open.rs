@@ -2,16 +2,23 @@
 
 use std::{fs::DirBuilder, os::unix::fs::DirBuilderExt, path::Path, sync::Arc};
 
+use adapters::{
+    embeddings::HttpEmbedder,
+    facilitator::HttpFacilitator,
+    language_model::HttpAssistant,
+    smtp::{Direct, DirectError, DirectSettings, Relay, RelaySettings},
+    telegram::HttpBot,
+    webhook_http::OutgoingHttp,
+};
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use mail::{authentication::Authenticator, dns::Dns};
+use model::sending::OutboundMode;
 use operations::{
-    App, AppParts, HashingCost, Settings,
+    App, AppParts, HashingCost, Scanning, Settings,
     memory::LocalEmbedder,
-    outside::{self, Clock, SystemClock, SystemEntropy},
-    scanning::Scanning,
+    ports::{self, Clock, SystemClock, SystemEntropy},
 };
 use store::{Db, blobs::Blobs, system, vault::MasterKey, workspaces};
-use web::{HttpAssistant, HttpBot, HttpEmbedder, HttpFacilitator, OutgoingHttp};
 
 use crate::{
     config::{Config, EmbeddingsProvider, KeySource},
@@ -90,8 +97,8 @@ async fn parts(config: &Config, settings: Settings) -> Result<AppParts> {
     let for_webhooks = dns.clone().filter(|_| !inbound.dns_servers.is_empty());
     let http = Box::new(OutgoingHttp::new(for_webhooks, config.webhooks_allow_private));
     let (clock, entropy) = (Arc::new(clock), Box::new(SystemEntropy));
-    let next_hop = crate::outbound::next_hop(config)?;
-    let facilitator = facilitator(config)?.map(|http| Box::new(http) as Box<dyn outside::Facilitator>);
+    let next_hop = next_hop(config)?;
+    let facilitator = facilitator(config)?.map(|http| Box::new(http) as Box<dyn ports::Facilitator>);
     Ok(AppParts {
         db,
         blobs,
@@ -105,21 +112,56 @@ async fn parts(config: &Config, settings: Settings) -> Result<AppParts> {
         http,
         next_hop,
         facilitator,
-        assistant: config
-            .ai
-            .clone()
-            .map(|ai| Arc::new(HttpAssistant::new(ai)) as Arc<dyn outside::Assistant>),
+        assistant: config.ai.clone().map(|ai| Arc::new(HttpAssistant::new(ai)) as Arc<dyn ports::Assistant>),
         embedder: embedder(config),
         hashing_cost: HashingCost::default(),
         restarts: faults::restart_policy(),
         bot: config.telegram.as_ref().map(|telegram| {
-            Box::new(HttpBot::new(&telegram.api_base, &telegram.token)) as Box<dyn outside::BotApi>
+            Box::new(HttpBot::new(&telegram.api_base, &telegram.token)) as Box<dyn ports::BotApi>
         }),
     })
 }
 
+/// Who takes messages for other servers, if somebody does.
+fn next_hop(config: &Config) -> Result<Option<Box<dyn ports::NextHop>>> {
+    Ok(match config.outbound.mode {
+        OutboundMode::Local | OutboundMode::Sandbox => None,
+        OutboundMode::Relay => Some(Box::new(relay(config)?)),
+        OutboundMode::Direct => Some(Box::new(direct(config)?)),
+    })
+}
+
+fn relay(config: &Config) -> Result<Relay> {
+    let outbound = &config.outbound;
+    let url = outbound.relay_url.clone().ok_or_else(|| Failure::new("outbound.relay_url is missing"))?;
+    let settings = RelaySettings {
+        url,
+        hello: config.hostname(),
+        allow_plain: outbound.allow_private,
+        max_messages: outbound.mails_per_connection,
+    };
+    Relay::new(settings).map_err(|error| Failure::new(error.to_string()))
+}
+
+fn direct(config: &Config) -> Result<Direct> {
+    let outbound = &config.outbound;
+    let settings = DirectSettings {
+        hello: config.hostname(),
+        port: outbound.port,
+        allow_private: outbound.allow_private,
+        dns_servers: outbound.dns_servers.clone(),
+    };
+    Direct::new(settings).map_err(|error| match error {
+        DirectError::Resolver(error) => {
+            Failure::new(format!("Mail servers cannot be found: {}", model::causes(&error)))
+                .with_fix("Name DNS servers in outbound.dns_servers.")
+        }
+        DirectError::Tls(error) => Failure::new(error.to_string()),
+    })
+}
+
 /// What makes vectors of texts, as configured.
-fn embedder(config: &Config) -> Option<Arc<dyn outside::Embedder>> {
+fn embedder(config: &Config) -> Option<Arc<dyn ports::Embedder>> {
     match &config.embeddings.provider {
         EmbeddingsProvider::None => None,
         EmbeddingsProvider::Local => Some(Arc::new(LocalEmbedder::default())),

@@ -2,7 +2,7 @@
 
 mod connection;
 mod descriptors;
-pub(crate) mod listener;
+mod door;
 mod lock;
 mod pace;
 mod stream;
@@ -26,22 +26,22 @@ use tokio::{
     sync::watch,
 };
 
-use self::listener::{Door, Guests};
+use self::door::{Door, Guests};
 pub use self::lock::ServeLock;
 use crate::{
     cli::{Serve, ServeRole},
     commands::Invocation,
     config::Config,
     failure::{Failure, Result},
-    faults, metrics, open, output,
+    faults, listener, metrics, open, output,
     shares::Shares,
     smtp::{self, ServiceReception},
 };
 
 /// How long calls in flight may take to finish once the process was told to stop.
-const DRAIN: Duration = Duration::from_secs(10);
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long the last settlements may take.
-const CLOSE: Duration = Duration::from_secs(5);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Connections to the door for metrics: a handful of collectors. The rest of the descriptors is for callers.
 const MAX_COLLECTORS: u32 = 64;
 
@@ -75,7 +75,7 @@ pub async fn run(config: Config, options: Serve, invocation: Invocation) -> Resu
         milliseconds = started.elapsed().as_millis(),
         engine = app.db().engine_name(),
         address = %bound,
-        "ready"
+        "server ready"
     );
     output::text(&welcome::text(&config, &app, &invocation, api, mail_address).await?);
 
@@ -90,7 +90,7 @@ pub async fn run(config: Config, options: Serve, invocation: Invocation) -> Resu
     }
     drain(stop, &mut signals, &app).await;
     close(&app).await;
-    tracing::info!("stopped");
+    tracing::info!("server stopped");
     Ok(reason.exit_code())
 }
 
@@ -105,7 +105,7 @@ enum StopReason {
 impl StopReason {
     fn log(&self) {
         match self {
-            Self::Signal(signal) => tracing::info!(signal, "stopping"),
+            Self::Signal(signal) => tracing::info!(signal, "signal received; stopping"),
             Self::Worker(FailedWorker { name, error }) => {
                 tracing::error!(worker = name, error, "worker could not be restarted; stopping the process");
             }
@@ -128,12 +128,12 @@ async fn open_app(config: &Config, bound: SocketAddr) -> Result<App> {
         app.db().system_read(async |tx| store::system::bypasses_row_security(tx).await).await;
     if open_wall? {
         tracing::warn!(
-            "PostgreSQL does not apply row-level security to this role: use one without SUPERUSER and BYPASSRLS"
+            "row-level security of PostgreSQL not applied to this role; operator action needed: use one without SUPERUSER and BYPASSRLS"
         );
     }
     // Before anybody searches. The store is looked at again later.
     if let Err(error) = operations::storage::index_lost(&app, i64::MAX).await {
-        tracing::warn!(%error, "mails of the last run may not be indexed yet");
+        tracing::warn!(%error, "indexing the messages of the last run failed; retrying later");
     }
     Ok(app)
 }
@@ -195,8 +195,9 @@ impl Doors<'_> {
     fn open(self) -> Result<()> {
         let http = &self.config.http;
         let render = metrics::start(self.app, watched_folders(self.config))?;
-        let most = descriptors::allow(http.max_connections + self.config.smtp.max_connections);
-        let most = most.saturating_sub(self.config.smtp.max_connections).max(1);
+        let for_mail = self.config.smtp.max_connections;
+        let all = descriptors::allow(http.max_connections + for_mail);
+        let max_connections = all.saturating_sub(for_mail).max(1);
         if let Some(listener) = self.listener {
             let options = web::Options {
                 metrics: http.shows_metrics().then(|| render.clone()),
@@ -211,7 +212,7 @@ impl Doors<'_> {
             };
             let router = web::router(self.app.clone(), options);
             let shares = Shares::new(http.connections_per_client);
-            let guests = Guests { most, shares, proxies: http.trust_proxy.clone() };
+            let guests = Guests { max_connections, shares, proxies: http.trust_proxy.clone() };
             accept(self.app, "http", Door::new(router, guests, self.stopping.clone()), listener);
         }
         if let Some(listener) = self.metrics_listener {
@@ -221,7 +222,8 @@ impl Doors<'_> {
             };
             let router = Router::new().route("/metrics", get(text));
             let shares = Shares::new(MAX_COLLECTORS);
-            let guests = Guests { most: MAX_COLLECTORS as usize, shares, proxies: web::Proxies::None };
+            let guests =
+                Guests { max_connections: MAX_COLLECTORS as usize, shares, proxies: web::Proxies::None };
             accept(self.app, "metrics-http", Door::new(router, guests, self.stopping), listener);
         }
         Ok(())
@@ -239,11 +241,11 @@ async fn drain(stop: watch::Sender<bool>, signals: &mut Signals, app: &App) {
     app.end_waits();
     // Nobody there is fine.
     let _ = stop.send(true);
-    let ended = async { tokio::join!(stop.closed(), operations::sending::work::finish(app)) };
+    let ended = async { tokio::join!(stop.closed(), operations::sending::worker::finish(app)) };
     tokio::select! {
         _ = ended => {}
-        () = tokio::time::sleep(DRAIN) => tracing::warn!("some calls did not finish in time"),
-        _ = signals.next() => tracing::warn!("told to stop a second time; calls in flight are cut off"),
+        () = tokio::time::sleep(DRAIN_TIMEOUT) => tracing::warn!("calls not finished in time; cutting them off"),
+        _ = signals.next() => tracing::warn!("second signal received; cutting off calls in flight"),
     }
 }
 
@@ -251,15 +253,15 @@ async fn drain(stop: watch::Sender<bool>, signals: &mut Signals, app: &App) {
 async fn close(app: &App) {
     let last = async {
         if let Err(error) = app.store_key_uses().await {
-            tracing::warn!(%error, "could not store when keys were used");
+            tracing::warn!(%error, "storing the uses of keys failed; giving up");
         }
         app.meter().close().await;
         if let Err(error) = app.db().index_texts().await {
-            tracing::warn!(%error, "the last mails are indexed at the next start");
+            tracing::warn!(%error, "indexing the last messages failed; retrying at the next start");
         }
     };
-    if tokio::time::timeout(CLOSE, last).await.is_err() {
-        tracing::warn!("the store did not take the last figures in time");
+    if tokio::time::timeout(CLOSE_TIMEOUT, last).await.is_err() {
+        tracing::warn!("last figures not stored in time; giving up");
     }
 }
 

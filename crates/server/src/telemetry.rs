@@ -24,9 +24,9 @@ use crate::{
 };
 
 /// How long the collector may take for a batch, and how long it is waited for at the end.
-const TIME_LIMIT: Duration = Duration::from_secs(5);
+const EXPORT_TIMEOUT: Duration = Duration::from_secs(5);
 /// The longest answer of a collector that is read.
-const MAX_ANSWER: usize = 64 * 1024;
+const MAX_ANSWER_BYTES: usize = 64 * 1024;
 /// Where a collector takes spans.
 const PATH: &str = "/v1/traces";
 
@@ -48,7 +48,7 @@ impl Exporter {
             .with_http_client(Client::new().map_err(|error| cannot(&error))?)
             .with_protocol(Protocol::HttpBinary)
             .with_endpoint(endpoint)
-            .with_timeout(TIME_LIMIT)
+            .with_timeout(EXPORT_TIMEOUT)
             .build()
             .map_err(|error| cannot(&error))?;
         let resource = Resource::builder().with_service_name(telemetry.service_name.clone()).build();
@@ -66,7 +66,7 @@ impl Exporter {
 impl Drop for Exporter {
     fn drop(&mut self) {
         // A collector that is away loses the last spans, as it did those before.
-        let _ = self.provider.shutdown_with_timeout(TIME_LIMIT);
+        let _ = self.provider.shutdown_with_timeout(EXPORT_TIMEOUT);
     }
 }
 
@@ -89,7 +89,7 @@ impl Client {
     fn new() -> std::result::Result<Self, HttpError> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let http = reqwest::Client::builder()
-            .timeout(TIME_LIMIT)
+            .timeout(EXPORT_TIMEOUT)
             .redirect(reqwest::redirect::Policy::none())
             // Nothing looks after connections between two batches.
             .pool_max_idle_per_host(0)
@@ -101,7 +101,7 @@ impl Client {
         let mut answer = self.http.execute(request.try_into()?).await?;
         let mut body = Vec::new();
         while let Some(chunk) = answer.chunk().await? {
-            if body.len() + chunk.len() > MAX_ANSWER {
+            if body.len() + chunk.len() > MAX_ANSWER_BYTES {
                 return Err(ResponseBodyTooLarge::new().into());
             }
             body.extend_from_slice(&chunk);

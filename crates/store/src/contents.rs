@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// Contents up to this size, packed and sealed, live in the row.
-pub const MOST_IN_ROW: usize = 128 * 1024;
+pub const MAX_IN_ROW_BYTES: usize = 128 * 1024;
 
 /// A part of a content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,14 +43,14 @@ impl Part {
 
 /// Where a part lies.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Kept {
+pub enum StoredPart {
     /// Sealed, in the row.
     InRow(Vec<u8>),
     /// In the blob store.
     Blob(BlobHash),
 }
 
-impl Kept {
+impl StoredPart {
     fn bytes(&self) -> Option<&[u8]> {
         if let Self::InRow(bytes) = self { Some(bytes) } else { None }
     }
@@ -84,13 +84,13 @@ pub struct ContentRecord {
     /// Bytes of the message as it came.
     pub size: i64,
     /// The message.
-    pub raw: Kept,
+    pub raw: StoredPart,
     /// Its header block, when the message is not in the row.
     pub headers: Option<Vec<u8>>,
     /// The body for people.
-    pub body: Kept,
+    pub body: StoredPart,
     /// The text for agents; nothing when it is the same as the body.
-    pub safe: Option<Kept>,
+    pub safe: Option<StoredPart>,
 }
 
 impl FromRow for ContentRecord {
@@ -98,8 +98,8 @@ impl FromRow for ContentRecord {
         let id: String = row.next()?;
         let size = row.next()?;
         let raw = match row.next::<Option<Vec<u8>>>()? {
-            Some(bytes) => Kept::InRow(bytes),
-            None => Kept::Blob(hash(&id)?),
+            Some(bytes) => StoredPart::InRow(bytes),
+            None => StoredPart::Blob(hash(&id)?),
         };
         let headers = row.next()?;
         let body = kept(row)?.ok_or_else(|| Error::Corrupt(format!("content {id} has no body").into()))?;
@@ -107,11 +107,11 @@ impl FromRow for ContentRecord {
     }
 }
 
-fn kept(row: &mut Row<'_>) -> Result<Option<Kept>> {
+fn kept(row: &mut Row<'_>) -> Result<Option<StoredPart>> {
     let (bytes, blob): (Option<Vec<u8>>, Option<String>) = (row.next()?, row.next()?);
     match (bytes, blob) {
-        (Some(bytes), _) => Ok(Some(Kept::InRow(bytes))),
-        (None, Some(text)) => Ok(Some(Kept::Blob(hash(&text)?))),
+        (Some(bytes), _) => Ok(Some(StoredPart::InRow(bytes))),
+        (None, Some(text)) => Ok(Some(StoredPart::Blob(hash(&text)?))),
         (None, None) => Ok(None),
     }
 }
@@ -134,8 +134,8 @@ pub async fn insert(tx: &mut Tx, content: &ContentRecord, now: Timestamp) -> Res
             content.headers.as_ref().into(),
             content.body.bytes().into(),
             content.body.hash().into(),
-            content.safe.as_ref().and_then(Kept::bytes).into(),
-            content.safe.as_ref().and_then(Kept::hash).into(),
+            content.safe.as_ref().and_then(StoredPart::bytes).into(),
+            content.safe.as_ref().and_then(StoredPart::hash).into(),
             now.into(),
         ],
     )
@@ -172,9 +172,9 @@ pub struct Texts {
     /// The content.
     pub id: String,
     /// The body for people.
-    pub body: Option<Kept>,
+    pub body: Option<StoredPart>,
     /// The text for agents; nothing when it is the same as the body.
-    pub safe: Option<Kept>,
+    pub safe: Option<StoredPart>,
 }
 
 impl FromRow for Texts {

@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// What was found of each record, by the record's name and purpose.
-pub type Found = std::collections::BTreeMap<String, RecordStatus>;
+pub type RecordStatuses = std::collections::BTreeMap<String, RecordStatus>;
 
 /// A custom domain as it is stored.
 #[derive(Clone, Debug)]
@@ -27,7 +27,7 @@ pub struct DomainRecord {
     /// What its owner publishes as proof.
     pub token: String,
     /// What was found of each record.
-    pub found: Found,
+    pub found: RecordStatuses,
     /// What was wrong when it was last looked at.
     pub last_error: Option<String>,
     /// Since when it is verified.
@@ -378,6 +378,6 @@ pub async fn take_look(tx: &mut Tx, id: &DomainId, now: Timestamp, until: Timest
     Ok(taken == 1)
 }
 
-fn to_json(found: &Found) -> Result<String> {
+fn to_json(found: &RecordStatuses) -> Result<String> {
     serde_json::to_string(found).map_err(|error| Error::Internal(error.into()))
 }

@@ -2,7 +2,7 @@
 
 use model::{EmailId, MailboxId, Timestamp, WorkspaceId, drafts::DraftState};
 
-use crate::{FromRow, Row, SystemTx, Topic, Tx, error::Result, turns::Queue};
+use crate::{FromRow, Row, SystemTx, Topic, Tx, emails, error::Result, turns::Queue};
 
 /// A draft as it is stored.
 #[derive(Clone, Debug)]
@@ -119,6 +119,47 @@ pub async fn change(tx: &mut Tx, mailbox: &MailboxId, draft: &DraftRecord) -> Re
         )
         .await?;
     Ok(changed == 1)
+}
+
+/// What came of cancelling a schedule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cancelled {
+    /// It is a draft again.
+    Done,
+    /// There is no such schedule.
+    Missing,
+    /// It is leaving or has left, or a node is changing it right now.
+    Locked(DraftState),
+}
+
+/// Makes a scheduled send a draft again, in a mailbox that the caller has locked.
+pub async fn cancel_schedule(
+    tx: &mut Tx,
+    mailbox: &MailboxId,
+    id: &EmailId,
+    now: Timestamp,
+) -> Result<Cancelled> {
+    let found = find(tx, mailbox, id).await?;
+    let Some(record) = found.filter(|record| record.scheduled_at.is_some()) else {
+        return Ok(Cancelled::Missing);
+    };
+    let abandoned = record.state == DraftState::Sending && !record.is_leaving(now);
+    if !record.state.may_become(DraftState::Draft) && !abandoned {
+        return Ok(Cancelled::Locked(record.state));
+    }
+    let draft = DraftRecord {
+        state: DraftState::Draft,
+        scheduled_at: None,
+        claimed_until: None,
+        last_error: None,
+        ..record
+    };
+    if !change(tx, mailbox, &draft).await? {
+        return Ok(Cancelled::Locked(DraftState::Sending));
+    }
+    let Some(brief) = emails::find_brief(tx, mailbox, id).await? else { return Ok(Cancelled::Missing) };
+    emails::move_to(tx, mailbox, &[brief], &"draft".into()).await?;
+    Ok(Cancelled::Done)
 }
 
 /// Tells the timers of all nodes that a schedule is new or changed.

@@ -4,11 +4,15 @@
 //! who has read up to a number has seen every change before it. Words in `passage_index` are keyed hashes, so the
 //! store holds no readable text; vectors stand there as they are.
 
+mod intake;
+
 use model::{DocumentId, EmailId, MailboxId, MemoryId, Timestamp, WorkspaceId, knowledge::DocumentType};
 
+pub use self::intake::{
+    claim_mailbox, cursor, hold_email, mailboxes_behind, mails_after, move_cursor, release_claims,
+};
 use crate::{
     FromRow, Param, Row, SystemTx, Tx,
-    emails::EmailRecord,
     error::Result,
     sql::{LIST, list_places, listed},
 };
@@ -412,100 +416,4 @@ pub async fn count_outdated(tx: &mut SystemTx, model: &str) -> Result<i64> {
     let found: Option<(i64,)> =
         tx.one("SELECT count(*) FROM passage_index WHERE model < $1 OR model > $1", &[model.into()]).await?;
     Ok(found.map_or(0, |(count,)| count))
-}
-
-/// How many arrivals before the last one are looked at again for mail that was sent: it has the number of the event before
-/// it, and may become visible after mail that came later.
-const LOOK_BACK: i64 = 16;
-
-/// Mail that may be taken into memory: behind the mailbox's place, or sent shortly before it. Drafts are none yet.
-const IS_NEXT: &str =
-    "email.folder_id NOT IN ('draft', 'scheduled') AND (email.arrival > $3 OR (email.outgoing = 1
-    AND NOT EXISTS (SELECT 1 FROM passage p WHERE p.workspace_id = $1 AND p.mailbox_id = email.mailbox_id
-      AND p.email_id = email.id)))";
-
-/// Takes a mailbox on, if nobody else has it, and tells how far its mail was taken into memory.
-pub async fn claim_mailbox(
-    tx: &mut Tx,
-    mailbox: &MailboxId,
-    now: Timestamp,
-    until: Timestamp,
-) -> Result<Option<i64>> {
-    let found = tx
-        .one(
-            "INSERT INTO memory_cursor (workspace_id, mailbox_id, arrival, claimed_until)
-             SELECT workspace_id, id, 0, CAST($4 AS BIGINT) FROM mailbox WHERE workspace_id = $1 AND id = $2
-             ON CONFLICT (workspace_id, mailbox_id) DO UPDATE SET claimed_until = $4
-             WHERE memory_cursor.claimed_until <= $3 RETURNING arrival",
-            &[mailbox.into(), now.into(), until.into()],
-        )
-        .await?;
-    Ok(found.map(|(arrival,)| arrival))
-}
-
-/// Moves a mailbox's place on, and with it the time for which it is taken on; a time that is over leaves it.
-pub async fn move_cursor(tx: &mut Tx, mailbox: &MailboxId, arrival: i64, until: Timestamp) -> Result<()> {
-    tx.run(
-        "UPDATE memory_cursor SET arrival = CASE WHEN arrival < $3 THEN $3 ELSE arrival END, claimed_until = $4
-         WHERE workspace_id = $1 AND mailbox_id = $2",
-        &[mailbox.into(), arrival.into(), until.into()],
-    )
-    .await?;
-    Ok(())
-}
-
-/// How far the mail of a mailbox was taken into memory.
-pub async fn cursor(tx: &mut Tx, mailbox: &MailboxId) -> Result<i64> {
-    let sql = "SELECT arrival FROM memory_cursor WHERE workspace_id = $1 AND mailbox_id = $2";
-    Ok(tx.one(sql, &[mailbox.into()]).await?.map_or(0, |(arrival,)| arrival))
-}
-
-/// The next mails of a mailbox to look at, in the order of their arrival.
-pub async fn mails_after(
-    tx: &mut Tx,
-    mailbox: &MailboxId,
-    arrival: i64,
-    most: i64,
-) -> Result<Vec<EmailRecord>> {
-    let sql = format!(
-        "SELECT {} FROM email WHERE email.workspace_id = $1 AND email.mailbox_id = $2 AND email.arrival > $4 AND {IS_NEXT}
-         ORDER BY email.arrival, email.id LIMIT $5",
-        crate::emails::COLUMNS
-    );
-    tx.all(&sql, &[mailbox.into(), arrival.into(), (arrival - LOOK_BACK).into(), most.into()]).await
-}
-
-/// Whether an email is there and may be taken into memory, kept from being deleted until the transaction ends.
-pub async fn hold_email(tx: &mut Tx, mailbox: &MailboxId, email: &EmailId) -> Result<bool> {
-    let sql = format!(
-        "SELECT id FROM email WHERE workspace_id = $1 AND mailbox_id = $2 AND id = $3
-         AND (outgoing = 1 OR scan_status = 'clean') AND NOT EXISTS
-         (SELECT 1 FROM passage p WHERE p.workspace_id = $1 AND p.mailbox_id = email.mailbox_id AND p.email_id = email.id){}",
-        tx.for_key_share()
-    );
-    Ok(tx.one::<(EmailId,)>(&sql, &[mailbox.into(), email.into()]).await?.is_some())
-}
-
-/// Mailboxes of all workspaces with mail that was not looked at yet, after the given one.
-pub async fn mailboxes_behind(
-    tx: &mut SystemTx,
-    after: (&WorkspaceId, &MailboxId),
-    most: i64,
-) -> Result<Vec<(WorkspaceId, MailboxId, bool)>> {
-    tx.all(
-        "SELECT m.workspace_id, m.id, CASE WHEN EXISTS (SELECT 1 FROM email e WHERE e.workspace_id = m.workspace_id
-           AND e.mailbox_id = m.id AND e.folder_id NOT IN ('draft', 'scheduled') AND e.arrival > coalesce((SELECT c.arrival FROM memory_cursor c
-             WHERE c.workspace_id = m.workspace_id AND c.mailbox_id = m.id), 0)) THEN 1 ELSE 0 END
-         FROM mailbox m WHERE (m.workspace_id, m.id) > ($1, $2) AND m.deleted_at IS NULL
-         ORDER BY m.workspace_id, m.id LIMIT $3",
-        &[after.0.into(), after.1.into(), most.into()],
-    )
-    .await
-}
-
-/// Gives back everything that a node had taken on which is no more: for a store with one node, when it starts.
-pub async fn release_claims(tx: &mut SystemTx) -> Result<()> {
-    tx.run("UPDATE memory_cursor SET claimed_until = 0 WHERE claimed_until > 0", &[]).await?;
-    tx.run("UPDATE document SET claimed_until = 0 WHERE status = 'indexing'", &[]).await?;
-    Ok(())
 }

@@ -6,6 +6,7 @@
 
 mod index;
 mod queries;
+mod scope;
 
 use std::fmt::Write as _;
 
@@ -25,22 +26,17 @@ use crate::{
 };
 
 /// Matches that are counted; more are told as this many.
-pub const MOST_COUNTED: i64 = 100;
+pub const MAX_COUNTED: i64 = 100;
 /// Texts that PostgreSQL looks at from the newest on before it asks its index.
 const NEWEST: i64 = 200;
 /// Texts that it looks at when enough of those matched to expect a page among so many.
 const NEWER: i64 = 5_000;
 /// Matches that PostgreSQL finds and sorts all of them. Where there are more, the newest are found soon enough in order.
-const FEW: i64 = 10_000;
-
-/// The word that stands for a mailbox: letters and digits, so that no engine cuts it.
-fn scope(mailbox: &MailboxId) -> String {
-    mailbox.as_str().chars().filter(char::is_ascii_alphanumeric).collect()
-}
+const RANK_LIMIT: i64 = 10_000;
 
 /// A mail that was found, and its place in the order of the answer.
 #[derive(Clone, Debug)]
-pub struct Found {
+pub struct SearchHit {
     /// The mail.
     pub email: EmailRecord,
     /// Its place, which the next page goes on behind.
@@ -49,7 +45,7 @@ pub struct Found {
 
 /// What is looked for, and where.
 #[derive(Clone, Copy, Debug)]
-pub struct Wanted<'a> {
+pub struct SearchTerms<'a> {
     /// The mailbox.
     pub mailbox: &'a MailboxId,
     /// What the texts say.
@@ -59,46 +55,46 @@ pub struct Wanted<'a> {
 }
 
 /// The emails that match all clauses and the filter, the last that arrived first, behind a place or from the first on;
-/// and how many match, counted up to [`MOST_COUNTED`].
+/// and how many match, counted up to [`MAX_COUNTED`].
 pub async fn find(
     tx: &mut Tx,
-    wanted: &Wanted<'_>,
+    wanted: &SearchTerms<'_>,
     after: Option<&str>,
     most: i64,
-) -> Result<(Vec<Found>, i64)> {
+) -> Result<(Vec<SearchHit>, i64)> {
     let (mut matches, total) = if after.is_some() {
-        let all = list_matches(tx, wanted, None, MOST_COUNTED).await?.len();
+        let all = list_matches(tx, wanted, None, MAX_COUNTED).await?.len();
         (list_matches(tx, wanted, after, most).await?, all)
     } else {
         // The first page and the count are one look into the index.
-        let matches = list_matches(tx, wanted, None, most.max(MOST_COUNTED)).await?;
+        let matches = list_matches(tx, wanted, None, most.max(MAX_COUNTED)).await?;
         let total = matches.len();
         (matches, total)
     };
     matches.truncate(usize::try_from(most).unwrap_or_default());
-    Ok((with_records(tx, wanted, matches).await?, i64::try_from(total).unwrap_or(i64::MAX).min(MOST_COUNTED)))
+    Ok((with_records(tx, wanted, matches).await?, i64::try_from(total).unwrap_or(i64::MAX).min(MAX_COUNTED)))
 }
 
 /// What was found, with the emails themselves.
 async fn with_records(
     tx: &mut Tx,
-    wanted: &Wanted<'_>,
+    wanted: &SearchTerms<'_>,
     matches: Vec<(EmailId, String)>,
-) -> Result<Vec<Found>> {
+) -> Result<Vec<SearchHit>> {
     let mut found = Vec::with_capacity(matches.len());
     if tx.is_postgres() {
         // Each statement is a way there and back, so one asks for all.
         let ids: Vec<EmailId> = matches.iter().map(|(id, _)| id.clone()).collect();
-        let mut records = among(tx, &Wanted { clauses: &[], ..*wanted }, &ids).await?;
+        let mut records = among(tx, &SearchTerms { clauses: &[], ..*wanted }, &ids).await?;
         for (id, place) in matches {
             if let Some(index) = records.iter().position(|email| email.id == id) {
-                found.push(Found { email: records.swap_remove(index), place });
+                found.push(SearchHit { email: records.swap_remove(index), place });
             }
         }
     } else {
         for (id, place) in matches {
             let email = crate::emails::find(tx, wanted.mailbox, &id).await?;
-            found.extend(email.map(|email| Found { email, place }));
+            found.extend(email.map(|email| SearchHit { email, place }));
         }
     }
     Ok(found)
@@ -107,7 +103,7 @@ async fn with_records(
 /// The ids and places of matching emails, the last that arrived first.
 async fn list_matches(
     tx: &mut Tx,
-    wanted: &Wanted<'_>,
+    wanted: &SearchTerms<'_>,
     after: Option<&str>,
     most: i64,
 ) -> Result<Vec<(EmailId, String)>> {
@@ -143,9 +139,9 @@ async fn list_matches(
 }
 
 /// Those of the given emails that match all clauses and the filter, in no order.
-pub async fn among(tx: &mut Tx, wanted: &Wanted<'_>, ids: &[EmailId]) -> Result<Vec<EmailRecord>> {
+pub async fn among(tx: &mut Tx, wanted: &SearchTerms<'_>, ids: &[EmailId]) -> Result<Vec<EmailRecord>> {
     let postgres = tx.is_postgres();
-    let Wanted { mailbox, clauses, filter } = *wanted;
+    let SearchTerms { mailbox, clauses, filter } = *wanted;
     let (query, from) = if postgres {
         (postgres_query(mailbox, clauses), MATCHING_POSTGRES)
     } else {
@@ -179,7 +175,7 @@ pub async fn among(tx: &mut Tx, wanted: &Wanted<'_>, ids: &[EmailId]) -> Result<
 /// order. Nothing when too few match.
 async fn list_newest(
     tx: &mut Tx,
-    wanted: &Wanted<'_>,
+    wanted: &SearchTerms<'_>,
     after: Option<&str>,
     most: i64,
 ) -> Result<Option<Vec<(EmailId, String)>>> {
@@ -196,7 +192,7 @@ async fn list_newest(
 /// The matches among so many of the newest texts.
 async fn look_at_newest(
     tx: &mut Tx,
-    wanted: &Wanted<'_>,
+    wanted: &SearchTerms<'_>,
     after: Option<&str>,
     texts: i64,
     most: i64,
@@ -225,7 +221,7 @@ async fn look_at_newest(
 /// read texts from the newest on until enough of them match, which takes long when few do. Nothing when many match.
 async fn list_few(
     tx: &mut Tx,
-    wanted: &Wanted<'_>,
+    wanted: &SearchTerms<'_>,
     after: Option<&str>,
     most: i64,
 ) -> Result<Option<Vec<(EmailId, String)>>> {
@@ -235,7 +231,7 @@ async fn list_few(
          JOIN email ON email.workspace_id = $1 AND email.mailbox_id = $2 AND email.id = sorted.email_id
          WHERE (SELECT count(*) FROM hits) < $4",
     );
-    let mut params: Vec<Param<'_>> = vec![wanted.mailbox.into(), (&query).into(), FEW.into()];
+    let mut params: Vec<Param<'_>> = vec![wanted.mailbox.into(), (&query).into(), RANK_LIMIT.into()];
     wanted.filter.conditions(&mut page, &mut params);
     if let Some(after) = after {
         params.push(after.into());
@@ -250,7 +246,7 @@ async fn list_few(
         params.len() + 1
     );
     let rows: Vec<(i64, Option<EmailId>)> = tx.all(&sql, &params).await?;
-    if rows.first().is_none_or(|(hits, _)| *hits >= FEW) {
+    if rows.first().is_none_or(|(hits, _)| *hits >= RANK_LIMIT) {
         return Ok(None);
     }
     let ids = rows.into_iter().filter_map(|(_, id)| id);

@@ -17,7 +17,7 @@ use crate::{
 
 /// A mailbox that knows a message.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct MailboxMatch {
     /// Its workspace.
     pub workspace: WorkspaceId,
     /// The mailbox.
@@ -28,14 +28,19 @@ pub struct Place {
     pub found: String,
 }
 
-impl FromRow for Place {
+impl FromRow for MailboxMatch {
     fn from_row(row: &mut Row<'_>) -> Result<Self> {
         Ok(Self { workspace: row.next()?, mailbox: row.next()?, address: row.next()?, found: row.next()? })
     }
 }
 
 /// Asks every mailbox for something that `wanted` tells apart, and gives those that have it.
-async fn mailboxes_with(tx: &mut SystemTx, found: &str, wanted: Param<'_>, most: i64) -> Result<Vec<Place>> {
+async fn mailboxes_with(
+    tx: &mut SystemTx,
+    found: &str,
+    wanted: Param<'_>,
+    most: i64,
+) -> Result<Vec<MailboxMatch>> {
     let sql = format!(
         "SELECT * FROM (SELECT workspace_id, id, email, ({found}) AS found FROM mailbox) AS known
          WHERE found IS NOT NULL LIMIT $2"
@@ -44,7 +49,7 @@ async fn mailboxes_with(tx: &mut SystemTx, found: &str, wanted: Param<'_>, most:
 }
 
 /// The mailboxes that have heard of a Message-ID, by its hash, each with the thread that it leads to.
-pub async fn knowing(tx: &mut SystemTx, message_id: &[u8], most: i64) -> Result<Vec<Place>> {
+pub async fn knowing(tx: &mut SystemTx, message_id: &[u8], most: i64) -> Result<Vec<MailboxMatch>> {
     let thread = "SELECT thread_id FROM thread_reference
          WHERE thread_reference.workspace_id = mailbox.workspace_id AND thread_reference.mailbox_id = mailbox.id
            AND thread_reference.message_id = $1";
@@ -52,14 +57,14 @@ pub async fn knowing(tx: &mut SystemTx, message_id: &[u8], most: i64) -> Result<
 }
 
 /// The mailboxes that have an email.
-pub async fn holding(tx: &mut SystemTx, email: &EmailId, most: i64) -> Result<Vec<Place>> {
+pub async fn holding(tx: &mut SystemTx, email: &EmailId, most: i64) -> Result<Vec<MailboxMatch>> {
     let same = "SELECT email.id FROM email
          WHERE email.workspace_id = mailbox.workspace_id AND email.mailbox_id = mailbox.id AND email.id = $1";
     mailboxes_with(tx, same, email.into(), most).await
 }
 
 /// The mailboxes that have sent, or are sending, mail with a Message-ID.
-pub async fn sending(tx: &mut SystemTx, message_id: &str, most: i64) -> Result<Vec<Place>> {
+pub async fn sending(tx: &mut SystemTx, message_id: &str, most: i64) -> Result<Vec<MailboxMatch>> {
     let sent = "SELECT outbound.id FROM outbound
          WHERE outbound.workspace_id = mailbox.workspace_id AND outbound.mailbox_id = mailbox.id
            AND outbound.message_id = $1 LIMIT 1";

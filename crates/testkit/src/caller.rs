@@ -2,14 +2,14 @@
 
 use axum::{
     body::Body,
-    http::{HeaderMap, Method, Request},
+    http::{Method, Request},
     response::Response,
 };
 use http_body_util::BodyExt;
 use serde_json::Value;
 use tower::ServiceExt;
 
-use crate::contract;
+use crate::{answer::Answer, contract};
 
 /// Somebody who calls.
 #[derive(Clone)]
@@ -17,53 +17,6 @@ pub struct Caller {
     router: axum::Router,
     headers: Vec<(String, String)>,
     faults: bool,
-}
-
-/// What came back.
-#[derive(Debug)]
-pub struct Answer {
-    /// The status.
-    pub status: u16,
-    /// The headers.
-    pub headers: HeaderMap,
-    /// The bytes of the body.
-    pub bytes: bytes::Bytes,
-}
-
-impl Answer {
-    /// The body as JSON; null when there is none.
-    pub fn json(&self) -> Value {
-        if self.bytes.is_empty() { Value::Null } else { serde_json::from_slice(&self.bytes).unwrap() }
-    }
-    /// The body as text.
-    pub fn text(&self) -> String {
-        String::from_utf8_lossy(&self.bytes).into_owned()
-    }
-    /// The code of an error, or an empty text.
-    pub fn code(&self) -> String {
-        self.json()["code"].as_str().unwrap_or_default().to_owned()
-    }
-    /// A header as text, or an empty text.
-    pub fn header(&self, name: &str) -> &str {
-        self.headers.get(name).map_or("", |value| value.to_str().unwrap())
-    }
-    /// The secret of the session cookie that was set.
-    pub fn session_secret(&self) -> String {
-        let cookie = self.header("set-cookie").split(';').next().unwrap_or_default().to_owned();
-        cookie.split_once('=').unwrap().1.to_owned()
-    }
-    /// Checks the status and, for an error, the code.
-    #[track_caller]
-    pub fn expect(&self, status: u16, code: &str) -> &Self {
-        assert_eq!((self.status, self.code().as_str()), (status, code), "{}", self.text());
-        self
-    }
-    /// Checks that the call succeeded and gives the body.
-    #[track_caller]
-    pub fn ok(&self) -> Value {
-        assert!((200..300).contains(&self.status), "{}: {}", self.status, self.text());
-        self.json()
-    }
 }
 
 /// Server-sent events as they come.

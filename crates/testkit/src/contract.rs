@@ -9,7 +9,7 @@ use axum::http::Method;
 use serde::Deserialize;
 use serde_json::{Map, Value, json, value::RawValue};
 
-use crate::Answer;
+use crate::answer::Answer;
 
 static DOCUMENT: LazyLock<Document> =
     LazyLock::new(|| Document::read(include_str!("../../../openapi/v1.json")));

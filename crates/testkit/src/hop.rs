@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use operations::outside::{Handed, Handover, HandoverOutcome, NextHop};
+use operations::ports::{Handed, Handover, HandoverOutcome, NextHop};
 use tokio::sync::Semaphore;
 
 /// A server that takes mail, or refuses it.
@@ -35,12 +35,12 @@ impl Hop {
         self.0.lock().unwrap().panics.insert(recipient.to_owned(), times);
     }
 
-    /// Makes it take its time with a domain, or with a mail to an address.
+    /// Makes it take its time with a domain, or with a message to an address.
     pub fn slow_down(&self, whom: &str, by: Duration) {
         self.0.lock().unwrap().slow.insert(whom.to_owned(), by);
     }
 
-    /// Lets each mail in only for a permit of a gate.
+    /// Lets each message in only for a permit of a gate.
     pub fn behind(&self, gate: Arc<Semaphore>) {
         self.0.lock().unwrap().gate = Some(gate);
     }

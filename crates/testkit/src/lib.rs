@@ -10,33 +10,42 @@
     reason = "a test kit fails by panicking, which is what a test wants"
 )]
 
+mod answer;
 mod bot;
 mod caller;
+mod clock;
 mod contract;
 mod engine;
+mod entropy;
 mod hop;
 mod logs;
 mod mcp;
 mod model;
 mod model_endpoint;
+mod options;
+mod postgres;
 mod receiver;
 mod server;
 mod stage;
 mod stream;
 mod template;
+mod test_store;
 mod wallet;
 
 pub use self::mcp::Mcp;
 pub use self::model::ScriptedModel;
 pub use self::model_endpoint::{ModelAnswer, ModelEndpoint};
+pub use answer::Answer;
 pub use bot::BotServer;
-pub use caller::{Answer, Caller, EventStream};
+pub use caller::{Caller, EventStream};
+pub use clock::Clock;
 pub use engine::Engine;
 pub use hop::Hop;
 pub use logs::Logs;
 pub use mail::dns::name_server::NameServer;
-pub use receiver::{Received, Receiver, Reply};
-pub use server::{Clock, PASSWORD, Server, ServerOptions, Tenant};
+pub use options::ServerOptions;
+pub use receiver::{ReceivedRequest, Receiver, Reply};
+pub use server::{PASSWORD, Server, Tenant};
 pub use stage::Stage;
 pub use stream::{stalled, streamed};
 pub use testkit_macros::both_engines;

@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use operations::outside::{
+use operations::ports::{
     Assistant, AssistantFault, ChatDeltas, ChatMessage, ChatReply, ChatRequest, ToolCall,
 };
 use tokio::sync::Semaphore;

@@ -10,6 +10,7 @@ use std::{
     time::Duration,
 };
 
+use adapters::language_model::AssistantSettings;
 use axum::{
     body::{Body, Bytes},
     extract::State,
@@ -20,7 +21,7 @@ use http_body::Frame;
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, task::JoinHandle, time::Sleep};
 
-use crate::Received;
+use crate::ReceivedRequest;
 
 /// How the endpoint answers one request.
 #[derive(Clone, Debug)]
@@ -61,7 +62,7 @@ impl ModelAnswer {
 struct Behaviour {
     answers: VecDeque<ModelAnswer>,
     always: Option<ModelAnswer>,
-    received: Vec<Received>,
+    received: Vec<ReceivedRequest>,
 }
 
 /// The listener; it ends with the value.
@@ -83,8 +84,8 @@ impl ModelEndpoint {
     }
 
     /// What a client of it is set up with.
-    pub fn settings(&self) -> web::AssistantSettings {
-        web::AssistantSettings {
+    pub fn settings(&self) -> AssistantSettings {
+        AssistantSettings {
             base_url: format!("http://{}/v1", self.address).parse().unwrap(),
             api_key: Some("sk-model-key".to_owned()),
             model: "stub-1".to_owned(),
@@ -106,7 +107,7 @@ impl ModelEndpoint {
     }
 
     /// What was asked, oldest first.
-    pub fn received(&self) -> Vec<Received> {
+    pub fn received(&self) -> Vec<ReceivedRequest> {
         self.state.lock().unwrap().received.clone()
     }
 }
@@ -125,7 +126,7 @@ async fn answer(
 ) -> Response {
     let answer = {
         let mut state = state.lock().unwrap();
-        state.received.push(Received { path: uri.to_string(), headers, body });
+        state.received.push(ReceivedRequest { path: uri.to_string(), headers, body });
         let next = state.answers.pop_front();
         next.or_else(|| state.always.clone()).unwrap_or_else(|| ModelAnswer::text("ok"))
     };

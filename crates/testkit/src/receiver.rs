@@ -29,7 +29,7 @@ pub enum Reply {
 
 /// A request that came in.
 #[derive(Clone, Debug)]
-pub struct Received {
+pub struct ReceivedRequest {
     /// Its path and query.
     pub path: String,
     /// Its headers.
@@ -38,7 +38,7 @@ pub struct Received {
     pub body: Bytes,
 }
 
-impl Received {
+impl ReceivedRequest {
     /// A header as text.
     pub fn header(&self, name: &str) -> &str {
         self.headers.get(name).map_or("", |value| value.to_str().unwrap())
@@ -59,7 +59,7 @@ pub struct Receiver {
 
 struct Behaviour {
     reply: Reply,
-    received: Vec<Received>,
+    received: Vec<ReceivedRequest>,
 }
 
 impl Receiver {
@@ -90,12 +90,12 @@ impl Receiver {
     }
 
     /// What has come in, oldest first.
-    pub fn received(&self) -> Vec<Received> {
+    pub fn received(&self) -> Vec<ReceivedRequest> {
         self.state.lock().unwrap().received.clone()
     }
 
     /// Waits until a number of requests has come in.
-    pub async fn wait_for(&self, count: usize) -> Vec<Received> {
+    pub async fn wait_for(&self, count: usize) -> Vec<ReceivedRequest> {
         for _ in 0..600 {
             let received = self.received();
             if received.len() >= count {
@@ -121,7 +121,7 @@ async fn receive(
 ) -> Response {
     let reply = {
         let mut state = state.lock().unwrap();
-        state.received.push(Received { path: uri.to_string(), headers, body });
+        state.received.push(ReceivedRequest { path: uri.to_string(), headers, body });
         state.reply.clone()
     };
     let answer = Response::builder();

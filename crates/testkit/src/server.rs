@@ -4,25 +4,24 @@ use std::{
     pin::Pin,
     sync::{
         Arc, OnceLock,
-        atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering},
+        atomic::{AtomicBool, Ordering},
     },
     time::Duration,
 };
 
-use mail::{dns::Dns, scan::clamd::ClamdAddress};
-use model::{
-    EmailId, Limit, Plan, Plans, Role, Timestamp, WorkspaceId, emails::InboundProvider, sending::OutboundMode,
+use adapters::{
+    facilitator::HttpFacilitator,
+    language_model::{AssistantSettings, HttpAssistant},
+    telegram::HttpBot,
+    webhook_http::OutgoingHttp,
 };
+use mail::dns::Dns;
+use model::{EmailId, Plan, Role, WorkspaceId, emails::InboundProvider};
 use operations::{
-    App, AppParts, HashingCost, Outbound, Settings, SignUpPolicy, admin,
+    App, AppParts, Scanning, Settings, admin,
     inbound::{self, Arrival, Refusal},
-    knowledge,
-    memory::{self, LocalEmbedder, MemorySettings},
-    outside::{self, Entropy},
-    payments::PaymentSettings,
-    scanning::Scanning,
+    knowledge, memory, ports,
     supervisor::RestartPolicy,
-    telegram::Hearing,
 };
 use store::{
     Db,
@@ -30,161 +29,19 @@ use store::{
     vault::MasterKey,
 };
 
-use web::{HttpAssistant, HttpBot, HttpFacilitator, OutgoingHttp};
-
-use crate::{Caller, Engine, Payer, engine::Place};
+use crate::{
+    caller::Caller, clock::Clock, engine::Engine, entropy::SeededEntropy, model::ScriptedModel,
+    options::ServerOptions, template, test_store::TestStore, wallet::Payer,
+};
 
 /// The password of every account that the kit makes.
 pub const PASSWORD: &str = "correct horse battery";
 
-/// A clock that only the test moves.
-#[derive(Clone)]
-pub struct Clock(Arc<AtomicI64>);
-
-impl Clock {
-    /// A clock at the time where every test begins.
-    pub(crate) fn start() -> Self {
-        let clock = Self(Arc::new(AtomicI64::new(0)));
-        clock.set("2026-07-14T09:00:00Z");
-        clock
-    }
-    /// Moves the clock on.
-    pub fn advance(&self, seconds: i64) {
-        self.0.fetch_add(seconds * 1_000_000, Ordering::SeqCst);
-    }
-    /// Sets the clock.
-    pub fn set(&self, to: &str) {
-        self.0.store(to.parse::<Timestamp>().unwrap().as_micros(), Ordering::SeqCst);
-    }
-    /// The time it shows.
-    pub fn now(&self) -> Timestamp {
-        Timestamp::from_micros(self.0.load(Ordering::SeqCst))
-    }
-}
-
-impl outside::Clock for Clock {
-    fn now(&self) -> Timestamp {
-        Clock::now(self)
-    }
-}
-
-/// Numbers that look random and are the same in every run.
-struct Seeded {
-    state: AtomicU64,
-    broken: Arc<AtomicBool>,
-}
-
-impl Entropy for Seeded {
-    fn fill(&self, buffer: &mut [u8]) {
-        assert!(!self.broken.load(Ordering::SeqCst), "the random numbers are broken");
-        for chunk in buffer.chunks_mut(8) {
-            // SplitMix64: well mixed and three lines long.
-            let mut state = self.state.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::SeqCst);
-            state = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            state = (state ^ (state >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-            chunk.copy_from_slice(&(state ^ (state >> 31)).to_le_bytes()[..chunk.len()]);
-        }
-    }
-}
-
-/// What a test wants other than the defaults.
-#[derive(Clone)]
-pub struct ServerOptions {
-    /// The limits of the plans.
-    pub plans: Plans,
-    /// Who can sign up, and what it takes.
-    pub sign_up: SignUpPolicy,
-    /// The address of the service.
-    pub public_url: String,
-    /// Calls without a credential in a minute.
-    pub anonymous_rpm: u64,
-    /// What the random numbers start from.
-    pub seed: u64,
-    /// Whether the server takes mail in.
-    pub receives_mail: bool,
-    /// How long a deleted mailbox is kept.
-    pub mailbox_grace_seconds: i64,
-    /// What the HTTP hook for mail is signed with.
-    pub inbound_secret: Option<String>,
-    /// Files of links that are blocked.
-    pub blocklists: Vec<std::path::PathBuf>,
-    /// The virus scanner.
-    pub clamd: Option<ClamdAddress>,
-    /// Name servers for custom domains and webhooks; none for none.
-    pub dns_servers: Vec<std::net::SocketAddr>,
-    /// Whether webhooks may lead to this host.
-    pub webhooks_allow_private: bool,
-    /// How long a webhook may take.
-    pub webhook_time_limit: Duration,
-    /// How mail leaves.
-    pub outbound: Outbound,
-    /// Who takes mail for other servers.
-    pub next_hop: Option<crate::Hop>,
-    /// What the keyless interface costs.
-    pub payments: PaymentSettings,
-    /// Where the facilitator is that settles payments, and how long it may take; nothing for the ledger.
-    pub facilitator: Option<(url::Url, Duration)>,
-    /// The language model.
-    pub assistant: Option<crate::ScriptedModel>,
-    /// Where a language model is, if there is no scripted one.
-    pub model_endpoint: Option<Box<web::AssistantSettings>>,
-    /// What makes vectors of texts.
-    pub embedder: Option<Arc<dyn outside::Embedder>>,
-    /// What is taken into memory.
-    pub memory: MemorySettings,
-    /// Where the chat bot's server is, and how it hears of its chats; nothing for no bot.
-    pub telegram: Option<(url::Url, Hearing)>,
-    /// Whether work goes on by itself, such as settling what was spent; otherwise the test says when.
-    pub background: bool,
-    /// How the doors are set up.
-    pub web: web::Options,
-    /// What hashing a password costs: next to nothing, unless a test is about that.
-    pub hashing_cost: HashingCost,
-}
-
-impl Default for ServerOptions {
-    fn default() -> Self {
-        let config: toml::Table = include_str!("../../../config.default.toml").parse().unwrap();
-        let mut plans: Plans = config["plans"].clone().try_into().unwrap();
-        // Most tests make more calls than a minute of the smaller plans allows; those about limits set their own.
-        for limits in [&mut plans.free, &mut plans.developer] {
-            limits.rpm = Limit::of(100_000);
-        }
-        Self {
-            plans,
-            sign_up: SignUpPolicy::default(),
-            public_url: "http://mail.test".to_owned(),
-            anonymous_rpm: 100_000,
-            seed: 1,
-            receives_mail: true,
-            mailbox_grace_seconds: 7 * 86_400,
-            inbound_secret: None,
-            blocklists: Vec::new(),
-            clamd: None,
-            dns_servers: Vec::new(),
-            webhooks_allow_private: false,
-            webhook_time_limit: Duration::from_secs(10),
-            outbound: Outbound::new(OutboundMode::Local),
-            next_hop: None,
-            payments: PaymentSettings { wallet_rpm: 100_000, ..PaymentSettings::default() },
-            facilitator: None,
-            assistant: None,
-            model_endpoint: None,
-            embedder: Some(Arc::new(LocalEmbedder::default())),
-            memory: MemorySettings::default(),
-            telegram: None,
-            background: true,
-            web: web::Options { doors: vec![mcp::door], ..web::Options::default() },
-            hashing_cost: HashingCost::LEAST,
-        }
-    }
-}
-
 /// The scripted model, or else the one at an endpoint.
 fn language_model(
-    scripted: Option<crate::ScriptedModel>,
-    endpoint: Option<Box<web::AssistantSettings>>,
-) -> Option<Arc<dyn outside::Assistant>> {
+    scripted: Option<ScriptedModel>,
+    endpoint: Option<Box<AssistantSettings>>,
+) -> Option<Arc<dyn ports::Assistant>> {
     match (scripted, endpoint) {
         (Some(model), _) => Some(Arc::new(model)),
         (None, Some(endpoint)) => Some(Arc::new(HttpAssistant::new(*endpoint))),
@@ -193,13 +50,13 @@ fn language_model(
 }
 
 /// The client of a facilitator that settles payments.
-fn facilitator((url, time_limit): (url::Url, Duration)) -> Box<dyn outside::Facilitator> {
+fn facilitator((url, time_limit): (url::Url, Duration)) -> Box<dyn ports::Facilitator> {
     Box::new(HttpFacilitator::new(url, http::HeaderMap::new(), time_limit))
 }
 
 /// The service, with or without what goes on by itself.
-async fn start(parts: AppParts, place: &Place, background: bool) -> App {
-    let spend_log = place.folder.path().join("spending");
+async fn start(parts: AppParts, store: &TestStore, background: bool) -> App {
+    let spend_log = store.folder.path().join("spending");
     let app =
         if background { App::start(parts, &spend_log).await } else { App::open(parts, &spend_log).await };
     app.unwrap()
@@ -214,7 +71,7 @@ pub struct Server {
     /// Made for the first caller: a node that nobody calls needs none.
     router: OnceLock<axum::Router>,
     web: web::Options,
-    place: Arc<Place>,
+    store: Arc<TestStore>,
     broken: Arc<AtomicBool>,
 }
 
@@ -242,31 +99,31 @@ impl Server {
 
     /// A service on an engine.
     pub async fn with(engine: Engine, options: ServerOptions) -> Self {
-        let place = Arc::new(Place::new(engine).await);
-        Self::open(place, Clock::start(), options).await
+        let store = Arc::new(template::new_store(engine).await);
+        Self::open(store, Clock::start(), options).await
     }
 
     /// A second node on the same store, with the same clock.
     pub async fn another_node(&self, options: ServerOptions) -> Self {
-        Self::open(self.place.clone(), self.clock.clone(), options).await
+        Self::open(self.store.clone(), self.clock.clone(), options).await
     }
 
     /// The service after its process was killed and started again. Callers of the former one must be gone, since they
     /// hold on to it.
     pub async fn kill_and_start(self, options: ServerOptions) -> Self {
-        let (place, clock) = (self.place.clone(), self.clock.clone());
+        let (store, clock) = (self.store.clone(), self.clock.clone());
         drop(self);
-        Self::open(place, clock, options).await
+        Self::open(store, clock, options).await
     }
 
     /// Where the store is.
     pub fn location(&self) -> &store::DatabaseLocation {
-        &self.place.location
+        &self.store.location
     }
 
     /// The folder that holds the blobs in `blobs`, the master key, and the SQLite file.
     pub fn folder(&self) -> &std::path::Path {
-        self.place.folder.path()
+        self.store.folder.path()
     }
 
     /// Makes whatever asks for random numbers panic, or stops that.
@@ -276,20 +133,20 @@ impl Server {
 
     /// Boxed, so that the futures of tests stay small.
     pub(crate) fn open(
-        place: Arc<Place>,
+        store: Arc<TestStore>,
         clock: Clock,
         options: ServerOptions,
     ) -> Pin<Box<dyn Future<Output = Self> + Send>> {
-        Box::pin(Self::assemble(place, clock, options))
+        Box::pin(Self::assemble(store, clock, options))
     }
 
-    async fn assemble(place: Arc<Place>, clock: Clock, options: ServerOptions) -> Self {
+    async fn assemble(store: Arc<TestStore>, clock: Clock, options: ServerOptions) -> Self {
         // Shown only when the test fails.
         let _ = tracing_subscriber::fmt().with_env_filter("warn").with_test_writer().try_init();
-        let db = Db::open(&place.location).await.unwrap();
+        let db = Db::open(&store.location).await.unwrap();
         db.migrate(clock.now()).await.unwrap();
-        let blobs = Blobs::open(&BlobLocation::Directory(place.folder.path().join("blobs"))).await.unwrap();
-        let master_key = MasterKey::load_or_create(&place.folder.path().join("master.key")).unwrap();
+        let blobs = Blobs::open(&BlobLocation::Directory(store.folder.path().join("blobs"))).await.unwrap();
+        let master_key = MasterKey::load_or_create(&store.folder.path().join("master.key")).unwrap();
         let settings = Settings {
             plans: options.plans,
             hosted_domains: vec!["agents.test".to_owned(), "second.test".to_owned()],
@@ -318,8 +175,7 @@ impl Server {
             .on_loopback_only()
             .with_time_limit(options.webhook_time_limit);
         let broken = Arc::new(AtomicBool::new(false));
-        let entropy =
-            Box::new(Seeded { state: AtomicU64::new(place.seed(options.seed)), broken: broken.clone() });
+        let entropy = Box::new(SeededEntropy::new(store.seed(options.seed), broken.clone()));
         let parts = AppParts {
             db,
             blobs,
@@ -331,7 +187,7 @@ impl Server {
             authenticator: None,
             dns,
             http: Box::new(http),
-            next_hop: options.next_hop.map(|hop| Box::new(hop) as Box<dyn outside::NextHop>),
+            next_hop: options.next_hop.map(|hop| Box::new(hop) as Box<dyn ports::NextHop>),
             facilitator: options.facilitator.map(facilitator),
             assistant: language_model(options.assistant, options.model_endpoint),
             embedder: options.embedder,
@@ -339,10 +195,10 @@ impl Server {
             restarts: RestartPolicy::default(),
             bot: options
                 .telegram
-                .map(|(base, _)| Box::new(HttpBot::new(&base, "7:secret")) as Box<dyn outside::BotApi>),
+                .map(|(base, _)| Box::new(HttpBot::new(&base, "7:secret")) as Box<dyn ports::BotApi>),
         };
-        let app = start(parts, &place, options.background).await;
-        Self { app, clock, router: OnceLock::new(), web: options.web, place, broken }
+        let app = start(parts, &store, options.background).await;
+        Self { app, clock, router: OnceLock::new(), web: options.web, store, broken }
     }
 
     /// The doors.
@@ -427,7 +283,7 @@ impl Server {
 
     /// Does the work for memory that waits: documents, mail, vectors of another model.
     pub async fn work_for_memory(&self) {
-        while knowledge::work::index_next(&self.app).await.unwrap() {}
+        while knowledge::worker::index_next(&self.app).await.unwrap() {}
         let is_on = memory::mail::is_on(&self.app);
         let behind = if is_on { memory::mail::all_behind(&self.app).await.unwrap() } else { Vec::new() };
         for mailbox in behind {

@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
-use crate::{Clock, Engine, Server, ServerOptions, engine::Place};
+use crate::{
+    clock::Clock, engine::Engine, options::ServerOptions, server::Server, template, test_store::TestStore,
+};
 
 /// A store and a clock, with any number of nodes or none.
 pub struct Stage {
-    place: Arc<Place>,
+    store: Arc<TestStore>,
     /// The clock of all nodes.
     pub clock: Clock,
 }
@@ -14,21 +16,21 @@ pub struct Stage {
 impl Stage {
     /// An empty store.
     pub async fn new(engine: Engine) -> Self {
-        Self { place: Arc::new(Place::new(engine).await), clock: Clock::start() }
+        Self { store: Arc::new(template::new_store(engine).await), clock: Clock::start() }
     }
 
     /// A copy, with a clock of its own. No node may be left on the original.
     pub async fn copy(&self) -> Self {
-        Self { place: Arc::new(self.place.copy().await), clock: Clock::start() }
+        Self { store: Arc::new(self.store.copy().await), clock: Clock::start() }
     }
 
     /// One more node, on whichever runtime drives this.
     pub fn node(&self, options: ServerOptions) -> impl Future<Output = Server> + Send + 'static {
-        Server::open(self.place.clone(), self.clock.clone(), options)
+        Server::open(self.store.clone(), self.clock.clone(), options)
     }
 
     /// The folder that the nodes share.
     pub fn folder(&self) -> &std::path::Path {
-        self.place.folder.path()
+        self.store.folder.path()
     }
 }

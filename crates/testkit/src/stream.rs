@@ -9,9 +9,9 @@ use std::{
 use axum::body::{Body, Bytes};
 use http_body::Frame;
 
-struct Streamed<I>(I);
+struct StreamedBody<I>(I);
 
-impl<I: Iterator<Item = io::Result<Bytes>> + Unpin> http_body::Body for Streamed<I> {
+impl<I: Iterator<Item = io::Result<Bytes>> + Unpin> http_body::Body for StreamedBody<I> {
     type Data = Bytes;
     type Error = io::Error;
 
@@ -25,17 +25,17 @@ impl<I: Iterator<Item = io::Result<Bytes>> + Unpin> http_body::Body for Streamed
 
 /// A body that is made piece by piece, each when the service asks for it.
 pub fn streamed(chunks: impl Iterator<Item = io::Result<Bytes>> + Send + Unpin + 'static) -> Body {
-    Body::new(Streamed(chunks))
+    Body::new(StreamedBody(chunks))
 }
 
 /// A body that never comes to its end, and sends nothing either.
 pub fn stalled() -> Body {
-    Body::new(Stalled)
+    Body::new(StalledBody)
 }
 
-struct Stalled;
+struct StalledBody;
 
-impl http_body::Body for Stalled {
+impl http_body::Body for StalledBody {
     type Data = Bytes;
     type Error = io::Error;
 

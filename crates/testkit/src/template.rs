@@ -13,12 +13,31 @@ use store::Db;
 use tokio_postgres::SimpleQueryMessage;
 
 use crate::{
-    Clock, Engine,
-    engine::{FILE, Place, execute},
+    clock::Clock,
+    engine::Engine,
+    postgres::{self, copy_database},
+    test_store::{DATABASE_FILE, TestStore},
 };
 
+/// A store with the schema and nothing else.
+/// rules: STORE-8
+pub(crate) async fn new_store(engine: Engine) -> TestStore {
+    let folder = tempfile::tempdir().unwrap();
+    match engine {
+        Engine::Sqlite => {
+            let template = file().await;
+            tokio::fs::copy(template, folder.path().join(DATABASE_FILE)).await.unwrap();
+            TestStore::in_file(folder)
+        }
+        Engine::Postgres => {
+            let template = database().await;
+            TestStore::in_database(folder, copy_database(&template).await)
+        }
+    }
+}
+
 /// The SQLite file with the schema.
-pub(crate) async fn file() -> PathBuf {
+async fn file() -> PathBuf {
     let folder = folder();
     let file = folder.join(format!("{}.db", build()));
     if file.exists() {
@@ -27,18 +46,18 @@ pub(crate) async fn file() -> PathBuf {
     let _lock = lock().await;
     if !file.exists() {
         forget_former_builds();
-        let place = migrated(Engine::Sqlite).await;
-        place.closed().await;
+        let store = migrated(Engine::Sqlite).await;
+        store.closed().await;
         // Under its name only when it is complete.
         let unfinished = file.with_extension("unfinished");
-        fs::copy(place.folder.path().join(FILE), &unfinished).unwrap();
+        fs::copy(store.folder.path().join(DATABASE_FILE), &unfinished).unwrap();
         fs::rename(&unfinished, &file).unwrap();
     }
     file
 }
 
 /// The name of the PostgreSQL database with the schema.
-pub(crate) async fn database() -> String {
+async fn database() -> String {
     let name = format!("template_{}", build());
     if !database_exists(&name).await {
         let _lock = lock().await;
@@ -46,7 +65,7 @@ pub(crate) async fn database() -> String {
             let made = migrated(Engine::Postgres).await.keep_database().unwrap();
             let rename = format!("ALTER DATABASE {made} RENAME TO {name}");
             // The connections of the migration take a moment to end.
-            while let Err(error) = execute(&rename).await {
+            while let Err(error) = postgres::execute(&rename).await {
                 let in_use = error.code() == Some(&tokio_postgres::error::SqlState::OBJECT_IN_USE);
                 assert!(in_use, "{rename}: {error}");
                 tokio::time::sleep(std::time::Duration::from_millis(20)).await;
@@ -56,15 +75,16 @@ pub(crate) async fn database() -> String {
     name
 }
 
-async fn migrated(engine: Engine) -> Place {
-    let place = Place::empty(engine).await;
-    let db = Db::open(&place.location).await.unwrap();
+async fn migrated(engine: Engine) -> TestStore {
+    let store = TestStore::empty(engine).await;
+    let db = Db::open(&store.location).await.unwrap();
     db.migrate(Clock::start().now()).await.unwrap();
-    place
+    store
 }
 
 async fn database_exists(name: &str) -> bool {
-    let rows = execute(&format!("SELECT 1 FROM pg_database WHERE datname = '{name}'")).await.unwrap();
+    let rows =
+        postgres::execute(&format!("SELECT 1 FROM pg_database WHERE datname = '{name}'")).await.unwrap();
     rows.iter().any(|message| matches!(message, SimpleQueryMessage::Row(_)))
 }
 

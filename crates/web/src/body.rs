@@ -10,21 +10,21 @@ use http_body_util::BodyExt;
 use operations::{Error, ErrorKind, Result};
 use tokio::time::Instant;
 
-use crate::input::JSON;
-
+/// The media type of almost every body.
+pub(crate) const JSON: &str = "application/json";
 /// The largest JSON body.
 pub(crate) const MAX_BODY: u64 = 64 * 1024 * 1024;
 /// The largest body of a request with an idempotency key.
 pub(crate) const MAX_IDEMPOTENT_BODY: u64 = 50 * 1024 * 1024;
-/// How long a body may take however small it is; beyond that it must come at [`LEAST_RATE`].
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a body may take however small it is; beyond that it must come at [`MIN_BYTES_PER_SECOND`].
+const SMALL_BODY_TIMEOUT: Duration = Duration::from_secs(10);
 /// Bytes in a second.
-const LEAST_RATE: u64 = 500;
+const MIN_BYTES_PER_SECOND: u64 = 500;
 
 /// How large a body may be, and what a larger one is called.
 #[derive(Clone, Copy)]
 pub(crate) struct Bound {
-    pub(crate) most: u64,
+    pub(crate) max: u64,
     pub(crate) refusal: ErrorKind,
 }
 
@@ -33,19 +33,19 @@ pub(crate) async fn read(headers: &HeaderMap, body: Body, bound: Bound) -> Resul
     let too_large = || Error::new(bound.refusal);
     let declared =
         headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
-    if declared.is_some_and(|length| length > bound.most) {
+    if declared.is_some_and(|length| length > bound.max) {
         return Err(too_large());
     }
     let started = Instant::now();
     let mut body = body;
     let mut collected = Vec::new();
     loop {
-        let allowed = PATIENCE + Duration::from_secs(collected.len() as u64 / LEAST_RATE);
+        let allowed = SMALL_BODY_TIMEOUT + Duration::from_secs(collected.len() as u64 / MIN_BYTES_PER_SECOND);
         let frame = tokio::time::timeout_at(started + allowed, body.frame()).await.map_err(|_| too_slow())?;
         let Some(frame) = frame else { break };
         let frame = frame.map_err(|_| Error::invalid("", "the body ended early or is malformed"))?;
         if let Ok(data) = frame.into_data() {
-            if (collected.len() + data.len()) as u64 > bound.most {
+            if (collected.len() + data.len()) as u64 > bound.max {
                 return Err(too_large());
             }
             if collected.is_empty() {

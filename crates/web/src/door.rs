@@ -20,7 +20,7 @@ use tower::ServiceExt;
 use tower_http::catch_panic::CatchPanicLayer;
 
 use crate::{
-    State, api_routes,
+    State, api,
     body::{self, Bound, MAX_BODY},
     error, pipeline,
     request::{ClientAddress, RequestId, client_address},
@@ -44,7 +44,7 @@ impl Inside {
 
     fn api(&self) -> Router {
         let make = || {
-            let routes = api_routes(&self.state).into_iter();
+            let routes = api::routes(&self.state).into_iter();
             let router = routes.fold(Router::new(), |router, (path, methods)| router.route(path, methods));
             router.with_state(self.state.clone()).layer(CatchPanicLayer::custom(error::panicked))
         };
@@ -58,7 +58,7 @@ impl Inside {
 
     /// Origins that browsers may call from, beside our own.
     pub fn origins(&self) -> &[String] {
-        &self.state.options.cors_origins
+        &self.state.cors_origins
     }
 
     /// The address of the client.
@@ -83,7 +83,7 @@ impl Inside {
     /// Reads a JSON body, bounded in size and time.
     pub async fn read_json(&self, headers: &HeaderMap, body: Body) -> Result<Bytes> {
         body::refuse_encoding(headers)?;
-        body::read(headers, body, Bound { most: MAX_BODY, refusal: ErrorKind::PayloadTooLarge }).await
+        body::read(headers, body, Bound { max: MAX_BODY, refusal: ErrorKind::PayloadTooLarge }).await
     }
 
     /// Makes a call of the API on behalf of the request that a door is answering.

@@ -1,103 +1,39 @@
-//! Reading a JSON body, and finding everything that is wrong with one that is not as described.
-//!
-//! A deserializer stops at the first fault, and only what was read as a whole can be checked for wrong values. A caller who
-//! is told of one after the other needs as many calls, so what was found is mended in a copy of the body, with values that
-//! its schema allows, and the rest is read again.
+//! What is wrong with a place of a request, in our words and with the name that the caller wrote.
 
 use garde::Validate;
-use operations::{Detail, Error, ErrorKind, Result};
-use schemars::JsonSchema;
-use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
-use serde_path_to_error::{Path, Segment, Track};
-
-use crate::{
-    docs::StandIns,
-    input::{as_written, fault},
-};
+use operations::Detail;
+use serde_json::Value;
 
 /// More faults are not looked for: by then the request is wrong altogether.
 pub(crate) const MAX_FAULTS: usize = 100;
-/// Bytes that are read again for them, since every one takes another reading; of the largest bodies the first fault has to
-/// do.
-const MAX_REREAD: usize = 32 << 20;
 
-const DUPLICATE: &str = "given more than once";
+pub(crate) const DUPLICATE: &str = "given more than once";
 pub(crate) const REQUIRED: &str = "is required";
-const UNKNOWN: &str = "unknown field";
+pub(crate) const UNKNOWN: &str = "unknown field";
 /// What a text must not hold, since PostgreSQL cannot keep it.
 pub(crate) const NUL: &str = "must not contain the character U+0000";
 
-/// Reads and checks a JSON body, which must be an object.
-pub(crate) fn read_json<T: DeserializeOwned + Validate<Context = ()> + JsonSchema>(body: &[u8]) -> Result<T> {
-    let details = match read(&mut serde_json::Deserializer::from_slice(body)) {
-        Ok(value) => {
-            let mut details = nul_faults(body);
-            check(&value, || serde_json::from_slice(body).ok(), &mut details);
-            if details.is_empty() {
-                return Ok(value);
-            }
-            details
-        }
-        Err((_, first)) => all::<T>(body, first),
+/// Turns the words of a deserializer into ours, with the name of the field it was about.
+pub(crate) fn fault(path: &str, message: &str) -> Detail {
+    let named = |prefix: &str| message.strip_prefix(prefix).and_then(|rest| rest.split('`').next());
+    let inside = |field: &str| match path {
+        "" | "." => field.to_owned(),
+        // The path of an unknown field already ends with it.
+        path if path == field || path.ends_with(&format!(".{field}")) => path.to_owned(),
+        path => format!("{path}.{field}"),
     };
-    Err(Error::new(ErrorKind::ValidationFailed).with_details(details))
-}
-
-/// Reads an object, with the place of what is wrong.
-fn read<T: DeserializeOwned>(
-    json: &mut serde_json::Deserializer<serde_json::de::SliceRead<'_>>,
-) -> Result<T, (Path, Detail)> {
-    let mut track = Track::new();
-    let tracked = serde_path_to_error::Deserializer::new(&mut *json, &mut track);
-    let value = model::object(tracked).map_err(|error| described(track.path(), &error))?;
-    json.end().map_err(|error| described(Track::new().path(), &error))?;
-    Ok(value)
-}
-
-fn reread<T: DeserializeOwned>(value: &Value) -> Result<T, (Path, Detail)> {
-    let mut track = Track::new();
-    let tracked = serde_path_to_error::Deserializer::new(value, &mut track);
-    model::object(tracked).map_err(|error| described(track.path(), &error))
-}
-
-fn described(path: Path, error: &serde_json::Error) -> (Path, Detail) {
-    let fault = fault(&path.to_string(), &error.to_string());
-    (path, Detail { path: fault.path, message: fault.message })
-}
-
-/// All faults of a body that could not be read.
-fn all<T: DeserializeOwned + Validate<Context = ()> + JsonSchema>(body: &[u8], first: Detail) -> Vec<Detail> {
-    let mut left = MAX_REREAD / body.len().max(1);
-    let value = if left == 0 { None } else { serde_json::from_slice::<Value>(body).ok() };
-    let Some(mut value) = value else { return vec![first] };
-    let mut details = nul_faults(body);
-    if first.message == DUPLICATE {
-        // Of a repeated key only the last value is left in the copy.
-        details.push(first);
+    if let Some(field) = named("unknown field `") {
+        return Detail::new(inside(field), UNKNOWN);
     }
-    let stand_ins = StandIns::of::<T>();
-    let mut tried: Vec<String> = Vec::new();
-    while details.len() < MAX_FAULTS && left > 0 {
-        left -= 1;
-        let (path, found) = match reread::<T>(&value) {
-            Ok(read) => {
-                check(&read, || Some(value.clone()), &mut details);
-                break;
-            }
-            Err(fault) => fault,
-        };
-        let times = tried.iter().filter(|path| **path == found.path).count();
-        tried.push(found.path.clone());
-        let mended = mend(&mut value, &path, &found, times, &stand_ins);
-        if !is_named(&details, &found.path) {
-            details.push(found);
-        }
-        if !mended {
-            break;
-        }
+    if let Some(field) = named("missing field `") {
+        return Detail::new(inside(field), REQUIRED);
     }
-    details
+    if let Some(field) = named("duplicate field `") {
+        return Detail::new(inside(field), DUPLICATE);
+    }
+    // What has no place, or none that can be told, belongs to the whole.
+    let path = path.trim_end_matches('?').trim_end_matches('.').to_owned();
+    Detail::new(path, message)
 }
 
 /// Checks a value that could be read, and adds what is wrong with it and not named yet.
@@ -117,77 +53,33 @@ pub(crate) fn check<T: Validate<Context = ()>>(
 }
 
 /// Whether a path, or one that it lies under, is among those found.
-fn is_named(details: &[Detail], path: &str) -> bool {
+pub(crate) fn is_named(details: &[Detail], path: &str) -> bool {
     details.iter().any(|detail| {
         let rest = path.strip_prefix(detail.path.as_str());
         rest.is_some_and(|rest| rest.is_empty() || (!detail.path.is_empty() && rest.starts_with(['.', '['])))
     })
 }
 
-/// Puts something in the place of a fault that can be read on from: at first what the schema asks for there, then whatever
-/// might do. False when there is nothing left to try.
-fn mend(value: &mut Value, path: &Path, found: &Detail, times: usize, stand_ins: &StandIns) -> bool {
-    // What is missing has no segment of its own.
-    let missing = (found.message == REQUIRED).then(|| {
-        let name = found.path.rsplit('.').next().unwrap_or_default();
-        Segment::Map { key: name.to_owned() }
-    });
-    let mut segments: Vec<&Segment> = path.iter().chain(&missing).collect();
-    // Within what can be one of several things, places have no names: the whole of it is wrong then.
-    let has_name = |one: &&&Segment| matches!(one, Segment::Map { .. } | Segment::Seq { .. });
-    let named = segments.iter().take_while(has_name).count();
-    segments.truncate(named);
-    let others = [json!(null), json!(""), json!(0), json!(false), json!([]), json!({})];
-    let wanted = if times == 0 { stand_ins.at(&segments) } else { None };
-    let stand_in = wanted.or_else(|| others.get(times.saturating_sub(1)).cloned());
-    let Some((last, parents)) = segments.split_last() else { return false };
-    let parent = parents.iter().try_fold(value, |here, segment| match segment {
-        Segment::Map { key } => here.get_mut(key.as_str()),
-        Segment::Seq { index } => here.get_mut(*index),
-        Segment::Enum { .. } | Segment::Unknown => None,
-    });
-    match (parent, last, stand_in) {
-        (Some(Value::Object(object)), Segment::Map { key }, Some(stand_in)) if found.message != UNKNOWN => {
-            object.insert(key.clone(), stand_in);
-            true
-        }
-        (Some(Value::Object(object)), Segment::Map { key }, _) => object.remove(key).is_some(),
-        (Some(Value::Array(items)), Segment::Seq { index }, Some(stand_in)) => {
-            items.get_mut(*index).map(|item| *item = stand_in).is_some()
-        }
-        _ => false,
+/// Our fields are in snake case, some of the wire's in camel case: finds the spelling in the body.
+fn as_written(path: &str, body: Option<&Value>) -> String {
+    let plain = |name: &str| name.replace('_', "").to_ascii_lowercase();
+    let mut here = body;
+    let mut written = Vec::new();
+    for segment in path.split('.') {
+        let (name, index) = segment.split_at(segment.find('[').unwrap_or(segment.len()));
+        let object = here.and_then(Value::as_object);
+        let found = object.and_then(|object| object.iter().find(|(key, _)| plain(key) == plain(name)));
+        written.push(format!("{}{index}", found.map_or(name, |(key, _)| key)));
+        here = found.and_then(|(_, value)| inside(value, index));
     }
+    written.join(".")
 }
 
-/// The texts of a body that hold a NUL, which JSON can only have as an escape.
-fn nul_faults(body: &[u8]) -> Vec<Detail> {
-    let mut escapes = body.split(|byte| *byte == b'\\').skip(1);
-    if !escapes.any(|escape| escape.starts_with(b"u0000")) {
-        return Vec::new();
+/// What stands in a list of lists at places such as `[0][2]`.
+fn inside<'a>(value: &'a Value, places: &str) -> Option<&'a Value> {
+    let mut here = value;
+    for place in places.split(['[', ']']).filter(|place| !place.is_empty()) {
+        here = here.get(place.parse::<usize>().ok()?)?;
     }
-    let mut details = Vec::new();
-    if let Ok(value) = serde_json::from_slice(body) {
-        collect_nul(&value, String::new(), &mut details);
-    }
-    details
-}
-
-fn collect_nul(value: &Value, path: String, details: &mut Vec<Detail>) {
-    match value {
-        Value::String(text) if text.contains('\0') && details.len() < MAX_FAULTS => {
-            details.push(Detail { path, message: NUL.to_owned() });
-        }
-        Value::Array(items) => {
-            for (index, item) in items.iter().enumerate() {
-                collect_nul(item, format!("{path}[{index}]"), details);
-            }
-        }
-        Value::Object(object) => {
-            for (key, item) in object {
-                let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
-                collect_nul(item, path, details);
-            }
-        }
-        _ => {}
-    }
+    Some(here)
 }

@@ -53,7 +53,7 @@ struct Refused {
 }
 
 /// Recipients of one request.
-const MOST_RECIPIENTS: usize = 100;
+const MAX_RECIPIENTS: usize = 100;
 
 pub(crate) fn routes() -> Router<State> {
     Router::new().route("/inbound/v1/raw", post(receive))
@@ -61,7 +61,7 @@ pub(crate) fn routes() -> Router<State> {
 
 async fn receive(axum::extract::State(state): axum::extract::State<State>, request: Request) -> Response {
     let (address, now) = (client_address(&request), state.app.now());
-    // Whoever only ever signs wrongly is not read for long.
+    // A client that only ever signs wrongly is not read for long.
     let outcome = match state.anonymous.check(address, now) {
         Ok(()) => take(&state.app, request).await,
         Err(refused) => Err(refused),
@@ -80,7 +80,7 @@ async fn take(app: &App, request: Request) -> Result<Response> {
     // Without a secret there is no hook, and nothing tells that there could be one.
     let secret = app.settings().inbound_secret.clone().ok_or_else(|| Error::not_found("Not found"))?;
     let (parts, body) = request.into_parts();
-    let bound = Bound { most: app.settings().max_message_bytes, refusal: ErrorKind::PayloadTooLarge };
+    let bound = Bound { max: app.settings().max_message_bytes, refusal: ErrorKind::PayloadTooLarge };
     let raw = body::read(&parts.headers, body, bound).await?;
     let name = check_signature(app, &parts.headers, secret.as_bytes(), &raw)?;
     input::refuse_query(parts.uri.query().unwrap_or_default())?;
@@ -152,7 +152,7 @@ impl Envelope {
             .map(|address| address.trim().to_owned())
             .filter(|address| !address.is_empty())
             .collect();
-        if to.is_empty() || to.len() > MOST_RECIPIENTS {
+        if to.is_empty() || to.len() > MAX_RECIPIENTS {
             return Err(Error::invalid("X-Envelope-To", "name 1 to 100 recipients"));
         }
         let client = text("x-client-address").and_then(|address| address.parse::<IpAddr>().ok());
@@ -195,7 +195,7 @@ fn check_signature(app: &App, headers: &HeaderMap, secret: &[u8], raw: &[u8]) ->
     }
     mac.update(raw);
     mac.verify_slice(&given).map_err(|_| wrong())?;
-    // Written anew: the same signature in other letters is the same request.
+    // Written again from its bytes: the same signature in other letters is the same request.
     Ok(given.iter().fold(String::from("hook "), |text, byte| format!("{text}{byte:02x}")))
 }
 

@@ -7,12 +7,10 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::DeserializeOwned;
 
 use crate::{
-    faults::read_json,
+    body::JSON,
+    json_body::read_json,
     query::{self, Nothing, Value},
 };
-
-/// The media type of almost every body.
-pub(crate) const JSON: &str = "application/json";
 
 /// A request as far as the pipeline has read it.
 pub(crate) struct RawInput {
@@ -326,29 +324,6 @@ fn refuse_body(raw: &RawInput) -> Result<()> {
     Err(Error::invalid("", "this operation takes no body"))
 }
 
-/// Turns the words of a deserializer into ours, with the name of the field it was about.
-pub(crate) fn fault(path: &str, message: &str) -> Detail {
-    let named = |prefix: &str| message.strip_prefix(prefix).and_then(|rest| rest.split('`').next());
-    let inside = |field: &str| match path {
-        "" | "." => field.to_owned(),
-        // The path of an unknown field already ends with it.
-        path if path == field || path.ends_with(&format!(".{field}")) => path.to_owned(),
-        path => format!("{path}.{field}"),
-    };
-    if let Some(field) = named("unknown field `") {
-        return Detail::new(inside(field), "unknown field");
-    }
-    if let Some(field) = named("missing field `") {
-        return Detail::new(inside(field), "is required");
-    }
-    if let Some(field) = named("duplicate field `") {
-        return Detail::new(inside(field), "given more than once");
-    }
-    // What has no place, or none that can be told, belongs to the whole.
-    let path = path.trim_end_matches('?').trim_end_matches('.').to_owned();
-    Detail::new(path, message)
-}
-
 fn refusal(faults: Vec<Detail>) -> Error {
     Error::new(ErrorKind::ValidationFailed).with_details(faults)
 }
@@ -360,28 +335,4 @@ pub(crate) fn together<A, B>(one: Result<A>, other: Result<B>) -> Result<(A, B)>
         (Err(refused), Ok(_)) | (Ok(_), Err(refused)) => Err(refused),
         (Err(one), Err(other)) => Err(refusal([one.details(), other.details()].concat())),
     }
-}
-
-/// Our fields are in snake case, some of the wire's in camel case: finds the spelling in the body.
-pub(crate) fn as_written(path: &str, body: Option<&serde_json::Value>) -> String {
-    let plain = |name: &str| name.replace('_', "").to_ascii_lowercase();
-    let mut here = body;
-    let mut written = Vec::new();
-    for segment in path.split('.') {
-        let (name, index) = segment.split_at(segment.find('[').unwrap_or(segment.len()));
-        let object = here.and_then(serde_json::Value::as_object);
-        let found = object.and_then(|object| object.iter().find(|(key, _)| plain(key) == plain(name)));
-        written.push(format!("{}{index}", found.map_or(name, |(key, _)| key)));
-        here = found.and_then(|(_, value)| inside(value, index));
-    }
-    written.join(".")
-}
-
-/// What stands in a list of lists at places such as `[0][2]`.
-fn inside<'a>(value: &'a serde_json::Value, places: &str) -> Option<&'a serde_json::Value> {
-    let mut here = value;
-    for place in places.split(['[', ']']).filter(|place| !place.is_empty()) {
-        here = here.get(place.parse::<usize>().ok()?)?;
-    }
-    Some(here)
 }

@@ -10,8 +10,8 @@ use std::{
 use model::Timestamp;
 use operations::{Error, ErrorKind, Result};
 
-/// Addresses remembered in a minute; beyond that the limiter starts anew rather than grow.
-const CAPACITY: usize = 100_000;
+/// Addresses remembered in a minute; beyond that the limiter starts again from nothing rather than grow.
+const MAX_REMEMBERED: usize = 100_000;
 
 /// Counts calls of client addresses.
 pub(crate) struct AddressLimiter(Limiter<IpAddr>);
@@ -59,7 +59,7 @@ impl<K: Eq + Hash> Limiter<K> {
     fn with_count(&self, caller: K, now: Timestamp, allowed: impl FnOnce(&mut u64) -> bool) -> Result<()> {
         let mut window = self.window.lock().unwrap_or_else(PoisonError::into_inner);
         let began = now.minute();
-        if window.0 != began || window.1.len() >= CAPACITY {
+        if window.0 != began || window.1.len() >= MAX_REMEMBERED {
             *window = (began, HashMap::new());
         }
         let count = window.1.entry(caller).or_default();

@@ -179,9 +179,9 @@ pub(crate) async fn read_body(
     idempotent: bool,
 ) -> Result<axum::body::Bytes> {
     let bound = if idempotent {
-        Bound { most: MAX_IDEMPOTENT_BODY, refusal: ErrorKind::IdempotencyPayloadTooLarge }
+        Bound { max: MAX_IDEMPOTENT_BODY, refusal: ErrorKind::IdempotencyPayloadTooLarge }
     } else {
-        Bound { most: MAX_BODY, refusal: ErrorKind::PayloadTooLarge }
+        Bound { max: MAX_BODY, refusal: ErrorKind::PayloadTooLarge }
     };
     body::refuse_encoding(&parts.headers)?;
     let bytes = body::read(&parts.headers, body, bound).await?;
@@ -278,7 +278,7 @@ async fn execute(
 }
 
 pub(crate) fn success_status(endpoint: &Endpoint) -> StatusCode {
-    StatusCode::from_u16(operations::status_of(endpoint.operation.answer)).unwrap_or(StatusCode::OK)
+    StatusCode::from_u16(endpoint.operation.answer.status()).unwrap_or(StatusCode::OK)
 }
 
 /// A successful answer, or 304 when the caller has it already.

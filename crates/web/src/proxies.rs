@@ -1,7 +1,7 @@
 //! Who a request comes from when proxies stand in front.
 //!
 //! Each proxy notes whom it was called by: at the end of `X-Forwarded-For`, or of `Forwarded` (RFC 7239). What stands before
-//! that was written by whoever called it, so the lists are read from the right, and only as far as a proxy that is
+//! that was written by the caller, so the lists are read from the right, and only as far as a proxy that is
 //! trusted wrote them.
 
 #[cfg(test)]
@@ -22,7 +22,7 @@ pub enum Proxies {
     /// There are none, and what anybody says is not believed.
     #[default]
     None,
-    /// So many, one behind the other. Whoever connects is the last of them.
+    /// So many, one behind the other. The peer that connects is the last of them.
     Count(u32),
     /// Those with an address in one of these networks.
     Networks(Vec<Network>),

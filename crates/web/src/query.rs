@@ -14,7 +14,7 @@ use serde_path_to_error::Segment;
 
 use crate::{
     docs::StandIns,
-    faults::{MAX_FAULTS, NUL, REQUIRED, check},
+    faults::{MAX_FAULTS, NUL, REQUIRED, check, fault},
 };
 
 /// Reads and checks a query string. Unknown and repeated parameters are refused, and all that is wrong is told.
@@ -76,7 +76,7 @@ pub(crate) fn from_pairs<'a, T: DeserializeOwned>(
     serde_path_to_error::deserialize(deserializer).map_err(|error| {
         let path = error.path().to_string();
         let message = error.into_inner().to_string();
-        crate::input::fault(&path, &message)
+        fault(&path, &message)
     })
 }
 

@@ -19,7 +19,7 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 #[derive(Clone)]
 pub(crate) struct RequestId(pub(crate) String);
 
-/// The address of the client: of whoever connected, or whom a trusted proxy names.
+/// The address of the client: of the peer that connected, or the one that a trusted proxy names.
 #[derive(Clone, Copy)]
 pub(crate) struct ClientAddress(IpAddr);
 
@@ -28,13 +28,13 @@ pub(crate) async fn finish(Extracted(state): Extracted<State>, mut request: Requ
     let id = given_id(request.headers()).unwrap_or_else(|| new_log_id("req"));
     let peer = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|info| info.0.ip());
     let peer = peer.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
-    let client = state.options.proxies.client(request.headers(), peer);
+    let client = state.proxies.client(request.headers(), peer);
     request.extensions_mut().insert(RequestId(id.clone()));
     request.extensions_mut().insert(ClientAddress(client));
     // Whatever is logged on the way stands under the id that the answer carries.
     let span =
         tracing::error_span!("request", id = %id, operation = Empty, workspace = Empty, status = Empty);
-    if let Some(continue_trace) = state.options.continue_trace {
+    if let Some(continue_trace) = state.continue_trace {
         continue_trace(&span, request.headers());
     }
     let mut response = next.run(request).instrument(span.clone()).await;
@@ -133,7 +133,7 @@ pub struct Ambiguous;
 
 /// The value of a header that has only one.
 ///
-/// Whoever is in front of us may have looked at the first of two, or at the last; neither is to be guessed at.
+/// A proxy in front of us may have looked at the first of two, or at the last; neither is to be guessed at.
 pub fn only_value<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a HeaderValue>, Ambiguous> {
     let mut values = headers.get_all(name).iter();
     let first = values.next();

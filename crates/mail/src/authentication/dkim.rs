@@ -8,8 +8,11 @@ use mail_auth::common::verify::VerifySignature;
 use mail_auth::dkim::{Canonicalization, Signature};
 use mail_auth::{AuthenticatedMessage, DkimOutput, DkimResult};
 
-use super::{MAX_MESSAGE_BYTES, Verdict};
+use super::verdict::Verdict;
 use crate::dns::Dns;
+
+/// The largest message whose signatures are checked.
+const MAX_MESSAGE_BYTES: usize = 64 * 1024 * 1024;
 
 /// Signatures that are checked, the topmost first; the rest is as if it were not there.
 const MAX_SIGNATURES: usize = 10;

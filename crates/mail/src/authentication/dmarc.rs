@@ -6,7 +6,9 @@
 use mail_auth::common::parse::TxtRecordParser;
 use mail_auth::dmarc::{Alignment, Dmarc, Policy, Psd};
 
-use super::{Evidence, Identity, Verdict};
+use super::evidence::{Evidence, Identity};
+use super::spf::Outcome;
+use super::verdict::Verdict;
 use crate::dns::{Dns, Unavailable};
 
 /// The most labels that a walk asks about after the name itself.
@@ -52,8 +54,8 @@ async fn align(dns: &Dns, author_domain: &str, evidence: &Evidence<'_>) -> Resul
             Identity::Dkim => record.adkim,
         };
         // An SPF check without a result is no evidence; only one that could not be made leaves the matter open.
-        let open = verdict == Verdict::Unknown
-            && (identity == Identity::Dkim || evidence.spf == super::spf::Outcome::TempError);
+        let open =
+            verdict == Verdict::Unknown && (identity == Identity::Dkim || evidence.spf == Outcome::TempError);
         if verdict != Verdict::Pass && !open {
             continue;
         }

@@ -10,7 +10,7 @@ use std::net::IpAddr;
 use mail_auth::common::parse::TxtRecordParser;
 use mail_auth::spf::{Macro, Mechanism, Qualifier, Spf, Variables};
 
-use super::Verdict;
+use super::verdict::Verdict;
 use crate::address::Address;
 use crate::dns::{Dns, Unavailable};
 

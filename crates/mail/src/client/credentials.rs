@@ -1,11 +1,16 @@
-//! Logging in (RFC 4954), only where nobody can listen.
+//! Logging in (RFC 4954): the account, and the mechanisms that both sides know.
+//!
+//! Whether anybody can listen is for the connection to know, which logs in only where nobody can.
 
 use std::fmt;
+use std::time::Duration;
 
 use mail_builder::encoders::Base64Encoder;
 use zeroize::Zeroizing;
 
-use super::{Connection, Error, Phase, Reply};
+use super::error::{Error, Phase};
+use super::reply::Reply;
+use super::wire::Wire;
 
 /// An account to send with.
 #[derive(Clone)]
@@ -19,47 +24,47 @@ impl Credentials {
     pub fn new(user: impl Into<String>, password: impl Into<String>) -> Self {
         Self { user: user.into(), password: Zeroizing::new(password.into()) }
     }
-}
 
-impl fmt::Debug for Credentials {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Credentials").field("user", &self.user).finish_non_exhaustive()
-    }
-}
-
-impl Connection {
-    pub(super) async fn log_in(&mut self, credentials: &Credentials) -> Result<(), Error> {
-        if !self.is_secured() {
-            return Err(Error::NoAuth);
-        }
-        let offered = |name: &str| self.extensions.auth.iter().any(|other| other == name);
+    /// Logs in by one of the mechanisms that the server offers; it has so long for each answer.
+    pub(super) async fn log_in(
+        &self,
+        wire: &mut Wire,
+        mechanisms: &[String],
+        patience: Duration,
+    ) -> Result<(), Error> {
+        let offered = |name: &str| mechanisms.iter().any(|other| other == name);
         let reply = if offered("PLAIN") {
-            self.log_in_plain(credentials).await?
+            self.log_in_plain(wire, patience).await?
         } else if offered("LOGIN") {
-            self.log_in_by_question(credentials).await?
+            self.log_in_by_question(wire, patience).await?
         } else {
             return Err(Error::NoAuth);
         };
         if reply.code() == 235 { Ok(()) } else { Err(Error::Refused(Phase::Auth, reply)) }
     }
 
-    async fn log_in_plain(&mut self, credentials: &Credentials) -> Result<Reply, Error> {
-        let secret = Zeroizing::new(format!("\0{}\0{}", credentials.user, *credentials.password));
+    async fn log_in_plain(&self, wire: &mut Wire, patience: Duration) -> Result<Reply, Error> {
+        let secret = Zeroizing::new(format!("\0{}\0{}", self.user, *self.password));
         let command = Zeroizing::new(format!("AUTH PLAIN {}", *base64(&secret)));
-        self.wire.command(Phase::Auth, self.timeouts.command, &command).await
+        wire.command(Phase::Auth, patience, &command).await
     }
 
     /// The server asks for the name, then for the password.
-    async fn log_in_by_question(&mut self, credentials: &Credentials) -> Result<Reply, Error> {
-        let limit = self.timeouts.command;
-        let mut reply = self.wire.command(Phase::Auth, limit, "AUTH LOGIN").await?;
-        for answer in [credentials.user.as_str(), &credentials.password] {
+    async fn log_in_by_question(&self, wire: &mut Wire, patience: Duration) -> Result<Reply, Error> {
+        let mut reply = wire.command(Phase::Auth, patience, "AUTH LOGIN").await?;
+        for answer in [self.user.as_str(), &self.password] {
             if reply.code() != 334 {
                 return Ok(reply);
             }
-            reply = self.wire.command(Phase::Auth, limit, &base64(answer)).await?;
+            reply = wire.command(Phase::Auth, patience, &base64(answer)).await?;
         }
         Ok(reply)
+    }
+}
+
+impl fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Credentials").field("user", &self.user).finish_non_exhaustive()
     }
 }
 

@@ -10,7 +10,7 @@ use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme
 use rustls_platform_verifier::BuilderVerifierExt;
 use tokio_rustls::TlsConnector;
 
-use super::Error;
+use super::error::Error;
 use super::wire::Io;
 use crate::Encryption;
 

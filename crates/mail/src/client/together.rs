@@ -6,9 +6,10 @@
 use std::time::Duration;
 
 use super::content::ended;
+use super::error::{Error, Phase};
 use super::transfer::{Closing, Decisions, Mail, Outcome, Paths, WINDOW};
 use super::wire::BLOCK;
-use super::{Connection, Error, Extension, Phase};
+use super::{Connection, Extension};
 
 /// How long ago the server must have been heard. One that has closed a quiet connection would not have read a word, but
 /// once the content is on its way nobody could tell.

@@ -6,9 +6,10 @@ use std::time::Duration;
 use crate::address::Address;
 
 use super::content::{Unsendable, check_content, ended, has_utf8_headers, stuffed};
+use super::error::{Error, Phase};
 use super::reply::Reply;
 use super::wire::BLOCK;
-use super::{Connection, Error, Extension, Phase};
+use super::{Connection, Extension};
 
 /// Recipients that are named before their answers are waited for, so that neither side's buffers fill up.
 pub(super) const WINDOW: usize = 50;

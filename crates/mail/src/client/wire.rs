@@ -7,8 +7,8 @@ use memchr::memchr;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::{Instant, timeout, timeout_at};
 
+use super::error::{Error, Phase};
 use super::reply::{MAX_LINE, Partial, Reply};
-use super::{Error, Phase};
 
 /// How much is read at once.
 const READ_SIZE: usize = 4096;

@@ -8,7 +8,9 @@ use mail_builder::mime::{BodyPart, MimePart};
 use memchr::memmem;
 use sha2::{Digest, Sha256};
 
-use super::{ComposeError, File, Outgoing, check_text, is_id};
+use super::checks::{check_text, is_id};
+use super::error::ComposeError;
+use super::outgoing::{File, Outgoing};
 use crate::message::shorten;
 
 /// The longest line of text that is sent as it is.

@@ -5,7 +5,13 @@
 use mail_builder::encoders::Base64Encoder;
 use mail_builder::headers::date::Date;
 
-use super::{ComposeError, MAX_SUBJECT_BYTES, Person, address, check_text, is_id};
+use super::checks::{check_text, is_id};
+use super::error::ComposeError;
+use super::outgoing::Person;
+use crate::address::Address;
+
+/// The longest subject in bytes after encoding.
+pub const MAX_SUBJECT_BYTES: usize = 998;
 
 /// The longest word that is written as it is, so that a folded line stays within 998 bytes.
 const MAX_WORD: usize = 800;
@@ -45,6 +51,12 @@ fn person(field: &str, person: &Person) -> Result<String, ComposeError> {
         "" => Ok(format!("<{address}>")),
         name => Ok(format!("{} <{address}>", phrase(name))),
     }
+}
+
+/// Reads the bare address of a person, with its domain in A-labels.
+fn address(field: &str, person: &Person) -> Result<Address, ComposeError> {
+    Address::parse(&person.address)
+        .map_err(|source| ComposeError::Address { field: field.to_owned(), source })
 }
 
 /// A display name: plain words, a quoted string or encoded words.

@@ -7,7 +7,9 @@ use std::fmt::Write as _;
 
 use mail_builder::headers::date::Date;
 
-use super::{Person, header::fit_subject, is_id};
+use super::checks::is_id;
+use super::header::fit_subject;
+use super::outgoing::Person;
 use crate::address::Address;
 use crate::message::{leading_mark, one_line};
 use crate::safe_text::SafeText;

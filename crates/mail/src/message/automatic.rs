@@ -2,9 +2,23 @@
 //!
 //! Read from headers that anyone can set, so it may only ever make us more reserved, never more trusting.
 
-use super::Automatic;
 use super::header::Block;
 use super::structure::Structure;
+
+/// Kinds of mail that no person wrote, and that nothing may answer by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Automatic {
+    /// A report about the delivery of another mail (RFC 3464).
+    DeliveryReport,
+    /// A complaint about another mail (RFC 5965).
+    Complaint,
+    /// An answer that a program gave (RFC 3834).
+    Reply,
+    /// Sent by a program: notices, receipts, codes.
+    Generated,
+    /// From a mailing list, or bulk mail.
+    List,
+}
 
 /// Which kind of automatic mail a message is.
 pub(super) fn detect(structure: &Structure<'_>) -> Option<Automatic> {

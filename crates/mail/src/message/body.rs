@@ -6,11 +6,12 @@
 use memchr::memmem;
 
 use super::charset;
+use super::contents::{File, Message};
+use super::faults::{Fault, Faults};
 use super::flowed::{unflow, unix_lines};
 use super::names;
 use super::structure::{Kind, Part, Structure};
-use super::transfer::{self, Measure};
-use super::{Encoding, Fault, Faults, File, Message};
+use super::transfer::{self, Encoding, Measure};
 
 /// The most bytes of text that are decoded for one view.
 const MAX_TEXT: usize = 8 * 1024 * 1024;

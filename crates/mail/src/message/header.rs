@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use memchr::memchr;
 
-use super::{Fault, Faults};
+use super::faults::{Fault, Faults};
 
 /// The most bytes of one header block that are read.
 pub(super) const MAX_BYTES: usize = 100 * 1024;

@@ -2,9 +2,11 @@
 
 use memchr::{memchr, memmem};
 
+use super::faults::{Fault, Faults};
 use super::header::line_at;
-use super::structure::MAX_COMPARISONS;
-use super::{Fault, Faults};
+
+/// How many places with two dashes are compared with the boundaries; a mail with more of them is not read on.
+pub(super) const MAX_COMPARISONS: usize = 1_000_000;
 
 /// Notes NUL bytes and line ends of more than one kind.
 pub(super) fn note_bytes(raw: &[u8], faults: &mut Faults) {

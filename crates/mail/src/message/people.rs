@@ -2,7 +2,7 @@
 //!
 //! Where a mailbox could be read as two addresses, none is shown: the reader and the verifier must not part ways.
 
-use super::{Person, words};
+use super::words;
 
 /// The most people that are read of one header.
 const MAX_PEOPLE: usize = 1000;
@@ -12,6 +12,15 @@ const MAX_ADDRESS: usize = 320;
 
 /// The longest display name in characters.
 const MAX_NAME: usize = 255;
+
+/// A person in a header.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Person {
+    /// The display name, decoded.
+    pub name: Option<String>,
+    /// The address as it stands there, an international domain in its ASCII form.
+    pub address: String,
+}
 
 /// The people of a header.
 #[derive(Debug, Default)]

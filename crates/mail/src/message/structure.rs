@@ -8,9 +8,12 @@ use std::ops::Range;
 
 use memchr::memmem;
 
+use super::faults::{Fault, Faults};
 use super::header::{self, Block, line_at};
+use super::lint::{self, MAX_COMPARISONS};
 use super::params::Parameters;
-use super::{Encoding, Fault, Faults, lint, words};
+use super::transfer::Encoding;
+use super::words;
 
 /// The most levels of parts.
 const MAX_LEVELS: usize = 100;
@@ -23,9 +26,6 @@ const MAX_PARTS: usize = 1000;
 
 /// The longest boundary (RFC 2046, section 5.1.1).
 const MAX_BOUNDARY: usize = 70;
-
-/// How many places with two dashes are compared with the boundaries; a mail with more of them is not read on.
-pub(super) const MAX_COMPARISONS: usize = 1_000_000;
 
 /// One part: a leaf, a multipart or an attached message.
 #[derive(Debug)]

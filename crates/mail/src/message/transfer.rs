@@ -2,6 +2,17 @@
 //!
 //! Decoders disagree about broken base64; whoever relies on one reading has to know that there are others.
 
+/// A transfer encoding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Encoding {
+    /// As it is: 7bit, 8bit or binary.
+    Identity,
+    /// Base64.
+    Base64,
+    /// Quoted-printable.
+    QuotedPrintable,
+}
+
 /// The decoded bytes of base64; what is no base64 is passed over.
 pub(super) fn base64(encoded: &[u8]) -> Vec<u8> {
     let mut decoded = Vec::with_capacity(encoded.len() / 4 * 3 + 3);

@@ -1,6 +1,7 @@
 //! What a policy file says.
 
-use super::MAX_POLICY_BYTES;
+/// The largest file that is read.
+pub const MAX_POLICY_BYTES: usize = 64 * 1024;
 
 /// The longest time that a policy may hold, in seconds: a year.
 const MAX_AGE: u32 = 31_557_600;

@@ -4,10 +4,12 @@
 //! that goes round quickly shows all its frames, so whatever one of them shows is seen.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 
-use super::declaration::{Declaration, Property, Value, hash, split_outside};
+use super::brackets::split_outside;
+use super::cascade::Winners;
 use super::prepare::{QUOTE, unmask};
-use super::style::Winners;
+use super::property::{Declaration, Property, Value};
 
 /// When a reader looks, in seconds after the mail was opened.
 const LOOKED_AT: f32 = 10.0;
@@ -128,9 +130,9 @@ fn direction(text: &str) -> Option<f32> {
     })
 }
 
-/// What stands for the name of an animation.
+/// What stands for the name of an animation wherever it is used.
 pub(super) fn name(text: &str) -> u64 {
-    hash(&unmask(text.trim_matches(QUOTE)))
+    BuildHasherDefault::<DefaultHasher>::default().hash_one(unmask(text.trim_matches(QUOTE)).as_str())
 }
 
 /// The place of a frame: `from`, `to` or a share.

@@ -2,8 +2,8 @@
 
 use super::element;
 use super::entities::{self, Place};
+use super::identifier::{Unread, identifier};
 use super::prepare::{QUOTE, unmask};
-use super::selector::{Unread, identifier};
 use super::tokens::Attribute;
 
 /// A test such as `[name^=value i]`.

@@ -1,6 +1,8 @@
 //! The arithmetic of CSS: `calc()`, `min()`, `max()` and `clamp()` over lengths, in one pass over their text.
+//!
+//! Lengths of either kind are read here, those that are written out and those that have to be computed.
 
-use super::declaration::split_outside;
+use super::brackets::{closing, split_outside};
 use super::length::Length;
 
 /// How deep brackets may be nested; what is deeper is not known.
@@ -46,7 +48,7 @@ impl Sum {
         };
         match number {
             Ok(number) => number.is_finite().then_some(Self { number, ..Self::default() }),
-            Err(_) => Self::of(Length::parse(word)?),
+            Err(_) => Self::of(Length::parse_plain(word)?),
         }
     }
 
@@ -113,8 +115,16 @@ impl Sum {
     }
 }
 
+impl Length {
+    /// Reads a length in lower case, whether it is written out or has to be computed.
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        let text = text.trim();
+        if text.ends_with(')') { parse(text) } else { Self::parse_plain(text) }
+    }
+}
+
 /// Reads a mathematical function; `None` for one that is not known, or does not hold together.
-pub(super) fn parse(text: &str) -> Option<Length> {
+fn parse(text: &str) -> Option<Length> {
     let mut reader = Reader { rest: text, depth: 0 };
     let sum = reader.factor()?;
     reader.rest.trim().is_empty().then(|| sum.length())
@@ -208,20 +218,6 @@ impl Reader<'_> {
 /// Whether a hyphen goes on with a name such as `-webkit-calc`.
 fn is_hyphen(c: char, before: char) -> bool {
     c == '-' && (before.is_ascii_alphabetic() || before == '-')
-}
-
-/// Where the bracket closes that is open at the beginning.
-pub(super) fn closing(text: &str) -> Option<usize> {
-    let mut depth = 0_usize;
-    for (place, c) in text.char_indices() {
-        match c {
-            '(' => depth += 1,
-            ')' if depth == 0 => return Some(place),
-            ')' => depth -= 1,
-            _ => {}
-        }
-    }
-    None
 }
 
 fn choose(name: &str, all: &[Sum]) -> Option<Sum> {

@@ -8,11 +8,13 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use super::animation::{self, Animations};
-use super::calc;
-use super::declaration::{self, Declaration};
+use super::brackets::{closing, split_outside};
+use super::declaration::parse_declarations;
+use super::identifier::Unread;
 use super::media::{self, Holds};
 use super::prepare::{SEAM, lower, prepare, without_seams};
-use super::selector::{Parts, Selector, Unread};
+use super::property::{Declaration, PROPERTIES};
+use super::selector::{Parts, Selector};
 use super::style;
 
 /// How deep blocks such as `@media` may be nested.
@@ -159,8 +161,7 @@ impl Rules {
                 return;
             }
             let body = lower(body);
-            let mut declarations =
-                declaration::parse_declarations(&self.variables.substitute(&body), self.quirks);
+            let mut declarations = parse_declarations(&self.variables.substitute(&body), self.quirks);
             declarations.retain(|declaration| !declaration.important);
             keep_last(&mut declarations);
             for place in places.split(',').filter_map(|place| animation::parse_place(&lower(place))) {
@@ -177,7 +178,7 @@ impl Rules {
             return;
         }
         let (mut found, mut fault) = (Vec::new(), Unread::Never);
-        for text in declaration::split_outside(prelude, ',') {
+        for text in split_outside(prelude, ',') {
             let read = without_seams(text).ok_or(Unread::Unknown);
             match read.and_then(|text| self.parts.read(&text, context.around)) {
                 Ok(selector) => found.push(selector),
@@ -206,8 +207,7 @@ impl Rules {
     /// Adds declarations for some selectors.
     fn add(&mut self, declarations: &str, selectors: &[Selector], media: Holds) {
         let text = lower(declarations);
-        let mut declarations =
-            declaration::parse_declarations(&self.variables.substitute(&text), self.quirks);
+        let mut declarations = parse_declarations(&self.variables.substitute(&text), self.quirks);
         if declarations.is_empty() {
             return;
         }
@@ -229,7 +229,7 @@ impl Rules {
 
 /// Leaves of several declarations of one property the one that counts, so that no block is long.
 fn keep_last(declarations: &mut Vec<Declaration>) {
-    let mut seen = [[false; declaration::PROPERTIES]; 2];
+    let mut seen = [[false; PROPERTIES]; 2];
     declarations.reverse();
     declarations.retain(|one| {
         let slot =
@@ -316,7 +316,7 @@ impl Variables {
         let mut rest = text.to_owned();
         for _ in 0..MAX_SUBSTITUTIONS {
             let Some((before, after)) = rest.split_once("var(") else { break };
-            let end = calc::closing(after).unwrap_or(after.len());
+            let end = closing(after).unwrap_or(after.len());
             let (inside, after) = after.split_at_checked(end).unwrap_or((after, ""));
             let after = after.strip_prefix(')').unwrap_or_default();
             let (name, fallback) = inside.split_once(',').unwrap_or((inside, ""));
@@ -332,10 +332,10 @@ impl Variables {
     pub(super) fn read_attribute(&self, style: &str, quirks: bool) -> Vec<Declaration> {
         let css = lower(&prepare(style));
         if !css.contains("var(") {
-            return declaration::parse_declarations(&css, quirks);
+            return parse_declarations(&css, quirks);
         }
         let mut local = self.clone();
         local.collect(&css);
-        declaration::parse_declarations(&local.substitute(&css), quirks)
+        parse_declarations(&local.substitute(&css), quirks)
     }
 }

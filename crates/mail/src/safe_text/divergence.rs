@@ -11,7 +11,7 @@ const WINDOW: usize = 12;
 const MISSING_IN_WINDOW: usize = 8;
 
 /// Below this many words a part is judged as a whole.
-const FEW_WORDS: usize = 3;
+const MIN_WORDS: usize = 3;
 
 /// From this many digits on, a number must be the same in both parts: amounts, codes and accounts are the story.
 const LONG_NUMBER: usize = 6;
@@ -27,7 +27,7 @@ pub(super) fn differ(text: &str, html: &str) -> bool {
     let html = Words::of(html, &hasher);
     let text_only = text.sequence.iter().filter(|word| !html.set.contains(word)).count();
     let html_only = html.set.difference(&text.set).count();
-    let whole = text.sequence.len() >= FEW_WORDS && text_only * 2 > text.sequence.len();
+    let whole = text.sequence.len() >= MIN_WORDS && text_only * 2 > text.sequence.len();
     whole
         || has_own_passage(&text, &html)
         || text.numbers.symmetric_difference(&html.numbers).next().is_some()

@@ -1,8 +1,9 @@
 //! How far down the page text stands, as far as that can be told without laying it out: at least this far.
 
-use super::declaration::{Display, Property};
+use super::cascade::Winners;
 use super::element::Traits;
-use super::style::{Style, Winners};
+use super::property::{Display, Property};
+use super::style::Style;
 use super::tree::Open;
 use super::window;
 
@@ -39,8 +40,8 @@ impl Flow {
     /// Begins an element on lines of its own.
     pub(super) fn begin(&mut self, own: &Winners, style: &Style) {
         self.end_line();
-        self.at += window::spacing(own, Property::MarginTop, style);
-        self.at += window::spacing(own, Property::PaddingTop, style).max(0.0);
+        self.at += window::spacing(own, Property::MarginTop, style.font_size, style.window);
+        self.at += window::spacing(own, Property::PaddingTop, style.font_size, style.window).max(0.0);
     }
 
     /// Ends such an element in its parent.

@@ -1,7 +1,5 @@
 //! Lengths of CSS, as far as they can be known without laying a page out.
 
-use super::calc;
-
 /// A length, as far as it can be known without the page.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Length {
@@ -27,14 +25,11 @@ pub(super) enum Length {
 }
 
 impl Length {
-    /// Reads a length in lower case.
-    pub(super) fn parse(text: &str) -> Option<Self> {
+    /// Reads a length in lower case that is written out: a keyword, or a number with its unit.
+    pub(super) fn parse_plain(text: &str) -> Option<Self> {
         let text = text.trim();
         if matches!(text, "auto" | "none" | "normal" | "fit-content" | "max-content" | "min-content") {
             return Some(Self::Auto);
-        }
-        if text.ends_with(')') {
-            return calc::parse(text);
         }
         let unit_start = text.find(|c: char| c.is_ascii_alphabetic() || c == '%').unwrap_or(text.len());
         let (number, unit) = text.split_at_checked(unit_start)?;

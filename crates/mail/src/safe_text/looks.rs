@@ -1,10 +1,11 @@
 //! How elements look before any style: by their attributes, and by the customs of browsers.
 
+use super::cascade::{Cascade, Winners};
 use super::colour::Colour;
-use super::declaration::{Property, Value};
 use super::length::Length;
+use super::property::{Property, Value};
 use super::sheet::NOT_DISPLAYED;
-use super::style::{Cascade, Style, Winners};
+use super::style::Style;
 use super::tokens::Tag;
 
 /// The longest description of a picture, or content of a form field, that is shown.

@@ -1,7 +1,8 @@
 //! Pseudo-classes: what they ask of an element.
 
+use super::identifier::Unread;
 use super::place::is_at_place;
-use super::selector::{PartId, Subject, Unread};
+use super::subject::{PartId, Subject};
 
 /// What a name is tested for beside being the name.
 #[derive(Clone, Debug)]

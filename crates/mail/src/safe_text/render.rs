@@ -4,15 +4,16 @@ use std::borrow::Cow;
 
 use url::Url;
 
-use super::declaration::{Display, Property};
+use super::cascade::Winners;
 use super::element::{self, Traits};
 use super::entities::{self, Place};
 use super::family::{Census, Family};
 use super::flow::{self, Flow};
 use super::link;
 use super::looks::{self, MAX_LABEL};
+use super::property::{Display, Property};
 use super::sheet::Sheet;
-use super::style::{Style, Winners};
+use super::style::Style;
 use super::tokens::{Name, Tag, Token, Tokens};
 use super::tree::{Open, Role, Tree};
 use super::window::Window;
@@ -363,9 +364,9 @@ impl Renderer {
         if let Some(outer) = style.window.as_mut().filter(|_| is_placed) {
             outer.begin_at(self.flow.at());
         }
-        if let Some(window) = Window::of(winners, style, self.flow.at()) {
+        if let Some(window) = Window::of(winners, style.font_size, style.window, self.flow.at()) {
             style.window = Some(window);
-            style.gone |= window.hides_beside(winners, style);
+            style.gone |= window.hides_beside(winners, style.font_size, style.wraps());
         }
     }
 

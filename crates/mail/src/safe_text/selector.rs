@@ -9,12 +9,13 @@
 use std::collections::HashMap;
 
 use super::attribute::AttributeTest;
-use super::declaration::split_outside;
+use super::brackets::{closing, split_outside};
 use super::family::Family;
-use super::place::{Place, parse_place};
-use super::prepare::{QUOTE, SEAM, unmask};
+use super::identifier::{Unread, identifier};
+use super::place::parse_place;
 use super::pseudo::{Test, simple_pseudo};
-use super::tokens::{Attribute, Name};
+use super::subject::{PartId, Subject};
+use super::tokens::Name;
 
 /// The most parts of all selectors of a document, and of those that stand to the left of another.
 const MAX_PARTS: usize = 1 << 15;
@@ -29,18 +30,6 @@ const MAX_NESTING: usize = 8;
 /// The longest name of an element that is kept whole.
 const MAX_NAME: usize = 16;
 
-/// What a selector is compared with.
-#[derive(Clone, Copy)]
-pub(super) struct Subject<'a> {
-    pub(super) name: Name,
-    pub(super) id: &'a str,
-    pub(super) class: &'a str,
-    pub(super) attributes: &'a [Attribute<'a>],
-    pub(super) place: Place,
-    /// Whether letters count in either case, as in a document without a type.
-    pub(super) quirks: bool,
-}
-
 /// How a part of a selector relates to the part on its right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Relation {
@@ -49,9 +38,6 @@ enum Relation {
     Previous,
     Earlier,
 }
-
-/// What stands for a part.
-pub(super) type PartId = u32;
 
 /// A selector.
 #[derive(Clone, Copy, Debug)]
@@ -68,17 +54,6 @@ impl Selector {
         let [ids, classes, elements] = self.specificity.map(|count| count.min(255));
         ids << 16 | classes << 8 | elements
     }
-}
-
-/// Why a selector was not read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Unread {
-    /// It never matches an element that is shown now.
-    Never,
-    /// It matches no element, and browsers that do not know it ignore the whole rule.
-    Foreign,
-    /// Nobody knows.
-    Unknown,
 }
 
 /// A test on one element.
@@ -385,17 +360,8 @@ fn name_length(text: &str) -> usize {
 fn pseudo_length(text: &str) -> Result<usize, Unread> {
     let name = text.strip_prefix(':').map_or(0, |_| 1) + name_length(text.strip_prefix(':').unwrap_or(text));
     let Some(inside) = text.get(name..).and_then(|after| after.strip_prefix('(')) else { return Ok(name) };
-    let end = super::calc::closing(inside).ok_or(Unread::Unknown)?;
+    let end = closing(inside).ok_or(Unread::Unknown)?;
     Ok(name + end + 2)
-}
-
-/// A name as browsers take it.
-pub(super) fn identifier(text: &str) -> Result<String, Unread> {
-    let is_letter = |c: char| c.is_ascii_alphabetic() || c == '_' || !c.is_ascii();
-    let begins = text.strip_prefix('-').unwrap_or(text).starts_with(|c: char| is_letter(c) || c == '-');
-    let unknown = |c: char| matches!(c, QUOTE | SEAM | char::REPLACEMENT_CHARACTER);
-    let holds = text.chars().all(|c| (is_letter(c) || c.is_ascii_digit() || c == '-') && !unknown(c));
-    if begins && holds { Ok(unmask(text)) } else { Err(Unread::Unknown) }
 }
 
 /// Whether two names are the same.

@@ -1,6 +1,8 @@
 //! Clips, transforms and filters of CSS that leave nothing of an element to see.
 
-use super::{calc, colour::Colour, declaration::split_outside, length::Length};
+use super::brackets::{closing, split_outside};
+use super::colour::Colour;
+use super::length::Length;
 
 /// Further than this to the left or above is off the page; nobody scrolls there.
 pub(super) const OFF_PAGE: f32 = -300.0;
@@ -32,7 +34,7 @@ fn functions(text: &str) -> impl Iterator<Item = (&str, Vec<&str>)> {
     let mut rest = text;
     std::iter::from_fn(move || {
         let (before, after) = rest.split_once('(')?;
-        let end = calc::closing(after).unwrap_or(after.len());
+        let end = closing(after).unwrap_or(after.len());
         let (inside, later) = after.split_at_checked(end)?;
         rest = later.get(1..).unwrap_or_default();
         let name = before.rsplit([' ', ',']).find(|word| !word.is_empty()).unwrap_or_default();

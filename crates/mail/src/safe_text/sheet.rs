@@ -8,11 +8,12 @@ use std::cell::Cell;
 use std::collections::HashMap;
 
 use super::animation::Animations;
+use super::cascade::{Cascade, Origin};
 use super::css::{Rules, Source, Variables};
-use super::declaration::{Display, Value};
 use super::family::Family;
-use super::selector::{Compound, PartId, Subject};
-use super::style::{Cascade, Origin};
+use super::property::{Display, Value};
+use super::selector::Compound;
+use super::subject::{PartId, Subject};
 use super::tokens::{self, Name, Token, Tokens};
 
 /// How many comparisons a document may ask for.

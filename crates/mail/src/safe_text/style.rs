@@ -1,8 +1,9 @@
 //! What an element looks like as far as it decides whether its text can be read.
 
+use super::cascade::{Cascade, Origin, Winners};
 use super::colour::Colour;
-use super::declaration::{ALL, Declaration, Display, FIXED, PROPERTIES, Property, RELATIVE, Value};
 use super::length::Length;
+use super::property::{Declaration, Display, Property, Value};
 use super::shape;
 use super::window::Window;
 
@@ -20,118 +21,6 @@ const FAINT: f32 = 0.1;
 
 /// At or below this distance letters lie upon each other.
 const CRAMPED: f32 = -8.0;
-
-/// What wins for each property of an element.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Winners(Vec<(Property, Value)>);
-
-impl Winners {
-    pub(super) fn get(&self, property: Property) -> Option<Value> {
-        self.0.iter().find(|(found, _)| *found == property).map(|(_, value)| *value)
-    }
-
-    pub(super) fn length(&self, property: Property) -> Option<Length> {
-        match self.get(property) {
-            Some(Value::Length(length)) => Some(length),
-            _ => None,
-        }
-    }
-
-    pub(super) fn flag(&self, property: Property) -> bool {
-        self.get(property) == Some(Value::Flag(true))
-    }
-
-    pub(super) fn number(&self, property: Property) -> Option<f32> {
-        match self.get(property) {
-            Some(Value::Number(number)) => Some(number),
-            _ => None,
-        }
-    }
-
-    /// Whether the element takes no part in the flow of the page.
-    pub(super) fn is_absolute(&self) -> bool {
-        self.flag(Property::Position) || self.is_fixed()
-    }
-
-    /// Whether it is placed on the screen.
-    pub(super) fn is_fixed(&self) -> bool {
-        self.get(Property::Position) == Some(Value::Number(FIXED))
-    }
-
-    /// Whether it is where it would be, moved by what its style says.
-    pub(super) fn is_relative(&self) -> bool {
-        self.get(Property::Position) == Some(Value::Number(RELATIVE))
-    }
-
-    /// The layout that was asked for.
-    pub(super) fn display(&self) -> Option<Display> {
-        match self.get(Property::Display) {
-            Some(Value::Display(display)) => Some(display),
-            _ => None,
-        }
-    }
-
-    /// Whether the element is a picture too small to be seen, judged by its style.
-    pub(super) fn is_tiny(&self, font_size: f32) -> bool {
-        [Property::Width, Property::Height, Property::MaxWidth, Property::MaxHeight].into_iter().any(
-            |property| {
-                self.length(property).and_then(|length| length.px(font_size)).is_some_and(|px| px <= TINY)
-            },
-        )
-    }
-}
-
-/// Weighs declarations against each other.
-#[derive(Clone, Debug)]
-pub(super) struct Cascade([Option<(u64, Value)>; PROPERTIES]);
-
-/// Where a declaration comes from, weakest first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Origin {
-    /// An attribute such as `bgcolor`, or what browsers do by themselves.
-    Presentation,
-    /// A rule, with its specificity and place among the rules.
-    Rule(u32, u32),
-    /// A style attribute.
-    Attribute,
-    /// A frame of an animation.
-    Animation,
-}
-
-impl Cascade {
-    /// Nothing declared.
-    pub(super) fn new() -> Self {
-        Self([None; PROPERTIES])
-    }
-
-    /// Takes a declaration in, if nothing stronger is there.
-    pub(super) fn add(&mut self, declaration: Declaration, origin: Origin) {
-        let strength = match origin {
-            Origin::Presentation => 0,
-            Origin::Rule(specificity, order) => (1 << 60) | u64::from(specificity) << 32 | u64::from(order),
-            Origin::Attribute => 2 << 60,
-            Origin::Animation => 3 << 60,
-        };
-        let weight = strength | u64::from(declaration.important) << 62;
-        if let Some(slot) = self.0.get_mut(declaration.property as usize)
-            && slot.is_none_or(|(present, _)| present <= weight)
-        {
-            *slot = Some((weight, declaration.value));
-        }
-    }
-
-    /// Sets a property that any rule may override.
-    pub(super) fn present(&mut self, property: Property, value: Value) {
-        self.add(Declaration { property, value, important: false }, Origin::Presentation);
-    }
-
-    /// What won.
-    pub(super) fn winners(&self) -> Winners {
-        Winners(
-            ALL.into_iter().zip(self.0).filter_map(|(property, slot)| Some((property, slot?.1))).collect(),
-        )
-    }
-}
 
 /// What text is drawn with.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -241,7 +130,7 @@ impl Style {
     /// The style of a child. Table cells grow with their content, so no size can make them hide it.
     pub(super) fn child(&self, own: &Winners, is_cell: bool) -> Self {
         let mut style = *self;
-        if own.0.is_empty() {
+        if own.is_empty() {
             return style;
         }
         style.set_size(own);
@@ -263,7 +152,8 @@ impl Style {
         style.set_place(own, is_cell);
         if let Some(window) = self.window {
             style.window = window.shift(own, style.font_size);
-            style.gone |= style.window.is_some_and(|window| window.hides_beside(own, &style));
+            style.gone |=
+                style.window.is_some_and(|window| window.hides_beside(own, style.font_size, style.wraps()));
         }
         style
     }
@@ -400,6 +290,17 @@ fn hides(own: &Winners) -> bool {
         || hiding.into_iter().any(|property| own.flag(property))
         || own.number(Property::Zoom).is_some_and(|zoom| zoom > 0.0 && zoom <= FAINT)
         || (own.is_absolute() && own.flag(Property::Clip))
+}
+
+impl Winners {
+    /// Whether the element is a picture too small to be seen, judged by its style.
+    pub(super) fn is_tiny(&self, font_size: f32) -> bool {
+        [Property::Width, Property::Height, Property::MaxWidth, Property::MaxHeight].into_iter().any(
+            |property| {
+                self.length(property).and_then(|length| length.px(font_size)).is_some_and(|px| px <= TINY)
+            },
+        )
+    }
 }
 
 fn has_no_room(own: &Winners, font_size: f32, is_cell: bool) -> bool {

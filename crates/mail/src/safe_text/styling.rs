@@ -1,14 +1,15 @@
 //! What an element looks like: everything that is said about it, weighed.
 
 use super::animation::{self, Seen};
-use super::declaration::{Declaration, Display, Property, Value};
+use super::cascade::{Cascade, Origin, Winners};
 use super::element::Traits;
 use super::family::FewMarks;
 use super::looks;
 use super::place::Place;
+use super::property::{Declaration, Display, Property, Value};
 use super::render::{Count, Renderer};
-use super::selector::Subject;
-use super::style::{Cascade, Origin, Style, Winners};
+use super::style::Style;
+use super::subject::Subject;
 use super::tokens::Tag;
 use super::tree::Role;
 

@@ -4,9 +4,10 @@
 //! behind it, decides whether text is inside a hidden element, so the rules of the HTML standard are followed as far as
 //! they matter for that. Looking back is bounded, so depth costs memory but never time.
 
+use super::cascade::Winners;
 use super::element::Traits;
 use super::family::Family;
-use super::style::{Style, Winners};
+use super::style::Style;
 use super::tokens::Name;
 
 /// How many open elements are looked at to find one.

@@ -3,9 +3,9 @@
 //! How tall text is can only be guessed. The guess is low, so that nothing counts as cut off that is seen: lines are as
 //! high as their letters, and long lines are not broken.
 
-use super::declaration::Property;
+use super::cascade::Winners;
 use super::length::Length;
-use super::style::{Style, Winners};
+use super::property::Property;
 
 /// A box this high invites scrolling: what lies below is not hidden by it.
 const SCROLLABLE: f32 = 48.0;
@@ -31,14 +31,14 @@ pub(super) struct Window {
 }
 
 impl Window {
-    /// The box that an element is, if it cuts anything off; `top` says how far down the page it begins.
-    pub(super) fn of(own: &Winners, style: &Style, top: f32) -> Option<Self> {
+    /// The box that an element is, if it cuts anything off. `outer` is the box around it; `top` says how far down the
+    /// page it begins.
+    pub(super) fn of(own: &Winners, font_size: f32, outer: Option<Self>, top: f32) -> Option<Self> {
         if !own.flag(Property::Overflow) {
             return None;
         }
         let size = |properties: [Property; 2]| {
-            let known =
-                properties.into_iter().filter_map(|property| own.length(property)?.px(style.font_size));
+            let known = properties.into_iter().filter_map(|property| own.length(property)?.px(font_size));
             known.reduce(f32::min)
         };
         let mut window = Self {
@@ -52,7 +52,7 @@ impl Window {
             scrolls: own.flag(Property::Scrolls),
         };
         // What a box around it cuts off stays cut off.
-        if let Some(outer) = style.window {
+        if let Some(outer) = outer {
             let room = outer.room_below(top);
             window.height = [window.height, room].into_iter().flatten().reduce(f32::min);
         }
@@ -111,15 +111,15 @@ impl Window {
         length.px(font_size).or_else(|| length.of(font_size, self.height?))
     }
 
-    /// Whether the text of an element was moved out to the side.
-    pub(super) fn hides_beside(&self, own: &Winners, style: &Style) -> bool {
+    /// Whether the text of an element was moved out to the side; `wraps` says whether its lines are broken.
+    pub(super) fn hides_beside(&self, own: &Winners, font_size: f32, wraps: bool) -> bool {
         let mut moved = *self;
         // Only the first line is indented; where lines are broken, the others are seen.
-        if !style.wraps() {
-            moved.move_right(own.length(Property::TextIndent), style.font_size, 1.0);
+        if !wraps {
+            moved.move_right(own.length(Property::TextIndent), font_size, 1.0);
         }
         let beyond = moved.width.is_some_and(|width| {
-            let margin = width.max(4.0 * style.font_size);
+            let margin = width.max(4.0 * font_size);
             moved.right >= width || moved.right <= -margin
         });
         beyond || moved.widths >= 0.999 || moved.widths <= -0.999
@@ -135,9 +135,9 @@ impl Window {
     }
 }
 
-/// How far a margin or padding moves what follows, in pixels.
-pub(super) fn spacing(own: &Winners, property: Property, style: &Style) -> f32 {
-    let whole = style.window.and_then(|window| window.width).unwrap_or(PAGE);
-    let length = own.length(property).and_then(|length| length.of(style.font_size, whole));
+/// How far a margin or padding moves what follows, in pixels; `outer` is the box around it.
+pub(super) fn spacing(own: &Winners, property: Property, font_size: f32, outer: Option<Window>) -> f32 {
+    let whole = outer.and_then(|window| window.width).unwrap_or(PAGE);
+    let length = own.length(property).and_then(|length| length.of(font_size, whole));
     length.unwrap_or_default().clamp(-100_000.0, 100_000.0)
 }

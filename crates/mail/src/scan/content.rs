@@ -3,7 +3,9 @@
 use memchr::memmem;
 
 use super::archive::{self, Budget, Refusal};
-use super::{Findings, Kind, active, file_names, ole};
+use super::threat::Kind;
+use super::verdict::Findings;
+use super::{active, file_names, ole};
 
 /// The two halves of how the test file begins; apart, so that this source is no test file itself.
 const TEST_VIRUS: [&[u8]; 2] = [b"X5O!P%@AP[4\\PZX54(P^)7CC)7}$", b"EICAR-STANDARD-ANTIVIRUS-TEST-FILE"];

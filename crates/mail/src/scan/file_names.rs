@@ -1,6 +1,6 @@
 //! What the name of a file says about it, also when it tries to say something else.
 
-use super::Kind;
+use super::threat::Kind;
 
 /// Endings of programs.
 const PROGRAMS: [&str; 39] = [

@@ -6,7 +6,8 @@ use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::is_combining_mark;
 use url::{Host, Url};
 
-use super::{Kind, brands};
+use super::brands;
+use super::threat::Kind;
 
 /// The most bytes of a URL that are parsed; the host stands at its beginning.
 const MAX_URL: usize = 8192;

@@ -16,8 +16,11 @@ use std::collections::HashSet;
 
 use url::{Host, Url};
 
+use super::blocklist::Blocklist;
 use super::html::{Piece, Pieces, Tag, unescape};
-use super::{Blocklist, Findings, Kind, brands, hosts};
+use super::threat::Kind;
+use super::verdict::Findings;
+use super::{brands, hosts};
 
 /// The most different links that are judged.
 const MAX_LINKS: usize = 2000;

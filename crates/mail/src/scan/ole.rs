@@ -1,6 +1,6 @@
 //! The old container of Office documents and Windows installers: only its directory is looked at.
 
-use super::Kind;
+use super::threat::Kind;
 
 /// How a container begins.
 pub(super) const MAGIC: &[u8] = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1";

@@ -27,7 +27,7 @@ const LINGER_BYTES: usize = 64 * 1024 * 1024;
 /// How much is read at once: little for commands, more and more for content that keeps coming.
 const READ_COMMAND: usize = 2 * 1024;
 const READ_CONTENT: usize = 16 * 1024;
-const READ_MOST: usize = 128 * 1024;
+const READ_CAPACITY: usize = 128 * 1024;
 /// Replies that are kept back so that they go out together.
 const MAX_OUTPUT: usize = 8 * 1024;
 
@@ -204,7 +204,7 @@ impl<R: Reception> Conversation<R> {
             }
         };
         if length == room {
-            self.read_size = (self.read_size * 2).min(READ_MOST);
+            self.read_size = (self.read_size * 2).min(READ_CAPACITY);
         }
         if self.content {
             let earned = CONTENT_BYTE.saturating_mul(u32::try_from(length).unwrap_or(u32::MAX));

@@ -3,8 +3,12 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
 use super::candidates::{self, Candidate, Shape};
-use super::{Code, confidence, keep_best, words};
+use super::confidence::{confidence, keep_best};
+use super::words;
 
 /// How much of a mail is looked at.
 const MAX_CHARS: usize = 20_000;
@@ -25,6 +29,17 @@ const THRESHOLD: f64 = 0.5;
 
 /// The longest context that is given.
 const MAX_CONTEXT: usize = 160;
+
+/// A code.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Code {
+    /// The code as it is typed in: digits without spaces between them.
+    pub value: String,
+    /// How likely it is one, from 0 to 1.
+    pub confidence: f64,
+    /// The line in which it stands.
+    pub context: String,
+}
 
 /// A line of the mail, ready to be searched.
 struct Line {

@@ -2,10 +2,12 @@
 
 use std::collections::HashSet;
 
+use schemars::JsonSchema;
+use serde::Serialize;
 use url::Url;
 
+use super::confidence::{confidence, keep_best};
 use super::words::{self, List};
-use super::{Link, confidence, keep_best};
 use crate::safe_text::{self, SeenLink};
 
 /// What is not at least this likely is not given.
@@ -102,6 +104,19 @@ const SIGN_IN_SUBJECTS: List = List(
     magic link|your magic link|anmelden|einloggen|ihr anmeldelink|connectez-vous|votre lien de connexion|\
     inicia sesión|iniciar sesión|entrar |accedi|inloggen|войти|вход|giriş yap|登录|登入|ログイン|로그인",
 );
+
+/// A link.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Link {
+    /// Where it leads.
+    pub url: String,
+    /// The host of that, in its ASCII form.
+    pub host: String,
+    /// What it says.
+    pub text: String,
+    /// How likely it is the one to follow, from 0 to 1.
+    pub confidence: f64,
+}
 
 /// A link and what is said about it.
 struct Said {

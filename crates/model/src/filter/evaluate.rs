@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 
 use jiff::civil::{Date, date};
 
-use super::{AddressField, AddressPattern, Mark, Node, Term, fold};
+use super::expression::{AddressField, AddressPattern, Mark, Node, Term, fold};
 
 /// What a filter asks about a mail.
 pub trait FilterSubject {

@@ -1,7 +1,23 @@
 //! Reading an expression: characters to tokens, tokens to a tree.
 
+use super::expression::{FIELDS, Node, Term};
 use super::values::{field_named, read_term};
-use super::{FIELDS, FilterError, MAX_DEPTH, MAX_TERMS, Node, Term};
+
+/// How deep parentheses may be nested.
+pub const MAX_DEPTH: usize = 32;
+
+/// How many terms one expression may have.
+pub const MAX_TERMS: usize = 64;
+
+/// What is wrong with an expression, and where.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("column {column}: {message}")]
+pub struct FilterError {
+    /// The place of the fault, counted in characters from 1.
+    pub column: usize,
+    /// What was expected there.
+    pub message: String,
+}
 
 /// Reads a whole text as one expression.
 pub(super) fn parse(text: &str) -> Result<Node, FilterError> {

@@ -2,8 +2,9 @@
 
 use std::fmt;
 
+use super::Filter;
+use super::expression::{AddressField, AddressPattern, Node, Term};
 use super::parser::ends_bare_value;
-use super::{AddressField, AddressPattern, Filter, Node, Term};
 
 impl fmt::Display for Filter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

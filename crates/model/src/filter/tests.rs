@@ -5,6 +5,7 @@ use super::*;
 mod mail_stub;
 mod round_trip;
 
+use expression::fold;
 use mail_stub::Stub;
 
 fn filter(text: &str) -> Filter {

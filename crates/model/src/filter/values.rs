@@ -3,7 +3,7 @@
 use jiff::civil::Date;
 use mail::address::Address;
 
-use super::{AddressField, AddressPattern, FIELDS, MARK_TERMS, Term, fold};
+use super::expression::{AddressField, AddressPattern, FIELDS, MARK_TERMS, Term, fold};
 
 /// The field of that name, in any case.
 pub(super) fn field_named(word: &str) -> Option<&'static str> {

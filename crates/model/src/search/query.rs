@@ -9,9 +9,9 @@ use super::words::words;
 use crate::{Timestamp, filter::FilterError};
 
 /// Clauses that are looked at; what stands behind is left out.
-const MOST_CLAUSES: usize = 32;
+const MAX_CLAUSES: usize = 32;
 /// Words of one clause.
-const MOST_WORDS: usize = 32;
+const MAX_TERMS: usize = 32;
 
 /// Where words are looked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,7 +65,7 @@ impl Query {
     pub fn parse(text: &str) -> Result<Self, FilterError> {
         let mut query = Self::default();
         let mut terms = Terms { text, at: 0 };
-        while query.clauses.len() < MOST_CLAUSES
+        while query.clauses.len() < MAX_CLAUSES
             && let Some(term) = terms.next()?
         {
             query.add(&term).map_err(|message| terms.fault(term.value_at, message))?;
@@ -77,7 +77,7 @@ impl Query {
 
     /// Adds words that must match in a field.
     pub fn add_words(&mut self, field: Field, text: &str) {
-        let words = words(text, MOST_WORDS);
+        let words = words(text, MAX_TERMS);
         if words.is_empty() {
             self.impossible |= !text.trim().is_empty();
         } else {
@@ -137,7 +137,7 @@ impl Query {
     }
 
     fn add_clause(&mut self, field: Field, term: &Term<'_>) {
-        let words = words(term.value, MOST_WORDS);
+        let words = words(term.value, MAX_TERMS);
         if words.is_empty() {
             // A field without a word matches nothing; a lone sign between words is none.
             self.impossible |= field != Field::Any && !term.negated;
@@ -333,7 +333,7 @@ mod tests {
         assert_eq!(parsed("https://a.test/b").clauses, [clause(Field::Any, &["https", "a", "test", "b"])]);
         assert_eq!(parsed("\"Re: bill\"").clauses, [clause(Field::Any, &["re", "bill"])]);
         assert_eq!(parsed("5\" :*").clauses, [clause(Field::Any, &["5"])]);
-        assert_eq!(parsed(&"x ".repeat(1000)).clauses.len(), MOST_CLAUSES);
+        assert_eq!(parsed(&"x ".repeat(1000)).clauses.len(), MAX_CLAUSES);
     }
 
     // rules: SEARCH-8

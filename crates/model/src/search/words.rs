@@ -6,7 +6,7 @@
 use unicode_normalization::{UnicodeNormalization, char::is_combining_mark};
 
 /// Words are cut at this many characters: longer ones are codes, and their beginning tells them apart.
-pub const LONGEST: usize = 64;
+pub const MAX_TERM_CHARS: usize = 64;
 
 /// The words of a text, at most `most`.
 pub fn words(text: &str, most: usize) -> Vec<String> {
@@ -78,7 +78,7 @@ fn each_word(text: &str, mut take: impl FnMut(&str) -> bool) {
             return;
         }
         let goes_on =
-            if is_plain { take(&run[..run.len().min(LONGEST)]) } else { each_folded(run, &mut take) };
+            if is_plain { take(&run[..run.len().min(MAX_TERM_CHARS)]) } else { each_folded(run, &mut take) };
         if !goes_on {
             return;
         }
@@ -146,7 +146,7 @@ struct Word {
 
 impl Word {
     fn push(&mut self, letter: char) {
-        if self.length < LONGEST {
+        if self.length < MAX_TERM_CHARS {
             // One letter, whether it stands at the end of a word or not.
             self.text.push(if letter == 'ς' { 'σ' } else { letter });
             self.length += 1;

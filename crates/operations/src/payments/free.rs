@@ -2,14 +2,11 @@
 //!
 //! A proof must not count twice across a crash either. So the store knows, before a proof is taken, until when all that
 //! were taken are good; after a start whatever ends no later is refused, and the wallet signs again. Servers that share
-//! a store keep such proofs there ([`super::desk`]).
+//! a store keep such proofs there ([`super::checkout`]).
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicI64, Ordering},
-    },
+use std::sync::{
+    Arc,
+    atomic::{AtomicI64, Ordering},
 };
 
 use model::{Timestamp, payments::Protocol};
@@ -19,62 +16,29 @@ use store::{
     SystemTx,
     payments::{self as stored, PaymentKey},
 };
-use tokio::sync::OnceCell;
 
-use super::{Proof, Request, refused, reused};
-use crate::{App, Error, ErrorKind, Replay, Result, lock};
+use super::{
+    proof::{Proof, Request},
+    refusals::{refused, reused},
+};
+use crate::core::{
+    admission::Replay,
+    app::App,
+    error::{Error, ErrorKind, Result},
+    lock::lock,
+    state::free_proofs::{FreeProofs, ProofId, ProofUse, TakenProofs, WatermarkState},
+};
 
 /// Proofs that are remembered at most, some hundred megabytes. Each is good for a few minutes.
-const MOST: usize = 2_000_000;
+const MAX_PROOFS: usize = 2_000_000;
 /// Bytes of answers that are remembered at most. A repeat of a read whose answer is not is made anew.
-const MOST_ANSWERS: usize = 64 << 20;
+const MAX_ANSWER_BYTES: usize = 64 << 20;
 /// How far ahead the store is told what will be taken, in seconds, which is also how often it is written to. After a start
 /// wallets have to sign again for so long, and for longer when others signed for longer than they do.
 const AHEAD: i64 = 5;
 /// How long an ended proof is remembered, in seconds: a call that began while it was good may wait for two minutes, and
 /// clocks may be set back.
 const REMEMBERED: i64 = 150;
-
-/// The proofs that this process has taken.
-#[derive(Default)]
-pub struct FreeProofs {
-    taken: Mutex<Taken>,
-    authorizations: Mark,
-    sign_ins: Mark,
-}
-
-/// What the store knows of proofs of one kind.
-#[derive(Default)]
-struct Mark {
-    known: OnceCell<Known>,
-    /// Held by who moves it.
-    moving: tokio::sync::Mutex<()>,
-}
-
-struct Known {
-    /// Proofs that end by then may have been taken before this process began.
-    doubtful_until: Timestamp,
-    /// The store knows that proofs are taken that end by then, in microseconds.
-    announced: AtomicI64,
-}
-
-/// The beginning of a hash, long enough that nobody finds a second one.
-type Name = [u8; 16];
-
-#[derive(Default)]
-struct Taken {
-    proofs: HashMap<Name, Use>,
-    /// The proofs by the second in which they end.
-    ends: BTreeMap<i64, Vec<Name>>,
-    answer_bytes: usize,
-}
-
-/// What a proof was used for.
-struct Use {
-    request: Name,
-    status: u16,
-    answer: Option<Arc<[u8]>>,
-}
 
 impl FreeProofs {
     /// Lets a proof in that was certainly not taken before this process began.
@@ -91,7 +55,7 @@ impl FreeProofs {
             let longest = i64::try_from(longest.saturating_add(SKEW)).map_err(Error::internal)?;
             let at_most = app.now().plus_seconds(longest.saturating_add(AHEAD));
             let announced = AtomicI64::new(until.as_micros());
-            Ok::<_, Error>(Known { doubtful_until: until.min(at_most), announced })
+            Ok::<_, Error>(WatermarkState { doubtful_until: until.min(at_most), announced })
         };
         let known = mark.known.get_or_try_init(load).await?;
         if proof.expires_at <= known.doubtful_until {
@@ -122,7 +86,7 @@ impl FreeProofs {
     ) -> Result<Take> {
         let mut taken = lock(&self.taken);
         taken.forget_ended(app.now());
-        let used = Use::new(request, answer.filter(|(_, body)| body.len() <= taken.room()));
+        let used = ProofUse::new(request, answer.filter(|(_, body)| body.len() <= taken.room()));
         taken.take(name_of(&proof.key), used, proof.expires_at).map_err(|fault| match fault {
             Fault::Reused => reused(proof.protocol),
             Fault::Full => Error::new(ErrorKind::Overloaded).with_retry_after(5),
@@ -154,7 +118,7 @@ enum Fault {
     Full,
 }
 
-impl Use {
+impl ProofUse {
     fn new(request: &Request, answer: Option<(u16, &[u8])>) -> Self {
         let (status, answer) = answer.map_or((0, None), |(status, body)| (status, Some(Arc::from(body))));
         Self { request: shortened(&request.fingerprint), status, answer }
@@ -169,17 +133,17 @@ impl Use {
     }
 }
 
-impl Taken {
+impl TakenProofs {
     /// Bytes of answers that can still be kept.
     fn room(&self) -> usize {
-        MOST_ANSWERS.saturating_sub(self.answer_bytes)
+        MAX_ANSWER_BYTES.saturating_sub(self.answer_bytes)
     }
 
-    fn take(&mut self, name: Name, used: Use, ends: Timestamp) -> Result<Take, Fault> {
+    fn take(&mut self, name: ProofId, used: ProofUse, ends: Timestamp) -> Result<Take, Fault> {
         match self.proofs.get(&name) {
             Some(known) if known.request == used.request => return Ok(Take::Repeated(known.replay())),
             Some(_) => return Err(Fault::Reused),
-            None if self.proofs.len() >= MOST => return Err(Fault::Full),
+            None if self.proofs.len() >= MAX_PROOFS => return Err(Fault::Full),
             None => {}
         }
         self.answer_bytes += used.size();
@@ -205,7 +169,7 @@ fn second(at: Timestamp) -> i64 {
     at.as_micros().div_euclid(1_000_000)
 }
 
-fn name_of(key: &PaymentKey) -> Name {
+fn name_of(key: &PaymentKey) -> ProofId {
     let PaymentKey { network, asset, payer, nonce } = key;
     let mut hash = Sha256::new();
     for part in [network, asset, payer, nonce] {
@@ -215,8 +179,8 @@ fn name_of(key: &PaymentKey) -> Name {
     shortened(&hash.finalize().into())
 }
 
-fn shortened(hash: &[u8; 32]) -> Name {
-    let mut name = Name::default();
+fn shortened(hash: &[u8; 32]) -> ProofId {
+    let mut name = ProofId::default();
     name.copy_from_slice(&hash[..16]);
     name
 }
@@ -225,13 +189,13 @@ fn shortened(hash: &[u8; 32]) -> Name {
 mod tests {
     use super::*;
 
-    fn used(request: u8, answer: Option<&[u8]>) -> Use {
-        Use { request: [request; 16], status: 200, answer: answer.map(Arc::from) }
+    fn used(request: u8, answer: Option<&[u8]>) -> ProofUse {
+        ProofUse { request: [request; 16], status: 200, answer: answer.map(Arc::from) }
     }
 
     #[test]
     fn proofs_are_forgotten_with_their_answers_when_they_have_ended() {
-        let mut taken = Taken::default();
+        let mut taken = TakenProofs::default();
         let at = |seconds: i64| Timestamp::from_micros(seconds * 1_000_000);
         assert!(matches!(taken.take([1; 16], used(1, Some(b"one")), at(10)), Ok(Take::First)));
         assert!(matches!(taken.take([2; 16], used(1, None), at(11)), Ok(Take::First)));

@@ -9,13 +9,17 @@ use model::payments::PaymentState;
 use pay::facilitator::Settlement;
 use store::payments::{self as stored, PaymentChange};
 
-use super::desk;
-use crate::{App, ErrorKind, Result, supervisor::isolate};
+use super::checkout;
+use crate::core::{
+    app::App,
+    error::{ErrorKind, Result},
+    supervisor::isolate,
+};
 
 /// Payments looked at in one round.
 const ROUND: i64 = 50;
 /// How long after its end an authorisation may still turn out to have moved money, in seconds.
-const PATIENCE: i64 = 3600;
+const GIVE_UP_SECONDS: i64 = 3600;
 /// How often it is looked.
 const EVERY: Duration = Duration::from_secs(10);
 
@@ -26,7 +30,7 @@ pub async fn reconcile(app: &App) -> Result<usize> {
     let waiting = app.db().system_read(async move |tx| stored::waiting(tx, now, ROUND).await).await?;
     let mut known = 0;
     for record in waiting {
-        let outcome = match isolate("payments", desk::resume(app, &record)).await {
+        let outcome = match isolate("payments", checkout::resume(app, &record)).await {
             // One that makes code panic must not keep the others waiting.
             Err(error) if error.kind() == ErrorKind::Internal => {
                 tracing::error!(payment = %record.id, %error, "settlement outcome unknown; retrying");
@@ -40,7 +44,7 @@ pub async fn reconcile(app: &App) -> Result<usize> {
                 known += 1;
             }
             Some(Settlement::Refused { .. }) => known += 1,
-            Some(Settlement::Pending { .. }) if record.expires_at.plus_seconds(PATIENCE) < now => {
+            Some(Settlement::Pending { .. }) if record.expires_at.plus_seconds(GIVE_UP_SECONDS) < now => {
                 give_up(app, &record).await?;
                 known += 1;
             }

@@ -5,7 +5,7 @@ use pay::Address;
 use serde::Serialize;
 use store::payments::{self as stored, PaymentRecord};
 
-use crate::{App, Result};
+use crate::core::{app::App, error::Result};
 
 /// How many payments are in a state, and how much they are together.
 #[derive(Debug, Serialize)]

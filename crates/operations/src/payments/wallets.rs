@@ -1,13 +1,8 @@
-//! Wallets and their workspaces, remembered for half a second as other callers are.
+//! Wallets and their workspaces.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::sync::Arc;
 
 use model::{Plan, Role, WorkspaceId};
-use pay::Address;
 use store::{
     mailboxes as stored_mailboxes,
     mailboxes::MailboxName,
@@ -17,25 +12,21 @@ use store::{
 };
 use tokio::time::Instant;
 
-use super::Proof;
-use crate::{Access, App, Call, Caller, Operation, Result, lock, mailboxes};
+use super::proof::Proof;
+use crate::{
+    core::{
+        app::App,
+        call::Call,
+        caller::{Access, Caller},
+        error::Result,
+        operation::Operation,
+        state::wallets::Wallet,
+    },
+    mailbox::mailboxes,
+};
 
-const REMEMBERED: Duration = Duration::from_millis(500);
 /// Where a wallet without a workspace looks for what it has.
 pub(super) const NO_WORKSPACE: &str = "ws_none";
-/// Wallets remembered before all are forgotten.
-const CAPACITY: usize = 20_000;
-
-/// A wallet that showed itself.
-#[derive(Clone)]
-pub struct Wallet {
-    /// Its address.
-    pub address: Address,
-    /// Its workspace, once it has one.
-    pub workspace: Option<WorkspaceId>,
-    /// Its mailboxes that are read with a sign-in only, by all their names.
-    siwx_only: Arc<Vec<[String; 3]>>,
-}
 
 impl Wallet {
     /// Whether a mailbox of this wallet is read with a sign-in only.
@@ -52,37 +43,9 @@ impl Wallet {
     /// A call of this wallet. One without a workspace finds nothing in the place that it looks at.
     pub fn call(&self, app: &App, operation: &'static Operation, request_id: &str, subject: &str) -> Call {
         let workspace = self.workspace.clone().unwrap_or_else(|| WorkspaceId::from(NO_WORKSPACE));
-        let access =
-            Access { workspace: workspace.clone(), name: String::new(), role: Role::Admin, plan: Plan::Free };
-        let caller = Arc::new(Caller::wallet(self.address.to_lower(), access));
-        Call::unmetered(operation, caller, workspace, app.now(), request_id.to_owned(), subject.to_owned())
-    }
-}
-
-/// Remembers wallets for a moment.
-#[derive(Default)]
-pub struct Wallets {
-    remembered: Mutex<HashMap<Address, (Wallet, Instant)>>,
-}
-
-impl Wallets {
-    /// Forgets everybody, after a change on this node that must show at once.
-    pub(crate) fn forget(&self) {
-        lock(&self.remembered).clear();
-    }
-
-    fn recall(&self, address: Address) -> Option<Wallet> {
-        let remembered = lock(&self.remembered);
-        let (wallet, since) = remembered.get(&address)?;
-        (since.elapsed() < REMEMBERED).then(|| wallet.clone())
-    }
-
-    fn remember(&self, wallet: Wallet, since: Instant) {
-        let mut remembered = lock(&self.remembered);
-        if remembered.len() >= CAPACITY {
-            remembered.clear();
-        }
-        remembered.insert(wallet.address, (wallet, since));
+        let access = Access { workspace, name: String::new(), role: Role::Admin, plan: Plan::Free };
+        let caller = Arc::new(Caller::wallet(self.address.to_lower(), access.clone()));
+        Call::new(operation, caller, access, app.now(), request_id.to_owned(), subject.to_owned())
     }
 }
 

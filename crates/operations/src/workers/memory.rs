@@ -9,17 +9,18 @@ use tokio::{
 };
 
 use crate::{
-    App,
-    knowledge::work,
-    memory::{
-        mail::{self, Progress},
-        renew,
+    core::{app::App, jitter::jitter, supervisor::isolate},
+    recall::{
+        knowledge::worker,
+        memory::{
+            mail::{self, Progress},
+            renew,
+        },
     },
-    supervisor::isolate,
 };
 
 /// How long a document waits at most for somebody to look.
-const PATIENCE: Duration = Duration::from_secs(5);
+const IDLE_POLL: Duration = Duration::from_secs(5);
 /// How long is waited after something did not work.
 const PAUSE: Duration = Duration::from_secs(5);
 /// How often all mailboxes are looked at, in case that news were missed.
@@ -29,22 +30,22 @@ const HELD: Duration = Duration::from_secs(mail::CLAIM_SECONDS.unsigned_abs());
 /// How often vectors of another model are looked for.
 const RENEW: Duration = Duration::from_mins(10);
 /// Mailboxes that are remembered as having news; beyond that all are looked at.
-const MOST_NEWS: usize = 10_000;
+const MAX_PENDING: usize = 10_000;
 
 /// Indexes documents.
 pub(super) async fn index_documents(app: App) {
     if app.db().is_sole_node()
-        && let Err(error) = work::release_lost(&app).await
+        && let Err(error) = worker::release_lost(&app).await
     {
         tracing::warn!(%error, "documents of the last run wait a little longer");
     }
-    let work = (0..work::AT_ONCE).map(|_| index_in_turn(&app, app.db().listen(Topic::Document)));
+    let work = (0..worker::MAX_CONCURRENT).map(|_| index_in_turn(&app, app.db().listen(Topic::Document)));
     futures_util::future::join_all(work).await;
 }
 
 async fn index_in_turn(app: &App, mut wakes: Receiver<Wake>) {
     loop {
-        match work::index_next(app).await {
+        match worker::index_next(app).await {
             Ok(true) => continue,
             Ok(false) => {}
             Err(error) => {
@@ -52,7 +53,7 @@ async fn index_in_turn(app: &App, mut wakes: Receiver<Wake>) {
                 tokio::time::sleep(PAUSE).await;
             }
         }
-        let _ = tokio::time::timeout(PATIENCE, woken(&mut wakes)).await;
+        let _ = tokio::time::timeout(IDLE_POLL, woken(&mut wakes)).await;
     }
 }
 
@@ -64,13 +65,18 @@ pub(super) fn takes_mail(app: &App) -> bool {
 /// Takes mail into memory.
 pub(super) async fn take_mail(app: App) {
     let mut wakes = app.db().listen(Topic::Event);
-    let mut news = News { all: true, ..News::default() };
+    let mut news = PendingMailboxes { all: true, ..PendingMailboxes::default() };
     let mut looked = Instant::now();
     loop {
         if news.all || looked.elapsed() > ALL {
             looked = Instant::now();
             match mail::all_behind(&app).await {
-                Ok(behind) => news = News { behind: behind.into_iter().collect(), ..News::default() },
+                Ok(behind) => {
+                    news = PendingMailboxes {
+                        behind: behind.into_iter().collect(),
+                        ..PendingMailboxes::default()
+                    }
+                }
                 Err(error) => {
                     tracing::warn!(%error, "mail waits to be taken into memory");
                     tokio::time::sleep(PAUSE).await;
@@ -104,7 +110,7 @@ pub(super) async fn take_mail(app: App) {
 
 /// Mailboxes in which something happened.
 #[derive(Default)]
-struct News {
+struct PendingMailboxes {
     behind: HashSet<mail::Behind>,
     /// Those that another node has.
     held: HashSet<mail::Behind>,
@@ -112,10 +118,10 @@ struct News {
     all: bool,
 }
 
-impl News {
+impl PendingMailboxes {
     fn hear(&mut self, wake: Wake) {
         match wake.mailbox {
-            Some(mailbox) if self.behind.len() < MOST_NEWS => {
+            Some(mailbox) if self.behind.len() < MAX_PENDING => {
                 self.behind.insert((wake.workspace, mailbox));
             }
             Some(_) => self.all = true,
@@ -143,7 +149,7 @@ impl News {
 pub(super) async fn renew_vectors(app: App) {
     loop {
         match isolate("vectors", renew::renew_some(&app)).await {
-            Ok(0) => tokio::time::sleep(super::irregular(&app, RENEW)).await,
+            Ok(0) => tokio::time::sleep(jitter(&app, RENEW)).await,
             Ok(_) => {}
             Err(error) => {
                 tracing::warn!(%error, "vectors of another model wait to be made anew");

@@ -11,12 +11,12 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use store::vault::MasterKey;
 
-use super::hex;
+use super::digest::hex;
 use crate::failure::{Failure, Result};
 
 const COMPRESSION_LEVEL: i32 = 3;
 /// The largest chunk that is read; those that are written stay far below.
-const MAX_CHUNK: u32 = 1 << 30;
+const MAX_CHUNK_BYTES: u32 = 1 << 30;
 
 /// A finished file, as the manifest describes it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -89,7 +89,7 @@ impl SealedWriter {
         let packed = zstd::bulk::compress(content, COMPRESSION_LEVEL);
         let packed = packed.map_err(|error| cannot("write", &self.path, &error))?;
         let sealed = self.key.seal(&purpose(&self.name, self.chunk), &packed)?;
-        let length = u32::try_from(sealed.len()).ok().filter(|length| *length <= MAX_CHUNK);
+        let length = u32::try_from(sealed.len()).ok().filter(|length| *length <= MAX_CHUNK_BYTES);
         let length = length.ok_or_else(|| Failure::new(format!("A piece of {} is too large", self.name)))?;
         for part in [length.to_le_bytes().as_slice(), &sealed] {
             self.output.write_all(part).map_err(|error| cannot("write", &self.path, &error))?;
@@ -135,7 +135,7 @@ impl SealedReader {
         }
         let length = u32::from_le_bytes(length);
         let damaged = || Failure::new(format!("{} is damaged", self.path.display()));
-        if length > MAX_CHUNK {
+        if length > MAX_CHUNK_BYTES {
             return Err(damaged());
         }
         let mut sealed = Vec::new();
@@ -143,7 +143,7 @@ impl SealedReader {
         read.map_err(|error| cannot("read", &self.path, &error))?;
         let packed = self.key.open(&purpose(&self.name, self.chunk), &sealed).map_err(|_| damaged())?;
         self.chunk += 1;
-        // Whoever could seal this could have written anything, so its size needs no second bound.
+        // Somebody who could seal this could have written anything, so its size needs no second bound.
         zstd::stream::decode_all(packed.as_slice()).map(Some).map_err(|_| damaged())
     }
 }

@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// Workspaces in one page of a listing.
-const PAGE: i64 = 500;
+const PAGE_SIZE: i64 = 500;
 
 pub(super) async fn run(config: Config, command: Admin) -> Result<ExitCode> {
     let json = command.json();
@@ -150,8 +150,8 @@ async fn all_workspaces(app: &App) -> Result<Vec<ListedWorkspace>> {
     let mut all: Vec<ListedWorkspace> = Vec::new();
     loop {
         let after = all.last().map_or_else(|| WorkspaceId::from(""), |last| last.id.clone());
-        let page = admin::list_workspaces(app, after, PAGE).await?;
-        let full = page.len() as u64 == PAGE.unsigned_abs();
+        let page = admin::list_workspaces(app, after, PAGE_SIZE).await?;
+        let full = page.len() as u64 == PAGE_SIZE.unsigned_abs();
         all.extend(page);
         if !full {
             return Ok(all);

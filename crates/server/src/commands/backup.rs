@@ -6,6 +6,6 @@ mod save;
 pub(super) use self::{restore::restore, save::save};
 
 /// Blobs that are carried at once.
-const CARRIERS: usize = 4;
+const MAX_CONCURRENT_BLOBS: usize = 4;
 /// Pieces of rows between the database and the files.
-const WAITING: usize = 2;
+const PIECE_CAPACITY: usize = 2;

@@ -1,12 +1,11 @@
-//! `config check` and `config show`.
+//! `config check` and `config show`, and the reading of the configuration that nearly every command begins with.
 
 use std::process::ExitCode;
 
-use super::load;
 use crate::{
     cli::ConfigCommand,
-    config::{Sources, show},
-    failure::Result,
+    config::{Config, Sources, show},
+    failure::{Failure, Result},
     output,
 };
 
@@ -19,4 +18,9 @@ pub(super) fn run(command: &ConfigCommand, sources: &Sources) -> Result<ExitCode
         ConfigCommand::Show => output::text(&show(sources)),
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The configuration, or everything that is wrong with it.
+pub(super) fn load(sources: &Sources) -> Result<Config> {
+    Config::load(sources).map_err(|problems| Failure::configuration(&problems))
 }

@@ -9,7 +9,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use operations::{App, admin, upkeep};
+use operations::{App, admin, maintenance};
 use tokio::{
     runtime::Handle,
     sync::{OwnedSemaphorePermit, Semaphore, mpsc},
@@ -23,11 +23,11 @@ use crate::{
 };
 
 /// Messages that are on their way at the same time: enough to share commits, which cost less the more share them.
-const AT_ONCE: usize = 256;
+const MAX_CONCURRENT_MESSAGES: usize = 256;
 /// The largest message that is looked at.
-const MOST_BYTES: usize = 256 << 20;
-/// The memory for messages that are under way, in KiB: one of the largest, or many small ones.
-const ROOM: usize = 256 << 10;
+const MAX_MESSAGE_BYTES: usize = 256 << 20;
+/// The memory for messages that are under way: one of the largest, or many small ones.
+const MEMORY_CAPACITY_KIB: usize = 256 << 10;
 
 /// Imports a file or folder into the mailbox with this address or id.
 pub async fn run(config: Config, mailbox: String, path: PathBuf) -> Result<ExitCode> {
@@ -36,16 +36,16 @@ pub async fn run(config: Config, mailbox: String, path: PathBuf) -> Result<ExitC
     let total = size_of(&path)?;
     let mut counts = Counts { bytes: 0, messages: 0, progress: Progress::new(total) };
     // Without it a server that was empty would go through all of the mail for each message.
-    let statistics = tokio::spawn(upkeep::keep_statistics(app.clone()));
+    let statistics = tokio::spawn(maintenance::keep_statistics(app.clone()));
     let outcome = import_all(&app, &target, &path, &mut counts).await;
     // A server that runs beside this would only find the last of it later.
     if let Err(error) = app.db().index_texts().await {
-        tracing::warn!(%error, "the last messages will be indexed by the server");
+        tracing::warn!(%error, "indexing the last messages failed; leaving it to the server");
     }
     statistics.abort();
     counts.progress.end();
     if outcome.is_err() && counts.messages > 0 {
-        // Whoever tries again should know what is there already.
+        // Somebody who tries again should know what is there already.
         output::line(format!("Imported {} before it failed.", output::plural(counts.messages, "message")));
     }
     outcome?;
@@ -59,21 +59,24 @@ pub async fn run(config: Config, mailbox: String, path: PathBuf) -> Result<ExitC
 
 /// Imports everything that lies at the path.
 async fn import_all(app: &App, target: &admin::ImportTarget, path: &Path, counts: &mut Counts) -> Result<()> {
-    let (sender, mut messages) = mpsc::channel(AT_ONCE);
+    let (sender, mut messages) = mpsc::channel(MAX_CONCURRENT_MESSAGES);
     let reading = path.to_owned();
-    let outlet =
-        Outlet { messages: sender, room: Arc::new(Semaphore::new(ROOM)), runtime: Handle::current() };
+    let outlet = Outlet {
+        messages: sender,
+        memory: Arc::new(Semaphore::new(MEMORY_CAPACITY_KIB)),
+        runtime: Handle::current(),
+    };
     let reader = tokio::task::spawn_blocking(move || read_all(&reading, &outlet));
     let mut running = tokio::task::JoinSet::new();
     while let Some(message) = messages.recv().await {
-        let Message { raw, bytes, place } =
+        let Message { raw, bytes, memory } =
             message.map_err(|error| Failure::new(format!("Cannot read {}: {error}", path.display())))?;
-        if running.len() >= AT_ONCE {
+        if running.len() >= MAX_CONCURRENT_MESSAGES {
             finish(running.join_next().await, counts)?;
         }
         let (app, target) = (app.clone(), target.clone());
         running.spawn(async move {
-            let _place = place;
+            let _memory = memory;
             import_one(&app, target, raw).await.map(|()| bytes)
         });
     }
@@ -90,25 +93,25 @@ struct Message {
     /// The bytes of the file that are done with it.
     bytes: u64,
     /// Its share of the memory.
-    place: OwnedSemaphorePermit,
+    memory: OwnedSemaphorePermit,
 }
 
 /// Where messages go that were read. Few large ones or many small ones are under way at once.
 struct Outlet {
     messages: mpsc::Sender<std::io::Result<Message>>,
-    room: Arc<Semaphore>,
+    memory: Arc<Semaphore>,
     runtime: Handle,
 }
 
 impl Outlet {
     /// Hands a message over as soon as there is room for it; false when nobody takes messages any more.
     fn send(&self, raw: Bytes, bytes: u64) -> bool {
-        let kibibytes = (raw.len() / 1024 + 1).min(ROOM);
+        let kibibytes = (raw.len() / 1024 + 1).min(MEMORY_CAPACITY_KIB);
         let share = u32::try_from(kibibytes).unwrap_or(u32::MAX);
-        let Ok(place) = self.runtime.block_on(self.room.clone().acquire_many_owned(share)) else {
+        let Ok(memory) = self.runtime.block_on(self.memory.clone().acquire_many_owned(share)) else {
             return false;
         };
-        self.messages.blocking_send(Ok(Message { raw, bytes, place })).is_ok()
+        self.messages.blocking_send(Ok(Message { raw, bytes, memory })).is_ok()
     }
 }
 
@@ -200,7 +203,7 @@ fn read_file(path: &Path, outlet: &Outlet) -> std::io::Result<()> {
     loop {
         line.clear();
         // One byte more than a message may have, so that a line without an end is noticed.
-        if file.by_ref().take(MOST_BYTES as u64 + 1).read_until(b'\n', &mut line)? == 0 {
+        if file.by_ref().take(MAX_MESSAGE_BYTES as u64 + 1).read_until(b'\n', &mut line)? == 0 {
             break;
         }
         if is_mbox && after_empty && line.starts_with(b"From ") && !first {
@@ -208,7 +211,7 @@ fn read_file(path: &Path, outlet: &Outlet) -> std::io::Result<()> {
         }
         after_empty = matches!(line.as_slice(), b"\n" | b"\r\n");
         first = false;
-        if message.len() + line.len() > MOST_BYTES {
+        if message.len() + line.len() > MAX_MESSAGE_BYTES {
             return Err(std::io::Error::other("a message is larger than 256 MB"));
         }
         message.extend_from_slice(&line);

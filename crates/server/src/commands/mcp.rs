@@ -21,7 +21,7 @@ use tokio::{
 };
 use url::Url;
 
-use self::wire::{Outcome, Wire};
+use self::wire::{RequestFailure, Wire};
 use crate::{
     cli::Mcp,
     failure::{Failure, Result},
@@ -29,11 +29,13 @@ use crate::{
 };
 
 /// The longest message that is read; the server takes no longer one.
-const MOST_LINE: u64 = 64 << 20;
+const MAX_MESSAGE_BYTES: u64 = 64 << 20;
 /// Requests that run at the same time.
-const MOST_RUNNING: usize = 32;
+const MAX_CONCURRENT_REQUESTS: usize = 32;
+/// Messages between the client and the requests, in either direction.
+const MESSAGE_CAPACITY: usize = 64;
 /// How long requests may still run once the client has closed its end.
-const FAREWELL: Duration = Duration::from_secs(10);
+const FINISH_TIMEOUT: Duration = Duration::from_secs(10);
 /// The environment variable with the key.
 const KEY_VARIABLE: &str = "AGENT_MAILBOX_API_KEY";
 
@@ -44,12 +46,12 @@ pub async fn run(options: Mcp) -> Result<ExitCode> {
     if url.scheme() == "http" && !is_local(&url) {
         output::error(format!("Warning: the key travels to {url} without encryption. Use https."));
     }
-    let (said, mut hear) = mpsc::channel(64);
+    let (said, mut hear) = mpsc::channel(MESSAGE_CAPACITY);
     std::thread::spawn(move || read_lines(&said));
-    let (tell, told) = mpsc::channel(64);
+    let (tell, told) = mpsc::channel(MESSAGE_CAPACITY);
     let writer = std::thread::spawn(move || write_lines(told));
     let bridge = Bridge { wire: Arc::new(Wire::new(url, &key)?), tell, running: Arc::default() };
-    let turns = Arc::new(Semaphore::new(MOST_RUNNING));
+    let turns = Arc::new(Semaphore::new(MAX_CONCURRENT_REQUESTS));
     let mut tasks = JoinSet::new();
     while let Some(line) = hear.recv().await {
         while tasks.try_join_next().is_some() {}
@@ -57,7 +59,7 @@ pub async fn run(options: Mcp) -> Result<ExitCode> {
         bridge.take(line?, &mut tasks, turn).await;
     }
     let ended = async { while tasks.join_next().await.is_some() {} };
-    if tokio::time::timeout(FAREWELL, ended).await.is_err() {
+    if tokio::time::timeout(FINISH_TIMEOUT, ended).await.is_err() {
         tasks.shutdown().await;
     }
     drop(bridge);
@@ -113,9 +115,11 @@ fn read_lines(said: &mpsc::Sender<Result<String>>) {
     let mut input = std::io::stdin().lock();
     loop {
         let mut line = Vec::new();
-        let outcome = match input.by_ref().take(MOST_LINE + 1).read_until(b'\n', &mut line) {
+        let outcome = match input.by_ref().take(MAX_MESSAGE_BYTES + 1).read_until(b'\n', &mut line) {
             Ok(0) => return,
-            Ok(_) if line.len() as u64 > MOST_LINE => Err(Failure::new("A message has more than 64 MiB")),
+            Ok(_) if line.len() as u64 > MAX_MESSAGE_BYTES => {
+                Err(Failure::new("A message has more than 64 MiB"))
+            }
             Ok(_) => Ok(String::from_utf8_lossy(&line).trim().to_owned()),
             Err(error) => Err(Failure::new(format!("Cannot read standard input: {error}"))),
         };
@@ -137,12 +141,12 @@ fn write_lines(mut told: mpsc::Receiver<String>) {
 }
 
 /// The requests that run, by their id as text.
-type Running = Arc<Mutex<HashMap<String, AbortHandle>>>;
+type RunningRequests = Arc<Mutex<HashMap<String, AbortHandle>>>;
 
 struct Bridge {
     wire: Arc<Wire>,
     tell: mpsc::Sender<String>,
-    running: Running,
+    running: RunningRequests,
 }
 
 impl Bridge {
@@ -185,10 +189,10 @@ impl Bridge {
 }
 
 /// A request that did not get through, for the client and for people.
-fn told(id: &Value, outcome: Outcome) -> Value {
+fn told(id: &Value, outcome: RequestFailure) -> Value {
     let (code, text, data) = match outcome {
-        Outcome::Unreachable(text) => (-32000, text, None),
-        Outcome::Refused(status, body) => {
+        RequestFailure::Unreachable(text) => (-32000, text, None),
+        RequestFailure::Refused(status, body) => {
             let said = body["error"].as_str().unwrap_or("no reason was given");
             let fix = body["fix"].as_str().unwrap_or_default();
             (-32001, format!("The server refused with {status}: {said}. {fix}").trim().to_owned(), Some(body))

@@ -5,9 +5,11 @@ mod backup;
 mod config;
 mod doctor;
 mod import;
+mod invocation;
 mod mcp;
 mod probe;
 mod progress;
+mod runtime;
 mod search;
 mod trace;
 
@@ -18,10 +20,12 @@ use std::{
 
 use clap::CommandFactory;
 
+pub use self::invocation::Invocation;
+use self::{config::load, runtime::in_runtime};
 use crate::{
     cli::{Cli, Command, Serve},
-    config::{Config, Sources},
-    failure::{Failure, Result},
+    config::Sources,
+    failure::Result,
     logging, output, serve,
 };
 
@@ -61,19 +65,6 @@ pub fn run(cli: Cli) -> Result<ExitCode> {
     }
 }
 
-/// How the program was called, so that it can name commands that work when pasted.
-#[derive(Clone, Debug)]
-pub struct Invocation {
-    /// The file given with `--config`.
-    pub config: Option<PathBuf>,
-    /// The folder given with `--data-dir`.
-    pub data_dir: Option<PathBuf>,
-}
-
-fn load(sources: &Sources) -> Result<Config> {
-    Config::load(sources).map_err(|problems| Failure::configuration(&problems))
-}
-
 fn environment() -> Vec<(String, String)> {
     let text = |text: std::ffi::OsString| text.to_string_lossy().into_owned();
     std::env::vars_os().map(|(name, value)| (text(name), text(value))).collect()
@@ -86,18 +77,4 @@ fn absolute(path: &Path) -> PathBuf {
 fn quietly(command: impl FnOnce() -> Result<ExitCode>) -> Result<ExitCode> {
     logging::start_quietly();
     command()
-}
-
-/// Runs a command on a runtime of its own, which does not wait for what is left in the background at the end.
-fn in_runtime<T>(command: impl Future<Output = Result<T>>) -> Result<T> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        // Blocking work is files and password hashes: more at once would only thrash.
-        .max_blocking_threads(64)
-        .thread_keep_alive(std::time::Duration::from_secs(2))
-        .build()
-        .map_err(|error| Failure::new(format!("Cannot start: {error}")))?;
-    let outcome = runtime.block_on(command);
-    runtime.shutdown_background();
-    outcome
 }

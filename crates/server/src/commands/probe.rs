@@ -8,7 +8,9 @@ use tokio::{
 };
 
 /// How long an answer may take.
-const PATIENCE: Duration = Duration::from_secs(3);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(3);
+/// As much of an answer as is read: our own are far shorter.
+const MAX_ANSWER_BYTES: u64 = 16 * 1024;
 
 /// What was found on an address.
 pub(super) enum Listener {
@@ -22,9 +24,9 @@ pub(super) enum Listener {
     Unusable(std::io::Error),
 }
 
-/// Looks who listens on an address.
-pub(super) async fn look(address: SocketAddr) -> Listener {
-    match tokio::time::timeout(PATIENCE, get(reachable(address), "/api/status")).await {
+/// Finds out who listens on an address.
+pub(super) async fn identify(address: SocketAddr) -> Listener {
+    match tokio::time::timeout(ANSWER_TIMEOUT, get(reachable(address), "/api/status")).await {
         Ok(Ok(answer)) => version(&answer).map_or(Listener::Other, Listener::Us),
         // Somebody who accepts connections and says nothing.
         Err(_) => Listener::Other,
@@ -38,7 +40,7 @@ pub(super) async fn look(address: SocketAddr) -> Listener {
 
 /// What this service says about its readiness: the document, or nothing when it is not ready.
 pub(super) async fn readiness(address: SocketAddr) -> Option<serde_json::Value> {
-    let answer = tokio::time::timeout(PATIENCE, get(reachable(address), "/readyz")).await.ok()?.ok()?;
+    let answer = tokio::time::timeout(ANSWER_TIMEOUT, get(reachable(address), "/readyz")).await.ok()?.ok()?;
     let is_ready = answer.lines().next().is_some_and(|line| line.contains(" 200 "));
     object(&answer).filter(|_| is_ready)
 }
@@ -58,7 +60,7 @@ async fn get(address: SocketAddr, path: &str) -> std::io::Result<String> {
     let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).await?;
     let mut answer = Vec::new();
-    stream.take(16 * 1024).read_to_end(&mut answer).await?;
+    stream.take(MAX_ANSWER_BYTES).read_to_end(&mut answer).await?;
     Ok(String::from_utf8_lossy(&answer).into_owned())
 }
 

@@ -6,7 +6,7 @@ use std::{
 };
 
 /// How often the line changes.
-const PAUSE: Duration = Duration::from_millis(200);
+const REFRESH_INTERVAL: Duration = Duration::from_millis(200);
 
 /// How far a command is with its messages.
 pub(super) struct Progress {
@@ -28,7 +28,7 @@ impl Progress {
     /// So much of the total is done, which is so many messages.
     pub(super) fn reach(&mut self, done: u64, messages: u64) {
         (self.done, self.messages) = (done, messages);
-        if self.shown.is_none_or(|shown| shown.elapsed() > PAUSE) {
+        if self.shown.is_none_or(|shown| shown.elapsed() > REFRESH_INTERVAL) {
             self.show();
         }
     }

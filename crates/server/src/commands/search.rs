@@ -1,4 +1,4 @@
-//! `reindex`: makes the index for search anew from the stored mail.
+//! `reindex`: makes the index for search again from the stored mail.
 
 use std::process::ExitCode;
 
@@ -7,14 +7,14 @@ use operations::{App, storage};
 use super::progress::Progress;
 use crate::{config::Config, failure::Result, open, output};
 
-/// Makes the index anew, also while the service runs.
+/// Makes the index again, also while the service runs.
 pub async fn run(config: Config) -> Result<ExitCode> {
     let count = rebuild(&open::attach(&config).await?).await?;
     output::line(format!("Indexed {}.", output::plural(count, "message")));
     Ok(ExitCode::SUCCESS)
 }
 
-/// Makes the index anew and shows how far it is.
+/// Makes the index again and shows how far it is.
 pub(super) async fn rebuild(app: &App) -> Result<u64> {
     let emails: Result<(i64, i64), store::Error> =
         app.db().system_read(async |tx| store::search::coverage(tx).await).await;

@@ -15,9 +15,11 @@ use toml::{Table, Value};
 use url::Url;
 
 use super::{
-    Config, Http, Inbound, Log, Outbound, Problem, Smtp, TlsFiles,
     layers::{Entry, Layers, Sources, is_limit},
-    places,
+    locations,
+    options::Config,
+    problem::Problem,
+    sections::{Http, Inbound, Log, Outbound, Smtp, TlsFiles},
 };
 
 /// Reads options and collects what is wrong with them.
@@ -45,9 +47,9 @@ impl<'a> Reader<'a> {
         let console = self.console();
         let smtp = self.smtp(sources);
         let inbound = self.inbound(sources);
-        let database = self.parsed("database.url", |url| places::database(url, &data_dir));
-        let blobs = self.parsed("blobs.url", |url| places::blobs(url, &data_dir, sources));
-        let master_key = self.parsed("vault.master_key", |text| places::master_key(text, &data_dir));
+        let database = self.parsed("database.url", |url| locations::database(url, &data_dir));
+        let blobs = self.parsed("blobs.url", |url| locations::blobs(url, &data_dir, sources));
+        let master_key = self.parsed("vault.master_key", |text| locations::master_key(text, &data_dir));
         let outbound = self.outbound();
         if sign_up_verify && outbound.mode == OutboundMode::Local {
             self.complain("sign_up_verify", "needs an outbound.mode that reaches other servers");

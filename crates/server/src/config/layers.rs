@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use toml::{Table, Value};
 
-use super::{Problem, suggest};
+use super::{problem::Problem, suggest};
 
 /// The defaults, and with them the list of all keys.
 const DEFAULTS: &str = include_str!("../../../../config.default.toml");

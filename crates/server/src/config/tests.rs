@@ -1,6 +1,9 @@
 //! The layers of the configuration, their mistakes, and the defaults that the contract promises.
 
+use std::path::PathBuf;
+
 use model::{Limit, plans::PlanLimits};
+use store::{DatabaseLocation, blobs::BlobLocation};
 use web::Proxies;
 
 use super::*;
@@ -411,4 +414,14 @@ fn traces_need_a_program_that_can_export_them() {
     }
     let wrong = ("AGENT_MAILBOX__TELEMETRY__OTLP_ENDPOINT", "127.0.0.1:4318");
     assert!(problems(&environment(&[wrong]))[0].contains("telemetry.otlp_endpoint"));
+}
+
+#[test]
+fn a_host_without_a_name_is_called_by_its_domain() {
+    let mut config = Config::load(&Sources::default()).unwrap();
+    config.hosted_domains = vec!["agents.example".to_owned()];
+    let name = config.hostname();
+    assert!(name == "agents.example" || rustix::system::uname().nodename().to_string_lossy().contains('.'));
+    config.smtp.hostname = Some("mx.test".to_owned());
+    assert_eq!(config.hostname(), "mx.test");
 }

@@ -26,23 +26,23 @@ use tokio::{
 };
 use tower::ServiceExt;
 
-use super::{pace::Pace, stream::Watched, upload::Upload};
+use super::{pace::Pace, stream::WatchedStream, upload::Upload};
 use crate::shares::Share;
 
 /// Calls at once on one HTTP/2 connection.
-const STREAMS: u32 = 128;
+const MAX_CONCURRENT_STREAMS: u32 = 128;
 /// How often an HTTP/2 client is asked whether it is still there, and how long it has to say so.
-const ASK: Duration = Duration::from_secs(30);
-const ANSWER: Duration = Duration::from_secs(20);
+const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(30);
+const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(20);
 /// The largest head of a request.
-const MAX_HEAD: u32 = 64 * 1024;
+const MAX_HEAD_BYTES: u32 = 64 * 1024;
 
 /// The other end of a connection.
 pub(super) struct Peer {
     /// Where it comes from.
     pub(super) address: SocketAddr,
-    /// Its place among the connections that are allowed at once.
-    pub(super) place: OwnedSemaphorePermit,
+    /// Its permit among the connections that are allowed at once.
+    pub(super) permit: OwnedSemaphorePermit,
     /// Its place among the connections of its client, if those are counted.
     pub(super) share: Option<Share>,
 }
@@ -57,23 +57,23 @@ impl Connections {
     pub(super) fn new(router: Router) -> Self {
         let mut protocol = auto::Builder::new(TokioExecutor::new());
         // Bounded by `Pace` instead, which knows an idle connection from a slow head.
-        protocol.http1().header_read_timeout(None).max_buf_size(MAX_HEAD as usize);
+        protocol.http1().header_read_timeout(None).max_buf_size(MAX_HEAD_BYTES as usize);
         protocol
             .http2()
             .timer(TokioTimer::new())
-            .max_concurrent_streams(STREAMS)
-            .max_header_list_size(MAX_HEAD)
-            .keep_alive_interval(ASK)
-            .keep_alive_timeout(ANSWER);
+            .max_concurrent_streams(MAX_CONCURRENT_STREAMS)
+            .max_header_list_size(MAX_HEAD_BYTES)
+            .keep_alive_interval(KEEP_ALIVE_INTERVAL)
+            .keep_alive_timeout(KEEP_ALIVE_TIMEOUT);
         Self { router, protocol }
     }
 
     /// Serves a connection until its end. Told to stop, it finishes the calls that have begun and takes no more.
     pub(super) async fn serve(&self, stream: TcpStream, peer: Peer, mut stopping: watch::Receiver<bool>) {
         let _open = OpenConnection::count();
-        let _places = (peer.place, peer.share);
+        let _counted = (peer.permit, peer.share);
         let pace = Arc::new(Pace::new());
-        let io = TokioIo::new(Watched::new(stream, pace.clone()));
+        let io = TokioIo::new(WatchedStream::new(stream, pace.clone()));
         let calls = pace.clone();
         let service =
             service_fn(move |request| answer(self.router.clone(), peer.address, calls.clone(), request));
@@ -83,7 +83,7 @@ impl Connections {
             tokio::select! {
                 outcome = connection.as_mut() => {
                     if let Err(error) = outcome {
-                        tracing::trace!(%error, "a connection broke");
+                        tracing::trace!(%error, "connection broke");
                     }
                     return;
                 }

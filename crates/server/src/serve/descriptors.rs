@@ -3,11 +3,11 @@
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Descriptors that are not connections of callers: databases, blobs, logs.
-const RESERVED: u64 = 256;
+const RESERVED_DESCRIPTORS: u64 = 256;
 
 /// Raises the limit of open files as far as the system lets us, and tells how many connections then fit.
 pub(super) fn allow(connections: usize) -> usize {
-    let wanted = u64::try_from(connections).unwrap_or(u64::MAX).saturating_add(RESERVED);
+    let wanted = u64::try_from(connections).unwrap_or(u64::MAX).saturating_add(RESERVED_DESCRIPTORS);
     let limit = getrlimit(Resource::Nofile);
     let current = limit.current.unwrap_or(u64::MAX);
     let possible = wanted.min(limit.maximum.unwrap_or(u64::MAX));
@@ -16,17 +16,20 @@ pub(super) fn allow(connections: usize) -> usize {
         let raised = Rlimit { current: Some(possible), maximum: limit.maximum };
         match setrlimit(Resource::Nofile, raised) {
             Ok(()) => allowed = possible,
-            Err(error) => tracing::warn!(%error, "the limit of open files cannot be raised"),
+            Err(error) => {
+                tracing::warn!(%error, "raising the limit of open files failed; operator action needed");
+            }
         }
     }
     if allowed >= wanted {
         return connections;
     }
-    let fitting = usize::try_from(allowed.saturating_sub(RESERVED).max(16)).unwrap_or(connections);
+    let fitting =
+        usize::try_from(allowed.saturating_sub(RESERVED_DESCRIPTORS).max(16)).unwrap_or(connections);
     tracing::info!(
         limit = allowed,
         connections = fitting,
-        "the limit of open files allows fewer connections"
+        "connections reduced to what the limit of open files allows"
     );
     fitting
 }

@@ -15,8 +15,8 @@ use crate::{
 };
 
 /// How long a server is waited for that is about to be gone, and how long between two looks.
-const PATIENCE: Duration = Duration::from_secs(2);
-const PAUSE: Duration = Duration::from_millis(50);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
+const LOCK_RETRY_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The right to serve a store, until it is dropped or the process ends.
 #[derive(Debug)]
@@ -40,7 +40,9 @@ impl ServeLock {
         while let Err(refused) = file.try_lock() {
             match refused {
                 // One that was killed a moment ago may still be on its way out.
-                TryLockError::WouldBlock if begun.elapsed() < PATIENCE => std::thread::sleep(PAUSE),
+                TryLockError::WouldBlock if begun.elapsed() < LOCK_TIMEOUT => {
+                    std::thread::sleep(LOCK_RETRY_INTERVAL);
+                }
                 TryLockError::WouldBlock => return Err(taken(config, file)),
                 TryLockError::Error(error) => return Err(cannot(error)),
             }

@@ -11,14 +11,14 @@ use std::{
 use tokio::time::Instant;
 
 /// How long the head of a request may take from its first byte.
-const HEAD: Duration = Duration::from_secs(10);
+const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a client may take nothing of its answer.
-const STUCK: Duration = Duration::from_mins(1);
+const WRITE_TIMEOUT: Duration = Duration::from_mins(1);
 /// How long a connection may be without calls: longer than the proxies in front of us keep theirs.
-const IDLE: Duration = Duration::from_secs(75);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(75);
 /// How soon a connection that was just used is looked at again, and one that has been quiet for long.
-const LOOK_SOON: Duration = Duration::from_secs(1);
-const LOOK_LATER: Duration = Duration::from_secs(5);
+const BUSY_CHECK_INTERVAL: Duration = Duration::from_secs(1);
+const QUIET_CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
 /// What a connection is waiting for. The moments are milliseconds since its start, and 0 means "not now".
 ///
@@ -103,11 +103,11 @@ impl Pace {
         let now = Duration::from_millis(self.now());
         let active = Duration::from_millis(self.active_at.load(Relaxed));
         let since = |moment: &AtomicU64| Some(moment.load(Relaxed)).filter(|moment| *moment > 0);
-        let head = since(&self.head_since).map(|since| Duration::from_millis(since) + HEAD);
-        let stuck = since(&self.stuck_since).map(|since| Duration::from_millis(since) + STUCK);
+        let head = since(&self.head_since).map(|since| Duration::from_millis(since) + HEAD_TIMEOUT);
+        let stuck = since(&self.stuck_since).map(|since| Duration::from_millis(since) + WRITE_TIMEOUT);
         let quiet = self.in_flight.load(Relaxed) == 0 && !self.multiplexed.load(Relaxed);
-        let idle = quiet.then_some(active + IDLE);
-        let look = now + if now < active + HEAD { LOOK_SOON } else { LOOK_LATER };
+        let idle = quiet.then_some(active + IDLE_TIMEOUT);
+        let look = now + if now < active + HEAD_TIMEOUT { BUSY_CHECK_INTERVAL } else { QUIET_CHECK_INTERVAL };
         let next = [head, stuck, idle].into_iter().flatten().fold(look, Duration::min);
         next.checked_sub(now).filter(|wait| !wait.is_zero())
     }
@@ -149,7 +149,7 @@ mod tests {
             pace.pass(1);
             pace.has_read();
             assert!(!pace.is_expired());
-            assert!(pace.time_left().unwrap() <= LOOK_SOON, "it is looked at often enough");
+            assert!(pace.time_left().unwrap() <= BUSY_CHECK_INTERVAL, "it is looked at often enough");
         }
         pace.pass(2);
         assert!(pace.is_expired(), "dripping bytes buys no time");

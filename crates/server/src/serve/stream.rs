@@ -17,14 +17,14 @@ use tokio::{
 use super::pace::Pace;
 
 /// How long a client may go on sending what nobody reads, and how long it may pause in that.
-const LINGER: Duration = Duration::from_secs(30);
-const PAUSE: Duration = Duration::from_secs(5);
+const LINGER_TIMEOUT: Duration = Duration::from_secs(30);
+const LINGER_PAUSE_TIMEOUT: Duration = Duration::from_secs(5);
 /// What is taken from the system in one go to be thrown away, and how often before others have their turn.
-const DISCARDED: usize = 8 * 1024;
-const TURNS: usize = 32;
+const DISCARD_BUFFER_BYTES: usize = 8 * 1024;
+const MAX_READS_IN_A_ROW: usize = 32;
 
 /// A stream that tells when bytes move, and when they do not.
-pub(super) struct Watched {
+pub(super) struct WatchedStream {
     stream: TcpStream,
     pace: Arc<Pace>,
     ending: Ending,
@@ -41,19 +41,19 @@ enum Ending {
     Over,
 }
 
-impl Watched {
+impl WatchedStream {
     pub(super) fn new(stream: TcpStream, pace: Arc<Pace>) -> Self {
         Self { stream, pace, ending: Ending::Open }
     }
 
     /// Reads what comes and throws it away, until the client is through or has had its time.
     ///
-    /// Whoever closes a socket with bytes in it that nobody read makes the system reset the connection, and a client whose
+    /// A program that closes a socket with bytes in it that nobody read makes the system reset the connection, and a client whose
     /// connection is reset may lose the answer that it had already.
     fn poll_linger(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let Ending::Lingering { until, pause } = &mut self.ending else { return Poll::Ready(()) };
-        let mut thrown_away = [0; DISCARDED];
-        for _ in 0..TURNS {
+        let mut thrown_away = [0; DISCARD_BUFFER_BYTES];
+        for _ in 0..MAX_READS_IN_A_ROW {
             if pause.as_mut().poll(context).is_ready() {
                 return Poll::Ready(());
             }
@@ -62,14 +62,14 @@ impl Watched {
             if read.is_err() || buffer.filled().is_empty() {
                 return Poll::Ready(());
             }
-            pause.as_mut().reset((Instant::now() + PAUSE).min(*until));
+            pause.as_mut().reset((Instant::now() + LINGER_PAUSE_TIMEOUT).min(*until));
         }
         context.waker().wake_by_ref();
         Poll::Pending
     }
 }
 
-impl AsyncRead for Watched {
+impl AsyncRead for WatchedStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -84,7 +84,7 @@ impl AsyncRead for Watched {
     }
 }
 
-impl AsyncWrite for Watched {
+impl AsyncWrite for WatchedStream {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -115,8 +115,8 @@ impl AsyncWrite for Watched {
             // Who has sent nothing that was not read needs no waiting for.
             self.ending = if self.pace.has_unread() {
                 let now = Instant::now();
-                let pause = Box::pin(tokio::time::sleep_until(now + PAUSE));
-                Ending::Lingering { until: now + LINGER, pause }
+                let pause = Box::pin(tokio::time::sleep_until(now + LINGER_PAUSE_TIMEOUT));
+                Ending::Lingering { until: now + LINGER_TIMEOUT, pause }
             } else {
                 Ending::Over
             };

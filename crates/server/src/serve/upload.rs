@@ -20,9 +20,9 @@ use hyper::{
 };
 
 /// What is read and thrown away of a body that nobody wants: most of them are a small JSON object.
-const MAX_DISCARDED: u64 = 256 * 1024;
+const MAX_DISCARDED_BYTES: u64 = 256 * 1024;
 /// How long the rest of a body may take when its answer is ready.
-const PATIENCE: Duration = Duration::from_secs(1);
+const DISCARD_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A body that somebody else may read, and that is looked after when the answer is ready.
 #[derive(Clone)]
@@ -58,11 +58,11 @@ impl Upload {
 
     /// Reads what is left and throws it away, within bounds. True when nothing is left of it.
     pub(super) async fn discard(&self) -> bool {
-        tokio::time::timeout(PATIENCE, self.discard_all()).await.unwrap_or(false)
+        tokio::time::timeout(DISCARD_TIMEOUT, self.discard_all()).await.unwrap_or(false)
     }
 
     async fn discard_all(&self) -> bool {
-        let mut left = MAX_DISCARDED;
+        let mut left = MAX_DISCARDED_BYTES;
         loop {
             match self.fits(left) {
                 Some(true) => {}

@@ -14,14 +14,14 @@ use tokio::{
 
 use crate::shares::{Share, Shares, lock, network};
 
-/// Addresses remembered in a minute; beyond that counting starts anew rather than grow.
-const CAPACITY: usize = 100_000;
+/// Addresses remembered in a minute; beyond that counting starts again rather than grow.
+const WINDOW_CAPACITY: usize = 100_000;
 const MINUTE: Duration = Duration::from_mins(1);
 const TOO_MANY_OPEN: &str = "421 4.7.0 Too many open connections from your address; close one first\r\n";
 
-/// The places for connections, how often each address has come, and how many it has open.
+/// The permits for connections, how often each address has come, and how many it has open.
 pub(super) struct Gate {
-    room: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
     per_minute: u32,
     window: Mutex<Window>,
     shares: Shares,
@@ -33,13 +33,13 @@ pub(super) struct Limits {
     /// Connections that it may open in a minute.
     pub(super) per_minute: u32,
     /// Connections that it may have at a time.
-    pub(super) at_once: u32,
+    pub(super) max_open: u32,
 }
 
-/// A place for a connection; dropping it makes room for another one.
+/// The right to one connection; dropping it makes room for another one.
 #[derive(Debug)]
-pub(super) struct Place {
-    _room: OwnedSemaphorePermit,
+pub(super) struct ConnectionPermit {
+    _permit: OwnedSemaphorePermit,
     _share: Option<Share>,
 }
 
@@ -50,33 +50,37 @@ struct Window {
 
 impl Gate {
     pub(super) fn new(connections: usize, limits: Limits) -> Self {
-        let Limits { per_minute, at_once } = limits;
+        let Limits { per_minute, max_open } = limits;
         Self {
-            room: Arc::new(Semaphore::new(connections.min(Semaphore::MAX_PERMITS))),
+            permits: Arc::new(Semaphore::new(connections.min(Semaphore::MAX_PERMITS))),
             per_minute,
             window: Mutex::new(Window { since: Instant::now(), counts: HashMap::new() }),
-            shares: Shares::new(at_once),
+            shares: Shares::new(max_open),
         }
     }
 
-    /// A place for a connection, of an address if that is to be counted; or the line that refuses it.
-    pub(super) fn admit(&self, address: Option<IpAddr>, now: Instant) -> Result<Place, &'static str> {
+    /// A permit for a connection, of an address if that is to be counted; or the line that refuses it.
+    pub(super) fn admit(
+        &self,
+        address: Option<IpAddr>,
+        now: Instant,
+    ) -> Result<ConnectionPermit, &'static str> {
         if address.is_some_and(|address| self.count(address, now) > self.per_minute) {
             return Err("421 4.7.0 Too many connections from your address; try again in a minute\r\n");
         }
-        let room = self.room.clone().try_acquire_owned();
-        let room = room.map_err(|_| "421 4.3.2 Too many connections; try again later\r\n")?;
+        let permit = self.permits.clone().try_acquire_owned();
+        let permit = permit.map_err(|_| "421 4.3.2 Too many connections; try again later\r\n")?;
         // The programs of this machine share one address, and none of them is a stranger.
         let share = match address.filter(|address| !address.is_loopback()) {
             Some(address) => Some(self.shares.take(address).ok_or(TOO_MANY_OPEN)?),
             None => None,
         };
-        Ok(Place { _room: room, _share: share })
+        Ok(ConnectionPermit { _permit: permit, _share: share })
     }
 
     fn count(&self, address: IpAddr, now: Instant) -> u32 {
         let mut window = lock(&self.window);
-        if now.saturating_duration_since(window.since) >= MINUTE || window.counts.len() >= CAPACITY {
+        if now.saturating_duration_since(window.since) >= MINUTE || window.counts.len() >= WINDOW_CAPACITY {
             *window = Window { since: now, counts: HashMap::new() };
         }
         let count = window.counts.entry(network(address)).or_default();

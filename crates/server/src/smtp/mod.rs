@@ -24,16 +24,16 @@ use tokio::{
 use tokio_rustls::TlsAcceptor;
 use tracing::Instrument;
 
-use self::gate::{Gate, Limits, Place};
+use self::gate::{ConnectionPermit, Gate, Limits};
 pub use self::reception::ServiceReception;
-use crate::{config::Config, failure::Result, serve::listener};
+use crate::{config::Config, failure::Result, listener};
 
 /// How long a client may take to agree on TLS.
-const HANDSHAKE: Duration = Duration::from_secs(30);
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a client that is turned away may take to hear it.
-const FAREWELL: Duration = Duration::from_secs(1);
+const REFUSAL_TIMEOUT: Duration = Duration::from_secs(1);
 /// The memory for messages that are coming in, unless the largest one needs more.
-const BUDGET: usize = 256 * 1024 * 1024;
+const MESSAGE_MEMORY_BYTES: usize = 256 * 1024 * 1024;
 
 /// What the listeners have in common; clones share the limits.
 #[derive(Clone)]
@@ -47,36 +47,26 @@ impl Options {
     /// What the configuration says. Reads the certificate, or makes one at the first start.
     pub fn from_config(config: &Config) -> Result<Self> {
         let smtp = &config.smtp;
-        let hostname = hostname(config);
+        let hostname = config.hostname();
         let tls = tls::acceptor(smtp.tls.as_ref(), &config.data_dir, &hostname)?;
         let settings = Settings {
             hostname,
             max_message_bytes: smtp.max_message_bytes,
             starttls: true,
-            budget: Budget::new(BUDGET.max(smtp.max_message_bytes.saturating_mul(2))),
+            budget: Budget::new(MESSAGE_MEMORY_BYTES.max(smtp.max_message_bytes.saturating_mul(2))),
         };
         let limits =
-            Limits { per_minute: smtp.connections_per_minute, at_once: smtp.connections_per_address };
+            Limits { per_minute: smtp.connections_per_minute, max_open: smtp.connections_per_address };
         let gate = Gate::new(smtp.max_connections, limits);
         Ok(Self { settings: Arc::new(settings), tls, gate: Arc::new(gate) })
     }
 }
 
-/// The name of this host: as configured, or the system's if it has a domain, or the first hosted domain.
-pub fn hostname(config: &Config) -> String {
-    let system = rustix::system::uname();
-    let system = system.nodename().to_str().ok().filter(|name| name.contains('.'));
-    let system = system.and_then(|name| mail::address::Address::parse(&format!("postmaster@{name}")).ok());
-    let hosted = || config.hosted_domains.first().cloned();
-    let found = config.smtp.hostname.clone().or_else(|| Some(system?.domain().to_owned())).or_else(hosted);
-    found.unwrap_or_else(|| "localhost".to_owned())
-}
-
 /// Listens where the configuration says, each for its protocol. Nobody is answered until [`serve`] is called.
 pub fn bind(config: &Config) -> Result<Vec<(TcpListener, Protocol)>> {
     let lmtp = config.smtp.lmtp_listen.map(|address| (address, Protocol::Lmtp));
-    let places = std::iter::once((config.smtp.listen, Protocol::Smtp)).chain(lmtp);
-    places.map(|(address, protocol)| Ok((listener::bind(address)?, protocol))).collect()
+    let listeners = std::iter::once((config.smtp.listen, Protocol::Smtp)).chain(lmtp);
+    listeners.map(|(address, protocol)| Ok((listener::bind(address)?, protocol))).collect()
 }
 
 /// Receives mail until told to stop: no further connections then, 421 to those that wait, and time for messages that
@@ -130,10 +120,10 @@ impl<R: Reception> Connection<R> {
         // A mail server in front brings everybody's mail; only strangers are counted by their address.
         let counted = (self.client.protocol != Protocol::Lmtp).then_some(self.client.address.ip());
         match self.options.gate.admit(counted, Instant::now()) {
-            Ok(place) => {
+            Ok(permit) => {
                 // Whatever is logged on the way stands under the session's id.
                 let span = tracing::error_span!("smtp", session = self.client.session);
-                tokio::spawn(self.run(stream, place).instrument(span));
+                tokio::spawn(self.run(stream, permit).instrument(span));
             }
             Err(refusal) => {
                 metrics::counter!("smtp_connections_refused_total").increment(1);
@@ -142,31 +132,31 @@ impl<R: Reception> Connection<R> {
         }
     }
 
-    async fn run(self, mut stream: TcpStream, place: Place) {
+    async fn run(self, mut stream: TcpStream, permit: ConnectionPermit) {
         let _open = OpenConnection::count();
-        let _place = place;
+        let _permit = permit;
         let mut conversation =
             Conversation::new(self.options.settings, self.client, self.reception, self.stopping);
         let outcome = async {
             if conversation.run(&mut stream).await? == Ended::Closed {
                 return Ok(());
             }
-            let mut stream = timeout(HANDSHAKE, self.options.tls.accept(stream)).await??;
+            let mut stream = timeout(HANDSHAKE_TIMEOUT, self.options.tls.accept(stream)).await??;
             conversation.secured(Encryption::of(stream.get_ref().1));
             conversation.run(&mut stream).await.map(|_| ())
         };
         let outcome: std::io::Result<()> = outcome.await;
         if let Err(error) = outcome {
-            tracing::trace!(%error, "a connection broke");
+            tracing::trace!(%error, "connection broke");
         }
     }
 }
 
 /// Says why, without keeping anybody waiting for it.
 fn turn_away(mut stream: TcpStream, refusal: &'static str) {
-    // A fresh connection has room for a line; whoever does not take it is not owed one.
+    // A fresh connection has room for a line; a client that does not take it is not owed one.
     if stream.try_write(refusal.as_bytes()).is_ok() {
-        tokio::spawn(async move { timeout(FAREWELL, stream.shutdown()).await });
+        tokio::spawn(async move { timeout(REFUSAL_TIMEOUT, stream.shutdown()).await });
     }
 }
 

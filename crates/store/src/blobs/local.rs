@@ -12,7 +12,13 @@ use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 
-use super::{BlobError, BlobHash, BlobPage, ListedBlob, MAX_STORED, PROBES, blocking, durable, is_hex};
+use super::blocking::blocking;
+use super::durable;
+use super::error::BlobError;
+use super::frames::MAX_STORED;
+use super::hash::{BlobHash, is_hex};
+use super::listing::{BlobPage, ListedBlob};
+use super::names::PROBES;
 use crate::vault::{hex, random};
 
 /// Where files are until they are whole; no space can have the name.

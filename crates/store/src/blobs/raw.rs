@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::{BlobError, BlobHash, Blobs, Place, object_name};
+use super::{Backend, BlobError, BlobHash, Blobs, object_name};
 
 impl Blobs {
     /// Reads the stored bytes of a blob, which say nothing without the workspace's data key.
@@ -16,8 +16,8 @@ impl Blobs {
     pub async fn write_stored(&self, space: &str, hash: &BlobHash, stored: Bytes) -> Result<(), BlobError> {
         let name = object_name(space, hash)?;
         match &self.place {
-            Place::Folder(folder) => folder.write(name, stored).await,
-            Place::Bucket(bucket) => bucket.write(&name, stored).await,
+            Backend::Folder(folder) => folder.write(name, stored).await,
+            Backend::Bucket(bucket) => bucket.write(&name, stored).await,
         }
     }
 }

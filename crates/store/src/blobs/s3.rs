@@ -14,7 +14,12 @@ use rusty_s3::actions::{ListObjectsV2, ListObjectsV2Response};
 use rusty_s3::{Credentials, S3Action};
 use url::Url;
 
-use super::{BlobError, BlobHash, BlobPage, ListedBlob, MAX_STORED, S3Settings, object_name};
+use super::error::BlobError;
+use super::frames::MAX_STORED;
+use super::hash::BlobHash;
+use super::listing::{BlobPage, ListedBlob};
+use super::names::object_name;
+use super::settings::S3Settings;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use rusty_s3::{Credentials, UrlStyle};
 use url::Url;
 
-use super::BlobError;
+use super::error::BlobError;
 
 const DEFAULT_REGION: &str = "us-east-1";
 

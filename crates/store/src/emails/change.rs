@@ -10,7 +10,7 @@ use model::{
     sending::DeliveryStatus,
 };
 
-use super::{EmailRecord, insert_label, is_listed, json};
+use super::record::{EmailRecord, is_listed, json};
 use crate::{FromRow, Row, Tx, contents, error::Result, mailboxes, outbound, threads};
 
 /// What is counted about an email.
@@ -218,6 +218,23 @@ pub async fn add_labels(tx: &mut Tx, mailbox: &MailboxId, mail: &Brief, labels: 
         "UPDATE email SET label_count = (SELECT count(*) FROM email_label WHERE workspace_id = $1 AND mailbox_id = $2
          AND email_id = $3) WHERE workspace_id = $1 AND mailbox_id = $2 AND id = $3",
         &[mailbox.into(), (&mail.id).into()],
+    )
+    .await?;
+    Ok(())
+}
+
+/// Puts a label on an email.
+pub(super) async fn insert_label(
+    tx: &mut Tx,
+    mailbox: &MailboxId,
+    email: &EmailId,
+    label: &LabelId,
+    date: Timestamp,
+) -> Result<()> {
+    tx.later(
+        "INSERT INTO email_label (workspace_id, mailbox_id, email_id, label_id, date) VALUES ($1, $2, $3, $4, $5)
+         ON CONFLICT (workspace_id, mailbox_id, email_id, label_id) DO NOTHING",
+        &[mailbox.into(), email.into(), label.into(), date.into()],
     )
     .await?;
     Ok(())

@@ -9,7 +9,7 @@ use model::{
 
 use serde::{Deserialize, Serialize};
 
-use super::{COLUMNS, EmailRecord};
+use super::record::{COLUMNS, EmailRecord};
 use crate::{
     Param, Tx,
     error::Result,
@@ -134,24 +134,29 @@ impl Sort {
     }
 
     /// The place of a mail in this order.
-    pub fn place(self, mail: &EmailRecord) -> Place {
+    pub fn place(self, mail: &EmailRecord) -> ListPosition {
         let date = mail.date.as_micros();
         let (number, text) = match self.column {
             SortColumn::Date => (vec![date], None),
-            SortColumn::Subject => (vec![], Some(super::sort_form(&mail.subject))),
-            SortColumn::Sender => (vec![], Some(super::sort_form(&mail.sender))),
-            SortColumn::Recipient => (vec![], Some(super::sort_form(&mail.recipient))),
+            SortColumn::Subject => (vec![], Some(sort_form(&mail.subject))),
+            SortColumn::Sender => (vec![], Some(sort_form(&mail.sender))),
+            SortColumn::Recipient => (vec![], Some(sort_form(&mail.recipient))),
             SortColumn::Read => (vec![i64::from(mail.read), date], None),
             SortColumn::Starred => (vec![i64::from(mail.starred), date], None),
             SortColumn::Id => (vec![], None),
         };
-        Place { numbers: number, text, id: mail.id.clone() }
+        ListPosition { numbers: number, text, id: mail.id.clone() }
     }
+}
+
+/// The short form of a text that sorting compares.
+pub(super) fn sort_form(text: &str) -> String {
+    text.chars().flat_map(char::to_lowercase).take(64).collect()
 }
 
 /// Where a page ended; its cursor keeps it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Place {
+pub struct ListPosition {
     /// Numbers that the order begins with.
     pub numbers: Vec<i64>,
     /// A text that the order begins with.
@@ -160,7 +165,7 @@ pub struct Place {
     pub id: EmailId,
 }
 
-impl Place {
+impl ListPosition {
     fn params(&self) -> Vec<Param<'_>> {
         let numbers = self.numbers.iter().map(|number| Param::from(*number));
         numbers.chain(self.text.as_ref().map(Param::from)).chain([Param::from(&self.id)]).collect()
@@ -173,7 +178,7 @@ pub async fn list(
     mailbox: &MailboxId,
     filter: &EmailFilter,
     sort: Sort,
-    after: Option<&Place>,
+    after: Option<&ListPosition>,
     skip: i64,
     most: i64,
 ) -> Result<Vec<EmailRecord>> {
@@ -185,7 +190,7 @@ fn statement<'a>(
     mailbox: &'a MailboxId,
     filter: &'a EmailFilter,
     sort: Sort,
-    after: Option<&'a Place>,
+    after: Option<&'a ListPosition>,
     skip: i64,
     most: i64,
 ) -> (String, Vec<Param<'a>>) {
@@ -342,7 +347,7 @@ mod tests {
     use crate::{DatabaseLocation, Db};
 
     /// How SQLite would run a list: a line for each step.
-    async fn plan(db: &Db, filter: EmailFilter, sort: Sort, after: Option<Place>) -> Vec<String> {
+    async fn plan(db: &Db, filter: EmailFilter, sort: Sort, after: Option<ListPosition>) -> Vec<String> {
         let steps: Result<Vec<(i64, i64, i64, String)>> = db
             .read(&"ws_1".into(), async move |tx| {
                 let mailbox = MailboxId::from("mbx_1");
@@ -429,8 +434,11 @@ mod tests {
                     };
                     let text =
                         matches!(column, SortColumn::Subject | SortColumn::Sender | SortColumn::Recipient);
-                    let place =
-                        Place { numbers, text: text.then(|| "x".to_owned()), id: EmailId::from("eml_1") };
+                    let place = ListPosition {
+                        numbers,
+                        text: text.then(|| "x".to_owned()),
+                        id: EmailId::from("eml_1"),
+                    };
                     for after in [None, Some(place)] {
                         let steps = plan(&db, filter.clone(), sort, after).await;
                         let sorts = steps.iter().any(|step| step.contains("TEMP B-TREE"));

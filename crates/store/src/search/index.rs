@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, fmt::Write as _};
 
 use model::{EmailId, MailboxId, WorkspaceId, search::words::joined};
 
-use super::scope;
+use super::scope::scope;
 use crate::{FromRow, Param, Row, SystemTx, Tx, error::Result};
 
 /// Words of a body that are indexed; more than a long novel's chapter.

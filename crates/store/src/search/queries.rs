@@ -7,7 +7,7 @@ use model::{
     search::query::{Clause, Field},
 };
 
-use super::scope;
+use super::scope::scope;
 
 /// Whether a clause would also find the word that stands for the mailbox.
 fn could_be(clause: &Clause, scope: &str) -> bool {

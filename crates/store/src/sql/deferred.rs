@@ -17,8 +17,8 @@ use super::value::KeptStatement;
 use crate::error::Error;
 
 /// So much may wait; what comes then takes all of it along.
-const MOST: usize = 32;
-const MOST_BYTES: usize = 256 * 1024;
+const MAX_DEFERRED: usize = 32;
+const MAX_DEFERRED_BYTES: usize = 256 * 1024;
 /// How long nothing new comes before somebody asks for what waits.
 const PAUSE: Duration = Duration::from_millis(50);
 /// How often in a row it may fail before it is left to whoever looks for its marks: it must not keep everything else from
@@ -114,7 +114,7 @@ impl Deferred {
 
     fn is_due(&self) -> bool {
         let bytes = || self.all().map(|put_off| put_off.work.size()).sum::<usize>();
-        self.wanted || self.all().count() >= MOST || bytes() >= MOST_BYTES
+        self.wanted || self.all().count() >= MAX_DEFERRED || bytes() >= MAX_DEFERRED_BYTES
     }
 }
 
@@ -198,13 +198,13 @@ mod tests {
     #[test]
     fn work_waits_until_there_is_much_of_it() {
         let mut deferred = Deferred::default();
-        for _ in 1..MOST {
+        for _ in 1..MAX_DEFERRED {
             assert_eq!(commit(&mut deferred, 1, 10), 0);
         }
-        assert_eq!(commit(&mut deferred, 1, 10), MOST);
+        assert_eq!(commit(&mut deferred, 1, 10), MAX_DEFERRED);
         assert_eq!(commit(&mut deferred, 1, 10), 0, "what was done is gone");
-        assert_eq!(commit(&mut deferred, 1, MOST_BYTES), 2);
-        assert_eq!(commit(&mut deferred, 2 * MOST, 10), 2 * MOST);
+        assert_eq!(commit(&mut deferred, 1, MAX_DEFERRED_BYTES), 2);
+        assert_eq!(commit(&mut deferred, 2 * MAX_DEFERRED, 10), 2 * MAX_DEFERRED);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use std::{
 
 use tokio::sync::oneshot;
 
-use super::SystemTx;
+use super::transaction::SystemTx;
 use crate::error::{Error, Result};
 
 /// Transactions in one commit, so that the first of a group does not wait long for the last.

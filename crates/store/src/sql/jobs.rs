@@ -6,8 +6,10 @@
 use tokio::sync::oneshot;
 
 use super::{
-    Scope, SystemTx, Wake,
+    scope::Scope,
     sqlite::{SqliteSession, Undo, polled},
+    transaction::SystemTx,
+    wake::Wake,
     work::Work,
 };
 use crate::error::{Error, Result};

@@ -17,7 +17,10 @@ use futures_util::{
 use tokio::sync::{broadcast, watch};
 use tokio_postgres::{AsyncMessage, Client, Config, NoTls, config::SslMode};
 
-use super::{Topic, Wake, postgres::tls, wake::Wakes};
+use super::{
+    postgres::tls,
+    wake::{Topic, Wake, Wakes},
+};
 use crate::error::{Error, Result};
 
 /// How often the server is asked whether it is there.
@@ -130,7 +133,7 @@ async fn connect(config: &Config) -> Result<(Client, MessageStream)> {
         let (client, mut connection) = config.connect(NoTls).await?;
         Ok((client, Box::pin(poll_fn(move |context| connection.poll_message(context)))))
     } else {
-        let (client, mut connection) = config.connect(tls()?).await?;
+        let (client, mut connection) = config.connect(tls::connector()?).await?;
         Ok((client, Box::pin(poll_fn(move |context| connection.poll_message(context)))))
     }
 }

@@ -10,7 +10,7 @@ use std::{
 
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
-use super::SystemTx;
+use super::transaction::SystemTx;
 use crate::error::{Error, Result};
 
 /// Reads that may wait for a reader; more is refused as overload.
@@ -33,7 +33,7 @@ struct State {
 }
 
 /// Where one reader waits.
-pub(super) struct Place {
+pub(super) struct ReaderSlot {
     index: usize,
     door: Receiver<ReadJob>,
     state: Arc<Mutex<State>>,
@@ -45,12 +45,12 @@ fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
 
 impl Readers {
     /// So many readers, each with its place.
-    pub(super) fn new(count: usize) -> (Self, Vec<Place>) {
+    pub(super) fn new(count: usize) -> (Self, Vec<ReaderSlot>) {
         let state = Arc::<Mutex<State>>::default();
         let place = |index| {
             // Whoever is idle has nothing at the door, so there is room for what is given to them.
             let (sender, door) = channel(1);
-            (sender, Place { index, door, state: state.clone() })
+            (sender, ReaderSlot { index, door, state: state.clone() })
         };
         let (doors, places) = (0..count).map(place).unzip();
         (Self { doors, state }, places)
@@ -71,7 +71,7 @@ impl Readers {
     }
 }
 
-impl Place {
+impl ReaderSlot {
     /// What to read next; nothing when it is time to stop.
     pub(super) fn next(&mut self) -> Option<ReadJob> {
         let mut state = lock(&self.state);
@@ -93,11 +93,11 @@ mod tests {
     }
 
     /// Whether something lies at somebody's door.
-    fn has_work(place: &Place) -> bool {
+    fn has_work(place: &ReaderSlot) -> bool {
         !place.door.is_empty()
     }
 
-    fn rest(place: &Place) {
+    fn rest(place: &ReaderSlot) {
         lock(&place.state).idle.push(place.index);
     }
 

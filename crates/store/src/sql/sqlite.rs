@@ -4,16 +4,15 @@
 //! them after it. A transaction that fails or panics is rolled back alone: those that can be run again, as deliveries
 //! can, share what undoes them, and when one fails the others are run anew; each of the rest has a savepoint.
 
+mod polling;
 mod session;
 
 use std::{
-    panic::{AssertUnwindSafe, catch_unwind},
     path::{Path, PathBuf},
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
-    task::{Context, Poll, Waker},
     time::{Duration, Instant},
 };
 
@@ -24,14 +23,19 @@ use tokio::sync::{
     oneshot,
 };
 
-pub(super) use self::session::{SqliteSession, Undo};
+pub(super) use self::{
+    polling::polled,
+    session::{SqliteSession, Undo},
+};
 use super::{
-    Scope, Session, SystemTx, Topic, Wake,
     checkpoints::Checkpoints,
     deferred::{Backlog, Watch},
     jobs::{Job, JobGroup},
-    readers::{Place, ReadJob, Readers},
-    wake::Wakes,
+    readers::{ReadJob, ReaderSlot, Readers},
+    scope::Scope,
+    session::Session,
+    transaction::SystemTx,
+    wake::{Topic, Wake, Wakes},
     work::{Again, Typed, Work, outcome_of},
 };
 use crate::error::{Error, Result};
@@ -44,7 +48,7 @@ const READERS: usize = 4;
 const GROUP: usize = 256;
 /// How many times as long as the last commit a group may work before its own. A larger group costs less for each of its
 /// transactions; a smaller one lets those who wait for it go on while the next one works.
-const PATIENCE: u32 = 3;
+const MAX_ATTEMPTS: u32 = 3;
 
 pub(super) struct SqliteEngine {
     writes: Sender<Job>,
@@ -217,7 +221,7 @@ impl Writer {
             let mut group = JobGroup::default();
             group.run(&mut self.tx, first);
             while group.jobs.len() < GROUP
-                && start.elapsed() < last_commit * PATIENCE
+                && start.elapsed() < last_commit * MAX_ATTEMPTS
                 && let Ok(job) = jobs.try_recv()
             {
                 group.run(&mut self.tx, job);
@@ -257,7 +261,7 @@ impl Writer {
     }
 }
 
-fn read_loop(connection: Connection, mut place: Place) {
+fn read_loop(connection: Connection, mut place: ReaderSlot) {
     // Most readers of a small service never have anything to do, and are spared reading the schema.
     let Some(first) = place.next() else { return };
     if let Err(error) = bound_cache(&connection) {
@@ -282,28 +286,4 @@ fn in_snapshot(tx: &mut SystemTx, work: &mut dyn Work) -> bool {
         return false;
     }
     succeeded
-}
-
-/// Polls work that can only wait for this engine, which never waits, and tells whether it succeeded. A panic in it ends that
-/// transaction alone.
-pub(super) fn polled(tx: &mut SystemTx, work: &mut dyn Work) -> bool {
-    let outcome = catch_unwind(AssertUnwindSafe(|| {
-        work.run(tx).as_mut().poll(&mut Context::from_waker(Waker::noop()))
-    }));
-    let fault = match outcome {
-        Ok(Poll::Ready(succeeded)) => return succeeded,
-        Ok(Poll::Pending) => "a transaction waited for something other than the database",
-        Err(_) => "a transaction panicked",
-    };
-    work.fail(Error::Internal(fault.into()));
-    false
-}
-
-impl SystemTx {
-    pub(super) fn sqlite(&mut self) -> Result<&mut SqliteSession> {
-        match &mut self.inner.session {
-            Session::Sqlite(session) => Ok(session),
-            Session::Postgres(_) => Err(stopped()),
-        }
-    }
 }

@@ -6,7 +6,7 @@
 
 use std::{any::Any, marker::PhantomData, pin::Pin};
 
-use super::{SystemTx, Tx};
+use super::transaction::{SystemTx, Tx};
 use crate::error::{Error, Result};
 
 /// The body of a transaction: an async closure whose future can move between threads. What can be written down about

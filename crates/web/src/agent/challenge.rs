@@ -17,7 +17,7 @@ use pay::{
 };
 use serde_json::{Value, json};
 
-use super::{gate::Gated, gate::audience, proof::seconds};
+use super::{audience::audience, gated::Gated, proof::seconds};
 use crate::error;
 
 /// Asks for a payment or a proof.
@@ -44,7 +44,7 @@ pub(crate) fn response(
     let required =
         |extensions: &Value| x402::required_header(terms, &resource, refused.message(), extensions);
     let header = extensions(app, gated, parts).iter().map(required).find(|text| text.len() <= MAX_CHALLENGE);
-    // An address so long that nothing else fits is left out; it is known to whoever called it.
+    // An address so long that nothing else fits is left out; it is known to the caller.
     let bare = x402::Resource { url: app.settings().public_url.clone(), ..resource.clone() };
     let header = header.unwrap_or_else(|| x402::required_header(terms, &bare, refused.message(), &json!({})));
     insert(&mut response, x402::REQUIRED_HEADER, &header);

@@ -4,11 +4,7 @@
 //! validated and, if it costs something, rehearsed, so that whatever can be refused is refused before money moves. Then
 //! the nonce is claimed, the payment settled, and only then the work is done.
 
-use std::{
-    net::IpAddr,
-    sync::{Arc, OnceLock},
-    time::Instant,
-};
+use std::{net::IpAddr, sync::Arc, time::Instant};
 
 use axum::{
     body::{Body, Bytes},
@@ -20,12 +16,12 @@ use operations::{
     App, Error, ErrorKind, Replay, Result, emails,
     payments::{self, Proof, Standing, Wallet},
 };
-use pay::{Refusal, Terms, siwx::Audience};
+use pay::Refusal;
 use tracing::Instrument;
 
-use super::{challenge, discovery::Bazaar, proof};
+use super::{challenge, gated::Gated, proof};
 use crate::{
-    Endpoint, State,
+    State,
     body::{self, Bound},
     endpoint::Output,
     error,
@@ -36,41 +32,7 @@ use crate::{
 };
 
 /// Bodies of calls without a proof are read up to this, so that their challenge can be bound to them.
-const UNPAID_BODY: u64 = 1 << 20;
-
-/// An endpoint behind the gate.
-pub(crate) struct Gated {
-    pub(crate) endpoint: Endpoint,
-    /// Made for the first who is asked to pay.
-    bazaar: OnceLock<Bazaar>,
-    pub(crate) terms: Terms,
-}
-
-impl Gated {
-    pub(crate) fn new(state: &State, endpoint: Endpoint) -> Self {
-        let settings = &state.app.settings().payments;
-        let terms = settings.terms(settings.price(endpoint.operation));
-        Self { bazaar: OnceLock::new(), endpoint, terms }
-    }
-
-    /// How it is called, for catalogues of what can be paid for.
-    pub(crate) fn bazaar(&self) -> &Bazaar {
-        self.bazaar.get_or_init(|| Bazaar::of(&self.endpoint))
-    }
-}
-
-/// Whom a proof of the wallet is for: this server by its configured address, never by what a request claims.
-pub(crate) fn audience(app: &App, parts: &Parts) -> Audience {
-    let settings = app.settings();
-    let domain = settings.public_url.split_once("://").map_or("", |(_, rest)| rest);
-    let path = parts.uri.path_and_query().map_or(parts.uri.path(), |whole| whole.as_str());
-    Audience {
-        domain: domain.split('/').next().unwrap_or_default().to_owned(),
-        uri: format!("{}{path}", settings.public_url),
-        network: settings.payments.terms.network.clone(),
-        statement: "Show your wallet to Agent Mailbox. This costs nothing.".to_owned(),
-    }
-}
+const MAX_UNPAID_BODY: u64 = 1 << 20;
 
 /// An answer and what paid for it.
 struct Answered {
@@ -131,7 +93,7 @@ impl Visit {
         if self.gated.terms.amount == 0 {
             return None;
         }
-        let bound = Bound { most: UNPAID_BODY, refusal: ErrorKind::PayloadTooLarge };
+        let bound = Bound { max: MAX_UNPAID_BODY, refusal: ErrorKind::PayloadTooLarge };
         body::read(&self.parts.headers, body, bound).await.ok()
     }
 

@@ -8,18 +8,23 @@ use operations::{ErrorKind as Kind, payments};
 use schemars::{SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 
-use super::agent_endpoints;
+use super::endpoints::agent_endpoints;
 use crate::{
     Endpoint,
     endpoint::Output,
     error,
-    openapi::{by_status, error_response, generator, inputs, merged, responses},
+    openapi::{by_status, error_response, generator, inputs, merged, pretty, responses},
 };
 
 static DOCUMENT: LazyLock<Vec<u8>> = LazyLock::new(|| serde_json::to_vec(&document()).unwrap_or_default());
 
 pub(crate) async fn serve() -> Response {
     error::json(StatusCode::OK, DOCUMENT.clone())
+}
+
+/// The document of the keyless interface as it is checked in.
+pub fn agent_openapi_json() -> String {
+    pretty(&document())
 }
 
 /// The document of the keyless interface.

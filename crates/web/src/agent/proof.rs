@@ -10,7 +10,7 @@ use operations::{
 };
 use pay::{Address, Refusal, Terms, mpp, siwx, x402};
 
-use super::gate::audience;
+use super::audience::audience;
 
 /// A proof that nobody has looked into yet.
 pub(crate) enum Carried<'a> {

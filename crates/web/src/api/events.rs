@@ -16,10 +16,10 @@ use crate::{
 
 /// How often a quiet stream shows that it is alive.
 const HEARTBEAT: Duration = Duration::from_secs(15);
-/// How long a stream lasts; clients take it up again where it broke off, and are asked for their key anew.
-const LIFE: Duration = Duration::from_hours(1);
+/// How long a stream lasts; clients take it up again where it broke off, and are asked for their key again.
+const MAX_STREAM_LIFE: Duration = Duration::from_hours(1);
 /// Events that are sent in one go.
-const BATCH: i64 = 100;
+const MAX_BATCH: i64 = 100;
 
 pub(super) fn endpoints() -> Vec<Endpoint> {
     let tag = "Events";
@@ -61,7 +61,7 @@ pub(crate) async fn stream_of(
         Some(after) => after,
         None => events::last_sequence(&app, &call.workspace).await?,
     };
-    let state = Open { app, call, news, after, until: Instant::now() + LIFE, begun: false };
+    let state = Open { app, call, news, after, until: Instant::now() + MAX_STREAM_LIFE, begun: false };
     Ok(stream::unfold(state, next))
 }
 
@@ -86,7 +86,7 @@ async fn next(mut open: Open) -> Option<(Result<Bytes, Infallible>, Open)> {
             return None;
         }
         // A store that is away for a moment is no reason to break off.
-        let found = events::page(&open.app, &open.call.workspace, open.after, BATCH).await;
+        let found = events::page(&open.app, &open.call.workspace, open.after, MAX_BATCH).await;
         if let Ok(page) = found
             && !page.events.is_empty()
         {
@@ -95,7 +95,7 @@ async fn next(mut open: Open) -> Option<(Result<Bytes, Infallible>, Open)> {
         }
         let woken = tokio::select! {
             woken = tokio::time::timeout(HEARTBEAT, open.news.changed()) => woken,
-            // The client comes again by itself, and finds another server or this one anew.
+            // The client comes again by itself, and finds another server, or this one after its restart.
             () = open.app.ending() => return None,
             () = open.app.revoked(&open.call) => return None,
         };

@@ -15,6 +15,7 @@ mod mailboxes;
 mod members;
 mod memory;
 mod paths;
+mod routes;
 mod scheduled_sends;
 mod sending;
 mod tasks;
@@ -25,10 +26,11 @@ mod usage;
 mod webhooks;
 mod workspaces;
 
+pub(crate) use self::routes::routes;
 use crate::Endpoint;
 
-/// All endpoints, in the order of the documentation.
-pub(crate) fn endpoints() -> Vec<Endpoint> {
+/// All endpoints of the API, in the order of the documentation.
+pub fn endpoints() -> Vec<Endpoint> {
     [
         workspaces::endpoints(),
         usage::endpoints(),

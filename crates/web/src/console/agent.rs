@@ -26,11 +26,13 @@ use serde_json::json;
 use tracing::Instrument;
 
 use super::{
-    mail::fill_sidebar,
-    overview::encoded,
-    page::{self, Shell, html},
+    fields::{Fields, input},
+    links::encoded,
+    page::{self, html},
+    shell::Shell,
+    sidebar::fill_sidebar,
     time::{When, Zone},
-    visit::{Fields, Visit, input},
+    visit::Visit,
 };
 use crate::State;
 

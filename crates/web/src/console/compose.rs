@@ -1,4 +1,4 @@
-//! Writing mail: new ones, answers, mails passed on, drafts, and mails for later.
+//! Writing messages: new ones, answers, messages passed on, drafts, and messages for later.
 
 use std::collections::HashMap;
 
@@ -25,14 +25,16 @@ use operations::{Error, Result, assistant, attachments, drafts, emails, schedule
 use serde_json::{Value, json};
 
 use super::{
-    letter_form::{Form, draft_parts, parts, read_form},
-    mail::fill_sidebar,
-    overview::encoded,
-    page::{self, Shell, html},
-    passing,
+    fields::{Fields, input},
+    letter_form::{Form, parts, read_form},
+    links::encoded,
+    page::{self, html},
+    passing::{self, draft_parts},
+    shell::Shell,
+    sidebar::fill_sidebar,
     text::{escape, person},
     time::size,
-    visit::{Fields, Visit, input},
+    visit::Visit,
 };
 use crate::{State, error, reply};
 

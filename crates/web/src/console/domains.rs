@@ -12,9 +12,11 @@ use operations::{ErrorKind, Result, domains};
 use serde_json::json;
 
 use super::{
-    page::{self, Shell, html},
+    fields::{Fields, input},
+    page::{self, html},
+    shell::Shell,
     time::{When, Zone},
-    visit::{Fields, Visit, input},
+    visit::Visit,
 };
 use crate::State;
 

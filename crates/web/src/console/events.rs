@@ -4,12 +4,7 @@ use askama::Template;
 use axum::{Router, response::Response, routing::get};
 use operations::events;
 
-use super::{
-    overview::encoded,
-    page::{Shell, html},
-    time::When,
-    visit::Visit,
-};
+use super::{links::encoded, page::html, shell::Shell, time::When, visit::Visit};
 use crate::State;
 
 pub(super) fn routes() -> Router<State> {

@@ -10,7 +10,7 @@ use crate::request::cookie;
 
 const COOKIE: &str = "flash";
 /// The most characters that are told; a cookie has 4 KiB.
-const MOST: usize = 300;
+const MAX_CHARACTERS: usize = 300;
 
 /// How it went.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub(super) fn told(mut response: Response, kind: Kind, text: &str) -> Response {
     if text.is_empty() {
         return response;
     }
-    let short: String = text.chars().take(MOST).collect();
+    let short: String = text.chars().take(MAX_CHARACTERS).collect();
     let mark = if kind == Kind::Done { 'd' } else { 'f' };
     let encoded = utf8_percent_encode(&short, NON_ALPHANUMERIC);
     let cookie = format!("{COOKIE}={mark}{encoded}; Path=/console; HttpOnly; SameSite=Lax; Max-Age=60");
@@ -48,7 +48,7 @@ pub(super) fn read(headers: &HeaderMap) -> Option<Flash> {
         ("f", rest) => ("failed", rest),
         _ => return None,
     };
-    let text = percent_decode_str(rest).decode_utf8().ok()?.chars().take(MOST).collect();
+    let text = percent_decode_str(rest).decode_utf8().ok()?.chars().take(MAX_CHARACTERS).collect();
     Some(Flash { kind, text })
 }
 

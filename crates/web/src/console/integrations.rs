@@ -12,10 +12,12 @@ use operations::{Error, Result, integrations};
 use serde_json::{Map, Value, json};
 
 use super::{
+    fields::{Fields, input},
     members::Makers,
-    page::{self, Shell, html},
+    page::{self, html},
+    shell::Shell,
     time::{When, Zone},
-    visit::{Fields, Visit, input},
+    visit::Visit,
 };
 use crate::State;
 

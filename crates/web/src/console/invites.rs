@@ -24,10 +24,10 @@ use serde_json::json;
 
 use super::{
     auth::{Form, SentPage, again, enter, open_form, redirect, shown},
+    fields::{Fields, input},
     flash,
     page::{self, html},
     session_api::{client, set_cookie},
-    visit::{Fields, input},
 };
 use crate::{
     State,

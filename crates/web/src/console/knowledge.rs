@@ -8,24 +8,26 @@ use axum::{
     routing::{get, post},
 };
 use model::{
-    knowledge::{Document, DocumentQuery, DocumentStatus, MOST_BYTES, NewDocument},
+    knowledge::{Document, DocumentQuery, DocumentStatus, MAX_DOCUMENT_BYTES, NewDocument},
     memory::{MemoryCredentials, MemorySource, MemoryStatus, Recall, Remember, Snippet},
 };
 use operations::{Error, Result, knowledge, memory};
 use serde_json::json;
 
 use super::{
+    fields::{Fields, input},
     letter_form::read_form,
-    overview::encoded,
-    page::{self, Shell, html},
+    links::encoded,
+    page::{self, html},
+    shell::Shell,
     time::{When, Zone, size},
-    visit::{Fields, Visit, input},
+    visit::Visit,
 };
 use crate::{State, reply};
 
 const HERE: &str = "/console/knowledge";
 /// A document and what a browser puts around it.
-const MOST_FORM: usize = MOST_BYTES + (1 << 20);
+const MOST_FORM: usize = MAX_DOCUMENT_BYTES + (1 << 20);
 
 pub(super) fn routes() -> Router<State> {
     Router::new()

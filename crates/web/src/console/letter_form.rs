@@ -14,10 +14,7 @@ use mail::{
 use operations::{Error, ErrorKind, Result};
 use serde_json::{Value, json};
 
-use super::{
-    passing,
-    visit::{Fields, Visit},
-};
+use super::{fields::Fields, visit::Visit};
 
 /// A form with its files.
 pub(super) struct Form {
@@ -122,23 +119,6 @@ pub(super) fn parts(form: &Form) -> Parts {
     let kept = form.fields.all("keep").into_iter().map(|id| json!({ "attachment_id": id }));
     let files = kept.chain(form.files.iter().cloned()).chain(pictures).collect();
     Parts { body, format, files }
-}
-
-/// What a draft of the form holds: also the original of a mail that is passed on.
-pub(super) async fn draft_parts(visit: &Visit, mailbox: &str, form: &Form) -> Result<Parts> {
-    let (fields, parts) = (&form.fields, parts(form));
-    let words = passing::written(&parts.body, parts.format);
-    let passed = match (fields.get("mode"), fields.given("draft_id")) {
-        ("forward", None) => Some(passing::begin(visit, mailbox, fields.get("source"), words).await?),
-        _ => passing::go_on(visit, mailbox, fields, words).await?,
-    };
-    Ok(match passed {
-        Some(mut passed) => {
-            passed.files.extend(parts.files);
-            passed
-        }
-        None => parts,
-    })
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use axum::{Router, extract::RawQuery, response::Response, routing::get};
 use operations::events;
 use std::sync::Arc;
 
-use super::visit::{Fields, Visit};
+use super::{fields::Fields, visit::Visit};
 use crate::{State, api, reply};
 
 pub(super) fn routes() -> Router<State> {

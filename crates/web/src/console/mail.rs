@@ -14,16 +14,19 @@ use model::{
     search::SearchQuery,
     threads::{ThreadListQuery, ThreadSummary},
 };
-use operations::{Error, Result, drafts, emails, folders, labels, search, threads};
+use operations::{Error, Result, drafts, emails, labels, search, threads};
 use serde_json::json;
 
 use super::{
-    overview::encoded,
-    page::{self, Shell, SideFolder, html},
+    fields::{Fields, input},
+    links::{encoded, safe_next},
+    page::{self, html, nothing, with_header},
     reader::{self, Reader},
+    shell::{Shell, SideFolder},
+    sidebar::fill_sidebar,
     text::{escape, marked, people, person},
     time::{When, Zone, number},
-    visit::{Fields, Visit, input, nothing, with_header},
+    visit::Visit,
 };
 use crate::State;
 
@@ -44,7 +47,7 @@ async fn to_inbox(visit: Visit, Path(mailbox): Path<String>) -> Response {
     page::go_to(&visit.headers, &format!("/console/m/{}/f/inbox", encoded(&mailbox)))
 }
 
-/// Which mails a list shows.
+/// Which messages a list shows.
 #[derive(Clone)]
 pub(super) enum View {
     Folder(String),
@@ -142,65 +145,7 @@ struct Rows {
     fresh: bool,
 }
 
-/// The icon of a folder.
-fn icon(id: &str) -> &'static str {
-    match id {
-        "inbox" => "inbox",
-        "sent" => "sent",
-        "draft" => "draft",
-        "scheduled" => "clock",
-        "archive" => "archive",
-        "spam" => "spam",
-        "trash" => "trash",
-        _ => "folder",
-    }
-}
-
-/// Puts the folders and labels of the open mailbox into the sidebar.
-pub(super) async fn fill_sidebar(visit: &Visit, shell: &mut Shell, mailbox: &str) -> Result<Vec<Label>> {
-    let found = folders::list(visit.app(), &visit.call(&folders::LIST)?, mailbox).await?;
-    mailbox.clone_into(&mut shell.mailbox);
-    let place = encoded(mailbox);
-    shell.folders = found
-        .into_iter()
-        .filter(|folder| folder.id.as_str() != "inbox")
-        .map(|folder| {
-            let id = folder.id.as_str();
-            let counts_all = matches!(id, "draft" | "scheduled");
-            let quiet = matches!(id, "sent" | "trash" | "archive");
-            SideFolder {
-                count: match (quiet, counts_all) {
-                    (true, _) => 0,
-                    (_, true) => folder.total_count,
-                    _ => folder.unread_count,
-                },
-                icon: icon(id),
-                color: String::new(),
-                url: match id {
-                    "scheduled" => format!("/console/m/{place}/scheduled"),
-                    _ => format!("/console/m/{place}/f/{}", encoded(id)),
-                },
-                name: folder.name,
-                id: id.to_owned(),
-            }
-        })
-        .collect();
-    let known = labels::list(visit.app(), &visit.call(&labels::LIST)?, mailbox).await?;
-    shell.labels = known
-        .iter()
-        .map(|label| SideFolder {
-            id: format!("label-{}", label.slug),
-            name: label.name.clone(),
-            icon: "folder",
-            color: label.color.clone(),
-            count: 0,
-            url: format!("/console/m/{place}/l/{}", encoded(&label.slug)),
-        })
-        .collect();
-    Ok(known)
-}
-
-/// What turns mails into rows.
+/// What turns messages into rows.
 struct RowMaker<'a> {
     mailbox: &'a str,
     view: &'a View,
@@ -412,7 +357,7 @@ async fn act(visit: Visit, Path(mailbox): Path<String>, request: Request) -> Res
     let work = async {
         let fields = Fields::read(request).await?;
         let said = change(&visit, &mailbox, &fields).await?;
-        let back = fields.given("back").map(super::auth::safe_next).map(ToOwned::to_owned);
+        let back = fields.given("back").map(safe_next).map(ToOwned::to_owned);
         Ok::<_, Error>((back, said))
     };
     match work.await {

@@ -17,11 +17,13 @@ use operations::{Result, domains, folders, labels, mailboxes};
 use serde_json::{Value, json};
 
 use super::{
-    mail::fill_sidebar,
-    overview::encoded,
-    page::{self, Shell, html},
+    fields::{Fields, input},
+    links::encoded,
+    page::{self, html},
+    shell::Shell,
+    sidebar::fill_sidebar,
     time::{When, number},
-    visit::{Fields, Visit, input},
+    visit::Visit,
 };
 use crate::State;
 

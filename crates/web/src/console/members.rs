@@ -17,9 +17,11 @@ use operations::{Result, members};
 use serde_json::json;
 
 use super::{
-    page::{self, Shell, html},
+    fields::{Fields, input},
+    page::{self, html},
+    shell::Shell,
     time::When,
-    visit::{Fields, Visit, input},
+    visit::Visit,
 };
 use crate::State;
 

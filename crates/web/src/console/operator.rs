@@ -1,4 +1,4 @@
-//! Pages for whoever runs the server: how it does, its workspaces and their plans, its queue, what it keeps, and money.
+//! Pages for the people who run the server: how it does, its workspaces and their plans, its queue, what it keeps, and money.
 
 mod money;
 mod storage;
@@ -14,11 +14,13 @@ use model::{Plan, WorkspaceId};
 use operations::{Error, admin};
 
 use super::{
-    overview::{encoded, operators_only},
-    page::{Shell, html},
+    fields::Fields,
+    links::encoded,
+    page::html,
+    shell::Shell,
     time::{When, number},
     ui,
-    visit::{Fields, Visit},
+    visit::Visit,
 };
 use crate::State;
 
@@ -50,7 +52,7 @@ struct ServerPage {
 async fn server(visit: Visit) -> Response {
     visit
         .answer(async {
-            operators_only(&visit)?;
+            visit.require_operator()?;
             let shell = visit.shell("Server", "operator").await?;
             let app = visit.app();
             let health = admin::health(app).await?;
@@ -116,7 +118,7 @@ struct WorkspacesPage {
 async fn list(visit: Visit, RawQuery(query): RawQuery) -> Response {
     visit
         .answer(async {
-            operators_only(&visit)?;
+            visit.require_operator()?;
             let fields = Fields::parse(query.unwrap_or_default().as_bytes());
             let shell = visit.shell("Workspaces", "operator-workspaces").await?;
             let after = WorkspaceId::from(fields.get("after"));
@@ -148,7 +150,7 @@ async fn set_plan(visit: Visit, Path(workspace): Path<String>, request: Request)
     let back = "/console/operator/workspaces";
     visit
         .act(back, async {
-            operators_only(&visit)?;
+            visit.require_operator()?;
             let fields = Fields::read(request).await?;
             let plan: Plan =
                 fields.get("plan").parse().map_err(|said: String| Error::invalid("plan", said))?;
@@ -177,7 +179,7 @@ struct QueuePage {
 async fn queue(visit: Visit) -> Response {
     visit
         .answer(async {
-            operators_only(&visit)?;
+            visit.require_operator()?;
             let shell = visit.shell("Queue", "operator-queue").await?;
             let now = visit.app().now();
             let rows = admin::queue(visit.app(), 200)

@@ -8,14 +8,16 @@ use axum::{
     routing::{get, post},
 };
 use model::{accounts::SwitchWorkspace, usage::HistoryQuery};
-use operations::{Result, accounts, api_keys, usage};
+use operations::{accounts, api_keys, usage};
 use serde_json::json;
 
 use super::{
-    mail,
-    page::{Shell, html},
-    time::number,
-    visit::{Fields, Visit, input},
+    fields::{Fields, input},
+    page::html,
+    shell::Shell,
+    sidebar::fill_sidebar,
+    time::{When, number},
+    visit::Visit,
 };
 use crate::State;
 
@@ -63,7 +65,7 @@ struct OverviewPage {
     credits_of: String,
     /// The share of the credits that is used, of 100.
     used: i64,
-    renewed: super::time::When,
+    renewed: When,
     address: String,
 }
 
@@ -148,22 +150,9 @@ async fn side(visit: Visit, RawQuery(query): RawQuery) -> Response {
             let mut shell = visit.shell("", fields.get("active")).await?;
             let known = shell.mailboxes.iter().any(|one| one.id == fields.get("mailbox"));
             if known {
-                mail::fill_sidebar(&visit, &mut shell, fields.get("mailbox")).await?;
+                fill_sidebar(&visit, &mut shell, fields.get("mailbox")).await?;
             }
             html(&Side { shell })
         })
         .await
-}
-
-/// The address of a page with what was asked for encoded.
-pub(super) fn encoded(text: &str) -> String {
-    use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-    /// What stands for itself in a path.
-    const KEPT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'~');
-    utf8_percent_encode(text, KEPT).to_string()
-}
-
-/// Refuses people who do not operate this server, as if the page were not there.
-pub(super) fn operators_only(visit: &Visit) -> Result<()> {
-    if visit.is_operator() { Ok(()) } else { Err(operations::Error::not_found("Not found")) }
 }

@@ -1,4 +1,4 @@
-//! Pages: what stands around each of them, and how one becomes a response.
+//! Pages: what each of them begins with, how one becomes a response, and what is shown when something went wrong.
 
 use std::fmt::Write as _;
 
@@ -10,11 +10,10 @@ use axum::{
     middleware::Next,
     response::{IntoResponse, Response},
 };
-use model::{Role, mailboxes::ListedMailbox};
-use operations::{Error, ErrorKind, Result, mailboxes};
+use operations::{Error, ErrorKind, Result};
 
-use super::{assets, flash, time::Zone, visit::Visit};
-use crate::error;
+use super::{assets, flash};
+use crate::{error, request::cookie};
 
 /// What a page may load: files of this server, and pictures that are part of the page.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
@@ -28,7 +27,7 @@ pub(super) struct Head {
 
 impl Head {
     pub(super) fn new(headers: &HeaderMap, title: &str) -> Self {
-        let theme = match crate::request::cookie(headers, "theme") {
+        let theme = match cookie(headers, "theme") {
             Some("light") => "light",
             Some("dark") => "dark",
             _ => "auto",
@@ -40,113 +39,6 @@ impl Head {
     #[expect(clippy::unused_self, reason = "templates reach functions by way of values")]
     pub(super) fn asset(&self, name: &str) -> &'static str {
         assets::url(name)
-    }
-}
-
-/// A mailbox in the sidebar.
-pub(super) struct SideMailbox {
-    pub(super) id: String,
-    pub(super) name: String,
-    pub(super) email: String,
-    pub(super) unread: i64,
-    pub(super) ready: bool,
-}
-
-/// A folder or label of the open mailbox.
-pub(super) struct SideFolder {
-    pub(super) id: String,
-    pub(super) name: String,
-    pub(super) icon: &'static str,
-    pub(super) color: String,
-    pub(super) count: i64,
-    pub(super) url: String,
-}
-
-/// What stands around a page of somebody who is logged in.
-pub(super) struct Shell {
-    pub(super) head: Head,
-    pub(super) active: String,
-    pub(super) name: String,
-    pub(super) email: String,
-    pub(super) workspace: String,
-    pub(super) plan: &'static str,
-    pub(super) workspaces: Vec<(String, String, bool)>,
-    pub(super) mailboxes: Vec<SideMailbox>,
-    /// The mailbox that is open, its folders and labels.
-    pub(super) mailbox: String,
-    pub(super) folders: Vec<SideFolder>,
-    pub(super) labels: Vec<SideFolder>,
-    pub(super) flash: Option<flash::Flash>,
-    pub(super) admin: bool,
-    /// Whether the person may make mailboxes.
-    pub(super) makes_mailboxes: bool,
-    pub(super) operator: bool,
-    pub(super) zone: Zone,
-    /// The last event before the page was made: the page hears of all that follow.
-    pub(super) after: i64,
-}
-
-impl Shell {
-    pub(super) async fn load(visit: &Visit, title: &str, active: &str) -> Result<Self> {
-        let call = visit.call(&mailboxes::LIST)?;
-        let (role, plan) = (call.role, call.plan);
-        let list = mailboxes::list(visit.app(), &call).await?;
-        let me = visit.me().await?;
-        let workspaces: Vec<_> = me
-            .workspaces
-            .into_iter()
-            .map(|one| (one.id.as_str().to_owned(), one.name, one.id == me.workspace_id))
-            .collect();
-        let workspace = workspaces.iter().find(|one| one.2).map(|one| one.1.clone()).unwrap_or_default();
-        Ok(Self {
-            head: Head::new(&visit.headers, title),
-            active: active.to_owned(),
-            name: me.account.name,
-            email: me.account.email,
-            workspace,
-            plan: plan.display_name(),
-            workspaces,
-            mailboxes: list.into_iter().map(side_mailbox).collect(),
-            mailbox: String::new(),
-            folders: Vec::new(),
-            labels: Vec::new(),
-            flash: flash::read(&visit.headers),
-            admin: role == Role::Admin,
-            makes_mailboxes: visit.may(&mailboxes::CREATE),
-            operator: visit.is_operator(),
-            zone: visit.zone().await?,
-            after: visit.after,
-        })
-    }
-
-    /// The first letter of the account's name.
-    pub(super) fn initial(&self) -> String {
-        self.name.chars().next().map(|first| first.to_uppercase().collect()).unwrap_or_default()
-    }
-
-    /// Whether a part of the navigation is the present one.
-    pub(super) fn is(&self, part: &str) -> bool {
-        self.active == part
-    }
-
-    /// The mailbox to compose in when none is open.
-    pub(super) fn writing(&self) -> &str {
-        if self.mailbox.is_empty() {
-            self.mailboxes.first().map_or("", |first| first.id.as_str())
-        } else {
-            &self.mailbox
-        }
-    }
-}
-
-fn side_mailbox(listed: ListedMailbox) -> SideMailbox {
-    let unread = &listed.inbox_unread_by_category;
-    SideMailbox {
-        unread: unread.customer_support + unread.technical + unread.partnership + unread.other,
-        id: listed.mailbox.id.as_str().to_owned(),
-        name: listed.mailbox.name,
-        email: listed.mailbox.email,
-        ready: listed.mailbox.can_receive,
     }
 }
 
@@ -175,7 +67,7 @@ pub(super) fn is_partial(headers: &HeaderMap) -> bool {
 pub(super) fn go_to(headers: &HeaderMap, target: &str) -> Response {
     let name = if is_partial(headers) { "hx-redirect" } else { "location" };
     let status = if is_partial(headers) { StatusCode::OK } else { StatusCode::SEE_OTHER };
-    super::visit::with_header(status.into_response(), name, target)
+    with_header(status.into_response(), name, target)
 }
 
 /// An error in a sentence or two for people.
@@ -232,9 +124,9 @@ pub(super) fn failure(headers: &HeaderMap, refused: &Error) -> Response {
     let said = explain(refused);
     if is_partial(headers) {
         let note = serde_json::json!({ "toast": { "kind": "failed", "text": said } });
-        let response = super::visit::with_header(StatusCode::OK.into_response(), "hx-reswap", "none");
+        let response = with_header(StatusCode::OK.into_response(), "hx-reswap", "none");
         // Header values are ASCII; what is not is written as JSON escapes.
-        return super::visit::with_header(response, "hx-trigger", &ascii_json(&note));
+        return with_header(response, "hx-trigger", &ascii_json(&note));
     }
     let heading = match status.as_u16() {
         401 => "Please log in",
@@ -273,7 +165,20 @@ pub(super) fn ascii_json(value: &serde_json::Value) -> String {
 /// A note on the page that is open.
 pub(super) fn toast(response: Response, said: &str) -> Response {
     let note = serde_json::json!({ "toast": { "kind": "done", "text": said } });
-    super::visit::with_header(response, "hx-trigger", &ascii_json(&note))
+    with_header(response, "hx-trigger", &ascii_json(&note))
+}
+
+/// A response without content.
+pub(super) fn nothing() -> Response {
+    StatusCode::NO_CONTENT.into_response()
+}
+
+/// Adds a header whose value is text of ours.
+pub(super) fn with_header(mut response: Response, name: &'static str, value: &str) -> Response {
+    if let Ok(value) = HeaderValue::from_str(value) {
+        response.headers_mut().insert(name, value);
+    }
+    response
 }
 
 /// Forgets what a page has told, once it was told.

@@ -1,4 +1,4 @@
-//! Drafts of mails that are passed on: what the writer says is edited, the original below it stays as it came.
+//! Drafts of messages that are passed on: what the writer says is edited, the original below it stays as it came.
 //!
 //! The original is never taken from the browser, whose editor shows cleaned HTML only: it is read from the mail at
 //! first, and from the draft from then on.
@@ -12,8 +12,9 @@ use operations::{Result, drafts, sending};
 use serde_json::{Value, json};
 
 use super::{
-    letter_form::Parts,
-    visit::{Fields, Visit},
+    fields::Fields,
+    letter_form::{Form, Parts, parts},
+    visit::Visit,
 };
 
 fn named(files: impl Iterator<Item = AttachmentId>) -> Vec<Value> {
@@ -21,7 +22,7 @@ fn named(files: impl Iterator<Item = AttachmentId>) -> Vec<Value> {
 }
 
 /// Text or HTML by the name of its format.
-pub(super) fn written<'a>(body: &'a str, format: &str) -> Written<'a> {
+fn written<'a>(body: &'a str, format: &str) -> Written<'a> {
     if format == "html" { Written::Html(body) } else { Written::Text(body) }
 }
 
@@ -53,8 +54,25 @@ pub(super) fn pictures_below<'a>(body: &str, format: BodyFormat, files: &'a [Att
     files.iter().filter(|file| is_shown_below(below, file)).map(|file| file.id.as_str()).collect()
 }
 
+/// What a draft of the form holds: also the original of a mail that is passed on.
+pub(super) async fn draft_parts(visit: &Visit, mailbox: &str, form: &Form) -> Result<Parts> {
+    let (fields, parts) = (&form.fields, parts(form));
+    let words = written(&parts.body, parts.format);
+    let passed = match (fields.get("mode"), fields.given("draft_id")) {
+        ("forward", None) => Some(begin(visit, mailbox, fields.get("source"), words).await?),
+        _ => go_on(visit, mailbox, fields, words).await?,
+    };
+    Ok(match passed {
+        Some(mut passed) => {
+            passed.files.extend(parts.files);
+            passed
+        }
+        None => parts,
+    })
+}
+
 /// The first draft of a mail that is passed on.
-pub(super) async fn begin(visit: &Visit, mailbox: &str, source: &str, words: Written<'_>) -> Result<Parts> {
+async fn begin(visit: &Visit, mailbox: &str, source: &str, words: Written<'_>) -> Result<Parts> {
     let call = visit.call(&drafts::SAVE)?;
     let made = sending::pass_on(visit.app(), &call, mailbox, source.into(), words).await?;
     let format = if made.format == BodyFormat::Html { "html" } else { "text" };
@@ -62,12 +80,7 @@ pub(super) async fn begin(visit: &Visit, mailbox: &str, source: &str, words: Wri
 }
 
 /// A draft that is written on, with the original that it holds; nothing if it holds none.
-pub(super) async fn go_on(
-    visit: &Visit,
-    mailbox: &str,
-    fields: &Fields,
-    words: Written<'_>,
-) -> Result<Option<Parts>> {
+async fn go_on(visit: &Visit, mailbox: &str, fields: &Fields, words: Written<'_>) -> Result<Option<Parts>> {
     let Some(id) = fields.given("draft_id").filter(|_| fields.ticked("below")) else { return Ok(None) };
     let draft = drafts::get(visit.app(), &visit.call(&drafts::GET)?, mailbox, id.into()).await?;
     let Some((_, below)) = quote::split(typed(&draft.body, draft.body_format)) else { return Ok(None) };

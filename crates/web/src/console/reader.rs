@@ -1,4 +1,4 @@
-//! A conversation: its mails as a person sees them, as an agent sees them, and as they came.
+//! A conversation: its messages as a person sees them, and as an agent sees them.
 
 use std::{collections::HashMap, fmt::Write as _};
 
@@ -20,11 +20,12 @@ use operations::{Error, Result, attachments, emails, labels, sending, threads};
 use serde_json::json;
 
 use super::{
-    overview::encoded,
+    fields::{Fields, input},
+    links::encoded,
     page::html,
-    text::{initial, people, person, plain},
+    text::{escape, initial, people, person, plain},
     time::{When, Zone, size},
-    visit::{Fields, Visit, input},
+    visit::Visit,
 };
 use crate::{State, reply};
 
@@ -34,17 +35,12 @@ pub(super) fn routes() -> Router<State> {
         .route("/console/m/{mailbox}/e/{email}/frame", get(frame))
         .route("/console/m/{mailbox}/e/{email}/agent", get(agent))
         .route("/console/m/{mailbox}/e/{email}/details", get(details))
-        .route("/console/m/{mailbox}/e/{email}/source", get(source))
-        .route("/console/m/{mailbox}/e/{email}/raw", get(raw))
-        .route("/console/m/{mailbox}/e/{email}/a/{file}", get(file))
 }
 
 /// Mails of a conversation that are open at once.
-const MOST_OPEN: usize = 8;
-/// Bytes of the source that a page shows.
-const MOST_SOURCE: usize = 200_000;
+const MAX_OPEN_MESSAGES: usize = 8;
 /// Bytes of pictures that a mail brings along and shows in its text.
-const MOST_PICTURES: usize = 6 << 20;
+const MAX_PICTURE_BYTES: usize = 6 << 20;
 
 /// A mark beside a mail: its kind, its text, and what it means.
 pub(super) type Mark = (&'static str, String, String);
@@ -146,7 +142,7 @@ pub(super) async fn load(
     };
     let (count, mut open) = (mails.len(), 0);
     for (index, mail) in mails.into_iter().enumerate() {
-        let opened = index + 1 == count || (!mail.read && open < MOST_OPEN);
+        let opened = index + 1 == count || (!mail.read && open < MAX_OPEN_MESSAGES);
         open += usize::from(opened);
         reader.messages.push(message(visit, mailbox, mail, opened, &zone).await?);
     }
@@ -331,7 +327,7 @@ async fn frame(
             let parts = pictures(&visit, &mailbox, &mail, &body).await?;
             let made = match mail.body_format {
                 Some(BodyFormat::Html) => made_fit(body, parts, images).await?.html,
-                _ => format!("<pre>{}</pre>", super::text::escape(&body)),
+                _ => format!("<pre>{}</pre>", escape(&body)),
             };
             Ok(framed(&made, images))
         })
@@ -368,7 +364,7 @@ async fn pictures(visit: &Visit, mailbox: &str, mail: &Email, body: &str) -> Res
     if mail.scan_status == Some(ScanStatus::Flagged) || !body.to_ascii_lowercase().contains("cid:") {
         return Ok(found);
     }
-    let mut left = MOST_PICTURES;
+    let mut left = MAX_PICTURE_BYTES;
     for file in mail.attachments.as_deref().unwrap_or_default().iter().take(50) {
         let Some(id) = file.content_id.as_deref() else { continue };
         let bytes = usize::try_from(file.size).unwrap_or(usize::MAX);
@@ -498,50 +494,4 @@ async fn recipients(
         (one.recipient, capital(state), kind(state), said)
     };
     Ok(delivery.recipients.into_iter().map(row).collect())
-}
-
-#[derive(Template)]
-#[template(path = "console/message_source.html")]
-struct SourcePart {
-    base: String,
-    id: String,
-    text: String,
-    cut: bool,
-}
-
-/// The message as it came.
-async fn source(visit: Visit, Path((mailbox, email)): Path<(String, String)>) -> Response {
-    visit
-        .answer(async {
-            let call = visit.call(&emails::RAW)?;
-            let (_, bytes) = emails::raw(visit.app(), &call, &mailbox, email.clone().into()).await?;
-            let end = bytes.len().min(MOST_SOURCE);
-            let text = String::from_utf8_lossy(&bytes[..end]).into_owned();
-            let base = format!("/console/m/{}/e/{}", encoded(&mailbox), encoded(&email));
-            html(&SourcePart { base, id: email, text, cut: bytes.len() > end })
-        })
-        .await
-}
-
-async fn raw(visit: Visit, Path((mailbox, email)): Path<(String, String)>) -> Response {
-    visit
-        .answer(async {
-            let call = visit.call(&emails::RAW)?;
-            let (filename, bytes) = emails::raw(visit.app(), &call, &mailbox, email.into()).await?;
-            let media_type = "message/rfc822".to_owned();
-            let download = attachments::Download { filename, media_type, bytes: bytes.into() };
-            reply::download(&visit.headers, download)
-        })
-        .await
-}
-
-async fn file(visit: Visit, Path((mailbox, email, file)): Path<(String, String, String)>) -> Response {
-    visit
-        .answer(async {
-            let call = visit.call(&attachments::GET_OF_EMAIL)?;
-            let download =
-                attachments::get(visit.app(), &call, &mailbox, Some(email.into()), file.into()).await?;
-            reply::download(&visit.headers, download)
-        })
-        .await
 }

@@ -1,4 +1,4 @@
-//! Mails for later, and mails that the sandbox keeps.
+//! Messages for later, and messages that the sandbox keeps.
 
 use askama::Template;
 use axum::{
@@ -16,12 +16,14 @@ use operations::{Result, emails, scheduled_sends};
 use serde_json::json;
 
 use super::{
-    mail::fill_sidebar,
-    overview::encoded,
-    page::{Shell, html},
+    fields::{Fields, input},
+    links::encoded,
+    page::html,
+    shell::Shell,
+    sidebar::fill_sidebar,
     text::people,
     time::When,
-    visit::{Fields, Visit, input},
+    visit::Visit,
 };
 use crate::State;
 

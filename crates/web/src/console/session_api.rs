@@ -29,8 +29,8 @@ use crate::{
     State,
     body::{self, Bound},
     error,
-    faults::read_json,
     input::{refuse_query, together},
+    json_body::read_json,
     limits::network,
     request::{
         self, client_address, cookie, cookie_name, credential, device_cookie_name, is_secure,
@@ -39,7 +39,7 @@ use crate::{
 };
 
 /// The largest body of these routes.
-const MOST: u64 = 64 * 1024;
+const MAX_BODY_BYTES: u64 = 64 * 1024;
 
 pub(crate) fn routes() -> Router<State> {
     Router::new()
@@ -202,8 +202,8 @@ where
 {
     let (parts, body) = request.into_parts();
     body::refuse_encoding(&parts.headers)?;
-    body::require_type(&parts.headers, &[crate::input::JSON])?;
-    let bound = Bound { most: MOST, refusal: ErrorKind::PayloadTooLarge };
+    body::require_type(&parts.headers, &[body::JSON])?;
+    let bound = Bound { max: MAX_BODY_BYTES, refusal: ErrorKind::PayloadTooLarge };
     let bytes = body::read(&parts.headers, body, bound).await?;
     let ((), value) = together(refuse_query(parts.uri.query().unwrap_or_default()), read_json(&bytes))?;
     Ok((parts.headers, value))

@@ -12,11 +12,14 @@ use operations::{ErrorKind, accounts, affiliate, password_resets, workspaces};
 use serde_json::json;
 
 use super::{
+    amounts::money,
     auth::left,
-    page::{Shell, html},
+    fields::{Fields, input},
+    page::html,
     session_api::client,
+    shell::Shell,
     time::{When, number},
-    visit::{Fields, Visit, input},
+    visit::Visit,
 };
 use crate::State;
 
@@ -216,10 +219,6 @@ struct AffiliatePage {
     may_join: bool,
 }
 
-pub(super) fn money(cents: i64, currency: &str) -> String {
-    format!("{}.{:02} {}", number(cents / 100), (cents % 100).abs(), currency.to_uppercase())
-}
-
 async fn affiliate_page(visit: Visit) -> Response {
     visit
         .answer(async {
@@ -301,6 +300,5 @@ mod tests {
         assert_eq!(device(chrome), "Chrome on Linux");
         assert_eq!(device("curl/8.1"), "curl");
         assert_eq!(device(""), "Unknown program");
-        assert_eq!(money(-1234, "eur"), "−12.34 EUR");
     }
 }

@@ -11,11 +11,13 @@ use model::telegram::{TelegramCode, TelegramStatus};
 use operations::{Result, mailboxes, telegram};
 
 use super::{
-    mail::fill_sidebar,
-    overview::encoded,
-    page::{self, Shell, html},
+    fields::Fields,
+    links::encoded,
+    page::{self, html},
+    shell::Shell,
+    sidebar::fill_sidebar,
     time::When,
-    visit::{Fields, Visit},
+    visit::Visit,
 };
 use crate::State;
 

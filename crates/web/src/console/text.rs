@@ -1,4 +1,4 @@
-//! Texts of mails in pages: people's names, plain text with its links, passages that match a search.
+//! Texts of messages in pages: people's names, plain text with its links, passages that match a search.
 
 use std::fmt::Write as _;
 

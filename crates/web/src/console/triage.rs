@@ -18,12 +18,14 @@ use operations::{Result, assistant, emails, mailboxes, tasks, triagers};
 use serde_json::json;
 
 use super::{
-    mail::fill_sidebar,
-    overview::encoded,
-    page::{self, Shell, html},
+    fields::{Fields, input},
+    links::encoded,
+    page::{self, html},
+    shell::Shell,
+    sidebar::fill_sidebar,
     time::{When, Zone},
     triage_form::{Form, filled},
-    visit::{Fields, Visit, input},
+    visit::Visit,
 };
 use crate::State;
 

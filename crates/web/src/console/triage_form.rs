@@ -3,10 +3,10 @@
 use model::triagers::{Triager, TriagerTaskKind, TriggerKind, USUALLY_FOUND};
 use serde_json::{Value, json};
 
-use super::visit::Fields;
+use super::fields::Fields;
 
 /// Triggers that a triager can have.
-const MOST_TRIGGERS: usize = 10;
+const MAX_TRIGGERS: usize = 10;
 /// Empty lines for further ones.
 const SPARE: usize = 2;
 
@@ -134,7 +134,7 @@ impl Form {
             ..line(number, Some(trigger.kind.as_str()))
         });
         let mut triggers: Vec<_> = present.collect();
-        let all = (triggers.len() + SPARE).min(MOST_TRIGGERS);
+        let all = (triggers.len() + SPARE).min(MAX_TRIGGERS);
         triggers.extend((triggers.len()..all).map(|number| line(number, None)));
         let tasks = TASKS.into_iter().map(|kind| {
             let Some(task) = triager.tasks.iter().find(|task| task.kind == kind) else { return part(kind) };
@@ -160,7 +160,7 @@ impl Form {
     /// The same form again, as it was filled in.
     pub(super) fn again(id: &str, fields: &Fields) -> Self {
         let triggers =
-            (0..MOST_TRIGGERS).filter(|number| *number < 2 || has_line(fields, *number)).map(|number| {
+            (0..MAX_TRIGGERS).filter(|number| *number < 2 || has_line(fields, *number)).map(|number| {
                 let field = |name: &str| fields.get(&format!("t{number}_{name}")).to_owned();
                 TriggerLine {
                     id: field("id"),
@@ -203,7 +203,7 @@ fn words(text: &str) -> Vec<&str> {
 
 /// What a filled-in form says, as the API takes it.
 pub(super) fn filled(fields: &Fields) -> Value {
-    let triggers: Vec<Value> = (0..MOST_TRIGGERS)
+    let triggers: Vec<Value> = (0..MAX_TRIGGERS)
         .filter(|number| has_line(fields, *number))
         .map(|number| {
             let name = |field: &str| format!("t{number}_{field}");

@@ -1,4 +1,4 @@
-//! What the workspace has used: credits by class, calls, mails in and out.
+//! What the workspace has used: credits by class, calls, messages in and out.
 
 use askama::Template;
 use axum::{Router, extract::RawQuery, response::Response, routing::get};
@@ -8,9 +8,11 @@ use serde_json::json;
 
 use super::{
     chart::{self, Bar},
-    page::{Shell, html},
+    fields::{Fields, input},
+    page::html,
+    shell::Shell,
     time::{When, number},
-    visit::{Fields, Visit, input},
+    visit::Visit,
 };
 use crate::State;
 

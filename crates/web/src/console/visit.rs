@@ -1,31 +1,19 @@
-//! Who opens a page: the person behind the cookie, and what every page is made with.
+//! Who opens a page: the person behind the cookie, what they may do, and how a page answers them.
 
 use std::sync::Arc;
 
 use axum::{
-    extract::{FromRequestParts, Request},
-    http::{HeaderMap, HeaderValue, Method, StatusCode, request::Parts},
-    response::{IntoResponse, Response},
+    extract::FromRequestParts,
+    http::{HeaderMap, Method, request::Parts},
+    response::Response,
 };
-use garde::Validate;
 use operations::{App, Call, Caller, Credential, Error, ErrorKind, Operation, Result, accounts, events};
-use schemars::JsonSchema;
-use serde::de::DeserializeOwned;
 
-use super::{
-    ConsoleLimits, flash,
-    page::{self, Shell},
-    time::Zone,
-};
+use super::{flash, limits::ConsoleLimits, page, time::Zone};
 use crate::{
     State,
-    body::{self, Bound},
-    faults::read_json,
     request::{RequestId, credential, require_own_site},
 };
-
-/// The largest form without files.
-const MOST_FORM: u64 = 2 * 1024 * 1024;
 
 /// A page that somebody who is logged in asks for.
 pub(super) struct Visit {
@@ -99,7 +87,7 @@ fn to_login(parts: &Parts) -> Response {
 impl Visit {
     /// How much a page shows.
     pub(super) fn limits(&self) -> &ConsoleLimits {
-        &self.state.options.console
+        &self.state.console
     }
 
     pub(super) fn app(&self) -> &App {
@@ -112,7 +100,7 @@ impl Visit {
         self.app().enter_console(operation, self.caller.clone(), None, id, path)
     }
 
-    /// A call that counts and costs what it does over the API. Whoever makes it settles it.
+    /// A call that counts and costs what it does over the API. Its caller settles it.
     pub(super) async fn metered(&self, operation: &'static Operation) -> Result<Arc<Call>> {
         let admission = self.app().admit(operation, self.caller.clone(), None).await?;
         let entrance = admission.entrance?;
@@ -130,9 +118,9 @@ impl Visit {
         matches!(self.caller.actor, operations::Actor::Person { is_admin: true, .. })
     }
 
-    /// What stands around every page.
-    pub(super) async fn shell(&self, title: &str, active: &str) -> Result<Shell> {
-        Shell::load(self, title, active).await
+    /// Refuses people who do not operate this server, as if the page were not there.
+    pub(super) fn require_operator(&self) -> Result<()> {
+        if self.is_operator() { Ok(()) } else { Err(Error::not_found("Not found")) }
     }
 
     /// The time zone of the workspace.
@@ -170,76 +158,4 @@ impl Visit {
             }
         }
     }
-}
-
-/// The fields of a form.
-#[derive(Default, Clone)]
-pub(super) struct Fields(Vec<(String, String)>);
-
-impl Fields {
-    /// Reads a form that was sent as a body.
-    pub(super) async fn read(request: Request) -> Result<Self> {
-        let (parts, body) = request.into_parts();
-        body::refuse_encoding(&parts.headers)?;
-        body::require_type(&parts.headers, &["application/x-www-form-urlencoded"])?;
-        let bound = Bound { most: MOST_FORM, refusal: ErrorKind::PayloadTooLarge };
-        let bytes = body::read(&parts.headers, body, bound).await?;
-        Ok(Self::parse(&bytes))
-    }
-
-    /// Reads what follows the question mark.
-    pub(super) fn parse(bytes: &[u8]) -> Self {
-        let clean = |text: std::borrow::Cow<'_, str>| text.replace('\0', "");
-        Self(
-            form_urlencoded::parse(bytes)
-                .map(|(name, value)| (clean(name), clean(value)))
-                .take(5000)
-                .collect(),
-        )
-    }
-
-    pub(super) fn push(&mut self, name: String, value: String) {
-        self.0.push((name, value));
-    }
-
-    /// The value of a field; empty when it is not there.
-    pub(super) fn get(&self, name: &str) -> &str {
-        self.0.iter().find(|(found, _)| found == name).map_or("", |(_, value)| value)
-    }
-
-    /// The value of a field, if something was filled in.
-    pub(super) fn given(&self, name: &str) -> Option<&str> {
-        Some(self.get(name).trim()).filter(|value| !value.is_empty())
-    }
-
-    /// Whether a box is ticked.
-    pub(super) fn ticked(&self, name: &str) -> bool {
-        !self.get(name).is_empty()
-    }
-
-    /// All values of a field.
-    pub(super) fn all(&self, name: &str) -> Vec<&str> {
-        self.0.iter().filter(|(found, _)| found == name).map(|(_, value)| value.as_str()).collect()
-    }
-}
-
-/// Reads what a form says into what an operation takes, with the checks and errors of the API.
-pub(super) fn input<T>(value: &serde_json::Value) -> Result<T>
-where
-    T: DeserializeOwned + Validate<Context = ()> + JsonSchema,
-{
-    read_json(&serde_json::to_vec(value).map_err(Error::internal)?)
-}
-
-/// A response without content.
-pub(super) fn nothing() -> Response {
-    StatusCode::NO_CONTENT.into_response()
-}
-
-/// Adds a header whose value is text of ours.
-pub(super) fn with_header(mut response: Response, name: &'static str, value: &str) -> Response {
-    if let Ok(value) = HeaderValue::from_str(value) {
-        response.headers_mut().insert(name, value);
-    }
-    response
 }

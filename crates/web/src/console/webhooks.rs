@@ -15,11 +15,13 @@ use operations::{Result, webhooks};
 use serde_json::json;
 
 use super::{
+    fields::{Fields, input},
+    links::encoded,
     members::Makers,
-    overview::encoded,
-    page::{self, Shell, html},
+    page::{self, html},
+    shell::Shell,
     time::{When, Zone},
-    visit::{Fields, Visit, input},
+    visit::Visit,
 };
 use crate::State;
 

@@ -9,7 +9,7 @@ use super::{
     schema::Shape,
 };
 
-const DEEPEST: usize = 8;
+const MAX_DEPTH: usize = 8;
 
 /// What an example is for.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub(super) fn answer(reference: &Reference, schema: &Value) -> Value {
 
 fn make(reference: &Reference, name: &str, schema: &Value, purpose: Purpose, depth: usize) -> Value {
     let shape = Shape::of(reference, schema);
-    if depth > DEEPEST {
+    if depth > MAX_DEPTH {
         return Value::Null;
     }
     let is_text = shape.get("type").is_some_and(|kind| kind == "string");

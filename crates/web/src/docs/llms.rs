@@ -5,7 +5,7 @@
 use std::fmt::Write;
 
 use super::{
-    REFERENCE,
+    own_reference::REFERENCE,
     reference::{Access, Operation, text},
     schema,
 };

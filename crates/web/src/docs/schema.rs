@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::reference::{Reference, text};
 
 /// Deeper than any body of ours; stops types that hold themselves.
-const DEEPEST: usize = 8;
+const MAX_DEPTH: usize = 8;
 
 /// A schema with its references followed.
 pub(super) struct Shape {
@@ -46,7 +46,7 @@ impl Shape {
             nullable: false,
             alternatives: Vec::new(),
         };
-        if depth > DEEPEST {
+        if depth > MAX_DEPTH {
             return shape;
         }
         shape.follow(reference, depth);
@@ -166,7 +166,7 @@ pub(super) fn fields(reference: &Reference, schema: &Value) -> Vec<Field> {
 }
 
 fn fields_of(reference: &Reference, shape: &Shape, depth: usize) -> Vec<Field> {
-    if depth > DEEPEST {
+    if depth > MAX_DEPTH {
         return Vec::new();
     }
     if let Some(items) = shape.items() {

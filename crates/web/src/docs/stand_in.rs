@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use serde_path_to_error::Segment;
 
 use super::{example, reference::Reference, schema::Shape};
-use crate::openapi;
+use crate::openapi::generator;
 
 /// The schema of a type, with those that it refers to.
 pub(crate) struct StandIns {
@@ -16,9 +16,9 @@ pub(crate) struct StandIns {
 
 impl StandIns {
     pub(crate) fn of<T: JsonSchema>() -> Self {
-        let mut generator = openapi::generator(SchemaSettings::for_deserialize);
-        let schema = Value::from(generator.subschema_for::<T>());
-        let schemas = generator.take_definitions(true);
+        let mut schemas = generator(SchemaSettings::for_deserialize);
+        let schema = Value::from(schemas.subschema_for::<T>());
+        let schemas = schemas.take_definitions(true);
         Self { reference: Reference::new(json!({ "components": { "schemas": schemas } })), schema }
     }
 

@@ -5,9 +5,12 @@ use std::collections::HashSet;
 use serde_json::{Value, json};
 
 use super::{
-    REFERENCE, example, llms, page,
+    example, llms,
+    own_reference::REFERENCE,
+    page,
+    page::render,
     reference::{Reference, Response},
-    render, welcome,
+    welcome,
 };
 use crate::{endpoints, input::RawInput};
 

@@ -1,6 +1,6 @@
 //! The page at the root: what this is, where everything is, and three commands to a first mailbox.
 
-use super::{REFERENCE, curl, html::Html, shell};
+use super::{curl, html::Html, own_reference::REFERENCE, shell};
 
 /// The links, with what is behind each.
 const LINKS: [(&str, &str, &str); 5] = [

@@ -83,7 +83,7 @@ fn several_proxies_are_believed_as_far_as_they_are_trusted() {
         // All of them are ours: the first one called.
         (&inner, PEER, vec!["10.0.0.3, 10.0.0.2"], "10.0.0.3"),
         (&inner, PEER, vec!["203.0.113.9, what, 10.0.0.2"], "10.0.0.2"),
-        // Whoever connects from elsewhere is no proxy.
+        // A peer that connects from elsewhere is no proxy.
         (&inner, "198.51.100.8", vec!["203.0.113.9"], "198.51.100.8"),
         (&inner, "::ffff:10.0.0.1", vec!["198.51.100.7"], "198.51.100.7"),
         (&inner, "::ffff:198.51.100.8", vec!["203.0.113.9"], "198.51.100.8"),

@@ -3,9 +3,8 @@
 use jiff::civil::date;
 use proptest::prelude::*;
 
-use super::super::{
-    AddressField, AddressPattern, Filter, MARK_TERMS, MAX_DEPTH, Node, Term, fold, parse_rules,
-};
+use super::super::expression::{AddressField, AddressPattern, MARK_TERMS, Node, Term, fold};
+use super::super::{Filter, MAX_DEPTH, parse_rules};
 use super::Stub;
 
 fn text() -> impl Strategy<Value = String> {

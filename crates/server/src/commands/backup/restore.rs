@@ -7,7 +7,7 @@ use std::{
 };
 
 use futures_util::{StreamExt, TryStreamExt, stream};
-use operations::outside::{Clock, SystemClock};
+use operations::ports::{Clock, SystemClock};
 use sha2::{Digest, Sha256};
 use store::{
     Db,
@@ -17,7 +17,7 @@ use store::{
 };
 use tokio::sync::mpsc;
 
-use super::{super::search, CARRIERS, WAITING};
+use super::{super::search, MAX_CONCURRENT_BLOBS, PIECE_CAPACITY};
 use crate::{
     backup::{BLOB_INDEX, BLOBS, BlobLine, Manifest, SealedReader, hex},
     config::Config,
@@ -105,7 +105,7 @@ async fn restore_blobs(dir: &Path, manifest: &Manifest, key: &MasterKey, to: &Bl
         count += lines.len() as u64;
         stream::iter(lines)
             .map(|line| copy(&from, to, line))
-            .buffer_unordered(CARRIERS)
+            .buffer_unordered(MAX_CONCURRENT_BLOBS)
             .try_collect::<()>()
             .await?;
     }
@@ -132,7 +132,7 @@ async fn copy(from: &Blobs, to: &Blobs, line: BlobLine) -> Result<()> {
 }
 
 async fn restore_rows(db: &Db, dir: &Path, manifest: &Manifest, key: &MasterKey) -> Result<()> {
-    let (sender, receiver) = mpsc::channel(WAITING);
+    let (sender, receiver) = mpsc::channel(PIECE_CAPACITY);
     let (dir, manifest, key) = (dir.to_owned(), manifest.clone(), key.clone());
     let reading = tokio::spawn(open::blocking(move || read_tables(&dir, &manifest, &key, &sender)));
     let restored = dump::restore(db, receiver).await;

@@ -9,7 +9,7 @@ use std::{
 
 use futures_util::{StreamExt, TryStreamExt, stream};
 use model::WorkspaceId;
-use operations::outside::{Clock, SystemClock};
+use operations::ports::{Clock, SystemClock};
 use sha2::{Digest, Sha256};
 use store::{
     Db,
@@ -19,7 +19,7 @@ use store::{
 };
 use tokio::sync::mpsc;
 
-use super::{CARRIERS, WAITING};
+use super::{MAX_CONCURRENT_BLOBS, PIECE_CAPACITY};
 use crate::{
     backup::{
         BLOB_INDEX, BLOBS, BlobEntry, BlobLine, FORMAT, Manifest, SealedWriter, TABLES, TableEntry, hex,
@@ -99,7 +99,7 @@ fn prepare(dir: &Path) -> Result<()> {
 }
 
 async fn save_tables(db: &Db, dir: &Path, key: &MasterKey) -> Result<(i64, Vec<TableEntry>)> {
-    let (sender, receiver) = mpsc::channel(WAITING);
+    let (sender, receiver) = mpsc::channel(PIECE_CAPACITY);
     let (folder, key) = (dir.to_owned(), key.clone());
     let writing = tokio::spawn(open::blocking(move || write_tables(&folder, &key, receiver)));
     let dumped = dump::dump(db, sender).await;
@@ -111,34 +111,34 @@ async fn save_tables(db: &Db, dir: &Path, key: &MasterKey) -> Result<(i64, Vec<T
 
 fn write_tables(dir: &Path, key: &MasterKey, mut pieces: mpsc::Receiver<Piece>) -> Result<Vec<TableEntry>> {
     let mut done = Vec::new();
-    let mut current: Option<Table> = None;
+    let mut current: Option<TableWriter> = None;
     while let Some(piece) = pieces.blocking_recv() {
         match piece {
             Piece::Table { name, columns } => {
-                done.extend(current.take().map(Table::finish).transpose()?);
+                done.extend(current.take().map(TableWriter::finish).transpose()?);
                 let writer = SealedWriter::create(dir, format!("{TABLES}/{name}"), &name, key)?;
-                current = Some(Table { writer, name, columns, rows: 0 });
+                current = Some(TableWriter { writer, name, columns, rows: 0 });
             }
             Piece::Rows { count, lines } => {
                 let table = current.as_mut().ok_or_else(|| Failure::new("Rows that belong to no table"))?;
                 table.writer.write(&lines)?;
                 table.rows += count;
             }
-            Piece::End => done.extend(current.take().map(Table::finish).transpose()?),
+            Piece::End => done.extend(current.take().map(TableWriter::finish).transpose()?),
         }
     }
     Ok(done)
 }
 
 /// A table that is being written.
-struct Table {
+struct TableWriter {
     writer: SealedWriter,
     name: String,
     columns: Vec<String>,
     rows: u64,
 }
 
-impl Table {
+impl TableWriter {
     fn finish(self) -> Result<TableEntry> {
         let file = self.writer.finish()?;
         Ok(TableEntry { name: self.name, columns: self.columns, rows: self.rows, file })
@@ -150,7 +150,7 @@ async fn save_blobs(db: &Db, from: &Blobs, dir: &Path, key: &MasterKey) -> Resul
     let (folder, key) = (dir.to_owned(), key.clone());
     let create = move || SealedWriter::create(&folder, BLOB_INDEX.to_owned(), BLOB_INDEX, &key);
     let mut saving =
-        Saving { from: from.clone(), to, index: open::blocking(create).await?, count: 0, total_bytes: 0 };
+        BlobBackup { from: from.clone(), to, index: open::blocking(create).await?, count: 0, total_bytes: 0 };
     let mut after = WorkspaceId::from("");
     loop {
         let next = after.clone();
@@ -163,13 +163,13 @@ async fn save_blobs(db: &Db, from: &Blobs, dir: &Path, key: &MasterKey) -> Resul
             saving = saving.space(workspace.id.as_str()).await?;
         }
     }
-    let Saving { index, count, total_bytes, .. } = saving;
+    let BlobBackup { index, count, total_bytes, .. } = saving;
     let file = open::blocking(move || index.finish()).await?;
     Ok(BlobEntry { count, total_bytes, file })
 }
 
 /// Blobs on their way into a backup.
-struct Saving {
+struct BlobBackup {
     from: Blobs,
     to: Blobs,
     index: SealedWriter,
@@ -177,7 +177,7 @@ struct Saving {
     total_bytes: u64,
 }
 
-impl Saving {
+impl BlobBackup {
     /// Copies the blobs of one space, a page at a time.
     async fn space(mut self, space: &str) -> Result<Self> {
         let mut after = None;
@@ -185,7 +185,7 @@ impl Saving {
             let page = self.from.list(space, after.as_ref(), MAX_PAGE).await?;
             let copied: Vec<Option<(BlobLine, u64)>> = stream::iter(page.blobs)
                 .map(|blob| copy(&self.from, &self.to, space, blob))
-                .buffer_unordered(CARRIERS)
+                .buffer_unordered(MAX_CONCURRENT_BLOBS)
                 .try_collect()
                 .await?;
             self = self.note(copied.into_iter().flatten().collect()).await?;

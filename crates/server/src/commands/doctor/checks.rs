@@ -8,7 +8,7 @@ use std::{
 };
 
 use model::{Timestamp, WorkspaceId};
-use operations::outside::{Clock, SystemClock};
+use operations::ports::{Clock, SystemClock};
 use store::{
     DatabaseLocation, Db, FromRow,
     blobs::{BlobLocation, Blobs},
@@ -16,21 +16,21 @@ use store::{
     vault::MasterKey,
 };
 
-use super::{super::probe, Report};
+use super::{super::probe, report::Report};
 use crate::{
     config::{Config, KeySource},
     open, output,
 };
 
 /// Free space that is worrying, and free space with which nothing goes on.
-const LITTLE: u64 = 1 << 30;
-const TOO_LITTLE: u64 = 100 << 20;
+const LOW_SPACE_BYTES: u64 = 1 << 30;
+const MIN_SPACE_BYTES: u64 = 100 << 20;
 /// Workspaces whose keys are tried.
-const SAMPLE: i64 = 1000;
-/// How far the clocks of this machine and of the database may differ, in seconds.
-const SKEW: i64 = 5;
+const MAX_SAMPLED_WORKSPACES: i64 = 1000;
+/// How far the clocks of this machine and of the database may differ.
+const MAX_CLOCK_SKEW_SECONDS: i64 = 5;
 /// No clock that goes right shows an earlier time: 1 January 2025.
-const EARLIEST: Timestamp = Timestamp::from_micros(1_735_689_600_000_000);
+const EARLIEST_TIME: Timestamp = Timestamp::from_micros(1_735_689_600_000_000);
 
 /// Everything, one after the other.
 pub(super) async fn all(config: &Config, report: &mut Report) {
@@ -63,7 +63,7 @@ async fn language_model(config: &Config, report: &mut Report) {
         return;
     };
     let model = &settings.model;
-    match web::HttpAssistant::new(settings.clone()).probe().await {
+    match adapters::language_model::HttpAssistant::new(settings.clone()).probe().await {
         Ok(()) => report.ok(format!("language model: {model} answers")),
         Err(reason) => report.fail(format!("language model: {model}: {reason}")),
     }
@@ -111,9 +111,9 @@ fn try_to_write(folder: &Path) -> std::io::Result<()> {
 
 fn free_space(free: u64, report: &mut Report) {
     let shown = output::bytes(free);
-    if free < TOO_LITTLE {
+    if free < MIN_SPACE_BYTES {
         report.fail(format!("free space: only {shown} left"));
-    } else if free < LITTLE {
+    } else if free < LOW_SPACE_BYTES {
         report.warn(format!("free space: only {shown} left"));
     } else {
         report.ok(format!("free space: {shown}"));
@@ -238,7 +238,8 @@ impl FromRow for WrappedKey {
 /// Whether the workspaces' own keys open with the master key.
 async fn data_keys(db: &Db, key: &MasterKey, report: &mut Report) {
     let sql = "SELECT id, data_key FROM workspace ORDER BY id DESC LIMIT $1";
-    let found = read(db, async move |tx| tx.all::<WrappedKey>(sql, &[SAMPLE.into()]).await).await;
+    let found =
+        read(db, async move |tx| tx.all::<WrappedKey>(sql, &[MAX_SAMPLED_WORKSPACES.into()]).await).await;
     let wrapped = match found {
         Ok(wrapped) => wrapped,
         Err(error) => return report.fail(format!("data keys: {error}")),
@@ -256,7 +257,7 @@ async fn data_keys(db: &Db, key: &MasterKey, report: &mut Report) {
     }
 }
 
-/// Whether search knows every mail.
+/// Whether search knows every message.
 async fn search_index(db: &Db, report: &mut Report) {
     // A store that an older program made has no mail yet.
     if db.schema_version().await.is_ok_and(|version| version < Db::newest_schema()) {
@@ -306,7 +307,7 @@ async fn listeners(config: &Config, report: &mut Report) {
     ];
     for (name, address) in places {
         let Some(address) = address else { continue };
-        match probe::look(address).await {
+        match probe::identify(address).await {
             probe::Listener::Free => report.ok(format!("{name}: {address} is free")),
             probe::Listener::Us(version) => {
                 report.ok(format!("{name}: {address} is served by Agent Mailbox {version}"));
@@ -373,7 +374,7 @@ fn public_url(config: &Config, report: &mut Report) {
 /// Whether the machine's clock can be right, by the database's clock and by the newest rows.
 async fn clock(db: Option<&Db>, report: &mut Report) {
     let now = SystemClock.now();
-    if now < EARLIEST {
+    if now < EARLIEST_TIME {
         return report.fail(format!("clock: it shows {now}, which is long ago"));
     }
     let Some(db) = db else { return report.ok(format!("clock: {now}")) };
@@ -383,7 +384,7 @@ async fn clock(db: Option<&Db>, report: &mut Report) {
         Ok((Some(theirs), _)) if !is_near(now, theirs) => {
             report.warn(format!("clock: it shows {now}, that of the database {theirs}"));
         }
-        Ok((_, Some(newest))) if newest > now.plus_seconds(SKEW) => {
+        Ok((_, Some(newest))) if newest > now.plus_seconds(MAX_CLOCK_SKEW_SECONDS) => {
             report.warn(format!("clock: it shows {now}, but something was stored at {newest}"));
         }
         Ok(_) => report.ok(format!("clock: {now}")),
@@ -392,7 +393,7 @@ async fn clock(db: Option<&Db>, report: &mut Report) {
 }
 
 fn is_near(one: Timestamp, other: Timestamp) -> bool {
-    (one.as_micros() - other.as_micros()).abs() <= SKEW * 1_000_000
+    (one.as_micros() - other.as_micros()).abs() <= MAX_CLOCK_SKEW_SECONDS * 1_000_000
 }
 
 async fn read<T: Send + 'static>(

@@ -13,18 +13,18 @@ use url::Url;
 use crate::failure::{Failure, Result};
 
 /// How long a connection may take to be made.
-const CONNECT: Duration = Duration::from_secs(10);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The longest silence. A wait lasts at most two minutes, and streams are kept alive.
-const SILENCE: Duration = Duration::from_secs(150);
+const READ_TIMEOUT: Duration = Duration::from_secs(150);
 /// The longest answer.
-const MOST_ANSWER: usize = 64 << 20;
+const MAX_ANSWER_BYTES: usize = 64 << 20;
 /// Where a request of the newest protocol names its version.
 const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 /// The first version whose requests repeat their method and name in headers.
 const NAMED_IN_HEADERS: &str = "2026-07-28";
 
 /// Why a request got no answer of the protocol.
-pub(super) enum Outcome {
+pub(super) enum RequestFailure {
     /// Nobody answered.
     Unreachable(String),
     /// The server refused it, with its error.
@@ -49,8 +49,8 @@ impl Wire {
         headers.insert(header::ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
         let client = reqwest::Client::builder()
             .default_headers(headers)
-            .connect_timeout(CONNECT)
-            .read_timeout(SILENCE)
+            .connect_timeout(CONNECT_TIMEOUT)
+            .read_timeout(READ_TIMEOUT)
             // The key is for this server and no other.
             .redirect(reqwest::redirect::Policy::none())
             .build()
@@ -64,7 +64,7 @@ impl Wire {
         message: &Value,
         line: String,
         tell: &mpsc::Sender<String>,
-    ) -> Result<(), Outcome> {
+    ) -> Result<(), RequestFailure> {
         let request = self.client.post(self.url.clone()).headers(self.headers(message)).body(line);
         let response = request.send().await.map_err(|error| self.unreachable(&error))?;
         let status = response.status();
@@ -74,7 +74,7 @@ impl Wire {
         let mut answer = Answer::new(is_stream && status.is_success());
         let mut response = response;
         while let Some(chunk) = response.chunk().await.map_err(|error| self.unreachable(&error))? {
-            let messages = answer.add(&chunk).map_err(Outcome::Unreachable)?;
+            let messages = answer.add(&chunk).map_err(RequestFailure::Unreachable)?;
             for one in messages {
                 self.pass_on(message, one, tell).await;
             }
@@ -84,21 +84,21 @@ impl Wire {
             if !is_stream && rest.is_object() {
                 self.pass_on(message, rest.to_string(), tell).await;
             } else if expects && !answer.complete {
-                return Err(Outcome::Unreachable(format!("{} gave no answer", self.url)));
+                return Err(RequestFailure::Unreachable(format!("{} gave no answer", self.url)));
             }
             return Ok(());
         }
-        Err(Outcome::Refused(status.as_u16(), rest))
+        Err(RequestFailure::Refused(status.as_u16(), rest))
     }
 
-    fn unreachable(&self, error: &reqwest::Error) -> Outcome {
+    fn unreachable(&self, error: &reqwest::Error) -> RequestFailure {
         use std::error::Error as _;
         let mut cause = error.source();
         while let Some(next) = cause.and_then(std::error::Error::source) {
             cause = Some(next);
         }
         let why = cause.map_or_else(|| error.to_string(), ToString::to_string);
-        Outcome::Unreachable(format!("Cannot reach {}: {why}", self.url))
+        RequestFailure::Unreachable(format!("Cannot reach {}: {why}", self.url))
     }
 
     /// Remembers what was agreed on in the handshake.
@@ -149,7 +149,7 @@ impl Answer {
 
     /// Takes a piece, and gives the messages of a stream that are whole by now.
     fn add(&mut self, chunk: &[u8]) -> Result<Vec<String>, String> {
-        if self.bytes.len() + chunk.len() > MOST_ANSWER {
+        if self.bytes.len() + chunk.len() > MAX_ANSWER_BYTES {
             return Err("The answer has more than 64 MiB".to_owned());
         }
         self.bytes.extend_from_slice(chunk);

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use adapters::language_model::AssistantSettings;
 use url::Url;
-use web::AssistantSettings;
 
 use super::Reader;
 

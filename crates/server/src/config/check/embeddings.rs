@@ -2,16 +2,14 @@
 
 use std::time::Duration;
 
+use adapters::embeddings::EmbedderSettings;
 use url::Url;
-use web::EmbedderSettings;
 
-use super::{
-    super::{Embeddings, EmbeddingsProvider},
-    Reader,
-};
+use super::Reader;
+use crate::config::{Embeddings, EmbeddingsProvider};
 
 /// How long an answer of an endpoint may take.
-const TIME_LIMIT: Duration = Duration::from_secs(30);
+const ENDPOINT_TIMEOUT: Duration = Duration::from_secs(30);
 
 impl Reader<'_> {
     pub(super) fn embeddings(&mut self) -> Option<Embeddings> {
@@ -38,7 +36,7 @@ impl Reader<'_> {
                     api_key,
                     model: model?,
                     dimension: usize::try_from(dimension).ok()?,
-                    time_limit: TIME_LIMIT,
+                    time_limit: ENDPOINT_TIMEOUT,
                 })
             }
         };

@@ -11,7 +11,7 @@ use super::Reader;
 use crate::config::{Facilitator, Payments};
 
 /// The least price that facilitators settle, in millionths of a dollar.
-const LEAST_PRICE: u64 = 1000;
+const MIN_PRICE_MICRO_DOLLARS: u64 = 1000;
 
 impl Reader<'_> {
     pub(super) fn payments(&mut self) -> Option<Payments> {
@@ -52,7 +52,7 @@ impl Reader<'_> {
         let mut price = |name: &str| {
             let key = format!("payments.prices.{name}");
             let amount = self.parsed(&key, dollars).unwrap_or_default();
-            if (1..LEAST_PRICE).contains(&amount) {
+            if (1..MIN_PRICE_MICRO_DOLLARS).contains(&amount) {
                 self.complain(&key, "must be 0 or at least 0.001: facilitators settle nothing smaller");
             }
             amount
@@ -165,7 +165,7 @@ mod tests {
         assert_eq!(payments.settings.ledger_gift, 10_000_000);
     }
 
-    /// What wallets sign for a main network is real money, and would be taken from them by whoever sees it.
+    /// What wallets sign for a main network is real money, and would be taken from them by anybody who sees it.
     // rules: PAY-13
     #[test]
     fn the_ledger_is_refused_for_main_networks() {

@@ -8,7 +8,7 @@ use web::{Network, Proxies};
 use super::{Reader, kind_of};
 
 /// Proxies one behind the other.
-const COUNT: RangeInclusive<u32> = 1..=16;
+const PROXY_COUNT: RangeInclusive<u32> = 1..=16;
 
 impl Reader<'_> {
     pub(super) fn proxies(&mut self, key: &str) -> Proxies {
@@ -17,8 +17,8 @@ impl Reader<'_> {
             Some(Value::Boolean(true)) => Ok(Proxies::Count(1)),
             Some(Value::Boolean(false)) | None => Ok(Proxies::None),
             Some(Value::Integer(count)) => match u32::try_from(*count) {
-                Ok(count) if COUNT.contains(&count) => Ok(Proxies::Count(count)),
-                _ => Err(format!("must be between {} and {}", COUNT.start(), COUNT.end())),
+                Ok(count) if PROXY_COUNT.contains(&count) => Ok(Proxies::Count(count)),
+                _ => Err(format!("must be between {} and {}", PROXY_COUNT.start(), PROXY_COUNT.end())),
             },
             Some(Value::Array(items)) => networks(items),
             Some(other) => {

@@ -1,6 +1,6 @@
 //! The options of the Telegram bot.
 
-use operations::telegram::Hearing;
+use operations::BotUpdates;
 use url::Url;
 
 use super::Reader;
@@ -13,8 +13,8 @@ impl Reader<'_> {
         let by_webhook = self.choice("telegram.mode", &["polling", "webhook"]) == "webhook";
         let secret = self.optional("telegram.webhook_secret", webhook_secret);
         let hearing = match (by_webhook, secret) {
-            (false, _) => Hearing::Polling,
-            (true, Some(secret)) => Hearing::Webhook(secret),
+            (false, _) => BotUpdates::Polling,
+            (true, Some(secret)) => BotUpdates::Webhook(secret),
             (true, None) => {
                 if self.text("telegram.webhook_secret").is_empty() {
                     self.complain("telegram.webhook_secret", "is needed for telegram.mode = \"webhook\"");

@@ -2,7 +2,8 @@
 
 use url::Url;
 
-use super::{super::Telemetry, Reader};
+use super::Reader;
+use crate::config::Telemetry;
 
 impl Reader<'_> {
     pub(super) fn telemetry(&mut self) -> Option<Telemetry> {

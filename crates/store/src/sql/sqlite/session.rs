@@ -6,9 +6,8 @@ use rusqlite::Connection;
 use crate::{
     error::{Error, Result},
     sql::{
-        Param, ReadRow, Row,
         deferred::{Deferred, PutOff},
-        value::{Cells, KeptStatement, KeptSum, added_up},
+        value::{Cells, KeptStatement, KeptSum, Param, ReadRow, Row, added_up},
     },
 };
 

@@ -17,11 +17,12 @@ use operations::{
 use crate::{
     State,
     console::{
-        overview::operators_only,
-        page::{self, Shell, html},
-        settings::money,
+        amounts::money,
+        fields::Fields,
+        page::{self, html},
+        shell::Shell,
         time::{When, number},
-        visit::{Fields, Visit},
+        visit::Visit,
     },
 };
 
@@ -66,7 +67,7 @@ struct PaymentsPage {
 async fn list_payments(visit: Visit, RawQuery(query): RawQuery) -> Response {
     visit
         .answer(async {
-            operators_only(&visit)?;
+            visit.require_operator()?;
             let fields = Fields::parse(query.unwrap_or_default().as_bytes());
             let shell = visit.shell("Payments", "operator-payments").await?;
             let state: Option<PaymentState> = fields
@@ -125,7 +126,7 @@ struct PayoutsPage {
 }
 
 async fn show_payouts(visit: &Visit, form: Fields, said: String) -> Result<Response> {
-    operators_only(visit)?;
+    visit.require_operator()?;
     let app = visit.app();
     let shell = visit.shell("Payouts", "operator-payouts").await?;
     let found = admin::list_payouts(app, visit.limits().newest_shown).await?;
@@ -160,7 +161,7 @@ async fn add_payout(visit: Visit, request: Request) -> Response {
 }
 
 async fn record_payout(visit: &Visit, fields: &Fields) -> Result<String> {
-    operators_only(visit)?;
+    visit.require_operator()?;
     let status: PayoutStatus =
         fields.get("status").parse().map_err(|said: String| Error::invalid("status", said))?;
     let payout = NewPayout {

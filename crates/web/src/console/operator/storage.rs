@@ -7,8 +7,8 @@ use operations::admin;
 use crate::{
     State,
     console::{
-        overview::operators_only,
-        page::{Shell, html},
+        page::html,
+        shell::Shell,
         time::{number, size},
         visit::Visit,
     },
@@ -41,7 +41,7 @@ struct StoragePage {
 async fn storage(visit: Visit) -> Response {
     visit
         .answer(async {
-            operators_only(&visit)?;
+            visit.require_operator()?;
             let shell = visit.shell("Storage", "operator-storage").await?;
             let app = visit.app();
             let ((bytes, objects), largest) = admin::storage(app, visit.limits().newest_shown).await?;

@@ -1,0 +1,191 @@
+//! A provider of embeddings that speaks the OpenAI-compatible interface, as configured by the operator.
+
+use std::time::Duration;
+
+use operations::ports::{EmbedFault, Embedder, Embedding, Urgency};
+use reqwest::{Client, StatusCode, redirect};
+use serde::Deserialize;
+use tokio::sync::Semaphore;
+use url::Url;
+
+use crate::http::{LazyClient, read_body, without_address};
+
+/// Bytes of an answer that are read. What is longer is none.
+const MAX_ANSWER_BYTES: usize = 64 << 20;
+/// Requests at the same time.
+const MAX_CONCURRENT_REQUESTS: usize = 4;
+/// How often a request is tried that may work another time, and the pause after the first try.
+const MAX_TRIES: u32 = 3;
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+/// Tokens of a text that every model takes.
+const MAX_TOKENS: usize = 500;
+/// Texts in one request.
+const MAX_TEXTS: usize = 32;
+
+/// How a provider is reached.
+#[derive(Clone)]
+pub struct EmbedderSettings {
+    /// Where the interface begins, such as `https://api.openai.com/v1`.
+    pub base_url: Url,
+    /// What requests carry as a bearer token, if something.
+    pub api_key: Option<String>,
+    /// The model.
+    pub model: String,
+    /// Numbers in a vector.
+    pub dimension: usize,
+    /// How long an answer may take.
+    pub time_limit: Duration,
+}
+
+/// A client of one provider.
+pub struct HttpEmbedder {
+    settings: EmbedderSettings,
+    /// The model and the dimension: vectors that differ in either cannot be compared.
+    name: String,
+    turns: Semaphore,
+    client: LazyClient,
+}
+
+#[derive(Deserialize)]
+struct Answer {
+    data: Vec<One>,
+}
+
+#[derive(Deserialize)]
+struct One {
+    index: usize,
+    embedding: Vec<f32>,
+}
+
+/// Why a request brought nothing, and whether it is worth another try.
+struct Failed {
+    fault: EmbedFault,
+    again: bool,
+}
+
+impl HttpEmbedder {
+    /// A client of the configured provider.
+    pub fn new(settings: EmbedderSettings) -> Self {
+        let name = format!("{}:{}", settings.model, settings.dimension);
+        Self { settings, name, turns: Semaphore::new(MAX_CONCURRENT_REQUESTS), client: LazyClient::default() }
+    }
+
+    async fn client(&self) -> Result<&Client, Failed> {
+        self.client.get(|builder| builder.redirect(redirect::Policy::none())).await.map_err(passing)
+    }
+
+    async fn ask(&self, texts: &[String]) -> Result<Vec<Vec<f32>>, Failed> {
+        let mut url = self.settings.base_url.clone();
+        url.set_path(&format!("{}/embeddings", url.path().trim_end_matches('/')));
+        let body = serde_json::json!({
+            "model": self.settings.model, "input": texts, "encoding_format": "float",
+        });
+        let mut call =
+            self.client().await?.post(url).header("content-type", "application/json").body(body.to_string());
+        if let Some(key) = &self.settings.api_key {
+            call = call.bearer_auth(key);
+        }
+        let lost = |error: reqwest::Error| passing(without_address(error));
+        let answer = call.send().await.map_err(lost)?;
+        let status = answer.status();
+        let bytes = read_body(answer, MAX_ANSWER_BYTES).await.map_err(passing)?;
+        if !status.is_success() {
+            return Err(refusal(status));
+        }
+        let answer: Answer = serde_json::from_slice(&bytes)
+            .map_err(|_| passing("its answer is not what was asked for".to_owned()))?;
+        self.in_order(answer, texts.len())
+    }
+
+    /// The vectors in the order of the texts, each of length 1.
+    fn in_order(&self, answer: Answer, count: usize) -> Result<Vec<Vec<f32>>, Failed> {
+        let mut vectors = vec![Vec::new(); count];
+        for one in answer.data {
+            if one.embedding.len() != self.settings.dimension {
+                let found = one.embedding.len();
+                let wanted = self.settings.dimension;
+                let message = format!("its vectors have {found} numbers; embeddings.dimension says {wanted}");
+                return Err(Failed { fault: EmbedFault::Unavailable(message), again: false });
+            }
+            if let Some(place) = vectors.get_mut(one.index) {
+                *place = normalised(one.embedding);
+            }
+        }
+        if vectors.iter().any(Vec::is_empty) {
+            return Err(passing("a vector is missing in its answer".to_owned()));
+        }
+        Ok(vectors)
+    }
+
+    async fn ask_patiently(&self, texts: &[String]) -> Result<Vec<Vec<f32>>, EmbedFault> {
+        let _turn = self.turns.acquire().await.map_err(|error| EmbedFault::Unavailable(error.to_string()))?;
+        let mut pause = FIRST_PAUSE;
+        for attempt in 1.. {
+            let limit = self.settings.time_limit;
+            let asked = tokio::time::timeout(limit, self.ask(texts)).await;
+            let failed = match asked {
+                Ok(Ok(vectors)) => return Ok(vectors),
+                Ok(Err(failed)) => failed,
+                Err(_) => passing(format!("no answer within {} seconds", limit.as_secs())),
+            };
+            if attempt >= MAX_TRIES || !failed.again {
+                return Err(failed.fault);
+            }
+            tokio::time::sleep(pause).await;
+            pause *= 2;
+        }
+        Ok(Vec::new())
+    }
+}
+
+fn passing(message: String) -> Failed {
+    Failed { fault: EmbedFault::Unavailable(message), again: true }
+}
+
+fn refusal(status: StatusCode) -> Failed {
+    let message = format!("it answered {status}");
+    let again = status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error();
+    // A text is to blame for these alone; everything else is the configuration's fault and can be mended.
+    let is_about_text = matches!(status, StatusCode::PAYLOAD_TOO_LARGE | StatusCode::UNPROCESSABLE_ENTITY);
+    let fault = if is_about_text { EmbedFault::Refused(message) } else { EmbedFault::Unavailable(message) };
+    Failed { fault, again }
+}
+
+fn normalised(mut vector: Vec<f32>) -> Vec<f32> {
+    let length = vector.iter().map(|number| number * number).sum::<f32>().sqrt();
+    if length > 0.0 {
+        for number in &mut vector {
+            *number /= length;
+        }
+    }
+    vector
+}
+
+impl Embedder for HttpEmbedder {
+    fn model(&self) -> &str {
+        &self.name
+    }
+
+    fn dimension(&self) -> usize {
+        self.settings.dimension
+    }
+
+    fn most_tokens(&self) -> usize {
+        MAX_TOKENS
+    }
+
+    fn count_tokens(&self, text: &str, most: usize) -> usize {
+        // Nobody's tokens are shorter than this on average, whatever the language.
+        (text.len().div_ceil(3)).min(most)
+    }
+
+    fn embed(&self, texts: Vec<String>, _: Urgency) -> Embedding<'_> {
+        Box::pin(async move {
+            let mut vectors = Vec::with_capacity(texts.len());
+            for some in texts.chunks(MAX_TEXTS) {
+                vectors.extend(self.ask_patiently(some).await?);
+            }
+            Ok(vectors)
+        })
+    }
+}

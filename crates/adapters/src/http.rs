@@ -1,0 +1,46 @@
+//! What clients over HTTP have in common: the connection pool is made when it is first needed, and an answer is read
+//! only up to a bound.
+
+use reqwest::{Client, ClientBuilder, Response};
+use tokio::sync::OnceCell;
+
+/// A client that is made when it is first needed: reading the system's certificates takes its time.
+#[derive(Default)]
+pub(crate) struct LazyClient(OnceCell<Client>);
+
+impl LazyClient {
+    /// The client, set up by `prepare` if this is the first time; or why there is none.
+    pub(crate) async fn get(
+        &self,
+        prepare: impl FnOnce(ClientBuilder) -> ClientBuilder + Send + 'static,
+    ) -> Result<&Client, String> {
+        let build = || {
+            let builder = Client::builder().user_agent(concat!("agent-mailbox/", env!("CARGO_PKG_VERSION")));
+            prepare(builder).build()
+        };
+        let made = self.0.get_or_try_init(async || {
+            tokio::task::spawn_blocking(build)
+                .await
+                .map_err(|error| error.to_string())?
+                .map_err(|error| error.to_string())
+        });
+        made.await
+    }
+}
+
+/// What went wrong, without the address, which may hold a secret.
+pub(crate) fn without_address(error: reqwest::Error) -> String {
+    error.without_url().to_string()
+}
+
+/// The body of an answer. What is longer than `max` bytes is none.
+pub(crate) async fn read_body(mut answer: Response, max: usize) -> Result<Vec<u8>, String> {
+    let mut bytes = Vec::new();
+    while let Some(chunk) = answer.chunk().await.map_err(without_address)? {
+        bytes.extend_from_slice(&chunk);
+        if bytes.len() > max {
+            return Err("its answer is too long".to_owned());
+        }
+    }
+    Ok(bytes)
+}

@@ -1,0 +1,187 @@
+//! A streamed answer, put together from its pieces: text, and calls of tools whose names and arguments come in parts.
+
+use operations::ports::{ChatReply, ToolCall};
+use serde_json::Value;
+
+use super::{
+    thoughts::Thoughts,
+    wire::{MAX_ARGUMENT_BYTES, MAX_TEXT_BYTES, MAX_TOOL_CALLS, arguments, content, error_text, numbered},
+};
+
+/// Bytes of one line of the stream.
+const MAX_LINE_BYTES: usize = 1 << 20;
+
+/// What has come of an answer so far.
+#[derive(Default)]
+pub(super) struct Gathering {
+    /// The line that is still coming.
+    line: Vec<u8>,
+    text: String,
+    thoughts: Thoughts,
+    calls: Vec<(i64, ToolCall)>,
+    /// Whether the model said that it has finished.
+    finished: bool,
+    /// Whether the stream said that nothing follows.
+    done: bool,
+}
+
+impl Gathering {
+    /// Adds bytes as they come, and gives the text that they brought.
+    pub(super) fn add(&mut self, bytes: &[u8]) -> Result<String, String> {
+        let mut shown = String::new();
+        for byte in bytes {
+            if *byte != b'\n' {
+                if self.line.len() >= MAX_LINE_BYTES {
+                    return Err("its answer has a line that is too long".to_owned());
+                }
+                self.line.push(*byte);
+                continue;
+            }
+            let line = std::mem::take(&mut self.line);
+            shown.push_str(&self.add_line(&line)?);
+        }
+        Ok(shown)
+    }
+
+    pub(super) fn is_done(&self) -> bool {
+        self.done
+    }
+
+    fn add_line(&mut self, line: &[u8]) -> Result<String, String> {
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        let Some(data) = line.strip_prefix(b"data:") else { return Ok(String::new()) };
+        let data = data.trim_ascii();
+        if data == b"[DONE]" {
+            self.done = true;
+            return Ok(String::new());
+        }
+        let chunk: Value = serde_json::from_slice(data)
+            .map_err(|_| "its answer holds a piece that is no JSON".to_owned())?;
+        if !chunk["error"].is_null() {
+            return Err(error_text(data));
+        }
+        let choice = &chunk["choices"][0];
+        if choice["finish_reason"].is_string() {
+            self.finished = true;
+        }
+        let delta = &choice["delta"];
+        for call in delta["tool_calls"].as_array().map(Vec::as_slice).unwrap_or_default() {
+            self.add_call(call)?;
+        }
+        let piece = self.thoughts.add(&content(&delta["content"]));
+        self.text.push_str(&piece);
+        if self.text.len() > MAX_TEXT_BYTES {
+            return Err("its answer is too long".to_owned());
+        }
+        Ok(piece)
+    }
+
+    /// A part of a call. Calls are told apart by their number; where there is none, a new id begins a new call.
+    fn add_call(&mut self, part: &Value) -> Result<(), String> {
+        let (id, function) = (part["id"].as_str().unwrap_or_default(), &part["function"]);
+        let last = self.calls.last().map(|(number, call)| (*number, call.id.clone()));
+        let number = part["index"].as_i64().unwrap_or_else(|| match last {
+            Some((number, known)) if id.is_empty() || known == id => number,
+            Some((number, _)) => number + 1,
+            None => 0,
+        });
+        let place = match self.calls.iter().position(|(known, _)| *known == number) {
+            Some(place) => place,
+            None if self.calls.len() >= MAX_TOOL_CALLS => {
+                return Err("its answer calls too many tools".to_owned());
+            }
+            None => {
+                let call = ToolCall { id: String::new(), name: String::new(), arguments: String::new() };
+                self.calls.push((number, call));
+                self.calls.len() - 1
+            }
+        };
+        let call = &mut self.calls[place].1;
+        if call.id.is_empty() {
+            id.clone_into(&mut call.id);
+        }
+        // Some endpoints send the whole name with every part.
+        if let Some(name) = function["name"].as_str().filter(|name| *name != call.name) {
+            call.name.push_str(name);
+        }
+        call.arguments.push_str(&arguments(&function["arguments"]));
+        if call.arguments.len() > MAX_ARGUMENT_BYTES || call.name.len() > 256 {
+            return Err("its answer is too long".to_owned());
+        }
+        Ok(())
+    }
+
+    /// The answer, with text that was held back. One that broke off is none.
+    pub(super) fn finish(mut self) -> Result<(ChatReply, String), String> {
+        let line = std::mem::take(&mut self.line);
+        let mut rest = self.add_line(&line)?;
+        if !self.done && !self.finished {
+            return Err("its answer broke off".to_owned());
+        }
+        let held = std::mem::take(&mut self.thoughts).finish();
+        self.text.push_str(&held);
+        rest.push_str(&held);
+        let calls = self.calls.into_iter().map(|(_, call)| call).collect();
+        Ok((ChatReply { text: self.text, calls: numbered(calls) }, rest))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn gathered(stream: &str, size: usize) -> Result<(ChatReply, String), String> {
+        let mut gathering = Gathering::default();
+        let mut shown = String::new();
+        for chunk in stream.as_bytes().chunks(size) {
+            shown.push_str(&gathering.add(chunk)?);
+        }
+        let (reply, rest) = gathering.finish()?;
+        Ok((reply, shown + &rest))
+    }
+
+    #[test]
+    fn pieces_of_any_size_make_the_same_answer() {
+        let stream = concat!(
+            ": hello\r\n\r\n",
+            "data: {\"choices\":[{\"delta\":{\"role\":\"assistant\",\"content\":\"\"}}]}\r\n\r\n",
+            "data: {\"choices\":[{\"delta\":{\"content\":\"<thi\"}}]}\n\n",
+            "data: {\"choices\":[{\"delta\":{\"content\":\"nk>well</th\"}}]}\n\n",
+            "data: {\"choices\":[{\"delta\":{\"content\":\"ink>\\n\\nGrüße \"}}]}\n\n",
+            "data: {\"choices\":[{\"delta\":{\"content\":\"you\"},\"finish_reason\":\"stop\"}]}\n\n",
+            "data: {\"choices\":[],\"usage\":{}}\n\n",
+            "data: [DONE]\n\n",
+        );
+        for size in [1, 2, 3, 7, 64, 10_000] {
+            let (reply, shown) = gathered(stream, size).unwrap();
+            assert_eq!((reply.text.as_str(), shown.as_str()), ("Grüße you", "Grüße you"), "{size}");
+        }
+    }
+
+    #[test]
+    fn calls_come_in_parts() {
+        let stream = concat!(
+            "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":0,\"id\":\"a\",\"function\":{\"name\":\"list\",\"arguments\":\"\"}}]}}]}\n\n",
+            "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":0,\"function\":{\"arguments\":\"{\\\"l\"}}]}}]}\n\n",
+            "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":1,\"id\":\"b\",\"function\":{\"name\":\"read\",\"arguments\":\"{}\"}}]}}]}\n\n",
+            "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":0,\"function\":{\"name\":\"list\",\"arguments\":\"imit\\\":1}\"}}]}}]}\n\n",
+            "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"tool_calls\"}]}\n\n",
+        );
+        let (reply, _) = gathered(stream, 5).unwrap();
+        let shown: Vec<_> = reply
+            .calls
+            .iter()
+            .map(|call| (call.id.as_str(), call.name.as_str(), call.arguments.as_str()))
+            .collect();
+        assert_eq!(shown, [("a", "list", "{\"limit\":1}"), ("b", "read", "{}")]);
+    }
+
+    #[test]
+    fn what_broke_off_is_no_answer() {
+        let begun = "data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"}}]}\n\n";
+        assert!(gathered(begun, 9).is_err());
+        assert!(gathered("data: {\"choices\":[{\"delta\":{\"con", 9).is_err());
+        assert!(gathered("data: {\"error\":{\"message\":\"overloaded\"}}\n\n", 9).is_err());
+        assert!(gathered("", 9).is_err());
+    }
+}

@@ -1,0 +1,80 @@
+//! A message handed over on a connection that is open: how long each step may take, what became of it for each
+//! recipient, and who was at the other end.
+
+use std::{net::SocketAddr, time::Duration};
+
+use mail::client::{Connection, Error, Mail, Outcome, Timeouts, Unsendable};
+use operations::ports::{Handed, Handover, HandoverOutcome, Peer};
+
+/// Servers that do nothing are left soon; one that has the whole mail gets the time that the standard asks for, since
+/// leaving it then means that it gets the mail twice.
+pub(super) const fn timeouts() -> Timeouts {
+    Timeouts {
+        connect: Duration::from_secs(15),
+        greeting: Duration::from_mins(1),
+        command: Duration::from_mins(1),
+        handshake: Duration::from_secs(20),
+        recipient: Duration::from_mins(1),
+        data: Duration::from_mins(1),
+        block: Duration::from_mins(1),
+        finish: Duration::from_mins(10),
+        total: Duration::from_mins(30),
+    }
+}
+
+/// What became of a message.
+pub(super) struct Sent {
+    pub(super) handed: Handed,
+    /// Whether the connection failed before the server could take it.
+    pub(super) connection_failed: bool,
+}
+
+/// Sends a message over a connection.
+pub(super) async fn send(connection: &mut Connection, handover: &Handover) -> Sent {
+    let mail = Mail {
+        from: handover.sender.as_deref(),
+        recipients: &handover.recipients,
+        content: &handover.message,
+    };
+    let (connection_failed, outcomes) = match connection.send(&mail).await {
+        Ok(outcomes) => (
+            outcomes.iter().all(|one| matches!(one, Outcome::Failed(Error::Closed(_) | Error::Network(..)))),
+            outcomes.into_iter().map(outcome).collect(),
+        ),
+        Err(unsendable) => (false, vec![unsendable_outcome(&unsendable); handover.recipients.len()]),
+    };
+    let peer = Some(peer_of(connection));
+    Sent { handed: Handed { outcomes, peer }, connection_failed }
+}
+
+/// Who is at the other end.
+fn peer_of(connection: &Connection) -> Peer {
+    Peer {
+        host: connection.server_name().to_owned(),
+        address: connection.address(),
+        tls: connection.encryption(),
+        verified: connection.is_verified(),
+    }
+}
+
+/// A server that there is no connection to.
+pub(super) fn tried_peer(host: &str, address: SocketAddr) -> Peer {
+    Peer { host: host.to_owned(), address: Some(address), tls: None, verified: false }
+}
+
+fn outcome(outcome: Outcome) -> HandoverOutcome {
+    match outcome {
+        Outcome::Accepted(reply) => HandoverOutcome::Accepted(reply.to_string()),
+        Outcome::Refused(reply) if reply.is_permanent() => HandoverOutcome::Refused(reply.to_string()),
+        Outcome::Refused(reply) => HandoverOutcome::Later(reply.to_string()),
+        Outcome::Failed(error) => HandoverOutcome::Later(error.to_string()),
+        // The Message-ID stays the same, so a second copy can be told from a second mail.
+        Outcome::Uncertain(error) => {
+            HandoverOutcome::Later(format!("Nobody knows whether the mail was taken. {error}"))
+        }
+    }
+}
+
+fn unsendable_outcome(unsendable: &Unsendable) -> HandoverOutcome {
+    HandoverOutcome::Refused(format!("554 5.6.0 {unsendable}"))
+}

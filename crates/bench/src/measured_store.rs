@@ -1,0 +1,124 @@
+//! Where a measured store lies: a SQLite file under `bench-results/`, which is on a real disk, or a fresh PostgreSQL
+//! database on the server named by `AGENT_MAILBOX_TEST_POSTGRES`, which must be durable.
+
+use std::{
+    path::Path,
+    sync::atomic::{AtomicU32, Ordering},
+    time::Duration,
+};
+
+use store::DatabaseLocation;
+use tokio_postgres::{NoTls, SimpleQueryMessage};
+
+/// The folder for results and for stores while they are measured.
+pub(crate) const FOLDER: &str = "bench-results";
+
+/// Which engine is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Engine {
+    Sqlite,
+    Postgres,
+}
+
+impl Engine {
+    pub(crate) const ALL: [Self; 2] = [Self::Sqlite, Self::Postgres];
+
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Sqlite => "SQLite",
+            Self::Postgres => "PostgreSQL",
+        }
+    }
+}
+
+/// A store while it is measured, with its folder.
+pub(crate) struct MeasuredStore {
+    folder: tempfile::TempDir,
+    pub(crate) location: DatabaseLocation,
+    database: Option<String>,
+}
+
+impl MeasuredStore {
+    pub(crate) async fn new(engine: Engine) -> Self {
+        std::fs::create_dir_all(FOLDER).expect("the folder for results can be made");
+        let folder =
+            tempfile::Builder::new().prefix("store-").tempdir_in(FOLDER).expect("a folder for the store");
+        match engine {
+            Engine::Sqlite => {
+                let location = DatabaseLocation::Sqlite(folder.path().join("agent-mailbox.db"));
+                Self { folder, location, database: None }
+            }
+            Engine::Postgres => {
+                require_durable_server().await;
+                let name = new_database_name();
+                query(&format!("CREATE DATABASE {name} TEMPLATE template0")).await;
+                let mut url: url::Url = server_url().parse().expect("the server's address is a URL");
+                url.set_path(&name);
+                url.set_query(Some("sslmode=disable"));
+                Self { folder, location: DatabaseLocation::Postgres(url.to_string()), database: Some(name) }
+            }
+        }
+    }
+
+    /// The folder for everything beside the relational store.
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The processes of PostgreSQL that work for this store.
+    pub(crate) async fn server_processes(&self) -> Vec<u32> {
+        let Some(name) = &self.database else { return Vec::new() };
+        let sql = format!("SELECT string_agg(pid::text, ' ') FROM pg_stat_activity WHERE datname = '{name}'");
+        let found = query(&sql).await.unwrap_or_default();
+        found.split(' ').filter_map(|process| process.parse().ok()).collect()
+    }
+
+    /// Removes everything. A measurement that fails leaves its store behind, for a look at it.
+    pub(crate) async fn remove(self) {
+        if let Some(name) = &self.database {
+            // The server's own upkeep may be at work in there, and cannot be sent away.
+            for _ in 0..20 {
+                if try_query(&format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)")).await.is_ok() {
+                    return;
+                }
+                tokio::time::sleep(Duration::from_millis(500)).await;
+            }
+            eprintln!("the database {name} stays behind");
+        }
+    }
+}
+
+fn server_url() -> String {
+    std::env::var("AGENT_MAILBOX_TEST_POSTGRES")
+        .expect("AGENT_MAILBOX_TEST_POSTGRES names the server: run scripts/bench, or choose --engine sqlite")
+}
+
+fn new_database_name() -> String {
+    static COUNTER: AtomicU32 = AtomicU32::new(0);
+    format!("bench_{}_{}", std::process::id(), COUNTER.fetch_add(1, Ordering::Relaxed))
+}
+
+/// A server that does not wait for its disk would make writes look better than they are.
+async fn require_durable_server() {
+    for setting in ["fsync", "synchronous_commit", "full_page_writes"] {
+        let value = query(&format!("SHOW {setting}")).await;
+        assert_eq!(value.as_deref(), Some("on"), "{setting} must be on: set AGENT_MAILBOX_PG_DURABLE=1");
+    }
+}
+
+/// Runs a statement on the server and gives the first column of its first row.
+async fn query(sql: &str) -> Option<String> {
+    try_query(sql).await.expect("the server does as told")
+}
+
+async fn try_query(sql: &str) -> Result<Option<String>, tokio_postgres::Error> {
+    let (client, connection) = tokio_postgres::connect(&server_url(), NoTls).await?;
+    let connection = tokio::spawn(connection);
+    let messages = client.simple_query(sql).await?;
+    drop(client);
+    let _ = connection.await;
+    Ok(messages.into_iter().find_map(|message| match message {
+        SimpleQueryMessage::Row(row) => row.get(0).map(ToOwned::to_owned),
+        _ => None,
+    }))
+}

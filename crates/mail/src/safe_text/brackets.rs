@@ -1,0 +1,30 @@
+//! Brackets in prepared CSS: where they close, and what stands outside of them.
+//!
+//! Neither looks for strings, because preparing has masked what stands in them.
+
+/// Splits a text at a separator that stands outside brackets.
+pub(super) fn split_outside(text: &str, separator: char) -> impl Iterator<Item = &str> {
+    let mut depth = 0_i32;
+    text.split(move |c: char| {
+        match c {
+            '(' | '[' | '{' => depth += 1,
+            ')' | ']' | '}' => depth = (depth - 1).max(0),
+            _ => {}
+        }
+        c == separator && depth == 0
+    })
+}
+
+/// Where the bracket closes that is open at the beginning.
+pub(super) fn closing(text: &str) -> Option<usize> {
+    let mut depth = 0_usize;
+    for (place, c) in text.char_indices() {
+        match c {
+            '(' => depth += 1,
+            ')' if depth == 0 => return Some(place),
+            ')' => depth -= 1,
+            _ => {}
+        }
+    }
+    None
+}

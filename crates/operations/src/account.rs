@@ -1,0 +1,10 @@
+//! Accounts, workspaces and who may do what in them.
+
+pub mod accounts;
+pub mod affiliate;
+pub mod api_keys;
+pub mod confirmations;
+pub mod members;
+pub mod password_resets;
+pub mod usage;
+pub mod workspaces;

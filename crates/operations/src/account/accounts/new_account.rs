@@ -1,0 +1,123 @@
+//! A new account and the workspace that comes with it.
+
+use std::fmt::Write as _;
+
+use model::{
+    Plan, Role, Timestamp, WorkspaceId,
+    accounts::{Account, SignUp},
+};
+use store::{
+    SystemTx, accounts, affiliate, members, system,
+    vault::DataKey,
+    workspaces::{self, WorkspaceRecord},
+};
+
+use super::invite_tokens::{self, TokenHash};
+use crate::core::{
+    app::App,
+    error::{Error, ErrorKind, Result},
+    input::{clean_email, clean_name},
+    passwords::{self, Turn},
+};
+
+/// A new account with the workspace that comes with it.
+pub(crate) struct NewAccount {
+    pub(crate) account: Account,
+    pub(crate) password_hash: String,
+    pub(crate) workspace: WorkspaceRecord,
+}
+
+/// Refuses where accounts are made by invitation only.
+pub(super) fn require_open(app: &App) -> Result<()> {
+    if app.settings().sign_up.open {
+        return Ok(());
+    }
+    Err(Error::new(ErrorKind::RoleRequired).with_fix("This server takes new accounts by invitation only."))
+}
+
+/// An account and its workspace, ready to be stored.
+pub(crate) async fn prepare(app: &App, input: SignUp, plan: Plan, turn: Turn) -> Result<NewAccount> {
+    let email = clean_email("email", &input.email)?;
+    let name = clean_name("name", input.name.as_deref().unwrap_or(email.local()))?;
+    let workspace_name = match &input.workspace_name {
+        Some(given) => clean_name("workspace_name", given)?,
+        None => format!("{name}'s workspace").chars().take(80).collect(),
+    };
+    let mut random = [0; 20];
+    app.entropy().fill(&mut random);
+    let address = owner_address(&random);
+    let password_hash = passwords::hash(app, turn, input.password).await?;
+    let now = app.now();
+    let id: WorkspaceId = app.new_id();
+    let data_key = DataKey::generate().map_err(store::Error::from)?;
+    let wrapped = app.master_key().wrap(id.as_str(), &data_key).map_err(store::Error::from)?;
+    let account = Account {
+        id: app.new_id(),
+        email: email.as_str().to_owned(),
+        name,
+        is_admin: false,
+        address: address.clone(),
+        created_at: now,
+    };
+    let workspace = WorkspaceRecord {
+        id,
+        name: workspace_name,
+        owner_address: address,
+        timezone: "UTC".to_owned(),
+        plan,
+        data_key: wrapped,
+        referred_by: None,
+        mailbox_count: 0,
+        api_key_count: 0,
+        created_at: now,
+        updated_at: now,
+    };
+    Ok(NewAccount { account, password_hash, workspace })
+}
+
+/// A stable address that looks like a wallet's, because a wallet can own a workspace too.
+fn owner_address(random: &[u8]) -> String {
+    random.iter().fold("0x".to_owned(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+/// Stores an account and its workspace, and lets it join the workspace of its invitation. Tells where it goes first.
+pub(super) async fn insert_invited(
+    tx: &mut SystemTx,
+    fresh: NewAccount,
+    affiliate_code: Option<&str>,
+    invite: Option<TokenHash>,
+    now: Timestamp,
+) -> Result<WorkspaceId> {
+    let account = fresh.account.id.clone();
+    let Some(invite) = invite else { return insert(tx, fresh, affiliate_code, now).await };
+    let (workspace, invite) = invite_tokens::take(tx, &invite, now).await?;
+    insert(tx, fresh, affiliate_code, now).await?;
+    members::insert(tx.enter(&workspace), &account, invite.role, now).await?;
+    Ok(workspace)
+}
+
+/// Stores an account and its workspace. The first account of a server operates it.
+pub(crate) async fn insert(
+    tx: &mut SystemTx,
+    mut fresh: NewAccount,
+    affiliate_code: Option<&str>,
+    now: Timestamp,
+) -> Result<WorkspaceId> {
+    fresh.account.is_admin = system::is_first_account(tx).await?;
+    if !accounts::insert(tx, &fresh.account, &fresh.password_hash).await? {
+        return Err(Error::new(ErrorKind::AccountExists));
+    }
+    if let Some(code) = affiliate_code {
+        fresh.workspace.referred_by = affiliate::find_by_code(tx, code).await?;
+    }
+    let id = fresh.workspace.id.clone();
+    workspaces::insert(tx.enter(&id), &fresh.workspace).await?;
+    members::insert(tx.enter(&id), &fresh.account.id, Role::Admin, now).await?;
+    if let Some(referrer) = &fresh.workspace.referred_by {
+        affiliate::count(tx.enter(referrer), now.day(), 0, 1).await?;
+    }
+    Ok(id)
+}

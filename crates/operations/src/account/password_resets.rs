@@ -1,0 +1,146 @@
+//! New passwords: by a link that is mailed to the account's address, or with the present one.
+//!
+//! Whoever asks for a link gets the same answer at the same speed whether or not the account exists. A link works once,
+//! for an hour, and only its hash is stored.
+
+use model::{
+    AccountId,
+    accounts::{PasswordChange, PasswordReset, PasswordResetRequest},
+};
+use store::{accounts, system};
+
+use crate::{
+    core::{
+        app::App,
+        caller::{Actor, Caller},
+        error::{Error, ErrorKind, Result},
+        passwords::{self, Client, Purpose, Turn, device, guesses},
+        secrets,
+    },
+    outbox::sending::automatic::enqueue_system,
+};
+
+/// How long a link works.
+pub const RESET_SECONDS: i64 = 3600;
+/// Links of one account that work at the same time: enough for somebody who asks again, too few to flood a mailbox.
+const MAX_LINKS: i64 = 3;
+
+/// Mails a link to an account, if there is one with this address. The work goes on after the answer, so that neither
+/// its time nor its outcome tells anybody which addresses have accounts.
+pub fn request(app: &App, input: PasswordResetRequest) {
+    let app = app.clone();
+    tokio::spawn(async move {
+        if let Err(error) = send_link(&app, &input.email).await {
+            tracing::warn!(%error, "could not send a link for a new password");
+        }
+    });
+}
+
+async fn send_link(app: &App, email: &str) -> Result<()> {
+    let Ok(address) = mail::address::Address::parse(email.trim()) else { return Ok(()) };
+    let wanted = address.as_str().to_owned();
+    let found = app
+        .db()
+        .system_read(async move |tx| {
+            let Some(found) = accounts::find_by_email(tx, &wanted).await? else { return Ok(None) };
+            let workspaces = system::memberships(tx, &found.account.id).await?;
+            Ok::<_, Error>(workspaces.into_iter().next().map(|one| (found.account, one.workspace_id)))
+        })
+        .await?;
+    let Some((account, workspace)) = found else { return Ok(()) };
+    let (token, now) = (secrets::new_token(app), app.now());
+    let (hash, text) = (secrets::hash(&token), mail_text(app, &token));
+    let (app_, key) = (app.clone(), app.data_key(&workspace).await?);
+    app.db()
+        .system_write(async move |tx| {
+            if accounts::count_resets(tx, &account.id, now).await? >= MAX_LINKS {
+                return Ok(());
+            }
+            accounts::insert_reset(tx, &hash, &account.id, now, now.plus_seconds(RESET_SECONDS)).await?;
+            let subject = "Choose a new password".to_owned();
+            enqueue_system(tx.enter(&workspace), &app_, &key, &account.email, subject, text).await
+        })
+        .await
+}
+
+fn mail_text(app: &App, token: &str) -> String {
+    format!(
+        "Somebody, hopefully you, wants to choose a new password for your Agent Mailbox account.\n\n\
+         Open this link; it works once, for one hour:\n\n{}/console/reset#{token}\n\n\
+         If it was not you, ignore this mail: your password stays as it is.\n",
+        app.settings().public_url
+    )
+}
+
+/// Sets a new password with a link, and ends all sessions and other links of the account. The browser is one of its owner
+/// from now on, for whom guesses of strangers do not count: tells what makes it one.
+#[crate::boxed]
+pub async fn reset(app: &App, input: PasswordReset, client: &Client) -> Result<String> {
+    let (hash, now) = (secrets::hash(&input.token), app.now());
+    let found = app.db().system_read(async move |tx| accounts::find_reset(tx, &hash, now).await).await?;
+    if found.is_none() {
+        return Err(no_link());
+    }
+    let password_hash = hash_password(app, client, input.password).await?;
+    let account = app
+        .db()
+        .system_write(async move |tx| {
+            // Read again: a link works once, however many people follow it at the same time.
+            let account = accounts::find_reset(tx, &hash, now).await?.ok_or_else(no_link)?;
+            if accounts::delete_resets(tx, &account).await? == 0 {
+                return Err(no_link());
+            }
+            accounts::set_password(tx, &account, &password_hash, now).await?;
+            accounts::delete_sessions(tx, &account).await?;
+            accounts::find(tx, &account).await?.ok_or_else(no_link)
+        })
+        .await?;
+    app.credentials().forget();
+    guesses::forget_account(app, &account.email).await?;
+    device::issue(app, &account.id, client.device.as_deref())
+}
+
+/// Sets a new password for a caller who knows the present one, and ends all sessions of the account.
+#[crate::boxed]
+pub async fn change(app: &App, caller: &Caller, input: PasswordChange, client: &Client) -> Result<()> {
+    let account = person(caller)?;
+    let wanted = account.clone();
+    let found = app
+        .db()
+        .system_read(async move |tx| {
+            let Some(account) = accounts::find(tx, &wanted).await? else { return Ok(None) };
+            accounts::find_by_email(tx, &account.email).await
+        })
+        .await?;
+    let found = found.ok_or_else(|| Error::new(ErrorKind::Unauthorized))?;
+    let email = found.account.email.clone();
+    if !passwords::check(app, client, Purpose::Other, &email, Some(&found), input.current).await? {
+        return Err(Error::invalid("current", "this is not your present password"));
+    }
+    let (password_hash, now) = (hash_password(app, client, input.password).await?, app.now());
+    app.db()
+        .system_write(async move |tx| {
+            accounts::set_password(tx, &account, &password_hash, now).await?;
+            accounts::delete_resets(tx, &account).await?;
+            accounts::delete_sessions(tx, &account).await
+        })
+        .await?;
+    app.credentials().forget();
+    Ok(())
+}
+
+fn person(caller: &Caller) -> Result<AccountId> {
+    match &caller.actor {
+        Actor::Person { account, .. } => Ok(account.clone()),
+        Actor::Key(_) | Actor::Wallet(_) | Actor::Chat(_) => Err(Error::new(ErrorKind::Unauthorized)),
+    }
+}
+
+async fn hash_password(app: &App, client: &Client, password: String) -> Result<String> {
+    let turn = Turn { purpose: Purpose::Other, client: Some(client.network) };
+    passwords::hash(app, turn, password).await
+}
+
+fn no_link() -> Error {
+    Error::not_found("This link does not work any more. Ask for a new one.")
+}

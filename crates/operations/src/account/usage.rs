@@ -1,0 +1,93 @@
+//! What a workspace has used: credits, mails, history.
+
+use model::{
+    Day, MailboxId,
+    usage::{CreditUsage, EmailUsage, HistoryQuery, MailboxEmailUsage, UsageHistory},
+};
+use store::{mailboxes, usage};
+
+use crate::core::{app::App, call::Call, error::Result, operation::Operation};
+
+/// Reads the credits left.
+pub const CREDITS: Operation = Operation::read(
+    "getCreditUsage",
+    "Reads the credits of the present period; answers even when none are left.",
+)
+.always_answers();
+/// Reads the mails sent and received.
+pub const EMAIL: Operation =
+    Operation::read("getEmailUsage", "Reads the mails of the present period, in all and for each mailbox.");
+/// Reads the daily figures.
+pub const HISTORY: Operation =
+    Operation::read("getUsageHistory", "Reads the daily figures of up to 90 days.");
+
+pub(crate) const OPERATIONS: &[&Operation] = &[&CREDITS, &EMAIL, &HISTORY];
+
+/// Reads the credits of the present period.
+#[crate::boxed]
+pub async fn credits(app: &App, call: &Call) -> Result<CreditUsage> {
+    let limit = app.limits(call.plan).credits_per_period;
+    let credits = app.meter().credits(&call.workspace, limit, call.now, true).await?;
+    Ok(CreditUsage {
+        plan: call.plan,
+        plan_name: call.plan.display_name().to_owned(),
+        period_start: call.now.month_start(),
+        period_end: call.now.next_month_start(),
+        limit: as_signed(limit.get()),
+        used: credits.used,
+        remaining: credits.remaining,
+    })
+}
+
+/// Reads the mails of the present period.
+#[crate::boxed]
+pub async fn email(app: &App, call: &Call) -> Result<EmailUsage> {
+    let quota = as_signed(app.limits(call.plan).mails_per_month.get());
+    // Counters of mails are kept by month.
+    let month = call.now.month();
+    let figures = app
+        .read(call, async move |tx| {
+            let sent = mailboxes::counters(tx, &format!("sent.{month}")).await?;
+            let received = mailboxes::counters(tx, &format!("received.{month}")).await?;
+            Ok((mailboxes::list(tx).await?, sent, received))
+        })
+        .await?;
+    let (mailboxes, sent, received) = figures;
+    let used: i64 = sent.iter().map(|(_, value)| value).sum();
+    Ok(EmailUsage {
+        workspace_id: call.workspace.clone(),
+        plan: call.plan,
+        plan_name: call.plan.display_name().to_owned(),
+        period_start: call.now.month_start(),
+        period_end: call.now.next_month_start(),
+        quota,
+        used,
+        remaining: quota.map(|quota| (quota - used).max(0)),
+        mailboxes: mailboxes
+            .into_iter()
+            .map(|mailbox| MailboxEmailUsage {
+                sent: counter(&sent, &mailbox.id),
+                received: counter(&received, &mailbox.id),
+                id: mailbox.id,
+                name: mailbox.name,
+                email: mailbox.email,
+            })
+            .collect(),
+    })
+}
+
+/// Reads the daily figures, today last.
+#[crate::boxed]
+pub async fn history(app: &App, call: &Call, query: HistoryQuery) -> Result<UsageHistory> {
+    let last = call.now.day();
+    let first = Day::from_number(last.number() - query.days + 1);
+    app.read(call, async move |tx| Ok(UsageHistory { days: usage::history(tx, first, last).await? })).await
+}
+
+fn counter(counters: &[(MailboxId, i64)], id: &MailboxId) -> i64 {
+    counters.iter().find(|(mailbox, _)| mailbox == id).map_or(0, |(_, value)| *value)
+}
+
+fn as_signed(number: Option<u64>) -> Option<i64> {
+    number.map(|number| i64::try_from(number).unwrap_or(i64::MAX))
+}

@@ -1,0 +1,220 @@
+//! A mail as triagers get to see it: its safe text within the scan gate, its thread, an invitation in it.
+
+use mail::{
+    address::Address,
+    auto_reply::{Silence, may_answer},
+    message::{self, Message, Person, calendar},
+    safe_text::SafeText,
+};
+use model::{
+    EmailId, MailboxId, Plan, Timestamp, WorkspaceId, emails::ScanStatus, labels::Label, triagers::Triager,
+};
+use store::{
+    contents,
+    emails::{self, EmailRecord},
+    labels,
+    mailboxes::{self, MailboxName, MailboxRecord},
+    triagers, workspaces,
+};
+
+use crate::{
+    core::{
+        app::App,
+        error::{Error, Result},
+    },
+    inbox::{
+        emails::present::{self, Fetched, Shown},
+        inbound::{self, Subject},
+    },
+};
+
+/// Mails of the same thread that are shown beside it.
+const EARLIER: i64 = 5;
+
+/// A mail and everything around it that triagers need.
+pub(super) struct Context {
+    pub(super) workspace: WorkspaceId,
+    pub(super) plan: Plan,
+    pub(super) mailbox: MailboxRecord,
+    pub(super) record: EmailRecord,
+    pub(super) message: Message,
+    /// Its text for agents; nothing when the scan gate keeps it back.
+    pub(super) text: Option<String>,
+    pub(super) invitation: Option<calendar::Invitation>,
+    /// Earlier mails of its thread that may be shown, oldest first.
+    pub(super) earlier: Vec<Earlier>,
+    pub(super) labels: Vec<Label>,
+    pub(super) triagers: Vec<Triager>,
+}
+
+/// An earlier mail of the same thread.
+pub(super) struct Earlier {
+    pub(super) record: EmailRecord,
+    pub(super) text: String,
+}
+
+/// What the database has of a mail and what is around it.
+struct ContextRows {
+    plan: Plan,
+    mailbox: MailboxRecord,
+    record: EmailRecord,
+    content: contents::ContentRecord,
+    text: Option<Fetched>,
+    earlier: Vec<(EmailRecord, Fetched)>,
+    labels: Vec<Label>,
+    triagers: Vec<Triager>,
+}
+
+/// Whether a mail's text may be shown to a model.
+fn is_open(mail: &EmailRecord) -> bool {
+    mail.outgoing || mail.scan_status == Some(ScanStatus::Clean)
+}
+
+impl Context {
+    /// Looks at a mail; nothing when it, or its mailbox, is gone.
+    pub(super) async fn load(
+        app: &App,
+        workspace: &WorkspaceId,
+        mailbox: &MailboxId,
+        email: &EmailId,
+        now: Timestamp,
+    ) -> Result<Option<Self>> {
+        let (named, wanted) = (mailbox.clone(), email.clone());
+        let read = app.db().read(workspace, async move |tx| find(tx, &named, &wanted, now).await);
+        let Some(found) = read.await? else { return Ok(None) };
+        let raw = present::open_raw(app, workspace, &found.content).await?;
+        let (message, invitation) =
+            tokio::task::spawn_blocking(move || read_message(&raw)).await.map_err(Error::internal)?;
+        let text = match found.text {
+            Some(fetched) => Some(open(app, workspace, fetched).await?),
+            None => None,
+        };
+        let mut earlier = Vec::with_capacity(found.earlier.len());
+        for (record, fetched) in found.earlier {
+            earlier.push(Earlier { record, text: open(app, workspace, fetched).await? });
+        }
+        Ok(Some(Self {
+            workspace: workspace.clone(),
+            plan: found.plan,
+            mailbox: found.mailbox,
+            record: found.record,
+            message,
+            text,
+            invitation,
+            earlier,
+            labels: found.labels,
+            triagers: found.triagers,
+        }))
+    }
+
+    /// The mail as a filter expression sees it.
+    pub(super) fn subject(&self) -> Subject<'_> {
+        let safe = self.text.as_deref().unwrap_or_default();
+        Subject { record: &self.record, message: &self.message, safe, has_link: inbound::has_link(safe) }
+    }
+
+    /// Whether nobody has found anything wrong with it.
+    pub(super) fn is_clean(&self) -> bool {
+        is_open(&self.record)
+    }
+
+    /// The domains at the other end.
+    pub(super) fn domains(&self) -> Vec<String> {
+        if self.record.outgoing {
+            domains(self.message.to.iter().chain(&self.message.cc))
+        } else {
+            domains(self.message.from.iter())
+        }
+    }
+
+    /// Why nobody drafts an answer to it; nothing when somebody may.
+    pub(super) fn unanswerable(&self, sender: Option<&str>) -> Option<&'static str> {
+        if self.record.outgoing {
+            return Some("Mail that was sent from here gets no answer.");
+        }
+        if !self.is_clean() {
+            return Some("Mail that is not clean gets no answer.");
+        }
+        if self.record.folder_id.as_str() == "spam" {
+            return Some("Spam gets no answer.");
+        }
+        let own = [self.mailbox.email.as_str(), self.record.recipient.as_str()];
+        match may_answer(&self.message, sender, &own) {
+            Ok(_) => None,
+            Err(Silence::NullSender) => Some("Mail without a sender gets no answer."),
+            Err(Silence::Automatic(_) | Silence::Program) => {
+                Some("Automatic mail, bulk mail and mail of lists get no answer.")
+            }
+            Err(Silence::NotAddressed) => Some("Mail that is not addressed to this mailbox gets no answer."),
+            Err(_) => Some("This mail may not be answered by a program."),
+        }
+    }
+}
+
+async fn find(
+    tx: &mut store::Tx,
+    mailbox: &MailboxId,
+    email: &EmailId,
+    now: Timestamp,
+) -> Result<Option<ContextRows>> {
+    let Some(workspace) = workspaces::find(tx).await? else { return Ok(None) };
+    let named = MailboxName::Id(mailbox.clone());
+    let Some(owner) = mailboxes::find(tx, &named).await? else { return Ok(None) };
+    let Some(record) = emails::find(tx, mailbox, email).await? else { return Ok(None) };
+    if matches!(record.folder_id.as_str(), "draft" | "scheduled") {
+        return Ok(None);
+    }
+    let Some(content) = contents::find(tx, &record.content_id).await? else { return Ok(None) };
+    let text = if is_open(&record) { present::fetch(tx, &record.content_id, true).await? } else { None };
+    let place = Some((record.date, record.id.clone()));
+    let mut earlier = Vec::new();
+    for one in emails::list_thread_end(tx, mailbox, &record.thread_id, place, Some(now), EARLIER).await? {
+        let written = matches!(one.folder_id.as_str(), "draft" | "scheduled");
+        if is_open(&one)
+            && !written
+            && let Some(fetched) = present::fetch(tx, &one.content_id, true).await?
+        {
+            earlier.push((one, fetched));
+        }
+    }
+    Ok(Some(ContextRows {
+        plan: workspace.plan,
+        mailbox: owner,
+        record,
+        content,
+        text,
+        earlier,
+        labels: labels::list(tx, mailbox).await?,
+        triagers: triagers::list(tx, mailbox).await?,
+    }))
+}
+
+/// Reads a message and the first invitation in it.
+fn read_message(raw: &[u8]) -> (Message, Option<calendar::Invitation>) {
+    let message = message::read(raw);
+    let invitation = message
+        .files
+        .iter()
+        .filter(|file| file.media_type == "text/calendar")
+        .find_map(|file| calendar::read(&String::from_utf8_lossy(&message::decode(raw, file))));
+    (message, invitation)
+}
+
+async fn open(app: &App, workspace: &WorkspaceId, fetched: Fetched) -> Result<String> {
+    Ok(match present::open(app, workspace, fetched).await? {
+        Shown::Safe(text) => text,
+        // Never asked for; what is not safe text is no text.
+        Shown::Full { .. } | Shown::Preview => String::new(),
+    })
+}
+
+/// The domains of people, as addresses are compared.
+pub(super) fn domains<'a>(people: impl Iterator<Item = &'a Person>) -> Vec<String> {
+    let domain = |person: &Person| Some(Address::parse(&person.address).ok()?.domain().to_owned());
+    people.filter_map(domain).collect()
+}
+
+/// A text on one line, as agents see it, at most so many characters of it.
+pub(super) fn line(text: &str, most: usize) -> String {
+    SafeText::line(text).cut(most).0.to_owned()
+}

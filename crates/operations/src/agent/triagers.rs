@@ -1,0 +1,323 @@
+//! Triagers of a mailbox: making and changing them, and what came of their runs. How they work stands in
+//! [`triage`](crate::agent::triage).
+
+use std::collections::HashSet;
+
+use mail::address::Address;
+use model::{
+    Limit, MailboxId, TriagerId,
+    conversations::Conversation,
+    triagers::{
+        NewTriager, NewTriagerRun, NewTriagerTask, NewTrigger, RecentRuns, RecentRunsQuery, SourceKind,
+        TRIAGERS_PER_MAILBOX, Triager, TriagerChange, TriagerConversation, TriagerRun, TriagerTask, Trigger,
+    },
+};
+use store::{Tx, conversations, triager_runs, triagers};
+
+use crate::{
+    agent::triage,
+    core::{
+        app::App,
+        assistant,
+        call::Call,
+        error::{Error, ErrorKind, Result},
+        input::clean_name,
+        operation::Operation,
+    },
+    mailbox::mailboxes,
+};
+
+/// Lists the triagers.
+pub const LIST: Operation =
+    Operation::read("listTaskTriagers", "Lists the triagers of a mailbox, the default one first.")
+        .errors(&[ErrorKind::NotFound]);
+/// Makes a triager.
+pub const CREATE: Operation =
+    Operation::write("createTaskTriager", "Makes a triager; at most 10 in a mailbox.")
+        .created()
+        .errors(&[ErrorKind::NotFound, ErrorKind::QuotaExceeded]);
+/// Reads a triager.
+pub const GET: Operation =
+    Operation::read("getTaskTriager", "Reads a triager.").errors(&[ErrorKind::NotFound]).tagged();
+/// Changes a triager.
+pub const UPDATE: Operation =
+    Operation::write("updateTaskTriager", "Changes a triager; lists replace lists.")
+        .errors(&[ErrorKind::NotFound]);
+/// Deletes a triager.
+pub const DELETE: Operation =
+    Operation::write("deleteTaskTriager", "Deletes a triager. What it did and found stays.")
+        .empty()
+        .errors(&[ErrorKind::NotFound, ErrorKind::TriagerProtected]);
+/// Makes a triager the default.
+pub const MAKE_DEFAULT: Operation = Operation::write(
+    "makeTaskTriagerDefault",
+    "Makes a triager the default of its mailbox: the one that drafts answers and cannot be deleted.",
+)
+.errors(&[ErrorKind::NotFound]);
+/// Runs a triager.
+pub const RUN: Operation = Operation::ai_heavy(
+    "runTaskTriager",
+    "Runs a triager on one mail now, whatever its triggers say. A run that is skipped or fails costs nothing.",
+)
+.errors(&[ErrorKind::NotFound, ErrorKind::AiUnavailable]);
+/// Gives the conversation of a triager.
+pub const CONVERSATION: Operation = Operation::write(
+    "getTriagerAgentConversation",
+    "Gives the triager's own conversation with the mailbox agent, and makes it if it is missing.",
+)
+.errors(&[ErrorKind::NotFound]);
+/// Reads the last runs.
+pub const RECENT: Operation =
+    Operation::read("listRecentTriagerRuns", "Reads the last runs of a mailbox's triagers, newest first.")
+        .errors(&[ErrorKind::NotFound]);
+
+pub(crate) const OPERATIONS: &[&Operation] =
+    &[&LIST, &CREATE, &GET, &UPDATE, &DELETE, &MAKE_DEFAULT, &RUN, &CONVERSATION, &RECENT];
+
+/// Lists the triagers.
+#[crate::boxed]
+pub async fn list(app: &App, call: &Call, mailbox: &str) -> Result<Vec<Triager>> {
+    let named = mailboxes::name(mailbox);
+    app.read(call, async move |tx| {
+        let mailbox = mailboxes::find_id(tx, &named).await?;
+        Ok(triagers::list(tx, &mailbox).await?)
+    })
+    .await
+}
+
+/// Reads a triager.
+#[crate::boxed]
+pub async fn get(app: &App, call: &Call, mailbox: &str, id: TriagerId) -> Result<Triager> {
+    let named = mailboxes::name(mailbox);
+    app.read(call, async move |tx| {
+        let mailbox = mailboxes::find_id(tx, &named).await?;
+        find(tx, &mailbox, &id).await
+    })
+    .await
+}
+
+pub(crate) async fn find(tx: &mut Tx, mailbox: &MailboxId, id: &TriagerId) -> Result<Triager> {
+    triagers::find(tx, mailbox, id).await?.ok_or_else(|| Error::not_found("Triager not found"))
+}
+
+/// Makes a triager.
+#[crate::boxed]
+pub async fn create(app: &App, call: &Call, mailbox: &str, input: NewTriager) -> Result<Triager> {
+    let name = clean_name("name", &input.name)?;
+    let triggers = read_triggers(app, input.triggers, &[])?;
+    let tasks = read_tasks(app, input.tasks, &[])?;
+    let (named, id, now) = (mailboxes::name(mailbox), app.new_id(), call.now);
+    app.write(call, async move |tx| {
+        let mailbox_id = crate::inbox::emails::hold(tx, &named).await?;
+        if triagers::list(tx, &mailbox_id).await?.len() >= TRIAGERS_PER_MAILBOX {
+            return Err(Error::quota("triagers in a mailbox", Limit::of(TRIAGERS_PER_MAILBOX as u64)));
+        }
+        let triager = Triager {
+            id,
+            mailbox_id,
+            name,
+            instructions: input.instructions,
+            is_default: false,
+            enabled: input.enabled,
+            triggers,
+            tasks,
+            created_at: now,
+            updated_at: now,
+        };
+        triagers::insert(tx, &triager).await?;
+        note_sent(tx, &triager.mailbox_id).await?;
+        Ok(triager)
+    })
+    .await
+}
+
+/// Changes a triager.
+#[crate::boxed]
+pub async fn update(
+    app: &App,
+    call: &Call,
+    mailbox: &str,
+    id: TriagerId,
+    change: TriagerChange,
+) -> Result<Triager> {
+    let new_name = change.name.map(|name| clean_name("name", &name)).transpose()?;
+    let (app_, named, now) = (app.clone(), mailboxes::name(mailbox), call.now);
+    app.write(call, async move |tx| {
+        let mailbox = crate::inbox::emails::hold(tx, &named).await?;
+        let mut triager = find(tx, &mailbox, &id).await?;
+        triager.name = new_name.unwrap_or(triager.name);
+        triager.instructions = change.instructions.unwrap_or(triager.instructions);
+        triager.enabled = change.enabled.unwrap_or(triager.enabled);
+        if let Some(given) = change.triggers {
+            triager.triggers = read_triggers(&app_, given, &triager.triggers)?;
+        }
+        if let Some(given) = change.tasks {
+            triager.tasks = read_tasks(&app_, given, &triager.tasks)?;
+        }
+        triager.updated_at = now;
+        triagers::update(tx, &triager).await?;
+        note_sent(tx, &mailbox).await?;
+        Ok(triager)
+    })
+    .await
+}
+
+/// Deletes a triager, unless it is the default.
+#[crate::boxed]
+pub async fn delete(app: &App, call: &Call, mailbox: &str, id: TriagerId) -> Result<()> {
+    let named = mailboxes::name(mailbox);
+    app.write(call, async move |tx| {
+        let mailbox = crate::inbox::emails::hold(tx, &named).await?;
+        if find(tx, &mailbox, &id).await?.is_default {
+            let fix = "Make another triager the default first, or disable this one.";
+            return Err(Error::new(ErrorKind::TriagerProtected).with_fix(fix));
+        }
+        conversations::delete_of_triager(tx, &mailbox, &id).await?;
+        triagers::delete(tx, &mailbox, &id).await?;
+        note_sent(tx, &mailbox).await
+    })
+    .await
+}
+
+/// Makes a triager the default; the one before it becomes one like others.
+#[crate::boxed]
+pub async fn make_default(app: &App, call: &Call, mailbox: &str, id: TriagerId) -> Result<Triager> {
+    let (named, now) = (mailboxes::name(mailbox), call.now);
+    app.write(call, async move |tx| {
+        let mailbox = crate::inbox::emails::hold(tx, &named).await?;
+        let triager = find(tx, &mailbox, &id).await?;
+        if triager.is_default {
+            return Ok(triager);
+        }
+        if let Some(present) = triagers::find_default(tx, &mailbox).await? {
+            triagers::update(tx, &Triager { is_default: false, updated_at: now, ..present }).await?;
+        }
+        let triager = Triager { is_default: true, updated_at: now, ..triager };
+        triagers::update(tx, &triager).await?;
+        Ok(triager)
+    })
+    .await
+}
+
+/// Runs a triager on one mail now.
+#[crate::boxed]
+pub async fn run(
+    app: &App,
+    call: &Call,
+    mailbox: &str,
+    id: TriagerId,
+    input: NewTriagerRun,
+) -> Result<TriagerRun> {
+    // What does not exist is said before what is missing here.
+    get(app, call, mailbox, id.clone()).await?;
+    assistant::require(app)?;
+    triage::run_now(app, call, mailbox, id, input.email_id).await
+}
+
+/// Gives the conversation of a triager, made if it is missing.
+#[crate::boxed]
+pub async fn conversation(
+    app: &App,
+    call: &Call,
+    mailbox: &str,
+    id: TriagerId,
+) -> Result<TriagerConversation> {
+    let (named, fresh, now) = (mailboxes::name(mailbox), app.new_id(), call.now);
+    app.write(call, async move |tx| {
+        let mailbox = crate::inbox::emails::hold(tx, &named).await?;
+        let triager = find(tx, &mailbox, &id).await?;
+        let fresh = Conversation {
+            id: fresh,
+            title: triager.name,
+            message_count: 0,
+            thread_id: None,
+            triager_id: Some(id.clone()),
+            created_at: now,
+            updated_at: now,
+        };
+        let found = conversations::find_or_insert_of_triager(tx, &mailbox, &id, fresh).await?;
+        Ok(TriagerConversation { id: found.id, title: found.title, message_count: found.message_count })
+    })
+    .await
+}
+
+/// Reads the last runs of a mailbox.
+#[crate::boxed]
+pub async fn recent(app: &App, call: &Call, mailbox: &str, query: RecentRunsQuery) -> Result<RecentRuns> {
+    let named = mailboxes::name(mailbox);
+    app.read(call, async move |tx| {
+        let mailbox = mailboxes::find_id(tx, &named).await?;
+        Ok(RecentRuns { runs: triager_runs::list_recent(tx, &mailbox, query.limit).await? })
+    })
+    .await
+}
+
+/// Keeps what sending looks at: whether a triager cares for what is sent.
+async fn note_sent(tx: &mut Tx, mailbox: &MailboxId) -> Result<()> {
+    let all = triagers::list(tx, mailbox).await?;
+    let cares = |triager: &Triager| {
+        let on_sent = |trigger: &Trigger| trigger.enabled && trigger.kind.is_set_off_by(SourceKind::MailSent);
+        triager.enabled && triager.triggers.iter().any(on_sent)
+    };
+    Ok(triagers::note_sent(tx, mailbox, all.iter().any(cares)).await?)
+}
+
+/// An id that was given names something that is there, once.
+fn known<K: model::Kind>(
+    app: &App,
+    path: &str,
+    given: Option<model::Id<K>>,
+    present: &[&model::Id<K>],
+    seen: &mut HashSet<model::Id<K>>,
+) -> Result<model::Id<K>> {
+    let Some(id) = given else { return Ok(app.new_id()) };
+    if !present.contains(&&id) {
+        return Err(Error::invalid(path, "the triager has nothing with this id; leave it out for a new one"));
+    }
+    if !seen.insert(id.clone()) {
+        return Err(Error::invalid(path, "is given twice"));
+    }
+    Ok(id)
+}
+
+fn read_triggers(app: &App, given: Vec<NewTrigger>, present: &[Trigger]) -> Result<Vec<Trigger>> {
+    let ids: Vec<_> = present.iter().map(|trigger| &trigger.id).collect();
+    let mut seen = HashSet::new();
+    let mut all = Vec::with_capacity(given.len());
+    for (index, one) in given.into_iter().enumerate() {
+        let mut mail_domains: Vec<String> = Vec::with_capacity(one.mail_domains.len());
+        for domain in &one.mail_domains {
+            let parsed = Address::parse(&format!("x@{domain}"));
+            let parsed = parsed.map_err(|error| {
+                Error::invalid(format!("triggers[{index}].mailDomains"), error.to_string())
+            })?;
+            if !mail_domains.iter().any(|known| known == parsed.domain()) {
+                mail_domains.push(parsed.domain().to_owned());
+            }
+        }
+        all.push(Trigger {
+            id: known(app, &format!("triggers[{index}].id"), one.id, &ids, &mut seen)?,
+            kind: one.kind,
+            enabled: one.enabled,
+            mail_domains,
+            only_inbox: one.only_inbox,
+            filter: one.filter.trim().to_owned(),
+        });
+    }
+    Ok(all)
+}
+
+fn read_tasks(app: &App, given: Vec<NewTriagerTask>, present: &[TriagerTask]) -> Result<Vec<TriagerTask>> {
+    let ids: Vec<_> = present.iter().map(|task| &task.id).collect();
+    let mut seen = HashSet::new();
+    let mut kinds = HashSet::new();
+    let mut all = Vec::with_capacity(given.len());
+    for (index, one) in given.into_iter().enumerate() {
+        if !kinds.insert(one.kind) {
+            return Err(Error::invalid(format!("tasks[{index}].kind"), "a triager does each kind once"));
+        }
+        let id = known(app, &format!("tasks[{index}].id"), one.id, &ids, &mut seen)?;
+        all.push(TriagerTask { id, kind: one.kind, enabled: one.enabled, config: one.config });
+    }
+    Ok(all)
+}

@@ -1,0 +1,27 @@
+//! The ground floor: the service as every operation sees it, the gates of a call, metering, ports to the outside.
+
+pub mod admission;
+pub mod app;
+pub mod arriving;
+pub mod assistant;
+pub mod call;
+pub mod caller;
+pub mod credentials;
+pub mod cursor;
+pub mod error;
+pub mod events;
+pub mod gates;
+pub mod input;
+pub mod jitter;
+pub mod ledger;
+pub mod lock;
+pub mod metering;
+pub mod operation;
+pub mod passwords;
+pub mod ports;
+pub mod readiness;
+pub mod secrets;
+pub mod settings;
+pub mod state;
+pub mod supervisor;
+pub mod turns;

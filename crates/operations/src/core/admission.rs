@@ -1,0 +1,169 @@
+//! How a call gets in: one visible row of gates, the same for every door.
+//!
+//! The order of refusals is part of the contract: 401, 403 workspace, 403 plan, 403 role, 429, then the door's own
+//! 413 and 415, idempotency, 400, and 402 last before the operation itself.
+
+use std::sync::{Arc, Mutex};
+
+use model::WorkspaceId;
+use store::idempotency;
+
+use crate::core::{
+    app::App,
+    call::{Call, IDEMPOTENCY, IdempotencyClaim},
+    caller::{Access, Caller},
+    error::{Error, ErrorKind, Result},
+    gates::check_gates,
+    metering::{Credits, Rate},
+    operation::Operation,
+    state::running_keys::RunningKey,
+};
+
+/// A call past the gates that need neither its body nor money.
+pub struct Entrance {
+    /// The operation.
+    pub operation: &'static Operation,
+    /// Who.
+    pub caller: Arc<Caller>,
+    /// Where, with which role and plan.
+    pub access: Access,
+}
+
+/// What the gates found, also when they refused.
+pub struct Admission {
+    /// The workspace that is counted.
+    pub workspace: WorkspaceId,
+    /// The request limit.
+    pub rate: Option<Rate>,
+    /// The way in, or why not.
+    pub entrance: Result<Entrance>,
+}
+
+/// An answer that was given before.
+pub struct Replay {
+    /// Its status.
+    pub status: u16,
+    /// Its body, byte for byte.
+    pub body: Vec<u8>,
+}
+
+impl App {
+    /// Counts the request and applies the gates: workspace, plan, role, request limit.
+    ///
+    /// `named` is the workspace id in the path. Every authenticated call counts, refused ones too.
+    #[crate::boxed]
+    pub async fn admit(
+        &self,
+        operation: &'static Operation,
+        caller: Arc<Caller>,
+        named: Option<&str>,
+    ) -> Result<Admission> {
+        let scope = caller.access(named).cloned();
+        // A call that names a foreign workspace counts against its own.
+        let counted = match &scope {
+            Ok(access) => access.clone(),
+            Err(_) => caller.access(None)?.clone(),
+        };
+        let limit = self.limits(counted.plan).rpm;
+        let (rate, allowed) = self.meter().count_request(&counted.workspace, limit, self.now()).await?;
+        let entrance = scope.and_then(|access| {
+            check_gates(operation, &caller.actor, access.plan, access.role)?;
+            if !allowed {
+                let seconds = rate.map_or(60, |rate| rate.reset);
+                return Err(Error::new(ErrorKind::RateLimited).with_retry_after(seconds));
+            }
+            Ok(Entrance { operation, caller, access })
+        });
+        Ok(Admission { workspace: counted.workspace, rate, entrance })
+    }
+
+    /// Looks an idempotency key up: a kept answer to replay, or the claim to run with.
+    #[crate::boxed]
+    pub async fn check_idempotency(
+        &self,
+        workspace: &WorkspaceId,
+        key: &str,
+        fingerprint: [u8; 32],
+    ) -> Result<Idempotency> {
+        let data_key = self.data_key(workspace).await?;
+        let Some(running) = self.run_alone(workspace, key) else {
+            return Err(Error::new(ErrorKind::IdempotencyInProgress).with_retry_after(1));
+        };
+        let (now, wanted) = (self.now(), key.to_owned());
+        let kept =
+            self.db().read(workspace, async move |tx| idempotency::find(tx, &wanted, now).await).await?;
+        let Some(kept) = kept else {
+            let claim = IdempotencyClaim { key: key.to_owned(), fingerprint, data_key };
+            return Ok(Idempotency::Run(claim, running));
+        };
+        if kept.fingerprint != fingerprint {
+            return Err(Error::new(ErrorKind::IdempotencyKeyReused));
+        }
+        let body = data_key.open(IDEMPOTENCY, &kept.answer).map_err(store::Error::from)?;
+        let status = u16::try_from(kept.status).map_err(Error::internal)?;
+        Ok(Idempotency::Replay(Replay { status, body }))
+    }
+
+    /// Sets the credits aside: the last gate before the operation.
+    #[crate::boxed]
+    pub async fn charge(
+        &self,
+        entrance: &Entrance,
+        request_id: String,
+        subject: String,
+        idempotency: Option<IdempotencyClaim>,
+    ) -> Result<Call> {
+        let operation = entrance.operation;
+        let (workspace, plan, now) = (&entrance.access.workspace, entrance.access.plan, self.now());
+        let pool = self.limits(plan).credits_per_period;
+        let reservation =
+            self.meter().reserve(workspace, pool, operation.class, now, operation.always_answers).await?;
+        let (caller, access) = (entrance.caller.clone(), entrance.access.clone());
+        let call = Call::new(operation, caller, access, now, request_id, subject);
+        Ok(Call { idempotency, reservation: Mutex::new(Some(reservation)), ..call })
+    }
+
+    /// The way in for the console's own pages: the same gates of workspace, plan and role, but nothing is counted and
+    /// nothing is charged. What a plan allows of mail, mailboxes and the like holds all the same.
+    pub fn enter_console(
+        &self,
+        operation: &'static Operation,
+        caller: Arc<Caller>,
+        named: Option<&str>,
+        request_id: String,
+        subject: String,
+    ) -> Result<Call> {
+        let access = caller.access(named)?.clone();
+        check_gates(operation, &caller.actor, access.plan, access.role)?;
+        Ok(Call::new(operation, caller, access, self.now(), request_id, subject))
+    }
+
+    /// Ends a call: a success keeps its credits, a failure gets them back. Tells what was charged.
+    pub fn settle(&self, call: &Call, succeeded: bool) -> i64 {
+        let Some(reservation) = call.take_reservation() else { return 0 };
+        let amount = reservation.amount();
+        if call.is_stored() {
+            reservation.ledgered();
+        } else if succeeded {
+            reservation.keep();
+        } else {
+            return 0;
+        }
+        amount
+    }
+
+    /// The workspace's credits, for the headers of an answer.
+    #[crate::boxed]
+    pub async fn credits(&self, access_plan: model::Plan, workspace: &WorkspaceId) -> Result<Credits> {
+        let limit = self.limits(access_plan).credits_per_period;
+        self.meter().credits(workspace, limit, self.now(), false).await
+    }
+}
+
+/// What an idempotency key says.
+pub enum Idempotency {
+    /// Run, and keep the answer. The guard marks the key as running until then.
+    Run(IdempotencyClaim, RunningKey),
+    /// Do nothing: this was the answer.
+    Replay(Replay),
+}

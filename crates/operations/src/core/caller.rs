@@ -1,0 +1,104 @@
+//! Who calls, and what the caller may do where.
+
+use model::{AccountId, ApiKeyId, Plan, Role, SessionId, Timestamp, WorkspaceId};
+
+use crate::core::error::{Error, ErrorKind, Result};
+
+/// Who calls.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Actor {
+    /// A program with an API key.
+    Key(ApiKeyId),
+    /// A wallet that showed itself, in lower case.
+    Wallet(String),
+    /// A chat that is linked with a mailbox, by its number.
+    Chat(String),
+    /// A person in the console.
+    Person {
+        /// The account.
+        account: AccountId,
+        /// The session.
+        session: SessionId,
+        /// Whether the account operates this server.
+        is_admin: bool,
+    },
+}
+
+impl Actor {
+    /// The id for the audit trail.
+    pub fn id(&self) -> &str {
+        match self {
+            Self::Key(id) => id.as_str(),
+            Self::Wallet(address) => address,
+            Self::Chat(chat) => chat,
+            Self::Person { account, .. } => account.as_str(),
+        }
+    }
+}
+
+/// What a caller showed.
+#[derive(Clone, Debug)]
+pub enum Credential {
+    /// The `x-api-key` header.
+    ApiKey(String),
+    /// The console's cookie.
+    Session(String),
+}
+
+/// A caller who was recognised.
+#[derive(Debug)]
+pub struct Caller {
+    /// Who.
+    pub actor: Actor,
+    /// The workspaces the caller can act in; a key has exactly one.
+    pub workspaces: Vec<Access>,
+    /// The one that a call without a workspace id goes to.
+    pub chosen: usize,
+    pub(crate) expires_at: Option<Timestamp>,
+    /// The hash of what a key or a session is recognised by.
+    pub(crate) hash: Option<SecretHash>,
+}
+
+/// What a caller may do in one workspace.
+#[derive(Clone, Debug)]
+pub struct Access {
+    /// The workspace.
+    pub workspace: WorkspaceId,
+    /// Its name, where it is known.
+    pub name: String,
+    /// The caller's role.
+    pub role: Role,
+    /// The workspace's plan.
+    pub plan: Plan,
+}
+
+impl Caller {
+    /// A wallet in its workspace.
+    pub(crate) fn wallet(address: String, access: Access) -> Self {
+        Self {
+            actor: Actor::Wallet(address),
+            workspaces: vec![access],
+            chosen: 0,
+            expires_at: None,
+            hash: None,
+        }
+    }
+
+    /// A chat that is linked with a mailbox of a workspace.
+    pub(crate) fn chat(chat: i64, access: Access) -> Self {
+        let actor = Actor::Chat(format!("telegram {chat}"));
+        Self { actor, workspaces: vec![access], chosen: 0, expires_at: None, hash: None }
+    }
+
+    /// The access that a call has: to the named workspace, or to the chosen one.
+    pub fn access(&self, named: Option<&str>) -> Result<&Access> {
+        let found = match named {
+            Some(id) => self.workspaces.iter().find(|access| access.workspace.as_str() == id),
+            None => self.workspaces.get(self.chosen),
+        };
+        found.ok_or_else(|| Error::new(ErrorKind::WorkspaceScopeDenied))
+    }
+}
+
+/// The hash of a secret, as it is stored.
+pub(crate) type SecretHash = [u8; 32];

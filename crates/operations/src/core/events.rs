@@ -1,0 +1,132 @@
+//! The event log: what happened in a workspace, in one order without gaps.
+
+use std::{pin::pin, time::Duration};
+
+use model::{
+    MailboxId, Timestamp, WorkspaceId,
+    events::{Event, EventPage, EventQuery, EventType},
+};
+use store::{
+    Tx,
+    events::{self, EventRecord},
+    vault::DataKey,
+};
+
+use crate::core::{
+    app::App,
+    call::Call,
+    error::{Error, ErrorKind, Result},
+    operation::Operation,
+};
+
+/// Reads the event log.
+pub const LIST: Operation = Operation::read(
+    "listEvents",
+    "Reads the event log of a workspace after a sequence; waits for the first event if asked to.",
+);
+/// Streams the event log.
+pub const STREAM: Operation = Operation::read(
+    "streamEvents",
+    "Streams the event log of a workspace as server-sent events; resumes from Last-Event-ID.",
+);
+
+pub(crate) const OPERATIONS: &[&Operation] = &[&LIST, &STREAM];
+
+/// The purpose that the data of events is sealed for.
+const DATA: &str = "event";
+
+/// An event on its way into the log.
+pub(crate) struct NewEvent {
+    pub(crate) kind: EventType,
+    pub(crate) mailbox: Option<MailboxId>,
+    pub(crate) data: serde_json::Value,
+}
+
+impl NewEvent {
+    /// Writes it in the transaction of what it tells, under a number taken there.
+    pub(crate) async fn insert(
+        self,
+        tx: &mut Tx,
+        app: &App,
+        key: &DataKey,
+        sequence: i64,
+        now: Timestamp,
+    ) -> Result<()> {
+        let plain = serde_json::to_vec(&self.data).map_err(Error::internal)?;
+        let record = EventRecord {
+            sequence,
+            id: app.new_id(),
+            kind: self.kind,
+            occurred_at: now,
+            mailbox_id: self.mailbox,
+            data: key.seal(DATA, &plain).map_err(store::Error::from)?,
+        };
+        Ok(events::insert(tx, &record).await?)
+    }
+
+    /// The same, under the next number.
+    pub(crate) async fn append(self, tx: &mut Tx, app: &App, key: &DataKey, now: Timestamp) -> Result<()> {
+        let sequence = events::next_sequence(tx).await?;
+        self.insert(tx, app, key, sequence, now).await
+    }
+}
+
+/// Reads a part of the event log.
+#[crate::boxed]
+pub async fn list(app: &App, call: &Call, query: EventQuery) -> Result<EventPage> {
+    let mut news = app.news(&call.workspace);
+    let deadline = tokio::time::Instant::now() + Duration::from_secs(u64::from(query.wait));
+    let mut revoked = pin!(app.revoked(call));
+    loop {
+        let page = page(app, &call.workspace, query.after, query.limit).await?;
+        if !page.events.is_empty() || query.wait == 0 {
+            return Ok(page);
+        }
+        tokio::select! {
+            woken = tokio::time::timeout_at(deadline, news.changed()) => if woken.is_err() {
+                return Ok(page);
+            },
+            () = app.ending() => return Ok(page),
+            () = revoked.as_mut() => return Err(Error::new(ErrorKind::Unauthorized)),
+        }
+    }
+}
+
+/// A part of the event log, without waiting.
+#[crate::boxed]
+pub async fn page(app: &App, workspace: &WorkspaceId, after: i64, limit: i64) -> Result<EventPage> {
+    let key = app.data_key(workspace).await?;
+    let found = app
+        .db()
+        .read(workspace, async move |tx| events::list_after(tx, after, limit + 1).await)
+        .await
+        .map_err(Error::from)?;
+    let has_more = i64::try_from(found.len()).is_ok_and(|count| count > limit);
+    let wanted = usize::try_from(limit).unwrap_or_default();
+    let events = found
+        .into_iter()
+        .take(wanted)
+        .map(|record| show(workspace, &key, record))
+        .collect::<Result<Vec<Event>>>()?;
+    let next_after = events.last().map_or(after, |event| event.sequence);
+    Ok(EventPage { events, has_more, next_after })
+}
+
+/// The number of the last event.
+#[crate::boxed]
+pub async fn last_sequence(app: &App, workspace: &WorkspaceId) -> Result<i64> {
+    Ok(app.db().read(workspace, async |tx| events::last_sequence(tx).await).await?)
+}
+
+pub(crate) fn show(workspace: &WorkspaceId, key: &DataKey, record: EventRecord) -> Result<Event> {
+    let plain = key.open(DATA, &record.data).map_err(store::Error::from)?;
+    Ok(Event {
+        id: record.id,
+        kind: record.kind,
+        occurred_at: record.occurred_at,
+        sequence: record.sequence,
+        workspace_id: workspace.clone(),
+        mailbox_id: record.mailbox_id,
+        data: serde_json::from_slice(&plain).map_err(Error::internal)?,
+    })
+}

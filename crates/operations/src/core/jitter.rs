@@ -1,0 +1,18 @@
+//! Times that are a little irregular, so that several nodes or retries do not all come at once.
+
+use std::time::Duration;
+
+use crate::core::app::App;
+
+/// A time between four and six fifths of the given one.
+pub(crate) fn jitter(app: &App, about: Duration) -> Duration {
+    let mut random = [0];
+    app.entropy().fill(&mut random);
+    about.mul_f64(0.8 + 0.4 * f64::from(random[0]) / 255.0)
+}
+
+/// The same in whole seconds.
+pub(crate) fn jitter_seconds(app: &App, about: i64) -> i64 {
+    let jittered = jitter(app, Duration::from_secs(about.unsigned_abs()));
+    i64::try_from(jittered.as_secs()).unwrap_or(i64::MAX)
+}

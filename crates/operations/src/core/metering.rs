@@ -1,0 +1,500 @@
+//! Credits and request limits: exact under concurrency, across nodes and crashes, without a database write per read.
+//!
+//! Each node charges small advances to a workspace's pools in the store and spends them in memory: at most what a
+//! second needs, and a hundredth of the pool. What a read spent is in a local log before it is answered, so that the
+//! next process returns what a killed one had not spent; what a write spent is stored in the transaction of its
+//! effect. A node that finds a pool empty asks the others to return what they do not use.
+
+mod account;
+mod pool;
+mod recovery;
+
+use std::{
+    collections::HashMap,
+    ops::ControlFlow,
+    path::Path,
+    sync::{Arc, Mutex, Weak},
+    time::Duration,
+};
+
+use model::{CreditClass, Limit, Timestamp, WorkspaceId};
+use store::{
+    Db, Topic, Tx,
+    metering::{ALIVE_SECONDS, PoolKind},
+    spend_log::{Remains, SpendLog, Spent},
+};
+use tokio::time::Instant;
+
+pub use self::account::Reservation;
+use self::{
+    account::{Account, PoolReply},
+    pool::{Attempt, Pool, Purpose, Terms},
+    recovery::{is_present, recover},
+};
+use crate::core::{
+    error::{Error, ErrorKind, Result},
+    lock::lock,
+    ports::Clock,
+    supervisor::{Exit, Supervisor, catch_item_panic},
+};
+
+/// The worker that settles.
+const WORKER: &str = "metering";
+/// How often spent amounts are settled.
+const SETTLE_EVERY: Duration = Duration::from_millis(50);
+/// How long the next try waits after the store could not be written.
+const SETTLE_RETRY: Duration = Duration::from_secs(1);
+/// How long a node keeps an unused advance that others may need.
+const IDLE_ADVANCE_MICROS: i64 = 1_000_000;
+/// How long a workspace without calls is remembered.
+const FORGET_AFTER_MICROS: i64 = 600_000_000;
+/// How often workspaces without calls are looked for.
+const FORGET_EVERY: Duration = Duration::from_mins(1);
+
+/// The state of the request limit after a call.
+#[derive(Clone, Copy, Debug)]
+pub struct Rate {
+    /// Requests in a window.
+    pub limit: i64,
+    /// Requests left in this one.
+    pub remaining: i64,
+    /// Seconds until the next.
+    pub reset: u64,
+}
+
+/// The state of the credits after a call.
+#[derive(Clone, Copy, Debug)]
+pub struct Credits {
+    /// Used in the period, calls in flight included.
+    pub used: i64,
+    /// Left; `None` when soft-unlimited.
+    pub remaining: Option<i64>,
+}
+
+/// Counts what workspaces use.
+#[derive(Clone)]
+pub struct Meter(Arc<Shared>);
+
+struct Shared {
+    db: Db,
+    node: String,
+    clock: Arc<dyn Clock>,
+    accounts: Mutex<HashMap<WorkspaceId, Arc<Account>>>,
+    dirty: Mutex<Vec<Arc<Account>>>,
+    /// Held while those are settled: a second call waits for a settlement that is under way.
+    settling: tokio::sync::Mutex<()>,
+    log: Option<Arc<SpendLog>>,
+}
+
+impl Meter {
+    /// The meter of a serving node. What it spends is logged in the folder, where it finds what former processes had not
+    /// spent.
+    #[crate::boxed]
+    pub async fn start(db: Db, node: String, clock: Arc<dyn Clock>, folder: &Path) -> Result<Self> {
+        let (before, now) = (folder.to_owned(), clock.now());
+        let remains = blocking(move || SpendLog::remains(&before)).await?;
+        recover(&db, &remains, now).await?;
+        let log = {
+            let (folder, node) = (folder.to_owned(), node.clone());
+            blocking(move || SpendLog::create(&folder, &node)).await?
+        };
+        let meter = Self::open(db, node, clock, Some(log));
+        for (workspace, figures) in remains.iter().flat_map(|left| &left.figures) {
+            if meter.0.db.is_sole_node() && is_present(figures.requests, now) {
+                meter.0.go_on(workspace, figures.requests);
+            }
+        }
+        blocking(move || remains.into_iter().try_for_each(Remains::delete)).await?;
+        Ok(meter)
+    }
+
+    /// A meter beside that of a serving node, whose advances it leaves alone.
+    pub fn attach(db: Db, node: String, clock: Arc<dyn Clock>) -> Self {
+        Self::open(db, node, clock, None)
+    }
+
+    fn open(db: Db, node: String, clock: Arc<dyn Clock>, log: Option<Arc<SpendLog>>) -> Self {
+        let (accounts, dirty, settling) = Default::default();
+        Self(Arc::new(Shared { db, node, clock, accounts, dirty, settling, log }))
+    }
+
+    /// Settles in the background for as long as the meter lives, and returns what other nodes ask for.
+    pub(crate) fn run(&self, supervisor: &Arc<Supervisor>) {
+        let shared = Arc::downgrade(&self.0);
+        supervisor.start(WORKER, move || settle_loop(shared.clone()));
+        // A sole node has nobody to return anything to.
+        if !self.0.db.is_sole_node() {
+            let shared = Arc::downgrade(&self.0);
+            supervisor.start("recalls", move || recall_loop(shared.clone()));
+        }
+    }
+
+    /// Counts a request. `Err` when the window is full; the rate is told either way.
+    #[crate::boxed]
+    pub async fn count_request(
+        &self,
+        workspace: &WorkspaceId,
+        limit: Limit,
+        now: Timestamp,
+    ) -> Result<(Option<Rate>, bool)> {
+        let Some(size) = limit_of(limit) else { return Ok((None, true)) };
+        let account = self.0.account(workspace);
+        let terms = Terms::at(now, PoolKind::Requests, Some(size));
+        let allowed = match self.0.take(&account, terms, 1, None, now).await? {
+            Some(reservation) => {
+                reservation.keep();
+                true
+            }
+            None => false,
+        };
+        let used = account.used(PoolKind::Requests, terms.period_start);
+        let reset = now.seconds_until(now.minute().plus_seconds(60)).max(1);
+        Ok((Some(Rate { limit: size, remaining: (size - used).max(0), reset }), allowed))
+    }
+
+    /// Sets credits aside for a call. They go back unless the reservation is kept or written to the ledger.
+    #[crate::boxed]
+    pub async fn reserve(
+        &self,
+        workspace: &WorkspaceId,
+        limit: Limit,
+        class: CreditClass,
+        now: Timestamp,
+        what_is_left: bool,
+    ) -> Result<Reservation> {
+        let account = self.0.account(workspace);
+        let terms = Terms::at(now, PoolKind::Credits, limit_of(limit));
+        let price = i64::try_from(class.credits()).map_err(Error::internal)?;
+        if let Some(reservation) = self.0.take(&account, terms, price, Some((class, now)), now).await? {
+            return Ok(reservation);
+        }
+        if what_is_left {
+            return Ok(Reservation::nothing(account, class, now));
+        }
+        metrics::counter!("credits_refused_total").increment(1);
+        let fix = "Wait for the next period or move the workspace to a larger plan.";
+        let used = account.used(PoolKind::Credits, terms.period_start);
+        let left = terms.limit.map_or(0, |limit| limit - used);
+        // What is left on another node is not known here, so only what is surely too little is told.
+        let error = if (1..price).contains(&left) {
+            let message = format!("This call costs {price} credits; {left} are left in this period.");
+            Error::with_message(ErrorKind::CreditsExhausted, message)
+        } else {
+            Error::new(ErrorKind::CreditsExhausted)
+        };
+        Err(error.with_fix(fix))
+    }
+
+    /// The credits of a workspace as this node knows them.
+    #[crate::boxed]
+    pub async fn credits(
+        &self,
+        workspace: &WorkspaceId,
+        limit: Limit,
+        now: Timestamp,
+        fresh: bool,
+    ) -> Result<Credits> {
+        let account = self.0.account(workspace);
+        let terms = Terms::at(now, PoolKind::Credits, limit_of(limit));
+        if fresh || !account.knows(&terms) {
+            let _turn = account.asking.lock().await;
+            account.adopt(&terms);
+            self.0.settle(&account, Some((terms, 0)), Purpose::Settle).await?;
+        }
+        let used = account.used(PoolKind::Credits, terms.period_start);
+        Ok(Credits { used, remaining: terms.limit.map(|limit| (limit - used).max(0)) })
+    }
+
+    /// Counts a call for the history, and has the log know its request before it is answered.
+    pub fn count_call(&self, workspace: &WorkspaceId, now: Timestamp, failed: bool) {
+        let account = self.0.account(workspace);
+        account.count_usage(now.day(), "calls", 1);
+        if failed {
+            account.count_usage(now.day(), "errors", 1);
+        }
+        account.write_log();
+        self.0.mark_dirty(&account);
+    }
+
+    /// Settles what was spent since the last time, as it is done every few milliseconds. False when the store could not be
+    /// written.
+    #[crate::boxed]
+    pub async fn settle(&self) -> bool {
+        self.0.settle_dirty().await
+    }
+
+    /// Forgets workspaces that have had no calls for a while.
+    #[crate::boxed]
+    pub async fn forget_idle(&self) {
+        self.0.forget_idle().await;
+    }
+
+    /// Settles everything and returns all advances, at the end of the process.
+    #[crate::boxed]
+    pub async fn close(&self) {
+        let accounts: Vec<_> = lock(&self.0.accounts).values().cloned().collect();
+        // The log stays: the next start finds the present windows of a sole node there.
+        for account in accounts {
+            let _turn = account.asking.lock().await;
+            if let Err(error) = self.0.settle(&account, None, Purpose::Close).await {
+                tracing::warn!(%error, "could not settle at the end; the next start will");
+            }
+        }
+    }
+
+    /// Returns what is charged ahead for a workspace and not needed, as another node asked.
+    #[crate::boxed]
+    pub async fn return_unspent(&self, workspace: &WorkspaceId) {
+        let known = lock(&self.0.accounts).get(workspace).cloned();
+        let Some(account) = known else { return };
+        let _turn = account.asking.lock().await;
+        if let Err(error) = self.0.settle(&account, None, Purpose::Return).await {
+            tracing::warn!(%error, "could not return an advance");
+        }
+    }
+}
+
+/// Work with files, on a thread that may wait.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> std::io::Result<T> + Send + 'static,
+) -> Result<T> {
+    tokio::task::spawn_blocking(work).await.map_err(Error::internal)?.map_err(Error::internal)
+}
+
+fn limit_of(limit: Limit) -> Option<i64> {
+    limit.get().map(|number| i64::try_from(number).unwrap_or(i64::MAX))
+}
+
+impl Shared {
+    fn account(&self, workspace: &WorkspaceId) -> Arc<Account> {
+        let mut accounts = lock(&self.accounts);
+        if let Some(account) = accounts.get(workspace) {
+            return account.clone();
+        }
+        let requests = if self.db.is_sole_node() {
+            Pool::window(Spent::NOTHING)
+        } else {
+            Pool::shared(PoolKind::Requests)
+        };
+        let account = self.new_account(workspace, requests);
+        accounts.insert(workspace.clone(), account.clone());
+        account
+    }
+
+    fn new_account(&self, workspace: &WorkspaceId, requests: Pool) -> Arc<Account> {
+        let slot = self.log.as_ref().map(|log| log.slot(workspace));
+        Arc::new(Account::new(workspace.clone(), requests, slot, self.clock.now()))
+    }
+
+    /// Goes on with the window of a former process of a sole node. It is in the new log at once, since this process may
+    /// be killed before the workspace calls.
+    fn go_on(&self, workspace: &WorkspaceId, window: Spent) {
+        let account = self.new_account(workspace, Pool::window(window));
+        account.log_periods();
+        lock(&self.accounts).insert(workspace.clone(), account);
+    }
+
+    fn mark_dirty(&self, account: &Arc<Account>) {
+        if account.become_dirty() {
+            lock(&self.dirty).push(account.clone());
+        }
+    }
+
+    /// Takes `amount` of a pool, or `None` when all nodes together have not that much left.
+    async fn take(
+        self: &Arc<Self>,
+        account: &Arc<Account>,
+        terms: Terms,
+        amount: i64,
+        class: Option<(CreditClass, Timestamp)>,
+        now: Timestamp,
+    ) -> Result<Option<Reservation>> {
+        // Live nodes return what they do not use when asked. What one that is gone had charged stays charged.
+        let deadline = Instant::now() + Duration::from_secs(u64::try_from(ALIVE_SECONDS).unwrap_or(3) + 1);
+        loop {
+            if let ControlFlow::Break(answer) = self.attempt(account, terms, amount, class, now) {
+                return Ok(answer);
+            }
+            let turn = account.asking.lock().await;
+            if let ControlFlow::Break(answer) = self.attempt(account, terms, amount, class, now) {
+                return Ok(answer);
+            }
+            let told = self.settle(account, Some((terms, amount)), Purpose::Settle).await?;
+            if let ControlFlow::Break(answer) = self.attempt(account, terms, amount, class, now) {
+                return Ok(answer);
+            }
+            if !told.short && Instant::now() < deadline {
+                continue;
+            }
+            if told.unspent_by_others == 0 || Instant::now() >= deadline {
+                account.refuse(terms.kind, amount, now);
+                return Ok(None);
+            }
+            let recall = async |tx: &mut Tx| Ok::<_, Error>(tx.wake(Topic::Recall, None).await?);
+            self.db.write(&account.workspace, recall).await?;
+            drop(turn);
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    fn attempt(
+        self: &Arc<Self>,
+        account: &Arc<Account>,
+        terms: Terms,
+        amount: i64,
+        class: Option<(CreditClass, Timestamp)>,
+        now: Timestamp,
+    ) -> ControlFlow<Option<Reservation>> {
+        match account.attempt(terms, amount, now) {
+            Attempt::Taken(period_start) => {
+                self.mark_dirty(account);
+                let terms = Terms { period_start, ..terms };
+                ControlFlow::Break(Some(Reservation::new(account.clone(), terms, amount, class, &self.node)))
+            }
+            Attempt::Refused => ControlFlow::Break(None),
+            Attempt::MustAsk => ControlFlow::Continue(()),
+        }
+    }
+
+    /// Settles both pools of a workspace in one transaction, asking for more of one of them, and tells what the
+    /// store said about that one. The account's `asking` lock must be held.
+    async fn settle(
+        &self,
+        account: &Account,
+        need: Option<(Terms, i64)>,
+        purpose: Purpose,
+    ) -> Result<PoolReply> {
+        let plan = account.plan_settlement(need, purpose, self.clock.now());
+        if plan.is_empty() {
+            return Ok(PoolReply::default());
+        }
+        // What is charged is returned after a crash only where the log knows its period.
+        account.log_periods();
+        let (node, work) = (self.node.clone(), plan.clone());
+        let outcome = self
+            .db
+            .write(&account.workspace, async move |tx| {
+                let mut adjusted = Vec::with_capacity(work.adjustments.len());
+                for ask in &work.adjustments {
+                    adjusted.push(store::metering::adjust(tx, &node, ask).await?);
+                }
+                for ((day, metric), amount) in &work.usage {
+                    store::metering::add_usage(tx, *day, metric, *amount).await?;
+                }
+                Ok::<_, Error>(adjusted)
+            })
+            .await;
+        match outcome {
+            Ok(adjusted) => {
+                let told = account.apply(&plan, &adjusted, need.map(|(terms, _)| terms.kind));
+                account.log_periods();
+                Ok(told)
+            }
+            Err(error) => {
+                account.undo(plan);
+                Err(error)
+            }
+        }
+    }
+
+    async fn settle_dirty(self: &Arc<Self>) -> bool {
+        let _turn = self.settling.lock().await;
+        let dirty = std::mem::take(&mut *lock(&self.dirty));
+        // Detached tasks: none is cut off half-way when its caller is cancelled.
+        let begin = |account: Arc<Account>| {
+            let shared = self.clone();
+            tokio::spawn(async move {
+                let settled = catch_item_panic(WORKER, shared.settle_one(&account)).await;
+                settled.unwrap_or_else(|_| {
+                    shared.mark_dirty_again(&account);
+                    false
+                })
+            })
+        };
+        let tasks: Vec<_> = dirty.into_iter().map(begin).collect();
+        let mut all_stored = true;
+        for task in tasks {
+            all_stored &= task.await.unwrap_or(false);
+        }
+        all_stored
+    }
+
+    /// Has an account settled that may have been lost on its way.
+    fn mark_dirty_again(&self, account: &Arc<Account>) {
+        account.become_clean();
+        self.mark_dirty(account);
+    }
+
+    async fn settle_one(self: &Arc<Self>, account: &Arc<Account>) -> bool {
+        let _turn = account.asking.lock().await;
+        account.become_clean();
+        let (sole, now) = (self.db.is_sole_node(), self.clock.now());
+        let is_idle = !sole && account.idle_micros(now) > IDLE_ADVANCE_MICROS;
+        let purpose = if is_idle { Purpose::Close } else { Purpose::Settle };
+        let outcome = self.settle(account, None, purpose).await;
+        if let Err(error) = &outcome {
+            tracing::warn!(%error, workspace = %account.workspace, "could not settle usage; retrying");
+        }
+        // An advance that others may need must be looked at again, so that it is returned in time.
+        if outcome.is_err() || (!sole && account.has_unspent()) {
+            self.mark_dirty(account);
+        }
+        outcome.is_ok()
+    }
+
+    async fn forget_idle(self: &Arc<Self>) {
+        let now = self.clock.now();
+        let is_idle = |account: &Arc<Account>| account.idle_micros(now) > FORGET_AFTER_MICROS;
+        let idle: Vec<_> =
+            lock(&self.accounts).values().filter(|account| is_idle(account)).cloned().collect();
+        for account in idle {
+            let _turn = account.asking.lock().await;
+            if let Err(error) = self.settle(&account, None, Purpose::Close).await {
+                tracing::warn!(%error, workspace = %account.workspace, "could not settle usage; retrying");
+            }
+            let mut accounts = lock(&self.accounts);
+            // The map's and ours: nobody else can begin a call with it.
+            if Arc::strong_count(&account) == 2 && account.is_closed() {
+                accounts.remove(&account.workspace);
+                account.leave_log();
+            }
+        }
+    }
+}
+
+async fn settle_loop(shared: Weak<Shared>) -> Exit {
+    if let Some(shared) = shared.upgrade() {
+        // After a restart nobody knows which accounts the last one had in its hands.
+        let all: Vec<_> = lock(&shared.accounts).values().cloned().collect();
+        for account in &all {
+            shared.mark_dirty_again(account);
+        }
+    }
+    let mut last_forget = Instant::now();
+    let mut pause = SETTLE_EVERY;
+    loop {
+        tokio::time::sleep(pause).await;
+        let Some(shared) = shared.upgrade() else { return Exit::Finished };
+        pause = if shared.settle_dirty().await { SETTLE_EVERY } else { SETTLE_RETRY };
+        if last_forget.elapsed() > FORGET_EVERY {
+            last_forget = Instant::now();
+            shared.forget_idle().await;
+        }
+    }
+}
+
+async fn recall_loop(shared: Weak<Shared>) -> Exit {
+    use tokio::sync::broadcast::error::RecvError;
+    let Some(mut wakes) = shared.upgrade().map(|shared| shared.db.listen(Topic::Recall)) else {
+        return Exit::Finished;
+    };
+    loop {
+        let wake = match wakes.recv().await {
+            Ok(wake) => wake,
+            Err(RecvError::Lagged(_)) => continue,
+            Err(RecvError::Closed) => return Exit::Finished,
+        };
+        let Some(shared) = shared.upgrade() else { return Exit::Finished };
+        tokio::spawn(async move { Meter(shared).return_unspent(&wake.workspace).await });
+    }
+}

@@ -1,0 +1,43 @@
+//! What a process finds of former ones when it starts: advances that they had not spent go back to their pools.
+
+use model::Timestamp;
+use store::{
+    Db,
+    metering::PoolKind,
+    spend_log::{Remains, Spent},
+};
+
+use crate::core::error::{Error, Result};
+
+/// Workspaces whose advances one transaction ends at the start.
+const RECOVERED_TOGETHER: usize = 500;
+
+/// Returns to the pools what killed processes had charged and not spent.
+pub(super) async fn recover(db: &Db, remains: &[Remains], now: Timestamp) -> Result<()> {
+    for left in remains {
+        for some in left.figures.chunks(RECOVERED_TOGETHER) {
+            let (node, some) = (left.node.clone(), some.to_vec());
+            db.system_write(async move |tx| {
+                for (workspace, figures) in &some {
+                    let tx = tx.enter(workspace);
+                    let pools =
+                        [(PoolKind::Credits, figures.credits), (PoolKind::Requests, figures.requests)];
+                    for (kind, Spent { period_start, reads }) in pools {
+                        store::metering::recover(tx, &node, kind, period_start, reads, now.day()).await?;
+                    }
+                }
+                Ok::<_, Error>(())
+            })
+            .await?;
+        }
+    }
+    if db.is_sole_node() {
+        db.system_write(async |tx| store::metering::forget_advances(tx).await).await?;
+    }
+    Ok(())
+}
+
+/// Whether a window that a former process counted in is still the one of now.
+pub(super) fn is_present(window: Spent, now: Timestamp) -> bool {
+    window.reads > 0 && PoolKind::Requests.joins(now.minute(), window.period_start)
+}

@@ -1,0 +1,16 @@
+//! What the service keeps in memory. Nothing here knows the service itself.
+
+pub mod arrivals;
+pub mod credentials;
+pub mod data_keys;
+pub mod free_proofs;
+pub mod indexes;
+pub mod model_slots;
+pub mod notifications;
+pub mod outbox;
+pub mod readiness;
+pub mod routes;
+pub mod running_keys;
+pub mod scanning;
+pub mod uuids;
+pub mod wallets;

@@ -1,0 +1,111 @@
+//! The safe context of an email: the mail itself and its thread, for an agent to read.
+
+use model::{
+    EmailId, Timestamp,
+    emails::{ContextQuery, ContextThread, EmailContext, ReadOptions, ScanStatus},
+};
+use serde::{Deserialize, Serialize};
+use store::emails;
+
+use crate::{
+    core::{
+        app::App,
+        call::Call,
+        cursor,
+        error::{ErrorKind, Result},
+        operation::Operation,
+    },
+    inbox::emails::{
+        present::{self, FolderNames, Presenter},
+        visible,
+    },
+    mailbox::mailboxes,
+};
+
+/// Reads the context of an email.
+pub const GET: Operation = Operation::read(
+    "getEmailContext",
+    "Reads an email and its thread as bounded plain text that is safe for an agent; content is untrusted.",
+)
+.errors(&[ErrorKind::NotFound, ErrorKind::InvalidCursor])
+.tagged();
+
+pub(crate) const OPERATIONS: &[&Operation] = &[&GET];
+
+/// Where a page of the thread ended.
+#[derive(Serialize, Deserialize)]
+struct ContextPosition {
+    date: i64,
+    id: EmailId,
+}
+
+/// Reads an email with a page of its thread.
+#[crate::boxed]
+pub async fn get(
+    app: &App,
+    call: &Call,
+    mailbox: &str,
+    id: EmailId,
+    query: ContextQuery,
+) -> Result<EmailContext> {
+    let named = mailboxes::name(mailbox);
+    let key = app.data_key(&call.workspace).await?;
+    let about = format!("getEmailContext {id} {}", query.include_held);
+    let after = match &query.cursor {
+        Some(text) => {
+            let mark: ContextPosition = cursor::open(&key, &about, text)?;
+            Some((Timestamp::from_micros(mark.date), mark.id))
+        }
+        None => None,
+    };
+    let (now, limit) = (call.now, query.limit);
+    let held_after = (!query.include_held).then_some(now);
+    let read = app
+        .read(call, async move |tx| {
+            let mailbox = mailboxes::find_id(tx, &named).await?;
+            let mail = visible(tx, &mailbox, &id, query.include_held, now).await?;
+            let names = FolderNames::load(tx, &mailbox).await?;
+            let thread = mail.thread_id.clone();
+            let mut messages =
+                emails::list_thread(tx, &mailbox, &thread, after, held_after, limit + 1).await?;
+            let total = emails::count_thread(tx, &mailbox, &thread, held_after).await?;
+            let wanted = usize::try_from(limit).unwrap_or_default();
+            let more = messages.len() > wanted;
+            messages.truncate(wanted);
+            let options = options();
+            let presenter = Presenter { folders: &names, options: &options };
+            let all = presenter.fetch_all(tx, std::iter::once(mail).chain(messages).collect()).await?;
+            Ok((all, names, total, more))
+        })
+        .await?;
+    let (all, names, total_count, has_more) = read;
+    let next_cursor = match all.last() {
+        Some((last, _)) if has_more => {
+            let mark = ContextPosition { date: last.date.as_micros(), id: last.id.clone() };
+            Some(cursor::seal(&key, &about, &mark)?)
+        }
+        _ => None,
+    };
+    let options = options();
+    let presenter = Presenter { folders: &names, options: &options };
+    let mut shown = Vec::with_capacity(all.len());
+    for (mail, fetched) in all {
+        let thread = mail.thread_id.clone();
+        shown.push((thread, presenter.open_and_show(app, &call.workspace, mail, fetched).await?));
+    }
+    let mut shown = shown.into_iter();
+    let (thread_id, email) = shown.next().ok_or_else(present::missing)?;
+    let messages = shown.map(|(_, email)| email).collect();
+    let thread = ContextThread { id: thread_id, messages, total_count, has_more, next_cursor };
+    Ok(EmailContext { email, thread })
+}
+
+/// Safe text of clean mail, whatever the caller asks for.
+fn options() -> ReadOptions {
+    ReadOptions {
+        agent_safe_content: true,
+        require_scan_status: Some(ScanStatus::Clean),
+        max_body_chars: Some(present::SAFE_BOUND),
+        ..ReadOptions::default()
+    }
+}

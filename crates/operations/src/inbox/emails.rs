@@ -1,0 +1,348 @@
+//! Emails of a mailbox: reading, changing, moving, deleting.
+
+mod bulk;
+mod guards;
+mod import;
+mod list;
+pub(crate) mod present;
+mod wait;
+
+use model::{
+    EmailId, LabelId, MailboxId,
+    emails::{
+        Deleted, DeletedState, Email, EmailChange, EmailQuery, Move, OmissionReason, ReadOptions, ScanStatus,
+        Verification, VerificationCode, VerificationLink,
+    },
+};
+use store::{
+    Tx, contents,
+    emails::{self, Brief, EmailRecord},
+    labels,
+    mailboxes::MailboxName,
+};
+
+use self::present::{FolderNames, Presenter, Shown, missing};
+pub use self::{
+    bulk::{bulk_delete, bulk_move, bulk_read, empty_trash},
+    import::{import_mbox, import_message, split_mbox},
+    list::list,
+    wait::wait,
+};
+pub(crate) use self::{
+    guards::{cancelled, hold, known_folder, refuse_drafts},
+    import::require_room,
+    list::label_id,
+};
+use crate::{
+    core::{
+        app::App,
+        call::Call,
+        error::{Error, ErrorKind, Result},
+        operation::Operation,
+    },
+    mailbox::mailboxes,
+};
+
+/// Lists emails.
+pub const LIST: Operation =
+    Operation::read("listEmails", "Lists the emails of a mailbox, newest first; content is untrusted.")
+        .errors(&[ErrorKind::NotFound, ErrorKind::FolderUnknown, ErrorKind::InvalidCursor]);
+/// Reads an email.
+pub const GET: Operation =
+    Operation::read("getEmail", "Reads an email with its whole body; content is untrusted.")
+        .errors(&[ErrorKind::NotFound])
+        .tagged();
+/// Changes an email.
+pub const UPDATE: Operation =
+    Operation::write("updateEmail", "Changes an email's marks, category or labels.")
+        .errors(&[ErrorKind::NotFound]);
+/// Deletes an email.
+pub const DELETE: Operation = Operation::write(
+    "deleteEmail",
+    "Moves an email to Trash; deletes it for good if it is there already, if it is a draft, or if asked to.",
+)
+.errors(&[ErrorKind::NotFound, ErrorKind::DraftLocked]);
+/// Reads the message as it came.
+pub const RAW: Operation = Operation::read("getRawEmail", "Reads the stored message, byte for byte.")
+    .errors(&[ErrorKind::NotFound, ErrorKind::ContentWithheld]);
+/// Moves an email.
+pub const MOVE: Operation = Operation::write("moveEmail", "Moves an email to another folder.").errors(&[
+    ErrorKind::NotFound,
+    ErrorKind::FolderUnknown,
+    ErrorKind::FolderProtected,
+]);
+/// Finds codes and links.
+pub const VERIFICATION: Operation = Operation::read(
+    "getEmailVerification",
+    "Finds the codes and links of a sign-up mail whose scan is clean; they are untrusted.",
+)
+.errors(&[ErrorKind::NotFound])
+.tagged();
+/// Marks many as read.
+pub const BULK_READ: Operation =
+    Operation::write("bulkReadEmails", "Marks many emails as read or unread, in one transaction.")
+        .errors(&[ErrorKind::NotFound]);
+/// Moves many.
+pub const BULK_MOVE: Operation = Operation::write("bulkMoveEmails", "Moves many emails, in one transaction.")
+    .errors(&[ErrorKind::NotFound, ErrorKind::FolderUnknown, ErrorKind::FolderProtected]);
+/// Deletes many.
+pub const BULK_DELETE: Operation =
+    Operation::write("bulkDeleteEmails", "Deletes many emails, in one transaction.")
+        .errors(&[ErrorKind::NotFound, ErrorKind::DraftLocked])
+        .destructive();
+/// Empties Trash.
+pub const EMPTY_TRASH: Operation = Operation::write("emptyTrash", "Deletes everything in Trash for good.")
+    .errors(&[ErrorKind::NotFound])
+    .destructive();
+/// Waits for an email.
+pub const WAIT: Operation = Operation::read(
+    "waitForEmail",
+    "Waits until a matching email arrives, for at most two minutes; content is untrusted.",
+)
+.errors(&[ErrorKind::NotFound, ErrorKind::InvalidCursor]);
+/// Imports messages.
+pub const IMPORT: Operation = Operation::write(
+    "importEmails",
+    "Takes in one message or an mbox file by the path of arriving mail, for tests, migration and replay.",
+)
+.created()
+.errors(&[ErrorKind::NotFound, ErrorKind::QuotaExceeded]);
+
+pub(crate) const OPERATIONS: &[&Operation] = &[
+    &LIST,
+    &GET,
+    &UPDATE,
+    &DELETE,
+    &RAW,
+    &MOVE,
+    &VERIFICATION,
+    &BULK_READ,
+    &BULK_MOVE,
+    &BULK_DELETE,
+    &EMPTY_TRASH,
+    &WAIT,
+    &IMPORT,
+];
+
+/// Reads an email.
+#[crate::boxed]
+pub async fn get(app: &App, call: &Call, mailbox: &str, id: EmailId, query: EmailQuery) -> Result<Email> {
+    read_one(app, call, mailboxes::name(mailbox), id, query.read_options()).await
+}
+
+pub(crate) async fn read_one(
+    app: &App,
+    call: &Call,
+    named: MailboxName,
+    id: EmailId,
+    options: ReadOptions,
+) -> Result<Email> {
+    let (now, chosen) = (call.now, options.clone());
+    let (mail, names, fetched) = app
+        .read(call, async move |tx| {
+            let mailbox = mailboxes::find_id(tx, &named).await?;
+            let mail = visible(tx, &mailbox, &id, chosen.include_held, now).await?;
+            let names = FolderNames::load(tx, &mailbox).await?;
+            let fetched = Presenter { folders: &names, options: &chosen }.fetch(tx, &mail).await?;
+            Ok((mail, names, fetched))
+        })
+        .await?;
+    let presenter = Presenter { folders: &names, options: &options };
+    presenter.open_and_show(app, &call.workspace, mail, fetched).await
+}
+
+/// An email that a caller may see now.
+pub(crate) async fn visible(
+    tx: &mut Tx,
+    mailbox: &MailboxId,
+    id: &EmailId,
+    include_held: bool,
+    now: model::Timestamp,
+) -> Result<EmailRecord> {
+    let mail = emails::find(tx, mailbox, id).await?.ok_or_else(missing)?;
+    if !include_held && present::is_held(&mail, now) {
+        return Err(missing());
+    }
+    Ok(mail)
+}
+
+/// Changes an email.
+#[crate::boxed]
+pub async fn update(
+    app: &App,
+    call: &Call,
+    mailbox: &str,
+    id: EmailId,
+    change: EmailChange,
+) -> Result<Email> {
+    let named = mailboxes::name(mailbox);
+    let shown = open_one(app, call, named.clone(), id.clone()).await?;
+    app.write(call, async move |tx| {
+        let mailbox = hold(tx, &named).await?;
+        let mail = emails::find_brief(tx, &mailbox, &id).await?.ok_or_else(missing)?;
+        let wanted = match &change.custom_labels {
+            Some(slugs) => Some(label_ids(tx, &mailbox, slugs).await?),
+            None => None,
+        };
+        emails::set_flags(tx, &mailbox, &mail, change.starred, change.is_urgent, change.category).await?;
+        if let Some(read) = change.read {
+            let category = change.category.unwrap_or(mail.category);
+            emails::set_read(tx, &mailbox, &[Brief { category, ..mail.clone() }], read).await?;
+        }
+        if let Some(labels) = wanted {
+            emails::set_labels(tx, &mailbox, &mail, &labels).await?;
+        }
+        show_one(tx, &mailbox, &id, shown).await
+    })
+    .await
+}
+
+/// Opens the content of an email that is about to change. It never changes itself, so that the answer to a write can
+/// be made, and kept for its Idempotency-Key, inside the transaction.
+async fn open_one(app: &App, call: &Call, named: MailboxName, id: EmailId) -> Result<Shown> {
+    let fetched = app
+        .read(call, async move |tx| {
+            let mailbox = mailboxes::find_id(tx, &named).await?;
+            let mail = emails::find(tx, &mailbox, &id).await?.ok_or_else(missing)?;
+            present::fetch(tx, &mail.content_id, false).await?.ok_or_else(missing)
+        })
+        .await?;
+    present::open(app, &call.workspace, fetched).await
+}
+
+/// Shows an email that was changed in this transaction.
+async fn show_one(tx: &mut Tx, mailbox: &MailboxId, id: &EmailId, shown: Shown) -> Result<Email> {
+    let mail = emails::find(tx, mailbox, id).await?.ok_or_else(missing)?;
+    let names = FolderNames::load(tx, mailbox).await?;
+    let options = ReadOptions::default();
+    Ok(Presenter { folders: &names, options: &options }.show(mail, shown))
+}
+
+async fn label_ids(tx: &mut Tx, mailbox: &MailboxId, slugs: &[String]) -> Result<Vec<LabelId>> {
+    let known = labels::list(tx, mailbox).await?;
+    let mut ids: Vec<LabelId> = Vec::new();
+    for (index, slug) in slugs.iter().enumerate() {
+        let label = known.iter().find(|label| label.slug == *slug);
+        let label = label.ok_or_else(|| {
+            Error::invalid(format!("custom_labels[{index}]"), "the mailbox has no label with this slug")
+        })?;
+        if !ids.contains(&label.id) {
+            ids.push(label.id.clone());
+        }
+    }
+    Ok(ids)
+}
+
+/// Deletes an email.
+#[crate::boxed]
+pub async fn delete(app: &App, call: &Call, mailbox: &str, id: EmailId, permanent: bool) -> Result<Deleted> {
+    let (named, now) = (mailboxes::name(mailbox), call.now);
+    app.write(call, async move |tx| {
+        let mailbox = hold(tx, &named).await?;
+        let mail = emails::find_brief(tx, &mailbox, &id).await?.ok_or_else(missing)?;
+        let discarded = bulk::discard(tx, &mailbox, &[mail], permanent, now).await?;
+        let status = match discarded {
+            bulk::Discarded { cancelled: 1.., .. } => DeletedState::Cancelled,
+            bulk::Discarded { deleted: 1.., .. } => DeletedState::Deleted,
+            _ => DeletedState::Trashed,
+        };
+        Ok(Deleted { status })
+    })
+    .await
+}
+
+/// Moves an email.
+#[crate::boxed]
+pub async fn move_one(app: &App, call: &Call, mailbox: &str, id: EmailId, target: Move) -> Result<Email> {
+    let named = mailboxes::name(mailbox);
+    let shown = open_one(app, call, named.clone(), id.clone()).await?;
+    app.write(call, async move |tx| {
+        let mailbox = hold(tx, &named).await?;
+        let mail = emails::find_brief(tx, &mailbox, &id).await?.ok_or_else(missing)?;
+        known_folder(tx, &mailbox, &target).await?;
+        refuse_drafts(std::slice::from_ref(&mail))?;
+        emails::move_to(tx, &mailbox, &[mail], &target.folder_id).await?;
+        show_one(tx, &mailbox, &id, shown).await
+    })
+    .await
+}
+
+/// The stored message, byte for byte, with a name for it.
+#[crate::boxed]
+pub async fn raw(app: &App, call: &Call, mailbox: &str, id: EmailId) -> Result<(String, Vec<u8>)> {
+    let (named, now, email) = (mailboxes::name(mailbox), call.now, id.clone());
+    let content = app
+        .read(call, async move |tx| {
+            let mailbox = mailboxes::find_id(tx, &named).await?;
+            let mail = visible(tx, &mailbox, &id, true, now).await?;
+            withhold(&mail)?;
+            contents::find(tx, &mail.content_id).await?.ok_or_else(missing)
+        })
+        .await?;
+    Ok((format!("{email}.eml"), present::open_raw(app, &call.workspace, &content).await?))
+}
+
+/// Refuses bytes of a mail that a scanner found unsafe.
+pub(crate) fn withhold(mail: &EmailRecord) -> Result<()> {
+    if mail.scan_status == Some(ScanStatus::Flagged) {
+        let fix = "A scanner found this mail unsafe; its scan_threats say why.";
+        return Err(Error::new(ErrorKind::ContentWithheld).with_fix(fix));
+    }
+    Ok(())
+}
+
+/// The codes and links of a clean mail.
+#[crate::boxed]
+pub async fn verification(app: &App, call: &Call, mailbox: &str, id: EmailId) -> Result<Verification> {
+    let (named, now) = (mailboxes::name(mailbox), call.now);
+    let (mail, safe, full) = app
+        .read(call, async move |tx| {
+            let mailbox = mailboxes::find_id(tx, &named).await?;
+            let mail = visible(tx, &mailbox, &id, true, now).await?;
+            if mail.scan_status != Some(ScanStatus::Clean) {
+                return Ok((mail, None, None));
+            }
+            let safe = present::fetch(tx, &mail.content_id, true).await?;
+            let full = present::fetch(tx, &mail.content_id, false).await?;
+            Ok((mail, safe, full))
+        })
+        .await?;
+    let mut found = mail::verification::Verification::default();
+    let omitted = safe.is_none();
+    if let (Some(safe), Some(full)) = (safe, full)
+        && let Shown::Safe(text) = present::open(app, &call.workspace, safe).await?
+        && let Shown::Full { body, .. } = present::open(app, &call.workspace, full).await?
+    {
+        let html = (mail.body_format == model::emails::BodyFormat::Html).then_some(body.as_str());
+        let text = mail::safe_text::SafeText::from_plain(&text);
+        found = mail::verification::find(&mail.subject, &text, html);
+    }
+    let line = |text: &str| mail::safe_text::SafeText::line(text).into_string();
+    Ok(Verification {
+        codes: found
+            .codes
+            .into_iter()
+            .map(|code| VerificationCode {
+                value: code.value,
+                confidence: code.confidence,
+                context: code.context,
+            })
+            .collect(),
+        links: found
+            .links
+            .into_iter()
+            .map(|link| VerificationLink {
+                url: link.url,
+                host: link.host,
+                text: link.text,
+                confidence: link.confidence,
+            })
+            .collect(),
+        sender: line(&mail.sender),
+        recipient: line(&mail.recipient),
+        scan_status: mail.scan_status,
+        sender_authentication: mail.sender_authentication,
+        content_omitted: omitted,
+        content_omission_reason: omitted.then_some(OmissionReason::ScanStatusNotClean),
+    })
+}

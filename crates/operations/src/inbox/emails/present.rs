@@ -1,0 +1,374 @@
+//! How an email is shown: the scan gate, safe text, bounds. Every door shows mail through here.
+
+use std::{collections::HashMap, sync::Arc};
+
+use mail::safe_text::SafeText;
+use model::{
+    FolderId, MailboxId, Timestamp, WorkspaceId,
+    emails::{BodyFormat, BodySource, Email, OmissionReason, ProviderMetadata, ReadOptions, ScanStatus},
+};
+use store::{
+    Tx,
+    contents::{self, ContentRecord, Part, StoredPart, Texts},
+    emails::EmailRecord,
+    folders,
+    vault::DataKey,
+};
+
+use crate::core::{
+    app::App,
+    error::{Error, Result},
+};
+
+/// Characters of a body in safe mode, unless the caller says otherwise.
+pub(crate) const SAFE_BOUND: usize = 20_000;
+
+/// The names of a mailbox's folders.
+pub(crate) struct FolderNames(HashMap<FolderId, String>);
+
+impl FolderNames {
+    pub(crate) async fn load(tx: &mut Tx, mailbox: &MailboxId) -> Result<Self> {
+        let folders = folders::list(tx, mailbox).await?;
+        Ok(Self(folders.into_iter().map(|folder| (folder.id, folder.name)).collect()))
+    }
+
+    fn of(&self, id: &FolderId) -> String {
+        self.0.get(id).cloned().unwrap_or_else(|| id.as_str().to_owned())
+    }
+}
+
+/// What is known of an email's content when it is shown.
+pub(crate) enum Shown {
+    /// Nothing but its snippet.
+    Preview,
+    /// Its body for people, and its header block.
+    Full { body: String, headers: String },
+    /// Its text for agents.
+    Safe(String),
+}
+
+/// Shows emails of one mailbox with the same options.
+pub(crate) struct Presenter<'a> {
+    pub(crate) folders: &'a FolderNames,
+    pub(crate) options: &'a ReadOptions,
+}
+
+impl Presenter<'_> {
+    /// Whether the content of a mail may be shown.
+    pub(crate) fn lets_through(&self, mail: &EmailRecord) -> bool {
+        // Nothing scans what we sent ourselves.
+        if mail.outgoing {
+            return true;
+        }
+        let required = self.options.require_scan_status;
+        // Safe content is for agents, who must not meet what nobody has found clean, whatever else is asked for.
+        let safe = self.options.agent_safe_content.then_some(ScanStatus::Clean);
+        [required, safe].into_iter().flatten().all(|wanted| mail.scan_status == Some(wanted))
+    }
+
+    /// Whether the content has to be fetched at all.
+    pub(crate) fn wants_content(&self, mail: &EmailRecord) -> bool {
+        !self.options.metadata_only && self.lets_through(mail)
+    }
+
+    /// Fetches the content of an email, if it is to be shown.
+    pub(crate) async fn fetch(&self, tx: &mut Tx, mail: &EmailRecord) -> Result<Option<Fetched>> {
+        if self.wants_content(mail) {
+            fetch(tx, &mail.content_id, self.options.agent_safe_content).await
+        } else {
+            Ok(None)
+        }
+    }
+
+    /// Fetches the contents of emails, of those that are to be shown.
+    pub(crate) async fn fetch_all(
+        &self,
+        tx: &mut Tx,
+        mails: Vec<EmailRecord>,
+    ) -> Result<Vec<(EmailRecord, Option<Fetched>)>> {
+        let fetched = fetch_all(tx, &self.wanted(&mails), self.options.agent_safe_content).await?;
+        Ok(mails.into_iter().zip(fetched).collect())
+    }
+
+    /// The contents of emails that are to be shown, in their order.
+    pub(crate) fn wanted<'a>(&self, mails: &'a [EmailRecord]) -> Vec<Option<&'a str>> {
+        mails.iter().map(|mail| self.wants_content(mail).then_some(mail.content_id.as_str())).collect()
+    }
+
+    /// Shows an email with what was fetched of its content; without that, with its snippet.
+    pub(crate) async fn open_and_show(
+        &self,
+        app: &App,
+        workspace: &WorkspaceId,
+        mail: EmailRecord,
+        fetched: Option<Fetched>,
+    ) -> Result<Email> {
+        let shown = match fetched {
+            Some(fetched) => open(app, workspace, fetched).await?,
+            None => Shown::Preview,
+        };
+        Ok(self.show(mail, shown))
+    }
+
+    /// Shows an email.
+    pub(crate) fn show(&self, mail: EmailRecord, shown: Shown) -> Email {
+        let gated = !self.lets_through(&mail);
+        let omitted = gated || self.options.metadata_only;
+        let safe = self.options.agent_safe_content;
+        let mut email = self.metadata(mail, safe, omitted);
+        email.content_omitted = omitted;
+        email.content_omission_reason = gated.then_some(OmissionReason::ScanStatusNotClean);
+        if omitted {
+            email.snippet = None;
+            if let Some(threats) = &mut email.scan_threats {
+                for threat in threats {
+                    threat.url = None;
+                }
+            }
+            return email;
+        }
+        match shown {
+            Shown::Preview => {
+                email.body_format = Some(BodyFormat::Text);
+                email.body = email.snippet.clone();
+            }
+            Shown::Full { body, headers } => {
+                self.set_body(&mut email, body);
+                email.raw_headers =
+                    Some(headers).filter(|_| !safe).map(|headers| mail::message::without_verdicts(&headers));
+            }
+            Shown::Safe(text) => {
+                email.body_format = Some(BodyFormat::Text);
+                self.set_body(&mut email, text);
+            }
+        }
+        email
+    }
+
+    /// Puts the body in, cut where it must be.
+    fn set_body(&self, email: &mut Email, body: String) {
+        let (text, original) = cut(body, bound(self.options));
+        email.content_truncated = original.is_some();
+        email.body_original_char_count = original;
+        email.body = Some(text);
+    }
+
+    fn metadata(&self, mail: EmailRecord, safe: bool, omitted: bool) -> Email {
+        let line = |text: String| if safe { SafeText::line(&text).into_string() } else { text };
+        let attachment_count = i64::try_from(mail.attachments.len()).unwrap_or(i64::MAX);
+        let (status, message) = storage_state(&mail);
+        Email {
+            folder_name: self.folders.of(&mail.folder_id),
+            id: mail.id,
+            subject: line(mail.subject),
+            sender: line(mail.sender),
+            recipient: line(mail.recipient),
+            to: line(mail.to_line),
+            cc: mail.cc.map(line),
+            bcc: mail.bcc.map(line),
+            date: mail.date,
+            received_at: mail.arrived_at,
+            read: mail.read,
+            starred: mail.starred,
+            is_urgent: mail.is_urgent,
+            category: mail.category,
+            custom_labels: mail.labels,
+            folder_id: mail.folder_id,
+            thread_id: Some(mail.thread_id),
+            thread_count: None,
+            snippet: Some(mail.snippet),
+            body: None,
+            body_format: (!omitted).then_some(mail.body_format),
+            body_source: (!omitted && safe).then_some(mail.safe_source),
+            body_divergent: (!omitted && safe).then_some(mail.safe_divergent),
+            in_reply_to: mail.in_reply_to.map(line),
+            email_references: mail.email_references.map(line),
+            delivery_status: mail.delivery_status,
+            provider_metadata: (!safe).then_some(ProviderMetadata {
+                size: mail.size,
+                automatic: mail.automatic,
+                reply_to: mail.reply_to,
+            }),
+            message_id: mail.message_id.map(line),
+            raw_headers: None,
+            body_storage_status: (!safe).then(|| status.to_owned()),
+            body_storage_message: (!safe).then(|| message.to_owned()),
+            scan_status: mail.scan_status,
+            scan_threats: (!safe).then_some(mail.scan_threats),
+            sender_authentication: mail.sender_authentication,
+            attachments: (!safe).then_some(mail.attachments),
+            attachment_count,
+            content_omitted: false,
+            content_omission_reason: None,
+            content_truncated: false,
+            body_original_char_count: None,
+            agent_safe_content: safe,
+            score: None,
+            highlights: None,
+        }
+    }
+}
+
+/// The most characters of a body.
+fn bound(options: &ReadOptions) -> usize {
+    match options.max_body_chars {
+        Some(most) => most,
+        None if options.agent_safe_content => SAFE_BOUND,
+        None => usize::MAX,
+    }
+}
+
+/// The same options for a body that also has to fit into what is left of a budget.
+pub(crate) fn within(options: &ReadOptions, left: Option<usize>) -> ReadOptions {
+    let most = left.map(|left| left.min(bound(options))).or(options.max_body_chars);
+    ReadOptions { max_body_chars: most, ..options.clone() }
+}
+
+fn storage_state(mail: &EmailRecord) -> (&'static str, &'static str) {
+    let unread = mail.safe_source == BodySource::None && mail.scan_status == Some(ScanStatus::Skipped);
+    if unread && mail.attachments.is_empty() && mail.size > 0 {
+        ("unparsed", "The message is kept as it came; its structure could not be read safely.")
+    } else {
+        ("stored", "The message is stored.")
+    }
+}
+
+/// Cuts a text at a number of characters, and tells how many it had if that was needed.
+pub(crate) fn cut(text: String, most: usize) -> (String, Option<i64>) {
+    // Bytes are never fewer than characters, so most texts need no counting.
+    if text.len() <= most {
+        return (text, None);
+    }
+    match text.char_indices().nth(most) {
+        None => (text, None),
+        Some((end, _)) => {
+            let count = i64::try_from(text.chars().count()).unwrap_or(i64::MAX);
+            (text[..end].to_owned(), Some(count))
+        }
+    }
+}
+
+/// The content of an email as the database has it; several emails may consist of one.
+#[derive(Clone)]
+pub(crate) enum Fetched {
+    /// For people.
+    Full(Arc<ContentRecord>),
+    /// For agents.
+    Safe(Arc<Texts>),
+}
+
+impl From<ContentRecord> for Fetched {
+    fn from(content: ContentRecord) -> Self {
+        Self::Full(Arc::new(content))
+    }
+}
+
+impl From<Texts> for Fetched {
+    fn from(texts: Texts) -> Self {
+        Self::Safe(Arc::new(texts))
+    }
+}
+
+/// Fetches what is needed to show an email.
+pub(crate) async fn fetch(tx: &mut Tx, content: &str, safe: bool) -> Result<Option<Fetched>> {
+    Ok(if safe {
+        contents::find_safe(tx, content).await?.map(Fetched::from)
+    } else {
+        contents::find(tx, content).await?.map(Fetched::from)
+    })
+}
+
+/// Fetches what is needed to show several emails, together: each statement may be a way to another machine and back.
+pub(crate) async fn fetch_all(
+    tx: &mut Tx,
+    wanted: &[Option<&str>],
+    safe: bool,
+) -> Result<Vec<Option<Fetched>>> {
+    let mut ids: Vec<&str> = wanted.iter().copied().flatten().collect();
+    ids.sort_unstable();
+    ids.dedup();
+    let found: HashMap<String, Fetched> = if safe {
+        let all = contents::find_all_safe(tx, &ids).await?;
+        all.into_iter().map(|texts| (texts.id.clone(), texts.into())).collect()
+    } else {
+        let all = contents::find_all(tx, &ids).await?;
+        all.into_iter().map(|content| (content.id.clone(), content.into())).collect()
+    };
+    Ok(wanted.iter().map(|content| content.and_then(|id| found.get(id).cloned())).collect())
+}
+
+/// Opens what was fetched.
+pub(crate) async fn open(app: &App, workspace: &WorkspaceId, fetched: Fetched) -> Result<Shown> {
+    let key = app.data_key(workspace).await?;
+    let opener = Opener { app, workspace, key: &key };
+    match fetched {
+        Fetched::Full(content) => {
+            let body = opener.text(&content.id, Part::Body, &content.body).await?;
+            let headers = match (&content.headers, &content.raw) {
+                (Some(headers), _) => opener.row(&content.id, Part::Headers, headers)?,
+                (None, raw) => header_block(&opener.bytes(&content.id, Part::Raw, raw).await?).to_vec(),
+            };
+            Ok(Shown::Full { body, headers: String::from_utf8_lossy(&headers).into_owned() })
+        }
+        Fetched::Safe(texts) => {
+            let (part, kept) = match (&texts.safe, &texts.body) {
+                (Some(safe), _) => (Part::Safe, safe),
+                (None, Some(body)) => (Part::Body, body),
+                (None, None) => return Ok(Shown::Safe(String::new())),
+            };
+            Ok(Shown::Safe(opener.text(&texts.id, part, kept).await?))
+        }
+    }
+}
+
+/// The message of a content, byte for byte.
+pub(crate) async fn open_raw(app: &App, workspace: &WorkspaceId, content: &ContentRecord) -> Result<Vec<u8>> {
+    let key = app.data_key(workspace).await?;
+    Opener { app, workspace, key: &key }.bytes(&content.id, Part::Raw, &content.raw).await
+}
+
+struct Opener<'a> {
+    app: &'a App,
+    workspace: &'a WorkspaceId,
+    key: &'a DataKey,
+}
+
+impl Opener<'_> {
+    fn row(&self, id: &str, part: Part, sealed: &[u8]) -> Result<Vec<u8>> {
+        Ok(contents::open(self.key, id, part, sealed)?)
+    }
+
+    async fn bytes(&self, id: &str, part: Part, kept: &StoredPart) -> Result<Vec<u8>> {
+        match kept {
+            StoredPart::InRow(sealed) => self.row(id, part, sealed),
+            StoredPart::Blob(hash) => {
+                let space = self.workspace.as_str();
+                let bytes = self.app.blobs().get(space, self.key, hash).await.map_err(store::Error::from)?;
+                Ok(bytes.to_vec())
+            }
+        }
+    }
+
+    async fn text(&self, id: &str, part: Part, kept: &StoredPart) -> Result<String> {
+        String::from_utf8(self.bytes(id, part, kept).await?).map_err(Error::internal)
+    }
+}
+
+/// The part of a message before its first empty line.
+fn header_block(raw: &[u8]) -> &[u8] {
+    let end = raw.windows(4).position(|four| four == b"\r\n\r\n").map_or(raw.len(), |at| at + 2);
+    let block = &raw[..end];
+    // Only before that: a message is long, and its headers are short.
+    let bare = block.windows(2).position(|two| two == b"\n\n").map_or(end, |at| at + 1);
+    &block[..bare]
+}
+
+/// Whether a mail is held out of sight now.
+pub(crate) fn is_held(mail: &EmailRecord, now: Timestamp) -> bool {
+    mail.held_until.is_some_and(|until| until > now)
+}
+
+/// An email that was not found.
+pub(crate) fn missing() -> Error {
+    Error::not_found("Email not found")
+}

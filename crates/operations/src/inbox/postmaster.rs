@@ -1,0 +1,62 @@
+//! The mailbox of whoever runs this server: `postmaster@` and `abuse@` of every domain lead there.
+
+use model::{MailboxId, WorkspaceId, events::EventType, mailboxes::MailboxSettings};
+use store::{
+    addresses,
+    mailboxes::MailboxRecord,
+    system::{self, Route},
+};
+
+use crate::{
+    core::{app::App, error::Result},
+    mailbox::mailboxes,
+};
+
+/// Where mail to the operator goes: a mailbox in the operator's workspace, made when the first such mail comes.
+/// Nowhere as long as nobody operates the server.
+pub(crate) async fn route(app: &App) -> Result<Option<Route>> {
+    let Some(domain) = app.settings().hosted_domains.first() else { return Ok(None) };
+    let address = format!("postmaster@{domain}");
+    if let Some(route) = find_route(app, &address).await? {
+        return Ok(Some(route));
+    }
+    let found = app.db().system_read(async |tx| system::operator_workspace(tx).await).await?;
+    let Some(workspace) = found else { return Ok(None) };
+    make(app, &workspace, &address).await?;
+    find_route(app, &address).await
+}
+
+async fn make(app: &App, workspace: &WorkspaceId, address: &str) -> Result<()> {
+    let id: MailboxId = app.new_id();
+    let record = MailboxRecord {
+        id,
+        public_id: app.new_uuid().to_string(),
+        workspace_id: workspace.clone(),
+        email: address.to_owned(),
+        name: "Postmaster".to_owned(),
+        settings: MailboxSettings::default(),
+        triages_sent: false,
+        domain: None,
+        disabled_at: None,
+        disabled_reason: None,
+        created_at: app.now(),
+        updated_at: app.now(),
+    };
+    let (app_, key) = (app.clone(), app.data_key(workspace).await?);
+    app.db()
+        .write(workspace, async move |tx| {
+            // Two such mails at once: the second finds the address taken, and the mailbox made.
+            if addresses::claim(tx, &record.email, &record.id).await? {
+                mailboxes::insert_with_folders(tx, &record).await?;
+                let event = mailboxes::event(EventType::MailboxCreated, &record);
+                event.append(tx, &app_, &key, record.created_at).await?;
+            }
+            Ok(())
+        })
+        .await
+}
+
+async fn find_route(app: &App, address: &str) -> Result<Option<Route>> {
+    let address = address.to_owned();
+    Ok(app.db().system_read(async move |tx| system::route(tx, &address).await).await?)
+}

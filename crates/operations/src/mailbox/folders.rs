@@ -1,0 +1,148 @@
+//! Folders of a mailbox.
+
+use model::{
+    FolderId, Limit,
+    folders::{Folder, FolderName, is_system_name, slug},
+};
+use store::{Tx, folders};
+
+use crate::{
+    core::{
+        app::App,
+        call::Call,
+        error::{Error, ErrorKind, Result},
+        input::clean_name,
+        operation::Operation,
+    },
+    mailbox::mailboxes,
+};
+
+/// Lists the folders.
+pub const LIST: Operation =
+    Operation::read("listFolders", "Lists the folders of a mailbox with their counts.")
+        .errors(&[ErrorKind::NotFound]);
+/// Makes a folder.
+pub const CREATE: Operation =
+    Operation::write("createFolder", "Makes a folder; its id is the slug of its name.").created().errors(&[
+        ErrorKind::NotFound,
+        ErrorKind::FolderExists,
+        ErrorKind::QuotaExceeded,
+    ]);
+/// Renames a folder.
+pub const RENAME: Operation = Operation::write("renameFolder", "Renames a folder; its id stays.").errors(&[
+    ErrorKind::NotFound,
+    ErrorKind::FolderProtected,
+    ErrorKind::FolderExists,
+]);
+/// Deletes a folder.
+pub const DELETE: Operation =
+    Operation::write("deleteFolder", "Deletes a folder; its mail goes to the archive.")
+        .empty()
+        .errors(&[ErrorKind::NotFound, ErrorKind::FolderProtected]);
+
+pub(crate) const OPERATIONS: &[&Operation] = &[&LIST, &CREATE, &RENAME, &DELETE];
+
+/// The place of custom folders: behind the system ones, among themselves by name.
+const AFTER_SYSTEM: i64 = 100;
+/// Enough for every use seen, and a bound on what a list costs.
+const FOLDERS_PER_MAILBOX: u64 = 1000;
+
+/// Lists the folders.
+#[crate::boxed]
+pub async fn list(app: &App, call: &Call, mailbox: &str) -> Result<Vec<Folder>> {
+    let named = mailboxes::name(mailbox);
+    app.read(call, async move |tx| {
+        let mailbox = mailboxes::find_id(tx, &named).await?;
+        Ok(folders::list(tx, &mailbox).await?)
+    })
+    .await
+}
+
+/// Makes a folder.
+#[crate::boxed]
+pub async fn create(app: &App, call: &Call, mailbox: &str, input: FolderName) -> Result<Folder> {
+    let name = clean_name("name", &input.name)?;
+    let id = slug(&name);
+    if id.is_empty() {
+        return Err(Error::invalid("name", "needs at least one letter or digit"));
+    }
+    let folder = Folder { id: id.into(), name, unread_count: 0, total_count: 0, system: false };
+    let named = mailboxes::name(mailbox);
+    app.write(call, async move |tx| {
+        let mailbox = mailboxes::find_id(tx, &named).await?;
+        store::mailboxes::lock(tx, &mailbox).await?;
+        let limit = Limit::of(FOLDERS_PER_MAILBOX);
+        if !limit.has_room(u64::try_from(folders::count(tx, &mailbox).await?).unwrap_or_default()) {
+            return Err(Error::quota("folders", limit));
+        }
+        refuse_system_name(&folder.name)?;
+        if !folders::insert(tx, &mailbox, &folder, AFTER_SYSTEM).await? {
+            return Err(Error::new(ErrorKind::FolderExists));
+        }
+        Ok(folder)
+    })
+    .await
+}
+
+/// Renames a folder.
+#[crate::boxed]
+pub async fn rename(
+    app: &App,
+    call: &Call,
+    mailbox: &str,
+    id: FolderId,
+    input: FolderName,
+) -> Result<Folder> {
+    let name = clean_name("name", &input.name)?;
+    let named = mailboxes::name(mailbox);
+    app.write(call, async move |tx| {
+        let mailbox = mailboxes::find_id(tx, &named).await?;
+        let folder = get_changeable(tx, &mailbox, &id).await?;
+        refuse_system_name(&name)?;
+        folders::rename(tx, &mailbox, &id, &name).await?;
+        Ok(Folder { name, ..folder })
+    })
+    .await
+}
+
+/// Deletes a folder.
+#[crate::boxed]
+pub async fn delete(app: &App, call: &Call, mailbox: &str, id: FolderId) -> Result<()> {
+    let named = mailboxes::name(mailbox);
+    app.write(call, async move |tx| {
+        let mailbox = mailboxes::find_id(tx, &named).await?;
+        store::mailboxes::lock(tx, &mailbox).await?;
+        get_changeable(tx, &mailbox, &id).await?;
+        let mails = store::emails::folder_batch(tx, &mailbox, &id, i64::MAX).await?;
+        store::emails::move_to(tx, &mailbox, &mails, &FolderId::from("archive")).await?;
+        Ok(folders::delete(tx, &mailbox, &id).await?)
+    })
+    .await
+}
+
+/// Two folders that look the same would have mail put into the wrong one.
+fn refuse_system_name(name: &str) -> Result<()> {
+    if !is_system_name(name) {
+        return Ok(());
+    }
+    let fix = "Every mailbox has a folder with this name; choose another.";
+    Err(Error::new(ErrorKind::FolderExists).with_fix(fix))
+}
+
+/// Refuses a folder that the mailbox does not have; none at all is fine.
+pub(crate) async fn require(tx: &mut Tx, mailbox: &model::MailboxId, id: Option<&FolderId>) -> Result<()> {
+    match id {
+        Some(id) if folders::find(tx, mailbox, id).await?.is_none() => {
+            Err(Error::new(ErrorKind::FolderUnknown))
+        }
+        _ => Ok(()),
+    }
+}
+
+async fn get_changeable(tx: &mut Tx, mailbox: &model::MailboxId, id: &FolderId) -> Result<Folder> {
+    let folder = folders::find(tx, mailbox, id).await?.ok_or_else(|| Error::not_found("Folder not found"))?;
+    if folder.system {
+        return Err(Error::new(ErrorKind::FolderProtected));
+    }
+    Ok(folder)
+}

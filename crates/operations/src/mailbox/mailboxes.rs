@@ -1,0 +1,317 @@
+//! Mailboxes: addresses on hosted and custom domains, their settings, their end.
+
+use mail::address::{Address, hosted_local_part};
+use model::{
+    domains::DomainStatus,
+    events::EventType,
+    folders::{Folder, SYSTEM_FOLDERS},
+    mailboxes::{ListedMailbox, Mailbox, MailboxChange, MailboxSettings, NewMailbox, ReceivingStatus},
+    triagers::Triager,
+    usage::MailboxStorage,
+};
+use store::{
+    Tx, addresses, domains, folders,
+    mailboxes::{self, MailboxDomain, MailboxName, MailboxRecord},
+    triagers, workspaces,
+};
+
+use crate::core::{
+    app::App,
+    call::Call,
+    caller::Actor,
+    error::{Error, ErrorKind, Result},
+    events::NewEvent,
+    input::clean_name,
+    operation::Operation,
+};
+
+/// Lists the mailboxes of a workspace.
+pub const LIST_IN_WORKSPACE: Operation =
+    Operation::read("listWorkspaceMailboxes", "Lists the mailboxes of a workspace.");
+/// Lists the mailboxes of the caller's workspace.
+pub const LIST: Operation =
+    Operation::read("listMailboxes", "Lists the mailboxes of the caller's workspace.")
+        .errors(&[ErrorKind::WorkspaceScopeDenied]);
+/// Makes a mailbox.
+pub const CREATE: Operation = Operation::provision(
+    "createMailbox",
+    "Makes a mailbox. After an uncertain answer, list the mailboxes before trying again without an Idempotency-Key.",
+)
+.errors(&[ErrorKind::WorkspaceScopeDenied, ErrorKind::QuotaExceeded, ErrorKind::MailboxExists]);
+/// Reads a mailbox.
+pub const GET: Operation =
+    Operation::read("getMailbox", "Reads a mailbox.").errors(&[ErrorKind::NotFound]).tagged();
+/// Changes a mailbox.
+pub const UPDATE: Operation = Operation::write("updateMailbox", "Changes a mailbox's name or settings.")
+    .admin()
+    .errors(&[ErrorKind::NotFound]);
+/// Deletes a mailbox.
+pub const DELETE: Operation = Operation::write(
+    "deleteMailbox",
+    "Deletes a mailbox. Its mail is gone for good after a grace period; its address stays reserved for the workspace.",
+)
+.admin()
+.empty()
+.errors(&[ErrorKind::NotFound]);
+/// Reads what a mailbox stores.
+pub const STORAGE: Operation = Operation::read("getMailboxStorage", "Reads what a mailbox stores.")
+    .errors(&[ErrorKind::NotFound])
+    .tagged();
+
+pub(crate) const OPERATIONS: &[&Operation] =
+    &[&LIST_IN_WORKSPACE, &LIST, &CREATE, &GET, &UPDATE, &DELETE, &STORAGE];
+
+/// Lists the mailboxes of the call's workspace.
+#[crate::boxed]
+pub async fn list(app: &App, call: &Call) -> Result<Vec<ListedMailbox>> {
+    let (records, unread) = app
+        .read(call, async |tx| Ok((mailboxes::list(tx).await?, mailboxes::unread_by_category(tx).await?)))
+        .await?;
+    Ok(records
+        .into_iter()
+        .map(|record| {
+            let counts = unread.iter().find(|(id, _)| *id == record.id).map(|(_, counts)| counts.clone());
+            ListedMailbox { mailbox: show(app, record), inbox_unread_by_category: counts.unwrap_or_default() }
+        })
+        .collect())
+}
+
+/// Makes a mailbox.
+#[crate::boxed]
+pub async fn create(app: &App, call: &Call, input: NewMailbox) -> Result<Mailbox> {
+    call.require_workspace(input.workspace_id.as_ref())?;
+    let (email, mut record) = new_record(app, call, input)?;
+    let limit = match &call.caller.actor {
+        Actor::Wallet(_) => app.settings().payments.mailboxes,
+        _ => app.limits(call.plan).mailboxes,
+    };
+    let (app_, now) = (app.clone(), call.now);
+    let key = app.data_key(&call.workspace).await?;
+    app.write(call, async move |tx| {
+        workspaces::lock(tx).await?;
+        record.domain = custom_domain(tx, &app_, &email).await?;
+        insert(tx, &record, limit).await?;
+        event(EventType::MailboxCreated, &record).append(tx, &app_, &key, now).await?;
+        Ok(show(&app_, record))
+    })
+    .await
+}
+
+/// A mailbox as it would be stored, if it can be.
+fn new_record(app: &App, call: &Call, input: NewMailbox) -> Result<(Address, MailboxRecord)> {
+    let email = match &input.email {
+        Some(email) => crate::core::input::clean_email("email", email)?,
+        None => generated_address(app)?,
+    };
+    if is_hosted(app, &email) {
+        hosted_local_part(email.local()).map_err(|error| Error::invalid("email", error.to_string()))?;
+    }
+    let record = MailboxRecord {
+        id: app.new_id(),
+        public_id: app.new_uuid().to_string(),
+        workspace_id: call.workspace.clone(),
+        email: email.as_str().to_owned(),
+        name: clean_name("name", &input.name)?,
+        settings: input.settings,
+        triages_sent: false,
+        domain: None,
+        disabled_at: None,
+        disabled_reason: None,
+        created_at: call.now,
+        updated_at: call.now,
+    };
+    Ok((email, record))
+}
+
+/// Tries to make the first mailbox of somebody who has no workspace yet: fails with `Rehearsed` if it can be made.
+pub(crate) async fn rehearse_first(app: &App, call: &Call, input: NewMailbox) -> Result<Mailbox> {
+    let (email, _) = new_record(app, call, input)?;
+    if !is_hosted(app, &email) {
+        return Err(not_served(app, &email));
+    }
+    let address = email.as_str().to_owned();
+    let taken = app.db().system_read(async move |tx| addresses::is_taken(tx, &address).await).await?;
+    Err(Error::new(if taken { ErrorKind::MailboxExists } else { ErrorKind::Rehearsed }))
+}
+
+fn not_served(app: &App, email: &Address) -> Error {
+    let hosted = app.settings().hosted_domains.join(", ");
+    Error::invalid("email", format!("this server serves {hosted}, not {}", email.domain()))
+}
+
+/// The workspace's own domain that an address lies on; nothing on a hosted one.
+async fn custom_domain(tx: &mut Tx, app: &App, email: &Address) -> Result<Option<MailboxDomain>> {
+    if is_hosted(app, email) {
+        return Ok(None);
+    }
+    let own = domains::find_by_name(tx, email.domain()).await?;
+    let domain = own.filter(|domain| domain.ended_at.is_none()).ok_or_else(|| not_served(app, email))?;
+    if email.tag().is_some() {
+        return Err(Error::invalid("email", "must have no tag: mail to name+tag@ reaches name@ by itself"));
+    }
+    Ok(Some(MailboxDomain { id: domain.id, status: Some(domain.status) }))
+}
+
+fn is_hosted(app: &App, email: &Address) -> bool {
+    app.settings().hosted_domains.iter().any(|domain| domain == email.domain())
+}
+
+/// Adds a mailbox; the workspace must be held.
+async fn insert(tx: &mut Tx, record: &MailboxRecord, limit: model::Limit) -> Result<()> {
+    if !limit.has_room(u64::try_from(mailboxes::count(tx).await?).unwrap_or_default()) {
+        return Err(Error::quota("mailboxes", limit));
+    }
+    // On a custom domain the address is the workspace's if the domain is; nobody else has to be asked.
+    let name = MailboxName::Email(record.email.clone());
+    let free = mailboxes::find_id(tx, &name).await?.is_none()
+        && (record.domain.is_some() || addresses::claim(tx, &record.email, &record.id).await?);
+    if !free {
+        return Err(Error::new(ErrorKind::MailboxExists));
+    }
+    insert_with_folders(tx, record).await
+}
+
+/// What the event log tells about a mailbox that was made or deleted.
+pub(crate) fn event(kind: EventType, record: &MailboxRecord) -> NewEvent {
+    let data = serde_json::json!({
+        "mailbox_id": record.id,
+        "public_id": record.public_id,
+        "email": record.email,
+        "name": record.name,
+    });
+    NewEvent { kind, mailbox: Some(record.id.clone()), data }
+}
+
+/// Adds a mailbox whose address is free, with the folders and the triager that every mailbox has.
+pub(crate) async fn insert_with_folders(tx: &mut Tx, record: &MailboxRecord) -> Result<()> {
+    mailboxes::insert(tx, record).await?;
+    for (position, (id, name)) in (0..).zip(SYSTEM_FOLDERS) {
+        let folder =
+            Folder { id: id.into(), name: name.to_owned(), unread_count: 0, total_count: 0, system: true };
+        folders::insert(tx, &record.id, &folder, position).await?;
+    }
+    Ok(triagers::insert(tx, &Triager::first_of(&record.id, record.created_at)).await?)
+}
+
+/// Reads a mailbox.
+#[crate::boxed]
+pub async fn get(app: &App, call: &Call, named: &str) -> Result<Mailbox> {
+    let named = name(named);
+    let record = app.read(call, async move |tx| find(tx, &named).await).await?;
+    Ok(show(app, record))
+}
+
+/// Changes a mailbox.
+#[crate::boxed]
+pub async fn update(app: &App, call: &Call, named: &str, change: MailboxChange) -> Result<Mailbox> {
+    let new_name = change.name.map(|name| clean_name("name", &name)).transpose()?;
+    let (app_, named, now) = (app.clone(), name(named), call.now);
+    app.write(call, async move |tx| {
+        let mut record = find(tx, &named).await?;
+        record.name = new_name.unwrap_or(record.name);
+        record.settings = change.settings.unwrap_or(record.settings);
+        record.updated_at = now;
+        mailboxes::update(tx, &record).await?;
+        Ok(show(&app_, record))
+    })
+    .await
+}
+
+/// Deletes a mailbox.
+#[crate::boxed]
+pub async fn delete(app: &App, call: &Call, named: &str) -> Result<()> {
+    let (app_, named, now) = (app.clone(), name(named), call.now);
+    let key = app.data_key(&call.workspace).await?;
+    app.write(call, async move |tx| {
+        let record = find(tx, &named).await?;
+        mailboxes::mark_deleted(tx, &record.id, now).await?;
+        addresses::release(tx, &record.email).await?;
+        event(EventType::MailboxDeleted, &record).append(tx, &app_, &key, now).await
+    })
+    .await
+}
+
+/// Reads what a mailbox stores.
+#[crate::boxed]
+pub async fn storage(app: &App, call: &Call, named: &str) -> Result<MailboxStorage> {
+    let named = name(named);
+    app.read(call, async move |tx| {
+        let record = find(tx, &named).await?;
+        let (bytes, blob_count) = mailboxes::storage(tx, &record.id).await?;
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "a figure for people; bytes stay exact far beyond petabytes"
+        )]
+        let storage_gb = bytes as f64 / 1e9;
+        Ok(MailboxStorage { mailbox_id: record.id, email: record.email, storage_gb, blob_count })
+    })
+    .await
+}
+
+pub(crate) async fn find(tx: &mut Tx, named: &MailboxName) -> Result<MailboxRecord> {
+    mailboxes::find(tx, named).await?.ok_or_else(missing)
+}
+
+/// The id of a mailbox that a caller named, for the operations inside it.
+pub(crate) async fn find_id(tx: &mut Tx, named: &MailboxName) -> Result<model::MailboxId> {
+    mailboxes::find_id(tx, named).await?.ok_or_else(missing)
+}
+
+fn missing() -> Error {
+    Error::not_found("Mailbox not found")
+}
+
+/// How a caller names a mailbox: by its UUID, its alias id, or its address in any spelling.
+pub(crate) fn name(text: &str) -> MailboxName {
+    if text.contains('@') {
+        let address = Address::parse(text).map(|address| address.as_str().to_owned());
+        // A text that is no address names nothing, as an unknown one does.
+        return MailboxName::Email(address.unwrap_or_default());
+    }
+    if text.starts_with("mbx_") {
+        return MailboxName::Id(text.into());
+    }
+    MailboxName::PublicId(text.to_ascii_lowercase())
+}
+
+fn generated_address(app: &App) -> Result<Address> {
+    const LETTERS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
+    let mut random = [0_u8; 10];
+    app.entropy().fill(&mut random);
+    let tail: String = random.iter().map(|byte| char::from(LETTERS[usize::from(byte % 32)])).collect();
+    let domain = app.settings().hosted_domains.first().map_or("localhost", String::as_str);
+    Address::parse(&format!("agent-{tail}@{domain}")).map_err(Error::internal)
+}
+
+/// Whether mail for a domain of a mailbox is led here: a hosted domain's always, a custom one's once it is verified.
+pub(crate) fn is_reachable(domain: Option<&MailboxDomain>) -> bool {
+    domain.is_none_or(|domain| domain.status == Some(DomainStatus::Verified))
+}
+
+fn show(app: &App, record: MailboxRecord) -> Mailbox {
+    let settings: MailboxSettings = record.settings;
+    let receiving_status = match record.disabled_at {
+        Some(_) => ReceivingStatus::Disabled,
+        None if app.settings().receives_mail && is_reachable(record.domain.as_ref()) => {
+            ReceivingStatus::Ready
+        }
+        None => ReceivingStatus::Unavailable,
+    };
+    Mailbox {
+        id: record.id,
+        public_id: record.public_id,
+        workspace_id: record.workspace_id,
+        email: record.email,
+        name: record.name,
+        email_domain_id: record.domain.map(|domain| domain.id),
+        inbound_provider: app.settings().receives_mail.then(|| "edge_routing".to_owned()),
+        outbound_provider: Some(app.settings().outbound.mode.as_str().to_owned()),
+        settings,
+        can_receive: receiving_status == ReceivingStatus::Ready,
+        receiving_status,
+        disabled_at: record.disabled_at,
+        disabled_reason: record.disabled_reason,
+        created_at: record.created_at,
+        updated_at: record.updated_at,
+    }
+}

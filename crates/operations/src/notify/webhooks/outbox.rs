@@ -1,0 +1,382 @@
+//! Getting events to webhooks: at least once, each under one id, for up to 24 hours.
+//!
+//! Workers of any number of nodes share the work. First they make deliveries of what lies behind each webhook's place
+//! in the event log; place and deliveries move in one transaction, so no event is forgotten or made twice. Then they
+//! take webhooks that have something due, each for a bounded time: one that hangs holds a few connections of one worker
+//! for ten seconds, and is left alone for longer the more often it fails. What a worker had when it died becomes free
+//! again by itself, and is sent again under the same id.
+
+mod worker;
+
+use std::time::Instant;
+
+use model::{
+    Timestamp, WebhookId, WorkspaceId,
+    webhooks::{DeliveryAttempt, DeliveryStatus},
+};
+use store::{
+    Tx, events,
+    webhooks::{self, DeliveryRecord, WebhookRecord},
+};
+use tracing::Instrument;
+use url::Url;
+
+pub use self::worker::{run_due, work};
+use super::{SECRET, TEST_EVENT, new_delivery, signature, target};
+use crate::core::{
+    app::App,
+    error::{Error, Result},
+    ports::{HttpAnswer, HttpFault, HttpPost},
+    supervisor::{ClaimGuard, catch_item_panic},
+};
+
+/// The worker that calls webhooks.
+const WORKER: &str = "webhooks";
+
+/// Deliveries of one webhook that are sent at the same time.
+const TOGETHER: i64 = 4;
+/// Events that are looked through in one transaction.
+const BATCH: i64 = 200;
+/// How long one worker has a webhook to itself: longer than requests may take.
+const LEASE_SECONDS: i64 = 30;
+/// The pauses before another attempt, in seconds: a day in all, with jitter taken off.
+const PAUSES: [i64; 10] = [5, 30, 120, 600, 1800, 3600, 7200, 14_400, 21_600, 36_000];
+/// After this long nothing is tried again.
+const GIVE_UP_SECONDS: i64 = 24 * 3600;
+/// The longest time that a failing webhook is left alone.
+const MAX_REST_SECONDS: i64 = 300;
+/// Attempts that the log keeps of one delivery.
+const KEPT_ATTEMPTS: usize = 30;
+
+/// What a look at the webhooks of a workspace found.
+enum Filled {
+    /// There are none.
+    Quiet,
+    /// None that had to be asked about anything.
+    Nothing,
+    /// Some that there may be deliveries for now, and whether there are more events to look through.
+    Some { more: bool },
+}
+
+/// Makes deliveries of the next events that the webhooks of a workspace have not been asked about: some of each, so that a
+/// workspace where much has happened does not keep others waiting.
+async fn fill(app: &App, workspace: &WorkspaceId) -> Result<Filled> {
+    let look = async |tx: &mut Tx| {
+        let lagging = webhooks::lagging(tx).await?;
+        let quiet = lagging.is_empty() && webhooks::count(tx).await? == 0;
+        Ok::<_, store::Error>((lagging, quiet))
+    };
+    let (lagging, quiet) = app.db().read(workspace, look).await?;
+    if lagging.is_empty() {
+        return Ok(if quiet { Filled::Quiet } else { Filled::Nothing });
+    }
+    let mut more = false;
+    for id in lagging {
+        let app_ = app.clone();
+        more |= app.db().write(workspace, async move |tx| fill_one(tx, &app_, &id).await).await?;
+    }
+    Ok(Filled::Some { more })
+}
+
+/// Goes on in the event log for one webhook, and tells whether there is more.
+async fn fill_one(tx: &mut Tx, app: &App, id: &WebhookId) -> Result<bool> {
+    // Another worker that did the same a moment ago has moved its place by now.
+    let Some(webhook) = webhooks::find_for_change(tx, id).await? else { return Ok(false) };
+    let heads = events::list_heads_after(tx, webhook.sequence, BATCH).await?;
+    let Some(last) = heads.last().map(|head| head.sequence) else { return Ok(false) };
+    let now = app.now();
+    let mut made = false;
+    for head in &heads {
+        let of_mailbox = |wanted: &Vec<_>| head.mailbox_id.as_ref().is_some_and(|id| wanted.contains(id));
+        if webhook.event_types.contains(&head.kind) && webhook.mailbox_ids.as_ref().is_none_or(of_mailbox) {
+            let kind = head.kind.as_str().to_owned();
+            let delivery =
+                new_delivery(app.new_id(), id.clone(), head.id.clone(), kind, Some(head.sequence), now);
+            webhooks::insert_delivery(tx, &delivery).await?;
+            made = true;
+        }
+    }
+    webhooks::set_sequence(tx, id, last).await?;
+    if made {
+        webhooks::make_due(tx, id, now).await?;
+    }
+    Ok(i64::try_from(heads.len()).is_ok_and(|count| count == BATCH))
+}
+
+/// A webhook that this worker has to itself, with what is due.
+struct ClaimedWebhook {
+    webhook: WebhookRecord,
+    /// Until when.
+    until: Timestamp,
+    deliveries: Vec<(DeliveryRecord, Option<events::EventRecord>)>,
+}
+
+/// Sends what is due at one webhook, a few at a time, and tells how many were tried. A panic leaves it alone for a while, as
+/// a webhook that does not answer; when the worker is lost meanwhile, the next one goes on at once.
+async fn deliver(app: &App, workspace: &WorkspaceId, id: &WebhookId) -> Result<usize> {
+    let Some(taken) = take(app, workspace, id).await? else { return Ok(0) };
+    let abandoned = (app.clone(), workspace.clone(), id.clone(), taken.until);
+    let claim = ClaimGuard::new(move || async move {
+        let (app, workspace, id, until) = abandoned;
+        let released: Result<(), store::Error> =
+            app.db().write(&workspace, async move |tx| webhooks::release(tx, &id, until).await).await;
+        if let Err(error) = released {
+            tracing::warn!(%error, "claim on a webhook not released; it expires by itself");
+        }
+    });
+    let failures = taken.webhook.failures + 1;
+    let outcome = catch_item_panic(WORKER, send(app, workspace, id, taken)).await;
+    claim.done();
+    if let Ok(outcome) = outcome {
+        return outcome;
+    }
+    let (id, until) = (id.clone(), app.now().plus_seconds(rest(failures)));
+    app.db().write(workspace, async move |tx| webhooks::leave(tx, &id, failures, until).await).await?;
+    Ok(0)
+}
+
+async fn send(app: &App, workspace: &WorkspaceId, id: &WebhookId, taken: ClaimedWebhook) -> Result<usize> {
+    let sender = Sender::new(app, workspace, &taken.webhook).await?;
+    let attempts = taken.deliveries.into_iter().map(|(delivery, event)| {
+        let span = tracing::error_span!("delivery", delivery = %delivery.id, event = %delivery.event_id);
+        sender.attempt(delivery, event).instrument(span)
+    });
+    let outcomes = futures_util::future::join_all(attempts).await;
+    let tried = outcomes.len();
+    let (app, id) = (app.clone(), id.clone());
+    app.clone()
+        .db()
+        .write(workspace, async move |tx| {
+            let Some(webhook) = webhooks::find_for_change(tx, &id).await? else { return Ok(()) };
+            for (delivery, _) in &outcomes {
+                webhooks::update_delivery(tx, delivery).await?;
+            }
+            let failures = if outcomes.iter().any(|(_, answered)| *answered) {
+                0
+            } else {
+                webhook.failures + i64::from(!outcomes.is_empty())
+            };
+            webhooks::leave(tx, &id, failures, app.now().plus_seconds(rest(failures))).await?;
+            Ok::<_, Error>(())
+        })
+        .await?;
+    Ok(tried)
+}
+
+async fn take(app: &App, workspace: &WorkspaceId, id: &WebhookId) -> Result<Option<ClaimedWebhook>> {
+    let (now, id) = (app.now(), id.clone());
+    let until = now.plus_seconds(LEASE_SECONDS);
+    app.db()
+        .write(workspace, async move |tx| {
+            if !webhooks::take(tx, &id, now, until).await? {
+                return Ok(None);
+            }
+            let Some(webhook) = webhooks::find(tx, &id).await? else { return Ok(None) };
+            let mut deliveries = Vec::new();
+            for delivery in webhooks::due_deliveries(tx, &id, now, TOGETHER).await? {
+                let event = match delivery.sequence {
+                    Some(sequence) => events::find(tx, sequence).await?,
+                    None => None,
+                };
+                deliveries.push((delivery, event));
+            }
+            Ok(Some(ClaimedWebhook { webhook, until, deliveries }))
+        })
+        .await
+}
+
+/// Seconds that a webhook is left alone after a number of rounds in a row in which nobody answered.
+fn rest(failures: i64) -> i64 {
+    match u32::try_from(failures) {
+        Ok(0) | Err(_) => 0,
+        Ok(failures) => (1_i64 << (failures - 1).min(16)).min(MAX_REST_SECONDS),
+    }
+}
+
+/// Sends events to one webhook.
+struct Sender<'a> {
+    app: &'a App,
+    workspace: &'a WorkspaceId,
+    key: std::sync::Arc<store::vault::DataKey>,
+    url: Option<Url>,
+    secrets: Vec<String>,
+}
+
+impl<'a> Sender<'a> {
+    async fn new(app: &'a App, workspace: &'a WorkspaceId, webhook: &WebhookRecord) -> Result<Self> {
+        let key = app.data_key(workspace).await?;
+        let now = app.now();
+        let old =
+            webhook.old_secret.as_ref().filter(|_| webhook.old_secret_until.is_some_and(|end| end > now));
+        let open = |sealed: &Vec<u8>| {
+            let plain = key.open(SECRET, sealed).map_err(store::Error::from)?;
+            String::from_utf8(plain).map_err(Error::internal)
+        };
+        let secrets = std::iter::once(&webhook.secret).chain(old).map(open).collect::<Result<Vec<_>>>()?;
+        let allow_private = app.settings().webhooks_allow_private;
+        // What the operator allowed once may be forbidden by now.
+        let url =
+            Url::parse(&webhook.url).ok().filter(|url| target::check_target(url, allow_private).is_ok());
+        Ok(Self { app, workspace, key, url, secrets })
+    }
+
+    /// Tries one delivery; gives it with what came of it, and whether anybody answered.
+    async fn attempt(
+        &self,
+        mut delivery: DeliveryRecord,
+        event: Option<events::EventRecord>,
+    ) -> (DeliveryRecord, bool) {
+        let (at, began) = (self.app.now(), Instant::now());
+        let outcome = match self.body(&delivery, event) {
+            Ok(Some(body)) => self.post(delivery.event_id.as_str(), at, body).await,
+            Ok(None) => Err(HttpFault::Refused("The event is not kept any more.".to_owned())),
+            Err(error) => {
+                tracing::error!(%error, "an event cannot be read to be sent");
+                Err(HttpFault::Network("The event could not be read.".to_owned()))
+            }
+        };
+        let answered = outcome.is_ok();
+        let duration_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        record(&mut delivery, outcome, at, duration_ms, self.jitter(), self.app.now());
+        let status = delivery.status.as_str();
+        tracing::debug!(status, attempt = delivery.tries, duration_ms, "webhook delivery attempted");
+        metrics::counter!("webhook_attempts_total", "status" => status).increment(1);
+        (delivery, answered)
+    }
+
+    /// The envelope of the event, byte for byte the same at every attempt.
+    fn body(&self, delivery: &DeliveryRecord, event: Option<events::EventRecord>) -> Result<Option<Vec<u8>>> {
+        if let Some(sealed) = &delivery.event {
+            return Ok(Some(self.key.open(TEST_EVENT, sealed).map_err(store::Error::from)?));
+        }
+        let Some(event) = event else { return Ok(None) };
+        let shown = crate::core::events::show(self.workspace, &self.key, event)?;
+        serde_json::to_vec(&shown).map(Some).map_err(Error::internal)
+    }
+
+    async fn post(&self, id: &str, at: Timestamp, body: Vec<u8>) -> Result<HttpAnswer, HttpFault> {
+        let Some(url) = self.url.clone() else {
+            return Err(HttpFault::Refused("The URL leads to no address that may be called.".to_owned()));
+        };
+        let headers = signature::headers(id, at, &body, &self.secrets);
+        self.app.http().post(HttpPost { url, headers, body }).await
+    }
+
+    /// A number from 0 to 1.
+    fn jitter(&self) -> f64 {
+        let mut random = [0];
+        self.app.entropy().fill(&mut random);
+        f64::from(random[0]) / 255.0
+    }
+}
+
+/// Notes what came of an attempt, and whether and when there is another.
+fn record(
+    delivery: &mut DeliveryRecord,
+    outcome: Result<HttpAnswer, HttpFault>,
+    at: Timestamp,
+    duration_ms: u64,
+    jitter: f64,
+    now: Timestamp,
+) {
+    let (status, again, attempt) = match outcome {
+        Ok(answer) => {
+            let delivered = (200..300).contains(&answer.status);
+            let again = matches!(answer.status, 408 | 429 | 500..=599);
+            let error = match answer.status {
+                _ if delivered => None,
+                300..=399 => Some("Redirects are not followed.".to_owned()),
+                _ => Some("The answer is no success.".to_owned()),
+            };
+            let status = if delivered { DeliveryStatus::Delivered } else { DeliveryStatus::Failed };
+            (status, again, (Some(answer.status), Some(answer.excerpt), error))
+        }
+        Err(HttpFault::Network(error)) => (DeliveryStatus::Failed, true, (None, None, Some(error))),
+        Err(HttpFault::Refused(error)) => (DeliveryStatus::Failed, false, (None, None, Some(error))),
+    };
+    let (response_status, response_excerpt, error) = attempt;
+    delivery.attempts.push(DeliveryAttempt { at, response_status, response_excerpt, error, duration_ms });
+    let surplus = delivery.attempts.len().saturating_sub(KEPT_ATTEMPTS);
+    delivery.attempts.drain(..surplus);
+    let next = if again { next_attempt(delivery, jitter, now) } else { None };
+    delivery.status = if next.is_some() { DeliveryStatus::Pending } else { status };
+    delivery.next_attempt_at = next;
+    delivery.tries += 1;
+    delivery.updated_at = now;
+}
+
+/// When a delivery is tried again; nothing once its time is over.
+fn next_attempt(delivery: &DeliveryRecord, jitter: f64, now: Timestamp) -> Option<Timestamp> {
+    let pause = *PAUSES.get(usize::try_from(delivery.tries).ok()?)?;
+    // Something is taken off, never added: the last attempt falls within the day.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_precision_loss,
+        reason = "hours in microseconds fit"
+    )]
+    let micros = (pause as f64 * 1e6 * (1.0 - 0.2 * jitter)) as i64;
+    let next = Timestamp::from_micros(now.as_micros() + micros);
+    (next < delivery.begun_at.plus_seconds(GIVE_UP_SECONDS)).then_some(next)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // rules: HOOK-3
+    #[test]
+    fn attempts_spread_over_a_day() {
+        let hour = 3_600_000_000;
+        for jitter in [0.0, 0.5, 1.0] {
+            let mut now = Timestamp::from_micros(0);
+            let mut delivery =
+                new_delivery("dlv_1".into(), "whk_1".into(), "evt_1".into(), "x".to_owned(), Some(1), now);
+            let mut last_pause = 0;
+            while delivery.status == DeliveryStatus::Pending {
+                let fault = Err(HttpFault::Network("away".to_owned()));
+                record(&mut delivery, fault, now, 1, jitter, now);
+                let Some(next) = delivery.next_attempt_at else { break };
+                let pause = next.as_micros() - now.as_micros();
+                assert!(pause > last_pause);
+                (last_pause, now) = (pause, next);
+            }
+            assert_eq!((delivery.status, delivery.attempts.len()), (DeliveryStatus::Failed, 11));
+            assert!((18 * hour..24 * hour).contains(&now.as_micros()), "{now:?}");
+        }
+    }
+
+    // rules: HOOK-3
+    #[test]
+    fn answers_decide_whether_there_is_another_attempt() {
+        let now = Timestamp::from_micros(0);
+        for (status, wanted) in [
+            (200, DeliveryStatus::Delivered),
+            (204, DeliveryStatus::Delivered),
+            (299, DeliveryStatus::Delivered),
+            (301, DeliveryStatus::Failed),
+            (307, DeliveryStatus::Failed),
+            (400, DeliveryStatus::Failed),
+            (401, DeliveryStatus::Failed),
+            (404, DeliveryStatus::Failed),
+            (410, DeliveryStatus::Failed),
+            (408, DeliveryStatus::Pending),
+            (429, DeliveryStatus::Pending),
+            (500, DeliveryStatus::Pending),
+            (503, DeliveryStatus::Pending),
+            (599, DeliveryStatus::Pending),
+        ] {
+            let mut delivery =
+                new_delivery("dlv_1".into(), "whk_1".into(), "evt_1".into(), "x".to_owned(), Some(1), now);
+            let answer = HttpAnswer { status, excerpt: "so".to_owned() };
+            record(&mut delivery, Ok(answer), now, 7, 0.0, now);
+            assert_eq!(delivery.status, wanted, "{status}");
+            assert_eq!(delivery.next_attempt_at.is_some(), wanted == DeliveryStatus::Pending);
+        }
+    }
+
+    // rules: HOOK-8
+    #[test]
+    fn a_webhook_that_never_answers_is_left_alone_for_longer() {
+        assert_eq!([0, 1, 2, 3, 9, 10, 60].map(rest), [0, 1, 2, 4, 256, 300, 300]);
+    }
+}

@@ -1,0 +1,5 @@
+//! Mail that leaves: drafts, sending, scheduled sends.
+
+pub mod drafts;
+pub mod scheduled_sends;
+pub mod sending;

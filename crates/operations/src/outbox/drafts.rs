@@ -1,0 +1,238 @@
+//! Drafts: emails that are still being written.
+
+mod loaded;
+mod ready;
+mod regenerate;
+
+use mail::address::Mailbox;
+use model::{
+    EmailId,
+    drafts::{Draft, DraftListQuery, DraftPage, DraftState, NewDraft, SavedDraft},
+    emails::{BodyFormat, SortColumn, SortDirection},
+    sending::SentMail,
+};
+use store::{
+    drafts::{self, DraftRecord},
+    emails::{self, EmailFilter, EmailRecord, ListPosition, Sort},
+    vault::DataKey,
+};
+
+use crate::{
+    core::{
+        app::App,
+        call::Call,
+        cursor,
+        error::{Error, ErrorKind, Result},
+        operation::Operation,
+    },
+    inbox::emails::present,
+    mailbox::mailboxes,
+    outbox::sending::{self, Origin, answered_id, people, subject, submit::line},
+};
+
+use self::loaded::missing;
+pub use self::regenerate::regenerate;
+pub(crate) use self::{
+    loaded::{LoadedDraft, Source, find, hold, join_thread},
+    ready::{Ready, Written},
+};
+
+/// Lists drafts.
+pub const LIST: Operation = Operation::read("listDrafts", "Lists the drafts of a mailbox, newest first.")
+    .errors(&[ErrorKind::NotFound, ErrorKind::InvalidCursor]);
+/// Saves a draft.
+pub const SAVE: Operation =
+    Operation::write("saveDraft", "Saves a draft, or replaces the one that `draft_id` names.")
+        .created()
+        .errors(SAVING_ERRORS);
+/// Reads a draft.
+pub const GET: Operation = Operation::read("getDraft", "Reads a draft with its body and files.")
+    .errors(&[ErrorKind::NotFound])
+    .tagged();
+/// Deletes a draft.
+pub const DELETE: Operation = Operation::write("deleteDraft", "Deletes a draft for good.")
+    .empty()
+    .errors(&[ErrorKind::NotFound, ErrorKind::DraftLocked]);
+/// Sends a draft.
+pub const SEND: Operation =
+    Operation::send("sendDraft", "Sends a draft as it stands.").errors(sending::ERRORS);
+
+/// Writes a draft anew.
+pub const REGENERATE: Operation = Operation::ai_light(
+    "regenerateDraft",
+    "Has the language model write a draft anew, and leaves the draft as it is.",
+)
+.errors(&[ErrorKind::NotFound, ErrorKind::AiUnavailable]);
+
+pub(crate) const OPERATIONS: &[&Operation] = &[&LIST, &SAVE, &GET, &DELETE, &SEND, &REGENERATE];
+
+/// What saving can be refused for.
+pub(crate) const SAVING_ERRORS: &[ErrorKind] = &[
+    ErrorKind::NotFound,
+    ErrorKind::ContentWithheld,
+    ErrorKind::QuotaExceeded,
+    ErrorKind::DraftLocked,
+    ErrorKind::AttachmentTooLarge,
+    ErrorKind::AttachmentsTooLarge,
+    ErrorKind::TooManyAttachments,
+    ErrorKind::MessageTooLarge,
+];
+
+/// Saves a draft.
+#[crate::boxed]
+pub async fn save(app: &App, call: &Call, mailbox: &str, input: NewDraft) -> Result<SavedDraft> {
+    save_passing_on(app, call, mailbox, input, None).await
+}
+
+/// Saves a draft that passes an email on, in the thread of that email.
+#[crate::boxed]
+pub async fn save_passing_on(
+    app: &App,
+    call: &Call,
+    mailbox: &str,
+    input: NewDraft,
+    passes_on: Option<EmailId>,
+) -> Result<SavedDraft> {
+    let origin = Origin::of_call(app, call, mailbox).await?;
+    let replaced = hold(app, &origin, input.draft_id.as_ref(), call.now).await?;
+    let in_reply_to = match &input.in_reply_to {
+        Some(text) => Some(answered_id(text)?),
+        None => None,
+    };
+    let written = Written {
+        source: Source {
+            to: people("to", input.to.as_ref())?,
+            cc: people("cc", input.cc.as_ref())?,
+            bcc: people("bcc", input.bcc.as_ref())?,
+            subject: subject(input.subject.as_deref().unwrap_or_default())?,
+            body: input.body,
+            format: input.body_format.unwrap_or(BodyFormat::Text),
+            references: in_reply_to.clone().into_iter().collect(),
+            in_reply_to,
+        },
+        thread: input.thread_id,
+        passes_on,
+        attachments: input.attachments,
+        replaced,
+        state: DraftState::Draft,
+        scheduled_at: None,
+    };
+    let ready = Ready::prepare(app, origin, written, call.now).await?;
+    let app_ = app.clone();
+    app.write(call, async move |tx| {
+        let mail = ready.store(tx, &app_).await?;
+        Ok(SavedDraft {
+            draft_id: mail.id.clone(),
+            id: mail.id,
+            status: DraftState::Draft,
+            subject: mail.subject,
+            recipient: mail.to_line,
+            date: mail.date,
+        })
+    })
+    .await
+}
+
+/// Reads a draft.
+#[crate::boxed]
+pub async fn get(app: &App, call: &Call, mailbox: &str, id: EmailId) -> Result<Draft> {
+    let named = mailboxes::name(mailbox);
+    let key = app.data_key(&call.workspace).await?;
+    let (record, mail) = app
+        .read(call, async move |tx| {
+            let mailbox = mailboxes::find_id(tx, &named).await?;
+            let record = find(tx, &mailbox, &id).await?;
+            let mail = emails::find(tx, &mailbox, &id).await?.ok_or_else(missing)?;
+            Ok((record, mail))
+        })
+        .await?;
+    show(&key, record, mail)
+}
+
+fn show(key: &DataKey, record: DraftRecord, mail: EmailRecord) -> Result<Draft> {
+    let source = Source::open(key, &record.source)?;
+    let texts = |people: &[Mailbox]| people.iter().map(ToString::to_string).collect();
+    Ok(Draft {
+        draft_id: mail.id.clone(),
+        id: mail.id,
+        status: record.state,
+        subject: source.subject,
+        recipient: line(&source.to),
+        to: texts(&source.to),
+        cc: texts(&source.cc),
+        bcc: texts(&source.bcc),
+        body: source.body,
+        body_format: source.format,
+        in_reply_to: source.in_reply_to,
+        thread_id: mail.thread_id,
+        attachments: mail.attachments,
+        date: record.updated_at,
+        scheduled_send_at: record.scheduled_at,
+        last_error: record.last_error,
+    })
+}
+
+/// Lists the drafts of a mailbox.
+#[crate::boxed]
+pub async fn list(app: &App, call: &Call, mailbox: &str, query: DraftListQuery) -> Result<DraftPage> {
+    let named = mailboxes::name(mailbox);
+    let key = app.data_key(&call.workspace).await?;
+    let about = format!("listDrafts {mailbox}");
+    let after: Option<ListPosition> = match &query.cursor {
+        Some(text) => Some(cursor::open(&key, &about, text)?),
+        None => None,
+    };
+    let sort = Sort { column: SortColumn::Date, direction: SortDirection::Descending };
+    let limit = query.limit;
+    let (found, total_count) = app
+        .read(call, async move |tx| {
+            let mailbox = mailboxes::find_id(tx, &named).await?;
+            let filter = EmailFilter { folder: Some("draft".into()), ..EmailFilter::default() };
+            let mails = emails::list(tx, &mailbox, &filter, sort, after.as_ref(), 0, limit + 1).await?;
+            let mut found = Vec::with_capacity(mails.len());
+            for mail in mails {
+                if let Some(record) = drafts::find(tx, &mailbox, &mail.id).await? {
+                    found.push((record, mail));
+                }
+            }
+            Ok((found, emails::count(tx, &mailbox, &filter).await?))
+        })
+        .await?;
+    let wanted = usize::try_from(limit).unwrap_or_default();
+    let has_more = found.len() > wanted;
+    let (mut all, mut last) = (Vec::new(), None);
+    for (record, mail) in found.into_iter().take(wanted) {
+        last = Some(sort.place(&mail));
+        all.push(show(&key, record, mail)?);
+    }
+    let next_cursor = match last.filter(|_| has_more) {
+        Some(place) => Some(cursor::seal(&key, &about, &place)?),
+        None => None,
+    };
+    Ok(DraftPage { drafts: all, total_count, has_more, next_cursor })
+}
+
+/// Deletes a draft for good.
+#[crate::boxed]
+pub async fn delete(app: &App, call: &Call, mailbox: &str, id: EmailId) -> Result<()> {
+    let (named, now) = (mailboxes::name(mailbox), call.now);
+    app.write(call, async move |tx| {
+        let mailbox = crate::inbox::emails::hold(tx, &named).await?;
+        let record = find(tx, &mailbox, &id).await?;
+        if record.is_leaving(now) {
+            return Err(Error::new(ErrorKind::DraftLocked));
+        }
+        let brief = emails::find_brief(tx, &mailbox, &id).await?.ok_or_else(present::missing)?;
+        Ok(emails::delete(tx, &mailbox, &[brief]).await?)
+    })
+    .await
+}
+
+/// Sends a draft as it stands.
+#[crate::boxed]
+pub async fn send(app: &App, call: &Call, mailbox: &str, id: EmailId, wait: bool) -> Result<SentMail> {
+    let origin = Origin::of_call(app, call, mailbox).await?;
+    let held = hold(app, &origin, Some(&id), call.now).await?.ok_or_else(missing)?;
+    let letter = held.letter(app, &origin, true).await?;
+    sending::finish(app, call, origin, letter, Some(held), true, wait).await
+}

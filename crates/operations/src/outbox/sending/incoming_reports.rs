@@ -1,0 +1,124 @@
+//! What reports of other servers say about mail that has left from here.
+
+use mail::{
+    address::Address,
+    reports::{Action, Report},
+};
+use model::{MailboxId, sending::RecipientState};
+use store::{
+    Tx,
+    outbound::{self, DeliveryRecord, OutboundRecord},
+};
+
+use super::attempts::conclude;
+use crate::core::{
+    app::{App, ArrivalHook, HookFuture},
+    arriving::Arriving,
+    error::Result,
+};
+
+/// Notes what an arriving report says.
+pub(crate) struct ReportNotes;
+
+impl ArrivalHook for ReportNotes {
+    fn lock_reported<'a>(
+        &'a self,
+        tx: &'a mut Tx,
+        mailbox: &'a MailboxId,
+        report: &'a Report,
+    ) -> HookFuture<'a> {
+        Box::pin(async move { lock_reported(tx, mailbox, report).await.map(|_| ()) })
+    }
+
+    fn note_report<'a>(
+        &'a self,
+        tx: &'a mut Tx,
+        app: &'a App,
+        arriving: &'a Arriving<'a>,
+        report: &'a Report,
+    ) -> HookFuture<'a> {
+        Box::pin(note(tx, app, arriving, report))
+    }
+}
+
+/// The mail of a mailbox that a report is about, locked until the transaction ends.
+async fn lock_reported(tx: &mut Tx, mailbox: &MailboxId, report: &Report) -> Result<Option<OutboundRecord>> {
+    let message_id = match report {
+        Report::Delivery(report) => report.message_id.as_deref(),
+        Report::Complaint(report) => report.message_id.as_deref(),
+    };
+    let Some(message_id) = message_id else { return Ok(None) };
+    let Some(found) = outbound::find_by_message_id(tx, mailbox, message_id).await? else { return Ok(None) };
+    Ok(outbound::lock(tx, &found.id).await?)
+}
+
+/// What a report that came in says about one of our mails, noted for each recipient that the mail really has.
+async fn note(tx: &mut Tx, app: &App, arriving: &Arriving<'_>, report: &Report) -> Result<()> {
+    let (key, now) = (arriving.key, arriving.now);
+    let Some(mail) = lock_reported(tx, &arriving.recipient.mailbox, report).await? else { return Ok(()) };
+    let before = outbound::recipients(tx, &mail.id).await?;
+    let mut changes: Vec<(i64, RecipientState, Option<String>)> = Vec::new();
+    let matching = |address: &str| before.iter().find(|one| same_address(&one.recipient, address));
+    match report {
+        Report::Delivery(report) => {
+            for one in &report.recipients {
+                let state = match one.action {
+                    Action::Failed => RecipientState::Bounced,
+                    Action::Delivered => RecipientState::Delivered,
+                    Action::Delayed | Action::Relayed | Action::Expanded => continue,
+                };
+                let original = one.original_recipient.as_deref().and_then(matching);
+                if let Some(known) = original.or_else(|| matching(&one.final_recipient))
+                    && may_follow(known.state, state)
+                {
+                    let reply = one.diagnostic.clone().or_else(|| one.status.clone());
+                    changes.push((known.position, state, reply));
+                }
+            }
+        }
+        Report::Complaint(report) if report.is_complaint() => {
+            let named: Vec<&DeliveryRecord> =
+                report.original_recipients.iter().filter_map(|address| matching(address)).collect();
+            // Many providers leave the recipient out; with one recipient there is no doubt.
+            let about = if named.is_empty() && before.len() == 1 { before.iter().collect() } else { named };
+            for known in about {
+                if may_follow(known.state, RecipientState::Complained) {
+                    changes.push((known.position, RecipientState::Complained, None));
+                }
+            }
+        }
+        Report::Complaint(_) => {}
+    }
+    if changes.is_empty() {
+        return Ok(());
+    }
+    for (position, state, reply) in &changes {
+        outbound::set_state(tx, &mail.id, *position, *state, reply.as_deref(), now).await?;
+    }
+    // When it is the last word about the mail, the report lies in the mailbox already: no other has to be written.
+    let mut mail = mail;
+    let waits = before.iter().any(|one| one.state == RecipientState::Queued);
+    if mail.report == "none" && !waits {
+        outbound::set_report(tx, &mail.id, "done").await?;
+        "done".clone_into(&mut mail.report);
+    }
+    conclude(tx, app, key, &mail, &before, now).await
+}
+
+/// Whether a report may change a state: only what has left can arrive, fail or be complained about.
+const fn may_follow(present: RecipientState, next: RecipientState) -> bool {
+    use RecipientState as State;
+    matches!(
+        (present, next),
+        (State::Sent, State::Delivered | State::Bounced | State::Complained)
+            | (State::Delivered, State::Complained | State::Bounced)
+    )
+}
+
+fn same_address(one: &str, other: &str) -> bool {
+    let parse = |text: &str| Address::parse(text).ok();
+    match (parse(one), parse(other)) {
+        (Some(one), Some(other)) => one == other,
+        _ => one.eq_ignore_ascii_case(other),
+    }
+}

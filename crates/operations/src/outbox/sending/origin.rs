@@ -1,0 +1,44 @@
+//! The mailbox that a message leaves from.
+
+use model::{Plan, WorkspaceId};
+use store::mailboxes::MailboxRecord;
+
+use crate::{
+    core::{app::App, call::Call, error::Result},
+    mailbox::mailboxes,
+};
+
+/// The mailbox that mail leaves from.
+#[derive(Clone)]
+pub(crate) struct Origin {
+    pub(crate) workspace: WorkspaceId,
+    pub(crate) plan: Plan,
+    pub(crate) mailbox: MailboxRecord,
+}
+
+impl Origin {
+    /// The mailbox that a call names.
+    pub(crate) async fn of_call(app: &App, call: &Call, mailbox: &str) -> Result<Self> {
+        let named = mailboxes::name(mailbox);
+        let mailbox = app.read(call, async move |tx| mailboxes::find(tx, &named).await).await?;
+        Ok(Self { workspace: call.workspace.clone(), plan: call.plan, mailbox })
+    }
+
+    /// Whether its address lives on a domain of the service.
+    pub(crate) fn is_hosted(&self, app: &App) -> bool {
+        let domain = self.domain();
+        app.settings().hosted_domains.iter().any(|hosted| hosted == domain)
+    }
+
+    pub(crate) fn domain(&self) -> &str {
+        self.mailbox.email.rsplit_once('@').map_or("localhost", |(_, domain)| domain)
+    }
+
+    /// A Message-ID that nobody can guess: reports about a mail are believed by it.
+    pub(crate) fn new_message_id(&self, app: &App) -> String {
+        let mut random = [0; 8];
+        app.entropy().fill(&mut random);
+        let tail = u64::from_be_bytes(random);
+        format!("{}.{tail:016x}@{}", app.new_uuid().simple(), self.domain())
+    }
+}

@@ -1,0 +1,211 @@
+//! A mail as its writer means it, and how it becomes bytes.
+
+use bytes::Bytes;
+use mail::{
+    address::Mailbox,
+    compose::{self, AutoSubmitted, ComposeError, Outgoing, Person},
+};
+use model::{
+    ThreadId, Timestamp,
+    emails::BodyFormat,
+    mailboxes::MailboxSettings,
+    sending::{Headers, MAX_CUSTOM_MESSAGE, MAX_HOSTED_MESSAGE, Recipients, References, Sender},
+};
+
+use super::{attachments::SourceFile, origin::Origin};
+use crate::core::{
+    app::App,
+    error::{Detail, Error, ErrorKind, Result},
+};
+
+/// How many bytes a message may have once it is written.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bound(usize);
+
+impl Bound {
+    /// To leave from an address, which may be less than can be stored.
+    pub(crate) fn to_send(app: &App, origin: &Origin) -> Self {
+        Self(if origin.is_hosted(app) { MAX_HOSTED_MESSAGE } else { MAX_CUSTOM_MESSAGE })
+    }
+
+    /// To be kept as a draft: as many files as may be stored fit in.
+    pub(crate) const fn to_keep() -> Self {
+        Self(MAX_CUSTOM_MESSAGE)
+    }
+}
+
+/// Everything about a mail but its bytes.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct OutgoingMessage {
+    pub(crate) from: Person,
+    pub(crate) to: Vec<Mailbox>,
+    pub(crate) cc: Vec<Mailbox>,
+    pub(crate) bcc: Vec<Mailbox>,
+    pub(crate) subject: String,
+    pub(crate) text: Option<String>,
+    pub(crate) html: Option<String>,
+    pub(crate) in_reply_to: Option<String>,
+    pub(crate) references: Vec<String>,
+    pub(crate) thread: Option<ThreadId>,
+    pub(crate) files: Vec<SourceFile>,
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) message_id: String,
+    pub(crate) auto_submitted: Option<AutoSubmitted>,
+}
+
+impl OutgoingMessage {
+    /// The body for people: what was written, not how it is encoded.
+    pub(crate) fn body(&self) -> (&str, BodyFormat) {
+        match (&self.html, &self.text) {
+            (Some(html), _) => (html, BodyFormat::Html),
+            (None, Some(text)) => (text, BodyFormat::Text),
+            (None, None) => ("", BodyFormat::Text),
+        }
+    }
+
+    /// How many addresses it goes to, each as often as it is named.
+    pub(crate) fn recipient_count(&self) -> usize {
+        self.to.len() + self.cc.len() + self.bcc.len()
+    }
+
+    /// Puts the mailbox's signature under what was written.
+    pub(crate) fn sign(&mut self, settings: &MailboxSettings) {
+        let signature = settings.signature.text.trim_end();
+        if !settings.signature.enabled || signature.is_empty() {
+            return;
+        }
+        if let Some(text) = &mut self.text {
+            *text = format!("{}\n\n-- \n{signature}\n", text.trim_end());
+        }
+        if let Some(html) = &mut self.html {
+            let lines: Vec<String> = signature.lines().map(escape).collect();
+            let block = format!("<br><br>-- <br>{}", lines.join("<br>"));
+            match html.to_ascii_lowercase().rfind("</body>") {
+                Some(end) => html.insert_str(end, &block),
+                None => html.push_str(&block),
+            }
+        }
+    }
+
+    /// Writes the mail, at most as large as it may be where it goes.
+    pub(crate) async fn compose(&self, bound: Bound, now: Timestamp) -> Result<Bytes> {
+        let outgoing = Outgoing {
+            message_id: self.message_id.clone(),
+            date: now.as_micros(),
+            from: self.from.clone(),
+            reply_to: Vec::new(),
+            to: self.to.iter().map(person).collect(),
+            cc: self.cc.iter().map(person).collect(),
+            subject: self.subject.clone(),
+            in_reply_to: self.in_reply_to.clone(),
+            references: self.references.clone(),
+            text: self.text.clone(),
+            html: self.html.clone(),
+            files: self.files.iter().map(|source| source.file.clone()).collect(),
+            headers: self.headers.clone(),
+            auto_submitted: self.auto_submitted,
+        };
+        let composed = tokio::task::spawn_blocking(move || compose::compose(&outgoing)).await;
+        let bytes = composed.map_err(Error::internal)?.map_err(|error| refused(&error))?;
+        let Bound(most) = bound;
+        if bytes.len() > most {
+            let fix = format!(
+                "The message may have {most} bytes here, its files and their encoding included, and has {}.",
+                bytes.len()
+            );
+            return Err(Error::new(ErrorKind::MessageTooLarge).with_fix(fix));
+        }
+        Ok(Bytes::from(bytes))
+    }
+}
+
+pub(crate) fn person(mailbox: &Mailbox) -> Person {
+    Person { name: mailbox.name().map(ToOwned::to_owned), address: mailbox.address().to_string() }
+}
+
+/// What is wrong with a mail that cannot be written, at the field that is to blame.
+fn refused(error: &ComposeError) -> Error {
+    let path = match error {
+        ComposeError::Control { field, .. }
+        | ComposeError::Address { field, .. }
+        | ComposeError::Id { field } => path_of(field),
+        ComposeError::SubjectTooLong => "subject".to_owned(),
+        ComposeError::HeaderName(name) | ComposeError::HeaderValue(name) => format!("headers.{name}"),
+        ComposeError::TooManyHeaders => "headers".to_owned(),
+        ComposeError::RepeatedContentId(_) | ComposeError::MediaType(_) => "attachments".to_owned(),
+        _ => String::new(),
+    };
+    Error::invalid(path, error.to_string())
+}
+
+/// The field of a request that a value of a mail comes from.
+fn path_of(value: &str) -> String {
+    match value.strip_prefix("header ") {
+        Some(name) => format!("headers.{name}"),
+        None => value.strip_prefix("name in ").unwrap_or(value).to_owned(),
+    }
+}
+
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
+/// Reads the recipients of one line of a mail.
+pub(crate) fn people(path: &str, given: Option<&Recipients>) -> Result<Vec<Mailbox>> {
+    let Some(given) = given else { return Ok(Vec::new()) };
+    given.people().map_err(|faults| {
+        let details = faults.into_iter().map(|(place, message)| Detail {
+            path: place.map_or_else(|| path.to_owned(), |index| format!("{path}[{index}]")),
+            message,
+        });
+        Error::new(ErrorKind::ValidationFailed).with_details(details.collect())
+    })
+}
+
+/// Who a mail is from: an address of the mailbox, with or without a tag.
+pub(crate) fn sender(origin: &Origin, given: Option<&Sender>) -> Result<Person> {
+    let configured = Some(origin.mailbox.settings.from_name.trim()).filter(|name| !name.is_empty());
+    let Some(given) = given else {
+        return Ok(Person { name: configured.map(ToOwned::to_owned), address: origin.mailbox.email.clone() });
+    };
+    let mailbox = given.mailbox().map_err(|error| Error::invalid("from", error.to_string()))?;
+    let address = mailbox.address();
+    if address.as_str() != origin.mailbox.email && address.without_tag().as_str() != origin.mailbox.email {
+        let fix = format!("Send from {}, or leave `from` out.", origin.mailbox.email);
+        return Err(Error::new(ErrorKind::SenderNotAllowed).with_fix(fix));
+    }
+    let name = mailbox.name().or(configured).map(ToOwned::to_owned);
+    Ok(Person { name, address: address.to_string() })
+}
+
+/// Reads the Message-ID of the mail that is answered.
+pub(crate) fn answered_id(text: &str) -> Result<String> {
+    model::sending::answered_id(text).map_err(|message| Error::invalid("in_reply_to", message))
+}
+
+/// Reads the Message-IDs of a conversation.
+pub(crate) fn references(given: Option<&References>) -> Result<Vec<String>> {
+    let ids = given.map(References::ids).transpose();
+    Ok(ids.map_err(|message| Error::invalid("references", message))?.unwrap_or_default())
+}
+
+/// Refuses more headers than a mail may have; the rest is checked when it is written.
+pub(crate) fn headers(given: Headers) -> Result<Vec<(String, String)>> {
+    given.into_list().map_err(|message| Error::invalid("headers", message))
+}
+
+/// Refuses a subject that would end its header.
+pub(crate) fn subject(text: &str) -> Result<String> {
+    compose::check_text("subject", text).map_err(|error| refused(&error))?;
+    Ok(text.to_owned())
+}
+
+/// A body, unless it is empty.
+pub(crate) fn body(text: Option<String>) -> Option<String> {
+    text.filter(|text| !text.is_empty())
+}
+
+/// What a mail that passes another one on refers to. It answers nobody.
+pub(crate) fn passed_on_references(message_id: Option<&str>) -> Vec<String> {
+    message_id.filter(|id| mail::compose::is_id(id)).map(ToOwned::to_owned).into_iter().collect()
+}

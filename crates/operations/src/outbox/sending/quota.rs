@@ -1,0 +1,173 @@
+//! What plans allow to be sent: recipients of a request, recipients in rolling windows, mails of a day and a month.
+
+use model::{MailboxId, Plan, Timestamp, plans::PlanLimits};
+use store::{
+    Tx, mailboxes, metering,
+    send_limits::{self, SendUse},
+    workspaces,
+};
+
+use crate::core::{
+    app::App,
+    error::{Error, ErrorKind, Result},
+};
+
+/// Why a message may not leave now.
+pub(crate) const KEPT_BACK: &str = "The plan does not allow more messages at the moment.";
+
+/// Refuses more recipients than one request may have.
+pub(crate) fn check_request(app: &App, plan: Plan, recipients: usize) -> Result<()> {
+    let limit = app.limits(plan).recipients_per_request;
+    match limit.get() {
+        Some(most) if recipients as u64 > most => {
+            let fix = format!("Name at most {most} To, Cc and Bcc addresses in one request.");
+            Err(Error::new(ErrorKind::EmailSendRecipientLimitExceeded).with_fix(fix))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The refusal of a mail that may leave at a later time only.
+pub(crate) fn not_before(now: Timestamp, earliest: Timestamp) -> Error {
+    let fix = format!("{KEPT_BACK} Send it again after {earliest}, or schedule it.");
+    Error::new(ErrorKind::EmailSendRateLimitExceeded)
+        .with_retry_after(now.seconds_until(earliest).max(1))
+        .with_fix(fix)
+}
+
+/// Counts a mail that leaves now. When a limit does not allow it, nothing is counted and the earliest time is given.
+///
+/// The workspace stays held until the end of the transaction, so that two mails cannot both take the last place.
+pub(crate) async fn take(
+    tx: &mut Tx,
+    app: &App,
+    plan: Plan,
+    mailbox: &MailboxId,
+    external: i64,
+    now: Timestamp,
+) -> Result<Option<Timestamp>> {
+    let limits = app.limits(plan);
+    let windows = windows(limits);
+    let counts_uses = !windows.is_empty() || limits.mails_per_day_and_mailbox.get().is_some();
+    if counts_uses || limits.mails_per_month.get().is_some() {
+        workspaces::lock(tx).await?;
+    }
+    let mut earliest = None;
+    if let Some(most) = limits.mails_per_month.get()
+        && send_limits::count_month(tx, &now.month()).await?.unsigned_abs() >= most
+    {
+        earliest = earliest.max(Some(now.next_month_start()));
+    }
+    if counts_uses {
+        let uses = send_limits::list_after(tx, now.plus_seconds(-86_400)).await?;
+        earliest = earliest.max(after_windows(&windows, &uses, external, now)?);
+        let today = now.day().start();
+        let sent = uses.iter().filter(|sent| sent.mailbox_id == *mailbox && sent.at >= today).count();
+        if !limits.mails_per_day_and_mailbox.has_room(sent as u64) {
+            earliest = earliest.max(Some(today.plus_seconds(86_400)));
+        }
+    }
+    if earliest.is_some() {
+        return Ok(earliest);
+    }
+    if counts_uses {
+        let id = app.new_uuid().simple().to_string();
+        let sent = SendUse { id, mailbox_id: mailbox.clone(), at: now, recipients: external };
+        send_limits::insert(tx, &sent).await?;
+    }
+    mailboxes::add_to_counter(tx, mailbox, &format!("sent.{}", now.month()), 1).await?;
+    metering::add_usage(tx, now.day(), "mails_out", 1).await?;
+    Ok(None)
+}
+
+/// When a mail that nobody writes may leave; nothing when that is now. The mailbox is held already, so the workspace is
+/// not: two such mails at once may both take the last place.
+pub(crate) async fn automatic_not_before(
+    tx: &mut Tx,
+    app: &App,
+    plan: Plan,
+    now: Timestamp,
+) -> Result<Option<Timestamp>> {
+    let windows = windows(app.limits(plan));
+    if windows.is_empty() {
+        return Ok(None);
+    }
+    let uses = send_limits::list_after(tx, now.plus_seconds(-86_400)).await?;
+    after_windows(&windows, &uses, 1, now)
+}
+
+/// Counts one recipient of a mail that nobody writes, at the time when it leaves. It is no mail of the mailbox's day:
+/// strangers decide how many there are.
+pub(crate) async fn take_automatic(tx: &mut Tx, app: &App, plan: Plan, at: Timestamp) -> Result<()> {
+    if windows(app.limits(plan)).is_empty() {
+        return Ok(());
+    }
+    let id = app.new_uuid().simple().to_string();
+    let sent = SendUse { id, mailbox_id: MailboxId::from(""), at, recipients: 1 };
+    Ok(send_limits::insert(tx, &sent).await?)
+}
+
+/// The rolling windows that a plan limits: their seconds and how many recipients fit.
+fn windows(limits: &PlanLimits) -> Vec<(i64, i64)> {
+    let all = [
+        (60, limits.recipients_per_minute),
+        (3600, limits.recipients_per_hour),
+        (86_400, limits.recipients_per_day),
+    ];
+    let signed = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+    all.into_iter().filter_map(|(seconds, limit)| Some((seconds, signed(limit.get()?)))).collect()
+}
+
+/// The earliest time at which some more recipients fit into all windows; nothing when that is now.
+fn after_windows(
+    windows: &[(i64, i64)],
+    uses: &[SendUse],
+    wanted: i64,
+    now: Timestamp,
+) -> Result<Option<Timestamp>> {
+    let mut earliest = None;
+    for (seconds, most) in windows {
+        if wanted > *most {
+            let fix = format!("At most {most} recipients outside the workspace fit into {seconds} seconds.");
+            return Err(Error::new(ErrorKind::EmailSendRecipientLimitExceeded).with_fix(fix));
+        }
+        let inside: Vec<&SendUse> = uses.iter().filter(|sent| sent.at > now.plus_seconds(-seconds)).collect();
+        let mut present: i64 = inside.iter().map(|sent| sent.recipients).sum();
+        for sent in inside {
+            if present + wanted <= *most {
+                break;
+            }
+            present -= sent.recipients;
+            // What lies in the future, for a clock that was set back or mail that waits, counts as of now.
+            earliest = earliest.max(Some(sent.at.min(now).plus_seconds(*seconds)));
+        }
+    }
+    // A mail to nobody outside is no matter of these windows.
+    Ok(earliest.filter(|_| wanted > 0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sent(at: i64, recipients: i64) -> SendUse {
+        let at = Timestamp::from_micros(at * 1_000_000);
+        SendUse { id: String::new(), mailbox_id: MailboxId::from("mbx_1"), at, recipients }
+    }
+
+    // rules: SEND-24, DRAFT-12
+    #[test]
+    fn windows_give_the_earliest_time_that_fits() {
+        let at = |second: i64| Timestamp::from_micros(second * 1_000_000);
+        let windows = [(60, 10), (3600, 50), (86_400, 200)];
+        let earliest = |uses: &[SendUse], wanted| after_windows(&windows, uses, wanted, at(10_000)).unwrap();
+        assert_eq!(earliest(&[], 10), None);
+        assert_eq!(earliest(&[sent(9_950, 4), sent(9_990, 6)], 0), None);
+        assert_eq!(earliest(&[sent(9_950, 4), sent(9_990, 6)], 4), Some(at(10_010)));
+        assert_eq!(earliest(&[sent(9_950, 4), sent(9_990, 6)], 5), Some(at(10_050)));
+        assert_eq!(earliest(&[sent(9_940, 10)], 10), None, "just out of the window");
+        let hour: Vec<SendUse> = (0..5).map(|index| sent(7_000 + index * 100, 10)).collect();
+        assert_eq!(earliest(&hour, 1), Some(at(10_600)));
+        assert!(after_windows(&windows, &[], 11, at(0)).is_err());
+    }
+}

@@ -1,0 +1,5 @@
+//! Finding again: search, memory, knowledge.
+
+pub mod knowledge;
+pub mod memory;
+pub mod search;

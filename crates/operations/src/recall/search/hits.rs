@@ -1,0 +1,165 @@
+//! What every kind of search shares: its query and filter, and showing what was found.
+
+use model::{
+    MailboxId, Timestamp,
+    emails::ReadOptions,
+    search::{
+        SearchQuery,
+        query::{Field, Query},
+    },
+};
+use store::{
+    Tx,
+    emails::{EmailFilter, EmailRecord},
+};
+
+use super::rank::{MAX_HIGHLIGHTS, Rank};
+use crate::{
+    core::{
+        app::App,
+        call::Call,
+        error::{Error, Result},
+    },
+    inbox::emails::{
+        label_id,
+        present::{self, Fetched, FolderNames, Presenter, Shown},
+    },
+    mailbox::folders,
+};
+
+/// A mail that was found, with what is needed to show it.
+pub(super) struct Hit {
+    pub(super) mail: EmailRecord,
+    pub(super) text: Option<Fetched>,
+    pub(super) body: Option<Fetched>,
+}
+
+pub(super) fn fingerprint(mailbox: &str, input: &SearchQuery) -> String {
+    format!(
+        "searchEmails {mailbox} {:?}",
+        (
+            (
+                &input.query,
+                &input.folder,
+                &input.from,
+                &input.to,
+                &input.subject,
+                input.date_start,
+                input.date_end
+            ),
+            (input.is_read, input.is_starred, input.category, &input.custom_label, input.has_attachment),
+            (input.include_held, input.mode),
+        )
+    )
+}
+
+/// The query with the parameters that say the same as its fields.
+pub(super) fn full_query(input: &SearchQuery) -> Result<Query> {
+    let parsed = Query::parse(&input.query);
+    let mut query = parsed.map_err(|fault| Error::invalid("query", fault.to_string()))?;
+    for (field, text) in
+        [(Field::Sender, &input.from), (Field::Recipient, &input.to), (Field::Subject, &input.subject)]
+    {
+        if let Some(text) = text {
+            query.add_words(field, text);
+        }
+    }
+    if let Some(wanted) = input.has_attachment {
+        query.add_attachment(wanted);
+    }
+    if let Some(wanted) = input.is_read {
+        query.add_read(wanted);
+    }
+    if let Some(wanted) = input.is_starred {
+        query.add_starred(wanted);
+    }
+    Ok(query)
+}
+
+/// Fetches what is needed to show mails that were found.
+pub(super) async fn fetch(
+    tx: &mut Tx,
+    mailbox: &MailboxId,
+    input: &SearchQuery,
+    found: Vec<EmailRecord>,
+    by_words: bool,
+) -> Result<(Vec<Hit>, FolderNames)> {
+    let names = FolderNames::load(tx, mailbox).await?;
+    let options = input.read_options();
+    let presenter = Presenter { folders: &names, options: &options };
+    let nothing = || vec![None; found.len()];
+    let texts =
+        if by_words { present::fetch_all(tx, &presenter.wanted(&found), true).await? } else { nothing() };
+    let with_bodies = options.max_body_chars.is_some();
+    let bodies = if with_bodies {
+        present::fetch_all(tx, &presenter.wanted(&found), options.agent_safe_content).await?
+    } else {
+        nothing()
+    };
+    let contents = texts.into_iter().zip(bodies);
+    let hits = found.into_iter().zip(contents).map(|(mail, (text, body))| Hit { mail, text, body });
+    Ok((hits.collect(), names))
+}
+
+pub(super) async fn filter(
+    tx: &mut Tx,
+    mailbox: &MailboxId,
+    input: &SearchQuery,
+    query: &Query,
+    now: Timestamp,
+) -> Result<EmailFilter> {
+    folders::require(tx, mailbox, input.folder.as_ref()).await?;
+    let later = |one: Option<Timestamp>, other: Option<Timestamp>| one.max(other);
+    let earlier = |one: Option<Timestamp>, other: Option<Timestamp>| match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
+    };
+    let mut labels = Vec::new();
+    for slug in input.custom_label.iter().chain(&query.labels) {
+        labels.push(label_id(tx, mailbox, slug).await?);
+    }
+    Ok(EmailFilter {
+        folder: input.folder.clone(),
+        thread: None,
+        category: input.category,
+        labels,
+        is_read: query.is_read,
+        is_starred: query.is_starred,
+        has_attachment: query.has_attachment,
+        date_start: later(input.date_start, query.after),
+        date_end: earlier(input.date_end, query.before),
+        held_after: (!input.include_held).then_some(now),
+    })
+}
+
+pub(super) async fn show(
+    app: &App,
+    call: &Call,
+    hit: Hit,
+    names: &FolderNames,
+    options: &ReadOptions,
+    rank: &Rank<'_>,
+) -> Result<model::emails::Email> {
+    let presenter = Presenter { folders: names, options };
+    let text = match hit.text {
+        Some(fetched) => match present::open(app, &call.workspace, fetched).await? {
+            Shown::Safe(text) => Some(text),
+            _ => None,
+        },
+        None => None,
+    };
+    let lines = [hit.mail.subject.clone(), hit.mail.sender.clone(), hit.mail.to_line.clone()];
+    let mut email = presenter.open_and_show(app, &call.workspace, hit.mail, hit.body).await?;
+    email.raw_headers = None;
+    email.score = Some(rank.score(&lines, text.as_deref().unwrap_or_default()));
+    if !email.content_omitted {
+        // From what is shown, so that safe content stays safe.
+        let mut passages = rank.highlights(&email.subject);
+        if let Some(text) = &text {
+            passages.extend(rank.highlights(text));
+        }
+        passages.truncate(MAX_HIGHLIGHTS);
+        email.highlights = Some(passages);
+    }
+    Ok(email)
+}

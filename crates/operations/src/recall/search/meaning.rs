@@ -1,0 +1,271 @@
+//! Search by meaning, and by meaning and words together: over the same passages as recall, of one mailbox.
+//!
+//! A bounded number of the best passages is looked at, so a page costs the same however much mail there is. What the query
+//! says of fields and what it leaves out must hold exactly; its words are what the meaning is taken from.
+
+use std::collections::HashMap;
+
+use embed::index::{MEANING, WORDS, fuse};
+use model::{
+    EmailId, MailboxId,
+    emails::EmailPage,
+    search::{
+        SearchMode, SearchQuery,
+        query::{Clause, Field, Query as WordQuery},
+    },
+};
+use serde::{Deserialize, Serialize};
+use store::{
+    emails::{EmailFilter, EmailRecord},
+    memory::{self, Owner},
+    search,
+};
+
+use super::{
+    hits::{Hit, fetch, filter, fingerprint, full_query, show},
+    rank::Rank,
+    terms,
+};
+use crate::{
+    core::{
+        app::App,
+        call::Call,
+        cursor,
+        error::{Error, ErrorKind, Result},
+        state::indexes::{Mail, PassageFilter},
+    },
+    inbox::emails::present::FolderNames,
+    mailbox::mailboxes,
+    recall::memory::{
+        find::{Query, ranked},
+        mail::is_on,
+        passages, require,
+    },
+};
+
+/// Passages of each list that are looked at.
+const PASSAGES: usize = 200;
+/// Mails that are found by their words alone.
+const BY_WORDS: i64 = 100;
+
+/// Where a page ended.
+#[derive(Serialize, Deserialize)]
+struct RankedPosition {
+    offset: usize,
+}
+
+/// Searches the emails of a mailbox by meaning.
+pub(super) async fn search(app: &App, call: &Call, mailbox: &str, input: SearchQuery) -> Result<EmailPage> {
+    if !is_on(app) {
+        let fix = "Use mode=text; the operator can switch embeddings.mail on.";
+        return Err(Error::new(ErrorKind::MemoryUnavailable).with_fix(fix));
+    }
+    let key = require(app, &call.workspace).await?;
+    let query = full_query(&input)?;
+    if asked(&query).is_empty() {
+        // Without a word there is no meaning: the list does it.
+        return terms::search(app, call, mailbox, SearchQuery { mode: SearchMode::Text, ..input }).await;
+    }
+    let about = fingerprint(mailbox, &input);
+    let mark: Option<RankedPosition> =
+        input.cursor.as_deref().map(|text| cursor::open(&key, &about, text)).transpose()?;
+    let offset = mark.map_or(0, |mark| mark.offset);
+    let (ordered, total) = order(app, call, mailbox, &input, &query).await?;
+    let limit = usize::try_from(input.limit).unwrap_or_default();
+    let page: Vec<(EmailRecord, f64)> = ordered.into_iter().skip(offset).take(limit).collect();
+    let has_more = offset + page.len() < total;
+    let next_cursor = has_more
+        .then(|| cursor::seal(&key, &about, &RankedPosition { offset: offset + page.len() }))
+        .transpose()?;
+    let emails = show_page(app, call, mailbox, input, page, &query.clauses).await?;
+    let total_count = i64::try_from(total).unwrap_or(i64::MAX);
+    Ok(EmailPage { emails, total_count, has_more, next_cursor })
+}
+
+/// What the query asks for: its words, as far as they belong to no field and are not left out.
+fn asked(query: &WordQuery) -> String {
+    let clauses = query.clauses.iter().filter(|clause| !must_hold(clause));
+    clauses.flat_map(|clause| &clause.words).map(String::as_str).collect::<Vec<_>>().join(" ")
+}
+
+/// Whether a clause says something that must hold exactly.
+fn must_hold(clause: &Clause) -> bool {
+    clause.negated || clause.field != Field::Any
+}
+
+/// The mails that fit, best first, with their scores, and how many they are.
+async fn order(
+    app: &App,
+    call: &Call,
+    mailbox: &str,
+    input: &SearchQuery,
+    words: &WordQuery,
+) -> Result<(Vec<(EmailRecord, f64)>, usize)> {
+    let (named, wanted, parsed, now) = (mailboxes::name(mailbox), input.clone(), words.clone(), call.now);
+    let (mailbox, filter, by_words) = app
+        .read(call, async move |tx| {
+            let mailbox = mailboxes::find_id(tx, &named).await?;
+            let filter = filter(tx, &mailbox, &wanted, &parsed, now).await?;
+            let by_words = if wanted.mode == SearchMode::Hybrid && !parsed.impossible {
+                let words =
+                    search::SearchTerms { mailbox: &mailbox, clauses: &parsed.clauses, filter: &filter };
+                search::find(tx, &words, None, BY_WORDS).await?.0
+            } else {
+                Vec::new()
+            };
+            Ok((mailbox, filter, by_words))
+        })
+        .await?;
+    if words.impossible {
+        return Ok((Vec::new(), 0));
+    }
+    let near = nearest(app, call, &mailbox, words, &filter).await?;
+    let mut lists = vec![(MEANING, near.by_meaning)];
+    if input.mode == SearchMode::Hybrid {
+        lists.push((WORDS, near.by_rank));
+        lists.push((WORDS, by_words.iter().map(|found| found.email.id.clone()).collect()));
+    }
+    let mut mails = near.mails;
+    mails.extend(by_words.into_iter().map(|found| (found.email.id.clone(), found.email)));
+    let mut ordered: Vec<(EmailRecord, f64)> = Vec::new();
+    for (id, fused) in fuse_ids(&lists) {
+        let Some(mail) = mails.remove(&id) else { continue };
+        let score = if input.mode == SearchMode::Semantic {
+            near.likeness.get(&id).copied().unwrap_or_default()
+        } else {
+            fused
+        };
+        ordered.push((mail, (score.clamp(0.0, 1.0) * 10_000.0).round() / 10_000.0));
+    }
+    let total = ordered.len();
+    Ok((ordered, total))
+}
+
+/// Mails whose passages fit.
+struct Near {
+    /// The nearest first.
+    by_meaning: Vec<EmailId>,
+    /// Those with the best words first.
+    by_rank: Vec<EmailId>,
+    /// How near, from 0 to 1.
+    likeness: HashMap<EmailId, f64>,
+    /// The mails that pass the filter.
+    mails: HashMap<EmailId, EmailRecord>,
+}
+
+async fn nearest(
+    app: &App,
+    call: &Call,
+    mailbox: &MailboxId,
+    words: &WordQuery,
+    filter: &EmailFilter,
+) -> Result<Near> {
+    let query = Query::new(app, &call.workspace, &asked(words)).await?;
+    let held = app.indexes().get(app, &call.workspace).await?;
+    let wanted =
+        PassageFilter { memories: false, documents: false, mail: Mail::Of(mailbox.as_str().to_owned()) };
+    let [near, fitting] = ranked(&held, &query, &wanted, PASSAGES).await?;
+    let numbers: Vec<i64> =
+        fuse(&[(MEANING, &near), (WORDS, &fitting)]).into_iter().map(|(number, _)| number).collect();
+    let (asked_for, now, filter, mailbox) = (numbers.clone(), call.now, filter.clone(), mailbox.clone());
+    let exact: Vec<Clause> = words.clauses.iter().filter(|clause| must_hold(clause)).cloned().collect();
+    let (candidates, mails) = app
+        .read(call, async move |tx| {
+            let candidates = memory::candidates(tx, &asked_for, now).await?;
+            let ids: Vec<EmailId> =
+                candidates.iter().filter_map(|row| email_of(&row.owner)).cloned().collect();
+            let exact = search::SearchTerms { mailbox: &mailbox, clauses: &exact, filter: &filter };
+            let mails = search::among(tx, &exact, &ids).await?;
+            Ok((candidates, mails))
+        })
+        .await?;
+    let gone: Vec<i64> =
+        numbers.into_iter().filter(|number| !candidates.iter().any(|row| row.number == *number)).collect();
+    if !gone.is_empty() {
+        held.remove(&gone);
+    }
+    let emails: HashMap<i64, &EmailId> =
+        candidates.iter().filter_map(|row| Some((row.number, email_of(&row.owner)?))).collect();
+    let mut likeness: HashMap<EmailId, f64> = HashMap::new();
+    for row in &candidates {
+        let distance = passages::distance(&row.vector, &query.vector);
+        if let (Some(id), Some(distance)) = (email_of(&row.owner), distance) {
+            let known = likeness.entry(id.clone()).or_default();
+            *known = known.max(1.0 - distance);
+        }
+    }
+    let mails: HashMap<EmailId, EmailRecord> =
+        mails.into_iter().map(|mail| (mail.id.clone(), mail)).collect();
+    let in_order = |numbers: &[i64]| {
+        let mut ids: Vec<EmailId> = Vec::new();
+        for id in numbers.iter().filter_map(|number| emails.get(number)).filter(|id| mails.contains_key(**id))
+        {
+            if !ids.contains(id) {
+                ids.push((*id).clone());
+            }
+        }
+        ids
+    };
+    let mut by_meaning = in_order(&near);
+    let near_to = |id: &EmailId| likeness.get(id).copied().unwrap_or_default();
+    by_meaning.sort_by(|one, other| near_to(other).total_cmp(&near_to(one)));
+    Ok(Near { by_meaning, by_rank: in_order(&fitting), likeness, mails })
+}
+
+fn email_of(owner: &Owner) -> Option<&EmailId> {
+    if let Owner::Email(_, id) = owner { Some(id) } else { None }
+}
+
+/// Joins lists of mails by their ranks.
+fn fuse_ids(lists: &[(f64, Vec<EmailId>)]) -> Vec<(EmailId, f64)> {
+    let mut numbers: HashMap<&EmailId, i64> = HashMap::new();
+    let mut ids: Vec<&EmailId> = Vec::new();
+    let mut numbered = Vec::with_capacity(lists.len());
+    for (weight, list) in lists {
+        let of_list: Vec<i64> = list
+            .iter()
+            .map(|id| {
+                *numbers.entry(id).or_insert_with(|| {
+                    ids.push(id);
+                    i64::try_from(ids.len() - 1).unwrap_or(i64::MAX)
+                })
+            })
+            .collect();
+        numbered.push((*weight, of_list));
+    }
+    let lists: Vec<(f64, &[i64])> =
+        numbered.iter().map(|(weight, list)| (*weight, list.as_slice())).collect();
+    let fused = fuse(&lists).into_iter();
+    fused
+        .filter_map(|(number, score)| {
+            let id = ids.get(usize::try_from(number).ok()?)?;
+            Some(((*id).clone(), score))
+        })
+        .collect()
+}
+
+async fn show_page(
+    app: &App,
+    call: &Call,
+    mailbox: &str,
+    input: SearchQuery,
+    page: Vec<(EmailRecord, f64)>,
+    clauses: &[Clause],
+) -> Result<Vec<model::emails::Email>> {
+    let (named, options) = (mailboxes::name(mailbox), input.read_options());
+    let (mails, scores): (Vec<EmailRecord>, Vec<f64>) = page.into_iter().unzip();
+    let (hits, names): (Vec<Hit>, FolderNames) = app
+        .read(call, async move |tx| {
+            let mailbox = mailboxes::find_id(tx, &named).await?;
+            fetch(tx, &mailbox, &input, mails, true).await
+        })
+        .await?;
+    let rank = Rank::new(clauses);
+    let mut emails = Vec::with_capacity(hits.len());
+    for (hit, score) in hits.into_iter().zip(scores) {
+        let mut email = show(app, call, hit, &names, &options, &rank).await?;
+        email.score = Some(score);
+        emails.push(email);
+    }
+    Ok(emails)
+}

@@ -1,0 +1,279 @@
+//! What the operator does on the command line, while the server runs or not.
+
+use bytes::Bytes;
+use mail::address::Address;
+use model::{
+    ApiKeyId, Plan, Role, Timestamp, WorkspaceId,
+    accounts::{PASSWORD_MAX, PASSWORD_MIN, SignUp},
+    affiliate::{Payout, PayoutStatus},
+    api_keys::{ApiKey, ApiKeyWithSecret},
+};
+use serde::Serialize;
+use store::{system, workspaces};
+
+use crate::{
+    account::{accounts::new_account, affiliate, api_keys},
+    core::{
+        app::App,
+        error::{Error, Result},
+        passwords::{Purpose, Turn},
+    },
+    inbox::inbound::{self, Recipient},
+};
+
+/// A new account, as the command line shows it.
+#[derive(Debug, Serialize)]
+pub struct CreatedAccount {
+    /// The account.
+    pub account_id: model::AccountId,
+    /// Its workspace.
+    pub workspace_id: WorkspaceId,
+    /// Their stable address.
+    pub owner_address: String,
+}
+
+/// Makes an account with its workspace.
+#[crate::boxed]
+pub async fn create_account(
+    app: &App,
+    email: String,
+    password: String,
+    workspace_name: Option<String>,
+    plan: Plan,
+) -> Result<CreatedAccount> {
+    if !(PASSWORD_MIN..=PASSWORD_MAX).contains(&password.chars().count()) {
+        let message = format!("needs {PASSWORD_MIN} to {PASSWORD_MAX} characters");
+        return Err(Error::invalid("password", message));
+    }
+    let input = SignUp { email, password, name: None, workspace_name, affiliate_code: None, code: None };
+    let turn = Turn { purpose: Purpose::Other, client: None };
+    let fresh = new_account::prepare(app, input, plan, turn).await?;
+    let created = CreatedAccount {
+        account_id: fresh.account.id.clone(),
+        workspace_id: fresh.workspace.id.clone(),
+        owner_address: fresh.workspace.owner_address.clone(),
+    };
+    let now = app.now();
+    app.db().system_write(async move |tx| new_account::insert(tx, fresh, None, now).await).await?;
+    Ok(created)
+}
+
+/// Makes a key for a workspace, within its plan's limit.
+#[crate::boxed]
+pub async fn create_key(
+    app: &App,
+    workspace: WorkspaceId,
+    name: &str,
+    role: Role,
+    expires_at: Option<Timestamp>,
+) -> Result<ApiKeyWithSecret> {
+    let now = app.now();
+    let fresh = api_keys::prepare(app, name, role, expires_at, now)?;
+    let app_ = app.clone();
+    app.db()
+        .write(&workspace, async move |tx| {
+            let record =
+                workspaces::find(tx).await?.ok_or_else(|| Error::not_found("Workspace not found"))?;
+            api_keys::insert(tx, fresh, app_.limits(record.plan).api_keys, now).await
+        })
+        .await
+}
+
+/// The keys of a workspace.
+#[crate::boxed]
+pub async fn list_keys(app: &App, workspace: WorkspaceId) -> Result<Vec<ApiKey>> {
+    Ok(app.db().read(&workspace, async |tx| store::api_keys::list(tx).await).await?)
+}
+
+/// Revokes a key, in whichever workspace it is.
+#[crate::boxed]
+pub async fn revoke_key(app: &App, id: ApiKeyId) -> Result<()> {
+    let gone = app.db().system_write(async move |tx| store::api_keys::delete_anywhere(tx, &id).await).await?;
+    app.credentials().forget();
+    if gone { Ok(()) } else { Err(Error::not_found("API key not found")) }
+}
+
+/// A workspace, as operators see it.
+#[derive(Debug, Serialize)]
+pub struct ListedWorkspace {
+    /// Its id.
+    pub id: WorkspaceId,
+    /// Its name.
+    pub name: String,
+    /// Its plan.
+    pub plan: Plan,
+    /// Its owner's stable address.
+    pub owner_address: String,
+    /// Mailboxes in it.
+    pub mailbox_count: i64,
+    /// API keys in it.
+    pub api_key_count: i64,
+    /// When it was made.
+    pub created_at: Timestamp,
+}
+
+/// Lists workspaces by id, a page at a time.
+#[crate::boxed]
+pub async fn list_workspaces(app: &App, after: WorkspaceId, limit: i64) -> Result<Vec<ListedWorkspace>> {
+    let records = app.db().system_read(async move |tx| workspaces::list_all(tx, &after, limit).await).await?;
+    Ok(records
+        .into_iter()
+        .map(|record| ListedWorkspace {
+            id: record.id,
+            name: record.name,
+            plan: record.plan,
+            owner_address: record.owner_address,
+            mailbox_count: record.mailbox_count,
+            api_key_count: record.api_key_count,
+            created_at: record.created_at,
+        })
+        .collect())
+}
+
+/// Moves a workspace to another plan. Whoever referred it earns a commission when it becomes a paid one.
+#[crate::boxed]
+pub async fn set_plan(app: &App, workspace: WorkspaceId, plan: Plan) -> Result<()> {
+    let now = app.now();
+    let found = app.db().write(&workspace, async move |tx| workspaces::set_plan(tx, plan, now).await).await?;
+    if !found {
+        return Err(Error::not_found("Workspace not found"));
+    }
+    app.credentials().forget();
+    affiliate::accrue(app).await
+}
+
+/// A payout to be recorded.
+pub struct NewPayout {
+    /// The affiliate's workspace.
+    pub workspace: WorkspaceId,
+    /// The amount.
+    pub amount_cents: i64,
+    /// Its currency.
+    pub currency: String,
+    /// Where it stands.
+    pub status: PayoutStatus,
+    /// The first moment it pays for.
+    pub period_start: Timestamp,
+    /// The moment after the last it pays for.
+    pub period_end: Timestamp,
+    /// The operator's reference.
+    pub reference: Option<String>,
+}
+
+/// Records a payout to an affiliate. A paid one settles the commissions of its period.
+#[crate::boxed]
+pub async fn add_payout(app: &App, input: NewPayout) -> Result<Payout> {
+    if input.amount_cents <= 0 {
+        return Err(Error::invalid("amount-cents", "must be positive"));
+    }
+    if input.currency.len() != 3 || !input.currency.bytes().all(|byte| byte.is_ascii_alphabetic()) {
+        return Err(Error::invalid("currency", "expected three letters such as USD"));
+    }
+    if input.period_end <= input.period_start {
+        return Err(Error::invalid("period-end", "must be after the start"));
+    }
+    let now = app.now();
+    let payout = Payout {
+        id: app.new_id(),
+        amount_cents: input.amount_cents,
+        currency: input.currency.to_ascii_uppercase(),
+        status: input.status,
+        period_start: input.period_start,
+        period_end: input.period_end,
+        reference: input.reference,
+        paid_at: (input.status == PayoutStatus::Paid).then_some(now),
+        created_at: now,
+    };
+    app.db()
+        .write(&input.workspace, async move |tx| {
+            if workspaces::find(tx).await?.is_none() {
+                return Err(Error::not_found("Workspace not found"));
+            }
+            store::affiliate::insert_payout(tx, &payout).await?;
+            if payout.status == PayoutStatus::Paid {
+                store::affiliate::mark_commissions_paid(tx, payout.period_start, payout.period_end).await?;
+            }
+            Ok(payout)
+        })
+        .await
+}
+
+/// The payouts to all affiliates that were recorded last.
+#[crate::boxed]
+pub async fn list_payouts(app: &App, most: i64) -> Result<Vec<store::affiliate::PayoutOf>> {
+    let found = app.db().system_read(async move |tx| store::affiliate::list_all_payouts(tx, most).await);
+    Ok(found.await?)
+}
+
+/// What the server keeps: bytes and things of all workspaces, and the workspaces that keep most.
+#[crate::boxed]
+pub async fn storage(app: &App, most: i64) -> Result<((i64, i64), Vec<system::StorageOf>)> {
+    let found = app.db().system_read(async move |tx| {
+        Ok::<_, store::Error>((system::stored_in_all(tx).await?, system::largest_workspaces(tx, most).await?))
+    });
+    Ok(found.await?)
+}
+
+/// A mailbox that messages are imported into.
+#[derive(Clone, Debug)]
+pub struct ImportTarget(Recipient);
+
+/// Finds a mailbox of any workspace by its address or id.
+#[crate::boxed]
+pub async fn find_mailbox(app: &App, named: &str) -> Result<ImportTarget> {
+    let missing = || Error::not_found("Mailbox not found");
+    // Addresses are kept in their normalised form; ids are no addresses.
+    let named = Address::parse(named).map_or_else(|_| named.to_owned(), |found| found.as_str().to_owned());
+    let found = app.db().system_read(async move |tx| system::find_mailboxes(tx, &named).await).await?;
+    let (first, others) = found.split_first().ok_or_else(missing)?;
+    if !others.is_empty() && !first.is_proven {
+        return Err(Error::invalid(
+            "mailbox",
+            "several workspaces claim this address: name the mailbox by its id",
+        ));
+    }
+    let found = first.clone();
+    Ok(ImportTarget(Recipient {
+        workspace: found.workspace_id,
+        plan: found.plan,
+        mailbox: found.mailbox_id,
+        address: found.email,
+        policy: None,
+    }))
+}
+
+/// Imports one message by the path of arriving mail.
+#[crate::boxed]
+pub async fn import_message(app: &App, target: ImportTarget, raw: Bytes) -> Result<()> {
+    inbound::import(app, target.0, raw).await.map(|_| ())
+}
+
+/// How the server does, for whoever operates it.
+pub struct Health {
+    /// Accounts.
+    pub accounts: i64,
+    /// Workspaces.
+    pub workspaces: i64,
+    /// The version of the schema.
+    pub schema: i64,
+    /// What is wrong with the blob store.
+    pub blob_fault: Option<String>,
+}
+
+/// Tells how the server does.
+#[crate::boxed]
+pub async fn health(app: &App) -> Result<Health> {
+    let (accounts, workspaces) = app.db().system_read(async |tx| store::system::counts(tx).await).await?;
+    Ok(Health {
+        accounts,
+        workspaces,
+        schema: app.db().schema_version().await?,
+        blob_fault: app.blob_fault(),
+    })
+}
+
+/// What waits to be sent, by destination.
+#[crate::boxed]
+pub async fn queue(app: &App, most: i64) -> Result<Vec<store::queue::Waiting>> {
+    Ok(app.db().system_read(async move |tx| store::queue::waiting(tx, most).await).await?)
+}

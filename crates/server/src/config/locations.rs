@@ -1,0 +1,45 @@
+//! Where the stores and the key are, as the configuration says it. No message repeats a value, which may hold secrets.
+
+use std::path::Path;
+
+use store::{
+    DatabaseLocation,
+    blobs::BlobLocation,
+    vault::{MasterKey, VaultError},
+};
+
+use super::{layers::Sources, sections::KeySource};
+
+pub(super) fn database(url: &str, data_dir: &Path) -> Result<DatabaseLocation, String> {
+    if url.is_empty() {
+        return Ok(DatabaseLocation::Sqlite(data_dir.join("agent-mailbox.db")));
+    }
+    DatabaseLocation::postgres(url).ok_or_else(|| {
+        "expected postgres://user:password@host/name; in the password, write special characters as %XX"
+            .to_owned()
+    })
+}
+
+pub(super) fn blobs(url: &str, data_dir: &Path, sources: &Sources) -> Result<BlobLocation, String> {
+    if url.is_empty() {
+        return Ok(BlobLocation::Directory(data_dir.join("blobs")));
+    }
+    let environment = sources.environment.iter().cloned().collect();
+    match BlobLocation::parse(url, &environment) {
+        Ok(BlobLocation::Directory(path)) => Ok(BlobLocation::Directory(sources.working_dir.join(path))),
+        Ok(location) => Ok(location),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+pub(super) fn master_key(text: &str, data_dir: &Path) -> Result<KeySource, String> {
+    if text.is_empty() {
+        return Ok(KeySource::File(data_dir.join("master.key")));
+    }
+    // 64 digits are a key in hexadecimal; no key in base64 is that long.
+    let key = if text.len() == 64 { MasterKey::from_hex(text) } else { MasterKey::from_base64(text) };
+    key.map(KeySource::Given).map_err(|error| match error {
+        VaultError::NotBase64 => "expected 64 hexadecimal digits, or 32 bytes in base64".to_owned(),
+        other => other.to_string(),
+    })
+}

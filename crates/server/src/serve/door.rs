@@ -1,0 +1,115 @@
+//! A router behind a listener: takes connections as long as there is room for them, and only so many of one client.
+
+use std::{net::IpAddr, sync::Arc};
+
+use axum::Router;
+use operations::supervisor::Exit;
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::{Semaphore, watch},
+};
+use web::Proxies;
+
+use super::connection::{Connections, Peer};
+use crate::{
+    listener,
+    shares::{Share, Shares},
+};
+
+/// A router that waits for connections.
+pub(super) struct Door {
+    connections: Arc<Connections>,
+    permits: Arc<Semaphore>,
+    guests: Guests,
+    stopping: watch::Receiver<bool>,
+}
+
+/// How many connections there may be at once.
+pub(super) struct Guests {
+    /// Of all clients together.
+    pub(super) max_connections: usize,
+    /// Of each client.
+    pub(super) shares: Shares,
+    /// Who connects on behalf of many clients.
+    pub(super) proxies: Proxies,
+}
+
+impl Guests {
+    /// A share in the connections of a client, or that it has as many as it may have. The programs of this machine share
+    /// one address, and so do all who come through a proxy.
+    fn admit(&self, address: IpAddr) -> std::result::Result<Option<Share>, TooMany> {
+        if address.to_canonical().is_loopback() || self.proxies.include(address) {
+            return Ok(None);
+        }
+        self.shares.take(address).map(Some).ok_or(TooMany)
+    }
+}
+
+/// A client has as many connections as it may have.
+#[derive(Debug)]
+struct TooMany;
+
+impl Door {
+    /// Serves a bounded number of connections at once, until told to stop.
+    pub(super) fn new(router: Router, guests: Guests, stopping: watch::Receiver<bool>) -> Self {
+        let permits = Arc::new(Semaphore::new(guests.max_connections.min(Semaphore::MAX_PERMITS)));
+        Self { connections: Arc::new(Connections::new(router)), permits, guests, stopping }
+    }
+
+    /// Accepts connections until told to stop.
+    pub(super) async fn serve(self: Arc<Self>, listener: Arc<TcpListener>) -> Exit {
+        let mut stopping = self.stopping.clone();
+        tokio::select! {
+            () = self.accept_all(&listener) => Exit::Unexpected,
+            _ = stopping.wait_for(|stop| *stop) => Exit::Finished,
+        }
+    }
+
+    async fn accept_all(&self, listener: &TcpListener) {
+        loop {
+            // A permit first: what is not accepted waits in the kernel and costs us nothing.
+            let Ok(permit) = self.permits.clone().acquire_owned().await else { return };
+            let (stream, address) = listener::accept(listener).await;
+            match self.guests.admit(address.ip()) {
+                Ok(share) => self.begin(stream, Peer { address, permit, share }),
+                // Closed at once, by dropping it: an answer would have to wait for the question.
+                Err(TooMany) => metrics::counter!("http_connections_refused_total").increment(1),
+            }
+        }
+    }
+
+    fn begin(&self, stream: TcpStream, peer: Peer) {
+        let (connections, stopping) = (self.connections.clone(), self.stopping.clone());
+        tokio::spawn(async move { connections.serve(stream, peer, stopping).await });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// rules: HTTP-20
+    #[test]
+    fn this_machine_and_proxies_have_as_many_connections_as_they_like() {
+        let networks = vec!["192.0.2.0/24".parse().unwrap()];
+        for (proxies, address, counted) in [
+            (Proxies::None, "198.51.100.7", true),
+            (Proxies::None, "::ffff:198.51.100.7", true),
+            (Proxies::None, "2001:db8::1", true),
+            (Proxies::None, "127.0.0.1", false),
+            (Proxies::None, "::1", false),
+            (Proxies::None, "::ffff:127.0.0.1", false),
+            (Proxies::Count(1), "198.51.100.7", false),
+            (Proxies::Networks(networks.clone()), "198.51.100.7", true),
+            (Proxies::Networks(networks.clone()), "192.0.2.9", false),
+            (Proxies::Networks(networks), "::ffff:192.0.2.9", false),
+        ] {
+            let guests = Guests { max_connections: 10, shares: Shares::new(2), proxies };
+            let open: Vec<_> = (0..2).map(|_| guests.admit(address.parse().unwrap()).unwrap()).collect();
+            let third = guests.admit(address.parse().unwrap());
+            assert_eq!(third.is_err(), counted, "{address} {:?}", guests.proxies);
+            drop(open);
+            assert!(guests.admit(address.parse().unwrap()).is_ok());
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! One connection in use by a transaction, whichever engine it leads to.
+//!
+//! SQLite answers at once and PostgreSQL is awaited; from here on nobody sees the difference.
+
+use super::{
+    postgres::PostgresSession,
+    sqlite::SqliteSession,
+    value::{FromRow, Param, ReadRow},
+};
+use crate::error::Result;
+
+/// One connection in use by a transaction.
+pub(super) enum Session {
+    Sqlite(SqliteSession),
+    Postgres(PostgresSession),
+}
+
+impl Session {
+    pub(super) async fn run(&mut self, sql: &str, params: &[Param<'_>]) -> Result<u64> {
+        match self {
+            Self::Sqlite(session) => session.run(sql, params),
+            Self::Postgres(session) => session.run(sql, params).await,
+        }
+    }
+
+    pub(super) async fn later(&mut self, sql: &str, params: &[Param<'_>]) -> Result<()> {
+        match self {
+            Self::Sqlite(session) => session.run(sql, params).map(|_| ()),
+            Self::Postgres(session) => session.later(sql, params).await,
+        }
+    }
+
+    pub(super) async fn at_end(&mut self, sql: &str, params: &[Param<'_>]) -> Result<()> {
+        match self {
+            Self::Sqlite(session) => {
+                session.at_end(sql, params);
+                Ok(())
+            }
+            Self::Postgres(session) => session.later(sql, params).await,
+        }
+    }
+
+    pub(super) async fn add_at_end(
+        &mut self,
+        sql: &'static str,
+        row: &[Param<'_>],
+        amounts: &[i64],
+    ) -> Result<()> {
+        match self {
+            Self::Sqlite(session) => session.add_at_end(sql, row, amounts),
+            Self::Postgres(session) => session.add_at_end(sql, row, amounts).await,
+        }
+    }
+
+    async fn rows(&mut self, sql: &str, params: &[Param<'_>], read: ReadRow<'_>) -> Result<()> {
+        match self {
+            Self::Sqlite(session) => session.rows(sql, params, read),
+            Self::Postgres(session) => session.rows(sql, params, read).await,
+        }
+    }
+
+    pub(super) async fn all<T: FromRow>(&mut self, sql: &str, params: &[Param<'_>]) -> Result<Vec<T>> {
+        let mut all = Vec::new();
+        self.rows(sql, params, &mut |row| {
+            all.push(T::from_row(row)?);
+            Ok(())
+        })
+        .await?;
+        Ok(all)
+    }
+
+    pub(super) async fn one<T: FromRow>(&mut self, sql: &str, params: &[Param<'_>]) -> Result<Option<T>> {
+        Ok(self.all(sql, params).await?.into_iter().next())
+    }
+}

@@ -1,0 +1,51 @@
+//! What the service answered to a call, with short ways to look into it.
+
+use axum::http::HeaderMap;
+use serde_json::Value;
+
+/// What came back.
+#[derive(Debug)]
+pub struct Answer {
+    /// The status.
+    pub status: u16,
+    /// The headers.
+    pub headers: HeaderMap,
+    /// The bytes of the body.
+    pub bytes: bytes::Bytes,
+}
+
+impl Answer {
+    /// The body as JSON; null when there is none.
+    pub fn json(&self) -> Value {
+        if self.bytes.is_empty() { Value::Null } else { serde_json::from_slice(&self.bytes).unwrap() }
+    }
+    /// The body as text.
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.bytes).into_owned()
+    }
+    /// The code of an error, or an empty text.
+    pub fn code(&self) -> String {
+        self.json()["code"].as_str().unwrap_or_default().to_owned()
+    }
+    /// A header as text, or an empty text.
+    pub fn header(&self, name: &str) -> &str {
+        self.headers.get(name).map_or("", |value| value.to_str().unwrap())
+    }
+    /// The secret of the session cookie that was set.
+    pub fn session_secret(&self) -> String {
+        let cookie = self.header("set-cookie").split(';').next().unwrap_or_default().to_owned();
+        cookie.split_once('=').unwrap().1.to_owned()
+    }
+    /// Checks the status and, for an error, the code.
+    #[track_caller]
+    pub fn expect(&self, status: u16, code: &str) -> &Self {
+        assert_eq!((self.status, self.code().as_str()), (status, code), "{}", self.text());
+        self
+    }
+    /// Checks that the call succeeded and gives the body.
+    #[track_caller]
+    pub fn ok(&self) -> Value {
+        assert!((200..300).contains(&self.status), "{}: {}", self.status, self.text());
+        self.json()
+    }
+}

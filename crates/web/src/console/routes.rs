@@ -1,0 +1,64 @@
+//! All routes of the console: its pages under one limit, its session as JSON, its files.
+
+use axum::{
+    Router,
+    extract::{Request, State as Extracted},
+    http::HeaderMap,
+    middleware::{Next, from_fn, from_fn_with_state},
+    response::Response,
+    routing::{any, get},
+};
+use operations::Error;
+
+use super::{
+    agent, assets, auth, compose, domains, events, integrations, invites, keys, knowledge, live, mail,
+    mailboxes, members, message_source, operator, overview, page, reader, scheduled, session_api, settings,
+    telegram, triage, usage, webhooks,
+};
+use crate::{State, request::client_address};
+
+/// The routes.
+pub(crate) fn routes(state: &State) -> Router<State> {
+    let pages = Router::new()
+        .merge(auth::routes())
+        .merge(invites::routes())
+        .merge(overview::routes())
+        .merge(keys::routes())
+        .merge(mailboxes::routes())
+        .merge(mail::routes())
+        .merge(reader::routes())
+        .merge(message_source::routes())
+        .merge(live::routes())
+        .merge(compose::routes())
+        .merge(scheduled::routes())
+        .merge(agent::routes())
+        .merge(triage::routes())
+        .merge(telegram::routes())
+        .merge(members::routes())
+        .merge(domains::routes())
+        .merge(webhooks::routes())
+        .merge(integrations::routes())
+        .merge(knowledge::routes())
+        .merge(events::routes())
+        .merge(usage::routes())
+        .merge(settings::routes())
+        .merge(operator::routes())
+        .route("/console/{*unknown}", any(unknown))
+        .layer(from_fn(page::finish))
+        .layer(from_fn_with_state(state.clone(), limit));
+    session_api::routes().merge(pages).route("/console/assets/{name}", get(assets::serve))
+}
+
+/// A page that does not exist, for people.
+async fn unknown(headers: HeaderMap) -> Response {
+    page::failure(&headers, &Error::not_found("There is no such page."))
+}
+
+/// Counts pages against the client's address, since the meter of the API does not.
+async fn limit(Extracted(state): Extracted<State>, request: Request, next: Next) -> Response {
+    let address = client_address(&request);
+    match state.pages.count(address, state.app.now()) {
+        Ok(()) => next.run(request).await,
+        Err(refused) => page::failure(request.headers(), &refused),
+    }
+}

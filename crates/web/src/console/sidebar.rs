@@ -1,0 +1,68 @@
+//! The folders and labels of the open mailbox in the sidebar.
+
+use model::labels::Label;
+use operations::{Result, folders, labels};
+
+use super::{
+    links::encoded,
+    shell::{Shell, SideFolder},
+    visit::Visit,
+};
+
+/// The icon of a folder.
+fn icon(id: &str) -> &'static str {
+    match id {
+        "inbox" => "inbox",
+        "sent" => "sent",
+        "draft" => "draft",
+        "scheduled" => "clock",
+        "archive" => "archive",
+        "spam" => "spam",
+        "trash" => "trash",
+        _ => "folder",
+    }
+}
+
+/// Puts the folders and labels of the open mailbox into the sidebar.
+pub(super) async fn fill_sidebar(visit: &Visit, shell: &mut Shell, mailbox: &str) -> Result<Vec<Label>> {
+    let found = folders::list(visit.app(), &visit.call(&folders::LIST)?, mailbox).await?;
+    mailbox.clone_into(&mut shell.mailbox);
+    let place = encoded(mailbox);
+    shell.folders = found
+        .into_iter()
+        .filter(|folder| folder.id.as_str() != "inbox")
+        .map(|folder| {
+            let id = folder.id.as_str();
+            let counts_all = matches!(id, "draft" | "scheduled");
+            let quiet = matches!(id, "sent" | "trash" | "archive");
+            SideFolder {
+                count: match (quiet, counts_all) {
+                    (true, _) => 0,
+                    (_, true) => folder.total_count,
+                    _ => folder.unread_count,
+                },
+                icon: icon(id),
+                color: String::new(),
+                url: match id {
+                    "scheduled" => format!("/console/m/{place}/scheduled"),
+                    _ => format!("/console/m/{place}/f/{}", encoded(id)),
+                },
+                name: folder.name,
+                id: id.to_owned(),
+            }
+        })
+        .collect();
+    let known = labels::list(visit.app(), &visit.call(&labels::LIST)?, mailbox).await?;
+    shell.labels = known
+        .iter()
+        .map(|label| SideFolder {
+            id: format!("label-{}", label.slug),
+            name: label.name.clone(),
+            icon: "folder",
+            color: label.color.clone(),
+            count: 0,
+            url: format!("/console/m/{place}/l/{}", encoded(&label.slug)),
+        })
+        .collect();
+    Ok(known)
+}
