@@ -140,6 +140,9 @@ macro_rules! named {
             $($(#[$variant_doc])* #[serde(rename = $text)] $variant,)*
         }
         impl $name {
+            /// All of them, in the order of the documentation.
+            pub const ALL: &[Self] = &[$(Self::$variant),*];
+
             /// The name as stored and shown.
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $text,)* }

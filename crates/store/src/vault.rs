@@ -206,7 +206,7 @@ pub(crate) fn random<const SIZE: usize>() -> Result<[u8; SIZE], VaultError> {
 }
 
 /// Writes bytes as lower-case hexadecimal digits.
-pub(crate) fn hex(bytes: &[u8]) -> String {
+pub fn hex(bytes: &[u8]) -> String {
     // The capacity is exact: text of a key must not be left behind in a buffer that grew.
     let mut text = String::with_capacity(bytes.len() * 2);
     for byte in bytes {

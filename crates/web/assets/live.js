@@ -26,14 +26,10 @@ function heard(event) {
   news();
 }
 
-const TYPES = ["message.received", "message.held", "message.scanned", "message.sent", "message.deferred", "message.delivered",
-  "message.bounced", "message.complained", "draft.created", "schedule.sent", "domain.verified", "mailbox.created",
-  "mailbox.deleted", "triager.run_finished"];
-
 function listen() {
   if (source || document.hidden || !document.body.classList.contains("app")) return;
   source = new EventSource(`/console/live?after=${last}`);
-  for (const type of TYPES) source.addEventListener(type, heard);
+  for (const type of document.body.dataset.eventTypes.split(" ")) source.addEventListener(type, heard);
   source.addEventListener("open", () => document.querySelectorAll(".live-dot").forEach((dot) => dot.classList.add("on")));
   source.addEventListener("error", () => document.querySelectorAll(".live-dot").forEach((dot) => dot.classList.remove("on")));
 }

@@ -27,7 +27,7 @@ use crate::{
     },
     inbox::emails::present,
     mailbox::mailboxes,
-    outbox::sending::{self, Origin, answered_id, people, subject, submit::line},
+    outbox::sending::{self, Origin, SubmitOptions, answered_id, people, subject, submit::line},
 };
 
 use self::loaded::missing;
@@ -234,5 +234,6 @@ pub async fn send(app: &App, call: &Call, mailbox: &str, id: EmailId, wait: bool
     let origin = Origin::of_call(app, call, mailbox).await?;
     let held = hold(app, &origin, Some(&id), call.now).await?.ok_or_else(missing)?;
     let letter = held.letter(app, &origin, true).await?;
-    sending::finish(app, call, origin, letter, Some(held), true, wait).await
+    let options = SubmitOptions { draft: Some(held), keeps_id: true, wait };
+    sending::finish(app, call, origin, letter, options).await
 }

@@ -135,7 +135,7 @@ pub async fn send(app: &App, call: &Call, mailbox: &str, input: NewMail, wait: b
     if let Some(given) = input.attachments {
         letter.files = attachments::resolve(app, &origin, given, letter.html.as_deref(), draft).await?;
     }
-    finish(app, call, origin, letter, held, false, wait).await
+    finish(app, call, origin, letter, SubmitOptions { draft: held, keeps_id: false, wait }).await
 }
 
 /// What a request says takes the place of what the draft says.
@@ -151,16 +151,25 @@ fn set_body(letter: &mut OutgoingMessage, html: Option<String>, text: Option<Str
     }
 }
 
+/// How a message is submitted.
+pub(crate) struct SubmitOptions {
+    /// The draft that it was, which goes with it.
+    pub(crate) draft: Option<LoadedDraft>,
+    /// Whether the sent email has the draft's id.
+    pub(crate) keeps_id: bool,
+    /// Whether the answer waits until every next host has taken it.
+    pub(crate) wait: bool,
+}
+
 /// The last checks that all ways of sending share, then the transaction, then the wait.
 pub(crate) async fn finish(
     app: &App,
     call: &Call,
     origin: Origin,
     mut letter: OutgoingMessage,
-    draft: Option<LoadedDraft>,
-    keeps_id: bool,
-    wait: bool,
+    options: SubmitOptions,
 ) -> Result<SentMail> {
+    let SubmitOptions { draft, keeps_id, wait } = options;
     require_complete(&letter)?;
     attachments::check(&letter.files)?;
     letter.sign(&origin.mailbox.settings);
@@ -347,7 +356,7 @@ pub async fn reply(
     if let Some(given) = input.attachments {
         letter.files = attachments::resolve(app, &origin, given, letter.html.as_deref(), draft).await?;
     }
-    finish(app, call, origin, letter, held, false, wait).await
+    finish(app, call, origin, letter, SubmitOptions { draft: held, keeps_id: false, wait }).await
 }
 
 pub(crate) fn mailbox_of(person: &mail::compose::Person) -> Option<Mailbox> {
@@ -402,7 +411,7 @@ pub async fn forward(
     };
     let mut unsigned = origin.clone();
     unsigned.mailbox.settings.signature.enabled = false;
-    finish(app, call, unsigned, letter, None, false, wait).await
+    finish(app, call, unsigned, letter, SubmitOptions { draft: None, keeps_id: false, wait }).await
 }
 
 /// A mail that is to be passed on, as a draft of it holds it.

@@ -4,12 +4,10 @@
 //! these, and `manifest.json`, which is written last: without it a backup is not finished. Everything secret in it is
 //! sealed with the master key, which is not part of it.
 
-mod digest;
 mod manifest;
 mod sealed;
 
 pub use self::{
-    digest::hex,
     manifest::{BlobEntry, BlobLine, FORMAT, Manifest, TableEntry},
     sealed::{SealedReader, SealedWriter, sync_folder},
 };

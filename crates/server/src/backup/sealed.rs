@@ -9,9 +9,8 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use store::vault::MasterKey;
+use store::vault::{MasterKey, hex};
 
-use super::digest::hex;
 use crate::failure::{Failure, Result};
 
 const COMPRESSION_LEVEL: i32 = 3;

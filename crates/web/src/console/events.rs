@@ -2,6 +2,7 @@
 
 use askama::Template;
 use axum::{Router, response::Response, routing::get};
+use model::events::EventType;
 use operations::events;
 
 use super::{links::encoded, page::html, shell::Shell, time::When, visit::Visit};
@@ -46,10 +47,10 @@ async fn show(visit: Visit) -> Response {
                     Row {
                         sequence: event.sequence,
                         kind: event.kind.as_str(),
-                        mark: match event.kind.as_str() {
-                            "message.bounced" | "message.complained" => "bad",
-                            "message.deferred" | "message.held" => "warn",
-                            "message.received" => "info",
+                        mark: match event.kind {
+                            EventType::MessageBounced | EventType::MessageComplained => "bad",
+                            EventType::MessageDeferred | EventType::MessageHeld => "warn",
+                            EventType::MessageReceived => "info",
                             _ => "",
                         },
                         at: shell.zone.when(event.occurred_at),

@@ -1,6 +1,6 @@
 //! What stands around a page of somebody who is logged in: the account, its workspaces, the sidebar.
 
-use model::{Role, mailboxes::ListedMailbox};
+use model::{Role, events::EventType, mailboxes::ListedMailbox};
 use operations::{Result, mailboxes};
 
 use super::{
@@ -51,6 +51,8 @@ pub(super) struct Shell {
     pub(super) zone: Zone,
     /// The last event before the page was made: the page hears of all that follow.
     pub(super) after: i64,
+    /// The types of events, for the script that listens to them.
+    pub(super) event_types: String,
 }
 
 impl Visit {
@@ -84,6 +86,7 @@ impl Visit {
             operator: self.is_operator(),
             zone: self.zone().await?,
             after: self.after,
+            event_types: EventType::ALL.iter().map(|kind| kind.as_str()).collect::<Vec<_>>().join(" "),
         })
     }
 }

@@ -38,24 +38,6 @@ pub(super) fn routes() -> Router<State> {
         .route("/console/webhooks/{hook}/deliveries/{delivery}/retry", post(retry))
 }
 
-/// The types of events that a form offers.
-const TYPES: [EventType; 14] = [
-    EventType::MessageReceived,
-    EventType::MessageScanned,
-    EventType::MessageHeld,
-    EventType::MessageSent,
-    EventType::MessageDeferred,
-    EventType::MessageDelivered,
-    EventType::MessageBounced,
-    EventType::MessageComplained,
-    EventType::DraftCreated,
-    EventType::ScheduleSent,
-    EventType::TriagerRunFinished,
-    EventType::DomainVerified,
-    EventType::MailboxCreated,
-    EventType::MailboxDeleted,
-];
-
 struct Row {
     id: String,
     url: String,
@@ -94,7 +76,7 @@ async fn show(visit: &Visit, secret: String, said: String) -> Result<Response> {
     let all = webhooks::list(visit.app(), &visit.call(&webhooks::LIST)?).await?;
     let makers = Makers::load(visit).await?;
     let rows = all.into_iter().map(|one| row(&shell.zone, &makers, one)).collect();
-    let types = TYPES.iter().map(|kind| kind.as_str()).collect();
+    let types = EventType::ALL.iter().map(|kind| kind.as_str()).collect();
     html(&WebhooksPage { shell, rows, types, secret, may_create: visit.may(&webhooks::CREATE), said })
 }
 

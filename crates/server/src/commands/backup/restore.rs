@@ -13,13 +13,13 @@ use store::{
     Db,
     blobs::{BlobHash, BlobLocation, Blobs},
     dump::{self, Piece},
-    vault::MasterKey,
+    vault::{MasterKey, hex},
 };
 use tokio::sync::mpsc;
 
 use super::{super::search, MAX_CONCURRENT_BLOBS, PIECE_CAPACITY};
 use crate::{
-    backup::{BLOB_INDEX, BLOBS, BlobLine, Manifest, SealedReader, hex},
+    backup::{BLOB_INDEX, BLOBS, BlobLine, Manifest, SealedReader},
     config::Config,
     failure::{Failure, Result},
     open, output,

@@ -15,14 +15,14 @@ use store::{
     Db,
     blobs::{BlobError, BlobHash, BlobLocation, Blobs, ListedBlob, MAX_PAGE},
     dump::{self, Piece},
-    vault::MasterKey,
+    vault::{MasterKey, hex},
 };
 use tokio::sync::mpsc;
 
 use super::{MAX_CONCURRENT_BLOBS, PIECE_CAPACITY};
 use crate::{
     backup::{
-        BLOB_INDEX, BLOBS, BlobEntry, BlobLine, FORMAT, Manifest, SealedWriter, TABLES, TableEntry, hex,
+        BLOB_INDEX, BLOBS, BlobEntry, BlobLine, FORMAT, Manifest, SealedWriter, TABLES, TableEntry,
         sync_folder,
     },
     config::Config,
