@@ -184,7 +184,7 @@ async fn the_limits_of_pages_are_settings(engine: Engine) {
         assert!(page.contains("cursor="), "{rest}: there is a next page");
     }
     let page = ada.page("/console/events").await;
-    assert_eq!(page.matches("message.received").count(), 3, "{page}");
+    assert_eq!(page.matches(">message.received<").count(), 3, "{page}");
     for (name, text) in [("One", "first"), ("Two", "second")] {
         let document = serde_json::json!({ "name": name, "type": "text", "text": text });
         ada.tenant.key.post("/api/v1/rag/documents", document).await.ok();
