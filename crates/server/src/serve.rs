@@ -3,7 +3,7 @@
 mod connection;
 mod descriptors;
 mod door;
-mod lock;
+pub mod lock;
 mod pace;
 mod stream;
 mod upload;
@@ -30,7 +30,7 @@ use self::door::{Door, Guests};
 pub use self::lock::ServeLock;
 use crate::{
     cli::{Serve, ServeRole},
-    commands::Invocation,
+    commands::invocation::Invocation,
     config::Config,
     failure::{Failure, Result},
     faults, listener, metrics, open, output,

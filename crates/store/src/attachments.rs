@@ -2,7 +2,7 @@
 
 use model::{AttachmentId, EmailId, MailboxId};
 
-use crate::{FromRow, Row, Tx, emails::NewAttachment, error::Result};
+use crate::{FromRow, Row, Tx, emails::record::NewAttachment, error::Result};
 
 /// A file as it is stored.
 #[derive(Clone, Debug)]

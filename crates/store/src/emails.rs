@@ -4,8 +4,8 @@
 //! kept with every change, never counted on the way to a reader; [`change`] holds what changes them.
 
 mod change;
-mod list;
-mod record;
+pub(crate) mod list;
+pub(crate) mod record;
 
 use model::{EmailId, LabelId, MailboxId, ThreadId, Timestamp, emails::ScanStatus};
 
@@ -22,7 +22,7 @@ use self::{list::sort_form, record::json};
 use crate::{
     Param, Tx,
     error::Result,
-    search::IndexedText,
+    search::index::{self, IndexedText},
     threads::{self, CountedMail, ThreadHints},
 };
 
@@ -55,9 +55,9 @@ pub async fn insert(tx: &mut Tx, mailbox: &MailboxId, mail: &mut NewEmail) -> Re
         record.thread_id = thread;
     }
     threads::join(tx, mailbox, &record.thread_id, &mail.hints, record.date).await?;
-    let text_row = crate::search::insert_before(tx, mailbox, &record.id, &mail.text).await?;
+    let text_row = index::insert_before(tx, mailbox, &record.id, &mail.text).await?;
     insert_row(tx, mailbox, record, text_row, mail.labels.len()).await?;
-    crate::search::insert_after(tx, mailbox, &record.id, &mail.text).await?;
+    index::insert_after(tx, mailbox, &record.id, &mail.text).await?;
     for attachment in &mail.attachments {
         crate::attachments::insert(tx, mailbox, &record.id, attachment).await?;
     }

@@ -4,7 +4,7 @@
 //! mailbox as a word of its own: the index spans mailboxes, and no query leaves its own. Matches come newest first,
 //! since the best among many would cost reading all of them.
 
-mod index;
+pub(crate) mod index;
 mod queries;
 mod scope;
 
@@ -16,11 +16,13 @@ pub use self::index::{
     Indexable, IndexedText, Pending, coverage, find_indexable, index_marked, list_after, list_pending,
     newest_pending, reindex,
 };
-pub(crate) use self::index::{delete, insert_after, insert_before};
 use self::queries::{postgres_query, sqlite_query};
 use crate::{
     Param, Tx,
-    emails::{COLUMNS, EmailFilter, EmailRecord},
+    emails::{
+        list::EmailFilter,
+        record::{COLUMNS, EmailRecord},
+    },
     error::Result,
     sql::{LIST, list_places, listed},
 };

@@ -18,7 +18,7 @@ use crate::core::{
     error::Result,
     ledger::Ledger,
     metering::Meter,
-    passwords::{self, HashingCost},
+    passwords::{hashing::HashingCost, queue::Queue},
     ports::{Assistant, BotApi, Clock, Embedder, Entropy, Facilitator, HttpClient, NextHop},
     settings::Settings,
     state::{
@@ -44,7 +44,7 @@ struct Parts {
     settings: Settings,
     meter: Meter,
     credentials: Credentials,
-    hashing: passwords::Queue,
+    hashing: Queue,
     hashing_cost: HashingCost,
     data_keys: DataKeys,
     routes: Routes,
@@ -266,7 +266,7 @@ impl App {
             settings,
             meter,
             credentials: Credentials::default(),
-            hashing: passwords::Queue::default(),
+            hashing: Queue::default(),
             hashing_cost,
             data_keys: DataKeys::default(),
             routes: Routes::default(),
@@ -428,7 +428,7 @@ impl App {
         self.0.hashing_cost
     }
     /// Where passwords wait for being hashed.
-    pub(crate) fn hashing(&self) -> &passwords::Queue {
+    pub(crate) fn hashing(&self) -> &Queue {
         &self.0.hashing
     }
 

@@ -6,8 +6,8 @@
 
 pub(crate) mod device;
 pub(crate) mod guesses;
-mod hashing;
-mod queue;
+pub(crate) mod hashing;
+pub(crate) mod queue;
 
 use std::net::IpAddr;
 
@@ -15,7 +15,7 @@ use store::accounts::AccountWithPassword;
 
 use self::guesses::Subject;
 pub use self::hashing::HashingCost;
-pub(crate) use self::queue::{Purpose, Queue, Turn};
+pub(crate) use self::queue::{Purpose, Turn};
 use crate::core::{app::App, error::Result};
 
 /// The client at a door that takes passwords, as far as the request shows it.

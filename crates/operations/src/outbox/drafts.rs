@@ -1,6 +1,6 @@
 //! Drafts: emails that are still being written.
 
-mod loaded;
+pub(crate) mod loaded;
 mod ready;
 mod regenerate;
 
@@ -33,7 +33,7 @@ use crate::{
 use self::loaded::missing;
 pub use self::regenerate::regenerate;
 pub(crate) use self::{
-    loaded::{LoadedDraft, Source, find, hold, join_thread},
+    loaded::{LoadedDraft, Source, find, hold},
     ready::{Ready, Written},
 };
 

@@ -8,8 +8,8 @@ pub(crate) mod automatic;
 mod claims;
 mod departure;
 mod incoming_reports;
-mod origin;
-mod outgoing_message;
+pub(crate) mod origin;
+pub(crate) mod outgoing_message;
 mod quota;
 mod report;
 mod signing;
@@ -38,7 +38,7 @@ pub(crate) use self::{
     incoming_reports::ReportNotes,
     origin::Origin,
     outgoing_message::{
-        Bound, OutgoingMessage, answered_id, body, headers, passed_on_references, people, references, sender,
+        OutgoingMessage, answered_id, body, headers, passed_on_references, people, references, sender,
         subject,
     },
     quota::{KEPT_BACK, check_request},
@@ -56,7 +56,7 @@ use crate::{
     },
     inbox::emails::{present, visible, withhold},
     mailbox::mailboxes,
-    outbox::drafts::{LoadedDraft, hold, join_thread},
+    outbox::drafts::loaded::{LoadedDraft, hold, join_thread},
 };
 
 /// What every way of sending can be refused for.

@@ -5,7 +5,7 @@ mod backup;
 mod config;
 mod doctor;
 mod import;
-mod invocation;
+pub mod invocation;
 mod mcp;
 mod probe;
 mod progress;

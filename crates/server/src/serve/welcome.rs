@@ -5,7 +5,7 @@ use std::{fmt::Write as _, net::SocketAddr, path::Path};
 use operations::App;
 use store::blobs::BlobLocation;
 
-use crate::{commands::Invocation, config::Config, failure::Result};
+use crate::{commands::invocation::Invocation, config::Config, failure::Result};
 
 /// The welcome. What it offers to type works when it is pasted.
 pub(super) async fn text(

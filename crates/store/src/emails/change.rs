@@ -128,7 +128,7 @@ pub async fn delete(tx: &mut Tx, mailbox: &MailboxId, mails: &[Brief]) -> Result
     let mut contents = BTreeSet::new();
     let mut in_threads: BTreeMap<&ThreadId, i64> = BTreeMap::new();
     for mail in mails {
-        crate::search::delete(tx, &mail.id, mail.text_row).await?;
+        crate::search::index::delete(tx, &mail.id, mail.text_row).await?;
         if mail.outgoing {
             outbound::forget(tx, mailbox, &mail.id).await?;
         }

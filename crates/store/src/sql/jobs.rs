@@ -7,7 +7,10 @@ use tokio::sync::oneshot;
 
 use super::{
     scope::Scope,
-    sqlite::{SqliteSession, Undo, polled},
+    sqlite::{
+        polling::polled,
+        session::{SqliteSession, Undo},
+    },
     transaction::SystemTx,
     wake::Wake,
     work::Work,

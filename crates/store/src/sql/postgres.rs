@@ -3,7 +3,7 @@
 //! The workspace is told to the server by a session variable. That statement and BEGIN are sent together with the
 //! first real one, so they cost no round trip of their own.
 
-mod session;
+pub(super) mod session;
 pub(super) mod tls;
 
 use std::time::Duration;
@@ -12,8 +12,7 @@ use deadpool_postgres::{Manager, ManagerConfig, Pool, RecyclingMethod, Runtime};
 use tokio::sync::broadcast;
 use tokio_postgres::{Config, NoTls, config::SslMode};
 
-pub(super) use self::session::PostgresSession;
-use self::session::{Begin, SAVEPOINT};
+use self::session::{Begin, PostgresSession, SAVEPOINT};
 use super::{
     group::{Groups, Open},
     listener::Listener,

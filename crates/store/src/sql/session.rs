@@ -3,8 +3,8 @@
 //! SQLite answers at once and PostgreSQL is awaited; from here on nobody sees the difference.
 
 use super::{
-    postgres::PostgresSession,
-    sqlite::SqliteSession,
+    postgres::session::PostgresSession,
+    sqlite::session::SqliteSession,
     value::{FromRow, Param, ReadRow},
 };
 use crate::error::Result;

@@ -4,8 +4,8 @@
 //! them after it. A transaction that fails or panics is rolled back alone: those that can be run again, as deliveries
 //! can, share what undoes them, and when one fails the others are run anew; each of the rest has a savepoint.
 
-mod polling;
-mod session;
+pub(super) mod polling;
+pub(super) mod session;
 
 use std::{
     path::{Path, PathBuf},
@@ -23,10 +23,7 @@ use tokio::sync::{
     oneshot,
 };
 
-pub(super) use self::{
-    polling::polled,
-    session::{SqliteSession, Undo},
-};
+use self::{polling::polled, session::SqliteSession};
 use super::{
     checkpoints::Checkpoints,
     deferred::{Backlog, Watch},

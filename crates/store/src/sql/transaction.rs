@@ -7,10 +7,10 @@ use model::{MailboxId, WorkspaceId};
 #[cfg(feature = "faults")]
 use super::faults::statements;
 use super::{
-    postgres::PostgresSession,
+    postgres::session::PostgresSession,
     scope::Scope,
     session::Session,
-    sqlite::SqliteSession,
+    sqlite::session::SqliteSession,
     value::{FromRow, Param},
     wake::{Topic, Wake},
 };

@@ -15,7 +15,11 @@ use crate::{
         app::App,
         error::{Error, ErrorKind, Result},
     },
-    outbox::sending::{Origin, OutgoingMessage, attachments, sender},
+    outbox::sending::{
+        attachments,
+        origin::Origin,
+        outgoing_message::{OutgoingMessage, sender},
+    },
 };
 
 /// The purpose that what was written is sealed for.

@@ -24,7 +24,12 @@ use crate::{
         emails::present,
         inbound::{self, Content, Delivery, Prepared},
     },
-    outbox::sending::{self, Bound, Origin, OutgoingMessage, attachments, submit},
+    outbox::sending::{
+        attachments,
+        origin::Origin,
+        outgoing_message::{Bound, OutgoingMessage, passed_on_references},
+        submit,
+    },
 };
 
 /// What a request says about a draft, beside the draft that it replaces.
@@ -46,7 +51,7 @@ async fn find_place(app: &App, origin: &Origin, written: &mut Written) -> Result
         let mail =
             app.db().read(&origin.workspace, async move |tx| emails::find(tx, &mailbox, &id).await).await?;
         let mail = mail.ok_or_else(present::missing)?;
-        written.source.references = sending::passed_on_references(mail.message_id.as_deref());
+        written.source.references = passed_on_references(mail.message_id.as_deref());
         return Ok(Some(mail.thread_id));
     }
     let before = written.replaced.as_ref();

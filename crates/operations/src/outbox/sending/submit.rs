@@ -36,7 +36,7 @@ use crate::{
         state::outbox::RELAY,
     },
     inbox::inbound::{self, Content, Delivery, Prepared, Recipient, Refusal},
-    outbox::drafts::LoadedDraft,
+    outbox::drafts::loaded::LoadedDraft,
 };
 
 /// Mailboxes of this server that one transaction delivers to; further ones get the mail from the queue.

@@ -23,7 +23,7 @@ use crate::{
     config::Config,
     failure::{Failure, Result},
     open, output,
-    serve::ServeLock,
+    serve::lock::ServeLock,
 };
 
 /// Fills an empty store from a backup.
