@@ -51,6 +51,8 @@ impl Service {
 
     /// The same, with something else that makes vectors.
     pub(crate) async fn open_with(store: &MeasuredStore, embedder: Arc<dyn Embedder>) -> Self {
+        // Before the store opens, as in the real program: whatever is often counted keeps its handles.
+        recorder();
         let db = Db::open(&store.location).await.expect("the store opens");
         db.migrate(SystemClock.now()).await.expect("the schema is brought up to date");
         let blobs = Blobs::open(&BlobLocation::Directory(store.folder().join("blobs")))

@@ -25,8 +25,8 @@ const COUNT_INTERVAL: Duration = Duration::from_secs(15);
 const BUCKET_SECONDS: [f64; 14] =
     [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0];
 
-/// Starts collecting, and returns what renders the text. The folders are those whose disks are watched.
-pub fn start(app: &App, folders: Vec<PathBuf>) -> Result<Arc<dyn Fn() -> String + Send + Sync>> {
+/// Installs the recorder. Before a store opens: whatever is often counted keeps its handles.
+pub fn install() -> Result<PrometheusHandle> {
     let handle = PrometheusBuilder::new()
         .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &BUCKET_SECONDS)
         .and_then(PrometheusBuilder::install_recorder)
@@ -36,6 +36,15 @@ pub fn start(app: &App, folders: Vec<PathBuf>) -> Result<Arc<dyn Fn() -> String 
     for operation in operations::catalog() {
         counter!("http_requests_total", "operation" => operation.id, "status" => "5xx").absolute(0);
     }
+    Ok(handle)
+}
+
+/// Starts collecting, and returns what renders the text. The folders are those whose disks are watched.
+pub fn start(
+    handle: PrometheusHandle,
+    app: &App,
+    folders: Vec<PathBuf>,
+) -> Arc<dyn Fn() -> String + Send + Sync> {
     let engine = app.db().engine_name();
     gauge!("agent_mailbox_info", "version" => env!("CARGO_PKG_VERSION"), "engine" => engine).set(1.0);
     let (sampled, started) = (handle.clone(), Instant::now());
@@ -45,7 +54,7 @@ pub fn start(app: &App, folders: Vec<PathBuf>) -> Result<Arc<dyn Fn() -> String 
     let counted = app.clone();
     supervisor.start("queue-metrics", move || count_for_ever(counted.clone()));
     supervisor.publish_all();
-    Ok(Arc::new(move || handle.render()))
+    Arc::new(move || handle.render())
 }
 
 fn describe(metric: &Metric) {

@@ -63,13 +63,14 @@ pub async fn run(config: Config, options: Serve, invocation: Invocation) -> Resu
     if api {
         open::check_facilitator(&config).await?;
     }
+    let recorder = metrics::install()?;
     let app = open_app(&config, bound).await?;
     faults::inject(app.supervisor());
     let (stop, stopping) = watch::channel(false);
     let mail_address = mail_listeners.first().and_then(|(listener, _)| listener.local_addr().ok());
     receive_mail(&config, &app, mail_listeners, &stopping)?;
-    let doors = Doors { config: &config, app: &app, listener, metrics_listener, stopping };
-    doors.open()?;
+    let render = metrics::start(recorder, &app, watched_folders(&config));
+    Doors { config: &config, app: &app, listener, metrics_listener, render, stopping }.open();
     let work = workers::start(&app, options.roles.contains(&ServeRole::Worker));
     tracing::info!(
         milliseconds = started.elapsed().as_millis(),
@@ -187,14 +188,15 @@ struct Doors<'a> {
     app: &'a App,
     listener: Option<TcpListener>,
     metrics_listener: Option<TcpListener>,
+    render: web::RenderMetrics,
     stopping: watch::Receiver<bool>,
 }
 
 impl Doors<'_> {
     /// Begins to accept connections.
-    fn open(self) -> Result<()> {
+    fn open(self) {
         let http = &self.config.http;
-        let render = metrics::start(self.app, watched_folders(self.config))?;
+        let render = self.render;
         let for_mail = self.config.smtp.max_connections;
         let all = descriptors::allow(http.max_connections + for_mail);
         let max_connections = all.saturating_sub(for_mail).max(1);
@@ -226,7 +228,6 @@ impl Doors<'_> {
                 Guests { max_connections: MAX_COLLECTORS as usize, shares, proxies: web::Proxies::None };
             accept(self.app, "metrics-http", Door::new(router, guests, self.stopping), listener);
         }
-        Ok(())
     }
 }
 

@@ -11,6 +11,7 @@ use serde::Serialize;
 use crate::{
     input::{Input, InputDescription, RawInput},
     reply::Reply,
+    request_metrics::RequestMetrics,
 };
 
 type Running = Pin<Box<dyn Future<Output = Result<Reply>> + Send>>;
@@ -49,6 +50,7 @@ pub struct Endpoint {
     pub(crate) body_optional: bool,
     pub(crate) describe_input: fn(&mut SchemaGenerator) -> InputDescription,
     pub(crate) output: Output,
+    pub(crate) metrics: RequestMetrics,
     prepare: Prepare,
 }
 
@@ -172,6 +174,7 @@ impl Endpoint {
                 description
             },
             output,
+            metrics: RequestMetrics::new(operation.id),
             prepare: Box::new(prepare),
         }
     }

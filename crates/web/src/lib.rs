@@ -25,6 +25,7 @@ mod public;
 mod query;
 mod reply;
 mod request;
+mod request_metrics;
 mod route_table;
 mod router;
 mod state;

@@ -61,7 +61,7 @@ pub(crate) async fn serve(state: State, endpoint: Arc<Endpoint>, request: Reques
             !(status.is_success() || status.is_redirection()),
         );
     }
-    record(&endpoint, status, started);
+    endpoint.metrics.record(status, started);
     response
 }
 
@@ -334,23 +334,5 @@ async fn tell(state: &State, told: &Told, headers: &mut HeaderMap) {
     }
     if told.replayed {
         headers.insert(REPLAYED, HeaderValue::from_static("true"));
-    }
-}
-
-pub(crate) fn record(endpoint: &Endpoint, status: StatusCode, started: Instant) {
-    let operation = endpoint.operation.id;
-    metrics::counter!("http_requests_total", "operation" => operation, "status" => status_text(status))
-        .increment(1);
-    metrics::histogram!("http_request_seconds", "operation" => operation)
-        .record(started.elapsed().as_secs_f64());
-}
-
-/// The class of a status as a metric label: exact statuses would multiply the series without telling more.
-fn status_text(status: StatusCode) -> &'static str {
-    match status.as_u16() / 100 {
-        2 => "2xx",
-        3 => "3xx",
-        4 => "4xx",
-        _ => "5xx",
     }
 }

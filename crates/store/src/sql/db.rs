@@ -180,7 +180,6 @@ impl Db {
             Mode::Snapshot => false,
         };
         let started = Instant::now();
-        let kind = mode.name();
         let outcome = match &*self.0 {
             Engine::Sqlite(engine) => match mode {
                 // Its writer shares every commit.
@@ -191,7 +190,7 @@ impl Db {
             // Boxed, so that the futures of handlers stay small.
             Engine::Postgres(engine) => Box::pin(engine.perform(mode, scope, work)).await,
         };
-        metrics::histogram!("store_seconds", "kind" => kind).record(started.elapsed().as_secs_f64());
+        mode.seconds().record(started.elapsed().as_secs_f64());
         #[cfg(feature = "faults")]
         if dies {
             return Err(crashes::died());

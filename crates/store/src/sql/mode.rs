@@ -1,5 +1,9 @@
 //! The ways to run a transaction: alone or in one commit with others, to write or only to read.
 
+use std::sync::LazyLock;
+
+use metrics::{Histogram, histogram};
+
 /// How a transaction is run.
 #[derive(Clone, Copy)]
 pub(super) enum Mode<'a> {
@@ -12,12 +16,25 @@ pub(super) enum Mode<'a> {
 }
 
 impl Mode<'_> {
-    /// What it is called in the metrics.
-    pub(super) const fn name(self) -> &'static str {
+    /// How long such transactions take.
+    pub(super) fn seconds(self) -> &'static Histogram {
         match self {
-            Self::Write | Self::SharedWrite(_) => "write",
-            Self::Read => "read",
-            Self::Snapshot => "snapshot",
+            Self::Write | Self::SharedWrite(_) => &SECONDS.write,
+            Self::Read => &SECONDS.read,
+            Self::Snapshot => &SECONDS.snapshot,
         }
     }
 }
+
+struct Seconds {
+    write: Histogram,
+    read: Histogram,
+    snapshot: Histogram,
+}
+
+/// Kept, because looking a histogram up costs more than writing to it. The recorder is installed before a store opens.
+static SECONDS: LazyLock<Seconds> = LazyLock::new(|| Seconds {
+    write: histogram!("store_seconds", "kind" => "write"),
+    read: histogram!("store_seconds", "kind" => "read"),
+    snapshot: histogram!("store_seconds", "kind" => "snapshot"),
+});

@@ -49,7 +49,7 @@ pub(crate) async fn serve(state: State, gated: Arc<Gated>, request: Request) -> 
     let mut visit = Visit { state, gated, parts: Arc::new(parts), body: None, proof: None };
     let outcome = visit.run(body, address).await;
     let response = visit.respond(outcome);
-    pipeline::record(&visit.gated.endpoint, response.status(), started);
+    visit.gated.endpoint.metrics.record(response.status(), started);
     response
 }
 
