@@ -287,7 +287,7 @@ fn shown(mail: EmailRecord, folders: &[Folder]) -> Email {
         body_divergent: None,
         in_reply_to: mail.in_reply_to,
         email_references: mail.email_references,
-        delivery_status: mail.delivery_status,
+        delivery_status: mail.delivery_status.map(|status| status.as_str().to_owned()),
         provider_metadata: Some(ProviderMetadata {
             size: mail.size,
             automatic: mail.automatic,

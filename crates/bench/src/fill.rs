@@ -4,7 +4,7 @@
 
 use model::{
     LabelId, MailboxId, Timestamp, WorkspaceId,
-    folders::{Folder, SYSTEM_FOLDERS},
+    folders::{Folder, SystemFolder},
     labels::Label,
     mailboxes::MailboxSettings,
 };
@@ -203,10 +203,8 @@ pub(crate) async fn add_mailboxes(db: &Db, workspace: &WorkspaceId, count: usize
                 };
                 addresses::claim(tx, &record.email, &record.id).await?;
                 mailboxes::insert(tx, &record).await?;
-                for (position, (id, name)) in (0..).zip(SYSTEM_FOLDERS) {
-                    let (id, name) = (id.into(), name.to_owned());
-                    let folder = Folder { id, name, unread_count: 0, total_count: 0, system: true };
-                    folders::insert(tx, &record.id, &folder, position).await?;
+                for (position, folder) in (0..).zip(SystemFolder::ALL) {
+                    folders::insert(tx, &record.id, &Folder::system(*folder), position).await?;
                 }
             }
             Ok::<_, Error>(())

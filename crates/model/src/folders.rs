@@ -1,5 +1,7 @@
 //! Folders of a mailbox.
 
+use std::{fmt, str::FromStr};
+
 use garde::Validate;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,18 +9,64 @@ use serde::{Deserialize, Serialize};
 use mail::safe_text::SafeText;
 use unicode_normalization::UnicodeNormalization;
 
-use crate::{FolderId, names::valid_name};
+use crate::{FolderId, emails::named, names::valid_name};
 
-/// The folders that every mailbox has, id and name, in the order they are shown.
-pub const SYSTEM_FOLDERS: [(&str, &str); 7] = [
-    ("inbox", "Inbox"),
-    ("sent", "Sent"),
-    ("draft", "Drafts"),
-    ("scheduled", "Scheduled"),
-    ("archive", "Archive"),
-    ("spam", "Spam"),
-    ("trash", "Trash"),
-];
+named! {
+    /// A folder that every mailbox has, by its id, in the order they are shown.
+    SystemFolder {
+        /// What arrives.
+        Inbox "inbox",
+        /// What was sent.
+        Sent "sent",
+        /// What is being written.
+        Drafts "draft",
+        /// What will be sent.
+        Scheduled "scheduled",
+        /// What was put away.
+        Archive "archive",
+        /// What is unwanted.
+        Spam "spam",
+        /// What was deleted, and can be restored.
+        Trash "trash",
+    }
+}
+
+impl SystemFolder {
+    /// The name that people see.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Inbox => "Inbox",
+            Self::Sent => "Sent",
+            Self::Drafts => "Drafts",
+            Self::Scheduled => "Scheduled",
+            Self::Archive => "Archive",
+            Self::Spam => "Spam",
+            Self::Trash => "Trash",
+        }
+    }
+
+    /// The folder that an id names; none for a folder that somebody made.
+    pub fn of(id: &FolderId) -> Option<Self> {
+        id.as_str().parse().ok()
+    }
+}
+
+/// Whether what lies in a folder was not sent yet: a draft, or a scheduled send.
+pub fn is_unsent(id: &FolderId) -> bool {
+    matches!(SystemFolder::of(id), Some(SystemFolder::Drafts | SystemFolder::Scheduled))
+}
+
+impl From<SystemFolder> for FolderId {
+    fn from(folder: SystemFolder) -> Self {
+        Self::from(folder.as_str())
+    }
+}
+
+impl PartialEq<SystemFolder> for FolderId {
+    fn eq(&self, folder: &SystemFolder) -> bool {
+        self.as_str() == folder.as_str()
+    }
+}
 
 /// A folder.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -35,6 +83,14 @@ pub struct Folder {
     pub total_count: i64,
     /// Whether it is one of the folders that every mailbox has.
     pub system: bool,
+}
+
+impl Folder {
+    /// A folder that every mailbox has, empty.
+    pub fn system(folder: SystemFolder) -> Self {
+        let (id, name) = (folder.into(), folder.name().to_owned());
+        Self { id, name, unread_count: 0, total_count: 0, system: true }
+    }
 }
 
 /// A folder's name, to make or rename one.
@@ -67,7 +123,8 @@ pub fn slug(name: &str) -> String {
 pub fn is_system_name(name: &str) -> bool {
     let seen: String = SafeText::line(name).as_str().nfkc().collect();
     let slug = slug(&seen);
-    SYSTEM_FOLDERS.iter().any(|(id, name)| slug == *id || slug == self::slug(name))
+    let is_like = |folder: &SystemFolder| slug == folder.as_str() || slug == self::slug(folder.name());
+    SystemFolder::ALL.iter().any(is_like)
 }
 
 #[cfg(test)]

@@ -24,6 +24,7 @@ pub mod members;
 pub mod memory;
 mod names;
 mod object;
+pub mod outbound;
 pub mod payments;
 pub mod plans;
 pub mod search;

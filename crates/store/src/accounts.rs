@@ -5,7 +5,11 @@ use model::{
     accounts::{Account, Session},
 };
 
-use crate::{FromRow, Row, SystemTx, error::Result};
+use crate::{
+    FromRow, Row, SystemTx,
+    error::Result,
+    sql::{Columns, Insert, columns},
+};
 
 /// An account together with what its password is checked against.
 pub struct AccountWithPassword {
@@ -15,20 +19,9 @@ pub struct AccountWithPassword {
     pub password_hash: String,
 }
 
-const COLUMNS: &str = "id, email, name, is_admin, address, created_at";
+const COLUMNS: &str = Account::COLUMNS;
 
-impl FromRow for Account {
-    fn from_row(row: &mut Row<'_>) -> Result<Self> {
-        Ok(Self {
-            id: row.next()?,
-            email: row.next()?,
-            name: row.next()?,
-            is_admin: row.next()?,
-            address: row.next()?,
-            created_at: row.next()?,
-        })
-    }
-}
+columns!(Account { id, email, name, is_admin, address, created_at });
 
 impl FromRow for AccountWithPassword {
     fn from_row(row: &mut Row<'_>) -> Result<Self> {
@@ -38,22 +31,13 @@ impl FromRow for AccountWithPassword {
 
 /// Adds an account. False when the address is taken.
 pub async fn insert(tx: &mut SystemTx, account: &Account, password_hash: &str) -> Result<bool> {
-    let added = tx
-        .run(
-            "INSERT INTO account (id, email, name, is_admin, address, created_at, updated_at, password_hash)
-             VALUES ($1, $2, $3, $4, $5, $6, $6, $7) ON CONFLICT (email) DO NOTHING",
-            &[
-                (&account.id).into(),
-                (&account.email).into(),
-                (&account.name).into(),
-                account.is_admin.into(),
-                (&account.address).into(),
-                account.created_at.into(),
-                password_hash.into(),
-            ],
-        )
-        .await?;
-    Ok(added == 1)
+    Insert::into("account")
+        .record(account)
+        .column("updated_at", account.created_at)
+        .column("password_hash", password_hash)
+        .unless_same("email")
+        .run_system(tx)
+        .await
 }
 
 /// Finds an account by its normalised address.

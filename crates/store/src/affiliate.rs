@@ -5,7 +5,11 @@ use model::{
     affiliate::{AffiliateDay, Commission, CommissionStatus, Payout},
 };
 
-use crate::{FromRow, Row, SystemTx, Tx, error::Result};
+use crate::{
+    FromRow, Row, SystemTx, Tx,
+    error::Result,
+    sql::{Columns, Insert, columns},
+};
 
 /// An affiliate as it is stored.
 #[derive(Clone, Debug)]
@@ -22,25 +26,11 @@ pub struct AffiliateRecord {
     pub updated_at: Timestamp,
 }
 
-impl FromRow for AffiliateRecord {
-    fn from_row(row: &mut Row<'_>) -> Result<Self> {
-        Ok(Self {
-            id: row.next()?,
-            code: row.next()?,
-            payout_email: row.next()?,
-            created_at: row.next()?,
-            updated_at: row.next()?,
-        })
-    }
-}
+columns!(AffiliateRecord { id, code, payout_email, created_at, updated_at });
 
 /// The workspace's affiliate account.
 pub async fn find(tx: &mut Tx) -> Result<Option<AffiliateRecord>> {
-    tx.one(
-        "SELECT id, code, payout_email, created_at, updated_at FROM affiliate WHERE workspace_id = $1",
-        &[],
-    )
-    .await
+    tx.one(&format!("SELECT {} FROM affiliate WHERE workspace_id = $1", AffiliateRecord::COLUMNS), &[]).await
 }
 
 /// The workspace whose affiliate link has a code.
@@ -128,24 +118,16 @@ pub async fn days(tx: &mut Tx, first: Day) -> Result<Vec<AffiliateDay>> {
         .collect())
 }
 
-impl FromRow for Commission {
-    fn from_row(row: &mut Row<'_>) -> Result<Self> {
-        Ok(Self {
-            id: row.next()?,
-            plan: row.next_named()?,
-            amount_cents: row.next()?,
-            currency: row.next()?,
-            status: row.next_named()?,
-            created_at: row.next()?,
-        })
-    }
-}
+columns!(Commission { id, plan, amount_cents, currency, status, created_at });
 
 /// The newest commissions.
 pub async fn list_commissions(tx: &mut Tx, limit: i64) -> Result<Vec<Commission>> {
     tx.all(
-        "SELECT id, plan, amount_cents, currency, status, created_at FROM commission
+        &format!(
+            "SELECT {} FROM commission
          WHERE workspace_id = $1 ORDER BY created_at DESC, id DESC LIMIT $2",
+            Commission::COLUMNS
+        ),
         &[limit.into()],
     )
     .await
@@ -179,10 +161,10 @@ pub async fn insert_commission(tx: &mut Tx, commission: &NewCommission) -> Resul
         &[
             (&commission.id).into(),
             (&commission.referred_workspace).into(),
-            commission.plan.as_str().into(),
+            commission.plan.into(),
             commission.amount_cents.into(),
             (&commission.currency).into(),
-            CommissionStatus::Pending.as_str().into(),
+            CommissionStatus::Pending.into(),
             commission.period_start.into(),
             commission.created_at.into(),
         ],
@@ -201,7 +183,7 @@ pub async fn list_due(tx: &mut SystemTx, month: Timestamp, plan: Plan) -> Result
          WHERE w.plan = $2 AND NOT EXISTS (SELECT 1 FROM commission c WHERE c.workspace_id = w.referred_by
              AND c.referred_workspace = w.id AND c.period_start = $1)
          LIMIT $3",
-        &[month.into(), plan.as_str().into(), SystemTx::SWEEP.into()],
+        &[month.into(), plan.into(), SystemTx::SWEEP.into()],
     )
     .await
 }
@@ -216,27 +198,26 @@ pub async fn mark_commissions_paid(tx: &mut Tx, from: Timestamp, until: Timestam
     Ok(())
 }
 
-impl FromRow for Payout {
-    fn from_row(row: &mut Row<'_>) -> Result<Self> {
-        Ok(Self {
-            id: row.next()?,
-            amount_cents: row.next()?,
-            currency: row.next()?,
-            status: row.next_named()?,
-            period_start: row.next()?,
-            period_end: row.next()?,
-            reference: row.next()?,
-            paid_at: row.next()?,
-            created_at: row.next()?,
-        })
-    }
-}
+columns!(Payout {
+    id,
+    amount_cents,
+    currency,
+    status,
+    period_start,
+    period_end,
+    reference,
+    paid_at,
+    created_at,
+});
 
 /// The newest payouts.
 pub async fn list_payouts(tx: &mut Tx, limit: i64) -> Result<Vec<Payout>> {
     tx.all(
-        "SELECT id, amount_cents, currency, status, period_start, period_end, reference, paid_at, created_at
+        &format!(
+            "SELECT {}
          FROM payout WHERE workspace_id = $1 ORDER BY period_start DESC, id DESC LIMIT $2",
+            Payout::COLUMNS
+        ),
         &[limit.into()],
     )
     .await
@@ -272,22 +253,6 @@ pub async fn list_all_payouts(tx: &mut SystemTx, most: i64) -> Result<Vec<Payout
 
 /// Records a payout.
 pub async fn insert_payout(tx: &mut Tx, payout: &Payout) -> Result<()> {
-    tx.run(
-        "INSERT INTO payout
-         (workspace_id, id, amount_cents, currency, status, period_start, period_end, reference, paid_at, created_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
-        &[
-            (&payout.id).into(),
-            payout.amount_cents.into(),
-            (&payout.currency).into(),
-            payout.status.as_str().into(),
-            payout.period_start.into(),
-            payout.period_end.into(),
-            payout.reference.as_ref().into(),
-            payout.paid_at.into(),
-            payout.created_at.into(),
-        ],
-    )
-    .await?;
+    Insert::into("payout").record(payout).run(tx).await?;
     Ok(())
 }

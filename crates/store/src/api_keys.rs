@@ -2,27 +2,22 @@
 
 use model::{ApiKeyId, api_keys::ApiKey};
 
-use crate::{FromRow, Row, SystemTx, Tx, error::Result};
+use crate::{
+    SystemTx, Tx,
+    error::Result,
+    sql::{Columns, Insert, columns},
+};
 
-impl FromRow for ApiKey {
-    fn from_row(row: &mut Row<'_>) -> Result<Self> {
-        Ok(Self {
-            id: row.next()?,
-            name: row.next()?,
-            role: row.next_named()?,
-            hint: row.next()?,
-            expires_at: row.next()?,
-            last_used_at: row.next()?,
-            created_at: row.next()?,
-        })
-    }
-}
+columns!(ApiKey { id, name, role, hint, expires_at, last_used_at, created_at });
 
 /// The keys of the workspace, oldest first.
 pub async fn list(tx: &mut Tx) -> Result<Vec<ApiKey>> {
     tx.all(
-        "SELECT id, name, role, hint, expires_at, last_used_at, created_at FROM api_key
+        &format!(
+            "SELECT {} FROM api_key
          WHERE workspace_id = $1 ORDER BY created_at, id",
+            ApiKey::COLUMNS
+        ),
         &[],
     )
     .await
@@ -41,20 +36,7 @@ pub async fn count(tx: &mut Tx, now: model::Timestamp) -> Result<i64> {
 
 /// Adds a key.
 pub async fn insert(tx: &mut Tx, key: &ApiKey, secret_hash: &[u8]) -> Result<()> {
-    tx.run(
-        "INSERT INTO api_key (workspace_id, id, name, role, hint, secret_hash, expires_at, created_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
-        &[
-            (&key.id).into(),
-            (&key.name).into(),
-            key.role.as_str().into(),
-            (&key.hint).into(),
-            secret_hash.into(),
-            key.expires_at.into(),
-            key.created_at.into(),
-        ],
-    )
-    .await?;
+    Insert::into("api_key").record(key).column("secret_hash", secret_hash).run(tx).await?;
     Ok(())
 }
 

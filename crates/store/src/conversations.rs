@@ -5,23 +5,15 @@ use model::{
     conversations::{Conversation, Speaker},
 };
 
-use crate::{FromRow, Row, Tx, error::Result};
+use crate::{
+    Tx,
+    error::Result,
+    sql::{Columns, Insert, columns},
+};
 
-impl FromRow for Conversation {
-    fn from_row(row: &mut Row<'_>) -> Result<Self> {
-        Ok(Self {
-            id: row.next()?,
-            title: row.next()?,
-            message_count: row.next()?,
-            thread_id: row.next()?,
-            triager_id: row.next()?,
-            created_at: row.next()?,
-            updated_at: row.next()?,
-        })
-    }
-}
+columns!(Conversation { id, title, message_count, thread_id, triager_id, created_at, updated_at });
 
-const COLUMNS: &str = "id, title, message_count, thread_id, triager_id, created_at, updated_at";
+const COLUMNS: &str = Conversation::COLUMNS;
 
 /// Conversations of a mailbox, the last used first, from behind the given one.
 pub async fn list(
@@ -210,17 +202,7 @@ pub struct MessageRecord {
     pub created_at: Timestamp,
 }
 
-impl FromRow for MessageRecord {
-    fn from_row(row: &mut Row<'_>) -> Result<Self> {
-        Ok(Self {
-            position: row.next()?,
-            id: row.next()?,
-            role: row.next_named()?,
-            content: row.next()?,
-            created_at: row.next()?,
-        })
-    }
-}
+columns!(MessageRecord { position, id, role, content, created_at });
 
 /// Messages of a conversation behind a place, oldest first, or before it, newest first.
 pub async fn messages(
@@ -234,9 +216,10 @@ pub async fn messages(
     let (beyond, order) = if newest_first { ("<", "DESC") } else { (">", "ASC") };
     tx.all(
         &format!(
-            "SELECT position, id, role, content, created_at FROM conversation_message
+            "SELECT {} FROM conversation_message
              WHERE workspace_id = $1 AND mailbox_id = $2 AND conversation_id = $3
-             AND (CAST($4 AS BIGINT) IS NULL OR position {beyond} $4) ORDER BY position {order} LIMIT $5"
+             AND (CAST($4 AS BIGINT) IS NULL OR position {beyond} $4) ORDER BY position {order} LIMIT $5",
+            MessageRecord::COLUMNS
         ),
         &[mailbox.into(), conversation.into(), from.into(), most.into()],
     )
@@ -281,21 +264,12 @@ pub async fn append(
     let Some((count,)) = found else { return Ok(false) };
     for (place, message) in (count - added + 1..).zip(messages) {
         message.position = place;
-        tx.run(
-            "INSERT INTO conversation_message (workspace_id, mailbox_id, conversation_id, position, id, role, content,
-               created_at)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
-            &[
-                mailbox.into(),
-                conversation.into(),
-                message.position.into(),
-                (&message.id).into(),
-                message.role.as_str().into(),
-                (&message.content).into(),
-                message.created_at.into(),
-            ],
-        )
-        .await?;
+        Insert::into("conversation_message")
+            .column("mailbox_id", mailbox)
+            .column("conversation_id", conversation)
+            .record(message)
+            .run(tx)
+            .await?;
     }
     Ok(true)
 }

@@ -1,7 +1,7 @@
 //! What really differs between the engines, in one place: row locks, the time that leases are measured in, what the
 //! schema looks like.
 
-use crate::{FromRow, Row, SystemTx, Tx, error::Result};
+use crate::{SystemTx, Tx, error::Result, sql::row};
 
 impl Tx {
     /// Locks the rows of a SELECT until the transaction ends. SQLite has one writer, so nothing is needed there.
@@ -86,8 +86,4 @@ pub(crate) struct Column {
     pub(crate) key_position: i64,
 }
 
-impl FromRow for Column {
-    fn from_row(row: &mut Row<'_>) -> Result<Self> {
-        Ok(Self { name: row.next()?, key_position: row.next()? })
-    }
-}
+row!(Column { name, key_position });

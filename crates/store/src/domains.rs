@@ -7,7 +7,8 @@ use model::{
 
 use crate::{
     FromRow, Row, SystemTx, Tx,
-    error::{Error, Result},
+    error::Result,
+    sql::{Columns, Insert, columns, update_row},
 };
 
 /// What was found of each record, by the record's name and purpose.
@@ -44,31 +45,13 @@ pub struct DomainRecord {
     pub ended_at: Option<Timestamp>,
 }
 
-impl FromRow for DomainRecord {
-    fn from_row(row: &mut Row<'_>) -> Result<Self> {
-        Ok(Self {
-            id: row.next()?,
-            workspace_id: row.next()?,
-            domain: row.next()?,
-            status: row.next_named()?,
-            token: row.next()?,
-            found: row.next_json()?,
-            last_error: row.next()?,
-            verified_at: row.next()?,
-            failing_since: row.next()?,
-            next_check_at: row.next()?,
-            created_at: row.next()?,
-            updated_at: row.next()?,
-            ended_at: row.next()?,
-        })
-    }
-}
+columns!(DomainRecord in email_domain {
+    id, workspace_id, domain, status, token, found as json, last_error, verified_at, failing_since,
+    next_check_at, created_at, updated_at, } and ended_at =
+    "(SELECT c.ended_at FROM domain_claim c WHERE c.domain = email_domain.domain
+      AND c.owner_workspace = email_domain.workspace_id)" => Row::next);
 
-const COLUMNS: &str =
-    "id, workspace_id, domain, status, token, found, last_error, verified_at, failing_since,
-    next_check_at, created_at, updated_at,
-    (SELECT c.ended_at FROM domain_claim c WHERE c.domain = email_domain.domain
-        AND c.owner_workspace = email_domain.workspace_id)";
+const COLUMNS: &str = DomainRecord::COLUMNS;
 
 /// A key that mail is signed with.
 #[derive(Clone)]
@@ -87,18 +70,7 @@ pub struct KeyRecord {
     pub created_at: Timestamp,
 }
 
-impl FromRow for KeyRecord {
-    fn from_row(row: &mut Row<'_>) -> Result<Self> {
-        Ok(Self {
-            selector: row.next()?,
-            algorithm: row.next()?,
-            private: row.next()?,
-            public_record: row.next()?,
-            published: row.next()?,
-            created_at: row.next()?,
-        })
-    }
-}
+columns!(KeyRecord { selector, algorithm, private, public_record, published, created_at });
 
 /// A key of a custom domain.
 #[derive(Clone)]
@@ -133,8 +105,11 @@ pub async fn list_keys(tx: &mut Tx) -> Result<Vec<DomainKey>> {
 /// The keys of a domain.
 pub async fn keys(tx: &mut Tx, id: &DomainId) -> Result<Vec<KeyRecord>> {
     tx.all(
-        "SELECT selector, algorithm, private, public_record, published, created_at FROM domain_key
+        &format!(
+            "SELECT {} FROM domain_key
          WHERE workspace_id = $1 AND domain_id = $2 ORDER BY created_at, algorithm DESC",
+            KeyRecord::COLUMNS
+        ),
         &[id.into()],
     )
     .await
@@ -186,41 +161,14 @@ pub async fn count(tx: &mut Tx) -> Result<i64> {
 
 /// Adds a domain that was claimed, with its keys.
 pub async fn insert(tx: &mut Tx, domain: &DomainRecord, keys: &[KeyRecord]) -> Result<()> {
-    let found = to_json(&domain.found)?;
-    tx.run(
-        "INSERT INTO email_domain (workspace_id, id, domain, status, token, found, next_check_at, created_at, updated_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $8)",
-        &[
-            (&domain.id).into(),
-            (&domain.domain).into(),
-            domain.status.as_str().into(),
-            (&domain.token).into(),
-            (&found).into(),
-            domain.next_check_at.into(),
-            domain.created_at.into(),
-        ],
-    )
-    .await?;
+    Insert::into("email_domain").record(domain).run(tx).await?;
     insert_keys(tx, &domain.id, keys).await
 }
 
 /// Adds keys to a domain.
 pub async fn insert_keys(tx: &mut Tx, id: &DomainId, keys: &[KeyRecord]) -> Result<()> {
     for key in keys {
-        tx.run(
-            "INSERT INTO domain_key (workspace_id, domain_id, selector, algorithm, private, public_record, published, created_at)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
-            &[
-                id.into(),
-                (&key.selector).into(),
-                (&key.algorithm).into(),
-                (&key.private).into(),
-                (&key.public_record).into(),
-                key.published.into(),
-                key.created_at.into(),
-            ],
-        )
-        .await?;
+        Insert::into("domain_key").column("domain_id", id).record(key).run(tx).await?;
     }
     Ok(())
 }
@@ -237,22 +185,7 @@ pub async fn delete_key(tx: &mut Tx, id: &DomainId, selector: &str) -> Result<()
 
 /// Stores what was found out about a domain.
 pub async fn update(tx: &mut Tx, domain: &DomainRecord) -> Result<()> {
-    let found = to_json(&domain.found)?;
-    tx.run(
-        "UPDATE email_domain SET status = $3, found = $4, last_error = $5, verified_at = $6, failing_since = $7,
-         next_check_at = $8, updated_at = $9 WHERE workspace_id = $1 AND id = $2",
-        &[
-            (&domain.id).into(),
-            domain.status.as_str().into(),
-            (&found).into(),
-            domain.last_error.as_deref().into(),
-            domain.verified_at.into(),
-            domain.failing_since.into(),
-            domain.next_check_at.into(),
-            domain.updated_at.into(),
-        ],
-    )
-    .await?;
+    update_row(tx, "email_domain", &[("id", (&domain.id).into())], domain).await?;
     Ok(())
 }
 
@@ -376,8 +309,4 @@ pub async fn take_look(tx: &mut Tx, id: &DomainId, now: Timestamp, until: Timest
         )
         .await?;
     Ok(taken == 1)
-}
-
-fn to_json(found: &RecordStatuses) -> Result<String> {
-    serde_json::to_string(found).map_err(|error| Error::Internal(error.into()))
 }

@@ -2,7 +2,12 @@
 
 use model::{EmailId, MailboxId, Timestamp, WorkspaceId, drafts::DraftState};
 
-use crate::{FromRow, Row, SystemTx, Topic, Tx, emails, error::Result, turns::Queue};
+use crate::{
+    SystemTx, Topic, Tx, emails,
+    error::Result,
+    sql::{Columns, Insert, columns},
+    turns::Queue,
+};
 
 /// A draft as it is stored.
 #[derive(Clone, Debug)]
@@ -36,47 +41,24 @@ impl DraftRecord {
     }
 }
 
-impl FromRow for DraftRecord {
-    fn from_row(row: &mut Row<'_>) -> Result<Self> {
-        Ok(Self {
-            email_id: row.next()?,
-            state: row.next_named()?,
-            version: row.next()?,
-            source: row.next()?,
-            message_id: row.next()?,
-            scheduled_at: row.next()?,
-            claimed_until: row.next()?,
-            last_error: row.next()?,
-            created_at: row.next()?,
-            updated_at: row.next()?,
-        })
-    }
-}
+columns!(DraftRecord {
+    email_id,
+    state,
+    version,
+    source,
+    message_id,
+    scheduled_at,
+    claimed_until,
+    last_error,
+    created_at,
+    updated_at,
+});
 
-const COLUMNS: &str = "email_id, state, version, source, message_id, scheduled_at, claimed_until, last_error,
-    created_at, updated_at";
+const COLUMNS: &str = DraftRecord::COLUMNS;
 
 /// Adds a draft, whose email must be there.
 pub async fn insert(tx: &mut Tx, mailbox: &MailboxId, draft: &DraftRecord) -> Result<()> {
-    tx.run(
-        "INSERT INTO draft (workspace_id, mailbox_id, email_id, state, version, source, message_id, scheduled_at,
-           claimed_until, last_error, created_at, updated_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
-        &[
-            mailbox.into(),
-            (&draft.email_id).into(),
-            draft.state.as_str().into(),
-            draft.version.into(),
-            (&draft.source).into(),
-            (&draft.message_id).into(),
-            draft.scheduled_at.into(),
-            draft.claimed_until.into(),
-            draft.last_error.as_ref().into(),
-            draft.created_at.into(),
-            draft.updated_at.into(),
-        ],
-    )
-    .await?;
+    Insert::into("draft").column("mailbox_id", mailbox).record(draft).run(tx).await?;
     Ok(())
 }
 
@@ -111,7 +93,7 @@ pub async fn change(tx: &mut Tx, mailbox: &MailboxId, draft: &DraftRecord) -> Re
                 mailbox.into(),
                 (&draft.email_id).into(),
                 draft.version.into(),
-                draft.state.as_str().into(),
+                draft.state.into(),
                 draft.scheduled_at.into(),
                 draft.claimed_until.into(),
                 draft.last_error.as_ref().into(),
@@ -199,11 +181,7 @@ pub struct Due {
     pub version: i64,
 }
 
-impl FromRow for Due {
-    fn from_row(row: &mut Row<'_>) -> Result<Self> {
-        Ok(Self { workspace: row.next()?, mailbox: row.next()?, email: row.next()?, version: row.next()? })
-    }
-}
+columns!(Due { workspace = workspace_id, mailbox = mailbox_id, email = email_id, version });
 
 /// The next workspaces, behind the given one, with scheduled sends whose time has come, or whose node was lost while it
 /// sent them.
@@ -234,8 +212,9 @@ pub async fn claim_due(
            ORDER BY coalesce(claimed_until, scheduled_at) LIMIT $4{})
          UPDATE draft SET state = 'sending', version = version + 1, claimed_until = $3
          WHERE workspace_id = $1 AND (mailbox_id, email_id) IN (SELECT mailbox_id, email_id FROM chosen)
-         RETURNING workspace_id, mailbox_id, email_id, version",
-        tx.skip_locked()
+         RETURNING {}",
+        tx.skip_locked(),
+        Due::COLUMNS
     );
     let most = i64::try_from(most).unwrap_or(i64::MAX);
     tx.all(&sql, &[workspace.into(), now.into(), until.into(), most.into()]).await

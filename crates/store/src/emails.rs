@@ -7,8 +7,9 @@ mod change;
 pub(crate) mod list;
 pub(crate) mod record;
 
-use model::{EmailId, LabelId, MailboxId, ThreadId, Timestamp, emails::ScanStatus};
+use model::{EmailId, LabelId, MailboxId, ThreadId, Timestamp};
 
+use self::list::sort_form;
 pub(crate) use self::record::COLUMNS;
 pub use self::{
     change::{
@@ -18,11 +19,11 @@ pub use self::{
     list::{EmailFilter, ListPosition, Sort, count, count_threaded, list, list_threaded, select},
     record::{EmailRecord, NewAttachment, is_listed},
 };
-use self::{list::sort_form, record::json};
 use crate::{
-    Param, Tx,
+    Tx,
     error::Result,
     search::index::{self, IndexedText},
+    sql::Insert,
     threads::{self, CountedMail, ThreadHints},
 };
 
@@ -84,66 +85,22 @@ async fn insert_row(
     text_row: Option<i64>,
     labels: usize,
 ) -> Result<()> {
-    let (threats, authentication, attachments) =
-        (json(&record.scan_threats)?, json(&record.sender_authentication)?, json(&record.attachments)?);
-    let orders = [sort_form(&record.subject), sort_form(&record.sender), sort_form(&record.recipient)];
-    let params: Vec<Param<'_>> = vec![
-        mailbox.into(),
-        (&record.id).into(),
-        (&record.thread_id).into(),
-        (&record.folder_id).into(),
-        (&record.content_id).into(),
-        record.outgoing.into(),
-        is_listed(&record.folder_id).into(),
-        record.arrival.into(),
-        record.arrived_at.into(),
-        record.date.into(),
-        (&record.subject).into(),
-        (&record.sender).into(),
-        (&record.sender_address).into(),
-        (&record.recipient).into(),
-        (&record.to_line).into(),
-        record.cc.as_ref().into(),
-        record.bcc.as_ref().into(),
-        record.reply_to.as_ref().into(),
-        (&orders[0]).into(),
-        (&orders[1]).into(),
-        (&orders[2]).into(),
-        record.read.into(),
-        record.starred.into(),
-        record.is_urgent.into(),
-        record.category.as_str().into(),
-        (&record.snippet).into(),
-        record.body_format.as_str().into(),
-        record.safe_source.as_str().into(),
-        record.safe_divergent.into(),
-        record.size.into(),
-        record.stored_objects.into(),
-        record.message_id.as_ref().into(),
-        record.in_reply_to.as_ref().into(),
-        record.email_references.as_ref().into(),
-        record.delivery_status.as_ref().into(),
-        record.automatic.as_ref().into(),
-        record.scan_status.map(ScanStatus::as_str).into(),
-        (&threats).into(),
-        (&authentication).into(),
-        (&attachments).into(),
-        i64::try_from(record.attachments.len()).unwrap_or(i64::MAX).into(),
-        i64::try_from(labels).unwrap_or(i64::MAX).into(),
-        record.held_until.into(),
-        text_row.into(),
-    ];
-    tx.later(INSERT, &params).await?;
-    Ok(())
+    let [subject, sender, recipient] =
+        [&record.subject, &record.sender, &record.recipient].map(|text| sort_form(text));
+    let count = |items: usize| i64::try_from(items).unwrap_or(i64::MAX);
+    Insert::into("email")
+        .column("mailbox_id", mailbox)
+        .record(record)
+        .column("listed", is_listed(&record.folder_id))
+        .column("subject_order", &subject)
+        .column("sender_order", &sender)
+        .column("recipient_order", &recipient)
+        .column("attachment_count", count(record.attachments.len()))
+        .column("label_count", count(labels))
+        .column("text_row", text_row)
+        .later(tx)
+        .await
 }
-
-const INSERT: &str = "INSERT INTO email (workspace_id, mailbox_id, id, thread_id, folder_id, content_id, outgoing, listed,
-    arrival, arrived_at, date, subject, sender, sender_address, recipient, to_line, cc, bcc, reply_to, subject_order,
-    sender_order, recipient_order, read, starred, is_urgent, category, snippet, body_format, safe_source,
-    safe_divergent, size, stored_objects, message_id, in_reply_to, email_references, delivery_status, automatic,
-    scan_status, scan_threats, sender_authentication, attachments, attachment_count, label_count, held_until, text_row)
-  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24,
-    $25, $26, $27, $28, $29, $30, $31, $32, $33, $34, $35, $36, $37, $38, $39, $40, $41, $42, $43, $44, $45)";
 
 /// Finds an email of a mailbox.
 pub async fn find(tx: &mut Tx, mailbox: &MailboxId, id: &EmailId) -> Result<Option<EmailRecord>> {

@@ -2,7 +2,11 @@
 
 use model::{EventId, MailboxId, Timestamp, events::EventType};
 
-use crate::{FromRow, Row, Topic, Tx, error::Result};
+use crate::{
+    Topic, Tx,
+    error::Result,
+    sql::{Columns, Insert, columns},
+};
 
 /// An event as it is stored; its data is sealed.
 #[derive(Clone, Debug)]
@@ -21,18 +25,7 @@ pub struct EventRecord {
     pub data: Vec<u8>,
 }
 
-impl FromRow for EventRecord {
-    fn from_row(row: &mut Row<'_>) -> Result<Self> {
-        Ok(Self {
-            sequence: row.next()?,
-            id: row.next()?,
-            kind: row.next_named()?,
-            occurred_at: row.next()?,
-            mailbox_id: row.next()?,
-            data: row.next()?,
-        })
-    }
-}
+columns!(EventRecord { sequence, id, kind = type, occurred_at, mailbox_id, data });
 
 const LAST: &str = "SELECT last FROM event_counter WHERE workspace_id = $1";
 
@@ -59,19 +52,7 @@ pub async fn lock(tx: &mut Tx) -> Result<()> {
 
 /// Writes an event under a number that was taken in this transaction, and wakes those who wait for it.
 pub async fn insert(tx: &mut Tx, event: &EventRecord) -> Result<()> {
-    tx.later(
-        "INSERT INTO event (workspace_id, sequence, id, type, occurred_at, mailbox_id, data)
-         VALUES ($1, $2, $3, $4, $5, $6, $7)",
-        &[
-            event.sequence.into(),
-            (&event.id).into(),
-            event.kind.as_str().into(),
-            event.occurred_at.into(),
-            event.mailbox_id.as_ref().into(),
-            (&event.data).into(),
-        ],
-    )
-    .await?;
+    Insert::into("event").record(event).run(tx).await?;
     tx.wake(Topic::Event, event.mailbox_id.as_ref()).await
 }
 
@@ -84,8 +65,11 @@ pub async fn last_sequence(tx: &mut Tx) -> Result<i64> {
 /// Events after a number, oldest first.
 pub async fn list_after(tx: &mut Tx, after: i64, most: i64) -> Result<Vec<EventRecord>> {
     tx.all(
-        "SELECT sequence, id, type, occurred_at, mailbox_id, data FROM event
+        &format!(
+            "SELECT {} FROM event
          WHERE workspace_id = $1 AND sequence > $2 ORDER BY sequence LIMIT $3",
+            EventRecord::COLUMNS
+        ),
         &[after.into(), most.into()],
     )
     .await
@@ -104,17 +88,16 @@ pub struct EventHead {
     pub mailbox_id: Option<MailboxId>,
 }
 
-impl FromRow for EventHead {
-    fn from_row(row: &mut Row<'_>) -> Result<Self> {
-        Ok(Self { sequence: row.next()?, id: row.next()?, kind: row.next_named()?, mailbox_id: row.next()? })
-    }
-}
+columns!(EventHead { sequence, id, kind = type, mailbox_id });
 
 /// Events after a number, oldest first, without their data.
 pub async fn list_heads_after(tx: &mut Tx, after: i64, most: i64) -> Result<Vec<EventHead>> {
     tx.all(
-        "SELECT sequence, id, type, mailbox_id FROM event
+        &format!(
+            "SELECT {} FROM event
          WHERE workspace_id = $1 AND sequence > $2 ORDER BY sequence LIMIT $3",
+            EventHead::COLUMNS
+        ),
         &[after.into(), most.into()],
     )
     .await
@@ -123,8 +106,11 @@ pub async fn list_heads_after(tx: &mut Tx, after: i64, most: i64) -> Result<Vec<
 /// Finds an event by its number.
 pub async fn find(tx: &mut Tx, sequence: i64) -> Result<Option<EventRecord>> {
     tx.one(
-        "SELECT sequence, id, type, occurred_at, mailbox_id, data FROM event
+        &format!(
+            "SELECT {} FROM event
          WHERE workspace_id = $1 AND sequence = $2",
+            EventRecord::COLUMNS
+        ),
         &[sequence.into()],
     )
     .await

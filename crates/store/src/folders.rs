@@ -2,21 +2,15 @@
 
 use model::{FolderId, MailboxId, folders::Folder};
 
-use crate::{FromRow, Row, Tx, error::Result};
+use crate::{
+    Tx,
+    error::Result,
+    sql::{Columns, Insert, columns},
+};
 
-impl FromRow for Folder {
-    fn from_row(row: &mut Row<'_>) -> Result<Self> {
-        Ok(Self {
-            id: row.next()?,
-            name: row.next()?,
-            unread_count: row.next()?,
-            total_count: row.next()?,
-            system: row.next()?,
-        })
-    }
-}
+columns!(Folder { id, name, unread_count, total_count, system });
 
-const COLUMNS: &str = "id, name, unread_count, total_count, system";
+const COLUMNS: &str = Folder::COLUMNS;
 
 /// The folders of a mailbox: the system ones first, then the others by name.
 pub async fn list(tx: &mut Tx, mailbox: &MailboxId) -> Result<Vec<Folder>> {
@@ -38,20 +32,13 @@ pub async fn find(tx: &mut Tx, mailbox: &MailboxId, id: &FolderId) -> Result<Opt
 
 /// Adds a folder. False when its id is taken.
 pub async fn insert(tx: &mut Tx, mailbox: &MailboxId, folder: &Folder, position: i64) -> Result<bool> {
-    let added = tx
-        .run(
-            "INSERT INTO folder (workspace_id, mailbox_id, id, name, position, system, unread_count, total_count)
-             VALUES ($1, $2, $3, $4, $5, $6, 0, 0) ON CONFLICT (workspace_id, mailbox_id, id) DO NOTHING",
-            &[
-                mailbox.into(),
-                (&folder.id).into(),
-                (&folder.name).into(),
-                position.into(),
-                folder.system.into(),
-            ],
-        )
-        .await?;
-    Ok(added == 1)
+    Insert::into("folder")
+        .column("mailbox_id", mailbox)
+        .record(folder)
+        .column("position", position)
+        .unless_same("workspace_id, mailbox_id, id")
+        .run(tx)
+        .await
 }
 
 /// Renames a folder; its id stays, since callers hold it.

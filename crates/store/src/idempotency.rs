@@ -2,7 +2,11 @@
 
 use model::Timestamp;
 
-use crate::{FromRow, Row, Tx, error::Result};
+use crate::{
+    Tx,
+    error::Result,
+    sql::{Columns, columns},
+};
 
 /// How long an answer is kept.
 pub const KEPT_SECONDS: i64 = 24 * 3600;
@@ -20,22 +24,16 @@ pub struct KeptAnswer {
     pub created_at: Timestamp,
 }
 
-impl FromRow for KeptAnswer {
-    fn from_row(row: &mut Row<'_>) -> Result<Self> {
-        Ok(Self {
-            fingerprint: row.next()?,
-            status: row.next()?,
-            answer: row.next()?,
-            created_at: row.next()?,
-        })
-    }
-}
+columns!(KeptAnswer { fingerprint, status, answer, created_at });
 
 /// Finds the answer kept for a key, unless it is too old.
 pub async fn find(tx: &mut Tx, key: &str, now: Timestamp) -> Result<Option<KeptAnswer>> {
     tx.one(
-        "SELECT fingerprint, status, answer, created_at FROM idempotency
+        &format!(
+            "SELECT {} FROM idempotency
          WHERE workspace_id = $1 AND key = $2 AND created_at > $3",
+            KeptAnswer::COLUMNS
+        ),
         &[key.into(), now.plus_seconds(-KEPT_SECONDS).into()],
     )
     .await

@@ -4,11 +4,11 @@ use model::{
     AccountId, ConnectionId, Timestamp,
     integrations::{ConnectionStatus, OutsideTool},
 };
-use serde::Serialize;
 
 use crate::{
-    FromRow, Row, Tx,
-    error::{Error, Result},
+    Tx,
+    error::Result,
+    sql::{Columns, Insert, columns, update_row},
 };
 
 /// A connection as it is stored.
@@ -40,33 +40,12 @@ pub struct ConnectionRecord {
     pub updated_at: Timestamp,
 }
 
-impl FromRow for ConnectionRecord {
-    fn from_row(row: &mut Row<'_>) -> Result<Self> {
-        Ok(Self {
-            id: row.next()?,
-            name: row.next()?,
-            url_host: row.next()?,
-            target: row.next()?,
-            status: row.next_named()?,
-            tools: row.next_json()?,
-            allowed_tools: {
-                let text: Option<String> = row.next()?;
-                let read =
-                    |text: String| serde_json::from_str(&text).map_err(|error| Error::not_json(&error));
-                text.map(read).transpose()?
-            },
-            last_error: row.next()?,
-            synced_at: row.next()?,
-            created_by: row.next()?,
-            created_at: row.next()?,
-            updated_at: row.next()?,
-        })
-    }
-}
+columns!(ConnectionRecord {
+    id, name, url_host, target, status, tools as json, allowed_tools as optional_json, last_error,
+    synced_at, created_by, created_at, updated_at,
+});
 
-const COLUMNS: &str =
-    "id, name, url_host, target, status, tools, allowed_tools, last_error, synced_at, created_by, created_at,
-    updated_at";
+const COLUMNS: &str = ConnectionRecord::COLUMNS;
 
 /// The connections of the workspace, oldest first.
 pub async fn list(tx: &mut Tx) -> Result<Vec<ConnectionRecord>> {
@@ -91,51 +70,13 @@ pub async fn count(tx: &mut Tx) -> Result<i64> {
 
 /// Adds a connection.
 pub async fn insert(tx: &mut Tx, connection: &ConnectionRecord) -> Result<()> {
-    let (tools, allowed) = (to_json(&connection.tools)?, allowed_of(connection)?);
-    tx.run(
-        "INSERT INTO integration_connection (workspace_id, id, name, url_host, target, status, tools, allowed_tools,
-           last_error, synced_at, created_by, created_at, updated_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $12)",
-        &[
-            (&connection.id).into(),
-            (&connection.name).into(),
-            (&connection.url_host).into(),
-            (&connection.target).into(),
-            connection.status.as_str().into(),
-            (&tools).into(),
-            allowed.as_deref().into(),
-            connection.last_error.as_deref().into(),
-            connection.synced_at.into(),
-            connection.created_by.as_ref().into(),
-            connection.created_at.into(),
-        ],
-    )
-    .await?;
+    Insert::into("integration_connection").record(connection).run(tx).await?;
     Ok(())
 }
 
 /// Stores what can be changed of a connection. False when it is gone.
 pub async fn update(tx: &mut Tx, connection: &ConnectionRecord) -> Result<bool> {
-    let (tools, allowed) = (to_json(&connection.tools)?, allowed_of(connection)?);
-    let changed = tx
-        .run(
-            "UPDATE integration_connection SET name = $3, target = $4, status = $5, tools = $6, allowed_tools = $7,
-             last_error = $8, synced_at = $9, created_by = $10, updated_at = $11 WHERE workspace_id = $1 AND id = $2",
-            &[
-                (&connection.id).into(),
-                (&connection.name).into(),
-                (&connection.target).into(),
-                connection.status.as_str().into(),
-                (&tools).into(),
-                allowed.as_deref().into(),
-                connection.last_error.as_deref().into(),
-                connection.synced_at.into(),
-                connection.created_by.as_ref().into(),
-                connection.updated_at.into(),
-            ],
-        )
-        .await?;
-    Ok(changed == 1)
+    update_row(tx, "integration_connection", &[("id", (&connection.id).into())], connection).await
 }
 
 /// Pauses the connections that an account made.
@@ -155,12 +96,4 @@ pub async fn delete(tx: &mut Tx, id: &ConnectionId) -> Result<bool> {
         .run("DELETE FROM integration_connection WHERE workspace_id = $1 AND id = $2", &[id.into()])
         .await?;
     Ok(gone == 1)
-}
-
-fn allowed_of(connection: &ConnectionRecord) -> Result<Option<String>> {
-    connection.allowed_tools.as_ref().map(to_json).transpose()
-}
-
-fn to_json<T: Serialize>(value: &T) -> Result<String> {
-    serde_json::to_string(value).map_err(|error| Error::Internal(error.into()))
 }

@@ -11,30 +11,17 @@ use crate::{
     FromRow, Row, SystemTx, Topic, Tx,
     blobs::{self, BlobHash},
     error::{Error, Result},
-    memory, turns,
+    memory,
+    sql::{Columns, Insert, columns},
+    turns,
     vault::DataKey,
 };
 
-impl FromRow for Document {
-    fn from_row(row: &mut Row<'_>) -> Result<Self> {
-        Ok(Self {
-            id: row.next()?,
-            name: row.next()?,
-            kind: row.next_named()?,
-            status: row.next_named()?,
-            last_error: row.next()?,
-            chunk_count: row.next()?,
-            chunks_done: row.next()?,
-            size: row.next()?,
-            sha256: row.next()?,
-            created_at: row.next()?,
-            updated_at: row.next()?,
-        })
-    }
-}
+columns!(Document {
+    id, name, kind = type, status, last_error = reason, chunk_count, chunks_done, size, sha256 = hash, created_at, updated_at,
+});
 
-const COLUMNS: &str =
-    "id, name, type, status, reason, chunk_count, chunks_done, size, hash, created_at, updated_at";
+const COLUMNS: &str = Document::COLUMNS;
 
 /// A document with its bytes, sealed; without them when they lie in the blob store under its hash.
 #[derive(Clone, Debug)]
@@ -116,22 +103,12 @@ pub async fn find_pieces(tx: &mut Tx, id: &DocumentId) -> Result<Option<(Option<
 
 /// Adds a document, and wakes whoever indexes it.
 pub async fn insert(tx: &mut Tx, document: &Document, content: Option<&[u8]>) -> Result<()> {
-    tx.run(
-        "INSERT INTO document (workspace_id, id, name, type, size, hash, content, status, reason, chunk_count, chunks_done,
-           claimed_until, created_at, updated_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, NULL, 0, 0, 0, $9, $9)",
-        &[
-            (&document.id).into(),
-            (&document.name).into(),
-            document.kind.as_str().into(),
-            document.size.into(),
-            (&document.sha256).into(),
-            content.into(),
-            document.status.as_str().into(),
-            document.created_at.into(),
-        ],
-    )
-    .await?;
+    Insert::into("document")
+        .record(document)
+        .column("content", content)
+        .column("claimed_until", 0_i64)
+        .run(tx)
+        .await?;
     memory::add_bytes(tx, document.size).await?;
     tx.wake(Topic::Document, None).await
 }
@@ -199,7 +176,7 @@ pub async fn fail(tx: &mut Tx, id: &DocumentId, reason: &str, now: Timestamp) ->
     tx.run(
         "UPDATE document SET status = $3, reason = $4, pieces = NULL, updated_at = $5
          WHERE workspace_id = $1 AND id = $2 AND status = 'indexing'",
-        &[id.into(), DocumentStatus::Failed.as_str().into(), reason.into(), now.into()],
+        &[id.into(), DocumentStatus::Failed.into(), reason.into(), now.into()],
     )
     .await?;
     Ok(())

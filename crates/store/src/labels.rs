@@ -2,25 +2,15 @@
 
 use model::{LabelId, MailboxId, labels::Label};
 
-use crate::{FromRow, Row, Tx, error::Result};
+use crate::{
+    Tx,
+    error::Result,
+    sql::{Columns, Insert, columns, update_row},
+};
 
-impl FromRow for Label {
-    fn from_row(row: &mut Row<'_>) -> Result<Self> {
-        Ok(Self {
-            id: row.next()?,
-            mailbox_id: row.next()?,
-            name: row.next()?,
-            slug: row.next()?,
-            rules: row.next()?,
-            color: row.next()?,
-            sort_order: row.next()?,
-            created_at: row.next()?,
-            updated_at: row.next()?,
-        })
-    }
-}
+columns!(Label { id, mailbox_id, name, slug, rules, color, sort_order, created_at, updated_at });
 
-const COLUMNS: &str = "id, mailbox_id, name, slug, rules, color, sort_order, created_at, updated_at";
+const COLUMNS: &str = Label::COLUMNS;
 
 /// The labels of a mailbox in their order.
 pub async fn list(tx: &mut Tx, mailbox: &MailboxId) -> Result<Vec<Label>> {
@@ -44,23 +34,7 @@ pub async fn find(tx: &mut Tx, mailbox: &MailboxId, id: &LabelId) -> Result<Opti
 
 /// Adds a label. False when its slug is taken.
 pub async fn insert(tx: &mut Tx, label: &Label) -> Result<bool> {
-    let added = tx
-        .run(
-            "INSERT INTO label (workspace_id, mailbox_id, id, name, slug, rules, color, sort_order, created_at, updated_at)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9) ON CONFLICT (workspace_id, mailbox_id, slug) DO NOTHING",
-            &[
-                (&label.mailbox_id).into(),
-                (&label.id).into(),
-                (&label.name).into(),
-                (&label.slug).into(),
-                (&label.rules).into(),
-                (&label.color).into(),
-                label.sort_order.into(),
-                label.created_at.into(),
-            ],
-        )
-        .await?;
-    Ok(added == 1)
+    Insert::into("label").record(label).unless_same("workspace_id, mailbox_id, slug").run(tx).await
 }
 
 /// Whether another label of the mailbox has a slug.
@@ -76,21 +50,8 @@ pub async fn slug_taken(tx: &mut Tx, label: &Label) -> Result<bool> {
 
 /// Stores a label's changeable fields.
 pub async fn update(tx: &mut Tx, label: &Label) -> Result<()> {
-    tx.run(
-        "UPDATE label SET name = $4, slug = $5, rules = $6, color = $7, sort_order = $8, updated_at = $9
-         WHERE workspace_id = $1 AND mailbox_id = $2 AND id = $3",
-        &[
-            (&label.mailbox_id).into(),
-            (&label.id).into(),
-            (&label.name).into(),
-            (&label.slug).into(),
-            (&label.rules).into(),
-            (&label.color).into(),
-            label.sort_order.into(),
-            label.updated_at.into(),
-        ],
-    )
-    .await?;
+    update_row(tx, "label", &[("mailbox_id", (&label.mailbox_id).into()), ("id", (&label.id).into())], label)
+        .await?;
     Ok(())
 }
 

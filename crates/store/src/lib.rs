@@ -59,5 +59,5 @@ pub use error::{Cause, Error, Result};
 #[cfg(feature = "faults")]
 pub use sql::faults;
 pub use sql::{
-    Body, Cell, DatabaseLocation, Db, FromCell, FromRow, Param, Row, SystemTx, Topic, Tx, Wake, woken,
+    Body, Cell, DatabaseLocation, Db, FromCell, FromRow, Param, Row, SystemTx, ToJson, Topic, Tx, Wake, woken,
 };

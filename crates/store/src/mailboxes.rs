@@ -7,7 +7,7 @@ use model::{
 };
 
 use crate::{
-    FromRow, Row, Tx,
+    FromRow, Param, Row, Tx,
     error::{Error, Result},
 };
 
@@ -186,7 +186,6 @@ pub async fn count_on_domain(tx: &mut Tx, domain: &DomainId) -> Result<i64> {
 
 /// Adds a mailbox. Its address must be free, and claimed on a hosted domain.
 pub async fn insert(tx: &mut Tx, mailbox: &MailboxRecord) -> Result<()> {
-    let settings = to_json(&mailbox.settings)?;
     tx.run(
         "INSERT INTO mailbox (workspace_id, id, public_id, email, name, settings, email_domain_id, created_at, updated_at)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $8)",
@@ -195,7 +194,7 @@ pub async fn insert(tx: &mut Tx, mailbox: &MailboxRecord) -> Result<()> {
             (&mailbox.public_id).into(),
             (&mailbox.email).into(),
             (&mailbox.name).into(),
-            (&settings).into(),
+            Param::Json(&mailbox.settings),
             mailbox.domain.as_ref().map(|domain| &domain.id).into(),
             mailbox.created_at.into(),
         ],
@@ -206,10 +205,14 @@ pub async fn insert(tx: &mut Tx, mailbox: &MailboxRecord) -> Result<()> {
 
 /// Stores a mailbox's name and settings.
 pub async fn update(tx: &mut Tx, mailbox: &MailboxRecord) -> Result<()> {
-    let settings = to_json(&mailbox.settings)?;
     tx.run(
         "UPDATE mailbox SET name = $3, settings = $4, updated_at = $5 WHERE workspace_id = $1 AND id = $2",
-        &[(&mailbox.id).into(), (&mailbox.name).into(), (&settings).into(), mailbox.updated_at.into()],
+        &[
+            (&mailbox.id).into(),
+            (&mailbox.name).into(),
+            Param::Json(&mailbox.settings),
+            mailbox.updated_at.into(),
+        ],
     )
     .await?;
     Ok(())
@@ -311,8 +314,4 @@ pub async fn counters(tx: &mut Tx, name: &str) -> Result<Vec<(MailboxId, i64)>> 
         &[name.into()],
     )
     .await
-}
-
-fn to_json(settings: &MailboxSettings) -> Result<String> {
-    serde_json::to_string(settings).map_err(|error| Error::Internal(error.into()))
 }

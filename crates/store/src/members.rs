@@ -5,20 +5,13 @@ use model::{
     members::{Invite, Member},
 };
 
-use crate::{FromRow, Row, SystemTx, Tx, error::Result};
+use crate::{
+    SystemTx, Tx,
+    error::Result,
+    sql::{Columns, Insert, columns, row},
+};
 
-impl FromRow for Member {
-    fn from_row(row: &mut Row<'_>) -> Result<Self> {
-        Ok(Self {
-            id: row.next()?,
-            email: row.next()?,
-            name: row.next()?,
-            role: row.next_named()?,
-            address: row.next()?,
-            joined_at: row.next()?,
-        })
-    }
-}
+row!(Member { id, email, name, role, address, joined_at });
 
 const SELECT: &str = "SELECT a.id, a.email, a.name, m.role, a.address, m.joined_at
     FROM member m JOIN account a ON a.id = m.account_id WHERE m.workspace_id = $1";
@@ -39,7 +32,7 @@ pub async fn insert(tx: &mut Tx, account: &AccountId, role: Role, now: Timestamp
         .run(
             "INSERT INTO member (workspace_id, account_id, role, joined_at) VALUES ($1, $2, $3, $4)
              ON CONFLICT (workspace_id, account_id) DO NOTHING",
-            &[account.into(), role.as_str().into(), now.into()],
+            &[account.into(), role.into(), now.into()],
         )
         .await?;
     Ok(added == 1)
@@ -49,7 +42,7 @@ pub async fn insert(tx: &mut Tx, account: &AccountId, role: Role, now: Timestamp
 pub async fn set_role(tx: &mut Tx, id: &AccountId, role: Role) -> Result<()> {
     tx.run(
         "UPDATE member SET role = $3 WHERE workspace_id = $1 AND account_id = $2",
-        &[id.into(), role.as_str().into()],
+        &[id.into(), role.into()],
     )
     .await?;
     Ok(())
@@ -91,23 +84,16 @@ pub async fn has_email(tx: &mut Tx, email: &str) -> Result<bool> {
     Ok(found.is_some_and(|(count,)| count > 0))
 }
 
-impl FromRow for Invite {
-    fn from_row(row: &mut Row<'_>) -> Result<Self> {
-        Ok(Self {
-            id: row.next()?,
-            email: row.next()?,
-            role: row.next_named()?,
-            created_at: row.next()?,
-            expires_at: row.next()?,
-        })
-    }
-}
+columns!(Invite { id, email, role, created_at, expires_at });
 
 /// The open invitations, oldest first.
 pub async fn list_invites(tx: &mut Tx, now: Timestamp) -> Result<Vec<Invite>> {
     tx.all(
-        "SELECT id, email, role, created_at, expires_at FROM invite
+        &format!(
+            "SELECT {} FROM invite
          WHERE workspace_id = $1 AND expires_at > $2 ORDER BY created_at, id",
+            Invite::COLUMNS
+        ),
         &[now.into()],
     )
     .await
@@ -116,7 +102,7 @@ pub async fn list_invites(tx: &mut Tx, now: Timestamp) -> Result<Vec<Invite>> {
 /// Finds an invitation.
 pub async fn find_invite(tx: &mut Tx, id: &InviteId) -> Result<Option<Invite>> {
     tx.one(
-        "SELECT id, email, role, created_at, expires_at FROM invite WHERE workspace_id = $1 AND id = $2",
+        &format!("SELECT {} FROM invite WHERE workspace_id = $1 AND id = $2", Invite::COLUMNS),
         &[id.into()],
     )
     .await
@@ -125,19 +111,7 @@ pub async fn find_invite(tx: &mut Tx, id: &InviteId) -> Result<Option<Invite>> {
 /// Adds an invitation; an older one for the same address gives way.
 pub async fn insert_invite(tx: &mut Tx, invite: &Invite, token_hash: &[u8]) -> Result<()> {
     tx.run("DELETE FROM invite WHERE workspace_id = $1 AND email = $2", &[(&invite.email).into()]).await?;
-    tx.run(
-        "INSERT INTO invite (workspace_id, id, email, role, token_hash, created_at, expires_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7)",
-        &[
-            (&invite.id).into(),
-            (&invite.email).into(),
-            invite.role.as_str().into(),
-            token_hash.into(),
-            invite.created_at.into(),
-            invite.expires_at.into(),
-        ],
-    )
-    .await?;
+    Insert::into("invite").record(invite).column("token_hash", token_hash).run(tx).await?;
     Ok(())
 }
 

@@ -14,6 +14,7 @@ pub use self::intake::{
 use crate::{
     FromRow, Param, Row, SystemTx, Tx,
     error::Result,
+    sql::{Columns, columns, row},
     sql::{LIST, list_places, listed},
 };
 
@@ -182,24 +183,16 @@ pub struct IndexRow {
     pub words: Vec<u8>,
 }
 
-impl FromRow for IndexRow {
-    fn from_row(row: &mut Row<'_>) -> Result<Self> {
-        Ok(Self {
-            version: row.next()?,
-            number: row.next()?,
-            scope: row.next()?,
-            model: row.next()?,
-            code: row.next()?,
-            words: row.next()?,
-        })
-    }
-}
+columns!(IndexRow { version, number, scope, model, code, words });
 
 /// Changes of passages after a number, in their order.
 pub async fn changes_after(tx: &mut Tx, after: i64, most: i64) -> Result<Vec<IndexRow>> {
     tx.all(
-        "SELECT version, number, scope, model, code, words FROM passage_index
+        &format!(
+            "SELECT {} FROM passage_index
          WHERE workspace_id = $1 AND version > $2 ORDER BY version LIMIT $3",
+            IndexRow::COLUMNS
+        ),
         &[after.into(), most.into()],
     )
     .await
@@ -358,17 +351,7 @@ pub struct Outdated {
     pub text: Vec<u8>,
 }
 
-impl FromRow for Outdated {
-    fn from_row(row: &mut Row<'_>) -> Result<Self> {
-        Ok(Self {
-            version: row.next()?,
-            number: row.next()?,
-            scope: row.next()?,
-            words: row.next()?,
-            text: row.next()?,
-        })
-    }
-}
+row!(Outdated { version, number, scope, words, text });
 
 /// Passages of the workspace whose vectors are of another model, oldest first.
 pub async fn outdated(tx: &mut Tx, model: &str, most: i64) -> Result<Vec<Outdated>> {

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use model::{Day, Timestamp};
 
-use crate::{FromRow, Row, SystemTx, Tx, error::Result};
+use crate::{FromRow, Row, SystemTx, Tx, error::Result, sql::row};
 
 /// How long a node is taken for alive after it last adjusted its advance. Nothing is taken from it afterwards; others
 /// only stop asking it to return what it does not use.
@@ -170,11 +170,7 @@ struct Pool {
     spent: i64,
 }
 
-impl FromRow for Pool {
-    fn from_row(row: &mut Row<'_>) -> Result<Self> {
-        Ok(Self { period_start: row.next()?, spent: row.next()? })
-    }
-}
+row!(Pool { period_start, spent });
 
 /// Locks the pool, beginning a new period when one has begun.
 ///

@@ -2,10 +2,15 @@
 
 use model::{
     EmailId, MailboxId, Timestamp,
+    outbound::{OutboundKind, ReportState},
     sending::{RecipientLine, RecipientState},
 };
 
-use crate::{FromRow, Row, Topic, Tx, contents, error::Result};
+use crate::{
+    Topic, Tx, contents,
+    error::Result,
+    sql::{Columns, Insert, columns},
+};
 
 /// A mail on its way out, as it is stored.
 #[derive(Clone, Debug)]
@@ -16,8 +21,8 @@ pub struct OutboundRecord {
     pub mailbox_id: Option<MailboxId>,
     /// Its email; nothing for automatic mail, and once the email is deleted.
     pub email_id: Option<EmailId>,
-    /// What it is: `mail`, `forward`, `auto_reply`, `system`.
-    pub kind: String,
+    /// What it is.
+    pub kind: OutboundKind,
     /// Its content.
     pub content_id: String,
     /// Header lines that stand before the message on its way.
@@ -30,30 +35,25 @@ pub struct OutboundRecord {
     pub created_at: Timestamp,
     /// Until when it is tried.
     pub expires_at: Timestamp,
-    /// Whether its sender has to be told that it failed: `none`, `due`, `done`.
-    pub report: String,
+    /// Whether its sender has to be told that it failed.
+    pub report: ReportState,
 }
 
-impl FromRow for OutboundRecord {
-    fn from_row(row: &mut Row<'_>) -> Result<Self> {
-        Ok(Self {
-            id: row.next()?,
-            mailbox_id: row.next()?,
-            email_id: row.next()?,
-            kind: row.next()?,
-            content_id: row.next()?,
-            prefix: row.next()?,
-            sender: row.next()?,
-            message_id: row.next()?,
-            created_at: row.next()?,
-            expires_at: row.next()?,
-            report: row.next()?,
-        })
-    }
-}
+columns!(OutboundRecord {
+    id,
+    mailbox_id,
+    email_id,
+    kind,
+    content_id,
+    prefix,
+    sender,
+    message_id,
+    created_at,
+    expires_at,
+    report,
+});
 
-pub(crate) const COLUMNS: &str =
-    "id, mailbox_id, email_id, kind, content_id, prefix, sender, message_id, created_at, expires_at, report";
+pub(crate) const COLUMNS: &str = OutboundRecord::COLUMNS;
 
 /// What became of a mail for one recipient, as it is stored.
 #[derive(Clone, Debug)]
@@ -80,73 +80,34 @@ pub struct DeliveryRecord {
     pub reply: Option<String>,
 }
 
-impl FromRow for DeliveryRecord {
-    fn from_row(row: &mut Row<'_>) -> Result<Self> {
-        Ok(Self {
-            position: row.next()?,
-            recipient: row.next()?,
-            line: row.next_named()?,
-            destination: row.next()?,
-            state: row.next_named()?,
-            attempts: row.next()?,
-            next_attempt_at: row.next()?,
-            last_attempt_at: row.next()?,
-            finished_at: row.next()?,
-            reply: row.next()?,
-        })
-    }
-}
+columns!(DeliveryRecord {
+    position,
+    recipient,
+    line,
+    destination,
+    state,
+    attempts,
+    next_attempt_at,
+    last_attempt_at,
+    finished_at,
+    reply,
+});
 
 /// Adds a mail, whose content must be there, with its recipients. Workers are woken if one of them has to wait.
 pub async fn insert(tx: &mut Tx, mail: &OutboundRecord, recipients: &[DeliveryRecord]) -> Result<()> {
-    tx.run(
-        "INSERT INTO outbound (workspace_id, id, mailbox_id, email_id, kind, content_id, prefix, sender, message_id,
-           created_at, expires_at, report) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
-        &[
-            (&mail.id).into(),
-            mail.mailbox_id.as_ref().into(),
-            mail.email_id.as_ref().into(),
-            (&mail.kind).into(),
-            (&mail.content_id).into(),
-            (&mail.prefix).into(),
-            mail.sender.as_ref().into(),
-            mail.message_id.as_ref().into(),
-            mail.created_at.into(),
-            mail.expires_at.into(),
-            (&mail.report).into(),
-        ],
-    )
-    .await?;
+    Insert::into("outbound").record(mail).run(tx).await?;
     for recipient in recipients {
         insert_recipient(tx, &mail.id, recipient).await?;
     }
     let waits = recipients.iter().any(|recipient| recipient.state == RecipientState::Queued);
-    if waits || mail.report == "due" {
+    if waits || mail.report == ReportState::Due {
         tx.wake(Topic::Queue, None).await?;
     }
     Ok(())
 }
 
 async fn insert_recipient(tx: &mut Tx, mail: &str, recipient: &DeliveryRecord) -> Result<()> {
-    tx.run(
-        "INSERT INTO delivery (workspace_id, outbound_id, position, recipient, line, destination, state, attempts,
-           next_attempt_at, last_attempt_at, finished_at, reply)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
-        &[
-            mail.into(),
-            recipient.position.into(),
-            (&recipient.recipient).into(),
-            recipient.line.as_str().into(),
-            (&recipient.destination).into(),
-            recipient.state.as_str().into(),
-            recipient.attempts.into(),
-            recipient.next_attempt_at.into(),
-            recipient.last_attempt_at.into(),
-            recipient.finished_at.into(),
-            recipient.reply.as_ref().into(),
-        ],
-    )
-    .await?;
+    Insert::into("delivery").column("outbound_id", mail).record(recipient).run(tx).await?;
     Ok(())
 }
 
@@ -196,8 +157,10 @@ pub async fn find_by_message_id(
 /// The recipients of a mail.
 pub async fn recipients(tx: &mut Tx, id: &str) -> Result<Vec<DeliveryRecord>> {
     tx.all(
-        "SELECT position, recipient, line, destination, state, attempts, next_attempt_at, last_attempt_at, finished_at,
-           reply FROM delivery WHERE workspace_id = $1 AND outbound_id = $2 ORDER BY position",
+        &format!(
+            "SELECT {} FROM delivery WHERE workspace_id = $1 AND outbound_id = $2 ORDER BY position",
+            DeliveryRecord::COLUMNS
+        ),
         &[id.into()],
     )
     .await
@@ -215,14 +178,14 @@ pub async fn set_state(
     tx.run(
         "UPDATE delivery SET state = $4, reply = coalesce($5, reply), finished_at = $6, next_attempt_at = NULL
          WHERE workspace_id = $1 AND outbound_id = $2 AND position = $3",
-        &[id.into(), position.into(), state.as_str().into(), reply.into(), now.into()],
+        &[id.into(), position.into(), state.into(), reply.into(), now.into()],
     )
     .await?;
     Ok(())
 }
 
 /// Sets whether the sender of a mail has to be told that it failed.
-pub async fn set_report(tx: &mut Tx, id: &str, report: &str) -> Result<()> {
+pub async fn set_report(tx: &mut Tx, id: &str, report: ReportState) -> Result<()> {
     tx.run(
         "UPDATE outbound SET report = $3 WHERE workspace_id = $1 AND id = $2",
         &[id.into(), report.into()],

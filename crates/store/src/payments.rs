@@ -75,12 +75,12 @@ impl FromRow for PaymentRecord {
             },
             id: row.next()?,
             workspace_id: row.next()?,
-            protocol: row.next_named()?,
+            protocol: row.next()?,
             operation: row.next()?,
             subject: row.next()?,
             fingerprint: row.next()?,
             amount: row.next()?,
-            state: row.next_named()?,
+            state: row.next()?,
             reason: row.next()?,
             reference: row.next()?,
             proof: row.next()?,
@@ -114,12 +114,12 @@ pub async fn claim(tx: &mut SystemTx, payment: &PaymentRecord) -> Result<bool> {
                 (&payment.key.nonce).into(),
                 (&payment.id).into(),
                 payment.workspace_id.as_ref().into(),
-                payment.protocol.as_str().into(),
+                payment.protocol.into(),
                 (&payment.operation).into(),
                 (&payment.subject).into(),
                 payment.fingerprint.as_slice().into(),
                 payment.amount.into(),
-                payment.state.as_str().into(),
+                payment.state.into(),
                 payment.reason.as_deref().into(),
                 payment.reference.as_deref().into(),
                 payment.proof.as_deref().into(),
@@ -207,7 +207,7 @@ pub async fn update(tx: &mut SystemTx, key: &PaymentKey, change: &PaymentChange)
             (&key.asset).into(),
             (&key.payer).into(),
             (&key.nonce).into(),
-            change.state.as_str().into(),
+            change.state.into(),
             change.reason.as_deref().into(),
             change.reference.as_deref().into(),
             change.claimed_until.into(),
@@ -276,7 +276,7 @@ pub async fn list(
             "SELECT {COLUMNS} FROM payment WHERE amount > 0 AND (CAST($1 AS TEXT) IS NULL OR state = $1)
              AND (CAST($2 AS TEXT) IS NULL OR payer = $2) ORDER BY created_at DESC, id DESC LIMIT $3"
         ),
-        &[state.map(PaymentState::as_str).into(), payer.into(), most.into()],
+        &[state.into(), payer.into(), most.into()],
     )
     .await
 }

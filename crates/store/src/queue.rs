@@ -2,7 +2,12 @@
 
 use model::{Timestamp, WorkspaceId, sending::RecipientState};
 
-use crate::{FromRow, Row, SystemTx, Topic, Tx, error::Result, turns::Queue};
+use crate::{
+    SystemTx, Topic, Tx,
+    error::Result,
+    sql::{Columns, columns, row},
+    turns::Queue,
+};
 
 /// A record that a worker has taken on.
 #[derive(Clone, Debug)]
@@ -21,18 +26,7 @@ pub struct Claimed {
     pub attempts: i64,
 }
 
-impl FromRow for Claimed {
-    fn from_row(row: &mut Row<'_>) -> Result<Self> {
-        Ok(Self {
-            workspace: row.next()?,
-            outbound: row.next()?,
-            position: row.next()?,
-            recipient: row.next()?,
-            destination: row.next()?,
-            attempts: row.next()?,
-        })
-    }
-}
+columns!(Claimed { workspace = workspace_id, outbound = outbound_id, position, recipient, destination, attempts });
 
 /// A destination with mail in the queue.
 #[derive(Clone, Debug)]
@@ -45,11 +39,7 @@ pub struct Head {
     pub resting_until: Option<Timestamp>,
 }
 
-impl FromRow for Head {
-    fn from_row(row: &mut Row<'_>) -> Result<Self> {
-        Ok(Self { destination: row.next()?, due_at: row.next()?, resting_until: row.next()? })
-    }
-}
+row!(Head { destination, due_at, resting_until });
 
 /// The destinations in the queue in the order of their names, after a name or from the first on. One look for each, however many mails wait
 /// there.
@@ -99,8 +89,9 @@ pub async fn claim(
            ORDER BY coalesce(claimed_until, next_attempt_at) LIMIT $6{})
          UPDATE delivery SET claimed_by = $4, claimed_until = $5
          WHERE workspace_id = $1 AND (outbound_id, position) IN (SELECT outbound_id, position FROM chosen)
-         RETURNING workspace_id, outbound_id, position, recipient, destination, attempts",
-        tx.skip_locked()
+         RETURNING {}",
+        tx.skip_locked(),
+        Claimed::COLUMNS
     );
     let most = i64::try_from(most).unwrap_or(i64::MAX);
     let values = [workspace.into(), destination.into(), now.into(), node.into(), until.into(), most.into()];
@@ -143,8 +134,11 @@ pub async fn renew(tx: &mut SystemTx, node: &str, until: Timestamp) -> Result<()
 /// What a node has taken on.
 pub async fn claimed_by(tx: &mut SystemTx, node: &str) -> Result<Vec<Claimed>> {
     tx.all(
-        "SELECT workspace_id, outbound_id, position, recipient, destination, attempts FROM delivery
+        &format!(
+            "SELECT {} FROM delivery
          WHERE claimed_by = $1 AND state = 'queued'",
+            Claimed::COLUMNS
+        ),
         &[node.into()],
     )
     .await
@@ -191,7 +185,7 @@ pub async fn finish(
                 (&claimed.outbound).into(),
                 claimed.position.into(),
                 node.into(),
-                attempt.state.as_str().into(),
+                attempt.state.into(),
                 (&attempt.reply).into(),
                 attempt.next_attempt_at.into(),
                 now.into(),
@@ -259,17 +253,7 @@ pub struct Waiting {
     pub resting_until: Option<Timestamp>,
 }
 
-impl FromRow for Waiting {
-    fn from_row(row: &mut Row<'_>) -> Result<Self> {
-        Ok(Self {
-            destination: row.next()?,
-            count: row.next()?,
-            attempts: row.next()?,
-            next_attempt_at: row.next()?,
-            resting_until: row.next()?,
-        })
-    }
-}
+row!(Waiting { destination, count, attempts, next_attempt_at, resting_until });
 
 /// What waits in the queue of all workspaces, the longest first.
 pub async fn waiting(tx: &mut SystemTx, most: i64) -> Result<Vec<Waiting>> {

@@ -2,7 +2,11 @@
 
 use model::{MailboxId, Timestamp};
 
-use crate::{FromRow, Row, Tx, error::Result};
+use crate::{
+    Tx,
+    error::Result,
+    sql::{Columns, Insert, columns},
+};
 
 /// One mail that was sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,26 +21,21 @@ pub struct SendUse {
     pub recipients: i64,
 }
 
-impl FromRow for SendUse {
-    fn from_row(row: &mut Row<'_>) -> Result<Self> {
-        Ok(Self { id: row.next()?, mailbox_id: row.next()?, at: row.next()?, recipients: row.next()? })
-    }
-}
+columns!(SendUse { id, mailbox_id, at, recipients });
 
 /// Notes a mail.
 pub async fn insert(tx: &mut Tx, sent: &SendUse) -> Result<()> {
-    tx.run(
-        "INSERT INTO send_use (workspace_id, id, mailbox_id, at, recipients) VALUES ($1, $2, $3, $4, $5)",
-        &[(&sent.id).into(), (&sent.mailbox_id).into(), sent.at.into(), sent.recipients.into()],
-    )
-    .await?;
+    Insert::into("send_use").record(sent).run(tx).await?;
     Ok(())
 }
 
 /// The mails of the workspace after a time, oldest first.
 pub async fn list_after(tx: &mut Tx, after: Timestamp) -> Result<Vec<SendUse>> {
     tx.all(
-        "SELECT id, mailbox_id, at, recipients FROM send_use WHERE workspace_id = $1 AND at > $2 ORDER BY at, id",
+        &format!(
+            "SELECT {} FROM send_use WHERE workspace_id = $1 AND at > $2 ORDER BY at, id",
+            SendUse::COLUMNS
+        ),
         &[after.into()],
     )
     .await

@@ -14,7 +14,9 @@ pub use self::{
     },
     sweep::sweep,
 };
-use crate::{FromRow, Row, SystemTx, addresses::domain_of, error::Result, mailboxes::MailboxDomain, turns};
+use crate::{
+    FromRow, Row, SystemTx, addresses::domain_of, error::Result, mailboxes::MailboxDomain, sql::row, turns,
+};
 
 /// Whether there is no account yet. Then no other transaction adds one before this one has ended.
 pub async fn is_first_account(tx: &mut SystemTx) -> Result<bool> {
@@ -119,7 +121,7 @@ impl FromRow for Route {
     fn from_row(row: &mut Row<'_>) -> Result<Self> {
         Ok(Self {
             workspace_id: row.next()?,
-            plan: row.next_named()?,
+            plan: row.next()?,
             mailbox_id: row.next()?,
             settings: row.next_json()?,
             domain: MailboxDomain::from_row(row)?,
@@ -219,17 +221,7 @@ pub struct FoundMailbox {
     pub is_proven: bool,
 }
 
-impl FromRow for FoundMailbox {
-    fn from_row(row: &mut Row<'_>) -> Result<Self> {
-        Ok(Self {
-            workspace_id: row.next()?,
-            plan: row.next_named()?,
-            mailbox_id: row.next()?,
-            email: row.next()?,
-            is_proven: row.next()?,
-        })
-    }
-}
+row!(FoundMailbox { workspace_id, plan, mailbox_id, email, is_proven });
 
 /// Finds mailboxes of any workspace by their address, id or UUID: two at most, the one with a proven address first. Several
 /// workspaces may have the same address on a domain that nobody has proven.
@@ -260,17 +252,7 @@ pub struct StorageOf {
     pub objects: i64,
 }
 
-impl FromRow for StorageOf {
-    fn from_row(row: &mut Row<'_>) -> Result<Self> {
-        Ok(Self {
-            workspace_id: row.next()?,
-            name: row.next()?,
-            plan: row.next_named()?,
-            bytes: row.next()?,
-            objects: row.next()?,
-        })
-    }
-}
+row!(StorageOf { workspace_id, name, plan, bytes, objects });
 
 /// The workspaces that keep most.
 pub async fn largest_workspaces(tx: &mut SystemTx, most: i64) -> Result<Vec<StorageOf>> {

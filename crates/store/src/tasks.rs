@@ -5,25 +5,15 @@ use model::{
     tasks::{Task, TaskStatus},
 };
 
-use crate::{FromRow, Row, Tx, error::Result};
+use crate::{
+    Tx,
+    error::Result,
+    sql::{Columns, Insert, columns, update_row},
+};
 
-impl FromRow for Task {
-    fn from_row(row: &mut Row<'_>) -> Result<Self> {
-        Ok(Self {
-            id: row.next()?,
-            title: row.next()?,
-            due_at: row.next()?,
-            priority: row.next_named()?,
-            status: row.next_named()?,
-            email_id: row.next()?,
-            triager_id: row.next()?,
-            created_at: row.next()?,
-            updated_at: row.next()?,
-        })
-    }
-}
+columns!(Task { id, title, due_at, priority, status, email_id, triager_id, created_at, updated_at });
 
-const COLUMNS: &str = "id, title, due_at, priority, status, email_id, triager_id, created_at, updated_at";
+const COLUMNS: &str = Task::COLUMNS;
 
 /// The tasks of a mailbox, newest first, before the given one.
 pub async fn list(
@@ -40,7 +30,7 @@ pub async fn list(
         "SELECT {COLUMNS} FROM task WHERE workspace_id = $1 AND mailbox_id = $2 AND id < $3 AND {of_status}
          ORDER BY id DESC LIMIT $4"
     );
-    tx.all(&sql, &[mailbox.into(), before.into(), most.into(), status.map(TaskStatus::as_str).into()]).await
+    tx.all(&sql, &[mailbox.into(), before.into(), most.into(), status.into()]).await
 }
 
 /// Finds a task.
@@ -62,40 +52,12 @@ pub async fn count_open(tx: &mut Tx, mailbox: &MailboxId) -> Result<i64> {
 
 /// Adds a task.
 pub async fn insert(tx: &mut Tx, mailbox: &MailboxId, task: &Task) -> Result<()> {
-    tx.run(
-        "INSERT INTO task (workspace_id, mailbox_id, id, title, due_at, priority, status, email_id, triager_id,
-           created_at, updated_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $10)",
-        &[
-            mailbox.into(),
-            (&task.id).into(),
-            (&task.title).into(),
-            task.due_at.into(),
-            task.priority.as_str().into(),
-            task.status.as_str().into(),
-            (&task.email_id).into(),
-            (&task.triager_id).into(),
-            task.created_at.into(),
-        ],
-    )
-    .await?;
+    Insert::into("task").column("mailbox_id", mailbox).record(task).run(tx).await?;
     Ok(())
 }
 
 /// Stores a task's changeable fields.
 pub async fn update(tx: &mut Tx, mailbox: &MailboxId, task: &Task) -> Result<()> {
-    tx.run(
-        "UPDATE task SET title = $4, due_at = $5, priority = $6, status = $7, updated_at = $8
-         WHERE workspace_id = $1 AND mailbox_id = $2 AND id = $3",
-        &[
-            mailbox.into(),
-            (&task.id).into(),
-            (&task.title).into(),
-            task.due_at.into(),
-            task.priority.as_str().into(),
-            task.status.as_str().into(),
-            task.updated_at.into(),
-        ],
-    )
-    .await?;
+    update_row(tx, "task", &[("mailbox_id", mailbox.into()), ("id", (&task.id).into())], task).await?;
     Ok(())
 }

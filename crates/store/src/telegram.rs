@@ -2,7 +2,11 @@
 
 use model::{EmailId, MailboxId, Timestamp, WorkspaceId};
 
-use crate::{FromRow, Row, SystemTx, Tx, error::Result};
+use crate::{
+    SystemTx, Tx,
+    error::Result,
+    sql::{Columns, Insert, columns},
+};
 
 /// A link as it is stored.
 #[derive(Clone, Debug)]
@@ -23,25 +27,16 @@ pub struct LinkRecord {
     pub failures: i64,
 }
 
-impl FromRow for LinkRecord {
-    fn from_row(row: &mut Row<'_>) -> Result<Self> {
-        Ok(Self {
-            mailbox_id: row.next()?,
-            chat_id: row.next()?,
-            chat_title: row.next()?,
-            linked_at: row.next()?,
-            sequence: row.next()?,
-            blocked_at: row.next()?,
-            failures: row.next()?,
-        })
-    }
-}
+columns!(LinkRecord { mailbox_id, chat_id, chat_title, linked_at, sequence, blocked_at, failures });
 
 /// The link of a mailbox.
 pub async fn find(tx: &mut Tx, mailbox: &MailboxId) -> Result<Option<LinkRecord>> {
     tx.one(
-        "SELECT mailbox_id, chat_id, chat_title, linked_at, sequence, blocked_at, failures FROM telegram_link
+        &format!(
+            "SELECT {} FROM telegram_link
          WHERE workspace_id = $1 AND mailbox_id = $2",
+            LinkRecord::COLUMNS
+        ),
         &[mailbox.into()],
     )
     .await
@@ -211,35 +206,11 @@ pub struct NoticeRecord {
     pub created_at: Timestamp,
 }
 
-impl FromRow for NoticeRecord {
-    fn from_row(row: &mut Row<'_>) -> Result<Self> {
-        Ok(Self {
-            id: row.next()?,
-            workspace_id: row.next()?,
-            mailbox_id: row.next()?,
-            email_id: row.next()?,
-            chat_id: row.next()?,
-            message_id: row.next()?,
-            created_at: row.next()?,
-        })
-    }
-}
+columns!(NoticeRecord { id, workspace_id, mailbox_id, email_id, chat_id, message_id, created_at });
 
 /// Stores a notice.
 pub async fn insert_notice(tx: &mut Tx, notice: &NoticeRecord) -> Result<()> {
-    tx.run(
-        "INSERT INTO telegram_notice (workspace_id, id, mailbox_id, email_id, chat_id, message_id, created_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7)",
-        &[
-            (&notice.id).into(),
-            (&notice.mailbox_id).into(),
-            (&notice.email_id).into(),
-            notice.chat_id.into(),
-            notice.message_id.into(),
-            notice.created_at.into(),
-        ],
-    )
-    .await?;
+    Insert::into("telegram_notice").record(notice).run(tx).await?;
     Ok(())
 }
 

@@ -9,10 +9,11 @@
 use model::{EmailId, MailboxId, ThreadId, WorkspaceId};
 
 use crate::{
-    FromRow, Param, Row, SystemTx, Tx,
+    Param, SystemTx, Tx,
     emails::{COLUMNS, EmailRecord},
     error::Result,
     outbound::{self, OutboundRecord},
+    sql::row,
 };
 
 /// A mailbox that knows a message.
@@ -28,11 +29,7 @@ pub struct MailboxMatch {
     pub found: String,
 }
 
-impl FromRow for MailboxMatch {
-    fn from_row(row: &mut Row<'_>) -> Result<Self> {
-        Ok(Self { workspace: row.next()?, mailbox: row.next()?, address: row.next()?, found: row.next()? })
-    }
-}
+row!(MailboxMatch { workspace, mailbox, address, found });
 
 /// Asks every mailbox for something that `wanted` tells apart, and gives those that have it.
 async fn mailboxes_with(

@@ -2,7 +2,12 @@
 
 use model::{EmailId, MailboxId, Timestamp, WorkspaceId, triagers::SourceKind};
 
-use crate::{FromRow, Row, SystemTx, Topic, Tx, error::Result, turns::Queue};
+use crate::{
+    SystemTx, Topic, Tx,
+    error::Result,
+    sql::{Columns, columns},
+    turns::Queue,
+};
 
 /// A mail on its way to the triagers.
 #[derive(Clone, Debug)]
@@ -44,22 +49,7 @@ pub struct Job {
     pub created_at: Timestamp,
 }
 
-impl FromRow for Job {
-    fn from_row(row: &mut Row<'_>) -> Result<Self> {
-        Ok(Self {
-            workspace: row.next()?,
-            mailbox: row.next()?,
-            id: row.next()?,
-            email: row.next()?,
-            outgoing: row.next()?,
-            sender: row.next()?,
-            attempts: row.next()?,
-            failures: row.next()?,
-            version: row.next()?,
-            created_at: row.next()?,
-        })
-    }
-}
+columns!(Job { workspace = workspace_id, mailbox = mailbox_id, id, email = email_id, outgoing, sender, attempts, failures, version, created_at });
 
 /// Adds a mail, in the transaction of its arrival or sending.
 pub async fn insert(tx: &mut Tx, mailbox: &MailboxId, job: &NewJob) -> Result<()> {
@@ -105,8 +95,9 @@ pub async fn claim_due(
            ORDER BY coalesce(claimed_until, due_at) LIMIT $4{})
          UPDATE triage_job SET version = version + 1, attempts = attempts + 1, claimed_until = $3
          WHERE workspace_id = $1 AND (mailbox_id, id) IN (SELECT mailbox_id, id FROM chosen)
-         RETURNING workspace_id, mailbox_id, id, email_id, outgoing, sender, attempts, failures, version, created_at",
-        tx.skip_locked()
+         RETURNING {}",
+        tx.skip_locked(),
+        Job::COLUMNS
     );
     let most = i64::try_from(most).unwrap_or(i64::MAX);
     tx.all(&sql, &[workspace.into(), now.into(), until.into(), most.into()]).await
@@ -201,7 +192,7 @@ pub async fn note_event(
             uid.into(),
             sequence.into(),
             job.id.as_str().into(),
-            kind.as_str().into(),
+            kind.into(),
             now.into(),
         ],
     )

@@ -5,15 +5,15 @@ use model::{
     triagers::{RunSource, RunStatus, RunTask, RunTriager, SourceKind, TriagerRun},
 };
 
-use crate::{FromRow, Row, Tx, error::Result, triagers::json};
+use crate::{FromRow, Param, Row, Tx, error::Result};
 
 impl FromRow for TriagerRun {
     fn from_row(row: &mut Row<'_>) -> Result<Self> {
         Ok(Self {
             id: row.next()?,
             triager: RunTriager { id: row.next()?, name: row.next()? },
-            source: RunSource { kind: row.next_named()?, email_id: row.next()? },
-            status: row.next_named()?,
+            source: RunSource { kind: row.next()?, email_id: row.next()? },
+            status: row.next()?,
             summary: row.next()?,
             tasks: row.next_json()?,
             started_at: row.next()?,
@@ -75,7 +75,7 @@ pub async fn begin(tx: &mut Tx, mailbox: &MailboxId, run: &NewRun) -> Result<()>
             run.job.as_str().into(),
             (&run.triager).into(),
             (&run.triager_name).into(),
-            run.kind.as_str().into(),
+            run.kind.into(),
             (&run.email).into(),
             run.started_at.into(),
         ],
@@ -94,11 +94,10 @@ pub async fn finish(
     tasks: &[RunTask],
     now: Timestamp,
 ) -> Result<()> {
-    let tasks = json(&tasks)?;
     tx.run(
         "UPDATE triager_run SET status = $4, summary = $5, tasks = $6, finished_at = $7
          WHERE workspace_id = $1 AND mailbox_id = $2 AND id = $3",
-        &[mailbox.into(), id.into(), status.as_str().into(), summary.into(), (&tasks).into(), now.into()],
+        &[mailbox.into(), id.into(), status.into(), summary.into(), Param::Json(&tasks), now.into()],
     )
     .await?;
     Ok(())

@@ -1,32 +1,19 @@
 //! Triagers of a mailbox.
 
 use model::{MailboxId, TriagerId, triagers::Triager};
-use serde::Serialize;
 
 use crate::{
-    FromRow, Row, Tx,
-    error::{Error, Result},
+    Tx,
+    error::Result,
+    sql::{Columns, Insert, columns, update_row},
 };
 
-impl FromRow for Triager {
-    fn from_row(row: &mut Row<'_>) -> Result<Self> {
-        Ok(Self {
-            id: row.next()?,
-            mailbox_id: row.next()?,
-            name: row.next()?,
-            instructions: row.next()?,
-            is_default: row.next()?,
-            enabled: row.next()?,
-            triggers: row.next_json()?,
-            tasks: row.next_json()?,
-            created_at: row.next()?,
-            updated_at: row.next()?,
-        })
-    }
-}
+columns!(Triager {
+    id, mailbox_id, name, instructions, is_default, enabled, triggers as json, tasks as json, created_at,
+    updated_at,
+});
 
-const COLUMNS: &str =
-    "id, mailbox_id, name, instructions, is_default, enabled, triggers, tasks, created_at, updated_at";
+const COLUMNS: &str = Triager::COLUMNS;
 
 /// The triagers of a mailbox, the default one first, then the oldest.
 pub async fn list(tx: &mut Tx, mailbox: &MailboxId) -> Result<Vec<Triager>> {
@@ -53,43 +40,17 @@ pub async fn find_default(tx: &mut Tx, mailbox: &MailboxId) -> Result<Option<Tri
 
 /// Adds a triager.
 pub async fn insert(tx: &mut Tx, triager: &Triager) -> Result<()> {
-    let (triggers, tasks) = (json(&triager.triggers)?, json(&triager.tasks)?);
-    tx.run(
-        "INSERT INTO triager (workspace_id, mailbox_id, id, name, instructions, is_default, enabled, triggers, tasks,
-           created_at, updated_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $10)",
-        &[
-            (&triager.mailbox_id).into(),
-            (&triager.id).into(),
-            (&triager.name).into(),
-            (&triager.instructions).into(),
-            triager.is_default.into(),
-            triager.enabled.into(),
-            (&triggers).into(),
-            (&tasks).into(),
-            triager.created_at.into(),
-        ],
-    )
-    .await?;
+    Insert::into("triager").record(triager).run(tx).await?;
     Ok(())
 }
 
 /// Stores a triager's changeable fields.
 pub async fn update(tx: &mut Tx, triager: &Triager) -> Result<()> {
-    let (triggers, tasks) = (json(&triager.triggers)?, json(&triager.tasks)?);
-    tx.run(
-        "UPDATE triager SET name = $4, instructions = $5, is_default = $6, enabled = $7, triggers = $8, tasks = $9,
-           updated_at = $10 WHERE workspace_id = $1 AND mailbox_id = $2 AND id = $3",
-        &[
-            (&triager.mailbox_id).into(),
-            (&triager.id).into(),
-            (&triager.name).into(),
-            (&triager.instructions).into(),
-            triager.is_default.into(),
-            triager.enabled.into(),
-            (&triggers).into(),
-            (&tasks).into(),
-            triager.updated_at.into(),
-        ],
+    update_row(
+        tx,
+        "triager",
+        &[("mailbox_id", (&triager.mailbox_id).into()), ("id", (&triager.id).into())],
+        triager,
     )
     .await?;
     Ok(())
@@ -113,8 +74,4 @@ pub async fn note_sent(tx: &mut Tx, mailbox: &MailboxId, triages_sent: bool) -> 
     )
     .await?;
     Ok(())
-}
-
-pub(crate) fn json<T: Serialize>(value: &T) -> Result<String> {
-    serde_json::to_string(value).map_err(|error| Error::Internal(error.into()))
 }

@@ -9,11 +9,11 @@ use model::{
     events::EventType,
     webhooks::{DeliveryAttempt, DeliveryStatus, WebhookStatus},
 };
-use serde::Serialize;
 
 use crate::{
-    FromRow, Row, SystemTx, Topic, Tx,
-    error::{Error, Result},
+    SystemTx, Topic, Tx,
+    error::Result,
+    sql::{Columns, Insert, columns, update_row},
     turns,
 };
 
@@ -50,35 +50,12 @@ pub struct WebhookRecord {
     pub updated_at: Timestamp,
 }
 
-impl FromRow for WebhookRecord {
-    fn from_row(row: &mut Row<'_>) -> Result<Self> {
-        Ok(Self {
-            id: row.next()?,
-            workspace_id: row.next()?,
-            url: row.next()?,
-            event_types: row.next_json()?,
-            mailbox_ids: {
-                let text: Option<String> = row.next()?;
-                let read =
-                    |text: String| serde_json::from_str(&text).map_err(|error| Error::not_json(&error));
-                text.map(read).transpose()?
-            },
-            status: row.next_named()?,
-            secret: row.next()?,
-            old_secret: row.next()?,
-            old_secret_until: row.next()?,
-            sequence: row.next()?,
-            failures: row.next()?,
-            created_by: row.next()?,
-            created_at: row.next()?,
-            updated_at: row.next()?,
-        })
-    }
-}
+columns!(WebhookRecord {
+    id, workspace_id, url, event_types as json, mailbox_ids as optional_json, status, secret, old_secret,
+    old_secret_until, sequence, failures, created_by, created_at, updated_at,
+});
 
-const COLUMNS: &str =
-    "id, workspace_id, url, event_types, mailbox_ids, status, secret, old_secret, old_secret_until,
-    sequence, failures, created_by, created_at, updated_at";
+const COLUMNS: &str = WebhookRecord::COLUMNS;
 
 /// The webhooks of the workspace, oldest first.
 pub async fn list(tx: &mut Tx) -> Result<Vec<WebhookRecord>> {
@@ -105,50 +82,18 @@ pub async fn count(tx: &mut Tx) -> Result<i64> {
 
 /// Adds a webhook, and wakes the workers once this is durable.
 pub async fn insert(tx: &mut Tx, webhook: &WebhookRecord) -> Result<()> {
-    let (types, mailboxes) = (to_json(&webhook.event_types)?, mailboxes_of(webhook)?);
-    tx.run(
-        "INSERT INTO webhook (workspace_id, id, url, event_types, mailbox_ids, status, secret, sequence, claimed_until,
-           failures, rests_until, created_by, created_at, updated_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 0, 0, 0, $9, $10, $10)",
-        &[
-            (&webhook.id).into(),
-            (&webhook.url).into(),
-            (&types).into(),
-            mailboxes.as_deref().into(),
-            webhook.status.as_str().into(),
-            (&webhook.secret).into(),
-            webhook.sequence.into(),
-            webhook.created_by.as_ref().into(),
-            webhook.created_at.into(),
-        ],
-    )
-    .await?;
+    Insert::into("webhook")
+        .record(webhook)
+        .column("claimed_until", 0_i64)
+        .column("rests_until", 0_i64)
+        .run(tx)
+        .await?;
     tx.wake(Topic::Webhook, None).await
 }
 
 /// Stores what can be changed of a webhook.
 pub async fn update(tx: &mut Tx, webhook: &WebhookRecord) -> Result<()> {
-    let (types, mailboxes) = (to_json(&webhook.event_types)?, mailboxes_of(webhook)?);
-    tx.run(
-        "UPDATE webhook SET url = $3, event_types = $4, mailbox_ids = $5, status = $6, secret = $7, old_secret = $8,
-         old_secret_until = $9, sequence = $10, failures = $11, created_by = $12,
-         updated_at = $13 WHERE workspace_id = $1 AND id = $2",
-        &[
-            (&webhook.id).into(),
-            (&webhook.url).into(),
-            (&types).into(),
-            mailboxes.as_deref().into(),
-            webhook.status.as_str().into(),
-            (&webhook.secret).into(),
-            webhook.old_secret.as_deref().into(),
-            webhook.old_secret_until.into(),
-            webhook.sequence.into(),
-            webhook.failures.into(),
-            webhook.created_by.as_ref().into(),
-            webhook.updated_at.into(),
-        ],
-    )
-    .await?;
+    update_row(tx, "webhook", &[("id", (&webhook.id).into())], webhook).await?;
     Ok(())
 }
 
@@ -200,29 +145,12 @@ pub struct DeliveryRecord {
     pub updated_at: Timestamp,
 }
 
-impl FromRow for DeliveryRecord {
-    fn from_row(row: &mut Row<'_>) -> Result<Self> {
-        Ok(Self {
-            id: row.next()?,
-            webhook_id: row.next()?,
-            event_id: row.next()?,
-            event_type: row.next()?,
-            sequence: row.next()?,
-            event: row.next()?,
-            status: row.next_named()?,
-            attempts: row.next_json()?,
-            tries: row.next()?,
-            begun_at: row.next()?,
-            next_attempt_at: row.next()?,
-            created_at: row.next()?,
-            updated_at: row.next()?,
-        })
-    }
-}
+columns!(DeliveryRecord {
+    id, webhook_id, event_id, event_type, sequence, event, status, attempts as json, tries, begun_at,
+    next_attempt_at, created_at, updated_at,
+});
 
-const DELIVERY_COLUMNS: &str =
-    "id, webhook_id, event_id, event_type, sequence, event, status, attempts, tries, begun_at,
-    next_attempt_at, created_at, updated_at";
+const DELIVERY_COLUMNS: &str = DeliveryRecord::COLUMNS;
 
 /// Deliveries of a webhook, newest first, of one status or all, before the given one.
 pub async fn list_deliveries(
@@ -238,7 +166,7 @@ pub async fn list_deliveries(
              AND (CAST($3 AS TEXT) IS NULL OR status = $3) AND (CAST($4 AS TEXT) IS NULL OR id < $4)
              ORDER BY id DESC LIMIT $5"
         ),
-        &[webhook.into(), status.map(DeliveryStatus::as_str).into(), before.into(), most.into()],
+        &[webhook.into(), status.into(), before.into(), most.into()],
     )
     .await
 }
@@ -260,46 +188,17 @@ pub async fn find_delivery(
 
 /// Adds a delivery.
 pub async fn insert_delivery(tx: &mut Tx, delivery: &DeliveryRecord) -> Result<()> {
-    let attempts = to_json(&delivery.attempts)?;
-    tx.run(
-        "INSERT INTO webhook_delivery (workspace_id, webhook_id, id, event_id, event_type, sequence, event, status,
-           attempts, tries, begun_at, next_attempt_at, created_at, updated_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $13)",
-        &[
-            (&delivery.webhook_id).into(),
-            (&delivery.id).into(),
-            (&delivery.event_id).into(),
-            (&delivery.event_type).into(),
-            delivery.sequence.into(),
-            delivery.event.as_deref().into(),
-            delivery.status.as_str().into(),
-            (&attempts).into(),
-            delivery.tries.into(),
-            delivery.begun_at.into(),
-            delivery.next_attempt_at.into(),
-            delivery.created_at.into(),
-        ],
-    )
-    .await?;
+    Insert::into("webhook_delivery").record(delivery).run(tx).await?;
     Ok(())
 }
 
 /// Stores what came of a delivery.
 pub async fn update_delivery(tx: &mut Tx, delivery: &DeliveryRecord) -> Result<()> {
-    let attempts = to_json(&delivery.attempts)?;
-    tx.run(
-        "UPDATE webhook_delivery SET status = $4, attempts = $5, tries = $6, begun_at = $7, next_attempt_at = $8,
-         updated_at = $9 WHERE workspace_id = $1 AND webhook_id = $2 AND id = $3",
-        &[
-            (&delivery.webhook_id).into(),
-            (&delivery.id).into(),
-            delivery.status.as_str().into(),
-            (&attempts).into(),
-            delivery.tries.into(),
-            delivery.begun_at.into(),
-            delivery.next_attempt_at.into(),
-            delivery.updated_at.into(),
-        ],
+    update_row(
+        tx,
+        "webhook_delivery",
+        &[("webhook_id", (&delivery.webhook_id).into()), ("id", (&delivery.id).into())],
+        delivery,
     )
     .await?;
     Ok(())
@@ -450,12 +349,4 @@ pub async fn wake_up(tx: &mut Tx, id: &WebhookId) -> Result<()> {
 pub async fn free_all(tx: &mut SystemTx) -> Result<()> {
     tx.run("UPDATE webhook SET claimed_until = 0 WHERE claimed_until > 0", &[]).await?;
     Ok(())
-}
-
-fn mailboxes_of(webhook: &WebhookRecord) -> Result<Option<String>> {
-    webhook.mailbox_ids.as_ref().map(to_json).transpose()
-}
-
-fn to_json<T: Serialize>(value: &T) -> Result<String> {
-    serde_json::to_string(value).map_err(|error| Error::Internal(error.into()))
 }

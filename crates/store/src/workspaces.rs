@@ -2,7 +2,7 @@
 
 use model::{Plan, Timestamp, WorkspaceId};
 
-use crate::{FromRow, Row, SystemTx, Tx, error::Result};
+use crate::{SystemTx, Tx, error::Result, sql::row};
 
 /// A workspace as it is stored, with what can be said about it in the same query.
 #[derive(Clone, Debug)]
@@ -31,23 +31,19 @@ pub struct WorkspaceRecord {
     pub updated_at: Timestamp,
 }
 
-impl FromRow for WorkspaceRecord {
-    fn from_row(row: &mut Row<'_>) -> Result<Self> {
-        Ok(Self {
-            id: row.next()?,
-            name: row.next()?,
-            owner_address: row.next()?,
-            timezone: row.next()?,
-            plan: row.next_named()?,
-            data_key: row.next()?,
-            referred_by: row.next()?,
-            mailbox_count: row.next()?,
-            api_key_count: row.next()?,
-            created_at: row.next()?,
-            updated_at: row.next()?,
-        })
-    }
-}
+row!(WorkspaceRecord {
+    id,
+    name,
+    owner_address,
+    timezone,
+    plan,
+    data_key,
+    referred_by,
+    mailbox_count,
+    api_key_count,
+    created_at,
+    updated_at,
+});
 
 const SELECT: &str = "SELECT w.id, w.name, w.owner_address, w.timezone, w.plan, w.data_key, w.referred_by,
     (SELECT count(*) FROM mailbox m WHERE m.workspace_id = w.id AND m.deleted_at IS NULL),
@@ -62,7 +58,7 @@ pub async fn insert(tx: &mut Tx, workspace: &WorkspaceRecord) -> Result<()> {
             (&workspace.name).into(),
             (&workspace.owner_address).into(),
             (&workspace.timezone).into(),
-            workspace.plan.as_str().into(),
+            workspace.plan.into(),
             (&workspace.data_key).into(),
             workspace.referred_by.as_ref().into(),
             workspace.created_at.into(),
@@ -103,10 +99,7 @@ pub async fn delete(tx: &mut Tx) -> Result<()> {
 /// Sets the plan. False when there is no such workspace.
 pub async fn set_plan(tx: &mut Tx, plan: Plan, now: Timestamp) -> Result<bool> {
     let changed = tx
-        .run(
-            "UPDATE workspace SET plan = $2, updated_at = $3 WHERE id = $1",
-            &[plan.as_str().into(), now.into()],
-        )
+        .run("UPDATE workspace SET plan = $2, updated_at = $3 WHERE id = $1", &[plan.into(), now.into()])
         .await?;
     Ok(changed == 1)
 }

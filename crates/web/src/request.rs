@@ -38,7 +38,10 @@ pub(crate) async fn finish(Extracted(state): Extracted<State>, mut request: Requ
         continue_trace(&span, request.headers());
     }
     let mut response = next.run(request).instrument(span.clone()).await;
-    span.record("status", response.status().as_u16());
+    // Logs have no line after this; only an exported trace shows how a call ended.
+    if state.continue_trace.is_some() {
+        span.record("status", response.status().as_u16());
+    }
     let headers = response.headers_mut();
     if let Ok(value) = HeaderValue::from_str(&id) {
         headers.insert(REQUEST_ID, value);

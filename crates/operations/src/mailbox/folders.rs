@@ -2,6 +2,7 @@
 
 use model::{
     FolderId, Limit,
+    folders::SystemFolder,
     folders::{Folder, FolderName, is_system_name, slug},
 };
 use store::{Tx, folders};
@@ -114,7 +115,7 @@ pub async fn delete(app: &App, call: &Call, mailbox: &str, id: FolderId) -> Resu
         store::mailboxes::lock(tx, &mailbox).await?;
         get_changeable(tx, &mailbox, &id).await?;
         let mails = store::emails::folder_batch(tx, &mailbox, &id, i64::MAX).await?;
-        store::emails::move_to(tx, &mailbox, &mails, &FolderId::from("archive")).await?;
+        store::emails::move_to(tx, &mailbox, &mails, &SystemFolder::Archive.into()).await?;
         Ok(folders::delete(tx, &mailbox, &id).await?)
     })
     .await

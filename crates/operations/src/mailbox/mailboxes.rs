@@ -4,7 +4,7 @@ use mail::address::{Address, hosted_local_part};
 use model::{
     domains::DomainStatus,
     events::EventType,
-    folders::{Folder, SYSTEM_FOLDERS},
+    folders::{Folder, SystemFolder},
     mailboxes::{ListedMailbox, Mailbox, MailboxChange, MailboxSettings, NewMailbox, ReceivingStatus},
     triagers::Triager,
     usage::MailboxStorage,
@@ -185,10 +185,8 @@ pub(crate) fn event(kind: EventType, record: &MailboxRecord) -> NewEvent {
 /// Adds a mailbox whose address is free, with the folders and the triager that every mailbox has.
 pub(crate) async fn insert_with_folders(tx: &mut Tx, record: &MailboxRecord) -> Result<()> {
     mailboxes::insert(tx, record).await?;
-    for (position, (id, name)) in (0..).zip(SYSTEM_FOLDERS) {
-        let folder =
-            Folder { id: id.into(), name: name.to_owned(), unread_count: 0, total_count: 0, system: true };
-        folders::insert(tx, &record.id, &folder, position).await?;
+    for (position, folder) in (0..).zip(SystemFolder::ALL) {
+        folders::insert(tx, &record.id, &Folder::system(*folder), position).await?;
     }
     Ok(triagers::insert(tx, &Triager::first_of(&record.id, record.created_at)).await?)
 }

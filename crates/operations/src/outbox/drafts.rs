@@ -9,6 +9,7 @@ use model::{
     EmailId,
     drafts::{Draft, DraftListQuery, DraftPage, DraftState, NewDraft, SavedDraft},
     emails::{BodyFormat, SortColumn, SortDirection},
+    folders::SystemFolder,
     sending::SentMail,
 };
 use store::{
@@ -187,7 +188,7 @@ pub async fn list(app: &App, call: &Call, mailbox: &str, query: DraftListQuery) 
     let (found, total_count) = app
         .read(call, async move |tx| {
             let mailbox = mailboxes::find_id(tx, &named).await?;
-            let filter = EmailFilter { folder: Some("draft".into()), ..EmailFilter::default() };
+            let filter = EmailFilter { folder: Some(SystemFolder::Drafts.into()), ..EmailFilter::default() };
             let mails = emails::list(tx, &mailbox, &filter, sort, after.as_ref(), 0, limit + 1).await?;
             let mut found = Vec::with_capacity(mails.len());
             for mail in mails {

@@ -11,6 +11,7 @@ use model::{
     },
     emails::BodyFormat,
     events::EventType,
+    folders::SystemFolder,
 };
 use serde::{Deserialize, Serialize};
 use store::{
@@ -253,7 +254,7 @@ pub async fn list(app: &App, call: &Call, mailbox: &str, query: DraftListQuery) 
             let records = stored::list_scheduled(tx, &mailbox, after, limit + 1).await?;
             let ids: Vec<EmailId> = records.iter().map(|record| record.email_id.clone()).collect();
             let mails = emails::select(tx, &mailbox, &ids).await?;
-            let folder = store::folders::find(tx, &mailbox, &"scheduled".into()).await?;
+            let folder = store::folders::find(tx, &mailbox, &SystemFolder::Scheduled.into()).await?;
             Ok((records, mails, folder.map_or(0, |folder| folder.total_count)))
         })
         .await?;

@@ -26,6 +26,7 @@ use mail::{
 use model::{
     AttachmentId, EmailId, Timestamp, WorkspaceId,
     emails::BodyFormat,
+    folders::is_unsent,
     sending::{
         Delivery, DeliveryStatus, NewForward, NewMail, NewReply, RecipientDelivery, RecipientState,
         SendStatus, SentMail,
@@ -269,7 +270,7 @@ async fn source(app: &App, origin: &Origin, id: EmailId, now: Timestamp) -> Resu
         .db()
         .read(&origin.workspace, async move |tx| {
             let mail = visible(tx, &mailbox, &id, true, now).await?;
-            if matches!(mail.folder_id.as_str(), "draft" | "scheduled") {
+            if is_unsent(&mail.folder_id) {
                 return Err(present::missing());
             }
             let content = contents::find(tx, &mail.content_id).await?.ok_or_else(present::missing)?;

@@ -219,7 +219,7 @@ impl Search {
                 queue_id: record.id,
                 workspace_id: workspace.clone(),
                 email_id: record.email_id,
-                kind: record.kind,
+                kind: record.kind.as_str().to_owned(),
                 from: record.sender,
                 queued_at: record.created_at,
                 expires_at: record.expires_at,

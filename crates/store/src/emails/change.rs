@@ -7,11 +7,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use model::{
     EmailId, FolderId, LabelId, MailboxId, ThreadId, Timestamp,
     emails::{Category, ScanStatus, ScanThreat},
+    folders::SystemFolder,
     sending::DeliveryStatus,
 };
 
-use super::record::{EmailRecord, is_listed, json};
-use crate::{FromRow, Row, Tx, contents, error::Result, mailboxes, outbound, threads};
+use super::record::{EmailRecord, is_listed};
+use crate::{
+    Param, Tx, contents,
+    error::Result,
+    mailboxes, outbound,
+    sql::{Columns, columns},
+    threads,
+};
 
 /// What is counted about an email.
 #[derive(Clone, Debug)]
@@ -40,36 +47,34 @@ pub struct Brief {
     pub outgoing: bool,
 }
 
-impl FromRow for Brief {
-    fn from_row(row: &mut Row<'_>) -> Result<Self> {
-        Ok(Self {
-            id: row.next()?,
-            thread_id: row.next()?,
-            folder_id: row.next()?,
-            read: row.next()?,
-            category: row.next_named()?,
-            size: row.next()?,
-            stored_objects: row.next()?,
-            content_id: row.next()?,
-            text_row: row.next()?,
-            date: row.next()?,
-            outgoing: row.next()?,
-        })
-    }
-}
+columns!(Brief {
+    id,
+    thread_id,
+    folder_id,
+    read,
+    category,
+    size,
+    stored_objects,
+    content_id,
+    text_row,
+    date,
+    outgoing,
+});
 
-const BRIEF: &str =
-    "SELECT id, thread_id, folder_id, read, category, size, stored_objects, content_id, text_row, date, outgoing
-    FROM email WHERE workspace_id = $1 AND mailbox_id = $2";
+const BRIEF: &str = Brief::COLUMNS;
 
 /// Finds what is counted about an email.
 pub async fn find_brief(tx: &mut Tx, mailbox: &MailboxId, id: &EmailId) -> Result<Option<Brief>> {
-    tx.one(&format!("{BRIEF} AND id = $3"), &[mailbox.into(), id.into()]).await
+    tx.one(
+        &format!("SELECT {BRIEF} FROM email WHERE workspace_id = $1 AND mailbox_id = $2 AND id = $3"),
+        &[mailbox.into(), id.into()],
+    )
+    .await
 }
 
 /// The same for all mails of a thread.
 pub async fn find_thread_briefs(tx: &mut Tx, mailbox: &MailboxId, thread: &ThreadId) -> Result<Vec<Brief>> {
-    tx.all(&format!("{BRIEF} AND thread_id = $3 ORDER BY date, id"), &[mailbox.into(), thread.into()]).await
+    tx.all(&format!("SELECT {BRIEF} FROM email WHERE workspace_id = $1 AND mailbox_id = $2 AND thread_id = $3 ORDER BY date, id"), &[mailbox.into(), thread.into()]).await
 }
 
 /// Some of the mails of a folder.
@@ -79,13 +84,21 @@ pub async fn folder_batch(
     folder: &FolderId,
     most: i64,
 ) -> Result<Vec<Brief>> {
-    let sql = format!("{BRIEF} AND folder_id = $3 ORDER BY date, id LIMIT $4");
+    let sql = format!(
+        "SELECT {BRIEF} FROM email WHERE workspace_id = $1 AND mailbox_id = $2 AND folder_id = $3 ORDER BY date, id LIMIT $4"
+    );
     tx.all(&sql, &[mailbox.into(), folder.into(), most.into()]).await
 }
 
 /// Some of the mails of a mailbox, whatever folder they lie in.
 pub async fn any_batch(tx: &mut Tx, mailbox: &MailboxId, most: i64) -> Result<Vec<Brief>> {
-    tx.all(&format!("{BRIEF} ORDER BY id LIMIT $3"), &[mailbox.into(), most.into()]).await
+    tx.all(
+        &format!(
+            "SELECT {BRIEF} FROM email WHERE workspace_id = $1 AND mailbox_id = $2 ORDER BY id LIMIT $3"
+        ),
+        &[mailbox.into(), most.into()],
+    )
+    .await
 }
 
 /// Marks emails as read or unread, and tells how many changed.
@@ -248,12 +261,11 @@ pub async fn set_scan(
     status: ScanStatus,
     threats: &[ScanThreat],
 ) -> Result<bool> {
-    let threats = json(&threats)?;
     let changed = tx
         .run(
             "UPDATE email SET scan_status = $4, scan_threats = $5
              WHERE workspace_id = $1 AND mailbox_id = $2 AND id = $3 AND scan_status IS NULL",
-            &[mailbox.into(), id.into(), status.as_str().into(), (&threats).into()],
+            &[mailbox.into(), id.into(), status.into(), Param::Json(&threats)],
         )
         .await?;
     Ok(changed == 1)
@@ -268,7 +280,7 @@ pub async fn set_delivery_status(
 ) -> Result<()> {
     tx.run(
         "UPDATE email SET delivery_status = $4 WHERE workspace_id = $1 AND mailbox_id = $2 AND id = $3",
-        &[mailbox.into(), id.into(), status.as_str().into()],
+        &[mailbox.into(), id.into(), status.into()],
     )
     .await?;
     Ok(())
@@ -316,7 +328,7 @@ impl Figures {
     }
 
     fn by_category(&mut self, folder: &FolderId, category: Category, by: i64) {
-        if folder.as_str() == "inbox" {
+        if *folder == SystemFolder::Inbox {
             *self.counters.entry(format!("inbox_unread.{category}")).or_default() += by;
         }
     }

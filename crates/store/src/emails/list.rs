@@ -67,7 +67,7 @@ impl EmailFilter {
             add("email.thread_id =", thread.into());
         }
         if let Some(category) = self.category {
-            add("email.category =", category.as_str().into());
+            add("email.category =", category.into());
         }
         if let Some(read) = self.is_read {
             add("email.read =", read.into());

@@ -4,12 +4,14 @@
 use model::{
     EmailId, FolderId, ThreadId, Timestamp,
     emails::{Attachment, BodyFormat, BodySource, Category, ScanStatus, ScanThreat, SenderAuthentication},
+    folders::SystemFolder,
+    sending::DeliveryStatus,
 };
-use serde::Serialize;
 
 use crate::{
-    FromRow, Row,
-    error::{Error, Result},
+    Row,
+    error::Result,
+    sql::{Columns, columns},
 };
 
 /// An email as it is stored.
@@ -49,7 +51,7 @@ pub struct EmailRecord {
     pub message_id: Option<String>,
     pub in_reply_to: Option<String>,
     pub email_references: Option<String>,
-    pub delivery_status: Option<String>,
+    pub delivery_status: Option<DeliveryStatus>,
     pub automatic: Option<String>,
     pub scan_status: Option<ScanStatus>,
     pub scan_threats: Vec<ScanThreat>,
@@ -60,72 +62,27 @@ pub struct EmailRecord {
     pub labels: Vec<String>,
 }
 
-/// The columns of a record, in its order, from the table called `email`.
-pub(crate) const COLUMNS: &str = "email.id, email.thread_id, email.folder_id, email.content_id, email.outgoing,
-    email.arrival, email.arrived_at, email.date, email.subject, email.sender, email.sender_address, email.recipient,
-    email.to_line, email.cc, email.bcc, email.reply_to, email.read, email.starred, email.is_urgent, email.category,
-    email.snippet, email.body_format, email.safe_source, email.safe_divergent, email.size,
-    email.stored_objects, email.message_id, email.in_reply_to, email.email_references, email.delivery_status,
-    email.automatic, email.scan_status, email.scan_threats, email.sender_authentication, email.attachments,
-    email.held_until, CASE WHEN email.label_count > 0 THEN (SELECT string_agg(label.slug, ' ') FROM email_label
+columns!(EmailRecord in email {
+    id, thread_id, folder_id, content_id, outgoing, arrival, arrived_at, date, subject, sender, sender_address,
+    recipient, to_line, cc, bcc, reply_to, read, starred, is_urgent, category, snippet, body_format, safe_source,
+    safe_divergent, size, stored_objects, message_id, in_reply_to, email_references, delivery_status, automatic,
+    scan_status, scan_threats as json, sender_authentication as json, attachments as json, held_until,
+} and labels = "CASE WHEN email.label_count > 0 THEN (SELECT string_agg(label.slug, ' ') FROM email_label
       JOIN label ON label.workspace_id = $1 AND label.mailbox_id = $2 AND label.id = email_label.label_id
-      WHERE email_label.workspace_id = $1 AND email_label.mailbox_id = $2 AND email_label.email_id = email.id) END";
+      WHERE email_label.workspace_id = $1 AND email_label.mailbox_id = $2 AND email_label.email_id = email.id) END"
+    => label_slugs);
 
-impl FromRow for EmailRecord {
-    fn from_row(row: &mut Row<'_>) -> Result<Self> {
-        Ok(Self {
-            id: row.next()?,
-            thread_id: row.next()?,
-            folder_id: row.next()?,
-            content_id: row.next()?,
-            outgoing: row.next()?,
-            arrival: row.next()?,
-            arrived_at: row.next()?,
-            date: row.next()?,
-            subject: row.next()?,
-            sender: row.next()?,
-            sender_address: row.next()?,
-            recipient: row.next()?,
-            to_line: row.next()?,
-            cc: row.next()?,
-            bcc: row.next()?,
-            reply_to: row.next()?,
-            read: row.next()?,
-            starred: row.next()?,
-            is_urgent: row.next()?,
-            category: row.next_named()?,
-            snippet: row.next()?,
-            body_format: row.next_named()?,
-            safe_source: row.next_named()?,
-            safe_divergent: row.next()?,
-            size: row.next()?,
-            stored_objects: row.next()?,
-            message_id: row.next()?,
-            in_reply_to: row.next()?,
-            email_references: row.next()?,
-            delivery_status: row.next()?,
-            automatic: row.next()?,
-            scan_status: scan_status(row)?,
-            scan_threats: row.next_json()?,
-            sender_authentication: row.next_json()?,
-            attachments: row.next_json()?,
-            held_until: row.next()?,
-            labels: row
-                .next::<Option<String>>()?
-                .map(|slugs| slugs.split(' ').map(ToOwned::to_owned).collect())
-                .unwrap_or_default(),
-        })
-    }
-}
+/// What a query of emails selects, from the table called `email`.
+pub(crate) const COLUMNS: &str = EmailRecord::COLUMNS;
 
-fn scan_status(row: &mut Row<'_>) -> Result<Option<ScanStatus>> {
-    let text: Option<String> = row.next()?;
-    text.map(|text| text.parse().map_err(|error: String| Error::Corrupt(error.into()))).transpose()
+fn label_slugs(row: &mut Row<'_>) -> Result<Vec<String>> {
+    let slugs: Option<String> = row.next()?;
+    Ok(slugs.map(|slugs| slugs.split(' ').map(ToOwned::to_owned).collect()).unwrap_or_default())
 }
 
 /// Whether lists without a folder show what lies in this one.
 pub fn is_listed(folder: &FolderId) -> bool {
-    !matches!(folder.as_str(), "trash" | "spam")
+    !matches!(SystemFolder::of(folder), Some(SystemFolder::Trash | SystemFolder::Spam))
 }
 
 /// A file of an email, with where it lies in the message.
@@ -137,9 +94,4 @@ pub struct NewAttachment {
     pub place: (i64, i64),
     /// How they are encoded.
     pub encoding: &'static str,
-}
-
-/// A value as its column holds it.
-pub(super) fn json<T: Serialize>(value: &T) -> Result<String> {
-    serde_json::to_string(value).map_err(|error| Error::Internal(error.into()))
 }

@@ -8,7 +8,11 @@ use std::{collections::BTreeMap, fmt::Write as _};
 use model::{EmailId, MailboxId, WorkspaceId, search::words::joined};
 
 use super::scope::scope;
-use crate::{FromRow, Param, Row, SystemTx, Tx, error::Result};
+use crate::{
+    Param, SystemTx, Tx,
+    error::Result,
+    sql::{Columns, columns},
+};
 
 /// Words of a body that are indexed; more than a long novel's chapter.
 const BODY_WORDS: usize = 20_000;
@@ -151,25 +155,16 @@ pub struct Indexable {
     pub cc: Option<String>,
 }
 
-impl FromRow for Indexable {
-    fn from_row(row: &mut Row<'_>) -> Result<Self> {
-        Ok(Self {
-            mailbox_id: row.next()?,
-            id: row.next()?,
-            content_id: row.next()?,
-            subject: row.next()?,
-            sender: row.next()?,
-            to_line: row.next()?,
-            cc: row.next()?,
-        })
-    }
-}
+columns!(Indexable { mailbox_id, id, content_id, subject, sender, to_line, cc });
 
 /// One email of the workspace.
 pub async fn find_indexable(tx: &mut Tx, mailbox: &MailboxId, email: &EmailId) -> Result<Option<Indexable>> {
     tx.one(
-        "SELECT mailbox_id, id, content_id, subject, sender, to_line, cc FROM email
+        &format!(
+            "SELECT {} FROM email
          WHERE workspace_id = $1 AND mailbox_id = $2 AND id = $3",
+            Indexable::COLUMNS
+        ),
         &[mailbox.into(), email.into()],
     )
     .await
@@ -183,8 +178,11 @@ pub async fn list_after(
     most: i64,
 ) -> Result<Vec<Indexable>> {
     tx.all(
-        "SELECT mailbox_id, id, content_id, subject, sender, to_line, cc FROM email
+        &format!(
+            "SELECT {} FROM email
          WHERE workspace_id = $1 AND (mailbox_id, id) > ($2, $3) ORDER BY mailbox_id, id LIMIT $4",
+            Indexable::COLUMNS
+        ),
         &[mailbox.into(), email.into(), most.into()],
     )
     .await
@@ -211,16 +209,7 @@ pub struct Pending {
     pub email_id: EmailId,
 }
 
-impl FromRow for Pending {
-    fn from_row(row: &mut Row<'_>) -> Result<Self> {
-        Ok(Self {
-            id: row.next()?,
-            workspace_id: row.next()?,
-            mailbox_id: row.next()?,
-            email_id: row.next()?,
-        })
-    }
-}
+columns!(Pending { id, workspace_id, mailbox_id, email_id });
 
 /// The marks behind one number up to another, in their order. Those that stay were left by a process that ended before it
 /// indexed what they are about.
@@ -229,8 +218,11 @@ pub async fn list_pending(tx: &mut SystemTx, after: i64, up_to: i64, most: i64) 
         return Ok(Vec::new());
     }
     tx.all(
-        "SELECT id, workspace_id, mailbox_id, email_id FROM email_text_pending
+        &format!(
+            "SELECT {} FROM email_text_pending
          WHERE id > $1 AND id <= $2 ORDER BY id LIMIT $3",
+            Pending::COLUMNS
+        ),
         &[after.into(), up_to.into(), most.into()],
     )
     .await

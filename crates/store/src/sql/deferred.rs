@@ -13,7 +13,7 @@ use std::{
     time::Duration,
 };
 
-use super::value::KeptStatement;
+use super::kept::KeptStatement;
 use crate::error::Error;
 
 /// So much may wait; what comes then takes all of it along.
@@ -180,10 +180,12 @@ mod tests {
     use std::sync::mpsc;
 
     use super::*;
+    use crate::Param;
 
     fn work(bytes: usize) -> PutOff {
         let text = "x".repeat(bytes);
-        PutOff { mark: KeptStatement::new("", &[]), work: KeptStatement::new("", &[text.as_str().into()]) }
+        let keep = |params: &[Param<'_>]| KeptStatement::new("", params).unwrap();
+        PutOff { mark: keep(&[]), work: keep(&[text.as_str().into()]) }
     }
 
     /// Puts so many off in a commit of their own, and tells how many were due in it.

@@ -6,16 +6,19 @@
 //! place that names an engine.
 
 mod checkpoints;
+mod columns;
 mod db;
 mod deferred;
 #[cfg(feature = "faults")]
 pub mod faults;
 mod group;
 mod jobs;
+mod kept;
 mod listener;
 mod lists;
 mod location;
 mod mode;
+mod named;
 mod postgres;
 mod readers;
 mod scope;
@@ -26,12 +29,14 @@ mod value;
 mod wake;
 mod work;
 
+pub(crate) use self::columns::{Columns, Insert, columns, row, update_row};
 pub(crate) use self::lists::{LIST, list_places, listed};
+pub(crate) use self::value::ToParam;
 pub use self::{
     db::Db,
     location::DatabaseLocation,
     transaction::{SystemTx, Tx},
-    value::{Cell, FromCell, FromRow, Param, Row},
+    value::{Cell, FromCell, FromRow, Param, Row, ToJson},
     wake::{Topic, Wake, woken},
     work::Body,
 };

@@ -32,10 +32,7 @@ impl Session {
 
     pub(super) async fn at_end(&mut self, sql: &str, params: &[Param<'_>]) -> Result<()> {
         match self {
-            Self::Sqlite(session) => {
-                session.at_end(sql, params);
-                Ok(())
-            }
+            Self::Sqlite(session) => session.at_end(sql, params),
             Self::Postgres(session) => session.later(sql, params).await,
         }
     }

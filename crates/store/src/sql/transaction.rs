@@ -102,10 +102,7 @@ impl Tx {
         let (about, params) =
             (with_workspace(&self.workspace, about), with_workspace(&self.workspace, params));
         match &mut self.session {
-            Session::Sqlite(session) => {
-                session.put_off((mark, &about), (work, &params));
-                Ok(())
-            }
+            Session::Sqlite(session) => session.put_off((mark, &about), (work, &params)),
             Session::Postgres(_) => Err(Error::Internal("nothing is put off here".into())),
         }
     }

@@ -2,15 +2,12 @@
 //!
 //! Five column types are in use: TEXT, BIGINT (also times and booleans), DOUBLE PRECISION, BYTEA and JSON kept as TEXT.
 
-use std::{
-    collections::{HashMap, hash_map::Entry},
-    error::Error as StdError,
-    hash::{Hash, Hasher},
-};
+use std::{error::Error as StdError, fmt};
 
 use bytes::{BufMut, BytesMut};
 use model::{Id, Kind, Timestamp};
-use rusqlite::types::{ToSqlOutput, ValueRef};
+use rusqlite::types::{ToSqlOutput, Value, ValueRef};
+use serde::{Serialize, de::DeserializeOwned};
 use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
 
 use crate::error::{Error, Result};
@@ -28,135 +25,19 @@ pub enum Param<'a> {
     Text(&'a str),
     /// A BYTEA or BLOB.
     Bytes(&'a [u8]),
+    /// A TEXT that holds this as JSON.
+    Json(&'a dyn ToJson),
 }
 
-/// A parameter that is kept for a statement that is sent later.
-#[derive(Clone, Debug)]
-enum KeptParam {
-    Null,
-    Integer(i64),
-    Real(f64),
-    Text(String),
-    Bytes(Vec<u8>),
+/// What a column can hold as JSON.
+pub trait ToJson: fmt::Debug + Sync {
+    /// The text.
+    fn to_json(&self) -> serde_json::Result<String>;
 }
 
-impl From<&Param<'_>> for KeptParam {
-    fn from(param: &Param<'_>) -> Self {
-        match param {
-            Param::Null => Self::Null,
-            Param::Integer(value) => Self::Integer(*value),
-            Param::Real(value) => Self::Real(*value),
-            Param::Text(value) => Self::Text((*value).to_owned()),
-            Param::Bytes(value) => Self::Bytes(value.to_vec()),
-        }
-    }
-}
-
-impl PartialEq for KeptParam {
-    fn eq(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Self::Null, Self::Null) => true,
-            (Self::Integer(one), Self::Integer(two)) => one == two,
-            (Self::Real(one), Self::Real(two)) => one.to_bits() == two.to_bits(),
-            (Self::Text(one), Self::Text(two)) => one == two,
-            (Self::Bytes(one), Self::Bytes(two)) => one == two,
-            _ => false,
-        }
-    }
-}
-impl Eq for KeptParam {}
-
-impl Hash for KeptParam {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        match self {
-            Self::Null => {}
-            Self::Integer(value) => value.hash(state),
-            Self::Real(value) => value.to_bits().hash(state),
-            Self::Text(value) => value.hash(state),
-            Self::Bytes(value) => value.hash(state),
-        }
-    }
-}
-
-/// A statement that adds amounts to a row, kept for later.
-#[derive(Clone, Debug)]
-pub(super) struct KeptSum {
-    pub(super) sql: &'static str,
-    row: Vec<KeptParam>,
-    amounts: Vec<i64>,
-}
-
-impl KeptSum {
-    pub(super) fn new(sql: &'static str, row: &[Param<'_>], amounts: &[i64]) -> Self {
-        Self { sql, row: row.iter().map(KeptParam::from).collect(), amounts: amounts.to_vec() }
-    }
-
-    /// What names the row, then the amounts.
-    pub(super) fn params(&self) -> Vec<Param<'_>> {
-        let amounts = self.amounts.iter().map(|amount| Param::Integer(*amount));
-        self.row.iter().map(KeptParam::as_param).chain(amounts).collect()
-    }
-}
-
-/// One statement for all that add to the same row, in the order of the first of each.
-pub(super) fn added_up(sums: Vec<KeptSum>) -> Vec<KeptSum> {
-    let mut places: HashMap<(&'static str, Vec<KeptParam>), usize> = HashMap::new();
-    let mut added: Vec<KeptSum> = Vec::new();
-    for sum in sums {
-        match places.entry((sum.sql, sum.row.clone())) {
-            Entry::Vacant(place) => {
-                place.insert(added.len());
-                added.push(sum);
-            }
-            Entry::Occupied(place) => {
-                for (all, more) in added[*place.get()].amounts.iter_mut().zip(sum.amounts) {
-                    *all += more;
-                }
-            }
-        }
-    }
-    added
-}
-
-/// A statement that is kept for later.
-#[derive(Clone, Debug)]
-pub(super) struct KeptStatement {
-    pub(super) sql: String,
-    params: Vec<KeptParam>,
-}
-
-impl KeptStatement {
-    pub(super) fn new(sql: &str, params: &[Param<'_>]) -> Self {
-        Self { sql: sql.to_owned(), params: params.iter().map(KeptParam::from).collect() }
-    }
-
-    pub(super) fn params(&self) -> Vec<Param<'_>> {
-        self.params.iter().map(KeptParam::as_param).collect()
-    }
-
-    /// The bytes of its parameters, as far as they may be many.
-    pub(super) fn size(&self) -> usize {
-        self.params.iter().map(KeptParam::size).sum()
-    }
-}
-
-impl KeptParam {
-    fn size(&self) -> usize {
-        match self {
-            Self::Null | Self::Integer(_) | Self::Real(_) => 0,
-            Self::Text(text) => text.len(),
-            Self::Bytes(bytes) => bytes.len(),
-        }
-    }
-
-    fn as_param(&self) -> Param<'_> {
-        match self {
-            Self::Null => Param::Null,
-            Self::Integer(value) => Param::Integer(*value),
-            Self::Real(value) => Param::Real(*value),
-            Self::Text(value) => Param::Text(value),
-            Self::Bytes(value) => Param::Bytes(value),
-        }
+impl<T: Serialize + fmt::Debug + Sync> ToJson for T {
+    fn to_json(&self) -> serde_json::Result<String> {
+        serde_json::to_string(self)
     }
 }
 
@@ -168,6 +49,12 @@ impl rusqlite::ToSql for Param<'_> {
             Param::Real(value) => ValueRef::Real(*value),
             Param::Text(value) => ValueRef::Text(value.as_bytes()),
             Param::Bytes(value) => ValueRef::Blob(value),
+            Param::Json(value) => {
+                let text = value.to_json();
+                return text
+                    .map(|text| ToSqlOutput::Owned(Value::Text(text)))
+                    .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()));
+            }
         }))
     }
 }
@@ -183,6 +70,7 @@ impl ToSql for Param<'_> {
                 out.put_slice(value.as_bytes());
             }
             Param::Bytes(value) if *ty == Type::BYTEA => out.put_slice(value),
+            Param::Json(value) if *ty == Type::TEXT => out.put_slice(value.to_json()?.as_bytes()),
             other => return Err(format!("parameter {other:?} given where PostgreSQL expects {ty}").into()),
         }
         Ok(IsNull::No)
@@ -238,6 +126,48 @@ impl<'a, K: Kind> From<&'a Id<K>> for Param<'a> {
 impl<'a, T: Into<Param<'a>>> From<Option<T>> for Param<'a> {
     fn from(value: Option<T>) -> Self {
         value.map_or(Param::Null, Into::into)
+    }
+}
+
+/// What a column can be written from.
+pub(crate) trait ToParam {
+    /// The parameter, borrowed.
+    fn to_param(&self) -> Param<'_>;
+}
+
+impl ToParam for i64 {
+    fn to_param(&self) -> Param<'_> {
+        Param::Integer(*self)
+    }
+}
+impl ToParam for bool {
+    fn to_param(&self) -> Param<'_> {
+        Param::from(*self)
+    }
+}
+impl ToParam for Timestamp {
+    fn to_param(&self) -> Param<'_> {
+        Param::from(*self)
+    }
+}
+impl ToParam for String {
+    fn to_param(&self) -> Param<'_> {
+        Param::Text(self)
+    }
+}
+impl ToParam for Vec<u8> {
+    fn to_param(&self) -> Param<'_> {
+        Param::Bytes(self)
+    }
+}
+impl<K: Kind> ToParam for Id<K> {
+    fn to_param(&self) -> Param<'_> {
+        Param::from(self)
+    }
+}
+impl<T: ToParam> ToParam for Option<T> {
+    fn to_param(&self) -> Param<'_> {
+        self.as_ref().map_or(Param::Null, T::to_param)
     }
 }
 
@@ -320,15 +250,15 @@ impl Row<'_> {
     }
 
     /// The next column, a TEXT that holds JSON.
-    pub fn next_json<T: serde::de::DeserializeOwned>(&mut self) -> Result<T> {
+    pub fn next_json<T: DeserializeOwned>(&mut self) -> Result<T> {
         let text: String = self.next()?;
         serde_json::from_str(&text).map_err(|error| Error::not_json(&error))
     }
 
-    /// The next column, a TEXT that names one value of an enum.
-    pub fn next_named<T: std::str::FromStr<Err: std::fmt::Display>>(&mut self) -> Result<T> {
-        let text: String = self.next()?;
-        text.parse().map_err(|error: T::Err| Error::Corrupt(error.to_string().into()))
+    /// The next column, a TEXT that holds JSON, or NULL.
+    pub fn next_optional_json<T: DeserializeOwned>(&mut self) -> Result<Option<T>> {
+        let text: Option<String> = self.next()?;
+        text.map(|text| serde_json::from_str(&text)).transpose().map_err(|error| Error::not_json(&error))
     }
 }
 

@@ -5,6 +5,7 @@ use model::{AccountId, ApiKeyId, Plan, Role, SessionId, Timestamp, WorkspaceId};
 use crate::{
     FromRow, Param, Row, SystemTx,
     error::Result,
+    sql::row,
     sql::{LIST, list_places, listed},
 };
 
@@ -23,17 +24,7 @@ pub struct KeyAccess {
     pub expires_at: Option<Timestamp>,
 }
 
-impl FromRow for KeyAccess {
-    fn from_row(row: &mut Row<'_>) -> Result<Self> {
-        Ok(Self {
-            id: row.next()?,
-            workspace_id: row.next()?,
-            role: row.next_named()?,
-            plan: row.next_named()?,
-            expires_at: row.next()?,
-        })
-    }
-}
+row!(KeyAccess { id, workspace_id, role, plan, expires_at });
 
 /// Finds a key by the hash of its secret.
 pub async fn find_key(tx: &mut SystemTx, secret_hash: &[u8]) -> Result<Option<KeyAccess>> {
@@ -88,16 +79,7 @@ impl FromRow for SessionAccess {
     }
 }
 
-impl FromRow for MembershipAccess {
-    fn from_row(row: &mut Row<'_>) -> Result<Self> {
-        Ok(Self {
-            workspace_id: row.next()?,
-            name: row.next()?,
-            role: row.next_named()?,
-            plan: row.next_named()?,
-        })
-    }
-}
+row!(MembershipAccess { workspace_id, name, role, plan });
 
 /// Finds a session by the hash of its secret.
 pub async fn find_session(tx: &mut SystemTx, secret_hash: &[u8]) -> Result<Option<SessionAccess>> {

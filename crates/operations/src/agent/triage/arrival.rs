@@ -5,6 +5,7 @@ use model::{
     EmailId, Timestamp,
     emails::ScanStatus,
     events::EventType,
+    folders::SystemFolder,
     triagers::{Occasion, SourceKind, TriagerTaskKind},
 };
 use store::{
@@ -86,7 +87,7 @@ fn is_wanted(app: &App, arriving: &Arriving<'_>) -> bool {
 
 /// Until when the mail is held out of sight, because an answer is drafted.
 async fn hold(tx: &mut Tx, arriving: &Arriving<'_>, mail: &EmailRecord) -> Result<Option<Timestamp>> {
-    if !arriving.mailbox.settings.auto_draft.enabled || mail.folder_id.as_str() != "inbox" {
+    if !arriving.mailbox.settings.auto_draft.enabled || mail.folder_id != SystemFolder::Inbox {
         return Ok(None);
     }
     // What waits for its scan may turn out clean.

@@ -7,7 +7,11 @@ use mail::{
     safe_text::SafeText,
 };
 use model::{
-    EmailId, MailboxId, Plan, Timestamp, WorkspaceId, emails::ScanStatus, labels::Label, triagers::Triager,
+    EmailId, MailboxId, Plan, Timestamp, WorkspaceId,
+    emails::ScanStatus,
+    folders::{SystemFolder, is_unsent},
+    labels::Label,
+    triagers::Triager,
 };
 use store::{
     contents,
@@ -135,7 +139,7 @@ impl Context {
         if !self.is_clean() {
             return Some("Mail that is not clean gets no answer.");
         }
-        if self.record.folder_id.as_str() == "spam" {
+        if self.record.folder_id == SystemFolder::Spam {
             return Some("Spam gets no answer.");
         }
         let own = [self.mailbox.email.as_str(), self.record.recipient.as_str()];
@@ -161,7 +165,7 @@ async fn find(
     let named = MailboxName::Id(mailbox.clone());
     let Some(owner) = mailboxes::find(tx, &named).await? else { return Ok(None) };
     let Some(record) = emails::find(tx, mailbox, email).await? else { return Ok(None) };
-    if matches!(record.folder_id.as_str(), "draft" | "scheduled") {
+    if is_unsent(&record.folder_id) {
         return Ok(None);
     }
     let Some(content) = contents::find(tx, &record.content_id).await? else { return Ok(None) };
@@ -169,7 +173,7 @@ async fn find(
     let place = Some((record.date, record.id.clone()));
     let mut earlier = Vec::new();
     for one in emails::list_thread_end(tx, mailbox, &record.thread_id, place, Some(now), EARLIER).await? {
-        let written = matches!(one.folder_id.as_str(), "draft" | "scheduled");
+        let written = is_unsent(&one.folder_id);
         if is_open(&one)
             && !written
             && let Some(fetched) = present::fetch(tx, &one.content_id, true).await?

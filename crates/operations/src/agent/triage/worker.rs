@@ -9,6 +9,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use model::{
     CreditClass, Timestamp,
+    folders::SystemFolder,
     triagers::{Occasion, RunStatus, SourceKind, Triager},
 };
 use store::{
@@ -188,7 +189,7 @@ async fn choose(app: &App, job: &Job, context: &Arc<Context>, now: Timestamp) ->
         kinds.extend(told.await?);
     }
     kinds.push(if job.outgoing { SourceKind::MailSent } else { SourceKind::MailReceived });
-    let in_inbox = context.record.folder_id.as_str() == "inbox";
+    let in_inbox = context.record.folder_id == SystemFolder::Inbox;
     let occasion = Occasion { kinds, in_inbox, domains: context.domains() };
     let looked = context.clone();
     // Expressions are read against the whole text.

@@ -1,8 +1,9 @@
 //! Many emails at once, each time in one transaction.
 
 use model::{
-    EmailId, FolderId, MailboxId, Timestamp,
+    EmailId, MailboxId, Timestamp,
     emails::{BulkDelete, BulkMove, BulkRead, BulkResult, Emptied, Move},
+    folders::SystemFolder,
 };
 use store::{
     Tx, drafts,
@@ -86,7 +87,7 @@ pub async fn empty_trash(app: &App, call: &Call, mailbox: &str) -> Result<Emptie
 /// Deletes some of what lies in Trash, and tells how much.
 async fn empty_some(tx: &mut Tx, named: &MailboxName) -> Result<i64> {
     let mailbox = hold(tx, named).await?;
-    let mails = emails::folder_batch(tx, &mailbox, &FolderId::from("trash"), BATCH).await?;
+    let mails = emails::folder_batch(tx, &mailbox, &SystemFolder::Trash.into(), BATCH).await?;
     emails::delete(tx, &mailbox, &mails).await?;
     Ok(count(&mails))
 }
@@ -107,15 +108,18 @@ pub(crate) async fn discard(
     now: Timestamp,
 ) -> Result<Discarded> {
     let (scheduled, mails): (Vec<Brief>, Vec<Brief>) =
-        mails.iter().cloned().partition(|mail| mail.folder_id.as_str() == "scheduled");
+        mails.iter().cloned().partition(|mail| mail.folder_id == SystemFolder::Scheduled);
     for mail in &scheduled {
         cancelled(drafts::cancel_schedule(tx, mailbox, &mail.id, now).await?)?;
     }
-    let for_good = |mail: &&Brief| permanent || matches!(mail.folder_id.as_str(), "trash" | "draft");
+    let for_good = |mail: &&Brief| {
+        permanent
+            || matches!(SystemFolder::of(&mail.folder_id), Some(SystemFolder::Trash | SystemFolder::Drafts))
+    };
     let gone: Vec<Brief> = mails.iter().filter(for_good).cloned().collect();
     let kept: Vec<Brief> = mails.iter().filter(|mail| !for_good(mail)).cloned().collect();
     emails::delete(tx, mailbox, &gone).await?;
-    emails::move_to(tx, mailbox, &kept, &FolderId::from("trash")).await?;
+    emails::move_to(tx, mailbox, &kept, &SystemFolder::Trash.into()).await?;
     Ok(Discarded { deleted: count(&gone), trashed: count(&kept), cancelled: count(&scheduled) })
 }
 

@@ -1,6 +1,6 @@
 //! What a change of emails begins with: the lock of their mailbox, and what it can be refused for.
 
-use model::{MailboxId, emails::Move};
+use model::{MailboxId, emails::Move, folders::is_unsent};
 use store::{
     Tx,
     drafts::Cancelled,
@@ -24,7 +24,7 @@ pub(crate) async fn hold(tx: &mut Tx, named: &MailboxName) -> Result<MailboxId> 
 /// Refuses a folder that mail cannot be moved to.
 pub(crate) async fn known_folder(tx: &mut Tx, mailbox: &MailboxId, target: &Move) -> Result<()> {
     let found = folders::find(tx, mailbox, &target.folder_id).await?;
-    if found.is_none() || matches!(target.folder_id.as_str(), "draft" | "scheduled") {
+    if found.is_none() || is_unsent(&target.folder_id) {
         let fix = "List the folders of the mailbox; drafts and scheduled mails cannot be moved to.";
         return Err(Error::new(ErrorKind::FolderUnknown).with_fix(fix));
     }
@@ -33,7 +33,7 @@ pub(crate) async fn known_folder(tx: &mut Tx, mailbox: &MailboxId, target: &Move
 
 /// Refuses to move what is still being written: it leaves its folder by being sent or deleted.
 pub(crate) fn refuse_drafts(mails: &[Brief]) -> Result<()> {
-    if mails.iter().any(|mail| matches!(mail.folder_id.as_str(), "draft" | "scheduled")) {
+    if mails.iter().any(|mail| is_unsent(&mail.folder_id)) {
         let fix = "Send the draft, delete it, or cancel its schedule.";
         return Err(Error::new(ErrorKind::FolderProtected).with_fix(fix));
     }

@@ -183,7 +183,7 @@ impl Presenter<'_> {
             body_divergent: (!omitted && safe).then_some(mail.safe_divergent),
             in_reply_to: mail.in_reply_to.map(line),
             email_references: mail.email_references.map(line),
-            delivery_status: mail.delivery_status,
+            delivery_status: mail.delivery_status.map(|status| status.as_str().to_owned()),
             provider_metadata: (!safe).then_some(ProviderMetadata {
                 size: mail.size,
                 automatic: mail.automatic,

@@ -13,6 +13,7 @@ use model::{
     emails::{Attachment, SenderAuthentication},
     events::EventType,
     filter::{self, Rules},
+    folders::SystemFolder,
 };
 use store::{
     SystemTx, Tx,
@@ -373,7 +374,7 @@ impl Delivery<'_> {
         contents::insert(tx, &content.record, self.now).await?;
         let mut mail = self.email(recipient, id, sequence, content);
         if self.prepared.is_spam(self.authentication) && mailbox.settings.spam.to_spam_folder {
-            mail.record.folder_id = "spam".into();
+            mail.record.folder_id = SystemFolder::Spam.into();
         }
         mail.labels = matching_labels(tx, &recipient.mailbox, &mail.record, self.prepared).await?;
         for hook in hooks {
@@ -432,7 +433,7 @@ impl Delivery<'_> {
         let record = EmailRecord {
             id: id.clone(),
             thread_id: self.app.new_id(),
-            folder_id: "inbox".into(),
+            folder_id: SystemFolder::Inbox.into(),
             content_id: self.prepared.hash.clone(),
             outgoing: false,
             arrival,

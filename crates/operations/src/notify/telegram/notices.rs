@@ -320,7 +320,7 @@ type NoticeRows = (EmailRecord, FolderNames, Option<present::Fetched>);
 /// Finds a mail that is worth a notice: one that is still there, not thrown away, and judged by the scanners.
 async fn look(tx: &mut Tx, mailbox: &MailboxId, id: &EmailId, kind: EventType) -> Result<Option<NoticeRows>> {
     let Some(mail) = emails::find(tx, mailbox, id).await? else { return Ok(None) };
-    if matches!(mail.folder_id.as_str(), "spam" | "trash") {
+    if !store::emails::is_listed(&mail.folder_id) {
         return Ok(None);
     }
     // A mail that waits for a scanner is told of when that has spoken.

@@ -9,6 +9,7 @@ use model::{
     Plan, Role, WorkspaceId,
     drafts::NewDraft,
     emails::{EmailChange, Move},
+    folders::SystemFolder,
     sending::Recipients,
 };
 use serde_json::{Value, json};
@@ -295,7 +296,7 @@ async fn press(app: &App, number: i64, what: &str, notice: &NoticeRecord) -> Res
         }
         "a" => {
             let call = call(app, &email_operations::MOVE, number, notice).await?;
-            let target = Move { folder_id: "archive".into() };
+            let target = Move { folder_id: SystemFolder::Archive.into() };
             once(email_operations::move_one(app, &call, mailbox, email, target).await)?;
             Ok("Archived.")
         }

@@ -7,6 +7,7 @@ use model::{
     Timestamp, WorkspaceId,
     emails::{InboundProvider, SenderAuthentication},
     events::EventType,
+    outbound::{OutboundKind, ReportState},
     sending::{DeliveryStatus, OutboundMode, RecipientState},
 };
 use store::{
@@ -179,10 +180,10 @@ pub(super) async fn conclude(
     let states: Vec<RecipientState> = after.iter().map(|one| one.state).collect();
     let status = DeliveryStatus::of(&states);
     let bounced = states.contains(&RecipientState::Bounced);
-    let tells = mail.kind == "mail" && bounced && mail.mailbox_id.is_some();
+    let tells = mail.kind == OutboundKind::Email && bounced && mail.mailbox_id.is_some();
     if status != DeliveryStatus::Queued {
-        if tells && mail.report == "none" {
-            outbound::set_report(tx, &mail.id, "due").await?;
+        if tells && mail.report == ReportState::None {
+            outbound::set_report(tx, &mail.id, ReportState::Due).await?;
         } else if mail.email_id.is_none() {
             return Ok(outbound::delete(tx, mail).await?);
         }

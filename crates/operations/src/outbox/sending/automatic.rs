@@ -11,7 +11,9 @@ use mail::{
 use model::{
     MailboxId, Timestamp,
     emails::ScanStatus,
+    folders::SystemFolder,
     mailboxes::MailboxSettings,
+    outbound::{OutboundKind, ReportState},
     sending::{RecipientLine, RecipientState},
 };
 use sha2::{Digest, Sha256};
@@ -61,7 +63,8 @@ struct Arrived<'a> {
 impl Arrived<'_> {
     async fn follow(self, tx: &mut Tx) -> Result<()> {
         // What is dangerous or spam leads to nothing.
-        let trusted = self.email.folder_id.as_str() != "spam" && self.arriving.verdict != ScanStatus::Flagged;
+        let trusted =
+            self.email.folder_id != SystemFolder::Spam && self.arriving.verdict != ScanStatus::Flagged;
         if !self.arriving.came_in() || !trusted || self.turn_back(tx).await? {
             return Ok(());
         }
@@ -134,14 +137,14 @@ impl Arrived<'_> {
             id: app.new_uuid().simple().to_string(),
             mailbox_id: Some(self.arriving.recipient.mailbox.clone()),
             email_id: None,
-            kind: "forward".to_owned(),
+            kind: OutboundKind::Forward,
             content_id: self.arriving.content_id.to_owned(),
             prefix,
             sender,
             message_id: self.email.message_id.clone(),
             created_at: now,
             expires_at: now.plus_seconds(app.settings().outbound.retry_seconds),
-            report: "none".to_owned(),
+            report: ReportState::None,
         };
         Ok(outbound::insert(tx, &record, &[queued(to, leaves_at)]).await?)
     }
@@ -174,8 +177,13 @@ impl Arrived<'_> {
         }
         quota::take_automatic(tx, app, plan, now).await?;
         let written = self.written(settings, &to);
-        let mail =
-            Automatic { kind: "auto_reply", mailbox: Some(mailbox.clone()), sender: None, to, written };
+        let mail = Automatic {
+            kind: OutboundKind::AutoReply,
+            mailbox: Some(mailbox.clone()),
+            sender: None,
+            to,
+            written,
+        };
         mail.enqueue(tx, app, self.arriving.key, now).await
     }
 
@@ -233,7 +241,7 @@ fn queued(recipient: &str, at: Timestamp) -> DeliveryRecord {
 
 /// A mail that a program wrote, on its way into the queue.
 struct Automatic {
-    kind: &'static str,
+    kind: OutboundKind,
     mailbox: Option<MailboxId>,
     sender: Option<String>,
     to: Address,
@@ -246,7 +254,7 @@ impl Automatic {
         let raw = match compose::compose(&self.written) {
             Ok(raw) => raw,
             Err(error) => {
-                tracing::warn!(%error, kind = self.kind, "an automatic mail cannot be written");
+                tracing::warn!(%error, kind = self.kind.as_str(), "an automatic mail cannot be written");
                 return Ok(());
             }
         };
@@ -265,14 +273,14 @@ impl Automatic {
             id: app.new_uuid().simple().to_string(),
             mailbox_id: self.mailbox,
             email_id: None,
-            kind: self.kind.to_owned(),
+            kind: self.kind,
             content_id: content.id,
             prefix: String::new(),
             sender: self.sender,
             message_id: Some(self.written.message_id),
             created_at: now,
             expires_at: now.plus_seconds(app.settings().outbound.retry_seconds),
-            report: "none".to_owned(),
+            report: ReportState::None,
         };
         Ok(outbound::insert(tx, &record, &[queued(&self.to.to_string(), now)]).await?)
     }
@@ -301,7 +309,9 @@ pub(crate) async fn enqueue_system(
         auto_submitted: Some(AutoSubmitted::Generated),
         ..Outgoing::default()
     };
-    Automatic { kind: "system", mailbox: None, sender: None, to, written }.enqueue(tx, app, key, now).await
+    Automatic { kind: OutboundKind::System, mailbox: None, sender: None, to, written }
+        .enqueue(tx, app, key, now)
+        .await
 }
 
 fn seconds(at: Timestamp) -> i64 {

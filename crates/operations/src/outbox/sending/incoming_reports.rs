@@ -4,7 +4,7 @@ use mail::{
     address::Address,
     reports::{Action, Report},
 };
-use model::{MailboxId, sending::RecipientState};
+use model::{MailboxId, outbound::ReportState, sending::RecipientState};
 use store::{
     Tx,
     outbound::{self, DeliveryRecord, OutboundRecord},
@@ -98,9 +98,9 @@ async fn note(tx: &mut Tx, app: &App, arriving: &Arriving<'_>, report: &Report) 
     // When it is the last word about the mail, the report lies in the mailbox already: no other has to be written.
     let mut mail = mail;
     let waits = before.iter().any(|one| one.state == RecipientState::Queued);
-    if mail.report == "none" && !waits {
-        outbound::set_report(tx, &mail.id, "done").await?;
-        "done".clone_into(&mut mail.report);
+    if mail.report == ReportState::None && !waits {
+        outbound::set_report(tx, &mail.id, ReportState::Done).await?;
+        mail.report = ReportState::Done;
     }
     conclude(tx, app, key, &mail, &before, now).await
 }

@@ -7,7 +7,9 @@ use mail::{
     compose::Person,
     reports::{self, Action, Notice},
 };
-use model::{EmailId, WorkspaceId, emails::SenderAuthentication, sending::RecipientState};
+use model::{
+    EmailId, WorkspaceId, emails::SenderAuthentication, outbound::ReportState, sending::RecipientState,
+};
 use store::{
     contents,
     mailboxes::{self, MailboxName, MailboxRecord},
@@ -37,7 +39,7 @@ pub(super) async fn write(app: &App, workspace: &WorkspaceId, id: &str) -> Resul
     app.db()
         .write(workspace, async move |tx| {
             mailboxes::lock(tx, &failed.recipient.mailbox).await?;
-            let due = outbound::lock(tx, &id).await?.filter(|mail| mail.report == "due");
+            let due = outbound::lock(tx, &id).await?.filter(|mail| mail.report == ReportState::Due);
             let Some(mail) = due else { return Ok(()) };
             let authentication = SenderAuthentication::unknown(None);
             let delivery = Delivery {
@@ -49,7 +51,7 @@ pub(super) async fn write(app: &App, workspace: &WorkspaceId, id: &str) -> Resul
             };
             delivery.to_mailbox(tx, &failed.recipient, &email, &content).await?;
             match mail.email_id {
-                Some(_) => outbound::set_report(tx, &id, "done").await?,
+                Some(_) => outbound::set_report(tx, &id, ReportState::Done).await?,
                 None => outbound::delete(tx, &mail).await?,
             }
             Ok::<_, Error>(())
@@ -141,6 +143,8 @@ fn status(reply: &str) -> Option<&str> {
 pub(super) async fn leave_out(app: &App, workspace: &WorkspaceId, id: &str) -> Result<()> {
     let id = id.to_owned();
     app.db()
-        .write(workspace, async move |tx| outbound::set_report(tx, &id, "done").await.map_err(Error::from))
+        .write(workspace, async move |tx| {
+            outbound::set_report(tx, &id, ReportState::Done).await.map_err(Error::from)
+        })
         .await
 }

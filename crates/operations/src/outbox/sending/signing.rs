@@ -6,7 +6,7 @@ use mail::{
     message,
     sign::{self, Identity},
 };
-use model::WorkspaceId;
+use model::{WorkspaceId, outbound::OutboundKind};
 use store::outbound::OutboundRecord;
 
 use crate::{
@@ -25,7 +25,7 @@ pub(super) async fn sign(
     message: Bytes,
 ) -> Result<Bytes> {
     // Somebody else wrote what is forwarded, and may have signed it.
-    if mail.kind == "forward" {
+    if mail.kind == OutboundKind::Forward {
         return Ok(message);
     }
     let Some(domain) = author_domain(message.clone()).await? else { return Ok(message) };

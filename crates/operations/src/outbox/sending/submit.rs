@@ -12,6 +12,8 @@ use model::{
     EmailId, MailboxId, Timestamp, WorkspaceId,
     emails::{InboundProvider, ScanStatus, SenderAuthentication},
     events::EventType,
+    folders::SystemFolder,
+    outbound::{OutboundKind, ReportState},
     sending::{DeliveryStatus, OutboundMode, RecipientLine, RecipientState, SendStatus, SentMail},
 };
 use store::{
@@ -207,7 +209,7 @@ impl Submission {
         // It did not arrive, so no event tells of it; whoever waits for mail is not interested in it.
         let arrival = events::last_sequence(tx).await?;
         let mut mail = self.own_email(app, content, arrival);
-        mail.record.delivery_status = Some(status.as_str().to_owned());
+        mail.record.delivery_status = Some(status);
         emails::insert(tx, mailbox, &mut mail).await?;
         let outbound = self.outbound(app, status, &states);
         outbound::insert(tx, &outbound, &records).await?;
@@ -265,7 +267,7 @@ impl Submission {
             now: self.now,
         };
         let mut mail = outgoing(&delivery, &self.origin, &self.letter, &self.id, content, sequence);
-        mail.record.folder_id = "sent".into();
+        mail.record.folder_id = SystemFolder::Sent.into();
         mail
     }
 
@@ -275,14 +277,14 @@ impl Submission {
             id: self.id.as_str().to_owned(),
             mailbox_id: Some(self.origin.mailbox.id.clone()),
             email_id: Some(self.id.clone()),
-            kind: "mail".to_owned(),
+            kind: OutboundKind::Email,
             content_id: self.prepared.hash.clone(),
             prefix: String::new(),
             sender: Some(self.origin.mailbox.email.clone()),
             message_id: Some(self.letter.message_id.clone()),
             created_at: self.now,
             expires_at: self.now.plus_seconds(app.settings().outbound.retry_seconds),
-            report: if failed { "due" } else { "none" }.to_owned(),
+            report: if failed { ReportState::Due } else { ReportState::None },
         }
     }
 

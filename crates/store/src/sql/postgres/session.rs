@@ -7,7 +7,10 @@ use tokio_postgres::{Statement, types::ToSql};
 
 use crate::{
     error::{Error, Result},
-    sql::value::{Cells, KeptStatement, KeptSum, Param, ReadRow, Row, added_up},
+    sql::{
+        kept::{KeptStatement, KeptSum, added_up},
+        value::{Cells, Param, ReadRow, Row},
+    },
 };
 
 /// Statements that are held back at most.
@@ -91,7 +94,7 @@ impl PostgresSession {
 
     /// Keeps a statement for the next trip.
     pub(in crate::sql) async fn later(&mut self, sql: &str, params: &[Param<'_>]) -> Result<()> {
-        self.later.push(KeptStatement::new(sql, params));
+        self.later.push(KeptStatement::new(sql, params)?);
         if self.later.len() >= MAX_PIPELINED { self.flush().await } else { Ok(()) }
     }
 
@@ -102,7 +105,7 @@ impl PostgresSession {
         row: &[Param<'_>],
         amounts: &[i64],
     ) -> Result<()> {
-        let sum = KeptSum::new(sql, row, amounts);
+        let sum = KeptSum::new(sql, row, amounts)?;
         if self.adds_later {
             self.sums.push(sum);
             return Ok(());

@@ -7,7 +7,8 @@ use crate::{
     error::{Error, Result},
     sql::{
         deferred::{Deferred, PutOff},
-        value::{Cells, KeptStatement, KeptSum, Param, ReadRow, Row, added_up},
+        kept::{KeptStatement, KeptSum, added_up},
+        value::{Cells, Param, ReadRow, Row},
     },
 };
 
@@ -149,8 +150,9 @@ impl SqliteSession {
     }
 
     /// Keeps a statement for the end of the group.
-    pub(in crate::sql) fn at_end(&mut self, sql: &str, params: &[Param<'_>]) {
-        self.at_end.push(KeptStatement::new(sql, params));
+    pub(in crate::sql) fn at_end(&mut self, sql: &str, params: &[Param<'_>]) -> Result<()> {
+        self.at_end.push(KeptStatement::new(sql, params)?);
+        Ok(())
     }
 
     /// Keeps a statement for the end of this group or of a later one, as long as the other takes a mark away.
@@ -158,9 +160,10 @@ impl SqliteSession {
         &mut self,
         (mark, about): (&str, &[Param<'_>]),
         (work, params): (&str, &[Param<'_>]),
-    ) {
-        let (mark, work) = (KeptStatement::new(mark, about), KeptStatement::new(work, params));
+    ) -> Result<()> {
+        let (mark, work) = (KeptStatement::new(mark, about)?, KeptStatement::new(work, params)?);
         self.deferred.put_off(PutOff { mark, work });
+        Ok(())
     }
 
     /// Says whether the job that comes next never looks at what it adds to.
@@ -175,7 +178,7 @@ impl SqliteSession {
         row: &[Param<'_>],
         amounts: &[i64],
     ) -> Result<()> {
-        let sum = KeptSum::new(sql, row, amounts);
+        let sum = KeptSum::new(sql, row, amounts)?;
         if self.adds_later {
             self.sums.push(sum);
             return Ok(());
