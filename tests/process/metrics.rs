@@ -205,7 +205,7 @@ fn dashboard_and_alerts_ask_for_what_is_there() {
             assert!(described(name) || stem.is_some_and(described), "{name} is not described: {of_name:?}");
         }
         let counted = |name: &str| text.contains(&format!("\n{name} 1\n"));
-        assert!(counted("mails_received_total") && !counted("mails_refused_total"), "{text}");
+        assert!(counted("messages_received_total") && !counted("messages_refused_total"), "{text}");
         server.stop();
     }
 }

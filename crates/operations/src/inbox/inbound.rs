@@ -211,9 +211,9 @@ async fn take_in(app: &App, arrival: Arrival, name: Option<String>) -> Result<Re
     match &outcome {
         Ok(received) => {
             let stored = received.emails.iter().filter(|outcome| outcome.is_ok()).count();
-            metrics::counter!("mails_received_total").increment(stored as u64);
+            metrics::counter!("messages_received_total").increment(stored as u64);
         }
-        Err(_) => metrics::counter!("mails_refused_total").increment(1),
+        Err(_) => metrics::counter!("messages_refused_total").increment(1),
     }
     outcome
 }

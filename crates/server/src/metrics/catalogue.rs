@@ -1,4 +1,4 @@
-//! Every metric of the service: its name, what it tells, and its labels.
+//! Every metric of the service: its name, help text and labels.
 //!
 //! The descriptions in `/metrics`, the series that are there from the start and the table in `docs/operating.md` follow
 //! from it; tests compare it with what the crates record, with that table, and with the dashboard and the alerts.
@@ -71,35 +71,35 @@ pub(super) const METRICS: &[Metric] = &[
         "Requests answered.",
         &[open("operation"), closed("status", &["2xx", "3xx", "4xx", "5xx"])],
     ),
-    histogram("http_request_seconds", "Time until the answer began.", &[open("operation")]),
+    histogram("http_request_seconds", "Time until the response started.", &[open("operation")]),
     gauge("http_connections", "Open connections.", &[]),
-    counter("http_connections_total", "Connections that were served.", &[]),
+    counter("http_connections_total", "Connections served.", &[]),
     counter(
         "http_connections_refused_total",
-        "Connections closed at once because their client had too many.",
+        "Connections closed at once because the client had too many open.",
         &[],
     ),
     counter("http_connections_expired_total", "Connections closed because the client was too slow.", &[]),
-    // Mail that comes in.
-    gauge("smtp_connections", "Open connections of SMTP and LMTP.", &[]),
-    counter("smtp_connections_refused_total", "Connections of SMTP turned away with 421.", &[]),
+    // Incoming mail.
+    gauge("smtp_connections", "Open SMTP and LMTP connections.", &[]),
+    counter("smtp_connections_refused_total", "SMTP connections refused with 421.", &[]),
     counter("smtp_recipients_refused_total", "Recipients refused at RCPT.", &[closed("reason", REFUSALS)]),
-    counter("mails_received_total", "Emails stored for recipients, by SMTP, LMTP and the signed hook.", &[]),
-    counter("mails_refused_total", "Messages refused for all recipients after they were sent.", &[]),
-    // Mail that goes out.
+    counter("messages_received_total", "Messages stored for recipients, from SMTP, LMTP and the signed hook.", &[]),
+    counter("messages_refused_total", "Messages refused for all recipients after their content was received.", &[]),
+    // Outgoing mail.
     counter(
         "outbound_attempts_total",
-        "Attempts to deliver queued mail to one recipient.",
+        "Attempts to deliver a queued message to one recipient.",
         &[closed("result", &["sent", "deferred", "bounced"])],
     ),
     gauge(
         "outbound_queue_overdue_seconds",
-        "How long the oldest queued recipient has been due; destinations that rest after a failure not counted.",
+        "How long the oldest queued recipient has been due, without destinations that are backing off.",
         &[],
     ),
     gauge(
         "queue_waiting",
-        "Records in a queue of the store, counted up to 10,000; the same on every node.",
+        "Records in a queue, counted up to 10,000; the same on every node.",
         &[closed("queue", QUEUES)],
     ),
     counter(
@@ -110,19 +110,19 @@ pub(super) const METRICS: &[Metric] = &[
     // The store.
     histogram(
         "store_seconds",
-        "Time that a transaction took, waiting for its turn included.",
+        "Duration of a transaction, including time spent queued.",
         &[closed("kind", &["read", "write", "snapshot"])],
     ),
-    counter("damaged_contents_total", "Stored messages that could not be read back.", &[]),
-    counter("upkeep_runs_total", "Rounds of upkeep.", &[closed("ok", &["true", "false"])]),
-    gauge("disk_free_bytes", "Space that is left for the service on the disk of a folder.", &[open("path")]),
-    gauge("disk_size_bytes", "Size of the disk of a folder.", &[open("path")]),
+    counter("damaged_contents_total", "Stored messages that could not be read.", &[]),
+    counter("upkeep_runs_total", "Maintenance runs.", &[closed("ok", &["true", "false"])]),
+    gauge("disk_free_bytes", "Free disk space available to the service, by folder.", &[open("path")]),
+    gauge("disk_size_bytes", "Size of the disk that holds a folder.", &[open("path")]),
     // Credits and payments.
-    counter("credits_charged_total", "Credits that calls were charged.", &[closed("class", CREDIT_CLASSES)]),
-    counter("credits_refused_total", "Calls refused because the credits of the period were used up.", &[]),
+    counter("credits_charged_total", "Credits charged for calls.", &[closed("class", CREDIT_CLASSES)]),
+    counter("credits_refused_total", "Calls refused because the period's credits were used up.", &[]),
     counter(
         "payments_settled_total",
-        "Outcomes of settling payments; pending ones are asked about again.",
+        "Results of payment settlements; pending ones are reconciled.",
         &[closed("state", &["settled", "failed", "pending"])],
     ),
     // Models and memory.
@@ -131,16 +131,16 @@ pub(super) const METRICS: &[Metric] = &[
         "Requests to the language model.",
         &[closed("result", &["ok", "failed"])],
     ),
-    histogram("model_request_seconds", "Time until the language model had answered.", &[]),
-    gauge("memory_index_bytes", "Memory that the indexes of workspaces take.", &[]),
-    gauge("memory_passages_waiting", "Passages whose vectors wait to be recomputed for another model.", &[]),
+    histogram("model_request_seconds", "Duration of requests to the language model.", &[]),
+    gauge("memory_index_bytes", "Memory used by the workspaces' indexes.", &[]),
+    gauge("memory_passages_waiting", "Passages whose vectors are still to be recomputed for the current model.", &[]),
     counter("memory_passages_renewed_total", "Passages whose vectors were recomputed.", &[]),
-    counter("memory_chunks_total", "Pieces of documents that were indexed.", &[]),
-    counter("memory_emails_total", "Emails that were taken into memory.", &[]),
+    counter("memory_chunks_total", "Document chunks indexed.", &[]),
+    counter("memory_emails_total", "Messages indexed into memory.", &[]),
     // Workers and the process.
     gauge(
         "worker_up",
-        "Whether a background worker runs (1) or waits to be restarted (0).",
+        "Whether a background worker is running (1) or waiting for its restart (0).",
         &[open("worker")],
     ),
     counter(
@@ -155,10 +155,10 @@ pub(super) const METRICS: &[Metric] = &[
     ),
     gauge(
         "agent_mailbox_info",
-        "Always 1; the version of the program and the engine of its store.",
+        "Always 1; labels carry the program's version and its database engine.",
         &[open("version"), open("engine")],
     ),
-    gauge("process_resident_memory_bytes", "Memory that the process has in use.", &[]),
+    gauge("process_resident_memory_bytes", "Resident memory of the process.", &[]),
     gauge("process_open_fds", "Open file descriptors.", &[]),
     gauge("process_uptime_seconds", "Time since the process started.", &[]),
 ];
