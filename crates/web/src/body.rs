@@ -10,25 +10,25 @@ use http_body_util::BodyExt;
 use operations::{Error, ErrorKind, Result};
 use tokio::time::Instant;
 
-/// The media type of almost every body.
+/// The media type of nearly every body.
 pub(crate) const JSON: &str = "application/json";
 /// The largest JSON body.
 pub(crate) const MAX_BODY: u64 = 64 * 1024 * 1024;
 /// The largest body of a request with an idempotency key.
 pub(crate) const MAX_IDEMPOTENT_BODY: u64 = 50 * 1024 * 1024;
-/// How long a body may take however small it is; beyond that it must come at [`MIN_BYTES_PER_SECOND`].
+/// Time allowed for any body; after that it must arrive at [`MIN_BYTES_PER_SECOND`].
 const SMALL_BODY_TIMEOUT: Duration = Duration::from_secs(10);
-/// Bytes in a second.
+/// Bytes per second.
 const MIN_BYTES_PER_SECOND: u64 = 500;
 
-/// How large a body may be, and what a larger one is called.
+/// The limit for a body, and the error for a larger one.
 #[derive(Clone, Copy)]
 pub(crate) struct Bound {
     pub(crate) max: u64,
     pub(crate) refusal: ErrorKind,
 }
 
-/// Reads a whole body. A declared length that is too large is refused before anything is read.
+/// Reads a whole body. A declared length over the limit is refused before anything is read.
 pub(crate) async fn read(headers: &HeaderMap, body: Body, bound: Bound) -> Result<Bytes> {
     let too_large = || Error::new(bound.refusal);
     let declared =
@@ -68,13 +68,13 @@ pub(crate) fn refuse_encoding(headers: &HeaderMap) -> Result<()> {
     Err(Error::new(ErrorKind::UnsupportedMediaType).with_fix(fix))
 }
 
-/// The media type that a body is declared as, in lower case and without parameters.
+/// The declared media type of a body, in lower case and without parameters.
 pub(crate) fn media_type(headers: &HeaderMap) -> String {
     let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
-/// Refuses a body that is declared as something else than these types.
+/// Refuses a body of any other media type.
 pub(crate) fn require_type(headers: &HeaderMap, types: &[&str]) -> Result<()> {
     if types.contains(&media_type(headers).as_str()) {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Which web pages may call the API: none, unless the configuration names their origins.
+//! CORS: which origins may call the API; none, unless the configuration names them.
 
 use std::sync::Arc;
 
@@ -9,11 +9,11 @@ use axum::{
     response::{IntoResponse, Response},
 };
 
-/// The headers that clients of payment protocols read in a page.
+/// The headers that payment clients read in a browser.
 const EXPOSED: &str =
     "payment-required, payment-response, x-payment-response, www-authenticate, payment-receipt, retry-after";
 
-/// The origins that browsers may call from.
+/// The origins that may call from a browser.
 #[derive(Clone)]
 pub(crate) struct Origins(Arc<[HeaderValue]>);
 
@@ -23,8 +23,7 @@ impl Origins {
     }
 }
 
-/// Tells a browser that a page of a configured origin may read the answer. Everybody else gets no such header, and
-/// no cookie is ever let through.
+/// Adds the CORS headers for a configured origin. Other origins get none, and cookies are never allowed.
 pub(crate) async fn allow(State(origins): State<Origins>, request: Request, next: Next) -> Response {
     let Some(origin) =
         request.headers().get(header::ORIGIN).filter(|origin| origins.0.contains(origin)).cloned()
@@ -45,7 +44,7 @@ pub(crate) async fn allow(State(origins): State<Origins>, request: Request, next
     response
 }
 
-/// The answer to a browser that asks before it calls.
+/// The response to a preflight request.
 fn preflight(method: &HeaderValue, asked: &HeaderMap) -> Response {
     let mut response = StatusCode::NO_CONTENT.into_response();
     response.headers_mut().insert(header::ACCESS_CONTROL_ALLOW_METHODS, method.clone());

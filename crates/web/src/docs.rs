@@ -1,6 +1,7 @@
-//! The pages for people and agents, made from the OpenAPI document: the documentation, the first page, `llms.txt`.
+//! The pages for people and agents, generated from the OpenAPI document: the documentation, the welcome page,
+//! `llms.txt`.
 //!
-//! No scripts and no outside assets: a page is one file of HTML with the one stylesheet inside.
+//! No scripts and no external assets: a page is one HTML file with the stylesheet inside.
 
 mod curl;
 mod example;

@@ -1,7 +1,7 @@
-//! How another crate adds a door of its own: it gets the endpoints to call in process, and its routes stand under the
-//! same layers as all others.
+//! How another crate adds a door: it calls the endpoints in process, and its routes get the same layers as all
+//! others.
 //!
-//! A call through [`Inside`] passes the pipeline of the API: what it may do, costs and answers cannot differ.
+//! A call through [`Inside`] passes the API's pipeline, so permissions, prices and responses are the same.
 
 use std::{
     net::IpAddr,
@@ -26,14 +26,14 @@ use crate::{
     request::{ClientAddress, RequestId, client_address},
 };
 
-/// Makes the routes of a door.
+/// Builds the routes of a door.
 pub type Door = fn(&Inside) -> Router;
 
 /// The service as a door sees it.
 #[derive(Clone)]
 pub struct Inside {
     state: State,
-    /// The endpoints alone, made for the first call.
+    /// The endpoints alone, built for the first call.
     api: Arc<OnceLock<Router>>,
 }
 
@@ -56,7 +56,7 @@ impl Inside {
         &self.state.app
     }
 
-    /// Origins that browsers may call from, beside our own.
+    /// Origins that may call from a browser, besides our own.
     pub fn origins(&self) -> &[String] {
         &self.state.cors_origins
     }
@@ -66,12 +66,12 @@ impl Inside {
         client_address(request)
     }
 
-    /// Counts something that costs no credits against the client's address, apart from what strangers do there.
+    /// Counts a free request against the client's address, separately from unauthenticated API requests.
     pub fn count(&self, address: IpAddr) -> Result<()> {
         self.state.doors.count(address, self.state.app.now())
     }
 
-    /// Recognises a caller by an API key. Addresses that only ever fail are refused after a while.
+    /// Authenticates an API key. Addresses that only ever fail are rate-limited.
     pub async fn identify(&self, address: IpAddr, key: Option<&str>) -> Result<Arc<Caller>> {
         let recognised = async {
             let key = key.ok_or_else(|| Error::new(ErrorKind::Unauthorized))?;
@@ -86,7 +86,7 @@ impl Inside {
         body::read(headers, body, Bound { max: MAX_BODY, refusal: ErrorKind::PayloadTooLarge }).await
     }
 
-    /// Makes a call of the API on behalf of the request that a door is answering.
+    /// Calls the API on behalf of the request that a door is serving.
     pub async fn call(&self, outer: &Parts, mut request: Request) -> Response {
         if let Some(id) = outer.extensions.get::<RequestId>() {
             request.extensions_mut().insert(RequestId(id.0.clone()));
@@ -101,7 +101,7 @@ impl Inside {
     }
 }
 
-/// An error as any door answers it.
+/// An error as a response.
 pub fn refuse(refused: &Error) -> Response {
     error::response(refused)
 }

@@ -15,10 +15,10 @@ use crate::{
 };
 
 type Running = Pin<Box<dyn Future<Output = Result<Reply>> + Send>>;
-/// A handler with its input already read and checked.
+/// A handler whose input was read and checked.
 pub(crate) type Prepared = Box<dyn FnOnce(App, Arc<Call>) -> Running + Send>;
 
-/// What an endpoint answers with, for its description.
+/// What an endpoint responds with, for the OpenAPI document.
 pub(crate) enum Output {
     /// Nothing.
     Empty,
@@ -28,25 +28,25 @@ pub(crate) enum Output {
     File,
     /// Server-sent events of this shape.
     Events(fn(&mut SchemaGenerator) -> Schema),
-    /// JSON of the first shape, or server-sent events of the second when the caller asks for them.
+    /// JSON of the first shape, or server-sent events of the second if the client asks for them.
     Either(fn(&mut SchemaGenerator) -> Schema, fn(&mut SchemaGenerator) -> Schema),
 }
 
 type Prepare = Box<dyn Fn(&RawInput) -> Result<Prepared> + Send + Sync>;
 
-/// One way to call one operation over HTTP.
+/// One route of one operation.
 pub struct Endpoint {
     /// The operation.
     pub operation: &'static Operation,
     /// The method.
     pub method: Method,
-    /// The path, parameters in braces.
+    /// The path, with parameters in braces.
     pub path: &'static str,
-    /// The group in the documentation.
+    /// The tag in the documentation.
     pub tag: &'static str,
-    /// The media types of its body; none when it takes no body.
+    /// The media types of its body; empty when it takes none.
     pub(crate) body_types: &'static [&'static str],
-    /// Whether there may be no body.
+    /// Whether the body is optional.
     pub(crate) body_optional: bool,
     pub(crate) describe_input: fn(&mut SchemaGenerator) -> InputDescription,
     pub(crate) output: Output,
@@ -82,7 +82,7 @@ impl Endpoint {
         Self::bind(tag, method, path, operation, output, handler)
     }
 
-    /// Binds a handler that answers with a file.
+    /// Binds a handler that responds with a file.
     pub(crate) fn download<I, H, F>(
         tag: &'static str,
         path: &'static str,
@@ -101,7 +101,7 @@ impl Endpoint {
         Self::bind(tag, Method::GET, path, operation, Output::File, handler)
     }
 
-    /// Binds a handler that answers with a stream of events.
+    /// Binds a handler that responds with a stream of events.
     pub(crate) fn stream<E, I, H, F, S>(
         tag: &'static str,
         path: &'static str,
@@ -123,7 +123,7 @@ impl Endpoint {
         Self::bind(tag, Method::GET, path, operation, output, handler)
     }
 
-    /// Binds a handler that answers with JSON, or with a stream when the caller asks for one.
+    /// Binds a handler that responds with JSON, or with a stream if the client asks for one.
     pub(crate) fn either<O, E, I, H, F>(
         tag: &'static str,
         method: Method,
@@ -188,7 +188,7 @@ impl Endpoint {
         }))
     }
 
-    /// The method as the router wants it.
+    /// The method, as axum's router takes it.
     pub(crate) fn filter(&self) -> MethodFilter {
         MethodFilter::try_from(self.method.clone()).unwrap_or(MethodFilter::GET)
     }

@@ -133,7 +133,7 @@ pub(crate) fn response(error: &Error) -> Response {
     response
 }
 
-/// A response of JSON bytes.
+/// A response from JSON bytes.
 pub(crate) fn json(status: StatusCode, body: Vec<u8>) -> Response {
     let mut response = Response::new(Body::from(body));
     *response.status_mut() = status;
@@ -142,7 +142,7 @@ pub(crate) fn json(status: StatusCode, body: Vec<u8>) -> Response {
     response
 }
 
-/// A response of a value as JSON.
+/// A response from a value as JSON.
 pub(crate) fn json_of<T: Serialize>(status: StatusCode, value: &T) -> Response {
     match serde_json::to_vec(value) {
         Ok(body) => json(status, body),
@@ -158,7 +158,7 @@ pub(crate) async fn wrong_method() -> Response {
     response(&Error::new(ErrorKind::MethodNotAllowed))
 }
 
-/// Answers for a handler that panicked, in the same shape as everything else.
+/// The response for a handler that panicked, in the shape of all errors.
 #[expect(clippy::needless_pass_by_value, reason = "this is how a panic is handed over")]
 pub(crate) fn panicked(payload: Box<dyn Any + Send>) -> Response {
     let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());

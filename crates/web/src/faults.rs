@@ -1,19 +1,19 @@
-//! What is wrong with a place of a request, in our words and with the name that the caller wrote.
+//! Validation faults of a request, in our own words and with the field names that the caller wrote.
 
 use garde::Validate;
 use operations::Detail;
 use serde_json::Value;
 
-/// More faults are not looked for: by then the request is wrong altogether.
+/// Maximum faults reported: a request with more is wrong altogether.
 pub(crate) const MAX_FAULTS: usize = 100;
 
 pub(crate) const DUPLICATE: &str = "given more than once";
 pub(crate) const REQUIRED: &str = "is required";
 pub(crate) const UNKNOWN: &str = "unknown field";
-/// What a text must not hold, since PostgreSQL cannot keep it.
+/// The fault of a text with a NUL, which PostgreSQL cannot store.
 pub(crate) const NUL: &str = "must not contain the character U+0000";
 
-/// Turns the words of a deserializer into ours, with the name of the field it was about.
+/// Turns a deserializer's error into a fault, with the name of its field.
 pub(crate) fn fault(path: &str, message: &str) -> Detail {
     let named = |prefix: &str| message.strip_prefix(prefix).and_then(|rest| rest.split('`').next());
     let inside = |field: &str| match path {
@@ -31,12 +31,12 @@ pub(crate) fn fault(path: &str, message: &str) -> Detail {
     if let Some(field) = named("duplicate field `") {
         return Detail::new(inside(field), DUPLICATE);
     }
-    // What has no place, or none that can be told, belongs to the whole.
+    // An error without a field belongs to the whole input.
     let path = path.trim_end_matches('?').trim_end_matches('.').to_owned();
     Detail::new(path, message)
 }
 
-/// Checks a value that could be read, and adds what is wrong with it and not named yet.
+/// Checks a value that could be read, and adds faults that are not listed yet.
 pub(crate) fn check<T: Validate<Context = ()>>(
     value: &T,
     body: impl Fn() -> Option<Value>,
@@ -52,7 +52,7 @@ pub(crate) fn check<T: Validate<Context = ()>>(
     }
 }
 
-/// Whether a path, or one that it lies under, is among those found.
+/// Whether a path, or a parent of it, is among the faults.
 pub(crate) fn is_named(details: &[Detail], path: &str) -> bool {
     details.iter().any(|detail| {
         let rest = path.strip_prefix(detail.path.as_str());
@@ -75,7 +75,7 @@ fn as_written(path: &str, body: Option<&Value>) -> String {
     written.join(".")
 }
 
-/// What stands in a list of lists at places such as `[0][2]`.
+/// The value at a path such as `[0][2]` in nested lists.
 fn inside<'a>(value: &'a Value, places: &str) -> Option<&'a Value> {
     let mut here = value;
     for place in places.split(['[', ']']).filter(|place| !place.is_empty()) {

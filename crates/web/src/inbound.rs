@@ -1,7 +1,8 @@
-//! The signed HTTP hook for mail: a receiving service hands raw messages in, and gets 200 when they are durable.
+//! The signed HTTP hook for mail: a receiving service posts raw messages, and gets 200 when they are durable.
 //!
-//! The signature is an HMAC-SHA256 over the time, the envelope and the body, so that none of them can be changed. Old
-//! requests are refused, and one that is sent again while it is fresh delivers nothing twice. `docs/receiving.md` describes it for those who call it.
+//! The signature is an HMAC-SHA256 over the time, the envelope and the body, so that none of them can be changed.
+//! Old requests are refused, and a repeat of a fresh one delivers nothing twice. `docs/receiving.md` describes it
+//! for callers.
 
 use std::net::IpAddr;
 
@@ -30,9 +31,9 @@ use crate::{
     request::client_address,
 };
 
-/// How far the clocks of both sides may be apart.
+/// Maximum clock difference between both sides.
 const TOLERANCE_SECONDS: u64 = 300;
-/// The headers that are signed with the body, a line each.
+/// The headers that are signed with the body, one per line.
 const SIGNED: [&str; 4] = ["x-envelope-from", "x-envelope-to", "x-client-address", "x-client-helo"];
 /// What the hook answers with.
 #[derive(Serialize, JsonSchema)]
@@ -52,7 +53,7 @@ struct Refused {
     reason: &'static str,
 }
 
-/// Recipients of one request.
+/// Maximum recipients of one request.
 const MAX_RECIPIENTS: usize = 100;
 
 pub(crate) fn routes() -> Router<State> {
@@ -61,7 +62,7 @@ pub(crate) fn routes() -> Router<State> {
 
 async fn receive(axum::extract::State(state): axum::extract::State<State>, request: Request) -> Response {
     let (address, now) = (client_address(&request), state.app.now());
-    // A client that only ever signs wrongly is not read for long.
+    // A client that only ever sends wrong signatures is rate-limited.
     let outcome = match state.anonymous.check(address, now) {
         Ok(()) => take(&state.app, request).await,
         Err(refused) => Err(refused),
@@ -77,7 +78,7 @@ async fn receive(axum::extract::State(state): axum::extract::State<State>, reque
 }
 
 async fn take(app: &App, request: Request) -> Result<Response> {
-    // Without a secret there is no hook, and nothing tells that there could be one.
+    // Without a secret there is no hook, and the response does not reveal that there could be one.
     let secret = app.settings().inbound_secret.clone().ok_or_else(|| Error::not_found("Not found"))?;
     let (parts, body) = request.into_parts();
     let bound = Bound { max: app.settings().max_message_bytes, refusal: ErrorKind::PayloadTooLarge };
@@ -134,7 +135,7 @@ fn later() -> Error {
     Error::new(ErrorKind::StorageUnavailable).with_retry_after(5)
 }
 
-/// The sender and the recipients, from headers.
+/// The envelope's sender and recipients, from headers.
 struct Envelope {
     from: Option<String>,
     to: Vec<String>,
@@ -167,7 +168,8 @@ impl Envelope {
     }
 }
 
-/// 401 unless the request is signed with our secret, and now. Gives the signature, which names the request.
+/// 401 unless the request is signed with our secret, and recently. Returns the signature, which identifies the
+/// request.
 fn check_signature(app: &App, headers: &HeaderMap, secret: &[u8], raw: &[u8]) -> Result<String> {
     let wrong = || Error::new(ErrorKind::Unauthorized);
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
@@ -184,8 +186,8 @@ fn check_signature(app: &App, headers: &HeaderMap, secret: &[u8], raw: &[u8]) ->
     let mut mac = Hmac::<Sha256>::new_from_slice(secret).map_err(Error::internal)?;
     mac.update(time.as_bytes());
     mac.update(b"\n");
-    // The envelope is signed too: a mail must not be led elsewhere, or be given another origin. No header can hold a
-    // line feed, so nothing can pass from one line to the next.
+    // The envelope is signed too, so that a message cannot be redirected or get another origin. No header can hold
+    // a line feed, so nothing can move from one line to the next.
     for name in SIGNED {
         for (index, value) in headers.get_all(name).iter().enumerate() {
             mac.update(if index == 0 { b"" } else { b"," });
@@ -195,7 +197,7 @@ fn check_signature(app: &App, headers: &HeaderMap, secret: &[u8], raw: &[u8]) ->
     }
     mac.update(raw);
     mac.verify_slice(&given).map_err(|_| wrong())?;
-    // Written again from its bytes: the same signature in other letters is the same request.
+    // Encoded again from its bytes: the same signature in upper case is the same request.
     Ok(given.iter().fold(String::from("hook "), |text, byte| format!("{text}{byte:02x}")))
 }
 

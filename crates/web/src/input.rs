@@ -1,4 +1,4 @@
-//! The typed parts of a request: path, query, body. Each knows how to read itself and how to describe itself.
+//! The typed parts of a request: path, query, body. Each part reads itself and describes itself.
 
 use axum::body::Bytes;
 use garde::Validate;
@@ -20,17 +20,17 @@ pub(crate) struct RawInput {
     /// The media type of the body, in lower case and without parameters.
     pub(crate) media_type: String,
     pub(crate) body: Bytes,
-    /// The part of a file that is wanted.
+    /// The requested byte range of a file.
     pub(crate) range: Option<String>,
-    /// The event that a stream broke off after.
+    /// The `Last-Event-ID` to resume a stream after.
     pub(crate) last_event_id: Option<String>,
-    /// Whether the caller prefers an answer before everything is done (RFC 7240).
+    /// Whether the client sent `Prefer: respond-async` (RFC 7240).
     pub(crate) respond_async: bool,
-    /// Whether the caller asks for a stream of events where it could have JSON.
+    /// Whether the client asks for server-sent events instead of JSON.
     pub(crate) wants_events: bool,
 }
 
-/// What an operation takes, as schemas for the documentation.
+/// An operation's inputs, as schemas for the documentation.
 #[derive(Default)]
 pub struct InputDescription {
     /// The path parameters, as properties of an object.
@@ -39,7 +39,7 @@ pub struct InputDescription {
     pub query: Option<Schema>,
     /// The body.
     pub body: Option<Schema>,
-    /// Whether `Prefer: respond-async` makes a difference.
+    /// Whether `Prefer: respond-async` has an effect.
     pub prefers: bool,
 }
 
@@ -49,35 +49,35 @@ pub(crate) trait Part: Sized + Send + 'static {
     fn describe(description: &mut InputDescription, generator: &mut SchemaGenerator);
 }
 
-/// All parts that a handler takes. What it does not take must not be there.
+/// All parts that a handler takes. Other parts are refused.
 pub(crate) trait Input: Sized + Send + 'static {
-    /// The media types of the body; none when there is no body.
+    /// The media types of the body; empty when there is none.
     const BODY_TYPES: &'static [&'static str];
-    /// Whether there may be no body.
+    /// Whether the body is optional.
     const BODY_OPTIONAL: bool = false;
     fn read(raw: &RawInput) -> Result<Self>;
     fn describe(description: &mut InputDescription, generator: &mut SchemaGenerator);
 }
 
-/// The parameters in the path.
+/// The path parameters.
 pub(crate) struct Path<T>(pub(crate) T);
-/// The parameters after the question mark.
+/// The query parameters.
 pub(crate) struct Query<T>(pub(crate) T);
 /// The JSON body.
 pub(crate) struct Json<T>(pub(crate) T);
-/// A JSON body of which every field is optional, so that it may be left out as a whole.
+/// A JSON body whose fields are all optional, so that it may be missing.
 pub(crate) struct OptionalJson<T>(pub(crate) T);
-/// A body of mail, as it is.
+/// A message as the raw body.
 pub(crate) struct MailBody {
-    /// Whether it is a whole file of messages.
+    /// Whether it is an mbox file with several messages.
     pub(crate) is_mbox: bool,
     pub(crate) bytes: Bytes,
 }
-/// The event that a stream broke off after.
+/// The `Last-Event-ID` to resume a stream after.
 pub(crate) struct LastEventId(pub(crate) Option<i64>);
-/// Whether the caller prefers an answer before everything is done.
+/// Whether the client sent `Prefer: respond-async`.
 pub(crate) struct RespondAsync(pub(crate) bool);
-/// Whether the caller asks for a stream of events.
+/// Whether the client asks for server-sent events.
 pub(crate) struct WantsEvents(pub(crate) bool);
 
 impl<T: DeserializeOwned + JsonSchema + Send + 'static> Part for Path<T> {
@@ -302,7 +302,7 @@ where
     }
 }
 
-/// The event that a stream broke off after, if one is named.
+/// The `Last-Event-ID` to resume a stream after, if one is given.
 fn last_event_id(raw: &RawInput) -> Result<Option<i64>> {
     let Some(text) = raw.last_event_id.as_deref().filter(|text| !text.is_empty()) else { return Ok(None) };
     let number = text.parse().ok().filter(|number: &i64| *number >= 0);
@@ -310,12 +310,13 @@ fn last_event_id(raw: &RawInput) -> Result<Option<i64>> {
     number.map(Some).ok_or_else(|| Error::invalid("Last-Event-ID", message))
 }
 
-/// Refuses every parameter, where none is known.
+/// Refuses every query parameter, for routes that take none.
 pub(crate) fn refuse_query(query: &str) -> Result<()> {
     query::from_query::<Nothing>(query).map(|_| ()).map_err(refusal)
 }
 
-/// A misplaced body would be dropped in silence otherwise. Some clients always send an empty object: that is fine.
+/// A misplaced body would be ignored silently otherwise. Some clients always send an empty object: that is
+/// accepted.
 fn refuse_body(raw: &RawInput) -> Result<()> {
     let body = raw.body.trim_ascii();
     if body.is_empty() || body == b"{}" {
@@ -328,7 +329,7 @@ fn refusal(faults: Vec<Detail>) -> Error {
     Error::new(ErrorKind::ValidationFailed).with_details(faults)
 }
 
-/// Both parts of a request, or everything that is wrong with either.
+/// Both parts of a request, or the faults of both.
 pub(crate) fn together<A, B>(one: Result<A>, other: Result<B>) -> Result<(A, B)> {
     match (one, other) {
         (Ok(one), Ok(other)) => Ok((one, other)),

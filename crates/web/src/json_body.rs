@@ -1,8 +1,8 @@
-//! Reading a JSON body, and finding everything that is wrong with one that is not as described.
+//! Reads a JSON body, and finds all faults of an invalid one.
 //!
-//! A deserializer stops at the first fault, and only what was read as a whole can be checked for wrong values. A caller who
-//! is told of one after the other needs as many calls, so what was found is mended in a copy of the body, with values that
-//! its schema allows, and the rest is read again.
+//! A deserializer stops at the first fault, and only a value that was read as a whole can be validated. Reporting
+//! one fault at a time would cost the caller a call for each, so each fault is repaired in a copy of the body, with
+//! a value that its schema allows, and the rest is read again.
 
 use garde::Validate;
 use operations::{Detail, Error, ErrorKind, Result};
@@ -16,8 +16,8 @@ use crate::{
     faults::{DUPLICATE, MAX_FAULTS, NUL, REQUIRED, UNKNOWN, check, fault, is_named},
 };
 
-/// Bytes that are read again for them, since every one takes another reading; of the largest bodies the first fault has to
-/// do.
+/// Largest body that is read again, since every fault takes another pass; of larger bodies only the first fault is
+/// reported.
 const MAX_REREAD: usize = 32 << 20;
 
 /// Reads and checks a JSON body, which must be an object.
@@ -36,7 +36,7 @@ pub(crate) fn read_json<T: DeserializeOwned + Validate<Context = ()> + JsonSchem
     Err(Error::new(ErrorKind::ValidationFailed).with_details(details))
 }
 
-/// Reads an object, with the place of what is wrong.
+/// Reads an object, with the path of a fault.
 fn read<T: DeserializeOwned>(
     json: &mut serde_json::Deserializer<serde_json::de::SliceRead<'_>>,
 ) -> Result<T, (Path, Detail)> {
@@ -92,16 +92,16 @@ fn all<T: DeserializeOwned + Validate<Context = ()> + JsonSchema>(body: &[u8], f
     details
 }
 
-/// Puts something in the place of a fault that can be read on from: at first what the schema asks for there, then whatever
-/// might do. False when there is nothing left to try.
+/// Replaces a faulty value so that reading can go on: first with what the schema allows, then with other types.
+/// False when nothing is left to try.
 fn mend(value: &mut Value, path: &Path, found: &Detail, times: usize, stand_ins: &StandIns) -> bool {
-    // What is missing has no segment of its own.
+    // A missing field has no path segment of its own.
     let missing = (found.message == REQUIRED).then(|| {
         let name = found.path.rsplit('.').next().unwrap_or_default();
         Segment::Map { key: name.to_owned() }
     });
     let mut segments: Vec<&Segment> = path.iter().chain(&missing).collect();
-    // Within what can be one of several things, places have no names: the whole of it is wrong then.
+    // Inside an untagged union, paths have no names: the whole of it is faulty then.
     let has_name = |one: &&&Segment| matches!(one, Segment::Map { .. } | Segment::Seq { .. });
     let named = segments.iter().take_while(has_name).count();
     segments.truncate(named);
@@ -127,7 +127,7 @@ fn mend(value: &mut Value, path: &Path, found: &Detail, times: usize, stand_ins:
     }
 }
 
-/// The texts of a body that hold a NUL, which JSON can only have as an escape.
+/// The strings of a body that contain a NUL, which JSON can only have as an escape.
 fn nul_faults(body: &[u8]) -> Vec<Detail> {
     let mut escapes = body.split(|byte| *byte == b'\\').skip(1);
     if !escapes.any(|escape| escape.starts_with(b"u0000")) {

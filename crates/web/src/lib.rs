@@ -1,7 +1,7 @@
-//! The doors over HTTP: the API, the console's JSON routes, public pages. Translates, and decides nothing.
+//! The HTTP doors: the API, the console, public pages. They translate, and decide nothing.
 //!
-//! An endpoint is a typed handler bound to an operation (`endpoint.rs`); every call to one goes through the same row
-//! of stages (`pipeline.rs`); the OpenAPI document is made from the very same list (`openapi/document.rs`).
+//! An endpoint is a typed handler bound to an operation (`endpoint.rs`); every call goes through the same stages
+//! (`pipeline.rs`); the OpenAPI document is generated from the same list (`openapi/document.rs`).
 
 mod agent;
 mod api;

@@ -1,4 +1,4 @@
-//! Limits for callers without a credential, by client address, and for wallets.
+//! Rate limits for unauthenticated callers, by client address, and for wallets.
 
 use std::{
     collections::HashMap,
@@ -10,10 +10,10 @@ use std::{
 use model::Timestamp;
 use operations::{Error, ErrorKind, Result};
 
-/// Addresses remembered in a minute; beyond that the limiter starts again from nothing rather than grow.
+/// Maximum addresses remembered per minute; above that the limiter starts over instead of growing.
 const MAX_REMEMBERED: usize = 100_000;
 
-/// Counts calls of client addresses.
+/// Counts requests by client address.
 pub(crate) struct AddressLimiter(Limiter<IpAddr>);
 
 impl AddressLimiter {
@@ -21,25 +21,25 @@ impl AddressLimiter {
         Self(Limiter::new(limit))
     }
 
-    /// Refuses an address that has had its calls, without counting another.
+    /// Refuses an address that is over its limit, without counting.
     pub(crate) fn check(&self, address: IpAddr, now: Timestamp) -> Result<()> {
         self.0.check(network(address), now)
     }
 
-    /// Counts a call, refusing it when the address has had its calls.
+    /// Counts a request, and refuses it if the address is over its limit.
     pub(crate) fn count(&self, address: IpAddr, now: Timestamp) -> Result<()> {
         self.0.count(network(address), now)
     }
 }
 
-/// Counts calls in fixed windows of a minute.
+/// Counts requests in fixed windows of one minute.
 pub(crate) struct Limiter<K> {
     limit: u64,
     window: Mutex<(Timestamp, HashMap<K, u64>)>,
 }
 
 impl<K: Eq + Hash> Limiter<K> {
-    /// So many calls a minute.
+    /// A limiter for so many requests per minute.
     pub(crate) fn new(limit: u64) -> Self {
         Self { limit, window: Mutex::new((Timestamp::from_micros(0), HashMap::new())) }
     }
@@ -48,7 +48,7 @@ impl<K: Eq + Hash> Limiter<K> {
         self.with_count(caller, now, |count| *count < self.limit)
     }
 
-    /// Counts a call, refusing it when the caller has had its calls.
+    /// Counts a request, and refuses it if the caller is over its limit.
     pub(crate) fn count(&self, caller: K, now: Timestamp) -> Result<()> {
         self.with_count(caller, now, |count| {
             *count += 1;
@@ -71,7 +71,7 @@ impl<K: Eq + Hash> Limiter<K> {
     }
 }
 
-/// A host with IPv6 owns a /64; counting single addresses would not count it at all.
+/// A host with IPv6 has a /64; counting single addresses would not limit it at all.
 pub(crate) fn network(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V6(v6) => {

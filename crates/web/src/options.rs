@@ -1,4 +1,4 @@
-//! What the server decides about the doors.
+//! The server's configuration of the HTTP doors.
 
 use crate::{
     console::ConsoleLimits,
@@ -7,19 +7,19 @@ use crate::{
     state::{ContinueTrace, RenderMetrics},
 };
 
-/// What the server decides about the doors.
+/// The server's configuration of the HTTP doors.
 #[derive(Clone, Default)]
 pub struct Options {
     /// Serves `/metrics` on this listener.
     pub metrics: Option<RenderMetrics>,
-    /// Origins that browsers may call the API from.
+    /// Origins that may call the API from a browser.
     pub cors_origins: Vec<String>,
-    /// The proxies in front, which tell the client's address.
+    /// The proxies in front, which report the client's address.
     pub proxies: Proxies,
-    /// How much of the console one may see at a time.
+    /// Limits of the console.
     pub console: ConsoleLimits,
-    /// Doors that other crates make.
+    /// Doors from other crates.
     pub doors: Vec<Door>,
-    /// Lets the span of a request go on with a trace that its headers name.
+    /// Continues the trace that a request's headers name in its span.
     pub continue_trace: Option<ContinueTrace>,
 }

@@ -1,4 +1,4 @@
-//! The path of every call to the API, stage by stage, in the order of refusals that the contract sets.
+//! The stages of every API call, in the order of refusals that the specification sets.
 
 use std::{net::IpAddr, sync::Arc, time::Instant};
 
@@ -27,7 +27,7 @@ use crate::{
     },
 };
 
-/// What the answer's headers tell, as far as the call came.
+/// What the response's headers report, as far as the call came.
 #[derive(Default)]
 struct Told {
     counted: Option<(WorkspaceId, Plan)>,
@@ -36,7 +36,7 @@ struct Told {
     replayed: bool,
 }
 
-/// Answers one call.
+/// Serves one call.
 pub(crate) async fn serve(state: State, endpoint: Arc<Endpoint>, request: Request) -> Response {
     let started = Instant::now();
     tracing::Span::current().record("operation", endpoint.operation.id);
@@ -48,7 +48,7 @@ pub(crate) async fn serve(state: State, endpoint: Arc<Endpoint>, request: Reques
         Ok((status, Reply::Json(bytes))) => success(&endpoint, &parts, status, bytes),
         Ok((_, Reply::File(download, part))) => reply::file(download, part),
         Ok((_, Reply::Events(stream))) => reply::events(stream),
-        // Work was begun where its outcome is settled.
+        // Streamed work was started: it commits or refunds its own charge.
         Ok((_, Reply::Work(work))) => reply::events(work.stream),
         Err(refused) => error::response(&refused),
     };
@@ -114,7 +114,7 @@ async fn run(
     let (outcome, charged) = execute(state, endpoint, prepared, call, guard).await?;
     told.charged = charged;
     match (outcome, fingerprinted) {
-        // Another node answered the same key between our look and our transaction.
+        // Another node answered the same key between our lookup and our transaction.
         (Err(error), Some((key, fingerprint))) if error.kind() == ErrorKind::AlreadyAnswered => {
             match state.app.check_idempotency(workspace, &key, fingerprint).await? {
                 Idempotency::Replay(replay) => replayed(replay, told),
@@ -138,7 +138,7 @@ async fn identify(state: &State, parts: &Parts, address: IpAddr) -> Result<Arc<C
     recognise(state, address, recognised).await
 }
 
-/// Counts against the address when nobody was recognised.
+/// Counts against the address if authentication failed.
 pub(crate) async fn recognise(
     state: &State,
     address: IpAddr,
@@ -192,7 +192,7 @@ pub(crate) async fn read_body(
     Ok(bytes)
 }
 
-/// The idempotency key of a write, or what is wrong with it.
+/// The idempotency key of a write, or an error.
 fn idempotency_key(method: &Method, headers: &HeaderMap) -> Option<Result<String>> {
     if method.is_safe() {
         return None;
@@ -210,7 +210,7 @@ fn idempotency_key(method: &Method, headers: &HeaderMap) -> Option<Result<String
     )
 }
 
-/// Whether one of the caller's preferences is an answer before everything is done.
+/// Whether the client sent `Prefer: respond-async`.
 pub(crate) fn prefers_async(headers: &HeaderMap) -> bool {
     let lines = headers.get_all("prefer").iter().filter_map(|value| value.to_str().ok());
     lines.flat_map(|line| line.split(',')).any(|one| {
@@ -229,7 +229,7 @@ async fn claim(
     state.app.check_idempotency(workspace, &key, fingerprint(parts, &raw.body)).await
 }
 
-/// What tells one request from another: method, path, query and body.
+/// A hash of method, path, query and body.
 pub(crate) fn fingerprint(parts: &Parts, body: &[u8]) -> [u8; 32] {
     let mut hash = Sha256::new();
     for piece in [parts.method.as_str(), parts.uri.path(), parts.uri.query().unwrap_or_default()] {
@@ -246,7 +246,7 @@ fn replayed(replay: operations::Replay, told: &mut Told) -> Result<(StatusCode, 
     Ok((status, Reply::Json(replay.body)))
 }
 
-/// Runs the operation. A write goes on to its end even when the caller hangs up half-way.
+/// Runs the operation. A write is finished even when the client disconnects.
 async fn execute(
     state: &State,
     endpoint: &Endpoint,
@@ -281,7 +281,7 @@ pub(crate) fn success_status(endpoint: &Endpoint) -> StatusCode {
     StatusCode::from_u16(endpoint.operation.answer.status()).unwrap_or(StatusCode::OK)
 }
 
-/// A successful answer, or 304 when the caller has it already.
+/// A successful response, or 304 if the client's copy is current.
 pub(crate) fn success(endpoint: &Endpoint, parts: &Parts, status: StatusCode, bytes: Vec<u8>) -> Response {
     if bytes.is_empty() {
         let mut response = Response::new(axum::body::Body::empty());
@@ -318,7 +318,7 @@ const CREDITS_CHARGED: HeaderName = HeaderName::from_static("x-credits-charged")
 const CREDITS_REMAINING: HeaderName = HeaderName::from_static("x-credits-remaining");
 const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 
-/// The headers about limits and credits, on every answer to a recognised caller.
+/// The headers about limits and credits, on every response to an authenticated caller.
 async fn tell(state: &State, told: &Told, headers: &mut HeaderMap) {
     if let Some(rate) = told.rate {
         headers.insert(RATE_LIMIT, HeaderValue::from(rate.limit));

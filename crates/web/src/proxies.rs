@@ -1,8 +1,7 @@
-//! Who a request comes from when proxies stand in front.
+//! The client's address behind reverse proxies.
 //!
-//! Each proxy notes whom it was called by: at the end of `X-Forwarded-For`, or of `Forwarded` (RFC 7239). What stands before
-//! that was written by the caller, so the lists are read from the right, and only as far as a proxy that is
-//! trusted wrote them.
+//! Each proxy appends the address that called it to `X-Forwarded-For` or `Forwarded` (RFC 7239). Earlier entries
+//! were written by the caller, so the lists are read from the right, and only as far as a trusted proxy wrote them.
 
 #[cfg(test)]
 mod tests;
@@ -16,20 +15,20 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
-/// The proxies in front of the service that may say who a client is.
+/// The proxies in front of the service that are trusted to name the client.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Proxies {
-    /// There are none, and what anybody says is not believed.
+    /// None: forwarding headers are ignored.
     #[default]
     None,
-    /// So many, one behind the other. The peer that connects is the last of them.
+    /// This many in a chain. The connecting peer is the last of them.
     Count(u32),
     /// Those with an address in one of these networks.
     Networks(Vec<Network>),
 }
 
 impl Proxies {
-    /// Whether a connection from an address is one of a proxy.
+    /// Whether an address is one of a proxy.
     pub fn include(&self, address: IpAddr) -> bool {
         match self {
             Self::None => false,
@@ -40,7 +39,7 @@ impl Proxies {
 
     /// The right-most address that is not one of a trusted proxy.
     ///
-    /// Where both headers are there and do not agree, one of them is not the proxy's own, and neither is believed.
+    /// If both headers are present and disagree, one of them is not the proxy's own, and both are ignored.
     pub(crate) fn client(&self, headers: &HeaderMap, peer: IpAddr) -> IpAddr {
         let peer = peer.to_canonical();
         if !self.include(peer) {
@@ -59,8 +58,8 @@ impl Proxies {
         }
     }
 
-    /// Goes from the connection back towards the client, hop by hop, for as long as the one who tells is trusted and can
-    /// be understood. Nothing when nobody tells anything.
+    /// Walks from the connection back to the client, hop by hop, while the hop that reports is trusted and its
+    /// entry is valid. `None` if there are no entries.
     fn walk(&self, hops: impl Iterator<Item = Option<IpAddr>>, peer: IpAddr) -> Option<IpAddr> {
         let mut hops = hops.peekable();
         hops.peek()?;
@@ -80,8 +79,8 @@ impl Proxies {
     }
 }
 
-/// The hops of one line of `Forwarded`, the last one first. A line that is not exactly what the standard allows is one hop
-/// that cannot be understood: a quote that a client left open must not swallow what the proxy wrote behind it.
+/// The hops of one `Forwarded` line, last first. A malformed line is one unknown hop: a quote that a client left
+/// open must not swallow what the proxy appended.
 fn forwarded(line: &HeaderValue) -> Vec<Option<IpAddr>> {
     let elements = line.to_str().ok().and_then(|text| Line(text).elements());
     let mut hops = elements.unwrap_or_else(|| vec![None]);
@@ -89,11 +88,11 @@ fn forwarded(line: &HeaderValue) -> Vec<Option<IpAddr>> {
     hops
 }
 
-/// What is left to read of a line.
+/// The unread rest of a line.
 struct Line<'a>(&'a str);
 
 impl<'a> Line<'a> {
-    /// Whom each element is about; nothing when the line is malformed.
+    /// The `for` of each element; `None` when the line is malformed.
     fn elements(mut self) -> Option<Vec<Option<IpAddr>>> {
         let mut elements = Vec::new();
         loop {
@@ -129,12 +128,12 @@ impl<'a> Line<'a> {
         if self.take('"') {
             return Some((name, self.quoted()?));
         }
-        // More than the standard has without quotes, since many write addresses that way.
+        // Wider than the standard's token, since many proxies write addresses without quotes.
         let value = self.run(|char| char.is_ascii_graphic() && !"\",;\\".contains(char))?;
         Some((name, value.to_owned()))
     }
 
-    /// The rest of a quoted text.
+    /// The rest of a quoted string.
     fn quoted(&mut self) -> Option<String> {
         let mut text = String::new();
         let mut chars = self.0.char_indices();
@@ -168,7 +167,7 @@ impl<'a> Line<'a> {
     }
 }
 
-/// An address with or without a port; IPv6 with or without brackets. A hidden or unknown one is nothing.
+/// An address with or without a port; IPv6 with or without brackets. `None` for an obfuscated or unknown one.
 fn node(text: &str) -> Option<IpAddr> {
     if let Ok(address) = text.parse::<IpAddr>() {
         return Some(address.to_canonical());
@@ -188,7 +187,7 @@ fn node(text: &str) -> Option<IpAddr> {
     fits.then(|| address.to_canonical())
 }
 
-/// A network: an address and how many of its first bits count.
+/// A network: an address and the length of its prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Network {
     first: IpAddr,
@@ -196,14 +195,14 @@ pub struct Network {
 }
 
 impl Network {
-    /// Whether an address lies in it.
+    /// Whether it contains an address.
     pub fn contains(&self, address: IpAddr) -> bool {
         masked(address.to_canonical(), self.bits) == Some(self.first)
             && address.to_canonical().is_ipv4() == self.first.is_ipv4()
     }
 }
 
-/// The first address of a network; nothing when an address has fewer bits.
+/// The first address of a network; `None` when the prefix is too long.
 fn masked(address: IpAddr, bits: u32) -> Option<IpAddr> {
     Some(match address {
         IpAddr::V4(v4) => {

@@ -17,7 +17,7 @@ use crate::{
     faults::{MAX_FAULTS, NUL, REQUIRED, check, fault},
 };
 
-/// Reads and checks a query string. Unknown and repeated parameters are refused, and all that is wrong is told.
+/// Reads and checks a query string. Unknown and repeated parameters are refused, and all faults are reported.
 pub(crate) fn from_query<T>(query: &str) -> Result<T, Vec<Detail>>
 where
     T: DeserializeOwned + Validate<Context = ()> + JsonSchema,
@@ -39,7 +39,7 @@ where
         };
         let before = pairs.len();
         pairs.retain(|(name, _)| *name != fault.path);
-        // What is missing, or missing since it was wrong, has to be there for the rest to be read.
+        // Fill in what is missing or was removed as faulty, so that the rest can be read.
         if pairs.len() == before
             && let Some(stand_in) = stand_in::<T>(&fault)
         {
@@ -80,7 +80,7 @@ pub(crate) fn from_pairs<'a, T: DeserializeOwned>(
     })
 }
 
-/// One value: text that becomes what the field wants.
+/// One value: text that is parsed as the field's type.
 pub(crate) struct Value<'a>(pub(crate) Cow<'a, str>);
 
 impl IntoDeserializer<'_, de::value::Error> for Value<'_> {

@@ -1,4 +1,4 @@
-//! What a handler answers with: JSON, the bytes of a file, or a stream of events.
+//! A handler's reply: JSON, the bytes of a file, or a stream of events.
 
 use std::{convert::Infallible, ops::RangeInclusive, pin::Pin};
 
@@ -11,34 +11,34 @@ use futures_util::Stream;
 use operations::{Error, attachments::Download};
 use tracing::Instrument;
 
-/// The body of a successful answer.
+/// The body of a successful response.
 pub(crate) enum Reply {
-    /// JSON, or nothing at all.
+    /// JSON, or no content.
     Json(Vec<u8>),
-    /// A file, or the part of it that was asked for.
+    /// A file, or the requested range of it.
     File(Download, Option<RangeInclusive<usize>>),
     /// Server-sent events.
     Events(EventStream),
-    /// Server-sent events about work that goes on while they are read, and to its end when nobody reads any more.
+    /// Server-sent events about work that runs while they are read, and continues when the client disconnects.
     Work(Work),
 }
 
 /// Server-sent events.
 pub(crate) type EventStream = Pin<Box<dyn Stream<Item = Result<Bytes, Infallible>> + Send>>;
 
-/// Whether work succeeded, and how its end is told.
+/// Whether the work succeeded, and its final event.
 pub(crate) type Ended = (bool, Box<dyn FnOnce() + Send>);
 
-/// Work that tells about itself. Whether it succeeded is known at its end only, and so is what it costs.
+/// Work with progress events. Its result, and so its charge, is known only at its end.
 pub(crate) struct Work {
-    /// What is told.
+    /// The progress events.
     pub(crate) stream: EventStream,
-    /// The work: whether it succeeded, and how its end is told once everything about it is settled.
+    /// The work: whether it succeeded, and the final event to send once the charge is recorded.
     pub(crate) task: Pin<Box<dyn Future<Output = Ended> + Send>>,
 }
 
 impl Work {
-    /// Lets the work begin, and gives what it tells.
+    /// Starts the work, and returns its stream of events.
     pub(crate) fn start(self, ended: impl FnOnce(bool) + Send + 'static) -> EventStream {
         let task = self.task;
         let work = async move {
@@ -52,8 +52,8 @@ impl Work {
 }
 
 impl Reply {
-    /// The part of a file that a `Range` header asks for. One that the file does not have is a refusal like any other,
-    /// so that nothing is charged for it.
+    /// The part of a file that a `Range` header asks for. An unsatisfiable range is an error like any other, so
+    /// that nothing is charged for it.
     pub(crate) fn within(self, range: Option<&str>) -> operations::Result<Self> {
         let Self::File(download, None) = self else { return Ok(self) };
         let part = part_of(&download, range)?;
@@ -66,7 +66,7 @@ fn part_of(download: &Download, range: Option<&str>) -> operations::Result<Optio
     match range.map(|range| parse_range(range, total)) {
         Some(Ok(range)) => Ok(Some(range)),
         Some(Err(RangeFault::Unsatisfiable)) => Err(Error::beyond(total)),
-        // Several ranges, or none that can be read: the whole is a right answer too.
+        // Several ranges, or an invalid one: the whole file is a valid response too.
         Some(Err(RangeFault::Ignored)) | None => Ok(None),
     }
 }
@@ -76,13 +76,13 @@ pub(crate) fn range(headers: &HeaderMap) -> Option<&str> {
     headers.get(header::RANGE).and_then(|range| range.to_str().ok())
 }
 
-/// A file for a page, or the part of it that the browser asks for.
+/// A file for a page, or the range that the browser asks for.
 pub(crate) fn download(headers: &HeaderMap, download: Download) -> operations::Result<Response> {
     let part = part_of(&download, range(headers))?;
     Ok(file(download, part))
 }
 
-/// A file as a response: always as a download unless it is a harmless image by its bytes, and never to be guessed at.
+/// A file as a response: always a download unless its bytes are a harmless image, and never sniffed.
 pub(crate) fn file(download: Download, part: Option<RangeInclusive<usize>>) -> Response {
     let Download { filename, media_type, bytes } = download;
     let total = bytes.len();
@@ -111,7 +111,7 @@ pub(crate) fn file(download: Download, part: Option<RangeInclusive<usize>>) -> R
 pub(crate) fn events(stream: EventStream) -> Response {
     let mut response = Response::new(Body::from_stream(stream));
     insert(&mut response, header::CONTENT_TYPE, "text/event-stream");
-    // Proxies that gather an answer before they pass it on would hold every event back.
+    // Proxies that buffer responses would delay every event.
     response.headers_mut().insert("x-accel-buffering", HeaderValue::from_static("no"));
     response
 }
@@ -122,7 +122,7 @@ fn insert(response: &mut Response, name: header::HeaderName, value: &str) {
     }
 }
 
-/// The declared type, unless it is one that a browser would run or that is no type at all.
+/// The declared type, unless a browser would run it or it is malformed.
 fn safe_type(declared: &str) -> &str {
     let plain = |part: &str| {
         !part.is_empty()
@@ -145,7 +145,7 @@ pub(crate) fn image_type(bytes: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// A name for any client: plain ASCII first, all of it after RFC 8187.
+/// A `Content-Disposition` file name for any client: ASCII first, then RFC 8187.
 fn content_disposition(kind: &str, name: &str) -> String {
     let fallback: String = name
         .chars()
@@ -160,7 +160,7 @@ enum RangeFault {
     Ignored,
 }
 
-/// One range of bytes. What the standard calls invalid, such as a last byte before the first, is as if it were not there.
+/// One byte range. What the standard calls invalid, such as a last byte before the first, is ignored.
 fn parse_range(text: &str, total: usize) -> Result<RangeInclusive<usize>, RangeFault> {
     let (unit, range) = text.split_once('=').ok_or(RangeFault::Ignored)?;
     if !unit.eq_ignore_ascii_case("bytes") || range.contains(',') {
@@ -180,7 +180,7 @@ fn parse_range(text: &str, total: usize) -> Result<RangeInclusive<usize>, RangeF
     }
 }
 
-/// A number of a range, if there is one; one that is too large for us is larger than any file.
+/// A number in a range, if there is one; one that overflows is larger than any file.
 fn number(text: &str) -> Result<Option<usize>, RangeFault> {
     let digits = text.trim();
     if !digits.bytes().all(|byte| byte.is_ascii_digit()) {

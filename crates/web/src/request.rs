@@ -1,4 +1,4 @@
-//! What every request and response has: an id, a client address, headers that keep answers private.
+//! What every request and response has: an id, a client address, privacy headers.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -19,11 +19,11 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 #[derive(Clone)]
 pub(crate) struct RequestId(pub(crate) String);
 
-/// The address of the client: of the peer that connected, or the one that a trusted proxy names.
+/// The client's address: the connected peer, or the one that a trusted proxy names.
 #[derive(Clone, Copy)]
 pub(crate) struct ClientAddress(IpAddr);
 
-/// Gives every request an id and its client's address, and every response the headers that all of them carry.
+/// Gives every request an id and its client's address, and every response the common headers.
 pub(crate) async fn finish(Extracted(state): Extracted<State>, mut request: Request, next: Next) -> Response {
     let id = given_id(request.headers()).unwrap_or_else(|| new_log_id("req"));
     let peer = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|info| info.0.ip());
@@ -31,7 +31,7 @@ pub(crate) async fn finish(Extracted(state): Extracted<State>, mut request: Requ
     let client = state.proxies.client(request.headers(), peer);
     request.extensions_mut().insert(RequestId(id.clone()));
     request.extensions_mut().insert(ClientAddress(client));
-    // Whatever is logged on the way stands under the id that the answer carries.
+    // All log lines of the request carry the id that the response has.
     let span =
         tracing::error_span!("request", id = %id, operation = Empty, workspace = Empty, status = Empty);
     if let Some(continue_trace) = state.continue_trace {
@@ -48,7 +48,7 @@ pub(crate) async fn finish(Extracted(state): Extracted<State>, mut request: Requ
     }
     headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    // The console shows mail in a frame of its own page; everything else is in no frame at all.
+    // The console shows messages in a frame of its own page; everything else must not be framed.
     headers.entry(header::X_FRAME_OPTIONS).or_insert(HeaderValue::from_static("DENY"));
     headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
     headers
@@ -57,14 +57,14 @@ pub(crate) async fn finish(Extracted(state): Extracted<State>, mut request: Requ
     response
 }
 
-/// An id that the caller gave, if it is fit to stand in a log.
+/// An id from the caller, if it is safe to log.
 fn given_id(headers: &HeaderMap) -> Option<String> {
     let text = headers.get(REQUEST_ID)?.to_str().ok()?;
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
     ((1..=128).contains(&text.len()) && text.bytes().all(plain)).then(|| text.to_owned())
 }
 
-/// An id that is unique enough to find a request or a session in the logs; nothing else depends on it.
+/// An id unique enough to find a request or a session in the logs; nothing else depends on it.
 pub fn new_log_id(kind: &str) -> String {
     use std::hash::{BuildHasher, RandomState};
     use std::sync::atomic::{AtomicU64, Ordering};
@@ -75,8 +75,8 @@ pub fn new_log_id(kind: &str) -> String {
 
 /// The parameters in the path, decoded.
 ///
-/// No id has a NUL or bytes that are no text. They become a character that no id has either, so that such an id just
-/// finds nothing; PostgreSQL would refuse the NUL.
+/// No id contains a NUL or invalid UTF-8. They become a character that no id has either, so that such an id is not
+/// found; PostgreSQL would refuse the NUL.
 pub(crate) fn path_parameters(parts: &Parts) -> Vec<(String, String)> {
     let Some(template) = parts.extensions.get::<MatchedPath>() else { return Vec::new() };
     let segments = template.as_str().split('/').zip(parts.uri.path().split('/'));
@@ -88,7 +88,7 @@ pub(crate) fn path_parameters(parts: &Parts) -> Vec<(String, String)> {
     segments.filter_map(parameter).collect()
 }
 
-/// Refuses a request whose `Accept` leaves no room for JSON.
+/// Refuses a request whose `Accept` excludes JSON.
 pub(crate) fn require_json_answer(headers: &HeaderMap) -> Result<()> {
     if accepts(headers, "application/json") {
         return Ok(());
@@ -96,7 +96,7 @@ pub(crate) fn require_json_answer(headers: &HeaderMap) -> Result<()> {
     Err(Error::new(ErrorKind::NotAcceptable).with_fix("Ask for application/json."))
 }
 
-/// Whether the caller names a stream of events in `Accept`, and JSON not.
+/// Whether `Accept` names server-sent events, and not JSON.
 pub(crate) fn asks_for_events(headers: &HeaderMap) -> bool {
     let names = |kind: &str| {
         let mut lists = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
@@ -105,7 +105,7 @@ pub(crate) fn asks_for_events(headers: &HeaderMap) -> bool {
     names("text/event-stream") && !names("application/json") && accepts(headers, "text/event-stream")
 }
 
-/// Whether `Accept` leaves room for a media type. Of the ranges that fit, the narrowest counts.
+/// Whether `Accept` allows a media type. The most specific matching range counts.
 pub(crate) fn accepts(headers: &HeaderMap, kind: &str) -> bool {
     let main = kind.split('/').next().unwrap_or_default();
     let fit = |range: &str| {
@@ -125,18 +125,18 @@ pub(crate) fn accepts(headers: &HeaderMap, kind: &str) -> bool {
     ranges.peek().is_none() || ranges.filter_map(fit).max().is_some_and(|(_, wanted)| wanted)
 }
 
-/// The address of the client, as it was found out when the request came in.
+/// The client's address, as determined when the request arrived.
 pub(crate) fn client_address(request: &Request) -> IpAddr {
     let found = request.extensions().get::<ClientAddress>();
     found.map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), |client| client.0)
 }
 
-/// A header that was given several times, and not always with the same value.
+/// A header that was sent several times with different values.
 pub struct Ambiguous;
 
-/// The value of a header that has only one.
+/// The value of a header that may occur once.
 ///
-/// A proxy in front of us may have looked at the first of two, or at the last; neither is to be guessed at.
+/// A proxy in front may have read the first of two, or the last; we do not guess.
 pub fn only_value<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a HeaderValue>, Ambiguous> {
     let mut values = headers.get_all(name).iter();
     let first = values.next();
@@ -148,7 +148,7 @@ pub(crate) fn cookie_name(app: &App) -> &'static str {
     if is_secure(app) { "__Host-agent_mailbox" } else { "agent_mailbox" }
 }
 
-/// The name of the cookie that tells a browser in which an account has signed in before.
+/// The name of the cookie that marks a browser as known to an account.
 pub(crate) fn device_cookie_name(app: &App) -> &'static str {
     if is_secure(app) { "__Host-agent_mailbox_device" } else { "agent_mailbox_device" }
 }
@@ -158,7 +158,7 @@ pub(crate) fn is_secure(app: &App) -> bool {
     app.settings().public_url.starts_with("https://")
 }
 
-/// What the caller shows. A key makes the cookie irrelevant.
+/// The caller's credential. An API key takes precedence over a cookie.
 pub(crate) fn credential(app: &App, headers: &HeaderMap) -> Result<Credential> {
     let unknown = || Error::new(ErrorKind::Unauthorized);
     if let Some(key) = only_value(headers, "x-api-key").map_err(|_| unknown())? {
@@ -178,8 +178,8 @@ pub(crate) fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> 
     pairs.find(|(found, _)| *found == name).map(|(_, value)| value)
 }
 
-/// Refuses what another site made a browser send. Browsers always say where a request that changes something comes from,
-/// so one that says nothing is refused too.
+/// Refuses a cross-site form post. Browsers always send the origin of a request that changes something, so one
+/// without it is refused too.
 pub(crate) fn require_own_site(app: &App, headers: &HeaderMap) -> Result<()> {
     if !headers.contains_key("sec-fetch-site") && !headers.contains_key(header::ORIGIN) {
         return Err(Error::new(ErrorKind::CrossSiteRequest));
@@ -187,10 +187,9 @@ pub(crate) fn require_own_site(app: &App, headers: &HeaderMap) -> Result<()> {
     refuse_cross_site(app, headers)
 }
 
-/// Refuses a request that another site made a browser send.
+/// Refuses a cross-site request.
 ///
-/// Browsers say where a request comes from; programs without a browser say nothing, and carry no cookies they did not
-/// put there themselves.
+/// Browsers send the origin of a request; other programs do not, and have no cookies except their own.
 pub(crate) fn refuse_cross_site(app: &App, headers: &HeaderMap) -> Result<()> {
     let refused = || Err(Error::new(ErrorKind::CrossSiteRequest));
     if let Some(site) = headers.get("sec-fetch-site") {
@@ -198,7 +197,7 @@ pub(crate) fn refuse_cross_site(app: &App, headers: &HeaderMap) -> Result<()> {
     }
     let Some(origin) = headers.get(header::ORIGIN) else { return Ok(()) };
     let origin = origin.to_str().unwrap_or_default();
-    // A proxy in front may tell us another host than the browser sees.
+    // A proxy in front may send another host than the browser sees.
     if origin.eq_ignore_ascii_case(&app.settings().public_url) {
         return Ok(());
     }

@@ -1,12 +1,12 @@
-//! What is counted about the requests of one endpoint. The handles are kept from the first request on, because looking
-//! a metric up by its name and labels costs more than counting.
+//! The request metrics of one endpoint. Handles are kept from the first request on, because looking up a metric by
+//! name and labels costs more than counting.
 
 use std::{sync::OnceLock, time::Instant};
 
 use axum::http::StatusCode;
 use metrics::{Counter, Histogram, counter, histogram};
 
-/// The classes of a status as a label: exact statuses would multiply the series without telling more.
+/// Status classes as a label: exact statuses would multiply the series without more information.
 const STATUS_CLASSES: [&str; 4] = ["2xx", "3xx", "4xx", "5xx"];
 
 /// The metrics of an operation's requests.
@@ -21,7 +21,7 @@ impl RequestMetrics {
         Self { operation, requests: [const { OnceLock::new() }; _], seconds: OnceLock::new() }
     }
 
-    /// Counts a request that was answered.
+    /// Counts a request that was served.
     pub(crate) fn record(&self, status: StatusCode, started: Instant) {
         let class = class_of(status);
         let requests = || {
@@ -34,7 +34,7 @@ impl RequestMetrics {
     }
 }
 
-/// Where the class of a status stands in the list.
+/// The index of a status class in the list.
 const fn class_of(status: StatusCode) -> usize {
     match status.as_u16() {
         ..300 => 0,

@@ -1,4 +1,4 @@
-//! Routes grouped by path, since a path takes one router with all its methods.
+//! Routes grouped by path, since axum takes one router per path with all its methods.
 
 use axum::routing::MethodRouter;
 

@@ -1,4 +1,4 @@
-//! The whole service over HTTP: the routes of all doors, under the layers that every request and answer passes.
+//! The whole service over HTTP: the routes of all doors, under common layers.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ use crate::{
     telegram,
 };
 
-/// What the handlers share, and the doors that other crates make.
+/// The shared state, and the doors from other crates.
 fn shared(app: App, options: Options) -> (State, Vec<Door>) {
     let Options { metrics, cors_origins, proxies, console, doors, continue_trace } = options;
     let settings = app.settings();
@@ -63,12 +63,12 @@ pub fn router(app: App, options: Options) -> Router {
         .fold(routes, |routes, door| routes.merge(door(&inside)))
         .fallback(error::unknown_route)
         .method_not_allowed_fallback(error::wrong_method)
-        // In one call, since each adds a box to every route. The first is outside of everything else, so that no
-        // answer goes without its request id.
+        // In one call, since each adds a box to every route. The first is the outermost, so that every response has
+        // its request id.
         .layer((
             finish,
             axum::middleware::from_fn_with_state(origins, cors::allow),
-            // Not for streams of events: packing would gather them instead of passing them on.
+            // Not for event streams: compression would buffer them.
             CompressionLayer::new().compress_when(SizeAbove::new(1024).and(NotForContentType::SSE)),
             CatchPanicLayer::custom(error::panicked),
         ))

@@ -1,4 +1,4 @@
-//! What every handler can reach: the service, and what was decided about its doors when they were opened.
+//! The state that every handler shares: the service, and the options of its doors.
 
 use std::sync::Arc;
 
@@ -14,28 +14,28 @@ use crate::{
 /// Renders the metrics as text.
 pub type RenderMetrics = Arc<dyn Fn() -> String + Send + Sync>;
 
-/// Lets the span of a request go on with a trace that its headers name.
+/// Continues the trace that a request's headers name in its span.
 pub(crate) type ContinueTrace = fn(&tracing::Span, &HeaderMap);
 
-/// What every handler can reach.
+/// The state that every handler shares.
 pub(crate) type State = Arc<Shared>;
 
 /// What is shared by all requests.
 pub(crate) struct Shared {
     pub(crate) app: App,
-    /// Renders what `/metrics` shows, where it is served.
+    /// Renders `/metrics`, where it is served.
     pub(crate) metrics: Option<RenderMetrics>,
-    /// Origins that browsers may call the API from.
+    /// Origins that may call the API from a browser.
     pub(crate) cors_origins: Vec<String>,
-    /// The proxies in front, which tell the client's address.
+    /// The proxies in front, which report the client's address.
     pub(crate) proxies: Proxies,
-    /// How much of the console one may see at a time.
+    /// Limits of the console.
     pub(crate) console: ConsoleLimits,
     pub(crate) continue_trace: Option<ContinueTrace>,
     pub(crate) anonymous: Arc<AddressLimiter>,
-    /// Pages of the console by client address.
+    /// Console pages by client address.
     pub(crate) pages: AddressLimiter,
-    /// What costs no credits at the doors of other crates, by client address.
+    /// Free requests at the doors of other crates, by client address.
     pub(crate) doors: AddressLimiter,
     pub(crate) wallets: Limiter<pay::Address>,
 }

@@ -1,4 +1,4 @@
-//! The hook that Telegram brings updates to. The client of its Bot API is an adapter.
+//! The webhook for Telegram updates. The client of its Bot API is an adapter.
 
 use axum::{
     Router,
@@ -17,14 +17,14 @@ use crate::{
     request::client_address,
 };
 
-/// Bytes of an update that are read.
+/// Maximum size of an update.
 const MAX_UPDATE_BYTES: u64 = 1 << 20;
 
 pub(crate) fn routes() -> Router<State> {
     Router::new().route("/hooks/telegram", post(take))
 }
 
-/// Takes an update. A caller that does not show the secret is nobody.
+/// Accepts an update. A caller without the secret gets 401.
 async fn take(Extracted(state): Extracted<State>, request: Request) -> Response {
     let (address, now) = (client_address(&request), state.app.now());
     let outcome = match state.anonymous.check(address, now) {
@@ -42,7 +42,7 @@ async fn take(Extracted(state): Extracted<State>, request: Request) -> Response 
 }
 
 async fn hear(state: &State, request: Request) -> Result<()> {
-    // Without a secret there is no hook, and nothing tells that there could be one.
+    // Without a secret there is no hook, and the response does not reveal that there could be one.
     let BotUpdates::Webhook(secret) = &state.app.settings().telegram else {
         return Err(Error::not_found("Not found"));
     };
@@ -51,7 +51,7 @@ async fn hear(state: &State, request: Request) -> Result<()> {
         .headers
         .get("x-telegram-bot-api-secret-token")
         .map_or("", |shown| shown.to_str().unwrap_or_default());
-    // Of hashes it tells nobody anything how long comparing them takes.
+    // Comparing hashes leaks nothing through its timing.
     if secrets::hash(shown) != secrets::hash(secret) {
         return Err(Error::new(ErrorKind::Unauthorized));
     }
@@ -62,7 +62,7 @@ async fn hear(state: &State, request: Request) -> Result<()> {
     if !update["update_id"].is_i64() {
         return Err(Error::invalid("update_id", "is required"));
     }
-    // An update that was begun is finished, even if Telegram hangs up.
+    // An update is processed to its end, even if Telegram disconnects.
     let app = state.app.clone();
     let task = tokio::spawn(async move { updates::hear(&app, &update).await });
     task.await.map_err(Error::internal)?

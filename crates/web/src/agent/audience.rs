@@ -1,10 +1,10 @@
-//! Whom a proof of the wallet is for: challenges name it, and proofs are checked against it.
+//! The audience of a wallet's proof: challenges name it, and proofs are checked against it.
 
 use axum::http::request::Parts;
 use operations::App;
 use pay::siwx::Audience;
 
-/// Whom a proof of the wallet is for: this server by its configured address, never by what a request claims.
+/// The audience of a wallet's proof: this server by its configured address, never by what a request claims.
 pub(crate) fn audience(app: &App, parts: &Parts) -> Audience {
     let settings = app.settings();
     let domain = settings.public_url.split_once("://").map_or("", |(_, rest)| rest);

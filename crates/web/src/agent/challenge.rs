@@ -1,4 +1,4 @@
-//! What a client is asked for: one 402 that clients of all protocols understand, and what they are told afterwards.
+//! The 402 response that clients of all payment protocols understand, and the receipt headers after a payment.
 
 use axum::{
     http::{HeaderName, HeaderValue, StatusCode, header, request::Parts},
@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use super::{audience::audience, gated::Gated, proof::seconds};
 use crate::error;
 
-/// Asks for a payment or a proof.
+/// Responds with 402 and asks for a payment or a proof of the wallet.
 pub(crate) fn response(
     app: &App,
     gated: &Gated,
@@ -44,7 +44,7 @@ pub(crate) fn response(
     let required =
         |extensions: &Value| x402::required_header(terms, &resource, refused.message(), extensions);
     let header = extensions(app, gated, parts).iter().map(required).find(|text| text.len() <= MAX_CHALLENGE);
-    // An address so long that nothing else fits is left out; it is known to the caller.
+    // A URL so long that nothing else would fit is left out; the caller knows it.
     let bare = x402::Resource { url: app.settings().public_url.clone(), ..resource.clone() };
     let header = header.unwrap_or_else(|| x402::required_header(terms, &bare, refused.message(), &json!({})));
     insert(&mut response, x402::REQUIRED_HEADER, &header);
@@ -56,7 +56,7 @@ pub(crate) fn response(
     response
 }
 
-/// What is offered beside paying, the most first: less if it would not fit into a header.
+/// The extensions of the challenge, most valuable first; fewer if they would not fit into a header.
 fn extensions(app: &App, gated: &Gated, parts: &Parts) -> Vec<Value> {
     let mut sign_in = json!({});
     if gated.terms.amount == 0 {
@@ -88,7 +88,7 @@ fn payment_challenge(app: &App, terms: &Terms, parts: &Parts, body: Option<&[u8]
     mpp::Challenge::new(terms, &bound, app.challenge_key(), seconds(app.now()), random).header()
 }
 
-/// Tells a client what became of its payment, in the words of its protocol.
+/// Adds the headers that report a payment's result in the client's own protocol.
 pub(crate) fn tell(
     app: &App,
     terms: &Terms,

@@ -1,15 +1,15 @@
-//! What a 402 tells marketplaces about an endpoint (the `bazaar` extension): how to call it, in few bytes.
+//! What a 402 tells marketplaces about an endpoint (the `bazaar` extension), kept small.
 
 use schemars::{SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 
 use crate::Endpoint;
 
-/// An endpoint as marketplaces want it.
+/// An endpoint's description for marketplaces.
 pub(crate) struct Bazaar {
-    /// With the names and types of everything that it takes.
+    /// With the names and types of all its inputs.
     pub(crate) full: Value,
-    /// Only how it is called.
+    /// Only its method and URL.
     pub(crate) brief: Value,
 }
 
@@ -58,7 +58,7 @@ fn describe(endpoint: &Endpoint, query: Option<&Value>, body: Option<&Value>) ->
     })
 }
 
-/// The names and types of an object's fields, without what people read.
+/// The names and types of an object's fields, without descriptions.
 fn outline(schema: &Value) -> Value {
     let fields = schema["properties"].as_object().into_iter().flatten();
     let fields: Map<String, Value> = fields.map(|(name, field)| (name.clone(), kind(field))).collect();
@@ -69,7 +69,7 @@ fn outline(schema: &Value) -> Value {
     outline
 }
 
-/// The type of a field; anything where it can be one of several shapes.
+/// The type of a field; empty where several types are allowed.
 fn kind(field: &Value) -> Value {
     let kind = match &field["type"] {
         Value::Array(kinds) => kinds.iter().find(|kind| *kind != "null").cloned().unwrap_or(Value::Null),
@@ -78,7 +78,7 @@ fn kind(field: &Value) -> Value {
     if kind.is_null() { json!({}) } else { json!({ "type": kind }) }
 }
 
-/// Something to send: each field that is needed.
+/// An example input with every required field.
 fn example(schema: &Value) -> Value {
     let needed = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
     let value = |name: &str| match schema["properties"][name]["type"].as_str() {

@@ -14,11 +14,11 @@ use operations::{
 
 use crate::{Endpoint, api, input::Json};
 
-/// Where the keyless interface begins.
+/// The path prefix of the keyless interface.
 const BASE: &str = "/api/agent/v1";
 const TAG: &str = "Mailboxes";
 
-/// The operations that are the API's very own, and where they are here.
+/// The operations shared with the API, and their paths here.
 const SHARED: &[(&Operation, &str)] = &[
     (&mailboxes::GET, "/api/agent/v1/mailboxes/{mailboxId}"),
     (&emails::LIST, "/api/agent/v1/mailboxes/{mailboxId}/emails"),

@@ -1,8 +1,8 @@
 //! The path of every keyless call, stage by stage.
 //!
-//! No proof → 402 before anything is looked up. A proof that is checked here gives the payer; then the request is
-//! validated and, if it costs something, rehearsed, so that whatever can be refused is refused before money moves. Then
-//! the nonce is claimed, the payment settled, and only then the work is done.
+//! No proof → 402 before any lookup. A proof that passes the checks identifies the payer; then the request is
+//! validated and, if it costs something, rehearsed, so that every refusal comes before money moves. Then the nonce
+//! is claimed, the payment settled, and only then the operation runs.
 
 use std::{net::IpAddr, sync::Arc, time::Instant};
 
@@ -31,17 +31,17 @@ use crate::{
     request::{RequestId, client_address, path_parameters, require_json_answer},
 };
 
-/// Bodies of calls without a proof are read up to this, so that their challenge can be bound to them.
+/// Bodies of calls without a proof are read up to this size, so that their challenge can be bound to them.
 const MAX_UNPAID_BODY: u64 = 1 << 20;
 
-/// An answer and what paid for it.
+/// A response and the payment behind it.
 struct Answered {
     status: StatusCode,
     reply: Reply,
     transaction: String,
 }
 
-/// Answers one call.
+/// Serves one call.
 pub(crate) async fn serve(state: State, gated: Arc<Gated>, request: Request) -> Response {
     let started = Instant::now();
     let address = client_address(&request);
@@ -84,7 +84,7 @@ impl Visit {
         if !paid.gated.endpoint.operation.writes {
             return paid.read().await;
         }
-        // A write goes on to its end even when the caller hangs up half-way.
+        // A write is finished even when the client disconnects.
         tokio::spawn(async move { paid.write().await }.in_current_span()).await.map_err(Error::internal)?
     }
 
@@ -124,7 +124,7 @@ impl Visit {
     }
 }
 
-/// A call whose proof is good.
+/// A call with a valid proof.
 struct Paid {
     app: App,
     gated: Arc<Gated>,
@@ -159,7 +159,7 @@ impl Paid {
         Ok(Self { app, gated, raw, request_id, request, proof })
     }
 
-    /// The wallet, if it may do this: a mailbox that is not its own does not exist.
+    /// The wallet, if it may do this: another wallet's mailbox is reported as not found.
     async fn wallet(&self) -> Result<Wallet> {
         let wallet = self.app.wallet(&self.proof).await?;
         let mailbox = self.raw.path.iter().find(|(name, _)| name == "mailboxId").map(|(_, value)| value);
@@ -177,7 +177,7 @@ impl Paid {
         self.proof.payment.is_some()
     }
 
-    /// A call that changes nothing: its answer is kept with the nonce.
+    /// A call that changes nothing: its response is stored with the nonce.
     async fn read(self) -> Result<Answered> {
         let strict = self.app.settings().payments.siwx_only;
         if strict && self.by_authorization() {
@@ -190,7 +190,7 @@ impl Paid {
         let prepared = endpoint.prepare(&self.raw)?;
         payments::admit(&self.app, &self.proof).await?;
         let wallet = self.wallet().await?;
-        // Looked up first only where the work takes its time; elsewhere the claim tells soon enough.
+        // Looked up first only for slow operations; for others the claim itself finds a repeat soon enough.
         if endpoint.operation.id == emails::WAIT.id
             && let Standing::Answered(replay, _) =
                 payments::look_up(&self.app, &self.proof, &self.request).await?
@@ -211,7 +211,7 @@ impl Paid {
         }
     }
 
-    /// A call that changes something: settled before it is done, and done once.
+    /// A call that changes something: settled first, then run exactly once.
     async fn write(self) -> Result<Answered> {
         let transaction = match payments::look_up(&self.app, &self.proof, &self.request).await? {
             Standing::Answered(replay, reference) => return answered(replay, reference.unwrap_or_default()),
@@ -236,7 +236,7 @@ impl Paid {
         self.perform(transaction).await
     }
 
-    /// Tries everything that can be refused, and undoes it: what is refused here costs nothing.
+    /// Runs the operation in a transaction that is rolled back: what is refused here costs nothing.
     async fn rehearse(&self) -> Result<()> {
         if self.app.settings().payments.siwx_only && self.gated.terms.amount == 0 && self.by_authorization() {
             return Err(payments::refused(&Refusal::SIWX_NEEDED));
@@ -256,7 +256,7 @@ impl Paid {
         }
     }
 
-    /// Does what was paid for. If it cannot be done now, the same request can be tried again without paying again.
+    /// Runs the operation that was paid for. If it fails, the same request can be retried without paying again.
     async fn perform(self, transaction: String) -> Result<Answered> {
         let outcome = self.attempt().await;
         let refused = match outcome {

@@ -1,4 +1,4 @@
-//! An endpoint behind the gate: what it costs, and how catalogues describe it.
+//! An endpoint behind the payment gate: its price, and its description for marketplaces.
 
 use std::sync::OnceLock;
 
@@ -7,10 +7,10 @@ use pay::Terms;
 use super::discovery::Bazaar;
 use crate::{Endpoint, State};
 
-/// An endpoint behind the gate.
+/// An endpoint behind the payment gate.
 pub(crate) struct Gated {
     pub(crate) endpoint: Endpoint,
-    /// Made for the first who is asked to pay.
+    /// Built for the first challenge.
     bazaar: OnceLock<Bazaar>,
     pub(crate) terms: Terms,
 }
@@ -22,7 +22,7 @@ impl Gated {
         Self { bazaar: OnceLock::new(), endpoint, terms }
     }
 
-    /// How it is called, for catalogues of what can be paid for.
+    /// Its description for marketplaces.
     pub(crate) fn bazaar(&self) -> &Bazaar {
         self.bazaar.get_or_init(|| Bazaar::of(&self.endpoint))
     }

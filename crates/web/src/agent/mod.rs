@@ -1,7 +1,7 @@
-//! The keyless door: a wallet is the account. The same operations as the API's, behind a gate that wants a payment or a
-//! proof of the wallet instead of a key.
+//! The keyless door: a wallet is the account. The same operations as the API's, behind a gate that takes a payment
+//! or a proof of the wallet instead of an API key.
 //!
-//! `gate.rs` is the order of stages; `proof.rs` reads what clients show, `challenge.rs` writes what they are asked for.
+//! `gate.rs` is the order of stages; `proof.rs` reads the credentials of a request, `challenge.rs` writes the 402.
 
 mod audience;
 mod challenge;

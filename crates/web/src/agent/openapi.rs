@@ -1,4 +1,4 @@
-//! The OpenAPI document of the keyless interface, made from its list of endpoints as the API's is.
+//! The OpenAPI document of the keyless interface, generated from its list of endpoints like the API's.
 
 use std::sync::LazyLock;
 
@@ -97,7 +97,7 @@ fn payment_required() -> Value {
 fn describe(endpoint: &Endpoint, reading: &mut SchemaGenerator, writing: &mut SchemaGenerator) -> Value {
     let operation = endpoint.operation;
     let (mut parameters, body) = inputs(endpoint, reading);
-    // The proof itself makes a write safe to repeat.
+    // The proof itself makes a write idempotent.
     parameters.retain(|parameter| parameter["name"] != "Idempotency-Key");
     let text = |description: &str| json!({ "description": description, "schema": { "type": "string" } });
     let headers = json!({
@@ -126,7 +126,7 @@ fn describe(endpoint: &Endpoint, reading: &mut SchemaGenerator, writing: &mut Sc
     })
 }
 
-/// All errors that a call can meet but 402, which is described apart.
+/// All errors of a call except 402, which is described separately.
 fn errors(endpoint: &Endpoint) -> Vec<Kind> {
     let mut kinds = vec![
         Kind::ValidationFailed,

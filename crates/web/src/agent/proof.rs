@@ -1,6 +1,6 @@
-//! What clients show: a payment of x402 in either version, a credential of the `Payment` scheme, a sign-in.
+//! The credentials of a keyless request: an x402 payment of either version, a `Payment` credential, a sign-in.
 //!
-//! Nothing of these headers is ever logged: an authorisation that was not settled yet is money.
+//! Nothing in these headers is ever logged: an unsettled authorisation is money.
 
 use axum::http::{HeaderMap, header, request::Parts};
 use model::{Timestamp, payments::Protocol};
@@ -12,7 +12,7 @@ use pay::{Address, Refusal, Terms, mpp, siwx, x402};
 
 use super::audience::audience;
 
-/// A proof that nobody has looked into yet.
+/// A proof as sent, not checked yet.
 pub(crate) enum Carried<'a> {
     X402(&'a str),
     X402V1(&'a str),
@@ -23,7 +23,7 @@ pub(crate) enum Carried<'a> {
 /// The asset of a sign-in, which pays nothing.
 const SIGN_IN: &str = "siwx";
 
-/// Finds the proof of a request. One payment at most; a sign-in may come with it, and counts where nothing is paid.
+/// Finds the proof of a request. At most one payment; a sign-in may accompany it, and counts where nothing is paid.
 pub(crate) fn find(headers: &HeaderMap, price: u64) -> Result<Option<Carried<'_>>> {
     let single = |name: &str| {
         let mut values = headers.get_all(name).iter();
@@ -31,7 +31,7 @@ pub(crate) fn find(headers: &HeaderMap, price: u64) -> Result<Option<Carried<'_>
         if values.next().is_some() {
             return Err(Error::new(ErrorKind::PaymentCredentials));
         }
-        // A header that is no text is read as one that says nothing, and refused as such.
+        // A header that is not valid text is read as an empty one, and refused as such.
         Ok(first.map(|value| value.to_str().unwrap_or_default()))
     };
     let credential = single(header::AUTHORIZATION.as_str())?.and_then(|value| {
@@ -53,7 +53,7 @@ pub(crate) fn find(headers: &HeaderMap, price: u64) -> Result<Option<Carried<'_>
     Ok(sign_in.or(payment))
 }
 
-/// Reads and checks a proof. What is only too late or too early is noted: a repeat may come late.
+/// Reads and checks a proof. One that is only expired or not yet valid is marked as such: a repeat may arrive late.
 pub(crate) fn check(
     app: &App,
     carried: &Carried<'_>,
@@ -123,12 +123,12 @@ fn signed_in(signed: &siwx::SignedIn, terms: &Terms) -> Proof {
     }
 }
 
-/// A time in seconds, as the protocols count.
+/// A time in seconds since the epoch, as the protocols write it.
 pub(crate) fn seconds(at: Timestamp) -> u64 {
     u64::try_from(at.as_micros() / 1_000_000).unwrap_or_default()
 }
 
-/// A time that was signed. What is too far away for us is refused as untimely before this matters.
+/// A signed time. One that is out of our range was refused as untimely before this matters.
 fn timestamp(seconds: Option<u64>) -> Timestamp {
     let micros = seconds.and_then(|seconds| i64::try_from(seconds).ok()?.checked_mul(1_000_000));
     Timestamp::from_micros(micros.unwrap_or(i64::MAX / 2))

@@ -24,9 +24,9 @@ use crate::{
     reply::{Reply, Work},
 };
 
-/// How often a quiet stream shows that it is alive.
+/// Interval of keep-alive comments on an idle stream.
 const HEARTBEAT: Duration = Duration::from_secs(10);
-/// Events that wait for a slow reader before pieces are left out.
+/// Events buffered for a slow reader before text deltas are dropped.
 const WAITING: usize = 256;
 
 pub(super) fn endpoints() -> Vec<Endpoint> {
@@ -103,7 +103,7 @@ async fn send(
     serde_json::to_vec(&done).map(Reply::Json).map_err(Error::internal)
 }
 
-/// The work on an answer, with a stream that tells of it.
+/// The work on an answer, with a stream of its progress.
 pub(crate) fn streamed(app: App, call: Arc<Call>, turn: Turn) -> Work {
     let (progress, coming) = mpsc::channel(WAITING);
     let (finished, last) = oneshot::channel();
@@ -118,7 +118,7 @@ pub(crate) fn streamed(app: App, call: Arc<Call>, turn: Turn) -> Work {
             },
         };
         let tell_end: Box<dyn FnOnce() + Send> = Box::new(move || {
-            // Nobody may be reading any more.
+            // The client may have disconnected.
             let _ = finished.send(event);
         });
         (outcome.is_ok(), tell_end)
@@ -126,7 +126,7 @@ pub(crate) fn streamed(app: App, call: Arc<Call>, turn: Turn) -> Work {
     Work { stream: Box::pin(told(coming, last)), task: Box::pin(task) }
 }
 
-/// What a reader gets: news as they come, signs of life, and the end.
+/// What the client gets: progress events, keep-alives, and the final event.
 fn told(
     coming: mpsc::Receiver<AgentEvent>,
     last: oneshot::Receiver<AgentEvent>,
@@ -137,7 +137,7 @@ fn told(
         match tokio::time::timeout(HEARTBEAT, coming.recv()).await {
             Err(_) => Some((Ok(Bytes::from_static(b": still here\n\n")), Some((coming, last)))),
             Ok(Some(event)) => Some((Ok(written(&event)), Some((coming, last)))),
-            // The work is through when nothing more can come; a work that was broken off tells no end.
+            // The channel closes when the work is done; work that was aborted sends no final event.
             Ok(None) => last.await.ok().map(|event| (Ok(written(&event)), None)),
         }
     });

@@ -49,7 +49,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
     endpoints
 }
 
-/// What is read of one email, and where it is moved.
+/// The routes of a single email: reading and moving it.
 fn of_one_email() -> Vec<Endpoint> {
     let context_path = "/api/v1/mailboxes/{mailboxId}/emails/{emailId}/context";
     let raw_path = "/api/v1/mailboxes/{mailboxId}/emails/{emailId}/raw";

@@ -14,11 +14,11 @@ use crate::{
     input::{LastEventId, Path, Query},
 };
 
-/// How often a quiet stream shows that it is alive.
+/// Interval of keep-alive comments on an idle stream.
 const HEARTBEAT: Duration = Duration::from_secs(15);
-/// How long a stream lasts; clients take it up again where it broke off, and are asked for their key again.
+/// How long a stream lasts; clients reconnect where it ended, and authenticate again.
 const MAX_STREAM_LIFE: Duration = Duration::from_hours(1);
-/// Events that are sent in one go.
+/// Events sent in one batch.
 const MAX_BATCH: i64 = 100;
 
 pub(super) fn endpoints() -> Vec<Endpoint> {
@@ -65,7 +65,7 @@ pub(crate) async fn stream_of(
     Ok(stream::unfold(state, next))
 }
 
-/// A stream that somebody reads.
+/// An open stream.
 struct Open {
     app: App,
     call: Arc<Call>,
@@ -78,14 +78,14 @@ struct Open {
 async fn next(mut open: Open) -> Option<(Result<Bytes, Infallible>, Open)> {
     if !open.begun {
         open.begun = true;
-        // Something at once, so that clients and proxies know that the stream is there.
+        // Send something at once, so that clients and proxies see that the stream is open.
         return Some((Ok(Bytes::from_static(b": open\nretry: 1000\n\n")), open));
     }
     loop {
         if Instant::now() >= open.until || !open.app.is_still_valid(&open.call.caller).await {
             return None;
         }
-        // A store that is away for a moment is no reason to break off.
+        // A short outage of the store does not end the stream.
         let found = events::page(&open.app, &open.call.workspace, open.after, MAX_BATCH).await;
         if let Ok(page) = found
             && !page.events.is_empty()
@@ -95,7 +95,7 @@ async fn next(mut open: Open) -> Option<(Result<Bytes, Infallible>, Open)> {
         }
         let woken = tokio::select! {
             woken = tokio::time::timeout(HEARTBEAT, open.news.changed()) => woken,
-            // The client comes again by itself, and finds another server, or this one after its restart.
+            // The client reconnects by itself, to another node or to this one after its restart.
             () = open.app.ending() => return None,
             () = open.app.revoked(&open.call) => return None,
         };
@@ -105,7 +105,7 @@ async fn next(mut open: Open) -> Option<(Result<Bytes, Infallible>, Open)> {
     }
 }
 
-/// Events as lines of the stream.
+/// Events in the format of server-sent events.
 fn written(events: &[Event]) -> String {
     let mut text = String::new();
     for event in events {

@@ -1,7 +1,7 @@
-//! The mailbox agent: conversations, and what is said in them. Works with a form; a module shows answers while they are
-//! written.
+//! The mailbox agent: conversations and their messages. Works as a plain form; a script shows answers while they
+//! are written.
 //!
-//! A message costs here what it costs over the API: it is the model that is paid for, not the page.
+//! A message costs the same as over the API, because the model costs the same.
 
 use askama::Template;
 use axum::{
@@ -62,7 +62,7 @@ fn row(zone: &Zone, one: Conversation) -> Row {
     }
 }
 
-/// A connection that a message can name.
+/// An integration that a message can name.
 struct Choice {
     id: String,
     name: String,
@@ -72,11 +72,11 @@ struct Choice {
 
 /// What the form for a message needs.
 struct Asking {
-    /// Where it is posted to, and where the module sends it.
+    /// Where the form is posted, and where the script sends it.
     action: String,
     api: String,
     choices: Vec<Choice>,
-    /// What was written and not taken.
+    /// What was typed and refused.
     content: String,
     approve: bool,
 }
@@ -233,14 +233,14 @@ async fn one(
     visit.answer(show_one(&visit, &mailbox, &conversation, &query, &Fields::default(), String::new())).await
 }
 
-/// A name for a conversation from what it begins with.
+/// A title for a conversation, from its first message.
 fn title(content: &str) -> Option<String> {
     let line = content.lines().map(str::trim).find(|line| !line.is_empty())?;
     let plain: String = line.chars().filter(|c| !c.is_control()).take(60).collect();
     Some(plain.trim().to_owned()).filter(|title| !title.is_empty())
 }
 
-/// Says what a form says. The work goes on to its end when the person leaves.
+/// Sends the form's message. The work is finished even when the client disconnects.
 async fn send(visit: &Visit, mailbox: &str, conversation: &str, fields: &Fields) -> Result<()> {
     let wanted: NewAgentMessage = input(&json!({
         "content": fields.get("content"),
@@ -250,7 +250,7 @@ async fn send(visit: &Visit, mailbox: &str, conversation: &str, fields: &Fields)
     let call = visit.metered(&conversations::SEND).await?;
     let (app, mailbox, conversation) = (visit.app().clone(), mailbox.to_owned(), conversation.to_owned());
     let work = async move {
-        // On the heap, since it holds everything that a message can lead to.
+        // Boxed, because the future holds everything that a message can lead to.
         let outcome = Box::pin(agent::send(&app, &call, &mailbox, conversation.into(), wanted)).await;
         app.settle(&call, outcome.is_ok());
         outcome.map(|_| ())
@@ -258,7 +258,7 @@ async fn send(visit: &Visit, mailbox: &str, conversation: &str, fields: &Fields)
     tokio::spawn(work.in_current_span()).await.map_err(Error::internal)?
 }
 
-/// Begins a conversation with a first message.
+/// Starts a conversation with a first message.
 async fn begin(visit: Visit, Path(mailbox): Path<String>, request: Request) -> Response {
     let fields = match Fields::read(request).await {
         Ok(fields) => fields,
@@ -290,7 +290,7 @@ async fn say(
     }
 }
 
-/// Waits for the answer and shows it, or what was written and why there is none.
+/// Waits for the answer and shows it, or the typed text and the reason why there is none.
 async fn answer_in(visit: &Visit, mailbox: &str, conversation: &str, fields: &Fields) -> Response {
     match send(visit, mailbox, conversation, fields).await {
         Ok(()) => {

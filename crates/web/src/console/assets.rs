@@ -1,7 +1,7 @@
-//! The console's files: embedded, named by the hash of what is in them, and kept by browsers for good.
+//! The console's static files: embedded, named by the hash of their content, and cached by browsers for good.
 //!
-//! Modules import each other by plain names; those are replaced by the hashed ones when the server starts, so that no
-//! build step is needed.
+//! Modules import each other by plain names, which are replaced by hashed ones at start-up, so that no build step
+//! is needed.
 
 use std::{collections::HashMap, sync::LazyLock};
 
@@ -14,10 +14,10 @@ use sha2::{Digest, Sha256};
 
 use crate::error;
 
-/// Where the files are.
+/// The path prefix of the files.
 const BASE: &str = "/console/assets/";
 
-/// The files, those that others import first.
+/// The files; imported ones come before those that import them.
 const FILES: &[(&str, &str, &str)] = &[
     ("style.css", "text/css; charset=utf-8", include_str!("../../assets/style.css")),
     ("htmx.js", "text/javascript; charset=utf-8", include_str!("../../assets/htmx.min.js")),
@@ -66,7 +66,7 @@ fn hashed_name(name: &str, text: &str) -> String {
     format!("{stem}.{number:012x}.{ending}")
 }
 
-/// The address of a file.
+/// The URL of a file.
 pub(super) fn url(name: &str) -> &'static str {
     ASSETS.urls.get(name).map_or("", String::as_str)
 }

@@ -1,4 +1,4 @@
-//! Getting in and out: signing up, logging in, new passwords.
+//! Signing up, logging in and out, resetting passwords.
 
 use askama::Template;
 use axum::{
@@ -49,7 +49,7 @@ pub(super) fn redirect(target: &str) -> Response {
     page::go_to(&HeaderMap::new(), target)
 }
 
-/// A form for somebody who is not logged in.
+/// A form for a visitor who is not logged in.
 pub(super) struct Form {
     pub(super) head: Head,
     pub(super) flash: Option<flash::Flash>,
@@ -91,15 +91,15 @@ struct LoginPage {
 struct SignUpPage {
     form: Form,
     open: bool,
-    /// Whether the password is chosen later, by the link in a message.
+    /// Whether the password is chosen later, through the link in an email.
     verify: bool,
-    /// Whether this is the first account of a server that strangers can reach.
+    /// Whether this is the first account of a publicly reachable server.
     first: bool,
     name: String,
     workspace: String,
 }
 
-/// Tells that a message is on its way.
+/// Confirms that an email is on its way.
 #[derive(Template)]
 #[template(path = "console/sent.html")]
 pub(super) struct SentPage {
@@ -140,7 +140,7 @@ async fn login_page(
     shown(&headers, html(&LoginPage { form, open: state.app.settings().sign_up.open }))
 }
 
-/// A form that anybody can send: from this site, in moderation.
+/// A form that needs no session: same-site and rate-limited.
 pub(super) async fn open_form(state: &State, request: Request) -> Result<Fields> {
     let address = client_address(&request);
     state.anonymous.count(address, state.app.now())?;
@@ -152,7 +152,7 @@ pub(super) fn shown(headers: &HeaderMap, page: Result<Response>) -> Response {
     page.unwrap_or_else(|refused| page::failure(headers, &refused))
 }
 
-/// The page of a form once more, with what was wrong and the status that says so.
+/// The form's page again, with the error and its status.
 pub(super) fn again(headers: &HeaderMap, refused: &Error, page: &impl Template) -> Response {
     let mut response = shown(headers, html(page));
     *response.status_mut() = crate::error::status(refused.kind());
@@ -251,7 +251,7 @@ async fn try_sign_up(
     let code = affiliate_cookie(headers);
     let (empty, _) = signing_up::first_account(&state.app).await?;
     if state.app.settings().sign_up.verify && !empty {
-        // The form has no password: who follows the link chooses it.
+        // The form has no password field: it is chosen after following the link.
         let email = fields.get("email").trim().to_owned();
         let wanted = SignUpRequest::new(email, given("name"), given("workspace_name"), code);
         return verification::request(&state.app, wanted).await.map(SignedUp::Sent);
@@ -340,7 +340,7 @@ async fn log_out(visit: Visit) -> Response {
     left(&visit, ended, "You are logged out.")
 }
 
-/// The way out, once a session has ended.
+/// The response after a session has ended.
 pub(super) fn left(visit: &Visit, ended: Result<()>, said: &str) -> Response {
     match ended {
         Ok(()) => {

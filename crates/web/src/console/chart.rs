@@ -1,4 +1,4 @@
-//! Charts as SVG, made on the server: stacked bars, a day each.
+//! Charts as SVG, drawn on the server: stacked bars, one per day.
 
 use std::fmt::Write as _;
 
@@ -13,7 +13,7 @@ const TOP: i64 = 8;
 /// A day: its date, and a figure for each series.
 pub(super) type Bar = (String, Vec<i64>);
 
-/// A chart of stacked bars. Texts are ours and figures are numbers, so nothing in it needs escaping.
+/// A chart of stacked bars. Labels are constants and figures are numbers, so nothing needs escaping.
 pub(super) fn stacked(label: &str, names: &[&str], bars: &[Bar]) -> String {
     let most = bars.iter().map(|(_, values)| values.iter().sum::<i64>()).max().unwrap_or(0);
     let top = ceiling(most);
@@ -81,7 +81,7 @@ fn tenths(value: i64) -> String {
     format!("{}.{}", value / 10, value % 10)
 }
 
-/// The next round number: 1, 2 or 5 with zeros, and at least 4.
+/// The next round number: 1, 2 or 5 followed by zeros, and at least 4.
 fn ceiling(most: i64) -> i64 {
     let mut scale = 1;
     loop {

@@ -1,4 +1,4 @@
-//! Writing messages: new ones, answers, messages passed on, drafts, and messages for later.
+//! Writing messages: new ones, replies, forwards, drafts and scheduled sends.
 
 use std::collections::HashMap;
 
@@ -38,7 +38,7 @@ use super::{
 };
 use crate::{State, error, reply};
 
-/// The largest form with files: what a mail may hold, in base64 where pictures stand in the text.
+/// The largest form with attachments: a message's limit, in base64 for pictures in the text.
 const MOST_FORM: usize = MAX_FILES_BYTES * 3 / 2 + (4 << 20);
 
 pub(super) fn routes() -> Router<State> {
@@ -48,12 +48,12 @@ pub(super) fn routes() -> Router<State> {
         .layer(DefaultBodyLimit::max(MOST_FORM))
 }
 
-/// What is being written.
+/// The message being written.
 #[derive(Default)]
 struct Letter {
     /// `new`, `reply` or `forward`.
     mode: String,
-    /// The mail that is answered or passed on.
+    /// The email that is answered or forwarded.
     source: String,
     draft: String,
     in_reply_to: String,
@@ -62,15 +62,15 @@ struct Letter {
     cc: String,
     bcc: String,
     subject: String,
-    /// The text as harmless HTML.
+    /// The text as sanitised HTML.
     body: String,
     text: String,
     files: Vec<(String, String, String)>,
-    /// What follows by itself: the files of a mail that is passed on.
+    /// What is added by itself: the attachments of a forwarded email.
     follows: usize,
-    /// Whether the draft holds an original below the text, which is not edited here.
+    /// Whether the draft has an original below the text, which is not edited here.
     below: bool,
-    /// When it is to be sent, in the form of the input.
+    /// When it is to be sent, as the input's value.
     at: String,
 }
 
@@ -84,7 +84,7 @@ struct ComposePage {
     said: String,
     /// Whether there is a language model to write with.
     model: bool,
-    /// What that costs in credits.
+    /// The price of that in credits.
     price: u64,
     suggestions: Vec<(String, String)>,
     zone: String,
@@ -126,7 +126,7 @@ async fn render(visit: &Visit, mailbox: &str, letter: Letter, said: String) -> R
     })
 }
 
-/// What the form begins with.
+/// The form's initial content.
 async fn begin(visit: &Visit, mailbox: &str, fields: &Fields) -> Result<Letter> {
     if let Some(id) = fields.given("draft") {
         return from_draft(visit, mailbox, id).await;
@@ -247,7 +247,7 @@ async fn from_draft(visit: &Visit, mailbox: &str, id: &str) -> Result<Letter> {
     })
 }
 
-/// A picture of a draft as a `data:` address, with its content id.
+/// A draft's picture as a `data:` URL, with its content id.
 async fn data_of(
     visit: &Visit,
     mailbox: &str,
@@ -285,7 +285,7 @@ async fn submit(visit: Visit, Path(mailbox): Path<String>, request: Request) -> 
     }
 }
 
-/// The form once more, with what was wrong. Files that were chosen have to be chosen again.
+/// The form again, with the error. Chosen files have to be chosen again.
 async fn again(visit: &Visit, mailbox: &str, form: &Form, refused: &Error) -> Result<Response> {
     let fields = &form.fields;
     let text = |name: &str| fields.get(name).to_owned();
@@ -392,7 +392,7 @@ async fn send(visit: &Visit, mailbox: &str, form: &Form) -> Result<()> {
     Ok(())
 }
 
-/// The files of a mail that is passed on, and new ones.
+/// The attachments of a forwarded email, and new ones.
 async fn passed_on(visit: &Visit, mailbox: &str, source: &str, new: Vec<Value>) -> Result<Vec<Value>> {
     let mail = original(visit, mailbox, source).await?;
     let own =
@@ -400,13 +400,13 @@ async fn passed_on(visit: &Visit, mailbox: &str, source: &str, new: Vec<Value>) 
     Ok(own.chain(new).collect())
 }
 
-/// The mail that the first draft of a form passes on; later ones know it.
+/// The email that the first draft of a form forwards; later drafts store it.
 fn passes_on(fields: &Fields) -> Option<EmailId> {
     let is_first = fields.get("mode") == "forward" && fields.given("draft_id").is_none();
     is_first.then(|| fields.get("source").into())
 }
 
-/// What a draft or a schedule holds.
+/// The JSON of a draft or a scheduled send.
 async fn draft_json(visit: &Visit, mailbox: &str, form: &Form) -> Result<Value> {
     let (fields, parts) = (&form.fields, draft_parts(visit, mailbox, form).await?);
     Ok(json!({
@@ -417,7 +417,7 @@ async fn draft_json(visit: &Visit, mailbox: &str, form: &Form) -> Result<Value> 
     }))
 }
 
-/// Saves a draft, and tells its id and files.
+/// Saves a draft, and returns its id and attachments.
 async fn save(visit: &Visit, mailbox: &str, form: &Form) -> Result<Value> {
     let wanted = input(&draft_json(visit, mailbox, form).await?)?;
     let call = visit.call(&drafts::SAVE)?;

@@ -1,4 +1,4 @@
-//! Custom domains: the records to publish, and a look at what is published.
+//! Custom domains: the DNS records to publish, and a check of what is published.
 
 use askama::Template;
 use axum::{
@@ -132,7 +132,7 @@ async fn create(visit: Visit, request: Request) -> Response {
     }
 }
 
-/// Looks at what is published now, and shows it in place.
+/// Checks the published records now, and shows the result in place.
 async fn check(visit: Visit, Path(domain): Path<String>) -> Response {
     visit
         .answer(async {

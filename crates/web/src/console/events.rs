@@ -1,4 +1,4 @@
-//! The event log, newest first, going on by itself.
+//! The event log, newest first, updated live.
 
 use askama::Template;
 use axum::{Router, response::Response, routing::get};

@@ -1,4 +1,4 @@
-//! What a form says: its fields, and how they are read into what an operation takes.
+//! The fields of a form, and how they become an operation's input.
 
 use axum::extract::Request;
 use garde::Validate;
@@ -13,7 +13,7 @@ use crate::{
 
 /// The largest form without files.
 const MAX_FORM_BYTES: u64 = 2 * 1024 * 1024;
-/// Fields of a form that are read.
+/// Maximum fields of a form.
 const MAX_FIELDS: usize = 5000;
 
 /// The fields of a form.
@@ -21,7 +21,7 @@ const MAX_FIELDS: usize = 5000;
 pub(super) struct Fields(Vec<(String, String)>);
 
 impl Fields {
-    /// Reads a form that was sent as a body.
+    /// Reads a form from a request body.
     pub(super) async fn read(request: Request) -> Result<Self> {
         let (parts, body) = request.into_parts();
         body::refuse_encoding(&parts.headers)?;
@@ -31,7 +31,7 @@ impl Fields {
         Ok(Self::parse(&bytes))
     }
 
-    /// Reads what follows the question mark.
+    /// Reads a query string.
     pub(super) fn parse(bytes: &[u8]) -> Self {
         let clean = |text: std::borrow::Cow<'_, str>| text.replace('\0', "");
         Self(
@@ -46,17 +46,17 @@ impl Fields {
         self.0.push((name, value));
     }
 
-    /// The value of a field; empty when it is not there.
+    /// The value of a field; empty when it is missing.
     pub(super) fn get(&self, name: &str) -> &str {
         self.0.iter().find(|(found, _)| found == name).map_or("", |(_, value)| value)
     }
 
-    /// The value of a field, if something was filled in.
+    /// The value of a field that was filled in.
     pub(super) fn given(&self, name: &str) -> Option<&str> {
         Some(self.get(name).trim()).filter(|value| !value.is_empty())
     }
 
-    /// Whether a box is ticked.
+    /// Whether a checkbox is ticked.
     pub(super) fn ticked(&self, name: &str) -> bool {
         !self.get(name).is_empty()
     }
@@ -67,7 +67,7 @@ impl Fields {
     }
 }
 
-/// Reads what a form says into what an operation takes, with the checks and errors of the API.
+/// Reads a form into an operation's input, with the checks and errors of the API.
 pub(super) fn input<T>(value: &serde_json::Value) -> Result<T>
 where
     T: DeserializeOwned + Validate<Context = ()> + JsonSchema,

@@ -1,4 +1,4 @@
-//! A sentence that is told on the next page: kept in a cookie for a moment.
+//! A message for the next page, kept in a short-lived cookie.
 
 use axum::{
     http::{HeaderMap, HeaderValue, header},
@@ -9,23 +9,23 @@ use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode
 use crate::request::cookie;
 
 const COOKIE: &str = "flash";
-/// The most characters that are told; a cookie has 4 KiB.
+/// The longest message; a cookie holds 4 KiB.
 const MAX_CHARACTERS: usize = 300;
 
-/// How it went.
+/// Whether the action succeeded.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Done,
     Failed,
 }
 
-/// What is told.
+/// A message for the next page.
 pub(super) struct Flash {
     pub(super) kind: &'static str,
     pub(super) text: String,
 }
 
-/// Lets the next page tell something.
+/// Sets a message for the next page.
 pub(super) fn told(mut response: Response, kind: Kind, text: &str) -> Response {
     if text.is_empty() {
         return response;
@@ -40,7 +40,7 @@ pub(super) fn told(mut response: Response, kind: Kind, text: &str) -> Response {
     response
 }
 
-/// What the last page left to tell.
+/// The message that the previous page set.
 pub(super) fn read(headers: &HeaderMap) -> Option<Flash> {
     let value = cookie(headers, COOKIE)?;
     let (kind, rest) = match value.split_at_checked(1)? {
@@ -52,7 +52,7 @@ pub(super) fn read(headers: &HeaderMap) -> Option<Flash> {
     Some(Flash { kind, text })
 }
 
-/// Forgets what was told.
+/// Clears the message.
 pub(super) fn forget(response: &mut Response) {
     let cookie = HeaderValue::from_static("flash=; Path=/console; HttpOnly; SameSite=Lax; Max-Age=0");
     response.headers_mut().append(header::SET_COOKIE, cookie);

@@ -1,4 +1,4 @@
-//! Connections to outside tool servers: what the mailbox agent may use besides the mailbox.
+//! Connections to external tool servers: what the mailbox agent may use besides the mailbox.
 
 use askama::Template;
 use axum::{
@@ -78,7 +78,7 @@ struct IntegrationsPage {
     rows: Vec<Row>,
     may_change: bool,
     said: String,
-    /// Whether that is why the form was refused, which comes back with what was written.
+    /// Whether that is why the form was refused, which is shown again with its values.
     refused: bool,
     name: String,
     url: String,

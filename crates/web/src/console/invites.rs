@@ -1,6 +1,6 @@
-//! Accepting an invitation: as the account that is logged in, by making one, or after logging in.
+//! Accepting an invitation: as the account that is logged in, by signing up, or after logging in.
 //!
-//! The token stands behind the # of the link. While somebody logs in to accept, it waits in a cookie of this page alone.
+//! The token is in the fragment of the link. While the visitor logs in, it is kept in a cookie of this page alone.
 
 use std::sync::Arc;
 
@@ -36,14 +36,14 @@ use crate::{
 
 const TITLE: &str = "Accept an invitation";
 const COOKIE: &str = "agent_mailbox_invite";
-/// How long the token waits while somebody logs in.
+/// How long the token is kept while the visitor logs in.
 const COOKIE_SECONDS: i64 = 900;
 
 pub(super) fn routes() -> Router<State> {
     Router::new()
         .route("/console/invite", get(show).post(accept))
         .route("/console/invite/login", post(log_in_first))
-        // The token stands behind the # of the link, which browsers take along.
+        // The token is in the fragment, which browsers keep across redirects.
         .route("/invite", get(async || redirect("/console/invite")))
 }
 
@@ -53,7 +53,7 @@ struct InvitePage {
     form: Form,
     token: String,
     name: String,
-    /// The address of the account that is logged in; empty when there is none.
+    /// The address of the account that is logged in; empty if there is none.
     account: String,
 }
 
@@ -68,7 +68,7 @@ impl InvitePage {
     }
 }
 
-/// The person behind the cookie, also one who has no workspace left: this is how to get one.
+/// The person of the session, also without a workspace: accepting is how to get one.
 async fn signed_in(state: &State, headers: &HeaderMap) -> Option<Arc<Caller>> {
     let credential = credential(&state.app, headers).ok()?;
     if !matches!(credential, Credential::Session(_)) {
@@ -91,7 +91,7 @@ async fn accept(Extracted(state): Extracted<State>, request: Request) -> Respons
         Err(refused) => return page::failure(&headers, &refused),
     };
     let work = async {
-        // The button of somebody who is logged in sends no password.
+        // The form of a logged-in person sends no password.
         let caller = match fields.given("password") {
             Some(_) => None,
             None => signed_in(&state, &headers).await,
@@ -135,7 +135,7 @@ async fn refuse(state: &State, headers: &HeaderMap, fields: &Fields, refused: &E
     }
 }
 
-/// Leads to the login and back. Somebody who is logged in with another account is logged out first.
+/// Redirects to the login and back. A person logged in with another account is logged out first.
 async fn log_in_first(Extracted(state): Extracted<State>, request: Request) -> Response {
     let headers = request.headers().clone();
     let work = async {
@@ -145,7 +145,7 @@ async fn log_in_first(Extracted(state): Extracted<State>, request: Request) -> R
             accounts::log_out(&state.app, &caller).await?;
             set_cookie(&state, &mut response, "", 0);
         }
-        // Nothing but what a token consists of.
+        // Only characters that a token consists of.
         let token: String =
             fields.get("token").chars().filter(char::is_ascii_alphanumeric).take(100).collect();
         Ok(with_token(response, &token, COOKIE_SECONDS))
@@ -153,7 +153,7 @@ async fn log_in_first(Extracted(state): Extracted<State>, request: Request) -> R
     shown(&headers, work.await)
 }
 
-/// Keeps the token for this page, or forgets it.
+/// Sets the cookie with the token, or clears it.
 fn with_token(mut response: Response, token: &str, seconds: i64) -> Response {
     let cookie = format!("{COOKIE}={token}; Path=/console/invite; HttpOnly; SameSite=Lax; Max-Age={seconds}");
     if let Ok(value) = HeaderValue::from_str(&cookie) {

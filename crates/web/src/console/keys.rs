@@ -1,4 +1,4 @@
-//! API keys: made, listed and revoked by admins. The whole key stands on one page, once.
+//! API keys: created, listed and revoked by admins. The whole key is shown once.
 
 use askama::Template;
 use axum::{
@@ -41,7 +41,7 @@ struct Row {
 struct KeysPage {
     shell: Shell,
     rows: Vec<Row>,
-    /// The key that was just made, and a command to try it with.
+    /// The key that was just created, and a command to try it with.
     fresh: Option<(String, String)>,
     said: String,
 }

@@ -1,4 +1,4 @@
-//! Knowledge: documents with how far they are read, what the workspace remembers, and a search through all of it.
+//! Knowledge: documents and their progress, what the workspace remembers, and a search over all of it.
 
 use askama::Template;
 use axum::{
@@ -26,7 +26,7 @@ use super::{
 use crate::{State, reply};
 
 const HERE: &str = "/console/knowledge";
-/// A document and what a browser puts around it.
+/// The largest form with a document: the document and its multipart framing.
 const MOST_FORM: usize = MAX_DOCUMENT_BYTES + (1 << 20);
 
 pub(super) fn routes() -> Router<State> {
@@ -51,7 +51,7 @@ struct Row {
     mark: &'static str,
     /// Why it failed.
     said: String,
-    /// Hundredths that are done, while it is read.
+    /// Progress in percent, while it is being indexed.
     percent: Option<i64>,
     added: When,
 }
@@ -85,9 +85,9 @@ struct Found {
     distance: String,
     source: &'static str,
     from: String,
-    /// Where the mail can be read.
+    /// The URL of the email.
     url: Option<String>,
-    /// What forgets it.
+    /// The URL that forgets it.
     forget: Option<String>,
     at: When,
 }
@@ -113,12 +113,12 @@ fn found(zone: &Zone, snippet: Snippet) -> Found {
 struct KnowledgePage {
     shell: Shell,
     rows: Vec<Row>,
-    /// Whether some document is being read, so that the list asks again, and where.
+    /// Whether a document is being indexed, so that the list polls, and its URL.
     busy: bool,
     here: String,
     next: Option<String>,
     asked: String,
-    /// Where to look: value, name, whether only there.
+    /// Where to search: value, name, whether it is chosen.
     sources: [(&'static str, &'static str, bool); 3],
     found: Option<Vec<Found>>,
     said: String,
@@ -144,7 +144,7 @@ async fn documents(visit: &Visit, zone: &Zone, query: &Fields) -> Result<(Vec<Ro
     Ok((rows, page.next_cursor.map(|cursor| format!("{HERE}?cursor={}", encoded(&cursor)))))
 }
 
-/// Where the list alone is, at the place that the page shows.
+/// The URL of the list alone, at the page's position.
 fn list_url(query: &Fields) -> String {
     match query.given("cursor") {
         Some(cursor) => format!("{HERE}/list?cursor={}", encoded(cursor)),
@@ -192,7 +192,7 @@ async fn recall(visit: &Visit, query: &Fields, asked: &str) -> Result<Vec<Snippe
     Ok(memory::recall(visit.app(), &visit.call(&memory::RECALL)?, wanted).await?.snippets)
 }
 
-/// The list alone, while documents are being read.
+/// The list alone, polled while documents are being indexed.
 async fn rows(visit: Visit, RawQuery(query): RawQuery) -> Response {
     let query = Fields::parse(query.unwrap_or_default().as_bytes());
     let part = async {
@@ -204,7 +204,7 @@ async fn rows(visit: Visit, RawQuery(query): RawQuery) -> Response {
     visit.answer(part).await
 }
 
-/// What a file is written in, by the end of its name.
+/// The media type of a file, by its extension.
 fn kind_of(name: &str) -> Result<&'static str> {
     let ending = name.rsplit('.').next().unwrap_or_default().to_ascii_lowercase();
     Ok(match ending.as_str() {

@@ -1,4 +1,4 @@
-//! The form of a mail that is written: its fields, its files, and the pictures in its text.
+//! The form of a message being written: its fields, its attachments, and the pictures in its text.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
@@ -16,14 +16,14 @@ use serde_json::{Value, json};
 
 use super::{fields::Fields, visit::Visit};
 
-/// A form with its files.
+/// A form with its attachments.
 pub(super) struct Form {
     pub(super) fields: Fields,
-    /// New files as the API takes them.
+    /// New attachments, as the API takes them.
     pub(super) files: Vec<Value>,
 }
 
-/// Reads a form that was sent with files.
+/// Reads a multipart form.
 pub(super) async fn read_form(visit: &Visit, request: Request) -> Result<Form> {
     let wrong = |_| Error::new(ErrorKind::UnsupportedMediaType).with_fix("Send the form with its files.");
     let mut parts = Multipart::from_request(request, &visit.state).await.map_err(wrong)?;
@@ -57,7 +57,7 @@ pub(super) async fn read_form(visit: &Visit, request: Request) -> Result<Form> {
     Ok(Form { fields, files })
 }
 
-/// The text of a form: as HTML with its pictures apart, or as plain text when nothing in it needs HTML.
+/// The text of a form: HTML with its pictures extracted, or plain text when nothing in it needs HTML.
 fn written(fields: &Fields) -> (String, &'static str, Vec<Value>) {
     let Some(editor) = fields.given("html") else {
         return (fields.get("text").replace("\r\n", "\n"), "text", Vec::new());
@@ -72,8 +72,8 @@ fn written(fields: &Fields) -> (String, &'static str, Vec<Value>) {
     (html, "html", pictures)
 }
 
-/// Takes pictures that stand in HTML as `data:` addresses out of it, as inline files. Beside an original, which may have
-/// been written here too, their names tell what they show.
+/// Extracts pictures that are `data:` URLs in HTML as inline attachments. Next to an original, which may have been
+/// written here too, their names say what they are.
 fn apart(html: &str, beside_original: bool) -> (String, Vec<Value>) {
     let (mut out, mut files, mut rest) = (String::with_capacity(html.len()), Vec::new(), html);
     while let Some(at) = rest.find("src=\"data:image/") {
@@ -106,14 +106,14 @@ fn apart(html: &str, beside_original: bool) -> (String, Vec<Value>) {
     (out, files)
 }
 
-/// A body and its files, as operations take them.
+/// A body and its attachments, as operations take them.
 pub(super) struct Parts {
     pub(super) body: String,
     pub(super) format: &'static str,
     pub(super) files: Vec<Value>,
 }
 
-/// What the form itself says.
+/// The form's own body and attachments.
 pub(super) fn parts(form: &Form) -> Parts {
     let (body, format, pictures) = written(&form.fields);
     let kept = form.fields.all("keep").into_iter().map(|id| json!({ "attachment_id": id }));

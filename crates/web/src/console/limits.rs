@@ -1,15 +1,15 @@
-//! How much of the console one may see at a time.
+//! Limits of the console: pages per minute and rows per page.
 
-/// How much of the console one may see at a time.
+/// Limits of the console: pages per minute and rows per page.
 #[derive(Clone, Copy, Debug)]
 pub struct ConsoleLimits {
-    /// Pages that one client address may ask for in a minute.
+    /// Pages per minute for one client address.
     pub pages_per_minute: u64,
-    /// Conversations, drafts, scheduled messages or workspaces that a page lists: 1 to 100.
+    /// Conversations, drafts, scheduled messages or workspaces per page: 1 to 100.
     pub conversations_per_page: i64,
-    /// Rows of other lists that a page shows: 1 to 100.
+    /// Rows per page of other lists: 1 to 100.
     pub rows_per_page: i64,
-    /// How many of the newest are shown where there is no next page.
+    /// Rows of lists without a next page, newest first.
     pub newest_shown: i64,
 }
 

@@ -1,22 +1,22 @@
-//! Addresses of pages: how names stand in them, and which of them may be followed.
+//! URLs of pages: how names are encoded in them, and which may be followed.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-/// What stands for itself in a path.
+/// Characters that need no encoding in a path.
 const KEPT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'~');
 
-/// A name as it stands in the path of an address.
+/// A name, percent-encoded for a path.
 pub(super) fn encoded(text: &str) -> String {
     utf8_percent_encode(text, KEPT).to_string()
 }
 
-/// Where to go after logging in: a path of this server, and nothing that a browser could take for another one.
+/// Where to go after logging in: a path of this server, and nothing that a browser could read as another host.
 pub(super) fn safe_next(next: &str) -> &str {
     let plain = next.starts_with('/')
         && !next.starts_with("//")
         && next.len() <= 2000
         && !next.chars().any(|c| c == '\\' || c.is_control() || c.is_whitespace());
-    // Only the console's own pages: nothing else needs the cookie and shows something.
+    // Only the console's own pages: nothing else uses the cookie and shows a page.
     let inside = next == "/console" || next.starts_with("/console/") || next.starts_with("/console?");
     let ends_session = next.starts_with("/console/log");
     if plain && inside && !ends_session && !next.contains("/../") { next } else { "/console" }

@@ -1,4 +1,4 @@
-//! What happens in the workspace, as it happens: the event log as a stream for the page that is open.
+//! The event log as a live stream for an open page.
 
 use axum::{Router, extract::RawQuery, response::Response, routing::get};
 use operations::events;

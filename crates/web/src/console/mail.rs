@@ -1,4 +1,4 @@
-//! The mail of a mailbox as a list: folders, labels, search, and what is done to conversations.
+//! A mailbox's messages as a list: folders, labels, search, and actions on conversations.
 
 use askama::Template;
 use axum::{
@@ -56,7 +56,7 @@ pub(super) enum View {
 }
 
 impl View {
-    /// The address of the list, without what follows the question mark.
+    /// The URL of the list, without its query.
     fn base(&self, mailbox: &str) -> String {
         let mailbox = encoded(mailbox);
         match self {
@@ -66,7 +66,7 @@ impl View {
         }
     }
 
-    /// What follows the question mark.
+    /// The query of the URL.
     fn query(&self, cursor: Option<&str>) -> String {
         let mut pairs = form_urlencoded::Serializer::new(String::new());
         if let Self::Search(query) = self {
@@ -79,7 +79,7 @@ impl View {
         if text.is_empty() { text } else { format!("?{text}") }
     }
 
-    /// The part of the sidebar that it belongs to.
+    /// The part of the sidebar it belongs to.
     fn active(&self) -> String {
         match self {
             Self::Folder(id) => id.clone(),
@@ -119,7 +119,7 @@ struct Listing {
     total: String,
     next: Option<String>,
     first: Option<String>,
-    /// The address that shows the same rows again.
+    /// The URL that shows the same rows again.
     url: String,
 }
 
@@ -145,7 +145,7 @@ struct Rows {
     fresh: bool,
 }
 
-/// What turns messages into rows.
+/// Turns emails into rows.
 struct RowMaker<'a> {
     mailbox: &'a str,
     view: &'a View,
@@ -292,7 +292,7 @@ async fn search_thread(
     visit.answer(Box::pin(show(&visit, &mailbox, View::Search(String::new()), Some(thread), query))).await
 }
 
-/// The whole page, or the part of it that is asked for.
+/// The whole page, or the requested part of it.
 async fn show(
     visit: &Visit,
     mailbox: &str,
@@ -351,7 +351,7 @@ fn title(view: &View, shell: &Shell) -> String {
     }
 }
 
-/// Does something to conversations.
+/// Applies an action to conversations.
 async fn act(visit: Visit, Path(mailbox): Path<String>, request: Request) -> Response {
     let back = format!("/console/m/{}/f/inbox", encoded(&mailbox));
     let work = async {
@@ -391,7 +391,7 @@ async fn change(visit: &Visit, mailbox: &str, fields: &Fields) -> Result<String>
     let ids = |fits: &dyn Fn(&Email) -> bool| -> Vec<EmailId> {
         mails.iter().filter(|mail| fits(mail)).map(|mail| mail.id.clone()).collect()
     };
-    // In a folder only what lies there is moved; otherwise everything but what was sent and is still being written.
+    // In a folder only its own messages are moved; elsewhere everything except sent messages and drafts.
     let here = |mail: &Email| {
         let at = mail.folder_id.as_str();
         if folder.is_empty() { !matches!(at, "sent" | "draft" | "scheduled") } else { at == folder }
@@ -430,7 +430,7 @@ async fn change(visit: &Visit, mailbox: &str, fields: &Fields) -> Result<String>
     }
 }
 
-/// Changes the newest mail of a conversation.
+/// Changes the newest email of a conversation.
 async fn alter(visit: &Visit, mailbox: &str, mails: &[Email], change: &serde_json::Value) -> Result<()> {
     let newest = mails.last().ok_or_else(|| Error::not_found("Email not found"))?;
     let call = visit.call(&emails::UPDATE)?;

@@ -1,4 +1,4 @@
-//! Mailboxes: making one, its settings, its folders and labels, ending it.
+//! Mailboxes: creating one, its settings, folders and labels, deleting it.
 
 use askama::Template;
 use axum::{
@@ -49,7 +49,7 @@ struct NewPage {
     said: String,
 }
 
-/// The domains that an address can have: those of this server, and the workspace's own.
+/// The domains that an address can have: the server's and the workspace's own.
 async fn address_domains(visit: &Visit) -> Result<Vec<String>> {
     let mut all = visit.app().settings().hosted_domains.clone();
     if let Ok(call) = visit.call(&domains::LIST) {
@@ -166,7 +166,7 @@ fn lines(text: &str) -> Vec<&str> {
     text.lines().map(str::trim).filter(|line| !line.is_empty()).collect()
 }
 
-/// The settings that the form shows; those it does not show stay as they are.
+/// The settings that the form shows; others stay unchanged.
 fn changed(present: &MailboxSettings, fields: &Fields) -> Result<Value> {
     let mut settings = serde_json::to_value(present).map_err(operations::Error::internal)?;
     settings["fromName"] = json!(fields.get("from_name"));

@@ -1,4 +1,4 @@
-//! Members of the workspace and invitations into it.
+//! Members of the workspace and invitations to it.
 
 use std::collections::HashMap;
 
@@ -59,7 +59,7 @@ struct MembersPage {
     shell: Shell,
     members: Vec<MemberRow>,
     invites: Vec<InviteRow>,
-    /// Who was just invited, and the link for them.
+    /// The person who was just invited, and their link.
     fresh: Option<(String, String)>,
     said: String,
 }
@@ -154,7 +154,7 @@ async fn remove(visit: Visit, Path(account): Path<String>) -> Response {
         .await
 }
 
-/// The names of the members, for what shows who made it.
+/// The names of members, to show who created something.
 pub(super) struct Makers(HashMap<AccountId, String>);
 
 impl Makers {
@@ -163,7 +163,7 @@ impl Makers {
         Ok(Self(all.into_iter().map(|member| (member.id, member.name)).collect()))
     }
 
-    /// Who made something.
+    /// The name of a creator.
     pub(super) fn name(&self, maker: Option<&AccountId>) -> String {
         match maker {
             None => "the workspace".to_owned(),

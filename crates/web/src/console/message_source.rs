@@ -1,4 +1,4 @@
-//! A message as it came: its source in a page, and the downloads of it and its files.
+//! A message as received: its source on a page, and downloads of it and its attachments.
 
 use askama::Template;
 use axum::{Router, extract::Path, response::Response, routing::get};
@@ -26,7 +26,7 @@ struct SourcePart {
     cut: bool,
 }
 
-/// The message as it came.
+/// The message as received.
 async fn source(visit: Visit, Path((mailbox, email)): Path<(String, String)>) -> Response {
     visit
         .answer(async {

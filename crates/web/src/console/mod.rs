@@ -1,7 +1,7 @@
-//! The web console: pages for people, made on the server, and the session behind them as JSON.
+//! The web console: server-rendered pages, and their session as JSON.
 //!
-//! Pages call the same operations as the API, under the same roles and plans, but unmetered (`Visit::call`). Nothing
-//! is loaded from elsewhere and nothing inline runs; `page::POLICY` says so to browsers.
+//! Pages call the same operations as the API, under the same roles and plans, but unmetered (`Visit::call`).
+//! Nothing is loaded from other hosts and no inline script runs; `page::POLICY` enforces it.
 
 mod agent;
 mod amounts;

@@ -1,4 +1,4 @@
-//! Pages for the people who run the server: how it does, its workspaces and their plans, its queue, what it keeps, and money.
+//! Pages for operators: the server's health, its workspaces and their plans, its queue, storage, and money.
 
 mod money;
 mod storage;
@@ -34,7 +34,7 @@ pub(super) fn routes() -> Router<State> {
         .merge(storage::routes())
 }
 
-/// A check: its name, whether it passed, and what it says.
+/// A check: its name, whether it passed, and its text.
 type Check = (&'static str, bool, String);
 
 #[derive(Template)]

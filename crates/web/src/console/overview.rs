@@ -1,4 +1,4 @@
-//! The first page: mailboxes, what is unread, what is left of the plan, and the first steps of somebody new.
+//! The overview page: mailboxes, unread counts, what is left of the plan, and the first steps for a new workspace.
 
 use askama::Template;
 use axum::{
@@ -63,7 +63,7 @@ struct OverviewPage {
     mails_out: String,
     credits: String,
     credits_of: String,
-    /// The share of the credits that is used, of 100.
+    /// Credits used, in percent.
     used: i64,
     renewed: When,
     address: String,
@@ -81,7 +81,7 @@ async fn overview(visit: Visit) -> Response {
             let today = history.days.last().map_or((0, 0), |day| (day.mails_in, day.mails_out));
             let keys = match visit.call(&api_keys::LIST) {
                 Ok(call) => !api_keys::list(app, &call).await?.is_empty(),
-                // Keys are for admins; a member has nothing to do here.
+                // Only admins create keys; a member can skip this step.
                 Err(_) => true,
             };
             let rows: Vec<Row> = shell
@@ -142,7 +142,7 @@ struct Side {
     shell: Shell,
 }
 
-/// The mailboxes of the sidebar, for a page that is open while mail arrives.
+/// The sidebar's mailboxes, refreshed on an open page when mail arrives.
 async fn side(visit: Visit, RawQuery(query): RawQuery) -> Response {
     visit
         .answer(async {

@@ -1,4 +1,4 @@
-//! Pages: what each of them begins with, how one becomes a response, and what is shown when something went wrong.
+//! Pages: their head, how one becomes a response, and error pages.
 
 use std::fmt::Write as _;
 
@@ -15,7 +15,7 @@ use operations::{Error, ErrorKind, Result};
 use super::{assets, flash};
 use crate::{error, request::cookie};
 
-/// What a page may load: files of this server, and pictures that are part of the page.
+/// The content security policy: files of this server, and pictures that are part of the page.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
     connect-src 'self'; frame-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
@@ -35,7 +35,7 @@ impl Head {
         Self { title: title.to_owned(), theme }
     }
 
-    /// The address of a file.
+    /// The URL of a static file.
     #[expect(clippy::unused_self, reason = "templates reach functions by way of values")]
     pub(super) fn asset(&self, name: &str) -> &'static str {
         assets::url(name)
@@ -48,7 +48,7 @@ pub(super) fn html(page: &impl Template) -> Result<Response> {
     Ok(document(StatusCode::OK, text))
 }
 
-/// Text of HTML as a response, under the policy of pages.
+/// HTML as a response, under the policy of pages.
 pub(super) fn document(status: StatusCode, text: String) -> Response {
     let mut response = Response::new(Body::from(text));
     *response.status_mut() = status;
@@ -58,12 +58,12 @@ pub(super) fn document(status: StatusCode, text: String) -> Response {
     response
 }
 
-/// Whether only a part of a page is asked for.
+/// Whether the script asked for a part of a page.
 pub(super) fn is_partial(headers: &HeaderMap) -> bool {
     headers.contains_key("hx-request") && !headers.contains_key("hx-history-restore-request")
 }
 
-/// Goes on to another page of the console.
+/// Redirects to another page of the console.
 pub(super) fn go_to(headers: &HeaderMap, target: &str) -> Response {
     let name = if is_partial(headers) { "hx-redirect" } else { "location" };
     let status = if is_partial(headers) { StatusCode::OK } else { StatusCode::SEE_OTHER };
@@ -74,7 +74,7 @@ pub(super) fn go_to(headers: &HeaderMap, target: &str) -> Response {
 pub(super) fn explain(refused: &Error) -> String {
     let mut text = match refused.kind() {
         ErrorKind::ValidationFailed if !refused.details().is_empty() => String::new(),
-        // Unless it is not about the role and says so.
+        // Unless the error is not about the role and says so.
         kind @ ErrorKind::RoleRequired if refused.message() == kind.message() => {
             "Your role does not allow this.".to_owned()
         }
@@ -115,7 +115,7 @@ struct ErrorPage {
     code: &'static str,
 }
 
-/// What went wrong: a page, or a note on the page that is open.
+/// An error: as a page, or as a toast on the open page.
 pub(super) fn failure(headers: &HeaderMap, refused: &Error) -> Response {
     let status = error::status(refused.kind());
     if status.is_server_error() {
@@ -125,7 +125,7 @@ pub(super) fn failure(headers: &HeaderMap, refused: &Error) -> Response {
     if is_partial(headers) {
         let note = serde_json::json!({ "toast": { "kind": "failed", "text": said } });
         let response = with_header(StatusCode::OK.into_response(), "hx-reswap", "none");
-        // Header values are ASCII; what is not is written as JSON escapes.
+        // Header values are ASCII; other characters are written as JSON escapes.
         return with_header(response, "hx-trigger", &ascii_json(&note));
     }
     let heading = match status.as_u16() {
@@ -146,7 +146,7 @@ pub(super) fn failure(headers: &HeaderMap, refused: &Error) -> Response {
     response
 }
 
-/// JSON of ASCII characters only, fit for a header.
+/// JSON in ASCII only, for a header.
 pub(super) fn ascii_json(value: &serde_json::Value) -> String {
     let mut text = String::new();
     for character in value.to_string().chars() {
@@ -162,7 +162,7 @@ pub(super) fn ascii_json(value: &serde_json::Value) -> String {
     text
 }
 
-/// A note on the page that is open.
+/// A toast on the open page.
 pub(super) fn toast(response: Response, said: &str) -> Response {
     let note = serde_json::json!({ "toast": { "kind": "done", "text": said } });
     with_header(response, "hx-trigger", &ascii_json(&note))
@@ -173,7 +173,7 @@ pub(super) fn nothing() -> Response {
     StatusCode::NO_CONTENT.into_response()
 }
 
-/// Adds a header whose value is text of ours.
+/// Adds a header with a value of our own.
 pub(super) fn with_header(mut response: Response, name: &'static str, value: &str) -> Response {
     if let Ok(value) = HeaderValue::from_str(value) {
         response.headers_mut().insert(name, value);
@@ -181,7 +181,7 @@ pub(super) fn with_header(mut response: Response, name: &'static str, value: &st
     response
 }
 
-/// Forgets what a page has told, once it was told.
+/// Clears the flash message once a page has shown it.
 pub(super) async fn finish(request: Request, next: Next) -> Response {
     let partial = is_partial(request.headers()) || request.uri().path().ends_with("/frame");
     let told = flash::read(request.headers()).is_some() && !partial;

@@ -1,7 +1,7 @@
-//! Drafts of messages that are passed on: what the writer says is edited, the original below it stays as it came.
+//! Drafts of forwards: the writer's text is edited, the original below it stays as received.
 //!
-//! The original is never taken from the browser, whose editor shows cleaned HTML only: it is read from the mail at
-//! first, and from the draft from then on.
+//! The original is never taken from the browser, whose editor shows sanitised HTML only: it is read from the email
+//! at first, and from the draft afterwards.
 
 use mail::compose::quote::{self, Written};
 use model::{
@@ -33,7 +33,7 @@ fn typed(body: &str, format: BodyFormat) -> Written<'_> {
     }
 }
 
-/// What the writer of a draft says, if there is an original below it.
+/// The writer's text of a draft that has an original below it.
 pub(super) fn said(body: &str, format: BodyFormat) -> Option<String> {
     Some(match quote::split(typed(body, format))?.0 {
         Written::Text(said) => said.to_owned(),
@@ -41,20 +41,20 @@ pub(super) fn said(body: &str, format: BodyFormat) -> Option<String> {
     })
 }
 
-/// Whether a picture belongs to the original that a draft holds.
+/// Whether a picture belongs to the original in a draft.
 fn is_shown_below(below: Written<'_>, file: &Attachment) -> bool {
     let Written::Html(html) = below else { return false };
     let id = file.content_id.as_deref().unwrap_or_default().trim_matches(['<', '>']);
     !id.is_empty() && html.contains(&format!("cid:{id}"))
 }
 
-/// The pictures of a draft that are part of the original in it.
+/// The pictures of a draft that belong to its original.
 pub(super) fn pictures_below<'a>(body: &str, format: BodyFormat, files: &'a [Attachment]) -> Vec<&'a str> {
     let Some((_, below)) = quote::split(typed(body, format)) else { return Vec::new() };
     files.iter().filter(|file| is_shown_below(below, file)).map(|file| file.id.as_str()).collect()
 }
 
-/// What a draft of the form holds: also the original of a mail that is passed on.
+/// The JSON of the form's draft, with the original of a forward.
 pub(super) async fn draft_parts(visit: &Visit, mailbox: &str, form: &Form) -> Result<Parts> {
     let (fields, parts) = (&form.fields, parts(form));
     let words = written(&parts.body, parts.format);
@@ -71,7 +71,7 @@ pub(super) async fn draft_parts(visit: &Visit, mailbox: &str, form: &Form) -> Re
     })
 }
 
-/// The first draft of a mail that is passed on.
+/// The first draft of a forward.
 async fn begin(visit: &Visit, mailbox: &str, source: &str, words: Written<'_>) -> Result<Parts> {
     let call = visit.call(&drafts::SAVE)?;
     let made = sending::pass_on(visit.app(), &call, mailbox, source.into(), words).await?;
@@ -79,7 +79,7 @@ async fn begin(visit: &Visit, mailbox: &str, source: &str, words: Written<'_>) -
     Ok(Parts { body: made.body, format, files: named(made.files.into_iter()) })
 }
 
-/// A draft that is written on, with the original that it holds; nothing if it holds none.
+/// A draft that is edited again, with its original; `None` if it has none.
 async fn go_on(visit: &Visit, mailbox: &str, fields: &Fields, words: Written<'_>) -> Result<Option<Parts>> {
     let Some(id) = fields.given("draft_id").filter(|_| fields.ticked("below")) else { return Ok(None) };
     let draft = drafts::get(visit.app(), &visit.call(&drafts::GET)?, mailbox, id.into()).await?;

@@ -37,34 +37,34 @@ pub(super) fn routes() -> Router<State> {
         .route("/console/m/{mailbox}/e/{email}/details", get(details))
 }
 
-/// Mails of a conversation that are open at once.
+/// Messages of a conversation that are expanded at first.
 const MAX_OPEN_MESSAGES: usize = 8;
-/// Bytes of pictures that a mail brings along and shows in its text.
+/// Bytes of a message's own pictures that are shown in its text.
 const MAX_PICTURE_BYTES: usize = 6 << 20;
 
-/// A mark beside a mail: its kind, its text, and what it means.
+/// A badge of a message: its kind, its text, and its tooltip.
 pub(super) type Mark = (&'static str, String, String);
 
-/// A file of a mail.
+/// An attachment.
 pub(super) struct FileRow {
     url: String,
     name: String,
     size: String,
 }
 
-/// How the text of a mail is shown.
+/// How a message's text is shown.
 pub(super) enum Shown {
-    /// Not yet.
+    /// Collapsed.
     Later,
-    /// As plain text, written as HTML.
+    /// As plain text, converted to HTML.
     Plain(String),
-    /// In a frame: its address, its height, whether pictures of others were left out, and whether they are shown.
+    /// In a frame: its URL, its height, whether remote pictures were blocked, and whether they are shown.
     Frame { url: String, height: &'static str, blocked: bool, with_images: bool },
-    /// Only after a question: it is dangerous.
+    /// Only after confirmation: it is dangerous.
     Held,
 }
 
-/// A mail of a conversation.
+/// A message of a conversation.
 pub(super) struct Message {
     id: String,
     name: String,
@@ -75,7 +75,7 @@ pub(super) struct Message {
     at: When,
     open: bool,
     draft: bool,
-    /// Where it is written on, or called off.
+    /// Where it can be edited or cancelled.
     edit: String,
     marks: Vec<Mark>,
     threats: Vec<String>,
@@ -149,7 +149,7 @@ pub(super) async fn load(
     Ok(reader)
 }
 
-/// A mail, with its text when it is open.
+/// A message, with its text when it is expanded.
 async fn message(visit: &Visit, mailbox: &str, mail: Email, open: bool, zone: &Zone) -> Result<Message> {
     let base = format!("/console/m/{}/e/{}", encoded(mailbox), encoded(mail.id.as_str()));
     let mail = if open { read(visit, mailbox, mail.id.clone(), false).await? } else { mail };
@@ -193,7 +193,7 @@ async fn read(visit: &Visit, mailbox: &str, id: EmailId, safe: bool) -> Result<E
     emails::get(visit.app(), &visit.call(&emails::GET)?, mailbox, id, query).await
 }
 
-/// What is known about a mail, in a word each.
+/// The badges of a message.
 fn marks(mail: &Email) -> Vec<Mark> {
     let mut marks: Vec<Mark> = Vec::new();
     if let Some(status) = mail.delivery_status.as_deref() {
@@ -261,7 +261,7 @@ fn files(mail: &Email, base: &str) -> Vec<FileRow> {
         .collect()
 }
 
-/// How the text of a mail is shown.
+/// How a message's text is shown.
 async fn shown(mail: &Email, base: &str, with_images: bool) -> Result<Shown> {
     let body = mail.body.clone().unwrap_or_default();
     if mail.body_format != Some(BodyFormat::Html) {
@@ -280,7 +280,7 @@ async fn shown(mail: &Email, base: &str, with_images: bool) -> Result<Shown> {
     Ok(Shown::Frame { url, height, blocked: made.blocked_images, with_images })
 }
 
-/// HTML made fit to be shown, away from the threads that answer others.
+/// HTML sanitised for display, on a blocking thread.
 async fn made_fit(body: String, parts: HashMap<String, String>, remote: bool) -> Result<Displayed> {
     let work = move || {
         let inline = |id: &str| parts.get(id.trim_matches(['<', '>'])).cloned();
@@ -297,7 +297,7 @@ struct ViewPart {
     id: String,
 }
 
-/// The text of a mail, for a conversation that is open.
+/// A message's text, for an open conversation.
 async fn view(
     visit: Visit,
     Path((mailbox, email)): Path<(String, String)>,
@@ -313,7 +313,7 @@ async fn view(
         .await
 }
 
-/// The HTML of a mail as a document of its own, for a sandboxed frame.
+/// A message's HTML as a document of its own, for a sandboxed frame.
 async fn frame(
     visit: Visit,
     Path((mailbox, email)): Path<(String, String)>,
@@ -334,7 +334,7 @@ async fn frame(
         .await
 }
 
-/// A document that can do nothing: no scripts, no forms, no loads but the pictures that were asked for.
+/// An inert document: no scripts, no forms, and no loads except the pictures asked for.
 fn framed(body: &str, images: bool) -> Response {
     const STYLE: &str = "html{color-scheme:light}body{margin:16px;font:14.5px/1.55 system-ui,-apple-system,\"Segoe UI\",\
         Roboto,Arial,sans-serif;color:#1b2422;background:#fff;overflow-wrap:anywhere}img{max-width:100%;height:auto}\
@@ -358,7 +358,7 @@ fn framed(body: &str, images: bool) -> Response {
     response
 }
 
-/// The pictures that a mail brings along and names in its text, as `data:` addresses by their content ids.
+/// The pictures that a message contains and refers to, as `data:` URLs by content id.
 async fn pictures(visit: &Visit, mailbox: &str, mail: &Email, body: &str) -> Result<HashMap<String, String>> {
     let mut found = HashMap::new();
     if mail.scan_status == Some(ScanStatus::Flagged) || !body.to_ascii_lowercase().contains("cid:") {
@@ -392,7 +392,7 @@ struct AgentPart {
     withheld: bool,
 }
 
-/// What an agent sees, beside what a person sees.
+/// What an agent sees, next to what a person sees.
 async fn agent(visit: Visit, Path((mailbox, email)): Path<(String, String)>) -> Response {
     visit
         .answer(async {
@@ -432,7 +432,7 @@ struct DetailsPart {
     headers: String,
 }
 
-/// Facts about a mail and its headers.
+/// Facts about a message, and its headers.
 async fn details(visit: Visit, Path((mailbox, email)): Path<(String, String)>) -> Response {
     visit
         .answer(async {
@@ -467,7 +467,7 @@ async fn details(visit: Visit, Path((mailbox, email)): Path<(String, String)>) -
         .await
 }
 
-/// What became of an outgoing mail for each recipient.
+/// The delivery status of an outgoing message, by recipient.
 async fn recipients(
     visit: &Visit,
     mailbox: &str,

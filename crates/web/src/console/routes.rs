@@ -1,4 +1,4 @@
-//! All routes of the console: its pages under one limit, its session as JSON, its files.
+//! All routes of the console: its pages under one rate limit, its session as JSON, its static files.
 
 use axum::{
     Router,
@@ -49,12 +49,12 @@ pub(crate) fn routes(state: &State) -> Router<State> {
     session_api::routes().merge(pages).route("/console/assets/{name}", get(assets::serve))
 }
 
-/// A page that does not exist, for people.
+/// A page that does not exist.
 async fn unknown(headers: HeaderMap) -> Response {
     page::failure(&headers, &Error::not_found("There is no such page."))
 }
 
-/// Counts pages against the client's address, since the meter of the API does not.
+/// Rate-limits pages by client address, since the API's metering does not apply.
 async fn limit(Extracted(state): Extracted<State>, request: Request, next: Next) -> Response {
     let address = client_address(&request);
     match state.pages.count(address, state.app.now()) {

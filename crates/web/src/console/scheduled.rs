@@ -1,4 +1,4 @@
-//! Messages for later, and messages that the sandbox keeps.
+//! Scheduled messages, and messages captured by the sandbox.
 
 use askama::Template;
 use axum::{
@@ -127,7 +127,7 @@ async fn cancel(visit: Visit, Path((mailbox, send)): Path<(String, String)>) -> 
         .await
 }
 
-/// A mail that went nowhere.
+/// A message captured by the sandbox.
 struct Kept {
     url: String,
     from: String,

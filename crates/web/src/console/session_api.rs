@@ -1,6 +1,6 @@
 //! The console's session as JSON: signing up, logging in and out, choosing a workspace.
 //!
-//! Neither metered nor part of the catalogue; limited by client address.
+//! Neither metered nor part of the catalogue; rate-limited by client address.
 
 use axum::{
     Router,
@@ -98,7 +98,7 @@ async fn log_in(Extracted(state): Extracted<State>, request: Request) -> Respons
     .await
 }
 
-/// The client at a door that takes passwords.
+/// The client of a route that takes passwords.
 pub(super) fn client(state: &State, request: &Request) -> Client {
     let headers = request.headers();
     let user_agent = headers.get(header::USER_AGENT).and_then(|value| value.to_str().ok());
@@ -113,7 +113,7 @@ async fn accept_invite(Extracted(state): Extracted<State>, request: Request) -> 
     answer(async {
         let client = client(&state, &request);
         let (headers, input): (_, AcceptInvite) = open_request(&state, request).await?;
-        // Without a password it is the session that accepts.
+        // Without a password the session accepts.
         let caller = match input.password {
             Some(_) => None,
             None => Some(person(&state, &headers, true).await?),
@@ -185,7 +185,7 @@ async fn answer(work: impl Future<Output = Result<Response>>) -> Response {
     work.await.unwrap_or_else(|refused| error::response(&refused))
 }
 
-/// A request that anybody can make: from the same site, in moderation, with a small JSON body.
+/// A request that needs no session: same-site, rate-limited, with a small JSON body.
 pub(super) async fn open_request<T>(state: &State, request: Request) -> Result<(HeaderMap, T)>
 where
     T: serde::de::DeserializeOwned + garde::Validate<Context = ()> + schemars::JsonSchema,
@@ -209,7 +209,7 @@ where
     Ok((parts.headers, value))
 }
 
-/// The person behind the cookie. A key is not a person.
+/// The person of the session. An API key is not a person.
 async fn person(state: &State, headers: &HeaderMap, changes: bool) -> Result<Arc<Caller>> {
     let credential = credential(&state.app, headers)?;
     if !matches!(credential, Credential::Session(_)) {
@@ -221,7 +221,7 @@ async fn person(state: &State, headers: &HeaderMap, changes: bool) -> Result<Arc
     state.app.authenticate(&credential).await
 }
 
-/// The same for a request that says nothing else.
+/// The same for a request without a body.
 async fn person_alone(state: &State, parts: &Parts, changes: bool) -> Result<Arc<Caller>> {
     let caller = person(state, &parts.headers, changes).await?;
     refuse_query(parts.uri.query().unwrap_or_default())?;
@@ -238,13 +238,13 @@ fn logged_in(state: &State, status: StatusCode, opened: &Opened) -> Response {
     response
 }
 
-/// The cookies of somebody who has just logged in.
+/// The cookies after a login.
 pub(super) fn set_cookies(state: &State, response: &mut Response, opened: &Opened) {
     set_cookie(state, response, &opened.secret, SESSION_SECONDS);
     set_device_cookie(state, response, &opened.device);
 }
 
-/// Lets a browser be recognised as one of the account's owner.
+/// Marks a browser as known to the account.
 pub(super) fn set_device_cookie(state: &State, response: &mut Response, device: &str) {
     append_cookie(state, response, device_cookie_name(&state.app), device, DEVICE_SECONDS);
 }

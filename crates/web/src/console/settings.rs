@@ -33,7 +33,7 @@ pub(super) fn routes() -> Router<State> {
         .route("/console/affiliate", get(affiliate_page).post(sign_up_affiliate))
 }
 
-/// A limit of the plan: what it is about, and how much.
+/// A limit of the plan: what it limits, and how much.
 type Allowance = (&'static str, String);
 
 #[derive(Template)]
@@ -120,7 +120,7 @@ struct AccountPage {
     sessions: Vec<SessionRow>,
 }
 
-/// A browser's name for itself, in a few words.
+/// A short name of a browser, from its user agent.
 fn device(agent: &str) -> String {
     let browser = [
         ("Edg/", "Edge"),

@@ -1,4 +1,4 @@
-//! What stands around a page of somebody who is logged in: the account, its workspaces, the sidebar.
+//! The frame of a page for a logged-in person: the account, its workspaces, the sidebar.
 
 use model::{Role, events::EventType, mailboxes::ListedMailbox};
 use operations::{Result, mailboxes};
@@ -29,7 +29,7 @@ pub(super) struct SideFolder {
     pub(super) url: String,
 }
 
-/// What stands around a page of somebody who is logged in.
+/// The frame of a page for a logged-in person.
 pub(super) struct Shell {
     pub(super) head: Head,
     pub(super) active: String,
@@ -45,18 +45,18 @@ pub(super) struct Shell {
     pub(super) labels: Vec<SideFolder>,
     pub(super) flash: Option<Flash>,
     pub(super) admin: bool,
-    /// Whether the person may make mailboxes.
+    /// Whether the person may create mailboxes.
     pub(super) makes_mailboxes: bool,
     pub(super) operator: bool,
     pub(super) zone: Zone,
-    /// The last event before the page was made: the page hears of all that follow.
+    /// The last event before the page was rendered: the page subscribes to those that follow.
     pub(super) after: i64,
-    /// The types of events, for the script that listens to them.
+    /// The event types, for the script that subscribes to them.
     pub(super) event_types: String,
 }
 
 impl Visit {
-    /// What stands around every page.
+    /// Loads the frame of a page.
     pub(super) async fn shell(&self, title: &str, active: &str) -> Result<Shell> {
         let call = self.call(&mailboxes::LIST)?;
         let (role, plan) = (call.role, call.plan);
@@ -92,12 +92,12 @@ impl Visit {
 }
 
 impl Shell {
-    /// The first letter of the account's name.
+    /// The initial of the account's name.
     pub(super) fn initial(&self) -> String {
         self.name.chars().next().map(|first| first.to_uppercase().collect()).unwrap_or_default()
     }
 
-    /// Whether a part of the navigation is the present one.
+    /// Whether a part of the navigation is the current one.
     pub(super) fn is(&self, part: &str) -> bool {
         self.active == part
     }

@@ -23,7 +23,7 @@ fn icon(id: &str) -> &'static str {
     }
 }
 
-/// Puts the folders and labels of the open mailbox into the sidebar.
+/// Adds the folders and labels of the open mailbox to the sidebar.
 pub(super) async fn fill_sidebar(visit: &Visit, shell: &mut Shell, mailbox: &str) -> Result<Vec<Label>> {
     let found = folders::list(visit.app(), &visit.call(&folders::LIST)?, mailbox).await?;
     mailbox.clone_into(&mut shell.mailbox);

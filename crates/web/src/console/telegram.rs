@@ -1,4 +1,4 @@
-//! The Telegram page of a mailbox: linking a chat, seeing the link, ending it.
+//! A mailbox's Telegram page: linking a chat, showing the link, removing it.
 
 use askama::Template;
 use axum::{
@@ -34,14 +34,14 @@ struct TelegramPage {
     shell: Shell,
     id: String,
     email: String,
-    /// The chat that is linked, since when, and whether it takes notices.
+    /// The linked chat, since when, and whether it takes notifications.
     linked: Option<(String, When, bool)>,
-    /// Whether this server has a bot at all.
+    /// Whether this server has a bot.
     available: bool,
-    /// The code that was just made: its address, itself, and its end.
+    /// The code that was just created: its URL, itself, and its expiry.
     code: Option<(String, String, When)>,
     said: String,
-    /// Whether a chat is about to be linked, so that the page looks again.
+    /// Whether a chat is about to be linked, so that the page polls.
     waiting: bool,
 }
 
@@ -76,7 +76,7 @@ async fn show_page(visit: Visit, Path(mailbox): Path<String>, RawQuery(query): R
     visit.answer(show(&visit, &mailbox, None, String::new(), waits)).await
 }
 
-/// The code is shown on this one answer and nowhere else.
+/// The code is shown in this one response only.
 async fn link(visit: Visit, Path(mailbox): Path<String>) -> Response {
     let made = async { telegram::link(visit.app(), &visit.call(&telegram::LINK)?, &mailbox).await };
     match made.await {

@@ -1,4 +1,4 @@
-//! Texts of messages in pages: people's names, plain text with its links, passages that match a search.
+//! Texts of messages on pages: people's names, plain text with links, passages that match a search.
 
 use std::fmt::Write as _;
 
@@ -15,13 +15,13 @@ pub(super) fn person(text: &str) -> (String, String) {
     (text.to_owned(), text.to_owned())
 }
 
-/// The names of all people in a line, in short.
+/// The names of all people in an address list, shortened.
 pub(super) fn people(line: &str) -> String {
     let names: Vec<String> = split_people(line).into_iter().map(|one| person(&one).0).collect();
     names.join(", ")
 }
 
-/// Cuts a line of people at the commas between them.
+/// Splits an address list at its commas.
 pub(super) fn split_people(line: &str) -> Vec<String> {
     let (mut all, mut current, mut quoted) = (Vec::new(), String::new(), false);
     for character in line.chars() {
@@ -39,13 +39,13 @@ pub(super) fn split_people(line: &str) -> Vec<String> {
     all
 }
 
-/// The first letter of a name.
+/// The initial of a name.
 pub(super) fn initial(name: &str) -> String {
     let first = name.chars().find(|c| c.is_alphanumeric());
     first.map_or_else(|| "?".to_owned(), |first| first.to_uppercase().collect())
 }
 
-/// Text as HTML that says the same.
+/// Escapes text for HTML.
 pub(super) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + text.len() / 8);
     for character in text.chars() {
@@ -61,7 +61,7 @@ pub(super) fn escape(text: &str) -> String {
     out
 }
 
-/// Plain text as HTML: its links can be followed, and what it quotes is paler.
+/// Plain text as HTML, with links and paler quotes.
 pub(super) fn plain(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + text.len() / 4);
     for line in text.lines() {
@@ -86,7 +86,7 @@ fn link_into(out: &mut String, line: &str) {
         let end = from.find(|c: char| c.is_whitespace() || "<>\"`{}|\\^".contains(c)).unwrap_or(from.len());
         let end = from[..end].trim_end_matches(['.', ',', ';', ':', '!', '?', ')', ']', '\'']).len();
         let (link, after) = from.split_at(end);
-        // A scheme alone is no link, and must not be looked at again.
+        // A scheme alone is not a link, and must not be scanned again.
         if link.len() <= "https://".len() {
             let (head, tail) = from.split_at(from.char_indices().nth(4).map_or(from.len(), |(at, _)| at));
             out.push_str(&escape(head));
@@ -103,7 +103,7 @@ fn link_into(out: &mut String, line: &str) {
     out.push_str(&escape(rest));
 }
 
-/// A passage whose words between `**` are the ones that were searched for.
+/// A passage with the matched terms between `**`.
 pub(super) fn marked(passage: &str) -> String {
     let mut out = String::new();
     for (index, piece) in passage.split("**").enumerate() {

@@ -1,4 +1,4 @@
-//! Times as people write them, in the time zone of the workspace.
+//! Times and numbers for people, in the workspace's time zone.
 
 use jiff::{Zoned, civil::DateTime, tz::TimeZone};
 use model::Timestamp;
@@ -7,15 +7,15 @@ use operations::{Error, Result};
 /// A time as a page shows it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct When {
-    /// For programs.
+    /// Machine-readable.
     pub(super) iso: String,
-    /// As short as it is clear.
+    /// Short.
     pub(super) short: String,
     /// In full.
     pub(super) full: String,
 }
 
-/// A time zone, and the present in it.
+/// A time zone, and the current time in it.
 #[derive(Clone)]
 pub(super) struct Zone {
     pub(super) name: String,
@@ -47,7 +47,7 @@ impl Zone {
         instant(at).to_zoned(self.rules.clone()).strftime("%Y-%m-%dT%H:%M").to_string()
     }
 
-    /// What such an input says.
+    /// Reads the value of such an input.
     pub(super) fn parse(&self, text: &str) -> Result<Timestamp> {
         let wrong = || Error::invalid("scheduled_send_at", "choose a date and a time");
         let civil: DateTime = text.trim().parse().map_err(|_| wrong())?;
@@ -55,7 +55,7 @@ impl Zone {
         Ok(Timestamp::from_micros(there.timestamp().as_microsecond()))
     }
 
-    /// Times that people often choose: the label and the value of the input.
+    /// Suggested times: the label and the input's value.
     pub(super) fn suggestions(&self) -> Vec<(String, String)> {
         let at = |day: Zoned, hour: i8| {
             let there = day.with().hour(hour).minute(0).second(0).subsec_nanosecond(0).build().ok()?;
@@ -85,7 +85,7 @@ fn instant(at: Timestamp) -> jiff::Timestamp {
     jiff::Timestamp::from_microsecond(at.as_micros()).unwrap_or(jiff::Timestamp::UNIX_EPOCH)
 }
 
-/// A number with its thousands apart.
+/// A number with thousands separators.
 pub(super) fn number(value: i64) -> String {
     let digits = value.unsigned_abs().to_string();
     let mut text = String::new();
@@ -98,7 +98,7 @@ pub(super) fn number(value: i64) -> String {
     if value < 0 { format!("−{text}") } else { text }
 }
 
-/// A size in bytes as people read it.
+/// A size in bytes, for people.
 pub(super) fn size(bytes: i64) -> String {
     let bytes = u64::try_from(bytes).unwrap_or_default();
     if bytes < 1000 {

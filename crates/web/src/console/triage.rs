@@ -1,4 +1,4 @@
-//! Triage of a mailbox: its triagers, what they found and did, and whether answers are drafted.
+//! A mailbox's triage: its triagers, their tasks and runs, and whether replies are drafted.
 
 use askama::Template;
 use axum::{
@@ -69,7 +69,7 @@ struct RunRow {
     status: &'static str,
     mark: &'static str,
     summary: String,
-    /// What the owner is told.
+    /// The text for the owner.
     notes: Vec<String>,
     at: When,
     mail: String,
@@ -89,7 +89,7 @@ struct TriagePage {
     triagers: Vec<TriagerRow>,
     tasks: Vec<TaskRow>,
     status: String,
-    /// This page as it is shown, for asking again.
+    /// The URL of this page, to reload it.
     here: String,
     next: Option<String>,
     runs: Vec<RunRow>,
@@ -97,7 +97,7 @@ struct TriagePage {
     may_set: bool,
 }
 
-/// What sets a triager off, in words.
+/// A trigger in words.
 const fn trigger_name(kind: TriggerKind) -> &'static str {
     match kind {
         TriggerKind::MailReceived => "mail received",
@@ -363,7 +363,7 @@ async fn delete(visit: Visit, Path((mailbox, triager)): Path<(String, String)>) 
         .await
 }
 
-/// Leads to the triager's own conversation with the agent.
+/// Redirects to the triager's own conversation with the agent.
 async fn talk(visit: Visit, Path((mailbox, triager)): Path<(String, String)>) -> Response {
     visit
         .answer(async {
@@ -375,7 +375,7 @@ async fn talk(visit: Visit, Path((mailbox, triager)): Path<(String, String)>) ->
         .await
 }
 
-/// Leads to the thread of a mail, of which only the id is known.
+/// Redirects to the thread of an email, given only its id.
 async fn to_mail(visit: Visit, Path((mailbox, email)): Path<(String, String)>) -> Response {
     visit
         .answer(async {

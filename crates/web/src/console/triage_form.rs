@@ -1,13 +1,13 @@
-//! The form of a triager: how one is shown in it, and what it says when it comes back.
+//! The form of a triager: how one is shown in it, and how it is read back.
 
 use model::triagers::{Triager, TriagerTaskKind, TriggerKind, USUALLY_FOUND};
 use serde_json::{Value, json};
 
 use super::fields::Fields;
 
-/// Triggers that a triager can have.
+/// Maximum triggers of a triager.
 const MAX_TRIGGERS: usize = 10;
-/// Empty lines for further ones.
+/// Empty lines for further triggers.
 const SPARE: usize = 2;
 
 const TRIGGERS: [(TriggerKind, &str); 6] = [
@@ -26,7 +26,7 @@ const TASKS: [TriagerTaskKind; 4] = [
     TriagerTaskKind::Notify,
 ];
 
-/// What a triager does, in words.
+/// A task in words.
 pub(super) const fn task_name(kind: TriagerTaskKind) -> &'static str {
     match kind {
         TriagerTaskKind::DraftResponse => "draft an answer",
@@ -36,7 +36,7 @@ pub(super) const fn task_name(kind: TriagerTaskKind) -> &'static str {
     }
 }
 
-/// The heading of a task in the form, and what it does.
+/// The heading of a task in the form, and its description.
 const fn task_text(kind: TriagerTaskKind) -> (&'static str, &'static str) {
     match kind {
         TriagerTaskKind::DraftResponse => ("Draft an answer", "Saved among the drafts, for you to send."),
@@ -62,7 +62,7 @@ pub(super) struct TriggerLine {
 pub(super) struct TaskPart {
     pub(super) kind: &'static str,
     pub(super) name: &'static str,
-    /// Its name as a heading, and what it does.
+    /// Its name as a heading, and its description.
     pub(super) title: &'static str,
     pub(super) about: &'static str,
     pub(super) id: String,
@@ -157,7 +157,7 @@ impl Form {
         }
     }
 
-    /// The same form again, as it was filled in.
+    /// The same form again, as filled in.
     pub(super) fn again(id: &str, fields: &Fields) -> Self {
         let triggers =
             (0..MAX_TRIGGERS).filter(|number| *number < 2 || has_line(fields, *number)).map(|number| {
@@ -201,7 +201,7 @@ fn words(text: &str) -> Vec<&str> {
     text.split([',', '\n', ' ']).map(str::trim).filter(|word| !word.is_empty()).collect()
 }
 
-/// What a filled-in form says, as the API takes it.
+/// The filled-in form, as the API takes it.
 pub(super) fn filled(fields: &Fields) -> Value {
     let triggers: Vec<Value> = (0..MAX_TRIGGERS)
         .filter(|number| has_line(fields, *number))
@@ -227,7 +227,7 @@ pub(super) fn filled(fields: &Fields) -> Value {
     })
 }
 
-/// A task that is wanted, or was there before.
+/// A task that is enabled, or existed before.
 fn task(fields: &Fields, kind: TriagerTaskKind) -> Option<Value> {
     let name = |field: &str| format!("{}_{field}", kind.as_str());
     let (id, on) = (fields.given(&name("id")), fields.ticked(&name("on")));
@@ -243,7 +243,7 @@ fn task(fields: &Fields, kind: TriagerTaskKind) -> Option<Value> {
         config.insert("labels".to_owned(), json!(labels));
     }
     if let Some(limit) = fields.given(&name("limit")).filter(|_| kind == TriagerTaskKind::ExtractTasks) {
-        // What is no number is refused by the checks of the API.
+        // The API's checks refuse what is not a number.
         config.insert("limit".to_owned(), limit.parse::<i64>().map_or_else(|_| limit.into(), Into::into));
     }
     Some(json!({ "id": id, "kind": kind, "enabled": on, "config": config }))

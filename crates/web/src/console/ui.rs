@@ -1,4 +1,4 @@
-//! The icons of the console: our own drawings on a grid of 20, in strokes of the text's colour.
+//! The console's icons: our own drawings on a grid of 20, stroked in the text's colour.
 
 /// The inside of an icon's SVG.
 #[expect(clippy::too_many_lines, reason = "a table of drawings, which is read by name")]

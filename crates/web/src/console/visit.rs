@@ -1,4 +1,4 @@
-//! Who opens a page: the person behind the cookie, what they may do, and how a page answers them.
+//! A request for a page: the person of the session, what they may do, and how a page responds.
 
 use std::sync::Arc;
 
@@ -15,12 +15,12 @@ use crate::{
     request::{RequestId, credential, require_own_site},
 };
 
-/// A page that somebody who is logged in asks for.
+/// A logged-in person's request for a page.
 pub(super) struct Visit {
     pub(super) state: State,
     pub(super) caller: Arc<Caller>,
     pub(super) headers: HeaderMap,
-    /// The last event before the page was made.
+    /// The last event before the page was rendered.
     pub(super) after: i64,
     request_id: String,
     path: String,
@@ -39,8 +39,8 @@ impl FromRequestParts<State> for Visit {
             Err(refused) if refused.kind() == ErrorKind::Unauthorized => return Err(to_login(parts)),
             Err(refused) => return Err(page::failure(&parts.headers, &refused)),
         };
-        // Read before anything that the page shows, so that nothing falls between the page and its stream. A form may be
-        // answered with a page too; parts of one listen with what is there.
+        // Read before anything that the page shows, so that no event falls between the page and its stream. A form
+        // may be answered with a page too; a part of a page uses the open page's stream.
         let partial = page::is_partial(&parts.headers);
         let after = if partial { Ok(0) } else { last_event(&state.app, &caller).await };
         Ok(Self {
@@ -58,21 +58,21 @@ async fn last_event(app: &App, caller: &Caller) -> Result<i64> {
     events::last_sequence(app, &caller.access(None)?.workspace).await
 }
 
-/// The person behind the cookie. A key is not a person.
+/// The person of the session. An API key is not a person.
 pub(super) async fn recognise(state: &State, headers: &HeaderMap) -> Result<Arc<Caller>> {
     let credential = credential(&state.app, headers)?;
     if !matches!(credential, Credential::Session(_)) {
         return Err(Error::new(ErrorKind::Unauthorized));
     }
     let caller = state.app.authenticate(&credential).await?;
-    // Somebody who was removed from every workspace has nothing to look at.
+    // A person who was removed from every workspace has nothing to see.
     caller.access(None).map_err(|_| Error::new(ErrorKind::Unauthorized))?;
     Ok(caller)
 }
 
 fn to_login(parts: &Parts) -> Response {
     let wanted = parts.uri.path_and_query().map_or("/console", |all| all.as_str());
-    // A form that was sent too late is not sent again; its page is.
+    // A form whose session has expired is not sent again; its page is opened instead.
     let next =
         if parts.method == Method::GET && !page::is_partial(&parts.headers) { wanted } else { "/console" };
     let encoded: String = form_urlencoded::byte_serialize(next.as_bytes()).collect();
@@ -85,7 +85,7 @@ fn to_login(parts: &Parts) -> Response {
 }
 
 impl Visit {
-    /// How much a page shows.
+    /// The rows that a page shows.
     pub(super) fn limits(&self) -> &ConsoleLimits {
         &self.state.console
     }
@@ -94,13 +94,13 @@ impl Visit {
         &self.state.app
     }
 
-    /// A call in the chosen workspace: the gates of the API, without its meter.
+    /// A call in the chosen workspace: the API's permission checks, without its metering.
     pub(super) fn call(&self, operation: &'static Operation) -> Result<Call> {
         let (id, path) = (self.request_id.clone(), self.path.clone());
         self.app().enter_console(operation, self.caller.clone(), None, id, path)
     }
 
-    /// A call that counts and costs what it does over the API. Its caller settles it.
+    /// A call that is metered as over the API. The caller commits or refunds it.
     pub(super) async fn metered(&self, operation: &'static Operation) -> Result<Arc<Call>> {
         let admission = self.app().admit(operation, self.caller.clone(), None).await?;
         let entrance = admission.entrance?;
@@ -108,7 +108,7 @@ impl Visit {
         Ok(Arc::new(self.app().charge(&entrance, id, path, None).await?))
     }
 
-    /// Whether the role and plan of the person allow an operation.
+    /// Whether the person's role and plan allow an operation.
     pub(super) fn may(&self, operation: &'static Operation) -> bool {
         self.call(operation).is_ok()
     }
@@ -118,7 +118,7 @@ impl Visit {
         matches!(self.caller.actor, operations::Actor::Person { is_admin: true, .. })
     }
 
-    /// Refuses people who do not operate this server, as if the page were not there.
+    /// Responds with "not found" to people who do not operate this server.
     pub(super) fn require_operator(&self) -> Result<()> {
         if self.is_operator() { Ok(()) } else { Err(Error::not_found("Not found")) }
     }
@@ -135,7 +135,7 @@ impl Visit {
         accounts::me(self.app(), &self.caller).await
     }
 
-    /// Answers with a page, or with what went wrong.
+    /// Responds with a page, or with an error.
     pub(super) async fn answer(&self, work: impl Future<Output = Result<Response>>) -> Response {
         match work.await {
             Ok(response) => response,
@@ -143,7 +143,7 @@ impl Visit {
         }
     }
 
-    /// Does something that was asked for with a form, and goes on to a page that tells what came of it.
+    /// Runs a form's action, and redirects to a page that reports its result.
     pub(super) async fn act(
         &self,
         back: &str,

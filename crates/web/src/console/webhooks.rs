@@ -1,4 +1,4 @@
-//! Webhooks: who is told about what, and a log of every delivery.
+//! Webhooks: their endpoints and event types, and a log of every delivery.
 
 use askama::Template;
 use axum::{
@@ -65,7 +65,7 @@ struct WebhooksPage {
     shell: Shell,
     rows: Vec<Row>,
     types: Vec<&'static str>,
-    /// The secret of the webhook that was just made.
+    /// The secret of the webhook that was just created.
     secret: String,
     may_create: bool,
     said: String,

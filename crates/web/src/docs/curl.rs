@@ -1,4 +1,4 @@
-//! Commands for the shell that call an operation: to be copied, pasted and run.
+//! Shell commands that call an operation, ready to paste.
 
 use serde_json::Value;
 
@@ -11,7 +11,7 @@ use super::{
 pub(super) fn command(reference: &Reference, operation: &Operation<'_>, base: &str) -> String {
     let mut lines = vec![format!("curl{} \"{base}{}\"", method(operation), address(reference, operation))];
     lines.extend(credential(operation).map(ToOwned::to_owned));
-    // Only where a repetition would make a second thing.
+    // Only where a retry would create a duplicate.
     if operation.method == "post" && operation.has_parameter("Idempotency-Key") {
         lines.push("-H \"idempotency-key: $(uuidgen)\"".to_owned());
     }
@@ -27,7 +27,7 @@ pub(super) fn command(reference: &Reference, operation: &Operation<'_>, base: &s
     lines.join(" \\\n  ")
 }
 
-/// The method, unless curl chooses it anyway.
+/// The method, unless it is curl's default.
 fn method(operation: &Operation<'_>) -> String {
     match (operation.method, operation.body()) {
         ("get", None) | ("post", Some(_)) => String::new(),
@@ -35,7 +35,7 @@ fn method(operation: &Operation<'_>) -> String {
     }
 }
 
-/// Sessions live in a file of cookies, which logging in writes.
+/// Sessions are kept in a cookie file, which logging in writes.
 fn credential(operation: &Operation<'_>) -> Option<&'static str> {
     let logs_in = ["signUp", "completeSignUp", "logIn", "acceptInvite"].contains(&operation.id());
     match operation.access() {
@@ -46,7 +46,7 @@ fn credential(operation: &Operation<'_>) -> Option<&'static str> {
     }
 }
 
-/// The path with shell variables for its parameters, and the query as far as it is required.
+/// The path with shell variables for its parameters, and the required query parameters.
 fn address(reference: &Reference, operation: &Operation<'_>) -> String {
     let mut address = operation.path.to_owned();
     let mut query = Vec::new();
@@ -82,7 +82,7 @@ fn variable(name: &str) -> String {
     variable
 }
 
-/// One word for the shell, whatever it holds.
+/// One word, quoted for the shell.
 fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }

@@ -1,6 +1,6 @@
-//! Examples made from schemas: bodies to send, answers to expect.
+//! Examples generated from schemas: request bodies and responses.
 //!
-//! A schema that carries an example of its own is taken at its word; the rest is made up from names and bounds.
+//! An example in the schema is used as it is; others are generated from names and bounds.
 
 use serde_json::{Map, Value, json};
 
@@ -14,13 +14,13 @@ const MAX_DEPTH: usize = 8;
 /// What an example is for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Purpose {
-    /// To be sent: only what is needed.
+    /// A request: only what is required.
     Request,
-    /// To be read: all there is.
+    /// A response: every field.
     Answer,
 }
 
-/// A body to send: the required fields, or the simple ones where nothing is required.
+/// A request body: the required fields, or the simple ones if none is required.
 pub(super) fn request(reference: &Reference, schema: &Value) -> Value {
     make(reference, "", schema, Purpose::Request, 0)
 }
@@ -30,7 +30,7 @@ pub(super) fn named(reference: &Reference, name: &str, schema: &Value) -> Value 
     make(reference, name, schema, Purpose::Request, 0)
 }
 
-/// A body to expect.
+/// A response body.
 pub(super) fn answer(reference: &Reference, schema: &Value) -> Value {
     make(reference, "", schema, Purpose::Answer, 0)
 }
@@ -41,7 +41,7 @@ fn make(reference: &Reference, name: &str, schema: &Value, purpose: Purpose, dep
         return Value::Null;
     }
     let is_text = shape.get("type").is_some_and(|kind| kind == "string");
-    // Most texts that may be null are null most of the time, such as the reason why a mailbox is disabled.
+    // Most nullable strings are null most of the time, such as the reason why a mailbox is disabled.
     if purpose == Purpose::Answer && shape.nullable && is_text {
         return Value::Null;
     }
@@ -60,7 +60,7 @@ fn make(reference: &Reference, name: &str, schema: &Value, purpose: Purpose, dep
     }
     let default = shape.get("default").filter(|value| !value.is_null());
     match default {
-        // An empty text shows what comes back, but not what could be sent.
+        // An empty string is a valid response, but not a helpful request.
         Some(default) if purpose == Purpose::Answer || default != "" => default.clone(),
         _ => simple(name, &shape, schema),
     }
@@ -86,7 +86,7 @@ fn is_simple(reference: &Reference, schema: &Value) -> bool {
     shape.items().is_none() && shape.get("properties").is_none() && shape.alternatives.is_empty()
 }
 
-/// A value without parts.
+/// A scalar value.
 fn simple(name: &str, shape: &Shape, schema: &Value) -> Value {
     if let Some((choice, _)) = shape.choices().into_iter().next() {
         return choice.into();
@@ -112,7 +112,7 @@ fn whole_number(name: &str, shape: &Shape) -> u64 {
     }
 }
 
-/// A text, from the best hint there is: its format, an example in its description, its name.
+/// A string, from the best hint: its format, an example in its description, its name.
 fn words(name: &str, shape: &Shape, schema: &Value) -> String {
     let format = shape.get("format").and_then(Value::as_str).unwrap_or_default();
     let from_format = match format {

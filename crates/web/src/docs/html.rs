@@ -1,10 +1,10 @@
-//! Writes HTML that cannot be malformed: elements close themselves, and text is escaped on its way in.
+//! Writes HTML that cannot be malformed: elements are closed, and text is escaped.
 //!
-//! Knows nothing of what it writes; the pages beside it do.
+//! Knows nothing about the content; the pages next to it do.
 
 use serde_json::Value;
 
-/// A piece of HTML in the making.
+/// A fragment of HTML under construction.
 #[derive(Default)]
 pub(super) struct Html(String);
 
@@ -14,7 +14,7 @@ impl Html {
         self.0
     }
 
-    /// An element such as `p.note`, with what the closure writes inside.
+    /// An element such as `p.note`, with the closure's output inside.
     pub(super) fn put(&mut self, element: &str, inside: impl FnOnce(&mut Self)) {
         self.put_with(element, &[], inside);
     }
@@ -62,7 +62,7 @@ impl Html {
         self.put("pre", |html| html.put("code", inside));
     }
 
-    /// A block of code that is cut off and scrolls, reachable by keyboard for that reason.
+    /// A block of code with limited height that scrolls, and can be focused by keyboard for that reason.
     pub(super) fn scrolling_code_block(&mut self, label: &str, inside: impl FnOnce(&mut Self)) {
         let attributes = [("tabindex", "0"), ("role", "group"), ("aria-label", label)];
         self.put_with("pre.scrolls", &attributes, |html| html.put("code", inside));
@@ -101,7 +101,7 @@ impl Html {
         self.text(rest);
     }
 
-    /// JSON, indented and coloured by what each part is.
+    /// JSON, indented and highlighted.
     pub(super) fn json(&mut self, value: &Value, indent: usize) {
         match value {
             Value::Object(object) if !object.is_empty() => {

@@ -1,6 +1,6 @@
-//! The part of the documentation page that holds for all operations: how to call, what it costs, what can go wrong.
+//! The introduction of the documentation page: how to call operations, their prices, and their errors.
 //!
-//! Whatever the program knows (prices, codes, headers, roles) is asked of it, not written here again.
+//! Prices, codes, headers and roles are read from the program, not repeated here.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use super::{
 };
 use crate::body::{MAX_BODY, MAX_IDEMPOTENT_BODY};
 
-/// A section: its anchor, its title, what writes it.
+/// A section: its anchor, its title, its renderer.
 type Section = (&'static str, &'static str, fn(&mut Html, &Reference));
 
 /// The sections, in the order of the page.
@@ -43,7 +43,7 @@ pub(super) fn sections(html: &mut Html, reference: &Reference) {
     }
 }
 
-/// Prose; an empty line parts the paragraphs.
+/// Prose; an empty line separates paragraphs.
 fn paragraphs(html: &mut Html, text: &str) {
     for paragraph in text.split("\n\n") {
         html.marked_line("p", paragraph);
@@ -121,7 +121,7 @@ fn errors(html: &mut Html, reference: &Reference) {
          401, rights 403, rate 429, size and type 413 and 415, repetition 409 and 422, content 400, \
          credits 402; then the operation itself.",
     );
-    // The same code comes in different company; here each is shown once, by status.
+    // A code occurs with several operations; here each is listed once, by status.
     let mut rows: BTreeMap<(&str, &str), ErrorRow<'_>> = BTreeMap::new();
     for row in
         reference.operations().flat_map(|operation| operation.responses()).flat_map(|one| error_rows(&one))

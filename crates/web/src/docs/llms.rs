@@ -1,4 +1,4 @@
-//! `/llms.txt`: what an agent needs to use the API, short enough to read at once.
+//! `/llms.txt`: what an agent needs to use the API, short enough for one read.
 //!
 //! Follows the llms.txt convention: a title, a quoted summary, free text, then sections of links.
 
@@ -92,7 +92,7 @@ fn named(name: &str, required: bool) -> String {
     format!("`{name}{}`", if required { "" } else { "?" })
 }
 
-/// What a call costs and who may make it.
+/// The price of a call, and who may make it.
 fn terms(operation: &Operation<'_>) -> Vec<String> {
     let mut terms = vec![match operation.credits() {
         Some(1) => "1 credit".to_owned(),

@@ -1,4 +1,4 @@
-//! The list of contents: beside the page where there is room, folded above it where there is not.
+//! The table of contents: a sidebar on wide screens, folded above the page on narrow ones.
 
 use super::{
     html::Html,
@@ -7,7 +7,7 @@ use super::{
     reference::{Reference, Tag},
 };
 
-/// Both forms. A folded list cannot be forced open by a stylesheet, so each width has its own and hides the other.
+/// Both forms. A stylesheet cannot force a folded list open, so each width shows one and hides the other.
 pub(super) fn contents(html: &mut Html, reference: &Reference) {
     let tags = reference.tags();
     html.put_with("nav.wide", &[("aria-label", "Contents")], |html| groups(html, &tags, true));

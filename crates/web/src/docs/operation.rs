@@ -1,4 +1,4 @@
-//! One operation on the documentation page: what it is, what it takes, what it answers, how to call it.
+//! One operation on the documentation page: its description, inputs, responses and examples.
 
 use model::Plan;
 use serde_json::Value;
@@ -11,11 +11,11 @@ use super::{
     tables::{error_rows, error_table, table},
 };
 
-/// Where the examples call, as set up in the introduction.
+/// The base URL of the examples, as set up in the introduction.
 const BASE: &str = "$AGENT_MAILBOX_URL";
-/// Answers with at most this many fields are shown at once; longer ones fold.
+/// Responses with at most this many fields are shown; longer ones are folded.
 const FEW_FIELDS: usize = 8;
-/// Examples of answers with more lines than this scroll.
+/// Response examples with more lines than this scroll.
 const MANY_LINES: usize = 20;
 
 /// The article of an operation.
@@ -210,7 +210,7 @@ fn samples(html: &mut Html, reference: &Reference, operation: &Operation<'_>) {
     }
 }
 
-/// A list of fields. `mark` says what is worth a mark: "required" on the way in, "optional" on the way out.
+/// A list of fields. `mark` says which are marked: "required" in requests, "optional" in responses.
 pub(super) fn fields(html: &mut Html, list: &[Field], mark: &str) {
     html.put("ul.fields", |html| {
         for field in list {
@@ -229,7 +229,7 @@ pub(super) fn fields(html: &mut Html, list: &[Field], mark: &str) {
     });
 }
 
-/// The fields of an object inside another. Many of them would hide what comes after, so they fold.
+/// The fields of a nested object. Many of them would hide what follows, so they are folded.
 fn inside(html: &mut Html, list: &[Field], mark: &str) {
     match count(list) {
         0 => {}
@@ -241,7 +241,7 @@ fn inside(html: &mut Html, list: &[Field], mark: &str) {
     }
 }
 
-/// The type of a field with its bounds, and with its default on the way in.
+/// The type of a field with its bounds, and in requests its default.
 fn kind(html: &mut Html, field: &Field, with_default: bool) {
     html.put("span.kind", |html| {
         html.text(&field.kind);
@@ -259,7 +259,7 @@ fn kind(html: &mut Html, field: &Field, with_default: bool) {
     });
 }
 
-/// What a field means, and its choices.
+/// The description of a field, and its choices.
 fn notes(html: &mut Html, field: &Field) {
     if !field.description.is_empty() {
         html.marked_line("p.note", &field.description);
@@ -269,7 +269,7 @@ fn notes(html: &mut Html, field: &Field) {
     }
 }
 
-/// The values that something can have.
+/// The allowed values.
 pub(super) fn choices(html: &mut Html, list: &[(String, String)]) {
     html.put("ul.choices", |html| {
         for (value, meaning) in list {

@@ -5,5 +5,5 @@ use std::sync::LazyLock;
 use super::reference::Reference;
 use crate::openapi::document;
 
-/// What the pages are made from.
+/// The reference that the pages are generated from.
 pub(super) static REFERENCE: LazyLock<Reference> = LazyLock::new(|| Reference::new(document()));

@@ -1,6 +1,7 @@
-//! The OpenAPI document as the pages read it: tags with their operations, and what each operation takes and answers.
+//! The OpenAPI document as the pages read it: tags with their operations, and each operation's inputs and
+//! responses.
 //!
-//! Only looks things up; what they look like is decided elsewhere.
+//! Only lookups; presentation is elsewhere.
 
 use serde_json::{Map, Value};
 
@@ -18,11 +19,11 @@ pub(super) struct Tag<'a> {
 /// Who may call an operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Access {
-    /// Anybody, without a credential.
+    /// Public, without a credential.
     Anyone,
-    /// A person who is logged in to the console.
+    /// A person logged in to the console.
     Session,
-    /// A key, or a person who is logged in.
+    /// An API key, or a logged-in person.
     Key,
 }
 
@@ -34,7 +35,7 @@ pub(super) struct Operation<'a> {
     value: &'a Value,
 }
 
-/// A body that is taken or answered.
+/// A request or response body.
 #[derive(Clone, Copy)]
 pub(super) struct Content<'a> {
     /// The media type.
@@ -42,7 +43,7 @@ pub(super) struct Content<'a> {
     pub(super) schema: &'a Value,
 }
 
-/// One status that an operation can answer with.
+/// One status of a response.
 pub(super) struct Response<'a> {
     pub(super) status: &'a str,
     pub(super) description: &'a str,
@@ -77,7 +78,7 @@ impl Reference {
         self.operations().find(|operation| operation.id() == id)
     }
 
-    /// The tags with their operations. Those that a key can use come first: they are what most readers want.
+    /// The tags with their operations. Those that an API key can use come first: most readers want them.
     pub(super) fn tags(&self) -> Vec<Tag<'_>> {
         let names = self.document["tags"].as_array().into_iter().flatten();
         let mut tags: Vec<Tag<'_>> = names
@@ -116,7 +117,7 @@ impl<'a> Operation<'a> {
         self.value["tags"][0].as_str().unwrap_or_default()
     }
 
-    /// What a call costs; nothing is said about calls that are not metered.
+    /// The price of a call; `None` for calls that are not metered.
     pub(super) fn credits(&self) -> Option<u64> {
         self.value["x-credits"].as_u64()
     }
@@ -186,14 +187,14 @@ impl<'a> Response<'a> {
     }
 }
 
-/// The body of a request or an answer: JSON where there is a choice.
+/// The body of a request or a response: JSON if there is a choice.
 fn content(value: &Value) -> Option<Content<'_>> {
     let kinds = value["content"].as_object()?;
     let (kind, media) = kinds.get_key_value("application/json").or_else(|| kinds.iter().next())?;
     Some(Content { kind, schema: &media["schema"] })
 }
 
-/// A text of an object, or nothing.
+/// A string property of an object, or an empty string.
 pub(super) fn text<'a>(value: &'a Value, key: &str) -> &'a str {
     value[key].as_str().unwrap_or_default()
 }

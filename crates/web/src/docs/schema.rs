@@ -1,21 +1,21 @@
-//! JSON schemas as lists of fields that a person can read.
+//! JSON schemas as readable lists of fields.
 //!
-//! References are followed, alternatives and nulls folded together, bounds put into words.
+//! References are resolved, alternatives and nulls merged, bounds put into words.
 
 use serde_json::{Map, Value};
 
 use super::reference::{Reference, text};
 
-/// Deeper than any body of ours; stops types that hold themselves.
+/// Deeper than any of our bodies; stops recursive types.
 const MAX_DEPTH: usize = 8;
 
-/// A schema with its references followed.
+/// A schema with its references resolved.
 pub(super) struct Shape {
-    /// The keywords; those beside a reference win over those behind it.
+    /// The keywords; those next to a reference override those behind it.
     pub(super) schema: Map<String, Value>,
     /// Whether null is allowed too.
     pub(super) nullable: bool,
-    /// What it can be, if there is more than one possibility.
+    /// The alternatives, if there is more than one.
     pub(super) alternatives: Vec<Shape>,
 }
 
@@ -35,7 +35,7 @@ pub(super) struct Field {
 }
 
 impl Shape {
-    /// Follows a schema to what it means.
+    /// Resolves a schema.
     pub(super) fn of(reference: &Reference, schema: &Value) -> Self {
         Self::at(reference, schema, 0)
     }
@@ -52,7 +52,7 @@ impl Shape {
         shape.follow(reference, depth);
         shape.drop_null_type();
         for keyword in ["anyOf", "oneOf"] {
-            // A list of constants is an enumeration and stays as it is.
+            // A list of constants is an enumeration and stays unchanged.
             if is_enumeration(shape.schema.get(keyword)) {
                 continue;
             }
@@ -71,7 +71,7 @@ impl Shape {
         shape
     }
 
-    /// Brings in what `$ref` and `allOf` point to.
+    /// Merges what `$ref` and `allOf` point to.
     fn follow(&mut self, reference: &Reference, depth: usize) {
         let mut parts = Vec::new();
         if let Some(Value::String(target)) = self.schema.remove("$ref") {
@@ -88,7 +88,7 @@ impl Shape {
         }
     }
 
-    /// Takes the null out of `"type": ["string", "null"]`.
+    /// Removes null from `"type": ["string", "null"]`.
     fn drop_null_type(&mut self) {
         let Some(Value::Array(types)) = self.schema.get("type") else { return };
         let mut real: Vec<Value> = types.iter().filter(|one| *one != "null").cloned().collect();
@@ -160,7 +160,7 @@ impl Shape {
     }
 }
 
-/// The fields of a body: of the object, of a list's items, of all alternatives together.
+/// The fields of a body: of the object, of a list's items, or of all alternatives.
 pub(super) fn fields(reference: &Reference, schema: &Value) -> Vec<Field> {
     fields_of(reference, &Shape::of(reference, schema), 0)
 }
@@ -206,7 +206,7 @@ pub(super) fn field(
         description: word("description").unwrap_or_default(),
         bounds: bounds(&shape),
         pattern: word("pattern"),
-        // A null says "left out", and an object's defaults stand beside its own fields.
+        // A null default means "left out", and an object's defaults are shown with its own fields.
         default: shape.get("default").filter(|value| !value.is_null() && !value.is_object()).map(shown),
         choices,
         inside: fields_of(reference, &shape, depth),
@@ -230,7 +230,7 @@ fn bounds(shape: &Shape) -> Vec<String> {
     all.into_iter().flatten().collect()
 }
 
-/// A number with its thousands apart.
+/// A number with thousands separators.
 fn grouped(value: &Value) -> String {
     let Some(number) = value.as_u64() else { return value.to_string() };
     let digits = number.to_string();
@@ -244,7 +244,7 @@ fn grouped(value: &Value) -> String {
     grouped
 }
 
-/// A value as JSON, but text that stands for itself without quotes.
+/// A value as JSON, but plain strings without quotes.
 fn shown(value: &Value) -> String {
     match value {
         Value::String(words) if !words.is_empty() => words.clone(),
@@ -260,14 +260,14 @@ fn plural(kind: &str) -> String {
     }
 }
 
-/// The values that `const` and `enum` allow, each with the description beside it.
+/// The values that `const` and `enum` allow, each with its description.
 fn values_of(schema: &Value) -> Vec<(String, String)> {
     let Some(values) =
         schema.get("const").map(|one| vec![one.clone()]).or_else(|| schema.get("enum")?.as_array().cloned())
     else {
         return Vec::new();
     };
-    // The description of a whole enumeration says nothing about one of its values.
+    // The description of a whole enumeration says nothing about a single value.
     let meaning = if schema.get("const").is_some() { text(schema, "description") } else { "" };
     values.iter().map(|value| (shown(value), meaning.to_owned())).collect()
 }
@@ -277,7 +277,7 @@ fn is_enumeration(options: Option<&Value>) -> bool {
     options.and_then(Value::as_array).is_some_and(|all| !all.is_empty() && all.iter().all(is_value))
 }
 
-/// Adds what is not there yet.
+/// Adds missing keys.
 fn merge(into: &mut Map<String, Value>, from: Map<String, Value>) {
     for (key, value) in from {
         match (into.get_mut(&key), value) {

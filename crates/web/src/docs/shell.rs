@@ -1,4 +1,4 @@
-//! What all pages share: the frame of the document, the stylesheet, and the policy that lets nothing else in.
+//! What all pages share: the document's frame, the stylesheet, and the content security policy.
 
 use std::sync::LazyLock;
 
@@ -9,7 +9,7 @@ use super::html::Html;
 
 pub(super) const STYLESHEET: &str = include_str!("style.css");
 
-/// Lets a page use our stylesheet, known by its hash, and nothing else: not even a style attribute.
+/// Allows our stylesheet, by its hash, and nothing else: not even style attributes.
 static POLICY: LazyLock<HeaderValue> = LazyLock::new(|| {
     let hash = base64(&Sha256::digest(STYLESHEET));
     let policy = format!(
@@ -23,7 +23,7 @@ pub(crate) fn content_security_policy() -> HeaderValue {
     POLICY.clone()
 }
 
-/// A whole document around what the closure writes.
+/// A whole document around the closure's output.
 pub(super) fn document(title: &str, description: &str, body: impl FnOnce(&mut Html)) -> String {
     let mut inside = Html::default();
     inside.line("title", title);
@@ -45,7 +45,7 @@ pub(super) fn document(title: &str, description: &str, body: impl FnOnce(&mut Ht
     )
 }
 
-/// The name of the product, as a link to its first page.
+/// The product's name, as a link to the welcome page.
 pub(super) fn brand(html: &mut Html) {
     html.put_with("a.brand", &[("href", "/")], |html| {
         html.put_with("span.mark", &[("aria-hidden", "true")], |html| html.text("@"));

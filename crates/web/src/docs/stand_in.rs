@@ -1,5 +1,4 @@
-//! Values that could stand in a body or query where something else stands: who looks for everything that is wrong with one
-//! reads on with them.
+//! Valid replacement values for faulty parts of a body or query, so that reading can go on and find further faults.
 
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde_json::{Value, json};
@@ -8,7 +7,7 @@ use serde_path_to_error::Segment;
 use super::{example, reference::Reference, schema::Shape};
 use crate::openapi::generator;
 
-/// The schema of a type, with those that it refers to.
+/// A type's schema, with those it refers to.
 pub(crate) struct StandIns {
     reference: Reference,
     schema: Value,
@@ -22,7 +21,7 @@ impl StandIns {
         Self { reference: Reference::new(json!({ "components": { "schemas": schemas } })), schema }
     }
 
-    /// A value that fits a place, if the schema has such a place.
+    /// A value that is valid at a path, if the schema has that path.
     pub(crate) fn at(&self, path: &[&Segment]) -> Option<Value> {
         let (mut schema, mut name) = (self.schema.clone(), "");
         for segment in path {

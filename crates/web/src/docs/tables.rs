@@ -2,12 +2,12 @@
 
 use super::{html::Html, reference::Response};
 
-/// One way in which a call can fail.
+/// One error of a call.
 pub(super) struct ErrorRow<'a> {
     pub(super) status: &'a str,
     pub(super) code: &'a str,
     message: &'a str,
-    /// Whether `Retry-After` can tell when to come again.
+    /// Whether it can carry `Retry-After`.
     waits: bool,
 }
 
@@ -25,7 +25,7 @@ pub(super) fn table(html: &mut Html, columns: &[&str], rows: impl FnOnce(&mut Ht
     });
 }
 
-/// A row that a name heads.
+/// A row with a header cell.
 pub(super) fn row(html: &mut Html, name: &str, cells: &[&str]) {
     html.put("tr", |html| {
         html.put_with("th", &[("scope", "row")], |html| html.marked(name));
@@ -35,7 +35,7 @@ pub(super) fn row(html: &mut Html, name: &str, cells: &[&str]) {
     });
 }
 
-/// The ways to fail that a status stands for; none, if it stands for success.
+/// The errors behind a status; none for a success.
 pub(super) fn error_rows<'a>(response: &Response<'a>) -> Vec<ErrorRow<'a>> {
     if !response.is_error() {
         return Vec::new();
@@ -45,7 +45,7 @@ pub(super) fn error_rows<'a>(response: &Response<'a>) -> Vec<ErrorRow<'a>> {
     response.codes().into_iter().map(row).collect()
 }
 
-/// A table of ways to fail.
+/// A table of errors.
 pub(super) fn error_table<'a>(html: &mut Html, rows: impl Iterator<Item = ErrorRow<'a>>) {
     table(html, &["Status", "Code", "Message"], |html| {
         for row in rows {

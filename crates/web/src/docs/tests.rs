@@ -1,4 +1,4 @@
-//! Holds the pages to what they promise: complete, well-formed, without anything from outside.
+//! Checks the pages: complete, well-formed, and without external assets.
 
 use std::collections::HashSet;
 
@@ -22,7 +22,7 @@ struct Start<'a> {
     attributes: Vec<(&'a str, &'a str)>,
 }
 
-/// All start tags of a page, after checking that every element closes where it should.
+/// All start tags of a page, after checking that every element is closed correctly.
 fn checked(page: &str) -> Vec<Start<'_>> {
     let (mut starts, mut open) = (Vec::new(), Vec::new());
     let mut rest = page;
@@ -42,7 +42,7 @@ fn checked(page: &str) -> Vec<Start<'_>> {
         );
         starts.push(Start { name, attributes: parsed(attributes) });
         if name == "style" {
-            // A stylesheet has its own `>`.
+            // A stylesheet contains `>` too.
             rest = &rest[rest.find("</style>").expect("an end")..];
         }
         if !VOID.contains(&name) {
@@ -235,7 +235,7 @@ fn the_first_page_escapes_its_address() {
     assert!(!page.contains("<script"));
 }
 
-/// Writes the pages to the folder in `DOCS_OUT`, to be looked at.
+/// Writes the pages to the folder in `DOCS_OUT`, for viewing.
 #[test]
 fn can_be_looked_at() {
     let Some(folder) = std::env::var_os("DOCS_OUT").map(std::path::PathBuf::from) else { return };

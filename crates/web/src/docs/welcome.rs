@@ -1,8 +1,8 @@
-//! The page at the root: what this is, where everything is, and three commands to a first mailbox.
+//! The page at the root: what this is, links, and three commands to a first mailbox.
 
 use super::{curl, html::Html, own_reference::REFERENCE, shell};
 
-/// The links, with what is behind each.
+/// The links, with their descriptions.
 const LINKS: [(&str, &str, &str); 5] = [
     ("/console", "Console", "Log in or sign up: mailboxes, mail, keys and usage for people."),
     ("/docs", "Documentation", "Every operation with its fields, errors and an example."),
@@ -11,7 +11,7 @@ const LINKS: [(&str, &str, &str); 5] = [
     ("/api/status", "Status", "Whether the service works, and its version."),
 ];
 
-/// The steps to a first mailbox: the operation, and what to keep from its answer.
+/// The steps to a first mailbox: the operation, and what to keep from its response.
 const STEPS: [(&str, &str, &str); 3] = [
     (
         "signUp",
@@ -27,7 +27,7 @@ const STEPS: [(&str, &str, &str); 3] = [
     ("createMailbox", "Make a mailbox", "The answer has its address in `email`. Write to it."),
 ];
 
-/// The page for a service that is reached at `url`.
+/// The page for a service at `url`.
 pub(crate) fn welcome(url: &str) -> String {
     let description = "Mailboxes for scripts and AI agents.";
     shell::document("Agent Mailbox", description, |html| {

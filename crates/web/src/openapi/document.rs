@@ -1,4 +1,4 @@
-//! The OpenAPI document of the API, made from the same list of endpoints that the router is made from.
+//! The OpenAPI document of the API, generated from the same list of endpoints as the router.
 
 use std::collections::BTreeMap;
 
@@ -19,12 +19,12 @@ use crate::{
     error,
 };
 
-/// The document as it is checked in: indented, with a newline at the end.
+/// The document as checked in: indented, with a newline at the end.
 pub fn openapi_json() -> String {
     pretty(&document())
 }
 
-/// A document as it is checked in.
+/// A document as checked in.
 pub(crate) fn pretty(document: &Value) -> String {
     let mut text = serde_json::to_string_pretty(document).unwrap_or_default();
     text.push('\n');
@@ -109,7 +109,7 @@ fn headers() -> Value {
     })
 }
 
-/// All errors that a call can meet, by status.
+/// All errors of a call, by status.
 fn error_kinds(endpoint: &Endpoint) -> BTreeMap<u16, Vec<ErrorKind>> {
     use ErrorKind as Kind;
     let operation = endpoint.operation;

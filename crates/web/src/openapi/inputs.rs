@@ -1,11 +1,11 @@
-//! What an endpoint takes, as an OpenAPI document describes it: parameters and a body.
+//! An endpoint's inputs in an OpenAPI document: parameters and a body.
 
 use schemars::{Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
 use crate::endpoint::{Endpoint, Output};
 
-/// What an endpoint takes, as parameters and a body.
+/// An endpoint's inputs: parameters and a body.
 pub(crate) fn inputs(endpoint: &Endpoint, reading: &mut SchemaGenerator) -> (Vec<Value>, Option<Value>) {
     let operation = endpoint.operation;
     let input = (endpoint.describe_input)(reading);

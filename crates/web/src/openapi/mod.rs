@@ -1,7 +1,7 @@
-//! OpenAPI documents, made from the lists of endpoints that the routers are made from.
+//! OpenAPI documents, generated from the same lists of endpoints as the routers.
 //!
-//! `document.rs` is the document of the API; the other files are what the document of the keyless interface
-//! (`agent/openapi.rs`) is made with too.
+//! `document.rs` is the API's document; the other files are shared with the keyless interface's
+//! (`agent/openapi.rs`).
 
 mod document;
 mod inputs;

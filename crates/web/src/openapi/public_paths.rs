@@ -25,27 +25,27 @@ struct Route {
     path: &'static str,
     id: &'static str,
     summary: &'static str,
-    /// The errors of its own, beside those that every route of its kind can meet.
+    /// Its own errors, besides those of all routes of its kind.
     errors: &'static [Kind],
 }
 
 /// Who a route is for.
 #[derive(Clone, Copy)]
 enum For {
-    /// Anybody, without side effects.
+    /// Public, without side effects.
     Public,
-    /// Anybody with a small JSON body: signing up, logging in.
+    /// Public, with a small JSON body: signing up, logging in.
     Stranger,
-    /// A receiving service that signs what it hands over.
+    /// A receiving service that signs its requests.
     MailService,
-    /// Somebody with a session.
+    /// A person with a session.
     Person,
-    /// Somebody with a session and a small JSON body.
+    /// A person with a session, and a small JSON body.
     PersonWithBody,
 }
 
 impl For {
-    /// What every route of this kind can refuse with.
+    /// The errors of every route of this kind.
     fn errors(self) -> Vec<Kind> {
         let mut errors = vec![Kind::Overloaded, Kind::StorageUnavailable, Kind::Internal];
         if !matches!(self, Self::MailService) {
@@ -79,7 +79,7 @@ impl For {
     }
 }
 
-/// All of them.
+/// The paths of all routes outside the catalogue.
 pub(crate) fn paths(reading: &mut SchemaGenerator, writing: &mut SchemaGenerator) -> Map<String, Value> {
     let mut doc = Document { reading, writing, paths: Map::new() };
     doc.public();
@@ -154,7 +154,7 @@ impl Document<'_> {
         self.add_verification(path);
     }
 
-    /// The answer of a server that verifies addresses before it makes accounts.
+    /// The response of a server that verifies addresses before it creates accounts.
     fn add_verification(&mut self, path: &str) {
         let (status, answer) =
             self.json::<VerificationSent>(202, "A message with a link that makes the account is on its way.");
@@ -199,7 +199,7 @@ impl Document<'_> {
         }]);
     }
 
-    /// The way in for mail that a receiving service hands over.
+    /// The hook that a receiving service posts messages to.
     fn hook(&mut self) {
         let route = Route {
             method: "post",

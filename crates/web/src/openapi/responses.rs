@@ -1,4 +1,4 @@
-//! What an endpoint answers with, as an OpenAPI document describes it: the success, and every error by its status.
+//! An endpoint's responses in an OpenAPI document: the success, and every error by its status.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::{
     error,
 };
 
-/// What an endpoint answers with.
+/// An endpoint's responses.
 pub(crate) fn responses(
     endpoint: &Endpoint,
     writing: &mut SchemaGenerator,
@@ -48,7 +48,7 @@ pub(crate) fn responses(
         }
         Output::Events(output) => {
             success["content"] = json!({ "text/event-stream": { "schema": { "type": "string" } } });
-            // What each `data:` line holds.
+            // The content of each `data:` line.
             success["x-event"] = json!(output(writing));
         }
     }
@@ -68,7 +68,7 @@ pub(crate) fn responses(
     Value::Object(responses)
 }
 
-/// An error response with the codes it can carry.
+/// An error response with its possible codes.
 pub(crate) fn error_response(kinds: &[ErrorKind]) -> Value {
     let lines: Vec<String> =
         kinds.iter().map(|kind| format!("`{}`: {}", kind.code(), kind.message())).collect();
@@ -92,7 +92,7 @@ pub(crate) fn error_response(kinds: &[ErrorKind]) -> Value {
     response
 }
 
-/// Errors grouped by the status they are answered with.
+/// Errors grouped by status.
 pub(crate) fn by_status(mut kinds: Vec<ErrorKind>) -> BTreeMap<u16, Vec<ErrorKind>> {
     kinds.sort_unstable();
     kinds.dedup();

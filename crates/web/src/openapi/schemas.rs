@@ -1,9 +1,9 @@
-//! The schemas of an OpenAPI document: how they are made, and how those for reading and writing become one set.
+//! The schemas of an OpenAPI document: their generators, and how request and response schemas become one set.
 
 use schemars::{SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value};
 
-/// Makes schemas for values that are read, or for those that are written.
+/// A generator of schemas for responses or for requests.
 pub(crate) fn generator(contract: fn(SchemaSettings) -> SchemaSettings) -> SchemaGenerator {
     let mut settings = contract(SchemaSettings::draft2020_12());
     settings.definitions_path = "/components/schemas".into();
@@ -11,7 +11,8 @@ pub(crate) fn generator(contract: fn(SchemaSettings) -> SchemaSettings) -> Schem
     settings.into_generator()
 }
 
-/// One set of schemas. A type that is read differently than it is written gets a second name for reading.
+/// Merges both sets of schemas. A type that differs between requests and responses gets a second name for
+/// responses.
 pub(crate) fn merged(
     paths: &mut Map<String, Value>,
     reading: Map<String, Value>,

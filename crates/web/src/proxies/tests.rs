@@ -46,7 +46,7 @@ fn one_proxy_is_believed_about_its_own_client_alone() {
         (vec!["[2001:db8::7]:4711"], "2001:db8::7"),
         (vec!["::ffff:198.51.100.7"], "198.51.100.7"),
         (vec!["[::ffff:198.51.100.7]:1"], "198.51.100.7"),
-        // What cannot be understood is nobody's, and what stands before it is not looked at.
+        // An invalid entry is no client, and entries before it are not read.
         (vec!["203.0.113.9, unknown"], PEER),
         (vec!["203.0.113.9, 198.51.100"], PEER),
         (vec!["203.0.113.9, 198.51.100.7:"], PEER),
@@ -73,17 +73,17 @@ fn several_proxies_are_believed_as_far_as_they_are_trusted() {
         (&two, PEER, vec!["203.0.113.9, 198.51.100.7, 10.0.0.2"], "198.51.100.7"),
         (&two, PEER, vec!["203.0.113.9", "198.51.100.7", "10.0.0.2"], "198.51.100.7"),
         (&two, PEER, vec!["203.0.113.9, junk, 10.0.0.2"], "10.0.0.2"),
-        // Somebody called the inner proxy directly.
+        // A client called the inner proxy directly.
         (&two, PEER, vec!["198.51.100.7"], "198.51.100.7"),
         (&inner, PEER, vec!["203.0.113.9, 198.51.100.7"], "198.51.100.7"),
         (&inner, PEER, vec!["203.0.113.9, 198.51.100.7, 10.0.0.2, 10.9.9.9"], "198.51.100.7"),
         (&inner, PEER, vec!["203.0.113.9, 198.51.100.7", "2001:db8:1::2"], "198.51.100.7"),
-        // A client that pretends to be another one behind a proxy of ours.
+        // A client pretends to be another one behind our proxy.
         (&inner, PEER, vec!["203.0.113.9, 10.0.0.3, 198.51.100.7"], "198.51.100.7"),
-        // All of them are ours: the first one called.
+        // All of them are ours: the first one is the client.
         (&inner, PEER, vec!["10.0.0.3, 10.0.0.2"], "10.0.0.3"),
         (&inner, PEER, vec!["203.0.113.9, what, 10.0.0.2"], "10.0.0.2"),
-        // A peer that connects from elsewhere is no proxy.
+        // A peer from another network is not a proxy.
         (&inner, "198.51.100.8", vec!["203.0.113.9"], "198.51.100.8"),
         (&inner, "::ffff:10.0.0.1", vec!["198.51.100.7"], "198.51.100.7"),
         (&inner, "::ffff:198.51.100.8", vec!["203.0.113.9"], "198.51.100.8"),
@@ -118,7 +118,7 @@ fn the_standard_header_is_read_as_strictly_as_it_is_written() {
         (vec!["for=203.0.113.9, for"], PEER),
         (vec!["for=203.0.113.9, for="], PEER),
         (vec!["for=203.0.113.9 for=198.51.100.7"], PEER),
-        // A quote that the client opened, and what the proxy wrote behind it.
+        // A quote that the client opened, and what the proxy appended.
         (vec!["for=203.0.113.9;x=\", for=198.51.100.7"], PEER),
         (vec!["for=203.0.113.9;x=\", for=\"198.51.100.7\""], PEER),
         (vec!["for=203.0.113.9;x=\"\\\", for=\"198.51.100.7\";by=\"_a\""], PEER),

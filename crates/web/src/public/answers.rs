@@ -1,4 +1,4 @@
-//! What the public routes take and answer with, as the OpenAPI document describes it.
+//! Inputs and responses of the public routes, as in the OpenAPI document.
 
 use garde::Validate;
 use schemars::JsonSchema;

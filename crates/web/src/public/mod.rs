@@ -1,4 +1,4 @@
-//! What anybody can ask: status, configuration, health, discovery, the affiliate link.
+//! Routes without a credential: status, configuration, health, discovery, the affiliate link.
 
 mod answers;
 mod readiness;

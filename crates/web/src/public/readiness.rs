@@ -1,9 +1,9 @@
-//! The answer of `/readyz`: whether the workers run.
+//! The response of `/readyz`: whether the workers run.
 
 use operations::supervisor::{WorkerState, WorkerStatus};
 use serde::Serialize;
 
-/// The answer of `/readyz`. What made a worker fail is in the log: anybody may ask here.
+/// The response of `/readyz`. Errors of workers are only in the log, because this route is public.
 #[derive(Serialize)]
 pub(super) struct Readiness {
     /// `ready`, or `degraded` while a worker is down.
@@ -18,7 +18,7 @@ struct WorkerReadiness {
     state: &'static str,
     /// Since the process started.
     restarts: u64,
-    /// In a row.
+    /// Failures in a row.
     failures: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     restart_in_ms: Option<u128>,

@@ -1,4 +1,4 @@
-//! The routes that anybody can ask: status, configuration, health, discovery, the affiliate link.
+//! Routes without a credential: status, configuration, health, discovery, the affiliate link.
 
 use axum::{
     Router,
@@ -21,11 +21,11 @@ use crate::{
     request::{accepts, client_address, require_json_answer},
 };
 
-/// The cookie that remembers through whose link a visitor came.
+/// The cookie that remembers which affiliate link a visitor followed.
 pub(crate) const AFFILIATE_COOKIE: &str = "affiliate";
 
 pub(crate) fn routes(state: &State) -> Router<State> {
-    // People come to the others by links, which all kinds of programs hang parameters on.
+    // The others are reached by links, to which many programs add parameters.
     let strict = Router::new()
         .route("/api/status", get(status))
         .route("/api/v1/config", get(config))
@@ -39,11 +39,11 @@ pub(crate) fn routes(state: &State) -> Router<State> {
         .route("/.well-known/api-catalog", get(api_catalog))
         .layer(from_fn(acceptable))
         .layer(from_fn_with_state(state.clone(), limit));
-    // Probes come often and from one address.
+    // Probes are frequent and come from one address.
     limited.route("/healthz", get(healthz)).route("/readyz", get(readyz)).route("/metrics", get(metrics))
 }
 
-/// Public calls count against the client's address.
+/// Public requests are rate-limited by client address.
 pub(crate) async fn limit(Extracted(state): Extracted<State>, request: Request, next: Next) -> Response {
     let address = client_address(&request);
     match state.anonymous.count(address, state.app.now()) {
@@ -52,7 +52,7 @@ pub(crate) async fn limit(Extracted(state): Extracted<State>, request: Request, 
     }
 }
 
-/// 406 where the caller did not ask for what the route has. None of these routes changes anything worth keeping.
+/// 406 if the client does not accept the route's media type. None of these routes changes anything.
 async fn acceptable(request: Request, next: Next) -> Response {
     let headers = request.headers().clone();
     let response = next.run(request).await;
@@ -65,7 +65,7 @@ async fn acceptable(request: Request, next: Next) -> Response {
     error::response(&Error::new(ErrorKind::NotAcceptable).with_fix(fix))
 }
 
-/// 406 and 400, in this order as everywhere, where no parameter is known.
+/// 406 and 400, in the usual order, for routes without parameters.
 async fn refuse_query(request: Request, next: Next) -> Response {
     let query = request.uri().query().unwrap_or_default();
     match require_json_answer(request.headers()).and_then(|()| input::refuse_query(query)) {
@@ -95,7 +95,7 @@ async fn config(Extracted(state): Extracted<State>) -> Response {
     error::json_of(StatusCode::OK, &config)
 }
 
-/// Counts a click and leads on to signing up, also when the code means nothing: a visitor is a visitor.
+/// Counts a click and redirects to the sign-up, also for an unknown code.
 async fn track(Extracted(state): Extracted<State>, RawQuery(query): RawQuery) -> Response {
     let query = from_query(&query.unwrap_or_default()).unwrap_or(TrackQuery { code: String::new() });
     let known = query.code.len() <= 40 && affiliate::track(&state.app, &query.code).await.unwrap_or(false);
@@ -150,13 +150,13 @@ async fn api_catalog(Extracted(state): Extracted<State>) -> Response {
     page("application/linkset+json", &catalog.to_string())
 }
 
-/// Alive: the process answers.
+/// Liveness: the process responds.
 async fn healthz() -> Response {
     page("text/plain; charset=utf-8", "ok\n")
 }
 
-/// Ready: the stores answer too, and take what is written. Workers that are being restarted are shown: calls are answered
-/// without them.
+/// Readiness: the stores respond, and accept writes. Restarting workers are listed, but do not fail the check:
+/// calls are served without them.
 async fn readyz(Extracted(state): Extracted<State>) -> Response {
     match state.app.require_ready().await {
         Ok(()) => error::json_of(StatusCode::OK, &Readiness::of(state.app.supervisor().statuses())),

@@ -1,4 +1,4 @@
-//! What wallets paid, and what affiliates are paid.
+//! Payments by wallets, and payouts to affiliates.
 
 use askama::Template;
 use axum::{
@@ -26,7 +26,7 @@ use crate::{
     },
 };
 
-/// The states that payments can be chosen by.
+/// The payment states to filter by.
 const STATES: [PaymentState; 5] = [
     PaymentState::Settling,
     PaymentState::Pending,
@@ -120,7 +120,7 @@ struct PayoutsPage {
     currency: String,
     /// Workspaces to choose from: id and name.
     workspaces: Vec<(String, String)>,
-    /// What was filled in and not taken, and why.
+    /// The values of a refused form, and the error.
     form: Fields,
     said: String,
 }
@@ -177,7 +177,7 @@ async fn record_payout(visit: &Visit, fields: &Fields) -> Result<String> {
     Ok(format!("The payout of {} is recorded.", money(recorded.amount_cents, &recorded.currency)))
 }
 
-/// The beginning of a day, in UTC, as payouts count.
+/// The start of a day in UTC, as payouts count.
 fn day(field: &str, text: &str) -> Result<Timestamp> {
     let moment = format!("{}T00:00:00Z", text.trim());
     moment.parse().map_err(|_| Error::invalid(field, "choose a day"))

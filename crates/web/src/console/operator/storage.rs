@@ -1,4 +1,4 @@
-//! What the server keeps, and who keeps most of it.
+//! The server's storage, and the workspaces that use most of it.
 
 use askama::Template;
 use axum::{Router, response::Response, routing::get};
