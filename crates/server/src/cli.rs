@@ -142,7 +142,7 @@ pub enum Admin {
 }
 
 impl Admin {
-    /// Whether the answer is to be JSON.
+    /// Whether the output is JSON.
     pub const fn json(&self) -> bool {
         match self {
             Self::Account(Account::Create { json, .. })
@@ -331,7 +331,7 @@ pub enum ConfigCommand {
     Show,
 }
 
-/// A time such as `30d`, `12h`, `15m` or `1s`, in seconds.
+/// A duration such as `30d`, `12h`, `15m` or `1s`, in seconds.
 fn parse_duration(text: &str) -> Result<i64, String> {
     let expected = || "expected a whole number with s, m, h or d, such as 30d".to_owned();
     let unit = text.chars().next_back().ok_or_else(expected)?;
@@ -346,7 +346,7 @@ fn parse_duration(text: &str) -> Result<i64, String> {
     let number =
         digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse::<i64>().ok()).flatten();
     let number = number.filter(|number| *number > 0).ok_or_else(expected)?;
-    // A thousand years are enough, and leave room for adding the present.
+    // A thousand years are enough, and adding them to the current time cannot overflow.
     number
         .checked_mul(seconds)
         .filter(|total| *total <= 1000 * 366 * 86_400)

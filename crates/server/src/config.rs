@@ -1,7 +1,7 @@
 //! The configuration: defaults, then a TOML file, then the environment, then the command line.
 //!
-//! The defaults are `config.default.toml` at the root of the repository, compiled in; what is not in there is not an
-//! option. All mistakes are reported together, each with its key and where it was written.
+//! The defaults are `config.default.toml` at the root of the repository, compiled in; keys that are not in it do
+//! not exist. All mistakes are reported together, each with its key and its source.
 
 mod check;
 mod layers;

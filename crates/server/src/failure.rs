@@ -1,4 +1,4 @@
-//! Why a command was not done, in words for the operator or as the JSON that scripts read.
+//! Why a command failed, as text for the operator or as JSON for scripts.
 
 use std::{error::Error as StdError, fmt};
 
@@ -10,7 +10,7 @@ use crate::config::Problem;
 /// The result of a command.
 pub type Result<T, E = Failure> = std::result::Result<T, E>;
 
-/// Why a command was not done.
+/// Why a command failed.
 #[derive(Debug)]
 pub struct Failure {
     message: String,
@@ -21,12 +21,12 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// A failure that needs no code of its own.
+    /// A failure without a code of its own.
     pub fn new(message: impl Into<String>) -> Self {
         Self { message: message.into(), code: "failed", details: Vec::new(), fix: None, source: None }
     }
 
-    /// Everything that is wrong with the configuration.
+    /// All mistakes of the configuration.
     pub fn configuration(problems: &[Problem]) -> Self {
         let details = problems
             .iter()
@@ -44,7 +44,7 @@ impl Failure {
         }
     }
 
-    /// Adds a sentence that says what to do next.
+    /// Adds a hint on what to do next.
     pub fn with_fix(mut self, fix: impl Into<String>) -> Self {
         self.fix = Some(fix.into());
         self
@@ -86,7 +86,7 @@ impl StdError for Failure {
 
 impl From<operations::Error> for Failure {
     fn from(error: operations::Error) -> Self {
-        // The causes of our own faults are kept from callers over HTTP; the operator needs them.
+        // The causes of internal errors are hidden from HTTP callers; the operator needs them.
         let internal = matches!(
             error.kind(),
             ErrorKind::Internal | ErrorKind::StorageUnavailable | ErrorKind::Overloaded
@@ -121,7 +121,7 @@ impl From<store::vault::VaultError> for Failure {
     }
 }
 
-/// A message with a capital at its start.
+/// A message with a capital first character.
 fn sentence(text: &str) -> String {
     let mut letters = text.chars();
     let first = letters.next().map(|letter| letter.to_uppercase().to_string()).unwrap_or_default();

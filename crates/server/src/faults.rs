@@ -1,11 +1,11 @@
-//! For tests of the program: makes a worker panic. Release builds have nothing of it.
+//! For tests of the program: makes a worker panic. Release builds do not contain it.
 //!
-//! `AGENT_MAILBOX_TEST_WORKER_PANICS=queue:3:500` lets the worker `queue` panic at its first three starts, with a first pause
-//! of 500 milliseconds.
+//! `AGENT_MAILBOX_TEST_WORKER_PANICS=queue:3:500` makes the worker `queue` panic at its first three starts, with a
+//! first restart delay of 500 milliseconds.
 
 use operations::supervisor::{RestartPolicy, Supervisor};
 
-/// When workers are restarted: as usual, unless a test wants it otherwise.
+/// The restart policy of workers: the default, unless a test sets another.
 pub fn restart_policy() -> RestartPolicy {
     #[cfg(debug_assertions)]
     if let Some((_, _, first_pause)) = wanted() {
@@ -14,7 +14,7 @@ pub fn restart_policy() -> RestartPolicy {
     RestartPolicy::default()
 }
 
-/// Lets a worker panic, if a test wants it.
+/// Makes a worker panic, if a test asks for it.
 #[cfg_attr(not(debug_assertions), expect(unused_variables, reason = "there are no faults in a release"))]
 pub fn inject(supervisor: &Supervisor) {
     #[cfg(debug_assertions)]
@@ -23,7 +23,7 @@ pub fn inject(supervisor: &Supervisor) {
     }
 }
 
-/// Which worker is to panic how often, and the pause.
+/// The worker that panics, how often, and the restart delay.
 #[cfg(debug_assertions)]
 fn wanted() -> Option<(String, u32, std::time::Duration)> {
     let value = std::env::var("AGENT_MAILBOX_TEST_WORKER_PANICS").ok()?;

@@ -1,4 +1,5 @@
-//! Sockets that listen: bound with a long queue, and accepted from in a way that survives running out of descriptors.
+//! Listening sockets: bound with a long backlog, and accepted from in a way that survives running out of
+//! descriptors.
 
 use std::{io, net::SocketAddr, time::Duration};
 
@@ -6,12 +7,12 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
 use crate::failure::{Failure, Result};
 
-/// Connections that the kernel keeps for us until we come to accept them.
+/// The backlog: connections that the kernel queues until they are accepted.
 const BACKLOG: u32 = 4096;
-/// How long to wait when the system has no room for another connection.
+/// Delay before the next accept when the system is out of descriptors.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 
-/// Listens on an address. Nobody is answered until somebody accepts connections there.
+/// Listens on an address. Clients wait in the backlog until connections are accepted.
 pub fn bind(address: SocketAddr) -> Result<TcpListener> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() };
     let listening = socket.and_then(|socket| {
@@ -31,19 +32,20 @@ pub fn bind(address: SocketAddr) -> Result<TcpListener> {
     })
 }
 
-/// The next connection, after as much waiting as the system needs when it is out of descriptors.
+/// The next connection, waiting while the system is out of descriptors.
 pub async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {
     let mut complained = false;
     loop {
         match listener.accept().await {
             Ok((stream, address)) => {
-                // Answers are written whole, so waiting for more would only delay them. A closed socket fails soon enough.
+                // Responses are written whole, so Nagle's algorithm would only delay them. A closed socket fails
+                // soon enough.
                 let _ = stream.set_nodelay(true);
                 return (stream, address);
             }
             Err(error) if concerns_one_connection(&error) => {}
             Err(error) => {
-                // Once for each time of trouble: a log that fills the disk would make it worse.
+                // Logged once per outage: a log that fills the disk would make it worse.
                 if !std::mem::replace(&mut complained, true) {
                     let delay_ms = ACCEPT_RETRY_DELAY.as_millis();
                     tracing::warn!(%error, delay_ms, "accepting connections failed; retrying");
@@ -54,7 +56,7 @@ pub async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {
     }
 }
 
-/// Whether a failure to accept is about a client that has gone, rather than about us.
+/// Whether a failed accept is about a client that disconnected, rather than about us.
 fn concerns_one_connection(error: &io::Error) -> bool {
     matches!(
         error.kind(),

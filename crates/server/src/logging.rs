@@ -1,4 +1,4 @@
-//! Log lines on standard error, as text for people or as JSON for machines.
+//! Log lines on standard error, as text or as JSON.
 
 use std::io::{self, IsTerminal};
 
@@ -19,17 +19,18 @@ use crate::{
     failure::Result,
 };
 
-/// Our own crates, whose lines are known to hold no secrets and no mail. A test compares them with the workspace.
+/// Our own crates, whose lines are known to hold no secrets and no message content. A test compares them with the
+/// workspace.
 const OWN: [&str; 10] =
     ["adapters", "agent_mailbox", "embed", "mail", "mcp", "model", "operations", "pay", "store", "web"];
-/// What lines of the mail log are found by begins with this; they are about mail, whichever crate writes them.
+/// The prefix of the mail log's targets, whichever crate writes the line.
 const MAIL_LOG: &str = "mail.";
 
-/// What exports traces, without the feature for it.
+/// The exporter of traces, in builds without the feature.
 #[cfg(not(feature = "opentelemetry"))]
 pub struct Exporter;
 
-/// Starts logging, and exporting traces where that is wanted, which goes on until what is returned is dropped.
+/// Starts logging, and exporting traces if configured, until the returned value is dropped.
 #[cfg_attr(
     not(feature = "opentelemetry"),
     expect(clippy::unnecessary_wraps, reason = "with the feature it can fail")
@@ -43,13 +44,13 @@ pub fn start(log: Log, telemetry: Option<&Telemetry>) -> Result<Option<Exporter>
             let layer = layer.with_location(false).with_threads(false).with_target(false);
             layer.with_filter(filter_fn(|line| line.is_span() && is_own(line.target())))
         });
-        // Fails only when a logger is there already, which then does.
+        // Fails only when a logger is already installed, which is then used.
         let _ = Registry::default().with(spans).with(lines(log)).try_init();
         Ok(exporter)
     }
     #[cfg(not(feature = "opentelemetry"))]
     {
-        // The configuration has refused it.
+        // The configuration check has refused an endpoint.
         let _ = telemetry;
         start_lines(log);
         Ok(None)
@@ -57,11 +58,12 @@ pub fn start(log: Log, telemetry: Option<&Telemetry>) -> Result<Option<Exporter>
 }
 
 fn start_lines(log: Log) {
-    // Fails only when a logger is there already, which then does.
+    // Fails only when a logger is already installed, which is then used.
     let _ = Registry::default().with(lines(log)).try_init();
 }
 
-/// What writes lines. What other people's crates say below a warning is never written: it may quote requests.
+/// The layer that writes lines. Lines of third-party crates below a warning are never written: they may quote
+/// requests.
 fn lines<S: Subscriber + for<'a> LookupSpan<'a>>(log: Log) -> impl Layer<S> {
     let lines = if log.json {
         fmt::layer().json().flatten_event(true).with_writer(io::stderr).boxed()
@@ -71,12 +73,12 @@ fn lines<S: Subscriber + for<'a> LookupSpan<'a>>(log: Log) -> impl Layer<S> {
     lines.with_filter(wanted(log.level))
 }
 
-/// Logging for commands that end soon: only what the operator should know.
+/// Logging for short commands: warnings and errors only.
 pub fn start_quietly() {
     start_lines(Log { json: false, level: Level::WARN });
 }
 
-/// What is written at a level.
+/// Whether a line is written at a level.
 fn wanted(level: Level) -> FilterFn<impl Fn(&Metadata<'_>) -> bool> {
     let others = level.min(Level::WARN);
     filter_fn(move |line| *line.level() <= if is_own(line.target()) { level } else { others })
@@ -98,7 +100,7 @@ mod tests {
 
     use super::*;
 
-    /// The crates of the workspace that the program is made of, by what their `Cargo.toml` asks for.
+    /// The crates of the workspace that the program depends on, by their `Cargo.toml`.
     fn parts_of_the_program() -> BTreeSet<String> {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
         let mut crates: BTreeMap<String, toml::Table> = BTreeMap::new();

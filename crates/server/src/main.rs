@@ -1,6 +1,6 @@
-//! The binary: configuration, the real outside world, listeners, workers, the command line.
+//! The binary: configuration, adapters, listeners, workers, the command line.
 //!
-//! What the service does is in `operations`, how it looks over HTTP in `web`; here everything is put together.
+//! What the service does is in `operations`, its HTTP interface in `web`; this crate assembles them.
 
 mod backup;
 mod cli;
@@ -23,14 +23,14 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-/// Many small pieces come and go with every message and every call, on several threads; this one hands them out with the
-/// least work. Without large pages, which would hold more memory than an idle server needs.
+/// Every message and every call makes many small allocations on several threads; this allocator is the fastest for
+/// them. Without large pages, which would take more memory than an idle server needs.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let cli = cli::Cli::parse();
-    // Whatever is made here (databases, keys, backups) is for its owner alone, also in a folder that others may enter.
+    // Files created here (databases, keys, backups) are for their owner alone, also in a shared folder.
     rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
     let json = matches!(&cli.command, Some(cli::Command::Admin(admin)) if admin.json());
     match commands::run(cli) {

@@ -1,4 +1,4 @@
-//! Metrics in Prometheus' text form: what the service counts, and figures that are looked up every few seconds.
+//! Metrics in Prometheus' text format: the recorder, and gauges that are sampled every few seconds.
 
 mod catalogue;
 
@@ -16,16 +16,16 @@ use tokio::time::Instant;
 use self::catalogue::{Kind, METRICS, Metric};
 use crate::failure::{Failure, Result};
 
-/// How old the figures about the process and its disks may be.
+/// Interval of sampling the process and its disks.
 const SAMPLE_INTERVAL: Duration = Duration::from_secs(5);
-/// How old the figures about queues may be, which the store is asked for.
+/// Interval of counting the queues in the store.
 const COUNT_INTERVAL: Duration = Duration::from_secs(15);
 
 /// The upper bounds of the histogram's buckets, in seconds: from a cached read to a long poll.
 const BUCKET_SECONDS: [f64; 14] =
     [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0];
 
-/// Installs the recorder. Before a store opens: whatever is often counted keeps its handles.
+/// Installs the recorder. Before a store opens, because handles of frequent metrics are kept.
 pub fn install() -> Result<PrometheusHandle> {
     let handle = PrometheusBuilder::new()
         .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &BUCKET_SECONDS)
@@ -39,7 +39,7 @@ pub fn install() -> Result<PrometheusHandle> {
     Ok(handle)
 }
 
-/// Starts collecting, and returns what renders the text. The folders are those whose disks are watched.
+/// Starts sampling, and returns the renderer of the text. The disks of these folders are sampled.
 pub fn start(
     handle: PrometheusHandle,
     app: &App,
@@ -65,8 +65,8 @@ fn describe(metric: &Metric) {
     }
 }
 
-/// Makes the series of a metric whose labels are known beforehand. Without them an alert would miss the first event that
-/// it is about: a counter that appears with 1 has not risen.
+/// Creates the series of a metric whose label values are known. Otherwise an alert would miss the first event: a
+/// counter that appears with 1 has not increased.
 fn begin_at_zero(metric: &Metric) {
     let labels: Vec<Vec<(&str, &str)>> = match metric.labels {
         [] => vec![Vec::new()],
@@ -105,7 +105,7 @@ async fn sample_for_ever(handle: PrometheusHandle, started: Instant) {
     }
 }
 
-/// Apart from the others: a disk of the network may not answer, and what was recorded has to be gathered all the same.
+/// In a task of its own: a network disk may hang, and the recorder's upkeep must go on.
 async fn sample_disks_for_ever(folders: Vec<PathBuf>) {
     let mut ticks = tokio::time::interval(SAMPLE_INTERVAL);
     let folders: Arc<[PathBuf]> = folders.into();
@@ -129,7 +129,7 @@ fn sample_disk(folder: &Path) {
     }
 }
 
-/// Counts what waits in the queues.
+/// Counts the records in the queues.
 #[expect(clippy::cast_precision_loss, reason = "counts and seconds are far below what a float holds")]
 async fn count_for_ever(app: App) {
     let mut ticks = tokio::time::interval(COUNT_INTERVAL);
@@ -142,7 +142,7 @@ async fn count_for_ever(app: App) {
                 }
                 gauge!("outbound_queue_overdue_seconds").set(backlog.outbound_overdue_seconds as f64);
             }
-            // The figures stay as they were, and the store's own trouble is told by others.
+            // The gauges keep their values; the store's failure is reported elsewhere.
             Err(error) => {
                 let delay_ms = COUNT_INTERVAL.as_millis();
                 tracing::debug!(%error, delay_ms, "counting the queues failed; retrying");
@@ -151,7 +151,7 @@ async fn count_for_ever(app: App) {
     }
 }
 
-/// The resident memory, as the kernel tells it.
+/// The resident memory, from the kernel.
 fn resident_bytes() -> Option<f64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;

@@ -1,4 +1,4 @@
-//! Opens what the configuration names: the data folder, the key, the stores, and the service over them.
+//! Opens what the configuration names: the data folder, the key, the stores, and the service on top of them.
 
 use std::{fs::DirBuilder, os::unix::fs::DirBuilderExt, path::Path, sync::Arc};
 
@@ -26,13 +26,13 @@ use crate::{
     faults,
 };
 
-/// Makes a folder that only its owner may enter, if it is missing.
+/// Creates a folder that only its owner may enter, if it is missing.
 pub fn make_private_folder(path: &Path) -> Result<()> {
     let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
     made.map_err(|error| Failure::new(format!("Cannot make the folder {}: {error}", path.display())))
 }
 
-/// The master key. Its file is made if it is missing.
+/// The master key. Its file is created if it is missing.
 pub async fn master_key(source: &KeySource) -> Result<MasterKey> {
     match source.clone() {
         KeySource::Given(key) => Ok(key),
@@ -40,7 +40,7 @@ pub async fn master_key(source: &KeySource) -> Result<MasterKey> {
     }
 }
 
-/// The master key, which must be there already.
+/// The existing master key.
 pub async fn existing_master_key(source: &KeySource) -> Result<MasterKey> {
     if let KeySource::File(path) = source
         && !path.exists()
@@ -51,8 +51,8 @@ pub async fn existing_master_key(source: &KeySource) -> Result<MasterKey> {
     master_key(source).await
 }
 
-/// The master key that a store was made with. Only a store without data may get a new one: with another key nothing old
-/// could be read, and nothing new once the right one is back.
+/// The master key of a store. Only an empty store may get a new one: with another key old data could not be read,
+/// and new data not once the right key is back.
 async fn key_of(db: &Db, source: &KeySource) -> Result<MasterKey> {
     let first = db.system_read(async |tx| system::workspaces_after(tx, "", 1).await).await?;
     let Some(workspace) = first.first() else { return master_key(source).await };
@@ -66,7 +66,7 @@ async fn key_of(db: &Db, source: &KeySource) -> Result<MasterKey> {
     Ok(key)
 }
 
-/// Opens a service beside a running server, for one command.
+/// Opens the service next to a running server, for one command.
 pub async fn attach(config: &Config) -> Result<App> {
     make_private_folder(&config.data_dir)?;
     Ok(App::attach(parts(config, config.settings()).await?))
@@ -93,7 +93,7 @@ async fn parts(config: &Config, settings: Settings) -> Result<AppParts> {
             |error| tracing::warn!(error = %model::causes(error), "custom domains cannot be verified"),
         )
         .ok();
-    // Names of webhooks are looked up as the system does, unless there are name servers of our own.
+    // Webhooks' host names are resolved by the system, unless name servers are configured.
     let for_webhooks = dns.clone().filter(|_| !inbound.dns_servers.is_empty());
     let http = Box::new(OutgoingHttp::new(for_webhooks, config.webhooks_allow_private));
     let (clock, entropy) = (Arc::new(clock), Box::new(SystemEntropy));
@@ -122,7 +122,7 @@ async fn parts(config: &Config, settings: Settings) -> Result<AppParts> {
     })
 }
 
-/// Who takes messages for other servers, if somebody does.
+/// The next hop for messages to other servers, if there is one.
 fn next_hop(config: &Config) -> Result<Option<Box<dyn ports::NextHop>>> {
     Ok(match config.outbound.mode {
         OutboundMode::Local | OutboundMode::Sandbox => None,
@@ -160,7 +160,7 @@ fn direct(config: &Config) -> Result<Direct> {
     })
 }
 
-/// What makes vectors of texts, as configured.
+/// The configured provider of embeddings.
 fn embedder(config: &Config) -> Option<Arc<dyn ports::Embedder>> {
     match &config.embeddings.provider {
         EmbeddingsProvider::None => None,
@@ -169,7 +169,7 @@ fn embedder(config: &Config) -> Option<Arc<dyn ports::Embedder>> {
     }
 }
 
-/// The client of the configured facilitator; nothing for the ledger.
+/// The client of the configured facilitator; `None` for the ledger.
 fn facilitator(config: &Config) -> Result<Option<HttpFacilitator>> {
     let Some(given) = &config.payments.facilitator else { return Ok(None) };
     let mut headers = HeaderMap::new();
@@ -184,7 +184,7 @@ fn facilitator(config: &Config) -> Result<Option<HttpFacilitator>> {
     Ok(Some(HttpFacilitator::new(given.url.clone(), headers, given.time_limit)))
 }
 
-/// Asks the configured facilitator, a few times, whether it settles on the configured network.
+/// Asks the facilitator, with a few retries, whether it settles on the configured network.
 pub async fn check_facilitator(config: &Config) -> Result<()> {
     let Some(facilitator) = facilitator(config)? else { return Ok(()) };
     let network = &config.payments.settings.terms.network;
@@ -212,7 +212,7 @@ fn authenticator(config: &Config) -> Result<Authenticator> {
     })
 }
 
-/// Runs work that blocks on a thread that may.
+/// Runs blocking work on a thread for it.
 pub async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
     tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| Err(Failure::new("The work was interrupted")))
 }

@@ -1,4 +1,4 @@
-//! What commands say. A reader that has gone away is no reason to fail, as `println!` would.
+//! Output of commands. A closed pipe is no failure, as it would be with `println!`.
 
 use std::{
     fmt::Display,
@@ -18,7 +18,7 @@ pub fn json(value: &impl serde::Serialize) -> Result<()> {
     Ok(())
 }
 
-/// Writes a text to standard output as it is.
+/// Writes a text to standard output unchanged.
 pub fn text(text: &str) {
     let mut stdout = io::stdout();
     let _ = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
@@ -35,7 +35,7 @@ pub fn plural(count: u64, noun: &str) -> String {
     format!("{count} {noun}{ending}")
 }
 
-/// Bytes in the unit that people read most easily.
+/// Bytes in the most readable unit.
 pub fn bytes(count: u64) -> String {
     const UNITS: [&str; 5] = ["bytes", "kB", "MB", "GB", "TB"];
     let mut unit = 0;

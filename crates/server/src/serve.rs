@@ -1,4 +1,4 @@
-//! `serve`: opens everything, listens, does the upkeep, and ends in good order.
+//! `serve`: opens everything, listens, runs the workers, and shuts down gracefully.
 
 mod connection;
 mod descriptors;
@@ -38,14 +38,14 @@ use crate::{
     smtp::{self, ServiceReception},
 };
 
-/// How long calls in flight may take to finish once the process was told to stop.
+/// How long calls in flight may take to finish during shutdown.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long the last settlements may take.
+/// How long storing the last figures may take.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
-/// Connections to the door for metrics: a handful of collectors. The rest of the descriptors is for callers.
+/// Maximum connections to the metrics listener: a handful of collectors. The other descriptors are for callers.
 const MAX_COLLECTORS: u32 = 64;
 
-/// Serves until the process is told to stop.
+/// Serves until a signal or a failed worker stops it.
 pub async fn run(config: Config, options: Serve, invocation: Invocation) -> Result<ExitCode> {
     let started = Instant::now();
     let mut signals = Signals::new()?;
@@ -97,9 +97,9 @@ pub async fn run(config: Config, options: Serve, invocation: Invocation) -> Resu
 
 /// Why the process stops.
 enum StopReason {
-    /// It was told to.
+    /// A signal.
     Signal(&'static str),
-    /// It cannot do its work. Its service manager should restart it.
+    /// A worker that cannot be restarted. The service manager should restart the process.
     Worker(FailedWorker),
 }
 
@@ -132,14 +132,14 @@ async fn open_app(config: &Config, bound: SocketAddr) -> Result<App> {
             "row-level security of PostgreSQL not applied to this role; operator action needed: use one without SUPERUSER and BYPASSRLS"
         );
     }
-    // Before anybody searches. The store is looked at again later.
+    // Before the first search. Maintenance retries later.
     if let Err(error) = operations::storage::index_lost(&app, i64::MAX).await {
         tracing::warn!(%error, "indexing the messages of the last run failed; retrying later");
     }
     Ok(app)
 }
 
-/// Begins to receive mail.
+/// Starts receiving mail.
 fn receive_mail(
     config: &Config,
     app: &App,
@@ -153,7 +153,7 @@ fn receive_mail(
     let reception = Arc::new(ServiceReception::new(app.clone(), stored_in(config)));
     for (listener, protocol) in listeners {
         let name = if protocol == mail::smtp::Protocol::Lmtp { "lmtp" } else { "smtp" };
-        // Kept open across a restart: clients wait in the kernel's queue meanwhile.
+        // Kept open across a worker's restart: clients wait in the backlog meanwhile.
         let listener = Arc::new(listener);
         let (reception, options, stopping) = (reception.clone(), options.clone(), stopping.clone());
         app.supervisor().start(name, move || {
@@ -163,7 +163,7 @@ fn receive_mail(
     Ok(())
 }
 
-/// The folders that mail is stored in. Room on this machine matters only for what is stored on it.
+/// The folders that messages are stored in. Free space on this machine matters only for what is stored on it.
 fn stored_in(config: &Config) -> Vec<PathBuf> {
     let database = matches!(config.database, DatabaseLocation::Sqlite(_)).then(|| config.data_dir.clone());
     let blobs = match &config.blobs {
@@ -173,7 +173,7 @@ fn stored_in(config: &Config) -> Vec<PathBuf> {
     database.into_iter().chain(blobs).collect()
 }
 
-/// The folders whose disks are watched: where mail is stored, and the one that every node has.
+/// The folders whose disks are sampled: those that messages are stored in, and the data folder of every node.
 fn watched_folders(config: &Config) -> Vec<PathBuf> {
     let mut folders = stored_in(config);
     folders.push(config.data_dir.clone());
@@ -182,7 +182,7 @@ fn watched_folders(config: &Config) -> Vec<PathBuf> {
     folders
 }
 
-/// What is listened on.
+/// The listeners.
 struct Doors<'a> {
     config: &'a Config,
     app: &'a App,
@@ -193,7 +193,7 @@ struct Doors<'a> {
 }
 
 impl Doors<'_> {
-    /// Begins to accept connections.
+    /// Starts accepting connections.
     fn open(self) {
         let http = &self.config.http;
         let render = self.render;
@@ -231,16 +231,16 @@ impl Doors<'_> {
     }
 }
 
-/// Accepts connections. The listener is kept open across a restart: clients wait in the kernel's queue meanwhile.
+/// Accepts connections. The listener is kept open across a worker's restart: clients wait in the backlog meanwhile.
 fn accept(app: &App, name: &'static str, door: Door, listener: TcpListener) {
     let (door, listener) = (Arc::new(door), Arc::new(listener));
     app.supervisor().start(name, move || door.clone().serve(listener.clone()));
 }
 
-/// Tells all connections to end, those to other servers too, and waits until they have, up to a bound or a second signal.
+/// Shuts down all connections, outgoing ones too, and waits for them until a timeout or a second signal.
 async fn drain(stop: watch::Sender<bool>, signals: &mut Signals, app: &App) {
     app.end_waits();
-    // Nobody there is fine.
+    // No receivers left is fine.
     let _ = stop.send(true);
     let ended = async { tokio::join!(stop.closed(), operations::sending::worker::finish(app)) };
     tokio::select! {
@@ -250,7 +250,7 @@ async fn drain(stop: watch::Sender<bool>, signals: &mut Signals, app: &App) {
     }
 }
 
-/// Stores what is still only in memory.
+/// Stores what is only in memory.
 async fn close(app: &App) {
     let last = async {
         if let Err(error) = app.store_key_uses().await {

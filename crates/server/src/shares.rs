@@ -1,4 +1,4 @@
-//! How many connections one client has open, among those of all.
+//! Open connections by client.
 
 use std::{
     collections::{HashMap, hash_map::Entry},
@@ -6,14 +6,14 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-/// Counts open connections by client address. There are as many entries at most as there are connections.
+/// Counts open connections by client address. There are at most as many entries as connections.
 #[derive(Debug)]
 pub struct Shares {
     most: u32,
     open: Arc<Mutex<HashMap<IpAddr, u32>>>,
 }
 
-/// An open connection among those of its client, until it is dropped.
+/// An open connection of a client, until it is dropped.
 #[derive(Debug)]
 pub struct Share {
     open: Arc<Mutex<HashMap<IpAddr, u32>>>,
@@ -21,12 +21,12 @@ pub struct Share {
 }
 
 impl Shares {
-    /// So many at most for each client.
+    /// A limit for each client.
     pub fn new(most: u32) -> Self {
         Self { most, open: Arc::default() }
     }
 
-    /// Counts another connection, unless the client has as many as it may have.
+    /// Counts another connection, unless the client is at its limit.
     pub fn take(&self, address: IpAddr) -> Option<Share> {
         let client = network(address);
         let mut open = lock(&self.open);
@@ -50,8 +50,8 @@ impl Drop for Share {
     }
 }
 
-/// What counts as one client. A host with IPv6 owns a /64; counting single addresses would not count it at all. One with
-/// IPv4 may come to a socket that takes both.
+/// What counts as one client. A host with IPv6 has a /64; counting single addresses would not limit it at all. IPv4
+/// may arrive as a mapped address on a dual-stack socket.
 pub fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(v6) => Ipv6Addr::from_bits(v6.to_bits() & (u128::MAX << 64)).into(),

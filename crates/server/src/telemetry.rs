@@ -1,6 +1,6 @@
-//! Traces: the spans of the service, exported by OTLP over HTTP. Only with the feature `opentelemetry`.
+//! Trace export: the service's spans, by OTLP over HTTP. Only with the feature `opentelemetry`.
 //!
-//! Spans have ids, names of operations and statuses. Log lines stay in the log: they would bring addresses along.
+//! Spans have ids, names of operations and statuses. Log lines are not exported: they contain addresses.
 
 use std::{fmt, pin::Pin, time::Duration};
 
@@ -23,20 +23,20 @@ use crate::{
     failure::{Failure, Result},
 };
 
-/// How long the collector may take for a batch, and how long it is waited for at the end.
+/// Timeout of a batch, and of the last export at shutdown.
 const EXPORT_TIMEOUT: Duration = Duration::from_secs(5);
-/// The longest answer of a collector that is read.
+/// Maximum bytes read of a collector's response.
 const MAX_ANSWER_BYTES: usize = 64 * 1024;
-/// Where a collector takes spans.
+/// The path where a collector takes spans.
 const PATH: &str = "/v1/traces";
 
-/// Exports spans until it is dropped, which waits a little for the last of them. Not to be dropped within a runtime.
+/// Exports spans until it is dropped, which waits a little for the last ones. Must not be dropped inside a runtime.
 pub struct Exporter {
     provider: SdkTracerProvider,
 }
 
 impl Exporter {
-    /// Begins to export. It does so from a thread of its own, which keeps a bounded number of spans.
+    /// Starts exporting, from a thread of its own with a bounded queue of spans.
     pub fn start(telemetry: &Telemetry) -> Result<Self> {
         let cannot = |error: &dyn fmt::Display| Failure::new(format!("Traces cannot be exported: {error}"));
         let mut endpoint = telemetry.endpoint.clone();
@@ -57,7 +57,7 @@ impl Exporter {
         Ok(Self { provider })
     }
 
-    /// What makes spans for it.
+    /// The tracer that creates spans for it.
     pub fn tracer(&self) -> SdkTracer {
         self.provider.tracer(env!("CARGO_PKG_NAME"))
     }
@@ -65,21 +65,21 @@ impl Exporter {
 
 impl Drop for Exporter {
     fn drop(&mut self) {
-        // A collector that is away loses the last spans, as it did those before.
+        // If the collector is down, the last spans are lost, like those before.
         let _ = self.provider.shutdown_with_timeout(EXPORT_TIMEOUT);
     }
 }
 
-/// Lets the span of a request go on with the trace that its caller names in `traceparent`.
+/// Continues the caller's trace, from `traceparent`, in the span of a request.
 pub fn continue_trace(span: &Span, headers: &HeaderMap) {
     if headers.contains_key("traceparent") {
         let caller = TraceContextPropagator::new().extract(&HeaderExtractor(headers));
-        // Fails only where nothing is exported.
+        // Fails only when nothing is exported.
         let _ = span.set_parent(caller);
     }
 }
 
-/// Brings batches to the collector. The thread that exports belongs to no runtime, so this has one.
+/// Sends batches to the collector. The exporting thread has no runtime, so this has one.
 struct Client {
     runtime: tokio::runtime::Runtime,
     http: reqwest::Client,
@@ -91,7 +91,7 @@ impl Client {
         let http = reqwest::Client::builder()
             .timeout(EXPORT_TIMEOUT)
             .redirect(reqwest::redirect::Policy::none())
-            // Nothing looks after connections between two batches.
+            // Nothing polls idle connections between two batches.
             .pool_max_idle_per_host(0)
             .build()?;
         Ok(Self { runtime, http })

@@ -1,4 +1,4 @@
-//! The program with the feature `opentelemetry`, and a collector that takes what it exports.
+//! The program with the feature `opentelemetry`, and a collector for its spans.
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "tests fail by panicking")]
 
@@ -18,13 +18,13 @@ const TRACE: [u8; 16] =
     [0x4b, 0xf9, 0x2f, 0x35, 0x77, 0xb3, 0x4d, 0xa6, 0xa3, 0xce, 0x92, 0x9d, 0x0e, 0x0e, 0x47, 0x36];
 const PARENT: [u8; 8] = [0x00, 0xf0, 0x67, 0xaa, 0x0b, 0xa9, 0x02, 0xb7];
 
-/// What came to the collector.
+/// A request to the collector.
 struct Post {
     head: String,
     body: Vec<u8>,
 }
 
-/// Takes requests of OTLP, answers each that it was taken, and passes them on.
+/// Accepts OTLP requests, answers each with success, and forwards them to the test.
 fn collector() -> (SocketAddr, Receiver<Post>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -50,7 +50,7 @@ fn collector() -> (SocketAddr, Receiver<Post>) {
     (address, told)
 }
 
-/// The program, which is gone when the test ends.
+/// The program, killed when the test ends.
 struct Program(Child);
 
 impl Drop for Program {
@@ -60,7 +60,7 @@ impl Drop for Program {
     }
 }
 
-/// Starts the program, and gives the address where it listens, as its log tells.
+/// Starts the program, and returns the address it listens on, from its log.
 fn start(folder: &Path, collector: SocketAddr) -> (Program, SocketAddr) {
     let mut child = Command::new(env!("CARGO_BIN_EXE_agent-mailbox"))
         .arg("serve")
@@ -77,7 +77,7 @@ fn start(folder: &Path, collector: SocketAddr) -> (Program, SocketAddr) {
     let log = BufReader::new(child.stderr.take().unwrap());
     let program = Program(child);
     let (tell, told) = channel();
-    // Reads on until the program ends, so that its log has room.
+    // Reads on until the program ends, so that its log is not blocked.
     thread::spawn(move || {
         for line in log.lines().map_while(Result::ok) {
             let line: serde_json::Value = serde_json::from_str(&line).unwrap();
@@ -121,7 +121,7 @@ fn the_span_of_a_request_arrives_in_the_trace_of_its_caller() {
             break post;
         }
     };
-    // Fields 1 and 4 of a span of OTLP: the trace that it belongs to, and the span that it follows from.
+    // Fields 1 and 4 of an OTLP span: its trace, and its parent span.
     assert!(has(&post.body, &[&[0x0a, 16][..], &TRACE].concat()), "the trace of the caller");
     assert!(has(&post.body, &[&[0x22, 8][..], &PARENT].concat()), "the span of the caller");
     for part in ["mailbox-under-test", "request", "operation", "listMailboxes", "status"] {

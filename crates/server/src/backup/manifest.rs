@@ -1,5 +1,5 @@
-//! `manifest.json`: what a backup holds. It is written last, and sealed, so that a backup without it is not finished and
-//! one with it was changed by nobody.
+//! `manifest.json`: the content of a backup. It is written last, so that a backup without it is incomplete, and
+//! sealed, so that changes are detected.
 
 use std::{fs, io, path::Path};
 
@@ -14,22 +14,22 @@ use crate::failure::{Failure, Result};
 
 /// The version of the format.
 pub const FORMAT: u32 = 1;
-/// The file that says that a backup is whole, and what it holds.
+/// The file that marks a backup as complete and lists its content.
 const MANIFEST: &str = "manifest.json";
-/// What the manifest's own seal is for.
+/// The purpose of the manifest's own seal.
 const PURPOSE: &str = "backup/manifest";
 
-/// What a backup holds.
+/// The content of a backup.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
     /// The version of the format.
     pub format: u32,
-    /// The version of the program that made it.
+    /// The version of the program that wrote it.
     pub program: String,
-    /// When it was begun.
+    /// When it was started.
     pub made_at: Timestamp,
-    /// The engine that the rows come from, for people.
+    /// The engine that the rows come from, for information.
     pub engine: String,
     /// The version of the schema that the rows belong to.
     pub schema_version: i64,
@@ -37,7 +37,7 @@ pub struct Manifest {
     pub tables: Vec<TableEntry>,
     /// The blobs.
     pub blobs: BlobEntry,
-    /// The hash of all the above, sealed: it shows that the key fits and that nobody has changed the manifest.
+    /// The hash of all the above, sealed: it shows that the key is right and that the manifest was not changed.
     pub seal: String,
 }
 
@@ -48,7 +48,7 @@ pub struct TableEntry {
     pub name: String,
     /// Its columns, in the order of the values in a row.
     pub columns: Vec<String>,
-    /// How many rows there are.
+    /// The number of rows.
     pub rows: u64,
     /// The file that holds them.
     #[serde(flatten)]
@@ -58,9 +58,9 @@ pub struct TableEntry {
 /// The blobs of a backup.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct BlobEntry {
-    /// How many there are.
+    /// The number of blobs.
     pub count: u64,
-    /// How much they measure together.
+    /// Their total size.
     pub total_bytes: u64,
     /// The file that lists them.
     #[serde(flatten)]
@@ -79,13 +79,13 @@ pub struct BlobLine {
 }
 
 impl Manifest {
-    /// Seals the manifest with the hash of what it says.
+    /// Seals the hash of the manifest's content.
     pub fn seal(&mut self, key: &MasterKey) -> Result<()> {
         self.seal = STANDARD.encode(key.seal(PURPOSE, &self.digest()?)?);
         Ok(())
     }
 
-    /// Checks that the manifest is as it was sealed, with this key.
+    /// Checks that the manifest is unchanged since it was sealed with this key.
     pub fn verify(&self, key: &MasterKey) -> Result<()> {
         let changed = || Failure::new("The backup's manifest.json was changed after it was made");
         let sealed = STANDARD.decode(&self.seal).map_err(|_| changed())?;
@@ -103,7 +103,7 @@ impl Manifest {
         Ok(Sha256::digest(to_json(&unsealed)?).to_vec())
     }
 
-    /// Writes the manifest, durably and at once.
+    /// Writes the manifest, durably and atomically.
     pub fn write(&self, folder: &Path) -> Result<()> {
         let failed = |error: io::Error| Failure::new(format!("The manifest cannot be written: {error}"));
         let temporary = folder.join(".manifest.json");

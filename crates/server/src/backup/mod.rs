@@ -1,8 +1,8 @@
 //! The format of a backup: what `backup` writes and `restore` reads.
 //!
-//! A backup is a folder with one sealed file of rows for each table, the blobs as they are stored, a sealed index of
-//! these, and `manifest.json`, which is written last: without it a backup is not finished. Everything secret in it is
-//! sealed with the master key, which is not part of it.
+//! A backup is a folder with one sealed file of rows per table, the blobs as stored, a sealed index of the blobs,
+//! and `manifest.json`, which is written last: without it a backup is incomplete. Every secret in it is sealed with
+//! the master key, which is not part of it.
 
 mod manifest;
 mod sealed;

@@ -1,4 +1,5 @@
-//! Files of sealed chunks: each chunk is packed, sealed with its number, and preceded by its length. All blocks.
+//! Files of sealed chunks: each chunk is compressed, sealed with its number, and prefixed with its length. All
+//! functions block.
 
 use std::{
     fs::{File, OpenOptions},
@@ -14,7 +15,7 @@ use store::vault::{MasterKey, hex};
 use crate::failure::{Failure, Result};
 
 const COMPRESSION_LEVEL: i32 = 3;
-/// The largest chunk that is read; those that are written stay far below.
+/// The largest chunk that is read; written ones are far smaller.
 const MAX_CHUNK_BYTES: u32 = 1 << 30;
 
 /// A finished file, as the manifest describes it.
@@ -29,7 +30,7 @@ pub struct SealedFile {
 }
 
 impl SealedFile {
-    /// Checks that the file is there and has the content that it had.
+    /// Checks that the file exists with its recorded content.
     pub fn verify(&self, folder: &Path) -> Result<()> {
         let path = folder.join(&self.file);
         let failed = |error: io::Error| Failure::new(format!("Cannot read {}: {error}", path.display()));
@@ -66,7 +67,7 @@ pub struct SealedWriter {
 }
 
 impl SealedWriter {
-    /// Begins a file below the backup's folder; `name` says what it holds.
+    /// Creates a file below the backup's folder; `name` says what it holds.
     pub fn create(folder: &Path, file: String, name: &str, key: &MasterKey) -> Result<Self> {
         let path = folder.join(&file);
         let output = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
@@ -99,7 +100,7 @@ impl SealedWriter {
         Ok(())
     }
 
-    /// Forces the file to disk and describes it.
+    /// Syncs the file to disk and describes it.
     pub fn finish(self) -> Result<SealedFile> {
         let flushed = self.output.into_inner().map_err(io::IntoInnerError::into_error);
         let synced = flushed.and_then(|file| file.sync_all());
@@ -125,7 +126,7 @@ impl SealedReader {
         Ok(Self { input: BufReader::new(input), key: key.clone(), name: name.to_owned(), path, chunk: 0 })
     }
 
-    /// The next chunk, unless that was the last.
+    /// The next chunk; `None` after the last.
     pub fn next(&mut self) -> Result<Option<Vec<u8>>> {
         let mut length = [0; 4];
         match self.input.read_exact(&mut length) {
@@ -142,12 +143,12 @@ impl SealedReader {
         read.map_err(|error| cannot("read", &self.path, &error))?;
         let packed = self.key.open(&purpose(&self.name, self.chunk), &sealed).map_err(|_| damaged())?;
         self.chunk += 1;
-        // Somebody who could seal this could have written anything, so its size needs no second bound.
+        // Anyone who could seal this could have written anything, so its size needs no second bound.
         zstd::stream::decode_all(packed.as_slice()).map(Some).map_err(|_| damaged())
     }
 }
 
-/// Names a chunk, so that none can stand in another's place.
+/// The purpose of a chunk's seal, so that chunks cannot be exchanged.
 fn purpose(name: &str, chunk: u64) -> String {
     format!("backup/{name}/{chunk}")
 }
@@ -156,14 +157,14 @@ fn cannot(action: &str, path: &Path, error: &io::Error) -> Failure {
     Failure::new(format!("Cannot {action} {}: {error}", path.display()))
 }
 
-/// Writes a whole file that only its owner may read, durably but for its name.
+/// Writes a file that only its owner may read, and syncs its content (not its directory entry).
 pub(super) fn write_private(path: &Path, content: &[u8]) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
     file.write_all(content)?;
     file.sync_all()
 }
 
-/// Forces the names in a folder to disk.
+/// Syncs a folder's entries to disk.
 pub fn sync_folder(folder: &Path) -> Result<()> {
     let synced = File::open(folder).and_then(|folder| folder.sync_all());
     synced.map_err(|error| cannot("write", folder, &error))

@@ -1,4 +1,5 @@
-//! `admin …`: what operators do to accounts, keys, workspaces, payouts and domains, beside a running server or without one.
+//! `admin …`: operators' commands for accounts, keys, workspaces, payouts and domains, with or without a running
+//! server.
 
 use std::{
     io::{self, BufRead, IsTerminal},
@@ -21,14 +22,14 @@ use crate::{
     open, output,
 };
 
-/// Workspaces in one page of a listing.
+/// Workspaces per page of a listing.
 const PAGE_SIZE: i64 = 500;
 
 pub(super) async fn run(config: Config, command: Admin) -> Result<ExitCode> {
     let json = command.json();
     match command {
         Admin::Account(Account::Create { email, workspace_name, plan, .. }) => {
-            // Asked for before anything is opened: people type slowly.
+            // Read before anything is opened: people type slowly.
             let asked = email.clone();
             let password = open::blocking(move || read_password(&asked)).await?;
             let app = open::attach(&config).await?;
@@ -244,14 +245,14 @@ async fn payments(app: &App, command: Payments) -> Result<()> {
     Ok(())
 }
 
-/// A domain in the form that domains are kept in.
+/// A domain in its stored form.
 fn plain_domain(domain: &str) -> Result<String> {
     let address = mail::address::Address::parse(&format!("postmaster@{domain}"));
     let address = address.map_err(|_| Failure::new(format!("{domain:?} is not a domain")))?;
     Ok(address.domain().to_owned())
 }
 
-/// A workspace by its id, or by the address of an account: the oldest one that the account belongs to.
+/// A workspace by its id, or by the address of an account: the account's oldest one.
 async fn find_workspace(app: &App, named: String) -> Result<WorkspaceId> {
     if !named.contains('@') {
         return Ok(WorkspaceId::from(named));
@@ -272,7 +273,7 @@ async fn find_workspace(app: &App, named: String) -> Result<WorkspaceId> {
     first.ok_or_else(|| operations::Error::not_found("Workspace not found").into())
 }
 
-/// The first line of standard input. At a terminal it is asked for, and not shown.
+/// The first line of standard input. At a terminal there is a prompt, and no echo.
 fn read_password(email: &str) -> Result<Zeroizing<String>> {
     let stdin = io::stdin();
     let silence = if stdin.is_terminal() {
@@ -292,7 +293,7 @@ fn read_password(email: &str) -> Result<Zeroizing<String>> {
     Ok(password)
 }
 
-/// A terminal that does not show what is typed, until this is dropped.
+/// A terminal without echo, until this is dropped.
 struct Silence(rustix::termios::Termios);
 
 impl Silence {

@@ -1,4 +1,4 @@
-//! `config check` and `config show`, and the reading of the configuration that nearly every command begins with.
+//! `config check` and `config show`, and loading the configuration, with which nearly every command starts.
 
 use std::process::ExitCode;
 
@@ -20,7 +20,7 @@ pub(super) fn run(command: &ConfigCommand, sources: &Sources) -> Result<ExitCode
     Ok(ExitCode::SUCCESS)
 }
 
-/// The configuration, or everything that is wrong with it.
+/// The configuration, or all its mistakes.
 pub(super) fn load(sources: &Sources) -> Result<Config> {
     Config::load(sources).map_err(|problems| Failure::configuration(&problems))
 }

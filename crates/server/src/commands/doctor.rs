@@ -1,4 +1,4 @@
-//! `doctor`: looks at everything the service needs, changes nothing, and says one line about each.
+//! `doctor`: checks everything the service needs, changes nothing, and prints one line for each check.
 
 mod checks;
 mod report;

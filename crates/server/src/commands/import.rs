@@ -1,4 +1,4 @@
-//! `import`: brings an mbox file or a folder of messages into a mailbox, by the path of arriving mail.
+//! `import`: reads an mbox file or a folder of messages into a mailbox, the same way as arriving mail.
 
 use std::{
     fs::File,
@@ -22,11 +22,11 @@ use crate::{
     open, output,
 };
 
-/// Messages that are on their way at the same time: enough to share commits, which cost less the more share them.
+/// Messages stored concurrently: enough to share commits.
 const MAX_CONCURRENT_MESSAGES: usize = 256;
-/// The largest message that is looked at.
+/// The largest message that is read.
 const MAX_MESSAGE_BYTES: usize = 256 << 20;
-/// The memory for messages that are under way: one of the largest, or many small ones.
+/// Memory for messages in flight: one of the largest, or many small ones.
 const MEMORY_CAPACITY_KIB: usize = 256 << 10;
 
 /// Imports a file or folder into the mailbox with this address or id.
@@ -35,17 +35,17 @@ pub async fn run(config: Config, mailbox: String, path: PathBuf) -> Result<ExitC
     let target = admin::find_mailbox(&app, &mailbox).await?;
     let total = size_of(&path)?;
     let mut counts = Counts { bytes: 0, messages: 0, progress: Progress::new(total) };
-    // Without it a server that was empty would go through all of the mail for each message.
+    // Without statistics the planner of an empty server would scan all messages for each one.
     let statistics = tokio::spawn(maintenance::keep_statistics(app.clone()));
     let outcome = import_all(&app, &target, &path, &mut counts).await;
-    // A server that runs beside this would only find the last of it later.
+    // A server running next to this would index the last ones only later.
     if let Err(error) = app.db().index_texts().await {
         tracing::warn!(%error, "indexing the last messages failed; leaving it to the server");
     }
     statistics.abort();
     counts.progress.end();
     if outcome.is_err() && counts.messages > 0 {
-        // Somebody who tries again should know what is there already.
+        // For a retry it matters what is already stored.
         output::line(format!("Imported {} before it failed.", output::plural(counts.messages, "message")));
     }
     outcome?;
@@ -57,7 +57,7 @@ pub async fn run(config: Config, mailbox: String, path: PathBuf) -> Result<ExitC
     Ok(ExitCode::SUCCESS)
 }
 
-/// Imports everything that lies at the path.
+/// Imports everything at the path.
 async fn import_all(app: &App, target: &admin::ImportTarget, path: &Path, counts: &mut Counts) -> Result<()> {
     let (sender, mut messages) = mpsc::channel(MAX_CONCURRENT_MESSAGES);
     let reading = path.to_owned();
@@ -87,16 +87,16 @@ async fn import_all(app: &App, target: &admin::ImportTarget, path: &Path, counts
     Ok(())
 }
 
-/// A message on its way.
+/// A message in flight.
 struct Message {
     raw: Bytes,
-    /// The bytes of the file that are done with it.
+    /// The bytes of the file that are read when it is done.
     bytes: u64,
-    /// Its share of the memory.
+    /// Its permit of the memory.
     memory: OwnedSemaphorePermit,
 }
 
-/// Where messages go that were read. Few large ones or many small ones are under way at once.
+/// The queue of messages that were read. Few large ones or many small ones are in flight at once.
 struct Outlet {
     messages: mpsc::Sender<std::io::Result<Message>>,
     memory: Arc<Semaphore>,
@@ -104,7 +104,7 @@ struct Outlet {
 }
 
 impl Outlet {
-    /// Hands a message over as soon as there is room for it; false when nobody takes messages any more.
+    /// Queues a message as soon as there is memory for it; false when the receiver is closed.
     fn send(&self, raw: Bytes, bytes: u64) -> bool {
         let kibibytes = (raw.len() / 1024 + 1).min(MEMORY_CAPACITY_KIB);
         let share = u32::try_from(kibibytes).unwrap_or(u32::MAX);
@@ -177,7 +177,7 @@ fn files_in(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
 fn read_all(path: &Path, outlet: &Outlet) {
     let outcome = if path.is_dir() { read_folder(path, outlet) } else { read_file(path, outlet) };
     if let Err(error) = outcome {
-        // Nobody there: the import has failed already, and said why.
+        // The receiver is closed: the import has already failed, and said why.
         let _ = outlet.messages.blocking_send(Err(error));
     }
 }
@@ -189,7 +189,7 @@ fn read_folder(path: &Path, outlet: &Outlet) -> std::io::Result<()> {
     Ok(())
 }
 
-/// One file: an mbox, or a single message. An mbox is read message by message, whatever its size.
+/// One file: an mbox, or a single message. An mbox is streamed, whatever its size.
 fn read_file(path: &Path, outlet: &Outlet) -> std::io::Result<()> {
     let mut file = BufReader::with_capacity(1 << 20, File::open(path)?);
     let is_mbox = file.fill_buf()?.starts_with(b"From ");
@@ -202,7 +202,7 @@ fn read_file(path: &Path, outlet: &Outlet) -> std::io::Result<()> {
     let mut line = Vec::new();
     loop {
         line.clear();
-        // One byte more than a message may have, so that a line without an end is noticed.
+        // One byte more than a message may have, so that an endless line is noticed.
         if file.by_ref().take(MAX_MESSAGE_BYTES as u64 + 1).read_until(b'\n', &mut line)? == 0 {
             break;
         }
@@ -219,7 +219,8 @@ fn read_file(path: &Path, outlet: &Outlet) -> std::io::Result<()> {
     pass(&mut message, is_mbox, outlet)
 }
 
-/// Whether a file can be a message: its first line has a name and a colon. An empty file holds no message, and no harm.
+/// Whether a file can be a message: its first line has a name and a colon. An empty file holds no message, and is
+/// no error.
 fn begins_with_header(start: &[u8]) -> bool {
     let name: Vec<u8> =
         start.iter().copied().take_while(u8::is_ascii_graphic).take_while(|byte| *byte != b':').collect();
@@ -232,7 +233,7 @@ fn pass(message: &mut Vec<u8>, is_mbox: bool, outlet: &Outlet) -> std::io::Resul
     let all = if is_mbox { operations::emails::split_mbox(&whole) } else { vec![whole] };
     let count = all.len() as u64;
     for (index, raw) in all.into_iter().enumerate() {
-        // The bytes of the file count once, with its last message.
+        // The file's bytes count once, with its last message.
         let counted = if index as u64 + 1 == count { bytes } else { 0 };
         if !raw.is_empty() && !outlet.send(raw, counted) {
             return Err(std::io::ErrorKind::BrokenPipe.into());

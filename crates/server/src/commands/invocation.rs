@@ -1,8 +1,8 @@
-//! How the program was called: what `serve` needs to name commands that work when pasted.
+//! How the program was called, so that `serve` can print commands that work when pasted.
 
 use std::path::PathBuf;
 
-/// How the program was called, so that it can name commands that work when pasted.
+/// How the program was called, so that it can print commands that work when pasted.
 #[derive(Clone, Debug)]
 pub struct Invocation {
     /// The file given with `--config`.

@@ -1,7 +1,7 @@
-//! `mcp`: a client that speaks the Model Context Protocol over standard input and output reaches a running server.
+//! `mcp`: a bridge between an MCP client on standard input and output and a running server.
 //!
-//! Messages are passed on as they are, each in a request of its own. Standard output belongs to the protocol; whatever
-//! there is to say to people goes to standard error.
+//! Messages are forwarded unchanged, each in a request of its own. Standard output belongs to the protocol; text
+//! for people goes to standard error.
 
 mod wire;
 
@@ -28,18 +28,18 @@ use crate::{
     output,
 };
 
-/// The longest message that is read; the server takes no longer one.
+/// The longest message that is read; the server's limit is the same.
 const MAX_MESSAGE_BYTES: u64 = 64 << 20;
-/// Requests that run at the same time.
+/// Maximum concurrent requests.
 const MAX_CONCURRENT_REQUESTS: usize = 32;
-/// Messages between the client and the requests, in either direction.
+/// Messages buffered between the client and the requests, in each direction.
 const MESSAGE_CAPACITY: usize = 64;
-/// How long requests may still run once the client has closed its end.
+/// How long requests may still run after the client has closed its end.
 const FINISH_TIMEOUT: Duration = Duration::from_secs(10);
 /// The environment variable with the key.
 const KEY_VARIABLE: &str = "AGENT_MAILBOX_API_KEY";
 
-/// Passes messages on until the client closes its end.
+/// Forwards messages until the client closes its end.
 pub async fn run(options: Mcp) -> Result<ExitCode> {
     let key = key(options.key_file.as_deref())?;
     let url = endpoint(&options.url, options.profile.as_deref())?;
@@ -67,7 +67,7 @@ pub async fn run(options: Mcp) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The key, from a file or from the environment: on the command line every user of the machine could read it.
+/// The API key, from a file or the environment: on the command line every user of the machine could read it.
 fn key(file: Option<&Path>) -> Result<String> {
     let text = match file {
         Some(path) => std::fs::read_to_string(path)
@@ -82,7 +82,7 @@ fn key(file: Option<&Path>) -> Result<String> {
     Ok(key.to_owned())
 }
 
-/// The address of the door, from that of the server or of the door itself.
+/// The URL of the MCP endpoint, from the server's URL or its own.
 fn endpoint(text: &str, profile: Option<&str>) -> Result<Url> {
     let wrong = |why: String| {
         Failure::new(format!("--url: {why}"))
@@ -110,7 +110,7 @@ fn is_local(url: &Url) -> bool {
     }
 }
 
-/// Reads the client's messages, one a line. Standard input can only be waited for by a thread of its own.
+/// Reads the client's messages, one per line, on a thread of its own because standard input blocks.
 fn read_lines(said: &mpsc::Sender<Result<String>>) {
     let mut input = std::io::stdin().lock();
     loop {
@@ -140,7 +140,7 @@ fn write_lines(mut told: mpsc::Receiver<String>) {
     }
 }
 
-/// The requests that run, by their id as text.
+/// The running requests, by their id as text.
 type RunningRequests = Arc<Mutex<HashMap<String, AbortHandle>>>;
 
 struct Bridge {
@@ -150,7 +150,7 @@ struct Bridge {
 }
 
 impl Bridge {
-    /// Takes one message of the client on.
+    /// Starts the request of one client message.
     async fn take(&self, line: String, tasks: &mut JoinSet<()>, turn: tokio::sync::OwnedSemaphorePermit) {
         let Ok(message) = serde_json::from_str::<Value>(&line) else {
             self.answer(&failure(&Value::Null, -32700, "The message is not JSON", None)).await;
@@ -158,7 +158,8 @@ impl Bridge {
         };
         let id = message.get("id").filter(|_| message.get("method").is_some()).cloned();
         if message["method"] == "notifications/cancelled" {
-            // Without sessions the server cannot know which request is meant; it notices that nobody waits any more.
+            // Without sessions the server cannot match a cancellation to its request; it notices the closed
+            // connection.
             let wanted = message["params"]["requestId"].to_string();
             if let Some(task) = lock(&self.running).remove(&wanted) {
                 task.abort();
@@ -188,7 +189,7 @@ impl Bridge {
     }
 }
 
-/// A request that did not get through, for the client and for people.
+/// A request that failed, for the client and for people.
 fn told(id: &Value, outcome: RequestFailure) -> Value {
     let (code, text, data) = match outcome {
         RequestFailure::Unreachable(text) => (-32000, text, None),

@@ -1,4 +1,4 @@
-//! One file for each group of commands. Each says what it did, or returns why not.
+//! One file per group of commands. Each reports what it did, or returns why it failed.
 
 mod admin;
 mod backup;
@@ -29,7 +29,7 @@ use crate::{
     logging, output, serve,
 };
 
-/// Does what the command line asks for.
+/// Runs the command.
 pub fn run(cli: Cli) -> Result<ExitCode> {
     let invocation = Invocation { config: cli.config.clone(), data_dir: cli.data_dir.clone() };
     let sources = Sources {

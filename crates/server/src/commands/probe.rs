@@ -1,4 +1,4 @@
-//! Who answers on our port: this service, another program, or nobody.
+//! What listens on our port: this service, another program, or nothing.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -7,28 +7,28 @@ use tokio::{
     net::{TcpListener, TcpStream},
 };
 
-/// How long an answer may take.
+/// Timeout for a response.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(3);
-/// As much of an answer as is read: our own are far shorter.
+/// Maximum bytes read of a response: our own are far shorter.
 const MAX_ANSWER_BYTES: u64 = 16 * 1024;
 
-/// What was found on an address.
+/// The result of probing an address.
 pub(super) enum Listener {
-    /// Nobody, and we could listen there.
+    /// Nothing, and we could listen there.
     Free,
-    /// This service, in the named version.
+    /// This service, in this version.
     Us(String),
-    /// Some other program.
+    /// Another program.
     Other,
-    /// Nobody, and we could not listen there either.
+    /// Nothing, but we could not listen there either.
     Unusable(std::io::Error),
 }
 
-/// Finds out who listens on an address.
+/// Identifies what listens on an address.
 pub(super) async fn identify(address: SocketAddr) -> Listener {
     match tokio::time::timeout(ANSWER_TIMEOUT, get(reachable(address), "/api/status")).await {
         Ok(Ok(answer)) => version(&answer).map_or(Listener::Other, Listener::Us),
-        // Somebody who accepts connections and says nothing.
+        // A program that accepts connections and sends nothing.
         Err(_) => Listener::Other,
         Ok(Err(_)) => match TcpListener::bind(address).await {
             Ok(_) => Listener::Free,
@@ -38,7 +38,7 @@ pub(super) async fn identify(address: SocketAddr) -> Listener {
     }
 }
 
-/// What this service says about its readiness: the document, or nothing when it is not ready.
+/// The readiness document of this service; `None` when there is none.
 pub(super) async fn readiness(address: SocketAddr) -> Option<serde_json::Value> {
     let answer = tokio::time::timeout(ANSWER_TIMEOUT, get(reachable(address), "/readyz")).await.ok()?.ok()?;
     let is_ready = answer.lines().next().is_some_and(|line| line.contains(" 200 "));
@@ -64,14 +64,14 @@ async fn get(address: SocketAddr, path: &str) -> std::io::Result<String> {
     Ok(String::from_utf8_lossy(&answer).into_owned())
 }
 
-/// The JSON object that an answer is.
+/// The JSON object of a response.
 fn object(answer: &str) -> Option<serde_json::Value> {
     let (_, body) = answer.split_once("\r\n\r\n")?;
     // Chunked or not, the document is the only object in it.
     serde_json::from_str(body.get(body.find('{')?..=body.rfind('}')?)?).ok()
 }
 
-/// The version in our status document, if the answer is one.
+/// The version in our status document, if the response is one.
 fn version(answer: &str) -> Option<String> {
     let status = object(answer)?;
     let is_ours = status.get("ok").is_some_and(serde_json::Value::is_boolean);

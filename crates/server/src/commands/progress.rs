@@ -1,14 +1,14 @@
-//! A line on a terminal that shows how far a long command is. Files and pipes do not get it.
+//! A progress line for long commands, on terminals only.
 
 use std::{
     io::{IsTerminal, Write},
     time::{Duration, Instant},
 };
 
-/// How often the line changes.
+/// How often the line is redrawn.
 const REFRESH_INTERVAL: Duration = Duration::from_millis(200);
 
-/// How far a command is with its messages.
+/// The progress of a command over messages.
 pub(super) struct Progress {
     total: u64,
     done: u64,
@@ -19,13 +19,13 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    /// Nothing done yet, of so much.
+    /// Starts at zero, of this total.
     pub(super) fn new(total: u64) -> Self {
         let on_terminal = std::io::stderr().is_terminal();
         Self { total, done: 0, messages: 0, started: Instant::now(), shown: None, on_terminal }
     }
 
-    /// So much of the total is done, which is so many messages.
+    /// Reports how much of the total is done, and how many messages that is.
     pub(super) fn reach(&mut self, done: u64, messages: u64) {
         (self.done, self.messages) = (done, messages);
         if self.shown.is_none_or(|shown| shown.elapsed() > REFRESH_INTERVAL) {

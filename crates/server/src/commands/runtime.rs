@@ -1,15 +1,15 @@
-//! The runtime that a command runs on.
+//! The tokio runtime of a command.
 
 use std::time::Duration;
 
 use crate::failure::{Failure, Result};
 
-/// Blocking work is files and password hashes: more at once would only thrash.
+/// Blocking work is files and password hashes: more threads would only thrash.
 const MAX_BLOCKING_THREADS: usize = 64;
-/// How long a thread for blocking work is kept that has nothing to do.
+/// How long an idle blocking thread is kept.
 const IDLE_THREAD_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Runs a command on a runtime of its own, which does not wait for what is left in the background at the end.
+/// Runs a command on a runtime of its own, and does not wait for background tasks at the end.
 pub(super) fn in_runtime<T>(command: impl Future<Output = Result<T>>) -> Result<T> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()

@@ -1,4 +1,4 @@
-//! `reindex`: makes the index for search again from the stored mail.
+//! `reindex`: rebuilds the search index from the stored messages.
 
 use std::process::ExitCode;
 
@@ -7,14 +7,14 @@ use operations::{App, storage};
 use super::progress::Progress;
 use crate::{config::Config, failure::Result, open, output};
 
-/// Makes the index again, also while the service runs.
+/// Rebuilds the index, also while the service runs.
 pub async fn run(config: Config) -> Result<ExitCode> {
     let count = rebuild(&open::attach(&config).await?).await?;
     output::line(format!("Indexed {}.", output::plural(count, "message")));
     Ok(ExitCode::SUCCESS)
 }
 
-/// Makes the index again and shows how far it is.
+/// Rebuilds the index and shows the progress.
 pub(super) async fn rebuild(app: &App) -> Result<u64> {
     let emails: Result<(i64, i64), store::Error> =
         app.db().system_read(async |tx| store::search::coverage(tx).await).await;

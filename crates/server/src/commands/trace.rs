@@ -6,7 +6,7 @@ use operations::trace::{self, Trace, TracedEmail, TracedRecipient, TracedSend};
 
 use crate::{config::Config, failure::Result, open, output};
 
-/// The longest text of a stranger that is shown.
+/// Maximum characters shown of text from outside.
 const MAX_PRINTED_CHARS: usize = 500;
 
 pub(super) async fn run(config: &Config, named: &str, json: bool) -> Result<()> {

@@ -1,4 +1,5 @@
-//! From values to what they mean: every option is read once, and every mistake is noted instead of ending the reading.
+//! From values to typed options: every option is read once, and mistakes are collected instead of ending the
+//! reading.
 
 mod ai;
 mod embeddings;
@@ -22,7 +23,7 @@ use super::{
     sections::{Http, Inbound, Log, Outbound, Smtp, TlsFiles},
 };
 
-/// Reads options and collects what is wrong with them.
+/// Reads options and collects their mistakes.
 pub(super) struct Reader<'a> {
     entries: &'a [Entry],
     problems: Vec<Problem>,
@@ -37,7 +38,7 @@ impl<'a> Reader<'a> {
         self.problems
     }
 
-    /// Everything, unless something that cannot be made up is wrong.
+    /// All options, unless one without a usable default is wrong.
     pub(super) fn config(&mut self, sources: &Sources) -> Option<Config> {
         let data_dir = self.data_dir(sources);
         let hosted_domains = self.hosted_domains();
@@ -100,7 +101,7 @@ impl<'a> Reader<'a> {
             self.complain("data_dir", "must name a folder");
         }
         let joined = sources.working_dir.join(text);
-        // Without the dots in the middle it reads better wherever it is shown.
+        // Normalised, so that messages show a readable path.
         joined.components().filter(|part| *part != std::path::Component::CurDir).collect()
     }
 
@@ -288,7 +289,7 @@ impl<'a> Reader<'a> {
         self.problems.push(Problem { key: key.to_owned(), origin, message: message.into() });
     }
 
-    /// The value as the type it must have; a mistake is noted and the default taken, so that reading can go on.
+    /// The value in its expected type; for a mistake the default is used, so that reading can go on.
     fn typed<T>(&mut self, key: &str, wanted: &str, convert: impl Fn(&'a Value) -> Option<T>) -> Option<T> {
         let entry = self.entry(key)?;
         let value = convert(&entry.value);
@@ -330,13 +331,13 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// A text that means something; the message of `parse` must not repeat what may be a secret.
+    /// A text parsed by `parse`, whose error must not repeat what may be a secret.
     fn parsed<T>(&mut self, key: &str, parse: impl Fn(&str) -> Result<T, String>) -> Option<T> {
         let text = self.text(key);
         parse(text).map_err(|message| self.complain(key, message)).ok()
     }
 
-    /// A text that may be left empty.
+    /// A text that may be empty.
     fn optional<T>(&mut self, key: &str, parse: impl Fn(&str) -> Result<T, String>) -> Option<T> {
         if self.text(key).is_empty() { None } else { self.parsed(key, parse) }
     }
@@ -372,7 +373,7 @@ fn socket_address(text: &str) -> Result<SocketAddr, String> {
         .map_err(|_| format!("expected an address with a port such as 127.0.0.1:8080, found {text:?}"))
 }
 
-/// A secret that nobody guesses.
+/// A secret of sufficient length.
 fn long_secret(text: &str) -> Result<String, String> {
     if text.len() < 16 {
         return Err("needs at least 16 characters".to_owned());
@@ -380,7 +381,7 @@ fn long_secret(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// Terms of an SPF record, without its version and its end.
+/// Terms of an SPF record, without its version and its `all`.
 fn spf_terms(text: &str) -> Result<String, String> {
     let terms: Vec<&str> = text.split_whitespace().collect();
     let plain = |term: &&str| {
@@ -396,7 +397,7 @@ fn spf_terms(text: &str) -> Result<String, String> {
     Err(format!("expected terms such as \"include:relay.example ip4:192.0.2.1\", found {text:?}"))
 }
 
-/// A name in the form that DNS and certificates use.
+/// A host name in the form that DNS and certificates use.
 fn host_name(text: &str) -> Result<String, String> {
     let address = mail::address::Address::parse(&format!("postmaster@{text}"));
     address
@@ -423,7 +424,7 @@ fn public_url(text: &str) -> Result<String, String> {
     origin(text).map_err(|_| format!("{example}, without a path, found {text:?}"))
 }
 
-/// A scheme, a host and perhaps a port, written the way browsers do.
+/// An origin: a scheme, a host and an optional port, as browsers write it.
 fn origin(text: &str) -> Result<String, String> {
     let url = Url::parse(text).ok().filter(|url| {
         matches!(url.scheme(), "http" | "https")

@@ -1,6 +1,6 @@
-//! Where values come from: each layer overwrites what the ones before it said, and says so.
+//! The sources of values: each layer overrides those before it, and records where.
 //!
-//! Here it is only decided whether a key exists; whether its value makes sense is for `check.rs` to say.
+//! This file only decides whether a key exists; `check.rs` decides whether its value is valid.
 
 use std::path::{Path, PathBuf};
 
@@ -10,17 +10,17 @@ use super::{problem::Problem, suggest};
 
 /// The defaults, and with them the list of all keys.
 const DEFAULTS: &str = include_str!("../../../../config.default.toml");
-/// What the names of our environment variables begin with.
+/// The prefix of our environment variables.
 const PREFIX: &str = "AGENT_MAILBOX__";
 /// The file that is read when none is named.
 const USUAL_FILE: &str = "agent-mailbox.toml";
 
-/// What the configuration is read from.
+/// The sources of the configuration.
 #[derive(Clone, Debug, Default)]
 pub struct Sources {
     /// A file that must exist.
     pub file: Option<PathBuf>,
-    /// The folder of relative paths, where the usual file is looked for.
+    /// The folder of relative paths, where the default file is searched.
     pub working_dir: PathBuf,
     /// The environment.
     pub environment: Vec<(String, String)>,
@@ -29,27 +29,27 @@ pub struct Sources {
 }
 
 impl Sources {
-    /// The file to read: the named one, or the usual one if it is there.
+    /// The file to read: the named one, or the default one if it exists.
     fn file(&self) -> Option<PathBuf> {
         let usual = || Some(self.working_dir.join(USUAL_FILE)).filter(|path| path.exists());
         self.file.clone().or_else(usual)
     }
 }
 
-/// One option with the value in force.
+/// One option with its effective value.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
-    /// Its name, with dots between the levels.
+    /// Its dotted name.
     pub(super) key: String,
-    /// Its value; of any type yet.
+    /// Its value, not type-checked yet.
     pub(super) value: Value,
-    /// What it is by default, which also says what type it has.
+    /// Its default, which also sets its type.
     pub(super) default: Value,
-    /// Where the value was written; nothing when it is the default.
+    /// Where the value was set; `None` for the default.
     pub(super) origin: Option<String>,
 }
 
-/// All options with their values, and the mistakes met on the way.
+/// All options with their values, and the mistakes so far.
 #[derive(Debug)]
 pub(super) struct Layers {
     pub(super) entries: Vec<Entry>,
@@ -94,7 +94,7 @@ impl Layers {
         };
         let table: Table = match text.parse() {
             Ok(table) => table,
-            // Only where and what: the text around it may hold a secret.
+            // Only the position and the reason: the text around it may hold a secret.
             Err(error) => {
                 let line = line_of(&text, &error);
                 return self.complain("", &origin, format!("is not TOML: line {line}: {}", error.message()));
@@ -103,7 +103,7 @@ impl Layers {
         let mut leaves = Vec::new();
         flatten("", table, &mut leaves);
         for (key, value) in leaves {
-            // A section that is named and left empty changes nothing.
+            // An empty section changes nothing.
             if !(value.is_table() && self.is_section(&key)) {
                 self.set(&key, value, &origin);
             }
@@ -171,7 +171,7 @@ fn line_of(text: &str, error: &toml::de::Error) -> usize {
     text.bytes().take(start).filter(|byte| *byte == b'\n').count() + 1
 }
 
-/// The value of a variable: of the option's own type if the text can be that, a string otherwise.
+/// The value of a variable: in the option's type if the text parses as it, a string otherwise.
 fn from_text(entry: &Entry, text: &str) -> Value {
     let wanted = match &entry.default {
         Value::Array(_) => return Value::Array(list_from_text(text)),

@@ -1,4 +1,4 @@
-//! Reads the configuration: all layers, then what their values mean.
+//! Loads the configuration: all layers, then their checks.
 
 use super::{
     check::Reader,
@@ -8,7 +8,7 @@ use super::{
 };
 
 impl Config {
-    /// Reads the configuration, or tells everything that is wrong with it.
+    /// Loads the configuration, or returns all its mistakes.
     pub fn load(sources: &Sources) -> Result<Self, Vec<Problem>> {
         let layers = Layers::load(sources);
         let mut reader = Reader::new(&layers);

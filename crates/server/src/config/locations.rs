@@ -1,4 +1,4 @@
-//! Where the stores and the key are, as the configuration says it. No message repeats a value, which may hold secrets.
+//! The locations of the stores and the key. No message repeats a value, which may hold secrets.
 
 use std::path::Path;
 
@@ -36,7 +36,7 @@ pub(super) fn master_key(text: &str, data_dir: &Path) -> Result<KeySource, Strin
     if text.is_empty() {
         return Ok(KeySource::File(data_dir.join("master.key")));
     }
-    // 64 digits are a key in hexadecimal; no key in base64 is that long.
+    // 64 digits are a hexadecimal key; no base64 key is that long.
     let key = if text.len() == 64 { MasterKey::from_hex(text) } else { MasterKey::from_base64(text) };
     key.map(KeySource::Given).map_err(|error| match error {
         VaultError::NotBase64 => "expected 64 hexadecimal digits, or 32 bytes in base64".to_owned(),

@@ -1,4 +1,4 @@
-//! Everything that can be configured, checked, and what follows from it for the rest of the program.
+//! All options, checked, and what other parts of the program derive from them.
 
 use std::{net::SocketAddr, path::PathBuf};
 
@@ -9,24 +9,24 @@ use super::sections::{
     Embeddings, Http, Inbound, KeySource, Log, Outbound, Payments, Smtp, Telegram, Telemetry,
 };
 
-/// Everything that can be configured, checked.
+/// All options, checked.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The folder for everything that is not kept elsewhere, absolute.
+    /// The folder for everything that is not stored elsewhere, absolute.
     pub data_dir: PathBuf,
-    /// The domains that hosted addresses live on.
+    /// The domains of hosted addresses.
     pub hosted_domains: Vec<String>,
-    /// Whether anybody may sign up.
+    /// Who can sign up.
     pub open_sign_up: bool,
-    /// Whether an address has to be verified before it gets an account.
+    /// Whether an address must be verified before it gets an account.
     pub sign_up_verify: bool,
     /// The HTTP listener.
     pub http: Http,
-    /// How much of the console one may see at a time.
+    /// Limits of the console.
     pub console: web::ConsoleLimits,
-    /// How mail arrives.
+    /// How mail is received.
     pub smtp: Smtp,
-    /// What is done with it then.
+    /// How received mail is processed.
     pub inbound: Inbound,
     /// The relational store.
     pub database: DatabaseLocation,
@@ -34,36 +34,36 @@ pub struct Config {
     pub blobs: BlobLocation,
     /// Where the master key comes from.
     pub master_key: KeySource,
-    /// How mail leaves.
+    /// How mail is sent.
     pub outbound: Outbound,
-    /// The terms that the SPF record of a custom domain needs, if they were given.
+    /// The terms for the SPF record of a custom domain, if given.
     pub domains_spf: Option<String>,
-    /// Whether webhooks may lead to private addresses.
+    /// Whether webhooks may call private addresses.
     pub webhooks_allow_private: bool,
     /// The language model, if there is one.
     pub ai: Option<adapters::language_model::AssistantSettings>,
-    /// What makes vectors of texts.
+    /// The embedding model.
     pub embeddings: Embeddings,
     /// The keyless interface.
     pub payments: Payments,
     /// The Telegram bot, if there is one.
     pub telegram: Option<Telegram>,
-    /// Days until a deleted mailbox is gone for good.
+    /// Days until a deleted mailbox is purged.
     pub grace_days: i64,
-    /// The share of a price that an affiliate earns.
+    /// An affiliate's share of a price.
     pub affiliate_percent: i64,
     /// The currency of prices.
     pub currency: String,
     /// Logging.
     pub log: Log,
-    /// Where traces go, if anywhere.
+    /// Trace export, if configured.
     pub telemetry: Option<Telemetry>,
     /// The limits of the plans.
     pub plans: Plans,
 }
 
 impl Config {
-    /// What operations need to know.
+    /// The settings of operations.
     pub fn settings(&self) -> operations::Settings {
         let (blob_provider, blob_bucket) = match &self.blobs {
             BlobLocation::Directory(path) => {
@@ -108,20 +108,20 @@ impl Config {
         }
     }
 
-    /// The address that users see when the listener is bound to `bound`.
+    /// The URL that users see when the listener is bound to `bound`.
     pub fn public_url(&self, bound: SocketAddr) -> String {
         if let Some(url) = &self.http.public_url {
             return url.clone();
         }
         let host = match bound.ip() {
-            // Listening everywhere is not an address to go to; this machine always is.
+            // An unspecified address cannot be opened; the loopback address can.
             ip if ip.is_unspecified() => "127.0.0.1".to_owned(),
             std::net::IpAddr::V4(ip) => ip.to_string(),
             std::net::IpAddr::V6(ip) => format!("[{ip}]"),
         };
         format!("http://{host}:{}", bound.port())
     }
-    /// The name of this host: as configured, or the system's if it has a domain, or the first hosted domain.
+    /// The host name: as configured, or the system's if it has a domain, or the first hosted domain.
     pub fn hostname(&self) -> String {
         let system = rustix::system::uname();
         let system = system.nodename().to_str().ok().filter(|name| name.contains('.'));

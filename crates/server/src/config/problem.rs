@@ -1,15 +1,15 @@
-//! A mistake in the configuration: which option, where it was written, and what is wrong with it.
+//! A mistake in the configuration: the option, where it was set, and the reason.
 
 use std::fmt;
 
 /// One mistake in the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// The option, or what was written in its stead; empty when a whole file is at fault.
+    /// The option, or what was written instead; empty for a whole file.
     pub key: String,
-    /// Where it was written.
+    /// Where it was set.
     pub origin: String,
-    /// What is wrong with it.
+    /// The reason.
     pub message: String,
 }
 

@@ -1,6 +1,6 @@
-//! The sections of the configuration, checked: what each part of the program is told.
+//! The sections of the configuration, checked, one per part of the program.
 //!
-//! What may hold a secret shows none of it in its debugging form.
+//! `Debug` of what may hold a secret does not show it.
 
 use std::{fmt, net::SocketAddr, path::PathBuf, time::Duration};
 
@@ -14,32 +14,32 @@ use url::Url;
 pub struct Http {
     /// Where to listen.
     pub listen: SocketAddr,
-    /// The address that users see, if it was given, without a slash at the end.
+    /// The URL that users see, if given, without a trailing slash.
     pub public_url: Option<String>,
-    /// Requests without a credential for one client address and minute.
+    /// Unauthenticated requests per client address and minute.
     pub anonymous_rpm: u64,
-    /// Origins that browsers may call the API from.
+    /// Origins that may call the API from a browser.
     pub cors_origins: Vec<String>,
-    /// Whether /metrics is shown with everything else, wherever that listens.
+    /// Whether /metrics is served on this listener too, wherever it listens.
     pub metrics: bool,
-    /// A listener for /metrics alone.
+    /// A separate listener for /metrics.
     pub metrics_listen: Option<SocketAddr>,
-    /// The proxies in front that are believed about the client's address.
+    /// The trusted proxies in front.
     pub trust_proxy: web::Proxies,
-    /// Connections that are open at once.
+    /// Maximum open connections.
     pub max_connections: usize,
-    /// Connections of one client that are open at once.
+    /// Maximum open connections per client.
     pub connections_per_client: u32,
 }
 
 impl Http {
-    /// Whether /metrics is shown with everything else: where only this machine can see it, or where that is wanted.
+    /// Whether /metrics is served on the main listener: if that is local, or if configured.
     pub fn shows_metrics(&self) -> bool {
         let private = self.listen.ip().to_canonical().is_loopback();
         self.metrics || (private && self.metrics_listen.is_none())
     }
 
-    /// Whether others than the people on this machine can be expected to reach the listener.
+    /// Whether the listener can be reached from other machines.
     pub fn is_public(&self) -> bool {
         let is_proxied = !matches!(self.trust_proxy, web::Proxies::None);
         !self.listen.ip().to_canonical().is_loopback() || self.public_url.is_some() || is_proxied
@@ -49,53 +49,53 @@ impl Http {
 /// How mail is received.
 #[derive(Clone, Debug)]
 pub struct Smtp {
-    /// Where SMTP is spoken.
+    /// SMTP listeners.
     pub listen: SocketAddr,
-    /// Where LMTP is spoken.
+    /// LMTP listeners.
     pub lmtp_listen: Option<SocketAddr>,
-    /// The name of this host, if it was given, in A-labels.
+    /// The host name, if given, in A-labels.
     pub hostname: Option<String>,
     /// The largest message in bytes.
     pub max_message_bytes: usize,
-    /// Connections for one client address and minute.
+    /// Connections per client address and minute.
     pub connections_per_minute: u32,
-    /// Connections that one client address may have open at once.
+    /// Maximum open connections per client address.
     pub connections_per_address: u32,
-    /// Connections that are open at once.
+    /// Maximum open connections.
     pub max_connections: usize,
-    /// The certificate for STARTTLS and its key, absolute, if they were given.
+    /// The certificate for STARTTLS and its key as absolute paths, if given.
     pub tls: Option<TlsFiles>,
 }
 
-/// What is done with arriving mail.
+/// How received mail is processed.
 #[derive(Clone, Debug)]
 pub struct Inbound {
-    /// Whether senders are checked.
+    /// Whether senders are authenticated.
     pub verify_senders: bool,
     /// The name servers for that, for custom domains and for webhooks; empty for the system's.
     pub dns_servers: Vec<SocketAddr>,
-    /// What requests to the HTTP hook are signed with.
+    /// The secret that signs requests to the HTTP hook.
     pub http_secret: Option<String>,
     /// The virus scanner.
     pub clamd: Option<ClamdAddress>,
-    /// Files of links that are blocked, absolute.
+    /// Absolute paths of lists of blocked links.
     pub blocklists: Vec<PathBuf>,
 }
 
-/// How mail leaves.
+/// How mail is sent.
 #[derive(Clone, Debug)]
 pub struct Outbound {
-    /// The way.
+    /// The transport.
     pub mode: OutboundMode,
-    /// The smarthost, if the way is one.
+    /// The smarthost, if the transport is one.
     pub relay_url: Option<Url>,
-    /// Messages over one connection to it.
+    /// Messages per connection to it.
     pub mails_per_connection: u32,
-    /// How long a send waits for other servers.
+    /// How long a send request waits for the delivery result.
     pub send_window: Duration,
-    /// How long a message is tried.
+    /// How long delivery of a message is retried.
     pub retry_seconds: i64,
-    /// Whether hosts with private addresses and relays without TLS are used.
+    /// Whether hosts with private addresses and relays without TLS are allowed.
     pub allow_private: bool,
     /// The port of MX hosts.
     pub port: u16,
@@ -103,30 +103,30 @@ pub struct Outbound {
     pub dns_servers: Vec<SocketAddr>,
 }
 
-/// What makes vectors of texts, and what for.
+/// The embedding model, and its uses.
 #[derive(Clone, Debug)]
 pub struct Embeddings {
-    /// What makes them.
+    /// The provider of embeddings.
     pub provider: EmbeddingsProvider,
-    /// Whether mail is taken into memory.
+    /// Whether messages are indexed into memory.
     pub mail: bool,
-    /// Bytes that indexes may take in memory.
+    /// Maximum bytes of indexes in memory.
     pub cache_bytes: usize,
 }
 
-/// What makes vectors of texts.
+/// The provider of embeddings.
 #[derive(Clone)]
 pub enum EmbeddingsProvider {
     /// Nothing.
     None,
-    /// The model inside of this program.
+    /// The built-in model.
     Local,
-    /// An endpoint.
+    /// An HTTP endpoint.
     Http(adapters::embeddings::EmbedderSettings),
 }
 
 impl fmt::Debug for EmbeddingsProvider {
-    /// Without the address and the key, which may be secrets.
+    /// Without the URL and the key, which may be secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::None => "None",
@@ -136,23 +136,23 @@ impl fmt::Debug for EmbeddingsProvider {
     }
 }
 
-/// How the keyless interface is paid.
+/// Payments for the keyless interface.
 #[derive(Clone, Debug)]
 pub struct Payments {
     /// Terms and prices.
     pub settings: operations::payments::PaymentSettings,
-    /// Who settles; nothing for the ledger.
+    /// The facilitator; `None` for the ledger.
     pub facilitator: Option<Facilitator>,
 }
 
-/// A facilitator and how it is called.
+/// A facilitator and its client's options.
 #[derive(Clone)]
 pub struct Facilitator {
-    /// Its address.
+    /// Its URL.
     pub url: Url,
-    /// Headers of every request.
+    /// Headers of every request to it.
     pub headers: Vec<(String, String)>,
-    /// How long an answer may take.
+    /// Timeout for its responses.
     pub time_limit: Duration,
 }
 
@@ -168,9 +168,9 @@ impl fmt::Debug for Facilitator {
 pub struct Telegram {
     /// Its token.
     pub token: String,
-    /// Where its server is.
+    /// The URL of its server.
     pub api_base: Url,
-    /// How it hears of what happens in its chats.
+    /// How it receives updates.
     pub hearing: operations::BotUpdates,
 }
 
@@ -184,7 +184,7 @@ impl fmt::Debug for Telegram {
 /// A certificate and its key, as PEM files.
 #[derive(Clone, Debug)]
 pub struct TlsFiles {
-    /// The certificate, followed by those above it.
+    /// The certificate, followed by its chain.
     pub certificate: PathBuf,
     /// Its key.
     pub key: PathBuf,
@@ -199,24 +199,24 @@ pub enum KeySource {
     File(PathBuf),
 }
 
-/// What is logged, and how.
+/// What is logged, and in which format.
 #[derive(Clone, Copy, Debug)]
 pub struct Log {
-    /// One JSON object a line, instead of text for people.
+    /// One JSON object per line, instead of text.
     pub json: bool,
-    /// The least important lines that are written.
+    /// The lowest level that is logged.
     pub level: tracing::Level,
 }
 
-/// Where traces go.
+/// Trace export.
 #[derive(Clone, Debug)]
 #[cfg_attr(
     not(feature = "opentelemetry"),
     expect(dead_code, reason = "without the feature it is only checked")
 )]
 pub struct Telemetry {
-    /// The address of a collector that speaks OTLP over HTTP.
+    /// The URL of a collector that takes OTLP over HTTP.
     pub endpoint: Url,
-    /// What this service is called there.
+    /// The name of this service there.
     pub service_name: String,
 }

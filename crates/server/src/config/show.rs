@@ -1,4 +1,4 @@
-//! The configuration in force as TOML, with where each value comes from and without secrets.
+//! The effective configuration as TOML, with the source of each value and without secrets.
 
 use std::fmt::Write as _;
 
@@ -7,10 +7,10 @@ use url::Url;
 
 use super::layers::{Layers, Sources};
 
-/// Stands where a secret is.
+/// Replaces a secret.
 const HIDDEN: &str = "***";
 
-/// Shows every option. Mistakes do not matter here: what was written is shown as it is.
+/// Shows every option. Mistakes are ignored: values are shown as written.
 pub fn show(sources: &Sources) -> String {
     let layers = Layers::load(sources);
     let mut text = String::new();
@@ -34,7 +34,7 @@ fn without_secrets(key: &str, value: &Value) -> Value {
         ("payments.facilitator_headers", Value::Array(lines)) => {
             Value::Array(lines.iter().map(|_| HIDDEN.into()).collect())
         }
-        // Many kinds of address can carry a password; text without one is shown as it is.
+        // Many kinds of URL can carry a password; text without one is shown unchanged.
         (key, Value::String(text)) if key.ends_with("url") || key == "payments.facilitator" => {
             hide_in_url(text).into()
         }
@@ -42,7 +42,7 @@ fn without_secrets(key: &str, value: &Value) -> Value {
     }
 }
 
-/// Whether an option is a secret, by its name: an option that is added later must not be shown for want of a line here.
+/// Whether an option is a secret, by its name, so that an option added later is not shown by mistake.
 fn is_secret(key: &str) -> bool {
     ["master_key", "api_key", "secret", "token", "password"].iter().any(|name| key.ends_with(name))
 }

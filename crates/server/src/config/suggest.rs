@@ -1,6 +1,6 @@
-//! The known name that a mistyped one most probably stands for.
+//! The known name that a mistyped one most probably means.
 
-/// The nearest of the known names, if one is near enough to be what was meant.
+/// The nearest known name, if one is near enough.
 pub(super) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let last = |text: &str| text.rsplit('.').next().unwrap_or_default().to_owned();
     let scored = known.filter_map(|candidate| {
@@ -15,12 +15,12 @@ pub(super) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> O
     scored.min().map(|(_, _, candidate)| candidate)
 }
 
-/// Beyond a third of the letters it would be a guess.
+/// Beyond a third of the characters it would be a guess.
 fn tolerance(name: &str) -> usize {
     name.chars().count() / 3
 }
 
-/// How many letters must be inserted, deleted or replaced to turn one text into the other (Levenshtein).
+/// The Levenshtein distance of two texts.
 fn distance(from: &str, to: &str) -> usize {
     let to: Vec<char> = to.chars().collect();
     let mut row: Vec<usize> = (0..=to.len()).collect();

@@ -1,4 +1,4 @@
-//! The layers of the configuration, their mistakes, and the defaults that the contract promises.
+//! The configuration's layers, its mistakes, and the defaults that the specification promises.
 
 use std::path::PathBuf;
 
@@ -93,7 +93,7 @@ fn addresses_are_verified_only_where_messages_reach_them() {
     assert!(config.settings().sign_up.verify);
 }
 
-/// The table in section 2 of the contract, column by column, in the order of its rows.
+/// The table in section 2 of the specification, column by column, in the order of its rows.
 #[test]
 fn the_plans_are_those_of_the_contract() {
     let plans = Config::load(&environment(&[])).unwrap().plans;

@@ -1,9 +1,9 @@
 //! Every metric of the service: its name, help text and labels.
 //!
-//! The descriptions in `/metrics`, the series that are there from the start and the table in `docs/operating.md` follow
+//! The help texts in `/metrics`, the series that exist from the start and the table in `docs/operating.md` follow
 //! from it; tests compare it with what the crates record, with that table, and with the dashboard and the alerts.
 
-/// What a metric is.
+/// The type of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Counter,
@@ -15,7 +15,7 @@ pub(super) enum Kind {
 #[derive(Debug)]
 pub(super) struct Label {
     pub(super) name: &'static str,
-    /// All values that it can have; empty where that is not known beforehand.
+    /// All its values; empty if they are not known beforehand.
     pub(super) values: &'static [&'static str],
 }
 
@@ -48,7 +48,7 @@ const fn closed(name: &'static str, values: &'static [&'static str]) -> Label {
     Label { name, values }
 }
 
-/// The reasons for which a recipient is refused at RCPT.
+/// The reasons for refusing a recipient at RCPT.
 const REFUSALS: &[&str] = &[
     "unknown",
     "relay",
@@ -197,7 +197,7 @@ mod tests {
             for (at, _) in source.match_indices(macro_name) {
                 let before = source[..at].chars().next_back();
                 let rest = source[at + macro_name.len()..].trim_start();
-                // Not `describe_counter!`, and only where a name is written down.
+                // Not `describe_counter!`, and only with a literal name.
                 if before.is_some_and(|letter| letter.is_alphanumeric() || letter == '_') {
                     continue;
                 }

@@ -1,4 +1,4 @@
-//! One connection: HTTP/1 or HTTP/2 as the client likes, watched for its pace, ended in good order.
+//! One connection: HTTP/1 or HTTP/2, with timeouts for slow clients and a graceful shutdown.
 
 use std::{
     net::SocketAddr,
@@ -29,25 +29,25 @@ use tower::ServiceExt;
 use super::{pace::Pace, stream::WatchedStream, upload::Upload};
 use crate::shares::Share;
 
-/// Calls at once on one HTTP/2 connection.
+/// Maximum concurrent streams of one HTTP/2 connection.
 const MAX_CONCURRENT_STREAMS: u32 = 128;
-/// How often an HTTP/2 client is asked whether it is still there, and how long it has to say so.
+/// Interval and timeout of HTTP/2 pings.
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(30);
 const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(20);
-/// The largest head of a request.
+/// The largest request head.
 const MAX_HEAD_BYTES: u32 = 64 * 1024;
 
 /// The other end of a connection.
 pub(super) struct Peer {
-    /// Where it comes from.
+    /// Its address.
     pub(super) address: SocketAddr,
-    /// Its permit among the connections that are allowed at once.
+    /// Its permit among all connections.
     pub(super) permit: OwnedSemaphorePermit,
-    /// Its place among the connections of its client, if those are counted.
+    /// Its share of its client's connections, if those are counted.
     pub(super) share: Option<Share>,
 }
 
-/// What all connections of a door have in common.
+/// What all connections of a listener share.
 pub(super) struct Connections {
     router: Router,
     protocol: auto::Builder<TokioExecutor>,
@@ -56,7 +56,7 @@ pub(super) struct Connections {
 impl Connections {
     pub(super) fn new(router: Router) -> Self {
         let mut protocol = auto::Builder::new(TokioExecutor::new());
-        // Bounded by `Pace` instead, which knows an idle connection from a slow head.
+        // `Pace` has the timeouts instead, because it tells an idle connection from a slow head.
         protocol.http1().header_read_timeout(None).max_buf_size(MAX_HEAD_BYTES as usize);
         protocol
             .http2()
@@ -68,7 +68,7 @@ impl Connections {
         Self { router, protocol }
     }
 
-    /// Serves a connection until its end. Told to stop, it finishes the calls that have begun and takes no more.
+    /// Serves a connection until its end. On shutdown it finishes the calls in flight and accepts no more.
     pub(super) async fn serve(&self, stream: TcpStream, peer: Peer, mut stopping: watch::Receiver<bool>) {
         let _open = OpenConnection::count();
         let _counted = (peer.permit, peer.share);
@@ -111,7 +111,7 @@ async fn answer(
     let (mut request, upload) = Upload::take(request);
     request.extensions_mut().insert(ConnectInfo(address));
     let mut response = router.oneshot(request).await?;
-    // What is left of a body is in the way of the next call, unless calls have streams of their own.
+    // The rest of a body blocks the next call, except on HTTP/2 streams.
     if let Some(upload) = upload
         && !upload.discard().await
         && !multiplexed
@@ -138,7 +138,7 @@ impl Drop for Call {
     }
 }
 
-/// The body of an answer, whose call ends with it.
+/// The body of a response, whose call ends with it.
 struct CountedBody {
     body: Body,
     _call: Call,

@@ -1,11 +1,11 @@
-//! As many open files as connections need: the usual limit of a shell is far lower than what we allow.
+//! Raises the limit of open files: a shell's default is far lower than our maximum of connections.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Descriptors that are not connections of callers: databases, blobs, logs.
 const RESERVED_DESCRIPTORS: u64 = 256;
 
-/// Raises the limit of open files as far as the system lets us, and tells how many connections then fit.
+/// Raises the limit of open files as far as the system allows, and returns how many connections fit.
 pub(super) fn allow(connections: usize) -> usize {
     let wanted = u64::try_from(connections).unwrap_or(u64::MAX).saturating_add(RESERVED_DESCRIPTORS);
     let limit = getrlimit(Resource::Nofile);

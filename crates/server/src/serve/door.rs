@@ -1,4 +1,4 @@
-//! A router behind a listener: takes connections as long as there is room for them, and only so many of one client.
+//! A router behind a listener: accepts connections up to a total limit and a limit per client.
 
 use std::{net::IpAddr, sync::Arc};
 
@@ -24,19 +24,19 @@ pub(super) struct Door {
     stopping: watch::Receiver<bool>,
 }
 
-/// How many connections there may be at once.
+/// Limits of concurrent connections.
 pub(super) struct Guests {
     /// Of all clients together.
     pub(super) max_connections: usize,
     /// Of each client.
     pub(super) shares: Shares,
-    /// Who connects on behalf of many clients.
+    /// The trusted proxies, which connect for many clients.
     pub(super) proxies: Proxies,
 }
 
 impl Guests {
-    /// A share in the connections of a client, or that it has as many as it may have. The programs of this machine share
-    /// one address, and so do all who come through a proxy.
+    /// A share of a client's connections, or an error when it has too many. Programs on this machine share one
+    /// address, and so do all clients behind a proxy, so those are not counted.
     fn admit(&self, address: IpAddr) -> std::result::Result<Option<Share>, TooMany> {
         if address.to_canonical().is_loopback() || self.proxies.include(address) {
             return Ok(None);
@@ -45,18 +45,18 @@ impl Guests {
     }
 }
 
-/// A client has as many connections as it may have.
+/// A client has too many connections open.
 #[derive(Debug)]
 struct TooMany;
 
 impl Door {
-    /// Serves a bounded number of connections at once, until told to stop.
+    /// Serves a bounded number of connections until shutdown.
     pub(super) fn new(router: Router, guests: Guests, stopping: watch::Receiver<bool>) -> Self {
         let permits = Arc::new(Semaphore::new(guests.max_connections.min(Semaphore::MAX_PERMITS)));
         Self { connections: Arc::new(Connections::new(router)), permits, guests, stopping }
     }
 
-    /// Accepts connections until told to stop.
+    /// Accepts connections until shutdown.
     pub(super) async fn serve(self: Arc<Self>, listener: Arc<TcpListener>) -> Exit {
         let mut stopping = self.stopping.clone();
         tokio::select! {
@@ -67,12 +67,12 @@ impl Door {
 
     async fn accept_all(&self, listener: &TcpListener) {
         loop {
-            // A permit first: what is not accepted waits in the kernel and costs us nothing.
+            // A permit first: connections that are not accepted wait in the kernel and cost nothing.
             let Ok(permit) = self.permits.clone().acquire_owned().await else { return };
             let (stream, address) = listener::accept(listener).await;
             match self.guests.admit(address.ip()) {
                 Ok(share) => self.begin(stream, Peer { address, permit, share }),
-                // Closed at once, by dropping it: an answer would have to wait for the question.
+                // Closed at once, by dropping it: a response would have to wait for the request.
                 Err(TooMany) => metrics::counter!("http_connections_refused_total").increment(1),
             }
         }

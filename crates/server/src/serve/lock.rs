@@ -1,4 +1,4 @@
-//! One server at a time on a SQLite store: a second one would count credits and requests on its own.
+//! One server at a time on a SQLite store: a second one would meter credits and requests separately.
 
 use std::{
     fs::{File, OpenOptions, TryLockError},
@@ -14,19 +14,19 @@ use crate::{
     failure::{Failure, Result},
 };
 
-/// How long a server is waited for that is about to be gone, and how long between two looks.
+/// How long to wait for a server that is shutting down, and the interval between attempts.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
 const LOCK_RETRY_INTERVAL: Duration = Duration::from_millis(50);
 
-/// The right to serve a store, until it is dropped or the process ends.
+/// The lock on a store, until it is dropped or the process ends.
 #[derive(Debug)]
 pub struct ServeLock {
-    /// Nothing for PostgreSQL, which several nodes share.
+    /// `None` for PostgreSQL, which several nodes share.
     _file: Option<File>,
 }
 
 impl ServeLock {
-    /// Takes the right, or says who has it.
+    /// Takes the lock, or says which process has it.
     pub fn take(config: &Config) -> Result<Self> {
         if matches!(config.database, DatabaseLocation::Postgres(_)) {
             return Ok(Self { _file: None });
@@ -39,7 +39,7 @@ impl ServeLock {
         let begun = Instant::now();
         while let Err(refused) = file.try_lock() {
             match refused {
-                // One that was killed a moment ago may still be on its way out.
+                // A server that was killed a moment ago may still be exiting.
                 TryLockError::WouldBlock if begun.elapsed() < LOCK_TIMEOUT => {
                     std::thread::sleep(LOCK_RETRY_INTERVAL);
                 }
@@ -47,7 +47,7 @@ impl ServeLock {
                 TryLockError::Error(error) => return Err(cannot(error)),
             }
         }
-        // Only for the message above; a number that could not be written is no reason not to serve.
+        // Only for the message above; a process id that could not be written is no reason to fail.
         let _ = file.set_len(0).and_then(|()| write!(file, "{}", std::process::id()));
         Ok(Self { _file: Some(file) })
     }

@@ -1,7 +1,7 @@
-//! How a client keeps pace: what it may keep us waiting for, and how long.
+//! Timeouts for slow clients.
 //!
-//! A head that does not arrive, an answer that is not taken and a connection without calls each have their own bound.
-//! hyper knows only one, which would make idle connections end as quickly as suspicious ones, and proxies stumble.
+//! A slow request head, a response that is not read and an idle connection each have their own timeout. hyper has
+//! only one, which would close idle connections as quickly as suspicious ones, and break proxies' keep-alive.
 
 use std::{
     sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed},
@@ -10,19 +10,19 @@ use std::{
 
 use tokio::time::Instant;
 
-/// How long the head of a request may take from its first byte.
+/// Timeout for a request head, from its first byte.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a client may take nothing of its answer.
+/// Timeout for a client that reads nothing of its response.
 const WRITE_TIMEOUT: Duration = Duration::from_mins(1);
-/// How long a connection may be without calls: longer than the proxies in front of us keep theirs.
+/// Timeout for an idle connection: longer than the keep-alive of proxies in front.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(75);
-/// How soon a connection that was just used is looked at again, and one that has been quiet for long.
+/// Shortest and longest interval between checks of a connection.
 const BUSY_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 const QUIET_CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
-/// What a connection is waiting for. The moments are milliseconds since its start, and 0 means "not now".
+/// What a connection is waiting for. Times are milliseconds since its start, and 0 means "not waiting".
 ///
-/// Each is looked at on its own, so the order of the loads and stores needs no guarantees.
+/// Each is read on its own, so relaxed ordering is enough.
 #[derive(Debug)]
 pub(super) struct Pace {
     began: Instant,
@@ -47,7 +47,7 @@ impl Pace {
         }
     }
 
-    /// Bytes have come from the client.
+    /// Bytes were received.
     pub(super) fn has_read(&self) {
         let now = self.now();
         self.active_at.store(now, Relaxed);
@@ -57,7 +57,7 @@ impl Pace {
         }
     }
 
-    /// Bytes were given to the client, or had to wait because it takes none.
+    /// Bytes were written, or writing is blocked because the client reads nothing.
     pub(super) fn has_written(&self, waiting: bool) {
         let stuck = self.stuck_since.load(Relaxed);
         if !waiting {
@@ -67,38 +67,38 @@ impl Pace {
         }
     }
 
-    /// A whole head has come, and a call begins. HTTP/2 carries many at once and sees to dead clients itself.
+    /// A whole head was received, and a call starts. HTTP/2 has many at once and detects dead clients itself.
     pub(super) fn begin_call(&self, multiplexed: bool) {
         self.head_since.store(0, Relaxed);
         self.multiplexed.fetch_or(multiplexed, Relaxed);
         self.in_flight.fetch_add(1, Relaxed);
     }
 
-    /// A call has ended, its answer included.
+    /// A call has ended, including its response.
     pub(super) fn end_call(&self) {
         self.active_at.store(self.now(), Relaxed);
         self.in_flight.fetch_sub(1, Relaxed);
     }
 
-    /// A call was answered without the rest of its body, and is the last one.
+    /// A call was answered without reading the rest of its body, and is the last one.
     pub(super) fn leave_unread(&self) {
         self.unread.store(true, Relaxed);
     }
 
-    /// Whether the client sent, or may be about to send, something that nobody reads: the rest of a body, or a head that
-    /// could not be understood.
+    /// Whether the client sent, or may be about to send, bytes that will not be read: the rest of a body, or an
+    /// invalid head.
     pub(super) fn has_unread(&self) -> bool {
         self.unread.load(Relaxed) || self.head_since.load(Relaxed) > 0
     }
 
-    /// Returns when the client has kept us waiting for too long.
+    /// Returns when a timeout has passed.
     pub(super) async fn expired(&self) {
         while let Some(wait) = self.time_left() {
             tokio::time::sleep(wait).await;
         }
     }
 
-    /// How long until this must be looked at again; nothing when the time is up.
+    /// Time until the next check; `None` when a timeout has passed.
     fn time_left(&self) -> Option<Duration> {
         let now = Duration::from_millis(self.now());
         let active = Duration::from_millis(self.active_at.load(Relaxed));
@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     impl Pace {
-        /// Lets time pass: everything is measured from the beginning, which moves back.
+        /// Advances the clock, by moving the start back.
         fn pass(&mut self, seconds: u64) {
             self.began -= Duration::from_secs(seconds);
         }

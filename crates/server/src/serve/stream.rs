@@ -1,4 +1,4 @@
-//! The stream under a connection: it tells when bytes move and when they do not, and ends in good order.
+//! The stream under a connection: it reports reads and writes to `Pace`, and lingers on close.
 
 use std::{
     io,
@@ -16,24 +16,24 @@ use tokio::{
 
 use super::pace::Pace;
 
-/// How long a client may go on sending what nobody reads, and how long it may pause in that.
+/// How long a client may go on sending bytes that are discarded, and how long it may pause.
 const LINGER_TIMEOUT: Duration = Duration::from_secs(30);
 const LINGER_PAUSE_TIMEOUT: Duration = Duration::from_secs(5);
-/// What is taken from the system in one go to be thrown away, and how often before others have their turn.
+/// Size of a discarding read, and how many are made before yielding.
 const DISCARD_BUFFER_BYTES: usize = 8 * 1024;
 const MAX_READS_IN_A_ROW: usize = 32;
 
-/// A stream that tells when bytes move, and when they do not.
+/// A stream that reports reads and writes.
 pub(super) struct WatchedStream {
     stream: TcpStream,
     pace: Arc<Pace>,
     ending: Ending,
 }
 
-/// How far the end of a stream has come.
+/// The progress of closing a stream.
 enum Ending {
     Open,
-    /// Nothing more is written; what the client still sends is thrown away until these two moments.
+    /// The write side is shut down; bytes from the client are discarded until these two deadlines.
     Lingering {
         until: Instant,
         pause: Pin<Box<Sleep>>,
@@ -46,10 +46,10 @@ impl WatchedStream {
         Self { stream, pace, ending: Ending::Open }
     }
 
-    /// Reads what comes and throws it away, until the client is through or has had its time.
+    /// Reads and discards bytes until the client closes its side or a deadline passes.
     ///
-    /// A program that closes a socket with bytes in it that nobody read makes the system reset the connection, and a client whose
-    /// connection is reset may lose the answer that it had already.
+    /// Closing a socket with unread bytes makes the kernel reset the connection, and a client may then lose a
+    /// response that it has not read yet.
     fn poll_linger(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let Ending::Lingering { until, pause } = &mut self.ending else { return Poll::Ready(()) };
         let mut thrown_away = [0; DISCARD_BUFFER_BYTES];
@@ -112,7 +112,7 @@ impl AsyncWrite for WatchedStream {
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         if matches!(self.ending, Ending::Open) {
             ready!(Pin::new(&mut self.stream).poll_shutdown(context))?;
-            // Who has sent nothing that was not read needs no waiting for.
+            // Without unread bytes there is no need to linger.
             self.ending = if self.pace.has_unread() {
                 let now = Instant::now();
                 let pause = Box::pin(tokio::time::sleep_until(now + LINGER_PAUSE_TIMEOUT));

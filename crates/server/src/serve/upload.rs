@@ -1,8 +1,8 @@
-//! The body of a request, which outlives the handler that it was given to.
+//! The body of a request, which outlives its handler.
 //!
-//! A call may be answered before its body has come: refused by its head, or with an error while it was read. What is
-//! left of it then stands between this call and the next one on the connection. A little of it is read and thrown away,
-//! so that the connection goes on; with more than that the connection has to end.
+//! A call may be answered before its body has arrived: refused by its head, or with an error while reading. The
+//! rest of the body then precedes the next request on the connection. A small rest is read and discarded, so that
+//! the connection can be reused; with a larger one it is closed.
 
 use std::{
     pin::Pin,
@@ -19,19 +19,19 @@ use hyper::{
     header,
 };
 
-/// What is read and thrown away of a body that nobody wants: most of them are a small JSON object.
+/// Maximum bytes discarded of an unread body: most are a small JSON object.
 const MAX_DISCARDED_BYTES: u64 = 256 * 1024;
-/// How long the rest of a body may take when its answer is ready.
+/// Timeout for the rest of a body once the response is ready.
 const DISCARD_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// A body that somebody else may read, and that is looked after when the answer is ready.
+/// A body that the handler reads, and that is drained when the response is ready.
 #[derive(Clone)]
 pub(super) struct Upload(Arc<Mutex<Source>>);
 
 struct Source {
     body: Incoming,
     state: State,
-    /// Whether the client waits to be told that its body is wanted.
+    /// Whether the client waits for `100 Continue`.
     on_demand: bool,
 }
 
@@ -44,7 +44,7 @@ enum State {
 }
 
 impl Upload {
-    /// Takes the body of a request out of it, and gives it a handle on that body instead.
+    /// Takes the body out of a request, and puts a handle to it in its place.
     pub(super) fn take(request: Request<Incoming>) -> (Request<Body>, Option<Self>) {
         let (parts, body) = request.into_parts();
         if body.is_end_stream() {
@@ -56,7 +56,7 @@ impl Upload {
         (Request::from_parts(parts, Body::new(upload.clone())), Some(upload))
     }
 
-    /// Reads what is left and throws it away, within bounds. True when nothing is left of it.
+    /// Reads and discards the rest, within bounds. True when nothing is left.
     pub(super) async fn discard(&self) -> bool {
         tokio::time::timeout(DISCARD_TIMEOUT, self.discard_all()).await.unwrap_or(false)
     }
@@ -76,12 +76,12 @@ impl Upload {
         }
     }
 
-    /// Whether the rest may be no more than so many bytes; nothing when there is no rest.
+    /// Whether the rest can be at most so many bytes; `None` when there is no rest.
     fn fits(&self, bytes: u64) -> Option<bool> {
         self.with(|source| match source.state {
             State::Ended => None,
             State::Broken => Some(false),
-            // To read it would be to ask for it.
+            // Reading it would send `100 Continue`.
             State::Untouched if source.on_demand => Some(false),
             State::Untouched | State::Begun if source.body.is_end_stream() => None,
             State::Untouched | State::Begun => Some(bytes > 0 && source.body.size_hint().lower() <= bytes),
@@ -100,7 +100,7 @@ impl Upload {
         })
     }
 
-    /// The lock is held for a moment only: the handler has its answer before the rest is looked at.
+    /// The lock is short: the handler has returned before the rest is read.
     fn with<T>(&self, work: impl FnOnce(&mut Source) -> T) -> T {
         work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }

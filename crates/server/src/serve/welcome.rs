@@ -1,4 +1,4 @@
-//! What a person sees when the server is ready: where everything is, and the next command to type.
+//! The text on the terminal when the server is ready: its URLs, and the next command to type.
 
 use std::{fmt::Write as _, net::SocketAddr, path::Path};
 
@@ -7,7 +7,7 @@ use store::blobs::BlobLocation;
 
 use crate::{commands::invocation::Invocation, config::Config, failure::Result};
 
-/// The welcome. What it offers to type works when it is pasted.
+/// The welcome text. Its commands work when pasted.
 pub(super) async fn text(
     config: &Config,
     app: &App,
@@ -57,7 +57,7 @@ fn data(config: &Config, engine: &str) -> String {
     format!("{} ({engine}{blobs})", config.data_dir.display())
 }
 
-/// The program and the options it was called with, for a shell.
+/// The program and its options, for a shell.
 fn command(invocation: &Invocation) -> String {
     let program =
         std::env::args_os().next().map_or_else(|| "agent-mailbox".into(), |name| quoted(Path::new(&name)));
@@ -71,7 +71,7 @@ fn command(invocation: &Invocation) -> String {
     )
 }
 
-/// A path that a shell takes as one word.
+/// A path, quoted for a shell.
 fn quoted(path: &Path) -> String {
     let text = path.to_string_lossy();
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./=:,@%+".contains(&byte);

@@ -1,4 +1,4 @@
-//! Who may connect: so many at once, of them so many of one address, and so many of one address in a minute.
+//! Connection limits: in total, per address, and per address and minute.
 
 use std::{
     collections::HashMap,
@@ -14,12 +14,12 @@ use tokio::{
 
 use crate::shares::{Share, Shares, lock, network};
 
-/// Addresses remembered in a minute; beyond that counting starts again rather than grow.
+/// Maximum addresses remembered per minute; above that counting starts over instead of growing.
 const WINDOW_CAPACITY: usize = 100_000;
 const MINUTE: Duration = Duration::from_mins(1);
 const TOO_MANY_OPEN: &str = "421 4.7.0 Too many open connections from your address; close one first\r\n";
 
-/// The permits for connections, how often each address has come, and how many it has open.
+/// The permits for connections, and each address's recent and open ones.
 pub(super) struct Gate {
     permits: Arc<Semaphore>,
     per_minute: u32,
@@ -27,16 +27,16 @@ pub(super) struct Gate {
     shares: Shares,
 }
 
-/// How much of the gate is for one address.
+/// Limits for one address.
 #[derive(Clone, Copy)]
 pub(super) struct Limits {
-    /// Connections that it may open in a minute.
+    /// Connections per minute.
     pub(super) per_minute: u32,
-    /// Connections that it may have at a time.
+    /// Open connections.
     pub(super) max_open: u32,
 }
 
-/// The right to one connection; dropping it makes room for another one.
+/// A permit for one connection, released when it is dropped.
 #[derive(Debug)]
 pub(super) struct ConnectionPermit {
     _permit: OwnedSemaphorePermit,
@@ -59,7 +59,7 @@ impl Gate {
         }
     }
 
-    /// A permit for a connection, of an address if that is to be counted; or the line that refuses it.
+    /// A permit for a connection, counted for an address if one is given; or the reply that refuses it.
     pub(super) fn admit(
         &self,
         address: Option<IpAddr>,
@@ -70,7 +70,7 @@ impl Gate {
         }
         let permit = self.permits.clone().try_acquire_owned();
         let permit = permit.map_err(|_| "421 4.3.2 Too many connections; try again later\r\n")?;
-        // The programs of this machine share one address, and none of them is a stranger.
+        // Programs on this machine share one address, and are trusted.
         let share = match address.filter(|address| !address.is_loopback()) {
             Some(address) => Some(self.shares.take(address).ok_or(TOO_MANY_OPEN)?),
             None => None,

@@ -1,6 +1,6 @@
-//! The listeners for arriving mail: who may connect, how often, and with which certificate.
+//! The SMTP and LMTP listeners: connection limits, TLS, and shutdown.
 //!
-//! What is said on a connection is in [`mail::smtp`]; what becomes of the mail is for the [`Reception`] to decide.
+//! The protocol is in [`mail::smtp`]; the [`Reception`] decides about recipients and messages.
 
 mod gate;
 mod reception;
@@ -28,14 +28,14 @@ use self::gate::{ConnectionPermit, Gate, Limits};
 pub use self::reception::ServiceReception;
 use crate::{config::Config, failure::Result, listener};
 
-/// How long a client may take to agree on TLS.
+/// Timeout for the TLS handshake.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(30);
-/// How long a client that is turned away may take to hear it.
+/// Timeout for sending the refusal of a connection.
 const REFUSAL_TIMEOUT: Duration = Duration::from_secs(1);
-/// The memory for messages that are coming in, unless the largest one needs more.
+/// Memory for messages being received, unless the largest one needs more.
 const MESSAGE_MEMORY_BYTES: usize = 256 * 1024 * 1024;
 
-/// What the listeners have in common; clones share the limits.
+/// What the listeners share; clones share the limits.
 #[derive(Clone)]
 pub struct Options {
     settings: Arc<Settings>,
@@ -44,7 +44,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// What the configuration says. Reads the certificate, or makes one at the first start.
+    /// From the configuration. Reads the certificate, or creates one at the first start.
     pub fn from_config(config: &Config) -> Result<Self> {
         let smtp = &config.smtp;
         let hostname = config.hostname();
@@ -62,15 +62,15 @@ impl Options {
     }
 }
 
-/// Listens where the configuration says, each for its protocol. Nobody is answered until [`serve`] is called.
+/// Binds the configured addresses, each for its protocol. Clients wait until [`serve`] is called.
 pub fn bind(config: &Config) -> Result<Vec<(TcpListener, Protocol)>> {
     let lmtp = config.smtp.lmtp_listen.map(|address| (address, Protocol::Lmtp));
     let listeners = std::iter::once((config.smtp.listen, Protocol::Smtp)).chain(lmtp);
     listeners.map(|(address, protocol)| Ok((listener::bind(address)?, protocol))).collect()
 }
 
-/// Receives mail until told to stop: no further connections then, 421 to those that wait, and time for messages that
-/// are coming in. Each connection holds a clone of `stopping` until its end.
+/// Receives mail until shutdown: then no further connections, 421 to idle ones, and time for messages in flight.
+/// Each connection keeps a clone of `stopping` until its end.
 ///
 /// `protocol` is [`Protocol::Lmtp`] for LMTP and anything else for SMTP.
 pub async fn serve<R: Reception>(
@@ -102,12 +102,12 @@ pub async fn serve<R: Reception>(
     }
 }
 
-/// The address as people write it: IPv4 without the prefix that a listener for both kinds gives it.
+/// The canonical address: IPv4 without the mapping of a dual-stack listener.
 fn canonical(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
-/// A connection, and what it needs until its end.
+/// A connection, and its resources.
 struct Connection<R> {
     client: Client,
     reception: Arc<R>,
@@ -117,11 +117,11 @@ struct Connection<R> {
 
 impl<R: Reception> Connection<R> {
     fn begin(self, stream: TcpStream) {
-        // A mail server in front brings everybody's mail; only strangers are counted by their address.
+        // A mail server in front relays everyone's mail; only unknown clients are counted by their address.
         let counted = (self.client.protocol != Protocol::Lmtp).then_some(self.client.address.ip());
         match self.options.gate.admit(counted, Instant::now()) {
             Ok(permit) => {
-                // Whatever is logged on the way stands under the session's id.
+                // All log lines of the session carry its id.
                 let span = tracing::error_span!("smtp", session = self.client.session);
                 tokio::spawn(self.run(stream, permit).instrument(span));
             }
@@ -152,9 +152,9 @@ impl<R: Reception> Connection<R> {
     }
 }
 
-/// Says why, without keeping anybody waiting for it.
+/// Sends the reason, without waiting for the client.
 fn turn_away(mut stream: TcpStream, refusal: &'static str) {
-    // A fresh connection has room for a line; a client that does not take it is not owed one.
+    // A new connection has buffer space for a line; a client that does not read it gets none.
     if stream.try_write(refusal.as_bytes()).is_ok() {
         tokio::spawn(async move { timeout(REFUSAL_TIMEOUT, stream.shutdown()).await });
     }

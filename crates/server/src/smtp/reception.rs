@@ -1,4 +1,4 @@
-//! What the service does with mail that comes in over SMTP and LMTP: asks operations, and speaks their answers.
+//! The service's side of SMTP and LMTP: calls operations, and turns their results into replies.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -14,7 +14,7 @@ use operations::{
 /// The service as SMTP sees it.
 pub struct ServiceReception {
     app: App,
-    /// Where mail is stored, as far as that is on this machine.
+    /// The folders that messages are stored in, if on this machine.
     folders: Vec<PathBuf>,
 }
 
@@ -22,22 +22,22 @@ const TOO_LARGE: Reply = Reply::new(552, "5.3.4", "The message is larger than th
 const NO_ROOM: Reply = Reply::new(452, "4.3.1", "There is no room on this server now");
 
 impl ServiceReception {
-    /// Receives into a service; the folders are those whose free space counts.
+    /// Receives into a service; free space is checked in these folders.
     pub fn new(app: App, folders: Vec<PathBuf>) -> Self {
         Self { app, folders }
     }
 
-    /// Whether the disks have room for the largest message and what is written beside it.
+    /// Whether the disks have room for the largest message and its overhead.
     fn has_room(&self) -> bool {
         let needed = self.app.settings().max_message_bytes.saturating_mul(3) / 2;
         let free = |folder: &PathBuf| {
-            // What cannot be told is found out by writing.
+            // If the free space is unknown, writing will tell.
             rustix::fs::statvfs(folder).map_or(u64::MAX, |disk| disk.f_bavail.saturating_mul(disk.f_frsize))
         };
         self.folders.iter().all(|folder| free(folder) >= needed)
     }
 
-    /// The address of the operator on the first domain, for `<postmaster>` alone.
+    /// The operator's address on the first domain, for `<postmaster>` without a domain.
     fn postmaster(&self) -> String {
         let domain = self.app.settings().hosted_domains.first();
         format!("postmaster@{}", domain.map_or("localhost", String::as_str))
@@ -46,7 +46,7 @@ impl ServiceReception {
 
 impl Reception for ServiceReception {
     type Recipient = Recipient;
-    /// What was taken in, if it was.
+    /// The stored message, if it was accepted.
     type Note = Option<Received>;
 
     async fn mail(&self, _: &Client, _: &ReversePath, size: Option<u64>) -> Result<(), Reply> {
@@ -77,7 +77,7 @@ impl Reception for ServiceReception {
             Protocol::Lmtp => InboundProvider::MailApi,
             Protocol::Smtp | Protocol::Esmtp => InboundProvider::EdgeRouting,
         };
-        // Behind a mail server of one's own, its address says nothing about the sender.
+        // Behind another mail server, the client address says nothing about the sender.
         let checked = client.protocol != Protocol::Lmtp;
         let arrival = Arrival {
             provider: Some(provider),

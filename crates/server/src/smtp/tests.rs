@@ -1,4 +1,4 @@
-//! Mail over real sockets: STARTTLS with either certificate, limits, stopping.
+//! SMTP over real sockets: STARTTLS with either certificate, limits, shutdown.
 
 use std::{net::Ipv4Addr, path::Path, sync::Mutex};
 
@@ -186,7 +186,7 @@ async fn connections_at_once_have_a_limit() {
     assert_eq!(third.reply().await, "", "and is closed");
     first.ask("QUIT\r\n").await;
     assert_eq!(first.reply().await, "");
-    // The place is free a moment after the goodbye.
+    // The permit is released a moment after QUIT.
     for _ in 0..100 {
         if server.connect().await.reply().await.starts_with("220 ") {
             return;
@@ -234,7 +234,7 @@ fn an_address_has_so_many_connections_open_and_no_more() {
     let again = comes("192.0.2.1").unwrap();
     assert!(comes("192.0.2.1").is_err() && comes("2001:db8::3").is_ok());
     drop((second, again));
-    // This machine's own programs have one address among them, and a mail server in front has everybody's mail.
+    // Programs on this machine share one address, and a mail server in front relays everyone's mail.
     let local: Vec<_> = (0..10).map(|_| comes("127.0.0.1").unwrap()).collect();
     let front: Vec<_> = (0..10).map(|_| gate.admit(None, Instant::now()).unwrap()).collect();
     assert_eq!(local.len() + front.len(), 20);

@@ -1,6 +1,7 @@
-//! The certificate for STARTTLS: from files, or made once and kept.
+//! The certificate for STARTTLS: from files, or self-signed once and kept.
 //!
-//! A self-made one protects against listeners on the way, which is all that mail servers ask of each other by default.
+//! A self-signed one protects against passive eavesdropping, which is all that mail servers ask of each other by
+//! default.
 
 use std::{
     fs::{self, OpenOptions},
@@ -24,7 +25,7 @@ use crate::{
     failure::{Failure, Result},
 };
 
-/// Accepts TLS with the given certificate, or with one of our own for `hostname`.
+/// Accepts TLS with the given certificate, or with a self-signed one for `hostname`.
 pub(super) fn acceptor(files: Option<&TlsFiles>, data_dir: &Path, hostname: &str) -> Result<TlsAcceptor> {
     let own = TlsFiles { certificate: own_file(data_dir, hostname), key: own_file(data_dir, hostname) };
     if files.is_none() && !own.certificate.exists() {
@@ -40,7 +41,7 @@ pub(super) fn acceptor(files: Option<&TlsFiles>, data_dir: &Path, hostname: &str
     Ok(TlsAcceptor::from(Arc::new(config)))
 }
 
-/// Where our own certificate is kept with its key. Another name needs another one.
+/// The path of our own certificate and its key. Another host name needs another one.
 fn own_file(data_dir: &Path, hostname: &str) -> PathBuf {
     data_dir.join(format!("smtp-{hostname}.pem"))
 }
@@ -66,7 +67,7 @@ fn make(hostname: &str) -> Result<String, String> {
     Ok(made.cert.pem() + &made.signing_key.serialize_pem())
 }
 
-/// Writes the file as a whole or not at all, for its owner alone.
+/// Writes the file atomically, readable by its owner alone.
 fn write(path: &Path, pem: &str) -> io::Result<()> {
     let unfinished = path.with_extension("new");
     let mut file =

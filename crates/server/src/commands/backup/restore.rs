@@ -1,4 +1,4 @@
-//! `restore`: everything is checked before anything is written; blobs come first, then all rows at once.
+//! `restore`: everything is checked before anything is written; blobs first, then all rows in one transaction.
 
 use std::{
     path::{Path, PathBuf},
@@ -44,11 +44,11 @@ pub async fn restore(config: Config, dir: PathBuf) -> Result<ExitCode> {
     require_empty(&db, &manifest).await?;
     db.migrate_to(manifest.schema_version, SystemClock.now()).await?;
     let to = Blobs::open(&config.blobs).await?;
-    // Blobs first, so that no row ever names one that is not there.
+    // Blobs first, so that no row names a missing one.
     let blobs = restore_blobs(&dir, &manifest, &key, &to).await?;
     restore_rows(&db, &dir, &manifest, &key).await?;
     db.migrate(SystemClock.now()).await?;
-    // What search finds mail by is not in the backup: it is made from the mail, and differs between engines.
+    // The search index is not in the backup: it is rebuilt from the messages, and differs between engines.
     search::rebuild(&open::attach(&config).await?).await?;
     let rows = manifest.tables.iter().map(|table| table.rows).sum();
     output::line(format!(
@@ -139,7 +139,7 @@ async fn restore_rows(db: &Db, dir: &Path, manifest: &Manifest, key: &MasterKey)
     let read = reading.await.map_err(|error| Failure::new(error.to_string()))?;
     match restored {
         Ok(()) => read,
-        // When the files cannot be read the rows end too early; the reason is on the other side.
+        // If the files cannot be read, the rows end too early; the reader has the reason.
         Err(error) => read.and(Err(error.into())),
     }
 }
@@ -148,7 +148,7 @@ fn read_tables(dir: &Path, manifest: &Manifest, key: &MasterKey, pieces: &mpsc::
     for table in &manifest.tables {
         let (name, columns) = (table.name.clone(), table.columns.clone());
         if pieces.blocking_send(Piece::Table { name, columns }).is_err() {
-            // The store has given up and says why itself.
+            // The store has failed and reports the reason itself.
             return Ok(());
         }
         let mut reader = SealedReader::open(dir, &table.file, &table.name, key)?;
@@ -166,7 +166,7 @@ fn read_tables(dir: &Path, manifest: &Manifest, key: &MasterKey, pieces: &mpsc::
             return Err(Failure::new(message));
         }
     }
-    // A store that has given up says why itself.
+    // The store has failed and reports the reason itself.
     let _ = pieces.blocking_send(Piece::End);
     Ok(())
 }

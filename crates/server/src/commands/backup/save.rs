@@ -1,4 +1,4 @@
-//! `backup`: rows on one snapshot, then the blobs, then the manifest that says that all is there.
+//! `backup`: rows from one snapshot, then the blobs, then the manifest that marks it as complete.
 
 use std::{
     fs,
@@ -30,7 +30,7 @@ use crate::{
     open, output,
 };
 
-/// Saves everything into a folder.
+/// Saves everything to a folder.
 pub async fn save(config: Config, dir: PathBuf) -> Result<ExitCode> {
     let started = Instant::now();
     let key = open::existing_master_key(&config.master_key).await?;
@@ -40,7 +40,7 @@ pub async fn save(config: Config, dir: PathBuf) -> Result<ExitCode> {
     prepare(&dir)?;
     let made_at = SystemClock.now();
     let (schema_version, tables) = save_tables(&db, &dir, &key).await?;
-    // After the rows: every blob that they name is there before them and stays for a while after them.
+    // After the rows: every blob that they name was stored before them and is kept for a while.
     let blobs = save_blobs(&db, &from, &dir, &key).await?;
     let mut manifest = Manifest {
         format: FORMAT,
@@ -79,7 +79,7 @@ fn report(manifest: &Manifest, dir: &Path, started: Instant) {
     );
 }
 
-/// A backup of nothing would be made without a word, and found out about too late.
+/// Refuses a missing store: an empty backup would be noticed too late.
 fn refuse_missing(config: &Config) -> Result<()> {
     if let store::DatabaseLocation::Sqlite(path) = &config.database
         && !path.exists()
@@ -104,7 +104,7 @@ async fn save_tables(db: &Db, dir: &Path, key: &MasterKey) -> Result<(i64, Vec<T
     let writing = tokio::spawn(open::blocking(move || write_tables(&folder, &key, receiver)));
     let dumped = dump::dump(db, sender).await;
     let written = writing.await.map_err(|error| Failure::new(error.to_string()))?;
-    // When writing fails the dump fails too, with less to say about it.
+    // If writing fails, the dump fails too, with a less useful error.
     let tables = written?;
     Ok((dumped?, tables))
 }
@@ -130,7 +130,7 @@ fn write_tables(dir: &Path, key: &MasterKey, mut pieces: mpsc::Receiver<Piece>) 
     Ok(done)
 }
 
-/// A table that is being written.
+/// A table being written.
 struct TableWriter {
     writer: SealedWriter,
     name: String,
@@ -168,7 +168,7 @@ async fn save_blobs(db: &Db, from: &Blobs, dir: &Path, key: &MasterKey) -> Resul
     Ok(BlobEntry { count, total_bytes, file })
 }
 
-/// Blobs on their way into a backup.
+/// Blobs being copied into a backup.
 struct BlobBackup {
     from: Blobs,
     to: Blobs,
@@ -216,7 +216,7 @@ impl BlobBackup {
     }
 }
 
-/// Copies one blob; nothing when it was deleted since it was listed.
+/// Copies one blob; `None` if it was deleted since it was listed.
 async fn copy(from: &Blobs, to: &Blobs, space: &str, blob: ListedBlob) -> Result<Option<(BlobLine, u64)>> {
     let hash: BlobHash = blob.hash;
     let stored = match from.read_stored(space, &hash).await {

@@ -1,4 +1,4 @@
-//! The single checks, from the ground up: disk, key, database, blobs, network, clock.
+//! The checks, from the bottom up: disk, key, database, blobs, network, clock.
 
 use std::{
     fs,
@@ -22,17 +22,17 @@ use crate::{
     open, output,
 };
 
-/// Free space that is worrying, and free space with which nothing goes on.
+/// Free space that gives a warning, and free space that gives a failure.
 const LOW_SPACE_BYTES: u64 = 1 << 30;
 const MIN_SPACE_BYTES: u64 = 100 << 20;
-/// Workspaces whose keys are tried.
+/// Maximum workspaces whose keys are tried.
 const MAX_SAMPLED_WORKSPACES: i64 = 1000;
-/// How far the clocks of this machine and of the database may differ.
+/// Maximum clock difference between this machine and the database.
 const MAX_CLOCK_SKEW_SECONDS: i64 = 5;
-/// No clock that goes right shows an earlier time: 1 January 2025.
+/// No correct clock shows an earlier time: 1 January 2025.
 const EARLIEST_TIME: Timestamp = Timestamp::from_micros(1_735_689_600_000_000);
 
-/// Everything, one after the other.
+/// Runs all checks in order.
 pub(super) async fn all(config: &Config, report: &mut Report) {
     let folder = data_dir(config, report);
     let db = database(config, report).await;
@@ -56,7 +56,7 @@ pub(super) async fn all(config: &Config, report: &mut Report) {
     clock(db.as_ref(), report).await;
 }
 
-/// Whether the language model answers.
+/// Whether the language model responds.
 async fn language_model(config: &Config, report: &mut Report) {
     let Some(settings) = &config.ai else {
         report.ok("language model: none is configured; what needs one answers 503");
@@ -69,7 +69,7 @@ async fn language_model(config: &Config, report: &mut Report) {
     }
 }
 
-/// Whether the data folder is there and usable.
+/// Whether the data folder exists and is usable.
 fn data_dir(config: &Config, report: &mut Report) -> bool {
     let path = &config.data_dir;
     let shown = path.display();
@@ -120,7 +120,7 @@ fn free_space(free: u64, report: &mut Report) {
     }
 }
 
-/// The database, opened, if it is there and has our tables.
+/// The database, opened, if it exists and has our tables.
 async fn database(config: &Config, report: &mut Report) -> Option<Db> {
     if let DatabaseLocation::Sqlite(path) = &config.database
         && !path.exists()
@@ -168,7 +168,7 @@ async fn database(config: &Config, report: &mut Report) -> Option<Db> {
     has_tables.then_some(db)
 }
 
-/// PostgreSQL's second wall between workspaces.
+/// Row-level security, PostgreSQL's second wall between workspaces.
 async fn role(db: &Db, report: &mut Report) {
     if db.is_sole_node() {
         return;
@@ -196,7 +196,7 @@ async fn count_workspaces(db: &Db, report: &mut Report) -> i64 {
     }
 }
 
-/// The master key, if it can be used.
+/// The master key, if it is usable.
 async fn master_key(config: &Config, workspaces: i64, report: &mut Report) -> Option<MasterKey> {
     let KeySource::File(path) = &config.master_key else {
         report.ok("master key: given by the configuration");
@@ -235,7 +235,7 @@ impl FromRow for WrappedKey {
     }
 }
 
-/// Whether the workspaces' own keys open with the master key.
+/// Whether the workspaces' keys open with the master key.
 async fn data_keys(db: &Db, key: &MasterKey, report: &mut Report) {
     let sql = "SELECT id, data_key FROM workspace ORDER BY id DESC LIMIT $1";
     let found =
@@ -257,9 +257,9 @@ async fn data_keys(db: &Db, key: &MasterKey, report: &mut Report) {
     }
 }
 
-/// Whether search knows every message.
+/// Whether every message is indexed for search.
 async fn search_index(db: &Db, report: &mut Report) {
-    // A store that an older program made has no mail yet.
+    // A store with an older schema has no messages yet.
     if db.schema_version().await.is_ok_and(|version| version < Db::newest_schema()) {
         return;
     }
@@ -313,7 +313,7 @@ async fn listeners(config: &Config, report: &mut Report) {
                 report.ok(format!("{name}: {address} is served by Agent Mailbox {version}"));
                 workers(address, report).await;
             }
-            // The other listeners serve nothing that would say who it is.
+            // The other listeners serve nothing that identifies the program.
             probe::Listener::Other if name != "HTTP" => report.ok(format!("{name}: {address} is in use")),
             probe::Listener::Other => report.fail(format!("{name}: {address} is used by another program")),
             probe::Listener::Unusable(error) => {
@@ -323,7 +323,7 @@ async fn listeners(config: &Config, report: &mut Report) {
     }
 }
 
-/// How the workers of the running service are.
+/// The state of the running service's workers.
 async fn workers(address: SocketAddr, report: &mut Report) {
     let Some(readiness) = probe::readiness(address).await else {
         return report
@@ -371,7 +371,7 @@ fn public_url(config: &Config, report: &mut Report) {
     }
 }
 
-/// Whether the machine's clock can be right, by the database's clock and by the newest rows.
+/// Whether the machine's clock is plausible, by the database's clock and the newest rows.
 async fn clock(db: Option<&Db>, report: &mut Report) {
     let now = SystemClock.now();
     if now < EARLIEST_TIME {

@@ -1,10 +1,10 @@
-//! What `doctor` says: one line about each thing that it looked at, and the counts at the end.
+//! The output of `doctor`: one line per check, and the counts at the end.
 
 use std::{fmt::Display, process::ExitCode};
 
 use crate::output;
 
-/// What was found so far.
+/// The results so far.
 #[derive(Default)]
 pub(super) struct Report {
     good: u64,
@@ -13,25 +13,25 @@ pub(super) struct Report {
 }
 
 impl Report {
-    /// Something is right.
+    /// A check passed.
     pub(super) fn ok(&mut self, text: impl Display) {
         self.good += 1;
         output::line(format!("ok    {text}"));
     }
 
-    /// Something works, and should be looked at.
+    /// Something works, but needs attention.
     pub(super) fn warn(&mut self, text: impl Display) {
         self.warnings += 1;
         output::line(format!("warn  {text}"));
     }
 
-    /// Something does not work.
+    /// A check failed.
     pub(super) fn fail(&mut self, text: impl Display) {
         self.failures += 1;
         output::line(format!("FAIL  {text}"));
     }
 
-    /// Writes the counts, and gives the exit code that follows from them.
+    /// Prints the counts, and returns the exit code.
     pub(super) fn conclude(&self) -> ExitCode {
         let (warnings, failures) = (self.warnings, self.failures);
         output::line(format!(

@@ -1,4 +1,4 @@
-//! The bridge's side of streamable HTTP: one POST for each message, answered with one JSON message or a stream of them.
+//! The bridge's side of streamable HTTP: one POST per message, answered with one JSON message or a stream of them.
 
 use std::{
     sync::{Mutex, PoisonError},
@@ -12,26 +12,26 @@ use url::Url;
 
 use crate::failure::{Failure, Result};
 
-/// How long a connection may take to be made.
+/// Timeout for connecting.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// The longest silence. A wait lasts at most two minutes, and streams are kept alive.
+/// Read timeout. A wait lasts at most two minutes, and streams have keep-alives.
 const READ_TIMEOUT: Duration = Duration::from_secs(150);
 /// The longest answer.
 const MAX_ANSWER_BYTES: usize = 64 << 20;
-/// Where a request of the newest protocol names its version.
+/// Where a request of the newest protocol states its version.
 const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 /// The first version whose requests repeat their method and name in headers.
 const NAMED_IN_HEADERS: &str = "2026-07-28";
 
-/// Why a request got no answer of the protocol.
+/// Why a request got no response of the protocol.
 pub(super) enum RequestFailure {
-    /// Nobody answered.
+    /// The server could not be reached.
     Unreachable(String),
     /// The server refused it, with its error.
     Refused(u16, Value),
 }
 
-/// The way to the server.
+/// The connection to the server.
 pub(super) struct Wire {
     client: reqwest::Client,
     url: Url,
@@ -51,14 +51,14 @@ impl Wire {
             .default_headers(headers)
             .connect_timeout(CONNECT_TIMEOUT)
             .read_timeout(READ_TIMEOUT)
-            // The key is for this server and no other.
+            // The key is for this server only, so redirects are not followed.
             .redirect(reqwest::redirect::Policy::none())
             .build()
             .map_err(|error| Failure::new(format!("Cannot make connections: {error}")))?;
         Ok(Self { client, url, version: Mutex::new(None) })
     }
 
-    /// Sends a message, and hands on whatever comes back.
+    /// Sends a message, and forwards all responses.
     pub(super) async fn send(
         &self,
         message: &Value,
@@ -101,7 +101,7 @@ impl Wire {
         RequestFailure::Unreachable(format!("Cannot reach {}: {why}", self.url))
     }
 
-    /// Remembers what was agreed on in the handshake.
+    /// Remembers the protocol version of the handshake.
     async fn pass_on(&self, request: &Value, answer: String, tell: &mpsc::Sender<String>) {
         if request["method"] == "initialize" {
             let answer: Value = serde_json::from_str(&answer).unwrap_or_default();
@@ -109,7 +109,7 @@ impl Wire {
                 *self.version.lock().unwrap_or_else(PoisonError::into_inner) = Some(version.to_owned());
             }
         }
-        // A client that is gone needs no answer.
+        // A client that disconnected needs no response.
         let _ = tell.send(answer).await;
     }
 
@@ -134,11 +134,11 @@ impl Wire {
     }
 }
 
-/// An answer as it comes in.
+/// A response as it arrives.
 struct Answer {
     is_stream: bool,
     bytes: Vec<u8>,
-    /// Whether the answer itself has come, not only notifications before it.
+    /// Whether the response itself has arrived, not only notifications before it.
     complete: bool,
 }
 
@@ -147,7 +147,7 @@ impl Answer {
         Self { is_stream, bytes: Vec::new(), complete: false }
     }
 
-    /// Takes a piece, and gives the messages of a stream that are whole by now.
+    /// Adds a piece, and returns the messages of a stream that are complete.
     fn add(&mut self, chunk: &[u8]) -> Result<Vec<String>, String> {
         if self.bytes.len() + chunk.len() > MAX_ANSWER_BYTES {
             return Err("The answer has more than 64 MiB".to_owned());

@@ -8,7 +8,7 @@ use url::Url;
 use super::Reader;
 
 impl Reader<'_> {
-    /// The language model; nothing when none is named.
+    /// The language model; `None` when none is configured.
     pub(super) fn ai(&mut self) -> Option<AssistantSettings> {
         let base_url = self.optional("ai.base_url", endpoint);
         let model = self.text("ai.model").to_owned();
@@ -46,7 +46,7 @@ fn endpoint(text: &str) -> Result<Url, String> {
             && url.has_host()
             && !url.path().ends_with("/chat/completions")
     });
-    // Without the text, which may hold a secret.
+    // Without the value, which may hold a secret.
     url.ok_or_else(|| {
         "expected a URL such as https://api.example.com/v1, the part before /chat/completions".to_owned()
     })

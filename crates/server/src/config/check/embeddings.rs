@@ -1,4 +1,4 @@
-//! What makes vectors of texts.
+//! The options of the embedding model.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use url::Url;
 use super::Reader;
 use crate::config::{Embeddings, EmbeddingsProvider};
 
-/// How long an answer of an endpoint may take.
+/// Timeout for an endpoint's response.
 const ENDPOINT_TIMEOUT: Duration = Duration::from_secs(30);
 
 impl Reader<'_> {

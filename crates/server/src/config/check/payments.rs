@@ -10,7 +10,7 @@ use url::Url;
 use super::Reader;
 use crate::config::{Facilitator, Payments};
 
-/// The least price that facilitators settle, in millionths of a dollar.
+/// The lowest price that facilitators settle, in millionths of a dollar.
 const MIN_PRICE_MICRO_DOLLARS: u64 = 1000;
 
 impl Reader<'_> {
@@ -72,7 +72,7 @@ impl Reader<'_> {
         for line in self.list("payments.facilitator_headers") {
             match header(&line) {
                 Some(pair) => headers.push(pair),
-                // Without the text, which is a secret.
+                // Without the value, which is a secret.
                 None => {
                     self.complain("payments.facilitator_headers", "expected lines such as \"Name: value\"");
                 }
@@ -95,7 +95,7 @@ fn network(text: &str) -> Result<&'static networks::Network, String> {
 
 fn address(text: &str) -> Result<Address, String> {
     let parsed = Address::parse(text);
-    // A mistyped address is money lost, so that one with letters of both cases must have its checksum.
+    // A mistyped address is lost money, so one in mixed case must have a valid checksum.
     let mixed = |text: &str| text != text.to_lowercase() && text[2..] != text[2..].to_uppercase();
     let sound = parsed.filter(|address| !mixed(text) || address.to_checksum() == text);
     sound.ok_or_else(|| format!("expected an address such as {LEDGER_RECIPIENT}, found {text:?}"))
@@ -165,7 +165,7 @@ mod tests {
         assert_eq!(payments.settings.ledger_gift, 10_000_000);
     }
 
-    /// What wallets sign for a main network is real money, and would be taken from them by anybody who sees it.
+    /// What wallets sign for a main network is real money, and anyone who sees it could take it.
     // rules: PAY-13
     #[test]
     fn the_ledger_is_refused_for_main_networks() {

@@ -1,4 +1,4 @@
-//! `http.trust_proxy`: nobody, so many proxies, or those of some networks.
+//! `http.trust_proxy`: none, a number of proxies, or those of some networks.
 
 use std::ops::RangeInclusive;
 
@@ -7,7 +7,7 @@ use web::{Network, Proxies};
 
 use super::{Reader, kind_of};
 
-/// Proxies one behind the other.
+/// Maximum proxies in a chain.
 const PROXY_COUNT: RangeInclusive<u32> = 1..=16;
 
 impl Reader<'_> {

@@ -26,7 +26,7 @@ impl Reader<'_> {
     }
 }
 
-// None of the messages repeats what was written: it is a secret.
+// No message repeats the value: it is a secret.
 
 fn token(text: &str) -> Result<String, String> {
     let plain = |part: &str| {

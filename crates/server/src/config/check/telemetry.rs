@@ -1,4 +1,4 @@
-//! Where traces go.
+//! The options of trace export.
 
 use url::Url;
 
