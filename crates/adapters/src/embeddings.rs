@@ -1,4 +1,4 @@
-//! A provider of embeddings that speaks the OpenAI-compatible interface, as configured by the operator.
+//! A client of an OpenAI-compatible embeddings endpoint, as configured by the operator.
 
 use std::time::Duration;
 
@@ -10,34 +10,34 @@ use url::Url;
 
 use crate::http::{LazyClient, read_body, without_address};
 
-/// Bytes of an answer that are read. What is longer is none.
+/// Maximum bytes of a response; a longer one is an error.
 const MAX_ANSWER_BYTES: usize = 64 << 20;
-/// Requests at the same time.
+/// Maximum concurrent requests.
 const MAX_CONCURRENT_REQUESTS: usize = 4;
-/// How often a request is tried that may work another time, and the pause after the first try.
+/// Attempts for a request that may be retried, and the delay after the first one.
 const MAX_TRIES: u32 = 3;
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
-/// Tokens of a text that every model takes.
+/// Tokens per text that every model accepts.
 const MAX_TOKENS: usize = 500;
-/// Texts in one request.
+/// Texts per request.
 const MAX_TEXTS: usize = 32;
 
-/// How a provider is reached.
+/// The endpoint and its limits.
 #[derive(Clone)]
 pub struct EmbedderSettings {
-    /// Where the interface begins, such as `https://api.openai.com/v1`.
+    /// The base URL, such as `https://api.openai.com/v1`.
     pub base_url: Url,
-    /// What requests carry as a bearer token, if something.
+    /// The bearer token, if any.
     pub api_key: Option<String>,
     /// The model.
     pub model: String,
-    /// Numbers in a vector.
+    /// The dimension of vectors.
     pub dimension: usize,
-    /// How long an answer may take.
+    /// Timeout of a request.
     pub time_limit: Duration,
 }
 
-/// A client of one provider.
+/// A client of one endpoint.
 pub struct HttpEmbedder {
     settings: EmbedderSettings,
     /// The model and the dimension: vectors that differ in either cannot be compared.
@@ -57,14 +57,14 @@ struct One {
     embedding: Vec<f32>,
 }
 
-/// Why a request brought nothing, and whether it is worth another try.
+/// Why a request failed, and whether it may be retried.
 struct Failed {
     fault: EmbedFault,
     again: bool,
 }
 
 impl HttpEmbedder {
-    /// A client of the configured provider.
+    /// A client of the configured endpoint.
     pub fn new(settings: EmbedderSettings) -> Self {
         let name = format!("{}:{}", settings.model, settings.dimension);
         Self { settings, name, turns: Semaphore::new(MAX_CONCURRENT_REQUESTS), client: LazyClient::default() }
@@ -145,7 +145,7 @@ fn passing(message: String) -> Failed {
 fn refusal(status: StatusCode) -> Failed {
     let message = format!("it answered {status}");
     let again = status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error();
-    // A text is to blame for these alone; everything else is the configuration's fault and can be mended.
+    // Only these statuses are about a text; all others are about the configuration, which can be fixed.
     let is_about_text = matches!(status, StatusCode::PAYLOAD_TOO_LARGE | StatusCode::UNPROCESSABLE_ENTITY);
     let fault = if is_about_text { EmbedFault::Refused(message) } else { EmbedFault::Unavailable(message) };
     Failed { fault, again }
@@ -175,7 +175,7 @@ impl Embedder for HttpEmbedder {
     }
 
     fn count_tokens(&self, text: &str, most: usize) -> usize {
-        // Nobody's tokens are shorter than this on average, whatever the language.
+        // A lower bound of the average token length, in any language.
         (text.len().div_ceil(3)).min(most)
     }
 

@@ -1,4 +1,4 @@
-//! A facilitator reached over HTTP, as configured by the operator.
+//! An HTTP client of a facilitator, as configured by the operator.
 
 use std::{future::Future, pin::Pin, time::Duration};
 
@@ -9,7 +9,7 @@ use url::Url;
 
 use crate::http::{LazyClient, read_body, without_address};
 
-/// Bytes of an answer that are read. What is longer is none.
+/// Maximum bytes of a response; a longer one is an error.
 const MAX_ANSWER_BYTES: usize = 64 * 1024;
 
 /// A client of one facilitator.
@@ -21,12 +21,12 @@ pub struct HttpFacilitator {
 }
 
 impl HttpFacilitator {
-    /// A client that sends these headers with every request and waits so long for an answer.
+    /// A client that sends these headers with every request, with this timeout.
     pub fn new(base: Url, headers: HeaderMap, time_limit: Duration) -> Self {
         Self { base, headers, time_limit, client: LazyClient::default() }
     }
 
-    /// Asks whether the facilitator settles payments on a network, or tells what is wrong.
+    /// Checks that the facilitator settles payments on a network.
     pub async fn check_support(&self, network: &str) -> Result<(), String> {
         let body = self.call(Method::GET, "supported", None).await?;
         if facilitator::supports(&body, network) {
@@ -35,7 +35,7 @@ impl HttpFacilitator {
         Err(format!("it does not list version 2 of the scheme exact on {network}"))
     }
 
-    /// The body of an answer, whatever its status: facilitators explain themselves in bodies of errors too.
+    /// The body of a response, whatever its status: facilitators explain errors in bodies too.
     async fn call(&self, method: Method, what: &str, body: Option<Vec<u8>>) -> Result<Vec<u8>, String> {
         let mut url = self.base.clone();
         url.set_path(&format!("{}/{what}", self.base.path().trim_end_matches('/')));
@@ -94,7 +94,7 @@ impl Facilitator for HttpFacilitator {
         Box::pin(async move {
             let first = self.settle_once(request).await;
             match &first {
-                // It has begun: asking once more often finds it done, and cannot do it twice.
+                // The settlement is in progress: a second request often finds it done, and cannot settle twice.
                 Settlement::Pending { reason } if reason == "settlement_pending" => {
                     self.settle_once(request).await
                 }

@@ -1,15 +1,15 @@
-//! What clients over HTTP have in common: the connection pool is made when it is first needed, and an answer is read
-//! only up to a bound.
+//! Shared by the HTTP clients: the connection pool is created on first use, and a response is read only up to a
+//! limit.
 
 use reqwest::{Client, ClientBuilder, Response};
 use tokio::sync::OnceCell;
 
-/// A client that is made when it is first needed: reading the system's certificates takes its time.
+/// A client that is created on first use: loading the system's certificates is slow.
 #[derive(Default)]
 pub(crate) struct LazyClient(OnceCell<Client>);
 
 impl LazyClient {
-    /// The client, set up by `prepare` if this is the first time; or why there is none.
+    /// The client, built by `prepare` on first use; or why there is none.
     pub(crate) async fn get(
         &self,
         prepare: impl FnOnce(ClientBuilder) -> ClientBuilder + Send + 'static,
@@ -28,12 +28,12 @@ impl LazyClient {
     }
 }
 
-/// What went wrong, without the address, which may hold a secret.
+/// An error without its URL, which may hold a secret.
 pub(crate) fn without_address(error: reqwest::Error) -> String {
     error.without_url().to_string()
 }
 
-/// The body of an answer. What is longer than `max` bytes is none.
+/// The body of a response. One longer than `max` bytes is an error.
 pub(crate) async fn read_body(mut answer: Response, max: usize) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::new();
     while let Some(chunk) = answer.chunk().await.map_err(without_address)? {

@@ -1,7 +1,8 @@
-//! Clients of outside services: each stands behind a port of `operations::ports`, and only `server` chooses which are used.
+//! Clients of outside services: each implements a port of `operations::ports`, and only `server` chooses which are
+//! used.
 //!
-//! What is asked and what follows from an answer is decided by operations; here is how each service is spoken to, within
-//! bounds of time and size.
+//! Operations decide what to ask and what follows from a response; the adapters speak each service's protocol,
+//! within timeouts and size limits.
 
 pub mod embeddings;
 pub mod facilitator;

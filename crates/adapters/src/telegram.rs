@@ -1,4 +1,4 @@
-//! The client of Telegram's Bot API. The hook that Telegram brings updates to is a route of `web`.
+//! The client of Telegram's Bot API. The webhook for its updates is a route of `web`.
 
 use std::{future::Future, pin::Pin, time::Duration};
 
@@ -9,10 +9,10 @@ use url::Url;
 
 use crate::http::{LazyClient, read_body, without_address};
 
-/// Bytes of an answer that are read. What is longer is none.
+/// Maximum bytes of a response; a longer one is an error.
 const MAX_ANSWER_BYTES: usize = 4 << 20;
 
-/// A client of the Bot API. Its address holds the token, so it is never shown.
+/// A client of the Bot API. Its URL holds the token, so it is never shown.
 pub struct HttpBot {
     base: String,
     client: LazyClient,
@@ -42,7 +42,7 @@ impl HttpBot {
     }
 }
 
-/// What an answer of the Bot API says.
+/// Reads a response of the Bot API.
 fn read(status: u16, bytes: &[u8]) -> Result<Value, BotFault> {
     let mut answer: Value = serde_json::from_slice(bytes).unwrap_or_default();
     if answer["ok"] == true {

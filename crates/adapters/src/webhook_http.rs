@@ -1,8 +1,8 @@
-//! HTTP requests that others have us make: to webhooks, and for the policies of domains that get mail from us.
+//! HTTP requests to URLs that others choose: webhooks, and the policies of recipients' domains.
 //!
-//! The people who choose the address must not reach this host and its neighbours with it. A name is looked up once, every
-//! address it has is checked, and the connection goes to one of those very addresses; nothing is followed anywhere else,
-//! no proxy of the environment is used, and no connection is kept for another request.
+//! Such a URL must not reach this host and its network. A name is resolved once, every address is checked, and the
+//! connection goes to one of these addresses; redirects to other hosts are not followed, no proxy of the
+//! environment is used, and no connection is reused.
 
 use std::{
     error::Error as StdError,
@@ -25,16 +25,16 @@ use url::{Host, Url};
 
 use crate::http::LazyClient;
 
-/// How long a request may take in all, name servers and answer included.
+/// Timeout of a request, including DNS and the response.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
-/// Bytes of an answer that are read and kept.
+/// Bytes of a response that are read and stored.
 const MAX_EXCERPT_BYTES: usize = 1024;
-/// What a client that keeps to this machine says of any other.
+/// The error of a client limited to this machine for any other address.
 const ELSEWHERE: &str = "This client connects to this machine only.";
-/// Redirects that are followed, where any are.
+/// Maximum redirects, where any are followed.
 const MAX_REDIRECTS: usize = 3;
 
-/// The client that the service calls webhooks with.
+/// The client for webhooks.
 pub struct OutgoingHttp {
     resolver: Arc<Resolver>,
     time_limit: Duration,
@@ -42,7 +42,7 @@ pub struct OutgoingHttp {
 }
 
 impl OutgoingHttp {
-    /// Looks names up with the given resolver, or as the system does. Private addresses are called only if they are
+    /// Resolves names with the given resolver, or the system's. Private addresses are called only if they are
     /// allowed.
     pub fn new(dns: Option<Dns>, allow_private: bool) -> Self {
         Self {
@@ -52,8 +52,8 @@ impl OutgoingHttp {
         }
     }
 
-    /// The same, but connecting to nothing except this machine: for tests of what may be called, which must stay harmless
-    /// when the answer is wrong.
+    /// The same, but connecting only to this machine: for tests of the address checks, which must stay harmless if
+    /// a check is wrong.
     pub fn on_loopback_only(mut self) -> Self {
         let Resolver { dns, allow_private, .. } = &*self.resolver;
         self.resolver =
@@ -61,7 +61,7 @@ impl OutgoingHttp {
         self
     }
 
-    /// The same with another time limit, for tests.
+    /// The same with another timeout, for tests.
     pub fn with_time_limit(mut self, time_limit: Duration) -> Self {
         self.time_limit = time_limit;
         self
@@ -80,7 +80,7 @@ impl OutgoingHttp {
         self.client.get(prepare).await.map_err(HttpFault::Network)
     }
 
-    /// Addresses that stand in the URL itself are never looked up.
+    /// Literal addresses in a URL are never resolved, so they are checked here.
     fn check_literal(&self, url: &Url) -> Result<(), HttpFault> {
         let literal = match url.host() {
             Some(Host::Ipv4(address)) => Some(IpAddr::from(address)),
@@ -111,7 +111,7 @@ impl OutgoingHttp {
         Ok(HttpAnswer { status: answer.status().as_u16(), excerpt: excerpt(answer).await })
     }
 
-    /// Makes a request and follows where it is led on the same host.
+    /// Makes a request and follows redirects on the same host.
     async fn follow(&self, request: HttpExchange) -> Result<HttpWhole, HttpFault> {
         let mut url = request.url.clone();
         for _ in 0..=MAX_REDIRECTS {
@@ -134,7 +134,8 @@ impl OutgoingHttp {
     }
 }
 
-/// Where a redirect leads that keeps method and body. To another host nothing is sent: the headers are secrets of this one.
+/// The target of a redirect that keeps method and body. Nothing is sent to another host: the headers are secrets of
+/// this one.
 fn next_place(from: &Url, answer: &Response) -> Result<Option<Url>, HttpFault> {
     if !matches!(answer.status().as_u16(), 307 | 308) {
         return Ok(None);
@@ -145,7 +146,7 @@ fn next_place(from: &Url, answer: &Response) -> Result<Option<Url>, HttpFault> {
     next.map(Some).ok_or_else(|| HttpFault::Refused("It redirects to another host.".to_owned()))
 }
 
-/// Reads an answer to its end, or to the end of what is waited for.
+/// Reads a response to its end, or as much as is needed.
 async fn whole(mut answer: Response, request: &HttpExchange) -> Result<HttpWhole, HttpFault> {
     let header = |name: &str| answer.headers().get(name).and_then(|value| value.to_str().ok());
     let kind = header("content-type").unwrap_or_default();
@@ -218,7 +219,7 @@ impl mta_sts::Fetch for OutgoingHttp {
     }
 }
 
-/// How an answer begins. The rest is not read: what counts is the status.
+/// The start of a response. The rest is not read: the status decides.
 async fn excerpt(mut answer: Response) -> String {
     let mut bytes = Vec::new();
     while bytes.len() < MAX_EXCERPT_BYTES {
@@ -229,11 +230,11 @@ async fn excerpt(mut answer: Response) -> String {
             Ok(None) | Err(_) => break,
         }
     }
-    // Neither database keeps a NUL in a text.
+    // Neither database stores a NUL in a text.
     String::from_utf8_lossy(&bytes).replace('\0', "\u{fffd}")
 }
 
-/// Tells an address that may not be called from everything that may work another time.
+/// Tells a forbidden address from failures that may be retried.
 fn fault_of(error: &reqwest::Error) -> HttpFault {
     let mut cause: &dyn StdError = error;
     loop {
@@ -247,7 +248,7 @@ fn fault_of(error: &reqwest::Error) -> HttpFault {
     }
 }
 
-/// The address is none that may be called.
+/// The address must not be called.
 #[derive(Debug)]
 struct Closed;
 
@@ -258,17 +259,17 @@ impl fmt::Display for Closed {
 }
 impl StdError for Closed {}
 
-/// Looks names up and lets only addresses through that may be called.
+/// Resolves names, and returns only addresses that may be called.
 struct Resolver {
-    /// What names are looked up with; nothing for the system's way.
+    /// The resolver; `None` for the system's.
     dns: Option<Dns>,
     allow_private: bool,
-    /// Whether nothing else is connected to than this machine, whatever may be called.
+    /// Whether to connect only to this machine, whatever may be called.
     loopback_only: bool,
 }
 
 impl Resolver {
-    /// Whether an address that may be called is also connected to. It comes last, and decides nothing but in tests.
+    /// Whether an allowed address is also connected to. This check comes last, and matters only in tests.
     fn may_connect(&self, address: IpAddr) -> bool {
         !self.loopback_only || address.is_loopback()
     }
@@ -282,7 +283,7 @@ impl Resolver {
             None => tokio::net::lookup_host((name, 0)).await?.collect(),
             Some(dns) => {
                 let (v4, v6) = tokio::join!(dns.ipv4(name), dns.ipv6(name));
-                // Some name servers answer only one of the two questions.
+                // Some name servers answer only one of the two queries.
                 let (v4, v6) = if v4.is_err() && v6.is_err() {
                     (v4?, v6?)
                 } else {
@@ -295,7 +296,7 @@ impl Resolver {
         if found.is_empty() {
             return Err("the host has no address".into());
         }
-        // One bad address is enough: a name that mixes them means the bad one.
+        // One forbidden address is enough: a name that mixes both is an attempt to reach it.
         if !found.iter().all(|address| self.may_call(address.ip())) {
             return Err(Box::new(Closed));
         }
@@ -306,7 +307,7 @@ impl Resolver {
     }
 }
 
-/// The resolver as the client wants it.
+/// The resolver, in the type of the HTTP client.
 struct Shared(Arc<Resolver>);
 
 impl Resolve for Shared {

@@ -1,4 +1,4 @@
-//! The list of conversations of a large mailbox, as a browser asks for it.
+//! The console's list of conversations in a large mailbox.
 
 use crate::{
     load::{Connection, End, Load},
@@ -12,7 +12,7 @@ use crate::{
 
 const MILLISECONDS: f64 = 30.0;
 const WARM_UP: u64 = 20;
-/// Pages of one round, so that all rounds stay below what one address may open in a minute.
+/// Pages per round, so that all rounds stay below the rate limit of one address.
 const PAGES: u64 = 100;
 
 pub(crate) async fn measure(options: &Options) -> Vec<Figure> {

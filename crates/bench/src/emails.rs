@@ -1,7 +1,7 @@
 //! Lists and single reads in a large mailbox: against a bare handler with the same queries, and against a small mailbox.
 //!
-//! The bare handler runs the same store functions, opens the same sealed content, shows the same fields and sends the
-//! same bytes. It knows no key, no plan, no credits, no scan gate and no options.
+//! The bare handler runs the same store functions, opens the same sealed content, returns the same fields and sends
+//! the same bytes. It has no key, no plan, no credits, no scan gate and no options.
 
 use std::{net::SocketAddr, sync::Arc};
 
@@ -109,7 +109,7 @@ async fn compare_with_bare(engine: Engine, options: &Options) -> [Figure; 2] {
         cursor: page["next_cursor"].as_str().expect("more mails follow").to_owned(),
     };
     let bare = service::listen(bare.router()).await;
-    // A cursor is sealed, and never twice the same; the bare handler has the one of this very answer.
+    // Cursors are sealed and never repeat; the bare handler gets the one of this response.
     assert_eq!(mailbox.ask(bare, &list).await, listed, "both sides send the same page");
     assert_eq!(mailbox.ask(bare, &one).await, mailbox.ask(mailbox.address, &one).await, "and the same mail");
     let load = |address, path: &str| Load::of_one(address, CONNECTIONS, mailbox.request(address, path));
@@ -138,7 +138,7 @@ async fn compare_sizes(engine: Engine, options: &Options) -> Figure {
     let large = Mailbox::new(&large_store, options.largest_mailbox_messages()).await;
     let (few, many) = (small.page(), large.page());
     let (mut of_few, mut of_many) = (Vec::new(), Vec::new());
-    // The first turn fills the caches and does not count.
+    // The first turn warms the caches and does not count.
     for round in 0..=options.rounds() {
         let one = cpu_of(&few, &small_store, options).await;
         let other = cpu_of(&many, &large_store, options).await;
@@ -164,7 +164,7 @@ async fn compare_sizes(engine: Engine, options: &Options) -> Figure {
     }
 }
 
-/// The CPU time of one request in microseconds, with that of PostgreSQL's processes for this store.
+/// The CPU time of one request in microseconds, including PostgreSQL's processes for this store.
 async fn cpu_of(load: &Load, store: &MeasuredStore, options: &Options) -> f64 {
     let processes = store.server_processes().await;
     let cpu = || processes.iter().map(|process| machine::cpu_of(*process).as_secs_f64()).sum::<f64>();
@@ -173,7 +173,7 @@ async fn cpu_of(load: &Load, store: &MeasuredStore, options: &Options) -> f64 {
     outcome.server_cpu + (cpu() - before) / outcome.requests * 1e6
 }
 
-/// The yardstick.
+/// The baseline.
 #[derive(Clone)]
 struct BareHandler {
     db: Db,
@@ -258,7 +258,7 @@ fn answer(body: &impl serde::Serialize) -> Response {
     }
 }
 
-/// A clean mail without its body.
+/// A clean email without its body.
 fn shown(mail: EmailRecord, folders: &[Folder]) -> Email {
     let folder = folders.iter().find(|folder| folder.id == mail.folder_id);
     Email {

@@ -1,6 +1,6 @@
 //! Fills stores: mailboxes for one workspace, or many workspaces at once.
 //!
-//! Everything is made from a running number, so that a measurement can name any of it without having kept it.
+//! Everything derives from a running number, so that a measurement can name any row without having stored it.
 
 use model::{
     LabelId, MailboxId, Timestamp, WorkspaceId,
@@ -13,21 +13,21 @@ use store::{
     mailboxes::{self, MailboxRecord},
 };
 
-/// Mailboxes of each of many workspaces.
+/// Mailboxes per workspace, in stores with many workspaces.
 pub(crate) const MAILBOXES_EACH: usize = 3;
-/// Rows of one INSERT.
+/// Rows per INSERT.
 const ROWS: usize = 200;
-/// Workspaces of one transaction.
+/// Workspaces per transaction.
 const BATCH: usize = 5_000;
 
 const MADE_AT: Timestamp = Timestamp::from_micros(1_750_000_000_000_000);
 
-/// The id of the n-th of many workspaces. Ids begin with a time, so later ones sort behind earlier ones.
+/// The id of the n-th workspace. Ids start with a time, so later ones sort after earlier ones.
 pub(crate) fn workspace_id(n: usize) -> WorkspaceId {
     format!("ws_{n:026}").into()
 }
 
-/// What the key of the n-th workspace is found by: bytes as evenly spread as those of a hash.
+/// The key hash of the n-th workspace: bytes as evenly spread as those of a real hash.
 pub(crate) fn key_hash(n: usize) -> [u8; 32] {
     let mut hash = [0; 32];
     let mut state = (n as u64).wrapping_mul(0xd134_2543_de82_ef95);
@@ -54,7 +54,7 @@ pub(crate) async fn add_workspaces(db: &Db, count: usize) {
             .await
             .expect("workspaces are added");
     }
-    // What PostgreSQL's own upkeep would do within a minute; SQLite has no such thing.
+    // What autovacuum would do within a minute; SQLite has no such thing.
     if !db.is_sole_node() {
         let analyse = db.system_write(async |tx| tx.run("ANALYZE", &[]).await);
         analyse.await.expect("statistics are gathered");
@@ -136,11 +136,11 @@ impl Value {
     }
 }
 
-/// Rows on their way into one table, many to a statement: one by one they would take a minute.
+/// Rows for one table, many per statement: one by one they would take a minute.
 pub(crate) struct Rows {
     table: &'static str,
     width: usize,
-    /// How the last value of a row is written, by its number.
+    /// The SQL of a row's last value, by parameter number.
     last: fn(usize) -> String,
     values: Vec<Value>,
 }
@@ -151,7 +151,7 @@ impl Rows {
         Self { table, width, last: |number| format!("${number}"), values: Vec::new() }
     }
 
-    /// The same with another way to write the last value.
+    /// The same with another SQL for the last value.
     pub(crate) fn with_last(self, last: fn(usize) -> String) -> Self {
         Self { last, ..self }
     }
@@ -179,7 +179,7 @@ impl Rows {
     }
 }
 
-/// Adds mailboxes to one workspace, as the service makes them, and gives their public ids.
+/// Adds mailboxes to one workspace, as the service creates them, and returns their public ids.
 pub(crate) async fn add_mailboxes(db: &Db, workspace: &WorkspaceId, count: usize) -> Vec<String> {
     let public_id = |n: usize| format!("00000000-0000-7000-8000-{n:012x}");
     for first in (0..count).step_by(BATCH / 10) {
@@ -214,7 +214,7 @@ pub(crate) async fn add_mailboxes(db: &Db, workspace: &WorkspaceId, count: usize
     (0..count).map(public_id).collect()
 }
 
-/// Adds labels to the first of the mailboxes that [`add_mailboxes`] made.
+/// Adds labels to the first mailbox of [`add_mailboxes`].
 pub(crate) async fn add_labels(db: &Db, workspace: &WorkspaceId, count: usize) {
     let mailbox_id = MailboxId::from(format!("mbx_{:026}", 0));
     let add = async move |tx: &mut store::Tx| {

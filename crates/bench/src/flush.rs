@@ -1,7 +1,8 @@
-//! How long this disk takes to flush, and a slower disk on demand.
+//! How long this disk takes to flush, and a simulated slower disk.
 //!
-//! `scripts/bench` loads `slow_flush.c` into this program and into PostgreSQL. It looks at the file that a variable names
-//! before each flush, so writing a number there makes the disk of both engines slow, and a zero makes it itself again.
+//! `scripts/bench` loads `slow_flush.c` into this program and into PostgreSQL. Before each flush it reads the file
+//! that a variable names, so writing a number there makes the disk of both engines slow, and a zero makes it normal
+//! again.
 
 use std::{
     fs::{File, OpenOptions},
@@ -18,12 +19,12 @@ use crate::{
 
 /// The variable that names the file, as in `slow_flush.c`.
 const VARIABLE: &str = "AGENT_MAILBOX_BENCH_FLUSH";
-/// What the slow disk takes to flush.
+/// The flush time of the slow disk.
 pub(crate) const SLOW_FLUSH: Duration = Duration::from_millis(4);
 /// How often a flush is timed.
 const FLUSHES: usize = 300;
 
-/// The median time of a small write with its flush, on the disk where an engine keeps its data.
+/// The median time of a small write with its flush, on the disk of an engine's data.
 pub(crate) fn time_flush(engine: Engine) -> Duration {
     let folder = match engine {
         Engine::Sqlite => Path::new(FOLDER),
@@ -41,16 +42,16 @@ pub(crate) fn time_flush(engine: Engine) -> Duration {
     Duration::from_secs_f64(median(&times))
 }
 
-/// A disk that is slow until this value is dropped.
+/// A slow disk, until this value is dropped.
 pub(crate) struct SlowDisk {
     file: File,
 }
 
 impl SlowDisk {
-    /// Lets each flush take at least so long; `None` when this program was not started by `scripts/bench`.
+    /// Makes each flush take at least this long; `None` when this program was not started by `scripts/bench`.
     pub(crate) fn start(flush: Duration) -> Option<Self> {
         let path = std::env::var_os(VARIABLE)?;
-        // It must not be cut to nothing: it is mapped, and a program that looks at it would be killed.
+        // It must not be truncated: it is mapped, and a program that reads it would be killed.
         let file =
             OpenOptions::new().write(true).open(path).expect("the file for slow flushes can be written");
         let slow = Self { file };

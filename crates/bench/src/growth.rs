@@ -1,12 +1,12 @@
-//! Whether a look-up costs more among many workspaces than among few.
+//! Whether a lookup costs more among many workspaces than among few.
 //!
-//! Two stores are open at once, with 10 and with 100,000 workspaces, and take turns. Measured are two store functions
-//! that every call or nearly every caller needs: finding a key by its hash, which is not cached here, and listing a
-//! workspace's mailboxes. Keys and workspaces are drawn at random from the whole store.
+//! Two stores are open at once, with 10 and with 100,000 workspaces, and take turns. Measured are two store
+//! functions that every call or nearly every caller needs: finding a key by its hash, which is not cached here, and
+//! listing a workspace's mailboxes. Keys and workspaces are drawn at random from the whole store.
 //!
-//! The target is for what the service pays: the function with the way to the store and back. The function alone is shown
-//! beside it. It cannot stay flat, because a deeper tree is more pages to walk and a large store outgrows the processor's
-//! cache; a scan would show in both as a ratio of hundreds.
+//! The target is for the cost to the service: the function including the round trip to the store. The function
+//! alone is shown too. It cannot stay flat, because a deeper tree has more pages to walk and a large store outgrows
+//! the CPU's cache; a scan would show in both as a ratio of hundreds.
 
 use std::time::Instant;
 
@@ -22,10 +22,10 @@ use crate::{
 
 const SMALL_STORE_WORKSPACES: usize = 10;
 const TARGET: Target = Target::AtMost(1.5);
-/// Calls of one turn, half of them of the function alone.
+/// Calls per turn, half of them of the function alone.
 const CALLS: usize = 4000;
-/// Calls in a row on one store. The way to the store is quicker or slower for a while as threads move between the cores;
-/// short blocks let both stores see the same of it.
+/// Calls in a row on one store. The round trip is faster or slower for a while as threads move between cores; short
+/// blocks let both stores see the same.
 const BLOCK: usize = 50;
 
 /// A filled store.
@@ -34,7 +34,7 @@ struct FilledStore {
     workspaces: usize,
 }
 
-/// What is called.
+/// The measured function.
 #[derive(Clone, Copy)]
 enum Function {
     FindKey,
@@ -66,7 +66,7 @@ impl FilledStore {
         Self { db, workspaces }
     }
 
-    /// Workspaces at random, other ones in every turn.
+    /// Random workspaces, different ones in every turn.
     fn draw(&self, turn: u64) -> Vec<usize> {
         let mut state = turn.wrapping_mul(0xa076_1d64_78bd_642f);
         let many = self.workspaces as u64;
@@ -100,7 +100,7 @@ impl FilledStore {
         timed.await.expect("the store answers")
     }
 
-    /// The same as a call sees it: a transaction for each, with the way to the store and back.
+    /// The same as a call sees it: a transaction each, including the round trip to the store.
     async fn time_outside(&self, function: Function, drawn: &[usize]) -> Vec<f64> {
         let mut times = Vec::with_capacity(drawn.len());
         for &n in drawn {
@@ -125,7 +125,7 @@ impl FilledStore {
     }
 }
 
-/// What a call pays, and the function alone.
+/// The cost of a call, and of the function alone.
 async fn compare(
     engine: Engine,
     options: &Options,
@@ -134,7 +134,7 @@ async fn compare(
     large: &FilledStore,
 ) -> [Figure; 2] {
     let (mut inside, mut outside) = (Turns::default(), Turns::default());
-    // The first turn fills the caches and does not count.
+    // The first turn warms the caches and does not count.
     for turn in 0..=options.rounds() as u64 {
         let (mut few, mut many) = (Times::default(), Times::default());
         let (of_few, of_many) = (small.draw(turn), large.draw(turn));
@@ -171,7 +171,7 @@ struct Times {
 
 impl Times {
     async fn take(&mut self, store: &FilledStore, function: Function, drawn: &[usize]) {
-        // Not the same workspaces again, which would be in the processor's cache by then.
+        // Not the same workspaces again, which would be in the CPU's cache by then.
         let (inside, outside) = drawn.split_at(BLOCK);
         self.inside.extend(store.time_inside(function, inside).await);
         self.outside.extend(store.time_outside(function, outside).await);

@@ -1,9 +1,9 @@
-//! A read that costs nothing with a fresh proof of the wallet, against the same read with a key.
+//! A free read with a fresh proof of the wallet, against the same read with an API key.
 //!
-//! Both sides list the folders of a mailbox at 32 connections. Every keyless request carries an authorisation over nothing
-//! that was never used before: it is read, its signer recovered, and its nonce is kept with the answer before that is
-//! sent, durably where several servers share the store. The proofs are signed before the clock starts, as agents sign on
-//! machines of their own.
+//! Both sides list the folders of a mailbox at 32 connections. Every keyless request carries a new authorisation
+//! over nothing: it is read, its signer recovered, and its nonce stored with the response before that is sent,
+//! durably where several servers share the store. The proofs are signed before the clock starts, since agents sign
+//! on their own machines.
 
 use std::{
     net::SocketAddr,
@@ -80,7 +80,7 @@ fn public_id(made: &(u16, Vec<u8>)) -> String {
     mailbox["public_id"].as_str().expect("a mailbox has a public id").to_owned()
 }
 
-/// Somebody with a wallet.
+/// A client with a wallet.
 struct Signer {
     wallet: Wallet,
     settings: PaymentSettings,
@@ -118,7 +118,7 @@ impl Signer {
         encoding::to_standard(&x402::payload(&terms, &resource, &self.sign(&terms)))
     }
 
-    /// Pays for a mailbox and gives the path of its folders.
+    /// Pays for a mailbox and returns the path of its folders.
     async fn make_mailbox(&self, address: SocketAddr) -> String {
         let (body, proof) = (r#"{"name":"Keyless"}"#, self.proof(self.settings.prices.create_mailbox));
         let make = format!(
@@ -129,7 +129,7 @@ impl Signer {
         format!("/api/agent/v1/mailboxes/{}/folders", public_id(&made))
     }
 
-    /// Shows what reading and verifying one proof costs alone.
+    /// Prints what reading and verifying one proof costs alone.
     fn tell_cost(&self) {
         let terms = self.settings.terms(0);
         let proofs: Vec<String> = (0..2000).map(|_| self.proof(0)).collect();
@@ -143,11 +143,11 @@ impl Signer {
     }
 }
 
-/// So many proofs that none is signed under load, while they are valid.
+/// Enough valid proofs that none is signed under load.
 fn sign(signer: &Signer, options: &Options) -> Vec<String> {
     let milliseconds =
         usize::try_from(options.turn().as_millis()).unwrap_or_default() * options.rounds() + 1000;
-    // More than either engine answers.
+    // More than either engine can serve.
     let most = milliseconds * 16;
     (0..most).map(|_| signer.proof(0)).collect()
 }

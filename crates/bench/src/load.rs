@@ -1,8 +1,8 @@
-//! The load: a small HTTP/1.1 client in a closed loop over connections that stay open.
+//! The load: a small HTTP/1.1 client in a closed loop over persistent connections.
 //!
-//! It writes prepared bytes, reads an answer by its Content-Length and checks the status, and nothing else: the cheaper
-//! the client, the more of the machine is left for what is measured. It runs on one thread of its own, whose CPU time
-//! is known, so that it can be told apart from the server's.
+//! It writes prepared bytes, reads a response by its Content-Length and checks the status, and nothing else: the
+//! cheaper the client, the more of the machine is left for what is measured. It runs on a thread of its own, whose
+//! CPU time is known, so that it can be subtracted from the server's.
 
 use std::{
     net::SocketAddr,
@@ -23,14 +23,14 @@ use crate::{machine, stats::percentile};
 /// Writes the next request.
 pub(crate) type NextRequest = Arc<dyn Fn(&mut Vec<u8>) + Send + Sync>;
 
-/// How long a load goes on.
+/// When a load ends.
 #[derive(Clone, Copy)]
 pub(crate) enum End {
     After(Duration),
     AfterRequests(u64),
 }
 
-/// What to send, where, how much of it.
+/// What to send, where, and how much.
 #[derive(Clone)]
 pub(crate) struct Load {
     pub(crate) address: SocketAddr,
@@ -39,7 +39,7 @@ pub(crate) struct Load {
     pub(crate) expected_status: u16,
 }
 
-/// How it went.
+/// The result of a load.
 pub(crate) struct Outcome {
     pub(crate) requests: f64,
     pub(crate) requests_per_second: f64,
@@ -47,21 +47,21 @@ pub(crate) struct Outcome {
     pub(crate) median_latency: f64,
     /// Milliseconds.
     pub(crate) p99_latency: f64,
-    /// CPU time of this process for one request in microseconds, without the client's.
+    /// CPU time of this process per request in microseconds, without the client's.
     pub(crate) server_cpu: f64,
-    /// CPU time of the client for one request in microseconds.
+    /// CPU time of the client per request in microseconds.
     pub(crate) client_cpu: f64,
 }
 
 impl Load {
-    /// A load that sends one request over and over.
+    /// A load that repeats one request.
     pub(crate) fn of_one(address: SocketAddr, connections: usize, request: String) -> Self {
         let bytes = request.into_bytes();
         let next_request: NextRequest = Arc::new(move |buffer| buffer.extend_from_slice(&bytes));
         Self { address, connections, next_request, expected_status: 200 }
     }
 
-    /// Runs the load to its end. Any answer but the expected one ends the program.
+    /// Runs the load. An unexpected status ends the program.
     pub(crate) async fn run(&self, end: End) -> Outcome {
         let load = self.clone();
         let (done, outcome) = tokio::sync::oneshot::channel();
@@ -109,7 +109,7 @@ impl Load {
     }
 }
 
-/// One connection: asks, waits, asks again. Gives the latencies in seconds.
+/// One connection: request, response, repeat. Returns the latencies in seconds.
 async fn converse(load: Load, deadline: Option<Instant>, budget: Arc<AtomicU64>) -> Vec<f64> {
     let mut connection = Connection::open(load.address).await;
     let mut request = Vec::with_capacity(1024);
@@ -132,7 +132,7 @@ fn take_one(budget: &AtomicU64) -> bool {
     budget.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok()
 }
 
-/// A connection and what was read from it.
+/// A connection and its read buffer.
 pub(crate) struct Connection {
     stream: TcpStream,
     buffer: Vec<u8>,
@@ -145,7 +145,7 @@ impl Connection {
         Self { stream, buffer: Vec::with_capacity(1 << 14) }
     }
 
-    /// Sends one request and gives the status and the body of its answer.
+    /// Sends one request and returns the status and the body of its response.
     pub(crate) async fn ask(&mut self, request: &str) -> (u16, Vec<u8>) {
         self.stream.write_all(request.as_bytes()).await.expect("the server reads");
         let (status, body) = self.read_answer().await;

@@ -1,4 +1,4 @@
-//! What the kernel tells about this machine and about processes: cores, CPU time, memory.
+//! The kernel's figures about this machine and about processes: cores, CPU time, memory.
 
 use std::{fs, time::Duration};
 
@@ -13,15 +13,15 @@ pub(crate) fn description() -> String {
     format!("{cores} cores, {model}")
 }
 
-/// The CPU time of this process so far, all threads together, ended ones too.
+/// The CPU time of this process so far, including ended threads.
 pub(crate) fn process_cpu() -> Duration {
     cpu_of(std::process::id())
 }
 
-/// The same of any process; none for one that is gone.
+/// The same for any process; zero for one that has ended.
 pub(crate) fn cpu_of(process: u32) -> Duration {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-    // The name of the program may hold spaces; what follows it does not.
+    // The program's name may hold spaces; what follows does not.
     let fields: Vec<&str> = stat.rsplit(") ").next().unwrap_or_default().split(' ').collect();
     let ticks = |index: usize| fields.get(index).and_then(|field| field.parse::<u64>().ok()).unwrap_or(0);
     // User and system time, in hundredths of a second on every Linux.

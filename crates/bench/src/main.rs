@@ -1,7 +1,7 @@
 //! Measures what the service promises about speed, memory and growth.
 //!
-//! Every figure is a ratio to a yardstick that is measured in the same run, in turns with it: machines differ and are
-//! noisy, ratios less so. `docs/benchmarks.md` says what each measurement means.
+//! Every figure is a ratio to a baseline that is measured in the same run, in turns with it: machines differ and
+//! are noisy, ratios less so. `docs/benchmarks.md` says what each measurement means.
 
 #![expect(clippy::expect_used, reason = "a measurement that cannot be set up has nothing to go on with")]
 
@@ -41,7 +41,7 @@ use self::{
     report::Figure,
 };
 
-/// The program's own, so that what is served in this process costs what it costs there.
+/// The server's own allocator, so that what is served in this process costs the same.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -55,12 +55,12 @@ fn main() -> ExitCode {
     };
     let runtime = tokio::runtime::Runtime::new().expect("the runtime starts");
     let passed = runtime.block_on(run(&options));
-    // Threads of a store that is being closed need not hold up the end.
+    // Threads of a closing store need not delay the exit.
     runtime.shutdown_background();
     if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Runs the measurements that were asked for, and tells whether all of them met their targets.
+/// Runs the requested measurements, and returns whether all of them met their targets.
 async fn run(options: &Options) -> bool {
     let mut all: Vec<Figure> = Vec::new();
     for measurement in &options.measurements {

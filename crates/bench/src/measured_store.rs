@@ -1,5 +1,5 @@
-//! Where a measured store lies: a SQLite file under `bench-results/`, which is on a real disk, or a fresh PostgreSQL
-//! database on the server named by `AGENT_MAILBOX_TEST_POSTGRES`, which must be durable.
+//! A measured store: a SQLite file under `bench-results/`, which is on a real disk, or a new PostgreSQL database on
+//! the server named by `AGENT_MAILBOX_TEST_POSTGRES`, which must be durable.
 
 use std::{
     path::Path,
@@ -13,7 +13,7 @@ use tokio_postgres::{NoTls, SimpleQueryMessage};
 /// The folder for results and for stores while they are measured.
 pub(crate) const FOLDER: &str = "bench-results";
 
-/// Which engine is measured.
+/// The measured engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Engine {
     Sqlite,
@@ -60,12 +60,12 @@ impl MeasuredStore {
         }
     }
 
-    /// The folder for everything beside the relational store.
+    /// The folder for everything except the relational store.
     pub(crate) fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// The processes of PostgreSQL that work for this store.
+    /// The PostgreSQL processes that serve this store.
     pub(crate) async fn server_processes(&self) -> Vec<u32> {
         let Some(name) = &self.database else { return Vec::new() };
         let sql = format!("SELECT string_agg(pid::text, ' ') FROM pg_stat_activity WHERE datname = '{name}'");
@@ -73,10 +73,10 @@ impl MeasuredStore {
         found.split(' ').filter_map(|process| process.parse().ok()).collect()
     }
 
-    /// Removes everything. A measurement that fails leaves its store behind, for a look at it.
+    /// Removes everything. A measurement that fails leaves its store behind for inspection.
     pub(crate) async fn remove(self) {
         if let Some(name) = &self.database {
-            // The server's own upkeep may be at work in there, and cannot be sent away.
+            // Autovacuum may be at work there, and cannot be terminated.
             for _ in 0..20 {
                 if try_query(&format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)")).await.is_ok() {
                     return;
@@ -98,7 +98,7 @@ fn new_database_name() -> String {
     format!("bench_{}_{}", std::process::id(), COUNTER.fetch_add(1, Ordering::Relaxed))
 }
 
-/// A server that does not wait for its disk would make writes look better than they are.
+/// Refuses a server without fsync, which would make writes look faster than they are.
 async fn require_durable_server() {
     for setting in ["fsync", "synchronous_commit", "full_page_writes"] {
         let value = query(&format!("SHOW {setting}")).await;
@@ -106,7 +106,7 @@ async fn require_durable_server() {
     }
 }
 
-/// Runs a statement on the server and gives the first column of its first row.
+/// Runs a statement on the server and returns the first column of its first row.
 async fn query(sql: &str) -> Option<String> {
     try_query(sql).await.expect("the server does as told")
 }

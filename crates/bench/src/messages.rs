@@ -1,7 +1,7 @@
-//! Fills a mailbox with messages quickly: the statements make them from a running number, many thousands at once.
+//! Fills a mailbox with messages quickly: SQL generates them from a running number, many thousands at once.
 //!
-//! Messages share a hundred contents, sealed as the service seals them. Lists, single reads and searches cost the same
-//! as with a content for each, and a store of a million messages is made in a minute or two.
+//! Messages share a hundred contents, sealed as the service seals them. Lists, single reads and searches cost the
+//! same as with a content for each, and a store of a million messages is filled in a minute or two.
 
 use std::fmt::Write as _;
 
@@ -24,11 +24,11 @@ use crate::{
 
 /// Contents that the messages share.
 const CONTENTS: usize = 100;
-/// Messages of one transaction.
+/// Messages per transaction.
 const BATCH: usize = 20_000;
-/// Words of a message that search finds.
+/// Searchable words per message.
 const WORDS: usize = 120;
-/// Words there are. The n-th is in a share of the messages that falls with n, as in any language.
+/// The vocabulary. The n-th word is in a share of the messages that falls with n, as in any language.
 const VOCABULARY: f64 = 50_000.0;
 
 /// The id of the n-th message, counted from 1.
@@ -36,7 +36,7 @@ pub(crate) fn email_id(n: usize) -> EmailId {
     EmailId::from(format!("eml_{n:026}"))
 }
 
-/// Adds a mailbox with so many messages in its Inbox, indexed if search should find them. Gives its public id.
+/// Adds a mailbox with so many messages in its Inbox, indexed if search should find them. Returns its public id.
 pub(crate) async fn fill(service: &Service, count: usize, indexed: bool) -> String {
     let (db, workspace) = (service.app.db(), &service.workspace);
     let public_id = fill::add_mailboxes(db, workspace, 1).await.remove(0);
@@ -59,7 +59,7 @@ pub(crate) async fn fill(service: &Service, count: usize, indexed: bool) -> Stri
             index(service, &mailbox, first..=last).await;
         }
     }
-    // What PostgreSQL's own upkeep would do within a minute; SQLite has no such thing.
+    // What autovacuum would do within a minute; SQLite has no such thing.
     if !db.is_sole_node() {
         let analyse = db.system_write(async |tx| tx.run("ANALYZE", &[]).await);
         analyse.await.expect("statistics are gathered");
@@ -90,7 +90,7 @@ fn content(key: &DataKey, n: usize) -> ContentRecord {
     ContentRecord { id, size, raw, headers: None, body, safe: None }
 }
 
-/// Words at random, common ones more often.
+/// Random words, common ones more often.
 fn text(state: &mut u64, words: usize) -> String {
     let mut text = String::with_capacity(words * 6);
     for index in 0..words {
@@ -100,7 +100,7 @@ fn text(state: &mut u64, words: usize) -> String {
     text
 }
 
-/// Lines of words, about so many bytes.
+/// Lines of words, about this many bytes.
 pub(crate) fn prose(seed: usize, bytes: usize) -> String {
     let mut state = seed as u64;
     let mut prose = String::with_capacity(bytes + 100);
@@ -111,7 +111,7 @@ pub(crate) fn prose(seed: usize, bytes: usize) -> String {
     prose
 }
 
-/// The word with this rank; the first is the most common one.
+/// The word with this rank; the first is the most common.
 pub(crate) fn word(rank: usize) -> String {
     format!("word{rank}")
 }
@@ -132,7 +132,7 @@ async fn insert(tx: &mut Tx, mailbox: &MailboxId, first: usize, last: usize) -> 
     let authentication = SenderAuthentication::unknown(Some(InboundProvider::EdgeRouting));
     let authentication = serde_json::to_string(&authentication).expect("a verdict is JSON");
     let snippet = text(&mut 7, 30);
-    // The contents' ids, one after the other, from which each message takes its own.
+    // The contents' ids in a row, from which each message takes its own.
     let contents: String = (0..CONTENTS).map(content_id).collect();
     let params = [
         mailbox.into(),
@@ -188,7 +188,7 @@ fn thread_statements() -> [String; 2] {
     ]
 }
 
-/// Messages one second apart; every other one was read.
+/// Messages one second apart; every other one is read.
 fn insert_statement() -> String {
     format!(
         "WITH RECURSIVE numbers (n) AS (

@@ -1,4 +1,4 @@
-//! What the command line asks for: which measurements, on which engines, for how long.
+//! The command line: which measurements, on which engines, for how long.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -104,7 +104,7 @@ pub(crate) enum ReadSide {
     Bare,
 }
 
-/// The command line, read.
+/// The parsed command line.
 #[derive(Debug)]
 pub(crate) struct Options {
     pub(crate) measurements: Vec<Measurement>,
@@ -150,12 +150,12 @@ impl Options {
         if self.quick { 3 } else { 9 }
     }
 
-    /// How long a turn under load is measured.
+    /// How long a turn under load lasts.
     pub(crate) fn turn(&self) -> Duration {
         if self.quick { Duration::from_millis(700) } else { Duration::from_secs(3) }
     }
 
-    /// Both, for a load that takes turns with nothing.
+    /// Both, for a load without an opponent.
     pub(crate) fn turns(&self) -> (usize, End) {
         (self.rounds(), End::After(self.turn()))
     }
@@ -175,7 +175,7 @@ impl Options {
         if self.quick { 100_000 } else { 1_000_000 }
     }
 
-    /// Messages that somebody waits for.
+    /// Messages that clients wait for.
     pub(crate) fn waited_messages(&self) -> usize {
         if self.quick { 150 } else { 500 }
     }
@@ -185,7 +185,7 @@ impl Options {
         if self.quick { 1_000 } else { 10_000 }
     }
 
-    /// Snippets that recall looks through.
+    /// Snippets that recall searches.
     pub(crate) fn snippets(&self) -> usize {
         if self.quick { 10_000 } else { 100_000 }
     }

@@ -1,7 +1,7 @@
-//! A Postfix of its own: it listens on a free port and queues under `bench-results/`.
+//! A private Postfix: it listens on a free port and queues under `bench-results/`.
 //!
-//! Mail goes straight to the hold queue, where nothing looks at it again, so that all of the machine is left for
-//! taking mail in; or, if so asked, to a relay. It must be started by root, as any Postfix.
+//! Messages go straight to the hold queue, where nothing processes them, so that the whole machine is left for
+//! receiving; or, on request, to a relay. It must be started by root, as any Postfix.
 
 use std::{
     fs,
@@ -20,12 +20,12 @@ pub(crate) struct Postfix {
 }
 
 impl Postfix {
-    /// One that delivers nothing.
+    /// A Postfix that delivers nothing.
     pub(crate) async fn start() -> Self {
         Self::start_with("smtpd_client_restrictions = check_client_access static:HOLD\n").await
     }
 
-    /// One that hands everything to a relay, over connections that it keeps.
+    /// A Postfix that sends everything to a relay, over connections that it keeps open.
     pub(crate) async fn relaying_to(relay: SocketAddr) -> Self {
         Self::start_with(&format!("relayhost = [{}]:{}\n", relay.ip(), relay.port())).await
     }
@@ -48,7 +48,7 @@ impl Postfix {
         postfix
     }
 
-    /// Forgets what was queued, so that no folder grows from turn to turn. Tells how much it was.
+    /// Empties the queue, so that no folder grows from turn to turn. Returns how many messages it held.
     pub(crate) fn empty(&self) -> usize {
         let queued = fs::read_dir(self.root().join("queue/hold")).expect("the queue can be read");
         queued
@@ -75,7 +75,7 @@ impl Drop for Postfix {
     }
 }
 
-/// The user that Debian's package makes.
+/// The user that Debian's package creates.
 fn owner() -> u32 {
     let users = fs::read_to_string("/etc/passwd").unwrap_or_default();
     let id = users.lines().find_map(|line| line.strip_prefix("postfix:x:")?.split(':').next()?.parse().ok());
@@ -103,7 +103,7 @@ import_environment = MAIL_CONFIG TZ LANG=C LD_PRELOAD AGENT_MAILBOX_BENCH_FLUSH
     )
 }
 
-/// The services that take mail in and hand it on, and those they ask.
+/// The services that receive and send mail, and those they depend on.
 fn master_cf(address: SocketAddr) -> String {
     format!(
         "{address} inet n - n - - smtpd

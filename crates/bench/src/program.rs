@@ -1,4 +1,4 @@
-//! The real program, as a measurement starts it.
+//! The real program, started for a measurement.
 
 use std::{
     net::SocketAddr,
@@ -20,13 +20,13 @@ const START_TIMEOUT: Duration = Duration::from_secs(20);
 /// Whether the program can be given a slow disk.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Disk {
-    /// Without what makes flushes slow, which costs a little time and memory.
+    /// Without the library that makes flushes slow, which costs a little time and memory.
     AsItIs,
-    /// Slow while a `SlowDisk` says so.
+    /// Slow while a `SlowDisk` exists.
     Slowable,
 }
 
-/// The program that was named, or the one beside this one.
+/// The program that was named, or the one next to this one.
 pub(crate) fn path(options: &Options) -> PathBuf {
     let program = options.program.clone().unwrap_or_else(beside_this_one);
     std::path::absolute(program).expect("the working directory is known")
@@ -37,13 +37,13 @@ fn beside_this_one() -> PathBuf {
     this.with_file_name("agent-mailbox")
 }
 
-/// The program with the configuration for a store and without an instruction.
+/// The program with the configuration for a store and without a subcommand.
 pub(crate) fn command(program: &Path, store: &MeasuredStore, disk: Disk) -> Command {
     let folder = std::path::absolute(store.folder()).expect("the working directory is known");
     let mut command = Command::new(program);
     command.arg("--data-dir").arg(&folder).current_dir(&folder);
     command.env("AGENT_MAILBOX__HOSTED_DOMAINS", "agents.test");
-    // So much in so little time is not what the default plans are for.
+    // The default plans are not for such a load.
     for limit in ["RPM", "CREDITS_PER_PERIOD", "STORAGE_BYTES", "MAILS_PER_MONTH"] {
         command.env(format!("AGENT_MAILBOX__PLANS__DEVELOPER__{limit}"), "1000000000000");
     }
@@ -57,12 +57,12 @@ pub(crate) fn command(program: &Path, store: &MeasuredStore, disk: Disk) -> Comm
     command
 }
 
-/// The program while it runs.
+/// The running program.
 pub(crate) struct RunningProgram {
     child: Child,
-    /// Where its API is.
+    /// The address of its API.
     pub(crate) address: SocketAddr,
-    /// Where mail arrives.
+    /// The address of its SMTP listener.
     pub(crate) smtp: SocketAddr,
     pub(crate) ready_after: Duration,
 }
@@ -73,7 +73,7 @@ impl RunningProgram {
         Self::start_with(program, store, disk, &[]).await
     }
 
-    /// The same, with settings of its own.
+    /// The same with further settings.
     pub(crate) async fn start_with(
         program: &Path,
         store: &MeasuredStore,
@@ -104,7 +104,7 @@ impl RunningProgram {
     }
 
     pub(crate) fn stop(mut self) {
-        // The store survives this; a program that does not would not be fit to be measured.
+        // Killed: the store must survive it.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,8 +1,8 @@
 //! A read through the whole service against a bare handler that runs the same query on the same store.
 //!
-//! Both sides list the 20 labels of a mailbox, found by its public id, at 32 connections. The service recognises the
-//! key, counts the request, reserves and settles a credit, checks the input and writes its headers; the bare handler
-//! does none of that and sends the same body.
+//! Both sides list the 20 labels of a mailbox, found by its public id, at 32 connections. The service authenticates
+//! the key, counts the request, reserves and commits a credit, checks the input and writes its headers; the bare
+//! handler does none of that and sends the same body.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -30,7 +30,7 @@ use crate::{
 };
 
 const CONNECTIONS: usize = 32;
-/// As many as a mailbox can have.
+/// The maximum of a mailbox.
 const LABELS: usize = 20;
 const TARGET: Target = Target::AtLeast(0.70);
 
@@ -57,7 +57,7 @@ pub(crate) async fn measure(options: &Options) -> Vec<Figure> {
     figures
 }
 
-/// Loads one side for a profiler.
+/// Loads one side, for a profiler.
 async fn show_alone(load: &Load, requests: Option<u64>) {
     let (connections, end) = match requests {
         Some(requests) => (1, End::AfterRequests(requests)),
@@ -67,7 +67,7 @@ async fn show_alone(load: &Load, requests: Option<u64>) {
     eprintln!("{}", turns::describe("alone", &[outcome]));
 }
 
-/// The loads of both sides, once their answers were found to be the same.
+/// The loads of both sides, after checking that their responses are equal.
 async fn prepare(store: &MeasuredStore) -> (Load, Load) {
     let service = Service::open(store).await;
     let (db, workspace) = (service.app.db().clone(), service.workspace.clone());
@@ -93,7 +93,7 @@ async fn prepare(store: &MeasuredStore) -> (Load, Load) {
     (Load::of_one(ours, CONNECTIONS, request(ours)), Load::of_one(bare, CONNECTIONS, request(bare)))
 }
 
-/// The yardstick.
+/// The baseline.
 fn bare_router(db: Db, workspace: WorkspaceId) -> Router {
     Router::new()
         .route("/api/v1/mailboxes/{mailbox}/custom-labels", get(list_labels))

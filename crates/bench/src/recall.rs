@@ -1,5 +1,5 @@
-//! Recall over many snippets, how much the index finds of what an exact search would, how fast texts are embedded, and how
-//! good the answers are on a public set of questions.
+//! Recall over many snippets, how much the index finds of what an exact search would, how fast texts are embedded,
+//! and the quality of the results on a public set of questions.
 
 use std::{
     io::Write as _,
@@ -33,18 +33,18 @@ use crate::{
     turns,
 };
 
-/// Queries that the index is compared with exact search by.
+/// Queries for which the index is compared with exact search.
 const QUERIES: usize = 100;
 const MILLISECONDS: f64 = 15.0;
-/// Characters of one document that snippets are cut from.
+/// Characters per document that snippets are cut from.
 const DOCUMENT_CHARS: usize = 9_000_000;
-/// Texts that are embedded for the figure about it, of about a hundred tokens each.
+/// Texts that are embedded to measure the speed, of about a hundred tokens each.
 const EMBEDDED_TEXTS: usize = 200;
 const TEXTS_PER_SECOND: f64 = 1000.0 / 16.0;
-/// Connections that read while a document is added, and how long one look at them takes.
+/// Connections that read while a document is added, and the duration of one sample.
 const READERS: usize = 4;
 const SAMPLE_DURATION: Duration = Duration::from_millis(500);
-/// Candidates that are compared with 32 bits, as the service does.
+/// Candidates that are rescored with 32 bits, as the service does.
 const CANDIDATES: usize = 64;
 
 pub(crate) async fn measure(options: &Options) -> Vec<Figure> {
@@ -61,7 +61,7 @@ pub(crate) async fn measure(options: &Options) -> Vec<Figure> {
     figures
 }
 
-/// Stands in for the model, so that everything but the embedding is measured: a vector that is drawn from the text.
+/// A fake embedder, so that everything except the embedding is measured: a vector derived from the text.
 struct DrawnEmbedder;
 
 impl Embedder for DrawnEmbedder {
@@ -145,7 +145,7 @@ async fn measure_engine(engine: Engine, options: &Options) -> Figure {
     figure
 }
 
-/// What readers notice of a document of 1 MB that the real program takes in with the embedded model.
+/// How much reads slow down while the real program indexes a document of 1 MB with the embedded model.
 async fn disturbance(engine: Engine, options: &Options) -> Figure {
     let (store, key, mailbox) = relay::prepare(engine).await;
     let running = RunningProgram::start(&program::path(options), &store, Disk::AsItIs).await;
@@ -209,7 +209,7 @@ fn recalls(address: SocketAddr, key: &str) -> Load {
     Load { address, connections: 1, next_request: Arc::new(next_request), expected_status: 200 }
 }
 
-/// How many texts the embedded model takes in a second, on one processor.
+/// Texts per second of the embedded model, on one core.
 fn throughput() -> Figure {
     let texts: Vec<String> = (0..EMBEDDED_TEXTS).map(|number| messages::prose(number, 240)).collect();
     let tokens: usize = texts.iter().map(|text| embed::count_tokens(text, 1000)).sum();
@@ -237,7 +237,7 @@ fn throughput() -> Figure {
     }
 }
 
-/// How many of the ten nearest that a search with 32 bits finds are among the ten that the index and rescoring give. The
+/// How many of the ten nearest by a 32-bit search are among the ten that the index and rescoring return. The
 /// vectors are real ones and neighbours of them, as passages of the same books are.
 fn exactness(options: &Options) -> Figure {
     let real: Vec<Vec<f32>> = (0..500).map(|number| embed::embed(&messages::prose(number, 300))).collect();
@@ -292,7 +292,7 @@ struct Question {
     passages: Vec<String>,
 }
 
-/// How often the right answer is among the first five, and how high it stands: by words, by meaning and by both.
+/// How often the right answer is among the first five, and its rank: by terms, by vectors and by both.
 fn quality(path: &Path) -> Vec<Figure> {
     let lines = std::fs::read_to_string(path).expect("the set can be read");
     let set: Vec<Question> =
@@ -353,7 +353,7 @@ fn quality(path: &Path) -> Vec<Figure> {
     figures.collect()
 }
 
-/// The position of the first passage of the right answer among the answers, counted from 1; 0 when there is none.
+/// The rank of the right answer's first passage, counted from 1; 0 when there is none.
 fn rank(found: &[i64], answers: &[usize], wanted: usize) -> usize {
     let mut seen: Vec<usize> = Vec::new();
     for answer in found.iter().filter_map(|position| answers.get(usize::try_from(*position).ok()?)) {

@@ -1,8 +1,8 @@
-//! Mail that is durable when it is acknowledged, against Postfix alone.
+//! Messages that are durable when acknowledged, against Postfix alone.
 //!
-//! Both sides get the same messages of 10 KB from the same client, `smtp-source`, one message for each connection. The real
-//! program stores each in a mailbox, scanned, threaded and indexed; Postfix only queues it. Both flush before they say
-//! 250: Postfix a file for each message, the service a commit that concurrent sessions share.
+//! Both sides get the same messages of 10 KB from the same client, `smtp-source`, one message per connection. The
+//! real program stores each in a mailbox, scanned, threaded and indexed; Postfix only queues it. Both flush before
+//! they reply 250: Postfix a file for each message, the service a commit that concurrent sessions share.
 
 use std::{
     net::SocketAddr,
@@ -28,10 +28,10 @@ use crate::{
 
 const MESSAGE_BYTES: usize = 10 * 1024;
 const SESSIONS: usize = 32;
-/// Messages of the turn that does not count.
+/// Messages of the warm-up turn.
 const WARM_UP: usize = 300;
 
-/// What is measured on a disk, for its names in the table.
+/// What is measured on a disk, with its names in the table.
 struct Case {
     sessions: usize,
     what: &'static str,
@@ -98,7 +98,7 @@ async fn measure_disk(
     figures
 }
 
-/// Makes the store with one mailbox, and tells its workspace.
+/// Creates the store with one mailbox, and returns its workspace.
 async fn fill_store(store: &MeasuredStore) -> WorkspaceId {
     let service = Service::open(store).await;
     fill::add_mailboxes(service.app.db(), &service.workspace, 1).await;
@@ -106,7 +106,7 @@ async fn fill_store(store: &MeasuredStore) -> WorkspaceId {
     service.workspace
 }
 
-/// The messages in the mailbox.
+/// The number of messages in the mailbox.
 async fn stored(store: &MeasuredStore, workspace: &WorkspaceId) -> usize {
     let db = Db::open(&store.location).await.expect("the store opens");
     let count = async |tx: &mut store::Tx| {
@@ -123,7 +123,7 @@ struct Turns<'a> {
     service: SocketAddr,
     postfix: &'a Postfix,
     case: &'a Case,
-    /// Messages that the service got.
+    /// Messages sent to the service.
     sent: usize,
 }
 
@@ -134,7 +134,7 @@ impl Turns<'_> {
         let others = messages_in(self.send_to_postfix(WARM_UP).await, seconds);
         let (mut service, mut postfix) = (Vec::new(), Vec::new());
         for round in 0..options.rounds() {
-            // Who goes first changes, so that neither profits from what the other leaves behind.
+            // The order alternates, so that neither side profits from what the other leaves behind.
             if round % 2 == 0 {
                 service.push(self.send_to_service(own).await);
                 postfix.push(self.send_to_postfix(others).await);
@@ -169,14 +169,14 @@ impl Turns<'_> {
     }
 }
 
-/// How many messages fill a turn at this speed.
+/// The number of messages that fill a turn at this speed.
 fn messages_in(speed: f64, seconds: f64) -> usize {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a few thousand")]
     let mails = (speed * seconds) as usize;
     mails.max(SESSIONS)
 }
 
-/// Sends messages to the mailbox and gives how many went in a second.
+/// Sends messages to the mailbox and returns the messages per second.
 async fn send(to: SocketAddr, sessions: usize, mails: usize) -> f64 {
     send_to(to, sessions, mails, "bench-0@agents.test").await
 }

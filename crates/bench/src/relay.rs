@@ -1,8 +1,8 @@
-//! Mail by way of a relay, against the same with a connection for each message, and against Postfix.
+//! Sending through a relay with pooled connections, against a connection per message, and against Postfix.
 //!
-//! The first two also with a relay that is a network away, where connections cost what they cost in real life.
-//! All of them hand messages of 10 KB to the same sink. The service gets them through its API at 32 connections and is
-//! durable before it answers; Postfix gets them from `smtp-source` at 32 sessions. A turn ends when the sink has them all.
+//! The first two also with a distant relay, where connections have their real cost. All of them send messages of 10
+//! KB to the same sink. The service gets them through its API at 32 connections and is durable before it responds;
+//! Postfix gets them from `smtp-source` at 32 sessions. A turn ends when the sink has them all.
 
 use std::{
     path::Path,
@@ -25,9 +25,9 @@ use crate::{
 };
 
 const CONNECTIONS: usize = 32;
-/// Messages of the turn that does not count.
+/// Messages of the warm-up turn.
 const WARM_UP: u64 = 200;
-/// How long an answer of a relay in another town takes.
+/// The round trip to a distant relay.
 const FAR_RELAY_DELAY: Duration = Duration::from_millis(20);
 
 pub(crate) async fn measure(options: &Options) -> Vec<Figure> {
@@ -42,7 +42,7 @@ pub(crate) async fn measure(options: &Options) -> Vec<Figure> {
     figures
 }
 
-/// The same messages to a relay that is a network away, with connections that stay open and with one for each.
+/// The same messages to a distant relay, with pooled connections and with one for each message.
 async fn measure_far(engine: Engine, program: &Path, options: &Options) -> Figure {
     let sink = Sink::behind(FAR_RELAY_DELAY);
     let pooled = Sender::start(engine, program, &sink, "100").await;
@@ -91,7 +91,7 @@ async fn measure_engine(
     let others = mails(send_by_postfix(postfix, sink, WARM_UP).await);
     let (mut speeds, mut singles, mut postfixes) = (Vec::new(), Vec::new(), Vec::new());
     for round in 0..options.rounds() {
-        // Who goes first changes, so that nobody profits from what another leaves behind.
+        // The order alternates, so that no side profits from what another leaves behind.
         for side in 0..3 {
             match (side + round) % 3 {
                 0 => speeds.push(pooled.send(sink, own).await),
@@ -127,7 +127,7 @@ impl Sender {
         Self { store, running, load }
     }
 
-    /// Sends messages and gives how many reached the sink in a second.
+    /// Sends messages and returns how many reached the sink per second.
     async fn send(&self, sink: &Sink, mails: u64) -> f64 {
         sink.take();
         let started = Instant::now();
@@ -150,7 +150,7 @@ pub(crate) async fn prepare(engine: Engine) -> (MeasuredStore, String, String) {
     (store, service.key.clone(), mailbox)
 }
 
-/// Lets mail leave by way of the sink.
+/// Routes outgoing mail to the sink.
 pub(crate) fn relay_settings(sink: &Sink) -> Vec<(&'static str, String)> {
     vec![
         ("OUTBOUND__MODE", "relay".to_owned()),
@@ -174,7 +174,7 @@ async fn finish(sink: &Sink, started: Instant, mails: u64) -> f64 {
     mails / started.elapsed().as_secs_f64()
 }
 
-/// How many messages fill a turn at this speed.
+/// The number of messages that fill a turn at this speed.
 fn messages_in(speed: f64, seconds: f64) -> u64 {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a few thousand")]
     let mails = (speed * seconds) as u64;

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::{machine, measured_store::FOLDER, options::Measurement};
 
-/// What a ratio should be.
+/// The target of a ratio.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Target {
@@ -25,15 +25,15 @@ pub(crate) struct Figure {
     pub(crate) unit: &'static str,
     /// The median of what was measured.
     pub(crate) value: f64,
-    /// The median of what it is compared with.
+    /// The median of the baseline.
     pub(crate) yardstick: f64,
     /// The median of the ratios of the single rounds.
     pub(crate) ratio: f64,
     /// The smallest and the largest of these ratios.
     pub(crate) spread: (f64, f64),
-    /// What the ratio should be; nothing when the figure only explains another one.
+    /// The target; `None` when the figure only explains another one.
     pub(crate) target: Option<Target>,
-    /// What else was seen.
+    /// Further observations.
     pub(crate) notes: Vec<String>,
 }
 
@@ -62,7 +62,7 @@ pub(crate) fn save(measurement: Measurement, figures: &[Figure]) {
     std::fs::write(path, text).expect("the results can be written");
 }
 
-/// All figures as a table, with the notes under it.
+/// All figures as a table, with the notes below.
 pub(crate) fn table(figures: &[Figure]) -> String {
     let header = ["what", "engine", "measured", "yardstick", "ratio", "spread", "target", ""];
     let mut rows = vec![header.map(ToOwned::to_owned)];
@@ -73,7 +73,7 @@ pub(crate) fn table(figures: &[Figure]) -> String {
     let mut text = format!("\n{}\n\n", machine::description());
     for row in &rows {
         for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
-            // Names to the left, numbers to the right.
+            // Names left-aligned, numbers right-aligned.
             let _ =
                 if column < 2 { write!(text, "{cell:<width$}  ") } else { write!(text, "{cell:>width$}  ") };
         }
@@ -109,7 +109,7 @@ fn row(figure: &Figure) -> [String; 8] {
     ]
 }
 
-/// Large numbers without a fraction, small ones with one.
+/// Large numbers without decimals, small ones with one.
 fn number(value: f64) -> String {
     if value >= 100.0 { format!("{value:.0}") } else { format!("{value:.1}") }
 }

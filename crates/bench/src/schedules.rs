@@ -1,5 +1,5 @@
-//! Many scheduled messages that are due in the same second: how long until all have left, how late they are, and what
-//! readers of the API notice of it.
+//! Many scheduled messages due in the same second: how long until all are sent, how late they are, and how much
+//! reads slow down.
 
 use std::{
     path::Path,
@@ -24,9 +24,9 @@ use crate::{
 const SECONDS: f64 = 30.0;
 const CONNECTIONS: usize = 32;
 const READERS: usize = 4;
-/// Schedules that are made in a second, at the least.
+/// Minimum schedules created per second.
 const MADE_PER_SECOND: u64 = 100;
-/// How long one look at the readers takes.
+/// The duration of one sample of the readers.
 const SAMPLE_DURATION: Duration = Duration::from_millis(500);
 
 pub(crate) async fn measure(options: &Options) -> Vec<Figure> {

@@ -1,4 +1,4 @@
-//! Full-text search over the whole service, and bringing in an mbox file with the real command.
+//! Full-text search through the whole service, and importing an mbox file with the real command.
 
 use std::{
     io::Write as _,
@@ -24,7 +24,8 @@ const RESULTS: usize = 25;
 const MILLISECONDS: f64 = 10.0;
 /// Ranks of words that are in many messages, about every third.
 const COMMON: (u64, u64) = (20, 60);
-/// The same of words that are in about 500 messages, however many there are: at 100,000 messages beginning with this rank.
+/// The same for words that are in about 500 messages, however many there are: at 100,000 messages starting with
+/// this rank.
 const RARE: usize = 1500;
 const MESSAGES_PER_SECOND: f64 = 1000.0;
 
@@ -66,7 +67,7 @@ async fn measure_engine(engine: Engine, options: &Options) -> [Figure; 2] {
     figures.try_into().unwrap_or_else(|_| unreachable!("two kinds of queries"))
 }
 
-/// One connection that searches for two words, others each time.
+/// One connection that searches for two words, different ones each time.
 fn searches(address: SocketAddr, key: &str, path: &str, first: (u64, u64), second: (u64, u64)) -> Load {
     let (key, path, state) = (key.to_owned(), path.to_owned(), AtomicU64::new(1));
     let next_request = move |buffer: &mut Vec<u8>| {
@@ -84,7 +85,7 @@ fn searches(address: SocketAddr, key: &str, path: &str, first: (u64, u64), secon
     Load { address, connections: 1, next_request: std::sync::Arc::new(next_request), expected_status: 200 }
 }
 
-/// Brings in an mbox file of 10 KB messages with the real command.
+/// Imports an mbox file of 10 KB messages with the real command.
 pub(crate) async fn measure_import(options: &Options) -> Vec<Figure> {
     let program = program::path(options);
     let mut figures = Vec::new();

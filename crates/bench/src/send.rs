@@ -1,7 +1,8 @@
-//! How long a send to a mailbox of this server takes until it is answered with `sent`, against one durable commit.
+//! How long a send to a mailbox of this server takes until the response `sent`, against one durable commit.
 //!
-//! Such a send composes the mail, keeps it among what was sent, takes it in as if it had come over SMTP (scanned,
-//! threaded, indexed) and is durable when it is answered. The commit changes one row, by the same way to the store.
+//! Such a send composes the message, stores the sender's copy, receives it as if it had come over SMTP (scanned,
+//! threaded, indexed) and is durable when it responds. The commit changes one row, over the same connection to the
+//! store.
 
 use std::{
     fmt::Write as _,
@@ -27,7 +28,7 @@ use crate::{
     stats::{median, percentile, spread},
 };
 
-/// On a disk that flushes more quickly than this the processor decides, not the number of commits.
+/// On a disk with a faster flush than this the CPU decides, not the number of commits.
 const QUICK_FLUSH: Duration = Duration::from_millis(1);
 const TARGET: Target = Target::AtMost(3.0);
 

@@ -1,5 +1,5 @@
-//! A whole service in this process, over a real port, with limits that are finite and out of reach: so that all of the
-//! metering runs and none of it refuses.
+//! A whole service in this process, on a real port, with limits that are finite but out of reach, so that all of
+//! the metering runs and none of it refuses.
 
 use std::{
     net::SocketAddr,
@@ -26,11 +26,11 @@ use store::{
 
 use crate::measured_store::MeasuredStore;
 
-/// The upper bounds of the buckets of latencies.
+/// The histogram buckets of latencies.
 const BUCKET_SECONDS: [f64; 14] =
     [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0];
 
-/// The person whose workspace it is.
+/// The owner of the workspace.
 fn owner() -> Login {
     Login { email: "owner@people.test".to_owned(), password: "correct horse battery".to_owned() }
 }
@@ -44,14 +44,14 @@ pub(crate) struct Service {
 }
 
 impl Service {
-    /// Opens a store, making it if need be, and adds a workspace to it.
+    /// Opens a store, creating it if needed, and adds a workspace to it.
     pub(crate) async fn open(store: &MeasuredStore) -> Self {
         Self::open_with(store, Arc::new(LocalEmbedder::default())).await
     }
 
-    /// The same, with something else that makes vectors.
+    /// The same, with another embedder.
     pub(crate) async fn open_with(store: &MeasuredStore, embedder: Arc<dyn Embedder>) -> Self {
-        // Before the store opens, as in the real program: whatever is often counted keeps its handles.
+        // Before the store opens, as in the real program: handles of frequent metrics are kept.
         recorder();
         let db = Db::open(&store.location).await.expect("the store opens");
         db.migrate(SystemClock.now()).await.expect("the schema is brought up to date");
@@ -100,7 +100,7 @@ impl Service {
         format!("agent_mailbox={}", opened.secret)
     }
 
-    /// Serves the API and gives its address.
+    /// Serves the API and returns its address.
     pub(crate) async fn listen(&self) -> SocketAddr {
         let recorder = recorder();
         let metrics: web::RenderMetrics = Arc::new(move || recorder.render());
@@ -109,7 +109,7 @@ impl Service {
     }
 }
 
-/// Serves a router on a free port, in the same way for everything that is compared.
+/// Serves a router on a free port, the same way for all sides of a comparison.
 pub(crate) async fn listen(router: Router) -> SocketAddr {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = listener.local_addr().expect("a bound socket has an address");
@@ -118,7 +118,7 @@ pub(crate) async fn listen(router: Router) -> SocketAddr {
     address
 }
 
-/// The metrics of this process are recorded as the real program does it, so that their cost is in the figures.
+/// Metrics are recorded as in the real program, so that their cost is in the figures.
 fn recorder() -> PrometheusHandle {
     static RECORDER: OnceLock<PrometheusHandle> = OnceLock::new();
     let start = || {

@@ -1,4 +1,4 @@
-//! A mail server that takes everything at once and only counts: the relay of measurements.
+//! An SMTP server that accepts everything and only counts: the relay of measurements.
 
 use std::{
     net::SocketAddr,
@@ -20,13 +20,13 @@ pub(crate) struct Sink {
 }
 
 impl Sink {
-    /// One that can do what Postfix's `smtp-sink` can.
+    /// A sink with the extensions of Postfix's `smtp-sink`.
     pub(crate) fn start() -> Self {
         Self::serve(SinkBehaviour { delay: Duration::ZERO, chunking: false })
     }
 
-    /// One whose answers take so long to arrive, as if it were far away, and that takes content in chunks, as the
-    /// large providers do.
+    /// A sink whose replies are delayed, as if it were far away, and that supports CHUNKING, as the large providers
+    /// do.
     pub(crate) fn behind(delay: Duration) -> Self {
         Self::serve(SinkBehaviour { delay, chunking: true })
     }
@@ -50,7 +50,7 @@ impl Sink {
         sink
     }
 
-    /// When each message was taken, since the last time this was asked.
+    /// When each message was accepted, since the last call.
     pub(crate) fn take(&self) -> Vec<Instant> {
         std::mem::take(&mut *self.taken.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -59,7 +59,7 @@ impl Sink {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
-    /// Waits until so many messages are there.
+    /// Waits for this many messages.
     pub(crate) async fn wait_for(&self, mails: usize) {
         let started = Instant::now();
         while self.count() < mails {
@@ -69,21 +69,21 @@ impl Sink {
     }
 }
 
-/// How the server behaves.
+/// The behaviour of the server.
 #[derive(Clone, Copy)]
 struct SinkBehaviour {
     delay: Duration,
     chunking: bool,
 }
 
-/// Even a sleep of no length at all may take until the next millisecond.
+/// Even a sleep of zero may last until the next millisecond.
 async fn be_away(delay: Duration) {
     if !delay.is_zero() {
         tokio::time::sleep(delay).await;
     }
 }
 
-/// Speaks just enough SMTP, with pipelining. A client that goes away is no error.
+/// Speaks a minimal SMTP, with pipelining. A client that disconnects is no error.
 async fn converse(
     stream: TcpStream,
     taken: Arc<Mutex<Vec<Instant>>>,
@@ -136,7 +136,7 @@ async fn converse(
                 _ => answers.extend_from_slice(b"250 2.0.0 Ok\r\n"),
             }
         }
-        // Answers wait until the client has nothing more to say.
+        // Replies are buffered until the client has nothing more to send.
         if stream.buffer().is_empty() {
             be_away(delay).await;
             stream.write_all(&answers).await?;

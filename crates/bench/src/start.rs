@@ -1,7 +1,7 @@
-//! The real program on an existing store: how soon it is ready, and how much memory it keeps.
+//! The real program on an existing store: how soon it is ready, and how much memory it uses.
 //!
-//! The store holds a thousand workspaces. The time runs from before the process is made until `/readyz` says yes; the
-//! memory is what the kernel calls resident, idle after the start and again after a thousand calls.
+//! The store holds a thousand workspaces. The time runs from before the process is spawned until `/readyz`
+//! succeeds; the memory is the resident size, idle after the start and again after a thousand calls.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ const WORKSPACES: usize = 1000;
 const STARTS: usize = 15;
 const READY_MILLISECONDS: f64 = 300.0;
 const RESIDENT_MEGABYTES: f64 = 60.0;
-/// How long the program is left alone before its memory is looked at.
+/// How long the program idles before its memory is read.
 const IDLE_PAUSE: Duration = Duration::from_secs(4);
 const CALLS: u64 = 1000;
 
@@ -47,7 +47,7 @@ pub(crate) async fn measure(options: &Options) -> Vec<Figure> {
     figures
 }
 
-/// Makes the store and gives a key for it.
+/// Creates the store and returns a key for it.
 async fn fill_store(store: &MeasuredStore) -> String {
     let service = Service::open(store).await;
     fill::add_mailboxes(service.app.db(), &service.workspace, 1).await;

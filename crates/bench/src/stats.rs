@@ -14,7 +14,7 @@ pub(crate) fn percentile(values: &mut [f64], share: f64) -> f64 {
     values[index]
 }
 
-/// The value in the middle.
+/// The median.
 pub(crate) fn median(values: &[f64]) -> f64 {
     percentile(&mut values.to_vec(), 0.5)
 }

@@ -1,4 +1,4 @@
-//! Two loads that take turns, and what came of it.
+//! Two loads that take turns, and their comparison.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ pub(crate) struct Comparison<'a> {
 }
 
 impl Comparison<'_> {
-    /// Lets both sides take their turns; the ratio is the median of the ratios of the rounds.
+    /// Runs both sides in turns; the ratio is the median of the ratios of the rounds.
     pub(crate) async fn run(self, options: &Options) -> Figure {
         let (measured, yardstick) = (self.measured.load, self.yardstick.load);
         for load in [measured, yardstick] {
@@ -35,7 +35,7 @@ impl Comparison<'_> {
         let (mut own, mut others): (Vec<Outcome>, Vec<Outcome>) = (Vec::new(), Vec::new());
         for round in 0..options.rounds() {
             let turn = End::After(options.turn());
-            // Who goes first changes, so that neither profits from what the other leaves behind.
+            // The order alternates, so that neither side profits from what the other leaves behind.
             if round % 2 == 0 {
                 own.push(measured.run(turn).await);
                 others.push(yardstick.run(turn).await);
@@ -65,7 +65,7 @@ fn median_of(outcomes: &[Outcome], pick: impl Fn(&Outcome) -> f64) -> f64 {
     median(&outcomes.iter().map(pick).collect::<Vec<_>>())
 }
 
-/// Several turns in a few words.
+/// A summary of several turns.
 pub(crate) fn describe(name: &str, outcomes: &[Outcome]) -> String {
     format!(
         "{name}: {:.0} /s, latency {:.2} ms, 99 % within {:.2} ms; CPU of this process {:.1} µs a request, of the client {:.1} µs",
@@ -77,7 +77,7 @@ pub(crate) fn describe(name: &str, outcomes: &[Outcome]) -> String {
     )
 }
 
-/// The median time of a call against a limit in milliseconds. The load should have been warmed up.
+/// The median time of a call against a limit in milliseconds. The load should be warmed up.
 pub(crate) async fn within(
     what: &'static str,
     engine: Engine,
@@ -105,7 +105,7 @@ pub(crate) async fn within(
     }
 }
 
-/// The median time of reads while something else goes on, against that before.
+/// The median time of reads while other work runs, against that before.
 pub(crate) fn meanwhile(what: &'static str, engine: Engine, calm: &Outcome, busy: &[Outcome]) -> Figure {
     let latencies: Vec<f64> = busy.iter().map(|outcome| outcome.median_latency).collect();
     let ratios: Vec<f64> = latencies.iter().map(|latency| latency / calm.median_latency).collect();

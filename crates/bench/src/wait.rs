@@ -1,7 +1,8 @@
-//! How soon a call that waits for a message learns of it, while a thousand others wait too.
+//! How soon a call that waits for a message returns, while a thousand others wait too.
 //!
-//! Each waiter has a connection and an address of its own. A message is taken in every 20 ms, by the path of SMTP behind
-//! its conversation; the time runs from its acknowledgement to the answer of the one waiter whose mail it is.
+//! Each waiter has a connection and an address of its own. A message is received every 20 ms, by the same code as
+//! behind an SMTP session; the time runs from its acknowledgement to the response of the one waiter whose message
+//! it is.
 
 use std::{
     net::SocketAddr,
@@ -29,7 +30,7 @@ use crate::{
 const WAITERS: usize = 1000;
 const MILLISECONDS: f64 = 20.0;
 const MESSAGE_INTERVAL: Duration = Duration::from_millis(20);
-/// How long the waiters get to begin.
+/// How long the waiters get to start.
 const BEGIN_DELAY: Duration = Duration::from_secs(3);
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -99,7 +100,7 @@ fn recipient(waiter: usize, mailboxes: usize) -> String {
     format!("bench-{}+waiter{waiter}@agents.test", waiter % mailboxes)
 }
 
-/// Takes a message in, durably.
+/// Receives a message, durably.
 async fn receive(app: &App, to: String, n: usize) {
     let from = "sender@remote.test";
     let recipient = inbound::route(app, Some(from), &to).await.expect("the mailbox takes mail");
@@ -137,7 +138,7 @@ impl Crowd {
         });
     }
 
-    /// Waits for one message after the other, until nobody wants to know.
+    /// Waits for one message after the other, until the measurement ends.
     async fn wait_as(self: Arc<Self>, waiter: usize) {
         let mailboxes = self.public_ids.len();
         let body = format!("{{\"to\":\"{}\",\"timeout_seconds\":120}}", recipient(waiter, mailboxes));
@@ -151,7 +152,7 @@ impl Crowd {
         );
         let mut connection = Connection::open(self.address).await;
         loop {
-            // The store goes as soon as nobody wants to know any more.
+            // The store closes as soon as the measurement ends.
             let (status, answer) = tokio::select! {
                 answer = connection.ask(&request) => answer,
                 () = self.answers.closed() => return,

@@ -1,10 +1,10 @@
 //! Durable writes at 32 connections against one.
 //!
-//! Each write makes a folder with a new name through the whole service and is answered when it is on disk. Many
-//! mailboxes share the writes, so that no one nears its limit of folders and counting them stays cheap.
+//! Each write creates a folder with a new name through the whole service and is answered when it is on disk. Many
+//! mailboxes share the writes, so that none nears its limit of folders and counting them stays cheap.
 //!
-//! What is promised is that writes share flushes, which shows only where a flush takes long. So it is measured twice: on
-//! the disk as it is, and on one that takes 4 ms to flush, as ordinary disks of a cloud do.
+//! The promise is that writes share flushes, which shows only where a flush is slow. So it is measured twice: on
+//! the real disk, and on a simulated one with a flush of 4 ms, as ordinary cloud disks have.
 
 use std::{
     fmt::Write as _,
@@ -30,8 +30,8 @@ use crate::{
 const CONNECTIONS: usize = 32;
 const MAILBOXES: usize = 2000;
 const TARGET: Target = Target::AtLeast(4.0);
-/// On a disk that flushes more quickly than this, one connection waits for the processor rather than for the disk, and
-/// no sharing of flushes could make 32 of them four times as fast on few cores.
+/// On a disk with a faster flush than this, one connection is limited by the CPU rather than the disk, and no
+/// sharing of flushes could make 32 of them four times as fast on few cores.
 const QUICK_FLUSH: Duration = Duration::from_millis(1);
 
 pub(crate) async fn measure(options: &Options) -> Vec<Figure> {
@@ -43,7 +43,7 @@ pub(crate) async fn measure(options: &Options) -> Vec<Figure> {
     figures
 }
 
-/// On the disk as it is.
+/// On the real disk.
 async fn measure_disk(engine: Engine, options: &Options) -> Figure {
     let flush = flush::time_flush(engine);
     let target = (flush >= QUICK_FLUSH).then_some(TARGET);
@@ -66,7 +66,7 @@ async fn measure_slow_disk(engine: Engine, options: &Options) -> Option<Figure> 
         writer.compare("writes at 32 connections : at 1, flush of 4 ms", Some(TARGET), options).await;
     drop(slow);
     writer.store.remove().await;
-    // A server that was started by someone else keeps its own disk.
+    // A server that was started separately keeps its own disk.
     assert!(
         figure.yardstick <= 1.0 / SLOW_FLUSH.as_secs_f64(),
         "{}: one connection does not wait for the slow disk; let scripts/bench start the server",
@@ -111,7 +111,7 @@ impl Writer {
     }
 }
 
-/// Makes folders, in one mailbox after the other, each with a name of its own.
+/// Creates folders, in one mailbox after the other, each with a new name.
 fn load(address: SocketAddr, key: &str, mailboxes: Vec<String>) -> Load {
     let (key, counter) = (key.to_owned(), AtomicUsize::new(0));
     let next_request = move |buffer: &mut Vec<u8>| {

@@ -1,25 +1,24 @@
-//! An index in memory over the passages of one workspace: vectors with 8 bits a number, scanned one by one, and words
-//! with the passages they stand in.
+//! An in-memory index over the passages of one workspace: 8-bit quantised vectors, scanned exhaustively, and an
+//! inverted index of terms.
 //!
-//! A scan of everything needs no tuning, misses nothing and takes about as long as reading the memory. Words are
-//! numbers here: whoever fills the index decides what they stand for. Ranks are what counts of the results; exact
-//! distances are computed by the caller from the vectors with 32 bits.
+//! An exhaustive scan needs no tuning, misses nothing and is limited only by memory bandwidth. Terms are numbers
+//! here: the caller decides what they mean. Only the ranks of results matter; the caller computes exact distances
+//! from the 32-bit vectors.
 
 use std::{
     cmp::{Ordering, Reverse},
     collections::{BinaryHeap, HashMap},
 };
 
-/// How much a word that stands several times in a passage counts, and how much a passage's length does: the usual
-/// constants of BM25.
+/// BM25's usual constants: term saturation and length normalisation.
 const SATURATION: f32 = 1.2;
 const LENGTH_SHARE: f32 = 0.75;
-/// The most passages that an index can hold: a place has 24 bits.
+/// Maximum passages of an index: a position has 24 bits.
 pub const MAX_PASSAGES: usize = 1 << 24;
-/// Bytes of a word in a passage's list.
+/// Bytes of a term in a passage's list.
 const WORD_BYTES: usize = 5;
 
-/// A vector with 8 bits a number, as it is stored: the scale, then the numbers.
+/// An 8-bit quantised vector as stored: the scale, then the numbers.
 pub fn encode(vector: &[f32]) -> Vec<u8> {
     let (scale, codes) = quantise(vector);
     let mut bytes = Vec::with_capacity(4 + codes.len());
@@ -35,7 +34,7 @@ fn quantise(vector: &[f32]) -> (f32, Vec<i8>) {
     (scale, vector.iter().map(|number| (number / scale).round() as i8).collect())
 }
 
-/// The words of a passage as they are stored: each once, with how often it stands there.
+/// The terms of a passage as stored: each once, with its frequency.
 pub fn encode_words(words: &[u32]) -> Vec<u8> {
     let mut counts: HashMap<u32, u8> = HashMap::new();
     for word in words {
@@ -52,12 +51,12 @@ pub fn encode_words(words: &[u32]) -> Vec<u8> {
     bytes
 }
 
-/// A passage that was found: its number, and how well it fits; higher is better.
+/// A matching passage: its number and its score; higher is better.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Hit {
     /// The passage's number.
     pub number: i64,
-    /// How well it fits.
+    /// The score.
     pub score: f32,
 }
 
@@ -69,7 +68,7 @@ impl PartialOrd for Hit {
 }
 impl Ord for Hit {
     fn cmp(&self, other: &Self) -> Ordering {
-        // Among equals the older one is the better one, so that answers are the same on every node.
+        // Ties go to the older passage, so that results are the same on every node.
         self.score.total_cmp(&other.score).then(other.number.cmp(&self.number))
     }
 }
@@ -104,24 +103,24 @@ impl Best {
 pub struct Index {
     dimension: usize,
     numbers: Vec<i64>,
-    /// What a passage belongs to; callers give the numbers their meaning.
+    /// The group of each passage; callers give the numbers their meaning.
     groups: Vec<u16>,
     codes: Vec<i8>,
-    /// 0 where there is no vector yet, or one of another model.
+    /// 0 without a vector, or with one of another model.
     scales: Vec<f32>,
-    /// Words of each passage.
+    /// Number of terms of each passage.
     lengths: Vec<u16>,
     alive: Vec<bool>,
     dead: usize,
     all_words: u64,
-    /// Where each word stands: the place in 24 bits, how often in 8.
+    /// The postings of each term: the position in 24 bits, the frequency in 8.
     postings: HashMap<u32, Vec<u32>>,
     posting_count: usize,
     places: HashMap<i64, u32>,
 }
 
 impl Index {
-    /// An empty index for vectors of so many numbers.
+    /// An empty index for vectors of this dimension.
     pub fn new(dimension: usize) -> Self {
         Self {
             dimension,
@@ -139,27 +138,27 @@ impl Index {
         }
     }
 
-    /// How many passages can be found.
+    /// The number of searchable passages.
     pub fn len(&self) -> usize {
         self.numbers.len() - self.dead
     }
 
-    /// Whether there is none.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether so many passages are gone that it should be built anew.
+    /// Whether so many passages were removed that it should be rebuilt.
     pub fn is_sparse(&self) -> bool {
         self.dead > 1000 && self.dead * 3 > self.numbers.len()
     }
 
-    /// About how much memory it takes.
+    /// Its approximate size in memory.
     pub fn bytes(&self) -> usize {
         self.codes.len() + self.numbers.len() * 48 + self.posting_count * 6 + self.postings.len() * 48
     }
 
-    /// Adds a passage, or replaces the one of this number. Without a vector it is found by its words alone.
+    /// Adds a passage, or replaces the one with this number. Without a vector it is found by its terms alone.
     pub fn insert(&mut self, number: i64, group: u16, code: Option<&[u8]>, words: &[u8]) {
         if self.numbers.len() >= MAX_PASSAGES {
             return;
@@ -189,7 +188,7 @@ impl Index {
         self.places.insert(number, place);
     }
 
-    /// Takes a passage out.
+    /// Removes a passage.
     pub fn remove(&mut self, number: i64) {
         if let Some(place) = self.places.remove(&number) {
             self.alive[place as usize] = false;
@@ -198,7 +197,7 @@ impl Index {
         }
     }
 
-    /// The passages whose vectors are nearest, best first, of the groups that are wanted.
+    /// The passages with the nearest vectors, best first, within the given groups.
     pub fn nearest(&self, query: &[f32], most: usize, wanted: impl Fn(u16) -> bool) -> Vec<Hit> {
         let mut best = Best::new(most);
         if query.len() != self.dimension || most == 0 {
@@ -218,7 +217,7 @@ impl Index {
         best.into_vec()
     }
 
-    /// The passages that fit the words best by BM25, best first, of the groups that are wanted.
+    /// The passages with the best BM25 scores for the terms, best first, within the given groups.
     #[expect(clippy::cast_precision_loss, reason = "digits beyond the seventh do not matter here")]
     pub fn matching(&self, words: &[u32], most: usize, wanted: impl Fn(u16) -> bool) -> Vec<Hit> {
         if self.is_empty() || most == 0 {
@@ -248,7 +247,7 @@ impl Index {
     }
 }
 
-/// The product of two vectors, in pieces that the compiler makes vector instructions of.
+/// The dot product of two vectors, in lanes that the compiler vectorises.
 fn dot(codes: &[i8], query: &[i16]) -> i32 {
     const LANES: usize = 32;
     let (codes, codes_rest) = codes.as_chunks::<LANES>();
@@ -261,16 +260,15 @@ fn dot(codes: &[i8], query: &[i16]) -> i32 {
     sum + codes_rest.iter().zip(query_rest).map(product).sum::<i32>()
 }
 
-/// What a list of the nearest by meaning counts when lists are joined.
+/// The weight of the list by vectors when lists are fused.
 pub const MEANING: f64 = 1.0;
-/// What a list of the best by words counts. Less: most questions share their common words with many texts. Chosen with the
-/// damping below on the questions of `scripts/make-recall-set`, where equal weights are worse than meaning alone.
+/// The weight of the list by terms. Lower: most questions share their common words with many texts. Tuned with the
+/// damping below on the questions of `scripts/make-recall-set`, where equal weights are worse than vectors alone.
 pub const WORDS: f64 = 0.5;
 
-/// Joins ranked lists into one, each with what it counts: what stands high in several lists comes first. What is the first
-/// in all lists has the score 1.
+/// Fuses ranked lists with their weights (reciprocal rank fusion). The first of all lists has the score 1.
 pub fn fuse(lists: &[(f64, &[i64])]) -> Vec<(i64, f64)> {
-    /// How much less the first places count than they would alone.
+    /// The damping of reciprocal rank fusion.
     const DAMPING: f64 = 5.0;
     let best: f64 = lists.iter().map(|(weight, _)| weight).sum::<f64>() / (DAMPING + 1.0);
     let mut scores: HashMap<i64, f64> = HashMap::new();

@@ -1,8 +1,8 @@
-//! Meaning as numbers: the sentence model all-MiniLM-L6-v2, embedded in the program.
+//! Sentence embeddings: the model all-MiniLM-L6-v2, compiled into the program.
 //!
-//! Weights are kept with 8 bits and computed with 32. Nothing here knows workspaces, waits or does I/O; an embedding
-//! takes tens of milliseconds of one processor, so call it from a thread that may block. The asset and what the tests
-//! compare with are made by `scripts/make-embedding-asset`.
+//! Weights are stored with 8 bits and computed with 32. Nothing here knows workspaces, waits or does I/O; an
+//! embedding takes tens of milliseconds of one core, so call it from a blocking thread.
+//! `scripts/make-embedding-asset` makes the asset and the tests' reference.
 
 pub mod index;
 mod math;
@@ -18,7 +18,7 @@ use self::{model::Weights, tokens::Vocabulary};
 
 pub use self::model::{DIMENSION, MAX_TOKENS};
 
-/// The model's name, as it is stored with every vector.
+/// The model's name, as stored with every vector.
 pub const NAME: &str = "all-MiniLM-L6-v2-int8";
 
 static WEIGHTS: &[u8] = include_bytes!("../assets/minilm.bin");
@@ -34,12 +34,12 @@ fn weights() -> &'static Weights {
     LOADED.get_or_init(|| Weights::read(WEIGHTS))
 }
 
-/// The vector of a text, of length 1. What is longer than [`MAX_TOKENS`] is cut. The first call loads the model.
+/// The vector of a text, of length 1. Text beyond [`MAX_TOKENS`] is ignored. The first call loads the model.
 pub fn embed(text: &str) -> Vec<f32> {
     weights().embed(&vocabulary().encode(text, MAX_TOKENS))
 }
 
-/// How many tokens a text has, without those at its ends, counted up to a bound.
+/// The number of tokens of a text, without the markers at its ends, counted up to a limit.
 pub fn count_tokens(text: &str, most: usize) -> usize {
     vocabulary().encode(text, most.saturating_add(2)).len().saturating_sub(2)
 }

@@ -1,11 +1,11 @@
-//! The functions between the matrices, written so that the compiler makes vector instructions of them.
+//! The functions between the matrix products, written so that the compiler vectorises them.
 
 use ndarray::{Array2, ArrayViewMut1};
 
-/// What the variance is never below.
+/// Added to the variance for stability.
 const LEAST_VARIANCE: f32 = 1e-12;
 
-/// Brings each row to mean 0 and variance 1, then to the learned scale and offset.
+/// Layer normalisation: mean 0 and variance 1, then the learned scale and offset.
 pub(crate) fn normalise(rows: &mut Array2<f32>, scale: &[f32], offset: &[f32]) {
     for mut row in rows.rows_mut() {
         let Some(row) = row.as_slice_mut() else { continue };
@@ -20,7 +20,7 @@ pub(crate) fn normalise(rows: &mut Array2<f32>, scale: &[f32], offset: &[f32]) {
     }
 }
 
-/// Makes shares of a row that add up to 1.
+/// Softmax of a row.
 pub(crate) fn softmax(row: &mut ArrayViewMut1<'_, f32>) {
     let Some(row) = row.as_slice_mut() else { return };
     let highest = row.iter().copied().fold(f32::MIN, f32::max);
@@ -35,17 +35,17 @@ pub(crate) fn softmax(row: &mut ArrayViewMut1<'_, f32>) {
     }
 }
 
-/// The activation of the model: x times the share of a normal distribution below x.
+/// GELU: x times the normal distribution function at x.
 pub(crate) fn gelu(numbers: &mut [f32]) {
     for x in numbers {
         *x = 0.5 * *x * (1.0 + erf(*x * std::f32::consts::FRAC_1_SQRT_2));
     }
 }
 
-/// e to the power of x for x up to 0, to about seven digits: a power of two by its bits, the rest by a polynomial.
+/// exp(x) for x ≤ 0, to about seven digits: a power of two by its bits, the rest by a polynomial.
 #[expect(clippy::cast_possible_truncation, reason = "the power is bounded before")]
 fn exp(x: f32) -> f32 {
-    // Adding this leaves no bits behind the point.
+    // Adding this rounds to an integer.
     const ROUND: f32 = 12_582_912.0;
     let power = (x * std::f32::consts::LOG2_E).max(-126.0);
     let whole = (power + ROUND) - ROUND;
@@ -56,7 +56,7 @@ fn exp(x: f32) -> f32 {
     series * f32::from_bits(((whole as i32 + 127) << 23).cast_unsigned())
 }
 
-/// The error function, to about seven digits: a quotient of polynomials between -4 and 4, where it is as good as 1.
+/// The error function, to about seven digits: a rational approximation between -4 and 4, and ±1 beyond.
 fn erf(x: f32) -> f32 {
     let x = x.clamp(-4.0, 4.0);
     let s = x * x;

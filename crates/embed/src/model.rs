@@ -1,4 +1,4 @@
-//! The forward pass: six layers of attention over the tokens of a text, and the mean of what comes out.
+//! The forward pass: six layers of attention over the tokens of a text, then mean pooling.
 
 use ndarray::{Array2, ArrayView2, Axis, Slice, linalg::general_mat_mul};
 
@@ -7,19 +7,19 @@ use crate::{
     reader::{Packed, Reader},
 };
 
-/// Numbers in a vector.
+/// The dimension of vectors.
 pub const DIMENSION: usize = 384;
-/// Tokens that the model reads of a text, those at its ends included.
+/// Maximum tokens of a text, including the markers at its ends.
 pub const MAX_TOKENS: usize = 256;
 
 const WORDS: usize = 30_522;
 const LAYERS: usize = 6;
 const HEADS: usize = 12;
 const HEAD: usize = DIMENSION / HEADS;
-/// Numbers between the two matrices at the end of a layer.
+/// The width of the feed-forward layer.
 const INNER: usize = 1536;
 
-/// A matrix and what is added behind it.
+/// A dense layer: weights and a bias.
 struct Dense {
     weight: Array2<f32>,
     bias: Vec<f32>,
@@ -42,7 +42,7 @@ impl Dense {
     }
 }
 
-/// The scale and the offset of a normalisation.
+/// The scale and offset of a layer normalisation.
 struct Norm {
     scale: Vec<f32>,
     offset: Vec<f32>,
@@ -97,7 +97,7 @@ impl Layer {
         outer
     }
 
-    /// What each token takes from the others, a head at a time.
+    /// Self-attention, one head at a time.
     fn attend(&self, tokens: &Array2<f32>) -> Array2<f32> {
         let tokens = tokens.view();
         let (query, key, value) =
@@ -121,10 +121,10 @@ impl Layer {
     }
 }
 
-/// The model, ready to be used.
+/// The loaded model.
 pub(crate) struct Weights {
     words: Packed<'static>,
-    /// Where a token stands, and that it belongs to the only text there is.
+    /// Position embeddings plus the token type, of which there is only one.
     positions: Array2<f32>,
     norm: Norm,
     layers: Vec<Layer>,

@@ -1,18 +1,18 @@
-//! Reads the asset: matrices with 8 bits a number and a scale for every few of them, vectors with 32 bits.
+//! Reads the asset: 8-bit matrices with a scale per group, 32-bit vectors.
 
 use ndarray::Array2;
 
-/// What the asset begins with.
+/// The asset's magic bytes.
 const MAGIC: &[u8] = b"MINILM02";
-/// Numbers that share a scale; every row has a multiple of it.
+/// Numbers that share a scale; every row is a multiple of it.
 const GROUP: usize = 128;
 
-/// A place in the asset.
+/// A position in the asset.
 pub(crate) struct Reader<'a> {
     rest: &'a [u8],
 }
 
-/// A matrix as it is kept.
+/// A matrix as stored.
 pub(crate) struct Packed<'a> {
     scales: Vec<f32>,
     codes: &'a [u8],
@@ -20,7 +20,7 @@ pub(crate) struct Packed<'a> {
 }
 
 impl Packed<'_> {
-    /// Adds a row to the numbers given.
+    /// Adds a row to the given numbers.
     pub(crate) fn add_row(&self, row: usize, to: &mut [f32]) {
         let codes = &self.codes[row * self.columns..(row + 1) * self.columns];
         let scales = &self.scales[row * self.columns / GROUP..];
@@ -43,7 +43,7 @@ impl Packed<'_> {
 }
 
 impl<'a> Reader<'a> {
-    /// The asset is part of the program, so one that does not fit is a mistake of whoever built it.
+    /// The asset is compiled in, so a malformed one is a build error.
     pub(crate) fn new(asset: &'a [u8]) -> Self {
         assert!(asset.starts_with(MAGIC), "the embedded model is another one");
         Self { rest: &asset[MAGIC.len()..] }

@@ -1,4 +1,4 @@
-//! The embedded model against the reference in 32 bits that `scripts/make-embedding-asset` computes.
+//! The embedded model against the 32-bit reference that `scripts/make-embedding-asset` computes.
 
 use crate::{DIMENSION, MAX_TOKENS, count_tokens, embed, vocabulary};
 

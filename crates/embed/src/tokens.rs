@@ -1,14 +1,14 @@
-//! Cuts a text into the pieces of words that the model knows: word pieces over lower-case text without accents.
+//! The WordPiece tokenizer of the model: lower case, without accents.
 
 use std::collections::HashMap;
 
 use unicode_normalization::UnicodeNormalization;
 use unicode_properties::{GeneralCategory, GeneralCategoryGroup, UnicodeGeneralCategory};
 
-/// Words beyond this length are not known.
+/// Longer words become the unknown token.
 const MAX_WORD_CHARS: usize = 100;
 
-/// The pieces that the model knows, by their text. Pieces that go on with a word begin with `##`.
+/// The vocabulary, by text. Pieces inside a word start with `##`.
 pub(crate) struct Vocabulary {
     numbers: HashMap<&'static str, u16>,
     unknown: u16,
@@ -23,12 +23,12 @@ impl Vocabulary {
         Self { unknown: of("[UNK]"), start: of("[CLS]"), end: of("[SEP]"), numbers }
     }
 
-    /// The tokens of a text between those that mark its ends, at most so many in all.
+    /// The tokens of a text between the markers of its ends, at most so many in all.
     pub(crate) fn encode(&self, text: &str, most: usize) -> Vec<u16> {
         let room = most.saturating_sub(1);
         let mut tokens = vec![self.start];
         let mut word = String::new();
-        // A piece has at least a character, so that what comes far behind cannot count; words are never that long.
+        // A token has at least one character, so text far behind cannot count; words are never that long.
         for character in text.chars() {
             if tokens.len() >= room {
                 break;
@@ -70,7 +70,7 @@ impl Vocabulary {
         }
     }
 
-    /// Cuts a word into the longest pieces that are known, from its beginning.
+    /// Splits a word into the longest known pieces, from its start.
     fn finish(&self, word: &mut String, tokens: &mut Vec<u16>) {
         if word.is_empty() {
             return;
@@ -92,7 +92,7 @@ impl Vocabulary {
         word.clear();
     }
 
-    /// The longest known piece at the beginning of a text, and its bytes.
+    /// The longest known piece at the start of a text, and its length in bytes.
     fn longest(&self, text: &str, goes_on: bool, piece: &mut String) -> Option<(u16, usize)> {
         piece.clear();
         piece.push_str(if goes_on { "##" } else { "" });
@@ -117,7 +117,7 @@ fn is_punctuation(character: char) -> bool {
         || character.general_category_group() == GeneralCategoryGroup::Punctuation
 }
 
-/// Characters that stand for words.
+/// Characters that are words of their own.
 fn is_ideograph(character: char) -> bool {
     matches!(character, '\u{4e00}'..='\u{9fff}' | '\u{3400}'..='\u{4dbf}' | '\u{20000}'..='\u{2a6df}'
         | '\u{2a700}'..='\u{2ceaf}' | '\u{f900}'..='\u{faff}' | '\u{2f800}'..='\u{2fa1f}')

@@ -1,5 +1,5 @@
-//! The API's answer as the result of a tool: the same JSON, as text and as structured content, with what the headers
-//! tell in `_meta`.
+//! The API's response as the result of a tool: the same JSON, as text and as structured content, with the headers'
+//! figures in `_meta`.
 
 use axum::{body::Bytes, response::Response};
 use base64::Engine as _;
@@ -10,12 +10,12 @@ use serde_json::{Value, json};
 
 use crate::budget::{self, Budget};
 
-/// The largest file that is given within a result; of a larger one the result tells where to get it.
+/// The largest file inside a result; for a larger one the result has its URL.
 const MAX_FILE_BYTES: usize = 1 << 20;
-/// Longer answers are shaped on a thread that may take its time.
+/// Longer responses are converted on a blocking thread.
 const MAX_INLINE_BYTES: usize = 64 << 10;
 
-/// Turns an answer of the API into a result.
+/// Turns a response of the API into a result.
 pub(crate) async fn shape(response: Response, address: String, budget: Budget) -> CallToolResult {
     let (parts, body) = response.into_parts();
     let failed = !parts.status.is_success();
@@ -66,13 +66,13 @@ pub(crate) fn result(value: Value, text: String, failed: bool, meta: MetaObject)
     result
 }
 
-/// Structured content is an object, whatever the API answers with.
+/// Structured content must be an object, whatever the API responds with.
 fn read(bytes: &Bytes) -> Value {
     match serde_json::from_slice(bytes) {
         Ok(value @ Value::Object(_)) => value,
         Ok(Value::Array(items)) => json!({ "items": items }),
         Ok(other) => json!({ "value": other }),
-        // 204: it is done, and there is nothing to say.
+        // 204: done, without content.
         Err(_) => json!({ "ok": true }),
     }
 }
@@ -99,7 +99,7 @@ fn file(headers: &HeaderMap, kind: &str, bytes: &Bytes, address: String, meta: M
     result
 }
 
-/// What the headers of an answer tell.
+/// The figures in the headers of a response.
 fn meta(status: u16, headers: &HeaderMap) -> MetaObject {
     let number = |name: &str| {
         headers.get(name).and_then(|value| value.to_str().ok()?.parse::<i64>().ok()).map(Value::from)
@@ -126,7 +126,7 @@ fn meta(status: u16, headers: &HeaderMap) -> MetaObject {
     MetaObject(fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect())
 }
 
-/// The figures of a call that went no further than the gates.
+/// The figures of a call that was refused by a gate.
 pub(crate) fn with_rate(mut result: CallToolResult, rate: Option<Rate>) -> CallToolResult {
     let meta = result.meta.get_or_insert_with(MetaObject::new);
     meta.0.insert("agent-mailbox/credits".to_owned(), json!({ "charged": 0 }));

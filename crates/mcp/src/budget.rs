@@ -1,26 +1,27 @@
-//! Bounds on what a tool answers with, so that one call cannot fill an agent's memory.
+//! Limits on the size of tool results, so that one call cannot fill an agent's context.
 //!
-//! A result that is too long stays valid JSON: long texts are cut, then lists, and `result_cut` says what is missing.
+//! A result that is too long stays valid JSON: long texts are truncated, then lists, and `result_cut` says what is
+//! missing.
 
 use serde_json::{Map, Value, json};
 
-/// How long things may be, in characters.
+/// Limits in characters.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Budget {
-    /// One body of a message; nothing where only the whole counts.
+    /// One body of a message; `None` if only the total counts.
     pub(crate) body: Option<usize>,
-    /// The whole result, with both forms of what it holds.
+    /// The whole result, including both forms of its value.
     pub(crate) result: usize,
 }
 
-/// What surrounds the answer in a result: figures, flags and punctuation.
+/// What a result has around its value: figures, flags and punctuation.
 const FRAME_CHARS: usize = 1_500;
-/// How short texts are cut, step by step, before lists are.
+/// The lengths that texts are truncated to, step by step, before lists are.
 const TEXT_LIMITS_CHARS: [usize; 5] = [8_000, 4_000, 2_000, 1_000, 400];
-/// Cursors are useless in part.
+/// A truncated cursor would be useless.
 const UNCUT_FIELDS: [&str; 4] = ["cursor", "next_cursor", "nextCursor", "confirmationToken"];
 
-/// The answer within the budget, as a value and as text.
+/// The value within the budget, as JSON and as text.
 pub(crate) fn fit(mut value: Value, budget: Budget) -> (Value, String) {
     if let Some(most) = budget.body {
         cut_bodies(&mut value, most);
@@ -35,7 +36,7 @@ pub(crate) fn fit(mut value: Value, budget: Budget) -> (Value, String) {
     (value, text)
 }
 
-/// The characters that an answer takes: once as it is, once as text inside of JSON.
+/// The characters of a value: once as JSON, once as a string inside JSON.
 fn length(text: &str) -> usize {
     let escapes = text.bytes().filter(|byte| matches!(byte, b'"' | b'\\')).count();
     2 * text.chars().count() + escapes
@@ -68,7 +69,7 @@ fn cut(mut value: Value, most: usize) -> Value {
             return noted;
         }
     }
-    // An object with thousands of short fields; nothing of ours looks like that.
+    // An object with thousands of short fields; none of ours looks like that.
     with_note(&json!({}), before, None, &[(String::new(), 0, 1)])
 }
 
@@ -94,7 +95,7 @@ fn with_note(value: &Value, before: usize, texts: Option<usize>, lists: &[(Strin
     Value::Object(object)
 }
 
-/// Cuts the bodies of messages, with the marks that the API uses for it.
+/// Truncates the bodies of messages, with the same flags as the API.
 fn cut_bodies(value: &mut Value, most: usize) {
     match value {
         Value::Object(object) => {
@@ -116,7 +117,7 @@ fn cut_body(object: &mut Map<String, Value>, most: usize) -> bool {
     true
 }
 
-/// Cuts every text that is longer, and tells how many were.
+/// Truncates every longer text, and returns how many there were.
 fn cut_texts(value: &mut Value, most: usize) -> usize {
     match value {
         Value::String(text) => match text.char_indices().nth(most) {
@@ -137,7 +138,7 @@ fn cut_texts(value: &mut Value, most: usize) -> usize {
     }
 }
 
-/// Where the list is that takes the most room, of those that have anything to lose.
+/// The path of the largest list that has items to drop.
 fn largest_list(value: &Value) -> Option<String> {
     let mut largest: Option<(usize, String)> = None;
     note_larger_list(value, String::new(), &mut largest);

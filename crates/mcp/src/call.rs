@@ -1,6 +1,7 @@
 //! One call of a tool: its arguments, its confirmation, the call of the API, its result.
 //!
-//! Every call is counted and checked by the gates of the API once: by the call itself, or, where it ends before that, here.
+//! Every call passes the API's gates and is counted exactly once: by the API call itself, or here if it ends before
+//! that.
 
 use http::request::Parts;
 use operations::{Entrance, Error, ErrorKind, Rate, Result, confirmations};
@@ -15,7 +16,7 @@ use crate::{
     tools::{CONFIRMATION, Tool},
 };
 
-/// Calls a tool on behalf of a guest.
+/// Calls a tool for a guest.
 pub(crate) async fn run(
     inside: &Inside,
     outer: &Parts,
@@ -53,7 +54,7 @@ struct GuestCall<'a> {
 }
 
 impl GuestCall<'_> {
-    /// Passes the gates of the API without going further.
+    /// Passes the gates of the API without running the operation.
     async fn enter(&self, workspace: Option<&str>) -> (Option<Rate>, Result<Entrance>) {
         let admission =
             self.inside.app().admit(self.tool.operation, self.guest.caller.clone(), workspace).await;
@@ -63,13 +64,13 @@ impl GuestCall<'_> {
         }
     }
 
-    /// A call that ends before the API sees it. What the gates have to say comes first, as everywhere.
+    /// A call that is refused before the API sees it. The gates' errors come first, as everywhere.
     async fn refuse(&self, refused: Error) -> CallToolResult {
         let (rate, entrance) = self.enter(None).await;
         answer::with_rate(answer::failure(&entrance.err().unwrap_or(refused)), rate)
     }
 
-    /// The first call of a destructive tool: what would happen, and the token to make it happen.
+    /// The first call of a destructive tool: what would happen, and the token that confirms it.
     async fn propose(&self, details: &CallDetails, arguments: serde_json::Value) -> CallToolResult {
         let (rate, entrance) = self.enter(details.workspace.as_deref()).await;
         let issued = match entrance {
@@ -99,7 +100,7 @@ impl GuestCall<'_> {
         answer::with_rate(answer::result(value, text, false, MetaObject::new()), rate)
     }
 
-    /// Uses the token up.
+    /// Consumes the token.
     async fn confirm(&self, details: &CallDetails, token: &str) -> Result<()> {
         let workspace = &self.guest.caller.access(None)?.workspace;
         let key = details.idempotency_key.as_deref();

@@ -1,6 +1,6 @@
-//! `/.well-known/mcp/server-card.json`: what this server is and offers, for those who look before they connect.
+//! `/.well-known/mcp/server-card.json`: a description of this server, for clients that read it before connecting.
 //!
-//! The format is still being settled; the card carries the fields of both drafts that clients read today.
+//! The format is not final; the card has the fields of both drafts that clients read today.
 
 use rmcp::model::ProtocolVersion;
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use web::Inside;
 
 use crate::{handler, profile::Profile};
 
-/// The card.
+/// The server card.
 pub(crate) fn card(inside: &Inside) -> Value {
     let url = &inside.app().settings().public_url;
     let endpoint = format!("{url}/mcp");
@@ -70,7 +70,7 @@ pub(crate) fn card(inside: &Inside) -> Value {
     })
 }
 
-/// A name space from the server's own address: `mail.example.org` becomes `org.example.mail`.
+/// A namespace from the server's host name: `mail.example.org` becomes `org.example.mail`.
 fn reversed_host(url: &str) -> String {
     let host = url::Url::parse(url).ok().and_then(|url| url.host_str().map(ToOwned::to_owned));
     let host = host.unwrap_or_else(|| "localhost".to_owned());

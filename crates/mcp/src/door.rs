@@ -1,5 +1,5 @@
-//! `/mcp`: recognises who calls, reads the message within bounds, and gives it to the SDK, whose refusals it puts into our
-//! words. Beside it stands the card of the server.
+//! `/mcp`: authenticates the caller, reads the message within limits, passes it to the SDK, and converts the SDK's
+//! refusals into API errors. It also serves the server card.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -21,16 +21,16 @@ use web::Inside;
 
 use crate::{card, guest::Guest, handler::Handler, profile::Profile, tools};
 
-/// As much of a refusal of the SDK as is repeated.
+/// Maximum bytes repeated of the SDK's refusal.
 const MAX_REFUSAL_BYTES: usize = 4096;
 
 type Service = StreamableHttpService<Handler, NeverSessionManager>;
 
 struct Door {
     inside: Inside,
-    /// Answers with one JSON message wherever that is all there is to say.
+    /// Responds with one JSON message where no notifications are needed.
     plain: Service,
-    /// Answers with a stream from the beginning, so that nobody between us takes a long silence for a dead connection.
+    /// Responds with a stream, so that proxies do not take a long wait for a dead connection.
     streaming: Service,
 }
 
@@ -64,19 +64,19 @@ fn service(inside: &Inside, json: bool) -> Service {
         .with_allowed_hosts(hosts(url))
         .with_allowed_origins(origins(url, inside.origins()))
         .enforce_origin_validation()
-        // The door has read the body already, within its own bounds.
+        // The door has read the body already, within its own limits.
         .with_max_request_body_bytes(usize::MAX);
     StreamableHttpService::new(move || Ok(handler.clone()), Arc::new(NeverSessionManager::default()), config)
 }
 
-/// The names that this server is reached by: its own and those of its machine. A page of another site that has led its
-/// own name to us says that name.
+/// The host names of this server: its own and those of its machine. A page of another site that points its own name
+/// at us (DNS rebinding) sends that name.
 fn hosts(url: &str) -> Vec<String> {
     let own = url::Url::parse(url).ok().and_then(|url| url.host_str().map(ToOwned::to_owned));
     own.into_iter().chain(["localhost", "127.0.0.1", "::1"].map(ToOwned::to_owned)).collect()
 }
 
-/// The sites whose pages may call: our own, and those that the configuration names.
+/// The allowed origins: our own, and those in the configuration.
 fn origins(url: &str, others: &[String]) -> Vec<String> {
     let all = std::iter::once(url).chain(others.iter().map(String::as_str));
     let with_port = |origin: &str| {
@@ -94,7 +94,7 @@ fn show_card(inside: &Inside, request: &Request) -> Response {
     (kind, card::card(inside).to_string()).into_response()
 }
 
-/// As much of a message as the door needs to know.
+/// The fields of a message that the door needs.
 #[derive(Deserialize)]
 struct MessageHead<'a> {
     #[serde(borrow, default)]
@@ -126,7 +126,7 @@ impl Door {
         let name = head.params.and_then(|params| params.name).unwrap_or_default();
         let tool = (head.method == "tools/call").then(|| profile.tools().find(&name)).flatten();
         if tool.is_none() {
-            // A call of a tool is counted as a call of the API; everything else costs nothing, but is not without end.
+            // A tool call is counted as a call of the API; everything else is free, but rate-limited.
             self.inside.count(address)?;
         }
         let service = if tool.is_some_and(tools::Tool::waits) { &self.streaming } else { &self.plain };
@@ -140,9 +140,10 @@ impl Door {
     }
 }
 
-/// The key in `x-api-key` or as a bearer token. Cookies are no key: another site could make a browser send them.
+/// The API key in `x-api-key` or as a bearer token. Cookies do not count: another site could make a browser send
+/// them.
 fn shown_key(headers: &HeaderMap) -> Option<&str> {
-    // Two different ones are no key at all.
+    // Two different keys are refused.
     if let Some(key) = web::only_value(headers, "x-api-key").ok()? {
         return key.to_str().ok();
     }
@@ -160,7 +161,7 @@ fn only_post() -> Response {
     response
 }
 
-/// Refusals of the SDK are plain text; ours have one shape everywhere.
+/// The SDK refuses in plain text; our errors have one shape everywhere.
 async fn in_our_words(response: Response, declared_json: bool) -> Response {
     let status = response.status();
     let is_json = response.headers().get(header::CONTENT_TYPE).is_some_and(|kind| kind == "application/json");
@@ -168,7 +169,7 @@ async fn in_our_words(response: Response, declared_json: bool) -> Response {
         return response;
     }
     let kind = match status {
-        // A body of the right type that is no message.
+        // JSON that is not a message.
         StatusCode::UNSUPPORTED_MEDIA_TYPE if declared_json => ErrorKind::ValidationFailed,
         StatusCode::UNSUPPORTED_MEDIA_TYPE => ErrorKind::UnsupportedMediaType,
         StatusCode::FORBIDDEN => ErrorKind::CrossSiteRequest,

@@ -1,4 +1,4 @@
-//! Somebody who has come in by the door: what every call of a tool needs to know of its caller.
+//! The authenticated sender of a message: what every tool call needs to know about its caller.
 
 use std::sync::Arc;
 
@@ -6,10 +6,10 @@ use operations::Caller;
 
 use crate::profile::Profile;
 
-/// Who sent a message, as the door recognised them.
+/// The sender of a message, as the door authenticated it.
 #[derive(Clone)]
 pub(crate) struct Guest {
-    /// The key itself: calls of the API are made with it.
+    /// The API key itself: calls of the API are made with it.
     pub(crate) key: Arc<str>,
     pub(crate) caller: Arc<Caller>,
     pub(crate) profile: Profile,

@@ -1,7 +1,7 @@
 //! The door for agents: the operations of the API as tools of the Model Context Protocol, at `/mcp`.
 //!
-//! The protocol itself is the official SDK's, without sessions: every request stands alone, so any node can answer it. A
-//! tool call becomes a call of the API in process, so what it may do, costs and answers cannot differ from the API.
+//! The protocol itself is the official SDK's, without sessions: every request stands alone, so any node can serve
+//! it. A tool call becomes an API call in process, so its permissions, price and result are the API's.
 
 mod answer;
 mod budget;

@@ -1,5 +1,5 @@
-//! Profiles: what an agent gets to see. The narrow one offers only what an agent that reads strangers' mail can do no
-//! harm with, and decides the safety of what it reads itself.
+//! Profiles: which tools a client gets. The narrow one has only tools that are harmless for an agent that reads
+//! untrusted mail, and fixes the safety arguments itself.
 
 use std::{collections::HashMap, sync::LazyLock};
 
@@ -12,17 +12,17 @@ use crate::{
     tools::{self, ArgumentLocation, Tool},
 };
 
-/// What a client asked for with `?profile=`.
+/// The profile that `?profile=` names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Profile {
-    /// Every operation that a key can call.
+    /// Every operation that an API key can call.
     Full,
-    /// Safe reads, waiting, verification and making a mailbox.
+    /// Safe reads, waiting, verification and creating a mailbox.
     AgentInbox,
 }
 
-/// The operations of the narrow profile. What shows mail without a scan gate, such as the list of threads, is not among
-/// them.
+/// The operations of the narrow profile. Those that show messages without a scan gate, such as the list of threads,
+/// are not among them.
 const AGENT_INBOX: &[&str] = &[
     "listMailboxes",
     "getMailbox",
@@ -39,20 +39,20 @@ const AGENT_INBOX: &[&str] = &[
     "getCreditUsage",
 ];
 
-/// Arguments that the narrow profile sets wherever an operation takes them.
+/// Arguments that the narrow profile sets wherever an operation has them.
 const FIXED_ARGUMENTS: [(&str, FixedValue); 2] =
     [("agent_safe_content", || json!(true)), ("require_scan_status", || json!("clean"))];
 type FixedValue = fn() -> Value;
-/// Arguments that it bounds.
+/// Arguments that it limits.
 const ARGUMENT_LIMITS: [(&str, u64); 2] = [("max_body_chars", 12_000), ("max_total_chars", 48_000)];
-/// Arguments that it does not offer: a mailbox that passes mail on is not for an agent to make.
+/// Arguments that it hides: an agent must not create a mailbox that forwards its mail.
 const HIDDEN_ARGUMENTS: [&str; 1] = ["settings"];
 
 impl Profile {
     /// The names that `?profile=` takes.
     pub(crate) const NAMES: [&str; 2] = ["full", "agent-inbox"];
 
-    /// Reads the query of the door.
+    /// Reads the query string.
     pub(crate) fn from_query(query: &str) -> Result<Self> {
         let mut profile = Self::Full;
         for (name, value) in form_urlencoded::parse(query.as_bytes()) {
@@ -84,7 +84,7 @@ impl Profile {
         }
     }
 
-    /// How long a result may be.
+    /// The size limits of a result.
     pub(crate) const fn budget(self) -> Budget {
         match self {
             Self::Full => Budget { body: None, result: 400_000 },
@@ -92,7 +92,7 @@ impl Profile {
         }
     }
 
-    /// The arguments as the profile lets them through.
+    /// The arguments after the profile's rules.
     pub(crate) fn admit(self, tool: &Tool, mut arguments: JsonObject) -> Result<JsonObject> {
         if self == Self::Full {
             return Ok(arguments);
@@ -126,7 +126,7 @@ fn refused(name: &str) -> Error {
         .with_fix("Leave it out, or connect without ?profile=agent-inbox.")
 }
 
-/// A tool of the narrow profile declares only what it takes there.
+/// A tool of the narrow profile declares only the arguments that it takes there.
 fn narrowed(tool: &Tool) -> Tool {
     let mut tool = tool.clone();
     let mut schema = (*tool.declaration.input_schema).clone();
@@ -176,7 +176,7 @@ mod tests {
         }
     }
 
-    /// What shows a stranger's words either takes the gate and the safe form, or has no other.
+    /// A tool that shows untrusted text either takes the gate and the safe form, or has no other.
     #[test]
     fn every_read_of_mail_is_gated() {
         let always_safe = ["getEmailContext", "getEmailVerification", "waitForEmail"];

@@ -1,5 +1,4 @@
-//! A tool call as the request of the API that it stands for. What the arguments mean is for the API to judge: here they
-//! only find their places.
+//! A tool call as an API request. The API validates the arguments: this file only puts them in their places.
 
 use axum::{body::Body, extract::Request};
 use base64::Engine as _;
@@ -22,17 +21,17 @@ pub(crate) struct PreparedCall {
     pub(crate) details: CallDetails,
 }
 
-/// What is known of a call beside the request that it becomes.
+/// What is known about a call besides its request.
 pub(crate) struct CallDetails {
-    /// The workspace that the path names.
+    /// The workspace in the path.
     pub(crate) workspace: Option<String>,
     pub(crate) idempotency_key: Option<String>,
     pub(crate) confirmation: Option<String>,
-    /// What tells this call from any other, of this key or another one.
+    /// Identifies this call among all calls of all keys.
     pub(crate) fingerprint: [u8; 32],
 }
 
-/// Puts the arguments into their places.
+/// Puts the arguments in their places.
 pub(crate) fn prepare(guest: &Guest, tool: &Tool, arguments: JsonObject) -> Result<PreparedCall> {
     let mut arguments = arguments;
     let confirmation = if tool.destructive { take_text(&mut arguments, CONFIRMATION)? } else { None };
@@ -122,7 +121,7 @@ fn path(guest: &Guest, tool: &Tool, arguments: &mut JsonObject) -> Result<(Strin
     Ok((path, workspace))
 }
 
-/// The bytes of a body that is not JSON, and their type.
+/// The bytes of a body that is not JSON, and their media type.
 fn content(arguments: &mut JsonObject) -> Result<(HeaderValue, Vec<u8>)> {
     let required = |name: &str| Error::invalid(name, "is required");
     let kind = take_text(arguments, CONTENT_TYPE)?.ok_or_else(|| required(CONTENT_TYPE))?;
@@ -133,8 +132,8 @@ fn content(arguments: &mut JsonObject) -> Result<(HeaderValue, Vec<u8>)> {
     Ok((kind, bytes))
 }
 
-/// The query, and what is left for the body. An argument that nothing is known about goes where its operation looks, and
-/// is refused there by its name.
+/// The query, and what is left for the body. An unknown argument goes where its operation looks, and is refused
+/// there by name.
 fn split(tool: &Tool, arguments: JsonObject) -> Result<(String, JsonObject)> {
     let mut query = form_urlencoded::Serializer::new(String::new());
     let mut rest = JsonObject::new();

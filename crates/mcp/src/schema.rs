@@ -1,13 +1,13 @@
-//! Schemas of arguments: those of the OpenAPI document, with every reference replaced by what it refers to.
+//! Schemas of arguments: those of the OpenAPI document, with every reference inlined.
 //!
-//! Many models' tool interfaces know no `$ref`, and a tool's schema must stand alone anyway.
+//! Many models' tool interfaces do not know `$ref`, and a tool's schema must stand alone anyway.
 
 use serde_json::{Map, Value};
 
-/// How deep schemas may refer to each other. Ours never come near; a circle would.
+/// Maximum depth of references. Ours stay far below; a circle would not.
 const MAX_DEPTH: usize = 16;
 
-/// A schema without references. What lies too deep takes anything; the API checks it all the same.
+/// A schema without references. Below the maximum depth anything is accepted; the API checks it all the same.
 pub(crate) fn inline(schema: &Value, definitions: &Value) -> Value {
     replace(schema, definitions, MAX_DEPTH)
 }
@@ -28,7 +28,7 @@ fn replace(schema: &Value, definitions: &Value, depth: usize) -> Value {
                     _ => Map::new(),
                 },
             };
-            // What stands beside a reference says more about this place than what it refers to.
+            // Keywords next to a reference are more specific than those it refers to.
             whole.extend(own);
             Value::Object(whole)
         }

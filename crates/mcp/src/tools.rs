@@ -1,4 +1,4 @@
-//! The tools: one for each operation of the API, made from the same declarations and the same document.
+//! The tools: one for each operation of the API, generated from the same declarations and the same document.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -14,15 +14,15 @@ use serde_json::{Map, Value, json};
 
 use crate::schema;
 
-/// The argument that carries the idempotency key of a write.
+/// The argument for the idempotency key of a write.
 pub(crate) const IDEMPOTENCY_KEY: &str = "idempotencyKey";
-/// The argument that carries the confirmation of a destructive tool.
+/// The argument for the confirmation of a destructive tool.
 pub(crate) const CONFIRMATION: &str = "confirmationToken";
-/// The argument that stands for the header `Prefer: respond-async`.
+/// The argument for the header `Prefer: respond-async`.
 pub(crate) const RESPOND_ASYNC: &str = "respond_async";
-/// The argument with the bytes of a body that is not JSON, in base64.
+/// The argument for the bytes of a body that is not JSON, in base64.
 pub(crate) const CONTENT: &str = "content";
-/// The argument with the media type of such a body.
+/// The argument for the media type of such a body.
 pub(crate) const CONTENT_TYPE: &str = "content_type";
 
 /// Where an argument of a call goes.
@@ -33,7 +33,7 @@ pub(crate) enum ArgumentLocation {
     Body,
 }
 
-/// What a call carries beside its parameters.
+/// The body of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Body {
     None,
@@ -48,7 +48,7 @@ pub(crate) struct Tool {
     pub(crate) declaration: Declaration,
     pub(crate) operation: &'static Operation,
     pub(crate) method: Method,
-    /// The path, parameters in braces.
+    /// The path, with parameters in braces.
     pub(crate) path: String,
     pub(crate) locations: BTreeMap<String, ArgumentLocation>,
     pub(crate) body: Body,
@@ -60,7 +60,7 @@ impl Tool {
         &self.declaration.name
     }
 
-    /// Whether a call may take its time before it answers.
+    /// Whether a call may wait before it returns.
     pub(crate) fn waits(&self) -> bool {
         matches!(self.operation.id, "waitForEmail" | "listEvents")
     }
@@ -77,7 +77,7 @@ pub(crate) fn all() -> &'static [Tool] {
     &TOOLS
 }
 
-/// Operations whose answer never ends are no tools; those of the console's session cannot be called with a key.
+/// Operations with an endless response are not tools; those of the console's session cannot be called with a key.
 fn make(document: &Value) -> Vec<Tool> {
     let operations: HashMap<&str, &'static Operation> =
         operations::catalog().into_iter().map(|operation| (operation.id, operation)).collect();
@@ -98,7 +98,7 @@ fn make(document: &Value) -> Vec<Tool> {
     tools
 }
 
-/// Whether the answer can only be a stream.
+/// Whether the response can only be a stream.
 fn is_stream(described: &Value) -> bool {
     let responses = described["responses"].as_object().into_iter().flatten();
     responses.into_iter().any(|(_, response)| {
@@ -142,7 +142,7 @@ fn tool(
     }
 }
 
-/// The arguments of a tool as they are gathered.
+/// The arguments of a tool, as they are collected.
 #[derive(Default)]
 struct Arguments {
     properties: Map<String, Value>,
@@ -168,7 +168,7 @@ impl Arguments {
         if let Some(description) = parameter["description"].as_str() {
             property["description"] = description.into();
         }
-        // A key belongs to one workspace: nobody has to look its id up.
+        // A key belongs to one workspace, so its id is optional.
         let own_workspace = name == "workspaceId";
         if own_workspace {
             property["description"] = "The key's own workspace, which is also the default.".into();
@@ -201,7 +201,7 @@ impl Arguments {
         Body::Json
     }
 
-    /// What a tool takes beside its operation's own input.
+    /// Arguments besides the operation's own input.
     fn add_own(&mut self, operation: &Operation, destructive: bool) {
         if operation.writes {
             let text = "Makes the write safe to repeat for 24 hours: the same key with the same arguments gives the \
@@ -280,7 +280,7 @@ mod tests {
         }
     }
 
-    /// Arguments stand in one object, so no two of them may have one name, and none may refer to a document.
+    /// Arguments are in one object, so their names must differ, and none may refer to a document.
     #[test]
     fn schemas_stand_alone() {
         let document = web::document();

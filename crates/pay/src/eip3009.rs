@@ -1,34 +1,34 @@
-//! Authorisations of a transfer (EIP-3009) and what exactly is signed of them (EIP-712).
+//! Transfer authorisations (EIP-3009) and what exactly is signed of them (EIP-712).
 
 use std::sync::LazyLock;
 
 use crate::{Address, Word, keccak256};
 
-/// What a payer signs: so much to that one, once, within these times.
+/// What a payer signs: an amount for a recipient, once, within these times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Authorization {
-    /// Who pays.
+    /// The payer.
     pub from: Address,
-    /// Who is paid.
+    /// The recipient.
     pub to: Address,
-    /// How much, in the token's smallest unit.
+    /// The amount, in the token's smallest unit.
     pub value: Word,
     /// Valid after this time, in seconds.
     pub valid_after: Word,
     /// Valid before this time, in seconds.
     pub valid_before: Word,
-    /// What makes it usable once.
+    /// Makes it usable once.
     pub nonce: Word,
 }
 
-/// The token that a signature is for, as the token's contract names itself.
+/// The token that a signature is for, as its contract names itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TokenDomain {
     /// The token's name in its own domain.
     pub name: String,
     /// The version of that domain.
     pub version: String,
-    /// The chain.
+    /// The chain id.
     pub chain_id: u64,
     /// The token's contract.
     pub contract: Address,
@@ -44,7 +44,7 @@ static TRANSFER_TYPE: LazyLock<[u8; 32]> = LazyLock::new(|| {
 });
 
 impl TokenDomain {
-    /// The hash that sets this token's signatures apart from all others.
+    /// The domain separator: the hash that sets this token's signatures apart from all others.
     pub fn separator(&self) -> [u8; 32] {
         hash_words(&[
             Word(*DOMAIN_TYPE),
@@ -57,7 +57,7 @@ impl TokenDomain {
 }
 
 impl Authorization {
-    /// What the payer signs.
+    /// The digest that the payer signs.
     pub fn digest(&self, domain: &TokenDomain) -> [u8; 32] {
         let message = hash_words(&[
             Word(*TRANSFER_TYPE),

@@ -1,4 +1,4 @@
-//! The encodings of headers: x402 wants padded standard base64, MPP unpadded base64url; both are bounded.
+//! The encodings of headers: padded standard base64 for x402, unpadded base64url for MPP; both are bounded.
 
 use base64::{
     Engine,
@@ -8,17 +8,17 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use crate::Refusal;
 
-/// The longest header that is read. Clients echo what they were asked for, so that theirs are longer than ours.
+/// The longest header that is read. Clients echo the challenge, so theirs are longer than ours.
 pub const MAX_PROOF: usize = 8 * 1024;
-/// The longest header that is sent: proxies between us and the client may cut off more.
+/// The longest header that is sent: proxies may refuse longer ones.
 pub const MAX_CHALLENGE: usize = 4 * 1024;
 
-/// A value as x402 puts it into a header.
+/// A value in x402's encoding.
 pub fn to_standard<T: Serialize>(value: &T) -> String {
     STANDARD.encode(serde_json::to_vec(value).unwrap_or_default())
 }
 
-/// A value as MPP puts it into a header.
+/// A value in MPP's encoding.
 pub fn to_url_safe<T: Serialize>(value: &T) -> String {
     URL_SAFE_NO_PAD.encode(serde_json::to_vec(value).unwrap_or_default())
 }

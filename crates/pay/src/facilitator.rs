@@ -1,4 +1,4 @@
-//! What is said to a facilitator, which brings payments onto a chain, and how its answers are read.
+//! Requests to a facilitator, which settles payments on a chain, and how its responses are read.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -17,20 +17,20 @@ pub fn request(terms: &Terms, resource: &Resource, payment: &Payment) -> Value {
     })
 }
 
-/// What a facilitator says about a payment that it was asked to settle.
+/// A facilitator's result of settling a payment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Settlement {
-    /// It is done.
+    /// Settled.
     Done {
         /// The transaction.
         transaction: String,
     },
-    /// It will not be done.
+    /// Failed for good.
     Refused {
         /// Why.
         reason: String,
     },
-    /// Nobody knows yet.
+    /// Unknown yet.
     Pending {
         /// Why.
         reason: String,
@@ -61,7 +61,7 @@ struct VerifyAnswer {
     payer: Option<String>,
 }
 
-/// Reasons are shown and stored: short and plain.
+/// Reasons are shown and stored, so they are short and plain.
 fn reason(given: Option<String>, otherwise: &str) -> String {
     let text = given.unwrap_or_default();
     let plain: String =
@@ -69,10 +69,10 @@ fn reason(given: Option<String>, otherwise: &str) -> String {
     if plain.is_empty() { otherwise.to_owned() } else { plain }
 }
 
-/// Reads the answer of `/settle`, with whatever status it came.
+/// Reads the response of `/settle`, whatever its status.
 ///
-/// Only a clear yes about this payer, this network and a transaction is one. What cannot be read tells nothing about
-/// the money, so it is looked into again.
+/// Only an explicit success for this payer, this network and a transaction counts. An unreadable response says
+/// nothing about the money, so the payment is reconciled later.
 pub fn read_settle(body: &[u8], terms: &Terms, payer: Address) -> Settlement {
     let Ok(answer) = serde_json::from_slice::<SettleAnswer>(body) else {
         return Settlement::Pending { reason: "unreadable_facilitator_answer".to_owned() };
@@ -97,7 +97,7 @@ pub fn read_settle(body: &[u8], terms: &Terms, payer: Address) -> Settlement {
     }
 }
 
-/// Reads the answer of `/verify`. Nothing when it cannot be read; else whether the payment is good, or why not.
+/// Reads the response of `/verify`. `None` when it is unreadable; else whether the payment is valid, or why not.
 pub fn read_verify(body: &[u8], payer: Address) -> Option<Result<(), String>> {
     let answer: VerifyAnswer = serde_json::from_slice(body).ok()?;
     if !answer.is_valid {
@@ -122,7 +122,7 @@ struct StoredPayment {
     signature: String,
 }
 
-/// A payment as it is kept, sealed, until it is settled.
+/// A payment as stored, sealed, until it is settled.
 pub fn keep(payment: &Payment) -> Vec<u8> {
     let kept = StoredPayment {
         authorization: WireAuthorization::from(&payment.authorization),
@@ -131,7 +131,7 @@ pub fn keep(payment: &Payment) -> Vec<u8> {
     serde_json::to_vec(&kept).unwrap_or_default()
 }
 
-/// A payment that was kept.
+/// Reads a stored payment.
 pub fn recall(bytes: &[u8]) -> Option<Payment> {
     let kept: StoredPayment = serde_json::from_slice(bytes).ok()?;
     let authorization = kept.authorization.read().ok()?;

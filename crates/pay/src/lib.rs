@@ -1,9 +1,9 @@
-//! Payment protocols over HTTP: what a server asks for (challenges), what a client shows (proofs), and whether it is
-//! true (verification). Pure: no I/O, no clock, and no knowledge of what is paid for.
+//! Payment protocols over HTTP: challenges (what a server asks for), proofs (what a client sends) and their
+//! verification. Pure: no I/O, no clock, and no knowledge of what is paid for.
 //!
-//! x402 in its versions 1 and 2 and the `evm` method of the `Payment` authentication scheme (MPP) all carry the same
-//! thing, an EIP-3009 authorisation, so one verifier ([`verify`]) serves them. Sign-In-With-X ([`siwx`]) shows a wallet
-//! without any money.
+//! x402 in its versions 1 and 2 and the `evm` method of the `Payment` authentication scheme (MPP) all carry the
+//! same thing, an EIP-3009 authorisation, so one verifier ([`verify`]) serves them. Sign-In-With-X ([`siwx`])
+//! proves a wallet without any money.
 
 pub mod eip3009;
 pub mod encoding;

@@ -1,7 +1,7 @@
 //! The `Payment` scheme of HTTP authentication, method `evm`, intent `charge`.
 //!
-//! A challenge carries an id that is a seal over the rest of it, so the server need not remember what it asked. The
-//! nonce of the authorisation follows from that id, which binds the payment to one challenge and with it to one request.
+//! A challenge's id is a seal over the rest of it, so the server need not remember challenges. The nonce of the
+//! authorisation derives from that id, which binds the payment to one challenge and with it to one request.
 
 use std::fmt::Write as _;
 
@@ -17,17 +17,17 @@ use crate::{
     x402::WireAuthorization,
 };
 
-/// Where the server asks.
+/// The header of the challenge.
 pub const CHALLENGE_HEADER: &str = "www-authenticate";
-/// Where the client is told what became of it.
+/// The header of the receipt.
 pub const RECEIPT_HEADER: &str = "payment-receipt";
-/// How long a challenge is good, in seconds.
+/// How long a challenge is valid, in seconds.
 pub const LIFETIME: u64 = 300;
 
 /// The request that a challenge is for.
 #[derive(Clone, Copy, Debug)]
 pub struct Bound<'a> {
-    /// The host of the server's public address.
+    /// The host of the server's public URL.
     pub realm: &'a str,
     /// The request's method.
     pub method: &'a str,
@@ -37,7 +37,7 @@ pub struct Bound<'a> {
     pub body: &'a [u8],
 }
 
-/// The parts of a challenge as they stand in headers.
+/// The parts of a challenge as in headers.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Challenge {
     /// The seal over the rest.
@@ -48,9 +48,9 @@ pub struct Challenge {
     pub method: String,
     /// `charge`.
     pub intent: String,
-    /// What to pay, encoded.
+    /// The payment request, encoded.
     pub request: String,
-    /// When it ends.
+    /// Its expiry.
     #[serde(default)]
     pub expires: Option<String>,
     /// The hash of the body.
@@ -76,7 +76,7 @@ struct Payload {
     authorization: WireAuthorization,
 }
 
-/// What to pay, in the order that canonical JSON (RFC 8785) wants.
+/// The payment request, in the order of canonical JSON (RFC 8785).
 fn request(terms: &Terms) -> String {
     to_url_safe(&json!({
         "amount": terms.amount.to_string(),
@@ -90,18 +90,18 @@ fn request(terms: &Terms) -> String {
     }))
 }
 
-/// The hash of a body, as the clients write it; nothing for an empty one.
+/// The digest of a body, as clients write it; `None` for an empty one.
 fn digest(body: &[u8]) -> Option<String> {
     (!body.is_empty()).then(|| format!("sha-256={}", standard(&Sha256::digest(body))))
 }
 
-/// Which request a challenge is for, beside its body.
+/// The method and path that a challenge is for.
 fn route(bound: &Bound<'_>) -> String {
     let hash = Sha256::digest(format!("{} {}", bound.method, bound.path));
     url_safe(&hash[..12])
 }
 
-/// Chance keeps two challenges for the same request apart: they would have the same id, so the same nonce.
+/// Randomness keeps two challenges for the same request apart: they would have the same id, so the same nonce.
 fn opaque(bound: &Bound<'_>, random: [u8; 12]) -> String {
     to_url_safe(&json!({ "n": url_safe(&random), "r": route(bound) }))
 }
@@ -155,7 +155,7 @@ impl Challenge {
         url_safe(&mac.finalize().into_bytes())
     }
 
-    /// Whether the id is the seal of this secret over the rest.
+    /// Whether the id is the seal over the rest with this secret.
     pub fn is_sealed_with(&self, secret: &[u8]) -> bool {
         same(&self.id, &self.sealed(secret))
     }
@@ -165,7 +165,7 @@ impl Challenge {
         Word(keccak256(format!("{}{}", self.id, self.realm)))
     }
 
-    /// When it ends, in seconds.
+    /// Its expiry, in seconds.
     fn ends(&self) -> Option<u64> {
         let at: jiff::Timestamp = self.expires.as_deref()?.parse().ok()?;
         u64::try_from(at.as_second()).ok()
@@ -185,8 +185,8 @@ pub struct Answered {
     pub challenge: String,
 }
 
-/// Reads the credential after `Payment ` and checks its challenge. Whether it is still good is not looked at here: the
-/// authorisation ends with the challenge at the latest, and a repeat may come later.
+/// Reads the credential after `Payment ` and checks its challenge, but not its expiry: the authorisation expires
+/// with the challenge at the latest, and a repeat may come later.
 pub fn read(credential: &str, terms: &Terms, bound: &Bound<'_>, secret: &[u8]) -> Result<Answered, Refusal> {
     let Credential { challenge, payload } = from_url_safe(credential)?;
     if !challenge.is_sealed_with(secret) {
@@ -195,7 +195,7 @@ pub fn read(credential: &str, terms: &Terms, bound: &Bound<'_>, secret: &[u8]) -
     let opaque: Value = from_url_safe(challenge.opaque.as_deref().unwrap_or_default())?;
     let ours = challenge.realm == bound.realm
         && challenge.request == request(terms)
-        // A challenge without a digest was given for a body that was not read.
+        // A challenge without a digest was issued for a body that was not read.
         && (challenge.digest.is_none() || challenge.digest == digest(bound.body))
         && opaque["r"].as_str() == Some(&route(bound));
     if !ours {
@@ -213,12 +213,12 @@ pub fn read(credential: &str, terms: &Terms, bound: &Bound<'_>, secret: &[u8]) -
     Ok(Answered { payment: Payment { authorization, signature }, challenge: challenge.id })
 }
 
-/// Compares without an early end, so that the time it takes tells nothing.
+/// Compares in constant time.
 fn same(a: &str, b: &str) -> bool {
     a.len() == b.len() && a.bytes().zip(b.bytes()).fold(0, |all, (a, b)| all | (a ^ b)) == 0
 }
 
-/// The receipt of a payment that was settled.
+/// The receipt of a settled payment.
 pub fn receipt(terms: &Terms, challenge: &str, transaction: &str, now: u64) -> String {
     to_url_safe(&json!({
         "status": "success",

@@ -10,7 +10,7 @@ use crate::{Address, TokenDomain};
 pub struct Network {
     /// The CAIP-2 name.
     pub id: &'static str,
-    /// The chain.
+    /// The chain id.
     pub chain_id: u64,
     /// The name in version 1 of x402.
     pub v1_name: &'static str,
@@ -18,7 +18,7 @@ pub struct Network {
     pub asset: &'static str,
     /// The token's name in its own domain.
     pub token_name: &'static str,
-    /// Whether its money is worth nothing.
+    /// Whether it is a test network.
     pub is_test: bool,
 }
 
@@ -38,7 +38,7 @@ const fn network(
     Network { id, chain_id, v1_name, asset, token_name, is_test }
 }
 
-/// All of them.
+/// All networks.
 pub const NETWORKS: &[Network] = &[
     network(
         "eip155:84532",
@@ -66,13 +66,13 @@ pub fn find(id: &str) -> Option<&'static Network> {
 }
 
 impl Network {
-    /// What wallets sign for.
+    /// The signing domain of the token.
     pub fn domain(&self) -> TokenDomain {
         TokenDomain {
             name: self.token_name.to_owned(),
             version: TOKEN_VERSION.to_owned(),
             chain_id: self.chain_id,
-            // The table's addresses are checked by a test.
+            // A test checks the table's addresses.
             contract: Address::parse(self.asset).unwrap_or(Address([0; 20])),
         }
     }

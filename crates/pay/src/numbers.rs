@@ -1,4 +1,4 @@
-//! Numbers and addresses as they stand in proofs: decimal and hexadecimal text of bounded length.
+//! Numbers and addresses in proofs: decimal and hexadecimal text of bounded length.
 
 use std::fmt;
 
@@ -14,12 +14,12 @@ impl Address {
         read_hex(text).map(Self)
     }
 
-    /// In lower case, as it is stored and compared.
+    /// In lower case, as stored and compared.
     pub fn to_lower(self) -> String {
         write_hex(&self.0)
     }
 
-    /// With the checksum of EIP-55 in the case of its letters, as it is shown.
+    /// With the EIP-55 checksum in its case, as displayed.
     pub fn to_checksum(self) -> String {
         let plain = self.to_lower();
         let hash = keccak256(&plain.as_bytes()[2..]);
@@ -43,12 +43,12 @@ impl fmt::Debug for Address {
     }
 }
 
-/// A number of 256 bits, or 32 bytes that are no number, most significant first.
+/// A number of 256 bits, or 32 opaque bytes, most significant first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Word(pub [u8; 32]);
 
 impl Word {
-    /// Reads a decimal number: digits alone, without a sign, spaces or needless zeros.
+    /// Reads a decimal number: digits only, without a sign, spaces or leading zeros.
     pub fn parse_decimal(text: &str) -> Option<Self> {
         let digits = text.as_bytes();
         if !(1..=78).contains(&digits.len()) || (digits[0] == b'0' && digits.len() > 1) {
@@ -79,7 +79,7 @@ impl Word {
         write_hex(&self.0)
     }
 
-    /// The number, if it is as small as those that we deal with.
+    /// The number, if it fits 64 bits.
     pub fn to_u64(self) -> Option<u64> {
         let (high, low) = self.0.split_at(24);
         let low: [u8; 8] = low.try_into().ok()?;
@@ -127,7 +127,7 @@ impl fmt::Debug for Word {
     }
 }
 
-/// Reads `0x` and exactly the digits of `N` bytes.
+/// Reads `0x` and exactly the hexadecimal digits of `N` bytes.
 pub(crate) fn read_hex<const N: usize>(text: &str) -> Option<[u8; N]> {
     let digits = text.strip_prefix("0x")?.as_bytes();
     if digits.len() != 2 * N {
@@ -141,7 +141,7 @@ pub(crate) fn read_hex<const N: usize>(text: &str) -> Option<[u8; N]> {
     Some(bytes)
 }
 
-/// `0x` and the digits of bytes.
+/// Bytes as `0x` and hexadecimal digits.
 pub(crate) fn write_hex(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let mut text = String::with_capacity(2 + 2 * bytes.len());

@@ -1,9 +1,9 @@
-//! Why a proof does not count. The codes are those of the protocols' reference implementations, so that clients can tell
-//! what to do.
+//! Why a proof is refused. The codes are those of the protocols' reference implementations, so that clients can
+//! react.
 
 use std::fmt;
 
-/// Why a proof does not count.
+/// Why a proof is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refusal {
     /// The code that clients know.

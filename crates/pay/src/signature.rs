@@ -1,4 +1,4 @@
-//! Signatures of wallets: secp256k1, from which the signer's address is recovered.
+//! Signatures of wallets: secp256k1, with recovery of the signer's address.
 
 use secp256k1::{
     Message,
@@ -10,8 +10,8 @@ use crate::{
     numbers::{read_hex, write_hex},
 };
 
-/// Half the order of the curve. A signature with a greater `s` is the mirror of one with a smaller: whoever sees one can
-/// make the other, so only one of the two may count. Tokens refuse it too.
+/// Half the order of the curve. A signature with a greater `s` is the mirror of one with a smaller: either can be
+/// computed from the other, so only one of them may count. Tokens refuse it too.
 const HALF_ORDER: [u8; 32] = [
     0x7f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x5d,
     0x57, 0x6e, 0x73, 0x57, 0xa4, 0x50, 0x1d, 0xdf, 0xe9, 0x2f, 0x46, 0x68, 0x1b, 0x20, 0xa0,
@@ -22,7 +22,7 @@ const HALF_ORDER: [u8; 32] = [
 pub struct Signature([u8; 65]);
 
 impl Signature {
-    /// Reads `0x` and 65 bytes. Nothing else is taken: no high `s`, no compact form, no contract's signature.
+    /// Reads `0x` and 65 bytes. Nothing else is accepted: no high `s`, no compact form, no contract's signature.
     pub fn parse(text: &str) -> Option<Self> {
         let bytes: [u8; 65] = read_hex(text)?;
         let low = bytes[32..64] <= HALF_ORDER[..];
@@ -38,7 +38,7 @@ impl Signature {
         Some(address_of(&key))
     }
 
-    /// As `0x` and 65 bytes, the last of which is 27 or 28, as contracts want it.
+    /// As `0x` and 65 bytes, the last of which is 27 or 28, as contracts expect.
     pub fn to_hex(self) -> String {
         let mut bytes = self.0;
         bytes[64] = 27 + bytes[64] % 27;
@@ -59,7 +59,7 @@ pub(crate) fn address_of(key: &secp256k1::PublicKey) -> Address {
     Address(address)
 }
 
-/// The digest of a text that a wallet signs for people to read (EIP-191).
+/// The digest of a personal message (EIP-191).
 pub fn personal_digest(message: &str) -> [u8; 32] {
     let mut bytes = format!("\x19Ethereum Signed Message:\n{}", message.len()).into_bytes();
     bytes.extend_from_slice(message.as_bytes());

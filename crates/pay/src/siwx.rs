@@ -1,5 +1,5 @@
-//! Sign-In-With-X: a wallet signs a text for people (EIP-4361) that names this server, the address that is called, a
-//! nonce of ours and a time. Unlike a bare authorisation it cannot be collected by another site and used here.
+//! Sign-In-With-X: a wallet signs a readable text (EIP-4361) with this server's host, the called URL, a nonce of
+//! ours and a time. Unlike a bare authorisation it cannot be collected by another site and used here.
 
 use std::fmt::Write as _;
 
@@ -15,58 +15,58 @@ use crate::{
     personal_digest,
 };
 
-/// Where the proof stands.
+/// The header of the proof.
 pub const HEADER: &str = "sign-in-with-x";
-/// How long a sign-in is good, in seconds.
+/// How long a sign-in is valid, in seconds.
 pub const LIFETIME: u64 = 300;
 
-/// What a sign-in has to be for.
+/// The audience of a sign-in.
 #[derive(Clone, Debug)]
 pub struct Audience {
-    /// Host and port of the server's public address.
+    /// Host and port of the server's public URL.
     pub domain: String,
-    /// The whole address that is called.
+    /// The called URL.
     pub uri: String,
     /// The CAIP-2 name of the chain.
     pub network: String,
-    /// What people read.
+    /// The statement for people.
     pub statement: String,
 }
 
-/// What a client signs and sends back.
+/// What a client signs and sends.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SignIn {
-    /// The server.
+    /// The server's domain.
     pub domain: String,
     /// The wallet.
     pub address: String,
-    /// What people read.
+    /// The statement for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub statement: Option<String>,
-    /// The address that is called.
+    /// The called URL.
     pub uri: String,
     /// Always 1.
     pub version: String,
     /// The CAIP-2 name of the chain.
     pub chain_id: String,
-    /// The kind of signature.
+    /// The signature type.
     #[serde(rename = "type")]
     pub kind: String,
     /// The server's nonce.
     pub nonce: String,
-    /// When the server asked.
+    /// When the challenge was issued.
     pub issued_at: String,
-    /// When it ends.
+    /// Its expiry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expiration_time: Option<String>,
-    /// When it begins.
+    /// When it becomes valid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_before: Option<String>,
-    /// Anything.
+    /// An opaque request id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
-    /// What it is about.
+    /// The resources it is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resources: Option<Vec<String>>,
     /// The signature.
@@ -78,13 +78,13 @@ pub struct SignIn {
 pub struct SignedIn {
     /// The wallet.
     pub address: Address,
-    /// What makes the proof usable once.
+    /// Makes the proof usable once.
     pub nonce: [u8; 24],
-    /// When it ends, in seconds.
+    /// Its expiry, in seconds.
     pub ends: u64,
 }
 
-/// A nonce: when it was made, some chance, and a seal over both. So the server need not remember what it asked.
+/// A nonce: its time, random bytes, and a seal over both. So the server need not remember nonces.
 pub fn new_nonce(secret: &[u8], now: u64, random: [u8; 8]) -> String {
     let mut bytes = [0; 24];
     bytes[..4].copy_from_slice(&now.to_be_bytes()[4..]);
@@ -108,7 +108,7 @@ fn seal(secret: &[u8], bytes: &[u8]) -> [u8; 12] {
 fn read_nonce(secret: &[u8], text: &str) -> Option<[u8; 24]> {
     let bytes: [u8; 24] = crate::numbers::read_hex(&format!("0x{text}"))?;
     let expected = seal(secret, &bytes[..12]);
-    // Without an early end, so that the time it takes tells nothing.
+    // In constant time.
     let difference = expected.iter().zip(&bytes[12..]).fold(0, |all, (a, b)| all | (a ^ b));
     (difference == 0).then_some(bytes)
 }
@@ -118,7 +118,7 @@ fn time(seconds: u64) -> String {
     at.map(|at| format!("{at:.3}")).unwrap_or_default()
 }
 
-/// The extension of a 402 that offers signing in.
+/// The extension of a 402 that offers a sign-in.
 pub fn extension(audience: &Audience, nonce: &str, now: u64) -> Value {
     json!({
         "info": {
@@ -195,7 +195,7 @@ pub fn verify(header: &str, audience: &Audience, secret: &[u8], now: u64) -> Res
     Ok(SignedIn { address, nonce, ends })
 }
 
-/// Whether no field could break out of its line.
+/// Whether no field contains a line break.
 fn is_plain(sign_in: &SignIn) -> bool {
     let lines = [&sign_in.domain, &sign_in.uri, &sign_in.version, &sign_in.nonce, &sign_in.issued_at];
     let optional = [&sign_in.statement, &sign_in.expiration_time, &sign_in.not_before, &sign_in.request_id];
@@ -205,14 +205,14 @@ fn is_plain(sign_in: &SignIn) -> bool {
         && sign_in.resources.iter().flatten().all(plain)
 }
 
-/// Checks the times and tells when the sign-in ends.
+/// Checks the times and returns the expiry.
 fn check_times(sign_in: &SignIn, now: u64) -> Result<u64, Refusal> {
     let read = |text: &str| -> Option<u64> {
         let at: jiff::Timestamp = text.parse().ok()?;
         u64::try_from(at.as_second()).ok()
     };
     let issued = read(&sign_in.issued_at).ok_or(Refusal::SIWX_ISSUED)?;
-    // The time is ours, so no clock but our nodes' can differ.
+    // The time is from our nonce, so only our nodes' clocks can differ.
     if issued > now.saturating_add(5) {
         return Err(Refusal::SIWX_FUTURE);
     }

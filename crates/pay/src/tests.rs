@@ -171,7 +171,7 @@ fn times_are_bounded_on_both_sides() {
     assert_eq!(within_time(&terms, &forever, NOW), Err(Refusal::EXPIRED));
 }
 
-/// Whoever sees a signature can make its mirror. It must not count as another one.
+/// The mirror of a signature can be computed by anyone. It must not count as another one.
 #[test]
 fn the_mirror_of_a_signature_is_refused() {
     // The order of the curve, most significant byte first.
@@ -376,7 +376,7 @@ fn only_a_clear_yes_of_a_facilitator_is_one() {
 }
 
 proptest! {
-    /// Whatever comes in a header is read or refused, never more.
+    /// Any header value is read or refused, and never panics.
     #[test]
     fn headers_never_break_the_reader(text in "\\PC{0,300}", bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
         let terms = terms(10_000);
@@ -389,7 +389,7 @@ proptest! {
         }
     }
 
-    /// A signed authorisation counts exactly as it was signed: no other field and no other bit of the signature.
+    /// A signed authorisation counts exactly as signed: every changed field or bit of the signature is refused.
     #[test]
     fn every_field_is_signed(field in 0_usize..6, bit in 0_usize..160, flipped in 0_usize..520) {
         let terms = terms(10_000);

@@ -1,8 +1,8 @@
-//! The one verifier: whether an authorisation pays what was asked for, whichever protocol brought it.
+//! The one verifier: whether an authorisation pays what was asked for, whichever protocol carried it.
 
 use crate::{Address, Authorization, Refusal, Signature, TokenDomain, Word};
 
-/// What a request costs, and how it is to be paid.
+/// The price of a request, and how it is to be paid.
 #[derive(Clone, Debug)]
 pub struct Terms {
     /// The CAIP-2 name of the network.
@@ -11,11 +11,11 @@ pub struct Terms {
     pub v1_network: String,
     /// The token.
     pub domain: TokenDomain,
-    /// Who is paid.
+    /// The recipient.
     pub pay_to: Address,
-    /// How much, in the token's smallest unit. Nothing is an amount too: then only the wallet is shown.
+    /// The amount, in the token's smallest unit. Zero is an amount too: then it only proves the wallet.
     pub amount: u64,
-    /// How long a proof may be valid, in seconds.
+    /// Maximum validity of a proof, in seconds.
     pub max_timeout: u64,
 }
 
@@ -28,14 +28,14 @@ pub struct Payment {
     pub signature: Signature,
 }
 
-/// How far clocks may differ, in seconds.
+/// Maximum clock difference, in seconds.
 pub const SKEW: u64 = 60;
-/// An authorisation that ends sooner than this, in seconds, may not reach the chain in time.
+/// An authorisation that expires sooner than this, in seconds, may not reach the chain in time.
 const LEAST: u64 = 6;
 
-/// Checks everything about a payment but the times: signature, recipient, amount.
+/// Checks everything about a payment except the times: signature, recipient, amount.
 ///
-/// The token, the network and the payer are what was signed, so a signature over others recovers another address.
+/// The token, the network and the payer are signed, so a signature over others recovers another address.
 pub fn verify(terms: &Terms, payment: &Payment) -> Result<(), Refusal> {
     let Payment { authorization, signature } = payment;
     let signer = signature.recover(authorization.digest(&terms.domain)).ok_or(Refusal::SIGNATURE)?;
@@ -51,8 +51,8 @@ pub fn verify(terms: &Terms, payment: &Payment) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Checks that an authorisation is valid at a time, in seconds, and not for longer than was asked: nonces have to be
-/// remembered for as long.
+/// Checks that an authorisation is valid at a time, in seconds, and not for longer than allowed: nonces are
+/// remembered for that long.
 pub fn within_time(terms: &Terms, authorization: &Authorization, now: u64) -> Result<(), Refusal> {
     if authorization.valid_before < Word::from(now.saturating_add(LEAST))
         || authorization.valid_before > Word::from(now.saturating_add(terms.max_timeout).saturating_add(SKEW))

@@ -13,7 +13,7 @@ pub struct Wallet {
 }
 
 impl Wallet {
-    /// The wallet of a secret key. Nothing when the bytes are no key.
+    /// The wallet of a secret key. `None` when the bytes are not a valid key.
     pub fn new(secret: [u8; 32]) -> Option<Self> {
         let key = SecretKey::from_secret_bytes(secret).ok()?;
         let address = address_of(&secp256k1::PublicKey::from_secret_key(&key));
@@ -38,7 +38,7 @@ impl Wallet {
         self.sign(authorization.digest(domain))
     }
 
-    /// Signs a text for people.
+    /// Signs a personal message.
     pub fn sign_text(&self, message: &str) -> Signature {
         self.sign(personal_digest(message))
     }

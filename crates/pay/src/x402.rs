@@ -1,7 +1,7 @@
 //! x402 over HTTP, versions 1 and 2, scheme `exact`.
 //!
-//! Version 2 speaks in headers, version 1 asks in the body of the 402: one answer serves clients of both. Reading keeps
-//! what matters and overlooks the rest, since clients may add to it; from then on only our own requirements count.
+//! Version 2 uses headers, version 1 the body of the 402: one response serves clients of both. Unknown fields are
+//! ignored, since clients may add some; after reading only our own requirements count.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -11,23 +11,23 @@ use crate::{
     encoding::{from_standard, to_standard},
 };
 
-/// Where version 2 asks.
+/// The challenge header of version 2.
 pub const REQUIRED_HEADER: &str = "payment-required";
-/// Where version 2 pays.
+/// The payment header of version 2.
 pub const SIGNATURE_HEADER: &str = "payment-signature";
-/// Where version 2 is told what became of it.
+/// The receipt header of version 2.
 pub const RESPONSE_HEADER: &str = "payment-response";
-/// Where version 1 pays.
+/// The payment header of version 1.
 pub const V1_HEADER: &str = "x-payment";
-/// Where version 1 is told what became of it.
+/// The receipt header of version 1.
 pub const V1_RESPONSE_HEADER: &str = "x-payment-response";
 
 /// What is paid for.
 #[derive(Clone, Debug)]
 pub struct Resource {
-    /// Its address.
+    /// Its URL.
     pub url: String,
-    /// What it is, in a few words.
+    /// A short description.
     pub description: String,
     /// Who offers it.
     pub service: String,
@@ -44,7 +44,7 @@ impl Resource {
     }
 }
 
-/// The requirements of version 2, as clients echo them and facilitators want them.
+/// The requirements of version 2, as clients echo them and facilitators expect them.
 pub fn requirements(terms: &Terms) -> Value {
     json!({
         "scheme": "exact",
@@ -68,7 +68,7 @@ pub fn required_header(terms: &Terms, resource: &Resource, error: &str, extensio
     }))
 }
 
-/// What the body of a 402 offers to clients of version 1.
+/// The offer to version 1 clients in the body of a 402.
 ///
 /// There is no `outputSchema`: the widely used client refuses the null that the protocol's own example shows.
 pub fn v1_accepts(terms: &Terms, resource: &Resource) -> Value {
@@ -166,7 +166,7 @@ fn signed(signed: &SignedV1) -> Result<Payment, Refusal> {
     Ok(Payment { authorization, signature })
 }
 
-/// Reads what a client of version 2 sent, if it answers our requirements.
+/// Reads a version 2 payment, if it matches our requirements.
 pub fn read_v2(header: &str, terms: &Terms) -> Result<Payment, Refusal> {
     let payload: PayloadV2 = from_standard(header)?;
     if payload.x402_version != 2 {
@@ -191,7 +191,7 @@ pub fn read_v2(header: &str, terms: &Terms) -> Result<Payment, Refusal> {
     signed(&payload.payload)
 }
 
-/// Reads what a client of version 1 sent, if it answers our requirements.
+/// Reads a version 1 payment, if it matches our requirements.
 pub fn read_v1(header: &str, terms: &Terms) -> Result<Payment, Refusal> {
     let payload: PayloadV1 = from_standard(header)?;
     if payload.x402_version != 1 {
@@ -206,25 +206,25 @@ pub fn read_v1(header: &str, terms: &Terms) -> Result<Payment, Refusal> {
     signed(&payload.payload)
 }
 
-/// What became of a payment.
+/// The result of a payment.
 #[derive(Clone, Debug)]
 pub struct Settled<'a> {
-    /// Who paid.
+    /// The payer.
     pub payer: Address,
     /// The transaction; empty when no money moved.
     pub transaction: &'a str,
-    /// Why it failed.
+    /// The error, if it failed.
     pub error: Option<&'a str>,
-    /// Whether no chain but a ledger of this server has settled it.
+    /// Whether it was settled only in this server's ledger, without a chain.
     pub by_ledger: bool,
 }
 
-/// The header that tells a client of version 2.
+/// The receipt header for version 2.
 pub fn response_header(terms: &Terms, settled: &Settled<'_>) -> String {
     to_standard(&response(&terms.network, terms, settled))
 }
 
-/// The header that tells a client of version 1.
+/// The receipt header for version 1.
 pub fn v1_response_header(terms: &Terms, settled: &Settled<'_>) -> String {
     to_standard(&response(&terms.v1_network, terms, settled))
 }
@@ -246,7 +246,7 @@ fn response(network: &str, terms: &Terms, settled: &Settled<'_>) -> Value {
     response
 }
 
-/// What a client of version 2 sends, for facilitators, tests and measurements.
+/// A version 2 payload, for facilitators, tests and measurements.
 pub fn payload(terms: &Terms, resource: &Resource, payment: &Payment) -> Value {
     json!({
         "x402Version": 2,
@@ -259,7 +259,7 @@ pub fn payload(terms: &Terms, resource: &Resource, payment: &Payment) -> Value {
     })
 }
 
-/// What a client of version 1 sends.
+/// A version 1 payload.
 pub fn v1_payload(terms: &Terms, payment: &Payment) -> Value {
     json!({
         "x402Version": 1,

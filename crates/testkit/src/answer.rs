@@ -1,9 +1,9 @@
-//! What the service answered to a call, with short ways to look into it.
+//! The service's response to a call, with shortcuts for assertions.
 
 use axum::http::HeaderMap;
 use serde_json::Value;
 
-/// What came back.
+/// A response.
 #[derive(Debug)]
 pub struct Answer {
     /// The status.
@@ -15,7 +15,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// The body as JSON; null when there is none.
+    /// The body as JSON; null when it is empty.
     pub fn json(&self) -> Value {
         if self.bytes.is_empty() { Value::Null } else { serde_json::from_slice(&self.bytes).unwrap() }
     }
@@ -23,15 +23,15 @@ impl Answer {
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.bytes).into_owned()
     }
-    /// The code of an error, or an empty text.
+    /// The code of an error, or an empty string.
     pub fn code(&self) -> String {
         self.json()["code"].as_str().unwrap_or_default().to_owned()
     }
-    /// A header as text, or an empty text.
+    /// A header as text, or an empty string.
     pub fn header(&self, name: &str) -> &str {
         self.headers.get(name).map_or("", |value| value.to_str().unwrap())
     }
-    /// The secret of the session cookie that was set.
+    /// The secret of the session cookie in the response.
     pub fn session_secret(&self) -> String {
         let cookie = self.header("set-cookie").split(';').next().unwrap_or_default().to_owned();
         cookie.split_once('=').unwrap().1.to_owned()
@@ -42,7 +42,7 @@ impl Answer {
         assert_eq!((self.status, self.code().as_str()), (status, code), "{}", self.text());
         self
     }
-    /// Checks that the call succeeded and gives the body.
+    /// Checks that the call succeeded and returns the body.
     #[track_caller]
     pub fn ok(&self) -> Value {
         assert!((200..300).contains(&self.status), "{}: {}", self.status, self.text());

@@ -1,4 +1,4 @@
-//! A server of the Bot API: a real listener with chats that the test writes in, and faults that it wants.
+//! A fake server of Telegram's Bot API: a real listener with chats that the test writes in, and injected faults.
 
 use std::{
     collections::VecDeque,
@@ -15,19 +15,19 @@ use axum::{
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, task::JoinHandle};
 
-/// What the server remembers and does.
+/// The server's state.
 #[derive(Default)]
 struct Behaviour {
-    /// Calls that were taken: method and body.
+    /// Received calls: method and body.
     calls: Vec<(String, Value)>,
-    /// What the next calls of a method are answered with instead: status and body.
+    /// Responses to the next calls of a method instead: status and body.
     faults: VecDeque<(String, u16, Value)>,
     updates: Vec<Value>,
     last_update: i64,
     last_message: i64,
 }
 
-/// The listener; it ends with the value.
+/// The listener; it stops when dropped.
 pub struct BotServer {
     address: SocketAddr,
     state: Arc<Mutex<Behaviour>>,
@@ -35,7 +35,7 @@ pub struct BotServer {
 }
 
 impl BotServer {
-    /// Listens on this host.
+    /// Listens on loopback.
     pub async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -46,7 +46,7 @@ impl BotServer {
         Self { address, state, task }
     }
 
-    /// Where it is.
+    /// Its URL.
     pub fn url(&self) -> url::Url {
         format!("http://{}", self.address).parse().unwrap()
     }
@@ -62,19 +62,19 @@ impl BotServer {
         state.calls.iter().filter(|(name, _)| name == method).map(|(_, body)| body.clone()).collect()
     }
 
-    /// What was said in a chat, oldest first.
+    /// The messages of a chat, oldest first.
     pub fn said(&self, chat: i64) -> Vec<String> {
         let calls = self.calls("sendMessage").into_iter().filter(|call| call["chat_id"] == chat);
         calls.map(|call| call["text"].as_str().unwrap().to_owned()).collect()
     }
 
-    /// The notices that a chat got, oldest first: what has buttons.
+    /// The notifications of a chat, oldest first: messages with buttons.
     pub fn notices(&self, chat: i64) -> Vec<Value> {
         let calls = self.calls("sendMessage").into_iter().filter(|call| call["chat_id"] == chat);
         calls.filter(|call| call["reply_markup"].is_object()).collect()
     }
 
-    /// Waits until a chat got a number of notices.
+    /// Waits until a chat has this many notifications.
     pub async fn wait_for(&self, chat: i64, count: usize) -> Vec<Value> {
         for _ in 0..300 {
             let notices = self.notices(chat);
@@ -86,7 +86,7 @@ impl BotServer {
         panic!("only {} of {count} notices came", self.notices(chat).len());
     }
 
-    /// An update, numbered, that waits to be asked for.
+    /// An update, numbered, for the next getUpdates.
     fn update(&self, kind: &str, body: Value) -> Value {
         let mut state = self.state.lock().unwrap();
         state.last_update += 1;
@@ -96,26 +96,26 @@ impl BotServer {
         update
     }
 
-    /// Somebody writes in a private chat.
+    /// A person writes in a private chat.
     pub fn write(&self, chat: i64, text: &str) -> Value {
         self.update("message", message(chat, text))
     }
 
-    /// Somebody writes in a group.
+    /// A person writes in a group.
     pub fn write_in_group(&self, chat: i64, text: &str) -> Value {
         let mut body = message(chat, text);
         body["chat"] = json!({ "id": chat, "type": "group", "title": "Team" });
         self.update("message", body)
     }
 
-    /// Somebody answers a message.
+    /// A person answers a message.
     pub fn reply(&self, chat: i64, to: i64, text: &str) -> Value {
         let mut body = message(chat, text);
         body["reply_to_message"] = json!({ "message_id": to, "chat": { "id": chat, "type": "private" } });
         self.update("message", body)
     }
 
-    /// Somebody presses a button.
+    /// A person presses a button.
     pub fn press(&self, chat: i64, data: &str) -> Value {
         let place = json!({ "message_id": 1, "chat": { "id": chat, "type": "private" } });
         self.update(
@@ -124,7 +124,7 @@ impl BotServer {
         )
     }
 
-    /// The number of the last message that the bot wrote.
+    /// The number of the bot's last message.
     pub fn last_message(&self) -> i64 {
         self.state.lock().unwrap().last_message
     }

@@ -1,4 +1,4 @@
-//! A caller: a credential and the means to make requests with it.
+//! A caller: a credential and the methods to make requests with it.
 
 use axum::{
     body::Body,
@@ -11,7 +11,7 @@ use tower::ServiceExt;
 
 use crate::{answer::Answer, contract};
 
-/// Somebody who calls.
+/// A caller with its credential.
 #[derive(Clone)]
 pub struct Caller {
     router: axum::Router,
@@ -19,14 +19,14 @@ pub struct Caller {
     faults: bool,
 }
 
-/// Server-sent events as they come.
+/// Server-sent events as they arrive.
 pub struct EventStream {
     body: Body,
     text: String,
 }
 
 impl EventStream {
-    /// The next event: its id and its data. Nothing when the stream has ended.
+    /// The next event: its id and its data. `None` when the stream has ended.
     pub async fn next(&mut self) -> Option<(i64, Value)> {
         loop {
             while let Some((block, rest)) = self.text.split_once("\n\n") {
@@ -51,7 +51,7 @@ impl Caller {
         Self { router, headers, faults: false }
     }
 
-    /// The caller's own credential: the key, or the cookie.
+    /// The caller's credential: the API key, or the cookie.
     pub fn secret(&self) -> &str {
         &self.headers.first().expect("a caller with a credential").1
     }
@@ -72,7 +72,7 @@ impl Caller {
         caller
     }
 
-    /// The same caller in a test that makes the service fail: only then may a call be answered with 500.
+    /// The same caller in a test that injects faults: only then may a response be 500.
     #[must_use]
     pub fn meets_faults(&self) -> Self {
         Self { faults: true, ..self.clone() }
@@ -113,7 +113,7 @@ impl Caller {
         EventStream { body: response.into_body(), text: String::new() }
     }
 
-    /// A request whose answer, a stream or not, is read to its end: status and text.
+    /// A request whose response, a stream or not, is read to its end: status and text.
     pub async fn read_all(
         &self,
         method: Method,
@@ -138,7 +138,7 @@ impl Caller {
         self.router.clone().oneshot(request.body(body).unwrap()).await.unwrap()
     }
 
-    /// Any request at all. The answer is checked against the OpenAPI document.
+    /// Any request. The response is checked against the OpenAPI document.
     pub async fn send_raw(
         &self,
         method: Method,
@@ -147,12 +147,12 @@ impl Caller {
         body: Body,
     ) -> Answer {
         let (parts, mut body) = self.open(method.clone(), path, content_type, body).await.into_parts();
-        // Only the event log goes on for ever; the answer to a tool that waits is a stream with an end.
+        // Only the event log is endless; the response of a waiting tool is a stream with an end.
         let endless = path != "/mcp"
             && !path.starts_with("/mcp?")
             && parts.headers.get("content-type").is_some_and(|kind| kind == "text/event-stream");
         let bytes = if endless {
-            // A stream has no end: its first piece is the answer.
+            // An endless stream: its first piece is the response.
             body.frame().await.unwrap().unwrap().into_data().unwrap()
         } else {
             body.collect().await.unwrap().to_bytes()

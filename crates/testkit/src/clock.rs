@@ -1,4 +1,4 @@
-//! A clock that stands still unless the test moves it.
+//! A clock that only the test moves.
 
 use std::sync::{
     Arc,
@@ -13,13 +13,13 @@ use operations::ports;
 pub struct Clock(Arc<AtomicI64>);
 
 impl Clock {
-    /// A clock at the time where every test begins.
+    /// A clock at the time where every test starts.
     pub(crate) fn start() -> Self {
         let clock = Self(Arc::new(AtomicI64::new(0)));
         clock.set("2026-07-14T09:00:00Z");
         clock
     }
-    /// Moves the clock on.
+    /// Advances the clock.
     pub fn advance(&self, seconds: i64) {
         self.0.fetch_add(seconds * 1_000_000, Ordering::SeqCst);
     }
@@ -27,7 +27,7 @@ impl Clock {
     pub fn set(&self, to: &str) {
         self.0.store(to.parse::<Timestamp>().unwrap().as_micros(), Ordering::SeqCst);
     }
-    /// The time it shows.
+    /// Its time.
     pub fn now(&self) -> Timestamp {
         Timestamp::from_micros(self.0.load(Ordering::SeqCst))
     }

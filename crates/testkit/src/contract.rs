@@ -1,4 +1,4 @@
-//! Checks answers against the OpenAPI document, so that what is published is what is served.
+//! Checks responses against the OpenAPI document, so that what is published is what is served.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -16,11 +16,11 @@ static DOCUMENT: LazyLock<Document> =
 static AGENT_DOCUMENT: LazyLock<Document> =
     LazyLock::new(|| Document::read(include_str!("../../../openapi/agent-v1.json")));
 
-/// A document as it stands in the repository, which other tests compare with what the service serves. Only what answers
-/// need is read: making the whole took longer than most tests do.
+/// A document as checked in, which other tests compare with what the service serves. Only what responses need is
+/// read: building the whole took longer than most tests do.
 struct Document {
     text: Text<'static>,
-    /// What was read so far.
+    /// The parts read so far.
     paths: Mutex<HashMap<&'static str, Arc<Value>>>,
     validators: Mutex<HashMap<String, jsonschema::Validator>>,
 }
@@ -45,7 +45,7 @@ impl Document {
         Self { text, paths: Mutex::default(), validators: Mutex::default() }
     }
 
-    /// The described path that a path belongs to, with its operations; literal segments win over parameters.
+    /// The described path that matches a path, with its operations; literal segments win over parameters.
     fn find(&self, path: &str) -> Option<(&'static str, Arc<Value>)> {
         let matching = self.text.paths.iter().filter(|(template, _)| matches(template, path));
         let (template, text) = matching.min_by_key(|(template, _)| template.matches('{').count())?;
@@ -55,7 +55,7 @@ impl Document {
         Some((template, operations))
     }
 
-    /// A validator for a schema and all that it refers to.
+    /// A validator for a schema and everything it refers to.
     fn compile(&self, schema: &Value) -> jsonschema::Validator {
         let (mut needed, mut schemas) = (references(schema), Map::new());
         while let Some(name) = needed.pop() {
@@ -92,7 +92,7 @@ fn references(schema: &Value) -> Vec<String> {
     }
 }
 
-/// Fails when an answer of a described route has a status, a code or a shape that the document does not allow.
+/// Fails when a response of a described route has a status, a code or a shape that the document does not allow.
 pub(crate) fn check(method: &Method, path: &str, answer: &Answer) {
     let path = path.split('?').next().unwrap_or_default();
     let document: &Document = if is_keyless(path) { &AGENT_DOCUMENT } else { &DOCUMENT };

@@ -1,6 +1,6 @@
-//! The two engines, by which a test says where it runs.
+//! The two engines a test can run on.
 
-/// Which engine a test runs on.
+/// The engine of a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Engine {
     /// SQLite.

@@ -7,7 +7,7 @@ use std::sync::{
 
 use operations::ports::Entropy;
 
-/// Numbers that look random and are the same in every run.
+/// Pseudo-random numbers, the same in every run.
 pub(crate) struct SeededEntropy {
     state: AtomicU64,
     /// Whether asking for a number panics.
@@ -15,7 +15,7 @@ pub(crate) struct SeededEntropy {
 }
 
 impl SeededEntropy {
-    /// Numbers that follow from a seed, until they are broken.
+    /// Numbers from a seed.
     pub(crate) fn new(seed: u64, broken: Arc<AtomicBool>) -> Self {
         Self { state: AtomicU64::new(seed), broken }
     }

@@ -1,4 +1,4 @@
-//! Another mail server, as far as the service sees one: it remembers what it was handed, and answers as it is told.
+//! A fake next hop: it records the messages it gets, and replies as configured.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -10,7 +10,7 @@ use std::{
 use operations::ports::{Handed, Handover, HandoverOutcome, NextHop};
 use tokio::sync::Semaphore;
 
-/// A server that takes mail, or refuses it.
+/// A server that accepts messages, or refuses them.
 #[derive(Clone, Default)]
 pub struct Hop(Arc<Mutex<State>>);
 
@@ -24,28 +24,28 @@ struct State {
 }
 
 impl Hop {
-    /// What it says about a recipient the next time; after that it takes everything again.
+    /// Sets the next outcome for a recipient; after that everything is accepted again.
     pub fn answer(&self, recipient: &str, outcome: HandoverOutcome) {
         let mut state = self.0.lock().unwrap();
         state.answers.entry(recipient.to_owned()).or_default().push_back(outcome);
     }
 
-    /// Makes code panic over a recipient, so many times.
+    /// Panics on a recipient, this many times.
     pub fn panic_over(&self, recipient: &str, times: u32) {
         self.0.lock().unwrap().panics.insert(recipient.to_owned(), times);
     }
 
-    /// Makes it take its time with a domain, or with a message to an address.
+    /// Delays a domain, or messages to an address.
     pub fn slow_down(&self, whom: &str, by: Duration) {
         self.0.lock().unwrap().slow.insert(whom.to_owned(), by);
     }
 
-    /// Lets each message in only for a permit of a gate.
+    /// Accepts each message only with a permit of a semaphore.
     pub fn behind(&self, gate: Arc<Semaphore>) {
         self.0.lock().unwrap().gate = Some(gate);
     }
 
-    /// Everything that it was handed so far, whatever it answered.
+    /// All messages so far, whatever the outcome.
     pub fn handed(&self) -> Vec<Handover> {
         self.0.lock().unwrap().taken.clone()
     }

@@ -1,7 +1,7 @@
 //! The test kit: a whole service in the test's own process, on either engine, with a clock that the test sets.
 //!
-//! Callers are values ([`Server::key`], [`Server::anonymous`], …); requests go through the router without a port, and
-//! every answer is checked against the OpenAPI document.
+//! Callers are values ([`Server::key`], [`Server::anonymous`], …); requests go through the router without a port,
+//! and every response is checked against the OpenAPI document.
 
 #![expect(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! What the service logs.
+//! Captures the service's log lines.
 
 use std::{
     io,
@@ -7,7 +7,7 @@ use std::{
 
 use tracing_subscriber::util::SubscriberInitExt;
 
-/// Catches what is logged on the thread of the test, which is all of the service in a test with one thread.
+/// Captures log lines of the test's thread, which runs the whole service in a single-threaded test.
 pub struct Logs {
     lines: Lines,
     _until_dropped: tracing::subscriber::DefaultGuard,
@@ -17,7 +17,7 @@ pub struct Logs {
 struct Lines(Arc<Mutex<Vec<u8>>>);
 
 impl Logs {
-    /// Begins to catch.
+    /// Starts capturing.
     pub fn catch() -> Self {
         let lines = Lines::default();
         let writer = lines.clone();
@@ -29,7 +29,7 @@ impl Logs {
         Self { lines, _until_dropped: subscriber.set_default() }
     }
 
-    /// What was logged so far.
+    /// The lines so far.
     pub fn text(&self) -> String {
         let lines = self.lines.0.lock().unwrap_or_else(PoisonError::into_inner);
         String::from_utf8_lossy(&lines).into_owned()

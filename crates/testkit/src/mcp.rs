@@ -1,11 +1,11 @@
-//! An agent's view: a caller that speaks the Model Context Protocol.
+//! An MCP client for tests.
 
 use axum::{body::Body, http::Method};
 use serde_json::{Value, json};
 
 use crate::{Answer, Caller};
 
-/// A caller at `/mcp`.
+/// A client of `/mcp`.
 #[derive(Clone)]
 pub struct Mcp {
     caller: Caller,
@@ -13,7 +13,7 @@ pub struct Mcp {
 }
 
 impl Caller {
-    /// The same caller as a client of the Model Context Protocol.
+    /// The same caller as an MCP client.
     pub fn mcp(&self) -> Mcp {
         let caller = self
             .with("host", "mail.test")
@@ -36,19 +36,19 @@ impl Mcp {
         Self { caller: self.caller.with(name, value), ..self.clone() }
     }
 
-    /// Sends a message as it is.
+    /// Sends a message unchanged.
     pub async fn send(&self, message: Value) -> Answer {
         let body = Body::from(serde_json::to_vec(&message).unwrap());
         self.caller.send_raw(Method::POST, &self.path, Some("application/json"), body).await
     }
 
-    /// Makes a request and gives the whole answer.
+    /// Makes a request and returns the whole response.
     pub async fn request(&self, method: &str, params: Value) -> Value {
         let answer =
             self.send(json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params })).await;
         assert_eq!(answer.status, 200, "{}", answer.text());
         let text = answer.text();
-        // A stream ends with the answer; what comes before it are notifications.
+        // A stream ends with the response; what precedes it are notifications.
         let last = text.lines().filter_map(|line| line.strip_prefix("data: ")).next_back();
         let message: Value = serde_json::from_str(last.unwrap_or(&text)).unwrap();
         assert_eq!(message["id"], 1, "{message}");
@@ -60,25 +60,25 @@ impl Mcp {
         self.request("tools/list", json!({})).await["result"]["tools"].as_array().unwrap().clone()
     }
 
-    /// Calls a tool and gives its result, whether it worked or not.
+    /// Calls a tool and returns its result, successful or not.
     pub async fn call(&self, tool: &str, arguments: Value) -> Value {
         let answer = self.request("tools/call", json!({ "name": tool, "arguments": arguments })).await;
         let result = answer["result"].clone();
         assert!(result.is_object(), "{answer}");
-        // Both forms say the same.
+        // Both forms have the same content.
         let text: Value = serde_json::from_str(result["content"][0]["text"].as_str().unwrap()).unwrap();
         assert_eq!(text, result["structuredContent"]);
         result
     }
 
-    /// Calls a tool that works and gives what it answers with.
+    /// Calls a tool that succeeds and returns its value.
     pub async fn ok(&self, tool: &str, arguments: Value) -> Value {
         let result = self.call(tool, arguments).await;
         assert_eq!(result["isError"], false, "{result}");
         result["structuredContent"].clone()
     }
 
-    /// Calls a tool that fails and gives the API's error.
+    /// Calls a tool that fails and returns the API's error.
     pub async fn refused(&self, tool: &str, arguments: Value) -> Value {
         let result = self.call(tool, arguments).await;
         assert_eq!(result["isError"], true, "{result}");

@@ -1,4 +1,4 @@
-//! A language model, as far as the service sees one: it answers by a script, and remembers what it was asked.
+//! A fake language model: it answers by a script, and records what it was asked.
 
 use std::{
     pin::Pin,
@@ -12,7 +12,7 @@ use tokio::sync::Semaphore;
 
 type Script = dyn Fn(&ChatRequest) -> Result<ChatReply, AssistantFault> + Send + Sync;
 
-/// A model that a test writes.
+/// A scripted model.
 #[derive(Clone)]
 pub struct ScriptedModel {
     script: Arc<Script>,
@@ -22,24 +22,24 @@ pub struct ScriptedModel {
 }
 
 impl ScriptedModel {
-    /// A model that answers as the function says.
+    /// A model that answers with this function.
     pub fn new(
         script: impl Fn(&ChatRequest) -> Result<ChatReply, AssistantFault> + Send + Sync + 'static,
     ) -> Self {
         Self { script: Arc::new(script), asked: Arc::default(), gate: None, concurrency: usize::MAX }
     }
 
-    /// The same model, which takes its time: it answers as often as the gate lets it.
+    /// The same model, which answers only with a permit of the semaphore.
     pub fn behind(self, gate: Arc<Semaphore>) -> Self {
         Self { gate: Some(gate), ..self }
     }
 
-    /// The same model, which says that it takes so many questions at the same time.
+    /// The same model with this maximum of concurrent requests.
     pub fn taking(self, concurrency: usize) -> Self {
         Self { concurrency, ..self }
     }
 
-    /// A model that answers questions of JSON with JSON, as the function says.
+    /// A model that answers requests for JSON with JSON from this function.
     pub fn answering(
         script: impl Fn(&serde_json::Value) -> serde_json::Value + Send + Sync + 'static,
     ) -> Self {
@@ -53,13 +53,13 @@ impl ScriptedModel {
         })
     }
 
-    /// A model that always says the same.
+    /// A model that always gives the same answer.
     pub fn saying(text: &str) -> Self {
         let text = text.to_owned();
         Self::new(move |_| Ok(ChatReply { text: text.clone(), calls: Vec::new() }))
     }
 
-    /// Everything that it was asked so far.
+    /// All requests so far.
     pub fn asked(&self) -> Vec<ChatRequest> {
         self.asked.lock().unwrap().clone()
     }

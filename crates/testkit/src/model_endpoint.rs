@@ -1,4 +1,4 @@
-//! An OpenAI-compatible endpoint that answers by a script, faults included: a real listener on this host.
+//! A fake OpenAI-compatible endpoint that answers by a script, faults included: a real listener on loopback.
 
 use std::{
     collections::VecDeque,
@@ -23,22 +23,22 @@ use tokio::{net::TcpListener, task::JoinHandle, time::Sleep};
 
 use crate::ReceivedRequest;
 
-/// How the endpoint answers one request.
+/// The answer to one request.
 #[derive(Clone, Debug)]
 pub enum ModelAnswer {
-    /// With a message, plain.
+    /// A message, not streamed.
     Message(Value),
-    /// With a status, a body and perhaps `Retry-After`.
+    /// A status, a body and optionally `Retry-After`.
     Status(u16, String, Option<u64>),
-    /// With a stream of these lines of data.
+    /// A stream of these data lines.
     Stream(Vec<String>),
-    /// With the beginning of such a stream; then the connection breaks.
+    /// The start of such a stream; then the connection breaks.
     Cut(Vec<String>),
-    /// With one piece after the other for ever, each after a pause.
+    /// One piece after the other for ever, each after a delay.
     Drip(Duration),
-    /// With text without end, as fast as it is read.
+    /// Endless text, as fast as it is read.
     Endless,
-    /// Never.
+    /// No response.
     Hang,
 }
 
@@ -48,7 +48,7 @@ impl ModelAnswer {
         Self::Message(json!({ "role": "assistant", "content": text }))
     }
 
-    /// A stream that ends as it should.
+    /// A complete stream.
     pub fn streamed(deltas: &[Value]) -> Self {
         let mut lines: Vec<String> =
             deltas.iter().map(|delta| json!({ "choices": [{ "delta": delta }] }).to_string()).collect();
@@ -65,7 +65,7 @@ struct Behaviour {
     received: Vec<ReceivedRequest>,
 }
 
-/// The listener; it ends with the value.
+/// The listener; it stops when dropped.
 pub struct ModelEndpoint {
     address: SocketAddr,
     state: Arc<Mutex<Behaviour>>,
@@ -73,7 +73,7 @@ pub struct ModelEndpoint {
 }
 
 impl ModelEndpoint {
-    /// Listens on this host. Without a script it answers with the text `ok`.
+    /// Listens on loopback. Without a script it answers `ok`.
     pub async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -83,7 +83,7 @@ impl ModelEndpoint {
         Self { address, state, task }
     }
 
-    /// What a client of it is set up with.
+    /// The settings of a client for it.
     pub fn settings(&self) -> AssistantSettings {
         AssistantSettings {
             base_url: format!("http://{}/v1", self.address).parse().unwrap(),
@@ -96,17 +96,17 @@ impl ModelEndpoint {
         }
     }
 
-    /// Answers the next requests like this, one after the other.
+    /// Sets the answers to the next requests.
     pub fn script(&self, answers: impl IntoIterator<Item = ModelAnswer>) {
         self.state.lock().unwrap().answers.extend(answers);
     }
 
-    /// Answers everything else like this.
+    /// Sets the answer to all other requests.
     pub fn always(&self, answer: ModelAnswer) {
         self.state.lock().unwrap().always = Some(answer);
     }
 
-    /// What was asked, oldest first.
+    /// All requests, oldest first.
     pub fn received(&self) -> Vec<ReceivedRequest> {
         self.state.lock().unwrap().received.clone()
     }
@@ -168,7 +168,7 @@ struct Pieces {
 
 impl Pieces {
     fn cut(text: String) -> Self {
-        // What was written before must have left when the connection breaks.
+        // What was written must be sent before the connection breaks.
         let pause = Some(Duration::from_millis(200));
         Self { first: Some(Bytes::from(text)), repeated: None, pause, waiting: None }
     }

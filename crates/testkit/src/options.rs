@@ -1,4 +1,4 @@
-//! What a test can want otherwise than usual of the service that it starts.
+//! The options of a test's service.
 
 use std::{sync::Arc, time::Duration};
 
@@ -12,58 +12,58 @@ use operations::{
 
 use crate::{hop::Hop, model::ScriptedModel};
 
-/// What a test wants other than the defaults.
+/// The options of a test's service, where they differ from the defaults.
 #[derive(Clone)]
 pub struct ServerOptions {
     /// The limits of the plans.
     pub plans: Plans,
-    /// Who can sign up, and what it takes.
+    /// Who can sign up, and the requirements.
     pub sign_up: SignUpPolicy,
-    /// The address of the service.
+    /// The public URL.
     pub public_url: String,
-    /// Calls without a credential in a minute.
+    /// Unauthenticated requests per minute.
     pub anonymous_rpm: u64,
-    /// What the random numbers start from.
+    /// The seed of the random numbers.
     pub seed: u64,
-    /// Whether the server takes mail in.
+    /// Whether the server receives mail.
     pub receives_mail: bool,
     /// How long a deleted mailbox is kept.
     pub mailbox_grace_seconds: i64,
-    /// What the HTTP hook for mail is signed with.
+    /// The secret of the HTTP hook for mail.
     pub inbound_secret: Option<String>,
-    /// Files of links that are blocked.
+    /// Lists of blocked links.
     pub blocklists: Vec<std::path::PathBuf>,
     /// The virus scanner.
     pub clamd: Option<ClamdAddress>,
-    /// Name servers for custom domains and webhooks; none for none.
+    /// Name servers for custom domains and webhooks; empty for no resolver.
     pub dns_servers: Vec<std::net::SocketAddr>,
-    /// Whether webhooks may lead to this host.
+    /// Whether webhooks may call this host.
     pub webhooks_allow_private: bool,
-    /// How long a webhook may take.
+    /// Timeout of a webhook.
     pub webhook_time_limit: Duration,
-    /// How mail leaves.
+    /// How mail is sent.
     pub outbound: Outbound,
-    /// Who takes mail for other servers.
+    /// The next hop for other servers.
     pub next_hop: Option<Hop>,
-    /// What the keyless interface costs.
+    /// Prices of the keyless interface.
     pub payments: PaymentSettings,
-    /// Where the facilitator is that settles payments, and how long it may take; nothing for the ledger.
+    /// The URL of the facilitator, and its timeout; `None` for the ledger.
     pub facilitator: Option<(url::Url, Duration)>,
     /// The language model.
     pub assistant: Option<ScriptedModel>,
-    /// Where a language model is, if there is no scripted one.
+    /// The endpoint of a language model, if there is no scripted one.
     pub model_endpoint: Option<Box<AssistantSettings>>,
-    /// What makes vectors of texts.
+    /// The embedder.
     pub embedder: Option<Arc<dyn ports::Embedder>>,
-    /// What is taken into memory.
+    /// What is indexed into memory.
     pub memory: MemorySettings,
-    /// Where the chat bot's server is, and how it hears of its chats; nothing for no bot.
+    /// The URL of the chat bot's server, and how it gets updates; `None` for no bot.
     pub telegram: Option<(url::Url, BotUpdates)>,
-    /// Whether work goes on by itself, such as settling what was spent; otherwise the test says when.
+    /// Whether background work runs by itself, such as writing usage; otherwise the test triggers it.
     pub background: bool,
-    /// How the doors are set up.
+    /// The options of the HTTP doors.
     pub web: web::Options,
-    /// What hashing a password costs: next to nothing, unless a test is about that.
+    /// The cost of hashing a password: minimal, unless a test is about it.
     pub hashing_cost: HashingCost,
 }
 
@@ -71,7 +71,7 @@ impl Default for ServerOptions {
     fn default() -> Self {
         let config: toml::Table = include_str!("../../../config.default.toml").parse().unwrap();
         let mut plans: Plans = config["plans"].clone().try_into().unwrap();
-        // Most tests make more calls than a minute of the smaller plans allows; those about limits set their own.
+        // Most tests make more calls per minute than the smaller plans allow; those about limits set their own.
         for limits in [&mut plans.free, &mut plans.developer] {
             limits.rpm = Limit::of(100_000);
         }

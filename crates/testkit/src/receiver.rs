@@ -1,4 +1,4 @@
-//! Somebody who is called over HTTP: a real listener that keeps what it gets and answers as the test wants.
+//! A fake HTTP server: a real listener that records requests and answers as configured.
 
 use std::{
     net::SocketAddr,
@@ -14,20 +14,20 @@ use axum::{
 };
 use tokio::{net::TcpListener, task::JoinHandle};
 
-/// How a receiver answers.
+/// The answer of a receiver.
 #[derive(Clone, Debug)]
 pub enum Reply {
     /// With a status and a body.
     Status(u16, String),
-    /// With a redirect to this place.
+    /// A redirect to this URL.
     Redirect(String),
-    /// Never.
+    /// No response.
     Hang,
-    /// With a head, and then bytes without end.
+    /// A head, and then an endless body.
     Endless,
 }
 
-/// A request that came in.
+/// A recorded request.
 #[derive(Clone, Debug)]
 pub struct ReceivedRequest {
     /// Its path and query.
@@ -50,7 +50,7 @@ impl ReceivedRequest {
     }
 }
 
-/// The listener; it ends with the value.
+/// The listener; it stops when dropped.
 pub struct Receiver {
     address: SocketAddr,
     state: Arc<Mutex<Behaviour>>,
@@ -63,7 +63,7 @@ struct Behaviour {
 }
 
 impl Receiver {
-    /// Listens on this host and answers everything with 200.
+    /// Listens on loopback and answers everything with 200.
     pub async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -74,27 +74,27 @@ impl Receiver {
         Self { address, state, task }
     }
 
-    /// Where it listens.
+    /// Its address.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// A URL that leads to it.
+    /// A URL on it.
     pub fn url(&self) -> String {
         format!("http://{}/hook", self.address)
     }
 
-    /// Answers like this from now on.
+    /// Sets the answer from now on.
     pub fn reply(&self, reply: Reply) {
         self.state.lock().unwrap().reply = reply;
     }
 
-    /// What has come in, oldest first.
+    /// All requests, oldest first.
     pub fn received(&self) -> Vec<ReceivedRequest> {
         self.state.lock().unwrap().received.clone()
     }
 
-    /// Waits until a number of requests has come in.
+    /// Waits until this many requests have arrived.
     pub async fn wait_for(&self, count: usize) -> Vec<ReceivedRequest> {
         for _ in 0..600 {
             let received = self.received();
@@ -135,7 +135,7 @@ async fn receive(
     }
 }
 
-/// A body without end.
+/// An endless body.
 struct Flood;
 
 impl http_body::Body for Flood {

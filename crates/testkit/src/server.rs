@@ -34,7 +34,7 @@ use crate::{
     options::ServerOptions, template, test_store::TestStore, wallet::Payer,
 };
 
-/// The password of every account that the kit makes.
+/// The password of every account that the kit creates.
 pub const PASSWORD: &str = "correct horse battery";
 
 /// The scripted model, or else the one at an endpoint.
@@ -54,7 +54,7 @@ fn facilitator((url, time_limit): (url::Url, Duration)) -> Box<dyn ports::Facili
     Box::new(HttpFacilitator::new(url, http::HeaderMap::new(), time_limit))
 }
 
-/// The service, with or without what goes on by itself.
+/// The service, with or without background work.
 async fn start(parts: AppParts, store: &TestStore, background: bool) -> App {
     let spend_log = store.folder.path().join("spending");
     let app =
@@ -68,7 +68,7 @@ pub struct Server {
     pub app: App,
     /// Its clock.
     pub clock: Clock,
-    /// Made for the first caller: a node that nobody calls needs none.
+    /// Built for the first caller: a node without callers needs none.
     router: OnceLock<axum::Router>,
     web: web::Options,
     store: Arc<TestStore>,
@@ -108,25 +108,25 @@ impl Server {
         Self::open(self.store.clone(), self.clock.clone(), options).await
     }
 
-    /// The service after its process was killed and started again. Callers of the former one must be gone, since they
-    /// hold on to it.
+    /// The service after its process was killed and restarted. Callers of the former one must be dropped, since
+    /// they keep it alive.
     pub async fn kill_and_start(self, options: ServerOptions) -> Self {
         let (store, clock) = (self.store.clone(), self.clock.clone());
         drop(self);
         Self::open(store, clock, options).await
     }
 
-    /// Where the store is.
+    /// The location of the store.
     pub fn location(&self) -> &store::DatabaseLocation {
         &self.store.location
     }
 
-    /// The folder that holds the blobs in `blobs`, the master key, and the SQLite file.
+    /// The folder with the blobs in `blobs`, the master key, and the SQLite file.
     pub fn folder(&self) -> &std::path::Path {
         self.store.folder.path()
     }
 
-    /// Makes whatever asks for random numbers panic, or stops that.
+    /// Makes every request for random numbers panic, or stops that.
     pub fn break_random_numbers(&self, broken: bool) {
         self.broken.store(broken, Ordering::SeqCst);
     }
@@ -201,30 +201,30 @@ impl Server {
         Self { app, clock, router: OnceLock::new(), web: options.web, store, broken }
     }
 
-    /// The doors.
+    /// The router.
     pub(crate) fn router(&self) -> axum::Router {
         self.router.get_or_init(|| web::router(self.app.clone(), self.web.clone())).clone()
     }
 
-    /// Somebody without a credential.
+    /// A caller without a credential.
     pub fn anonymous(&self) -> Caller {
         Caller::new(self.router(), Vec::new())
     }
 
-    /// Somebody with an API key.
+    /// A caller with an API key.
     pub fn key(&self, key: &str) -> Caller {
         Caller::new(self.router(), vec![("x-api-key".to_owned(), key.to_owned())])
     }
 
-    /// Somebody with a console session.
+    /// A caller with a console session.
     pub fn cookie(&self, secret: &str) -> Caller {
         let cookie = ("cookie".to_owned(), format!("agent_mailbox={secret}"));
-        // As browsers say it of the page's own requests.
+        // As browsers send it for same-origin requests.
         let site = ("sec-fetch-site".to_owned(), "same-origin".to_owned());
         Caller::new(self.router(), vec![cookie, site])
     }
 
-    /// Somebody with a wallet, the same for the same name.
+    /// A caller with a wallet, the same for the same name.
     pub fn wallet(&self, name: &str) -> Payer {
         Payer::new(name, self.anonymous(), self.clock.clone())
     }
@@ -245,7 +245,7 @@ impl Server {
         }
     }
 
-    /// A new key of a workspace, whatever its plan allows.
+    /// A new API key of a workspace, whatever its plan allows.
     pub async fn new_key(&self, workspace: &WorkspaceId, role: Role) -> model::api_keys::ApiKeyWithSecret {
         admin::create_key(&self.app, workspace.clone(), "test", role, None).await.unwrap()
     }
@@ -258,12 +258,12 @@ impl Server {
         self.app.enter_console(operation, caller, None, String::new(), String::new()).unwrap()
     }
 
-    /// Brings a message to an address as SMTP would, and gives the email's id.
+    /// Delivers a message to an address as SMTP would, and returns the email's id.
     pub async fn receive(&self, to: &str, raw: impl Into<bytes::Bytes>) -> EmailId {
         self.try_receive(Some("sender@remote.test"), to, raw).await.unwrap()
     }
 
-    /// The same, from a given sender; refusals come back.
+    /// The same, from a given sender; refusals are returned.
     pub async fn try_receive(
         &self,
         from: Option<&str>,
@@ -281,7 +281,7 @@ impl Server {
         inbound::receive(&self.app, arrival).await?.emails.remove(0)
     }
 
-    /// Does the work for memory that waits: documents, mail, vectors of another model.
+    /// Runs the pending work for memory: documents, messages, vectors of another model.
     pub async fn work_for_memory(&self) {
         while knowledge::worker::index_next(&self.app).await.unwrap() {}
         let is_on = memory::mail::is_on(&self.app);
@@ -294,7 +294,7 @@ impl Server {
         while memory::renew::renew_some(&self.app).await.unwrap() > 0 {}
     }
 
-    /// Logs a tenant's owner in.
+    /// Logs in as a tenant's owner.
     pub async fn log_in(&self, tenant: &Tenant) -> Caller {
         let body = serde_json::json!({ "email": tenant.email, "password": PASSWORD });
         let answer = self.anonymous().post("/api/console/login", body).await;

@@ -1,4 +1,4 @@
-//! A store and a clock on which nodes come and go.
+//! A store and a clock for nodes that are started and stopped.
 
 use std::sync::Arc;
 
@@ -19,12 +19,12 @@ impl Stage {
         Self { store: Arc::new(template::new_store(engine).await), clock: Clock::start() }
     }
 
-    /// A copy, with a clock of its own. No node may be left on the original.
+    /// A copy, with a clock of its own. The original must have no nodes.
     pub async fn copy(&self) -> Self {
         Self { store: Arc::new(self.store.copy().await), clock: Clock::start() }
     }
 
-    /// One more node, on whichever runtime drives this.
+    /// Starts another node, on the current runtime.
     pub fn node(&self, options: ServerOptions) -> impl Future<Output = Server> + Send + 'static {
         Server::open(self.store.clone(), self.clock.clone(), options)
     }

@@ -1,4 +1,4 @@
-//! Request bodies that are made while they are sent.
+//! Request bodies that are generated while they are sent.
 
 use std::{
     io,
@@ -23,12 +23,12 @@ impl<I: Iterator<Item = io::Result<Bytes>> + Unpin> http_body::Body for Streamed
     }
 }
 
-/// A body that is made piece by piece, each when the service asks for it.
+/// A body that is generated piece by piece, on demand.
 pub fn streamed(chunks: impl Iterator<Item = io::Result<Bytes>> + Send + Unpin + 'static) -> Body {
     Body::new(StreamedBody(chunks))
 }
 
-/// A body that never comes to its end, and sends nothing either.
+/// A body that never ends, and sends nothing.
 pub fn stalled() -> Body {
     Body::new(StalledBody)
 }

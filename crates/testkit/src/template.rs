@@ -1,7 +1,7 @@
-//! A store with the schema in it, made once for each build of the tests and copied for every test: going through all
-//! migrations takes longer than most tests do.
+//! A store with the schema, created once per build of the tests and copied for every test: running all migrations
+//! takes longer than most tests do.
 //!
-//! Tests are processes of their own, so the first one makes it while the others wait at a lock.
+//! Tests are separate processes, so the first one creates it while the others wait for a lock.
 
 use std::{
     fs::{self, File},
@@ -48,7 +48,7 @@ async fn file() -> PathBuf {
         forget_former_builds();
         let store = migrated(Engine::Sqlite).await;
         store.closed().await;
-        // Under its name only when it is complete.
+        // Renamed only when it is complete.
         let unfinished = file.with_extension("unfinished");
         fs::copy(store.folder.path().join(DATABASE_FILE), &unfinished).unwrap();
         fs::rename(&unfinished, &file).unwrap();
@@ -64,7 +64,7 @@ async fn database() -> String {
         if !database_exists(&name).await {
             let made = migrated(Engine::Postgres).await.keep_database().unwrap();
             let rename = format!("ALTER DATABASE {made} RENAME TO {name}");
-            // The connections of the migration take a moment to end.
+            // The migration's connections take a moment to close.
             while let Err(error) = postgres::execute(&rename).await {
                 let in_use = error.code() == Some(&tokio_postgres::error::SqlState::OBJECT_IN_USE);
                 assert!(in_use, "{rename}: {error}");
@@ -95,20 +95,20 @@ fn build() -> String {
     format!("{}_{}", program_name(), built.as_nanos())
 }
 
-/// The test program's name, as a database may be called.
+/// The test program's name, valid as a database name.
 fn program_name() -> String {
     let program = std::env::current_exe().unwrap();
     program.file_name().unwrap().to_string_lossy().replace(|one: char| !one.is_ascii_alphanumeric(), "_")
 }
 
-/// Beside the programs, where `cargo clean` finds it.
+/// Next to the programs, where `cargo clean` finds it.
 fn folder() -> PathBuf {
     let folder = std::env::current_exe().unwrap().with_file_name("test-templates");
     fs::create_dir_all(&folder).unwrap();
     folder
 }
 
-/// Held until dropped.
+/// Locked until dropped.
 async fn lock() -> File {
     let file = File::create(folder().join("lock")).unwrap();
     tokio::task::spawn_blocking(move || {

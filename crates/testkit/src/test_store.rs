@@ -13,7 +13,7 @@ use crate::{engine::Engine, postgres};
 /// The name of a SQLite file in its folder.
 pub(crate) const DATABASE_FILE: &str = "test.db";
 
-/// A store and its folder, gone when dropped.
+/// A store and its folder, removed when dropped.
 pub(crate) struct TestStore {
     pub(crate) folder: tempfile::TempDir,
     pub(crate) location: DatabaseLocation,
@@ -31,9 +31,9 @@ impl TestStore {
         }
     }
 
-    /// A copy of a store that nobody has open any more.
+    /// A copy of a store that is not open.
     pub(crate) async fn copy(&self) -> Self {
-        // In memory where that can be had: copies are made by the thousand, and die with their process.
+        // In memory where possible: copies are made by the thousand, and end with their process.
         let memory = Path::new("/dev/shm");
         let folder =
             if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }.unwrap();
@@ -55,7 +55,7 @@ impl TestStore {
         Self { folder, location, database: None, starts: AtomicU64::new(0) }
     }
 
-    /// A PostgreSQL database, with a folder for everything beside it.
+    /// A PostgreSQL database, with a folder for everything else.
     pub(crate) fn in_database(folder: tempfile::TempDir, name: String) -> Self {
         let mut url: url::Url = postgres::server_url().parse().unwrap();
         url.set_path(&name);
@@ -64,19 +64,19 @@ impl TestStore {
         Self { folder, location, database: Some(name), starts: AtomicU64::new(0) }
     }
 
-    /// What the random numbers of the next node begin from: no two nodes of a store may have the same.
+    /// The seed of the next node's random numbers: no two nodes of a store may share one.
     pub(crate) fn seed(&self, base: u64) -> u64 {
         base.wrapping_add(self.starts.fetch_add(1, Ordering::SeqCst) << 40)
     }
 
-    /// Waits until nobody has the store's file open: the last connection takes its log away when it goes.
+    /// Waits until the store's file is closed: the last connection removes its log.
     pub(crate) async fn closed(&self) {
         while self.folder.path().join(DATABASE_FILE).with_extension("db-wal").exists() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }
 
-    /// Leaves the database where it is, and gives its name.
+    /// Keeps the database, and returns its name.
     pub(crate) fn keep_database(mut self) -> Option<String> {
         self.database.take()
     }
@@ -85,7 +85,7 @@ impl TestStore {
 impl Drop for TestStore {
     fn drop(&mut self) {
         let Some(name) = self.database.take() else { return };
-        // The runtime of the test is going away, so the clean-up brings its own.
+        // The test's runtime is shutting down, so the clean-up brings its own.
         let cleanup = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             runtime.block_on(postgres::drop_database(&name));

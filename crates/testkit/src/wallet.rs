@@ -1,4 +1,4 @@
-//! A wallet that calls the keyless interface: asks, signs what it is asked for, and calls again.
+//! A wallet that calls the keyless interface: gets a 402, signs its terms, and calls again.
 
 use std::sync::{
     Arc,
@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::{Answer, Caller, Clock};
 
-/// Somebody with a wallet.
+/// A caller with a wallet.
 #[derive(Clone)]
 pub struct Payer {
     /// The wallet.
@@ -23,7 +23,7 @@ pub struct Payer {
     nonces: Arc<AtomicU64>,
 }
 
-/// How a payer proves itself.
+/// How a payer proves its wallet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
     /// x402, version 2.
@@ -42,7 +42,7 @@ impl Payer {
         Self { wallet, caller, clock, nonces: Arc::default() }
     }
 
-    /// The wallet's address as it is shown.
+    /// The wallet's address as displayed.
     pub fn address(&self) -> String {
         self.wallet.address.to_checksum()
     }
@@ -52,17 +52,17 @@ impl Payer {
         u64::try_from(self.clock.now().as_micros() / 1_000_000).unwrap()
     }
 
-    /// GET, with an authorisation over what is asked for.
+    /// GET, with an authorisation over the price.
     pub async fn get(&self, path: &str) -> Answer {
         self.call(Way::X402, Method::GET, path, None).await
     }
 
-    /// POST, with an authorisation over what is asked for.
+    /// POST, with an authorisation over the price.
     pub async fn post(&self, path: &str, body: Value) -> Answer {
         self.call(Way::X402, Method::POST, path, Some(body)).await
     }
 
-    /// Asks what a call costs, proves the wallet, and calls.
+    /// Gets the price of a call, proves the wallet, and calls.
     pub async fn call(&self, way: Way, method: Method, path: &str, body: Option<Value>) -> Answer {
         let (name, value) = self.prove(way, method.clone(), path, body.clone()).await;
         self.caller.with(&name, &value).send(method, path, body).await
@@ -95,7 +95,7 @@ impl Payer {
         }
     }
 
-    /// An authorisation over what is asked for, good for as long as it may be.
+    /// An authorisation over the price, with the longest validity.
     pub fn authorize(&self, terms: &Terms) -> Authorization {
         let number = self.nonces.fetch_add(1, Ordering::SeqCst);
         Authorization {
@@ -139,7 +139,7 @@ impl Payer {
     }
 }
 
-/// What a 402 asks for.
+/// The terms of a 402.
 pub fn terms_of(accepts: &Value) -> Terms {
     let text = |name: &str| accepts[name].as_str().unwrap().to_owned();
     let network = pay::networks::find(&text("network")).unwrap();

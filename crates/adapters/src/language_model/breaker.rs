@@ -1,32 +1,32 @@
-//! Leaves an endpoint alone that keeps failing: after some failures in a row nobody is let through for a while, then one
-//! question at a time, until one is answered.
+//! A circuit breaker: after some failures in a row no request is let through for a while, then one at a time, until
+//! one succeeds.
 
 use std::{sync::Mutex, time::Duration};
 
 use operations::ports::AssistantFault;
 use tokio::time::Instant;
 
-/// Failures in a row after which an endpoint is left alone.
+/// Failures in a row that open the breaker.
 const MAX_FAILURES: u32 = 5;
-/// How long, at first; each further failure doubles it.
+/// How long it stays open at first; each further failure doubles it.
 const FIRST_REST: Duration = Duration::from_secs(5);
-/// How long at most.
+/// The longest time it stays open.
 const MAX_REST: Duration = Duration::from_mins(1);
 
-/// What is known about an endpoint.
+/// The circuit breaker of one endpoint.
 #[derive(Default)]
 pub(super) struct Breaker(Mutex<State>);
 
 #[derive(Default)]
 struct State {
     failures: u32,
-    /// Until when nobody is let through.
+    /// Until when it is open.
     closed_until: Option<Instant>,
-    /// Whether somebody is trying whether it works again.
+    /// Whether a trial request is running.
     trying: bool,
 }
 
-/// Somebody who was let through. Without a success it counts as a failure, also when it is dropped half-way.
+/// A request that was let through. Without a success it counts as a failure, also when it is dropped.
 pub(super) struct Trial<'a> {
     breaker: &'a Breaker,
     succeeded: bool,
@@ -37,7 +37,7 @@ impl Breaker {
         self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// Lets a question through, or not.
+    /// Lets a request through, or not.
     pub(super) fn enter(&self) -> Result<Trial<'_>, AssistantFault> {
         let mut state = self.state();
         if let Some(until) = state.closed_until {
@@ -52,7 +52,7 @@ impl Breaker {
 }
 
 impl Trial<'_> {
-    /// There was an answer.
+    /// The request succeeded.
     pub(super) fn succeeded(mut self) {
         self.succeeded = true;
     }

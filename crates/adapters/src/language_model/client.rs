@@ -1,4 +1,4 @@
-//! The client of one model: asks until there is an answer, within its time and its attempts.
+//! The client of one model: retries a request within its timeout and its attempts.
 
 use std::{
     future::Future,
@@ -14,13 +14,13 @@ use tokio::{sync::Semaphore, time::Instant};
 use super::{breaker::Breaker, gathering::Gathering, settings::AssistantSettings, wire};
 use crate::http::{LazyClient, without_address};
 
-/// Bytes of an answer that are read, streamed or not.
+/// Maximum bytes of a response, streamed or not.
 const MAX_ANSWER_BYTES: usize = 4 << 20;
-/// Bytes of an error that are read.
+/// Maximum bytes read of an error.
 const MAX_ERROR_BYTES: usize = 4096;
-/// The first pause before another attempt; each further one is twice as long.
+/// The delay before the first retry; each further one is twice as long.
 const FIRST_PAUSE: Duration = Duration::from_millis(300);
-/// The longest pause that an endpoint can ask for, in seconds.
+/// The longest `Retry-After` that is followed, in seconds.
 const MAX_PAUSE_SECONDS: u64 = 3600;
 
 /// The client of one model.
@@ -33,9 +33,9 @@ pub struct HttpAssistant {
 
 /// Why one attempt failed.
 enum Fault {
-    /// Another one may work, after a time that the endpoint may have named.
+    /// A retry may succeed, after a delay that the endpoint may have named.
     Again { reason: String, after: Option<Duration> },
-    /// Another one would not.
+    /// A retry would not help.
     Final(AssistantFault),
 }
 
@@ -58,7 +58,7 @@ impl HttpAssistant {
         Self { settings, client: LazyClient::default(), turns, breaker: Breaker::default() }
     }
 
-    /// Asks for one word, and tells whether there is an answer.
+    /// Asks for one word, to check that the endpoint responds.
     pub async fn probe(&self) -> Result<(), String> {
         let messages = vec![ChatMessage::User("Answer with the word ready.".to_owned())];
         let request = ChatRequest { messages, max_tokens: 16, ..ChatRequest::default() };
@@ -69,7 +69,7 @@ impl HttpAssistant {
         self.client.get(|builder| builder.redirect(redirect::Policy::none())).await.map_err(unavailable)
     }
 
-    /// Asks until there is an answer, the attempts are used up, or the time is over.
+    /// Retries until there is a response, the attempts are used up, or the time is over.
     async fn ask(
         &self,
         request: &ChatRequest,
@@ -94,7 +94,7 @@ impl HttpAssistant {
                 }
                 Ok(Err(Fault::Final(fault))) => {
                     if matches!(fault, AssistantFault::Refused(_)) {
-                        // It answers; it just does not want this.
+                        // The endpoint works; it only refuses this request.
                         trial.succeeded();
                     }
                     return Err(fault);
@@ -103,7 +103,7 @@ impl HttpAssistant {
                 Err(_) => return Err(too_late()),
             };
             let wait = after.unwrap_or_else(|| jittered(pause));
-            // What was shown cannot be taken back, so that a second answer would be a different one.
+            // Text that was shown cannot be taken back, and a second answer would be a different one.
             let hopeless =
                 passed_on || attempt >= self.settings.attempts || Instant::now() + wait >= deadline;
             if hopeless {
@@ -145,7 +145,7 @@ impl HttpAssistant {
         }
     }
 
-    /// What an answer other than 200 means.
+    /// The meaning of a status other than 200.
     async fn refusal(&self, answer: Response) -> Fault {
         let (status, after) = (answer.status().as_u16(), retry_after(answer.headers()));
         let said = match read(answer, MAX_ERROR_BYTES).await {
@@ -159,7 +159,7 @@ impl HttpAssistant {
         }
     }
 
-    /// Some endpoints repeat the key that they refuse.
+    /// Removes the key: some endpoints repeat the one they refuse.
     fn without_key(&self, text: &str) -> String {
         match &self.settings.api_key {
             Some(key) if !key.is_empty() => text.replace(key, "***"),
@@ -193,7 +193,7 @@ impl Assistant for HttpAssistant {
     }
 }
 
-/// Reads a streamed answer and passes its pieces on.
+/// Reads a streamed response and forwards its text.
 async fn gather(mut answer: Response, deltas: &ChatDeltas, passed_on: &mut bool) -> Result<ChatReply, Fault> {
     let mut gathering = Gathering::default();
     let mut total = 0;
@@ -205,7 +205,7 @@ async fn gather(mut answer: Response, deltas: &ChatDeltas, passed_on: &mut bool)
         let piece = gathering.add(&chunk).map_err(again)?;
         if !piece.is_empty() {
             *passed_on = true;
-            // Nobody may be listening any more; the answer counts all the same.
+            // The receiver may be closed; the answer counts all the same.
             let _ = deltas.send(piece).await;
         }
         if gathering.is_done() {
@@ -230,14 +230,14 @@ async fn read(mut answer: Response, max: usize) -> Result<Vec<u8>, Fault> {
     Ok(bytes)
 }
 
-/// When an endpoint wants to be asked again, in whole seconds. Dates are left out: few send them, and clocks differ.
+/// `Retry-After` in whole seconds. Dates are ignored: few endpoints send them, and clocks differ.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let seconds = headers.get("retry-after")?.to_str().ok()?.trim().parse::<u64>().ok()?;
-    // A very long time is not waited for: it lies behind every time limit, which ends the attempts.
+    // A very long delay is not waited for: it exceeds every timeout, which ends the attempts.
     Some(Duration::from_secs(seconds.min(MAX_PAUSE_SECONDS)))
 }
 
-/// A pause between half of the given one and all of it, so that many who failed together do not come back together.
+/// A delay between half of the given one and all of it, so that clients that failed together do not retry together.
 fn jittered(pause: Duration) -> Duration {
     let share = RandomState::new().build_hasher().finish() % 1000;
     pause / 2 + pause.mul_f64(f64::from(u32::try_from(share).unwrap_or_default()) / 2000.0)

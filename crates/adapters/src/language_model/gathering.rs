@@ -1,4 +1,4 @@
-//! A streamed answer, put together from its pieces: text, and calls of tools whose names and arguments come in parts.
+//! A streamed response, assembled from its pieces: text, and tool calls whose names and arguments come in parts.
 
 use operations::ports::{ChatReply, ToolCall};
 use serde_json::Value;
@@ -8,25 +8,25 @@ use super::{
     wire::{MAX_ARGUMENT_BYTES, MAX_TEXT_BYTES, MAX_TOOL_CALLS, arguments, content, error_text, numbered},
 };
 
-/// Bytes of one line of the stream.
+/// Maximum bytes of one line of the stream.
 const MAX_LINE_BYTES: usize = 1 << 20;
 
-/// What has come of an answer so far.
+/// What has arrived of a response so far.
 #[derive(Default)]
 pub(super) struct Gathering {
-    /// The line that is still coming.
+    /// The incomplete line.
     line: Vec<u8>,
     text: String,
     thoughts: Thoughts,
     calls: Vec<(i64, ToolCall)>,
-    /// Whether the model said that it has finished.
+    /// Whether the model has finished.
     finished: bool,
-    /// Whether the stream said that nothing follows.
+    /// Whether the stream has ended.
     done: bool,
 }
 
 impl Gathering {
-    /// Adds bytes as they come, and gives the text that they brought.
+    /// Adds bytes as they arrive, and returns the text in them.
     pub(super) fn add(&mut self, bytes: &[u8]) -> Result<String, String> {
         let mut shown = String::new();
         for byte in bytes {
@@ -76,7 +76,7 @@ impl Gathering {
         Ok(piece)
     }
 
-    /// A part of a call. Calls are told apart by their number; where there is none, a new id begins a new call.
+    /// A part of a tool call. Calls are told apart by their index; without one, a new id starts a new call.
     fn add_call(&mut self, part: &Value) -> Result<(), String> {
         let (id, function) = (part["id"].as_str().unwrap_or_default(), &part["function"]);
         let last = self.calls.last().map(|(number, call)| (*number, call.id.clone()));
@@ -111,7 +111,7 @@ impl Gathering {
         Ok(())
     }
 
-    /// The answer, with text that was held back. One that broke off is none.
+    /// The response, with text that was held back. A truncated one is an error.
     pub(super) fn finish(mut self) -> Result<(ChatReply, String), String> {
         let line = std::mem::take(&mut self.line);
         let mut rest = self.add_line(&line)?;

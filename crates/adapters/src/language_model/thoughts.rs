@@ -1,18 +1,18 @@
-//! What a model thinks before it answers, where it writes that between tags into its text: it is no part of the answer.
+//! Removes the reasoning that some models write between tags before their answer.
 
-/// Leaves out what a model thinks before it answers, where it writes that between tags into its text.
+/// Removes the reasoning that some models write between tags before their answer.
 #[derive(Default)]
 pub(super) enum Thoughts {
-    /// It may still begin with a thought.
+    /// The text may still start with the tag.
     #[default]
     Undecided,
-    /// The beginning so far could be a tag.
+    /// The text so far could be the start of the tag.
     Beginning(String),
-    /// It is thinking; the end of what came may be a part of the tag.
+    /// Inside the reasoning; the end of the text may be a part of the closing tag.
     Thinking(String),
-    /// It has thought, and the answer has not begun.
+    /// After the reasoning, before the answer.
     Before,
-    /// It answers.
+    /// Inside the answer.
     Answering,
 }
 
@@ -20,7 +20,7 @@ const OPEN: &str = "<think>";
 const CLOSE: &str = "</think>";
 
 impl Thoughts {
-    /// Adds text, and gives what of it belongs to the answer.
+    /// Adds text, and returns the part that belongs to the answer.
     pub(super) fn add(&mut self, text: &str) -> String {
         if text.is_empty() {
             return String::new();
@@ -59,13 +59,13 @@ impl Thoughts {
             *self = Self::Before;
             return self.add(answer);
         }
-        // As much as may be the beginning of the tag.
+        // Keep what may be the start of the tag.
         let kept = text.char_indices().rev().take(CLOSE.len()).last().map_or(0, |(at, _)| at);
         *self = Self::Thinking(text[kept..].to_owned());
         String::new()
     }
 
-    /// What was held back and is no thought after all.
+    /// Text that was held back and is not a tag after all.
     pub(super) fn finish(self) -> String {
         match self {
             Self::Beginning(text) => text,

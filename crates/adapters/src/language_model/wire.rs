@@ -1,15 +1,15 @@
-//! Chat completions as they go over the wire.
+//! The wire format of chat completions.
 
 use operations::ports::{ChatMessage, ChatReply, ChatRequest, ToolCall};
 use serde_json::{Value, json};
 
 use super::{settings::AssistantSettings, thoughts::Thoughts};
 
-/// Bytes of an answer's text that are taken.
+/// Maximum bytes of an answer's text.
 pub(super) const MAX_TEXT_BYTES: usize = 256 * 1024;
-/// Tools that one answer can call.
+/// Maximum tool calls of one answer.
 pub(super) const MAX_TOOL_CALLS: usize = 32;
-/// Bytes of one call's arguments.
+/// Maximum bytes of one call's arguments.
 pub(super) const MAX_ARGUMENT_BYTES: usize = 128 * 1024;
 
 /// The body of a request.
@@ -56,13 +56,13 @@ fn message(message: &ChatMessage) -> Value {
 }
 
 fn tool_call(call: &ToolCall) -> Value {
-    // Some endpoints refuse a whole conversation for the broken arguments that their model wrote.
+    // Some endpoints refuse a whole conversation because of malformed arguments that their model wrote.
     let sound = serde_json::from_str::<Value>(&call.arguments).is_ok_and(|value| value.is_object());
     let arguments = if sound { call.arguments.as_str() } else { "{}" };
     json!({ "id": call.id, "type": "function", "function": { "name": call.name, "arguments": arguments } })
 }
 
-/// Reads a plain answer.
+/// Reads a response that is not streamed.
 pub(super) fn reply(bytes: &[u8]) -> Result<ChatReply, String> {
     let answer: Value = serde_json::from_slice(bytes).map_err(|_| "its answer is no JSON".to_owned())?;
     if !answer["error"].is_null() {
@@ -92,7 +92,7 @@ pub(super) fn reply(bytes: &[u8]) -> Result<ChatReply, String> {
     Ok(ChatReply { text, calls: numbered(calls) })
 }
 
-/// The text of a message: one text, or parts of which some are texts.
+/// The text of a message: a string, or parts of which some are text.
 pub(super) fn content(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -110,7 +110,7 @@ pub(super) fn arguments(value: &Value) -> String {
     }
 }
 
-/// Calls without an id get one, since results are told apart by it.
+/// Calls without an id get one, since results refer to it.
 pub(super) fn numbered(mut calls: Vec<ToolCall>) -> Vec<ToolCall> {
     for place in 0..calls.len() {
         let taken = calls[..place].iter().any(|earlier| earlier.id == calls[place].id);
@@ -121,7 +121,7 @@ pub(super) fn numbered(mut calls: Vec<ToolCall>) -> Vec<ToolCall> {
     calls
 }
 
-/// What an endpoint says about an error, in one short line.
+/// An endpoint's error message, in one short line.
 pub(super) fn error_text(bytes: &[u8]) -> String {
     let parsed: Value = serde_json::from_slice(bytes).unwrap_or_default();
     let error = &parsed["error"];

@@ -1,4 +1,4 @@
-//! The MX hosts of each domain, in their order.
+//! Delivery to the MX hosts of each domain, in order of preference.
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -17,35 +17,35 @@ use operations::ports::{Clock as _, Handed, Handover, HandoverOutcome, NextHop, 
 use super::handover::{send, timeouts, tried_peer};
 use crate::webhook_http::OutgoingHttp;
 
-/// Hosts and addresses that one attempt tries.
+/// Maximum hosts and addresses tried by one attempt.
 const MAX_TRIES: usize = 6;
-/// How long one attempt may look for a host that answers.
+/// Timeout of one attempt to find a host that responds.
 const SEARCH_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// How hosts are found and reached.
+/// How MX hosts are resolved and reached.
 pub struct DirectSettings {
     /// The name of this host.
     pub hello: String,
     /// The port of MX hosts.
     pub port: u16,
-    /// Whether hosts with private addresses are used.
+    /// Whether hosts with private addresses are allowed.
     pub allow_private: bool,
-    /// The name servers that are asked; empty for the system's.
+    /// The name servers; empty for the system's.
     pub dns_servers: Vec<SocketAddr>,
 }
 
-/// Why nothing can be sent directly.
+/// Why direct delivery is not possible.
 #[derive(Debug, thiserror::Error)]
 pub enum DirectError {
-    /// No host can be looked up.
+    /// No resolver.
     #[error(transparent)]
     Resolver(#[from] ResolverError),
-    /// No connection can be encrypted.
+    /// No TLS.
     #[error(transparent)]
     Tls(#[from] TlsError),
 }
 
-/// Sends to the hosts that domains name for their mail.
+/// Delivers to the MX hosts of domains.
 pub struct Direct {
     router: Router,
     policies: MtaSts<OutgoingHttp>,
@@ -95,7 +95,7 @@ impl Direct {
         }
     }
 
-    /// A connection to the first host that has time for us, or why there is none and whom that is about.
+    /// A connection to the first host that accepts one, or why there is none and at which host.
     async fn connect(&self, hosts: &[Host], proven: bool) -> Result<Connection, (Error, Option<Peer>)> {
         let mut last: Option<(Error, Peer)> = None;
         let mut left = MAX_TRIES;
@@ -104,7 +104,7 @@ impl Direct {
                 left -= 1;
                 match self.connect_to(host, *address, proven).await {
                     Ok(connection) => return Ok(connection),
-                    // A host that may answer later weighs more than one that never will.
+                    // A temporary failure of one host outweighs a permanent one of another.
                     Err(error) if last.as_ref().is_none_or(|(error, _)| error.is_permanent()) => {
                         let place = SocketAddr::new(*address, self.port);
                         last = Some((error, tried_peer(&host.name, place)));
@@ -116,7 +116,7 @@ impl Direct {
         Err(last.map_or((Error::NoTls, None), |(error, peer)| (error, Some(peer))))
     }
 
-    /// A connection to one host, which has to prove who it is if its domain asks for that.
+    /// A connection to one host, which must authenticate itself if its domain's policy requires it.
     async fn connect_to(&self, host: &Host, address: IpAddr, proven: bool) -> Result<Connection, Error> {
         let tls = self.tls.clone();
         let mut options = Options {
@@ -128,7 +128,7 @@ impl Direct {
         };
         let place = SocketAddr::new(address, self.port);
         match Connection::connect(place, &options).await {
-            // Encryption that does not work is no worse than none, which is what the standard allows.
+            // Opportunistic TLS that fails is no worse than none, which the standard allows.
             Err(Error::Tls(_)) if !proven => {
                 options.security = Security::None;
                 Connection::connect(place, &options).await
@@ -138,7 +138,7 @@ impl Direct {
     }
 }
 
-/// The hosts that a domain's policy allows; nothing when it allows none of them.
+/// The hosts that a domain's MTA-STS policy allows; `None` when it allows none of them.
 fn allowed(hosts: Vec<Host>, policy: Option<&Policy>) -> Option<Vec<Host>> {
     let Some(policy) = policy.filter(|policy| policy.enforces()) else { return Some(hosts) };
     let hosts: Vec<Host> = hosts.into_iter().filter(|host| policy.matches(&host.name)).collect();

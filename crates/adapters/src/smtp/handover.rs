@@ -1,13 +1,12 @@
-//! A message handed over on a connection that is open: how long each step may take, what became of it for each
-//! recipient, and who was at the other end.
+//! A message sent over an open connection: its timeouts, the outcome for each recipient, and the peer.
 
 use std::{net::SocketAddr, time::Duration};
 
 use mail::client::{Connection, Error, Mail, Outcome, Timeouts, Unsendable};
 use operations::ports::{Handed, Handover, HandoverOutcome, Peer};
 
-/// Servers that do nothing are left soon; one that has the whole mail gets the time that the standard asks for, since
-/// leaving it then means that it gets the mail twice.
+/// Idle servers time out soon; one that has the whole message gets the time that the standard asks for, because
+/// giving up then would deliver it twice.
 pub(super) const fn timeouts() -> Timeouts {
     Timeouts {
         connect: Duration::from_secs(15),
@@ -22,10 +21,10 @@ pub(super) const fn timeouts() -> Timeouts {
     }
 }
 
-/// What became of a message.
+/// The outcome of sending a message.
 pub(super) struct Sent {
     pub(super) handed: Handed,
-    /// Whether the connection failed before the server could take it.
+    /// Whether the connection failed before the server could accept the message.
     pub(super) connection_failed: bool,
 }
 
@@ -47,7 +46,7 @@ pub(super) async fn send(connection: &mut Connection, handover: &Handover) -> Se
     Sent { handed: Handed { outcomes, peer }, connection_failed }
 }
 
-/// Who is at the other end.
+/// The peer of a connection.
 fn peer_of(connection: &Connection) -> Peer {
     Peer {
         host: connection.server_name().to_owned(),
@@ -57,7 +56,7 @@ fn peer_of(connection: &Connection) -> Peer {
     }
 }
 
-/// A server that there is no connection to.
+/// A peer that could not be connected to.
 pub(super) fn tried_peer(host: &str, address: SocketAddr) -> Peer {
     Peer { host: host.to_owned(), address: Some(address), tls: None, verified: false }
 }
@@ -68,7 +67,7 @@ fn outcome(outcome: Outcome) -> HandoverOutcome {
         Outcome::Refused(reply) if reply.is_permanent() => HandoverOutcome::Refused(reply.to_string()),
         Outcome::Refused(reply) => HandoverOutcome::Later(reply.to_string()),
         Outcome::Failed(error) => HandoverOutcome::Later(error.to_string()),
-        // The Message-ID stays the same, so a second copy can be told from a second mail.
+        // The Message-ID stays the same, so a duplicate can be told from a second message.
         Outcome::Uncertain(error) => {
             HandoverOutcome::Later(format!("Nobody knows whether the mail was taken. {error}"))
         }

@@ -1,6 +1,6 @@
-//! The way out for messages to other servers: a relay that takes everything, or the MX hosts of each domain.
+//! The next hops for messages to other servers: a relay, or the MX hosts of each domain.
 //!
-//! Operations decide what is sent and when it is tried again; here is only the network.
+//! Operations decide what is sent and when it is retried; these files only speak SMTP.
 
 mod direct;
 mod handover;

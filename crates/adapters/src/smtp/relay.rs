@@ -1,4 +1,4 @@
-//! A smarthost that takes everything, over connections that are kept for a while.
+//! A smarthost for all messages, over pooled connections.
 
 use std::{
     net::SocketAddr,
@@ -14,23 +14,23 @@ use url::{Url, form_urlencoded};
 
 use super::handover::{send, timeouts, tried_peer};
 
-/// How long a connection that nobody uses is kept.
+/// How long an idle connection is kept.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
-/// Connections that are kept: as many as the queue uses at once.
+/// Maximum idle connections: as many as the queue uses concurrently.
 const MAX_IDLE_CONNECTIONS: usize = 16;
 
-/// Addresses of the relay that one attempt tries.
+/// Maximum addresses of the relay tried by one attempt.
 const MAX_ADDRESSES: usize = 4;
 
-/// How a relay is reached.
+/// How the relay is reached.
 pub struct RelaySettings {
-    /// Its address, with the name and password that it asks for: `smtp` or `smtps`.
+    /// Its URL, with its user name and password: `smtp` or `smtps`.
     pub url: Url,
     /// The name of this host.
     pub hello: String,
-    /// Whether it is also used when it offers no encryption.
+    /// Whether it is also used without TLS.
     pub allow_plain: bool,
-    /// Messages over one connection.
+    /// Messages per connection.
     pub max_messages: u32,
 }
 
@@ -39,28 +39,28 @@ pub struct Relay {
     host: String,
     port: u16,
     options: Options,
-    /// Messages over one connection.
+    /// Messages per connection.
     max_messages: u32,
     idle: Mutex<Vec<Kept>>,
 }
 
-/// A connection that was used already.
+/// An idle connection.
 struct Kept {
     connection: Connection,
-    /// Since when nobody uses it.
+    /// Since when it is idle.
     since: Instant,
-    /// Messages that went over it.
+    /// Messages that were sent over it.
     messages: u32,
 }
 
 impl Relay {
-    /// The relay that the settings name.
+    /// A relay with these settings.
     pub fn new(settings: RelaySettings) -> Result<Self, TlsError> {
         let RelaySettings { url, hello, allow_plain, max_messages } = settings;
         let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']).to_owned();
         let implicit = url.scheme() == "smtps";
         let port = url.port().unwrap_or(if implicit { 465 } else { 587 });
-        // A relay is somebody we know: it proves who it is, unless the operator says that the network is closed.
+        // The relay is known, so it must authenticate itself, unless the operator says that the network is private.
         let security = match (implicit, allow_plain) {
             (true, _) => Security::Implicit(Tls::system()?),
             (false, true) => Security::Opportunistic(Tls::system()?),
@@ -76,7 +76,7 @@ impl Relay {
         Ok(Self { host, port, options, max_messages, idle: Mutex::default() })
     }
 
-    /// A connection, and how many messages went over it; or why there is none.
+    /// A connection, and how many messages were sent over it; or why there is none.
     async fn connection(&self) -> Result<(Connection, u32), (HandoverOutcome, Peer)> {
         if let Some(kept) = self.take() {
             return Ok((kept.connection, kept.messages));
@@ -92,7 +92,8 @@ impl Relay {
         for address in addresses.into_iter().take(MAX_ADDRESSES) {
             match Connection::connect(address, &self.options).await {
                 Ok(connection) => return Ok((connection, 0)),
-                // What the relay says about us is no verdict about the message: it waits until somebody has mended it.
+                // A failed connection or login says nothing about the message: it stays queued until the operator
+                // has fixed it.
                 Err(error) => last = (unreachable(&error), tried_peer(&self.host, address)),
             }
         }
@@ -122,7 +123,7 @@ impl Relay {
             };
             let sent = send(&mut connection, &handover).await;
             self.keep(connection, messages + 1);
-            // A kept connection may have ended meanwhile: that says nothing about the relay.
+            // A pooled connection may have been closed meanwhile: that says nothing about the relay.
             if fresh || messages == 0 || !sent.connection_failed {
                 return sent.handed;
             }
@@ -132,7 +133,7 @@ impl Relay {
     }
 }
 
-/// The name and password in the address of a relay, if there are both.
+/// The user name and password in the relay's URL, if it has both.
 fn credentials(url: &Url) -> Option<Credentials> {
     let decode = |text: &str| {
         let pairs = format!("x={}", text.replace('+', "%2B"));
