@@ -156,7 +156,7 @@ impl Challenge {
     }
 
     /// Whether the id is the seal over the rest with this secret.
-    pub fn is_sealed_with(&self, secret: &[u8]) -> bool {
+    pub(crate) fn is_sealed_with(&self, secret: &[u8]) -> bool {
         same(&self.id, &self.sealed(secret))
     }
 

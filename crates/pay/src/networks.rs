@@ -23,7 +23,7 @@ pub struct Network {
 }
 
 /// Decimals of every token here.
-pub const DECIMALS: u32 = 6;
+pub(crate) const DECIMALS: u32 = 6;
 /// The version of every token's domain.
 const TOKEN_VERSION: &str = "2";
 

@@ -49,7 +49,7 @@ pub struct Word(pub [u8; 32]);
 
 impl Word {
     /// Reads a decimal number: digits only, without a sign, spaces or leading zeros.
-    pub fn parse_decimal(text: &str) -> Option<Self> {
+    pub(crate) fn parse_decimal(text: &str) -> Option<Self> {
         let digits = text.as_bytes();
         if !(1..=78).contains(&digits.len()) || (digits[0] == b'0' && digits.len() > 1) {
             return None;
@@ -161,8 +161,8 @@ mod tests {
 
     #[test]
     fn numbers_that_are_none_are_refused() {
-        let most = "115792089237316195423570985008687907853269984665640564039457584007913129639935";
-        assert_eq!(Word::parse_decimal(most), Some(Word([0xff; 32])));
+        let max = "115792089237316195423570985008687907853269984665640564039457584007913129639935";
+        assert_eq!(Word::parse_decimal(max), Some(Word([0xff; 32])));
         let beyond = "115792089237316195423570985008687907853269984665640564039457584007913129639936";
         for text in ["", "-1", "+1", "01", "00", " 1", "1 ", "0x1", "1e3", "1.0", "١", beyond] {
             assert_eq!(Word::parse_decimal(text), None, "{text:?}");

@@ -45,7 +45,7 @@ impl Resource {
 }
 
 /// The requirements of version 2, as clients echo them and facilitators expect them.
-pub fn requirements(terms: &Terms) -> Value {
+pub(crate) fn requirements(terms: &Terms) -> Value {
     json!({
         "scheme": "exact",
         "network": terms.network,

@@ -142,7 +142,7 @@ impl Server {
 
     async fn assemble(store: Arc<TestStore>, clock: Clock, options: ServerOptions) -> Self {
         // Shown only when the test fails.
-        let _ = tracing_subscriber::fmt().with_env_filter("warn").with_test_writer().try_init();
+        let _ = tracing_subscriber::fmt().with_max_level(tracing::Level::WARN).with_test_writer().try_init();
         let db = Db::open(&store.location).await.unwrap();
         db.migrate(clock.now()).await.unwrap();
         let blobs = Blobs::open(&BlobLocation::Directory(store.folder.path().join("blobs"))).await.unwrap();
