@@ -35,14 +35,14 @@ async fn measure_engine(engine: Engine, options: &Options) -> Figure {
     let (status, page) = Connection::open(address).await.ask(&request).await;
     let page = String::from_utf8_lossy(&page);
     let newest = format!("Invoice {} of your order", options.many_messages());
-    assert!(status == 200 && page.contains(&newest), "the newest mail is on the page: {status} {page}");
+    assert!(status == 200 && page.contains(&newest), "the newest message is on the page: {status} {page}");
     let load = Load::of_one(address, 1, request);
     load.run(End::AfterRequests(WARM_UP)).await;
     let what = "list of conversations : 30 ms";
     let mut figure =
         turns::within(what, engine, MILLISECONDS, &load, (options.rounds(), End::AfterRequests(PAGES))).await;
-    let (kilobytes, mails) = (page.len() / 1000, options.many_messages());
-    figure.notes.push(format!("{mails} mails; the whole page, {kilobytes} KB before compression"));
+    let (kilobytes, messages) = (page.len() / 1000, options.many_messages());
+    figure.notes.push(format!("{messages} messages; the whole page, {kilobytes} KB before compression"));
     store.remove().await;
     figure
 }

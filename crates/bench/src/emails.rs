@@ -40,8 +40,8 @@ use crate::{
 
 const CONNECTIONS: usize = 32;
 const PAGE_SIZE: usize = 50;
-const OF_BARE: Target = Target::AtLeast(0.60);
-const OF_SMALL: Target = Target::AtMost(1.3);
+const BARE_HANDLER_TARGET: Target = Target::AtLeast(0.60);
+const SMALL_MAILBOX_TARGET: Target = Target::AtMost(1.3);
 /// Messages of the small mailbox.
 const SMALL_MAILBOX_MESSAGES: usize = 10_000;
 
@@ -62,9 +62,9 @@ struct Mailbox {
 }
 
 impl Mailbox {
-    async fn new(store: &MeasuredStore, mails: usize) -> Self {
+    async fn new(store: &MeasuredStore, messages: usize) -> Self {
         let service = Service::open(store).await;
-        let public_id = messages::fill(&service, mails, false).await;
+        let public_id = messages::fill(&service, messages, false).await;
         let address = service.listen().await;
         Self { service, public_id, address }
     }
@@ -106,25 +106,29 @@ async fn compare_with_bare(engine: Engine, options: &Options) -> [Figure; 2] {
         db: mailbox.service.app.db().clone(),
         key: mailbox.service.app.data_key(&workspace).await.expect("the workspace has a key"),
         workspace,
-        cursor: page["next_cursor"].as_str().expect("more mails follow").to_owned(),
+        cursor: page["next_cursor"].as_str().expect("more messages follow").to_owned(),
     };
     let bare = service::listen(bare.router()).await;
     // Cursors are sealed and never repeat; the bare handler gets the one of this response.
     assert_eq!(mailbox.ask(bare, &list).await, listed, "both sides send the same page");
-    assert_eq!(mailbox.ask(bare, &one).await, mailbox.ask(mailbox.address, &one).await, "and the same mail");
+    assert_eq!(
+        mailbox.ask(bare, &one).await,
+        mailbox.ask(mailbox.address, &one).await,
+        "and the same message"
+    );
     let load = |address, path: &str| Load::of_one(address, CONNECTIONS, mailbox.request(address, path));
     let mut figures = Vec::new();
-    for (what, path) in [("page of 50 mails : bare handler", &list), ("mail : bare handler", &one)] {
+    for (what, path) in [("page of 50 messages : bare handler", &list), ("message : bare handler", &one)] {
         let (ours, bare) = (load(mailbox.address, path), load(bare, path));
         let comparison = Comparison {
             what,
             engine,
-            target: Some(OF_BARE),
+            target: Some(BARE_HANDLER_TARGET),
             measured: Side { name: "service", load: &ours },
             yardstick: Side { name: "bare", load: &bare },
         };
         let mut figure = comparison.run(options).await;
-        figure.notes.push(format!("{count} mails in the mailbox"));
+        figure.notes.push(format!("{count} messages in the mailbox"));
         figures.push(figure);
     }
     store.remove().await;
@@ -152,15 +156,15 @@ async fn compare_sizes(engine: Engine, options: &Options) -> Figure {
     large_store.remove().await;
     let ratios: Vec<f64> = of_many.iter().zip(&of_few).map(|(many, few)| many / few).collect();
     Figure {
-        what: "CPU time of a page, many : 10,000 mails",
+        what: "CPU time of a page, many : 10,000 messages",
         engine: engine.name(),
         unit: "µs",
         value: median(&of_many),
         yardstick: median(&of_few),
         ratio: median(&ratios),
         spread: spread(&ratios),
-        target: Some(OF_SMALL),
-        notes: vec![format!("{} mails in the large mailbox", options.largest_mailbox_messages())],
+        target: Some(SMALL_MAILBOX_TARGET),
+        notes: vec![format!("{} messages in the large mailbox", options.largest_mailbox_messages())],
     }
 }
 
@@ -208,18 +212,18 @@ async fn list(State(bare): State<BareHandler>, Path(mailbox): Path<String>) -> R
         };
         let filter = EmailFilter { held_after: Some(now()), ..EmailFilter::default() };
         let sort = Sort { column: SortColumn::Date, direction: SortDirection::Descending };
-        let most = i64::try_from(PAGE_SIZE + 1).unwrap_or_default();
-        let mails = emails::list(tx, &id, &filter, sort, None, 0, most).await?;
+        let limit = i64::try_from(PAGE_SIZE + 1).unwrap_or_default();
+        let records = emails::list(tx, &id, &filter, sort, None, 0, limit).await?;
         let total = emails::count(tx, &id, &filter).await?;
-        Ok::<_, store::Error>(Some((mails, total, folders::list(tx, &id).await?)))
+        Ok::<_, store::Error>(Some((records, total, folders::list(tx, &id).await?)))
     };
-    let Ok(Some((mut mails, total_count, folders))) = bare.db.read(&bare.workspace, read).await else {
+    let Ok(Some((mut records, total_count, folders))) = bare.db.read(&bare.workspace, read).await else {
         return StatusCode::INTERNAL_SERVER_ERROR.into_response();
     };
-    let has_more = mails.len() > PAGE_SIZE;
-    mails.truncate(PAGE_SIZE);
-    let emails = mails.into_iter().map(|mail| {
-        let mut email = shown(mail, &folders);
+    let has_more = records.len() > PAGE_SIZE;
+    records.truncate(PAGE_SIZE);
+    let emails = records.into_iter().map(|record| {
+        let mut email = to_email(record, &folders);
         email.body.clone_from(&email.snippet);
         email
     });
@@ -231,18 +235,18 @@ async fn find(State(bare): State<BareHandler>, Path((mailbox, email)): Path<(Str
         let Some(id) = mailboxes::find_id(tx, &MailboxName::PublicId(mailbox)).await? else {
             return Ok(None);
         };
-        let Some(mail) = emails::find(tx, &id, &email).await? else { return Ok(None) };
+        let Some(record) = emails::find(tx, &id, &email).await? else { return Ok(None) };
         let folders = folders::list(tx, &id).await?;
-        let content = contents::find(tx, &mail.content_id).await?;
-        Ok::<_, store::Error>(content.map(|content| (mail, folders, content)))
+        let content = contents::find(tx, &record.content_id).await?;
+        Ok::<_, store::Error>(content.map(|content| (record, folders, content)))
     };
-    let Ok(Some((mail, folders, content))) = bare.db.read(&bare.workspace, read).await else {
+    let Ok(Some((record, folders, content))) = bare.db.read(&bare.workspace, read).await else {
         return StatusCode::INTERNAL_SERVER_ERROR.into_response();
     };
     let Some((body, headers)) = bare.open(&content) else {
         return StatusCode::INTERNAL_SERVER_ERROR.into_response();
     };
-    answer(&Email { body: Some(body), raw_headers: Some(headers), ..shown(mail, &folders) })
+    answer(&Email { body: Some(body), raw_headers: Some(headers), ..to_email(record, &folders) })
 }
 
 #[expect(clippy::disallowed_methods, reason = "the bare handler has no service to ask for the time")]
@@ -259,49 +263,49 @@ fn answer(body: &impl serde::Serialize) -> Response {
 }
 
 /// A clean email without its body.
-fn shown(mail: EmailRecord, folders: &[Folder]) -> Email {
-    let folder = folders.iter().find(|folder| folder.id == mail.folder_id);
+fn to_email(record: EmailRecord, folders: &[Folder]) -> Email {
+    let folder = folders.iter().find(|folder| folder.id == record.folder_id);
     Email {
         folder_name: folder.map(|folder| folder.name.clone()).unwrap_or_default(),
-        id: mail.id,
-        subject: mail.subject,
-        sender: mail.sender,
-        recipient: mail.recipient,
-        to: mail.to_line,
-        cc: mail.cc,
-        bcc: mail.bcc,
-        date: mail.date,
-        received_at: mail.arrived_at,
-        read: mail.read,
-        starred: mail.starred,
-        is_urgent: mail.is_urgent,
-        category: mail.category,
-        custom_labels: mail.labels,
-        folder_id: mail.folder_id,
-        thread_id: Some(mail.thread_id),
+        id: record.id,
+        subject: record.subject,
+        sender: record.sender,
+        recipient: record.recipient,
+        to: record.to_line,
+        cc: record.cc,
+        bcc: record.bcc,
+        date: record.date,
+        received_at: record.arrived_at,
+        read: record.read,
+        starred: record.starred,
+        is_urgent: record.is_urgent,
+        category: record.category,
+        custom_labels: record.labels,
+        folder_id: record.folder_id,
+        thread_id: Some(record.thread_id),
         thread_count: None,
-        snippet: Some(mail.snippet),
+        snippet: Some(record.snippet),
         body: None,
-        body_format: Some(mail.body_format),
+        body_format: Some(record.body_format),
         body_source: None,
         body_divergent: None,
-        in_reply_to: mail.in_reply_to,
-        email_references: mail.email_references,
-        delivery_status: mail.delivery_status.map(|status| status.as_str().to_owned()),
+        in_reply_to: record.in_reply_to,
+        email_references: record.email_references,
+        delivery_status: record.delivery_status.map(|status| status.as_str().to_owned()),
         provider_metadata: Some(ProviderMetadata {
-            size: mail.size,
-            automatic: mail.automatic,
-            reply_to: mail.reply_to,
+            size: record.size,
+            automatic: record.automatic,
+            reply_to: record.reply_to,
         }),
-        message_id: mail.message_id,
+        message_id: record.message_id,
         raw_headers: None,
         body_storage_status: Some("stored".to_owned()),
         body_storage_message: Some("The message is stored.".to_owned()),
-        scan_status: mail.scan_status,
-        scan_threats: Some(mail.scan_threats),
-        sender_authentication: mail.sender_authentication,
-        attachment_count: i64::try_from(mail.attachments.len()).unwrap_or_default(),
-        attachments: Some(mail.attachments),
+        scan_status: record.scan_status,
+        scan_threats: Some(record.scan_threats),
+        sender_authentication: record.sender_authentication,
+        attachment_count: i64::try_from(record.attachments.len()).unwrap_or_default(),
+        attachments: Some(record.attachments),
         content_omitted: false,
         content_omission_reason: None,
         content_truncated: false,

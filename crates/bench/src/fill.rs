@@ -20,7 +20,7 @@ const ROWS: usize = 200;
 /// Workspaces per transaction.
 const BATCH: usize = 5_000;
 
-const MADE_AT: Timestamp = Timestamp::from_micros(1_750_000_000_000_000);
+const CREATED_AT: Timestamp = Timestamp::from_micros(1_750_000_000_000_000);
 
 /// The id of the n-th workspace. Ids start with a time, so later ones sort after earlier ones.
 pub(crate) fn workspace_id(n: usize) -> WorkspaceId {
@@ -69,7 +69,7 @@ async fn insert_workspaces(tx: &mut SystemTx, numbers: std::ops::Range<usize>) -
     let mut boxes =
         Rows::new("mailbox (workspace_id, id, public_id, email, name, settings, created_at, updated_at)");
     let mut counters = Rows::new("mailbox_counter (workspace_id, mailbox_id, name, value)");
-    let at = Value::Integer(MADE_AT.as_micros());
+    let at = Value::Integer(CREATED_AT.as_micros());
     for n in numbers {
         let workspace = Value::Text(workspace_id(n).to_string());
         let hash = key_hash(n);
@@ -198,8 +198,8 @@ pub(crate) async fn add_mailboxes(db: &Db, workspace: &WorkspaceId, count: usize
                     domain: None,
                     disabled_at: None,
                     disabled_reason: None,
-                    created_at: MADE_AT,
-                    updated_at: MADE_AT,
+                    created_at: CREATED_AT,
+                    updated_at: CREATED_AT,
                 };
                 addresses::claim(tx, &record.email, &record.id).await?;
                 mailboxes::insert(tx, &record).await?;
@@ -227,8 +227,8 @@ pub(crate) async fn add_labels(db: &Db, workspace: &WorkspaceId, count: usize) {
                 rules: format!("from:@customer{n}.example.com and has:attachment"),
                 color: "#1f6feb".to_owned(),
                 sort_order,
-                created_at: MADE_AT,
-                updated_at: MADE_AT,
+                created_at: CREATED_AT,
+                updated_at: CREATED_AT,
             };
             labels::insert(tx, &label).await?;
         }

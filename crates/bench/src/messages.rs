@@ -54,7 +54,7 @@ pub(crate) async fn fill(service: &Service, count: usize, indexed: bool) -> Stri
         let last = (first + BATCH - 1).min(count);
         let target = mailbox.clone();
         let add = async move |tx: &mut Tx| insert(tx, &target, first, last).await;
-        db.write(workspace, add).await.expect("mails are added");
+        db.write(workspace, add).await.expect("messages are added");
         if indexed {
             index(service, &mailbox, first..=last).await;
         }
@@ -171,18 +171,18 @@ const THREAD: &str = "thread (workspace_id, mailbox_id, id, newest_at, mail_coun
 const THREAD_FOLDER: &str =
     "thread_folder (workspace_id, mailbox_id, folder_id, thread_id, newest_at, newest_email,
     mail_count, unread_count)";
-const MAILS: &str = "email";
+const EMAIL_TABLE: &str = "email";
 
 /// A thread for each message, in its folder and in the list of all.
 fn thread_statements() -> [String; 2] {
     let chosen = "WHERE workspace_id = $1 AND mailbox_id = $2 AND arrival BETWEEN $3 AND $4";
     [
         format!(
-            "INSERT INTO {THREAD} SELECT workspace_id, mailbox_id, thread_id, date, 1 FROM {MAILS} {chosen}"
+            "INSERT INTO {THREAD} SELECT workspace_id, mailbox_id, thread_id, date, 1 FROM {EMAIL_TABLE} {chosen}"
         ),
         format!(
             "INSERT INTO {THREAD_FOLDER}
-  SELECT workspace_id, mailbox_id, place.folder_id, thread_id, date, id, 1, 1 - read FROM {MAILS}
+  SELECT workspace_id, mailbox_id, place.folder_id, thread_id, date, id, 1, 1 - read FROM {EMAIL_TABLE}
   CROSS JOIN (SELECT 'inbox' AS folder_id UNION ALL SELECT '') AS place {chosen}"
         ),
     ]
@@ -237,5 +237,5 @@ async fn index(service: &Service, mailbox: &MailboxId, numbers: std::ops::RangeI
         }
         rows.insert(tx).await
     };
-    service.app.db().system_write(add).await.expect("mails are indexed");
+    service.app.db().system_write(add).await.expect("messages are indexed");
 }

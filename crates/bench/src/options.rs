@@ -82,17 +82,17 @@ impl Measurement {
             Self::Write => "durable writes at 32 connections against one",
             Self::Start => "time until ready, and memory",
             Self::Growth => "store calls among 100,000 workspaces against 10",
-            Self::Receive => "mail over SMTP against Postfix alone",
+            Self::Receive => "messages over SMTP against Postfix alone",
             Self::Emails => "lists and single reads in a large mailbox",
             Self::Console => "the list of conversations in the console",
             Self::Search => "full-text search",
             Self::Import => "an mbox file by the command",
             Self::Keyless => "a read with a fresh proof of a wallet against one with a key",
             Self::Recall => "recalling among 100,000 snippets, and how well",
-            Self::Wait => "how soon a waiting call learns of its mail",
+            Self::Wait => "how soon a waiting call learns of its message",
             Self::Send => "a send to a mailbox of this server against a durable commit",
-            Self::Relay => "mail by way of a relay",
-            Self::Schedules => "many scheduled mails that are due at once",
+            Self::Relay => "messages through a relay",
+            Self::Schedules => "many scheduled messages due at once",
         }
     }
 }

@@ -53,7 +53,7 @@ impl Postfix {
         let queued = fs::read_dir(self.root().join("queue/hold")).expect("the queue can be read");
         queued
             .map(|entry| {
-                fs::remove_file(entry.expect("a queued mail").path()).expect("the queue can be emptied");
+                fs::remove_file(entry.expect("a queued message").path()).expect("the queue can be emptied");
             })
             .count()
     }

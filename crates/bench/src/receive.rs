@@ -38,17 +38,21 @@ struct Case {
     target: Target,
 }
 
-const AS_IT_IS: [Case; 2] = [
-    Case { sessions: SESSIONS, what: "mails at 32 sessions : Postfix", target: Target::AtLeast(2.0) },
-    Case { sessions: 1, what: "mails at 1 session : Postfix", target: Target::AtLeast(1.0) },
+const REAL_DISK_CASES: [Case; 2] = [
+    Case { sessions: SESSIONS, what: "messages at 32 sessions : Postfix", target: Target::AtLeast(2.0) },
+    Case { sessions: 1, what: "messages at 1 session : Postfix", target: Target::AtLeast(1.0) },
 ];
-const SLOW: [Case; 2] = [
+const SLOW_DISK_CASES: [Case; 2] = [
     Case {
         sessions: SESSIONS,
-        what: "mails at 32 sessions : Postfix, flush of 4 ms",
+        what: "messages at 32 sessions : Postfix, flush of 4 ms",
         target: Target::AtLeast(2.0),
     },
-    Case { sessions: 1, what: "mails at 1 session : Postfix, flush of 4 ms", target: Target::AtLeast(1.0) },
+    Case {
+        sessions: 1,
+        what: "messages at 1 session : Postfix, flush of 4 ms",
+        target: Target::AtLeast(1.0),
+    },
 ];
 
 pub(crate) async fn measure(options: &Options) -> Vec<Figure> {
@@ -56,16 +60,16 @@ pub(crate) async fn measure(options: &Options) -> Vec<Figure> {
     let postfix = Postfix::start().await;
     let mut figures = Vec::new();
     for engine in &options.engines {
-        figures.extend(measure_disk(*engine, &program, &postfix, options, &AS_IT_IS).await);
+        figures.extend(measure_disk(*engine, &program, &postfix, options, &REAL_DISK_CASES).await);
         if let Some(slow) = SlowDisk::start(SLOW_FLUSH) {
-            let measured = measure_disk(*engine, &program, &postfix, options, &SLOW).await;
+            let measured = measure_disk(*engine, &program, &postfix, options, &SLOW_DISK_CASES).await;
             drop(slow);
             let most = 1.0 / SLOW_FLUSH.as_secs_f64();
             let waits = |figure: &Figure| figure.value <= most && figure.yardstick <= most;
             assert!(waits(&measured[1]), "at one session somebody does not wait for the slow disk");
             figures.extend(measured);
         } else {
-            eprintln!("no mails with a flush of 4 ms: only scripts/bench can make the disk slow");
+            eprintln!("no messages with a flush of 4 ms: only scripts/bench can make the disk slow");
         }
     }
     figures
@@ -93,7 +97,7 @@ async fn measure_disk(
         figures.push(figure);
     }
     running.stop();
-    assert_eq!(stored(&store, &workspace).await, sent, "every mail that was acknowledged is there");
+    assert_eq!(stored(&store, &workspace).await, sent, "every acknowledged message is stored");
     store.remove().await;
     figures
 }
@@ -115,7 +119,7 @@ async fn stored(store: &MeasuredStore, workspace: &WorkspaceId) -> usize {
         emails::count(tx, &MailboxId::from(format!("mbx_{:026}", 0)), &filter).await
     };
     let counted: Result<i64, store::Error> = db.read(workspace, count).await;
-    usize::try_from(counted.expect("mails can be counted")).unwrap_or_default()
+    usize::try_from(counted.expect("messages can be counted")).unwrap_or_default()
 }
 
 /// Both sides of a case.
@@ -157,14 +161,14 @@ impl Turns<'_> {
         }
     }
 
-    async fn send_to_service(&mut self, mails: usize) -> f64 {
-        self.sent += mails;
-        send(self.service, self.case.sessions, mails).await
+    async fn send_to_service(&mut self, messages: usize) -> f64 {
+        self.sent += messages;
+        send(self.service, self.case.sessions, messages).await
     }
 
-    async fn send_to_postfix(&self, mails: usize) -> f64 {
-        let speed = send(self.postfix.address, self.case.sessions, mails).await;
-        assert_eq!(self.postfix.empty(), mails, "Postfix queued every mail that it acknowledged");
+    async fn send_to_postfix(&self, messages: usize) -> f64 {
+        let speed = send(self.postfix.address, self.case.sessions, messages).await;
+        assert_eq!(self.postfix.empty(), messages, "Postfix queued every message that it acknowledged");
         speed
     }
 }
@@ -172,19 +176,19 @@ impl Turns<'_> {
 /// The number of messages that fill a turn at this speed.
 fn messages_in(speed: f64, seconds: f64) -> usize {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a few thousand")]
-    let mails = (speed * seconds) as usize;
-    mails.max(SESSIONS)
+    let messages = (speed * seconds) as usize;
+    messages.max(SESSIONS)
 }
 
 /// Sends messages to the mailbox and returns the messages per second.
-async fn send(to: SocketAddr, sessions: usize, mails: usize) -> f64 {
-    send_to(to, sessions, mails, "bench-0@agents.test").await
+async fn send(to: SocketAddr, sessions: usize, messages: usize) -> f64 {
+    send_to(to, sessions, messages, "bench-0@agents.test").await
 }
 
 /// The same for any recipient.
-pub(crate) async fn send_to(to: SocketAddr, sessions: usize, mails: usize, recipient: &str) -> f64 {
+pub(crate) async fn send_to(to: SocketAddr, sessions: usize, messages: usize, recipient: &str) -> f64 {
     let mut client = Command::new("/usr/sbin/smtp-source");
-    client.args(["-s", &sessions.to_string(), "-l", &MESSAGE_BYTES.to_string(), "-m", &mails.to_string()]);
+    client.args(["-s", &sessions.to_string(), "-l", &MESSAGE_BYTES.to_string(), "-m", &messages.to_string()]);
     client.args(["-f", "sender@remote.test", "-t", recipient, &to.to_string()]);
     client.stdin(Stdio::null()).stdout(Stdio::null());
     let started = Instant::now();
@@ -193,6 +197,6 @@ pub(crate) async fn send_to(to: SocketAddr, sessions: usize, mails: usize, recip
     let ended = ended.expect("smtp-source is installed: run scripts/bench");
     assert!(ended.status.success(), "smtp-source to {to}: {}", String::from_utf8_lossy(&ended.stderr));
     #[expect(clippy::cast_precision_loss, reason = "counts stay far below 2^52")]
-    let mails = mails as f64;
-    mails / took
+    let messages = messages as f64;
+    messages / took
 }

@@ -44,7 +44,7 @@ pub(crate) async fn measure(options: &Options) -> Vec<Figure> {
 
 /// The same messages to a distant relay, with pooled connections and with one for each message.
 async fn measure_far(engine: Engine, program: &Path, options: &Options) -> Figure {
-    let sink = Sink::behind(FAR_RELAY_DELAY);
+    let sink = Sink::with_delay(FAR_RELAY_DELAY);
     let pooled = Sender::start(engine, program, &sink, "100").await;
     let single = Sender::start(engine, program, &sink, "1").await;
     let turn = options.turn().as_secs_f64();
@@ -57,7 +57,7 @@ async fn measure_far(engine: Engine, program: &Path, options: &Options) -> Figur
     }
     pooled.stop().await;
     single.stop().await;
-    figure("mails to a relay 20 ms away : a connection for each", engine, (&speeds, &singles), 2.0)
+    figure("messages to a relay 20 ms away : a connection for each", engine, (&speeds, &singles), 2.0)
 }
 
 fn figure(what: &'static str, engine: Engine, (speeds, yardstick): (&[f64], &[f64]), least: f64) -> Figure {
@@ -85,10 +85,10 @@ async fn measure_engine(
     let pooled = Sender::start(engine, program, sink, "100").await;
     let single = Sender::start(engine, program, sink, "1").await;
     let turn = options.turn().as_secs_f64();
-    let mails = |speed: f64| messages_in(speed, turn);
-    let own = mails(pooled.send(sink, WARM_UP).await);
-    let alone = mails(single.send(sink, WARM_UP).await);
-    let others = mails(send_by_postfix(postfix, sink, WARM_UP).await);
+    let messages = |speed: f64| messages_in(speed, turn);
+    let own = messages(pooled.send(sink, WARM_UP).await);
+    let alone = messages(single.send(sink, WARM_UP).await);
+    let others = messages(send_by_postfix(postfix, sink, WARM_UP).await);
     let (mut speeds, mut singles, mut postfixes) = (Vec::new(), Vec::new(), Vec::new());
     for round in 0..options.rounds() {
         // The order alternates, so that no side profits from what another leaves behind.
@@ -103,8 +103,8 @@ async fn measure_engine(
     pooled.stop().await;
     single.stop().await;
     [
-        figure("mails to a relay : a connection for each", engine, (&speeds, &singles), 2.0),
-        figure("mails to a relay : Postfix", engine, (&speeds, &postfixes), 1.0),
+        figure("messages to a relay : a connection for each", engine, (&speeds, &singles), 2.0),
+        figure("messages to a relay : Postfix", engine, (&speeds, &postfixes), 1.0),
     ]
 }
 
@@ -116,10 +116,10 @@ struct Sender {
 }
 
 impl Sender {
-    async fn start(engine: Engine, program: &Path, sink: &Sink, mails_per_connection: &str) -> Self {
+    async fn start(engine: Engine, program: &Path, sink: &Sink, messages_per_connection: &str) -> Self {
         let (store, key, mailbox) = prepare(engine).await;
         let mut settings = relay_settings(sink);
-        settings.push(("OUTBOUND__MAILS_PER_CONNECTION", mails_per_connection.to_owned()));
+        settings.push(("OUTBOUND__MAILS_PER_CONNECTION", messages_per_connection.to_owned()));
         let running = RunningProgram::start_with(program, &store, Disk::AsItIs, &settings).await;
         let next_request = send::sends(running.address, &key, &mailbox, "emails", "ann@remote.test", "");
         let load =
@@ -128,11 +128,11 @@ impl Sender {
     }
 
     /// Sends messages and returns how many reached the sink per second.
-    async fn send(&self, sink: &Sink, mails: u64) -> f64 {
+    async fn send(&self, sink: &Sink, messages: u64) -> f64 {
         sink.take();
         let started = Instant::now();
-        self.load.run(End::AfterRequests(mails)).await;
-        finish(sink, started, mails).await
+        self.load.run(End::AfterRequests(messages)).await;
+        finish(sink, started, messages).await
     }
 
     async fn stop(self) {
@@ -159,24 +159,24 @@ pub(crate) fn relay_settings(sink: &Sink) -> Vec<(&'static str, String)> {
     ]
 }
 
-async fn send_by_postfix(postfix: &Postfix, sink: &Sink, mails: u64) -> f64 {
+async fn send_by_postfix(postfix: &Postfix, sink: &Sink, messages: u64) -> f64 {
     sink.take();
     let started = Instant::now();
-    let count = usize::try_from(mails).unwrap_or(usize::MAX);
+    let count = usize::try_from(messages).unwrap_or(usize::MAX);
     receive::send_to(postfix.address, CONNECTIONS, count, "ann@remote.test").await;
-    finish(sink, started, mails).await
+    finish(sink, started, messages).await
 }
 
-async fn finish(sink: &Sink, started: Instant, mails: u64) -> f64 {
-    sink.wait_for(usize::try_from(mails).unwrap_or(usize::MAX)).await;
+async fn finish(sink: &Sink, started: Instant, messages: u64) -> f64 {
+    sink.wait_for(usize::try_from(messages).unwrap_or(usize::MAX)).await;
     #[expect(clippy::cast_precision_loss, reason = "counts stay far below 2^52")]
-    let mails = mails as f64;
-    mails / started.elapsed().as_secs_f64()
+    let messages = messages as f64;
+    messages / started.elapsed().as_secs_f64()
 }
 
 /// The number of messages that fill a turn at this speed.
 fn messages_in(speed: f64, seconds: f64) -> u64 {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a few thousand")]
-    let mails = (speed * seconds) as u64;
-    mails.max(CONNECTIONS as u64)
+    let messages = (speed * seconds) as u64;
+    messages.max(CONNECTIONS as u64)
 }

@@ -63,7 +63,7 @@ async fn measure_engine(engine: Engine, program: &Path, options: &Options) -> [F
     let wanted = usize::try_from(count).unwrap_or(usize::MAX);
     let mut busy: Vec<Outcome> = Vec::new();
     while sink.count() < wanted {
-        assert!(due.elapsed().as_secs_f64() < 10.0 * SECONDS, "only {} mails have left", sink.count());
+        assert!(due.elapsed().as_secs_f64() < 10.0 * SECONDS, "only {} messages have left", sink.count());
         busy.push(readers.run(End::After(SAMPLE_DURATION)).await);
     }
     let mut late: Vec<f64> =

@@ -23,10 +23,10 @@ use crate::{
 const RESULTS: usize = 25;
 const MILLISECONDS: f64 = 10.0;
 /// Ranks of words that are in many messages, about every third.
-const COMMON: (u64, u64) = (20, 60);
+const COMMON_RANKS: (u64, u64) = (20, 60);
 /// The same for words that are in about 500 messages, however many there are: at 100,000 messages starting with
 /// this rank.
-const RARE: usize = 1500;
+const RARE_RANK: usize = 1500;
 const MESSAGES_PER_SECOND: f64 = 1000.0;
 
 pub(crate) async fn measure(options: &Options) -> Vec<Figure> {
@@ -43,10 +43,10 @@ async fn measure_engine(engine: Engine, options: &Options) -> [Figure; 2] {
     let public_id = messages::fill(&service, options.many_messages(), true).await;
     let address = service.listen().await;
     let path = format!("/api/v1/mailboxes/{public_id}/search");
-    let rare = (RARE * options.many_messages() / 100_000) as u64;
+    let rare = (RARE_RANK * options.many_messages() / 100_000) as u64;
     let kinds = [
-        ("common and rare word : 10 ms", COMMON, (rare, 2 * rare)),
-        ("two common words : 10 ms", COMMON, COMMON),
+        ("common and rare word : 10 ms", COMMON_RANKS, (rare, 2 * rare)),
+        ("two common words : 10 ms", COMMON_RANKS, COMMON_RANKS),
     ];
     let mut figures = Vec::new();
     for (what, first, second) in kinds {
@@ -59,8 +59,8 @@ async fn measure_engine(engine: Engine, options: &Options) -> [Figure; 2] {
         assert_eq!((status, page["emails"].as_array().map(Vec::len)), (200, Some(RESULTS)), "a full page");
         load.run(End::AfterRequests(50)).await;
         let mut figure = turns::within(what, engine, MILLISECONDS, &load, options.turns()).await;
-        let (mails, matching) = (options.many_messages(), &page["totalCount"]);
-        figure.notes.push(format!("{mails} mails, of which {matching} match the first query"));
+        let (messages, matching) = (options.many_messages(), &page["totalCount"]);
+        figure.notes.push(format!("{messages} messages, of which {matching} match the first query"));
         figures.push(figure);
     }
     store.remove().await;
@@ -98,7 +98,7 @@ pub(crate) async fn measure_import(options: &Options) -> Vec<Figure> {
         let count = options.imported_messages();
         let mut speeds = Vec::new();
         for round in 0..options.rounds().min(3) {
-            let file = store.folder().join("mails.mbox");
+            let file = store.folder().join("messages.mbox");
             write_mbox(&file, round, count).expect("the mbox file can be written");
             let file = std::path::absolute(file).expect("the working directory is known");
             let mut command = program::command(&program, &store, Disk::AsItIs);
@@ -115,7 +115,7 @@ pub(crate) async fn measure_import(options: &Options) -> Vec<Figure> {
         store.remove().await;
         let (least, most) = spread(&speeds);
         figures.push(Figure {
-            what: "imported mails : 1,000 /s",
+            what: "imported messages : 1,000 /s",
             engine: engine.name(),
             unit: "/s",
             value: median(&speeds),
@@ -123,7 +123,7 @@ pub(crate) async fn measure_import(options: &Options) -> Vec<Figure> {
             ratio: median(&speeds) / MESSAGES_PER_SECOND,
             spread: (least / MESSAGES_PER_SECOND, most / MESSAGES_PER_SECOND),
             target: Some(Target::AtLeast(1.0)),
-            notes: vec![format!("{count} mails of 10 KB in each file, the start of the program included")],
+            notes: vec![format!("{count} messages of 10 KB in each file, the start of the program included")],
         });
     }
     figures

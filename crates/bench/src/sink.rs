@@ -16,7 +16,7 @@ const DELIVERY_TIMEOUT: Duration = Duration::from_mins(2);
 /// The server, on a thread of its own.
 pub(crate) struct Sink {
     pub(crate) address: SocketAddr,
-    taken: Arc<Mutex<Vec<Instant>>>,
+    accepted_at: Arc<Mutex<Vec<Instant>>>,
 }
 
 impl Sink {
@@ -27,7 +27,7 @@ impl Sink {
 
     /// A sink whose replies are delayed, as if it were far away, and that supports CHUNKING, as the large providers
     /// do.
-    pub(crate) fn behind(delay: Duration) -> Self {
+    pub(crate) fn with_delay(delay: Duration) -> Self {
         Self::serve(SinkBehaviour { delay, chunking: true })
     }
 
@@ -35,14 +35,14 @@ impl Sink {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
         listener.set_nonblocking(true).expect("a socket option");
         let address = listener.local_addr().expect("a bound socket has an address");
-        let taken: Arc<Mutex<Vec<Instant>>> = Arc::default();
-        let sink = Self { address, taken: taken.clone() };
+        let accepted_at: Arc<Mutex<Vec<Instant>>> = Arc::default();
+        let sink = Self { address, accepted_at: accepted_at.clone() };
         let serve = move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             runtime.expect("the sink's runtime starts").block_on(async {
                 let listener = TcpListener::from_std(listener).expect("the socket listens");
                 while let Ok((stream, _)) = listener.accept().await {
-                    tokio::spawn(converse(stream, taken.clone(), behaviour));
+                    tokio::spawn(converse(stream, accepted_at.clone(), behaviour));
                 }
             });
         };
@@ -52,18 +52,22 @@ impl Sink {
 
     /// When each message was accepted, since the last call.
     pub(crate) fn take(&self) -> Vec<Instant> {
-        std::mem::take(&mut *self.taken.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *self.accepted_at.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     pub(crate) fn count(&self) -> usize {
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner).len()
+        self.accepted_at.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
     /// Waits for this many messages.
-    pub(crate) async fn wait_for(&self, mails: usize) {
+    pub(crate) async fn wait_for(&self, count: usize) {
         let started = Instant::now();
-        while self.count() < mails {
-            assert!(started.elapsed() < DELIVERY_TIMEOUT, "only {} of {mails} mails came", self.count());
+        while self.count() < count {
+            assert!(
+                started.elapsed() < DELIVERY_TIMEOUT,
+                "only {} of {count} messages arrived",
+                self.count()
+            );
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
     }
@@ -77,7 +81,7 @@ struct SinkBehaviour {
 }
 
 /// Even a sleep of zero may last until the next millisecond.
-async fn be_away(delay: Duration) {
+async fn delay_reply(delay: Duration) {
     if !delay.is_zero() {
         tokio::time::sleep(delay).await;
     }
@@ -86,12 +90,12 @@ async fn be_away(delay: Duration) {
 /// Speaks a minimal SMTP, with pipelining. A client that disconnects is no error.
 async fn converse(
     stream: TcpStream,
-    taken: Arc<Mutex<Vec<Instant>>>,
+    accepted_at: Arc<Mutex<Vec<Instant>>>,
     SinkBehaviour { delay, chunking }: SinkBehaviour,
 ) -> std::io::Result<()> {
     stream.set_nodelay(true)?;
     let mut stream = BufReader::with_capacity(64 * 1024, stream);
-    be_away(delay).await;
+    delay_reply(delay).await;
     stream.write_all(b"220 sink.test ESMTP\r\n").await?;
     let (mut line, mut in_message) = (Vec::new(), false);
     let mut answers: Vec<u8> = Vec::new();
@@ -103,7 +107,7 @@ async fn converse(
         if in_message {
             if line == b".\r\n" {
                 in_message = false;
-                taken.lock().unwrap_or_else(PoisonError::into_inner).push(Instant::now());
+                accepted_at.lock().unwrap_or_else(PoisonError::into_inner).push(Instant::now());
                 answers.extend_from_slice(b"250 2.0.0 Taken\r\n");
             } else {
                 continue;
@@ -121,7 +125,7 @@ async fn converse(
                         std::str::from_utf8(&line).ok().and_then(|line| line.split(' ').nth(1)?.parse().ok());
                     let Some(size) = size else { return Ok(()) };
                     tokio::io::copy(&mut (&mut stream).take(size), &mut tokio::io::sink()).await?;
-                    taken.lock().unwrap_or_else(PoisonError::into_inner).push(Instant::now());
+                    accepted_at.lock().unwrap_or_else(PoisonError::into_inner).push(Instant::now());
                     answers.extend_from_slice(b"250 2.0.0 Taken\r\n");
                 }
                 Some(b"DATA") => {
@@ -138,7 +142,7 @@ async fn converse(
         }
         // Replies are buffered until the client has nothing more to send.
         if stream.buffer().is_empty() {
-            be_away(delay).await;
+            delay_reply(delay).await;
             stream.write_all(&answers).await?;
             answers.clear();
         }

@@ -55,9 +55,9 @@ async fn measure_mailboxes(
     let public_ids = fill::add_mailboxes(service.app.db(), &service.workspace, mailboxes).await;
     let address = service.listen().await;
     let (answers, mut answered) = mpsc::channel(WAITERS);
-    let crowd = Crowd { address, key: service.key.clone(), public_ids, answers };
+    let waiters = Waiters { address, key: service.key.clone(), public_ids, answers };
     let client = std::thread::Builder::new().name("load-client".to_owned());
-    client.spawn(move || crowd.wait()).expect("a thread for the client");
+    client.spawn(move || waiters.wait()).expect("a thread for the client");
     tokio::time::sleep(BEGIN_DELAY).await;
     let mut latencies = Vec::new();
     let mut halves = Vec::new();
@@ -68,7 +68,7 @@ async fn measure_mailboxes(
         let answer =
             tokio::time::timeout(ANSWER_TIMEOUT, answered.recv()).await.expect("a waiter answers in time");
         let (who, at) = answer.expect("the waiters are there");
-        assert_eq!(who, waiter, "a mail wakes the waiter that it is for, and no other");
+        assert_eq!(who, waiter, "a message wakes the waiter that it is for, and no other");
         latencies.push(at.saturating_duration_since(acknowledged).as_secs_f64() * 1e3);
         if latencies.len() % 50 == 0 {
             let from = latencies.len() - 50;
@@ -89,7 +89,7 @@ async fn measure_mailboxes(
         spread: spread(&halves),
         target: Some(Target::AtMost(1.0)),
         notes: vec![format!(
-            "{WAITERS} waiters, {} mails; 99 % within {:.1} ms",
+            "{WAITERS} waiters, {} messages; 99 % within {:.1} ms",
             latencies.len(),
             percentile(&mut latencies, 0.99)
         )],
@@ -114,25 +114,25 @@ async fn receive(app: &App, to: String, n: usize) {
         raw: raw.into(),
         client: None,
     };
-    inbound::receive(app, arrival).await.expect("the mail is taken in");
+    inbound::receive(app, arrival).await.expect("the message is received");
 }
 
 /// The waiters, all on one thread.
-struct Crowd {
+struct Waiters {
     address: SocketAddr,
     key: String,
     public_ids: Vec<String>,
     answers: mpsc::Sender<(usize, Instant)>,
 }
 
-impl Crowd {
+impl Waiters {
     fn wait(self) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         runtime.expect("the client's runtime starts").block_on(async {
-            let crowd = Arc::new(self);
+            let waiters = Arc::new(self);
             let mut tasks = tokio::task::JoinSet::new();
             for waiter in 0..WAITERS {
-                tasks.spawn(crowd.clone().wait_as(waiter));
+                tasks.spawn(waiters.clone().wait_as(waiter));
             }
             while tasks.join_next().await.is_some() {}
         });
