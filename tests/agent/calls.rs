@@ -3,7 +3,7 @@
 use axum::http::Method;
 use model::Plan;
 use serde_json::{Value, json};
-use testkit::{Engine, Server, Way, both_engines};
+use testkit::{Engine, ProofProtocol, Server, both_engines};
 
 use super::{BASE, header, inside, mailbox, payments};
 
@@ -35,15 +35,15 @@ async fn reads_take_authorisations_over_nothing_and_sign_ins(engine: Engine) {
     ] {
         let path = inside(&mailbox, &rest);
         let mut answers = Vec::new();
-        for way in [Way::X402, Way::X402V1, Way::Siwx] {
-            let answer = payer.call(way, Method::GET, &path, None).await;
-            assert_eq!(answer.status, 200, "{way:?} {path}: {}", answer.text());
-            let told = match way {
-                Way::X402 => header(&answer, "payment-response"),
-                Way::X402V1 => header(&answer, "x-payment-response"),
+        for protocol in [ProofProtocol::X402, ProofProtocol::X402V1, ProofProtocol::Siwx] {
+            let answer = payer.call(protocol, Method::GET, &path, None).await;
+            assert_eq!(answer.status, 200, "{protocol:?} {path}: {}", answer.text());
+            let told = match protocol {
+                ProofProtocol::X402 => header(&answer, "payment-response"),
+                ProofProtocol::X402V1 => header(&answer, "x-payment-response"),
                 _ => Value::Null,
             };
-            if way != Way::Siwx {
+            if protocol != ProofProtocol::Siwx {
                 assert_eq!((&told["success"], &told["transaction"]), (&json!(true), &json!("")));
                 assert_eq!(told["payer"], payer.address());
                 assert_eq!(answer.header("cache-control"), "private, no-store");
@@ -54,7 +54,7 @@ async fn reads_take_authorisations_over_nothing_and_sign_ins(engine: Engine) {
     }
     let wait = inside(&mailbox, "/emails/wait");
     let input = json!({ "timeout_seconds": 1, "after": "2026-07-14T00:00:00Z" });
-    let (name, value) = payer.prove(Way::Siwx, Method::POST, &wait, Some(input.clone())).await;
+    let (name, value) = payer.prove(ProofProtocol::Siwx, Method::POST, &wait, Some(input.clone())).await;
     let caller = server.anonymous().with(&name, &value);
     let found = caller.post(&wait, input.clone()).await;
     assert_eq!(found.ok()["email"]["id"], id.as_str());
@@ -67,24 +67,26 @@ async fn reads_take_authorisations_over_nothing_and_sign_ins(engine: Engine) {
 async fn writes_take_every_payment_protocol(engine: Engine) {
     let server = Server::start(engine).await;
     let payer = server.wallet("anna");
-    for (number, way) in [Way::X402, Way::X402V1, Way::Mpp].into_iter().enumerate() {
+    for (number, protocol) in
+        [ProofProtocol::X402, ProofProtocol::X402V1, ProofProtocol::Mpp].into_iter().enumerate()
+    {
         let path = format!("{BASE}/mailboxes");
         let body = json!({ "name": "Box", "email": format!("box-{number}@agents.test") });
-        let answer = payer.call(way, Method::POST, &path, Some(body)).await;
-        assert_eq!(answer.status, 201, "{way:?}: {}", answer.text());
+        let answer = payer.call(protocol, Method::POST, &path, Some(body)).await;
+        assert_eq!(answer.status, 201, "{protocol:?}: {}", answer.text());
         let made = answer.ok();
         assert_eq!(made["email"], format!("box-{number}@agents.test"));
         let settings = &made["settings"];
         assert_eq!(settings["agentInbox"]["mode"], "verification");
         assert_eq!(settings["agentInbox"]["automationsEnabled"], false);
         assert_eq!(settings["autoDraft"]["enabled"], false);
-        if way == Way::Mpp {
+        if protocol == ProofProtocol::Mpp {
             let receipt: Value = pay::encoding::from_url_safe(answer.header("payment-receipt")).unwrap();
             assert_eq!((&receipt["status"], &receipt["method"]), (&json!("success"), &json!("evm")));
             assert!(receipt["reference"].as_str().unwrap().starts_with("0x"));
             continue;
         }
-        let name = if way == Way::X402 { "payment-response" } else { "x-payment-response" };
+        let name = if protocol == ProofProtocol::X402 { "payment-response" } else { "x-payment-response" };
         let told = header(&answer, name);
         assert_eq!((&told["success"], &told["amount"]), (&json!(true), &json!("100000")));
         assert_eq!(told["extra"]["settledBy"], "ledger");

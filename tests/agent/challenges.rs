@@ -166,12 +166,14 @@ async fn no_proof_is_ever_logged() {
     let path = format!("{BASE}/mailboxes");
     let body = json!({ "name": "A" });
     let mut secrets = Vec::new();
-    for way in [testkit::Way::X402, testkit::Way::X402V1, testkit::Way::Mpp] {
-        let (name, value) = payer.prove(way, Method::POST, &path, Some(body.clone())).await;
+    for protocol in
+        [testkit::ProofProtocol::X402, testkit::ProofProtocol::X402V1, testkit::ProofProtocol::Mpp]
+    {
+        let (name, value) = payer.prove(protocol, Method::POST, &path, Some(body.clone())).await;
         server.anonymous().with(&name, &value).post(&path, body.clone()).await.ok();
         secrets.push(value);
     }
-    let (name, value) = payer.prove(testkit::Way::Siwx, Method::GET, &path, None).await;
+    let (name, value) = payer.prove(testkit::ProofProtocol::Siwx, Method::GET, &path, None).await;
     server.anonymous().with(&name, &value).get(&path).await.ok();
     secrets.push(value);
     let text = logs.text();

@@ -3,7 +3,7 @@
 use axum::http::Method;
 use pay::{Address, Authorization, Word};
 use serde_json::json;
-use testkit::{Engine, Payer, Server, ServerOptions, Way, both_engines, terms_of};
+use testkit::{Engine, Payer, ProofProtocol, Server, ServerOptions, both_engines, terms_of};
 
 use super::{BASE, count_workspaces, header, inside, mailbox, payments};
 
@@ -55,9 +55,9 @@ async fn amounts_payees_times_and_payers_are_checked(engine: Engine) {
         let body = (method == Method::POST).then(|| body.clone());
         let asked = server.anonymous().send(method.clone(), &path, body.clone()).await;
         let terms = terms_of(&header(&asked, "payment-required")["accepts"][0]);
-        for way in [Way::X402, Way::X402V1] {
+        for protocol in [ProofProtocol::X402, ProofProtocol::X402V1] {
             for (what, cheat, reason) in CHEATS {
-                let (name, value) = payer.pay(way, &terms, cheat(&payer, payer.authorize(&terms)));
+                let (name, value) = payer.pay(protocol, &terms, cheat(&payer, payer.authorize(&terms)));
                 let answer =
                     server.anonymous().with(&name, &value).send(method.clone(), &path, body.clone()).await;
                 answer.expect(402, "payment_required");
@@ -105,7 +105,7 @@ async fn the_mirror_of_a_signature_does_not_count() {
     let payer = server.wallet("anna");
     let path = format!("{BASE}/mailboxes");
     let body = json!({ "name": "A" });
-    let (name, value) = payer.prove(Way::X402, Method::POST, &path, Some(body.clone())).await;
+    let (name, value) = payer.prove(ProofProtocol::X402, Method::POST, &path, Some(body.clone())).await;
     let mut payload: serde_json::Value = pay::encoding::from_standard(&value).unwrap();
     let text = payload["payload"]["signature"].as_str().unwrap().to_owned();
     payload["payload"]["signature"] = mirror(&text).into();
@@ -145,7 +145,7 @@ async fn a_mailbox_can_insist_on_sign_ins(engine: Engine) {
         let path = format!("{all}/{}/emails", strict[named].as_str().unwrap());
         let answer = payer.get(&path).await;
         assert_eq!(answer.expect(402, "payment_required").json()["error"], "siwx_required");
-        payer.call(Way::Siwx, Method::GET, &path, None).await.ok();
+        payer.call(ProofProtocol::Siwx, Method::GET, &path, None).await.ok();
     }
     payer.get(&inside(&open, "/emails")).await.ok();
 }
@@ -160,23 +160,23 @@ async fn a_server_can_insist_on_sign_ins(engine: Engine) {
     let payer = server.wallet("anna");
     let own = mailbox(&payer, "A").await;
     let path = inside(&own, "/emails");
-    for way in [Way::X402, Way::X402V1] {
-        let answer = payer.call(way, Method::GET, &path, None).await;
+    for protocol in [ProofProtocol::X402, ProofProtocol::X402V1] {
+        let answer = payer.call(protocol, Method::GET, &path, None).await;
         assert_eq!(answer.expect(402, "payment_required").json()["error"], "siwx_required");
     }
-    payer.call(Way::Siwx, Method::GET, &path, None).await.ok();
+    payer.call(ProofProtocol::Siwx, Method::GET, &path, None).await.ok();
     // A sign-in for one address is none for another, nor for another server.
-    let (name, value) = payer.prove(Way::Siwx, Method::GET, &path, None).await;
+    let (name, value) = payer.prove(ProofProtocol::Siwx, Method::GET, &path, None).await;
     let elsewhere = server.anonymous().with(&name, &value).get(&inside(&own, "/folders")).await;
     assert_eq!(elsewhere.expect(402, "payment_required").json()["error"], "invalid_siwx_uri_mismatch");
     let other = ServerOptions { public_url: "http://evil.test".to_owned(), ..ServerOptions::default() };
     let relaying = Server::with(engine, other).await;
-    let (name, value) = relaying.wallet("anna").prove(Way::Siwx, Method::GET, &path, None).await;
+    let (name, value) = relaying.wallet("anna").prove(ProofProtocol::Siwx, Method::GET, &path, None).await;
     let relayed = server.anonymous().with(&name, &value).get(&path).await;
     assert_eq!(relayed.expect(402, "payment_required").json()["error"], "invalid_siwx_domain_mismatch");
     // A sign-in pays for nothing.
     let all = format!("{BASE}/mailboxes");
-    let (name, value) = payer.prove(Way::Siwx, Method::GET, &all, None).await;
+    let (name, value) = payer.prove(ProofProtocol::Siwx, Method::GET, &all, None).await;
     server
         .anonymous()
         .with(&name, &value)
@@ -184,7 +184,7 @@ async fn a_server_can_insist_on_sign_ins(engine: Engine) {
         .await
         .expect(402, "payment_required");
     // An old one is none either.
-    let (name, value) = payer.prove(Way::Siwx, Method::GET, &path, None).await;
+    let (name, value) = payer.prove(ProofProtocol::Siwx, Method::GET, &path, None).await;
     server.clock.advance(301);
     let old = server.anonymous().with(&name, &value).get(&path).await;
     assert_eq!(old.expect(402, "payment_required").json()["error"], "invalid_siwx_issued_at_too_old");

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use axum::http::Method;
 use serde_json::{Value, json};
-use testkit::{Answer, Caller, Engine, Payer, Receiver, Reply, Server, ServerOptions, Way, both_engines};
+use testkit::{
+    Answer, Caller, Engine, Payer, ProofProtocol, Receiver, Reply, Server, ServerOptions, both_engines,
+};
 
 use super::{BASE, count_mailboxes, count_workspaces, header, mailbox, payments};
 
@@ -64,9 +66,9 @@ struct Signed {
 }
 
 impl Signed {
-    async fn new(server: &Server, payer: &Payer, way: Way) -> Self {
+    async fn new(server: &Server, payer: &Payer, protocol: ProofProtocol) -> Self {
         let path = format!("{BASE}/mailboxes");
-        let (name, value) = payer.prove(way, Method::POST, &path, Some(json!({ "name": "A" }))).await;
+        let (name, value) = payer.prove(protocol, Method::POST, &path, Some(json!({ "name": "A" }))).await;
         Self { caller: server.anonymous().with(&name, &value), path }
     }
 
@@ -82,8 +84,8 @@ async fn a_facilitator_settles_what_the_server_has_verified(engine: Engine) {
     stub.work();
     let server = stub.server(engine).await;
     let payer = server.wallet("anna");
-    for way in [Way::X402, Way::X402V1, Way::Mpp] {
-        let answer = Signed::new(&server, &payer, way).await.send().await;
+    for protocol in [ProofProtocol::X402, ProofProtocol::X402V1, ProofProtocol::Mpp] {
+        let answer = Signed::new(&server, &payer, protocol).await.send().await;
         assert_eq!(answer.status, 201, "{}", answer.text());
     }
     let asked = stub.settle.received();
@@ -111,7 +113,7 @@ async fn a_refusal_leaves_nothing_behind(engine: Engine) {
     let server = stub.server(engine).await;
     let payer = server.wallet("anna");
     // Known before anything is claimed: the same payment can be good later.
-    let signed = Signed::new(&server, &payer, Way::X402).await;
+    let signed = Signed::new(&server, &payer, ProofProtocol::X402).await;
     let bad = json!({ "isValid": false, "invalidReason": "insufficient_funds" });
     for status in [200, 400] {
         stub.verify.reply(reply(status, &bad));
@@ -130,12 +132,13 @@ async fn a_refusal_leaves_nothing_behind(engine: Engine) {
         400,
         &json!({ "success": false, "errorReason": "insufficient_funds", "transaction": "" }),
     ));
-    for way in [Way::X402, Way::X402V1] {
-        let signed = Signed::new(&server, &payer, way).await;
+    for protocol in [ProofProtocol::X402, ProofProtocol::X402V1] {
+        let signed = Signed::new(&server, &payer, protocol).await;
         for _ in 0..2 {
             let answer = signed.send().await;
             answer.expect(402, "settlement_failed");
-            let name = if way == Way::X402 { "payment-response" } else { "x-payment-response" };
+            let name =
+                if protocol == ProofProtocol::X402 { "payment-response" } else { "x-payment-response" };
             let told = header(&answer, name);
             assert_eq!(
                 (&told["success"], &told["errorReason"]),
@@ -168,7 +171,7 @@ async fn what_nobody_knows_is_found_out_later(engine: Engine) {
         let stub = Stub::start().await;
         let server = stub.server(engine).await;
         let payer = server.wallet("anna");
-        let signed = Signed::new(&server, &payer, Way::X402).await;
+        let signed = Signed::new(&server, &payer, ProofProtocol::X402).await;
         stub.settle.reply(fault.clone());
         let answer = signed.send().await;
         answer.expect(503, "settlement_pending");
@@ -197,7 +200,7 @@ async fn a_repeat_goes_on_where_the_first_call_stopped(engine: Engine) {
     let stub = Stub::start().await;
     let server = stub.server(engine).await;
     let payer = server.wallet("anna");
-    let signed = Signed::new(&server, &payer, Way::X402).await;
+    let signed = Signed::new(&server, &payer, ProofProtocol::X402).await;
     stub.settle.reply(Reply::Hang);
     signed.send().await.expect(503, "settlement_pending");
     stub.work();
@@ -205,7 +208,7 @@ async fn a_repeat_goes_on_where_the_first_call_stopped(engine: Engine) {
     assert_eq!(signed.send().await.status, 201);
     assert_eq!(payments(&server).await[0].0, "fulfilled");
     // What is never known is given up when it can move no money any more.
-    let signed = Signed::new(&server, &payer, Way::X402).await;
+    let signed = Signed::new(&server, &payer, ProofProtocol::X402).await;
     stub.settle.reply(Reply::Hang);
     signed.send().await.expect(503, "settlement_pending");
     server.clock.advance(2 * 3600);

@@ -87,7 +87,7 @@ async fn a_wallet_that_begins_twice_at_once_has_one_workspace(engine: Engine) {
                 payer.authorize(&operations::payments::PaymentSettings::default().terms);
             }
             let path = format!("{BASE}/mailboxes");
-            payer.call(testkit::Way::X402, Method::POST, &path, Some(json!({ "name": "A" }))).await
+            payer.call(testkit::ProofProtocol::X402, Method::POST, &path, Some(json!({ "name": "A" }))).await
         });
     }
     let made: Vec<_> = calls.join_all().await.into_iter().map(|answer| answer.ok()).collect();

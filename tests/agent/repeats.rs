@@ -2,7 +2,7 @@
 
 use axum::http::Method;
 use serde_json::json;
-use testkit::{Engine, Server, ServerOptions, Way, both_engines};
+use testkit::{Engine, ProofProtocol, Server, ServerOptions, both_engines};
 use tokio::task::JoinSet;
 
 use super::{BASE, count_mailboxes, inside, mailbox, payments};
@@ -14,14 +14,14 @@ async fn a_repeat_of_the_same_request_repeats_its_answer(engine: Engine) {
     let payer = server.wallet("anna");
     let path = format!("{BASE}/mailboxes");
     let body = json!({ "name": "A" });
-    for way in [Way::X402, Way::X402V1, Way::Mpp] {
-        let (name, value) = payer.prove(way, Method::POST, &path, Some(body.clone())).await;
+    for protocol in [ProofProtocol::X402, ProofProtocol::X402V1, ProofProtocol::Mpp] {
+        let (name, value) = payer.prove(protocol, Method::POST, &path, Some(body.clone())).await;
         let caller = server.anonymous().with(&name, &value);
         let first = caller.post(&path, body.clone()).await;
         // Also when the authorisation has ended meanwhile.
         server.clock.advance(1000);
         let second = caller.post(&path, body.clone()).await;
-        assert_eq!((first.status, &first.bytes), (201, &second.bytes), "{way:?}: {}", second.text());
+        assert_eq!((first.status, &first.bytes), (201, &second.bytes), "{protocol:?}: {}", second.text());
         assert_eq!(second.status, 201);
         for header in ["payment-response", "x-payment-response"] {
             assert_eq!(first.headers.get(header), second.headers.get(header));
@@ -31,8 +31,8 @@ async fn a_repeat_of_the_same_request_repeats_its_answer(engine: Engine) {
     // A read too, as it was: nobody who sees the proof sees what came later.
     let own = payer.get(&path).await.ok()[0].clone();
     let emails = inside(&own, "/emails");
-    for way in [Way::X402, Way::Siwx] {
-        let (name, value) = payer.prove(way, Method::GET, &emails, None).await;
+    for protocol in [ProofProtocol::X402, ProofProtocol::Siwx] {
+        let (name, value) = payer.prove(protocol, Method::GET, &emails, None).await;
         let caller = server.anonymous().with(&name, &value);
         let first = caller.get(&emails).await;
         server.receive(own["email"].as_str().unwrap(), "Subject: New\r\n\r\nT\r\n").await;
@@ -48,7 +48,7 @@ async fn a_proof_is_bound_to_method_path_query_and_body(engine: Engine) {
     let payer = server.wallet("anna");
     let (own, other) = (mailbox(&payer, "A").await, mailbox(&payer, "B").await);
     let emails = inside(&own, "/emails");
-    let (name, value) = payer.prove(Way::X402, Method::GET, &emails, None).await;
+    let (name, value) = payer.prove(ProofProtocol::X402, Method::GET, &emails, None).await;
     let caller = server.anonymous().with(&name, &value);
     caller.get(&emails).await.ok();
     for path in [inside(&other, "/emails"), inside(&own, "/folders"), format!("{emails}?limit=1")] {
@@ -58,7 +58,7 @@ async fn a_proof_is_bound_to_method_path_query_and_body(engine: Engine) {
     }
     // A payment for one thing buys nothing else of the same price.
     let mail = json!({ "to": other["email"], "subject": "S", "text": "T" });
-    let (name, value) = payer.prove(Way::X402, Method::POST, &emails, Some(mail.clone())).await;
+    let (name, value) = payer.prove(ProofProtocol::X402, Method::POST, &emails, Some(mail.clone())).await;
     let caller = server.anonymous().with(&name, &value);
     caller.post(&emails, mail.clone()).await.ok();
     let changed = json!({ "to": own["email"], "subject": "S", "text": "T" });
@@ -67,14 +67,14 @@ async fn a_proof_is_bound_to_method_path_query_and_body(engine: Engine) {
         assert_eq!(reason, "invalid_exact_evm_nonce_already_used");
     }
     // The challenge itself says what for.
-    let (name, value) = payer.prove(Way::Mpp, Method::POST, &emails, Some(mail.clone())).await;
+    let (name, value) = payer.prove(ProofProtocol::Mpp, Method::POST, &emails, Some(mail.clone())).await;
     let caller = server.anonymous().with(&name, &value);
     let drafts = inside(&own, "/drafts");
     let refused = caller.post(&drafts, json!({ "body": "T" })).await;
     assert_eq!(refused.expect(402, "payment_required").json()["error"], "invalid_challenge");
     caller.post(&emails, mail).await.ok();
     // A sign-in is for its own address, and once.
-    let (name, value) = payer.prove(Way::Siwx, Method::GET, &emails, None).await;
+    let (name, value) = payer.prove(ProofProtocol::Siwx, Method::GET, &emails, None).await;
     let caller = server.anonymous().with(&name, &value);
     caller.get(&emails).await.ok();
     let head = caller.send(Method::HEAD, &emails, None).await;
@@ -89,9 +89,9 @@ async fn fifty_repeats_at_once_have_one_effect(engine: Engine) {
     let payer = server.wallet("anna");
     let path = format!("{BASE}/mailboxes");
     let body = json!({ "name": "A" });
-    for way in [Way::X402, Way::Mpp] {
+    for protocol in [ProofProtocol::X402, ProofProtocol::Mpp] {
         let before = count_mailboxes(&server).await;
-        let (name, value) = payer.prove(way, Method::POST, &path, Some(body.clone())).await;
+        let (name, value) = payer.prove(protocol, Method::POST, &path, Some(body.clone())).await;
         let caller = server.anonymous().with(&name, &value);
         let mut calls = JoinSet::new();
         for _ in 0..50 {
@@ -112,7 +112,7 @@ async fn fifty_repeats_at_once_have_one_effect(engine: Engine) {
     let paid = payments(&server).await;
     assert_eq!(paid.len(), 2);
     // And one answer of a read.
-    let (name, value) = payer.prove(Way::X402, Method::GET, &path, None).await;
+    let (name, value) = payer.prove(ProofProtocol::X402, Method::GET, &path, None).await;
     let caller = server.anonymous().with(&name, &value);
     let mut calls = JoinSet::new();
     for _ in 0..50 {
@@ -131,9 +131,9 @@ async fn a_free_proof_does_not_count_again_after_a_restart(engine: Engine) {
     let payer = server.wallet("anna");
     let own = mailbox(&payer, "A").await;
     let (emails, folders) = (inside(&own, "/emails"), inside(&own, "/folders"));
-    for way in [Way::X402, Way::Siwx] {
-        let used = payer.prove(way, Method::GET, &emails, None).await;
-        let unused = payer.prove(way, Method::GET, &folders, None).await;
+    for protocol in [ProofProtocol::X402, ProofProtocol::Siwx] {
+        let used = payer.prove(protocol, Method::GET, &emails, None).await;
+        let unused = payer.prove(protocol, Method::GET, &folders, None).await;
         let first = server.anonymous().with(&used.0, &used.1).get(&emails).await;
         let restarted = server.another_node(ServerOptions::default()).await;
         let repeated = restarted.anonymous().with(&used.0, &used.1).get(&emails).await;
@@ -161,12 +161,12 @@ async fn a_free_proof_is_for_a_read_or_for_a_write(engine: Engine) {
     let own = mailbox(&payer, "A").await;
     let (drafts, folders) = (inside(&own, "/drafts"), inside(&own, "/folders"));
     let body = json!({ "body": "T" });
-    let proof = payer.prove(Way::X402, Method::POST, &drafts, Some(body.clone())).await;
+    let proof = payer.prove(ProofProtocol::X402, Method::POST, &drafts, Some(body.clone())).await;
     let caller = server.anonymous().with(&proof.0, &proof.1);
     let saved = caller.post(&drafts, body.clone()).await;
     caller.get(&folders).await.expect(402, "payment_required");
     assert_eq!(caller.post(&drafts, body.clone()).await.bytes, saved.bytes);
-    let proof = payer.prove(Way::X402, Method::GET, &folders, None).await;
+    let proof = payer.prove(ProofProtocol::X402, Method::GET, &folders, None).await;
     let caller = server.anonymous().with(&proof.0, &proof.1);
     let read = caller.get(&folders).await;
     let refused = caller.post(&drafts, body.clone()).await;
@@ -174,7 +174,7 @@ async fn a_free_proof_is_for_a_read_or_for_a_write(engine: Engine) {
     assert_eq!(reason, "invalid_exact_evm_nonce_already_used");
     assert_eq!(caller.get(&folders).await.bytes, read.bytes);
     // What it saved is known after a restart as well.
-    let proof = payer.prove(Way::X402, Method::POST, &drafts, Some(body.clone())).await;
+    let proof = payer.prove(ProofProtocol::X402, Method::POST, &drafts, Some(body.clone())).await;
     let saved = server.anonymous().with(&proof.0, &proof.1).post(&drafts, body.clone()).await;
     let mut options = ServerOptions::default();
     options.payments.prices.draft = 0;
@@ -192,7 +192,7 @@ async fn what_was_paid_for_and_not_done_can_be_repeated(engine: Engine) {
     let path = format!("{BASE}/mailboxes");
     mailbox(&payer, "First").await;
     let body = json!({ "name": "A" });
-    let (name, value) = payer.prove(Way::X402, Method::POST, &path, Some(body.clone())).await;
+    let (name, value) = payer.prove(ProofProtocol::X402, Method::POST, &path, Some(body.clone())).await;
     let caller = server.anonymous().with(&name, &value).meets_faults();
     let workspace = payer.get(&path).await.ok()[0]["workspace_id"].as_str().unwrap().to_owned();
     // The rehearsal goes well; what comes after the settlement does not.
@@ -216,7 +216,7 @@ async fn what_was_paid_for_and_not_done_can_be_repeated(engine: Engine) {
 async fn proofs_that_cost_nothing_are_forgotten_when_they_have_ended(engine: Engine) {
     let server = Server::start(engine).await;
     let payer = server.wallet("anna");
-    let (name, value) = payer.prove(Way::X402, Method::GET, "/api", None).await;
+    let (name, value) = payer.prove(ProofProtocol::X402, Method::GET, "/api", None).await;
     let caller = server.anonymous().with(&name, &value);
     caller.get("/api").await.ok();
     mailbox(&payer, "A").await;

@@ -231,7 +231,7 @@ async fn run(engine: Engine, said: Value) {
         assert!(!answer.contains("![") && !answer.contains("<img") && !answer.contains("]("), "{answer}");
     }
     assert_eq!(settled(world.state(draft).await), before, "something changed");
-    assert!(world.hop.handed().is_empty(), "mail left");
+    assert!(world.hop.handovers().is_empty(), "mail left");
     assert_eq!(world.outside.received().len(), asked_outside, "something was asked outside");
     for request in world.model.asked() {
         assert!(!format!("{request:?}").contains(secret), "another mailbox was read");

@@ -185,7 +185,7 @@ async fn a_mail_does_not_take_over_an_approved_send(engine: Engine) {
     let draft = inbox.get(&format!("drafts/{}", draft.unwrap())).await;
     assert!(draft["recipient"].as_str().unwrap().contains("mallory@evil.test"), "{draft}");
     assert_eq!(draft["subject"], "Re: [x] (https://evil.test/?q) < b>Hi");
-    assert!(sent(&inbox).await.is_empty() && hop.handed().is_empty());
+    assert!(sent(&inbox).await.is_empty() && hop.handovers().is_empty());
 }
 
 /// Reply-To is not From: an answer to whom the person named goes to that address.
@@ -264,5 +264,5 @@ async fn all_recipients_must_be_named(engine: Engine) {
         "{tools:?}"
     );
     assert!(text.starts_with("Sent!") && text.contains("Not sent, but saved as a draft"), "{text}");
-    assert!(sent(&inbox).await.is_empty() && hop.handed().is_empty());
+    assert!(sent(&inbox).await.is_empty() && hop.handovers().is_empty());
 }

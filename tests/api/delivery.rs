@@ -50,7 +50,7 @@ async fn sent_means_that_the_next_host_has_taken_it(engine: Engine) {
     worker::run_due(&server.app).await.unwrap();
     assert_eq!(states(&inbox, &id).await.0, "sent");
     assert_eq!(inbox.get(&format!("emails/{id}")).await["delivery_status"], "sent");
-    let handed = hop.handed();
+    let handed = hop.handovers();
     assert_eq!(handed.len(), 1);
     assert_eq!(
         (handed[0].sender.as_deref(), handed[0].recipients.as_slice()),
@@ -96,7 +96,7 @@ async fn nobody_waits_for_what_is_put_off(engine: Engine) {
     let inbox = Inbox::new(&server).await;
     hop.answer("slow@remote.test", HandoverOutcome::Later("451 4.3.0 Not now".to_owned()));
     let working = async {
-        while hop.handed().is_empty() {
+        while hop.handovers().is_empty() {
             worker::run_due(&server.app).await.unwrap();
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
@@ -140,7 +140,7 @@ async fn what_is_put_off_is_tried_for_two_days_and_then_comes_back(engine: Engin
     assert_eq!(states(&inbox, &id).await, (json!("bounced"), vec!["bounced".to_owned()]));
     // All attempts were the same mail.
     let ids: Vec<String> = hop
-        .handed()
+        .handovers()
         .iter()
         .map(|one| {
             let text = String::from_utf8_lossy(&one.message).into_owned();
@@ -193,7 +193,7 @@ async fn a_refusal_is_final_and_is_told_once(engine: Engine) {
     let sent = key.post(&format!("{}/emails", inbox.path), mail(json!("x@remote.test"))).await.ok();
     inbox.delete(&format!("emails/{}?permanent=true", sent["id"].as_str().unwrap())).await.ok();
     worker::run_due(&server.app).await.unwrap();
-    assert_eq!(hop.handed().last().unwrap().recipients, ["x@remote.test"]);
+    assert_eq!(hop.handovers().last().unwrap().recipients, ["x@remote.test"]);
     let left = server.app.db().read(&inbox.workspace, async |tx| {
         tx.one::<(i64,)>("SELECT count(*) FROM outbound WHERE workspace_id = $1 AND email_id IS NULL", &[])
             .await
@@ -225,23 +225,23 @@ async fn a_slow_destination_delays_no_other(engine: Engine) {
     }
     // Mail that no connection was at goes on at once, the other a minute later.
     hop.slow_down("tar.test", Duration::ZERO);
-    let before = hop.handed().len();
+    let before = hop.handovers().len();
     for task in worker::start_due(&server.app).await.unwrap() {
         task.await.unwrap();
     }
-    assert_eq!(hop.handed().len(), before + 8);
+    assert_eq!(hop.handovers().len(), before + 8);
     // One that cannot be reached rests, for all its mail.
     hop.answer("a@gone.test", HandoverOutcome::Unreachable("No route".to_owned()));
     key.post(&path, mail(json!("a@gone.test"))).await.ok();
     worker::start_due(&server.app).await.unwrap().pop().unwrap().await.unwrap();
     key.post(&path, mail(json!("b@gone.test"))).await.ok();
-    let before = hop.handed().len();
+    let before = hop.handovers().len();
     assert!(worker::start_due(&server.app).await.unwrap().is_empty());
     server.clock.advance(60);
     for task in worker::start_due(&server.app).await.unwrap() {
         task.await.unwrap();
     }
-    assert!(hop.handed()[before..].iter().any(|one| one.recipients == ["b@gone.test"]));
+    assert!(hop.handovers()[before..].iter().any(|one| one.recipients == ["b@gone.test"]));
 }
 
 // rules: SEND-15
@@ -285,7 +285,7 @@ async fn a_mail_that_takes_long_keeps_no_other_from_its_destination(engine: Engi
     }
     let tasks = worker::start_due(&server.app).await.unwrap();
     let all_others = async {
-        while hop.handed().len() < 11 {
+        while hop.handovers().len() < 11 {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
@@ -305,7 +305,7 @@ async fn the_sandbox_takes_everything_and_sends_nothing(engine: Engine) {
     let id = sent["id"].as_str().unwrap();
     assert_eq!(states(&inbox, id).await, (json!("sandboxed"), vec!["sandboxed".to_owned()]));
     worker::run_due(&server.app).await.unwrap();
-    assert!(hop.handed().is_empty());
+    assert!(hop.handovers().is_empty());
 }
 
 pub(super) fn bounce(message_id: &str, recipient: &str, action: &str) -> String {
@@ -361,7 +361,7 @@ async fn reports_that_come_in_move_the_status_of_what_was_really_sent(engine: En
 
 /// The sender of a copy is the mailbox's own domain, for SPF, and leads back to whoever wrote the mail.
 async fn report_about_copy_goes_back(server: &Server, hop: &Hop, inbox: &Inbox) {
-    let sender = hop.handed()[0].sender.clone().unwrap();
+    let sender = hop.handovers()[0].sender.clone().unwrap();
     let (local, domain) = inbox.address.split_once('@').unwrap();
     assert!(
         sender.starts_with(&format!("{local}+SRS0=")) && sender.ends_with(&format!("@{domain}")),
@@ -373,7 +373,7 @@ async fn report_about_copy_goes_back(server: &Server, hop: &Hop, inbox: &Inbox) 
     let forged = sender.replace("=sender@", "=victim@");
     server.try_receive(None, &forged, plain("Forged", "Text")).await.unwrap();
     worker::run_due(&server.app).await.unwrap();
-    let handed = hop.handed();
+    let handed = hop.handovers();
     let mut back: Vec<_> =
         handed[1..].iter().map(|one| (one.sender.clone(), one.recipients.clone())).collect();
     // They leave at the same time, in any order.
@@ -392,7 +392,7 @@ async fn copies_go_on_and_never_round(engine: Engine) {
     server.receive(&one.address, plain("Copy me", "Text")).await;
     one.import("message/rfc822", plain("Old", "imported")).await.ok();
     worker::run_due(&server.app).await.unwrap();
-    let handed = hop.handed();
+    let handed = hop.handovers();
     assert_eq!((handed.len(), handed[0].recipients.as_slice()), (1, &["home@remote.test".to_owned()][..]));
     let text = String::from_utf8_lossy(&handed[0].message).into_owned();
     assert!(text.starts_with("Received: by mx.agents.test;") && text.contains("Subject: Copy me"), "{text}");
@@ -410,7 +410,7 @@ async fn copies_go_on_and_never_round(engine: Engine) {
     server.receive(&one.address, plain("Self", "Text")).await;
     worker::run_due(&server.app).await.unwrap();
     assert_eq!(one.search("subject:Self").await.len(), 1);
-    assert_eq!(hop.handed().len(), 3);
+    assert_eq!(hop.handovers().len(), 3);
 }
 
 // rules: SEND-30
@@ -424,10 +424,10 @@ async fn an_automatic_answer_goes_once_a_week_and_never_to_machines(engine: Engi
         let raw = message(subject, headers, "Hi\r\n").replace("me@agents.test", &inbox.address);
         server.try_receive(from, &inbox.address, raw).await.unwrap();
         worker::run_due(&server.app).await.unwrap();
-        hop.handed().len()
+        hop.handovers().len()
     };
     assert_eq!(bring(Some("ann@remote.test"), "First", "").await, 1);
-    let answer = hop.handed()[0].clone();
+    let answer = hop.handovers()[0].clone();
     assert_eq!((answer.sender, answer.recipients), (None, vec!["ann@remote.test".to_owned()]));
     let text = String::from_utf8_lossy(&answer.message).into_owned();
     for line in
@@ -456,7 +456,7 @@ async fn an_automatic_answer_goes_once_a_week_and_never_to_machines(engine: Engi
     // Not named in it: a blind copy tells nobody that somebody reads it.
     server.try_receive(Some("eve@remote.test"), &inbox.address, plain("Blind", "x")).await.unwrap();
     worker::run_due(&server.app).await.unwrap();
-    assert_eq!(hop.handed().len(), 1);
+    assert_eq!(hop.handovers().len(), 1);
     server.clock.advance(7 * 86_400);
     assert_eq!(bring(Some("ann@remote.test"), "Third", "").await, 2);
 }
@@ -469,14 +469,14 @@ async fn an_invitation_goes_out_as_a_mail(engine: Engine) {
     let path = format!("/api/v1/workspaces/{}/invites", tenant.workspace);
     let invite = tenant.key.post(&path, json!({ "email": "guest@people.test" })).await.ok();
     worker::run_due(&server.app).await.unwrap();
-    let handed = hop.handed();
+    let handed = hop.handovers();
     assert_eq!((handed.len(), handed[0].recipients.as_slice()), (1, &["guest@people.test".to_owned()][..]));
     let text = String::from_utf8_lossy(&handed[0].message).replace("=\r\n", "").replace("=3D", "=");
     assert!(text.contains(invite["link"].as_str().unwrap()), "{text}");
     let resend = format!("{path}/{}/resend", invite["id"].as_str().unwrap());
     tenant.key.post(&resend, json!({})).await.ok();
     worker::run_due(&server.app).await.unwrap();
-    assert_eq!(hop.handed().len(), 2);
+    assert_eq!(hop.handovers().len(), 2);
     // Nothing is left behind.
     let left = server.app.db().read(&tenant.workspace, async |tx| {
         tx.one::<(i64,)>("SELECT count(*) FROM content WHERE workspace_id = $1", &[]).await

@@ -128,7 +128,7 @@ async fn documents_of_all_kinds_are_read_and_recalled(engine: Engine) {
         assert_eq!((&document["name"], &document["size"]), (&json!(name), &json!(bytes.len())));
         made.push(document);
     }
-    server.work_for_memory().await;
+    server.index_memory().await;
     for ((name, kind, bytes, question, word), document) in cases.iter().zip(&made) {
         let state = tenant.key.get(&path(document)).await.ok();
         assert_eq!((&state["status"], &state["last_error"]), (&json!("ready"), &Value::Null), "{state}");
@@ -177,7 +177,7 @@ async fn a_deleted_document_is_no_longer_recalled(engine: Engine) {
         (0..300).map(|number| format!("Paragraph {number} is about glaciers.\n\n")).collect();
     let long = paragraphs.concat();
     let document = add(&tenant.key, "ice.txt", "text", long.as_bytes()).await;
-    server.work_for_memory().await;
+    server.index_memory().await;
     remember(&tenant.key, "Glaciers move slowly.").await;
     let sources = async |sources: Value| {
         let found =
@@ -210,7 +210,7 @@ async fn a_check_finds_what_is_damaged(engine: Engine) {
     let page = format!("<p>A short text.</p><!-- {noise} -->");
     let document = add(&tenant.key, "page.html", "html", page.as_bytes()).await;
     let small = add(&tenant.key, "small.txt", "text", b"Small.").await;
-    server.work_for_memory().await;
+    server.index_memory().await;
     let check = async |document: &Value| {
         tenant.key.send(Method::POST, &format!("{}/verify", path(document)), None).await.ok()
     };
@@ -260,7 +260,7 @@ async fn bad_documents_fail_and_say_why(engine: Engine) {
         made.push(add(&tenant.key, "bad", kind, bytes).await);
     }
     let good = add(&tenant.key, "good", "pdf", &whole).await;
-    server.work_for_memory().await;
+    server.index_memory().await;
     for (document, (kind, _)) in made.iter().zip(&bad) {
         let state = tenant.key.get(&path(document)).await.ok();
         assert_eq!(state["status"], "failed", "{kind}: {state}");
@@ -274,7 +274,7 @@ async fn bad_documents_fail_and_say_why(engine: Engine) {
         broken[at] ^= 0x15;
         add(&tenant.key, "flipped", "pdf", &broken).await;
     }
-    server.work_for_memory().await;
+    server.index_memory().await;
 }
 
 /// rules: MEMORY-5
@@ -317,7 +317,7 @@ async fn documents_stay_in_their_workspace(engine: Engine) {
     let server = Server::start(engine).await;
     let (one, other) = (tenant(&server).await, tenant(&server).await);
     let document = add(&one.key, "secret.txt", "text", b"The vault is under the stairs.").await;
-    server.work_for_memory().await;
+    server.index_memory().await;
     assert_eq!(recall(&other.key, "Where is the vault?").await, Vec::<Value>::new());
     for path in [path(&document), format!("{}/download", path(&document))] {
         assert_missing(&other.key.get(&path).await, "Document");

@@ -22,7 +22,7 @@ async fn filled(server: &Server) -> (Inbox, Vec<model::EmailId>) {
         ids.push(server.receive(&inbox.address, plain(subject, text)).await);
         server.clock.advance(1);
     }
-    server.work_for_memory().await;
+    server.index_memory().await;
     (inbox, ids)
 }
 
@@ -107,7 +107,7 @@ async fn mail_is_recalled_as_untrusted_data_and_goes_with_its_source(engine: Eng
     assert!(!sources().await.contains(&ids[0].to_string()));
     // A mail can be forgotten without being deleted.
     assert_eq!(inbox.key.delete(&format!("/api/v1/rag/memories/{}.0", ids[1])).await.status, 204);
-    server.work_for_memory().await;
+    server.index_memory().await;
     assert_eq!(sources().await.len(), 2);
     inbox.get(&format!("emails/{}", ids[1])).await;
     assert_eq!(inbox.key.delete(&format!("/api/v1/rag/memories/{}.0", ids[1])).await.status, 404);
@@ -129,7 +129,7 @@ async fn only_clean_mail_is_taken_in_and_held_mail_is_not_shown(engine: Engine) 
     let waiting = server.receive(&inbox.address, plain("Yacht", "A yacht that waits for its scan.")).await;
     inbox.set_scan(&server, &waiting, None).await;
     let after = server.receive(&inbox.address, plain("After", "A yacht that came later.")).await;
-    server.work_for_memory().await;
+    server.index_memory().await;
     let seen = async || {
         let found = recall(&inbox.key, "a yacht").await;
         assert!(found.iter().all(|one| !one["text"].as_str().unwrap().contains("Ignore")), "{found:?}");
@@ -137,7 +137,7 @@ async fn only_clean_mail_is_taken_in_and_held_mail_is_not_shown(engine: Engine) 
     };
     assert_eq!(seen().await, [clean.to_string()]);
     inbox.set_scan(&server, &waiting, Some("clean")).await;
-    server.work_for_memory().await;
+    server.index_memory().await;
     let mut all = seen().await;
     all.sort();
     assert_eq!(all, [clean.to_string(), waiting.to_string(), after.to_string()]);
@@ -160,7 +160,7 @@ async fn sent_mail_is_taken_in_and_drafts_are_not(engine: Engine) {
         .post("drafts", json!({ "subject": "Oslo draft", "body": "An unfinished text about Oslo." }))
         .await
         .ok();
-    server.work_for_memory().await;
+    server.index_memory().await;
     let found = recall(&inbox.key, "When does the train to Oslo leave?").await;
     assert!(
         found.iter().all(|one| one["untrusted"] == true),

@@ -91,7 +91,7 @@ async fn without_a_provider_nothing_is_charged(engine: Engine) {
         }
         let status = tenant.key.get("/api/v1/rag/credentials").await.ok()["status"].clone();
         assert_eq!(status, if is_configured { "ready" } else { "unavailable" });
-        server.work_for_memory().await;
+        server.index_memory().await;
     }
 }
 
@@ -106,11 +106,11 @@ async fn a_document_waits_for_the_provider(engine: Engine) {
     let document = json!({ "name": "a", "type": "text", "text": "zebra" });
     let document = tenant.key.post("/api/v1/rag/documents", document).await.ok();
     let path = format!("/api/v1/rag/documents/{}", document["id"].as_str().unwrap());
-    server.work_for_memory().await;
+    server.index_memory().await;
     assert_eq!(tenant.key.get(&path).await.ok()["status"], "indexing");
     model.broken.store(false, Ordering::SeqCst);
     server.clock.advance(60);
-    server.work_for_memory().await;
+    server.index_memory().await;
     assert_eq!(tenant.key.get(&path).await.ok()["status"], "ready");
     assert_eq!(texts(&recall(&tenant.key, "zebra").await), ["zebra"]);
 }
@@ -134,13 +134,13 @@ async fn another_model_makes_all_vectors_anew(engine: Engine) {
     assert_eq!(texts(&recall(&key, "aaaa").await), ["aaaa"], "by its words alone");
     operations::memory::renew::renew_some(&node.app).await.unwrap();
     assert_eq!(state().await["waiting"], 13, "a step at a time");
-    node.work_for_memory().await;
+    node.index_memory().await;
     assert_eq!((state().await["waiting"].as_i64(), state().await["passages"].as_i64()), (Some(0), Some(21)));
     let found = recall(&key, "aaa").await;
     assert_eq!(texts(&found)[0], "aaaa");
     assert!(found[0]["distance"].as_f64().unwrap() < 0.001);
     // The old model, which the other node still uses, finds by its own vectors only.
-    server.work_for_memory().await;
+    server.index_memory().await;
     assert_eq!(texts(&recall(&tenant.key, "aaaa").await)[0], "aaaa");
 }
 

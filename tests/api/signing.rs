@@ -35,7 +35,7 @@ async fn signers(server: &Server, hop: &Hop, inbox: &Inbox) -> Vec<(String, Stri
     let mail = json!({ "to": "ann@remote.test", "subject": "S", "text": "Hello\n \n" });
     key.post(&format!("{}/emails", inbox.path), mail).await.ok();
     worker::run_due(&server.app).await.unwrap();
-    let message = hop.handed().last().unwrap().message.clone();
+    let message = hop.handovers().last().unwrap().message.clone();
     let lines = header_lines(&String::from_utf8_lossy(&message));
     let tag = |line: &str, name: &str| {
         let mut tags = line.split([';', ':']).map(str::trim);

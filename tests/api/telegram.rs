@@ -81,11 +81,11 @@ async fn a_code_links_a_chat_once(engine: Engine) {
         link,
         json!({ "linked": true, "chat_title": "Ada L", "linked_at": "2026-07-14T09:00:00.000Z", "status": "active" })
     );
-    assert!(linked.bot.said(CHAT).last().unwrap().contains(&linked.inbox.address));
+    assert!(linked.bot.texts(CHAT).last().unwrap().contains(&linked.inbox.address));
     // Once is enough.
     linked.bot.write(99, &format!("/start {code}"));
     linked.hear().await;
-    assert!(linked.bot.said(99)[0].contains("does not work"));
+    assert!(linked.bot.texts(99)[0].contains("does not work"));
     linked.bot.write(CHAT, "/start");
     linked.hear().await;
     assert_eq!(linked.link().await, link);
@@ -255,5 +255,5 @@ async fn one_node_asks_at_a_time(engine: Engine) {
     linked.server.clock.advance(61);
     assert!(updates::poll(&second.app, 0).await.unwrap());
     assert_eq!(linked.bot.calls("getUpdates").last().unwrap()["offset"], 2);
-    assert_eq!(linked.bot.said(CHAT).len(), 1);
+    assert_eq!(linked.bot.texts(CHAT).len(), 1);
 }

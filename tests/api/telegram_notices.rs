@@ -66,7 +66,7 @@ async fn what_is_not_clean_is_withheld(engine: Engine) {
     let spam = linked.receive("Spam", "Buy!").await;
     linked.inbox.post(&format!("emails/{spam}/move"), json!({ "folderId": "spam" })).await.ok();
     assert_eq!(linked.tell().await, 3);
-    let texts = linked.bot.said(CHAT).split_off(1);
+    let texts = linked.bot.texts(CHAT).split_off(1);
     assert!(texts[0].contains("Hello") && !texts[0].contains("HIDDEN"), "{texts:?}");
     for text in &texts[1..] {
         assert!(text.contains("is withheld"), "{text}");
@@ -121,7 +121,7 @@ async fn buttons_and_answers_act_on_the_mail(engine: Engine) {
     assert!(draft["to"].to_string().contains("ann@remote.test"), "{draft}");
     let original = linked.inbox.get(&format!("emails/{one}")).await;
     assert_eq!(draft["thread_id"], original["thread_id"]);
-    assert!(linked.bot.said(CHAT).last().unwrap().contains("Saved as a draft"));
+    assert!(linked.bot.texts(CHAT).last().unwrap().contains("Saved as a draft"));
     assert_eq!(used().await - before, 6, "only our own looks were charged");
 
     // Made-up buttons and messages of others lead nowhere.
@@ -138,7 +138,7 @@ async fn buttons_and_answers_act_on_the_mail(engine: Engine) {
     linked.bot.reply(CHAT, message, "Too late");
     linked.hear().await;
     assert_eq!(linked.bot.calls("answerCallbackQuery").last().unwrap()["text"], "The mail is gone.");
-    assert_eq!(linked.bot.said(CHAT).last().unwrap(), "The mail is gone.");
+    assert_eq!(linked.bot.texts(CHAT).last().unwrap(), "The mail is gone.");
 }
 
 /// rules: TELE-5
@@ -168,7 +168,7 @@ async fn faults_of_the_bots_server_lose_and_repeat_nothing(engine: Engine) {
     );
     assert_eq!(linked.tell().await, 1);
     let subjects: Vec<String> =
-        linked.bot.said(CHAT)[1..].iter().map(|text| text.lines().nth(2).unwrap().to_owned()).collect();
+        linked.bot.texts(CHAT)[1..].iter().map(|text| text.lines().nth(2).unwrap().to_owned()).collect();
     assert_eq!(subjects, ["Mail 1", "Mail 2", "Mail 3", "Mail 5"]);
 }
 
@@ -190,7 +190,7 @@ async fn a_chat_that_blocks_the_bot_is_shown_and_left_alone(engine: Engine) {
     assert_eq!(linked.link().await["status"], "active");
     linked.receive("Mail 2", "Text").await;
     assert_eq!(linked.tell().await, 1);
-    assert!(linked.bot.said(CHAT).last().unwrap().contains("Mail 2"));
+    assert!(linked.bot.texts(CHAT).last().unwrap().contains("Mail 2"));
 }
 
 /// Several nodes and many mails: every one is told once, in order.
@@ -207,6 +207,6 @@ async fn nodes_share_the_work_without_repeating_it(engine: Engine) {
     }
     linked.tell().await;
     let subjects: Vec<String> =
-        linked.bot.said(CHAT)[1..].iter().map(|text| text.lines().nth(2).unwrap().to_owned()).collect();
+        linked.bot.texts(CHAT)[1..].iter().map(|text| text.lines().nth(2).unwrap().to_owned()).collect();
     assert_eq!(subjects, (0..12).map(|number| format!("Mail {number}")).collect::<Vec<_>>());
 }

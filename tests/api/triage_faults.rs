@@ -101,7 +101,7 @@ async fn a_model_that_hangs_is_given_up() {
 async fn wait_for_nothing(engine: Engine) {
     let (model, _) = saying(json!({ "reply": "Hi" }));
     let never = Arc::new(Semaphore::new(0));
-    let server = Server::with(engine, with(model.behind(never))).await;
+    let server = Server::with(engine, with(model.gated_by(never))).await;
     let inbox = Inbox::new(&server).await;
     auto_draft(&inbox).await;
     let mail = server.receive(&inbox.address, letter(&inbox, "Slow", "", "Hello")).await;
@@ -155,7 +155,7 @@ async fn several_nodes_do_each_thing_once(engine: Engine) {
 async fn a_node_that_was_believed_lost_does_nothing_twice(engine: Engine) {
     let (slow, _) = saying(json!({ "summary": "slow", "reply": "Slow" }));
     let gate = Arc::new(Semaphore::new(0));
-    let server = Server::with(engine, with(slow.clone().behind(gate.clone()))).await;
+    let server = Server::with(engine, with(slow.clone().gated_by(gate.clone()))).await;
     let (_, options) = saying(json!({ "summary": "quick", "reply": "Quick" }));
     let other = server.another_node(ServerOptions { seed: 78, ..options }).await;
     let inbox = Inbox::new(&server).await;
@@ -227,7 +227,7 @@ async fn mail_that_nobody_finishes_with_is_given_up(engine: Engine) {
 async fn mail_that_is_deleted_meanwhile_gets_no_answer(engine: Engine) {
     let (slow, _) = saying(json!({ "summary": "x", "reply": "Hi", "tasks": [{ "title": "T" }] }));
     let gate = Arc::new(Semaphore::new(0));
-    let server = Server::with(engine, with(slow.clone().behind(gate.clone()))).await;
+    let server = Server::with(engine, with(slow.clone().gated_by(gate.clone()))).await;
     let inbox = Inbox::new(&server).await;
     auto_draft(&inbox).await;
     let mail = server.receive(&inbox.address, letter(&inbox, "Gone", "", "Hello")).await;
@@ -358,7 +358,7 @@ async fn a_model_that_obeys_every_mail_can_only_write_text_into_this_mailbox(eng
     }
     operations::sending::worker::run_due(&server.app).await.unwrap();
     // No send, no delete, nothing of others, no request to anybody.
-    assert_eq!(hop.handed().len(), 0);
+    assert_eq!(hop.handovers().len(), 0);
     assert_eq!(inbox.get("emails?folder=sent").await["totalCount"], 0);
     assert_eq!(inbox.get("scheduled-sends").await["totalCount"], 0);
     assert_eq!(inbox.get("emails?folder=inbox").await["totalCount"], ORDERS.len());

@@ -70,7 +70,7 @@ async fn a_long_document_keeps_no_other_workspace_waiting(engine: Engine) {
     let further = document(&busy, &long[0]).await;
     assert_eq!(further["chunk_count"], count);
     assert_eq!(further["chunks_done"], (done * 2).min(count));
-    next.work_for_memory().await;
+    next.index_memory().await;
     for made in &long {
         let state = document(&busy, made).await;
         assert_eq!((&state["status"], &state["chunks_done"]), (&json!("ready"), &json!(count)));
@@ -97,7 +97,7 @@ async fn documents_that_grow_are_refused_with_the_reason(engine: Engine) {
     }
     // A small one may say a thing often.
     let small = add(&tenant.key, "small", "pdf", &repeating_pdf("All work and no play.", 20)).await;
-    server.work_for_memory().await;
+    server.index_memory().await;
     for (made, reason) in made {
         let state = document(&tenant, &made).await;
         assert_eq!((&state["status"], &state["last_error"]), (&json!("failed"), &json!(reason)));
@@ -197,7 +197,7 @@ async fn sending_server(engine: Engine) -> (Server, Hop) {
 
 /// The senders of what another server was handed, in their order.
 fn senders(hop: &Hop) -> Vec<String> {
-    hop.handed().into_iter().filter_map(|one| one.sender).collect()
+    hop.handovers().into_iter().filter_map(|one| one.sender).collect()
 }
 
 /// rules: SEND-35
@@ -222,7 +222,7 @@ async fn a_mass_mailing_keeps_no_other_workspace_from_the_same_destination(engin
 async fn who_comes_while_a_mass_mailing_is_under_way_waits_for_one_mail_of_it(engine: Engine) {
     let (server, hop) = sending_server(engine).await;
     let gate = Arc::new(Semaphore::new(0));
-    hop.behind(gate.clone());
+    hop.gated_by(gate.clone());
     let (busy, other) = (Inbox::new(&server).await, Inbox::new(&server).await);
     for number in 0..40 {
         busy.post("emails", mail(format!("n{number}@remote.test"))).await.ok();
@@ -294,7 +294,7 @@ async fn a_flood_of_mail_keeps_no_other_workspace_from_the_model(engine: Engine)
 #[both_engines]
 async fn questions_of_one_workspace_never_take_all_of_the_model(engine: Engine) {
     let gate = Arc::new(Semaphore::new(0));
-    let model = ScriptedModel::saying("Hello.").behind(gate.clone()).taking(1);
+    let model = ScriptedModel::saying("Hello.").gated_by(gate.clone()).with_concurrency(1);
     let server = Server::with(engine, triage::with(model.clone())).await;
     let (busy, other) = (Inbox::new(&server).await, Inbox::new(&server).await);
     let mut waiting = Vec::new();

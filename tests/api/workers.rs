@@ -69,7 +69,7 @@ async fn panic_in(server: &Server, name: &str) {
 async fn mail_goes_out_although_the_worker_of_the_queue_panicked(engine: Engine) {
     let (server, hop) = server(engine, OutboundMode::Relay).await;
     let gate = Arc::new(Semaphore::new(0));
-    hop.behind(gate.clone());
+    hop.gated_by(gate.clone());
     let running = Running::start(&server);
     let inbox = Inbox::new(&server).await;
     // More than there are tasks: some are claimed by the worker and with no task yet.
@@ -82,7 +82,7 @@ async fn mail_goes_out_although_the_worker_of_the_queue_panicked(engine: Engine)
     for id in &ids {
         eventually("all are sent", async || states(&inbox, id).await.0 == "sent").await;
     }
-    let mut handed: Vec<String> = hop.handed().into_iter().flat_map(|one| one.recipients).collect();
+    let mut handed: Vec<String> = hop.handovers().into_iter().flat_map(|one| one.recipients).collect();
     handed.sort_unstable();
     let mut wanted = addresses;
     wanted.sort_unstable();
@@ -178,7 +178,7 @@ async fn triage_goes_on_after_panics_of_the_worker_and_over_a_message(engine: En
         assert!(!question.to_string().contains("Poison"), "a test made this question panic");
         triage::answer_all(question, &json!({ "applies": false }))
     });
-    let model = model.behind(gate.clone());
+    let model = model.gated_by(gate.clone());
     let server = Server::with(engine, triage::with(model.clone())).await;
     let running = Running::start(&server);
     let inbox = Inbox::new(&server).await;

@@ -35,7 +35,7 @@ async fn documents_and_memories_are_kept_in_the_console(engine: Engine) {
     );
     let waiting = ada.page("/console/knowledge").await;
     assert!(waiting.contains("waits to be read") && waiting.contains("every 2s"), "{waiting}");
-    server.work_for_memory().await;
+    server.index_memory().await;
     let page = ada.page("/console/knowledge").await;
     assert!(page.contains("ready, 1 piece") && !page.contains("every 2s"), "{page}");
     assert!(ada.get("/console/knowledge/list").await.text().contains("rules.md"));

@@ -58,12 +58,12 @@ impl Mail {
 
     /// How many handovers there were.
     pub(super) fn handed(&self) -> usize {
-        self.hop.handed().len()
+        self.hop.handovers().len()
     }
 
     /// A process died at work: what it had handed over since may be handed over again.
     pub(super) fn died_after(&mut self, handed: usize) {
-        for handover in &self.hop.handed()[handed..] {
+        for handover in &self.hop.handovers()[handed..] {
             for recipient in &handover.recipients {
                 self.messages.get_mut(recipient).unwrap().repeats += 1;
             }
@@ -72,7 +72,7 @@ impl Mail {
 
     fn count(&self) -> HashMap<String, usize> {
         let mut counts = HashMap::new();
-        for recipient in self.hop.handed().iter().flat_map(|handover| &handover.recipients) {
+        for recipient in self.hop.handovers().iter().flat_map(|handover| &handover.recipients) {
             *counts.entry(recipient.clone()).or_default() += 1;
         }
         counts

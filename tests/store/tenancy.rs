@@ -68,7 +68,7 @@ async fn furnish(server: &Server, code: &str) -> Tenant {
     key.post("/api/v1/integrations/connections", tools).await.ok();
     key.post("/api/v1/rag/remember", json!({ "text": "T" })).await.ok();
     key.post("/api/v1/rag/documents", json!({ "name": "D", "type": "text", "text": "T" })).await.ok();
-    server.work_for_memory().await;
+    server.index_memory().await;
     key.post("/api/v1/affiliate/signup", json!({ "code": code })).await.ok();
     let body =
         json!({ "email": format!("{code}@people.test"), "password": PASSWORD, "affiliate_code": code });

@@ -15,8 +15,8 @@ const MAX_ANSWER_BYTES: usize = 64 << 20;
 /// Maximum concurrent requests.
 const MAX_CONCURRENT_REQUESTS: usize = 4;
 /// Attempts for a request that may be retried, and the delay after the first one.
-const MAX_TRIES: u32 = 3;
-const FIRST_PAUSE: Duration = Duration::from_millis(500);
+const MAX_ATTEMPTS: u32 = 3;
+const FIRST_RETRY_DELAY: Duration = Duration::from_millis(500);
 /// Tokens per text that every model accepts.
 const MAX_TOKENS: usize = 500;
 /// Texts per request.
@@ -48,19 +48,19 @@ pub struct HttpEmbedder {
 
 #[derive(Deserialize)]
 struct Answer {
-    data: Vec<One>,
+    data: Vec<EmbeddedText>,
 }
 
 #[derive(Deserialize)]
-struct One {
+struct EmbeddedText {
     index: usize,
     embedding: Vec<f32>,
 }
 
 /// Why a request failed, and whether it may be retried.
-struct Failed {
+struct RequestError {
     fault: EmbedFault,
-    again: bool,
+    retryable: bool,
 }
 
 impl HttpEmbedder {
@@ -70,11 +70,11 @@ impl HttpEmbedder {
         Self { settings, name, turns: Semaphore::new(MAX_CONCURRENT_REQUESTS), client: LazyClient::default() }
     }
 
-    async fn client(&self) -> Result<&Client, Failed> {
-        self.client.get(|builder| builder.redirect(redirect::Policy::none())).await.map_err(passing)
+    async fn client(&self) -> Result<&Client, RequestError> {
+        self.client.get(|builder| builder.redirect(redirect::Policy::none())).await.map_err(transient)
     }
 
-    async fn ask(&self, texts: &[String]) -> Result<Vec<Vec<f32>>, Failed> {
+    async fn ask(&self, texts: &[String]) -> Result<Vec<Vec<f32>>, RequestError> {
         let mut url = self.settings.base_url.clone();
         url.set_path(&format!("{}/embeddings", url.path().trim_end_matches('/')));
         let body = serde_json::json!({
@@ -85,51 +85,52 @@ impl HttpEmbedder {
         if let Some(key) = &self.settings.api_key {
             call = call.bearer_auth(key);
         }
-        let lost = |error: reqwest::Error| passing(without_address(error));
+        let lost = |error: reqwest::Error| transient(without_address(error));
         let answer = call.send().await.map_err(lost)?;
         let status = answer.status();
-        let bytes = read_body(answer, MAX_ANSWER_BYTES).await.map_err(passing)?;
+        let bytes = read_body(answer, MAX_ANSWER_BYTES).await.map_err(transient)?;
         if !status.is_success() {
             return Err(refusal(status));
         }
         let answer: Answer = serde_json::from_slice(&bytes)
-            .map_err(|_| passing("its answer is not what was asked for".to_owned()))?;
+            .map_err(|_| transient("its answer is not what was asked for".to_owned()))?;
         self.in_order(answer, texts.len())
     }
 
     /// The vectors in the order of the texts, each of length 1.
-    fn in_order(&self, answer: Answer, count: usize) -> Result<Vec<Vec<f32>>, Failed> {
+    fn in_order(&self, answer: Answer, count: usize) -> Result<Vec<Vec<f32>>, RequestError> {
         let mut vectors = vec![Vec::new(); count];
         for one in answer.data {
             if one.embedding.len() != self.settings.dimension {
                 let found = one.embedding.len();
-                let wanted = self.settings.dimension;
-                let message = format!("its vectors have {found} numbers; embeddings.dimension says {wanted}");
-                return Err(Failed { fault: EmbedFault::Unavailable(message), again: false });
+                let expected = self.settings.dimension;
+                let message =
+                    format!("its vectors have {found} numbers; embeddings.dimension says {expected}");
+                return Err(RequestError { fault: EmbedFault::Unavailable(message), retryable: false });
             }
-            if let Some(place) = vectors.get_mut(one.index) {
-                *place = normalised(one.embedding);
+            if let Some(slot) = vectors.get_mut(one.index) {
+                *slot = normalised(one.embedding);
             }
         }
         if vectors.iter().any(Vec::is_empty) {
-            return Err(passing("a vector is missing in its answer".to_owned()));
+            return Err(transient("a vector is missing in its answer".to_owned()));
         }
         Ok(vectors)
     }
 
-    async fn ask_patiently(&self, texts: &[String]) -> Result<Vec<Vec<f32>>, EmbedFault> {
+    async fn ask_with_retries(&self, texts: &[String]) -> Result<Vec<Vec<f32>>, EmbedFault> {
         let _turn = self.turns.acquire().await.map_err(|error| EmbedFault::Unavailable(error.to_string()))?;
-        let mut pause = FIRST_PAUSE;
+        let mut pause = FIRST_RETRY_DELAY;
         for attempt in 1.. {
             let limit = self.settings.time_limit;
             let asked = tokio::time::timeout(limit, self.ask(texts)).await;
-            let failed = match asked {
+            let request_error = match asked {
                 Ok(Ok(vectors)) => return Ok(vectors),
-                Ok(Err(failed)) => failed,
-                Err(_) => passing(format!("no answer within {} seconds", limit.as_secs())),
+                Ok(Err(request_error)) => request_error,
+                Err(_) => transient(format!("no answer within {} seconds", limit.as_secs())),
             };
-            if attempt >= MAX_TRIES || !failed.again {
-                return Err(failed.fault);
+            if attempt >= MAX_ATTEMPTS || !request_error.retryable {
+                return Err(request_error.fault);
             }
             tokio::time::sleep(pause).await;
             pause *= 2;
@@ -138,17 +139,17 @@ impl HttpEmbedder {
     }
 }
 
-fn passing(message: String) -> Failed {
-    Failed { fault: EmbedFault::Unavailable(message), again: true }
+fn transient(message: String) -> RequestError {
+    RequestError { fault: EmbedFault::Unavailable(message), retryable: true }
 }
 
-fn refusal(status: StatusCode) -> Failed {
+fn refusal(status: StatusCode) -> RequestError {
     let message = format!("it answered {status}");
-    let again = status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error();
+    let retryable = status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error();
     // Only these statuses are about a text; all others are about the configuration, which can be fixed.
     let is_about_text = matches!(status, StatusCode::PAYLOAD_TOO_LARGE | StatusCode::UNPROCESSABLE_ENTITY);
     let fault = if is_about_text { EmbedFault::Refused(message) } else { EmbedFault::Unavailable(message) };
-    Failed { fault, again }
+    RequestError { fault, retryable }
 }
 
 fn normalised(mut vector: Vec<f32>) -> Vec<f32> {
@@ -183,7 +184,7 @@ impl Embedder for HttpEmbedder {
         Box::pin(async move {
             let mut vectors = Vec::with_capacity(texts.len());
             for some in texts.chunks(MAX_TEXTS) {
-                vectors.extend(self.ask_patiently(some).await?);
+                vectors.extend(self.ask_with_retries(some).await?);
             }
             Ok(vectors)
         })

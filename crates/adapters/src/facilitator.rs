@@ -62,7 +62,7 @@ impl HttpFacilitator {
         match self.ask("settle", request).await {
             Ok(body) => facilitator::read_settle(&body, &request.terms, payer),
             Err(reason) => {
-                tracing::warn!(%reason, "the facilitator did not tell whether it settled a payment");
+                tracing::warn!(error = %reason, "settlement outcome unknown; reconciling");
                 Settlement::Pending { reason: "no_answer_of_the_facilitator".to_owned() }
             }
         }

@@ -18,13 +18,13 @@ impl LazyClient {
             let builder = Client::builder().user_agent(concat!("agent-mailbox/", env!("CARGO_PKG_VERSION")));
             prepare(builder).build()
         };
-        let made = self.0.get_or_try_init(async || {
+        let client = self.0.get_or_try_init(async || {
             tokio::task::spawn_blocking(build)
                 .await
                 .map_err(|error| error.to_string())?
                 .map_err(|error| error.to_string())
         });
-        made.await
+        client.await
     }
 }
 

@@ -30,7 +30,7 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 /// Bytes of a response that are read and stored.
 const MAX_EXCERPT_BYTES: usize = 1024;
 /// The error of a client limited to this machine for any other address.
-const ELSEWHERE: &str = "This client connects to this machine only.";
+const LOOPBACK_ONLY: &str = "This client connects to this machine only.";
 /// Maximum redirects, where any are followed.
 const MAX_REDIRECTS: usize = 3;
 
@@ -68,7 +68,7 @@ impl OutgoingHttp {
     }
 
     async fn client(&self) -> Result<&Client, HttpFault> {
-        let resolver = Shared(self.resolver.clone());
+        let resolver = SharedResolver(self.resolver.clone());
         let prepare = move |builder: ClientBuilder| {
             builder
                 .redirect(redirect::Policy::none())
@@ -88,10 +88,10 @@ impl OutgoingHttp {
             _ => None,
         };
         if literal.is_some_and(|address| !self.resolver.may_call(address)) {
-            return Err(HttpFault::Refused(Closed.to_string()));
+            return Err(HttpFault::Refused(ForbiddenAddress.to_string()));
         }
         if literal.is_some_and(|address| !self.resolver.may_connect(address)) {
-            return Err(HttpFault::Network(ELSEWHERE.to_owned()));
+            return Err(HttpFault::Network(LOOPBACK_ONLY.to_owned()));
         }
         Ok(())
     }
@@ -125,9 +125,9 @@ impl OutgoingHttp {
                 call = call.header(name, value);
             }
             let answer = call.send().await.map_err(|error| fault_of(&error))?;
-            match next_place(&url, &answer)? {
+            match redirect_target(&url, &answer)? {
                 Some(next) => url = next,
-                None => return whole(answer, &request).await,
+                None => return read_whole(answer, &request).await,
             }
         }
         Err(HttpFault::Refused("It redirects too often.".to_owned()))
@@ -136,7 +136,7 @@ impl OutgoingHttp {
 
 /// The target of a redirect that keeps method and body. Nothing is sent to another host: the headers are secrets of
 /// this one.
-fn next_place(from: &Url, answer: &Response) -> Result<Option<Url>, HttpFault> {
+fn redirect_target(from: &Url, answer: &Response) -> Result<Option<Url>, HttpFault> {
     if !matches!(answer.status().as_u16(), 307 | 308) {
         return Ok(None);
     }
@@ -147,7 +147,7 @@ fn next_place(from: &Url, answer: &Response) -> Result<Option<Url>, HttpFault> {
 }
 
 /// Reads a response to its end, or as much as is needed.
-async fn whole(mut answer: Response, request: &HttpExchange) -> Result<HttpWhole, HttpFault> {
+async fn read_whole(mut answer: Response, request: &HttpExchange) -> Result<HttpWhole, HttpFault> {
     let header = |name: &str| answer.headers().get(name).and_then(|value| value.to_str().ok());
     let kind = header("content-type").unwrap_or_default();
     let media_type = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
@@ -175,7 +175,7 @@ impl HttpClient for OutgoingHttp {
             let limit = self.time_limit;
             tokio::time::timeout(limit, self.send(request))
                 .await
-                .unwrap_or_else(|_| Err(Self::too_late(limit)))
+                .unwrap_or_else(|_| Err(Self::timed_out(limit)))
         })
     }
 
@@ -187,13 +187,13 @@ impl HttpClient for OutgoingHttp {
             let limit = request.time_limit.min(self.time_limit * 3);
             tokio::time::timeout(limit, self.follow(request))
                 .await
-                .unwrap_or_else(|_| Err(Self::too_late(limit)))
+                .unwrap_or_else(|_| Err(Self::timed_out(limit)))
         })
     }
 }
 
 impl OutgoingHttp {
-    fn too_late(limit: Duration) -> HttpFault {
+    fn timed_out(limit: Duration) -> HttpFault {
         HttpFault::Network(format!("There was no answer within {} seconds.", limit.as_secs()))
     }
 }
@@ -238,8 +238,8 @@ async fn excerpt(mut answer: Response) -> String {
 fn fault_of(error: &reqwest::Error) -> HttpFault {
     let mut cause: &dyn StdError = error;
     loop {
-        if cause.is::<Closed>() {
-            return HttpFault::Refused(Closed.to_string());
+        if cause.is::<ForbiddenAddress>() {
+            return HttpFault::Refused(ForbiddenAddress.to_string());
         }
         match cause.source() {
             Some(deeper) => cause = deeper,
@@ -250,14 +250,14 @@ fn fault_of(error: &reqwest::Error) -> HttpFault {
 
 /// The address must not be called.
 #[derive(Debug)]
-struct Closed;
+struct ForbiddenAddress;
 
-impl fmt::Display for Closed {
+impl fmt::Display for ForbiddenAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("The host does not lead to public addresses only.")
     }
 }
-impl StdError for Closed {}
+impl StdError for ForbiddenAddress {}
 
 /// Resolves names, and returns only addresses that may be called.
 struct Resolver {
@@ -298,19 +298,19 @@ impl Resolver {
         }
         // One forbidden address is enough: a name that mixes both is an attempt to reach it.
         if !found.iter().all(|address| self.may_call(address.ip())) {
-            return Err(Box::new(Closed));
+            return Err(Box::new(ForbiddenAddress));
         }
         if !found.iter().all(|address| self.may_connect(address.ip())) {
-            return Err(ELSEWHERE.into());
+            return Err(LOOPBACK_ONLY.into());
         }
         Ok(found)
     }
 }
 
 /// The resolver, in the type of the HTTP client.
-struct Shared(Arc<Resolver>);
+struct SharedResolver(Arc<Resolver>);
 
-impl Resolve for Shared {
+impl Resolve for SharedResolver {
     fn resolve(&self, name: Name) -> Resolving {
         let resolver = self.0.clone();
         Box::pin(async move {

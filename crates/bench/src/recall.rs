@@ -12,7 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use embed::index::{Hit, Index, MEANING, WORDS, encode, encode_words, fuse};
+use embed::index::{Hit, Index, TERM_WEIGHT, VECTOR_WEIGHT, encode, encode_terms, fuse};
 use model::search::words::{telling_words, words};
 use operations::{
     knowledge,
@@ -309,7 +309,7 @@ fn quality(path: &Path) -> Vec<Figure> {
                 position,
                 0,
                 Some(&encode(&embed::embed(passage))),
-                &encode_words(&hashed(words(passage, 1000))),
+                &encode_terms(&hashed(words(passage, 1000))),
             );
             answers.push(number);
         }
@@ -321,8 +321,10 @@ fn quality(path: &Path) -> Vec<Figure> {
         let fitting = numbers(index.matching(&hashed(words(&asked.question, 1000)), CANDIDATES, |_| true));
         let telling = hashed(telling_words(&asked.question, 1000));
         let telling = numbers(index.matching(&telling, CANDIDATES, |_| true));
-        let both: Vec<i64> =
-            fuse(&[(MEANING, &near), (WORDS, &telling)]).into_iter().map(|(found, _)| found).collect();
+        let both: Vec<i64> = fuse(&[(VECTOR_WEIGHT, &near), (TERM_WEIGHT, &telling)])
+            .into_iter()
+            .map(|(found, _)| found)
+            .collect();
         for (list, ranks) in [&fitting, &near, &both].into_iter().zip(&mut ranks) {
             ranks.push(rank(list, &answers, number));
         }

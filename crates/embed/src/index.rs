@@ -16,7 +16,7 @@ const LENGTH_SHARE: f32 = 0.75;
 /// Maximum passages of an index: a position has 24 bits.
 pub const MAX_PASSAGES: usize = 1 << 24;
 /// Bytes of a term in a passage's list.
-const WORD_BYTES: usize = 5;
+const TERM_BYTES: usize = 5;
 
 /// An 8-bit quantised vector as stored: the scale, then the numbers.
 pub fn encode(vector: &[f32]) -> Vec<u8> {
@@ -35,17 +35,17 @@ fn quantise(vector: &[f32]) -> (f32, Vec<i8>) {
 }
 
 /// The terms of a passage as stored: each once, with its frequency.
-pub fn encode_words(words: &[u32]) -> Vec<u8> {
+pub fn encode_terms(terms: &[u32]) -> Vec<u8> {
     let mut counts: HashMap<u32, u8> = HashMap::new();
-    for word in words {
-        let count = counts.entry(*word).or_default();
+    for term in terms {
+        let count = counts.entry(*term).or_default();
         *count = count.saturating_add(1);
     }
     let mut sorted: Vec<(u32, u8)> = counts.into_iter().collect();
     sorted.sort_unstable();
-    let mut bytes = Vec::with_capacity(sorted.len() * WORD_BYTES);
-    for (word, count) in sorted {
-        bytes.extend_from_slice(&word.to_le_bytes());
+    let mut bytes = Vec::with_capacity(sorted.len() * TERM_BYTES);
+    for (term, count) in sorted {
+        bytes.extend_from_slice(&term.to_le_bytes());
         bytes.push(count);
     }
     bytes
@@ -75,17 +75,17 @@ impl Ord for Hit {
 
 /// Keeps the best of many.
 struct Best {
-    most: usize,
+    limit: usize,
     heap: BinaryHeap<Reverse<Hit>>,
 }
 
 impl Best {
-    fn new(most: usize) -> Self {
-        Self { most, heap: BinaryHeap::with_capacity(most + 1) }
+    fn new(limit: usize) -> Self {
+        Self { limit, heap: BinaryHeap::with_capacity(limit + 1) }
     }
 
     fn offer(&mut self, hit: Hit) {
-        if self.heap.len() < self.most {
+        if self.heap.len() < self.limit {
             self.heap.push(Reverse(hit));
         } else if let Some(mut worst) = self.heap.peek_mut()
             && hit > worst.0
@@ -112,11 +112,11 @@ pub struct Index {
     lengths: Vec<u16>,
     alive: Vec<bool>,
     dead: usize,
-    all_words: u64,
+    total_terms: u64,
     /// The postings of each term: the position in 24 bits, the frequency in 8.
     postings: HashMap<u32, Vec<u32>>,
     posting_count: usize,
-    places: HashMap<i64, u32>,
+    positions: HashMap<i64, u32>,
 }
 
 impl Index {
@@ -131,10 +131,10 @@ impl Index {
             lengths: Vec::new(),
             alive: Vec::new(),
             dead: 0,
-            all_words: 0,
+            total_terms: 0,
             postings: HashMap::new(),
             posting_count: 0,
-            places: HashMap::new(),
+            positions: HashMap::new(),
         }
     }
 
@@ -159,12 +159,12 @@ impl Index {
     }
 
     /// Adds a passage, or replaces the one with this number. Without a vector it is found by its terms alone.
-    pub fn insert(&mut self, number: i64, group: u16, code: Option<&[u8]>, words: &[u8]) {
+    pub fn insert(&mut self, number: i64, group: u16, code: Option<&[u8]>, terms: &[u8]) {
         if self.numbers.len() >= MAX_PASSAGES {
             return;
         }
         self.remove(number);
-        let Ok(place) = u32::try_from(self.numbers.len()) else { return };
+        let Ok(position) = u32::try_from(self.numbers.len()) else { return };
         let code = code.filter(|code| code.len() == self.dimension + 4);
         let (scale, codes) = code.and_then(|code| code.split_first_chunk::<4>()).unzip();
         match codes {
@@ -173,74 +173,74 @@ impl Index {
         }
         self.scales.push(scale.map_or(0.0, |scale| f32::from_le_bytes(*scale)));
         let mut length: u16 = 0;
-        let (words, _) = words.as_chunks::<WORD_BYTES>();
-        for [a, b, c, d, count] in words {
-            let word = u32::from_le_bytes([*a, *b, *c, *d]);
-            self.postings.entry(word).or_default().push(place << 8 | u32::from(*count));
+        let (terms, _) = terms.as_chunks::<TERM_BYTES>();
+        for [a, b, c, d, count] in terms {
+            let term = u32::from_le_bytes([*a, *b, *c, *d]);
+            self.postings.entry(term).or_default().push(position << 8 | u32::from(*count));
             length = length.saturating_add(u16::from(*count));
         }
-        self.posting_count += words.len();
+        self.posting_count += terms.len();
         self.lengths.push(length);
-        self.all_words += u64::from(length);
+        self.total_terms += u64::from(length);
         self.numbers.push(number);
         self.groups.push(group);
         self.alive.push(true);
-        self.places.insert(number, place);
+        self.positions.insert(number, position);
     }
 
     /// Removes a passage.
     pub fn remove(&mut self, number: i64) {
-        if let Some(place) = self.places.remove(&number) {
-            self.alive[place as usize] = false;
-            self.all_words -= u64::from(self.lengths[place as usize]);
+        if let Some(position) = self.positions.remove(&number) {
+            self.alive[position as usize] = false;
+            self.total_terms -= u64::from(self.lengths[position as usize]);
             self.dead += 1;
         }
     }
 
     /// The passages with the nearest vectors, best first, within the given groups.
-    pub fn nearest(&self, query: &[f32], most: usize, wanted: impl Fn(u16) -> bool) -> Vec<Hit> {
-        let mut best = Best::new(most);
-        if query.len() != self.dimension || most == 0 {
+    pub fn nearest(&self, query: &[f32], limit: usize, in_group: impl Fn(u16) -> bool) -> Vec<Hit> {
+        let mut best = Best::new(limit);
+        if query.len() != self.dimension || limit == 0 {
             return Vec::new();
         }
         let (scale, query) = quantise(query);
         let query: Vec<i16> = query.into_iter().map(i16::from).collect();
         let rows = self.codes.chunks_exact(self.dimension);
-        for (place, (codes, own_scale)) in rows.zip(&self.scales).enumerate() {
-            if *own_scale == 0.0 || !self.alive[place] || !wanted(self.groups[place]) {
+        for (position, (codes, own_scale)) in rows.zip(&self.scales).enumerate() {
+            if *own_scale == 0.0 || !self.alive[position] || !in_group(self.groups[position]) {
                 continue;
             }
             #[expect(clippy::cast_precision_loss, reason = "digits beyond the seventh do not matter here")]
             let score = dot(codes, &query) as f32 * own_scale * scale;
-            best.offer(Hit { number: self.numbers[place], score });
+            best.offer(Hit { number: self.numbers[position], score });
         }
         best.into_vec()
     }
 
     /// The passages with the best BM25 scores for the terms, best first, within the given groups.
     #[expect(clippy::cast_precision_loss, reason = "digits beyond the seventh do not matter here")]
-    pub fn matching(&self, words: &[u32], most: usize, wanted: impl Fn(u16) -> bool) -> Vec<Hit> {
-        if self.is_empty() || most == 0 {
+    pub fn matching(&self, terms: &[u32], limit: usize, in_group: impl Fn(u16) -> bool) -> Vec<Hit> {
+        if self.is_empty() || limit == 0 {
             return Vec::new();
         }
         let count = self.len() as f32;
-        let mean_length = (self.all_words as f32 / count).max(1.0);
+        let mean_length = (self.total_terms as f32 / count).max(1.0);
         let mut scores = vec![0.0_f32; self.numbers.len()];
-        for word in words {
-            let Some(postings) = self.postings.get(word) else { continue };
+        for term in terms {
+            let Some(postings) = self.postings.get(term) else { continue };
             let found = (postings.len() as f32).min(count);
             let weight = (1.0 + (count - found + 0.5) / (found + 0.5)).ln();
             for posting in postings {
-                let (place, times) = ((posting >> 8) as usize, (posting & 255) as f32);
-                let length = f32::from(self.lengths[place]) / mean_length;
+                let (position, times) = ((posting >> 8) as usize, (posting & 255) as f32);
+                let length = f32::from(self.lengths[position]) / mean_length;
                 let damped = times + SATURATION * (1.0 - LENGTH_SHARE + LENGTH_SHARE * length);
-                scores[place] += weight * times * (SATURATION + 1.0) / damped;
+                scores[position] += weight * times * (SATURATION + 1.0) / damped;
             }
         }
-        let mut best = Best::new(most);
-        for (place, score) in scores.into_iter().enumerate() {
-            if score > 0.0 && self.alive[place] && wanted(self.groups[place]) {
-                best.offer(Hit { number: self.numbers[place], score });
+        let mut best = Best::new(limit);
+        for (position, score) in scores.into_iter().enumerate() {
+            if score > 0.0 && self.alive[position] && in_group(self.groups[position]) {
+                best.offer(Hit { number: self.numbers[position], score });
             }
         }
         best.into_vec()
@@ -261,10 +261,10 @@ fn dot(codes: &[i8], query: &[i16]) -> i32 {
 }
 
 /// The weight of the list by vectors when lists are fused.
-pub const MEANING: f64 = 1.0;
+pub const VECTOR_WEIGHT: f64 = 1.0;
 /// The weight of the list by terms. Lower: most questions share their common words with many texts. Tuned with the
 /// damping below on the questions of `scripts/make-recall-set`, where equal weights are worse than vectors alone.
-pub const WORDS: f64 = 0.5;
+pub const TERM_WEIGHT: f64 = 0.5;
 
 /// Fuses ranked lists with their weights (reciprocal rank fusion). The first of all lists has the score 1.
 pub fn fuse(lists: &[(f64, &[i64])]) -> Vec<(i64, f64)> {
@@ -292,10 +292,10 @@ mod tests {
 
     fn filled() -> Index {
         let mut index = Index::new(4);
-        index.insert(1, 0, Some(&encode(&[1.0, 0.0, 0.0, 0.0])), &encode_words(&[10, 11, 11]));
-        index.insert(2, 0, Some(&encode(&[0.8, 0.6, 0.0, 0.0])), &encode_words(&[10, 12]));
-        index.insert(3, 1, Some(&encode(&[0.0, 1.0, 0.0, 0.0])), &encode_words(&[13]));
-        index.insert(4, 1, None, &encode_words(&[11]));
+        index.insert(1, 0, Some(&encode(&[1.0, 0.0, 0.0, 0.0])), &encode_terms(&[10, 11, 11]));
+        index.insert(2, 0, Some(&encode(&[0.8, 0.6, 0.0, 0.0])), &encode_terms(&[10, 12]));
+        index.insert(3, 1, Some(&encode(&[0.0, 1.0, 0.0, 0.0])), &encode_terms(&[13]));
+        index.insert(4, 1, None, &encode_terms(&[11]));
         index
     }
 
@@ -323,7 +323,7 @@ mod tests {
         index.remove(1);
         index.remove(1);
         assert_eq!((index.len(), numbers(&index.nearest(&[1.0, 0.0, 0.0, 0.0], 1, |_| true))), (3, vec![2]));
-        index.insert(2, 0, Some(&encode(&[0.0, 0.0, 1.0, 0.0])), &encode_words(&[14]));
+        index.insert(2, 0, Some(&encode(&[0.0, 0.0, 1.0, 0.0])), &encode_terms(&[14]));
         assert_eq!(numbers(&index.nearest(&[0.0, 0.0, 1.0, 0.0], 1, |_| true)), [2]);
         assert!(index.matching(&[12], 10, |_| true).is_empty());
         assert_eq!(index.len(), 3);
@@ -331,8 +331,8 @@ mod tests {
 
     #[test]
     fn lists_are_fused_by_rank() {
-        let fused = fuse(&[(MEANING, &[1, 2, 3]), (WORDS, &[3, 4])]);
+        let fused = fuse(&[(VECTOR_WEIGHT, &[1, 2, 3]), (TERM_WEIGHT, &[3, 4])]);
         assert_eq!(fused.iter().map(|(number, _)| *number).collect::<Vec<_>>(), [3, 1, 2, 4]);
-        assert_eq!(fuse(&[(MEANING, &[1]), (WORDS, &[1, 2])]).first(), Some(&(1, 1.0)));
+        assert_eq!(fuse(&[(VECTOR_WEIGHT, &[1]), (TERM_WEIGHT, &[1, 2])]).first(), Some(&(1, 1.0)));
     }
 }

@@ -40,6 +40,6 @@ pub fn embed(text: &str) -> Vec<f32> {
 }
 
 /// The number of tokens of a text, without the markers at its ends, counted up to a limit.
-pub fn count_tokens(text: &str, most: usize) -> usize {
-    vocabulary().encode(text, most.saturating_add(2)).len().saturating_sub(2)
+pub fn count_tokens(text: &str, limit: usize) -> usize {
+    vocabulary().encode(text, limit.saturating_add(2)).len().saturating_sub(2)
 }

@@ -3,7 +3,7 @@
 use ndarray::{Array2, ArrayViewMut1};
 
 /// Added to the variance for stability.
-const LEAST_VARIANCE: f32 = 1e-12;
+const VARIANCE_EPSILON: f32 = 1e-12;
 
 /// Layer normalisation: mean 0 and variance 1, then the learned scale and offset.
 pub(crate) fn normalise(rows: &mut Array2<f32>, scale: &[f32], offset: &[f32]) {
@@ -13,7 +13,7 @@ pub(crate) fn normalise(rows: &mut Array2<f32>, scale: &[f32], offset: &[f32]) {
         let count = row.len() as f32;
         let mean = row.iter().sum::<f32>() / count;
         let variance = row.iter().map(|x| (x - mean) * (x - mean)).sum::<f32>() / count;
-        let inverse = (variance + LEAST_VARIANCE).sqrt().recip();
+        let inverse = (variance + VARIANCE_EPSILON).sqrt().recip();
         for ((x, scale), offset) in row.iter_mut().zip(scale).zip(offset) {
             *x = (*x - mean) * inverse * scale + offset;
         }
@@ -48,12 +48,12 @@ fn exp(x: f32) -> f32 {
     // Adding this rounds to an integer.
     const ROUND: f32 = 12_582_912.0;
     let power = (x * std::f32::consts::LOG2_E).max(-126.0);
-    let whole = (power + ROUND) - ROUND;
-    let t = (power - whole) * std::f32::consts::LN_2;
+    let rounded = (power + ROUND) - ROUND;
+    let t = (power - rounded) * std::f32::consts::LN_2;
     let series = 1.0
         + t * (1.0
             + t * (0.5 + t * (0.166_666_67 + t * (0.041_666_67 + t * (0.008_333_34 + t * 0.001_388_89)))));
-    series * f32::from_bits(((whole as i32 + 127) << 23).cast_unsigned())
+    series * f32::from_bits(((rounded as i32 + 127) << 23).cast_unsigned())
 }
 
 /// The error function, to about seven digits: a rational approximation between -4 and 4, and ±1 beyond.
@@ -85,11 +85,11 @@ mod tests {
             let x = f32::from(step) / 20.0;
             assert!((exp(x) - x.exp()).abs() <= 1e-6 * x.exp().max(1e-30) + 1e-12, "{x}");
         }
-        for (x, wanted) in
+        for (x, expected) in
             [(0.0, 0.0), (0.5, 0.520_499_9), (1.0, 0.842_700_8), (2.0, 0.995_322_3), (9.0, 1.0)]
         {
-            assert!((erf(x) - wanted).abs() < 1e-6, "{x}");
-            assert!((erf(-x) + wanted).abs() < 1e-6, "-{x}");
+            assert!((erf(x) - expected).abs() < 1e-6, "{x}");
+            assert!((erf(-x) + expected).abs() < 1e-6, "-{x}");
         }
     }
 }

@@ -103,7 +103,7 @@ impl Layer {
         let (query, key, value) =
             (self.query.apply(&tokens), self.key.apply(&tokens), self.value.apply(&tokens));
         let count = tokens.nrows();
-        let mut taken = Array2::zeros((count, DIMENSION));
+        let mut attended = Array2::zeros((count, DIMENSION));
         let mut shares = Array2::zeros((count, count));
         #[expect(clippy::cast_precision_loss, reason = "the number is 32")]
         let scale = (HEAD as f32).sqrt().recip();
@@ -115,9 +115,9 @@ impl Layer {
             for mut row in shares.rows_mut() {
                 softmax(&mut row);
             }
-            general_mat_mul(1.0, &shares, &value, 0.0, &mut taken.slice_axis_mut(Axis(1), columns));
+            general_mat_mul(1.0, &shares, &value, 0.0, &mut attended.slice_axis_mut(Axis(1), columns));
         }
-        taken
+        attended
     }
 }
 

@@ -49,20 +49,20 @@ impl<'a> Reader<'a> {
         Self { rest: &asset[MAGIC.len()..] }
     }
 
-    fn take(&mut self, bytes: usize) -> &'a [u8] {
-        let (taken, rest) = self.rest.split_at(bytes);
+    fn read_bytes(&mut self, bytes: usize) -> &'a [u8] {
+        let (head, rest) = self.rest.split_at(bytes);
         self.rest = rest;
-        taken
+        head
     }
 
     pub(crate) fn numbers(&mut self, count: usize) -> Vec<f32> {
-        let (numbers, _) = self.take(count * 4).as_chunks::<4>();
+        let (numbers, _) = self.read_bytes(count * 4).as_chunks::<4>();
         numbers.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect()
     }
 
     pub(crate) fn packed(&mut self, rows: usize, columns: usize) -> Packed<'a> {
         let scales = self.numbers(rows * columns / GROUP);
-        Packed { scales, codes: self.take(rows * columns), columns }
+        Packed { scales, codes: self.read_bytes(rows * columns), columns }
     }
 
     pub(crate) fn matrix(&mut self, rows: usize, columns: usize) -> Array2<f32> {

@@ -13,11 +13,11 @@ fn vectors_are_those_of_the_reference() {
         let text = entry["text"].as_str().unwrap();
         let tokens: Vec<u16> = serde_json::from_value(entry["tokens"].clone()).unwrap();
         assert_eq!(vocabulary().encode(text, MAX_TOKENS), tokens, "{text}");
-        let wanted: Vec<f32> = serde_json::from_value(entry["vector"].clone()).unwrap();
+        let expected: Vec<f32> = serde_json::from_value(entry["vector"].clone()).unwrap();
         let found = embed(text);
         assert_eq!(found.len(), DIMENSION);
         assert!((cosine(&found, &found) - 1.0).abs() < 1e-5, "{text}");
-        assert!(cosine(&found, &wanted) >= 0.999, "{text}: {}", cosine(&found, &wanted));
+        assert!(cosine(&found, &expected) >= 0.999, "{text}: {}", cosine(&found, &expected));
     }
 }
 

@@ -24,24 +24,24 @@ impl Vocabulary {
     }
 
     /// The tokens of a text between the markers of its ends, at most so many in all.
-    pub(crate) fn encode(&self, text: &str, most: usize) -> Vec<u16> {
-        let room = most.saturating_sub(1);
+    pub(crate) fn encode(&self, text: &str, limit: usize) -> Vec<u16> {
+        let max_tokens = limit.saturating_sub(1);
         let mut tokens = vec![self.start];
         let mut word = String::new();
         // A token has at least one character, so text far behind cannot count; words are never that long.
         for character in text.chars() {
-            if tokens.len() >= room {
+            if tokens.len() >= max_tokens {
                 break;
             }
-            self.take(character, &mut word, &mut tokens);
+            self.add_character(character, &mut word, &mut tokens);
         }
         self.finish(&mut word, &mut tokens);
-        tokens.truncate(room.max(1));
+        tokens.truncate(max_tokens.max(1));
         tokens.push(self.end);
         tokens
     }
 
-    fn take(&self, character: char, word: &mut String, tokens: &mut Vec<u16>) {
+    fn add_character(&self, character: char, word: &mut String, tokens: &mut Vec<u16>) {
         if character.is_ascii_alphanumeric() {
             return word.push(character.to_ascii_lowercase());
         }

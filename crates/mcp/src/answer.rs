@@ -82,19 +82,19 @@ fn file(headers: &HeaderMap, kind: &str, bytes: &Bytes, address: String, meta: M
         headers.get(header::CONTENT_DISPOSITION).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let name = disposition.split("filename=\"").nth(1).and_then(|rest| rest.split('"').next());
     let name = name.filter(|name| !name.is_empty()).unwrap_or("file");
-    let mut told = json!({ "filename": name, "media_type": kind, "size": bytes.len(), "url": address });
+    let mut file_info = json!({ "filename": name, "media_type": kind, "size": bytes.len(), "url": address });
     let content = if bytes.len() <= MAX_FILE_BYTES {
-        told["encoding"] = "base64".into();
+        file_info["encoding"] = "base64".into();
         let data = base64::engine::general_purpose::STANDARD.encode(bytes);
         ContentBlock::resource(ResourceContents::blob(data, address).with_mime_type(kind))
     } else {
-        told["fix"] =
+        file_info["fix"] =
             "The file is too large for a result: download it from url with the same x-api-key.".into();
         let resource = Resource::new(address, name).with_mime_type(kind).with_size(bytes.len() as u64);
         ContentBlock::resource_link(resource)
     };
-    let text = told.to_string();
-    let mut result = result(told, text, false, meta);
+    let text = file_info.to_string();
+    let mut result = result(file_info, text, false, meta);
     result.content.push(content);
     result
 }

@@ -23,15 +23,15 @@ const UNCUT_FIELDS: [&str; 4] = ["cursor", "next_cursor", "nextCursor", "confirm
 
 /// The value within the budget, as JSON and as text.
 pub(crate) fn fit(mut value: Value, budget: Budget) -> (Value, String) {
-    if let Some(most) = budget.body {
-        cut_bodies(&mut value, most);
+    if let Some(max) = budget.body {
+        cut_bodies(&mut value, max);
     }
-    let most = budget.result.saturating_sub(FRAME_CHARS);
+    let max = budget.result.saturating_sub(FRAME_CHARS);
     let text = value.to_string();
-    if length(&text) <= most {
+    if length(&text) <= max {
         return (value, text);
     }
-    let value = cut(value, most);
+    let value = cut(value, max);
     let text = value.to_string();
     (value, text)
 }
@@ -42,7 +42,7 @@ fn length(text: &str) -> usize {
     2 * text.chars().count() + escapes
 }
 
-fn cut(mut value: Value, most: usize) -> Value {
+fn cut(mut value: Value, max: usize) -> Value {
     let before = value.to_string().chars().count();
     let mut shortest = None;
     for bound in TEXT_LIMITS_CHARS {
@@ -51,7 +51,7 @@ fn cut(mut value: Value, most: usize) -> Value {
             shortest = Some(bound);
         }
         let noted = with_note(&value, before, shortest, &[]);
-        if length(&noted.to_string()) <= most {
+        if length(&noted.to_string()) <= max {
             return noted;
         }
     }
@@ -65,7 +65,7 @@ fn cut(mut value: Value, most: usize) -> Value {
             None => lists.push((path, had / 2, had)),
         }
         let noted = with_note(&value, before, shortest, &lists);
-        if length(&noted.to_string()) <= most {
+        if length(&noted.to_string()) <= max {
             return noted;
         }
     }
@@ -96,20 +96,20 @@ fn with_note(value: &Value, before: usize, texts: Option<usize>, lists: &[(Strin
 }
 
 /// Truncates the bodies of messages, with the same flags as the API.
-fn cut_bodies(value: &mut Value, most: usize) {
+fn cut_bodies(value: &mut Value, max: usize) {
     match value {
         Value::Object(object) => {
-            cut_body(object, most);
-            object.values_mut().for_each(|inner| cut_bodies(inner, most));
+            cut_body(object, max);
+            object.values_mut().for_each(|inner| cut_bodies(inner, max));
         }
-        Value::Array(items) => items.iter_mut().for_each(|item| cut_bodies(item, most)),
+        Value::Array(items) => items.iter_mut().for_each(|item| cut_bodies(item, max)),
         _ => {}
     }
 }
 
-fn cut_body(object: &mut Map<String, Value>, most: usize) -> bool {
+fn cut_body(object: &mut Map<String, Value>, max: usize) -> bool {
     let Some(Value::String(body)) = object.get_mut("body") else { return false };
-    let Some((end, _)) = body.char_indices().nth(most) else { return false };
+    let Some((end, _)) = body.char_indices().nth(max) else { return false };
     let count = body.chars().count();
     body.truncate(end);
     object.insert("content_truncated".to_owned(), true.into());
@@ -118,9 +118,9 @@ fn cut_body(object: &mut Map<String, Value>, most: usize) -> bool {
 }
 
 /// Truncates every longer text, and returns how many there were.
-fn cut_texts(value: &mut Value, most: usize) -> usize {
+fn cut_texts(value: &mut Value, max: usize) -> usize {
     match value {
-        Value::String(text) => match text.char_indices().nth(most) {
+        Value::String(text) => match text.char_indices().nth(max) {
             Some((end, _)) => {
                 text.truncate(end);
                 text.push('…');
@@ -128,11 +128,11 @@ fn cut_texts(value: &mut Value, most: usize) -> usize {
             }
             None => 0,
         },
-        Value::Array(items) => items.iter_mut().map(|item| cut_texts(item, most)).sum(),
+        Value::Array(items) => items.iter_mut().map(|item| cut_texts(item, max)).sum(),
         Value::Object(object) => {
-            let body = usize::from(cut_body(object, most));
+            let body = usize::from(cut_body(object, max));
             let fields = object.iter_mut().filter(|(name, _)| !UNCUT_FIELDS.contains(&name.as_str()));
-            body + fields.map(|(_, inner)| cut_texts(inner, most)).sum::<usize>()
+            body + fields.map(|(_, inner)| cut_texts(inner, max)).sum::<usize>()
         }
         _ => 0,
     }
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_is_told() {
+    fn truncation_is_reported() {
         let (value, _) = fit(emails(2_000, 10), Budget { body: None, result: 20_000 });
         let list = &value["result_cut"]["lists"][0];
         assert_eq!((&list["path"], &list["of"]), (&json!("/emails"), &json!(2_000)));

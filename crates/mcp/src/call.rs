@@ -7,7 +7,7 @@ use http::request::Parts;
 use operations::{Entrance, Error, ErrorKind, Rate, Result, confirmations};
 use rmcp::model::{CallToolResult, JsonObject, MetaObject};
 use serde_json::json;
-use web::Inside;
+use web::DoorContext;
 
 use crate::{
     answer,
@@ -18,14 +18,14 @@ use crate::{
 
 /// Calls a tool for a guest.
 pub(crate) async fn run(
-    inside: &Inside,
+    context: &DoorContext,
     outer: &Parts,
     guest: &Guest,
     tool: &Tool,
     arguments: JsonObject,
 ) -> CallToolResult {
-    let call = GuestCall { inside, guest, tool };
-    let shown = serde_json::Value::Object(arguments.clone());
+    let call = GuestCall { context, guest, tool };
+    let shown_arguments = serde_json::Value::Object(arguments.clone());
     let prepared =
         guest.profile.admit(tool, arguments).and_then(|arguments| request::prepare(guest, tool, arguments));
     let PreparedCall { request, details } = match prepared {
@@ -34,7 +34,7 @@ pub(crate) async fn run(
     };
     if tool.destructive {
         match &details.confirmation {
-            None => return call.propose(&details, shown).await,
+            None => return call.propose(&details, shown_arguments).await,
             Some(token) => {
                 if let Err(refused) = call.confirm(&details, token).await {
                     return call.refuse(refused).await;
@@ -42,13 +42,13 @@ pub(crate) async fn run(
             }
         }
     }
-    let address = format!("{}{}", inside.app().settings().public_url, request.uri());
-    let response = inside.call(outer, request).await;
+    let address = format!("{}{}", context.app().settings().public_url, request.uri());
+    let response = context.call(outer, request).await;
     answer::shape(response, address, guest.profile.budget()).await
 }
 
 struct GuestCall<'a> {
-    inside: &'a Inside,
+    context: &'a DoorContext,
     guest: &'a Guest,
     tool: &'a Tool,
 }
@@ -57,7 +57,7 @@ impl GuestCall<'_> {
     /// Passes the gates of the API without running the operation.
     async fn enter(&self, workspace: Option<&str>) -> (Option<Rate>, Result<Entrance>) {
         let admission =
-            self.inside.app().admit(self.tool.operation, self.guest.caller.clone(), workspace).await;
+            self.context.app().admit(self.tool.operation, self.guest.caller.clone(), workspace).await;
         match admission {
             Ok(admission) => (admission.rate, admission.entrance),
             Err(refused) => (None, Err(refused)),
@@ -76,7 +76,7 @@ impl GuestCall<'_> {
         let issued = match entrance {
             Ok(entrance) => {
                 let workspace = &entrance.access.workspace;
-                confirmations::issue(self.inside.app(), workspace, details.fingerprint).await
+                confirmations::issue(self.context.app(), workspace, details.fingerprint).await
             }
             Err(refused) => Err(refused),
         };
@@ -104,7 +104,7 @@ impl GuestCall<'_> {
     async fn confirm(&self, details: &CallDetails, token: &str) -> Result<()> {
         let workspace = &self.guest.caller.access(None)?.workspace;
         let key = details.idempotency_key.as_deref();
-        let app = self.inside.app();
+        let app = self.context.app();
         if confirmations::redeem(app, workspace, token, details.fingerprint, key).await? {
             return Ok(());
         }

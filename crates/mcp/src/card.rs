@@ -4,15 +4,15 @@
 
 use rmcp::model::ProtocolVersion;
 use serde_json::{Value, json};
-use web::Inside;
+use web::DoorContext;
 
 use crate::{handler, profile::Profile};
 
 /// The server card.
-pub(crate) fn card(inside: &Inside) -> Value {
-    let url = &inside.app().settings().public_url;
+pub(crate) fn card(context: &DoorContext) -> Value {
+    let url = &context.app().settings().public_url;
     let endpoint = format!("{url}/mcp");
-    let server = handler::implementation(inside);
+    let server = handler::implementation(context);
     let versions: Vec<&str> = ProtocolVersion::KNOWN_VERSIONS.iter().map(ProtocolVersion::as_str).collect();
     let description = "Mailboxes for agents: read, wait for, search and send mail through tools.";
     let header = json!({

@@ -17,7 +17,7 @@ use rmcp::transport::{
     streamable_http_server::session::never::NeverSessionManager,
 };
 use serde::Deserialize;
-use web::Inside;
+use web::DoorContext;
 
 use crate::{card, guest::Guest, handler::Handler, profile::Profile, tools};
 
@@ -27,7 +27,7 @@ const MAX_REFUSAL_BYTES: usize = 4096;
 type Service = StreamableHttpService<Handler, NeverSessionManager>;
 
 struct Door {
-    inside: Inside,
+    context: DoorContext,
     /// Responds with one JSON message where no notifications are needed.
     plain: Service,
     /// Responds with a stream, so that proxies do not take a long wait for a dead connection.
@@ -35,13 +35,13 @@ struct Door {
 }
 
 /// The routes of this door.
-pub fn door(inside: &Inside) -> Router {
+pub fn door(context: &DoorContext) -> Router {
     let door = Arc::new(Door {
-        inside: inside.clone(),
-        plain: service(inside, true),
-        streaming: service(inside, false),
+        context: context.clone(),
+        plain: service(context, true),
+        streaming: service(context, false),
     });
-    let card = inside.clone();
+    let card = context.clone();
     Router::new()
         .route(
             "/mcp",
@@ -56,13 +56,13 @@ pub fn door(inside: &Inside) -> Router {
         )
 }
 
-fn service(inside: &Inside, json: bool) -> Service {
-    let (handler, url) = (Handler(inside.clone()), &inside.app().settings().public_url);
+fn service(context: &DoorContext, json: bool) -> Service {
+    let (handler, url) = (Handler(context.clone()), &context.app().settings().public_url);
     let config = StreamableHttpServerConfig::default()
         .with_legacy_session_mode(false)
         .with_json_response(json)
         .with_allowed_hosts(hosts(url))
-        .with_allowed_origins(origins(url, inside.origins()))
+        .with_allowed_origins(origins(url, context.origins()))
         .enforce_origin_validation()
         // The door has read the body already, within its own limits.
         .with_max_request_body_bytes(usize::MAX);
@@ -86,12 +86,12 @@ fn origins(url: &str, others: &[String]) -> Vec<String> {
     all.filter_map(with_port).collect()
 }
 
-fn show_card(inside: &Inside, request: &Request) -> Response {
-    if let Err(refused) = inside.count(inside.address(request)) {
+fn show_card(context: &DoorContext, request: &Request) -> Response {
+    if let Err(refused) = context.count(context.address(request)) {
         return web::refuse(&refused);
     }
     let kind = [(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))];
-    (kind, card::card(inside).to_string()).into_response()
+    (kind, card::card(context).to_string()).into_response()
 }
 
 /// The fields of a message that the door needs.
@@ -111,15 +111,15 @@ struct MessageParams<'a> {
 
 impl Door {
     async fn serve(&self, request: Request) -> Result<Response> {
-        let address = self.inside.address(&request);
+        let address = self.context.address(&request);
         let (mut parts, body) = request.into_parts();
-        let key = shown_key(&parts.headers);
-        let caller = self.inside.identify(address, key).await?;
+        let key = credential(&parts.headers);
+        let caller = self.context.identify(address, key).await?;
         let profile = Profile::from_query(parts.uri.query().unwrap_or_default())?;
         if parts.method != Method::POST {
             return Ok(only_post());
         }
-        let body = self.inside.read_json(&parts.headers, body).await?;
+        let body = self.context.read_json(&parts.headers, body).await?;
         let Ok(head) = serde_json::from_slice::<MessageHead<'_>>(&body) else {
             return Err(Error::invalid("", "expected one JSON-RPC message"));
         };
@@ -127,7 +127,7 @@ impl Door {
         let tool = (head.method == "tools/call").then(|| profile.tools().find(&name)).flatten();
         if tool.is_none() {
             // A tool call is counted as a call of the API; everything else is free, but rate-limited.
-            self.inside.count(address)?;
+            self.context.count(address)?;
         }
         let service = if tool.is_some_and(tools::Tool::waits) { &self.streaming } else { &self.plain };
         parts.extensions.insert(Guest { key: key_text(&parts.headers).into(), caller, profile });
@@ -136,13 +136,13 @@ impl Door {
             .get(header::CONTENT_TYPE)
             .is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"));
         let response = service.handle(Request::from_parts(parts, Body::from(body))).await.map(Body::new);
-        Ok(in_our_words(response, declared_json).await)
+        Ok(as_api_error(response, declared_json).await)
     }
 }
 
 /// The API key in `x-api-key` or as a bearer token. Cookies do not count: another site could make a browser send
 /// them.
-fn shown_key(headers: &HeaderMap) -> Option<&str> {
+fn credential(headers: &HeaderMap) -> Option<&str> {
     // Two different keys are refused.
     if let Some(key) = web::only_value(headers, "x-api-key").ok()? {
         return key.to_str().ok();
@@ -152,7 +152,7 @@ fn shown_key(headers: &HeaderMap) -> Option<&str> {
 }
 
 fn key_text(headers: &HeaderMap) -> String {
-    shown_key(headers).unwrap_or_default().to_owned()
+    credential(headers).unwrap_or_default().to_owned()
 }
 
 fn only_post() -> Response {
@@ -162,7 +162,7 @@ fn only_post() -> Response {
 }
 
 /// The SDK refuses in plain text; our errors have one shape everywhere.
-async fn in_our_words(response: Response, declared_json: bool) -> Response {
+async fn as_api_error(response: Response, declared_json: bool) -> Response {
     let status = response.status();
     let is_json = response.headers().get(header::CONTENT_TYPE).is_some_and(|kind| kind == "application/json");
     if status.is_success() || is_json {
@@ -180,14 +180,14 @@ async fn in_our_words(response: Response, declared_json: bool) -> Response {
     };
     let text =
         axum::body::to_bytes(response.into_body(), MAX_REFUSAL_BYTES).await.unwrap_or_else(|_| Bytes::new());
-    let said = String::from_utf8_lossy(&text).into_owned();
-    tracing::debug!(%status, error = said, "message refused");
+    let refusal_text = String::from_utf8_lossy(&text).into_owned();
+    tracing::debug!(%status, error = refusal_text, "message refused");
     let fix = match kind {
         ErrorKind::CrossSiteRequest => {
             "Call the server by its name in http.public_url; a browser's origin must be that or in http.cors_origins."
                 .to_owned()
         }
-        _ => said,
+        _ => refusal_text,
     };
     web::refuse(&Error::new(kind).with_fix(fix))
 }

@@ -12,7 +12,7 @@ use rmcp::{
     },
     service::RequestContext,
 };
-use web::Inside;
+use web::DoorContext;
 
 use crate::{call, guest::Guest, profile::Profile, tools::Tool};
 
@@ -32,13 +32,13 @@ const TOOL_LIST_TTL_MILLISECONDS: u64 = 3_600_000;
 
 /// Handles one message.
 #[derive(Clone)]
-pub(crate) struct Handler(pub(crate) Inside);
+pub(crate) struct Handler(pub(crate) DoorContext);
 
 /// The server's name and version.
-pub(crate) fn implementation(inside: &Inside) -> Implementation {
+pub(crate) fn implementation(context: &DoorContext) -> Implementation {
     Implementation::new("agent-mailbox", env!("CARGO_PKG_VERSION"))
         .with_title("Agent Mailbox")
-        .with_website_url(inside.app().settings().public_url.clone())
+        .with_website_url(context.app().settings().public_url.clone())
 }
 
 impl ServerHandler for Handler {
@@ -62,7 +62,7 @@ impl ServerHandler for Handler {
         _: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let (_, guest) = outer(&context)?;
+        let (_, guest) = request_parts(&context)?;
         let mut list = ListToolsResult::with_all_items(guest.profile.tools().declarations.clone());
         list.ttl_ms = Some(TOOL_LIST_TTL_MILLISECONDS);
         list.cache_scope = Some(CacheScope::Private);
@@ -74,7 +74,7 @@ impl ServerHandler for Handler {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let (parts, guest) = outer(&context)?;
+        let (parts, guest) = request_parts(&context)?;
         let Some(tool) = guest.profile.tools().find(&request.name) else {
             return Err(ErrorData::invalid_params(format!("Unknown tool: {}", request.name), None));
         };
@@ -91,7 +91,7 @@ impl ServerHandler for Handler {
 }
 
 /// The request that carried the message, and its sender.
-fn outer(context: &RequestContext<RoleServer>) -> Result<(&Parts, &Guest), ErrorData> {
+fn request_parts(context: &RequestContext<RoleServer>) -> Result<(&Parts, &Guest), ErrorData> {
     let parts = context.extensions.get::<Parts>();
     let found = parts.and_then(|parts| Some((parts, parts.extensions.get::<Guest>()?)));
     found.ok_or_else(|| ErrorData::internal_error("The request was lost", None))

@@ -107,11 +107,10 @@ impl Profile {
                 return Err(refused(&name));
             }
         }
-        for (name, most) in ARGUMENT_LIMITS.iter().filter(|(name, _)| takes(name)) {
+        for (name, max) in ARGUMENT_LIMITS.iter().filter(|(name, _)| takes(name)) {
             let given = arguments.get(*name);
-            if given.is_none_or(|given| given.is_null() || given.as_u64().is_some_and(|given| given > *most))
-            {
-                arguments.insert((*name).to_owned(), json!(most));
+            if given.is_none_or(|given| given.is_null() || given.as_u64().is_some_and(|given| given > *max)) {
+                arguments.insert((*name).to_owned(), json!(max));
             }
         }
         match HIDDEN_ARGUMENTS.iter().find(|name| takes(name) && arguments.contains_key(**name)) {
@@ -134,9 +133,9 @@ fn narrowed(tool: &Tool) -> Tool {
         properties.retain(|name, _| {
             !FIXED_ARGUMENTS.iter().any(|(set, _)| set == name) && !HIDDEN_ARGUMENTS.contains(&name.as_str())
         });
-        for (name, most) in ARGUMENT_LIMITS {
+        for (name, max) in ARGUMENT_LIMITS {
             if let Some(property) = properties.get_mut(name) {
-                property["maximum"] = json!(most);
+                property["maximum"] = json!(max);
             }
         }
     }

@@ -21,7 +21,7 @@ fn replace(schema: &Value, definitions: &Value, depth: usize) -> Value {
                 return Value::Object(own.collect());
             };
             let name = target.rsplit('/').next().unwrap_or_default();
-            let mut whole = match (definitions.get(name), depth) {
+            let mut resolved = match (definitions.get(name), depth) {
                 (None, _) | (_, 0) => Map::new(),
                 (Some(found), _) => match replace(found, definitions, depth - 1) {
                     Value::Object(found) => found,
@@ -29,8 +29,8 @@ fn replace(schema: &Value, definitions: &Value, depth: usize) -> Value {
                 },
             };
             // Keywords next to a reference are more specific than those it refers to.
-            whole.extend(own);
-            Value::Object(whole)
+            resolved.extend(own);
+            Value::Object(resolved)
         }
         Value::Array(items) => items.iter().map(|item| replace(item, definitions, depth)).collect(),
         plain => plain.clone(),

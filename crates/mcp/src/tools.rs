@@ -260,8 +260,8 @@ pub(crate) fn name(id: &str) -> String {
 /// A name for people.
 fn title(name: &str) -> String {
     let words = name.replace('_', " ");
-    let mut letters = words.chars();
-    letters.next().map(|first| first.to_ascii_uppercase()).into_iter().chain(letters).collect()
+    let mut characters = words.chars();
+    characters.next().map(|first| first.to_ascii_uppercase()).into_iter().chain(characters).collect()
 }
 
 #[cfg(test)]

@@ -9,9 +9,9 @@ use serde::{Serialize, de::DeserializeOwned};
 use crate::Refusal;
 
 /// The longest header that is read. Clients echo the challenge, so theirs are longer than ours.
-pub const MAX_PROOF: usize = 8 * 1024;
+const MAX_PROOF_BYTES: usize = 8 * 1024;
 /// The longest header that is sent: proxies may refuse longer ones.
-pub const MAX_CHALLENGE: usize = 4 * 1024;
+pub const MAX_CHALLENGE_BYTES: usize = 4 * 1024;
 
 /// A value in x402's encoding.
 pub fn to_standard<T: Serialize>(value: &T) -> String {
@@ -34,7 +34,7 @@ pub fn from_url_safe<T: DeserializeOwned>(header: &str) -> Result<T, Refusal> {
 }
 
 fn read<T: DeserializeOwned>(header: &str, engine: &impl Engine) -> Result<T, Refusal> {
-    if header.len() > MAX_PROOF {
+    if header.len() > MAX_PROOF_BYTES {
         return Err(Refusal::MALFORMED);
     }
     let bytes = engine.decode(header.trim()).map_err(|_| Refusal::MALFORMED)?;

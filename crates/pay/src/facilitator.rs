@@ -124,16 +124,16 @@ struct StoredPayment {
 
 /// A payment as stored, sealed, until it is settled.
 pub fn keep(payment: &Payment) -> Vec<u8> {
-    let kept = StoredPayment {
+    let stored = StoredPayment {
         authorization: WireAuthorization::from(&payment.authorization),
         signature: payment.signature.to_hex(),
     };
-    serde_json::to_vec(&kept).unwrap_or_default()
+    serde_json::to_vec(&stored).unwrap_or_default()
 }
 
 /// Reads a stored payment.
 pub fn recall(bytes: &[u8]) -> Option<Payment> {
-    let kept: StoredPayment = serde_json::from_slice(bytes).ok()?;
-    let authorization = kept.authorization.read().ok()?;
-    Some(Payment { authorization, signature: Signature::parse(&kept.signature)? })
+    let stored: StoredPayment = serde_json::from_slice(bytes).ok()?;
+    let authorization = stored.authorization.read().ok()?;
+    Some(Payment { authorization, signature: Signature::parse(&stored.signature)? })
 }

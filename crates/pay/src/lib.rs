@@ -26,7 +26,7 @@ pub use eip3009::{Authorization, TokenDomain};
 pub use numbers::{Address, Word};
 pub use refusal::Refusal;
 pub use signature::{Signature, personal_digest};
-pub use verify::{Payment, SKEW, Terms, verify, within_time};
+pub use verify::{MAX_CLOCK_SKEW_SECONDS, Payment, Terms, verify, within_time};
 
 /// The Keccak-256 hash of some bytes.
 pub fn keccak256(bytes: impl AsRef<[u8]>) -> [u8; 32] {

@@ -22,7 +22,7 @@ pub const CHALLENGE_HEADER: &str = "www-authenticate";
 /// The header of the receipt.
 pub const RECEIPT_HEADER: &str = "payment-receipt";
 /// How long a challenge is valid, in seconds.
-pub const LIFETIME: u64 = 300;
+const LIFETIME_SECONDS: u64 = 300;
 
 /// The request that a challenge is for.
 #[derive(Clone, Copy, Debug)]
@@ -115,7 +115,7 @@ impl Challenge {
             method: "evm".to_owned(),
             intent: "charge".to_owned(),
             request: request(terms),
-            expires: Some(time(now + LIFETIME)),
+            expires: Some(time(now + LIFETIME_SECONDS)),
             digest: digest(bound.body),
             opaque: Some(opaque(bound, random)),
         };

@@ -18,7 +18,7 @@ use crate::{
 /// The header of the proof.
 pub const HEADER: &str = "sign-in-with-x";
 /// How long a sign-in is valid, in seconds.
-pub const LIFETIME: u64 = 300;
+pub const LIFETIME_SECONDS: u64 = 300;
 
 /// The audience of a sign-in.
 #[derive(Clone, Debug)]
@@ -127,7 +127,7 @@ pub fn extension(audience: &Audience, nonce: &str, now: u64) -> Value {
             "version": "1",
             "nonce": nonce,
             "issuedAt": time(now),
-            "expirationTime": time(now + LIFETIME),
+            "expirationTime": time(now + LIFETIME_SECONDS),
             "statement": audience.statement,
         },
         "supportedChains": [{ "chainId": audience.network, "type": "eip191" }],
@@ -216,10 +216,10 @@ fn check_times(sign_in: &SignIn, now: u64) -> Result<u64, Refusal> {
     if issued > now.saturating_add(5) {
         return Err(Refusal::SIWX_FUTURE);
     }
-    if issued.saturating_add(LIFETIME) < now {
+    if issued.saturating_add(LIFETIME_SECONDS) < now {
         return Err(Refusal::SIWX_OLD);
     }
-    let mut ends = issued.saturating_add(LIFETIME);
+    let mut ends = issued.saturating_add(LIFETIME_SECONDS);
     if let Some(text) = &sign_in.expiration_time {
         ends = ends.min(read(text).ok_or(Refusal::SIWX_EXPIRED)?);
     }

@@ -412,9 +412,9 @@ proptest! {
         prop_assert_eq!(verify(&terms, &changed), Err(Refusal::SIGNATURE));
         let text = payment.signature.to_hex();
         let mut digits: Vec<char> = text.chars().collect();
-        let place = 2 + flipped / 4;
-        let value = digits[place].to_digit(16).unwrap() ^ (1 << (flipped % 4));
-        digits[place] = char::from_digit(value, 16).unwrap();
+        let index = 2 + flipped / 4;
+        let value = digits[index].to_digit(16).unwrap() ^ (1 << (flipped % 4));
+        digits[index] = char::from_digit(value, 16).unwrap();
         if let Some(signature) = Signature::parse(&digits.into_iter().collect::<String>()) {
             prop_assert_eq!(verify(&terms, &Payment { signature, ..payment }), Err(Refusal::SIGNATURE));
         }

@@ -29,9 +29,9 @@ pub struct Payment {
 }
 
 /// Maximum clock difference, in seconds.
-pub const SKEW: u64 = 60;
+pub const MAX_CLOCK_SKEW_SECONDS: u64 = 60;
 /// An authorisation that expires sooner than this, in seconds, may not reach the chain in time.
-const LEAST: u64 = 6;
+const MIN_VALIDITY_SECONDS: u64 = 6;
 
 /// Checks everything about a payment except the times: signature, recipient, amount.
 ///
@@ -54,8 +54,9 @@ pub fn verify(terms: &Terms, payment: &Payment) -> Result<(), Refusal> {
 /// Checks that an authorisation is valid at a time, in seconds, and not for longer than allowed: nonces are
 /// remembered for that long.
 pub fn within_time(terms: &Terms, authorization: &Authorization, now: u64) -> Result<(), Refusal> {
-    if authorization.valid_before < Word::from(now.saturating_add(LEAST))
-        || authorization.valid_before > Word::from(now.saturating_add(terms.max_timeout).saturating_add(SKEW))
+    if authorization.valid_before < Word::from(now.saturating_add(MIN_VALIDITY_SECONDS))
+        || authorization.valid_before
+            > Word::from(now.saturating_add(terms.max_timeout).saturating_add(MAX_CLOCK_SKEW_SECONDS))
     {
         return Err(Refusal::EXPIRED);
     }

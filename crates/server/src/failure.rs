@@ -123,9 +123,9 @@ impl From<store::vault::VaultError> for Failure {
 
 /// A message with a capital first character.
 fn sentence(text: &str) -> String {
-    let mut letters = text.chars();
-    let first = letters.next().map(|letter| letter.to_uppercase().to_string()).unwrap_or_default();
-    first + letters.as_str()
+    let mut characters = text.chars();
+    let first = characters.next().map(|character| character.to_uppercase().to_string()).unwrap_or_default();
+    first + characters.as_str()
 }
 
 #[cfg(test)]

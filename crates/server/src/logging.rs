@@ -21,7 +21,7 @@ use crate::{
 
 /// Our own crates, whose lines are known to hold no secrets and no message content. A test compares them with the
 /// workspace.
-const OWN: [&str; 10] =
+const OWN_CRATES: [&str; 10] =
     ["adapters", "agent_mailbox", "embed", "mail", "mcp", "model", "operations", "pay", "store", "web"];
 /// The prefix of the mail log's targets, whichever crate writes the line.
 const MAIL_LOG: &str = "mail.";
@@ -70,7 +70,7 @@ fn lines<S: Subscriber + for<'a> LookupSpan<'a>>(log: Log) -> impl Layer<S> {
     } else {
         fmt::layer().with_ansi(io::stderr().is_terminal()).with_writer(io::stderr).boxed()
     };
-    lines.with_filter(wanted(log.level))
+    lines.with_filter(level_filter(log.level))
 }
 
 /// Logging for short commands: warnings and errors only.
@@ -79,7 +79,7 @@ pub fn start_quietly() {
 }
 
 /// Whether a line is written at a level.
-fn wanted(level: Level) -> FilterFn<impl Fn(&Metadata<'_>) -> bool> {
+fn level_filter(level: Level) -> FilterFn<impl Fn(&Metadata<'_>) -> bool> {
     let others = level.min(Level::WARN);
     filter_fn(move |line| *line.level() <= if is_own(line.target()) { level } else { others })
         .with_max_level_hint(LevelFilter::from_level(level))
@@ -88,7 +88,7 @@ fn wanted(level: Level) -> FilterFn<impl Fn(&Metadata<'_>) -> bool> {
 /// Whether a line is ours. By whole names: `mail_parser` is not `mail`.
 fn is_own(target: &str) -> bool {
     let name = target.split_once("::").map_or(target, |(name, _)| name);
-    OWN.contains(&name) || target.starts_with(MAIL_LOG)
+    OWN_CRATES.contains(&name) || target.starts_with(MAIL_LOG)
 }
 
 #[cfg(test)]
@@ -115,11 +115,11 @@ mod tests {
             }
             crates.insert(manifest["package"]["name"].as_str().unwrap().to_owned(), manifest);
         }
-        let (mut found, mut to_do) = (BTreeSet::new(), vec!["server".to_owned()]);
-        while let Some(name) = to_do.pop() {
+        let (mut found, mut pending) = (BTreeSet::new(), vec!["server".to_owned()]);
+        while let Some(name) = pending.pop() {
             let Some(manifest) = crates.get(&name) else { continue };
             if found.insert(name) {
-                to_do.extend(manifest["dependencies"].as_table().unwrap().keys().cloned());
+                pending.extend(manifest["dependencies"].as_table().unwrap().keys().cloned());
             }
         }
         found
@@ -132,11 +132,11 @@ mod tests {
         };
         let parts: BTreeSet<String> = parts_of_the_program().iter().map(as_target).collect();
         assert!(parts.len() > 6, "{parts:?}");
-        assert_eq!(parts, OWN.iter().map(ToString::to_string).collect());
+        assert_eq!(parts, OWN_CRATES.iter().map(ToString::to_string).collect());
     }
 
     #[test]
-    fn lines_are_told_apart_by_whole_names() {
+    fn lines_are_matched_by_whole_names() {
         let ours = [
             "mail",
             "mail::smtp",

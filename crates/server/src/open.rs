@@ -90,7 +90,7 @@ async fn parts(config: &Config, settings: Settings) -> Result<AppParts> {
     let authenticator = if inbound.verify_senders { Some(authenticator(config)?) } else { None };
     let dns = Dns::without_memory(&inbound.dns_servers)
         .inspect_err(
-            |error| tracing::warn!(error = %model::causes(error), "custom domains cannot be verified"),
+            |error| tracing::warn!(error = %model::causes(error), "DNS resolver not available; custom domains cannot be verified; operator action needed"),
         )
         .ok();
     // Webhooks' host names are resolved by the system, unless name servers are configured.
@@ -138,7 +138,7 @@ fn relay(config: &Config) -> Result<Relay> {
         url,
         hello: config.hostname(),
         allow_plain: outbound.allow_private,
-        max_messages: outbound.mails_per_connection,
+        max_messages: outbound.messages_per_connection,
     };
     Relay::new(settings).map_err(|error| Failure::new(error.to_string()))
 }

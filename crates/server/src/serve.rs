@@ -26,7 +26,7 @@ use tokio::{
     sync::watch,
 };
 
-use self::door::{Door, Guests};
+use self::door::{ConnectionLimits, Door};
 pub use self::lock::ServeLock;
 use crate::{
     cli::{Serve, ServeRole},
@@ -125,9 +125,9 @@ async fn open_app(config: &Config, bound: SocketAddr) -> Result<App> {
     let mut settings = config.settings();
     settings.public_url = config.public_url(bound);
     let app = open::start(config, settings).await?;
-    let open_wall: Result<bool, store::Error> =
+    let bypasses: Result<bool, store::Error> =
         app.db().system_read(async |tx| store::system::bypasses_row_security(tx).await).await;
-    if open_wall? {
+    if bypasses? {
         tracing::warn!(
             "row-level security of PostgreSQL not applied to this role; operator action needed: use one without SUPERUSER and BYPASSRLS"
         );
@@ -214,8 +214,8 @@ impl Doors<'_> {
             };
             let router = web::router(self.app.clone(), options);
             let shares = Shares::new(http.connections_per_client);
-            let guests = Guests { max_connections, shares, proxies: http.trust_proxy.clone() };
-            accept(self.app, "http", Door::new(router, guests, self.stopping.clone()), listener);
+            let limits = ConnectionLimits { max_connections, shares, proxies: http.trust_proxy.clone() };
+            accept(self.app, "http", Door::new(router, limits, self.stopping.clone()), listener);
         }
         if let Some(listener) = self.metrics_listener {
             let text = move || {
@@ -224,9 +224,12 @@ impl Doors<'_> {
             };
             let router = Router::new().route("/metrics", get(text));
             let shares = Shares::new(MAX_COLLECTORS);
-            let guests =
-                Guests { max_connections: MAX_COLLECTORS as usize, shares, proxies: web::Proxies::None };
-            accept(self.app, "metrics-http", Door::new(router, guests, self.stopping), listener);
+            let limits = ConnectionLimits {
+                max_connections: MAX_COLLECTORS as usize,
+                shares,
+                proxies: web::Proxies::None,
+            };
+            accept(self.app, "metrics-http", Door::new(router, limits, self.stopping), listener);
         }
     }
 }

@@ -40,8 +40,9 @@ impl BotServer {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let state = Arc::new(Mutex::new(Behaviour { last_message: 100, ..Behaviour::default() }));
-        let router =
-            axum::Router::new().route("/{bot}/{method}", axum::routing::post(take)).with_state(state.clone());
+        let router = axum::Router::new()
+            .route("/{bot}/{method}", axum::routing::post(receive))
+            .with_state(state.clone());
         let task = tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
         Self { address, state, task }
     }
@@ -63,7 +64,7 @@ impl BotServer {
     }
 
     /// The messages of a chat, oldest first.
-    pub fn said(&self, chat: i64) -> Vec<String> {
+    pub fn texts(&self, chat: i64) -> Vec<String> {
         let calls = self.calls("sendMessage").into_iter().filter(|call| call["chat_id"] == chat);
         calls.map(|call| call["text"].as_str().unwrap().to_owned()).collect()
     }
@@ -117,10 +118,10 @@ impl BotServer {
 
     /// A person presses a button.
     pub fn press(&self, chat: i64, data: &str) -> Value {
-        let place = json!({ "message_id": 1, "chat": { "id": chat, "type": "private" } });
+        let message = json!({ "message_id": 1, "chat": { "id": chat, "type": "private" } });
         self.update(
             "callback_query",
-            json!({ "id": "q1", "from": { "id": chat }, "message": place, "data": data }),
+            json!({ "id": "q1", "from": { "id": chat }, "message": message, "data": data }),
         )
     }
 
@@ -141,7 +142,7 @@ impl Drop for BotServer {
     }
 }
 
-async fn take(
+async fn receive(
     State(state): State<Arc<Mutex<Behaviour>>>,
     Path((bot, method)): Path<(String, String)>,
     body: Bytes,

@@ -16,7 +16,7 @@ pub struct Hop(Arc<Mutex<State>>);
 
 #[derive(Default)]
 struct State {
-    taken: Vec<Handover>,
+    handovers: Vec<Handover>,
     answers: HashMap<String, VecDeque<HandoverOutcome>>,
     slow: HashMap<String, Duration>,
     gate: Option<Arc<Semaphore>>,
@@ -41,18 +41,18 @@ impl Hop {
     }
 
     /// Accepts each message only with a permit of a semaphore.
-    pub fn behind(&self, gate: Arc<Semaphore>) {
+    pub fn gated_by(&self, gate: Arc<Semaphore>) {
         self.0.lock().unwrap().gate = Some(gate);
     }
 
     /// All messages so far, whatever the outcome.
-    pub fn handed(&self) -> Vec<Handover> {
-        self.0.lock().unwrap().taken.clone()
+    pub fn handovers(&self) -> Vec<Handover> {
+        self.0.lock().unwrap().handovers.clone()
     }
 }
 
 impl Hop {
-    fn takes_panic(&self, recipient: &str) -> bool {
+    fn should_panic(&self, recipient: &str) -> bool {
         let mut state = self.0.lock().unwrap();
         let Some(left) = state.panics.get_mut(recipient).filter(|left| **left > 0) else { return false };
         *left -= 1;
@@ -73,18 +73,18 @@ impl NextHop for Hop {
             if let Some(gate) = gate {
                 gate.acquire().await.unwrap().forget();
             }
-            let wanted = handover.recipients.iter().any(|recipient| self.takes_panic(recipient));
+            let wanted = handover.recipients.iter().any(|recipient| self.should_panic(recipient));
             assert!(!wanted, "a test made this handover panic");
             let mut state = self.0.lock().unwrap();
             let outcomes = handover
                 .recipients
                 .iter()
                 .map(|recipient| {
-                    let told = state.answers.get_mut(recipient).and_then(VecDeque::pop_front);
-                    told.unwrap_or_else(|| HandoverOutcome::Accepted("250 2.0.0 Taken".to_owned()))
+                    let answer = state.answers.get_mut(recipient).and_then(VecDeque::pop_front);
+                    answer.unwrap_or_else(|| HandoverOutcome::Accepted("250 2.0.0 Taken".to_owned()))
                 })
                 .collect();
-            state.taken.push(handover);
+            state.handovers.push(handover);
             Handed { outcomes, peer: None }
         })
     }

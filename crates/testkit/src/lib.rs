@@ -49,4 +49,4 @@ pub use server::{PASSWORD, Server, Tenant};
 pub use stage::Stage;
 pub use stream::{stalled, streamed};
 pub use testkit_macros::both_engines;
-pub use wallet::{Payer, Way, terms_of};
+pub use wallet::{Payer, ProofProtocol, terms_of};

@@ -30,12 +30,12 @@ impl ScriptedModel {
     }
 
     /// The same model, which answers only with a permit of the semaphore.
-    pub fn behind(self, gate: Arc<Semaphore>) -> Self {
+    pub fn gated_by(self, gate: Arc<Semaphore>) -> Self {
         Self { gate: Some(gate), ..self }
     }
 
     /// The same model with this maximum of concurrent requests.
-    pub fn taking(self, concurrency: usize) -> Self {
+    pub fn with_concurrency(self, concurrency: usize) -> Self {
         Self { concurrency, ..self }
     }
 

@@ -282,7 +282,7 @@ impl Server {
     }
 
     /// Runs the pending work for memory: documents, messages, vectors of another model.
-    pub async fn work_for_memory(&self) {
+    pub async fn index_memory(&self) {
         while knowledge::worker::index_next(&self.app).await.unwrap() {}
         let is_on = memory::mail::is_on(&self.app);
         let behind = if is_on { memory::mail::all_behind(&self.app).await.unwrap() } else { Vec::new() };

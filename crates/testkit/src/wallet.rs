@@ -25,7 +25,7 @@ pub struct Payer {
 
 /// How a payer proves its wallet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum ProofProtocol {
     /// x402, version 2.
     X402,
     /// x402, version 1.
@@ -54,41 +54,53 @@ impl Payer {
 
     /// GET, with an authorisation over the price.
     pub async fn get(&self, path: &str) -> Answer {
-        self.call(Way::X402, Method::GET, path, None).await
+        self.call(ProofProtocol::X402, Method::GET, path, None).await
     }
 
     /// POST, with an authorisation over the price.
     pub async fn post(&self, path: &str, body: Value) -> Answer {
-        self.call(Way::X402, Method::POST, path, Some(body)).await
+        self.call(ProofProtocol::X402, Method::POST, path, Some(body)).await
     }
 
     /// Gets the price of a call, proves the wallet, and calls.
-    pub async fn call(&self, way: Way, method: Method, path: &str, body: Option<Value>) -> Answer {
-        let (name, value) = self.prove(way, method.clone(), path, body.clone()).await;
+    pub async fn call(
+        &self,
+        protocol: ProofProtocol,
+        method: Method,
+        path: &str,
+        body: Option<Value>,
+    ) -> Answer {
+        let (name, value) = self.prove(protocol, method.clone(), path, body.clone()).await;
         self.caller.with(&name, &value).send(method, path, body).await
     }
 
     /// The header that proves the wallet for a call.
-    pub async fn prove(&self, way: Way, method: Method, path: &str, body: Option<Value>) -> (String, String) {
+    pub async fn prove(
+        &self,
+        protocol: ProofProtocol,
+        method: Method,
+        path: &str,
+        body: Option<Value>,
+    ) -> (String, String) {
         let asked = self.caller.send(method, path, body).await;
         assert_eq!(asked.status, 402, "{}", asked.text());
-        self.answer(way, &asked)
+        self.answer(protocol, &asked)
     }
 
     /// The header that answers a 402.
-    pub fn answer(&self, way: Way, asked: &Answer) -> (String, String) {
+    pub fn answer(&self, protocol: ProofProtocol, asked: &Answer) -> (String, String) {
         let required: Value = encoding::from_standard(asked.header(x402::REQUIRED_HEADER)).unwrap();
         let terms = terms_of(&required["accepts"][0]);
-        match way {
-            Way::X402 | Way::X402V1 => self.pay(way, &terms, self.authorize(&terms)),
-            Way::Mpp => {
+        match protocol {
+            ProofProtocol::X402 | ProofProtocol::X402V1 => self.pay(protocol, &terms, self.authorize(&terms)),
+            ProofProtocol::Mpp => {
                 let challenge = mpp::read_challenge(asked.header(mpp::CHALLENGE_HEADER)).unwrap();
                 let authorization = Authorization { nonce: challenge.nonce(), ..self.authorize(&terms) };
                 let payment = self.sign(&terms, authorization);
                 let credential = mpp::credential(&challenge, &payment);
                 ("authorization".to_owned(), format!("Payment {credential}"))
             }
-            Way::Siwx => {
+            ProofProtocol::Siwx => {
                 let info = &required["extensions"]["sign-in-with-x"]["info"];
                 (siwx::HEADER.to_owned(), self.sign_in(info, &terms.network))
             }
@@ -114,9 +126,14 @@ impl Payer {
     }
 
     /// The header of a signed authorisation.
-    pub fn pay(&self, way: Way, terms: &Terms, authorization: Authorization) -> (String, String) {
+    pub fn pay(
+        &self,
+        protocol: ProofProtocol,
+        terms: &Terms,
+        authorization: Authorization,
+    ) -> (String, String) {
         let payment = self.sign(terms, authorization);
-        if way == Way::X402V1 {
+        if protocol == ProofProtocol::X402V1 {
             let value = encoding::to_standard(&x402::v1_payload(terms, &payment));
             return (x402::V1_HEADER.to_owned(), value);
         }

@@ -13,9 +13,9 @@ use tokio::time::Instant;
 /// The media type of nearly every body.
 pub(crate) const JSON: &str = "application/json";
 /// The largest JSON body.
-pub(crate) const MAX_BODY: u64 = 64 * 1024 * 1024;
+pub(crate) const MAX_BODY_BYTES: u64 = 64 * 1024 * 1024;
 /// The largest body of a request with an idempotency key.
-pub(crate) const MAX_IDEMPOTENT_BODY: u64 = 50 * 1024 * 1024;
+pub(crate) const MAX_IDEMPOTENT_BODY_BYTES: u64 = 50 * 1024 * 1024;
 /// Time allowed for any body; after that it must arrive at [`MIN_BYTES_PER_SECOND`].
 const SMALL_BODY_TIMEOUT: Duration = Duration::from_secs(10);
 /// Bytes per second.
@@ -23,17 +23,17 @@ const MIN_BYTES_PER_SECOND: u64 = 500;
 
 /// The limit for a body, and the error for a larger one.
 #[derive(Clone, Copy)]
-pub(crate) struct Bound {
+pub(crate) struct BodyLimit {
     pub(crate) max: u64,
     pub(crate) refusal: ErrorKind,
 }
 
 /// Reads a whole body. A declared length over the limit is refused before anything is read.
-pub(crate) async fn read(headers: &HeaderMap, body: Body, bound: Bound) -> Result<Bytes> {
-    let too_large = || Error::new(bound.refusal);
+pub(crate) async fn read(headers: &HeaderMap, body: Body, limit: BodyLimit) -> Result<Bytes> {
+    let too_large = || Error::new(limit.refusal);
     let declared =
         headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
-    if declared.is_some_and(|length| length > bound.max) {
+    if declared.is_some_and(|length| length > limit.max) {
         return Err(too_large());
     }
     let started = Instant::now();
@@ -45,7 +45,7 @@ pub(crate) async fn read(headers: &HeaderMap, body: Body, bound: Bound) -> Resul
         let Some(frame) = frame else { break };
         let frame = frame.map_err(|_| Error::invalid("", "the body ended early or is malformed"))?;
         if let Ok(data) = frame.into_data() {
-            if (collected.len() + data.len()) as u64 > bound.max {
+            if (collected.len() + data.len()) as u64 > limit.max {
                 return Err(too_large());
             }
             if collected.is_empty() {

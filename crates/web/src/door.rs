@@ -1,7 +1,7 @@
 //! How another crate adds a door: it calls the endpoints in process, and its routes get the same layers as all
 //! others.
 //!
-//! A call through [`Inside`] passes the API's pipeline, so permissions, prices and responses are the same.
+//! A call through [`DoorContext`] passes the API's pipeline, so permissions, prices and responses are the same.
 
 use std::{
     net::IpAddr,
@@ -21,23 +21,23 @@ use tower_http::catch_panic::CatchPanicLayer;
 
 use crate::{
     State, api,
-    body::{self, Bound, MAX_BODY},
+    body::{self, BodyLimit, MAX_BODY_BYTES},
     error, pipeline,
     request::{ClientAddress, RequestId, client_address},
 };
 
 /// Builds the routes of a door.
-pub type Door = fn(&Inside) -> Router;
+pub type Door = fn(&DoorContext) -> Router;
 
 /// The service as a door sees it.
 #[derive(Clone)]
-pub struct Inside {
+pub struct DoorContext {
     state: State,
     /// The endpoints alone, built for the first call.
     api: Arc<OnceLock<Router>>,
 }
 
-impl Inside {
+impl DoorContext {
     pub(crate) fn new(state: State) -> Self {
         Self { state, api: Arc::default() }
     }
@@ -83,7 +83,8 @@ impl Inside {
     /// Reads a JSON body, bounded in size and time.
     pub async fn read_json(&self, headers: &HeaderMap, body: Body) -> Result<Bytes> {
         body::refuse_encoding(headers)?;
-        body::read(headers, body, Bound { max: MAX_BODY, refusal: ErrorKind::PayloadTooLarge }).await
+        body::read(headers, body, BodyLimit { max: MAX_BODY_BYTES, refusal: ErrorKind::PayloadTooLarge })
+            .await
     }
 
     /// Calls the API on behalf of the request that a door is serving.

@@ -76,10 +76,10 @@ fn as_written(path: &str, body: Option<&Value>) -> String {
 }
 
 /// The value at a path such as `[0][2]` in nested lists.
-fn inside<'a>(value: &'a Value, places: &str) -> Option<&'a Value> {
+fn inside<'a>(value: &'a Value, path: &str) -> Option<&'a Value> {
     let mut here = value;
-    for place in places.split(['[', ']']).filter(|place| !place.is_empty()) {
-        here = here.get(place.parse::<usize>().ok()?)?;
+    for index in path.split(['[', ']']).filter(|index| !index.is_empty()) {
+        here = here.get(index.parse::<usize>().ok()?)?;
     }
     Some(here)
 }

@@ -26,7 +26,7 @@ use sha2::Sha256;
 
 use crate::{
     State,
-    body::{self, Bound},
+    body::{self, BodyLimit},
     error, input,
     request::client_address,
 };
@@ -37,16 +37,18 @@ const TOLERANCE_SECONDS: u64 = 300;
 const SIGNED: [&str; 4] = ["x-envelope-from", "x-envelope-to", "x-client-address", "x-client-helo"];
 /// What the hook answers with.
 #[derive(Serialize, JsonSchema)]
-pub(crate) struct Taken {
+#[schemars(rename = "Taken")]
+pub(crate) struct HookResponse {
     /// The ids of the emails that were stored, in the order of the recipients that were taken.
     ids: Vec<EmailId>,
     /// The recipients that were not.
-    refused: Vec<Refused>,
+    refused: Vec<RefusedRecipient>,
 }
 
 /// A recipient that was not taken.
 #[derive(Serialize, JsonSchema)]
-struct Refused {
+#[schemars(rename = "Refused")]
+struct RefusedRecipient {
     /// Its address as it was given.
     recipient: String,
     /// Why.
@@ -64,7 +66,7 @@ async fn receive(axum::extract::State(state): axum::extract::State<State>, reque
     let (address, now) = (client_address(&request), state.app.now());
     // A client that only ever sends wrong signatures is rate-limited.
     let outcome = match state.anonymous.check(address, now) {
-        Ok(()) => take(&state.app, request).await,
+        Ok(()) => accept(&state.app, request).await,
         Err(refused) => Err(refused),
     };
     match outcome {
@@ -77,12 +79,12 @@ async fn receive(axum::extract::State(state): axum::extract::State<State>, reque
     }
 }
 
-async fn take(app: &App, request: Request) -> Result<Response> {
+async fn accept(app: &App, request: Request) -> Result<Response> {
     // Without a secret there is no hook, and the response does not reveal that there could be one.
     let secret = app.settings().inbound_secret.clone().ok_or_else(|| Error::not_found("Not found"))?;
     let (parts, body) = request.into_parts();
-    let bound = Bound { max: app.settings().max_message_bytes, refusal: ErrorKind::PayloadTooLarge };
-    let raw = body::read(&parts.headers, body, bound).await?;
+    let limit = BodyLimit { max: app.settings().max_message_bytes, refusal: ErrorKind::PayloadTooLarge };
+    let raw = body::read(&parts.headers, body, limit).await?;
     let name = check_signature(app, &parts.headers, secret.as_bytes(), &raw)?;
     input::refuse_query(parts.uri.query().unwrap_or_default())?;
     let envelope = Envelope::read(&parts.headers)?;
@@ -91,7 +93,7 @@ async fn take(app: &App, request: Request) -> Result<Response> {
     for address in &envelope.to {
         match inbound::route(app, envelope.from.as_deref(), address).await {
             Ok(recipient) => recipients.push(recipient),
-            Err(refusal) if refusal.code < 500 => return Err(later()),
+            Err(refusal) if refusal.code < 500 => return Err(unavailable()),
             Err(refusal) => refused.push((address.clone(), refusal)),
         }
     }
@@ -114,24 +116,26 @@ async fn take(app: &App, request: Request) -> Result<Response> {
     mail_log::received_by_hook(from.as_deref(), &refused, &addresses, size, outcome.as_ref());
     match outcome {
         Ok(received) => {
-            let refusal =
-                |(recipient, refusal): (String, Refusal)| Refused { recipient, reason: refusal.text };
-            let mut refused: Vec<Refused> = refused.into_iter().map(refusal).collect();
+            let refusal = |(recipient, refusal): (String, Refusal)| RefusedRecipient {
+                recipient,
+                reason: refusal.text,
+            };
+            let mut refused: Vec<RefusedRecipient> = refused.into_iter().map(refusal).collect();
             let mut ids = Vec::new();
             for (recipient, outcome) in addresses.into_iter().zip(received.emails) {
                 match outcome {
                     Ok(id) => ids.push(id),
-                    Err(refusal) => refused.push(Refused { recipient, reason: refusal.text }),
+                    Err(refusal) => refused.push(RefusedRecipient { recipient, reason: refusal.text }),
                 }
             }
-            Ok(error::json_of(StatusCode::OK, &Taken { ids, refused }))
+            Ok(error::json_of(StatusCode::OK, &HookResponse { ids, refused }))
         }
-        Err(refusal) if refusal.code < 500 => Err(later()),
+        Err(refusal) if refusal.code < 500 => Err(unavailable()),
         Err(Refusal { text, .. }) => Err(Error::invalid("", text)),
     }
 }
 
-fn later() -> Error {
+fn unavailable() -> Error {
     Error::new(ErrorKind::StorageUnavailable).with_retry_after(5)
 }
 

@@ -18,7 +18,7 @@ use crate::{
 
 /// Largest body that is read again, since every fault takes another pass; of larger bodies only the first fault is
 /// reported.
-const MAX_REREAD: usize = 32 << 20;
+const MAX_REREAD_BYTES: usize = 32 << 20;
 
 /// Reads and checks a JSON body, which must be an object.
 pub(crate) fn read_json<T: DeserializeOwned + Validate<Context = ()> + JsonSchema>(body: &[u8]) -> Result<T> {
@@ -60,8 +60,8 @@ fn described(path: Path, error: &serde_json::Error) -> (Path, Detail) {
 
 /// All faults of a body that could not be read.
 fn all<T: DeserializeOwned + Validate<Context = ()> + JsonSchema>(body: &[u8], first: Detail) -> Vec<Detail> {
-    let mut left = MAX_REREAD / body.len().max(1);
-    let value = if left == 0 { None } else { serde_json::from_slice::<Value>(body).ok() };
+    let mut attempts_left = MAX_REREAD_BYTES / body.len().max(1);
+    let value = if attempts_left == 0 { None } else { serde_json::from_slice::<Value>(body).ok() };
     let Some(mut value) = value else { return vec![first] };
     let mut details = nul_faults(body);
     if first.message == DUPLICATE {
@@ -70,8 +70,8 @@ fn all<T: DeserializeOwned + Validate<Context = ()> + JsonSchema>(body: &[u8], f
     }
     let stand_ins = StandIns::of::<T>();
     let mut tried: Vec<String> = Vec::new();
-    while details.len() < MAX_FAULTS && left > 0 {
-        left -= 1;
+    while details.len() < MAX_FAULTS && attempts_left > 0 {
+        attempts_left -= 1;
         let (path, found) = match reread::<T>(&value) {
             Ok(read) => {
                 check(&read, || Some(value.clone()), &mut details);
@@ -81,11 +81,11 @@ fn all<T: DeserializeOwned + Validate<Context = ()> + JsonSchema>(body: &[u8], f
         };
         let times = tried.iter().filter(|path| **path == found.path).count();
         tried.push(found.path.clone());
-        let mended = mend(&mut value, &path, &found, times, &stand_ins);
+        let repaired = repair(&mut value, &path, &found, times, &stand_ins);
         if !is_named(&details, &found.path) {
             details.push(found);
         }
-        if !mended {
+        if !repaired {
             break;
         }
     }
@@ -94,7 +94,7 @@ fn all<T: DeserializeOwned + Validate<Context = ()> + JsonSchema>(body: &[u8], f
 
 /// Replaces a faulty value so that reading can go on: first with what the schema allows, then with other types.
 /// False when nothing is left to try.
-fn mend(value: &mut Value, path: &Path, found: &Detail, times: usize, stand_ins: &StandIns) -> bool {
+fn repair(value: &mut Value, path: &Path, found: &Detail, times: usize, stand_ins: &StandIns) -> bool {
     // A missing field has no path segment of its own.
     let missing = (found.message == REQUIRED).then(|| {
         let name = found.path.rsplit('.').next().unwrap_or_default();
@@ -106,8 +106,8 @@ fn mend(value: &mut Value, path: &Path, found: &Detail, times: usize, stand_ins:
     let named = segments.iter().take_while(has_name).count();
     segments.truncate(named);
     let others = [json!(null), json!(""), json!(0), json!(false), json!([]), json!({})];
-    let wanted = if times == 0 { stand_ins.at(&segments) } else { None };
-    let stand_in = wanted.or_else(|| others.get(times.saturating_sub(1)).cloned());
+    let allowed = if times == 0 { stand_ins.at(&segments) } else { None };
+    let stand_in = allowed.or_else(|| others.get(times.saturating_sub(1)).cloned());
     let Some((last, parents)) = segments.split_last() else { return false };
     let parent = parents.iter().try_fold(value, |here, segment| match segment {
         Segment::Map { key } => here.get_mut(key.as_str()),

@@ -36,7 +36,7 @@ pub use self::{
     agent::{agent_document, agent_endpoints, agent_openapi_json},
     api::endpoints,
     console::ConsoleLimits,
-    door::{Door, Inside, refuse},
+    door::{Door, DoorContext, refuse},
     endpoint::Endpoint,
     openapi::{document, openapi_json},
     options::Options,

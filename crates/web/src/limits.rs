@@ -11,7 +11,7 @@ use model::Timestamp;
 use operations::{Error, ErrorKind, Result};
 
 /// Maximum addresses remembered per minute; above that the limiter starts over instead of growing.
-const MAX_REMEMBERED: usize = 100_000;
+const MAX_REMEMBERED_ADDRESSES: usize = 100_000;
 
 /// Counts requests by client address.
 pub(crate) struct AddressLimiter(Limiter<IpAddr>);
@@ -59,7 +59,7 @@ impl<K: Eq + Hash> Limiter<K> {
     fn with_count(&self, caller: K, now: Timestamp, allowed: impl FnOnce(&mut u64) -> bool) -> Result<()> {
         let mut window = self.window.lock().unwrap_or_else(PoisonError::into_inner);
         let began = now.minute();
-        if window.0 != began || window.1.len() >= MAX_REMEMBERED {
+        if window.0 != began || window.1.len() >= MAX_REMEMBERED_ADDRESSES {
             *window = (began, HashMap::new());
         }
         let count = window.1.entry(caller).or_default();

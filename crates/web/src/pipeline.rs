@@ -16,7 +16,7 @@ use tracing::Instrument;
 
 use crate::{
     State,
-    body::{self, Bound, MAX_BODY, MAX_IDEMPOTENT_BODY},
+    body::{self, BodyLimit, MAX_BODY_BYTES, MAX_IDEMPOTENT_BODY_BYTES},
     endpoint::{Endpoint, Output, Prepared},
     error,
     input::RawInput,
@@ -29,7 +29,7 @@ use crate::{
 
 /// What the response's headers report, as far as the call came.
 #[derive(Default)]
-struct Told {
+struct MeteringHeaders {
     counted: Option<(WorkspaceId, Plan)>,
     rate: Option<Rate>,
     charged: i64,
@@ -42,8 +42,8 @@ pub(crate) async fn serve(state: State, endpoint: Arc<Endpoint>, request: Reques
     tracing::Span::current().record("operation", endpoint.operation.id);
     let address = client_address(&request);
     let (parts, body) = request.into_parts();
-    let mut told = Told::default();
-    let outcome = run(&state, &endpoint, &parts, body, address, &mut told).await;
+    let mut metering = MeteringHeaders::default();
+    let outcome = run(&state, &endpoint, &parts, body, address, &mut metering).await;
     let mut response = match outcome {
         Ok((status, Reply::Json(bytes))) => success(&endpoint, &parts, status, bytes),
         Ok((_, Reply::File(download, part))) => reply::file(download, part),
@@ -52,9 +52,9 @@ pub(crate) async fn serve(state: State, endpoint: Arc<Endpoint>, request: Reques
         Ok((_, Reply::Work(work))) => reply::events(work.stream),
         Err(refused) => error::response(&refused),
     };
-    tell(&state, &told, response.headers_mut()).await;
+    add_metering_headers(&state, &metering, response.headers_mut()).await;
     let status = response.status();
-    if let Some((workspace, _)) = &told.counted {
+    if let Some((workspace, _)) = &metering.counted {
         state.app.meter().count_call(
             workspace,
             state.app.now(),
@@ -72,11 +72,11 @@ async fn run(
     parts: &Parts,
     body: axum::body::Body,
     address: IpAddr,
-    told: &mut Told,
+    metering: &mut MeteringHeaders,
 ) -> Result<(StatusCode, Reply)> {
     let caller = identify(state, parts, address).await?;
     let path = path_parameters(parts);
-    let entrance = admit(state, endpoint, caller, &path, told).await?;
+    let entrance = admit(state, endpoint, caller, &path, metering).await?;
     tracing::Span::current().record("workspace", entrance.access.workspace.as_str());
     let wants_events = matches!(endpoint.output, Output::Either(..)) && asks_for_events(&parts.headers);
     if matches!(endpoint.output, Output::Empty | Output::Json(_) | Output::Either(..)) && !wants_events {
@@ -101,7 +101,7 @@ async fn run(
     let workspace = &entrance.access.workspace;
     let running = match key {
         Some(key) => match claim(state, workspace, key?, parts, &raw).await? {
-            Idempotency::Replay(replay) => return replayed(replay, told),
+            Idempotency::Replay(replay) => return replayed(replay, metering),
             Idempotency::Run(claim, guard) => Some((claim, guard)),
         },
         None => None,
@@ -112,12 +112,12 @@ async fn run(
     let request_id = parts.extensions.get::<RequestId>().map(|id| id.0.clone()).unwrap_or_default();
     let call = state.app.charge(&entrance, request_id, parts.uri.path().to_owned(), claim).await?;
     let (outcome, charged) = execute(state, endpoint, prepared, call, guard).await?;
-    told.charged = charged;
+    metering.charged = charged;
     match (outcome, fingerprinted) {
         // Another node answered the same key between our lookup and our transaction.
         (Err(error), Some((key, fingerprint))) if error.kind() == ErrorKind::AlreadyAnswered => {
             match state.app.check_idempotency(workspace, &key, fingerprint).await? {
-                Idempotency::Replay(replay) => replayed(replay, told),
+                Idempotency::Replay(replay) => replayed(replay, metering),
                 Idempotency::Run(..) => Err(Error::new(ErrorKind::IdempotencyInProgress).with_retry_after(1)),
             }
         }
@@ -161,13 +161,13 @@ async fn admit(
     endpoint: &Endpoint,
     caller: Arc<Caller>,
     path: &[(String, String)],
-    told: &mut Told,
+    metering: &mut MeteringHeaders,
 ) -> Result<Entrance> {
     let named = path.iter().find(|(name, _)| name == "workspaceId").map(|(_, value)| value.as_str());
     let plan = caller.access(named).or_else(|_| caller.access(None)).map(|access| access.plan)?;
     let admission = state.app.admit(endpoint.operation, caller, named).await?;
-    told.counted = Some((admission.workspace, plan));
-    told.rate = admission.rate;
+    metering.counted = Some((admission.workspace, plan));
+    metering.rate = admission.rate;
     admission.entrance
 }
 
@@ -178,13 +178,13 @@ pub(crate) async fn read_body(
     body: axum::body::Body,
     idempotent: bool,
 ) -> Result<axum::body::Bytes> {
-    let bound = if idempotent {
-        Bound { max: MAX_IDEMPOTENT_BODY, refusal: ErrorKind::IdempotencyPayloadTooLarge }
+    let limit = if idempotent {
+        BodyLimit { max: MAX_IDEMPOTENT_BODY_BYTES, refusal: ErrorKind::IdempotencyPayloadTooLarge }
     } else {
-        Bound { max: MAX_BODY, refusal: ErrorKind::PayloadTooLarge }
+        BodyLimit { max: MAX_BODY_BYTES, refusal: ErrorKind::PayloadTooLarge }
     };
     body::refuse_encoding(&parts.headers)?;
-    let bytes = body::read(&parts.headers, body, bound).await?;
+    let bytes = body::read(&parts.headers, body, limit).await?;
     let may_lack = endpoint.body_optional && bytes.is_empty();
     if !endpoint.body_types.is_empty() && !may_lack {
         body::require_type(&parts.headers, endpoint.body_types)?;
@@ -240,8 +240,8 @@ pub(crate) fn fingerprint(parts: &Parts, body: &[u8]) -> [u8; 32] {
     hash.finalize().into()
 }
 
-fn replayed(replay: operations::Replay, told: &mut Told) -> Result<(StatusCode, Reply)> {
-    told.replayed = true;
+fn replayed(replay: operations::Replay, metering: &mut MeteringHeaders) -> Result<(StatusCode, Reply)> {
+    metering.replayed = true;
     let status = StatusCode::from_u16(replay.status).map_err(Error::internal)?;
     Ok((status, Reply::Json(replay.body)))
 }
@@ -319,20 +319,20 @@ const CREDITS_REMAINING: HeaderName = HeaderName::from_static("x-credits-remaini
 const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 
 /// The headers about limits and credits, on every response to an authenticated caller.
-async fn tell(state: &State, told: &Told, headers: &mut HeaderMap) {
-    if let Some(rate) = told.rate {
+async fn add_metering_headers(state: &State, metering: &MeteringHeaders, headers: &mut HeaderMap) {
+    if let Some(rate) = metering.rate {
         headers.insert(RATE_LIMIT, HeaderValue::from(rate.limit));
         headers.insert(RATE_REMAINING, HeaderValue::from(rate.remaining));
         headers.insert(RATE_RESET, HeaderValue::from(rate.reset));
     }
-    let Some((workspace, plan)) = &told.counted else { return };
-    headers.insert(CREDITS_CHARGED, HeaderValue::from(told.charged));
+    let Some((workspace, plan)) = &metering.counted else { return };
+    headers.insert(CREDITS_CHARGED, HeaderValue::from(metering.charged));
     if let Ok(credits) = state.app.credits(*plan, workspace).await
         && let Some(remaining) = credits.remaining
     {
         headers.insert(CREDITS_REMAINING, HeaderValue::from(remaining));
     }
-    if told.replayed {
+    if metering.replayed {
         headers.insert(REPLAYED, HeaderValue::from_static("true"));
     }
 }

@@ -60,8 +60,8 @@ fn stand_in<T: JsonSchema>(fault: &Detail) -> Option<String> {
     if fault.message != REQUIRED {
         return None;
     }
-    let place = Segment::Map { key: fault.path.clone() };
-    match StandIns::of::<T>().at(&[&place])? {
+    let segment = Segment::Map { key: fault.path.clone() };
+    match StandIns::of::<T>().at(&[&segment])? {
         serde_json::Value::String(text) => Some(text),
         value @ (serde_json::Value::Bool(_) | serde_json::Value::Number(_)) => Some(value.to_string()),
         _ => None,

@@ -27,14 +27,14 @@ pub(crate) enum Reply {
 pub(crate) type EventStream = Pin<Box<dyn Stream<Item = Result<Bytes, Infallible>> + Send>>;
 
 /// Whether the work succeeded, and its final event.
-pub(crate) type Ended = (bool, Box<dyn FnOnce() + Send>);
+pub(crate) type WorkOutcome = (bool, Box<dyn FnOnce() + Send>);
 
 /// Work with progress events. Its result, and so its charge, is known only at its end.
 pub(crate) struct Work {
     /// The progress events.
     pub(crate) stream: EventStream,
     /// The work: whether it succeeded, and the final event to send once the charge is recorded.
-    pub(crate) task: Pin<Box<dyn Future<Output = Ended> + Send>>,
+    pub(crate) task: Pin<Box<dyn Future<Output = WorkOutcome> + Send>>,
 }
 
 impl Work {
@@ -42,9 +42,9 @@ impl Work {
     pub(crate) fn start(self, ended: impl FnOnce(bool) + Send + 'static) -> EventStream {
         let task = self.task;
         let work = async move {
-            let (succeeded, tell_end) = task.await;
+            let (succeeded, send_final) = task.await;
             ended(succeeded);
-            tell_end();
+            send_final();
         };
         tokio::spawn(work.in_current_span());
         self.stream

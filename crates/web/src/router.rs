@@ -14,7 +14,7 @@ use tower_http::{
 
 use crate::{
     agent, api, console, cors,
-    door::{Door, Inside},
+    door::{Door, DoorContext},
     error, inbound,
     limits::{AddressLimiter, Limiter},
     options::Options,
@@ -57,10 +57,10 @@ pub fn router(app: App, options: Options) -> Router {
         .merge(inbound::routes())
         .merge(telegram::routes())
         .with_state(state.clone());
-    let inside = Inside::new(state);
+    let context = DoorContext::new(state);
     doors
         .iter()
-        .fold(routes, |routes, door| routes.merge(door(&inside)))
+        .fold(routes, |routes, door| routes.merge(door(&context)))
         .fallback(error::unknown_route)
         .method_not_allowed_fallback(error::wrong_method)
         // In one call, since each adds a box to every route. The first is the outermost, so that every response has

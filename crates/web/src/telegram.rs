@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::{
     State,
-    body::{self, Bound},
+    body::{self, BodyLimit},
     error,
     request::client_address,
 };
@@ -21,14 +21,14 @@ use crate::{
 const MAX_UPDATE_BYTES: u64 = 1 << 20;
 
 pub(crate) fn routes() -> Router<State> {
-    Router::new().route("/hooks/telegram", post(take))
+    Router::new().route("/hooks/telegram", post(receive))
 }
 
 /// Accepts an update. A caller without the secret gets 401.
-async fn take(Extracted(state): Extracted<State>, request: Request) -> Response {
+async fn receive(Extracted(state): Extracted<State>, request: Request) -> Response {
     let (address, now) = (client_address(&request), state.app.now());
     let outcome = match state.anonymous.check(address, now) {
-        Ok(()) => hear(&state, request).await,
+        Ok(()) => process(&state, request).await,
         Err(refused) => Err(refused),
     };
     match outcome {
@@ -41,22 +41,22 @@ async fn take(Extracted(state): Extracted<State>, request: Request) -> Response 
     }
 }
 
-async fn hear(state: &State, request: Request) -> Result<()> {
+async fn process(state: &State, request: Request) -> Result<()> {
     // Without a secret there is no hook, and the response does not reveal that there could be one.
     let BotUpdates::Webhook(secret) = &state.app.settings().telegram else {
         return Err(Error::not_found("Not found"));
     };
     let (parts, body) = request.into_parts();
-    let shown = parts
+    let given = parts
         .headers
         .get("x-telegram-bot-api-secret-token")
-        .map_or("", |shown| shown.to_str().unwrap_or_default());
+        .map_or("", |given| given.to_str().unwrap_or_default());
     // Comparing hashes leaks nothing through its timing.
-    if secrets::hash(shown) != secrets::hash(secret) {
+    if secrets::hash(given) != secrets::hash(secret) {
         return Err(Error::new(ErrorKind::Unauthorized));
     }
-    let bound = Bound { max: MAX_UPDATE_BYTES, refusal: ErrorKind::PayloadTooLarge };
-    let bytes = body::read(&parts.headers, body, bound).await?;
+    let limit = BodyLimit { max: MAX_UPDATE_BYTES, refusal: ErrorKind::PayloadTooLarge };
+    let bytes = body::read(&parts.headers, body, limit).await?;
     let update: Value =
         serde_json::from_slice(&bytes).map_err(|_| Error::invalid("", "expected an update as JSON"))?;
     if !update["update_id"].is_i64() {

@@ -9,9 +9,9 @@ use tokio::time::Instant;
 /// Failures in a row that open the breaker.
 const MAX_FAILURES: u32 = 5;
 /// How long it stays open at first; each further failure doubles it.
-const FIRST_REST: Duration = Duration::from_secs(5);
+const FIRST_OPEN_DURATION: Duration = Duration::from_secs(5);
 /// The longest time it stays open.
-const MAX_REST: Duration = Duration::from_mins(1);
+const MAX_OPEN_DURATION: Duration = Duration::from_mins(1);
 
 /// The circuit breaker of one endpoint.
 #[derive(Default)]
@@ -69,7 +69,7 @@ impl Drop for Trial<'_> {
         state.trying = false;
         if state.failures >= MAX_FAILURES {
             let doublings = (state.failures - MAX_FAILURES).min(10);
-            let rest = (FIRST_REST * 2_u32.pow(doublings)).min(MAX_REST);
+            let rest = (FIRST_OPEN_DURATION * 2_u32.pow(doublings)).min(MAX_OPEN_DURATION);
             state.closed_until = Some(Instant::now() + rest);
         }
     }
@@ -90,13 +90,13 @@ mod tests {
             drop(breaker.enter().unwrap());
         }
         assert!(breaker.enter().is_err());
-        tokio::time::advance(FIRST_REST).await;
+        tokio::time::advance(FIRST_OPEN_DURATION).await;
         let trial = breaker.enter().unwrap();
         assert!(breaker.enter().is_err(), "one at a time");
         drop(trial);
-        tokio::time::advance(FIRST_REST).await;
+        tokio::time::advance(FIRST_OPEN_DURATION).await;
         assert!(breaker.enter().is_err(), "the second rest is longer");
-        tokio::time::advance(FIRST_REST).await;
+        tokio::time::advance(FIRST_OPEN_DURATION).await;
         breaker.enter().unwrap().succeeded();
         let (_one, _other) = (breaker.enter().unwrap(), breaker.enter().unwrap());
     }

@@ -11,7 +11,7 @@ use operations::ports::{Assistant, AssistantFault, ChatDeltas, ChatMessage, Chat
 use reqwest::{Client, Response, header::HeaderMap, redirect};
 use tokio::{sync::Semaphore, time::Instant};
 
-use super::{breaker::Breaker, gathering::Gathering, settings::AssistantSettings, wire};
+use super::{breaker::Breaker, settings::AssistantSettings, streamed_reply::StreamedReply, wire};
 use crate::http::{LazyClient, without_address};
 
 /// Maximum bytes of a response, streamed or not.
@@ -19,9 +19,9 @@ const MAX_ANSWER_BYTES: usize = 4 << 20;
 /// Maximum bytes read of an error.
 const MAX_ERROR_BYTES: usize = 4096;
 /// The delay before the first retry; each further one is twice as long.
-const FIRST_PAUSE: Duration = Duration::from_millis(300);
+const FIRST_RETRY_DELAY: Duration = Duration::from_millis(300);
 /// The longest `Retry-After` that is followed, in seconds.
-const MAX_PAUSE_SECONDS: u64 = 3600;
+const MAX_RETRY_AFTER_SECONDS: u64 = 3600;
 
 /// The client of one model.
 pub struct HttpAssistant {
@@ -34,17 +34,17 @@ pub struct HttpAssistant {
 /// Why one attempt failed.
 enum Fault {
     /// A retry may succeed, after a delay that the endpoint may have named.
-    Again { reason: String, after: Option<Duration> },
+    Retryable { reason: String, after: Option<Duration> },
     /// A retry would not help.
     Final(AssistantFault),
 }
 
-fn again(reason: impl Into<String>) -> Fault {
-    Fault::Again { reason: reason.into(), after: None }
+fn retryable(reason: impl Into<String>) -> Fault {
+    Fault::Retryable { reason: reason.into(), after: None }
 }
 
 fn lost(error: reqwest::Error) -> Fault {
-    again(without_address(error))
+    retryable(without_address(error))
 }
 
 fn unavailable(reason: impl Into<String>) -> Fault {
@@ -82,10 +82,10 @@ impl HttpAssistant {
             turn.map_err(|_| AssistantFault::Unavailable("too many questions wait for it".to_owned()))?;
         let trial = self.breaker.enter()?;
         let body = wire::request(&self.settings, request, deltas.is_some());
-        let mut passed_on = false;
-        let mut pause = FIRST_PAUSE;
+        let mut forwarded = false;
+        let mut pause = FIRST_RETRY_DELAY;
         for attempt in 1.. {
-            let asked = self.attempt(&body, deltas.as_ref(), &mut passed_on);
+            let asked = self.attempt(&body, deltas.as_ref(), &mut forwarded);
             let outcome = tokio::time::timeout_at(deadline, asked).await;
             let (reason, after) = match outcome {
                 Ok(Ok(reply)) => {
@@ -99,13 +99,13 @@ impl HttpAssistant {
                     }
                     return Err(fault);
                 }
-                Ok(Err(Fault::Again { reason, after })) => (reason, after),
+                Ok(Err(Fault::Retryable { reason, after })) => (reason, after),
                 Err(_) => return Err(too_late()),
             };
             let wait = after.unwrap_or_else(|| jittered(pause));
             // Text that was shown cannot be taken back, and a second answer would be a different one.
             let hopeless =
-                passed_on || attempt >= self.settings.attempts || Instant::now() + wait >= deadline;
+                forwarded || attempt >= self.settings.attempts || Instant::now() + wait >= deadline;
             if hopeless {
                 return Err(AssistantFault::Unavailable(reason));
             }
@@ -119,7 +119,7 @@ impl HttpAssistant {
         &self,
         body: &[u8],
         deltas: Option<&ChatDeltas>,
-        passed_on: &mut bool,
+        forwarded: &mut bool,
     ) -> Result<ChatReply, Fault> {
         let mut url = self.settings.base_url.clone();
         url.set_path(&format!("{}/chat/completions", url.path().trim_end_matches('/')));
@@ -137,10 +137,10 @@ impl HttpAssistant {
             .get("content-type")
             .is_some_and(|kind| kind.to_str().is_ok_and(|kind| kind.starts_with("text/event-stream")));
         match deltas {
-            Some(deltas) if streams => gather(answer, deltas, passed_on).await,
+            Some(deltas) if streams => assemble(answer, deltas, forwarded).await,
             _ => {
                 let bytes = read(answer, MAX_ANSWER_BYTES).await?;
-                wire::reply(&bytes).map_err(again)
+                wire::reply(&bytes).map_err(retryable)
             }
         }
     }
@@ -148,13 +148,13 @@ impl HttpAssistant {
     /// The meaning of a status other than 200.
     async fn refusal(&self, answer: Response) -> Fault {
         let (status, after) = (answer.status().as_u16(), retry_after(answer.headers()));
-        let said = match read(answer, MAX_ERROR_BYTES).await {
+        let message = match read(answer, MAX_ERROR_BYTES).await {
             Ok(bytes) => self.without_key(&wire::error_text(&bytes)),
             Err(_) => String::new(),
         };
-        let reason = format!("status {status} {said}").trim().to_owned();
+        let reason = format!("status {status} {message}").trim().to_owned();
         match status {
-            408 | 409 | 425 | 429 | 500..=599 => Fault::Again { reason, after },
+            408 | 409 | 425 | 429 | 500..=599 => Fault::Retryable { reason, after },
             _ => Fault::Final(AssistantFault::Refused(reason)),
         }
     }
@@ -194,25 +194,29 @@ impl Assistant for HttpAssistant {
 }
 
 /// Reads a streamed response and forwards its text.
-async fn gather(mut answer: Response, deltas: &ChatDeltas, passed_on: &mut bool) -> Result<ChatReply, Fault> {
-    let mut gathering = Gathering::default();
+async fn assemble(
+    mut answer: Response,
+    deltas: &ChatDeltas,
+    forwarded: &mut bool,
+) -> Result<ChatReply, Fault> {
+    let mut streamed_reply = StreamedReply::default();
     let mut total = 0;
     while let Some(chunk) = answer.chunk().await.map_err(lost)? {
         total += chunk.len();
         if total > MAX_ANSWER_BYTES {
             return Err(unavailable("its answer is too long"));
         }
-        let piece = gathering.add(&chunk).map_err(again)?;
+        let piece = streamed_reply.add(&chunk).map_err(retryable)?;
         if !piece.is_empty() {
-            *passed_on = true;
+            *forwarded = true;
             // The receiver may be closed; the answer counts all the same.
             let _ = deltas.send(piece).await;
         }
-        if gathering.is_done() {
+        if streamed_reply.is_done() {
             break;
         }
     }
-    let (reply, rest) = gathering.finish().map_err(again)?;
+    let (reply, rest) = streamed_reply.finish().map_err(retryable)?;
     if !rest.is_empty() {
         let _ = deltas.send(rest).await;
     }
@@ -234,7 +238,7 @@ async fn read(mut answer: Response, max: usize) -> Result<Vec<u8>, Fault> {
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let seconds = headers.get("retry-after")?.to_str().ok()?.trim().parse::<u64>().ok()?;
     // A very long delay is not waited for: it exceeds every timeout, which ends the attempts.
-    Some(Duration::from_secs(seconds.min(MAX_PAUSE_SECONDS)))
+    Some(Duration::from_secs(seconds.min(MAX_RETRY_AFTER_SECONDS)))
 }
 
 /// A delay between half of the given one and all of it, so that clients that failed together do not retry together.

@@ -5,9 +5,9 @@
 
 mod breaker;
 mod client;
-mod gathering;
+mod reasoning;
 mod settings;
-mod thoughts;
+mod streamed_reply;
 mod wire;
 
 pub use self::{client::HttpAssistant, settings::AssistantSettings};

@@ -3,7 +3,7 @@
 use operations::ports::{ChatMessage, ChatReply, ChatRequest, ToolCall};
 use serde_json::{Value, json};
 
-use super::{settings::AssistantSettings, thoughts::Thoughts};
+use super::{reasoning::ReasoningFilter, settings::AssistantSettings};
 
 /// Maximum bytes of an answer's text.
 pub(super) const MAX_TEXT_BYTES: usize = 256 * 1024;
@@ -72,9 +72,9 @@ pub(super) fn reply(bytes: &[u8]) -> Result<ChatReply, String> {
     if !message.is_object() {
         return Err("its answer holds no message".to_owned());
     }
-    let mut thoughts = Thoughts::default();
-    let mut text = thoughts.add(&content(&message["content"]));
-    text.push_str(&thoughts.finish());
+    let mut reasoning = ReasoningFilter::default();
+    let mut text = reasoning.add(&content(&message["content"]));
+    text.push_str(&reasoning.finish());
     if text.len() > MAX_TEXT_BYTES {
         return Err("its answer is too long".to_owned());
     }
@@ -112,10 +112,10 @@ pub(super) fn arguments(value: &Value) -> String {
 
 /// Calls without an id get one, since results refer to it.
 pub(super) fn numbered(mut calls: Vec<ToolCall>) -> Vec<ToolCall> {
-    for place in 0..calls.len() {
-        let taken = calls[..place].iter().any(|earlier| earlier.id == calls[place].id);
-        if calls[place].id.is_empty() || taken {
-            calls[place].id = format!("call_{}", place + 1);
+    for index in 0..calls.len() {
+        let is_duplicate = calls[..index].iter().any(|earlier| earlier.id == calls[index].id);
+        if calls[index].id.is_empty() || is_duplicate {
+            calls[index].id = format!("call_{}", index + 1);
         }
     }
     calls
@@ -125,9 +125,9 @@ pub(super) fn numbered(mut calls: Vec<ToolCall>) -> Vec<ToolCall> {
 pub(super) fn error_text(bytes: &[u8]) -> String {
     let parsed: Value = serde_json::from_slice(bytes).unwrap_or_default();
     let error = &parsed["error"];
-    let said = error["message"].as_str().or_else(|| error.as_str()).or_else(|| parsed["message"].as_str());
-    let said = said.map_or_else(|| String::from_utf8_lossy(bytes).into_owned(), ToOwned::to_owned);
-    let line: String = said.chars().map(|c| if c.is_control() { ' ' } else { c }).take(300).collect();
+    let message = error["message"].as_str().or_else(|| error.as_str()).or_else(|| parsed["message"].as_str());
+    let message = message.map_or_else(|| String::from_utf8_lossy(bytes).into_owned(), ToOwned::to_owned);
+    let line: String = message.chars().map(|c| if c.is_control() { ' ' } else { c }).take(300).collect();
     line.trim().to_owned()
 }
 
@@ -147,11 +147,11 @@ mod tests {
             { "id": "a", "function": { "name": "h" } },
         ] } }] });
         let calls = reply(calls.to_string().as_bytes()).unwrap().calls;
-        let shown: Vec<_> = calls
+        let calls_read: Vec<_> = calls
             .iter()
             .map(|call| (call.id.as_str(), call.name.as_str(), call.arguments.as_str()))
             .collect();
-        assert_eq!(shown, [("a", "f", "{\"x\":1}"), ("call_2", "g", "{\"y\":2}"), ("call_3", "h", "")]);
+        assert_eq!(calls_read, [("a", "f", "{\"x\":1}"), ("call_2", "g", "{\"y\":2}"), ("call_3", "h", "")]);
         for broken in ["", "no json", "{}", "{\"choices\":[]}", "{\"error\":{\"message\":\"overloaded\"}}"] {
             assert!(reply(broken.as_bytes()).is_err(), "{broken}");
         }

@@ -20,7 +20,7 @@ use crate::webhook_http::OutgoingHttp;
 /// Maximum hosts and addresses tried by one attempt.
 const MAX_TRIES: usize = 6;
 /// Timeout of one attempt to find a host that responds.
-const SEARCH_TIMEOUT: Duration = Duration::from_mins(1);
+const CONNECT_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// How MX hosts are resolved and reached.
 pub struct DirectSettings {
@@ -67,7 +67,7 @@ impl Direct {
         Ok(Self { router, policies, hello, tls: Tls::system()?, port })
     }
 
-    async fn hand(&self, handover: Handover) -> Handed {
+    async fn deliver(&self, handover: Handover) -> Handed {
         let count = handover.recipients.len();
         let all = |outcome: HandoverOutcome, peer| Handed { outcomes: vec![outcome; count], peer };
         let seed = handover.message.len() as u64;
@@ -81,7 +81,7 @@ impl Direct {
             return all(HandoverOutcome::Unreachable(text.to_owned()), None);
         };
         let proven = policy.is_some_and(|policy| policy.enforces());
-        match tokio::time::timeout(SEARCH_TIMEOUT, self.connect(&hosts, proven)).await {
+        match tokio::time::timeout(CONNECT_TIMEOUT, self.connect(&hosts, proven)).await {
             Ok(Ok(mut connection)) => {
                 let sent = send(&mut connection, &handover).await;
                 connection.quit().await;
@@ -106,8 +106,8 @@ impl Direct {
                     Ok(connection) => return Ok(connection),
                     // A temporary failure of one host outweighs a permanent one of another.
                     Err(error) if last.as_ref().is_none_or(|(error, _)| error.is_permanent()) => {
-                        let place = SocketAddr::new(*address, self.port);
-                        last = Some((error, tried_peer(&host.name, place)));
+                        let target = SocketAddr::new(*address, self.port);
+                        last = Some((error, tried_peer(&host.name, target)));
                     }
                     Err(_) => {}
                 }
@@ -126,12 +126,12 @@ impl Direct {
             credentials: None,
             timeouts: timeouts(),
         };
-        let place = SocketAddr::new(address, self.port);
-        match Connection::connect(place, &options).await {
+        let target = SocketAddr::new(address, self.port);
+        match Connection::connect(target, &options).await {
             // Opportunistic TLS that fails is no worse than none, which the standard allows.
             Err(Error::Tls(_)) if !proven => {
                 options.security = Security::None;
-                Connection::connect(place, &options).await
+                Connection::connect(target, &options).await
             }
             other => other,
         }
@@ -173,7 +173,7 @@ fn unreachable(error: &Error) -> HandoverOutcome {
 
 impl NextHop for Direct {
     fn hand_over(&self, handover: Handover) -> Pin<Box<dyn Future<Output = Handed> + Send + '_>> {
-        Box::pin(self.hand(handover))
+        Box::pin(self.deliver(handover))
     }
 }
 

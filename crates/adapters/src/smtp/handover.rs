@@ -22,20 +22,20 @@ pub(super) const fn timeouts() -> Timeouts {
 }
 
 /// The outcome of sending a message.
-pub(super) struct Sent {
+pub(super) struct SendOutcome {
     pub(super) handed: Handed,
     /// Whether the connection failed before the server could accept the message.
     pub(super) connection_failed: bool,
 }
 
 /// Sends a message over a connection.
-pub(super) async fn send(connection: &mut Connection, handover: &Handover) -> Sent {
-    let mail = Mail {
+pub(super) async fn send(connection: &mut Connection, handover: &Handover) -> SendOutcome {
+    let message = Mail {
         from: handover.sender.as_deref(),
         recipients: &handover.recipients,
         content: &handover.message,
     };
-    let (connection_failed, outcomes) = match connection.send(&mail).await {
+    let (connection_failed, outcomes) = match connection.send(&message).await {
         Ok(outcomes) => (
             outcomes.iter().all(|one| matches!(one, Outcome::Failed(Error::Closed(_) | Error::Network(..)))),
             outcomes.into_iter().map(outcome).collect(),
@@ -43,7 +43,7 @@ pub(super) async fn send(connection: &mut Connection, handover: &Handover) -> Se
         Err(unsendable) => (false, vec![unsendable_outcome(&unsendable); handover.recipients.len()]),
     };
     let peer = Some(peer_of(connection));
-    Sent { handed: Handed { outcomes, peer }, connection_failed }
+    SendOutcome { handed: Handed { outcomes, peer }, connection_failed }
 }
 
 /// The peer of a connection.

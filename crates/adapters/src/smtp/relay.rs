@@ -41,11 +41,11 @@ pub struct Relay {
     options: Options,
     /// Messages per connection.
     max_messages: u32,
-    idle: Mutex<Vec<Kept>>,
+    idle: Mutex<Vec<IdleConnection>>,
 }
 
 /// An idle connection.
-struct Kept {
+struct IdleConnection {
     connection: Connection,
     /// Since when it is idle.
     since: Instant,
@@ -78,8 +78,8 @@ impl Relay {
 
     /// A connection, and how many messages were sent over it; or why there is none.
     async fn connection(&self) -> Result<(Connection, u32), (HandoverOutcome, Peer)> {
-        if let Some(kept) = self.take() {
-            return Ok((kept.connection, kept.messages));
+        if let Some(idle_connection) = self.take_idle() {
+            return Ok((idle_connection.connection, idle_connection.messages));
         }
         let unreachable = |error: &dyn std::fmt::Display| HandoverOutcome::Unreachable(error.to_string());
         let unknown = Peer { host: self.host.clone(), address: None, tls: None, verified: false };
@@ -100,20 +100,20 @@ impl Relay {
         Err(last)
     }
 
-    fn take(&self) -> Option<Kept> {
+    fn take_idle(&self) -> Option<IdleConnection> {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        idle.retain(|kept| kept.since.elapsed() < IDLE_TIMEOUT);
+        idle.retain(|idle_connection| idle_connection.since.elapsed() < IDLE_TIMEOUT);
         idle.pop()
     }
 
-    fn keep(&self, connection: Connection, messages: u32) {
+    fn put_idle(&self, connection: Connection, messages: u32) {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         if connection.is_usable() && messages < self.max_messages && idle.len() < MAX_IDLE_CONNECTIONS {
-            idle.push(Kept { connection, since: Instant::now(), messages });
+            idle.push(IdleConnection { connection, since: Instant::now(), messages });
         }
     }
 
-    async fn hand(&self, handover: Handover) -> Handed {
+    async fn deliver(&self, handover: Handover) -> Handed {
         let count = handover.recipients.len();
         let all = |outcome: HandoverOutcome, peer| Handed { outcomes: vec![outcome; count], peer };
         for fresh in [false, true] {
@@ -122,7 +122,7 @@ impl Relay {
                 Err((outcome, peer)) => return all(outcome, Some(peer)),
             };
             let sent = send(&mut connection, &handover).await;
-            self.keep(connection, messages + 1);
+            self.put_idle(connection, messages + 1);
             // A pooled connection may have been closed meanwhile: that says nothing about the relay.
             if fresh || messages == 0 || !sent.connection_failed {
                 return sent.handed;
@@ -147,6 +147,6 @@ fn credentials(url: &Url) -> Option<Credentials> {
 
 impl NextHop for Relay {
     fn hand_over(&self, handover: Handover) -> Pin<Box<dyn Future<Output = Handed> + Send + '_>> {
-        Box::pin(self.hand(handover))
+        Box::pin(self.deliver(handover))
     }
 }

@@ -10,7 +10,7 @@ use std::sync::{
 };
 
 use model::{Timestamp, payments::Protocol};
-use pay::{Refusal, SKEW, siwx};
+use pay::{MAX_CLOCK_SKEW_SECONDS, Refusal, siwx};
 use sha2::{Digest, Sha256};
 use store::{
     SystemTx,
@@ -45,14 +45,15 @@ impl FreeProofs {
     pub(super) async fn admit(&self, app: &App, proof: &Proof) -> Result<()> {
         let longest = app.settings().payments.terms.max_timeout;
         let (mark, kind, longest, refusal) = match proof.protocol {
-            Protocol::Siwx => (&self.sign_ins, "sign-in", siwx::LIFETIME, &Refusal::SIWX_OLD),
+            Protocol::Siwx => (&self.sign_ins, "sign-in", siwx::LIFETIME_SECONDS, &Refusal::SIWX_OLD),
             _ => (&self.authorizations, "authorization", longest, &Refusal::EXPIRED),
         };
         let load = async || {
             let load = async move |tx: &mut SystemTx| stored::free_proofs_taken_until(tx, kind).await;
             let until = app.db().system_read(load).await?;
             // A clock that was wrong must not keep everybody out for as long.
-            let longest = i64::try_from(longest.saturating_add(SKEW)).map_err(Error::internal)?;
+            let longest =
+                i64::try_from(longest.saturating_add(MAX_CLOCK_SKEW_SECONDS)).map_err(Error::internal)?;
             let at_most = app.now().plus_seconds(longest.saturating_add(AHEAD));
             let announced = AtomicI64::new(until.as_micros());
             Ok::<_, Error>(WatermarkState { doubtful_until: until.min(at_most), announced })

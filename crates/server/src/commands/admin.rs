@@ -278,7 +278,7 @@ fn read_password(email: &str) -> Result<Zeroizing<String>> {
     let stdin = io::stdin();
     let silence = if stdin.is_terminal() {
         output::error(format!("Password for {email} (10 characters at least, not shown):"));
-        Silence::begin()
+        EchoOff::begin()
     } else {
         None
     };
@@ -294,9 +294,9 @@ fn read_password(email: &str) -> Result<Zeroizing<String>> {
 }
 
 /// A terminal without echo, until this is dropped.
-struct Silence(rustix::termios::Termios);
+struct EchoOff(rustix::termios::Termios);
 
-impl Silence {
+impl EchoOff {
     fn begin() -> Option<Self> {
         use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
         let before = tcgetattr(io::stdin()).ok()?;
@@ -307,7 +307,7 @@ impl Silence {
     }
 }
 
-impl Drop for Silence {
+impl Drop for EchoOff {
     fn drop(&mut self) {
         let _ = rustix::termios::tcsetattr(io::stdin(), rustix::termios::OptionalActions::Now, &self.0);
     }

@@ -61,12 +61,12 @@ pub async fn run(config: Config, mailbox: String, path: PathBuf) -> Result<ExitC
 async fn import_all(app: &App, target: &admin::ImportTarget, path: &Path, counts: &mut Counts) -> Result<()> {
     let (sender, mut messages) = mpsc::channel(MAX_CONCURRENT_MESSAGES);
     let reading = path.to_owned();
-    let outlet = Outlet {
+    let queue = MessageQueue {
         messages: sender,
         memory: Arc::new(Semaphore::new(MEMORY_CAPACITY_KIB)),
         runtime: Handle::current(),
     };
-    let reader = tokio::task::spawn_blocking(move || read_all(&reading, &outlet));
+    let reader = tokio::task::spawn_blocking(move || read_all(&reading, &queue));
     let mut running = tokio::task::JoinSet::new();
     while let Some(message) = messages.recv().await {
         let Message { raw, bytes, memory } =
@@ -97,13 +97,13 @@ struct Message {
 }
 
 /// The queue of messages that were read. Few large ones or many small ones are in flight at once.
-struct Outlet {
+struct MessageQueue {
     messages: mpsc::Sender<std::io::Result<Message>>,
     memory: Arc<Semaphore>,
     runtime: Handle,
 }
 
-impl Outlet {
+impl MessageQueue {
     /// Queues a message as soon as there is memory for it; false when the receiver is closed.
     fn send(&self, raw: Bytes, bytes: u64) -> bool {
         let kibibytes = (raw.len() / 1024 + 1).min(MEMORY_CAPACITY_KIB);
@@ -174,23 +174,23 @@ fn files_in(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-fn read_all(path: &Path, outlet: &Outlet) {
-    let outcome = if path.is_dir() { read_folder(path, outlet) } else { read_file(path, outlet) };
+fn read_all(path: &Path, queue: &MessageQueue) {
+    let outcome = if path.is_dir() { read_folder(path, queue) } else { read_file(path, queue) };
     if let Err(error) = outcome {
         // The receiver is closed: the import has already failed, and said why.
-        let _ = outlet.messages.blocking_send(Err(error));
+        let _ = queue.messages.blocking_send(Err(error));
     }
 }
 
-fn read_folder(path: &Path, outlet: &Outlet) -> std::io::Result<()> {
+fn read_folder(path: &Path, queue: &MessageQueue) -> std::io::Result<()> {
     for file in files_in(path)? {
-        read_file(&file, outlet)?;
+        read_file(&file, queue)?;
     }
     Ok(())
 }
 
 /// One file: an mbox, or a single message. An mbox is streamed, whatever its size.
-fn read_file(path: &Path, outlet: &Outlet) -> std::io::Result<()> {
+fn read_file(path: &Path, queue: &MessageQueue) -> std::io::Result<()> {
     let mut file = BufReader::with_capacity(1 << 20, File::open(path)?);
     let is_mbox = file.fill_buf()?.starts_with(b"From ");
     if !is_mbox && !begins_with_header(file.fill_buf()?) {
@@ -207,7 +207,7 @@ fn read_file(path: &Path, outlet: &Outlet) -> std::io::Result<()> {
             break;
         }
         if is_mbox && after_empty && line.starts_with(b"From ") && !first {
-            pass(&mut message, is_mbox, outlet)?;
+            enqueue(&mut message, is_mbox, queue)?;
         }
         after_empty = matches!(line.as_slice(), b"\n" | b"\r\n");
         first = false;
@@ -216,7 +216,7 @@ fn read_file(path: &Path, outlet: &Outlet) -> std::io::Result<()> {
         }
         message.extend_from_slice(&line);
     }
-    pass(&mut message, is_mbox, outlet)
+    enqueue(&mut message, is_mbox, queue)
 }
 
 /// Whether a file can be a message: its first line has a name and a colon. An empty file holds no message, and is
@@ -227,7 +227,7 @@ fn begins_with_header(start: &[u8]) -> bool {
     start.is_empty() || (!name.is_empty() && start.get(name.len()) == Some(&b':'))
 }
 
-fn pass(message: &mut Vec<u8>, is_mbox: bool, outlet: &Outlet) -> std::io::Result<()> {
+fn enqueue(message: &mut Vec<u8>, is_mbox: bool, queue: &MessageQueue) -> std::io::Result<()> {
     let whole = Bytes::from(std::mem::take(message));
     let bytes = whole.len() as u64;
     let all = if is_mbox { operations::emails::split_mbox(&whole) } else { vec![whole] };
@@ -235,7 +235,7 @@ fn pass(message: &mut Vec<u8>, is_mbox: bool, outlet: &Outlet) -> std::io::Resul
     for (index, raw) in all.into_iter().enumerate() {
         // The file's bytes count once, with its last message.
         let counted = if index as u64 + 1 == count { bytes } else { 0 };
-        if !raw.is_empty() && !outlet.send(raw, counted) {
+        if !raw.is_empty() && !queue.send(raw, counted) {
             return Err(std::io::ErrorKind::BrokenPipe.into());
         }
     }

@@ -46,17 +46,17 @@ pub async fn run(options: Mcp) -> Result<ExitCode> {
     if url.scheme() == "http" && !is_local(&url) {
         output::error(format!("Warning: the key travels to {url} without encryption. Use https."));
     }
-    let (said, mut hear) = mpsc::channel(MESSAGE_CAPACITY);
-    std::thread::spawn(move || read_lines(&said));
-    let (tell, told) = mpsc::channel(MESSAGE_CAPACITY);
-    let writer = std::thread::spawn(move || write_lines(told));
+    let (reason, mut hear) = mpsc::channel(MESSAGE_CAPACITY);
+    std::thread::spawn(move || read_lines(&reason));
+    let (tell, report_failure) = mpsc::channel(MESSAGE_CAPACITY);
+    let writer = std::thread::spawn(move || write_lines(report_failure));
     let bridge = Bridge { wire: Arc::new(Wire::new(url, &key)?), tell, running: Arc::default() };
     let turns = Arc::new(Semaphore::new(MAX_CONCURRENT_REQUESTS));
     let mut tasks = JoinSet::new();
     while let Some(line) = hear.recv().await {
         while tasks.try_join_next().is_some() {}
         let Ok(turn) = turns.clone().acquire_owned().await else { break };
-        bridge.take(line?, &mut tasks, turn).await;
+        bridge.start_request(line?, &mut tasks, turn).await;
     }
     let ended = async { while tasks.join_next().await.is_some() {} };
     if tokio::time::timeout(FINISH_TIMEOUT, ended).await.is_err() {
@@ -111,7 +111,7 @@ fn is_local(url: &Url) -> bool {
 }
 
 /// Reads the client's messages, one per line, on a thread of its own because standard input blocks.
-fn read_lines(said: &mpsc::Sender<Result<String>>) {
+fn read_lines(reason: &mpsc::Sender<Result<String>>) {
     let mut input = std::io::stdin().lock();
     loop {
         let mut line = Vec::new();
@@ -125,15 +125,15 @@ fn read_lines(said: &mpsc::Sender<Result<String>>) {
         };
         let failed = outcome.is_err();
         let empty = outcome.as_ref().is_ok_and(String::is_empty);
-        if !empty && (said.blocking_send(outcome).is_err() || failed) {
+        if !empty && (reason.blocking_send(outcome).is_err() || failed) {
             return;
         }
     }
 }
 
-fn write_lines(mut told: mpsc::Receiver<String>) {
+fn write_lines(mut report_failure: mpsc::Receiver<String>) {
     let mut standard_output = std::io::stdout();
-    while let Some(line) = told.blocking_recv() {
+    while let Some(line) = report_failure.blocking_recv() {
         if writeln!(standard_output, "{line}").and_then(|()| standard_output.flush()).is_err() {
             return;
         }
@@ -151,7 +151,12 @@ struct Bridge {
 
 impl Bridge {
     /// Starts the request of one client message.
-    async fn take(&self, line: String, tasks: &mut JoinSet<()>, turn: tokio::sync::OwnedSemaphorePermit) {
+    async fn start_request(
+        &self,
+        line: String,
+        tasks: &mut JoinSet<()>,
+        turn: tokio::sync::OwnedSemaphorePermit,
+    ) {
         let Ok(message) = serde_json::from_str::<Value>(&line) else {
             self.answer(&failure(&Value::Null, -32700, "The message is not JSON", None)).await;
             return;
@@ -176,7 +181,7 @@ impl Bridge {
                 lock(&running).remove(&name);
             }
             if let (Err(outcome), Some(id)) = (outcome, id) {
-                let _ = tell.send(told(&id, outcome).to_string()).await;
+                let _ = tell.send(report_failure(&id, outcome).to_string()).await;
             }
         });
         if let Some(name) = registered.filter(|_| !task.is_finished()) {
@@ -190,13 +195,17 @@ impl Bridge {
 }
 
 /// A request that failed, for the client and for people.
-fn told(id: &Value, outcome: RequestFailure) -> Value {
+fn report_failure(id: &Value, outcome: RequestFailure) -> Value {
     let (code, text, data) = match outcome {
         RequestFailure::Unreachable(text) => (-32000, text, None),
         RequestFailure::Refused(status, body) => {
-            let said = body["error"].as_str().unwrap_or("no reason was given");
+            let reason = body["error"].as_str().unwrap_or("no reason was given");
             let fix = body["fix"].as_str().unwrap_or_default();
-            (-32001, format!("The server refused with {status}: {said}. {fix}").trim().to_owned(), Some(body))
+            (
+                -32001,
+                format!("The server refused with {status}: {reason}. {fix}").trim().to_owned(),
+                Some(body),
+            )
         }
     };
     output::error(&text);

@@ -24,17 +24,17 @@ fn show(found: &Trace) {
         output::line(format!("Message-ID  <{}>", printable(id, MAX_PRINTED_CHARS)));
     }
     for email in &found.emails {
-        output::line(described(email));
+        output::line(email_lines(email));
     }
     for send in &found.sends {
-        output::line(headed(send));
+        output::line(send_lines(send));
         for recipient in &send.recipients {
-            output::line(told(recipient));
+            output::line(recipient_lines(recipient));
         }
     }
 }
 
-fn described(email: &TracedEmail) -> String {
+fn email_lines(email: &TracedEmail) -> String {
     let authentication = &email.sender_authentication;
     let what = if email.outgoing { "Written" } else { "Arrived" };
     let scan = email.scan_status.map_or("waiting", |status| status.as_str());
@@ -57,7 +57,7 @@ fn described(email: &TracedEmail) -> String {
     )
 }
 
-fn headed(send: &TracedSend) -> String {
+fn send_lines(send: &TracedSend) -> String {
     format!(
         "\nSent     {}  from {}\n  queue id   {} ({})\n  workspace  {}\n  tried      until {}",
         send.queued_at,
@@ -69,7 +69,7 @@ fn headed(send: &TracedSend) -> String {
     )
 }
 
-fn told(recipient: &TracedRecipient) -> String {
+fn recipient_lines(recipient: &TracedRecipient) -> String {
     let when = |what: &str, at: Option<Timestamp>| at.map(|at| format!(", {what} {at}")).unwrap_or_default();
     format!(
         "  to         {}  {} by {}, {}{}{}\n             {}",

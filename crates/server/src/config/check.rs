@@ -215,7 +215,7 @@ impl<'a> Reader<'a> {
         Outbound {
             mode,
             relay_url,
-            mails_per_connection: u32::try_from(self.number("outbound.mails_per_connection", 1..=100_000))
+            messages_per_connection: u32::try_from(self.number("outbound.mails_per_connection", 1..=100_000))
                 .unwrap_or(1),
             send_window: Duration::from_secs(send_window.unsigned_abs()),
             retry_seconds: self.number("outbound.retry_hours", 1..=720) * 3600,
@@ -290,11 +290,11 @@ impl<'a> Reader<'a> {
     }
 
     /// The value in its expected type; for a mistake the default is used, so that reading can go on.
-    fn typed<T>(&mut self, key: &str, wanted: &str, convert: impl Fn(&'a Value) -> Option<T>) -> Option<T> {
+    fn typed<T>(&mut self, key: &str, expected: &str, convert: impl Fn(&'a Value) -> Option<T>) -> Option<T> {
         let entry = self.entry(key)?;
         let value = convert(&entry.value);
         if value.is_none() {
-            self.complain(key, format!("expected {wanted}, found {}", kind_of(&entry.value)));
+            self.complain(key, format!("expected {expected}, found {}", kind_of(&entry.value)));
         }
         value.or_else(|| convert(&entry.default))
     }

@@ -13,7 +13,7 @@ const DEFAULTS: &str = include_str!("../../../../config.default.toml");
 /// The prefix of our environment variables.
 const PREFIX: &str = "AGENT_MAILBOX__";
 /// The file that is read when none is named.
-const USUAL_FILE: &str = "agent-mailbox.toml";
+const DEFAULT_FILE: &str = "agent-mailbox.toml";
 
 /// The sources of the configuration.
 #[derive(Clone, Debug, Default)]
@@ -31,8 +31,8 @@ pub struct Sources {
 impl Sources {
     /// The file to read: the named one, or the default one if it exists.
     fn file(&self) -> Option<PathBuf> {
-        let usual = || Some(self.working_dir.join(USUAL_FILE)).filter(|path| path.exists());
-        self.file.clone().or_else(usual)
+        let default = || Some(self.working_dir.join(DEFAULT_FILE)).filter(|path| path.exists());
+        self.file.clone().or_else(default)
     }
 }
 
@@ -173,7 +173,7 @@ fn line_of(text: &str, error: &toml::de::Error) -> usize {
 
 /// The value of a variable: in the option's type if the text parses as it, a string otherwise.
 fn from_text(entry: &Entry, text: &str) -> Value {
-    let wanted = match &entry.default {
+    let typed = match &entry.default {
         Value::Array(_) => return Value::Array(list_from_text(text)),
         Value::Boolean(_) if takes_networks(&entry.key) => {
             let other = toml_value(text).filter(|value| value.is_bool() || value.is_integer());
@@ -183,7 +183,7 @@ fn from_text(entry: &Entry, text: &str) -> Value {
         Value::Boolean(_) => toml_value(text).filter(Value::is_bool),
         _ => toml_value(text).filter(Value::is_integer),
     };
-    wanted.unwrap_or_else(|| Value::String(text.to_owned()))
+    typed.unwrap_or_else(|| Value::String(text.to_owned()))
 }
 
 fn list_from_text(text: &str) -> Vec<Value> {

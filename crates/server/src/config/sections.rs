@@ -90,7 +90,7 @@ pub struct Outbound {
     /// The smarthost, if the transport is one.
     pub relay_url: Option<Url>,
     /// Messages per connection to it.
-    pub mails_per_connection: u32,
+    pub messages_per_connection: u32,
     /// How long a send request waits for the delivery result.
     pub send_window: Duration,
     /// How long delivery of a message is retried.

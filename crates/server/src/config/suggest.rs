@@ -24,11 +24,11 @@ fn tolerance(name: &str) -> usize {
 fn distance(from: &str, to: &str) -> usize {
     let to: Vec<char> = to.chars().collect();
     let mut row: Vec<usize> = (0..=to.len()).collect();
-    for (above, letter) in from.chars().enumerate() {
+    for (above, character) in from.chars().enumerate() {
         let mut diagonal = row[0];
         row[0] = above + 1;
         for (index, other) in to.iter().enumerate() {
-            let replaced = diagonal + usize::from(letter != *other);
+            let replaced = diagonal + usize::from(character != *other);
             diagonal = row[index + 1];
             row[index + 1] = replaced.min(row[index] + 1).min(diagonal + 1);
         }

@@ -325,7 +325,7 @@ price_cents = 'unlimited'
 ";
 
 #[test]
-fn all_mistakes_are_told_at_once_and_no_secret_with_them() {
+fn all_mistakes_are_reported_at_once_and_without_secrets() {
     let (_folder, sources) = file(MISTAKES);
     let problems = Config::load(&sources).unwrap_err();
     let keys: Vec<&str> = problems.iter().map(|problem| problem.key.as_str()).collect();

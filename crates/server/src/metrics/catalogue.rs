@@ -84,8 +84,16 @@ pub(super) const METRICS: &[Metric] = &[
     gauge("smtp_connections", "Open SMTP and LMTP connections.", &[]),
     counter("smtp_connections_refused_total", "SMTP connections refused with 421.", &[]),
     counter("smtp_recipients_refused_total", "Recipients refused at RCPT.", &[closed("reason", REFUSALS)]),
-    counter("messages_received_total", "Messages stored for recipients, from SMTP, LMTP and the signed hook.", &[]),
-    counter("messages_refused_total", "Messages refused for all recipients after their content was received.", &[]),
+    counter(
+        "messages_received_total",
+        "Messages stored for recipients, from SMTP, LMTP and the signed hook.",
+        &[],
+    ),
+    counter(
+        "messages_refused_total",
+        "Messages refused for all recipients after their content was received.",
+        &[],
+    ),
     // Outgoing mail.
     counter(
         "outbound_attempts_total",
@@ -133,7 +141,11 @@ pub(super) const METRICS: &[Metric] = &[
     ),
     histogram("model_request_seconds", "Duration of requests to the language model.", &[]),
     gauge("memory_index_bytes", "Memory used by the workspaces' indexes.", &[]),
-    gauge("memory_passages_waiting", "Passages whose vectors are still to be recomputed for the current model.", &[]),
+    gauge(
+        "memory_passages_waiting",
+        "Passages whose vectors are still to be recomputed for the current model.",
+        &[],
+    ),
     counter("memory_passages_renewed_total", "Passages whose vectors were recomputed.", &[]),
     counter("memory_chunks_total", "Document chunks indexed.", &[]),
     counter("memory_emails_total", "Messages indexed into memory.", &[]),
@@ -198,15 +210,15 @@ mod tests {
                 let before = source[..at].chars().next_back();
                 let rest = source[at + macro_name.len()..].trim_start();
                 // Not `describe_counter!`, and only with a literal name.
-                if before.is_some_and(|letter| letter.is_alphanumeric() || letter == '_') {
+                if before.is_some_and(|character| character.is_alphanumeric() || character == '_') {
                     continue;
                 }
                 let Some((name, rest)) = rest.strip_prefix('"').and_then(|rest| rest.split_once('"')) else {
                     continue;
                 };
                 let mut depth = 1;
-                let end = rest.find(|letter| {
-                    depth += i32::from(letter == '(') - i32::from(letter == ')');
+                let end = rest.find(|character| {
+                    depth += i32::from(character == '(') - i32::from(character == ')');
                     depth == 0
                 });
                 let words: Vec<&str> = rest[..end.unwrap()].split('"').collect();
@@ -230,12 +242,12 @@ mod tests {
         let mut seen = 0;
         for file in files {
             for (kind, name, labels) in recorded(&fs::read_to_string(&file).unwrap()) {
-                let place = file.display();
-                let metric = by_name.get(name.as_str()).unwrap_or_else(|| panic!("{place}: {name}"));
-                let wanted: Vec<&str> = metric.labels.iter().map(|label| label.name).collect();
+                let path = file.display();
+                let metric = by_name.get(name.as_str()).unwrap_or_else(|| panic!("{path}: {name}"));
+                let expected: Vec<&str> = metric.labels.iter().map(|label| label.name).collect();
                 assert_eq!(
                     (kind, labels),
-                    (metric.kind, wanted.iter().map(ToString::to_string).collect()),
+                    (metric.kind, expected.iter().map(ToString::to_string).collect()),
                     "{name}"
                 );
                 seen += 1;
@@ -264,7 +276,7 @@ mod tests {
         let manual = fs::read_to_string(root().join("docs/operating.md")).unwrap();
         let section = manual.split("\n## Metrics\n").nth(1).unwrap().split("\n## ").next().unwrap();
         let listed: Vec<&str> = section.lines().filter(|line| line.starts_with("| `")).collect();
-        let wanted: Vec<String> = METRICS.iter().map(row).collect();
-        assert_eq!(listed, wanted, "the table should be:\n{}\n", wanted.join("\n"));
+        let expected: Vec<String> = METRICS.iter().map(row).collect();
+        assert_eq!(listed, expected, "the table should be:\n{}\n", expected.join("\n"));
     }
 }

@@ -83,7 +83,7 @@ impl Connections {
             tokio::select! {
                 outcome = connection.as_mut() => {
                     if let Err(error) = outcome {
-                        tracing::trace!(%error, "connection broke");
+                        tracing::trace!(%error, "connection failed");
                     }
                     return;
                 }

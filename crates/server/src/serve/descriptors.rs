@@ -7,10 +7,10 @@ const RESERVED_DESCRIPTORS: u64 = 256;
 
 /// Raises the limit of open files as far as the system allows, and returns how many connections fit.
 pub(super) fn allow(connections: usize) -> usize {
-    let wanted = u64::try_from(connections).unwrap_or(u64::MAX).saturating_add(RESERVED_DESCRIPTORS);
+    let needed = u64::try_from(connections).unwrap_or(u64::MAX).saturating_add(RESERVED_DESCRIPTORS);
     let limit = getrlimit(Resource::Nofile);
     let current = limit.current.unwrap_or(u64::MAX);
-    let possible = wanted.min(limit.maximum.unwrap_or(u64::MAX));
+    let possible = needed.min(limit.maximum.unwrap_or(u64::MAX));
     let mut allowed = current;
     if current < possible {
         let raised = Rlimit { current: Some(possible), maximum: limit.maximum };
@@ -21,15 +21,15 @@ pub(super) fn allow(connections: usize) -> usize {
             }
         }
     }
-    if allowed >= wanted {
+    if allowed >= needed {
         return connections;
     }
-    let fitting =
+    let max_connections =
         usize::try_from(allowed.saturating_sub(RESERVED_DESCRIPTORS).max(16)).unwrap_or(connections);
     tracing::info!(
         limit = allowed,
-        connections = fitting,
+        connections = max_connections,
         "connections reduced to what the limit of open files allows"
     );
-    fitting
+    max_connections
 }

@@ -20,12 +20,12 @@ use crate::{
 pub(super) struct Door {
     connections: Arc<Connections>,
     permits: Arc<Semaphore>,
-    guests: Guests,
+    limits: ConnectionLimits,
     stopping: watch::Receiver<bool>,
 }
 
 /// Limits of concurrent connections.
-pub(super) struct Guests {
+pub(super) struct ConnectionLimits {
     /// Of all clients together.
     pub(super) max_connections: usize,
     /// Of each client.
@@ -34,26 +34,26 @@ pub(super) struct Guests {
     pub(super) proxies: Proxies,
 }
 
-impl Guests {
+impl ConnectionLimits {
     /// A share of a client's connections, or an error when it has too many. Programs on this machine share one
     /// address, and so do all clients behind a proxy, so those are not counted.
-    fn admit(&self, address: IpAddr) -> std::result::Result<Option<Share>, TooMany> {
+    fn admit(&self, address: IpAddr) -> std::result::Result<Option<Share>, TooManyConnections> {
         if address.to_canonical().is_loopback() || self.proxies.include(address) {
             return Ok(None);
         }
-        self.shares.take(address).map(Some).ok_or(TooMany)
+        self.shares.take(address).map(Some).ok_or(TooManyConnections)
     }
 }
 
 /// A client has too many connections open.
 #[derive(Debug)]
-struct TooMany;
+struct TooManyConnections;
 
 impl Door {
     /// Serves a bounded number of connections until shutdown.
-    pub(super) fn new(router: Router, guests: Guests, stopping: watch::Receiver<bool>) -> Self {
-        let permits = Arc::new(Semaphore::new(guests.max_connections.min(Semaphore::MAX_PERMITS)));
-        Self { connections: Arc::new(Connections::new(router)), permits, guests, stopping }
+    pub(super) fn new(router: Router, limits: ConnectionLimits, stopping: watch::Receiver<bool>) -> Self {
+        let permits = Arc::new(Semaphore::new(limits.max_connections.min(Semaphore::MAX_PERMITS)));
+        Self { connections: Arc::new(Connections::new(router)), permits, limits, stopping }
     }
 
     /// Accepts connections until shutdown.
@@ -70,10 +70,10 @@ impl Door {
             // A permit first: connections that are not accepted wait in the kernel and cost nothing.
             let Ok(permit) = self.permits.clone().acquire_owned().await else { return };
             let (stream, address) = listener::accept(listener).await;
-            match self.guests.admit(address.ip()) {
+            match self.limits.admit(address.ip()) {
                 Ok(share) => self.begin(stream, Peer { address, permit, share }),
                 // Closed at once, by dropping it: a response would have to wait for the request.
-                Err(TooMany) => metrics::counter!("http_connections_refused_total").increment(1),
+                Err(TooManyConnections) => metrics::counter!("http_connections_refused_total").increment(1),
             }
         }
     }
@@ -104,12 +104,12 @@ mod tests {
             (Proxies::Networks(networks.clone()), "192.0.2.9", false),
             (Proxies::Networks(networks), "::ffff:192.0.2.9", false),
         ] {
-            let guests = Guests { max_connections: 10, shares: Shares::new(2), proxies };
-            let open: Vec<_> = (0..2).map(|_| guests.admit(address.parse().unwrap()).unwrap()).collect();
-            let third = guests.admit(address.parse().unwrap());
-            assert_eq!(third.is_err(), counted, "{address} {:?}", guests.proxies);
+            let limits = ConnectionLimits { max_connections: 10, shares: Shares::new(2), proxies };
+            let open: Vec<_> = (0..2).map(|_| limits.admit(address.parse().unwrap()).unwrap()).collect();
+            let third = limits.admit(address.parse().unwrap());
+            assert_eq!(third.is_err(), counted, "{address} {:?}", limits.proxies);
             drop(open);
-            assert!(guests.admit(address.parse().unwrap()).is_ok());
+            assert!(limits.admit(address.parse().unwrap()).is_ok());
         }
     }
 }

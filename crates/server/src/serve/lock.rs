@@ -32,10 +32,10 @@ impl ServeLock {
             return Ok(Self { _file: None });
         }
         let path = config.data_dir.join("serve.lock");
-        let cannot = |error| Failure::new(format!("Cannot lock {}: {error}", path.display()));
+        let lock_failure = |error| Failure::new(format!("Cannot lock {}: {error}", path.display()));
         let opened =
             OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(&path);
-        let mut file = opened.map_err(cannot)?;
+        let mut file = opened.map_err(lock_failure)?;
         let begun = Instant::now();
         while let Err(refused) = file.try_lock() {
             match refused {
@@ -43,8 +43,8 @@ impl ServeLock {
                 TryLockError::WouldBlock if begun.elapsed() < LOCK_TIMEOUT => {
                     std::thread::sleep(LOCK_RETRY_INTERVAL);
                 }
-                TryLockError::WouldBlock => return Err(taken(config, file)),
-                TryLockError::Error(error) => return Err(cannot(error)),
+                TryLockError::WouldBlock => return Err(already_locked(config, file)),
+                TryLockError::Error(error) => return Err(lock_failure(error)),
             }
         }
         // Only for the message above; a process id that could not be written is no reason to fail.
@@ -53,7 +53,7 @@ impl ServeLock {
     }
 }
 
-fn taken(config: &Config, file: File) -> Failure {
+fn already_locked(config: &Config, file: File) -> Failure {
     let mut text = String::new();
     let read = file.take(20).read_to_string(&mut text);
     let who = match read {

@@ -107,8 +107,9 @@ impl Pace {
         let stuck = since(&self.stuck_since).map(|since| Duration::from_millis(since) + WRITE_TIMEOUT);
         let quiet = self.in_flight.load(Relaxed) == 0 && !self.multiplexed.load(Relaxed);
         let idle = quiet.then_some(active + IDLE_TIMEOUT);
-        let look = now + if now < active + HEAD_TIMEOUT { BUSY_CHECK_INTERVAL } else { QUIET_CHECK_INTERVAL };
-        let next = [head, stuck, idle].into_iter().flatten().fold(look, Duration::min);
+        let next_check =
+            now + if now < active + HEAD_TIMEOUT { BUSY_CHECK_INTERVAL } else { QUIET_CHECK_INTERVAL };
+        let next = [head, stuck, idle].into_iter().flatten().fold(next_check, Duration::min);
         next.checked_sub(now).filter(|wait| !wait.is_zero())
     }
 
@@ -123,7 +124,7 @@ mod tests {
 
     impl Pace {
         /// Advances the clock, by moving the start back.
-        fn pass(&mut self, seconds: u64) {
+        fn advance(&mut self, seconds: u64) {
             self.began -= Duration::from_secs(seconds);
         }
 
@@ -135,9 +136,9 @@ mod tests {
     #[test]
     fn a_silent_connection_ends_after_a_while() {
         let mut pace = Pace::new();
-        pace.pass(74);
+        pace.advance(74);
         assert!(!pace.is_expired());
-        pace.pass(1);
+        pace.advance(1);
         assert!(pace.is_expired());
     }
 
@@ -146,12 +147,12 @@ mod tests {
         let mut pace = Pace::new();
         pace.has_read();
         for _ in 0..9 {
-            pace.pass(1);
+            pace.advance(1);
             pace.has_read();
             assert!(!pace.is_expired());
             assert!(pace.time_left().unwrap() <= BUSY_CHECK_INTERVAL, "it is looked at often enough");
         }
-        pace.pass(2);
+        pace.advance(2);
         assert!(pace.is_expired(), "dripping bytes buys no time");
     }
 
@@ -162,30 +163,30 @@ mod tests {
             pace.has_read();
             pace.begin_call(false);
             pace.has_read();
-            pace.pass(600);
+            pace.advance(600);
             assert!(!pace.is_expired(), "nothing bounds a call here");
             pace.end_call();
-            pace.pass(70);
+            pace.advance(70);
             assert!(!pace.is_expired(), "a client may think for a while");
         }
         pace.has_read();
-        pace.pass(10);
+        pace.advance(10);
         assert!(pace.is_expired());
     }
 
     #[test]
-    fn an_answer_that_nobody_takes_ends_the_connection() {
+    fn a_response_that_is_not_read_ends_the_connection() {
         let mut pace = Pace::new();
         pace.has_read();
         pace.begin_call(true);
         pace.has_written(true);
-        pace.pass(50);
+        pace.advance(50);
         pace.has_written(false);
         pace.has_written(true);
-        pace.pass(50);
+        pace.advance(50);
         pace.has_written(true);
         assert!(!pace.is_expired());
-        pace.pass(10);
+        pace.advance(10);
         assert!(pace.is_expired());
     }
 
@@ -196,7 +197,7 @@ mod tests {
         pace.begin_call(true);
         pace.end_call();
         pace.has_read();
-        pace.pass(600);
+        pace.advance(600);
         assert!(!pace.is_expired());
     }
 }

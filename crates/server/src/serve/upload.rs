@@ -62,9 +62,9 @@ impl Upload {
     }
 
     async fn discard_all(&self) -> bool {
-        let mut left = MAX_DISCARDED_BYTES;
+        let mut bytes_left = MAX_DISCARDED_BYTES;
         loop {
-            match self.fits(left) {
+            match self.fits(bytes_left) {
                 Some(true) => {}
                 Some(false) => return false,
                 None => return true,
@@ -72,7 +72,7 @@ impl Upload {
             let frame = std::future::poll_fn(|context| self.poll(context)).await;
             let Some(Ok(frame)) = frame else { return frame.is_none() };
             let length = frame.data_ref().map_or(0, Bytes::len) as u64;
-            left = left.saturating_sub(length);
+            bytes_left = bytes_left.saturating_sub(length);
         }
     }
 

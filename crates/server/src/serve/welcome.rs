@@ -13,7 +13,7 @@ pub(super) async fn text(
     app: &App,
     invocation: &Invocation,
     api: bool,
-    mail: Option<SocketAddr>,
+    smtp: Option<SocketAddr>,
 ) -> Result<String> {
     let counts: Result<(i64, i64), store::Error> =
         app.db().system_read(async |tx| store::system::counts(tx).await).await;
@@ -23,9 +23,9 @@ pub(super) async fn text(
     if api {
         let _ = write!(text, "  Console  {url}/\n  API      {url}/docs (the document: {url}/openapi.json)\n");
     }
-    if let Some(mail) = mail {
+    if let Some(smtp) = smtp {
         let domains = app.settings().hosted_domains.join(", ");
-        let _ = writeln!(text, "  Mail     {mail} (SMTP), for addresses at {domains}");
+        let _ = writeln!(text, "  Mail     {smtp} (SMTP), for addresses at {domains}");
     }
     if let Some(code) = operations::accounts::sign_up::first_account_code(app).await? {
         let _ = writeln!(text, "  Code     {code} (the first sign-up in the console needs it)");

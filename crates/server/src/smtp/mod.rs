@@ -127,7 +127,7 @@ impl<R: Reception> Connection<R> {
             }
             Err(refusal) => {
                 metrics::counter!("smtp_connections_refused_total").increment(1);
-                turn_away(stream, refusal);
+                refuse(stream, refusal);
             }
         }
     }
@@ -147,13 +147,13 @@ impl<R: Reception> Connection<R> {
         };
         let outcome: std::io::Result<()> = outcome.await;
         if let Err(error) = outcome {
-            tracing::trace!(%error, "connection broke");
+            tracing::trace!(%error, "connection failed");
         }
     }
 }
 
 /// Sends the reason, without waiting for the client.
-fn turn_away(mut stream: TcpStream, refusal: &'static str) {
+fn refuse(mut stream: TcpStream, refusal: &'static str) {
     // A new connection has buffer space for a line; a client that does not read it gets none.
     if stream.try_write(refusal.as_bytes()).is_ok() {
         tokio::spawn(async move { timeout(REFUSAL_TIMEOUT, stream.shutdown()).await });

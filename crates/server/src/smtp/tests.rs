@@ -133,8 +133,8 @@ async fn mail_comes_in_with_and_without_tls() {
     let mut secured = secure(server.connect().await, &server.folder.path().join("smtp-mx.test.pem")).await;
     secured.send_mail().await;
     assert!(secured.ask("QUIT\r\n").await.starts_with("221 "));
-    let taken = server.memory.0.lock().unwrap().clone();
-    assert_eq!(taken, [(false, Bytes::from("hi\r\n")), (true, Bytes::from("hi\r\n"))]);
+    let messages = server.memory.0.lock().unwrap().clone();
+    assert_eq!(messages, [(false, Bytes::from("hi\r\n")), (true, Bytes::from("hi\r\n"))]);
 }
 
 #[tokio::test]

@@ -11,19 +11,19 @@ use operations::{
 };
 use pay::{
     Terms,
-    encoding::MAX_CHALLENGE,
+    encoding::MAX_CHALLENGE_BYTES,
     mpp, siwx,
     x402::{self, Settled},
 };
 use serde_json::{Value, json};
 
-use super::{audience::audience, gated::Gated, proof::seconds};
+use super::{audience::audience, gated::GatedEndpoint, proof::seconds};
 use crate::error;
 
 /// Responds with 402 and asks for a payment or a proof of the wallet.
 pub(crate) fn response(
     app: &App,
-    gated: &Gated,
+    gated: &GatedEndpoint,
     parts: &Parts,
     body: Option<&[u8]>,
     refused: &Error,
@@ -43,7 +43,8 @@ pub(crate) fn response(
     let mut response = error::json_of(StatusCode::PAYMENT_REQUIRED, &asked);
     let required =
         |extensions: &Value| x402::required_header(terms, &resource, refused.message(), extensions);
-    let header = extensions(app, gated, parts).iter().map(required).find(|text| text.len() <= MAX_CHALLENGE);
+    let header =
+        extensions(app, gated, parts).iter().map(required).find(|text| text.len() <= MAX_CHALLENGE_BYTES);
     // A URL so long that nothing else would fit is left out; the caller knows it.
     let bare = x402::Resource { url: app.settings().public_url.clone(), ..resource.clone() };
     let header = header.unwrap_or_else(|| x402::required_header(terms, &bare, refused.message(), &json!({})));
@@ -57,7 +58,7 @@ pub(crate) fn response(
 }
 
 /// The extensions of the challenge, most valuable first; fewer if they would not fit into a header.
-fn extensions(app: &App, gated: &Gated, parts: &Parts) -> Vec<Value> {
+fn extensions(app: &App, gated: &GatedEndpoint, parts: &Parts) -> Vec<Value> {
     let mut sign_in = json!({});
     if gated.terms.amount == 0 {
         let now = seconds(app.now());
@@ -89,7 +90,7 @@ fn payment_challenge(app: &App, terms: &Terms, parts: &Parts, body: Option<&[u8]
 }
 
 /// Adds the headers that report a payment's result in the client's own protocol.
-pub(crate) fn tell(
+pub(crate) fn add_receipt(
     app: &App,
     terms: &Terms,
     proof: &Proof,

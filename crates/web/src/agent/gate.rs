@@ -19,10 +19,10 @@ use operations::{
 use pay::Refusal;
 use tracing::Instrument;
 
-use super::{challenge, gated::Gated, proof};
+use super::{challenge, gated::GatedEndpoint, proof};
 use crate::{
     State,
-    body::{self, Bound},
+    body::{self, BodyLimit},
     endpoint::Output,
     error,
     input::RawInput,
@@ -32,21 +32,21 @@ use crate::{
 };
 
 /// Bodies of calls without a proof are read up to this size, so that their challenge can be bound to them.
-const MAX_UNPAID_BODY: u64 = 1 << 20;
+const MAX_UNPAID_BODY_BYTES: u64 = 1 << 20;
 
 /// A response and the payment behind it.
-struct Answered {
+struct PaidResponse {
     status: StatusCode,
     reply: Reply,
     transaction: String,
 }
 
 /// Serves one call.
-pub(crate) async fn serve(state: State, gated: Arc<Gated>, request: Request) -> Response {
+pub(crate) async fn serve(state: State, gated: Arc<GatedEndpoint>, request: Request) -> Response {
     let started = Instant::now();
     let address = client_address(&request);
     let (parts, body) = request.into_parts();
-    let mut visit = Visit { state, gated, parts: Arc::new(parts), body: None, proof: None };
+    let mut visit = KeylessCall { state, gated, parts: Arc::new(parts), body: None, proof: None };
     let outcome = visit.run(body, address).await;
     let response = visit.respond(outcome);
     visit.gated.endpoint.metrics.record(response.status(), started);
@@ -54,33 +54,33 @@ pub(crate) async fn serve(state: State, gated: Arc<Gated>, request: Request) -> 
 }
 
 /// One call on its way through the gate.
-struct Visit {
+struct KeylessCall {
     state: State,
-    gated: Arc<Gated>,
+    gated: Arc<GatedEndpoint>,
     parts: Arc<Parts>,
     body: Option<Bytes>,
     proof: Option<Proof>,
 }
 
-impl Visit {
-    async fn run(&mut self, body: Body, address: IpAddr) -> Result<Answered> {
+impl KeylessCall {
+    async fn run(&mut self, body: Body, address: IpAddr) -> Result<PaidResponse> {
         let (state, gated, parts) = (self.state.clone(), self.gated.clone(), self.parts.clone());
         state.anonymous.check(address, state.app.now())?;
-        let Some(carried) = proof::find(&parts.headers, gated.terms.amount)? else {
+        let Some(raw_proof) = proof::find(&parts.headers, gated.terms.amount)? else {
             self.body = self.read_unpaid(body).await;
             state.anonymous.count(address, state.app.now())?;
             return Err(Error::new(ErrorKind::PaymentRequired));
         };
         let bytes = pipeline::read_body(&gated.endpoint, &parts, body, true).await?;
         self.body = Some(bytes.clone());
-        let checked = proof::check(&state.app, &carried, &gated.terms, &parts, &bytes);
+        let checked = proof::check(&state.app, &raw_proof, &gated.terms, &parts, &bytes);
         if checked.is_err() {
             state.anonymous.count(address, state.app.now())?;
         }
         let proof = checked?;
         self.proof = Some(proof.clone());
         state.wallets.count(proof.payer, state.app.now())?;
-        let paid = Paid::new(state.app.clone(), gated, &parts, bytes, proof)?;
+        let paid = PaidCall::new(state.app.clone(), gated, &parts, bytes, proof)?;
         if !paid.gated.endpoint.operation.writes {
             return paid.read().await;
         }
@@ -93,14 +93,14 @@ impl Visit {
         if self.gated.terms.amount == 0 {
             return None;
         }
-        let bound = Bound { max: MAX_UNPAID_BODY, refusal: ErrorKind::PayloadTooLarge };
-        body::read(&self.parts.headers, body, bound).await.ok()
+        let limit = BodyLimit { max: MAX_UNPAID_BODY_BYTES, refusal: ErrorKind::PayloadTooLarge };
+        body::read(&self.parts.headers, body, limit).await.ok()
     }
 
-    fn respond(&self, outcome: Result<Answered>) -> Response {
+    fn respond(&self, outcome: Result<PaidResponse>) -> Response {
         let (app, gated, parts) = (&self.state.app, &self.gated, &self.parts);
         match outcome {
-            Ok(Answered { status, reply, transaction }) => {
+            Ok(PaidResponse { status, reply, transaction }) => {
                 let mut response = match reply {
                     Reply::Json(bytes) => pipeline::success(&gated.endpoint, parts, status, bytes),
                     Reply::File(download, part) => reply::file(download, part),
@@ -108,14 +108,14 @@ impl Visit {
                     Reply::Work(work) => reply::events(work.start(|_| ())),
                 };
                 if let Some(proof) = &self.proof {
-                    challenge::tell(app, &gated.terms, proof, Ok(&transaction), &mut response);
+                    challenge::add_receipt(app, &gated.terms, proof, Ok(&transaction), &mut response);
                 }
                 response
             }
             Err(refused) if error::status(refused.kind()) == StatusCode::PAYMENT_REQUIRED => {
                 let mut response = challenge::response(app, gated, parts, self.body.as_deref(), &refused);
                 if let Some(proof) = &self.proof {
-                    challenge::tell(app, &gated.terms, proof, Err(&refused), &mut response);
+                    challenge::add_receipt(app, &gated.terms, proof, Err(&refused), &mut response);
                 }
                 response
             }
@@ -125,17 +125,17 @@ impl Visit {
 }
 
 /// A call with a valid proof.
-struct Paid {
+struct PaidCall {
     app: App,
-    gated: Arc<Gated>,
+    gated: Arc<GatedEndpoint>,
     raw: RawInput,
     request_id: String,
     request: payments::Request,
     proof: Proof,
 }
 
-impl Paid {
-    fn new(app: App, gated: Arc<Gated>, parts: &Parts, body: Bytes, proof: Proof) -> Result<Self> {
+impl PaidCall {
+    fn new(app: App, gated: Arc<GatedEndpoint>, parts: &Parts, body: Bytes, proof: Proof) -> Result<Self> {
         let endpoint = &gated.endpoint;
         if matches!(endpoint.output, Output::Empty | Output::Json(_)) {
             require_json_answer(&parts.headers)?;
@@ -178,7 +178,7 @@ impl Paid {
     }
 
     /// A call that changes nothing: its response is stored with the nonce.
-    async fn read(self) -> Result<Answered> {
+    async fn read(self) -> Result<PaidResponse> {
         let strict = self.app.settings().payments.siwx_only;
         if strict && self.by_authorization() {
             return Err(payments::refused(&Refusal::SIWX_NEEDED));
@@ -195,26 +195,26 @@ impl Paid {
             && let Standing::Answered(replay, _) =
                 payments::look_up(&self.app, &self.proof, &self.request).await?
         {
-            return answered(replay, String::new());
+            return replayed(replay, String::new());
         }
         let call =
             Arc::new(wallet.call(&self.app, endpoint.operation, &self.request_id, &self.request.subject));
         let reply = prepared(self.app.clone(), call).await?;
         let status = pipeline::success_status(endpoint);
-        let kept = match &reply {
+        let stored = match &reply {
             Reply::Json(bytes) => Some((status.as_u16(), bytes.as_slice())),
             Reply::File(..) | Reply::Events(_) | Reply::Work(_) => None,
         };
-        match payments::keep_answer(&self.app, &self.proof, &self.request, &wallet, kept).await? {
-            Some(replay) => answered(replay, String::new()),
-            None => Ok(Answered { status, reply, transaction: String::new() }),
+        match payments::keep_answer(&self.app, &self.proof, &self.request, &wallet, stored).await? {
+            Some(replay) => replayed(replay, String::new()),
+            None => Ok(PaidResponse { status, reply, transaction: String::new() }),
         }
     }
 
     /// A call that changes something: settled first, then run exactly once.
-    async fn write(self) -> Result<Answered> {
+    async fn write(self) -> Result<PaidResponse> {
         let transaction = match payments::look_up(&self.app, &self.proof, &self.request).await? {
-            Standing::Answered(replay, reference) => return answered(replay, reference.unwrap_or_default()),
+            Standing::Answered(replay, reference) => return replayed(replay, reference.unwrap_or_default()),
             Standing::Failed(reason) => {
                 return Err(Error::with_message(ErrorKind::SettlementFailed, reason));
             }
@@ -257,12 +257,12 @@ impl Paid {
     }
 
     /// Runs the operation that was paid for. If it fails, the same request can be retried without paying again.
-    async fn perform(self, transaction: String) -> Result<Answered> {
+    async fn perform(self, transaction: String) -> Result<PaidResponse> {
         let outcome = self.attempt().await;
         let refused = match outcome {
             Ok(reply) => {
                 let status = pipeline::success_status(&self.gated.endpoint);
-                return Ok(Answered { status, reply, transaction });
+                return Ok(PaidResponse { status, reply, transaction });
             }
             Err(refused) => refused,
         };
@@ -270,9 +270,9 @@ impl Paid {
             && let Standing::Answered(replay, _) =
                 payments::look_up(&self.app, &self.proof, &self.request).await?
         {
-            return answered(replay, transaction);
+            return replayed(replay, transaction);
         }
-        tracing::error!(code = refused.kind().code(), %refused, "a call failed after it was paid for");
+        tracing::error!(code = refused.kind().code(), error = %refused, "paid call failed; client can retry without paying again");
         payments::release(&self.app, &self.proof, &transaction, refused.kind().code()).await?;
         Err(refused.with_fix("The payment is settled. Repeat the same request with the same payment."))
     }
@@ -287,7 +287,7 @@ impl Paid {
     }
 }
 
-fn answered(replay: Replay, transaction: String) -> Result<Answered> {
+fn replayed(replay: Replay, transaction: String) -> Result<PaidResponse> {
     let status = StatusCode::from_u16(replay.status).map_err(Error::internal)?;
-    Ok(Answered { status, reply: Reply::Json(replay.body), transaction })
+    Ok(PaidResponse { status, reply: Reply::Json(replay.body), transaction })
 }

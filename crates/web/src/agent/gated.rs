@@ -8,14 +8,14 @@ use super::discovery::Bazaar;
 use crate::{Endpoint, State};
 
 /// An endpoint behind the payment gate.
-pub(crate) struct Gated {
+pub(crate) struct GatedEndpoint {
     pub(crate) endpoint: Endpoint,
     /// Built for the first challenge.
     bazaar: OnceLock<Bazaar>,
     pub(crate) terms: Terms,
 }
 
-impl Gated {
+impl GatedEndpoint {
     pub(crate) fn new(state: &State, endpoint: Endpoint) -> Self {
         let settings = &state.app.settings().payments;
         let terms = settings.terms(settings.price(endpoint.operation));

@@ -13,7 +13,7 @@ use pay::{Address, Refusal, Terms, mpp, siwx, x402};
 use super::audience::audience;
 
 /// A proof as sent, not checked yet.
-pub(crate) enum Carried<'a> {
+pub(crate) enum RawProof<'a> {
     X402(&'a str),
     X402V1(&'a str),
     Mpp(&'a str),
@@ -24,7 +24,7 @@ pub(crate) enum Carried<'a> {
 const SIGN_IN: &str = "siwx";
 
 /// Finds the proof of a request. At most one payment; a sign-in may accompany it, and counts where nothing is paid.
-pub(crate) fn find(headers: &HeaderMap, price: u64) -> Result<Option<Carried<'_>>> {
+pub(crate) fn find(headers: &HeaderMap, price: u64) -> Result<Option<RawProof<'_>>> {
     let single = |name: &str| {
         let mut values = headers.get_all(name).iter();
         let first = values.next();
@@ -39,9 +39,9 @@ pub(crate) fn find(headers: &HeaderMap, price: u64) -> Result<Option<Carried<'_>
         scheme.eq_ignore_ascii_case("payment").then_some(credential.trim())
     });
     let payments = [
-        single(x402::SIGNATURE_HEADER)?.map(Carried::X402),
-        single(x402::V1_HEADER)?.map(Carried::X402V1),
-        credential.map(Carried::Mpp),
+        single(x402::SIGNATURE_HEADER)?.map(RawProof::X402),
+        single(x402::V1_HEADER)?.map(RawProof::X402V1),
+        credential.map(RawProof::Mpp),
     ];
     let mut payments = payments.into_iter().flatten();
     let payment = payments.next();
@@ -49,36 +49,36 @@ pub(crate) fn find(headers: &HeaderMap, price: u64) -> Result<Option<Carried<'_>
         let fix = "Send one of PAYMENT-SIGNATURE, X-PAYMENT and Authorization: Payment.";
         return Err(Error::new(ErrorKind::PaymentCredentials).with_fix(fix));
     }
-    let sign_in = single(siwx::HEADER)?.filter(|_| price == 0).map(Carried::Siwx);
+    let sign_in = single(siwx::HEADER)?.filter(|_| price == 0).map(RawProof::Siwx);
     Ok(sign_in.or(payment))
 }
 
 /// Reads and checks a proof. One that is only expired or not yet valid is marked as such: a repeat may arrive late.
 pub(crate) fn check(
     app: &App,
-    carried: &Carried<'_>,
+    raw_proof: &RawProof<'_>,
     terms: &Terms,
     parts: &Parts,
     body: &[u8],
 ) -> Result<Proof> {
     let now = seconds(app.now());
-    if let Carried::Siwx(header) = carried {
+    if let RawProof::Siwx(header) = raw_proof {
         let signed = siwx::verify(header, &audience(app, parts), app.challenge_key(), now);
         return Ok(signed_in(&signed.map_err(|refusal| refused(&refusal))?, terms));
     }
-    let checked = match carried {
-        Carried::X402(header) => x402::read_v2(header, terms).map(|payment| (payment, Protocol::X402, None)),
-        Carried::X402V1(header) => {
+    let checked = match raw_proof {
+        RawProof::X402(header) => x402::read_v2(header, terms).map(|payment| (payment, Protocol::X402, None)),
+        RawProof::X402V1(header) => {
             x402::read_v1(header, terms).map(|payment| (payment, Protocol::X402V1, None))
         }
-        Carried::Mpp(credential) if terms.amount > 0 => {
+        RawProof::Mpp(credential) if terms.amount > 0 => {
             let domain = audience(app, parts).domain;
             let bound =
                 mpp::Bound { realm: &domain, method: parts.method.as_str(), path: parts.uri.path(), body };
             mpp::read(credential, terms, &bound, app.challenge_key())
                 .map(|answered| (answered.payment, Protocol::Mpp, Some(answered.challenge)))
         }
-        Carried::Mpp(_) | Carried::Siwx(_) => Err(Refusal::SCHEME),
+        RawProof::Mpp(_) | RawProof::Siwx(_) => Err(Refusal::SCHEME),
     };
     let verified = checked.and_then(|(payment, protocol, challenge)| {
         pay::verify(terms, &payment)?;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::{extract::Request, middleware::from_fn_with_state, routing::get};
 
-use super::{endpoints::agent_endpoints, gate, gated::Gated, openapi};
+use super::{endpoints::agent_endpoints, gate, gated::GatedEndpoint, openapi};
 use crate::{
     State, public,
     route_table::{RouteTable, add_route},
@@ -15,7 +15,7 @@ pub(crate) fn routes(state: &State) -> RouteTable {
     let mut routes = Vec::new();
     for endpoint in agent_endpoints() {
         let (path, filter) = (endpoint.path, endpoint.filter());
-        let (gated, state) = (Arc::new(Gated::new(state, endpoint)), state.clone());
+        let (gated, state) = (Arc::new(GatedEndpoint::new(state, endpoint)), state.clone());
         let serve = move |request: Request| gate::serve(state, gated, request);
         add_route(&mut routes, path, |methods| methods.on(filter, serve));
     }

@@ -25,9 +25,9 @@ use crate::{
 };
 
 /// Interval of keep-alive comments on an idle stream.
-const HEARTBEAT: Duration = Duration::from_secs(10);
+const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(10);
 /// Events buffered for a slow reader before text deltas are dropped.
-const WAITING: usize = 256;
+const EVENT_CAPACITY: usize = 256;
 
 pub(super) fn endpoints() -> Vec<Endpoint> {
     let tag = "Mailbox agent";
@@ -105,7 +105,7 @@ async fn send(
 
 /// The work on an answer, with a stream of its progress.
 pub(crate) fn streamed(app: App, call: Arc<Call>, turn: Turn) -> Work {
-    let (progress, coming) = mpsc::channel(WAITING);
+    let (progress, events) = mpsc::channel(EVENT_CAPACITY);
     let (finished, last) = oneshot::channel();
     let task = async move {
         let outcome = turn.run(&app, &call, Some(progress)).await;
@@ -117,34 +117,34 @@ pub(crate) fn streamed(app: App, call: Arc<Call>, turn: Turn) -> Work {
                 fix: fault.fix().map(ToOwned::to_owned),
             },
         };
-        let tell_end: Box<dyn FnOnce() + Send> = Box::new(move || {
+        let send_final: Box<dyn FnOnce() + Send> = Box::new(move || {
             // The client may have disconnected.
             let _ = finished.send(event);
         });
-        (outcome.is_ok(), tell_end)
+        (outcome.is_ok(), send_final)
     };
-    Work { stream: Box::pin(told(coming, last)), task: Box::pin(task) }
+    Work { stream: Box::pin(progress_stream(events, last)), task: Box::pin(task) }
 }
 
 /// What the client gets: progress events, keep-alives, and the final event.
-fn told(
-    coming: mpsc::Receiver<AgentEvent>,
+fn progress_stream(
+    events: mpsc::Receiver<AgentEvent>,
     last: oneshot::Receiver<AgentEvent>,
 ) -> impl Stream<Item = Result<Bytes, Infallible>> {
     let opening = stream::iter([Ok(Bytes::from_static(b": open\n\n"))]);
-    let rest = stream::unfold(Some((coming, last)), async |state| {
-        let (mut coming, last) = state?;
-        match tokio::time::timeout(HEARTBEAT, coming.recv()).await {
-            Err(_) => Some((Ok(Bytes::from_static(b": still here\n\n")), Some((coming, last)))),
-            Ok(Some(event)) => Some((Ok(written(&event)), Some((coming, last)))),
+    let rest = stream::unfold(Some((events, last)), async |state| {
+        let (mut events, last) = state?;
+        match tokio::time::timeout(KEEP_ALIVE_INTERVAL, events.recv()).await {
+            Err(_) => Some((Ok(Bytes::from_static(b": still here\n\n")), Some((events, last)))),
+            Ok(Some(event)) => Some((Ok(encode_event(&event)), Some((events, last)))),
             // The channel closes when the work is done; work that was aborted sends no final event.
-            Ok(None) => last.await.ok().map(|event| (Ok(written(&event)), None)),
+            Ok(None) => last.await.ok().map(|event| (Ok(encode_event(&event)), None)),
         }
     });
     futures_util::StreamExt::chain(opening, rest)
 }
 
-fn written(event: &AgentEvent) -> Bytes {
+fn encode_event(event: &AgentEvent) -> Bytes {
     let data = serde_json::to_string(event).unwrap_or_default();
     Bytes::from(format!("event: {}\ndata: {data}\n\n", event.name()))
 }

@@ -15,9 +15,9 @@ use crate::{
 };
 
 /// Interval of keep-alive comments on an idle stream.
-const HEARTBEAT: Duration = Duration::from_secs(15);
+const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
 /// How long a stream lasts; clients reconnect where it ended, and authenticate again.
-const MAX_STREAM_LIFE: Duration = Duration::from_hours(1);
+const MAX_STREAM_DURATION: Duration = Duration::from_hours(1);
 /// Events sent in one batch.
 const MAX_BATCH: i64 = 100;
 
@@ -56,28 +56,35 @@ pub(crate) async fn stream_of(
     call: Arc<Call>,
     after: Option<i64>,
 ) -> Result<impl Stream<Item = Result<Bytes, Infallible>> + use<>> {
-    let news = app.news(&call.workspace);
+    let notifications = app.news(&call.workspace);
     let after = match after {
         Some(after) => after,
         None => events::last_sequence(&app, &call.workspace).await?,
     };
-    let state = Open { app, call, news, after, until: Instant::now() + MAX_STREAM_LIFE, begun: false };
+    let state = OpenStream {
+        app,
+        call,
+        notifications,
+        after,
+        until: Instant::now() + MAX_STREAM_DURATION,
+        started: false,
+    };
     Ok(stream::unfold(state, next))
 }
 
 /// An open stream.
-struct Open {
+struct OpenStream {
     app: App,
     call: Arc<Call>,
-    news: watch::Receiver<u64>,
+    notifications: watch::Receiver<u64>,
     after: i64,
     until: Instant,
-    begun: bool,
+    started: bool,
 }
 
-async fn next(mut open: Open) -> Option<(Result<Bytes, Infallible>, Open)> {
-    if !open.begun {
-        open.begun = true;
+async fn next(mut open: OpenStream) -> Option<(Result<Bytes, Infallible>, OpenStream)> {
+    if !open.started {
+        open.started = true;
         // Send something at once, so that clients and proxies see that the stream is open.
         return Some((Ok(Bytes::from_static(b": open\nretry: 1000\n\n")), open));
     }
@@ -91,22 +98,22 @@ async fn next(mut open: Open) -> Option<(Result<Bytes, Infallible>, Open)> {
             && !page.events.is_empty()
         {
             open.after = page.next_after;
-            return Some((Ok(Bytes::from(written(&page.events))), open));
+            return Some((Ok(Bytes::from(encode(&page.events))), open));
         }
-        let woken = tokio::select! {
-            woken = tokio::time::timeout(HEARTBEAT, open.news.changed()) => woken,
+        let notified = tokio::select! {
+            notified = tokio::time::timeout(KEEP_ALIVE_INTERVAL, open.notifications.changed()) => notified,
             // The client reconnects by itself, to another node or to this one after its restart.
             () = open.app.ending() => return None,
             () = open.app.revoked(&open.call) => return None,
         };
-        if woken.is_err() {
+        if notified.is_err() {
             return Some((Ok(Bytes::from_static(b": still here\n\n")), open));
         }
     }
 }
 
 /// Events in the format of server-sent events.
-fn written(events: &[Event]) -> String {
+fn encode(events: &[Event]) -> String {
     let mut text = String::new();
     for event in events {
         let data = serde_json::to_string(event).unwrap_or_default();

@@ -71,7 +71,7 @@ struct Choice {
 }
 
 /// What the form for a message needs.
-struct Asking {
+struct MessageForm {
     /// Where the form is posted, and where the script sends it.
     action: String,
     api: String,
@@ -87,14 +87,14 @@ struct AgentPage {
     shell: Shell,
     rows: Vec<Row>,
     next: Option<String>,
-    asking: Asking,
+    asking: MessageForm,
     available: bool,
     /// What a message costs in credits.
     price: u64,
     said: String,
 }
 
-struct Used {
+struct ToolUseRow {
     name: String,
     failed: bool,
     url: String,
@@ -104,12 +104,12 @@ struct Bubble {
     mine: bool,
     text: String,
     approved: bool,
-    tools: Vec<Used>,
+    tools: Vec<ToolUseRow>,
     at: When,
 }
 
 fn bubble(zone: &Zone, mailbox: &str, message: AgentMessage) -> Bubble {
-    let used = |tool: model::conversations::ToolUse| Used {
+    let tool_row = |tool: model::conversations::ToolUse| ToolUseRow {
         url: match tool.email_id {
             Some(id) if tool.name == "save_draft" => {
                 format!("/console/m/{}/compose?draft={}", encoded(mailbox), encoded(id.as_str()))
@@ -124,7 +124,7 @@ fn bubble(zone: &Zone, mailbox: &str, message: AgentMessage) -> Bubble {
         mine: message.role == Speaker::User,
         text: message.content,
         approved: message.approve,
-        tools: message.tools.into_iter().map(used).collect(),
+        tools: message.tools.into_iter().map(tool_row).collect(),
         at: zone.when(message.created_at),
     }
 }
@@ -136,16 +136,21 @@ struct ConversationPage {
     conversation: Row,
     bubbles: Vec<Bubble>,
     older: Option<String>,
-    asking: Asking,
+    asking: MessageForm,
     available: bool,
     said: String,
 }
 
-fn place(mailbox: &str) -> String {
+fn page_url(mailbox: &str) -> String {
     format!("/console/m/{}/agent", encoded(mailbox))
 }
 
-async fn asking(visit: &Visit, mailbox: &str, conversation: Option<&str>, kept: &Fields) -> Result<Asking> {
+async fn asking(
+    visit: &Visit,
+    mailbox: &str,
+    conversation: Option<&str>,
+    typed: &Fields,
+) -> Result<MessageForm> {
     let all = integrations::list(visit.app(), &visit.call(&integrations::LIST)?).await?;
     let usable =
         all.into_iter().filter(|one| one.status == ConnectionStatus::Ready && !one.allowed_tools.is_empty());
@@ -157,7 +162,7 @@ async fn asking(visit: &Visit, mailbox: &str, conversation: Option<&str>, kept: 
             tools: one.allowed_tools.len(),
         })
         .collect();
-    let mut action = place(mailbox);
+    let mut action = page_url(mailbox);
     if let Some(conversation) = conversation {
         action = format!("{action}/{}", encoded(conversation));
     }
@@ -165,28 +170,28 @@ async fn asking(visit: &Visit, mailbox: &str, conversation: Option<&str>, kept: 
     if let Some(conversation) = conversation {
         api = format!("{api}/{}/messages", encoded(conversation));
     }
-    let (content, approve) = (kept.get("content").to_owned(), kept.ticked("approve"));
-    Ok(Asking { action, api, choices, content, approve })
+    let (content, approve) = (typed.get("content").to_owned(), typed.ticked("approve"));
+    Ok(MessageForm { action, api, choices, content, approve })
 }
 
 async fn show_list(
     visit: &Visit,
     mailbox: &str,
     query: &Fields,
-    kept: &Fields,
+    typed: &Fields,
     said: String,
 ) -> Result<Response> {
     let mut shell = visit.shell("Agent", "agent").await?;
     fill_sidebar(visit, &mut shell, mailbox).await?;
-    let wanted: ConversationQuery = input(&json!({ "cursor": query.given("cursor") }))?;
+    let request: ConversationQuery = input(&json!({ "cursor": query.given("cursor") }))?;
     let call = visit.call(&conversations::LIST)?;
-    let found = conversations::list(visit.app(), &call, mailbox, wanted).await?;
+    let found = conversations::list(visit.app(), &call, mailbox, request).await?;
     let next = found.next_cursor.map(|cursor| {
         let cursor: String = form_urlencoded::byte_serialize(cursor.as_bytes()).collect();
-        format!("{}?cursor={cursor}", place(mailbox))
+        format!("{}?cursor={cursor}", page_url(mailbox))
     });
     let rows = found.conversations.into_iter().map(|one| row(&shell.zone, one)).collect();
-    let asking = asking(visit, mailbox, None, kept).await?;
+    let asking = asking(visit, mailbox, None, typed).await?;
     let (available, price) = (assistant::is_configured(visit.app()), conversations::SEND.class.credits());
     html(&AgentPage { shell, rows, next, asking, available, price, said })
 }
@@ -201,25 +206,25 @@ async fn show_one(
     mailbox: &str,
     id: &str,
     query: &Fields,
-    kept: &Fields,
+    typed: &Fields,
     said: String,
 ) -> Result<Response> {
     let mut shell = visit.shell("Agent", "agent").await?;
     fill_sidebar(visit, &mut shell, mailbox).await?;
     let call = visit.call(&conversations::MESSAGES)?;
     let conversation = conversations::get(visit.app(), &call, mailbox, id.into()).await?;
-    let wanted: AgentMessageQuery = input(
+    let request: AgentMessageQuery = input(
         &json!({ "limit": visit.limits().conversations_per_page.min(50), "order": "desc", "cursor": query.given("cursor") }),
     )?;
-    let page = conversations::messages(visit.app(), &call, mailbox, id.into(), wanted).await?;
+    let page = conversations::messages(visit.app(), &call, mailbox, id.into(), request).await?;
     let older = page.next_cursor.map(|cursor| {
         let cursor: String = form_urlencoded::byte_serialize(cursor.as_bytes()).collect();
-        format!("{}/{}?cursor={cursor}", place(mailbox), encoded(id))
+        format!("{}/{}?cursor={cursor}", page_url(mailbox), encoded(id))
     });
     let bubbles = page.messages.into_iter().rev().map(|one| bubble(&shell.zone, mailbox, one)).collect();
     shell.head.title.clone_from(&conversation.title);
     let conversation = row(&shell.zone, conversation);
-    let asking = asking(visit, mailbox, Some(id), kept).await?;
+    let asking = asking(visit, mailbox, Some(id), typed).await?;
     let available = assistant::is_configured(visit.app());
     html(&ConversationPage { shell, conversation, bubbles, older, asking, available, said })
 }
@@ -242,7 +247,7 @@ fn title(content: &str) -> Option<String> {
 
 /// Sends the form's message. The work is finished even when the client disconnects.
 async fn send(visit: &Visit, mailbox: &str, conversation: &str, fields: &Fields) -> Result<()> {
-    let wanted: NewAgentMessage = input(&json!({
+    let request: NewAgentMessage = input(&json!({
         "content": fields.get("content"),
         "approve": fields.ticked("approve"),
         "connections": fields.all("connection"),
@@ -251,7 +256,7 @@ async fn send(visit: &Visit, mailbox: &str, conversation: &str, fields: &Fields)
     let (app, mailbox, conversation) = (visit.app().clone(), mailbox.to_owned(), conversation.to_owned());
     let work = async move {
         // Boxed, because the future holds everything that a message can lead to.
-        let outcome = Box::pin(agent::send(&app, &call, &mailbox, conversation.into(), wanted)).await;
+        let outcome = Box::pin(agent::send(&app, &call, &mailbox, conversation.into(), request)).await;
         app.settle(&call, outcome.is_ok());
         outcome.map(|_| ())
     };
@@ -266,12 +271,12 @@ async fn begin(visit: Visit, Path(mailbox): Path<String>, request: Request) -> R
     };
     let begun = async {
         assistant::require(visit.app())?;
-        let wanted: NewConversation = input(&json!({ "title": title(fields.get("content")) }))?;
+        let request: NewConversation = input(&json!({ "title": title(fields.get("content")) }))?;
         let call = visit.call(&conversations::CREATE)?;
-        conversations::create(visit.app(), &call, &mailbox, wanted).await
+        conversations::create(visit.app(), &call, &mailbox, request).await
     };
     match begun.await {
-        Ok(made) => answer_in(&visit, &mailbox, made.id.as_str(), &fields).await,
+        Ok(created) => answer_in(&visit, &mailbox, created.id.as_str(), &fields).await,
         Err(refused) => {
             let said = page::explain(&refused);
             visit.answer(show_list(&visit, &mailbox, &Fields::default(), &fields, said)).await
@@ -294,7 +299,7 @@ async fn say(
 async fn answer_in(visit: &Visit, mailbox: &str, conversation: &str, fields: &Fields) -> Response {
     match send(visit, mailbox, conversation, fields).await {
         Ok(()) => {
-            let target = format!("{}/{}#end", place(mailbox), encoded(conversation));
+            let target = format!("{}/{}#end", page_url(mailbox), encoded(conversation));
             page::go_to(&visit.headers, &target)
         }
         Err(refused) => {
@@ -309,7 +314,7 @@ async fn rename(
     Path((mailbox, conversation)): Path<(String, String)>,
     request: Request,
 ) -> Response {
-    let back = format!("{}/{}", place(&mailbox), encoded(&conversation));
+    let back = format!("{}/{}", page_url(&mailbox), encoded(&conversation));
     visit
         .act(&back, async {
             let fields = Fields::read(request).await?;
@@ -322,12 +327,12 @@ async fn rename(
 }
 
 async fn delete(visit: Visit, Path((mailbox, conversation)): Path<(String, String)>) -> Response {
-    let back = format!("{}/{}", place(&mailbox), encoded(&conversation));
+    let back = format!("{}/{}", page_url(&mailbox), encoded(&conversation));
     visit
         .act(&back, async {
             let call = visit.call(&conversations::DELETE)?;
             conversations::delete(visit.app(), &call, &mailbox, conversation.clone().into()).await?;
-            Ok((place(&mailbox), "The conversation is deleted.".to_owned()))
+            Ok((page_url(&mailbox), "The conversation is deleted.".to_owned()))
         })
         .await
 }

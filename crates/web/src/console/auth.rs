@@ -137,7 +137,7 @@ async fn login_page(
         return page::go_to(&headers, safe_next(fields.get("next")));
     }
     let form = Form { next: safe_next(fields.get("next")).to_owned(), ..Form::new(&headers, "Log in") };
-    shown(&headers, html(&LoginPage { form, open: state.app.settings().sign_up.open }))
+    respond(&headers, html(&LoginPage { form, open: state.app.settings().sign_up.open }))
 }
 
 /// A form that needs no session: same-site and rate-limited.
@@ -148,13 +148,13 @@ pub(super) async fn open_form(state: &State, request: Request) -> Result<Fields>
     Fields::read(request).await
 }
 
-pub(super) fn shown(headers: &HeaderMap, page: Result<Response>) -> Response {
+pub(super) fn respond(headers: &HeaderMap, page: Result<Response>) -> Response {
     page.unwrap_or_else(|refused| page::failure(headers, &refused))
 }
 
 /// The form's page again, with the error and its status.
 pub(super) fn again(headers: &HeaderMap, refused: &Error, page: &impl Template) -> Response {
-    let mut response = shown(headers, html(page));
+    let mut response = respond(headers, html(page));
     *response.status_mut() = crate::error::status(refused.kind());
     response
 }
@@ -162,7 +162,7 @@ pub(super) fn again(headers: &HeaderMap, refused: &Error, page: &impl Template) 
 pub(super) fn enter(state: &State, headers: &HeaderMap, opened: &Opened, next: &str, said: &str) -> Response {
     let mut response = page::go_to(headers, next);
     set_cookies(state, &mut response, opened);
-    flash::told(response, flash::Kind::Done, said)
+    flash::set(response, flash::Kind::Done, said)
 }
 
 async fn log_in(Extracted(state): Extracted<State>, request: Request) -> Response {
@@ -200,7 +200,7 @@ async fn sign_up_page(Extracted(state): Extracted<State>, headers: HeaderMap) ->
     }
     let form = Form::new(&headers, "Sign up");
     let page = SignUpPage::new(&state, form, &Fields::default()).await;
-    shown(&headers, page.and_then(|page| html(&page)))
+    respond(&headers, page.and_then(|page| html(&page)))
 }
 
 impl SignUpPage {
@@ -229,7 +229,7 @@ async fn sign_up(Extracted(state): Extracted<State>, request: Request) -> Respon
         Ok(SignedUp::Opened(opened)) => enter(&state, &headers, &opened, "/console", ""),
         Ok(SignedUp::Sent(sent)) => {
             let form = Form { email: sent.email, ..Form::new(&headers, "Sign up") };
-            shown(&headers, html(&SentPage { form }))
+            respond(&headers, html(&SentPage { form }))
         }
         Err(refused) => {
             let form = Form::again(&headers, "Sign up", &fields, &refused);
@@ -266,7 +266,7 @@ async fn try_sign_up(
 
 async fn verify_page(headers: HeaderMap) -> Response {
     let form = Form::new(&headers, "Choose a password");
-    shown(&headers, html(&VerifyPage { form, token: String::new() }))
+    respond(&headers, html(&VerifyPage { form, token: String::new() }))
 }
 
 async fn verify(Extracted(state): Extracted<State>, request: Request) -> Response {
@@ -291,7 +291,7 @@ async fn verify(Extracted(state): Extracted<State>, request: Request) -> Respons
 }
 
 async fn forgot_page(headers: HeaderMap) -> Response {
-    shown(&headers, html(&ForgotPage { form: Form::new(&headers, "Forgotten password"), sent: false }))
+    respond(&headers, html(&ForgotPage { form: Form::new(&headers, "Forgotten password"), sent: false }))
 }
 
 async fn forgot(Extracted(state): Extracted<State>, request: Request) -> Response {
@@ -302,12 +302,12 @@ async fn forgot(Extracted(state): Extracted<State>, request: Request) -> Respons
         password_resets::request(&state.app, wanted);
         html(&ForgotPage { form: Form::new(&headers, "Forgotten password"), sent: true })
     };
-    shown(&headers, work.await)
+    respond(&headers, work.await)
 }
 
 async fn reset_page(headers: HeaderMap) -> Response {
     let form = Form::new(&headers, "Choose a new password");
-    shown(&headers, html(&ResetPage { form, token: String::new() }))
+    respond(&headers, html(&ResetPage { form, token: String::new() }))
 }
 
 async fn reset(Extracted(state): Extracted<State>, request: Request) -> Response {
@@ -326,7 +326,7 @@ async fn reset(Extracted(state): Extracted<State>, request: Request) -> Response
         Ok(device) => {
             let mut response = page::go_to(&headers, "/console/login");
             set_device_cookie(&state, &mut response, &device);
-            flash::told(response, flash::Kind::Done, "Your password is changed. Log in with the new one.")
+            flash::set(response, flash::Kind::Done, "Your password is changed. Log in with the new one.")
         }
         Err(refused) => {
             let form = Form::again(&headers, "Choose a new password", &fields, &refused);
@@ -337,17 +337,17 @@ async fn reset(Extracted(state): Extracted<State>, request: Request) -> Response
 
 async fn log_out(visit: Visit) -> Response {
     let ended = accounts::log_out(visit.app(), &visit.caller).await;
-    left(&visit, ended, "You are logged out.")
+    after_log_out(&visit, ended, "You are logged out.")
 }
 
 /// The response after a session has ended.
-pub(super) fn left(visit: &Visit, ended: Result<()>, said: &str) -> Response {
+pub(super) fn after_log_out(visit: &Visit, ended: Result<()>, said: &str) -> Response {
     match ended {
         Ok(()) => {
             let mut response = page::go_to(&visit.headers, "/console/login");
             set_cookie(&visit.state, &mut response, "", 0);
             *response.status_mut() = StatusCode::SEE_OTHER;
-            flash::told(response, flash::Kind::Done, said)
+            flash::set(response, flash::Kind::Done, said)
         }
         Err(refused) => page::failure(&visit.headers, &refused),
     }

@@ -15,8 +15,8 @@ pub(super) type Bar = (String, Vec<i64>);
 
 /// A chart of stacked bars. Labels are constants and figures are numbers, so nothing needs escaping.
 pub(super) fn stacked(label: &str, names: &[&str], bars: &[Bar]) -> String {
-    let most = bars.iter().map(|(_, values)| values.iter().sum::<i64>()).max().unwrap_or(0);
-    let top = ceiling(most);
+    let highest = bars.iter().map(|(_, values)| values.iter().sum::<i64>()).max().unwrap_or(0);
+    let top = ceiling(highest);
     let mut svg =
         format!("<svg class=\"chart\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{label}\">");
     let height = HEIGHT - BOTTOM - TOP;
@@ -57,11 +57,11 @@ fn draw_bar(
     (x, width): (i64, i64),
     (height, top): (i64, i64),
 ) {
-    let mut told = day.to_owned();
+    let mut title = day.to_owned();
     for (name, value) in names.iter().zip(values) {
-        let _ = write!(told, ", {name} {}", number(*value));
+        let _ = write!(title, ", {name} {}", number(*value));
     }
-    let _ = write!(svg, "<g class=\"bar\"><title>{told}</title>");
+    let _ = write!(svg, "<g class=\"bar\"><title>{title}</title>");
     let mut base = TOP + height;
     for (series, value) in (1..).zip(values) {
         let tall = if *value > 0 { (value * height / top.max(1)).max(2) } else { 0 };
@@ -82,11 +82,11 @@ fn tenths(value: i64) -> String {
 }
 
 /// The next round number: 1, 2 or 5 followed by zeros, and at least 4.
-fn ceiling(most: i64) -> i64 {
+fn ceiling(highest: i64) -> i64 {
     let mut scale = 1;
     loop {
         for step in [4, 8, 10, 20, 40] {
-            if step * scale >= most {
+            if step * scale >= highest {
                 return step * scale;
             }
         }

@@ -26,10 +26,10 @@ use serde_json::{Value, json};
 
 use super::{
     fields::{Fields, input},
-    letter_form::{Form, parts, read_form},
+    forward::{self, draft_parts},
     links::encoded,
+    message_form::{Form, parts, read_form},
     page::{self, html},
-    passing::{self, draft_parts},
     shell::Shell,
     sidebar::fill_sidebar,
     text::{escape, person},
@@ -39,18 +39,18 @@ use super::{
 use crate::{State, error, reply};
 
 /// The largest form with attachments: a message's limit, in base64 for pictures in the text.
-const MOST_FORM: usize = MAX_FILES_BYTES * 3 / 2 + (4 << 20);
+const MAX_FORM_BYTES: usize = MAX_FILES_BYTES * 3 / 2 + (4 << 20);
 
 pub(super) fn routes() -> Router<State> {
     Router::new()
         .route("/console/m/{mailbox}/compose", get(show).post(submit))
         .route("/console/m/{mailbox}/drafts/{draft}/delete", post(delete_draft))
-        .layer(DefaultBodyLimit::max(MOST_FORM))
+        .layer(DefaultBodyLimit::max(MAX_FORM_BYTES))
 }
 
 /// The message being written.
 #[derive(Default)]
-struct Letter {
+struct ComposedMessage {
     /// `new`, `reply` or `forward`.
     mode: String,
     /// The email that is answered or forwarded.
@@ -80,7 +80,7 @@ struct ComposePage {
     shell: Shell,
     heading: &'static str,
     from: String,
-    letter: Letter,
+    message: ComposedMessage,
     said: String,
     /// Whether there is a language model to write with.
     model: bool,
@@ -95,20 +95,20 @@ async fn show(visit: Visit, Path(mailbox): Path<String>, RawQuery(query): RawQue
     visit
         .answer(async {
             let fields = Fields::parse(query.unwrap_or_default().as_bytes());
-            let letter = begin(&visit, &mailbox, &fields).await?;
-            render(&visit, &mailbox, letter, String::new()).await
+            let message = begin(&visit, &mailbox, &fields).await?;
+            render(&visit, &mailbox, message, String::new()).await
         })
         .await
 }
 
-async fn render(visit: &Visit, mailbox: &str, letter: Letter, said: String) -> Result<Response> {
+async fn render(visit: &Visit, mailbox: &str, message: ComposedMessage, said: String) -> Result<Response> {
     let mut shell = visit.shell("Compose", "compose").await?;
     fill_sidebar(visit, &mut shell, mailbox).await?;
     let from = shell.mailboxes.iter().find(|one| one.id == mailbox).map(|one| one.email.clone());
-    let heading = match letter.mode.as_str() {
+    let heading = match message.mode.as_str() {
         "reply" => "Reply",
         "forward" => "Forward",
-        _ if letter.draft.is_empty() => "New mail",
+        _ if message.draft.is_empty() => "New mail",
         _ => "Draft",
     };
     heading.clone_into(&mut shell.head.title);
@@ -120,14 +120,14 @@ async fn render(visit: &Visit, mailbox: &str, letter: Letter, said: String) -> R
         earliest: shell.zone.field(visit.app().now()),
         model: assistant::is_configured(visit.app()),
         price: drafts::REGENERATE.class.credits(),
-        letter,
+        message,
         said,
         shell,
     })
 }
 
 /// The form's initial content.
-async fn begin(visit: &Visit, mailbox: &str, fields: &Fields) -> Result<Letter> {
+async fn begin(visit: &Visit, mailbox: &str, fields: &Fields) -> Result<ComposedMessage> {
     if let Some(id) = fields.given("draft") {
         return from_draft(visit, mailbox, id).await;
     }
@@ -136,15 +136,19 @@ async fn begin(visit: &Visit, mailbox: &str, fields: &Fields) -> Result<Letter> 
     }
     if let Some(id) = fields.given("forward") {
         let mail = original(visit, mailbox, id).await?;
-        return Ok(Letter {
+        return Ok(ComposedMessage {
             mode: "forward".to_owned(),
             source: id.to_owned(),
             subject: quote::forward_subject(&mail.subject),
             follows: mail.attachments.map_or(0, |files| files.len()),
-            ..Letter::default()
+            ..ComposedMessage::default()
         });
     }
-    Ok(Letter { mode: "new".to_owned(), to: fields.get("to").to_owned(), ..Letter::default() })
+    Ok(ComposedMessage {
+        mode: "new".to_owned(),
+        to: fields.get("to").to_owned(),
+        ..ComposedMessage::default()
+    })
 }
 
 async fn original(visit: &Visit, mailbox: &str, id: &str) -> Result<model::emails::Email> {
@@ -152,7 +156,7 @@ async fn original(visit: &Visit, mailbox: &str, id: &str) -> Result<model::email
     emails::get(visit.app(), &visit.call(&emails::GET)?, mailbox, id.into(), query).await
 }
 
-async fn answer_to(visit: &Visit, mailbox: &str, id: &str, all: bool) -> Result<Letter> {
+async fn answer_to(visit: &Visit, mailbox: &str, id: &str, all: bool) -> Result<ComposedMessage> {
     let mail = original(visit, mailbox, id).await?;
     let own =
         operations::mailboxes::get(visit.app(), &visit.call(&operations::mailboxes::GET)?, mailbox).await?;
@@ -178,14 +182,14 @@ async fn answer_to(visit: &Visit, mailbox: &str, id: &str, all: bool) -> Result<
         }
     }
     let zone = visit.zone().await?;
-    let said = match mail.body_format {
+    let original_text = match mail.body_format {
         Some(BodyFormat::Html) => SafeText::from_html(mail.body.as_deref().unwrap_or_default()).into_string(),
         _ => mail.body.clone().unwrap_or_default(),
     };
-    let said: String = said.chars().take(20_000).collect();
+    let original_text: String = original_text.chars().take(20_000).collect();
     let opening = format!("On {}, {} wrote:", zone.when(mail.date).full, person(&mail.sender).0);
-    let quoted: String = said.lines().fold(String::new(), |all, line| format!("{all}> {line}\n"));
-    Ok(Letter {
+    let quoted: String = original_text.lines().fold(String::new(), |all, line| format!("{all}> {line}\n"));
+    Ok(ComposedMessage {
         mode: "reply".to_owned(),
         source: id.to_owned(),
         in_reply_to: mail.message_id.clone().unwrap_or_default(),
@@ -194,42 +198,42 @@ async fn answer_to(visit: &Visit, mailbox: &str, id: &str, all: bool) -> Result<
         body: format!(
             "<div><br></div><div>{}</div><blockquote>{}</blockquote>",
             escape(&opening),
-            escape(said.trim()).replace('\n', "<br>")
+            escape(original_text.trim()).replace('\n', "<br>")
         ),
         text: format!("\n\n{opening}\n{quoted}"),
         to,
         cc: cc.join(", "),
-        ..Letter::default()
+        ..ComposedMessage::default()
     })
 }
 
-async fn from_draft(visit: &Visit, mailbox: &str, id: &str) -> Result<Letter> {
+async fn from_draft(visit: &Visit, mailbox: &str, id: &str) -> Result<ComposedMessage> {
     let draft = drafts::get(visit.app(), &visit.call(&drafts::GET)?, mailbox, id.into()).await?;
-    let said = passing::said(&draft.body, draft.body_format);
-    let below = passing::pictures_below(&draft.body, draft.body_format, &draft.attachments);
-    let (mut shown, mut files) = (HashMap::new(), Vec::new());
+    let own_text = forward::own_text(&draft.body, draft.body_format);
+    let below = forward::pictures_below(&draft.body, draft.body_format, &draft.attachments);
+    let (mut inline_pictures, mut files) = (HashMap::new(), Vec::new());
     for file in draft.attachments.iter().filter(|file| !below.contains(&file.id.as_str())) {
         match data_of(visit, mailbox, &draft.id, file).await? {
             Some((id, data)) if draft.body.contains(&format!("cid:{id}")) => {
-                shown.insert(id, data);
+                inline_pictures.insert(id, data);
             }
             _ => files.push((file.id.as_str().to_owned(), file.filename.clone(), size(file.size))),
         }
     }
-    let (is_passed_on, words) = (said.is_some(), said.unwrap_or(draft.body));
+    let (is_forward, text_part) = (own_text.is_some(), own_text.unwrap_or(draft.body));
     let body = match draft.body_format {
         BodyFormat::Html => {
-            let inline = |id: &str| shown.get(id).cloned();
-            display::show(&words, &Pictures { remote: false, inline: &inline }).html
+            let inline = |id: &str| inline_pictures.get(id).cloned();
+            display::show(&text_part, &Pictures { remote: false, inline: &inline }).html
         }
-        BodyFormat::Text => escape(&words).replace("\r\n", "\n").replace('\n', "<br>"),
+        BodyFormat::Text => escape(&text_part).replace("\r\n", "\n").replace('\n', "<br>"),
     };
     let text = match draft.body_format {
-        BodyFormat::Html => SafeText::from_html(&words).into_string(),
-        BodyFormat::Text => words,
+        BodyFormat::Html => SafeText::from_html(&text_part).into_string(),
+        BodyFormat::Text => text_part,
     };
     let zone = visit.zone().await?;
-    Ok(Letter {
+    Ok(ComposedMessage {
         mode: "new".to_owned(),
         draft: draft.id.as_str().to_owned(),
         in_reply_to: draft.in_reply_to.unwrap_or_default(),
@@ -242,8 +246,8 @@ async fn from_draft(visit: &Visit, mailbox: &str, id: &str) -> Result<Letter> {
         body,
         text,
         files,
-        below: is_passed_on,
-        ..Letter::default()
+        below: is_forward,
+        ..ComposedMessage::default()
     })
 }
 
@@ -290,7 +294,7 @@ async fn again(visit: &Visit, mailbox: &str, form: &Form, refused: &Error) -> Re
     let fields = &form.fields;
     let text = |name: &str| fields.get(name).to_owned();
     let inline = |_: &str| None;
-    let letter = Letter {
+    let message = ComposedMessage {
         mode: text("mode"),
         source: text("source"),
         draft: text("draft_id"),
@@ -314,7 +318,7 @@ async fn again(visit: &Visit, mailbox: &str, form: &Form, refused: &Error) -> Re
     if !form.files.is_empty() {
         said.push_str(" Please choose the files again.");
     }
-    let mut response = render(visit, mailbox, letter, said).await?;
+    let mut response = render(visit, mailbox, message, said).await?;
     *response.status_mut() = error::status(refused.kind());
     Ok(response)
 }
@@ -331,23 +335,23 @@ async fn kept_files(visit: &Visit, mailbox: &str, fields: &Fields) -> Vec<(Strin
 
 /// Does what the pressed button says.
 async fn perform(visit: &Visit, mailbox: &str, form: &Form) -> Result<(String, String)> {
-    let place = format!("/console/m/{}", encoded(mailbox));
+    let base = format!("/console/m/{}", encoded(mailbox));
     match form.fields.get("action") {
         "save" => {
             save(visit, mailbox, form).await?;
-            Ok((format!("{place}/f/draft"), "Draft saved.".to_owned()))
+            Ok((format!("{base}/f/draft"), "Draft saved.".to_owned()))
         }
         "schedule" => {
             let said = schedule(visit, mailbox, form).await?;
-            Ok((format!("{place}/scheduled"), said))
+            Ok((format!("{base}/scheduled"), said))
         }
         _ => {
             send(visit, mailbox, form).await?;
             let back = match form.fields.given("thread_id") {
                 Some(thread) if form.fields.get("mode") == "reply" => {
-                    format!("{place}/f/inbox/{}", encoded(thread))
+                    format!("{base}/f/inbox/{}", encoded(thread))
                 }
-                _ => format!("{place}/f/inbox"),
+                _ => format!("{base}/f/inbox"),
             };
             Ok((back, "Your mail is on its way.".to_owned()))
         }
@@ -373,7 +377,8 @@ async fn send(visit: &Visit, mailbox: &str, form: &Form) -> Result<()> {
     match (fields.get("mode"), fields.given("draft_id")) {
         ("forward", None) => {
             if !parts.files.is_empty() {
-                mail["attachments"] = json!(passed_on(visit, mailbox, source, parts.files).await?);
+                mail["attachments"] =
+                    json!(forwarded_attachments(visit, mailbox, source, parts.files).await?);
             }
             let call = visit.call(&sending::FORWARD)?;
             sending::forward(app, &call, mailbox, source.into(), input(&mail)?, false).await?;
@@ -393,7 +398,12 @@ async fn send(visit: &Visit, mailbox: &str, form: &Form) -> Result<()> {
 }
 
 /// The attachments of a forwarded email, and new ones.
-async fn passed_on(visit: &Visit, mailbox: &str, source: &str, new: Vec<Value>) -> Result<Vec<Value>> {
+async fn forwarded_attachments(
+    visit: &Visit,
+    mailbox: &str,
+    source: &str,
+    new: Vec<Value>,
+) -> Result<Vec<Value>> {
     let mail = original(visit, mailbox, source).await?;
     let own =
         mail.attachments.unwrap_or_default().into_iter().map(|file| json!({ "attachment_id": file.id }));
@@ -401,7 +411,7 @@ async fn passed_on(visit: &Visit, mailbox: &str, source: &str, new: Vec<Value>) 
 }
 
 /// The email that the first draft of a form forwards; later drafts store it.
-fn passes_on(fields: &Fields) -> Option<EmailId> {
+fn forwarded_email(fields: &Fields) -> Option<EmailId> {
     let is_first = fields.get("mode") == "forward" && fields.given("draft_id").is_none();
     is_first.then(|| fields.get("source").into())
 }
@@ -419,11 +429,12 @@ async fn draft_json(visit: &Visit, mailbox: &str, form: &Form) -> Result<Value> 
 
 /// Saves a draft, and returns its id and attachments.
 async fn save(visit: &Visit, mailbox: &str, form: &Form) -> Result<Value> {
-    let wanted = input(&draft_json(visit, mailbox, form).await?)?;
+    let request = input(&draft_json(visit, mailbox, form).await?)?;
     let call = visit.call(&drafts::SAVE)?;
-    let saved = drafts::save_passing_on(visit.app(), &call, mailbox, wanted, passes_on(&form.fields)).await?;
+    let saved =
+        drafts::save_passing_on(visit.app(), &call, mailbox, request, forwarded_email(&form.fields)).await?;
     let draft = drafts::get(visit.app(), &visit.call(&drafts::GET)?, mailbox, saved.id.clone()).await?;
-    let below = passing::pictures_below(&draft.body, draft.body_format, &draft.attachments);
+    let below = forward::pictures_below(&draft.body, draft.body_format, &draft.attachments);
     let files: Vec<Value> = draft
         .attachments
         .iter()
@@ -432,9 +443,9 @@ async fn save(visit: &Visit, mailbox: &str, form: &Form) -> Result<Value> {
         .map(|file| json!({ "id": file.id, "name": file.filename, "size": size(file.size) }))
         .collect();
     let at = visit.zone().await?.when(visit.app().now()).short;
-    let is_passed_on = passing::said(&draft.body, draft.body_format).is_some();
+    let is_forward = forward::own_text(&draft.body, draft.body_format).is_some();
     Ok(json!({
-        "draft_id": saved.id, "thread_id": draft.thread_id, "files": files, "saved": at, "below": is_passed_on,
+        "draft_id": saved.id, "thread_id": draft.thread_id, "files": files, "saved": at, "below": is_forward,
         "html": draft.body_format == BodyFormat::Html,
     }))
 }
@@ -442,11 +453,11 @@ async fn save(visit: &Visit, mailbox: &str, form: &Form) -> Result<Value> {
 async fn schedule(visit: &Visit, mailbox: &str, form: &Form) -> Result<String> {
     let zone = visit.zone().await?;
     let at = zone.parse(form.fields.get("at"))?;
-    let mut wanted = draft_json(visit, mailbox, form).await?;
-    wanted["scheduled_send_at"] = json!(at.to_string());
+    let mut request = draft_json(visit, mailbox, form).await?;
+    request["scheduled_send_at"] = json!(at.to_string());
     let call = visit.call(&scheduled_sends::CREATE)?;
-    let of = passes_on(&form.fields);
-    scheduled_sends::create_passing_on(visit.app(), &call, mailbox, input(&wanted)?, of).await?;
+    let of = forwarded_email(&form.fields);
+    scheduled_sends::create_passing_on(visit.app(), &call, mailbox, input(&request)?, of).await?;
     Ok(format!("It will be sent {}.", zone.when(at).full))
 }
 

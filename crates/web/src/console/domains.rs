@@ -118,14 +118,14 @@ async fn list(visit: Visit) -> Response {
 }
 
 async fn create(visit: Visit, request: Request) -> Response {
-    let made = async {
+    let created = async {
         let fields = Fields::read(request).await?;
-        let wanted: NewEmailDomain = input(&json!({ "domain": fields.get("domain").trim() }))?;
-        domains::create(visit.app(), &visit.call(&domains::CREATE)?, wanted).await
+        let request: NewEmailDomain = input(&json!({ "domain": fields.get("domain").trim() }))?;
+        domains::create(visit.app(), &visit.call(&domains::CREATE)?, request).await
     };
-    match made.await {
-        Ok(made) => {
-            let said = format!("{} is added. Publish its records, then check them.", made.domain);
+    match created.await {
+        Ok(created) => {
+            let said = format!("{} is added. Publish its records, then check them.", created.domain);
             visit.act(HERE, async { Ok((HERE.to_owned(), said)) }).await
         }
         Err(refused) => visit.answer(show(&visit, page::explain(&refused))).await,

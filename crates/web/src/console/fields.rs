@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
 use crate::{
-    body::{self, Bound},
+    body::{self, BodyLimit},
     json_body::read_json,
 };
 
@@ -26,8 +26,8 @@ impl Fields {
         let (parts, body) = request.into_parts();
         body::refuse_encoding(&parts.headers)?;
         body::require_type(&parts.headers, &["application/x-www-form-urlencoded"])?;
-        let bound = Bound { max: MAX_FORM_BYTES, refusal: ErrorKind::PayloadTooLarge };
-        let bytes = body::read(&parts.headers, body, bound).await?;
+        let limit = BodyLimit { max: MAX_FORM_BYTES, refusal: ErrorKind::PayloadTooLarge };
+        let bytes = body::read(&parts.headers, body, limit).await?;
         Ok(Self::parse(&bytes))
     }
 

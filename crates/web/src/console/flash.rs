@@ -26,7 +26,7 @@ pub(super) struct Flash {
 }
 
 /// Sets a message for the next page.
-pub(super) fn told(mut response: Response, kind: Kind, text: &str) -> Response {
+pub(super) fn set(mut response: Response, kind: Kind, text: &str) -> Response {
     if text.is_empty() {
         return response;
     }

@@ -84,20 +84,20 @@ struct IntegrationsPage {
     url: String,
 }
 
-async fn show(visit: &Visit, said: String, kept: Option<&Fields>) -> Result<Response> {
+async fn show(visit: &Visit, said: String, typed: Option<&Fields>) -> Result<Response> {
     let shell = visit.shell("Integrations", "integrations").await?;
     let all = integrations::list(visit.app(), &visit.call(&integrations::LIST)?).await?;
     let makers = Makers::load(visit).await?;
     let rows = all.into_iter().map(|one| row(&shell.zone, &makers, one)).collect();
-    let kept_text = |field| kept.map(|fields| fields.get(field).to_owned()).unwrap_or_default();
+    let typed_text = |field| typed.map(|fields| fields.get(field).to_owned()).unwrap_or_default();
     html(&IntegrationsPage {
         shell,
         rows,
         may_change: visit.may(&integrations::CREATE),
         said,
-        refused: kept.is_some(),
-        name: kept_text("name"),
-        url: kept_text("url"),
+        refused: typed.is_some(),
+        name: typed_text("name"),
+        url: typed_text("url"),
     })
 }
 
@@ -122,22 +122,22 @@ async fn create(visit: Visit, request: Request) -> Response {
         Ok(fields) => fields,
         Err(refused) => return page::failure(&visit.headers, &refused),
     };
-    let made = async {
-        let wanted: NewConnection = input(&json!({
+    let created = async {
+        let request: NewConnection = input(&json!({
             "name": fields.get("name"),
             "url": fields.get("url").trim(),
             "headers": headers(fields.get("headers"))?,
         }))?;
-        integrations::create(visit.app(), &visit.call(&integrations::CREATE)?, wanted).await
+        integrations::create(visit.app(), &visit.call(&integrations::CREATE)?, request).await
     };
-    match made.await {
-        Ok(made) if made.status == ConnectionStatus::Ready => {
-            let said = format!("{} is connected.", made.name);
+    match created.await {
+        Ok(created) if created.status == ConnectionStatus::Ready => {
+            let said = format!("{} is connected.", created.name);
             visit.act(HERE, async { Ok((HERE.to_owned(), said)) }).await
         }
-        Ok(made) => {
-            let why = made.last_error.unwrap_or_default();
-            let said = format!("{} is kept, but does not work yet: {why}", made.name);
+        Ok(created) => {
+            let why = created.last_error.unwrap_or_default();
+            let said = format!("{} is kept, but does not work yet: {why}", created.name);
             visit.answer(show(&visit, said, None)).await
         }
         Err(refused) => visit.answer(show(&visit, page::explain(&refused), Some(&fields))).await,

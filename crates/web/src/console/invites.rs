@@ -23,7 +23,7 @@ use operations::{
 use serde_json::json;
 
 use super::{
-    auth::{Form, SentPage, again, enter, open_form, redirect, shown},
+    auth::{Form, SentPage, again, enter, open_form, redirect, respond},
     fields::{Fields, input},
     flash,
     page::{self, html},
@@ -80,7 +80,7 @@ async fn signed_in(state: &State, headers: &HeaderMap) -> Option<Arc<Caller>> {
 async fn show(Extracted(state): Extracted<State>, headers: HeaderMap) -> Response {
     let form = Form::new(&headers, TITLE);
     let page = InvitePage::new(&state, &headers, form, &Fields::default()).await;
-    shown(&headers, page.and_then(|page| html(&page)))
+    respond(&headers, page.and_then(|page| html(&page)))
 }
 
 async fn accept(Extracted(state): Extracted<State>, request: Request) -> Response {
@@ -106,14 +106,14 @@ async fn accept(Extracted(state): Extracted<State>, request: Request) -> Respons
     match work.await {
         Ok(Accepted::Joined(_)) => {
             let response = page::go_to(&headers, "/console");
-            with_token(flash::told(response, flash::Kind::Done, welcome), "", 0)
+            with_token(flash::set(response, flash::Kind::Done, welcome), "", 0)
         }
         Ok(Accepted::Opened(opened)) => {
             with_token(enter(&state, &headers, &opened, "/console", welcome), "", 0)
         }
         Ok(Accepted::Sent(sent)) => {
             let form = Form { email: sent.email, ..Form::new(&headers, TITLE) };
-            with_token(shown(&headers, html(&SentPage { form })), "", 0)
+            with_token(respond(&headers, html(&SentPage { form })), "", 0)
         }
         Err(refused) => refuse(&state, &headers, &fields, &refused).await,
     }
@@ -150,7 +150,7 @@ async fn log_in_first(Extracted(state): Extracted<State>, request: Request) -> R
             fields.get("token").chars().filter(char::is_ascii_alphanumeric).take(100).collect();
         Ok(with_token(response, &token, COOKIE_SECONDS))
     };
-    shown(&headers, work.await)
+    respond(&headers, work.await)
 }
 
 /// Sets the cookie with the token, or clears it.

@@ -71,7 +71,7 @@ async fn list(visit: Visit) -> Response {
 }
 
 async fn create(visit: Visit, request: Request) -> Response {
-    let made = async {
+    let created = async {
         let fields = Fields::read(request).await?;
         let expires = match fields.given("expires") {
             Some(days) => {
@@ -81,17 +81,17 @@ async fn create(visit: Visit, request: Request) -> Response {
             }
             None => None,
         };
-        let wanted: NewApiKey = input(&json!({
+        let request: NewApiKey = input(&json!({
             "name": fields.get("name"), "role": fields.given("role").unwrap_or("admin"),
             "expires_at": expires.map(|at| at.to_string()),
         }))?;
-        api_keys::create(visit.app(), &visit.call(&api_keys::CREATE)?, wanted).await
+        api_keys::create(visit.app(), &visit.call(&api_keys::CREATE)?, request).await
     };
-    match made.await {
-        Ok(made) => {
+    match created.await {
+        Ok(created) => {
             let url = &visit.app().settings().public_url;
-            let command = format!("curl -H \"x-api-key: {}\" {url}/api/v1/mailboxes", made.key);
-            visit.answer(show(&visit, Some((made.key, command)), String::new())).await
+            let command = format!("curl -H \"x-api-key: {}\" {url}/api/v1/mailboxes", created.key);
+            visit.answer(show(&visit, Some((created.key, command)), String::new())).await
         }
         Err(refused) => visit.answer(show(&visit, None, page::explain(&refused))).await,
     }

@@ -16,8 +16,8 @@ use serde_json::json;
 
 use super::{
     fields::{Fields, input},
-    letter_form::read_form,
     links::encoded,
+    message_form::read_form,
     page::{self, html},
     shell::Shell,
     time::{When, Zone, size},
@@ -27,7 +27,7 @@ use crate::{State, reply};
 
 const HERE: &str = "/console/knowledge";
 /// The largest form with a document: the document and its multipart framing.
-const MOST_FORM: usize = MAX_DOCUMENT_BYTES + (1 << 20);
+const MAX_FORM_BYTES: usize = MAX_DOCUMENT_BYTES + (1 << 20);
 
 pub(super) fn routes() -> Router<State> {
     Router::new()
@@ -39,7 +39,7 @@ pub(super) fn routes() -> Router<State> {
         .route("/console/knowledge/d/{document}/verify", post(verify))
         .route("/console/knowledge/d/{document}/delete", post(delete))
         .route("/console/knowledge/m/{blob}/forget", post(forget))
-        .layer(DefaultBodyLimit::max(MOST_FORM))
+        .layer(DefaultBodyLimit::max(MAX_FORM_BYTES))
 }
 
 struct Row {
@@ -80,7 +80,7 @@ fn row(zone: &Zone, document: Document) -> Row {
     }
 }
 
-struct Found {
+struct SnippetRow {
     text: String,
     distance: String,
     source: &'static str,
@@ -92,9 +92,9 @@ struct Found {
     at: When,
 }
 
-fn found(zone: &Zone, snippet: Snippet) -> Found {
+fn found(zone: &Zone, snippet: Snippet) -> SnippetRow {
     let mail = snippet.mailbox_id.as_ref().zip(snippet.email_id.as_ref());
-    Found {
+    SnippetRow {
         distance: format!("{:.2}", snippet.distance),
         source: snippet.source.as_str(),
         from: snippet.document_name.or(snippet.mailbox_email).unwrap_or_default(),
@@ -120,7 +120,7 @@ struct KnowledgePage {
     asked: String,
     /// Where to search: value, name, whether it is chosen.
     sources: [(&'static str, &'static str, bool); 3],
-    found: Option<Vec<Found>>,
+    found: Option<Vec<SnippetRow>>,
     said: String,
     about: MemoryCredentials,
     ready: bool,
@@ -136,10 +136,10 @@ struct DocumentList {
 }
 
 async fn documents(visit: &Visit, zone: &Zone, query: &Fields) -> Result<(Vec<Row>, Option<String>)> {
-    let wanted: DocumentQuery =
+    let request: DocumentQuery =
         input(&json!({ "limit": visit.limits().rows_per_page, "cursor": query.given("cursor") }))?;
     let call = visit.call(&knowledge::LIST)?;
-    let page = knowledge::list(visit.app(), &call, wanted).await?;
+    let page = knowledge::list(visit.app(), &call, request).await?;
     let rows = page.documents.into_iter().map(|one| row(zone, one)).collect();
     Ok((rows, page.next_cursor.map(|cursor| format!("{HERE}?cursor={}", encoded(&cursor)))))
 }
@@ -188,8 +188,8 @@ async fn recall(visit: &Visit, query: &Fields, asked: &str) -> Result<Vec<Snippe
     if !sources.is_empty() {
         body["sources"] = json!(sources);
     }
-    let wanted: Recall = input(&body)?;
-    Ok(memory::recall(visit.app(), &visit.call(&memory::RECALL)?, wanted).await?.snippets)
+    let request: Recall = input(&body)?;
+    Ok(memory::recall(visit.app(), &visit.call(&memory::RECALL)?, request).await?.snippets)
 }
 
 /// The list alone, polled while documents are being indexed.
@@ -223,8 +223,8 @@ async fn add(visit: Visit, request: Request) -> Response {
         let Some(file) = form.files.first() else { return Err(Error::invalid("file", "choose one")) };
         let name = file["filename"].as_str().unwrap_or_default();
         let body = json!({ "name": name, "type": kind_of(name)?, "content": file["content"] });
-        let wanted: NewDocument = input(&body)?;
-        let added = knowledge::add(visit.app(), &visit.call(&knowledge::ADD)?, wanted).await?;
+        let request: NewDocument = input(&body)?;
+        let added = knowledge::add(visit.app(), &visit.call(&knowledge::ADD)?, request).await?;
         Ok((HERE.to_owned(), format!("“{}” is being read.", added.name)))
     };
     visit.act(HERE, work).await
@@ -233,8 +233,8 @@ async fn add(visit: Visit, request: Request) -> Response {
 async fn remember(visit: Visit, request: Request) -> Response {
     let work = async {
         let fields = Fields::read(request).await?;
-        let wanted: Remember = input(&json!({ "text": fields.get("text").replace("\r\n", "\n") }))?;
-        memory::remember(visit.app(), &visit.call(&memory::REMEMBER)?, wanted).await?;
+        let request: Remember = input(&json!({ "text": fields.get("text").replace("\r\n", "\n") }))?;
+        memory::remember(visit.app(), &visit.call(&memory::REMEMBER)?, request).await?;
         Ok((HERE.to_owned(), "Remembered.".to_owned()))
     };
     visit.act(HERE, work).await

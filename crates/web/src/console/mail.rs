@@ -362,9 +362,9 @@ async fn act(visit: Visit, Path(mailbox): Path<String>, request: Request) -> Res
     };
     match work.await {
         Ok((_, said)) if page::is_partial(&visit.headers) => {
-            let told = json!({ "toast": { "kind": "done", "text": said }, "mail-news": {} });
+            let toast = json!({ "toast": { "kind": "done", "text": said }, "mail-news": {} });
             let quiet = json!({ "mail-news": {} });
-            let trigger = if said.is_empty() { quiet } else { told };
+            let trigger = if said.is_empty() { quiet } else { toast };
             with_header(nothing(), "hx-trigger", &page::ascii_json(&trigger))
         }
         outcome => {
@@ -379,17 +379,17 @@ async fn change(visit: &Visit, mailbox: &str, fields: &Fields) -> Result<String>
         return Err(Error::invalid("thread", "choose a conversation first"));
     }
     let folder = fields.get("folder");
-    let mut mails: Vec<Email> = Vec::new();
+    let mut emails: Vec<Email> = Vec::new();
     for thread in chosen.iter().take(100) {
         let query = input(&json!({ "metadata_only": true }))?;
         let call = visit.call(&threads::GET)?;
-        mails.extend(threads::get(visit.app(), &call, mailbox, (*thread).into(), query).await?);
+        emails.extend(threads::get(visit.app(), &call, mailbox, (*thread).into(), query).await?);
     }
     let word =
         if chosen.len() == 1 { "Conversation".to_owned() } else { format!("{} conversations", chosen.len()) };
     let action = fields.get("action");
     let ids = |fits: &dyn Fn(&Email) -> bool| -> Vec<EmailId> {
-        mails.iter().filter(|mail| fits(mail)).map(|mail| mail.id.clone()).collect()
+        emails.iter().filter(|mail| fits(mail)).map(|mail| mail.id.clone()).collect()
     };
     // In a folder only its own messages are moved; elsewhere everything except sent messages and drafts.
     let here = |mail: &Email| {
@@ -399,7 +399,7 @@ async fn change(visit: &Visit, mailbox: &str, fields: &Fields) -> Result<String>
     match action {
         "read" | "unread" => {
             let read = action == "read";
-            let newest = mails.iter().rev().find(|mail| mail.delivery_status.is_none()).or(mails.last());
+            let newest = emails.iter().rev().find(|mail| mail.delivery_status.is_none()).or(emails.last());
             let newest = newest.map(|mail| mail.id.clone());
             let ids = if read { ids(&|mail| !mail.read) } else { newest.into_iter().collect() };
             set_read(visit, mailbox, ids, read).await?;
@@ -414,11 +414,11 @@ async fn change(visit: &Visit, mailbox: &str, fields: &Fields) -> Result<String>
             Ok(format!("{word} deleted for good."))
         }
         "star" | "unstar" => {
-            alter(visit, mailbox, &mails, &json!({ "starred": action == "star" })).await?;
+            alter(visit, mailbox, &emails, &json!({ "starred": action == "star" })).await?;
             Ok(String::new())
         }
         "label" => {
-            alter(visit, mailbox, &mails, &json!({ "custom_labels": fields.all("label") })).await?;
+            alter(visit, mailbox, &emails, &json!({ "custom_labels": fields.all("label") })).await?;
             Ok("Labels saved.".to_owned())
         }
         "archive" => relocate(visit, mailbox, ids(&here), "archive", &format!("{word} archived.")).await,
@@ -431,8 +431,8 @@ async fn change(visit: &Visit, mailbox: &str, fields: &Fields) -> Result<String>
 }
 
 /// Changes the newest email of a conversation.
-async fn alter(visit: &Visit, mailbox: &str, mails: &[Email], change: &serde_json::Value) -> Result<()> {
-    let newest = mails.last().ok_or_else(|| Error::not_found("Email not found"))?;
+async fn alter(visit: &Visit, mailbox: &str, emails: &[Email], change: &serde_json::Value) -> Result<()> {
+    let newest = emails.last().ok_or_else(|| Error::not_found("Email not found"))?;
     let call = visit.call(&emails::UPDATE)?;
     emails::update(visit.app(), &call, mailbox, newest.id.clone(), input(change)?).await.map(|_| ())
 }
@@ -467,8 +467,9 @@ async fn empty_trash(visit: Visit, Path(mailbox): Path<String>) -> Response {
     let back = format!("/console/m/{}/f/trash", encoded(&mailbox));
     visit
         .act(&back, async {
-            let gone = emails::empty_trash(visit.app(), &visit.call(&emails::EMPTY_TRASH)?, &mailbox).await?;
-            Ok((back.clone(), format!("{} mails deleted for good.", number(gone.deleted_count))))
+            let deleted =
+                emails::empty_trash(visit.app(), &visit.call(&emails::EMPTY_TRASH)?, &mailbox).await?;
+            Ok((back.clone(), format!("{} mails deleted for good.", number(deleted.deleted_count))))
         })
         .await
 }

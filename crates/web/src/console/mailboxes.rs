@@ -76,15 +76,15 @@ async fn create(visit: Visit, request: Request) -> Response {
         Ok(fields) => fields,
         Err(refused) => return page::failure(&visit.headers, &refused),
     };
-    let made = async {
+    let created = async {
         let email = fields.given("local").map(|local| format!("{local}@{}", fields.get("domain")));
-        let wanted: NewMailbox = input(&json!({ "name": fields.get("name"), "email": email }))?;
-        mailboxes::create(visit.app(), &visit.call(&mailboxes::CREATE)?, wanted).await
+        let request: NewMailbox = input(&json!({ "name": fields.get("name"), "email": email }))?;
+        mailboxes::create(visit.app(), &visit.call(&mailboxes::CREATE)?, request).await
     };
-    match made.await {
-        Ok(made) => {
-            let target = format!("/console/m/{}/f/inbox", encoded(made.id.as_str()));
-            let said = format!("{} is ready for mail.", made.email);
+    match created.await {
+        Ok(created) => {
+            let target = format!("/console/m/{}/f/inbox", encoded(created.id.as_str()));
+            let said = format!("{} is ready for mail.", created.email);
             visit.act("/console", async { Ok((target, said)) }).await
         }
         Err(refused) => visit.answer(show_new(&visit, &fields, page::explain(&refused))).await,

@@ -124,11 +124,11 @@ async fn list(visit: Visit, RawQuery(query): RawQuery) -> Response {
             let after = WorkspaceId::from(fields.get("after"));
             let limit = visit.limits().conversations_per_page;
             let found = admin::list_workspaces(visit.app(), after, limit + 1).await?;
-            let shown = usize::try_from(limit).map_err(Error::internal)?;
-            let more = found.len() > shown;
+            let page_size = usize::try_from(limit).map_err(Error::internal)?;
+            let more = found.len() > page_size;
             let rows: Vec<WorkspaceRow> = found
                 .into_iter()
-                .take(shown)
+                .take(page_size)
                 .map(|one| WorkspaceRow {
                     id: one.id.as_str().to_owned(),
                     name: one.name,

@@ -75,7 +75,7 @@ async fn overview(visit: Visit) -> Response {
             let shell = visit.shell("Overview", "overview").await?;
             let app = visit.app();
             let credits = usage::credits(app, &visit.call(&usage::CREDITS)?).await?;
-            let mails = usage::email(app, &visit.call(&usage::EMAIL)?).await?;
+            let email_usage = usage::email(app, &visit.call(&usage::EMAIL)?).await?;
             let history =
                 usage::history(app, &visit.call(&usage::HISTORY)?, HistoryQuery { days: 1 }).await?;
             let today = history.days.last().map_or((0, 0), |day| (day.mails_in, day.mails_out));
@@ -88,7 +88,7 @@ async fn overview(visit: Visit) -> Response {
                 .mailboxes
                 .iter()
                 .map(|mailbox| {
-                    let figures = mails.mailboxes.iter().find(|one| one.id.as_str() == mailbox.id);
+                    let figures = email_usage.mailboxes.iter().find(|one| one.id.as_str() == mailbox.id);
                     Row {
                         id: mailbox.id.clone(),
                         name: mailbox.name.clone(),
@@ -103,7 +103,7 @@ async fn overview(visit: Visit) -> Response {
             let steps = Steps {
                 mailbox: !rows.is_empty(),
                 key: keys,
-                mail: mails.mailboxes.iter().any(|one| one.received > 0),
+                mail: email_usage.mailboxes.iter().any(|one| one.received > 0),
             };
             html(&OverviewPage {
                 unread: number(rows.iter().map(|row| row.unread).sum()),
@@ -138,7 +138,7 @@ async fn switch(visit: Visit, request: Request) -> Response {
 
 #[derive(Template)]
 #[template(path = "console/side.html")]
-struct Side {
+struct SidebarPart {
     shell: Shell,
 }
 
@@ -152,7 +152,7 @@ async fn side(visit: Visit, RawQuery(query): RawQuery) -> Response {
             if known {
                 fill_sidebar(&visit, &mut shell, fields.get("mailbox")).await?;
             }
-            html(&Side { shell })
+            html(&SidebarPart { shell })
         })
         .await
 }

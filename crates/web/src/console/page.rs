@@ -184,13 +184,13 @@ pub(super) fn with_header(mut response: Response, name: &'static str, value: &st
 /// Clears the flash message once a page has shown it.
 pub(super) async fn finish(request: Request, next: Next) -> Response {
     let partial = is_partial(request.headers()) || request.uri().path().ends_with("/frame");
-    let told = flash::read(request.headers()).is_some() && !partial;
+    let had_flash = flash::read(request.headers()).is_some() && !partial;
     let mut response = next.run(request).await;
     let headers = response.headers();
     let is_page =
         headers.get(header::CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"text/html"));
     let sets = headers.get_all(header::SET_COOKIE).iter().any(|one| one.as_bytes().starts_with(b"flash="));
-    if told && is_page && !sets {
+    if had_flash && is_page && !sets {
         flash::forget(&mut response);
     }
     response

@@ -43,7 +43,7 @@ const MAX_OPEN_MESSAGES: usize = 8;
 const MAX_PICTURE_BYTES: usize = 6 << 20;
 
 /// A badge of a message: its kind, its text, and its tooltip.
-pub(super) type Mark = (&'static str, String, String);
+pub(super) type Badge = (&'static str, String, String);
 
 /// An attachment.
 pub(super) struct FileRow {
@@ -53,15 +53,15 @@ pub(super) struct FileRow {
 }
 
 /// How a message's text is shown.
-pub(super) enum Shown {
+pub(super) enum BodyView {
     /// Collapsed.
-    Later,
+    Collapsed,
     /// As plain text, converted to HTML.
     Plain(String),
     /// In a frame: its URL, its height, whether remote pictures were blocked, and whether they are shown.
     Frame { url: String, height: &'static str, blocked: bool, with_images: bool },
     /// Only after confirmation: it is dangerous.
-    Held,
+    Withheld,
 }
 
 /// A message of a conversation.
@@ -77,10 +77,10 @@ pub(super) struct Message {
     draft: bool,
     /// Where it can be edited or cancelled.
     edit: String,
-    marks: Vec<Mark>,
+    badges: Vec<Badge>,
     threats: Vec<String>,
     files: Vec<FileRow>,
-    shown: Shown,
+    body_view: BodyView,
     base: String,
     flagged: bool,
 }
@@ -112,13 +112,13 @@ pub(super) async fn load(
 ) -> Result<Reader> {
     let query = input(&json!({ "metadata_only": true }))?;
     let call = visit.call(&threads::GET)?;
-    let mails = threads::get(visit.app(), &call, mailbox, thread.into(), query).await?;
-    let newest = mails.last().ok_or_else(|| Error::not_found("Thread not found"))?;
+    let emails = threads::get(visit.app(), &call, mailbox, thread.into(), query).await?;
+    let newest = emails.last().ok_or_else(|| Error::not_found("Thread not found"))?;
     let known = labels::list(visit.app(), &visit.call(&labels::LIST)?, mailbox).await?;
     let has = |slug: &String| newest.custom_labels.contains(slug);
     let labels = known.into_iter().map(|one| (has(&one.slug), one));
     let labels = labels.map(|(has, one)| (one.slug, one.name, one.color, has)).collect();
-    let subject = mails.first().map(|mail| mail.subject.clone()).unwrap_or_default();
+    let subject = emails.first().map(|mail| mail.subject.clone()).unwrap_or_default();
     let folders =
         operations::folders::list(visit.app(), &visit.call(&operations::folders::LIST)?, mailbox).await?;
     let zone = visit.zone().await?;
@@ -129,19 +129,19 @@ pub(super) async fn load(
         folder: folder.to_owned(),
         list_url,
         newest: newest.id.as_str().to_owned(),
-        unread: mails.iter().any(|mail| !mail.read),
+        unread: emails.iter().any(|mail| !mail.read),
         starred: newest.starred,
-        older: newest.thread_count.unwrap_or(0) > i64::try_from(mails.len()).unwrap_or(i64::MAX),
+        older: newest.thread_count.unwrap_or(0) > i64::try_from(emails.len()).unwrap_or(i64::MAX),
         labels,
         targets: folders
             .into_iter()
             .map(|one| (one.id.as_str().to_owned(), one.name))
             .filter(|(id, _)| id != folder && !matches!(id.as_str(), "draft" | "scheduled" | "sent"))
             .collect(),
-        messages: Vec::with_capacity(mails.len()),
+        messages: Vec::with_capacity(emails.len()),
     };
-    let (count, mut open) = (mails.len(), 0);
-    for (index, mail) in mails.into_iter().enumerate() {
+    let (count, mut open) = (emails.len(), 0);
+    for (index, mail) in emails.into_iter().enumerate() {
         let opened = index + 1 == count || (!mail.read && open < MAX_OPEN_MESSAGES);
         open += usize::from(opened);
         reader.messages.push(message(visit, mailbox, mail, opened, &zone).await?);
@@ -154,10 +154,10 @@ async fn message(visit: &Visit, mailbox: &str, mail: Email, open: bool, zone: &Z
     let base = format!("/console/m/{}/e/{}", encoded(mailbox), encoded(mail.id.as_str()));
     let mail = if open { read(visit, mailbox, mail.id.clone(), false).await? } else { mail };
     let flagged = mail.scan_status == Some(ScanStatus::Flagged);
-    let shown = match (open, flagged) {
-        (false, _) => Shown::Later,
-        (_, true) => Shown::Held,
-        _ => shown(&mail, &base, false).await?,
+    let body_view = match (open, flagged) {
+        (false, _) => BodyView::Collapsed,
+        (_, true) => BodyView::Withheld,
+        _ => body_view(&mail, &base, false).await?,
     };
     let (name, address) = person(&mail.sender);
     let mut to = if mail.to.is_empty() { String::new() } else { format!("to {}", people(&mail.to)) };
@@ -166,7 +166,7 @@ async fn message(visit: &Visit, mailbox: &str, mail: Email, open: bool, zone: &Z
     }
     Ok(Message {
         initial: initial(&name),
-        marks: marks(&mail),
+        badges: badges(&mail),
         threats: threats(&mail),
         files: files(&mail, &base),
         snippet: mail.snippet.clone().unwrap_or_default(),
@@ -182,7 +182,7 @@ async fn message(visit: &Visit, mailbox: &str, mail: Email, open: bool, zone: &Z
         address,
         to,
         open,
-        shown,
+        body_view,
         base,
         flagged,
     })
@@ -194,8 +194,8 @@ async fn read(visit: &Visit, mailbox: &str, id: EmailId, safe: bool) -> Result<E
 }
 
 /// The badges of a message.
-fn marks(mail: &Email) -> Vec<Mark> {
-    let mut marks: Vec<Mark> = Vec::new();
+fn badges(mail: &Email) -> Vec<Badge> {
+    let mut badges: Vec<Badge> = Vec::new();
     if let Some(status) = mail.delivery_status.as_deref() {
         let kind = match status {
             "delivered" | "sent" => "ok",
@@ -203,10 +203,10 @@ fn marks(mail: &Email) -> Vec<Mark> {
             "sandboxed" => "warn",
             _ => "bad",
         };
-        marks.push((kind, capital(status), "What became of it on its way.".to_owned()));
-        return marks;
+        badges.push((kind, capital(status), "What became of it on its way.".to_owned()));
+        return badges;
     }
-    marks.push(match mail.scan_status {
+    badges.push(match mail.scan_status {
         Some(ScanStatus::Clean) => ("ok", "Scanned, clean".to_owned(), "Every scanner passed it.".to_owned()),
         Some(ScanStatus::Flagged) => ("bad", "Dangerous".to_owned(), "A scanner found it unsafe.".to_owned()),
         Some(ScanStatus::Skipped) => {
@@ -216,19 +216,19 @@ fn marks(mail: &Email) -> Vec<Mark> {
     });
     let checks = &mail.sender_authentication;
     let said = format!("SPF {}, DKIM {}, DMARC {}", checks.spf, checks.dkim, checks.dmarc);
-    marks.push(match checks.status {
+    badges.push(match checks.status {
         Verdict::Pass => ("ok", "Sender verified".to_owned(), said),
         Verdict::Fail => ("bad", "Sender failed the checks".to_owned(), said),
         Verdict::Unknown => ("", "Sender not verified".to_owned(), said),
     });
     if mail.is_urgent {
-        marks.push(("warn", "Urgent".to_owned(), "Classified as urgent.".to_owned()));
+        badges.push(("warn", "Urgent".to_owned(), "Classified as urgent.".to_owned()));
     }
     let category = mail.category.as_str();
     if category != "other" {
-        marks.push(("", capital(&category.replace('_', " ")), "What it is about.".to_owned()));
+        badges.push(("", capital(&category.replace('_', " ")), "What it is about.".to_owned()));
     }
-    marks
+    badges
 }
 
 fn capital(text: &str) -> String {
@@ -262,13 +262,13 @@ fn files(mail: &Email, base: &str) -> Vec<FileRow> {
 }
 
 /// How a message's text is shown.
-async fn shown(mail: &Email, base: &str, with_images: bool) -> Result<Shown> {
+async fn body_view(mail: &Email, base: &str, with_images: bool) -> Result<BodyView> {
     let body = mail.body.clone().unwrap_or_default();
     if mail.body_format != Some(BodyFormat::Html) {
-        return Ok(Shown::Plain(plain(&body)));
+        return Ok(BodyView::Plain(plain(&body)));
     }
-    let made = made_fit(body, HashMap::new(), with_images).await?;
-    let height = match made.lines {
+    let sanitised = sanitise(body, HashMap::new(), with_images).await?;
+    let height = match sanitised.lines {
         0..=3 => "h1",
         4..=7 => "h2",
         8..=12 => "h3",
@@ -277,11 +277,11 @@ async fn shown(mail: &Email, base: &str, with_images: bool) -> Result<Shown> {
         _ => "h6",
     };
     let url = if with_images { format!("{base}/frame?images=1") } else { format!("{base}/frame") };
-    Ok(Shown::Frame { url, height, blocked: made.blocked_images, with_images })
+    Ok(BodyView::Frame { url, height, blocked: sanitised.blocked_images, with_images })
 }
 
 /// HTML sanitised for display, on a blocking thread.
-async fn made_fit(body: String, parts: HashMap<String, String>, remote: bool) -> Result<Displayed> {
+async fn sanitise(body: String, parts: HashMap<String, String>, remote: bool) -> Result<Displayed> {
     let work = move || {
         let inline = |id: &str| parts.get(id.trim_matches(['<', '>'])).cloned();
         display::show(&body, &Pictures { remote, inline: &inline })
@@ -292,7 +292,7 @@ async fn made_fit(body: String, parts: HashMap<String, String>, remote: bool) ->
 #[derive(Template)]
 #[template(path = "console/message_view.html")]
 struct ViewPart {
-    shown: Shown,
+    body_view: BodyView,
     base: String,
     id: String,
 }
@@ -308,7 +308,7 @@ async fn view(
             let images = Fields::parse(query.unwrap_or_default().as_bytes()).ticked("images");
             let mail = read(&visit, &mailbox, email.clone().into(), false).await?;
             let base = format!("/console/m/{}/e/{}", encoded(&mailbox), encoded(&email));
-            html(&ViewPart { shown: shown(&mail, &base, images).await?, base, id: email })
+            html(&ViewPart { body_view: body_view(&mail, &base, images).await?, base, id: email })
         })
         .await
 }
@@ -325,11 +325,11 @@ async fn frame(
             let mail = read(&visit, &mailbox, email.into(), false).await?;
             let body = mail.body.clone().unwrap_or_default();
             let parts = pictures(&visit, &mailbox, &mail, &body).await?;
-            let made = match mail.body_format {
-                Some(BodyFormat::Html) => made_fit(body, parts, images).await?.html,
+            let sanitised = match mail.body_format {
+                Some(BodyFormat::Html) => sanitise(body, parts, images).await?.html,
                 _ => format!("<pre>{}</pre>", escape(&body)),
             };
-            Ok(framed(&made, images))
+            Ok(framed(&sanitised, images))
         })
         .await
 }
@@ -385,10 +385,10 @@ async fn pictures(visit: &Visit, mailbox: &str, mail: &Email, body: &str) -> Res
 #[derive(Template)]
 #[template(path = "console/message_agent.html")]
 struct AgentPart {
-    shown: Shown,
+    body_view: BodyView,
     id: String,
     text: String,
-    facts: Vec<Mark>,
+    facts: Vec<Badge>,
     withheld: bool,
 }
 
@@ -400,8 +400,8 @@ async fn agent(visit: Visit, Path((mailbox, email)): Path<(String, String)>) -> 
             let mail = read(&visit, &mailbox, email.clone().into(), false).await?;
             let safe = read(&visit, &mailbox, email.clone().into(), true).await?;
             let flagged = mail.scan_status == Some(ScanStatus::Flagged);
-            let shown = if flagged { Shown::Held } else { shown(&mail, &base, false).await? };
-            let mut facts: Vec<Mark> = Vec::new();
+            let body_view = if flagged { BodyView::Withheld } else { body_view(&mail, &base, false).await? };
+            let mut facts: Vec<Badge> = Vec::new();
             if let Some(from) = safe.body_source {
                 facts.push((
                     "",
@@ -417,7 +417,7 @@ async fn agent(visit: Visit, Path((mailbox, email)): Path<(String, String)>) -> 
                 facts.push(("", "cut".to_owned(), "Only the beginning is given to agents.".to_owned()));
             }
             let withheld = safe.content_omitted;
-            html(&AgentPart { shown, id: email, text: safe.body.unwrap_or_default(), facts, withheld })
+            html(&AgentPart { body_view, id: email, text: safe.body.unwrap_or_default(), facts, withheld })
         })
         .await
 }

@@ -63,11 +63,11 @@ async fn list(visit: Visit, Path(mailbox): Path<String>, RawQuery(query): RawQue
             let fields = Fields::parse(query.unwrap_or_default().as_bytes());
             let mut shell = visit.shell("Scheduled", "scheduled").await?;
             fill_sidebar(&visit, &mut shell, &mailbox).await?;
-            let wanted: DraftListQuery = input(
+            let request: DraftListQuery = input(
                 &json!({ "limit": visit.limits().conversations_per_page, "cursor": fields.given("cursor") }),
             )?;
             let call = visit.call(&scheduled_sends::LIST)?;
-            let page = scheduled_sends::list(visit.app(), &call, &mailbox, wanted).await?;
+            let page = scheduled_sends::list(visit.app(), &call, &mailbox, request).await?;
             let rows = page
                 .scheduled_sends
                 .into_iter()
@@ -128,7 +128,7 @@ async fn cancel(visit: Visit, Path((mailbox, send)): Path<(String, String)>) -> 
 }
 
 /// A message captured by the sandbox.
-struct Kept {
+struct SandboxRow {
     url: String,
     from: String,
     to: String,
@@ -141,7 +141,7 @@ struct Kept {
 #[template(path = "console/sandbox.html")]
 struct SandboxPage {
     shell: Shell,
-    rows: Vec<Kept>,
+    rows: Vec<SandboxRow>,
     on: bool,
     mode: &'static str,
 }
@@ -151,25 +151,26 @@ async fn sandbox(visit: Visit) -> Response {
         .answer(async {
             let shell = visit.shell("Sandbox", "sandbox").await?;
             let mut found: Vec<(String, String, Email)> = Vec::new();
-            let most = usize::try_from(visit.limits().rows_per_page).unwrap_or_default();
-            for mailbox in shell.mailboxes.iter().take(most) {
+            let max_mailboxes = usize::try_from(visit.limits().rows_per_page).unwrap_or_default();
+            for mailbox in shell.mailboxes.iter().take(max_mailboxes) {
                 let sent = sandboxed(&visit, &mailbox.id).await?;
-                found.extend(sent.into_iter().map(|mail| (mailbox.id.clone(), mailbox.email.clone(), mail)));
+                found
+                    .extend(sent.into_iter().map(|email| (mailbox.id.clone(), mailbox.email.clone(), email)));
             }
-            found.sort_by_key(|(_, _, mail)| std::cmp::Reverse(mail.date));
+            found.sort_by_key(|(_, _, email)| std::cmp::Reverse(email.date));
             let rows = found
                 .into_iter()
-                .map(|(id, from, mail)| Kept {
+                .map(|(id, from, email)| SandboxRow {
                     url: format!(
                         "/console/m/{}/f/sent/{}",
                         encoded(&id),
-                        mail.thread_id.as_ref().map(|thread| encoded(thread.as_str())).unwrap_or_default()
+                        email.thread_id.as_ref().map(|thread| encoded(thread.as_str())).unwrap_or_default()
                     ),
                     from,
-                    to: people(&mail.to),
-                    subject: if mail.subject.is_empty() { "(no subject)".to_owned() } else { mail.subject },
-                    snippet: mail.snippet.unwrap_or_default(),
-                    at: shell.zone.when(mail.date),
+                    to: people(&email.to),
+                    subject: if email.subject.is_empty() { "(no subject)".to_owned() } else { email.subject },
+                    snippet: email.snippet.unwrap_or_default(),
+                    at: shell.zone.when(email.date),
                 })
                 .collect();
             let mode = visit.app().settings().outbound.mode;
@@ -182,6 +183,6 @@ async fn sandboxed(visit: &Visit, mailbox: &str) -> Result<Vec<Email>> {
     let limit = visit.limits().conversations_per_page;
     let query: ListQuery = input(&json!({ "folder": "sent", "limit": limit }))?;
     let page = emails::list(visit.app(), &visit.call(&emails::LIST)?, mailbox, query).await?;
-    let kept = |mail: &Email| mail.delivery_status.as_deref() == Some("sandboxed");
-    Ok(page.emails.into_iter().filter(kept).collect())
+    let is_sandboxed = |email: &Email| email.delivery_status.as_deref() == Some("sandboxed");
+    Ok(page.emails.into_iter().filter(is_sandboxed).collect())
 }

@@ -27,7 +27,7 @@ use std::sync::Arc;
 
 use crate::{
     State,
-    body::{self, Bound},
+    body::{self, BodyLimit},
     error,
     input::{refuse_query, together},
     json_body::read_json,
@@ -203,8 +203,8 @@ where
     let (parts, body) = request.into_parts();
     body::refuse_encoding(&parts.headers)?;
     body::require_type(&parts.headers, &[body::JSON])?;
-    let bound = Bound { max: MAX_BODY_BYTES, refusal: ErrorKind::PayloadTooLarge };
-    let bytes = body::read(&parts.headers, body, bound).await?;
+    let limit = BodyLimit { max: MAX_BODY_BYTES, refusal: ErrorKind::PayloadTooLarge };
+    let bytes = body::read(&parts.headers, body, limit).await?;
     let ((), value) = together(refuse_query(parts.uri.query().unwrap_or_default()), read_json(&bytes))?;
     Ok((parts.headers, value))
 }

@@ -13,7 +13,7 @@ use serde_json::json;
 
 use super::{
     amounts::money,
-    auth::left,
+    auth::after_log_out,
     fields::{Fields, input},
     page::html,
     session_api::client,
@@ -59,21 +59,21 @@ async fn workspace(visit: Visit) -> Response {
             let call = visit.call(&workspaces::GET)?;
             let found = workspaces::get(visit.app(), &call).await?;
             let limits = visit.app().limits(call.plan);
-            let shown = |limit: model::Limit| {
+            let display = |limit: model::Limit| {
                 limit.get().map_or_else(
                     || "unlimited".to_owned(),
-                    |most| number(i64::try_from(most).unwrap_or(i64::MAX)),
+                    |limit| number(i64::try_from(limit).unwrap_or(i64::MAX)),
                 )
             };
             let allowances = vec![
-                ("Credits a month", shown(limits.credits_per_period)),
-                ("Requests a minute", shown(limits.rpm)),
-                ("Mailboxes", shown(limits.mailboxes)),
-                ("Members", shown(limits.members)),
-                ("API keys", shown(limits.api_keys)),
-                ("Custom domains", shown(limits.domains)),
-                ("Mails sent a month", shown(limits.mails_per_month)),
-                ("Recipients a mail", shown(limits.recipients_per_request)),
+                ("Credits a month", display(limits.credits_per_period)),
+                ("Requests a minute", display(limits.rpm)),
+                ("Mailboxes", display(limits.mailboxes)),
+                ("Members", display(limits.members)),
+                ("API keys", display(limits.api_keys)),
+                ("Custom domains", display(limits.domains)),
+                ("Mails sent a month", display(limits.mails_per_month)),
+                ("Recipients a mail", display(limits.recipients_per_request)),
             ];
             let storage = &found.storage;
             html(&SettingsPage {
@@ -178,7 +178,7 @@ async fn change_password(visit: Visit, request: Request) -> Response {
         password_resets::change(visit.app(), &visit.caller, change, &client).await
     };
     match changed.await {
-        Ok(()) => left(&visit, Ok(()), "Your password is changed. Log in with the new one."),
+        Ok(()) => after_log_out(&visit, Ok(()), "Your password is changed. Log in with the new one."),
         Err(refused) => visit.act("/console/account", async { Err(refused) }).await,
     }
 }
@@ -194,7 +194,7 @@ async fn end_session(visit: Visit, Path(session): Path<String>) -> Response {
 
 async fn log_out_everywhere(visit: Visit) -> Response {
     let ended = accounts::log_out_everywhere(visit.app(), &visit.caller).await;
-    left(&visit, ended, "You are logged out everywhere.")
+    after_log_out(&visit, ended, "You are logged out everywhere.")
 }
 
 struct Earnings {
@@ -281,10 +281,10 @@ async fn sign_up_affiliate(visit: Visit, request: Request) -> Response {
     visit
         .act("/console/affiliate", async {
             let fields = Fields::read(request).await?;
-            let wanted: AffiliateSignUp = input(
+            let request: AffiliateSignUp = input(
                 &json!({ "code": fields.given("code"), "payout_email": fields.given("payout_email") }),
             )?;
-            affiliate::sign_up(visit.app(), &visit.call(&affiliate::SIGN_UP)?, wanted).await?;
+            affiliate::sign_up(visit.app(), &visit.call(&affiliate::SIGN_UP)?, request).await?;
             Ok(("/console/affiliate".to_owned(), "Your link is ready.".to_owned()))
         })
         .await

@@ -27,7 +27,7 @@ fn icon(id: &str) -> &'static str {
 pub(super) async fn fill_sidebar(visit: &Visit, shell: &mut Shell, mailbox: &str) -> Result<Vec<Label>> {
     let found = folders::list(visit.app(), &visit.call(&folders::LIST)?, mailbox).await?;
     mailbox.clone_into(&mut shell.mailbox);
-    let place = encoded(mailbox);
+    let encoded_mailbox = encoded(mailbox);
     shell.folders = found
         .into_iter()
         .filter(|folder| folder.id.as_str() != "inbox")
@@ -44,8 +44,8 @@ pub(super) async fn fill_sidebar(visit: &Visit, shell: &mut Shell, mailbox: &str
                 icon: icon(id),
                 color: String::new(),
                 url: match id {
-                    "scheduled" => format!("/console/m/{place}/scheduled"),
-                    _ => format!("/console/m/{place}/f/{}", encoded(id)),
+                    "scheduled" => format!("/console/m/{encoded_mailbox}/scheduled"),
+                    _ => format!("/console/m/{encoded_mailbox}/f/{}", encoded(id)),
                 },
                 name: folder.name,
                 id: id.to_owned(),
@@ -61,7 +61,7 @@ pub(super) async fn fill_sidebar(visit: &Visit, shell: &mut Shell, mailbox: &str
             icon: "folder",
             color: label.color.clone(),
             count: 0,
-            url: format!("/console/m/{place}/l/{}", encoded(&label.slug)),
+            url: format!("/console/m/{encoded_mailbox}/l/{}", encoded(&label.slug)),
         })
         .collect();
     Ok(known)

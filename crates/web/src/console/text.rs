@@ -9,8 +9,8 @@ pub(super) fn person(text: &str) -> (String, String) {
         && let Some((address, _)) = rest.split_once('>')
     {
         let name = name.trim().trim_matches('"').trim();
-        let shown = if name.is_empty() { address.trim() } else { name };
-        return (shown.to_owned(), address.trim().to_owned());
+        let display_name = if name.is_empty() { address.trim() } else { name };
+        return (display_name.to_owned(), address.trim().to_owned());
     }
     (text.to_owned(), text.to_owned())
 }

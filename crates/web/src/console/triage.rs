@@ -190,17 +190,17 @@ async fn list(visit: Visit, Path(mailbox): Path<String>, RawQuery(query): RawQue
             let id = found.id.as_str().to_owned();
             fill_sidebar(&visit, &mut shell, &id).await?;
             let all = triagers::list(app, &visit.call(&triagers::LIST)?, &mailbox).await?;
-            let wanted: RecentRunsQuery = input(&json!({ "limit": visit.limits().rows_per_page.min(20) }))?;
-            let runs = triagers::recent(app, &visit.call(&triagers::RECENT)?, &mailbox, wanted).await?.runs;
+            let request: RecentRunsQuery = input(&json!({ "limit": visit.limits().rows_per_page.min(20) }))?;
+            let runs = triagers::recent(app, &visit.call(&triagers::RECENT)?, &mailbox, request).await?.runs;
             let status = fields.given("status").unwrap_or("open").to_owned();
-            let wanted = json!({ "status": status, "limit": visit.limits().rows_per_page, "cursor": fields.given("cursor") });
-            let wanted: TaskQuery = input(&wanted)?;
-            let page = tasks::list(app, &visit.call(&tasks::LIST)?, &mailbox, wanted).await?;
+            let request = json!({ "status": status, "limit": visit.limits().rows_per_page, "cursor": fields.given("cursor") });
+            let request: TaskQuery = input(&request)?;
+            let page = tasks::list(app, &visit.call(&tasks::LIST)?, &mailbox, request).await?;
             let at = |cursor: Option<&str>| {
                 let mut pairs = form_urlencoded::Serializer::new(String::new());
                 pairs.append_pair("status", &status);
                 pairs.extend_pairs(cursor.map(|cursor| ("cursor", cursor)));
-                format!("{}?{}", place(&id), pairs.finish())
+                format!("{}?{}", page_url(&id), pairs.finish())
             };
             let here = at(fields.given("cursor"));
             let next = page.next_cursor.map(|cursor| at(Some(&cursor)));
@@ -224,12 +224,12 @@ async fn list(visit: Visit, Path(mailbox): Path<String>, RawQuery(query): RawQue
         .await
 }
 
-fn place(mailbox: &str) -> String {
+fn page_url(mailbox: &str) -> String {
     format!("/console/m/{}/triage", encoded(mailbox))
 }
 
 async fn set_auto_draft(visit: Visit, Path(mailbox): Path<String>, request: Request) -> Response {
-    let back = place(&mailbox);
+    let back = page_url(&mailbox);
     visit
         .act(&back, async {
             let fields = Fields::read(request).await?;
@@ -275,14 +275,14 @@ async fn create(visit: Visit, Path(mailbox): Path<String>, request: Request) -> 
         Ok(fields) => fields,
         Err(refused) => return page::failure(&visit.headers, &refused),
     };
-    let made = async {
-        let wanted: NewTriager = input(&filled(&fields))?;
-        triagers::create(visit.app(), &visit.call(&triagers::CREATE)?, &mailbox, wanted).await
+    let created = async {
+        let request: NewTriager = input(&filled(&fields))?;
+        triagers::create(visit.app(), &visit.call(&triagers::CREATE)?, &mailbox, request).await
     };
-    match made.await {
-        Ok(made) => {
-            let said = format!("“{}” is ready.", made.name);
-            let target = place(&mailbox);
+    match created.await {
+        Ok(created) => {
+            let said = format!("“{}” is ready.", created.name);
+            let target = page_url(&mailbox);
             visit.act(&target, async { Ok((target.clone(), said)) }).await
         }
         Err(refused) => {
@@ -314,7 +314,7 @@ async fn save(visit: Visit, Path((mailbox, triager)): Path<(String, String)>, re
     };
     match saved.await {
         Ok(saved) => {
-            let target = place(&mailbox);
+            let target = page_url(&mailbox);
             visit.act(&target, async { Ok((target.clone(), format!("“{}” is saved.", saved.name))) }).await
         }
         Err(refused) => {
@@ -329,7 +329,7 @@ async fn set_enabled(
     Path((mailbox, triager)): Path<(String, String)>,
     request: Request,
 ) -> Response {
-    let back = place(&mailbox);
+    let back = page_url(&mailbox);
     visit
         .act(&back, async {
             let fields = Fields::read(request).await?;
@@ -342,18 +342,18 @@ async fn set_enabled(
 }
 
 async fn make_default(visit: Visit, Path((mailbox, triager)): Path<(String, String)>) -> Response {
-    let back = place(&mailbox);
+    let back = page_url(&mailbox);
     visit
         .act(&back, async {
             let call = visit.call(&triagers::MAKE_DEFAULT)?;
-            let made = triagers::make_default(visit.app(), &call, &mailbox, triager.into()).await?;
-            Ok((back.clone(), format!("“{}” drafts the answers from now on.", made.name)))
+            let updated = triagers::make_default(visit.app(), &call, &mailbox, triager.into()).await?;
+            Ok((back.clone(), format!("“{}” drafts the answers from now on.", updated.name)))
         })
         .await
 }
 
 async fn delete(visit: Visit, Path((mailbox, triager)): Path<(String, String)>) -> Response {
-    let back = place(&mailbox);
+    let back = page_url(&mailbox);
     visit
         .act(&back, async {
             let call = visit.call(&triagers::DELETE)?;
@@ -369,8 +369,8 @@ async fn talk(visit: Visit, Path((mailbox, triager)): Path<(String, String)>) ->
         .answer(async {
             let call = visit.call(&triagers::CONVERSATION)?;
             let found = triagers::conversation(visit.app(), &call, &mailbox, triager.into()).await?;
-            let place = format!("/console/m/{}/agent/{}", encoded(&mailbox), encoded(found.id.as_str()));
-            Ok(page::go_to(&visit.headers, &format!("{place}#end")))
+            let page_url = format!("/console/m/{}/agent/{}", encoded(&mailbox), encoded(found.id.as_str()));
+            Ok(page::go_to(&visit.headers, &format!("{page_url}#end")))
         })
         .await
 }
@@ -391,7 +391,7 @@ async fn to_mail(visit: Visit, Path((mailbox, email)): Path<(String, String)>) -
 }
 
 async fn set_task(visit: Visit, Path((mailbox, task)): Path<(String, String)>, request: Request) -> Response {
-    let back = place(&mailbox);
+    let back = page_url(&mailbox);
     visit
         .act(&back, async {
             let fields = Fields::read(request).await?;

@@ -36,8 +36,8 @@ fn chart(id: &'static str, title: &'static str, names: &[&'static str], bars: Ve
     let total = |series: usize| -> i64 { bars.iter().filter_map(|(_, values)| values.get(series)).sum() };
     let legend = names.iter().enumerate().map(|(at, name)| (at + 1, *name, number(total(at)))).collect();
     let svg = chart::stacked(title, names, &bars);
-    let shown = |(day, values): Bar| (day, values.into_iter().map(number).collect());
-    let rows = bars.into_iter().rev().map(shown).collect();
+    let row = |(day, values): Bar| (day, values.into_iter().map(number).collect());
+    let rows = bars.into_iter().rev().map(row).collect();
     Chart { id, title, svg, legend, names: names.to_vec(), rows }
 }
 
@@ -66,7 +66,7 @@ async fn show(visit: Visit, RawQuery(query): RawQuery) -> Response {
             let shell = visit.shell("Usage", "usage").await?;
             let app = visit.app();
             let credits = usage::credits(app, &visit.call(&usage::CREDITS)?).await?;
-            let mails = usage::email(app, &visit.call(&usage::EMAIL)?).await?;
+            let email_usage = usage::email(app, &visit.call(&usage::EMAIL)?).await?;
             let wanted: HistoryQuery = input(&json!({ "days": days }))?;
             let history = usage::history(app, &visit.call(&usage::HISTORY)?, wanted).await?.days;
             let of = |figures: fn(&model::usage::UsageDay) -> Vec<i64>| -> Vec<Bar> {
@@ -83,8 +83,8 @@ async fn show(visit: Visit, RawQuery(query): RawQuery) -> Response {
                 days,
                 credits_used: number(credits.used),
                 credits_left: left(credits.remaining),
-                mails_used: number(mails.used),
-                mails_left: left(mails.remaining),
+                mails_used: number(email_usage.used),
+                mails_left: left(email_usage.remaining),
                 period_end: shell.zone.when(credits.period_end),
                 charts: vec![
                     chart("credits", "Credits by class", &CLASSES, by_class),

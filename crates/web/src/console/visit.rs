@@ -150,11 +150,11 @@ impl Visit {
         work: impl Future<Output = Result<(String, String)>>,
     ) -> Response {
         match work.await {
-            Ok((target, said)) => flash::told(page::go_to(&self.headers, &target), flash::Kind::Done, &said),
+            Ok((target, said)) => flash::set(page::go_to(&self.headers, &target), flash::Kind::Done, &said),
             Err(refused) if page::is_partial(&self.headers) => page::failure(&self.headers, &refused),
             Err(refused) => {
                 let said = page::explain(&refused);
-                flash::told(page::go_to(&self.headers, back), flash::Kind::Failed, &said)
+                flash::set(page::go_to(&self.headers, back), flash::Kind::Failed, &said)
             }
         }
     }

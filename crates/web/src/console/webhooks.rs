@@ -85,14 +85,14 @@ async fn list(visit: Visit) -> Response {
 }
 
 async fn create(visit: Visit, request: Request) -> Response {
-    let made = async {
+    let created = async {
         let fields = Fields::read(request).await?;
-        let wanted: NewWebhook =
+        let request: NewWebhook =
             input(&json!({ "url": fields.get("url").trim(), "event_types": fields.all("type") }))?;
-        webhooks::create(visit.app(), &visit.call(&webhooks::CREATE)?, wanted).await
+        webhooks::create(visit.app(), &visit.call(&webhooks::CREATE)?, request).await
     };
-    match made.await {
-        Ok(made) => visit.answer(show(&visit, made.secret, String::new())).await,
+    match created.await {
+        Ok(created) => visit.answer(show(&visit, created.secret, String::new())).await,
         Err(refused) => visit.answer(show(&visit, String::new(), page::explain(&refused))).await,
     }
 }
@@ -152,11 +152,11 @@ async fn show_one(visit: &Visit, id: &str, query: &Fields, secret: String) -> Re
     let shell = visit.shell("Webhook", "webhooks").await?;
     let app = visit.app();
     let hook = webhooks::get(app, &visit.call(&webhooks::GET)?, id.into()).await?;
-    let wanted: DeliveryQuery = input(
+    let request: DeliveryQuery = input(
         &json!({ "status": query.given("status"), "limit": visit.limits().rows_per_page, "cursor": query.given("cursor") }),
     )?;
     let call = visit.call(&webhooks::DELIVERIES)?;
-    let page = webhooks::deliveries(app, &call, id.into(), wanted).await?;
+    let page = webhooks::deliveries(app, &call, id.into(), request).await?;
     let filter = query.get("status").to_owned();
     let next = page.next_cursor.map(|cursor| {
         let mut pairs = form_urlencoded::Serializer::new(String::new());
@@ -184,12 +184,12 @@ async fn one(visit: Visit, Path(hook): Path<String>, RawQuery(query): RawQuery) 
     visit.answer(show_one(&visit, &hook, &fields, String::new())).await
 }
 
-fn place(hook: &str) -> String {
+fn page_url(hook: &str) -> String {
     format!("{HERE}/{}", encoded(hook))
 }
 
 async fn set_status(visit: Visit, Path(hook): Path<String>, request: Request) -> Response {
-    let back = place(&hook);
+    let back = page_url(&hook);
     visit
         .act(&back, async {
             let fields = Fields::read(request).await?;
@@ -201,18 +201,18 @@ async fn set_status(visit: Visit, Path(hook): Path<String>, request: Request) ->
 }
 
 async fn rotate(visit: Visit, Path(hook): Path<String>) -> Response {
-    let made = async {
+    let created = async {
         let call = visit.call(&webhooks::ROTATE)?;
         webhooks::rotate_secret(visit.app(), &call, hook.clone().into()).await
     };
-    match made.await {
-        Ok(made) => visit.answer(show_one(&visit, &hook, &Fields::default(), made.secret)).await,
+    match created.await {
+        Ok(created) => visit.answer(show_one(&visit, &hook, &Fields::default(), created.secret)).await,
         Err(refused) => page::failure(&visit.headers, &refused),
     }
 }
 
 async fn test(visit: Visit, Path(hook): Path<String>) -> Response {
-    let back = place(&hook);
+    let back = page_url(&hook);
     visit
         .act(&back, async {
             webhooks::test(visit.app(), &visit.call(&webhooks::TEST)?, hook.into()).await?;
@@ -223,7 +223,7 @@ async fn test(visit: Visit, Path(hook): Path<String>) -> Response {
 
 async fn delete(visit: Visit, Path(hook): Path<String>) -> Response {
     visit
-        .act(&place(&hook), async {
+        .act(&page_url(&hook), async {
             webhooks::delete(visit.app(), &visit.call(&webhooks::DELETE)?, hook.clone().into()).await?;
             Ok((HERE.to_owned(), "The webhook is deleted.".to_owned()))
         })
@@ -231,7 +231,7 @@ async fn delete(visit: Visit, Path(hook): Path<String>) -> Response {
 }
 
 async fn retry(visit: Visit, Path((hook, delivery)): Path<(String, String)>) -> Response {
-    let back = place(&hook);
+    let back = page_url(&hook);
     visit
         .act(&back, async {
             let call = visit.call(&webhooks::RETRY)?;

@@ -93,9 +93,9 @@ impl Html {
 
     fn linked(&mut self, text: &str) {
         let mut rest = text;
-        while let Some((before, words, place, after)) = next_link(rest) {
+        while let Some((before, words, anchor, after)) = next_link(rest) {
             self.text(before);
-            self.link("a", place, words);
+            self.link("a", anchor, words);
             rest = after;
         }
         self.text(rest);

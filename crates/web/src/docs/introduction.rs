@@ -15,7 +15,7 @@ use super::{
     schema::{self, Shape},
     tables::{ErrorRow, error_rows, error_table, row, table},
 };
-use crate::body::{MAX_BODY, MAX_IDEMPOTENT_BODY};
+use crate::body::{MAX_BODY_BYTES, MAX_IDEMPOTENT_BODY_BYTES};
 
 /// A section: its anchor, its title, its renderer.
 type Section = (&'static str, &'static str, fn(&mut Html, &Reference));
@@ -60,11 +60,11 @@ fn calls(html: &mut Html, _: &Reference) {
         html.line("span.c", "# this page's address without /docs\n");
         html.text("export AGENT_MAILBOX_URL=…\nexport AGENT_MAILBOX_KEY=sk-proj-…");
     });
-    let most = MAX_BODY >> 20;
+    let max_mib = MAX_BODY_BYTES >> 20;
     paragraphs(
         html,
         &format!(
-            "JSON goes in and comes out, in UTF-8. A body may have up to {most} MiB.\n\n\
+            "JSON goes in and comes out, in UTF-8. A body may have up to {max_mib} MiB.\n\n\
              Fields and query parameters that an operation does not know are refused, so that a misspelt one is \
              never dropped in silence. Answers may gain fields over time: skip those you do not know.\n\n\
              Single reads carry an `ETag`; send it back as `If-None-Match` and an unchanged answer comes as 304 \
@@ -196,7 +196,7 @@ fn limits(html: &mut Html, reference: &Reference) {
 }
 
 fn idempotency(html: &mut Html, _: &Reference) {
-    let most = MAX_IDEMPOTENT_BODY >> 20;
+    let max_mib = MAX_IDEMPOTENT_BODY_BYTES >> 20;
     paragraphs(
         html,
         &format!(
@@ -206,7 +206,7 @@ fn idempotency(html: &mut Html, _: &Reference) {
              For 24 hours the same request with the same key gets the first answer again, with \
              `Idempotent-Replayed: true`. The same key with a different request is refused with 422 \
              `idempotency_key_reused`; while the first is still running, the answer is 409 \
-             `idempotency_in_progress`. With the header, a body may have up to {most} MiB."
+             `idempotency_in_progress`. With the header, a body may have up to {max_mib} MiB."
         ),
     );
 }

@@ -14,9 +14,9 @@ use super::{
 /// The base URL of the examples, as set up in the introduction.
 const BASE: &str = "$AGENT_MAILBOX_URL";
 /// Responses with at most this many fields are shown; longer ones are folded.
-const FEW_FIELDS: usize = 8;
+const MAX_UNFOLDED_FIELDS: usize = 8;
 /// Response examples with more lines than this scroll.
-const MANY_LINES: usize = 20;
+const MAX_UNSCROLLED_LINES: usize = 20;
 
 /// The article of an operation.
 pub(super) fn article(html: &mut Html, reference: &Reference, operation: &Operation<'_>) {
@@ -146,7 +146,7 @@ fn answers(html: &mut Html, reference: &Reference, operation: &Operation<'_>) {
             html.put("p.status", |html| status_line(html, reference, response));
             continue;
         }
-        let open: &[(&str, &str)] = if count(&found) <= FEW_FIELDS { &[("open", "")] } else { &[] };
+        let open: &[(&str, &str)] = if count(&found) <= MAX_UNFOLDED_FIELDS { &[("open", "")] } else { &[] };
         html.put_with("details.answer", open, |html| {
             html.put("summary", |html| status_line(html, reference, response));
             fields(html, &found, "optional");
@@ -200,7 +200,9 @@ fn samples(html: &mut Html, reference: &Reference, operation: &Operation<'_>) {
         html.put("figure", |html| {
             html.line("figcaption", &format!("Answer {}", response.status));
             let value = example::answer(reference, content.schema);
-            if serde_json::to_string_pretty(&value).is_ok_and(|text| text.lines().count() > MANY_LINES) {
+            if serde_json::to_string_pretty(&value)
+                .is_ok_and(|text| text.lines().count() > MAX_UNSCROLLED_LINES)
+            {
                 let label = format!("Answer of {}", operation.title());
                 html.scrolling_code_block(&label, |html| html.json(&value, 0));
             } else {
@@ -233,7 +235,7 @@ pub(super) fn fields(html: &mut Html, list: &[Field], mark: &str) {
 fn inside(html: &mut Html, list: &[Field], mark: &str) {
     match count(list) {
         0 => {}
-        1..=FEW_FIELDS => fields(html, list, mark),
+        1..=MAX_UNFOLDED_FIELDS => fields(html, list, mark),
         _ => html.put("details.inside", |html| {
             html.line("summary", &format!("{} fields inside", list.len()));
             fields(html, list, mark);

@@ -207,7 +207,10 @@ pub(super) fn field(
         bounds: bounds(&shape),
         pattern: word("pattern"),
         // A null default means "left out", and an object's defaults are shown with its own fields.
-        default: shape.get("default").filter(|value| !value.is_null() && !value.is_object()).map(shown),
+        default: shape
+            .get("default")
+            .filter(|value| !value.is_null() && !value.is_object())
+            .map(display_value),
         choices,
         inside: fields_of(reference, &shape, depth),
     }
@@ -215,11 +218,11 @@ pub(super) fn field(
 
 fn bounds(shape: &Shape) -> Vec<String> {
     let number = |keyword: &str| shape.get(keyword).filter(|value| value.is_number()).map(grouped);
-    let range = |least: Option<String>, most: Option<String>, unit: &str| match (least, most) {
-        (Some(least), Some(most)) if least == most => Some(format!("exactly {most}{unit}")),
-        (Some(least), Some(most)) => Some(format!("{least}–{most}{unit}")),
-        (Some(least), None) => Some(format!("at least {least}{unit}")),
-        (None, Some(most)) => Some(format!("at most {most}{unit}")),
+    let range = |min: Option<String>, max: Option<String>, unit: &str| match (min, max) {
+        (Some(min), Some(max)) if min == max => Some(format!("exactly {max}{unit}")),
+        (Some(min), Some(max)) => Some(format!("{min}–{max}{unit}")),
+        (Some(min), None) => Some(format!("at least {min}{unit}")),
+        (None, Some(max)) => Some(format!("at most {max}{unit}")),
         (None, None) => None,
     };
     let all = [
@@ -245,7 +248,7 @@ fn grouped(value: &Value) -> String {
 }
 
 /// A value as JSON, but plain strings without quotes.
-fn shown(value: &Value) -> String {
+fn display_value(value: &Value) -> String {
     match value {
         Value::String(words) if !words.is_empty() => words.clone(),
         other => other.to_string(),
@@ -269,7 +272,7 @@ fn values_of(schema: &Value) -> Vec<(String, String)> {
     };
     // The description of a whole enumeration says nothing about a single value.
     let meaning = if schema.get("const").is_some() { text(schema, "description") } else { "" };
-    values.iter().map(|value| (shown(value), meaning.to_owned())).collect()
+    values.iter().map(|value| (display_value(value), meaning.to_owned())).collect()
 }
 
 fn is_enumeration(options: Option<&Value>) -> bool {

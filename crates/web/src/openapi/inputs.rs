@@ -49,7 +49,7 @@ pub(crate) fn inputs(endpoint: &Endpoint, reading: &mut SchemaGenerator) -> (Vec
 }
 
 /// The properties of an object as parameters.
-pub(crate) fn parameters(place: &str, schema: Option<&Schema>) -> Vec<Value> {
+pub(crate) fn parameters(location: &str, schema: Option<&Schema>) -> Vec<Value> {
     let Some(schema) = schema else { return Vec::new() };
     let required = schema.get("required").and_then(Value::as_array);
     let is_required = |name: &str| required.is_some_and(|names| names.iter().any(|one| one == name));
@@ -59,7 +59,7 @@ pub(crate) fn parameters(place: &str, schema: Option<&Schema>) -> Vec<Value> {
         let mut property = property.clone();
         let description = property.as_object_mut().and_then(|object| object.remove("description"));
         json!({
-            "name": name, "in": place, "required": place == "path" || is_required(name),
+            "name": name, "in": location, "required": location == "path" || is_required(name),
             "description": description, "schema": property,
         })
     })

@@ -15,7 +15,7 @@ use super::{
     responses::{by_status, error_response},
 };
 use crate::{
-    inbound::Taken,
+    inbound::HookResponse,
     public::{PublicConfig, Status, TrackQuery},
 };
 
@@ -31,7 +31,7 @@ struct Route {
 
 /// Who a route is for.
 #[derive(Clone, Copy)]
-enum For {
+enum Audience {
     /// Public, without side effects.
     Public,
     /// Public, with a small JSON body: signing up, logging in.
@@ -44,7 +44,7 @@ enum For {
     PersonWithBody,
 }
 
-impl For {
+impl Audience {
     /// The errors of every route of this kind.
     fn errors(self) -> Vec<Kind> {
         let mut errors = vec![Kind::Overloaded, Kind::StorageUnavailable, Kind::Internal];
@@ -100,14 +100,14 @@ impl Document<'_> {
         let route = |path, id, summary, errors| Route { method: "get", path, id, summary, errors };
         let answer = self.json::<Status>(200, "The service works.");
         self.add(
-            For::Public,
+            Audience::Public,
             &route("/api/status", "getStatus", "Tells whether the service works.", &[Kind::ValidationFailed]),
             &Value::Null,
             answer,
         );
         let answer = self.json::<PublicConfig>(200, "What this server offers.");
         self.add(
-            For::Public,
+            Audience::Public,
             &route(
                 "/api/v1/config",
                 "getConfig",
@@ -121,7 +121,7 @@ impl Document<'_> {
         let query = parameters("query", Some(&self.reading.root_schema_for::<TrackQuery>()));
         let location = json!({ "Location": { "description": "The page to sign up on.", "schema": { "type": "string" } } });
         self.add(
-            For::Public,
+            Audience::Public,
             &route("/api/affiliate/track", "trackAffiliate", summary, &[]),
             &Value::Null,
             (302, json!({ "description": "On to signing up.", "headers": location })),
@@ -135,22 +135,22 @@ impl Document<'_> {
         let summary = "Makes an account and its workspace, and logs in. Where the server verifies addresses, it sends a link instead.";
         let errors = &[Kind::RoleRequired, Kind::AccountExists];
         let path = "/api/console/sign-up";
-        self.add(For::Stranger, &route(path, "signUp", summary, errors), &body, answer);
+        self.add(Audience::Stranger, &route(path, "signUp", summary, errors), &body, answer);
         self.add_verification(path);
         let (body, answer) =
             (self.body::<CompleteSignUp>(), self.json::<Me>(201, "The new account, logged in."));
         let summary = "Makes the account of a link that was sent, and logs in.";
         let errors = &[Kind::RoleRequired, Kind::NotFound];
         let path = "/api/console/sign-up/complete";
-        self.add(For::Stranger, &route(path, "completeSignUp", summary, errors), &body, answer);
+        self.add(Audience::Stranger, &route(path, "completeSignUp", summary, errors), &body, answer);
         let (body, answer) = (self.body::<Login>(), self.json::<Me>(200, "Who is logged in now."));
         let path = "/api/console/login";
-        self.add(For::Stranger, &route(path, "logIn", "Logs in.", &[Kind::Unauthorized]), &body, answer);
+        self.add(Audience::Stranger, &route(path, "logIn", "Logs in.", &[Kind::Unauthorized]), &body, answer);
         let (body, answer) = (self.body::<AcceptInvite>(), self.json::<Me>(200, "Who is logged in now."));
         let summary = "Accepts an invitation: as the account that is logged in, or with a password by making an account for the invited address, which is logged in then.";
         let errors = &[Kind::Unauthorized, Kind::RoleRequired, Kind::NotFound, Kind::AccountExists];
         let path = "/api/console/invites/accept";
-        self.add(For::Stranger, &route(path, "acceptInvite", summary, errors), &body, answer);
+        self.add(Audience::Stranger, &route(path, "acceptInvite", summary, errors), &body, answer);
         self.add_verification(path);
     }
 
@@ -164,13 +164,13 @@ impl Document<'_> {
     fn session(&mut self) {
         let route = |method, path, id, summary, errors| Route { method, path, id, summary, errors };
         let log_out = route("post", "/api/console/logout", "logOut", "Ends the session.", &[]);
-        self.add(For::Person, &log_out, &Value::Null, nothing());
+        self.add(Audience::Person, &log_out, &Value::Null, nothing());
         let summary = "Ends all sessions of the account.";
         let everywhere = route("post", "/api/console/logout-everywhere", "logOutEverywhere", summary, &[]);
-        self.add(For::Person, &everywhere, &Value::Null, nothing());
+        self.add(Audience::Person, &everywhere, &Value::Null, nothing());
         let answer = self.json::<Me>(200, "Who is logged in.");
         let me = route("get", "/api/console/me", "getMe", "Tells who is logged in.", &[]);
-        self.add(For::Person, &me, &Value::Null, answer);
+        self.add(Audience::Person, &me, &Value::Null, answer);
         let (body, answer) =
             (self.body::<SwitchWorkspace>(), self.json::<Me>(200, "Who is logged in, with the new choice."));
         let summary = "Chooses the session's workspace.";
@@ -181,18 +181,18 @@ impl Document<'_> {
             summary,
             &[Kind::WorkspaceScopeDenied],
         );
-        self.add(For::PersonWithBody, &switch, &body, answer);
+        self.add(Audience::PersonWithBody, &switch, &body, answer);
         let answer = self.json::<Vec<Session>>(200, "The sessions.");
         let summary = "Lists the sessions of the account.";
         self.add(
-            For::Person,
+            Audience::Person,
             &route("get", "/api/console/sessions", "listSessions", summary, &[]),
             &Value::Null,
             answer,
         );
         let path = "/api/console/sessions/{sessionId}";
         let revoke = route("delete", path, "revokeSession", "Ends one session.", &[Kind::NotFound]);
-        self.add(For::Person, &revoke, &Value::Null, nothing());
+        self.add(Audience::Person, &revoke, &Value::Null, nothing());
         self.paths[path]["delete"]["parameters"] = json!([{
             "name": "sessionId", "in": "path", "required": true, "description": "The id of the session.",
             "schema": { "type": "string" },
@@ -219,8 +219,8 @@ impl Document<'_> {
             "description": "The message, byte for byte.",
             "content": { "message/rfc822": { "schema": { "type": "string", "format": "binary" } } },
         });
-        let answer = self.json::<Taken>(200, "The message is stored for those who are named.");
-        self.add(For::MailService, &route, &body, answer);
+        let answer = self.json::<HookResponse>(200, "The message is stored for those who are named.");
+        self.add(Audience::MailService, &route, &body, answer);
         let header = |name: &str, required: bool, description: &str| {
             json!({
                 "name": name, "in": "header", "required": required, "description": description,
@@ -260,7 +260,7 @@ impl Document<'_> {
         (status, json!({ "description": description, "content": content }))
     }
 
-    fn add(&mut self, kind: For, route: &Route, body: &Value, (status, success): (u16, Value)) {
+    fn add(&mut self, kind: Audience, route: &Route, body: &Value, (status, success): (u16, Value)) {
         let mut responses = Map::new();
         responses.insert(status.to_string(), success);
         for (status, kinds) in by_status([kind.errors().as_slice(), route.errors].concat()) {

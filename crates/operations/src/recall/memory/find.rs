@@ -3,7 +3,7 @@
 
 use std::{collections::HashSet, sync::Arc};
 
-use embed::index::{MEANING, WORDS, fuse};
+use embed::index::{TERM_WEIGHT, VECTOR_WEIGHT, fuse};
 use model::WorkspaceId;
 use store::memory::{self, Candidate, Owner};
 
@@ -75,7 +75,7 @@ pub(crate) async fn find(
     for breadth in ROUNDS {
         let lists = ranked(&held, query, wanted, breadth).await?;
         let is_last = lists.iter().all(|list| list.len() < breadth);
-        let fused = fuse(&[(MEANING, &lists[0]), (WORDS, &lists[1])]);
+        let fused = fuse(&[(VECTOR_WEIGHT, &lists[0]), (TERM_WEIGHT, &lists[1])]);
         let fresh: Vec<i64> =
             fused.into_iter().map(|(number, _)| number).filter(|n| seen.insert(*n)).collect();
         for some in fresh.chunks(most.saturating_mul(4).max(32)) {

@@ -105,7 +105,7 @@ pub(crate) async fn make(
             position,
             text: key.seal(PURPOSE, text.as_bytes()).map_err(store::Error::from)?,
             embedding: stored(app, vector)?,
-            words: embed::index::encode_words(&word_key.hashes(text)),
+            words: embed::index::encode_terms(&word_key.hashes(text)),
         });
     }
     Ok(passages)

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use embed::index::{MEANING, WORDS, fuse};
+use embed::index::{TERM_WEIGHT, VECTOR_WEIGHT, fuse};
 use model::{
     EmailId, MailboxId,
     emails::EmailPage,
@@ -120,10 +120,10 @@ async fn order(
         return Ok((Vec::new(), 0));
     }
     let near = nearest(app, call, &mailbox, words, &filter).await?;
-    let mut lists = vec![(MEANING, near.by_meaning)];
+    let mut lists = vec![(VECTOR_WEIGHT, near.by_meaning)];
     if input.mode == SearchMode::Hybrid {
-        lists.push((WORDS, near.by_rank));
-        lists.push((WORDS, by_words.iter().map(|found| found.email.id.clone()).collect()));
+        lists.push((TERM_WEIGHT, near.by_rank));
+        lists.push((TERM_WEIGHT, by_words.iter().map(|found| found.email.id.clone()).collect()));
     }
     let mut mails = near.mails;
     mails.extend(by_words.into_iter().map(|found| (found.email.id.clone(), found.email)));
@@ -165,8 +165,10 @@ async fn nearest(
     let wanted =
         PassageFilter { memories: false, documents: false, mail: Mail::Of(mailbox.as_str().to_owned()) };
     let [near, fitting] = ranked(&held, &query, &wanted, PASSAGES).await?;
-    let numbers: Vec<i64> =
-        fuse(&[(MEANING, &near), (WORDS, &fitting)]).into_iter().map(|(number, _)| number).collect();
+    let numbers: Vec<i64> = fuse(&[(VECTOR_WEIGHT, &near), (TERM_WEIGHT, &fitting)])
+        .into_iter()
+        .map(|(number, _)| number)
+        .collect();
     let (asked_for, now, filter, mailbox) = (numbers.clone(), call.now, filter.clone(), mailbox.clone());
     let exact: Vec<Clause> = words.clauses.iter().filter(|clause| must_hold(clause)).cloned().collect();
     let (candidates, mails) = app

@@ -264,11 +264,11 @@ async fn search_index(db: &Db, report: &mut Report) {
         return;
     }
     match read(db, async |tx| search::coverage(tx).await).await {
-        Ok((mails, indexed)) if mails == indexed => {
-            report.ok(format!("search: all of {mails} mails are indexed"));
+        Ok((messages, indexed)) if messages == indexed => {
+            report.ok(format!("search: all of {messages} mails are indexed"));
         }
-        Ok((mails, indexed)) => report.fail(format!(
-            "search: {indexed} of {mails} mails are indexed; run agent-mailbox reindex to make the index anew"
+        Ok((messages, indexed)) => report.fail(format!(
+            "search: {indexed} of {messages} mails are indexed; run agent-mailbox reindex to make the index anew"
         )),
         Err(error) => report.fail(format!("search: {error}")),
     }

@@ -76,13 +76,13 @@ impl Wire {
         while let Some(chunk) = response.chunk().await.map_err(|error| self.unreachable(&error))? {
             let messages = answer.add(&chunk).map_err(RequestFailure::Unreachable)?;
             for one in messages {
-                self.pass_on(message, one, tell).await;
+                self.forward(message, one, tell).await;
             }
         }
         let rest: Value = serde_json::from_slice(&answer.bytes).unwrap_or_default();
         if status.is_success() || rest.get("jsonrpc").is_some() {
             if !is_stream && rest.is_object() {
-                self.pass_on(message, rest.to_string(), tell).await;
+                self.forward(message, rest.to_string(), tell).await;
             } else if expects && !answer.complete {
                 return Err(RequestFailure::Unreachable(format!("{} gave no answer", self.url)));
             }
@@ -102,7 +102,7 @@ impl Wire {
     }
 
     /// Remembers the protocol version of the handshake.
-    async fn pass_on(&self, request: &Value, answer: String, tell: &mpsc::Sender<String>) {
+    async fn forward(&self, request: &Value, answer: String, tell: &mpsc::Sender<String>) {
         if request["method"] == "initialize" {
             let answer: Value = serde_json::from_str(&answer).unwrap_or_default();
             if let Some(version) = answer["result"]["protocolVersion"].as_str() {

@@ -4,7 +4,7 @@ use operations::ports::{ChatReply, ToolCall};
 use serde_json::Value;
 
 use super::{
-    thoughts::Thoughts,
+    reasoning::ReasoningFilter,
     wire::{MAX_ARGUMENT_BYTES, MAX_TEXT_BYTES, MAX_TOOL_CALLS, arguments, content, error_text, numbered},
 };
 
@@ -13,11 +13,11 @@ const MAX_LINE_BYTES: usize = 1 << 20;
 
 /// What has arrived of a response so far.
 #[derive(Default)]
-pub(super) struct Gathering {
+pub(super) struct StreamedReply {
     /// The incomplete line.
     line: Vec<u8>,
     text: String,
-    thoughts: Thoughts,
+    reasoning: ReasoningFilter,
     calls: Vec<(i64, ToolCall)>,
     /// Whether the model has finished.
     finished: bool,
@@ -25,10 +25,10 @@ pub(super) struct Gathering {
     done: bool,
 }
 
-impl Gathering {
+impl StreamedReply {
     /// Adds bytes as they arrive, and returns the text in them.
     pub(super) fn add(&mut self, bytes: &[u8]) -> Result<String, String> {
-        let mut shown = String::new();
+        let mut answer_text = String::new();
         for byte in bytes {
             if *byte != b'\n' {
                 if self.line.len() >= MAX_LINE_BYTES {
@@ -38,9 +38,9 @@ impl Gathering {
                 continue;
             }
             let line = std::mem::take(&mut self.line);
-            shown.push_str(&self.add_line(&line)?);
+            answer_text.push_str(&self.add_line(&line)?);
         }
-        Ok(shown)
+        Ok(answer_text)
     }
 
     pub(super) fn is_done(&self) -> bool {
@@ -68,7 +68,7 @@ impl Gathering {
         for call in delta["tool_calls"].as_array().map(Vec::as_slice).unwrap_or_default() {
             self.add_call(call)?;
         }
-        let piece = self.thoughts.add(&content(&delta["content"]));
+        let piece = self.reasoning.add(&content(&delta["content"]));
         self.text.push_str(&piece);
         if self.text.len() > MAX_TEXT_BYTES {
             return Err("its answer is too long".to_owned());
@@ -85,8 +85,8 @@ impl Gathering {
             Some((number, _)) => number + 1,
             None => 0,
         });
-        let place = match self.calls.iter().position(|(known, _)| *known == number) {
-            Some(place) => place,
+        let index = match self.calls.iter().position(|(known, _)| *known == number) {
+            Some(index) => index,
             None if self.calls.len() >= MAX_TOOL_CALLS => {
                 return Err("its answer calls too many tools".to_owned());
             }
@@ -96,7 +96,7 @@ impl Gathering {
                 self.calls.len() - 1
             }
         };
-        let call = &mut self.calls[place].1;
+        let call = &mut self.calls[index].1;
         if call.id.is_empty() {
             id.clone_into(&mut call.id);
         }
@@ -118,9 +118,9 @@ impl Gathering {
         if !self.done && !self.finished {
             return Err("its answer broke off".to_owned());
         }
-        let held = std::mem::take(&mut self.thoughts).finish();
-        self.text.push_str(&held);
-        rest.push_str(&held);
+        let held_back = std::mem::take(&mut self.reasoning).finish();
+        self.text.push_str(&held_back);
+        rest.push_str(&held_back);
         let calls = self.calls.into_iter().map(|(_, call)| call).collect();
         Ok((ChatReply { text: self.text, calls: numbered(calls) }, rest))
     }
@@ -130,14 +130,14 @@ impl Gathering {
 mod tests {
     use super::*;
 
-    fn gathered(stream: &str, size: usize) -> Result<(ChatReply, String), String> {
-        let mut gathering = Gathering::default();
-        let mut shown = String::new();
+    fn assembled(stream: &str, size: usize) -> Result<(ChatReply, String), String> {
+        let mut gathering = StreamedReply::default();
+        let mut answer_text = String::new();
         for chunk in stream.as_bytes().chunks(size) {
-            shown.push_str(&gathering.add(chunk)?);
+            answer_text.push_str(&gathering.add(chunk)?);
         }
         let (reply, rest) = gathering.finish()?;
-        Ok((reply, shown + &rest))
+        Ok((reply, answer_text + &rest))
     }
 
     #[test]
@@ -153,8 +153,8 @@ mod tests {
             "data: [DONE]\n\n",
         );
         for size in [1, 2, 3, 7, 64, 10_000] {
-            let (reply, shown) = gathered(stream, size).unwrap();
-            assert_eq!((reply.text.as_str(), shown.as_str()), ("Grüße you", "Grüße you"), "{size}");
+            let (reply, answer_text) = assembled(stream, size).unwrap();
+            assert_eq!((reply.text.as_str(), answer_text.as_str()), ("Grüße you", "Grüße you"), "{size}");
         }
     }
 
@@ -167,21 +167,21 @@ mod tests {
             "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":0,\"function\":{\"name\":\"list\",\"arguments\":\"imit\\\":1}\"}}]}}]}\n\n",
             "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"tool_calls\"}]}\n\n",
         );
-        let (reply, _) = gathered(stream, 5).unwrap();
-        let shown: Vec<_> = reply
+        let (reply, _) = assembled(stream, 5).unwrap();
+        let answer_text: Vec<_> = reply
             .calls
             .iter()
             .map(|call| (call.id.as_str(), call.name.as_str(), call.arguments.as_str()))
             .collect();
-        assert_eq!(shown, [("a", "list", "{\"limit\":1}"), ("b", "read", "{}")]);
+        assert_eq!(answer_text, [("a", "list", "{\"limit\":1}"), ("b", "read", "{}")]);
     }
 
     #[test]
     fn what_broke_off_is_no_answer() {
         let begun = "data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"}}]}\n\n";
-        assert!(gathered(begun, 9).is_err());
-        assert!(gathered("data: {\"choices\":[{\"delta\":{\"con", 9).is_err());
-        assert!(gathered("data: {\"error\":{\"message\":\"overloaded\"}}\n\n", 9).is_err());
-        assert!(gathered("", 9).is_err());
+        assert!(assembled(begun, 9).is_err());
+        assert!(assembled("data: {\"choices\":[{\"delta\":{\"con", 9).is_err());
+        assert!(assembled("data: {\"error\":{\"message\":\"overloaded\"}}\n\n", 9).is_err());
+        assert!(assembled("", 9).is_err());
     }
 }

@@ -13,11 +13,11 @@ use serde_json::{Value, json};
 
 use super::{
     fields::Fields,
-    letter_form::{Form, Parts, parts},
+    message_form::{Form, Parts, parts},
     visit::Visit,
 };
 
-fn named(files: impl Iterator<Item = AttachmentId>) -> Vec<Value> {
+fn references(files: impl Iterator<Item = AttachmentId>) -> Vec<Value> {
     files.map(|id| json!({ "attachment_id": id })).collect()
 }
 
@@ -34,15 +34,15 @@ fn typed(body: &str, format: BodyFormat) -> Written<'_> {
 }
 
 /// The writer's text of a draft that has an original below it.
-pub(super) fn said(body: &str, format: BodyFormat) -> Option<String> {
+pub(super) fn own_text(body: &str, format: BodyFormat) -> Option<String> {
     Some(match quote::split(typed(body, format))?.0 {
-        Written::Text(said) => said.to_owned(),
-        Written::Html(said) => quote::unstyled(said),
+        Written::Text(own) => own.to_owned(),
+        Written::Html(own) => quote::unstyled(own),
     })
 }
 
 /// Whether a picture belongs to the original in a draft.
-fn is_shown_below(below: Written<'_>, file: &Attachment) -> bool {
+fn belongs_to_original(below: Written<'_>, file: &Attachment) -> bool {
     let Written::Html(html) = below else { return false };
     let id = file.content_id.as_deref().unwrap_or_default().trim_matches(['<', '>']);
     !id.is_empty() && html.contains(&format!("cid:{id}"))
@@ -51,42 +51,47 @@ fn is_shown_below(below: Written<'_>, file: &Attachment) -> bool {
 /// The pictures of a draft that belong to its original.
 pub(super) fn pictures_below<'a>(body: &str, format: BodyFormat, files: &'a [Attachment]) -> Vec<&'a str> {
     let Some((_, below)) = quote::split(typed(body, format)) else { return Vec::new() };
-    files.iter().filter(|file| is_shown_below(below, file)).map(|file| file.id.as_str()).collect()
+    files.iter().filter(|file| belongs_to_original(below, file)).map(|file| file.id.as_str()).collect()
 }
 
 /// The JSON of the form's draft, with the original of a forward.
 pub(super) async fn draft_parts(visit: &Visit, mailbox: &str, form: &Form) -> Result<Parts> {
     let (fields, parts) = (&form.fields, parts(form));
     let words = written(&parts.body, parts.format);
-    let passed = match (fields.get("mode"), fields.given("draft_id")) {
-        ("forward", None) => Some(begin(visit, mailbox, fields.get("source"), words).await?),
-        _ => go_on(visit, mailbox, fields, words).await?,
+    let forwarded = match (fields.get("mode"), fields.given("draft_id")) {
+        ("forward", None) => Some(first_draft(visit, mailbox, fields.get("source"), words).await?),
+        _ => continue_draft(visit, mailbox, fields, words).await?,
     };
-    Ok(match passed {
-        Some(mut passed) => {
-            passed.files.extend(parts.files);
-            passed
+    Ok(match forwarded {
+        Some(mut forwarded) => {
+            forwarded.files.extend(parts.files);
+            forwarded
         }
         None => parts,
     })
 }
 
 /// The first draft of a forward.
-async fn begin(visit: &Visit, mailbox: &str, source: &str, words: Written<'_>) -> Result<Parts> {
+async fn first_draft(visit: &Visit, mailbox: &str, source: &str, words: Written<'_>) -> Result<Parts> {
     let call = visit.call(&drafts::SAVE)?;
-    let made = sending::pass_on(visit.app(), &call, mailbox, source.into(), words).await?;
-    let format = if made.format == BodyFormat::Html { "html" } else { "text" };
-    Ok(Parts { body: made.body, format, files: named(made.files.into_iter()) })
+    let forward_content = sending::pass_on(visit.app(), &call, mailbox, source.into(), words).await?;
+    let format = if forward_content.format == BodyFormat::Html { "html" } else { "text" };
+    Ok(Parts { body: forward_content.body, format, files: references(forward_content.files.into_iter()) })
 }
 
 /// A draft that is edited again, with its original; `None` if it has none.
-async fn go_on(visit: &Visit, mailbox: &str, fields: &Fields, words: Written<'_>) -> Result<Option<Parts>> {
+async fn continue_draft(
+    visit: &Visit,
+    mailbox: &str,
+    fields: &Fields,
+    words: Written<'_>,
+) -> Result<Option<Parts>> {
     let Some(id) = fields.given("draft_id").filter(|_| fields.ticked("below")) else { return Ok(None) };
     let draft = drafts::get(visit.app(), &visit.call(&drafts::GET)?, mailbox, id.into()).await?;
     let Some((_, below)) = quote::split(typed(&draft.body, draft.body_format)) else { return Ok(None) };
     let (body, is_html) = quote::join(words, below);
-    let kept = fields.all("keep");
-    let files = draft.attachments.iter().filter(|file| is_shown_below(below, file));
-    let files = files.filter(|file| !kept.contains(&file.id.as_str())).map(|file| file.id.clone());
-    Ok(Some(Parts { body, format: if is_html { "html" } else { "text" }, files: named(files) }))
+    let kept_ids = fields.all("keep");
+    let files = draft.attachments.iter().filter(|file| belongs_to_original(below, file));
+    let files = files.filter(|file| !kept_ids.contains(&file.id.as_str())).map(|file| file.id.clone());
+    Ok(Some(Parts { body, format: if is_html { "html" } else { "text" }, files: references(files) }))
 }

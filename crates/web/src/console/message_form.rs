@@ -58,7 +58,7 @@ pub(super) async fn read_form(visit: &Visit, request: Request) -> Result<Form> {
 }
 
 /// The text of a form: HTML with its pictures extracted, or plain text when nothing in it needs HTML.
-fn written(fields: &Fields) -> (String, &'static str, Vec<Value>) {
+fn body_text(fields: &Fields) -> (String, &'static str, Vec<Value>) {
     let Some(editor) = fields.given("html") else {
         return (fields.get("text").replace("\r\n", "\n"), "text", Vec::new());
     };
@@ -67,14 +67,14 @@ fn written(fields: &Fields) -> (String, &'static str, Vec<Value>) {
     if !formatted.iter().any(|tag| clean.contains(tag)) {
         return (SafeText::from_html(&clean).into_string(), "text", Vec::new());
     }
-    let passed_on = fields.get("mode") == "forward" || fields.ticked("below");
-    let (html, pictures) = apart(&clean, passed_on);
+    let is_forward = fields.get("mode") == "forward" || fields.ticked("below");
+    let (html, pictures) = extract_pictures(&clean, is_forward);
     (html, "html", pictures)
 }
 
 /// Extracts pictures that are `data:` URLs in HTML as inline attachments. Next to an original, which may have been
 /// written here too, their names say what they are.
-fn apart(html: &str, beside_original: bool) -> (String, Vec<Value>) {
+fn extract_pictures(html: &str, beside_original: bool) -> (String, Vec<Value>) {
     let (mut out, mut files, mut rest) = (String::with_capacity(html.len()), Vec::new(), html);
     while let Some(at) = rest.find("src=\"data:image/") {
         let (before, from) = rest.split_at(at + "src=\"".len());
@@ -115,9 +115,9 @@ pub(super) struct Parts {
 
 /// The form's own body and attachments.
 pub(super) fn parts(form: &Form) -> Parts {
-    let (body, format, pictures) = written(&form.fields);
-    let kept = form.fields.all("keep").into_iter().map(|id| json!({ "attachment_id": id }));
-    let files = kept.chain(form.files.iter().cloned()).chain(pictures).collect();
+    let (body, format, pictures) = body_text(&form.fields);
+    let existing = form.fields.all("keep").into_iter().map(|id| json!({ "attachment_id": id }));
+    let files = existing.chain(form.files.iter().cloned()).chain(pictures).collect();
     Parts { body, format, files }
 }
 
@@ -131,7 +131,7 @@ mod tests {
     fn pictures_in_the_text_become_files() {
         let html =
             "<p>a</p><img src=\"data:image/png;base64,AAAA\" alt=\"x\"><img src=\"https://x.test/y.png\">";
-        let (out, files) = apart(html, false);
+        let (out, files) = extract_pictures(html, false);
         assert!(out.contains("src=\"cid:image1.console\"") && out.contains("https://x.test/y.png"), "{out}");
         assert_eq!(files.len(), 1);
         assert_eq!(files[0]["type"], "image/png");
@@ -141,10 +141,10 @@ mod tests {
     fn what_needs_no_html_is_text() {
         let mut fields = Fields::default();
         fields.push("html".into(), "<div>Hello</div><div>there</div>".into());
-        assert_eq!(written(&fields).1, "text");
+        assert_eq!(body_text(&fields).1, "text");
         let mut fields = Fields::default();
         fields.push("html".into(), "<div><b>Hello</b> <script>x</script></div>".into());
-        let (body, format, _) = written(&fields);
+        let (body, format, _) = body_text(&fields);
         assert_eq!(format, "html");
         assert!(!body.contains("script"), "{body}");
         assert_eq!(reply_subject("re: x"), "re: x");

@@ -2,7 +2,7 @@
 
 /// Removes the reasoning that some models write between tags before their answer.
 #[derive(Default)]
-pub(super) enum Thoughts {
+pub(super) enum ReasoningFilter {
     /// The text may still start with the tag.
     #[default]
     Undecided,
@@ -19,7 +19,7 @@ pub(super) enum Thoughts {
 const OPEN: &str = "<think>";
 const CLOSE: &str = "</think>";
 
-impl Thoughts {
+impl ReasoningFilter {
     /// Adds text, and returns the part that belongs to the answer.
     pub(super) fn add(&mut self, text: &str) -> String {
         if text.is_empty() {
@@ -32,7 +32,7 @@ impl Thoughts {
             }
             Self::Undecided => self.begin(text.to_owned()),
             Self::Beginning(before) => self.begin(before + text),
-            Self::Thinking(before) => self.think(&(before + text)),
+            Self::Thinking(before) => self.skip_reasoning(&(before + text)),
             Self::Before => {
                 let answer = text.trim_start();
                 *self = if answer.is_empty() { Self::Before } else { Self::Answering };
@@ -44,7 +44,7 @@ impl Thoughts {
     fn begin(&mut self, text: String) -> String {
         let start = text.trim_start();
         if let Some(thought) = start.strip_prefix(OPEN) {
-            return self.think(thought);
+            return self.skip_reasoning(thought);
         }
         if OPEN.starts_with(start) {
             *self = Self::Beginning(text);
@@ -54,7 +54,7 @@ impl Thoughts {
         text
     }
 
-    fn think(&mut self, text: &str) -> String {
+    fn skip_reasoning(&mut self, text: &str) -> String {
         if let Some((_, answer)) = text.split_once(CLOSE) {
             *self = Self::Before;
             return self.add(answer);
@@ -80,14 +80,14 @@ mod tests {
 
     #[test]
     fn a_word_that_looks_like_a_thought_is_none() {
-        let mut thoughts = Thoughts::default();
-        assert_eq!(thoughts.add("<th"), "");
-        assert_eq!(thoughts.add("eory>"), "<theory>");
-        let mut thoughts = Thoughts::default();
-        assert_eq!(thoughts.add("<thin"), "");
-        assert_eq!(thoughts.finish(), "<thin");
-        let mut thoughts = Thoughts::default();
-        assert_eq!(thoughts.add("<think>never ends"), "");
-        assert_eq!(thoughts.finish(), "");
+        let mut filter = ReasoningFilter::default();
+        assert_eq!(filter.add("<th"), "");
+        assert_eq!(filter.add("eory>"), "<theory>");
+        let mut filter = ReasoningFilter::default();
+        assert_eq!(filter.add("<thin"), "");
+        assert_eq!(filter.finish(), "<thin");
+        let mut filter = ReasoningFilter::default();
+        assert_eq!(filter.add("<think>never ends"), "");
+        assert_eq!(filter.finish(), "");
     }
 }
