@@ -137,9 +137,9 @@ pub struct Session {
 /// Chooses the session's workspace.
 #[derive(Clone, Deserialize, Validate, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[garde(allow_unvalidated)]
 pub struct SwitchWorkspace {
     /// A workspace of the account.
-    #[garde(skip)]
     pub workspace_id: WorkspaceId,
 }
 

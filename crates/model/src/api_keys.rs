@@ -38,17 +38,16 @@ pub struct ApiKeyWithSecret {
 /// What making a key takes.
 #[derive(Clone, Debug, Deserialize, Validate, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[garde(allow_unvalidated)]
 pub struct NewApiKey {
     /// A name to tell it apart.
     #[garde(custom(valid_name))]
     #[schemars(length(min = 1, max = 80))]
     pub name: String,
     /// What it may do.
-    #[garde(skip)]
     #[serde(default = "admin")]
     pub role: Role,
     /// When it stops working.
-    #[garde(skip)]
     #[serde(default)]
     pub expires_at: Option<Timestamp>,
 }

@@ -53,9 +53,9 @@ pub struct ConversationPage {
 /// Which page of conversations to list.
 #[derive(Clone, Debug, Deserialize, Validate, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[garde(allow_unvalidated)]
 pub struct ConversationQuery {
     /// The `nextCursor` of the page before.
-    #[garde(skip)]
     #[serde(default)]
     #[schemars(length(max = 2048))]
     pub cursor: Option<String>,
@@ -64,6 +64,7 @@ pub struct ConversationQuery {
 /// What making a conversation takes.
 #[derive(Clone, Debug, Deserialize, Validate, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[garde(allow_unvalidated)]
 pub struct NewConversation {
     /// What it is called.
     #[garde(inner(custom(valid_name)))]
@@ -71,7 +72,6 @@ pub struct NewConversation {
     #[serde(default)]
     pub title: Option<String>,
     /// The thread of the mailbox that it is about.
-    #[garde(skip)]
     #[serde(default)]
     pub thread_id: Option<ThreadId>,
 }
@@ -148,18 +148,17 @@ named! {
 /// Which messages to list.
 #[derive(Clone, Debug, Deserialize, Validate, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[garde(allow_unvalidated)]
 pub struct AgentMessageQuery {
     /// Messages a page.
     #[garde(range(min = 1, max = 50))]
     #[serde(default = "twenty")]
     pub limit: i64,
     /// The `nextCursor` of the page before.
-    #[garde(skip)]
     #[serde(default)]
     #[schemars(length(max = 2048))]
     pub cursor: Option<String>,
     /// In which order; oldest first, if left out.
-    #[garde(skip)]
     #[serde(default = "ascending")]
     pub order: MessageOrder,
 }
@@ -185,6 +184,7 @@ pub struct AgentMessagePage {
 /// Something that is said to the agent.
 #[derive(Clone, Debug, Deserialize, Validate, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[garde(allow_unvalidated)]
 pub struct NewAgentMessage {
     /// What is said.
     #[garde(length(chars, max = MAX_MESSAGE_CHARS), custom(something))]
@@ -197,7 +197,6 @@ pub struct NewAgentMessage {
     pub id: Option<String>,
     /// Lets the agent send one mail for this message, to addresses that the caller wrote in the conversation or to the
     /// sender of the thread that it is about. To anybody else it is saved as a draft.
-    #[garde(skip)]
     #[serde(default)]
     pub approve: bool,
     /// Connections to outside tool servers that the agent may use for this message. What it tells them leaves the

@@ -55,6 +55,7 @@ impl DraftState {
 /// A draft to be saved.
 #[derive(Clone, Debug, Deserialize, Validate, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[garde(allow_unvalidated)]
 pub struct NewDraft {
     /// Who is to get it.
     #[garde(dive)]
@@ -73,10 +74,8 @@ pub struct NewDraft {
     #[serde(default)]
     pub subject: Option<String>,
     /// The body.
-    #[garde(skip)]
     pub body: String,
     /// What the body is written in; plain text, if left out.
-    #[garde(skip)]
     #[serde(default)]
     pub body_format: Option<BodyFormat>,
     /// The Message-ID that it answers.
@@ -84,11 +83,9 @@ pub struct NewDraft {
     #[serde(default)]
     pub in_reply_to: Option<String>,
     /// The thread of the mailbox that it belongs to.
-    #[garde(skip)]
     #[serde(default)]
     pub thread_id: Option<ThreadId>,
     /// The draft that this one replaces.
-    #[garde(skip)]
     #[serde(default)]
     pub draft_id: Option<EmailId>,
     /// Files. In a replacement: left out they stay, an empty list clears them, any other list is the whole new set.
@@ -156,9 +153,9 @@ pub struct Draft {
 /// What a draft is written anew from.
 #[derive(Clone, Debug, Deserialize, Validate, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[garde(allow_unvalidated)]
 pub struct DraftPrompt {
     /// The draft.
-    #[garde(skip)]
     #[serde(rename = "draftId")]
     pub draft_id: EmailId,
     /// What is wanted, such as "shorter, and thank them".
@@ -193,13 +190,13 @@ pub struct DraftPage {
 /// Which page of drafts or scheduled sends to list.
 #[derive(Clone, Debug, Deserialize, Validate, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[garde(allow_unvalidated)]
 pub struct DraftListQuery {
     /// How many a page.
     #[garde(range(min = 1, max = 100))]
     #[serde(default = "twenty_five")]
     pub limit: i64,
     /// The `next_cursor` of the page before.
-    #[garde(skip)]
     #[serde(default)]
     #[schemars(length(max = 2048))]
     pub cursor: Option<String>,
@@ -208,9 +205,9 @@ pub struct DraftListQuery {
 /// A mail to be sent later.
 #[derive(Clone, Debug, Deserialize, Validate, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[garde(allow_unvalidated)]
 pub struct NewScheduledSend {
     /// When it is to leave: in the future, at most a year ahead.
-    #[garde(skip)]
     pub scheduled_send_at: Timestamp,
     /// Who gets it. Required, unless the draft says.
     #[garde(dive)]
@@ -229,11 +226,9 @@ pub struct NewScheduledSend {
     #[serde(default)]
     pub subject: Option<String>,
     /// The body. Required, unless the draft has one.
-    #[garde(skip)]
     #[serde(default)]
     pub body: Option<String>,
     /// What the body is written in.
-    #[garde(skip)]
     #[serde(default)]
     pub body_format: Option<BodyFormat>,
     /// The Message-ID that it answers.
@@ -241,11 +236,9 @@ pub struct NewScheduledSend {
     #[serde(default)]
     pub in_reply_to: Option<String>,
     /// The thread of the mailbox that it belongs to.
-    #[garde(skip)]
     #[serde(default)]
     pub thread_id: Option<ThreadId>,
     /// A draft to schedule; what is given beside it replaces its own.
-    #[garde(skip)]
     #[serde(default)]
     pub draft_id: Option<EmailId>,
     /// Files. With a draft: left out they stay, an empty list clears them, any other list is the whole new set.
@@ -257,9 +250,9 @@ pub struct NewScheduledSend {
 /// Another time for a scheduled send.
 #[derive(Clone, Debug, Deserialize, Validate, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[garde(allow_unvalidated)]
 pub struct ScheduleChange {
     /// When it is to leave: in the future, at most a year ahead.
-    #[garde(skip)]
     pub scheduled_send_at: Timestamp,
 }
 

@@ -379,21 +379,18 @@ pub struct ContextThread {
 /// A change of an email; what is left out stays.
 #[derive(Clone, Debug, Deserialize, Validate, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[garde(allow_unvalidated)]
 pub struct EmailChange {
     /// Whether it was read.
-    #[garde(skip)]
     #[serde(default)]
     pub read: Option<bool>,
     /// Whether it is starred.
-    #[garde(skip)]
     #[serde(default)]
     pub starred: Option<bool>,
     /// Whether it is urgent.
-    #[garde(skip)]
     #[serde(default)]
     pub is_urgent: Option<bool>,
     /// What it is about.
-    #[garde(skip)]
     #[serde(default)]
     pub category: Option<Category>,
     /// The slugs of all its labels.

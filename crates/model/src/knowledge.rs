@@ -83,20 +83,18 @@ pub struct Document {
 /// A document to be added: its bytes in base64, or its text.
 #[derive(Clone, Debug, Deserialize, Validate, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[garde(allow_unvalidated)]
 pub struct NewDocument {
     /// Its name, such as that of the file.
     #[garde(length(chars, min = 1, max = 200))]
     pub name: String,
     /// What it is written in.
-    #[garde(skip)]
     #[serde(rename = "type")]
     pub kind: DocumentType,
     /// Its bytes in base64; at most 10 MiB of them.
-    #[garde(skip)]
     #[serde(default)]
     pub content: Option<String>,
     /// Its text, instead of `content`; not for PDF.
-    #[garde(skip)]
     #[serde(default)]
     pub text: Option<String>,
 }
@@ -104,13 +102,13 @@ pub struct NewDocument {
 /// Which documents to list.
 #[derive(Clone, Debug, Deserialize, Validate, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[garde(allow_unvalidated)]
 pub struct DocumentQuery {
     /// Documents a page.
     #[garde(range(min = 1, max = 100))]
     #[serde(default = "crate::emails::twenty_five")]
     pub limit: i64,
     /// The `next_cursor` of the page before.
-    #[garde(skip)]
     #[serde(default)]
     #[schemars(length(max = 2048))]
     pub cursor: Option<String>,

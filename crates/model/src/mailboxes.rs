@@ -84,6 +84,7 @@ pub enum ReceivingStatus {
 /// What making a mailbox takes.
 #[derive(Clone, Debug, Deserialize, Validate, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[garde(allow_unvalidated)]
 pub struct NewMailbox {
     /// Its name.
     #[garde(custom(valid_name))]
@@ -94,7 +95,6 @@ pub struct NewMailbox {
     #[serde(default)]
     pub email: Option<String>,
     /// The key's workspace, if given.
-    #[garde(skip)]
     #[serde(default, rename = "workspaceId")]
     pub workspace_id: Option<WorkspaceId>,
     /// Settings other than the defaults.
@@ -121,9 +121,9 @@ pub struct MailboxChange {
 /// The workspace of a list, which may be left out.
 #[derive(Clone, Debug, Deserialize, Validate, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[garde(allow_unvalidated)]
 pub struct MailboxQuery {
     /// The key's workspace, if given.
-    #[garde(skip)]
     #[serde(default, rename = "workspaceId")]
     pub workspace_id: Option<WorkspaceId>,
 }
@@ -131,6 +131,7 @@ pub struct MailboxQuery {
 /// The settings of a mailbox. Everything is optional on the way in.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Validate, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+#[garde(allow_unvalidated)]
 pub struct MailboxSettings {
     /// Sends a copy of every mail elsewhere.
     #[garde(dive)]
@@ -148,11 +149,9 @@ pub struct MailboxSettings {
     #[garde(length(chars, max = 80), custom(single_line))]
     pub from_name: String,
     /// How agents use the mailbox.
-    #[garde(skip)]
     #[serde(deserialize_with = "object")]
     pub agent_inbox: AgentInbox,
     /// Answers drafted for review.
-    #[garde(skip)]
     #[serde(deserialize_with = "object")]
     pub auto_draft: AutoDraft,
     /// Who may write here.
@@ -160,7 +159,6 @@ pub struct MailboxSettings {
     #[serde(deserialize_with = "object")]
     pub sender_policy: SenderPolicy,
     /// What happens to spam.
-    #[garde(skip)]
     #[serde(deserialize_with = "object")]
     pub spam: Spam,
 }
@@ -168,9 +166,9 @@ pub struct MailboxSettings {
 /// Sends a copy of every mail elsewhere.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Validate, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
+#[garde(allow_unvalidated)]
 pub struct Forwarding {
     /// Whether it is on.
-    #[garde(skip)]
     pub enabled: bool,
     /// Where to; needed when it is on.
     #[garde(custom(needed_when_on(self.enabled)))]
@@ -189,9 +187,9 @@ fn needed_when_on(enabled: bool) -> impl FnOnce(&Option<Address>, &()) -> garde:
 /// Text under every mail that is sent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Validate, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
+#[garde(allow_unvalidated)]
 pub struct Signature {
     /// Whether it is on.
-    #[garde(skip)]
     pub enabled: bool,
     /// The text.
     #[garde(length(chars, max = 5000))]
@@ -201,9 +199,9 @@ pub struct Signature {
 /// An automatic answer.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Validate, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
+#[garde(allow_unvalidated)]
 pub struct AutoReply {
     /// Whether it is on.
-    #[garde(skip)]
     pub enabled: bool,
     /// Its subject.
     #[garde(length(chars, max = 200), custom(single_line))]

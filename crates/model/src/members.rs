@@ -26,9 +26,9 @@ pub struct Member {
 /// A change of a member.
 #[derive(Clone, Debug, Deserialize, Validate, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[garde(allow_unvalidated)]
 pub struct MemberChange {
     /// The new role.
-    #[garde(skip)]
     pub role: Role,
 }
 
@@ -60,12 +60,12 @@ pub struct InviteWithLink {
 /// What inviting takes.
 #[derive(Clone, Debug, Deserialize, Validate, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[garde(allow_unvalidated)]
 pub struct NewInvite {
     /// Who is invited.
     #[garde(length(chars, min = 3, max = 254))]
     pub email: String,
     /// The role that the new member gets.
-    #[garde(skip)]
     #[serde(default = "member")]
     pub role: Role,
 }

@@ -41,6 +41,7 @@ named! {
 /// What a wallet says about a mailbox that it makes.
 #[derive(Clone, Debug, Deserialize, Validate, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[garde(allow_unvalidated)]
 pub struct NewWalletMailbox {
     /// Its name.
     #[garde(custom(valid_name))]
@@ -51,7 +52,6 @@ pub struct NewWalletMailbox {
     #[serde(default)]
     pub email: Option<String>,
     /// Whether its mail is read with a sign-in only, never with an authorisation over nothing.
-    #[garde(skip)]
     #[serde(default)]
     pub require_siwx: bool,
 }

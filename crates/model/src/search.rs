@@ -17,7 +17,6 @@ read_options! {
         #[serde(default)]
         query: String,
         /// Only this folder; without it all but Trash and Spam.
-        #[garde(skip)]
         #[serde(default)]
         folder: Option<FolderId>,
         /// A part of the sender's name or address.
@@ -33,35 +32,27 @@ read_options! {
         #[serde(default)]
         subject: Option<String>,
         /// Not before this time.
-        #[garde(skip)]
         #[serde(default)]
         date_start: Option<Timestamp>,
         /// Before this time.
-        #[garde(skip)]
         #[serde(default)]
         date_end: Option<Timestamp>,
         /// Only read or only unread mails.
-        #[garde(skip)]
         #[serde(default)]
         is_read: Option<bool>,
         /// Only starred mails, or only others.
-        #[garde(skip)]
         #[serde(default)]
         is_starred: Option<bool>,
         /// Only this category.
-        #[garde(skip)]
         #[serde(default)]
         category: Option<Category>,
         /// Only mails with this label, by its slug.
-        #[garde(skip)]
         #[serde(default)]
         custom_label: Option<String>,
         /// Only mails with files, or only others.
-        #[garde(skip)]
         #[serde(default)]
         has_attachment: Option<bool>,
         /// How to search. `semantic` and `hybrid` look at the best 200 passages of clean mail, and need the memory store.
-        #[garde(skip)]
         #[serde(default)]
         mode: SearchMode,
         /// Emails a page.
@@ -69,7 +60,6 @@ read_options! {
         #[serde(default = "crate::emails::twenty_five")]
         limit: i64,
         /// The `next_cursor` of the page before.
-        #[garde(skip)]
         #[serde(default)]
         #[schemars(length(max = 2048))]
         cursor: Option<String>,

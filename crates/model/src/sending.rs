@@ -268,6 +268,7 @@ named! {
 /// A mail to be sent.
 #[derive(Clone, Debug, Deserialize, Validate, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[garde(allow_unvalidated)]
 pub struct NewMail {
     /// Who gets it. Required, unless a draft says.
     #[garde(dive)]
@@ -290,11 +291,9 @@ pub struct NewMail {
     #[serde(default)]
     pub subject: Option<String>,
     /// The body as HTML. One of `html` and `text` is required, unless a draft says.
-    #[garde(skip)]
     #[serde(default)]
     pub html: Option<String>,
     /// The body as plain text.
-    #[garde(skip)]
     #[serde(default)]
     pub text: Option<String>,
     /// Files. With a draft: left out they stay, an empty list clears them, any other list is the whole new set.
@@ -310,11 +309,9 @@ pub struct NewMail {
     #[serde(default)]
     pub references: Option<References>,
     /// The thread of the mailbox that it belongs to.
-    #[garde(skip)]
     #[serde(default)]
     pub thread_id: Option<ThreadId>,
     /// A draft whose content is used where the request says nothing, and which is gone once the mail is sent.
-    #[garde(skip)]
     #[serde(default)]
     pub source_draft_id: Option<EmailId>,
     /// Extra headers, at most 20, whose names begin with `X-` or `List-`.
@@ -342,6 +339,7 @@ pub enum References {
 /// An answer to a mail. What is left out comes from the mail that is answered.
 #[derive(Clone, Debug, Deserialize, Validate, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[garde(allow_unvalidated)]
 pub struct NewReply {
     /// Who gets it; the sender of the original, if left out.
     #[garde(dive)]
@@ -364,11 +362,9 @@ pub struct NewReply {
     #[serde(default)]
     pub subject: Option<String>,
     /// The body as HTML. One of `html` and `text` is required.
-    #[garde(skip)]
     #[serde(default)]
     pub html: Option<String>,
     /// The body as plain text.
-    #[garde(skip)]
     #[serde(default)]
     pub text: Option<String>,
     /// Files.
@@ -376,11 +372,9 @@ pub struct NewReply {
     #[serde(default)]
     pub attachments: Option<Vec<FileInput>>,
     /// Also answers everybody who got the original.
-    #[garde(skip)]
     #[serde(default)]
     pub reply_all: bool,
     /// A draft whose content is used where the request says nothing, and which is gone once the mail is sent.
-    #[garde(skip)]
     #[serde(default)]
     pub source_draft_id: Option<EmailId>,
     /// Extra headers, at most 20, whose names begin with `X-` or `List-`.
@@ -392,6 +386,7 @@ pub struct NewReply {
 /// A mail that is passed on to others.
 #[derive(Clone, Debug, Deserialize, Validate, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[garde(allow_unvalidated)]
 pub struct NewForward {
     /// Who gets it.
     #[garde(dive)]
@@ -413,11 +408,9 @@ pub struct NewForward {
     #[serde(default)]
     pub subject: Option<String>,
     /// HTML before the original.
-    #[garde(skip)]
     #[serde(default)]
     pub html: Option<String>,
     /// Plain text before the original.
-    #[garde(skip)]
     #[serde(default)]
     pub text: Option<String>,
     /// Files; those of the original, if left out.

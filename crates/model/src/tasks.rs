@@ -77,9 +77,9 @@ pub struct TaskPage {
 /// Which tasks to list.
 #[derive(Clone, Debug, Deserialize, Validate, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[garde(allow_unvalidated)]
 pub struct TaskQuery {
     /// Only tasks of this status.
-    #[garde(skip)]
     #[serde(default)]
     pub status: Option<TaskStatus>,
     /// How many a page.
@@ -87,7 +87,6 @@ pub struct TaskQuery {
     #[serde(default = "twenty_five")]
     pub limit: i64,
     /// The `next_cursor` of the page before.
-    #[garde(skip)]
     #[serde(default)]
     #[schemars(length(max = 2048))]
     pub cursor: Option<String>,
@@ -96,21 +95,19 @@ pub struct TaskQuery {
 /// A change of a task; what is left out stays.
 #[derive(Clone, Debug, Deserialize, Validate, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[garde(allow_unvalidated)]
 pub struct TaskChange {
     /// What there is to do.
     #[garde(length(chars, min = 1, max = MAX_TITLE_CHARS), inner(custom(one_line)))]
     #[serde(default)]
     pub title: Option<String>,
     /// Until when.
-    #[garde(skip)]
     #[serde(default)]
     pub due_at: Option<Timestamp>,
     /// How much it presses.
-    #[garde(skip)]
     #[serde(default)]
     pub priority: Option<TaskPriority>,
     /// What became of it.
-    #[garde(skip)]
     #[serde(default)]
     pub status: Option<TaskStatus>,
 }

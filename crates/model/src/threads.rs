@@ -42,9 +42,9 @@ pub struct ThreadPage {
 /// Which threads a list shows.
 #[derive(Clone, Debug, Deserialize, Validate, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[garde(allow_unvalidated)]
 pub struct ThreadListQuery {
     /// Only threads with a mail in this folder; without it all but Trash and Spam.
-    #[garde(skip)]
     #[serde(default)]
     pub folder: Option<FolderId>,
     /// Threads a page.
@@ -52,7 +52,6 @@ pub struct ThreadListQuery {
     #[serde(default = "crate::emails::twenty_five")]
     pub limit: i64,
     /// The `next_cursor` of the page before.
-    #[garde(skip)]
     #[serde(default)]
     #[schemars(length(max = 2048))]
     pub cursor: Option<String>,

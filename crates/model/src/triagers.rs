@@ -1,15 +1,19 @@
-//! Triagers: what sets them off, what they do with a mail, and what came of each run.
+//! Triagers: what sets them off and what they do with a message. What came of each run is in `runs`.
 
-use std::{fmt, str::FromStr};
+mod kinds;
+mod runs;
 
 use garde::Validate;
 use mail::address::Address;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use self::kinds::{SourceKind, TriagerTaskKind, TriggerKind};
+pub use self::runs::{
+    NewTriagerRun, RecentRuns, RecentRunsQuery, RunSource, RunStatus, RunTask, RunTriager, TriagerRun,
+};
 use crate::{
-    ConversationId, EmailId, MailboxId, TaskId, Timestamp, TriagerId, TriagerRunId, TriagerTaskId, TriggerId,
-    emails::named,
+    ConversationId, MailboxId, Timestamp, TriagerId, TriagerTaskId, TriggerId,
     filter::{Filter, FilterSubject},
     names::valid_name,
     object::object,
@@ -23,70 +27,6 @@ pub const DEFAULT_NAME: &str = "E-mail response";
 pub const MAX_FOUND: usize = 10;
 /// How many it finds unless it is told otherwise.
 pub const USUALLY_FOUND: usize = 5;
-
-named! {
-    /// What sets a triager off.
-    TriggerKind {
-        /// A mail arrived.
-        MailReceived "mail.received",
-        /// A mail was sent.
-        MailSent "mail.sent",
-        /// Either of them.
-        MailReceivedOrSent "mail.received_or_sent",
-        /// A mail that arrived invites to something new.
-        CalendarCreated "calendar.event_created",
-        /// A mail that arrived changes an invitation.
-        CalendarUpdated "calendar.event_updated",
-        /// A mail that arrived calls something off.
-        CalendarCanceled "calendar.event_canceled",
-    }
-}
-
-named! {
-    /// What a triager does with a mail.
-    TriagerTaskKind {
-        /// Saves a draft of an answer for review.
-        DraftResponse "draft_response",
-        /// Notes what there is to do.
-        ExtractTasks "extract_tasks",
-        /// Puts labels on the mail.
-        Label "label",
-        /// Tells of it in the event log.
-        Notify "notify",
-    }
-}
-
-named! {
-    /// What led to a run.
-    SourceKind {
-        /// A mail arrived.
-        MailReceived "mail.received",
-        /// A mail was sent.
-        MailSent "mail.sent",
-        /// An invitation came.
-        CalendarCreated "calendar.event_created",
-        /// An invitation was changed.
-        CalendarUpdated "calendar.event_updated",
-        /// An invitation was called off.
-        CalendarCanceled "calendar.event_canceled",
-        /// Somebody asked for it.
-        Manual "manual",
-    }
-}
-
-named! {
-    /// How far a run is.
-    RunStatus {
-        /// It is at work.
-        Running "RUNNING",
-        /// It did what it was to do.
-        Succeeded "SUCCEEDED",
-        /// The model gave no answer that could be used.
-        Failed "FAILED",
-        /// There was nothing to do, or it was not allowed; it cost nothing.
-        Skipped "SKIPPED",
-    }
-}
 
 /// A triager.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -165,16 +105,14 @@ pub struct TaskConfig {
 /// A trigger as it is given.
 #[derive(Clone, Debug, Deserialize, Validate, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[garde(allow_unvalidated)]
 pub struct NewTrigger {
     /// The id of a trigger that the triager has; left out for a new one.
-    #[garde(skip)]
     #[serde(default)]
     pub id: Option<TriggerId>,
     /// What happens.
-    #[garde(skip)]
     pub kind: TriggerKind,
     /// Whether it counts.
-    #[garde(skip)]
     #[serde(default = "yes")]
     pub enabled: bool,
     /// Only mail from these domains, or to them where it is sent; all, if left out.
@@ -182,7 +120,6 @@ pub struct NewTrigger {
     #[serde(default)]
     pub mail_domains: Vec<String>,
     /// Only arriving mail that lands in the inbox.
-    #[garde(skip)]
     #[serde(default = "yes")]
     pub only_inbox: bool,
     /// A filter expression such as `from:@acme.com and has:attachment`; all mail, if left out.
@@ -194,16 +131,14 @@ pub struct NewTrigger {
 /// A task of a triager as it is given.
 #[derive(Clone, Debug, Deserialize, Validate, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[garde(allow_unvalidated)]
 pub struct NewTriagerTask {
     /// The id of a task that the triager has; left out for a new one.
-    #[garde(skip)]
     #[serde(default)]
     pub id: Option<TriagerTaskId>,
     /// What is done.
-    #[garde(skip)]
     pub kind: TriagerTaskKind,
     /// Whether it is done.
-    #[garde(skip)]
     #[serde(default = "yes")]
     pub enabled: bool,
     /// How.
@@ -215,6 +150,7 @@ pub struct NewTriagerTask {
 /// What making a triager takes.
 #[derive(Clone, Debug, Deserialize, Validate, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[garde(allow_unvalidated)]
 pub struct NewTriager {
     /// Its name.
     #[garde(custom(valid_name))]
@@ -225,7 +161,6 @@ pub struct NewTriager {
     #[serde(default)]
     pub instructions: String,
     /// Whether it runs by itself.
-    #[garde(skip)]
     #[serde(default = "yes")]
     pub enabled: bool,
     /// What sets it off.
@@ -241,6 +176,7 @@ pub struct NewTriager {
 /// A change of a triager; what is left out stays.
 #[derive(Clone, Debug, Default, Deserialize, Validate, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[garde(allow_unvalidated)]
 pub struct TriagerChange {
     /// The new name.
     #[garde(inner(custom(valid_name)))]
@@ -252,7 +188,6 @@ pub struct TriagerChange {
     #[serde(default)]
     pub instructions: Option<String>,
     /// Whether it runs by itself.
-    #[garde(skip)]
     #[serde(default)]
     pub enabled: Option<bool>,
     /// All its triggers from now on.
@@ -411,15 +346,6 @@ impl TriagerTask {
     }
 }
 
-/// Which mail a triager is to look at now.
-#[derive(Clone, Debug, Deserialize, Validate, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct NewTriagerRun {
-    /// An email of the mailbox.
-    #[garde(skip)]
-    pub email_id: EmailId,
-}
-
 /// The conversation that a triager has with the mailbox agent.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct TriagerConversation {
@@ -430,114 +356,6 @@ pub struct TriagerConversation {
     /// How many messages it has.
     #[schemars(range(min = 0))]
     pub message_count: i64,
-}
-
-/// A run of a triager.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct TriagerRun {
-    /// Its id.
-    pub id: TriagerRunId,
-    /// The triager.
-    pub triager: RunTriager,
-    /// What led to it.
-    pub source: RunSource,
-    /// How far it is.
-    pub status: RunStatus,
-    /// What came of it, in one or two sentences. Written by a model from untrusted mail.
-    pub summary: String,
-    /// What came of each task.
-    pub tasks: Vec<RunTask>,
-    /// When it began.
-    pub started_at: Timestamp,
-    /// When it ended; null while it is at work.
-    pub finished_at: Option<Timestamp>,
-}
-
-/// The triager of a run.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct RunTriager {
-    /// Its id.
-    pub id: TriagerId,
-    /// Its name at that time.
-    pub name: String,
-}
-
-/// What led to a run.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct RunSource {
-    /// What happened.
-    pub kind: SourceKind,
-    /// The mail.
-    pub email_id: EmailId,
-}
-
-/// What came of a task of a triager.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct RunTask {
-    /// The task.
-    pub kind: TriagerTaskKind,
-    /// Whether it was done.
-    pub done: bool,
-    /// Why not.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
-    /// `draft_response`: the draft that was saved.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub draft_id: Option<EmailId>,
-    /// `draft_response`: whether the mailbox's settings ask for a person's approval. Nothing sends it in either case.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub requires_approval: Option<bool>,
-    /// `extract_tasks`: what was found.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub task_ids: Option<Vec<TaskId>>,
-    /// `label`: the slugs of what was put on.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub labels: Option<Vec<String>>,
-    /// `notify`: what was told. Written by a model from untrusted mail.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub notification: Option<String>,
-}
-
-impl RunTask {
-    /// A task that was done.
-    pub const fn done(kind: TriagerTaskKind) -> Self {
-        Self {
-            kind,
-            done: true,
-            reason: None,
-            draft_id: None,
-            requires_approval: None,
-            task_ids: None,
-            labels: None,
-            notification: None,
-        }
-    }
-
-    /// A task that was not done, and why.
-    pub fn not_done(kind: TriagerTaskKind, reason: &str) -> Self {
-        Self { done: false, reason: Some(reason.to_owned()), ..Self::done(kind) }
-    }
-}
-
-/// How many runs to show.
-#[derive(Clone, Debug, Deserialize, Validate, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct RecentRunsQuery {
-    /// How many.
-    #[garde(range(min = 1, max = 20))]
-    #[serde(default = "ten")]
-    pub limit: i64,
-}
-
-const fn ten() -> i64 {
-    10
-}
-
-/// The runs of a mailbox's triagers.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct RecentRuns {
-    /// The runs, newest first.
-    pub runs: Vec<TriagerRun>,
 }
 
 #[cfg(test)]

@@ -75,6 +75,7 @@ pub struct WebhookWithSecret {
 /// What making a webhook takes.
 #[derive(Clone, Debug, Deserialize, Validate, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[garde(allow_unvalidated)]
 pub struct NewWebhook {
     /// Where events are posted to: an http or https URL without credentials.
     #[garde(length(min = 1, max = 2048))]
@@ -87,7 +88,6 @@ pub struct NewWebhook {
     #[serde(default)]
     pub mailbox_ids: Option<Vec<MailboxId>>,
     /// Whether it is told anything.
-    #[garde(skip)]
     #[serde(default = "active")]
     pub status: WebhookStatus,
 }
@@ -99,6 +99,7 @@ const fn active() -> WebhookStatus {
 /// A change of a webhook; what is left out stays.
 #[derive(Clone, Debug, Deserialize, Validate, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[garde(allow_unvalidated)]
 pub struct WebhookChange {
     /// The new URL.
     #[garde(length(min = 1, max = 2048))]
@@ -114,7 +115,6 @@ pub struct WebhookChange {
     #[schemars(with = "Option<Vec<MailboxId>>", length(min = 1, max = 100))]
     pub mailbox_ids: Option<Option<Vec<MailboxId>>>,
     /// The new status.
-    #[garde(skip)]
     #[serde(default)]
     pub status: Option<WebhookStatus>,
 }
@@ -176,9 +176,9 @@ pub struct DeliveryPage {
 /// Which deliveries a list shows.
 #[derive(Clone, Debug, Deserialize, Validate, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[garde(allow_unvalidated)]
 pub struct DeliveryQuery {
     /// Only deliveries of this status.
-    #[garde(skip)]
     #[serde(default)]
     pub status: Option<DeliveryStatus>,
     /// Deliveries a page.
@@ -186,7 +186,6 @@ pub struct DeliveryQuery {
     #[serde(default = "crate::emails::twenty_five")]
     pub limit: i64,
     /// The `next_cursor` of the page before.
-    #[garde(skip)]
     #[serde(default)]
     #[schemars(length(max = 2048))]
     pub cursor: Option<String>,

@@ -10,9 +10,9 @@ use std::{fmt, str::FromStr};
 /// Where to move something.
 #[derive(Clone, Debug, Deserialize, Validate, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[garde(allow_unvalidated)]
 pub struct Move {
     /// The id of the folder.
-    #[garde(skip)]
     #[serde(rename = "folderId")]
     pub folder_id: FolderId,
 }
@@ -20,24 +20,24 @@ pub struct Move {
 /// Marks many emails as read or unread.
 #[derive(Clone, Debug, Deserialize, Validate, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[garde(allow_unvalidated)]
 pub struct BulkRead {
     /// The emails.
     #[garde(length(min = 1, max = 500))]
     pub ids: Vec<EmailId>,
     /// Whether they were read.
-    #[garde(skip)]
     pub read: bool,
 }
 
 /// Moves many emails.
 #[derive(Clone, Debug, Deserialize, Validate, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[garde(allow_unvalidated)]
 pub struct BulkMove {
     /// The emails.
     #[garde(length(min = 1, max = 500))]
     pub ids: Vec<EmailId>,
     /// The id of the folder.
-    #[garde(skip)]
     #[serde(rename = "folderId")]
     pub folder_id: FolderId,
 }
@@ -45,12 +45,12 @@ pub struct BulkMove {
 /// Deletes many emails.
 #[derive(Clone, Debug, Deserialize, Validate, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[garde(allow_unvalidated)]
 pub struct BulkDelete {
     /// The emails.
     #[garde(length(min = 1, max = 500))]
     pub ids: Vec<EmailId>,
     /// For good, not by way of Trash.
-    #[garde(skip)]
     #[serde(default)]
     pub permanent: bool,
 }

@@ -28,22 +28,19 @@ macro_rules! read_options {
         $(#[$doc])*
         #[derive(Clone, Debug, serde::Deserialize, garde::Validate, schemars::JsonSchema)]
         #[serde(deny_unknown_fields)]
+        #[garde(allow_unvalidated)]
         pub struct $name {
             $($(#[$field_meta])* pub $field: $type,)*
             /// Leaves body, snippet, raw headers and threat links out.
-            #[garde(skip)]
             #[serde(default)]
             pub metadata_only: bool,
             /// Also shows mail that is held while an answer is being drafted.
-            #[garde(skip)]
             #[serde(default)]
             pub include_held: bool,
             /// Leaves content out of mails with another scan status.
-            #[garde(skip)]
             #[serde(default)]
             pub require_scan_status: Option<$crate::emails::ScanStatus>,
             /// Shows bounded plain text without headers, threats, files and diagnostics.
-            #[garde(skip)]
             #[serde(default)]
             pub agent_safe_content: bool,
             /// The most characters of a body.
@@ -76,7 +73,6 @@ read_options! {
     ThreadQuery {
         /// Only emails of the thread that are older than this one. An answer has the newest 500 at most; those before
         /// them follow with the id of the first.
-        #[garde(skip)]
         #[serde(default)]
         before: Option<EmailId>,
     }
@@ -85,35 +81,27 @@ read_options! {
     /// Which emails a list shows, and how.
     ListQuery {
         /// Only this folder; without it all but Trash and Spam.
-        #[garde(skip)]
         #[serde(default)]
         folder: Option<FolderId>,
         /// Only this thread.
-        #[garde(skip)]
         #[serde(default)]
         thread_id: Option<ThreadId>,
         /// Only this category.
-        #[garde(skip)]
         #[serde(default)]
         category: Option<Category>,
         /// Only mails with this label, by its slug.
-        #[garde(skip)]
         #[serde(default)]
         custom_label: Option<String>,
         /// Only read or only unread mails.
-        #[garde(skip)]
         #[serde(default)]
         is_read: Option<bool>,
         /// Only starred mails, or only others.
-        #[garde(skip)]
         #[serde(default)]
         is_starred: Option<bool>,
         /// Only mails with files, or only others.
-        #[garde(skip)]
         #[serde(default)]
         has_attachment: Option<bool>,
         /// The newest mail of each thread that matches the other filters, with `thread_count`. Always newest first.
-        #[garde(skip)]
         #[serde(default)]
         threaded: bool,
         /// A budget of characters for all bodies of the answer; the newest mails keep their text first.
@@ -125,7 +113,6 @@ read_options! {
         #[serde(default = "twenty_five")]
         limit: i64,
         /// The `next_cursor` of the page before.
-        #[garde(skip)]
         #[serde(default)]
         #[schemars(length(max = 2048))]
         cursor: Option<String>,
@@ -134,11 +121,9 @@ read_options! {
         #[serde(default)]
         page: Option<i64>,
         /// What to sort by.
-        #[garde(skip)]
         #[serde(default, rename = "sortColumn")]
         sort_column: SortColumn,
         /// In which direction.
-        #[garde(skip)]
         #[serde(default, rename = "sortDirection")]
         sort_direction: SortDirection,
     }
@@ -178,18 +163,17 @@ pub enum SortDirection {
 /// Which page of a thread the context shows.
 #[derive(Clone, Debug, Deserialize, Validate, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[garde(allow_unvalidated)]
 pub struct ContextQuery {
     /// Thread messages a page.
     #[garde(range(min = 1, max = 50))]
     #[serde(default = "twenty")]
     pub limit: i64,
     /// The `next_cursor` of the page before.
-    #[garde(skip)]
     #[serde(default)]
     #[schemars(length(max = 2048))]
     pub cursor: Option<String>,
     /// Also show mail that is held while an answer is being drafted; only for the active verification flow.
-    #[garde(skip)]
     #[serde(default)]
     pub include_held: bool,
 }
@@ -201,9 +185,9 @@ const fn twenty() -> i64 {
 /// How an email is deleted.
 #[derive(Clone, Debug, Deserialize, Validate, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[garde(allow_unvalidated)]
 pub struct DeleteQuery {
     /// For good, not by way of Trash.
-    #[garde(skip)]
     #[serde(default)]
     pub permanent: bool,
 }

@@ -13,13 +13,12 @@ use crate::{EmailId, Timestamp};
 /// What to wait for.
 #[derive(Clone, Debug, Deserialize, Validate, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[garde(allow_unvalidated)]
 pub struct WaitForEmail {
     /// The exact address of the sender.
-    #[garde(skip)]
     #[serde(default)]
     pub from: Option<Address>,
     /// The exact address it is delivered to, with its tag.
-    #[garde(skip)]
     #[serde(default)]
     pub to: Option<Address>,
     /// A part of the subject, in any case.
@@ -27,11 +26,9 @@ pub struct WaitForEmail {
     #[serde(default)]
     pub subject: Option<String>,
     /// Only mail that arrives later: the `cursor` of an earlier answer or a time. Now, if left out.
-    #[garde(skip)]
     #[serde(default)]
     pub after: Option<WaitAfter>,
     /// The scan status that counts.
-    #[garde(skip)]
     #[serde(default = "clean")]
     pub require_scan_status: ScanStatus,
     /// How long to wait.

@@ -47,9 +47,9 @@ pub(super) struct Features {
 
 /// What an affiliate's link carries.
 #[derive(Deserialize, Validate, JsonSchema)]
+#[garde(allow_unvalidated)]
 pub(crate) struct TrackQuery {
     /// The affiliate's code.
-    #[garde(skip)]
     #[serde(default)]
     pub(super) code: String,
 }
