@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use mail::address::{Address, MAX_ADDRESS_BYTES, Mailbox};
 use mail::safe_text::{SafeText, is_forbidden, snippet};
-use mail::smtp::{Budget, Protocol, Settings, cut, play};
+use mail::smtp::{Budget, Protocol, Settings, drive_session, split_into_pieces};
 use mail::{classify, message, reports, safe_text, scan, verification};
 use model::cursor;
 use model::filter::{Filter, parse_rules};
@@ -143,7 +143,7 @@ pub fn check_smtp(lmtp: bool, sizes: &[u8], bytes: &[u8]) {
     if sizes.is_empty() {
         return;
     }
-    let whole = play(&settings, protocol, std::iter::once(bytes));
-    let pieces = play(&settings, protocol, cut(bytes, sizes));
+    let whole = drive_session(&settings, protocol, std::iter::once(bytes));
+    let pieces = drive_session(&settings, protocol, split_into_pieces(bytes, sizes));
     assert_eq!(whole.messages, pieces.messages);
 }

@@ -1,8 +1,7 @@
-//! Mail addresses: one bare [`Address`], a [`Mailbox`] with a display name, and which names we host.
+//! Email addresses: one bare [`Address`], a [`Mailbox`] with a display name, and the names that we host.
 //!
-//! An address is checked once, when it is made. Everything behind that point may rely on it: no line break
-//! that could smuggle an SMTP command, no routing trick in the local part, and a domain that DNS can be asked
-//! about.
+//! An address is checked once, when it is parsed. Code that holds an [`Address`] can rely on it: it contains no line break
+//! that could inject an SMTP command, no routing syntax in the local part, and its domain can be looked up in DNS.
 
 mod hosted;
 mod mailbox;
@@ -28,8 +27,7 @@ pub const MAX_ADDRESS_BYTES: usize = 254;
 /// The longest local part in bytes (RFC 5321, section 4.5.3.1.1).
 pub const MAX_LOCAL_BYTES: usize = 64;
 
-/// The longest text that is looked at: a domain may shrink on its way to A-labels, but not from more than
-/// this.
+/// The longest input that is parsed; a domain can get shorter when it is converted to A-labels.
 const MAX_INPUT_BYTES: usize = 1024;
 
 /// Why a text is no mail address; each message is one sentence for the person who typed it.
@@ -109,8 +107,7 @@ impl Address {
         Self::from_parts(local, &ascii_domain)
     }
 
-    /// Joins checked parts and holds them to the length limits, in both forms: a lower-case letter can take
-    /// more bytes.
+    /// Joins checked parts and enforces the length limits on both forms: lower case can take more bytes.
     fn from_parts(local: &str, domain: &str) -> Result<Self, AddressError> {
         let lower_local = lower_case(local);
         let at = lower_local.len();
@@ -185,7 +182,7 @@ fn check_local(local: &str) -> Result<(), AddressError> {
 
 /// Whether an atom of a local part may hold the character.
 ///
-/// RFC 5321 would allow `%` and `!` too, but old relays read them as "pass it on to another host".
+/// RFC 5321 would allow `%` and `!` too, but old relays treat them as source routes.
 fn is_atom_char(c: char) -> bool {
     if c.is_ascii() {
         return c.is_ascii_alphanumeric() || "#$&'*+-/=?^_`{|}~".contains(c);
@@ -193,7 +190,7 @@ fn is_atom_char(c: char) -> bool {
     !is_invisible(c)
 }
 
-/// Whether a non-ASCII character shows nothing or turns the text around, so that one address could pose as
+/// Whether a non-ASCII character is invisible or changes the text direction, so that one address could look like
 /// another.
 fn is_invisible(c: char) -> bool {
     let formats = matches!(c,
@@ -202,7 +199,7 @@ fn is_invisible(c: char) -> bool {
     formats || c.is_control() || c.is_whitespace()
 }
 
-/// Lower-cases a local part character by character, so that any piece of it is lowered alike.
+/// Lower-cases a local part character by character, so that any substring of it is lowered the same way.
 ///
 /// A non-ASCII letter that would become an ASCII one (the Kelvin sign becomes `k`) stays: otherwise a
 /// stranger's address could equal one that a sender policy trusts.

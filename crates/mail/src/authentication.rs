@@ -1,8 +1,8 @@
-//! Whether a mail comes from whom it says: SPF, DKIM, DMARC and ARC, checked by ourselves.
+//! Sender authentication: SPF, DKIM, DMARC and ARC, evaluated by ourselves.
 //!
-//! Nothing is taken from the mail's own claims such as `Authentication-Results`: only the peer's address, the SMTP
-//! envelope, the signatures and DNS count. A verdict is never better than what was proven, and whatever could not be
-//! found out in time is `unknown`.
+//! Claims in the message itself, such as `Authentication-Results`, are ignored: only the peer's address, the SMTP
+//! envelope, the signatures and DNS count. A verdict is never better than what was proven; a check that does not finish in
+//! time is `unknown`.
 
 mod author;
 mod dkim;
@@ -30,14 +30,14 @@ pub use verdict::Verdict;
 
 pub(crate) use dkim::without_blank_lines;
 
-/// How long one mail may be examined.
-const TIME_LIMIT: Duration = Duration::from_secs(10);
+/// Time limit for checking one message.
+const CHECK_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How much of that SPF and the signatures may take, so that the policy can still be asked for.
+/// Share of that time for SPF and signatures, so that enough is left to look up the policy.
 const EVIDENCE_SHARE: f64 = 0.7;
 
-/// Mails examined at the same time; more wait, within their time limit.
-const MAX_CONCURRENT: usize = 128;
+/// Messages checked at the same time; others wait, within their time limit.
+const MAX_CONCURRENT_CHECKS: usize = 128;
 
 /// What is known about a mail's sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -58,7 +58,7 @@ pub struct Authentication {
     pub arc: Verdict,
 }
 
-/// Examines arriving mails. It holds the resolver and its bounded cache; one is enough for a process.
+/// Checks arriving messages. Has the resolver and its bounded cache; one per process is enough.
 pub struct Authenticator {
     dns: Dns,
     permits: Semaphore,
@@ -76,12 +76,12 @@ impl Authenticator {
         Ok(Self::new(Dns::with_servers(addresses)?))
     }
 
-    /// Asks through a resolver that others use too.
+    /// Uses a shared resolver.
     pub fn new(dns: Dns) -> Self {
-        Self { dns, permits: Semaphore::new(MAX_CONCURRENT), time_limit: TIME_LIMIT }
+        Self { dns, permits: Semaphore::new(MAX_CONCURRENT_CHECKS), time_limit: CHECK_TIMEOUT }
     }
 
-    /// Examines a mail that `peer` handed over, within ten seconds.
+    /// Checks a message that `peer` delivered, within ten seconds.
     ///
     /// `helo` is what the peer called itself, `our_host` our own name (for macros of SPF records) and `mail_from` the
     /// envelope's sender; nothing or an empty text is the null sender.
@@ -97,7 +97,7 @@ impl Authenticator {
         let evidence_limit = started + self.time_limit.mul_f64(EVIDENCE_SHARE);
         let author = match author::read(raw) {
             Author::One(address) => address,
-            // Two readers could see two senders: that is how one poses as the other.
+            // Two parsers could see two different senders, which is how senders are forged.
             Author::Ambiguous => {
                 return Authentication {
                     status: Verdict::Fail,

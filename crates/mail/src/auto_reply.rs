@@ -1,7 +1,7 @@
-//! Whether a program may answer a mail by itself (RFC 3834): only what a person wrote to this very address.
+//! Whether a message may be answered automatically (RFC 3834): only what a person wrote to this very address.
 //!
 //! Two programs that answer each other never stop, and an answer to a list reaches thousands. So everything that looks
-//! like a program, a list or a forgery is met with silence. How often one sender is answered is for the caller to count.
+//! like a program, a list or a forgery gets no answer. The caller limits how often one sender is answered.
 
 #[cfg(test)]
 mod tests;
@@ -9,11 +9,11 @@ mod tests;
 use crate::address::Address;
 use crate::message::{Automatic, Message};
 
-/// Servers that a mail may have passed; beyond, it probably goes in circles.
+/// Received lines beyond which a message is probably looping.
 const MAX_HOPS: usize = 25;
 
 /// Local parts of programs. Those that end in a dash are beginnings.
-const PROGRAMS: [&str; 12] = [
+const PROGRAM_LOCAL_PARTS: [&str; 12] = [
     "mailer-daemon",
     "postmaster",
     "noreply",
@@ -29,15 +29,15 @@ const PROGRAMS: [&str; 12] = [
 ];
 
 /// Endings of the local parts of lists' own addresses.
-const LIST_ENDINGS: [&str; 4] = ["-request", "-owner", "-bounces", "-relay"];
+const LIST_SUFFIXES: [&str; 4] = ["-request", "-owner", "-bounces", "-relay"];
 
-/// Why a mail is not answered.
+/// Why a message is not answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Silence {
-    /// It has the null sender: it is a report, and there is nobody to answer to.
+pub enum NoReplyReason {
+    /// It has the null sender: it is a report and cannot be answered.
     NullSender,
-    /// It says that no person wrote it.
+    /// Its headers say that it is automatic.
     Automatic(Automatic),
     /// Its sender's address is that of a program or a list.
     Program,
@@ -45,43 +45,44 @@ pub enum Silence {
     Own,
     /// It is not addressed to us by name, but came by a list, an alias or a blind copy.
     NotAddressed,
-    /// It has passed so many servers that it probably goes in circles.
+    /// It has passed so many servers that it is probably looping.
     Loop,
-    /// It cannot be told who wrote it.
+    /// Its author cannot be read.
     Unreadable,
 }
 
-/// Whether a mail may be answered by a program, and to whom the answer goes: its sender by the envelope.
+/// Whether a message may be answered by a program, and to whom the answer goes: its sender by the envelope.
 ///
 /// `sender` is that sender; nothing or an empty text is the null sender. `own` are the addresses of the mailbox that
 /// would answer. Plus-addresses count as the address that they lead to.
-pub fn may_answer(message: &Message, sender: Option<&str>, own: &[&str]) -> Result<Address, Silence> {
-    let sender = sender.filter(|sender| !sender.is_empty()).ok_or(Silence::NullSender)?;
-    let sender = Address::parse(sender).map_err(|_| Silence::Unreadable)?;
-    let author = message.from.as_ref().filter(|_| message.faults.is_empty()).ok_or(Silence::Unreadable)?;
+pub fn may_answer(message: &Message, sender: Option<&str>, own: &[&str]) -> Result<Address, NoReplyReason> {
+    let sender = sender.filter(|sender| !sender.is_empty()).ok_or(NoReplyReason::NullSender)?;
+    let sender = Address::parse(sender).map_err(|_| NoReplyReason::Unreadable)?;
+    let author =
+        message.from.as_ref().filter(|_| message.faults.is_empty()).ok_or(NoReplyReason::Unreadable)?;
     if let Some(kind) = message.automatic.or_else(|| list(message)) {
-        return Err(Silence::Automatic(kind));
+        return Err(NoReplyReason::Automatic(kind));
     }
     if message.received_lines > MAX_HOPS {
-        return Err(Silence::Loop);
+        return Err(NoReplyReason::Loop);
     }
     let own: Vec<Address> = own.iter().filter_map(|address| bare(address)).collect();
     let is_own = |address: &str| bare(address).is_some_and(|address| own.contains(&address));
     if is_own(sender.as_str()) || is_own(&author.address) {
-        return Err(Silence::Own);
+        return Err(NoReplyReason::Own);
     }
     let authored_by_program = Address::parse(&author.address).is_ok_and(|address| is_program(&address));
     if is_program(&sender) || authored_by_program {
-        return Err(Silence::Program);
+        return Err(NoReplyReason::Program);
     }
     let mut named = message.to.iter().chain(&message.cc);
     if !named.any(|person| is_own(&person.address)) {
-        return Err(Silence::NotAddressed);
+        return Err(NoReplyReason::NotAddressed);
     }
     Ok(sender)
 }
 
-/// Any header of a list makes a mail one of a list, also those that say nothing else to us.
+/// Any List-* header marks list mail, also those that are not read otherwise.
 fn list(message: &Message) -> Option<Automatic> {
     let is_list = |line: &str| line.get(..5).is_some_and(|start| start.eq_ignore_ascii_case("list-"));
     message.headers.lines().any(is_list).then_some(Automatic::List)
@@ -94,9 +95,9 @@ fn bare(address: &str) -> Option<Address> {
 fn is_program(address: &Address) -> bool {
     let normalised = address.without_tag();
     let local = normalised.as_str().rsplit_once('@').map_or("", |(local, _)| local);
-    let is_known = PROGRAMS.iter().any(|name| match name.strip_suffix('-') {
+    let is_known = PROGRAM_LOCAL_PARTS.iter().any(|name| match name.strip_suffix('-') {
         Some(_) => local.starts_with(name),
         None => local == *name,
     });
-    is_known || LIST_ENDINGS.iter().any(|ending| local.ends_with(ending)) || local.starts_with("srs0=")
+    is_known || LIST_SUFFIXES.iter().any(|ending| local.ends_with(ending)) || local.starts_with("srs0=")
 }

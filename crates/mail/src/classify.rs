@@ -4,19 +4,19 @@
 //! much as the text. What gathers too few points is `other` and not urgent: a wrong category costs a reader more than
 //! none. One pass over the words, so the cost is known whatever a stranger writes.
 
+mod phrases;
 mod score;
 #[cfg(test)]
 mod tests;
-mod words;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::message::Automatic;
+use phrases::Signal;
 use score::Score;
-use words::Signal;
 
-/// Bytes of the text that are read; what a mail is about stands near its beginning.
+/// Bytes of the text that are read; the subject matter is near the beginning.
 const MAX_TEXT_BYTES: usize = 4096;
 
 /// Bytes of the subject that are read.
@@ -31,7 +31,7 @@ const CATEGORY_POINTS: i32 = 6;
 /// Points that urgency needs.
 const URGENT_POINTS: i32 = 6;
 
-/// Points from which on a mail is taken for advertising, whether it says so in its headers or not.
+/// Points from which a message counts as advertising, whatever its headers say.
 const BULK_POINTS: i32 = 5;
 
 /// What a mail is about.
@@ -61,7 +61,7 @@ impl Category {
     }
 }
 
-/// What the rules say about a mail.
+/// What the rules say about a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Class {
     /// What it is about.
@@ -70,7 +70,7 @@ pub struct Class {
     pub urgent: bool,
 }
 
-/// Sorts a mail by its sender's address, its subject and its text.
+/// Sorts a message by its sender's address, its subject and its text.
 pub fn classify(sender: &str, subject: &str, text: &str, automatic: Option<Automatic>) -> Class {
     let mut score = Score::default();
     score.add(cut(subject, MAX_SUBJECT_BYTES), SUBJECT_FACTOR);
@@ -99,7 +99,7 @@ fn of_person(score: &Score) -> Class {
         (Category::Technical, score.of(Signal::Technical) + incident),
         (Category::Partnership, score.of(Signal::Partnership)),
     ];
-    // Of two that are equal the first wins: who asks for help waits for an answer.
+    // A tie goes to support: a customer is waiting for an answer.
     let best = candidates.into_iter().reduce(|best, next| if next.1 > best.1 { next } else { best });
     let category = match best {
         Some((category, points)) if points >= CATEGORY_POINTS => category,

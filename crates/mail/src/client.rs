@@ -1,18 +1,17 @@
-//! The sending side of SMTP (RFC 5321): one connection to one server, and the mails that go over it.
+//! The sending side of SMTP (RFC 5321): one connection to one server, and the messages sent over it.
 //!
-//! Where mail goes, when it is tried again and whom we trust is no business of this module. It expects nothing good of
-//! the other side: replies are bounded, every wait has an end however slowly bytes drip, and what the server says before
-//! it was asked is an error. What became of a mail is told for each recipient, and it is never guessed: a mail whose
-//! last answer was lost is [`Outcome::Uncertain`].
+//! Routing, retries and trust are up to the caller. The server is not trusted: replies are bounded, every read and write has
+//! a deadline however slowly bytes arrive, and an unsolicited reply is an error. The outcome is given for each recipient and
+//! is never guessed: if the final reply is lost, it is [`Outcome::Uncertain`].
 
 mod content;
 mod credentials;
 mod error;
+mod pipelining;
 mod reply;
 #[cfg(test)]
 mod tests;
 mod tls;
-mod together;
 mod transfer;
 mod wire;
 
@@ -23,12 +22,12 @@ use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout_at};
 
-pub use content::{Unsendable, check_content};
+pub use content::{InvalidMessage, check_content};
 pub use credentials::Credentials;
 pub use error::{Error, Phase};
 pub use reply::Reply;
 pub use tls::{Tls, TlsError};
-pub use transfer::{Mail, Outcome};
+pub use transfer::{MailObject, Outcome};
 
 use self::wire::{Io, Wire};
 use crate::Encryption;
@@ -38,13 +37,13 @@ use crate::Encryption;
 pub struct Options {
     /// What we call ourselves: our host name.
     pub hello: String,
-    /// The name of the server that we mean to reach, which its certificate must bear.
+    /// The name of the server, which its certificate must match.
     pub server_name: String,
     /// Whether and how the connection is encrypted.
     pub security: Security,
-    /// The account to send with, where the server wants one. Never sent without encryption.
+    /// The account to authenticate with, if any. Never sent without encryption.
     pub credentials: Option<Credentials>,
-    /// How long to wait for what.
+    /// Timeouts for each step.
     pub timeouts: Timeouts,
 }
 
@@ -53,16 +52,16 @@ pub struct Options {
 pub enum Security {
     /// Not at all.
     None,
-    /// With STARTTLS where the server offers it, whoever it is: better than nothing, and no proof of anything. A failed
-    /// handshake is [`Error::Tls`]; whether to come again without encryption is for the caller to say.
+    /// Opportunistic STARTTLS without certificate verification. A failed handshake is [`Error::Tls`]; the caller decides
+    /// whether to retry without encryption.
     Opportunistic(Tls),
-    /// With STARTTLS and a certificate that holds, or not at all.
+    /// STARTTLS with a valid certificate, required.
     StartTls(Tls),
-    /// From the first byte on (port 465), with a certificate that holds.
+    /// Implicit TLS (port 465) with a valid certificate.
     Implicit(Tls),
 }
 
-/// How long to wait for what; the defaults are those of RFC 5321, section 4.5.3.2, where it has some.
+/// Timeouts; the defaults are those of RFC 5321, section 4.5.3.2, where it has some.
 #[derive(Clone, Copy, Debug)]
 pub struct Timeouts {
     /// For the connection.
@@ -77,11 +76,11 @@ pub struct Timeouts {
     pub recipient: Duration,
     /// For the answer to DATA.
     pub data: Duration,
-    /// For each 64 KiB of content to be taken.
+    /// For each 64 KiB of content to be written.
     pub block: Duration,
     /// For the answer to the end of the content.
     pub finish: Duration,
-    /// For everything up to the first mail, and then for each mail as a whole.
+    /// For everything up to the first message, and then for each message as a whole.
     pub total: Duration,
 }
 
@@ -101,7 +100,7 @@ impl Default for Timeouts {
     }
 }
 
-/// Something that a server can do.
+/// An SMTP extension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Extension {
     /// Content may have eight bits (RFC 6152).
@@ -129,20 +128,20 @@ impl Extension {
     }
 }
 
-/// What the server can do, by its answer to EHLO.
+/// The server's extensions, from its reply to EHLO.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Extensions {
-    /// The largest message that it takes, where it says.
+    /// The largest message that it accepts, where it announces that.
     pub max_size: Option<u64>,
-    /// Whether it says anything of sizes.
+    /// Whether it announces SIZE.
     sizes: bool,
     offered: Vec<Extension>,
-    /// The ways to log in, in upper case.
+    /// The AUTH mechanisms, in upper case.
     auth: Vec<String>,
 }
 
 impl Extensions {
-    /// Whether the server has said that it can do something.
+    /// Whether the server offers an extension.
     pub fn offers(&self, extension: Extension) -> bool {
         self.offered.contains(&extension)
     }
@@ -167,19 +166,19 @@ impl Extensions {
     }
 }
 
-/// A connection over which mails can be sent, one after the other.
+/// A connection over which messages can be sent, one after the other.
 pub struct Connection {
     wire: Wire,
     extensions: Extensions,
     timeouts: Timeouts,
-    /// The server that was meant.
+    /// The name of the intended server.
     server_name: String,
-    /// Where it is, if the connection was made here.
+    /// The remote address, if the connection was opened here.
     address: Option<SocketAddr>,
     encryption: Option<Encryption>,
-    /// Whether its certificate held.
+    /// Whether its certificate was verified.
     verified: bool,
-    /// Whether the server may still think of an unfinished mail.
+    /// Whether the server may still have an open transaction.
     unfinished: bool,
     /// Whether nothing more can be sent.
     broken: bool,
@@ -195,21 +194,21 @@ impl fmt::Debug for Connection {
 }
 
 impl Connection {
-    /// Connects to a server and says hello. Whether the address may be connected to is for the caller to know: see
+    /// Connects to a server and sends EHLO. The caller checks whether the address may be connected to: see
     /// [`crate::net::is_public`].
     pub async fn connect(address: SocketAddr, options: &Options) -> Result<Self, Error> {
-        let limit = Instant::now() + options.timeouts.connect.min(options.timeouts.total);
-        let stream = timeout_at(limit, TcpStream::connect(address))
+        let deadline = Instant::now() + options.timeouts.connect.min(options.timeouts.total);
+        let stream = timeout_at(deadline, TcpStream::connect(address))
             .await
             .map_err(|_| Error::Timeout(Phase::Connect))?
             .map_err(|error| Error::Network(Phase::Connect, error.kind().to_string()))?;
-        // Commands are small and each waits for its answer.
+        // Commands are small and each waits for its reply.
         let _ = stream.set_nodelay(true);
         let connection = Self::start(stream, options).await?;
         Ok(Self { address: Some(address), ..connection })
     }
 
-    /// Says hello over a stream that is already there.
+    /// Sends EHLO over an existing stream.
     pub async fn start(stream: impl Io + 'static, options: &Options) -> Result<Self, Error> {
         let wire = Wire::new(Box::new(stream), options.timeouts.total);
         let mut connection = Self {
@@ -242,33 +241,33 @@ impl Connection {
         self.encryption
     }
 
-    /// Whether the server has proven to be the one that was meant.
+    /// Whether the server's certificate was verified.
     pub fn is_verified(&self) -> bool {
         self.verified
     }
 
-    /// The name of the server that was meant.
+    /// The name of the intended server.
     pub fn server_name(&self) -> &str {
         &self.server_name
     }
 
-    /// Where the server is, if the connection was made by [`Connection::connect`].
+    /// The remote address, if the connection was opened by [`Connection::connect`].
     pub fn address(&self) -> Option<SocketAddr> {
         self.address
     }
 
-    /// Whether another mail can be tried over it.
+    /// Whether another message can be sent over it.
     pub fn is_usable(&self) -> bool {
         !self.broken
     }
 
-    /// Says goodbye. Whether the server hears it does not matter.
+    /// Sends QUIT; errors are ignored.
     pub async fn quit(mut self) {
         if !self.broken {
-            let patience = Duration::from_secs(5);
-            self.wire.set_total(patience);
-            if self.wire.command(Phase::Reset, patience, "QUIT").await.is_ok() {
-                self.wire.shut_down(patience).await;
+            let timeout = Duration::from_secs(5);
+            self.wire.set_total(timeout);
+            if self.wire.command(Phase::Reset, timeout, "QUIT").await.is_ok() {
+                self.wire.shut_down(timeout).await;
             }
         }
     }
@@ -293,7 +292,7 @@ impl Connection {
         }
     }
 
-    /// Logs in, only where nobody can listen.
+    /// Authenticates, over TLS only.
     async fn log_in(&mut self, credentials: &Credentials) -> Result<(), Error> {
         if !self.is_secured() {
             return Err(Error::NoAuth);
@@ -302,10 +301,10 @@ impl Connection {
     }
 
     async fn hello(&mut self, name: &str) -> Result<(), Error> {
-        // Whatever the configuration says, it must not become a second command.
+        // A configured name must not inject a second command.
         let name: String = name.chars().filter(char::is_ascii_graphic).collect();
-        let limit = self.timeouts.command;
-        let reply = self.wire.command(Phase::Hello, limit, &format!("EHLO {name}")).await?;
+        let timeout = self.timeouts.command;
+        let reply = self.wire.command(Phase::Hello, timeout, &format!("EHLO {name}")).await?;
         if reply.code() == 250 {
             self.extensions = Extensions::read(&reply);
             return Ok(());
@@ -314,11 +313,11 @@ impl Connection {
         if !reply.is_permanent() {
             return Err(Error::Refused(Phase::Hello, reply));
         }
-        let reply = self.wire.command(Phase::Hello, limit, &format!("HELO {name}")).await?;
+        let reply = self.wire.command(Phase::Hello, timeout, &format!("HELO {name}")).await?;
         expect(Phase::Hello, 250, reply)
     }
 
-    /// Turns the connection into an encrypted one, and says hello again: nothing said before counts any more.
+    /// Upgrades the connection with STARTTLS and sends EHLO again: earlier announcements no longer count.
     async fn start_tls(&mut self, tls: &Tls, options: &Options, verified: bool) -> Result<(), Error> {
         let reply = self.wire.command(Phase::Tls, self.timeouts.command, "STARTTLS").await?;
         match (reply.code(), verified) {
@@ -331,12 +330,12 @@ impl Connection {
     }
 
     async fn encrypt(&mut self, tls: &Tls, server_name: &str, verified: bool) -> Result<(), Error> {
-        let limit = self.wire.limit(self.timeouts.handshake);
+        let deadline = self.wire.deadline(self.timeouts.handshake);
         let plain = self.wire.take_for_tls()?;
-        let (secured, encryption) = timeout_at(limit, tls.connect(plain, server_name, verified))
+        let (secured, encryption) = timeout_at(deadline, tls.connect(plain, server_name, verified))
             .await
             .map_err(|_| Error::Timeout(Phase::Tls))??;
-        self.wire.put(secured);
+        self.wire.replace_stream(secured);
         (self.encryption, self.verified) = (Some(encryption), verified);
         Ok(())
     }

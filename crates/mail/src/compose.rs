@@ -1,18 +1,18 @@
-//! A mail of ours as bytes: what is to be said goes in as values, RFC 5322 and MIME come out.
+//! Composing outgoing messages: values go in, RFC 5322 and MIME bytes come out.
 //!
-//! Whatever the values hold, the bytes have exactly the headers that were asked for: control characters are refused, and
-//! everything that has a meaning in a header is encoded. Every line ends with CRLF and has at most 998 bytes; headers
-//! and bodies are seven-bit, except for addresses whose local part is not ASCII. Who gets a blind copy is no part of a
-//! mail. The same value always gives the same bytes.
+//! Whatever the values contain, the bytes have exactly the headers that were asked for: control characters are refused, and
+//! characters with a meaning in headers are encoded. Every line ends with CRLF and has at most 998 bytes; headers and bodies
+//! are seven-bit, except for addresses whose local part is not ASCII. Bcc recipients are not part of a message. The same
+//! value always gives the same bytes.
 
 pub(crate) mod body;
 mod checks;
 mod error;
 mod header;
-mod outgoing;
 pub mod quote;
 #[cfg(test)]
 mod tests;
+mod unencoded;
 
 use mail_builder::MessageBuilder;
 use mail_builder::headers::raw::Raw;
@@ -21,9 +21,9 @@ use mail_builder::mime::MimePart;
 pub use checks::{MAX_ID_BYTES, check_text, is_id};
 pub use error::ComposeError;
 pub use header::MAX_SUBJECT_BYTES;
-pub use outgoing::{AutoSubmitted, File, Outgoing, Person};
+pub use unencoded::{AutoSubmitted, File, Person, UnencodedMessage};
 
-/// The most headers of the caller's own.
+/// Maximum number of custom headers.
 pub const MAX_HEADERS: usize = 20;
 
 /// Refuses a subject that cannot be written: one with control characters, or that is too long once encoded.
@@ -37,31 +37,31 @@ pub fn check_header(name: &str, value: &str) -> Result<(), ComposeError> {
     header::own_value(name, value).map(|_| ())
 }
 
-/// Refuses what is no media type; its parameters are not looked at.
+/// Refuses an invalid media type; its parameters are not checked.
 pub fn check_media_type(text: &str) -> Result<(), ComposeError> {
     body::media_type(text).map(|_| ())
 }
 
-/// Whether an address can only be sent where servers know SMTPUTF8: its local part is not ASCII. Domains never need it.
+/// Whether an address needs SMTPUTF8: its local part is not ASCII. Domains never need it.
 pub fn address_needs_smtputf8(address: &str) -> bool {
     address.rsplit_once('@').map_or(address, |(local, _)| local).bytes().any(|byte| !byte.is_ascii())
 }
 
-/// Whether the headers of a mail need SMTPUTF8. Its envelope may need it too: see [`address_needs_smtputf8`].
-pub fn needs_smtputf8(mail: &Outgoing) -> bool {
+/// Whether the headers of a message need SMTPUTF8. Its envelope may need it too: see [`address_needs_smtputf8`].
+pub fn needs_smtputf8(mail: &UnencodedMessage) -> bool {
     let people = [std::slice::from_ref(&mail.from), &mail.reply_to, &mail.to, &mail.cc];
     people.into_iter().flatten().any(|person| address_needs_smtputf8(&person.address))
 }
 
-/// Writes a mail.
-pub fn compose(mail: &Outgoing) -> Result<Vec<u8>, ComposeError> {
+/// Composes a message.
+pub fn compose(mail: &UnencodedMessage) -> Result<Vec<u8>, ComposeError> {
     compose_with(mail, body::build)
 }
 
-/// Writes a mail with a body of another kind.
+/// Composes a message with another kind of body.
 pub(crate) fn compose_with(
-    mail: &Outgoing,
-    build: impl FnOnce(&Outgoing) -> Result<MimePart<'static>, ComposeError>,
+    mail: &UnencodedMessage,
+    build: impl FnOnce(&UnencodedMessage) -> Result<MimePart<'static>, ComposeError>,
 ) -> Result<Vec<u8>, ComposeError> {
     let mut builder = MessageBuilder::new();
     for (name, value) in header_lines(mail)? {
@@ -72,8 +72,8 @@ pub(crate) fn compose_with(
     Ok(output)
 }
 
-/// The headers of a mail, other than those of its body, encoded but not folded.
-fn header_lines(mail: &Outgoing) -> Result<Vec<(String, String)>, ComposeError> {
+/// The headers of a message, other than those of its body, encoded but not folded.
+fn header_lines(mail: &UnencodedMessage) -> Result<Vec<(String, String)>, ComposeError> {
     let mut lines = vec![
         ("Date".to_owned(), header::date(mail.date)?),
         ("From".to_owned(), header::people("from", std::slice::from_ref(&mail.from))?),
@@ -83,7 +83,7 @@ fn header_lines(mail: &Outgoing) -> Result<Vec<(String, String)>, ComposeError> 
         add("Reply-To", header::people("reply_to", &mail.reply_to)?);
     }
     if mail.to.is_empty() && mail.cc.is_empty() {
-        // Filters distrust a mail that is for nobody.
+        // Filters distrust a message without recipients.
         add("To", "undisclosed-recipients:;".to_owned());
     }
     if !mail.to.is_empty() {

@@ -1,8 +1,8 @@
-//! HTML of a mail as a person may be shown it: harmless markup only, nothing that runs, nothing that loads by itself.
+//! Sanitized HTML for display: harmless markup only, no scripts, no remote content unless allowed.
 //!
-//! Two passes. The first reads tokens in a line, keeps known elements, closes what it opens and bounds their depth, since
-//! the parser behind the second takes quadratic time for deep nesting. The second is ammonia, whose allow-lists decide.
-//! The result still belongs into a sandboxed frame under a policy that forbids everything else.
+//! Two passes. The first reads tokens in linear time, keeps known elements, closes what it opens and bounds their depth,
+//! since the parser behind the second takes quadratic time for deep nesting. The second is ammonia, whose allow-lists
+//! decide. The result still belongs in a sandboxed frame with a restrictive Content-Security-Policy.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -13,46 +13,46 @@ use ammonia::Builder;
 
 use crate::safe_text::tokens::{Name, Tag, Token, Tokens};
 
-/// HTML beyond this is not shown.
-const MAX_BYTES: usize = 1 << 20;
-/// Elements that may be open at the same time; what is deeper is shown without its element.
+/// HTML beyond this is cut off.
+const MAX_HTML_BYTES: usize = 1 << 20;
+/// Maximum nesting; the text of deeper elements is kept without them.
 const MAX_DEPTH: usize = 100;
-/// The longest picture that stands in the HTML itself.
-const MAX_DATA_BYTES: usize = 3 << 20;
+/// The longest image in a `data:` URL.
+const MAX_DATA_URL_BYTES: usize = 3 << 20;
 
-/// HTML that is fit to be shown.
+/// HTML that is safe to display.
 #[derive(Clone, Debug, Default)]
-pub struct Displayed {
+pub struct SanitizedHtml {
     /// The markup.
     pub html: String,
-    /// Whether pictures of other servers were left out.
+    /// Whether remote images were left out.
     pub blocked_images: bool,
-    /// About how many lines it takes on a screen.
+    /// Estimated number of lines on a screen.
     pub lines: usize,
 }
 
-/// Where the pictures of a mail come from.
-pub struct Pictures<'a> {
-    /// Whether those of other servers are shown.
+/// Where the images of a message come from.
+pub struct ImageSources<'a> {
+    /// Whether remote images are allowed.
     pub remote: bool,
-    /// The `data:` address of a part of the mail by its content id.
+    /// The `data:` URL of a part of the message by its Content-ID.
     pub inline: &'a dyn Fn(&str) -> Option<String>,
 }
 
-/// Makes HTML fit to be shown.
-pub fn show(html: &str, pictures: &Pictures<'_>) -> Displayed {
-    let mut end = html.len().min(MAX_BYTES);
+/// Makes HTML safe to display.
+pub fn sanitize(html: &str, pictures: &ImageSources<'_>) -> SanitizedHtml {
+    let mut end = html.len().min(MAX_HTML_BYTES);
     while !html.is_char_boundary(end) {
         end -= 1;
     }
     let mut pass =
-        FirstPass { out: String::new(), open: Vec::new(), pictures, blocked: false, lines: 1, run: 0 };
+        TagFilter { out: String::new(), open: Vec::new(), pictures, blocked: false, lines: 1, run: 0 };
     pass.read(html.get(..end).unwrap_or_default());
-    let FirstPass { out, blocked, lines, .. } = pass;
-    Displayed { html: CLEANER.clean(&out).to_string(), blocked_images: blocked, lines }
+    let TagFilter { out, blocked, lines, .. } = pass;
+    SanitizedHtml { html: CLEANER.clean(&out).to_string(), blocked_images: blocked, lines }
 }
 
-/// Elements that are kept. No `style`, no pictures and formulas in markup, no forms, no frames.
+/// Allowed elements. No `style`, SVG, MathML, forms or frames.
 const ELEMENTS: &[&str] = &[
     "a",
     "abbr",
@@ -128,10 +128,11 @@ const ELEMENTS: &[&str] = &[
     "wbr",
 ];
 
-const VOID: &[&str] = &["br", "col", "hr", "img", "wbr"];
+const VOID_ELEMENTS: &[&str] = &["br", "col", "hr", "img", "wbr"];
 
 /// Elements that begin a line of their own.
-const LINES: &[&str] = &["br", "blockquote", "div", "h1", "h2", "h3", "h4", "hr", "li", "p", "pre", "tr"];
+const BLOCK_ELEMENTS: &[&str] =
+    &["br", "blockquote", "div", "h1", "h2", "h3", "h4", "hr", "li", "p", "pre", "tr"];
 
 const ATTRIBUTES: &[&str] = &[
     "align",
@@ -158,8 +159,8 @@ const ATTRIBUTES: &[&str] = &[
     "width",
 ];
 
-/// What a style attribute may say. Nothing that leaves the flow of the text or loads anything.
-const STYLES: &[&str] = &[
+/// Allowed properties of style attributes. Nothing that leaves the text flow or loads a resource.
+const STYLE_PROPERTIES: &[&str] = &[
     "background-color",
     "border",
     "border-bottom",
@@ -234,7 +235,7 @@ static CLEANER: LazyLock<Builder<'static>> = LazyLock::new(|| {
         .generic_attributes(generic)
         .url_schemes(["http", "https", "mailto", "data"].into_iter().collect())
         .url_relative(ammonia::UrlRelative::Deny)
-        .filter_style_properties(STYLES.iter().copied().collect())
+        .filter_style_properties(STYLE_PROPERTIES.iter().copied().collect())
         .link_rel(Some("noopener noreferrer nofollow"))
         .set_tag_attribute_value("a", "target", "_blank")
         .attribute_filter(|element, attribute, value| match (element, attribute) {
@@ -246,30 +247,30 @@ static CLEANER: LazyLock<Builder<'static>> = LazyLock::new(|| {
     builder
 });
 
-fn begins(text: &str, with: &str) -> bool {
+fn has_prefix(text: &str, with: &str) -> bool {
     text.get(..with.len()).is_some_and(|start| start.eq_ignore_ascii_case(with))
 }
 
 fn is_link(address: &str) -> bool {
-    ["http://", "https://", "mailto:"].iter().any(|scheme| begins(address, scheme))
+    ["http://", "https://", "mailto:"].iter().any(|scheme| has_prefix(address, scheme))
 }
 
 fn is_remote(address: &str) -> bool {
-    ["http://", "https://"].iter().any(|scheme| begins(address, scheme))
+    ["http://", "https://"].iter().any(|scheme| has_prefix(address, scheme))
 }
 
-/// A picture of raster graphics that stands in the HTML itself.
+/// Whether a URL is a raster image in a `data:` URL.
 fn is_data(address: &str) -> bool {
     let kinds = ["png", "jpeg", "gif", "webp"];
-    address.len() <= MAX_DATA_BYTES
-        && kinds.iter().any(|kind| begins(address, &format!("data:image/{kind};base64,")))
+    address.len() <= MAX_DATA_URL_BYTES
+        && kinds.iter().any(|kind| has_prefix(address, &format!("data:image/{kind};base64,")))
 }
 
 fn is_picture(address: &str) -> bool {
     is_remote(address) || is_data(address)
 }
 
-/// Whether a style only says what it says: nothing is fetched, and nothing is written in a way that hides it.
+/// Whether a style loads nothing and has no escapes or comments that could hide it.
 fn is_plain_style(style: &str) -> bool {
     let lower = style.to_ascii_lowercase();
     !["url", "expression", "image", "import", "\\", "/*", "var(", "attr(", "env("]
@@ -277,19 +278,19 @@ fn is_plain_style(style: &str) -> bool {
         .any(|part| lower.contains(part))
 }
 
-struct FirstPass<'a> {
+struct TagFilter<'a> {
     out: String,
     open: Vec<Name>,
-    pictures: &'a Pictures<'a>,
+    pictures: &'a ImageSources<'a>,
     blocked: bool,
     lines: usize,
     run: usize,
 }
 
-impl FirstPass<'_> {
+impl TagFilter<'_> {
     fn read(&mut self, html: &str) {
         let mut tokens = Tokens::new(html);
-        // Inside a picture or formula other rules hold, and nothing in it is shown.
+        // SVG and MathML have other parsing rules; their content is dropped.
         let mut foreign: Option<(Name, usize)> = None;
         while let Some(token) = tokens.next() {
             if let Some((name, depth)) = foreign.take() {
@@ -322,7 +323,7 @@ impl FirstPass<'_> {
         self.lines += self.run / 90;
     }
 
-    /// Text with its references; what could begin a tag is written as one.
+    /// Text with its character references; `<` and `>` are escaped.
     fn text(&mut self, text: &str) {
         for character in text.chars() {
             match character {
@@ -340,11 +341,11 @@ impl FirstPass<'_> {
         if !ELEMENTS.contains(&name) {
             return;
         }
-        if LINES.contains(&name) {
+        if BLOCK_ELEMENTS.contains(&name) {
             self.lines += 1 + self.run / 90;
             self.run = 0;
         }
-        let empty = VOID.contains(&name);
+        let empty = VOID_ELEMENTS.contains(&name);
         if !empty {
             if self.open.len() >= MAX_DEPTH {
                 return;
@@ -386,10 +387,10 @@ impl FirstPass<'_> {
         self.out.push('"');
     }
 
-    /// Where a picture is, if it may be shown.
+    /// The URL of an image, if it may be shown.
     fn picture(&mut self, address: &str) -> Option<String> {
         self.lines += 6;
-        if let Some(id) = address.get(4..).filter(|_| begins(address, "cid:")) {
+        if let Some(id) = address.get(4..).filter(|_| has_prefix(address, "cid:")) {
             return (self.pictures.inline)(id).filter(|data| is_data(data));
         }
         let address = if address.starts_with("//") { format!("https:{address}") } else { address.to_owned() };
@@ -422,7 +423,7 @@ mod tests {
     use super::*;
 
     fn shown(html: &str) -> String {
-        show(html, &Pictures { remote: false, inline: &|_| None }).html
+        sanitize(html, &ImageSources { remote: false, inline: &|_| None }).html
     }
 
     // rules: CONSOLE-3, CONSOLE-4
@@ -485,15 +486,16 @@ mod tests {
     #[test]
     fn pictures_of_others_are_shown_only_when_asked_for() {
         let html = "<img src='https://track.test/p.gif' alt='Logo'><img src=\"//cdn.test/a.png\">";
-        let without = show(html, &Pictures { remote: false, inline: &|_| None });
+        let without = sanitize(html, &ImageSources { remote: false, inline: &|_| None });
         assert!(without.blocked_images && !without.html.contains("test"), "{}", without.html);
         assert!(without.html.contains("alt=\"Logo\""));
-        let with = show(html, &Pictures { remote: true, inline: &|_| None });
+        let with = sanitize(html, &ImageSources { remote: true, inline: &|_| None });
         assert!(
             with.html.contains("https://track.test/p.gif") && with.html.contains("https://cdn.test/a.png")
         );
         let part = |id: &str| (id == "one").then(|| "data:image/png;base64,AAAA".to_owned());
-        let inline = show("<img src=cid:one><img src=cid:two>", &Pictures { remote: false, inline: &part });
+        let inline =
+            sanitize("<img src=cid:one><img src=cid:two>", &ImageSources { remote: false, inline: &part });
         assert_eq!(inline.html.matches("data:image/png").count(), 1);
     }
 

@@ -1,4 +1,4 @@
-//! Questions to DNS, with the three answers that matter: these records, none, or not to be found out now.
+//! DNS queries with the three results that matter: records, no records, or not available now.
 
 #[cfg(any(test, feature = "name-server"))]
 pub mod name_server;
@@ -15,35 +15,35 @@ use hickory_resolver::system_conf::read_system_conf;
 use hickory_resolver::{Resolver, TokioResolver};
 use mail_auth::MessageAuthenticator;
 
-/// How long one question may wait for one server.
-const QUESTION_TIME_LIMIT: Duration = Duration::from_secs(2);
+/// Timeout of one query to one server.
+const QUERY_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How often a question is asked.
-const ATTEMPTS: usize = 2;
+/// Attempts for one query.
+const MAX_QUERY_ATTEMPTS: usize = 2;
 
-/// Answers that are remembered.
-const CACHE_ENTRIES: u64 = 2048;
+/// Maximum number of cached answers.
+const MAX_CACHE_ENTRIES: u64 = 2048;
 
-/// How long an answer is remembered at most, whatever its time to live says.
+/// Upper bound for the TTL of cached answers.
 const MAX_TTL: Duration = Duration::from_hours(1);
 
-/// How long it is remembered that there is nothing.
+/// Upper bound for the TTL of cached negative answers.
 const MAX_NEGATIVE_TTL: Duration = Duration::from_mins(5);
 
-/// Records of one kind that are looked at; the rest of a hostile answer is not.
+/// Records of one type that are read from an answer; the rest is ignored.
 const MAX_RECORDS: usize = 200;
 
-/// Why no resolver could be made.
+/// Why no resolver could be created.
 #[derive(Debug, thiserror::Error)]
 #[error("The name servers cannot be used.")]
 pub struct ResolverError(#[source] NetError);
 
-/// The question could not be answered now; it may be later.
+/// The query failed for now; a retry may succeed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("The name servers do not answer.")]
 pub struct Unavailable;
 
-/// The resolver, and its cache, which is bounded. Clones share both; one is enough for a process.
+/// The resolver and its bounded cache. Clones share both; one per process is enough.
 #[derive(Clone)]
 pub struct Dns {
     inner: MessageAuthenticator,
@@ -53,22 +53,22 @@ impl Dns {
     /// Asks the name servers that the system is configured with.
     pub fn from_system() -> Result<Self, ResolverError> {
         let (config, options) = read_system_conf().map_err(ResolverError)?;
-        Self::build(config, options, CACHE_ENTRIES)
+        Self::build(config, options, MAX_CACHE_ENTRIES)
     }
 
     /// Asks the given name servers.
     pub fn with_servers(addresses: &[SocketAddr]) -> Result<Self, ResolverError> {
-        Self::build(given(addresses), ResolverOpts::default(), CACHE_ENTRIES)
+        Self::build(config_for(addresses), ResolverOpts::default(), MAX_CACHE_ENTRIES)
     }
 
-    /// Asks the given name servers, or the system's if there are none, every time anew: for whoever has just changed
-    /// something and wants to see it.
-    pub fn without_memory(addresses: &[SocketAddr]) -> Result<Self, ResolverError> {
+    /// Asks the given name servers, or the system's if there are none, without a cache: for callers that have just changed a
+    /// record and want to see it.
+    pub fn without_cache(addresses: &[SocketAddr]) -> Result<Self, ResolverError> {
         if addresses.is_empty() {
             let (config, options) = read_system_conf().map_err(ResolverError)?;
             return Self::build(config, options, 0);
         }
-        Self::build(given(addresses), ResolverOpts::default(), 0)
+        Self::build(config_for(addresses), ResolverOpts::default(), 0)
     }
 
     fn build(
@@ -76,20 +76,20 @@ impl Dns {
         mut options: ResolverOpts,
         remembered: u64,
     ) -> Result<Self, ResolverError> {
-        options.timeout = QUESTION_TIME_LIMIT;
-        options.attempts = ATTEMPTS;
+        options.timeout = QUERY_TIMEOUT;
+        options.attempts = MAX_QUERY_ATTEMPTS;
         options.cache_size = remembered;
         options.positive_max_ttl = Some(MAX_TTL);
         options.negative_max_ttl = Some(MAX_NEGATIVE_TTL);
         options.edns0 = true;
-        // What stands in a local file says nothing about what a domain publishes.
+        // The hosts file says nothing about what a domain publishes.
         options.use_hosts_file = ResolveHosts::Never;
         let builder = Resolver::builder_with_config(config, TokioRuntimeProvider::default());
         let resolver: TokioResolver = builder.with_options(options).build().map_err(ResolverError)?;
         Ok(Self { inner: MessageAuthenticator(resolver) })
     }
 
-    /// The same resolver, as the library for signatures wants it.
+    /// The same resolver for mail-auth.
     pub(crate) fn for_signatures(&self) -> &MessageAuthenticator {
         &self.inner
     }
@@ -130,7 +130,7 @@ impl Dns {
         .await
     }
 
-    /// The names that an address says it has.
+    /// The PTR names of an address.
     pub async fn ptr(&self, address: IpAddr) -> Result<Vec<String>, Unavailable> {
         let name = Name::from(address);
         self.lookup(name, RecordType::PTR, |data| match data {
@@ -146,7 +146,7 @@ impl Dns {
         kind: RecordType,
         pick: impl Fn(&RData) -> Option<T>,
     ) -> Result<Vec<T>, Unavailable> {
-        // What is no name has no records.
+        // An invalid name has no records.
         let Ok(mut parsed) = Name::from_str_relaxed(name) else { return Ok(Vec::new()) };
         parsed.set_fqdn(true);
         self.lookup(parsed, kind, pick).await
@@ -175,7 +175,7 @@ impl Dns {
     }
 }
 
-fn given(addresses: &[SocketAddr]) -> ResolverConfig {
+fn config_for(addresses: &[SocketAddr]) -> ResolverConfig {
     let servers = addresses.iter().map(|address| {
         let mut server = NameServerConfig::udp_and_tcp(address.ip());
         for connection in &mut server.connections {

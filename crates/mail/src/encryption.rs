@@ -1,4 +1,4 @@
-//! How a connection is encrypted, as a log tells it.
+//! How a connection is encrypted, for log lines.
 
 use std::fmt;
 
@@ -10,10 +10,10 @@ pub struct Encryption {
 }
 
 impl Encryption {
-    /// Some encryption of which nothing more is known.
+    /// TLS with unknown parameters.
     pub const UNKNOWN: Self = Self { version: "TLS", cipher: "unknown" };
 
-    /// What a handshake came to.
+    /// The parameters that a handshake negotiated.
     #[cfg(feature = "network")]
     pub fn of(connection: &rustls::CommonState) -> Self {
         let version = connection.protocol_version().and_then(|version| version.as_str());

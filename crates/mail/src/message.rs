@@ -1,48 +1,49 @@
-//! Reading a message: its headers, its text, its files, and whether its structure can be trusted.
+//! Parsing a message: its headers, its text, its files, and whether its structure can be trusted.
 //!
-//! The raw bytes are looked at before any parser sees them, because what arrives is written by strangers: how many
-//! headers, how deep the parts are nested, whether two parsers could read it differently. What fails that look is
-//! still read as far as is safe, but says so, and is never called clean.
+//! The raw bytes are checked before any parser sees them, because they come from untrusted senders: the number of headers,
+//! the nesting of parts, whether two parsers could read it differently. A message that fails these checks is still parsed as
+//! far as is safe, but has faults, and is never called clean.
 
+mod address_list;
 mod automatic;
 mod body;
 pub mod calendar;
 mod charset;
 mod contents;
 mod date;
+mod encoded_words;
 mod faults;
+mod file_names;
 mod flowed;
 mod header;
 mod ids;
 mod lint;
-mod names;
-mod params;
-mod people;
+mod parameters;
 mod structure;
 mod subject;
 #[cfg(test)]
 mod tests;
 mod transfer;
-mod words;
 
 use faults::Faults;
 
+pub use address_list::Person;
 pub use automatic::Automatic;
 pub use contents::{File, Message};
 pub use faults::Fault;
-pub use people::Person;
 pub use subject::base_subject;
 pub use transfer::Encoding;
 
-pub(crate) use names::{is_hidden, shorten};
-pub(crate) use subject::leading_mark;
-pub(crate) use words::{cut, one_line};
+pub(crate) use encoded_words::{cut, one_line};
+pub(crate) use file_names::{is_hidden, shorten};
+pub(crate) use subject::leading_prefix;
 
 /// The longest subject in characters.
 const MAX_SUBJECT: usize = 998;
 
-/// The headers that a message may have once.
-const ONCE: [&str; 8] = ["From", "Sender", "To", "Cc", "Reply-To", "Subject", "Date", "MIME-Version"];
+/// The headers that may occur once.
+const SINGLE_HEADERS: [&str; 8] =
+    ["From", "Sender", "To", "Cc", "Reply-To", "Subject", "Date", "MIME-Version"];
 
 /// Reads a message.
 ///
@@ -52,7 +53,7 @@ pub fn read(raw: &[u8]) -> Message {
     lint::note_bytes(raw, &mut faults);
     let structure = structure::walk(raw, &mut faults);
     let mut message = Message { received_lines: count_received(raw), ..Message::default() };
-    structure.header.note_repeated(&ONCE, &mut faults);
+    structure.header.note_repeated(&SINGLE_HEADERS, &mut faults);
     fill_headers(raw, &structure.header, &mut faults, &mut message);
     if !structure.stopped {
         message.automatic = automatic::detect(&structure);
@@ -64,7 +65,7 @@ pub fn read(raw: &[u8]) -> Message {
 
 /// The bytes of one file of the message `raw`.
 pub fn decode(raw: &[u8], file: &File) -> Vec<u8> {
-    let content = raw.get(file.place.clone()).unwrap_or_default();
+    let content = raw.get(file.range.clone()).unwrap_or_default();
     match file.encoding {
         Encoding::Identity => content.to_vec(),
         Encoding::Base64 => transfer::base64(content),
@@ -80,7 +81,7 @@ pub fn author(raw: &[u8]) -> Option<String> {
     message.from.map(|author| author.address)
 }
 
-/// A header block without what others claim to have found out about the sender.
+/// A header block without other servers' authentication results.
 pub fn without_verdicts(headers: &str) -> String {
     const VERDICTS: [&str; 3] = ["authentication-results", "arc-authentication-results", "received-spf"];
     let mut kept = String::with_capacity(headers.len());
@@ -97,22 +98,24 @@ pub fn without_verdicts(headers: &str) -> String {
     kept
 }
 
-/// How many Received lines a message has; looks at its header block only.
+/// The number of Received lines; reads the header block only.
 pub fn count_received(raw: &[u8]) -> usize {
     header::count_received(raw)
 }
 
 /// Fills in what the header block says.
 fn fill_headers(raw: &[u8], header: &header::Block<'_>, faults: &mut Faults, message: &mut Message) {
-    message.headers = charset::guess(raw.get(header.place.clone()).unwrap_or_default());
+    message.headers = charset::guess(raw.get(header.range.clone()).unwrap_or_default());
     message.message_id = header.first("Message-ID").and_then(ids::first);
     message.in_reply_to = header.first("In-Reply-To").and_then(ids::first);
     message.references = header.first("References").map(ids::references).unwrap_or_default();
-    message.subject =
-        header.first("Subject").map(|value| words::one_line(&words::decode(value))).unwrap_or_default();
-    message.subject = words::cut(std::mem::take(&mut message.subject), MAX_SUBJECT);
+    message.subject = header
+        .first("Subject")
+        .map(|value| encoded_words::one_line(&encoded_words::decode(value)))
+        .unwrap_or_default();
+    message.subject = encoded_words::cut(std::mem::take(&mut message.subject), MAX_SUBJECT);
     message.date = header.first("Date").and_then(date::read);
-    let people = |name: &str| header.first(name).map(people::read).unwrap_or_default();
+    let people = |name: &str| header.first(name).map(address_list::read).unwrap_or_default();
     message.to = people("To").list;
     message.cc = people("Cc").list;
     message.reply_to = people("Reply-To").list;
@@ -120,7 +123,7 @@ fn fill_headers(raw: &[u8], header: &header::Block<'_>, faults: &mut Faults, mes
 }
 
 fn read_authors(header: &header::Block<'_>, faults: &mut Faults, message: &mut Message) {
-    let authors = header.first("From").map(people::read).unwrap_or_default();
+    let authors = header.first("From").map(address_list::read).unwrap_or_default();
     message.authors = authors.list.len();
     if authors.ambiguous {
         faults.add(Fault::RepeatedHeader);

@@ -1,7 +1,7 @@
-//! Where the mail for a domain goes: its mail servers in the order to try them (RFC 5321, section 5.1), and their addresses.
+//! Routing for a domain: its mail servers in the order to try them (RFC 5321, section 5.1), and their addresses.
 //!
-//! Whoever owns a domain says in DNS where we connect to. So only addresses that the caller allows are given back, by
-//! default those of the public internet, and never our own: a mail that came to us for such a domain would go in circles.
+//! The owner of a domain controls where we connect to. So only addresses that the caller allows are returned, by default
+//! those of the public internet, and never our own, which would cause a mail loop.
 
 #[cfg(test)]
 mod tests;
@@ -16,14 +16,14 @@ use tokio::time::timeout;
 use crate::dns::{Dns, Unavailable};
 use crate::net::is_public;
 
-/// Mail servers of a domain that are looked at, the most preferred first.
+/// Mail servers of a domain that are tried, the most preferred first.
 const MAX_HOSTS: usize = 10;
 
-/// Addresses of one server that are given back.
+/// Addresses of one server that are returned.
 const MAX_ADDRESSES: usize = 8;
 
-/// How long the questions about one domain may take together.
-const TIME_LIMIT: Duration = Duration::from_secs(30);
+/// Timeout for all lookups of one domain.
+const CHECK_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A mail server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,25 +38,25 @@ pub struct Host {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NoRoute {
-    /// The domain says that it takes no mail (RFC 7505).
+    /// The domain accepts no mail (null MX, RFC 7505).
     #[error("The domain takes no mail.")]
     NullMx,
-    /// There is no such domain, or nothing that could take its mail.
+    /// There is no such domain, or it has no mail server.
     #[error("The domain has no mail server.")]
     NoServer,
-    /// All of its servers have addresses that may not be connected to.
+    /// All servers have addresses that may not be connected to.
     #[error("The domain's mail servers are not in the public internet.")]
     NotPublic,
-    /// The best server is ourselves.
+    /// This server is the most preferred one.
     #[error("The domain's mail comes back to this server.")]
     Loop,
-    /// DNS gives no answer now.
+    /// DNS is not available now.
     #[error("The domain's mail servers cannot be found out now.")]
     Unavailable,
 }
 
 impl NoRoute {
-    /// Whether it will be the same later.
+    /// Whether a retry would give the same result.
     pub fn is_permanent(self) -> bool {
         self != Self::Unavailable
     }
@@ -79,7 +79,7 @@ impl From<Unavailable> for NoRoute {
     }
 }
 
-/// Finds out where mail goes.
+/// Finds the mail servers of domains.
 #[derive(Clone)]
 pub struct Router {
     dns: Dns,
@@ -89,7 +89,7 @@ pub struct Router {
 }
 
 impl Router {
-    /// A router that knows by which names and addresses we are known ourselves.
+    /// A router that knows the names and addresses of this server.
     pub fn new(dns: Dns, own_names: &[String], own_addresses: &[IpAddr]) -> Self {
         let own_names = own_names.iter().map(|name| normalised(name)).collect();
         Self { dns, own_names, own_addresses: own_addresses.to_vec(), may_connect: is_public }
@@ -104,14 +104,14 @@ impl Router {
     /// The servers for a domain's mail in the order to try them; at least one. Servers of the same rank are shuffled by
     /// `seed`, so that each gets its share.
     pub async fn route(&self, domain: &str, seed: u64) -> Result<Vec<Host>, NoRoute> {
-        timeout(TIME_LIMIT, self.find(domain, seed)).await.unwrap_or(Err(NoRoute::Unavailable))
+        timeout(CHECK_TIMEOUT, self.find(domain, seed)).await.unwrap_or(Err(NoRoute::Unavailable))
     }
 
     async fn find(&self, domain: &str, seed: u64) -> Result<Vec<Host>, NoRoute> {
         let mut servers: Vec<(u16, String)> =
             self.dns.mx(domain).await?.into_iter().map(|(rank, name)| (rank, normalised(&name))).collect();
         if servers.is_empty() {
-            // A domain without MX records takes its mail itself.
+            // Without MX records the domain itself is the mail server (implicit MX).
             servers.push((0, normalised(domain)));
         } else {
             servers.retain(|(_, name)| !name.is_empty());
@@ -125,7 +125,7 @@ impl Router {
         self.resolve(servers, seed).await
     }
 
-    /// Finds the addresses of servers, up to ourselves: those behind us would only hand the mail back to us.
+    /// Resolves servers up to this one: less preferred ones would only send the message back to us.
     async fn resolve(&self, servers: Vec<(u16, String)>, seed: u64) -> Result<Vec<Host>, NoRoute> {
         let mut found: Vec<(u16, Host)> = Vec::new();
         let mut own_rank = None;
@@ -157,7 +157,7 @@ impl Router {
         if found.is_empty() { Err(failure) } else { Ok(found.into_iter().map(|(_, host)| host).collect()) }
     }
 
-    /// The addresses of a name. When one of the two kinds cannot be found out, the other one will do.
+    /// The addresses of a name. One family is enough when the other lookup fails.
     async fn addresses(&self, name: &str) -> Result<Vec<IpAddr>, Unavailable> {
         let (v6, v4) = tokio::join!(self.dns.ipv6(name), self.dns.ipv4(name));
         let mut addresses: Vec<IpAddr> = Vec::new();
@@ -166,7 +166,7 @@ impl Router {
         if addresses.is_empty() && (v6.is_err() || v4.is_err()) { Err(Unavailable) } else { Ok(addresses) }
     }
 
-    /// Those that may be connected to, the two kinds in turns so that a network without one of them loses little time.
+    /// Allowed addresses, alternating families so that a host without IPv6 or IPv4 loses little time.
     fn allowed(&self, mut addresses: Vec<IpAddr>, seed: u64) -> Vec<IpAddr> {
         addresses.retain(|address| (self.may_connect)(*address));
         addresses.sort_by_key(|address| shuffle(seed, address));
@@ -181,7 +181,7 @@ impl Router {
 }
 
 impl NoRoute {
-    /// Of two reasons the one that leaves more hope, so that nothing is given up too early.
+    /// The less permanent of two reasons, so that a delivery is not given up too early.
     fn or(self, other: Self) -> Self {
         match (self, other) {
             (Self::Unavailable, _) | (_, Self::Unavailable) => Self::Unavailable,
@@ -191,7 +191,7 @@ impl NoRoute {
     }
 }
 
-/// A place in a random order that is the same for the same seed.
+/// A sort key for a random order that depends on the seed only.
 fn shuffle(seed: u64, value: impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
     (seed, value).hash(&mut hasher);

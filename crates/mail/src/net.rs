@@ -1,23 +1,23 @@
-//! Which network addresses are out in the public internet.
+//! Which IP addresses are public.
 //!
-//! Whoever names a server for us to connect to (by the MX of a recipient's domain, by the URL of a webhook) must not
-//! reach this machine or its neighbours that way. What counts is the address that is connected to, never a name.
+//! Untrusted names (the MX of a recipient's domain, the URL of a webhook) must not make us connect to this machine or its
+//! networks. The address that is connected to is checked, never the name.
 
-mod closed;
+mod non_public;
 #[cfg(test)]
 mod tests;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use self::closed::{CLOSED, Closed};
+use self::non_public::{NON_PUBLIC, NonPublicNetwork};
 
-/// The part of IPv6 that is given out for ordinary use; loopback, mapped, local and multicast addresses lie outside.
-const OPEN_V6: (Ipv6Addr, u32) = (Ipv6Addr::new(0x2000, 0, 0, 0, 0, 0, 0, 0), 3);
+/// IPv6 global unicast; loopback, mapped, local and multicast addresses are outside.
+const GLOBAL_UNICAST_V6: (Ipv6Addr, u32) = (Ipv6Addr::new(0x2000, 0, 0, 0, 0, 0, 0, 0), 3);
 
 /// The prefix under which a network with IPv6 alone reaches IPv4 (RFC 6052).
 const NAT64: (Ipv6Addr, u32) = (Ipv6Addr::new(0x64, 0xff9b, 0, 0, 0, 0, 0, 0), 96);
 
-/// Whether an address is one of the public internet, so that connecting to it on a stranger's word is harmless.
+/// Whether an address is public, so that an untrusted name may lead to it.
 ///
 /// Not public are this host and its networks (loopback, private, link-local, shared by carriers), multicast, addresses
 /// for documentation and tests, everything reserved, what clouds keep for their own machines, and every form of IPv6 that
@@ -28,15 +28,15 @@ pub fn is_public(address: IpAddr) -> bool {
             let [.., a, b, c, d] = address.octets();
             IpAddr::from([a, b, c, d])
         }
-        IpAddr::V6(address) if !within_v6(address, OPEN_V6) => return false,
+        IpAddr::V6(address) if !within_v6(address, GLOBAL_UNICAST_V6) => return false,
         address => address,
     };
-    !CLOSED.iter().any(|closed| closed.holds(address))
+    !NON_PUBLIC.iter().any(|non_public| non_public.contains(address))
 }
 
-impl Closed {
+impl NonPublicNetwork {
     /// Whether an address lies in the network.
-    fn holds(&self, address: IpAddr) -> bool {
+    fn contains(&self, address: IpAddr) -> bool {
         match (self.network, address) {
             (IpAddr::V4(network), IpAddr::V4(address)) => within_v4(address, (network, self.length)),
             (IpAddr::V6(network), IpAddr::V6(address)) => within_v6(address, (network, self.length)),

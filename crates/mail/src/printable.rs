@@ -1,19 +1,19 @@
-//! Text of strangers on its way into a log or onto a terminal: on one line, of bounded length, with nothing in it that
-//! ends a line, moves the cursor or turns the text around.
+//! Untrusted text for logs and terminals: on one line, of bounded length, without characters that end a line, move the
+//! cursor or change the text direction.
 
 use crate::message::is_hidden;
 
-/// A text as it can be shown, cut to so many characters. What shows nothing by itself becomes a question mark.
-pub fn printable(text: &str, most: usize) -> String {
-    let mut letters = text.chars();
-    let mut shown = String::with_capacity(text.len().min(most));
-    for letter in letters.by_ref().take(most) {
-        shown.push(if is_hidden(letter) || letter.is_control() { '?' } else { letter });
+/// A printable text, cut to `max_chars` characters. Control and invisible characters become question marks.
+pub fn printable(text: &str, max_chars: usize) -> String {
+    let mut characters = text.chars();
+    let mut printed = String::with_capacity(text.len().min(max_chars));
+    for character in characters.by_ref().take(max_chars) {
+        printed.push(if is_hidden(character) || character.is_control() { '?' } else { character });
     }
-    if letters.next().is_some() {
-        shown.push('…');
+    if characters.next().is_some() {
+        printed.push('…');
     }
-    shown
+    printed
 }
 
 #[cfg(test)]
@@ -22,14 +22,14 @@ mod tests {
 
     #[test]
     fn nothing_ends_a_line_or_hides() {
-        for (text, shown) in [
+        for (text, printed) in [
             ("plain and accented: é", "plain and accented: é"),
             ("a\r\nb\tc\0d", "a??b?c?d"),
             ("a\u{85}b\u{2028}c\u{2029}d", "a?b?c?d"),
             ("\u{1b}[31mred\u{9b}0m", "?[31mred?0m"),
             ("\u{202e}txt.exe\u{200b}\u{feff}", "?txt.exe??"),
         ] {
-            assert_eq!(printable(text, 100), shown, "{text:?}");
+            assert_eq!(printable(text, 100), printed, "{text:?}");
         }
     }
 

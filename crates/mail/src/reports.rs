@@ -1,10 +1,10 @@
-//! Reports that servers send about mail of ours: not delivered (RFC 3464), or complained about (RFC 5965).
+//! Reports about messages that we sent: delivery failures (RFC 3464) and complaints (RFC 5965).
 //!
-//! Anybody can write such a report. It says nothing about who sent it, so whoever acts on one must find the mail that
-//! it names, and its recipient, among those that were really sent. Reading is bounded: a prefix of the message, a few
-//! levels of parts, a number of recipients.
+//! Anyone can write such a report. It proves nothing about its sender, so the caller must find the reported message and its
+//! recipient among those that were really sent. Parsing is bounded: a prefix of the message, a few levels of parts, a
+//! number of recipients.
 //!
-//! The reports that our own senders get are written here too, in the form that everybody reads.
+//! Delivery reports to our own senders are written here too.
 
 mod fields;
 mod parts;
@@ -21,30 +21,30 @@ pub use write::{Notice, write};
 /// Recipients that one report can name; the rest is left out.
 pub const MAX_RECIPIENTS: usize = 200;
 
-/// A report about a mail.
+/// A report about a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Report {
-    /// What became of it on its way.
+    /// A delivery report.
     Delivery(DeliveryReport),
-    /// Its recipient complained about it, or took a complaint back.
+    /// A complaint, or a withdrawn one.
     Complaint(ComplaintReport),
 }
 
-/// What became of a mail on its way, recipient by recipient.
+/// A delivery status notification.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeliveryReport {
-    /// The server that reports, by its own account.
+    /// The reporting server, as it names itself.
     pub reporting_server: Option<String>,
-    /// The Message-ID of the mail, without its angle brackets.
+    /// The Message-ID of the message, without its angle brackets.
     pub message_id: Option<String>,
-    /// Whom the report is about, at least one.
+    /// The reported recipients, at least one.
     pub recipients: Vec<Recipient>,
 }
 
-/// What became of a mail for one recipient.
+/// The delivery status of one recipient.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recipient {
-    /// The address at the end of the way, which forwarding may have changed.
+    /// The final address, which forwarding may have changed.
     pub final_recipient: String,
     /// The address that the sender gave, where the report says.
     pub original_recipient: Option<String>,
@@ -56,36 +56,36 @@ pub struct Recipient {
     pub diagnostic: Option<String>,
 }
 
-/// What happened to a mail for one recipient.
+/// The action of a delivery status (RFC 3464, section 2.3.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// It will never arrive.
+    /// The delivery failed.
     Failed,
-    /// It has not arrived yet; the server keeps trying.
+    /// The delivery is delayed; the server keeps trying.
     Delayed,
-    /// It arrived.
+    /// Delivered.
     Delivered,
-    /// It was handed to a server that sends no reports.
+    /// Relayed to a server that sends no reports.
     Relayed,
-    /// It was handed on to several other addresses.
+    /// Delivered to several other addresses.
     Expanded,
 }
 
-/// What a recipient's provider says about a mail that the recipient judged.
+/// A feedback report of the recipient's provider.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ComplaintReport {
     /// The kind in lower case: `abuse`, `fraud`, `virus`, `opt-out`, `not-spam`, `auth-failure`, `other`.
     pub feedback_type: String,
-    /// The sender of the mail's envelope.
+    /// The sender of the message's envelope.
     pub original_sender: Option<String>,
-    /// The recipients of the mail's envelope; many providers leave them out.
+    /// The recipients of the message's envelope; many providers leave them out.
     pub original_recipients: Vec<String>,
-    /// The Message-ID of the mail, without its angle brackets.
+    /// The Message-ID of the message, without its angle brackets.
     pub message_id: Option<String>,
 }
 
 impl ComplaintReport {
-    /// Whether somebody did not want the mail; other reports are about its format or take a complaint back.
+    /// Whether the recipient complained; other reports are about authentication or withdraw a complaint.
     pub fn is_complaint(&self) -> bool {
         !matches!(self.feedback_type.as_str(), "not-spam" | "auth-failure" | "")
     }
@@ -93,9 +93,9 @@ impl ComplaintReport {
 
 /// Reads a report from the bytes of a message, if it is one.
 ///
-/// `message` is what was read from the same bytes; its In-Reply-To names the mail when the report itself does not.
+/// `message` is what was read from the same bytes; its In-Reply-To names the message when the report itself does not.
 pub fn read(raw: &[u8], message: &Message) -> Option<Report> {
-    let found = Found::in_message(raw);
+    let found = ReportParts::in_message(raw);
     let answered = || message.in_reply_to.clone().or_else(|| message.references.last().cloned());
     if let Some(feedback) = &found.feedback {
         return Some(Report::Complaint(complaint(feedback, &found)?));
@@ -110,18 +110,18 @@ pub fn read(raw: &[u8], message: &Message) -> Option<Report> {
 
 /// The pieces of a message that matter for a report.
 #[derive(Default)]
-struct Found {
+struct ReportParts {
     status: Option<Vec<u8>>,
     feedback: Option<Vec<u8>>,
     /// The Message-ID of the returned message.
     message_id: Option<String>,
-    /// Whom the returned message was for, where a provider notes it there.
+    /// The recipient of the returned message, where a provider notes it there.
     noted_recipient: Option<String>,
     /// The list of failed recipients that Exim writes into the headers of its reports.
     failed: Option<String>,
 }
 
-impl Found {
+impl ReportParts {
     fn in_message(raw: &[u8]) -> Self {
         let mut found = Self::default();
         let parts = parts::of(raw);
@@ -214,7 +214,7 @@ fn action(text: &str) -> Option<Action> {
     }
 }
 
-/// What a status code alone tells.
+/// The action that a status code implies.
 fn action_of_status(status: &str) -> Action {
     match status.as_bytes().first() {
         Some(b'2') => Action::Delivered,
@@ -257,7 +257,7 @@ fn untyped(value: &str) -> &str {
 }
 
 /// The report that Exim's list of failed recipients is.
-fn failed_recipients(found: &Found) -> Option<DeliveryReport> {
+fn failed_recipients(found: &ReportParts) -> Option<DeliveryReport> {
     let addresses = found.failed.as_deref()?.split(',').filter_map(address).take(MAX_RECIPIENTS);
     let recipients = addresses.map(|final_recipient| Recipient {
         final_recipient,
@@ -269,7 +269,7 @@ fn failed_recipients(found: &Found) -> Option<DeliveryReport> {
     Some(DeliveryReport { recipients: recipients.collect(), ..DeliveryReport::default() })
 }
 
-fn complaint(feedback: &[u8], found: &Found) -> Option<ComplaintReport> {
+fn complaint(feedback: &[u8], found: &ReportParts) -> Option<ComplaintReport> {
     let groups = groups(feedback);
     let fields = || groups.iter().flatten();
     let value = |name: &str| fields().find(|field| field.name == name).map(|field| field.value.as_str());

@@ -1,4 +1,4 @@
-//! Text of a mail made safe for an agent: what a reader sees, and nothing that is hidden.
+//! Text of a message made safe for an agent: what a reader sees, and nothing that is hidden.
 //!
 //! [`SafeText`] can only be made here, so whoever holds one knows that it was cleaned. HTML is read in one pass that
 //! builds no tree and fetches nothing (a second one counts, where style sheets ask what follows an element); `docs/spec/safe-content.md` has the rules. Not seen through: text under another
@@ -22,16 +22,16 @@ mod identifier;
 mod implied;
 mod length;
 mod link;
-mod looks;
 mod media;
-mod place;
 mod prepare;
+mod presentation;
 mod property;
 mod pseudo;
 mod render;
 mod selector;
 mod shape;
 mod sheet;
+mod sibling_position;
 mod style;
 mod styling;
 mod subject;
@@ -46,7 +46,7 @@ use std::fmt;
 
 pub use characters::is_forbidden;
 
-pub(crate) use render::SeenLink;
+pub(crate) use render::VisibleLink;
 
 /// Text that holds only what a reader sees: only this module makes it.
 ///
@@ -126,7 +126,7 @@ pub enum Source {
     None,
 }
 
-/// An agent's view of a mail.
+/// An agent's view of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Body {
     /// What it says.
@@ -138,7 +138,7 @@ pub struct Body {
     pub divergent: bool,
 }
 
-/// Makes the agent's view of a mail: from its text part, or from its HTML where that is empty.
+/// Makes the agent's view of a message: from its text part, or from its HTML where that is empty.
 pub fn body(text: Option<&str>, html: Option<&str>) -> Body {
     let plain = text.map(SafeText::from_plain).unwrap_or_default();
     let (rendered, unread) = match html.map(render::render) {
@@ -155,7 +155,7 @@ pub fn body(text: Option<&str>, html: Option<&str>) -> Body {
     Body { text, source, divergent }
 }
 
-/// The beginning of a mail on one line, at most this many characters.
+/// The beginning of a message on one line, at most this many characters.
 pub fn snippet(body: &SafeText, max_chars: usize) -> String {
     // Lines are at least one character long, so this much is always enough.
     let (beginning, _) = body.cut(max_chars.saturating_mul(2));
@@ -164,7 +164,7 @@ pub fn snippet(body: &SafeText, max_chars: usize) -> String {
 }
 
 /// The links that a reader of HTML sees, with their cleaned texts.
-pub(crate) fn seen_links(html: &str) -> Vec<SeenLink> {
+pub(crate) fn visible_links(html: &str) -> Vec<VisibleLink> {
     let mut links = render::render(html).links;
     for link in &mut links {
         link.text = SafeText::line(&link.text).into_string();

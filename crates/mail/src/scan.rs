@@ -1,9 +1,9 @@
-//! Looking for harm in a mail: links that deceive, files that run.
+//! Looking for harm in a message: links that deceive, files that run.
 //!
 //! The scanner reads bytes and answers; it fetches nothing and writes nothing. What it could not look into, or what
 //! readers could see differently, is never called clean.
 
-mod active;
+mod active_content;
 mod archive;
 mod blocklist;
 mod brands;
@@ -121,9 +121,9 @@ impl Scanner<'_> {
             self.findings.incomplete = true;
         }
         let is_body = !is_listed && file.declared_names.is_empty() && file.media_type.starts_with("text/");
-        let mut look =
-            content::Look { name: self.name, is_body, budget: self.budget, findings: self.findings };
-        look.at(&bytes, &file.name, &file.media_type, content::Inside::default());
+        let mut scanner =
+            content::FileScanner { name: self.name, is_body, budget: self.budget, findings: self.findings };
+        scanner.scan(&bytes, &file.name, &file.media_type, content::Nesting::default());
     }
 
     /// Looks into a message that is wrapped up as a file.

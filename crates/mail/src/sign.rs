@@ -1,7 +1,7 @@
-//! Signing outgoing mail with DKIM (RFC 6376, RFC 8463), and the keys for it.
+//! Signing outgoing mail with DKIM (RFC 6376, RFC 8463), and its keys.
 //!
-//! mail-auth does the arithmetic, relaxed in headers and body. Here stand the rules around it: which headers are signed,
-//! and that nobody can add another one of those that matter without breaking the signature.
+//! mail-auth does the cryptography, relaxed in headers and body. This module decides which headers are signed, and makes sure
+//! that nobody can add another important one without breaking the signature.
 
 #[cfg(test)]
 mod tests;
@@ -22,11 +22,11 @@ use zeroize::Zeroizing;
 
 use crate::authentication::without_blank_lines;
 
-/// The smallest RSA key that is taken, in bytes.
+/// The smallest RSA key that is accepted, in bytes.
 const MIN_RSA_BYTES: usize = 128;
 
-/// Headers that are signed once more than they stand there, so that none can be added.
-const SEALED: [&str; 12] = [
+/// Headers that are oversigned (signed once more than they occur), so that none can be added.
+const OVERSIGNED: [&str; 12] = [
     "From",
     "Reply-To",
     "Subject",
@@ -41,8 +41,8 @@ const SEALED: [&str; 12] = [
     "Content-Transfer-Encoding",
 ];
 
-/// Headers that are signed where they are there; a mailing list may add them to a mail that has none.
-const COVERED: [&str; 5] =
+/// Headers that are signed if present; a mailing list may add them to a message without them.
+const SIGNED_IF_PRESENT: [&str; 5] =
     ["Auto-Submitted", "List-Id", "List-Unsubscribe", "List-Unsubscribe-Post", "Feedback-ID"];
 
 /// How a key signs.
@@ -97,7 +97,7 @@ impl fmt::Debug for Key {
 }
 
 impl Key {
-    /// Makes a new key. For RSA this takes a good part of a second of one core.
+    /// Generates a key. For RSA this takes a good part of a second of one core.
     pub fn generate(algorithm: Algorithm) -> Result<Self, SignError> {
         let private = match algorithm {
             Algorithm::Rsa => {
@@ -151,12 +151,12 @@ impl Key {
     }
 }
 
-/// Who signs: a domain, the name of its key, and the key.
+/// A signing identity: a domain, a selector and a key.
 #[derive(Clone, Copy, Debug)]
 pub struct Identity<'a> {
     /// The domain that takes responsibility, in A-labels.
     pub domain: &'a str,
-    /// Where below `_domainkey` the key's record stands.
+    /// The selector: the label of the key's record below `_domainkey`.
     pub selector: &'a str,
     /// The key.
     pub key: &'a Key,
@@ -164,7 +164,7 @@ pub struct Identity<'a> {
 
 /// A message with a signature of each identity before it; `now` is the time in seconds since 1970.
 ///
-/// The message must be as it will be sent: whatever changes it afterwards breaks the signatures.
+/// The message must not change afterwards, or the signatures break.
 pub fn signed(message: &[u8], identities: &[Identity<'_>], now: i64) -> Result<Vec<u8>, SignError> {
     let mut output = Vec::with_capacity(message.len() + identities.len() * 1000);
     for identity in identities {
@@ -178,7 +178,7 @@ pub fn signed(message: &[u8], identities: &[Identity<'_>], now: i64) -> Result<V
 pub fn header(message: &[u8], identity: &Identity<'_>, now: i64) -> Result<String, SignError> {
     check_name(identity.domain)?;
     check_name(identity.selector)?;
-    let message = Unsigned::read(message).ok_or(SignError::Message)?;
+    let message = UnsignedMessage::read(message).ok_or(SignError::Message)?;
     let mut signature = Signature {
         v: 1,
         a: identity.key.inner.algorithm(),
@@ -193,19 +193,19 @@ pub fn header(message: &[u8], identity: &Identity<'_>, now: i64) -> Result<Strin
     let (_, headers, names, body) = signature.canonicalize(message);
     signature.h = names;
     signature.bh = identity.key.inner.hash(body).as_ref().to_vec();
-    let input = Input { headers, signature: &signature };
+    let input = SigningInput { headers, signature: &signature };
     let bytes = identity.key.inner.sign(input).map_err(|_| SignError::Message)?;
     signature.b = bytes;
     Ok(signature.to_header())
 }
 
 /// What is signed: the headers, and the signature itself without its value.
-struct Input<'a> {
+struct SigningInput<'a> {
     headers: CanonicalHeaders<'a>,
     signature: &'a Signature,
 }
 
-impl Writable for Input<'_> {
+impl Writable for SigningInput<'_> {
     fn write(self, writer: &mut impl Writer) {
         self.headers.write(writer);
         self.signature.write(writer, false);
@@ -213,13 +213,13 @@ impl Writable for Input<'_> {
 }
 
 /// A message as header fields and a body.
-struct Unsigned<'a> {
+struct UnsignedMessage<'a> {
     fields: Vec<(&'a [u8], &'a [u8])>,
     next: usize,
     body: &'a [u8],
 }
 
-impl<'a> Unsigned<'a> {
+impl<'a> UnsignedMessage<'a> {
     /// Splits a message; nothing when a line before the body is no header.
     ///
     /// The lines at its end that hold nothing but blanks are left out. By the standard that gives the same signature;
@@ -259,7 +259,7 @@ impl<'a> Unsigned<'a> {
     }
 }
 
-impl<'a> HeaderStream<'a> for Unsigned<'a> {
+impl<'a> HeaderStream<'a> for UnsignedMessage<'a> {
     fn next_header(&mut self) -> Option<(&'a [u8], &'a [u8])> {
         self.next += 1;
         self.fields.get(self.next - 1).copied()
@@ -270,25 +270,25 @@ impl<'a> HeaderStream<'a> for Unsigned<'a> {
     }
 }
 
-/// The names that the signature lists. The library signs each line of a listed name, and lists a name that it finds no
-/// further line for once more.
-fn names_to_sign(message: &Unsigned<'_>) -> Result<Vec<String>, SignError> {
+/// The names for the h= tag. mail-auth signs each line of a listed name, and oversigns a name that it finds no further
+/// line for.
+fn names_to_sign(message: &UnsignedMessage<'_>) -> Result<Vec<String>, SignError> {
     let is_sound = message.fields.iter().all(|(name, _)| name.is_ascii());
     if !is_sound || !message.has("From") {
         return Err(SignError::Message);
     }
     let mut names = Vec::new();
-    for name in SEALED {
+    for name in OVERSIGNED {
         names.push(name.to_owned());
         if message.has(name) {
             names.push(name.to_owned());
         }
     }
-    names.extend(COVERED.into_iter().filter(|name| message.has(name)).map(str::to_owned));
+    names.extend(SIGNED_IF_PRESENT.into_iter().filter(|name| message.has(name)).map(str::to_owned));
     Ok(names)
 }
 
-/// Refuses what would not be a name in DNS, and could end the tag that it stands in.
+/// Refuses an invalid DNS name, which could end its tag.
 fn check_name(name: &str) -> Result<(), SignError> {
     let is_label = |label: &str| {
         (1..=63).contains(&label.len())

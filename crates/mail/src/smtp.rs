@@ -1,25 +1,25 @@
 //! The receiving side of SMTP and LMTP.
 //!
-//! [`Session`] is the protocol without a network: bytes go in, replies and [`Step`]s come out, and nothing in it waits.
-//! [`Conversation`] drives one over a stream, keeps the time, and asks a [`Reception`] what may come in. Whether a
-//! recipient is known, where mail is kept and what happens to it is no business of this module.
+//! [`Session`] is the protocol without I/O: bytes go in, replies and [`Step`]s come out, and nothing in it waits.
+//! [`Conversation`] drives one over a stream, enforces timeouts, and asks a [`Reception`] what is accepted. Recipients,
+//! storage and delivery are not known here.
 //!
-//! What is strict, and why: only CRLF ends a line and only CRLF, dot, CRLF ends a message. Whoever sends a bare CR or
-//! LF is refused and disconnected, because two servers that disagree about where a message ends can be made to see
-//! two messages where one was sent. What a client sends ahead of a reply that it must wait for is refused for the same
-//! reason. A text line may be as long as the message may be large: lines over 998 bytes are common and harmless.
+//! What is strict, and why: only CRLF ends a line and only CRLF, dot, CRLF ends a message. A client that sends a bare CR or
+//! LF is refused and disconnected, because servers that disagree about where a message ends can be made to see two messages
+//! where one was sent (SMTP smuggling). Input pipelined where the client must wait for a reply is refused for the same reason.
+//! A text line may be as long as the message may be large: lines over 998 bytes are common and harmless.
 
 mod budget;
 mod command;
 mod content;
 mod conversation;
 mod path;
-mod play;
-mod record;
 mod reply;
 mod session;
+mod session_driver;
 #[cfg(test)]
 pub(crate) mod tests;
+mod transaction_record;
 
 use std::{future::Future, net::SocketAddr, time::Duration};
 
@@ -27,19 +27,19 @@ use bytes::Bytes;
 
 pub use self::{
     budget::Budget,
-    conversation::{Conversation, Ended},
+    conversation::{Conversation, RunEnd},
     path::{ForwardPath, ReversePath},
-    play::{Played, cut, play},
-    record::{End, Named, Record},
     reply::Reply,
-    session::{Envelope, Session, Step},
+    session::{IncomingMessage, Session, Step},
+    session_driver::{DrivenSession, drive_session, split_into_pieces},
+    transaction_record::{RecipientRecord, TransactionEnd, TransactionRecord},
 };
 use crate::Encryption;
 
-/// Recipients of one message; more get 452 and can be sent in a second go.
+/// Recipients of one message; further ones get 452 and can be sent in another transaction.
 pub const MAX_RECIPIENTS: usize = 1000;
 
-/// What all connections of a listener have in common.
+/// Settings of a listener.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// The name that we greet with.
@@ -48,16 +48,16 @@ pub struct Settings {
     pub max_message_bytes: usize,
     /// Whether STARTTLS is offered.
     pub starttls: bool,
-    /// The memory for messages that are just coming in, of the whole process.
+    /// The memory for messages in transfer, for the whole process.
     pub budget: Budget,
 }
 
-/// The way a client speaks.
+/// The protocol of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
-    /// It has said HELO, or nothing yet.
+    /// SMTP: HELO, or no greeting yet.
     Smtp,
-    /// It has said EHLO.
+    /// ESMTP: EHLO.
     Esmtp,
     /// LMTP: a reply for each recipient (RFC 2033).
     Lmtp,
@@ -74,18 +74,18 @@ impl Protocol {
     }
 }
 
-/// The other end of a connection, as far as it is known.
+/// The client of a connection.
 #[derive(Clone, Debug)]
 pub struct Client {
-    /// Where it comes from.
+    /// Its address.
     pub address: SocketAddr,
-    /// What it calls itself, in visible ASCII; nothing before EHLO, HELO or LHLO. Nobody has checked it.
+    /// The name it gave in EHLO, HELO or LHLO, in visible ASCII; not verified.
     pub helo: Option<String>,
     /// How the connection is encrypted, if it is.
     pub tls: Option<Encryption>,
-    /// How it speaks.
+    /// Its protocol.
     pub protocol: Protocol,
-    /// What the connection is called in logs.
+    /// The session id in logs.
     pub session: String,
 }
 
@@ -96,14 +96,14 @@ impl Client {
     }
 }
 
-/// Decides what is received, and stores it.
+/// Decides what is accepted, and stores it.
 pub trait Reception: Send + Sync + 'static {
-    /// What is remembered of a recipient from RCPT until the message has come.
+    /// State of an accepted recipient, from RCPT until the message is complete.
     type Recipient: Send + Sync + 'static;
-    /// What is remembered of a message until its transaction is told of.
+    /// State of a message until its transaction is reported.
     type Note: Send;
 
-    /// Whether a message of this sender (and of this size, where the client told it) may come now.
+    /// Whether a message of this sender (and of this size, where announced) is accepted.
     fn mail(
         &self,
         client: &Client,
@@ -111,7 +111,7 @@ pub trait Reception: Send + Sync + 'static {
         size: Option<u64>,
     ) -> impl Future<Output = Result<(), Reply>> + Send;
 
-    /// Whether this recipient takes it. Whoever is refused should be refused here: see [`Reception::data`]. The same
+    /// Whether this recipient is accepted. Refuse here rather than after DATA: see [`Reception::data`]. The same
     /// recipient may be named twice.
     fn rcpt(
         &self,
@@ -120,20 +120,20 @@ pub trait Reception: Send + Sync + 'static {
         to: &ForwardPath,
     ) -> impl Future<Output = Result<Self::Recipient, Reply>> + Send;
 
-    /// Stores a message for the recipients and gives one answer for each, in their order.
+    /// Stores a message for the recipients and returns one answer for each, in their order.
     ///
     /// `Ok` is a promise: the message is on disk for that recipient, and will not be lost. The bytes are exactly what
     /// was sent, without the dots that SMTP adds. A client that hangs up does not stop this call.
     ///
-    /// LMTP passes every answer on. SMTP has one reply for all of them, so that:
+    /// LMTP sends every answer. SMTP has one reply for all of them:
     /// - all accepted: 250;
-    /// - any refused for now (4xx): that refusal, although others may have accepted. The client comes again with all
-    ///   of them, so nothing is lost; those who accepted would get it twice, unless it is recognised. Storing for all
-    ///   in one transaction makes this case impossible.
-    /// - some accepted, the others refused for good (5xx): 250, and those others never get it, which is their wish;
+    /// - any deferred (4xx): that reply, although others may have accepted. The client retries for all of them, so
+    ///   nothing is lost; those who accepted would get it twice, unless it is deduplicated. Storing for all in one
+    ///   transaction makes this case impossible.
+    /// - some accepted, the others refused for good (5xx): 250, and those others never get it;
     /// - all refused for good: the first refusal.
     ///
-    /// A missing answer counts as a refusal for now.
+    /// A missing answer counts as a deferral.
     ///
     /// The note is for [`Reception::ended`].
     fn data(
@@ -144,7 +144,6 @@ pub trait Reception: Send + Sync + 'static {
         message: Bytes,
     ) -> impl Future<Output = (Vec<Result<String, Reply>>, Self::Note)> + Send;
 
-    /// Hears of a transaction that has ended, however it did, and how long it took; with the note where a whole message
-    /// came.
-    fn ended(&self, client: &Client, record: Record, note: Option<Self::Note>, took: Duration);
+    /// Called when a transaction has ended in any way, with its duration, and with the note where a message was complete.
+    fn ended(&self, client: &Client, record: TransactionRecord, note: Option<Self::Note>, took: Duration);
 }

@@ -1,8 +1,8 @@
-//! Senders of forwarded mail (SRS): an address of ours that stands for the original sender.
+//! Sender rewriting for forwarded mail (SRS): an address of ours that stands for the original sender.
 //!
-//! A forwarded mail that kept its sender would fail SPF at the next server. With a rewritten sender its bounces come to
-//! us, and from us to whom they are for. A hash makes sure that only addresses of our own making are turned back, and
-//! only for some weeks, so that nobody can use us to send mail to others.
+//! A forwarded message that kept its sender would fail SPF at the next server. With a rewritten sender its bounces come to
+//! us, and we return them to the original sender. A hash makes sure that only addresses made here are reversed, and only for
+//! some weeks, so that we are no open relay.
 
 #[cfg(test)]
 mod tests;
@@ -13,19 +13,19 @@ use sha2::Sha256;
 
 use crate::address::Address;
 
-/// How long an address can be turned back, in days.
+/// How long an address can be reversed, in days.
 const MAX_AGE_DAYS: i64 = 21;
 
-/// The days after which the count in an address begins anew: two letters of 32 kinds.
+/// Days after which the day number wraps around: two base32 digits.
 const DAY_CYCLE: i64 = 1024;
 
-/// Letters of a hash: 30 bits.
-const HASH_LETTERS: usize = 6;
+/// Characters of a hash: 30 bits.
+const HASH_CHARS: usize = 6;
 
-/// Digits that survive servers that change the case of letters.
+/// Base32 digits, which survive servers that change case.
 const DIGITS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
 
-/// Why an address cannot be rewritten or turned back.
+/// Why an address cannot be rewritten or reversed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SrsError {
@@ -35,18 +35,18 @@ pub enum SrsError {
     /// Rewritten, it would be longer than an address may be.
     #[error("The address is too long to be rewritten.")]
     TooLong,
-    /// It is not of our making, or was changed.
+    /// It was not made here, or was changed.
     #[error("The address was not made by this server.")]
     Forged,
     /// It is too old.
     #[error("The address is no longer valid.")]
     Expired,
-    /// It is none of the rewritten kind.
+    /// It is not a rewritten address.
     #[error("The address is not a rewritten one.")]
     NotRewritten,
 }
 
-/// Rewrites senders and turns them back.
+/// Rewrites senders and reverses them.
 pub struct Srs {
     domain: String,
     keys: Vec<Hmac<Sha256>>,
@@ -62,16 +62,16 @@ impl Srs {
         Some(Self { domain: checked.domain().to_owned(), keys })
     }
 
-    /// The sender to forward a mail of `sender` with; `now` is the time in seconds since 1970.
+    /// The sender to forward a message of `sender` with; `now` is the time in seconds since 1970.
     pub fn forward(&self, sender: &str, now: i64) -> Result<String, SrsError> {
         let address = Address::parse(sender).map_err(|_| SrsError::Address)?;
         if address.domain() == self.domain {
             return Ok(sender.to_owned());
         }
         let local = match split(address.local()) {
-            // Another server's: its name is kept before it, and the way back leads through it.
+            // Rewritten by another server: its name is kept in front, and bounces go through it.
             Some(("SRS0", rest)) => self.second(address.domain(), rest),
-            // Already handed on by another: that one is left out, since the way back is known.
+            // Already rewritten twice: the server in between is left out, since the first one is known.
             Some((_, rest)) if rest.split_once('=').is_some_and(|(_, tail)| tail.contains("==")) => {
                 let tail = rest.split_once('=').map_or("", |(_, tail)| tail);
                 let (host, rest) = tail.split_once("==").unwrap_or((tail, ""));
@@ -88,7 +88,7 @@ impl Srs {
         Ok(rewritten)
     }
 
-    /// Whom a mail to a rewritten address of ours is for.
+    /// The original sender of a rewritten address of ours.
     pub fn reverse(&self, address: &str, now: i64) -> Result<String, SrsError> {
         let address = Address::parse(address).map_err(|_| SrsError::Address)?;
         let (kind, rest) = split(address.local())
@@ -143,12 +143,12 @@ fn split(local: &str) -> Option<(&'static str, &str)> {
     Some((kind, rest))
 }
 
-/// Some letters of a hash that does not depend on case.
+/// The first characters of a case-insensitive hash.
 fn hash_with(key: &Hmac<Sha256>, tail: &str) -> String {
     let mut mac = key.clone();
     mac.update(tail.to_lowercase().as_bytes());
     let digest = mac.finalize().into_bytes();
-    digest.iter().take(HASH_LETTERS).map(|byte| digit(i64::from(*byte))).collect()
+    digest.iter().take(HASH_CHARS).map(|byte| digit(i64::from(*byte))).collect()
 }
 
 fn digit(value: i64) -> char {

@@ -1,6 +1,6 @@
-//! Codes and links of sign-up mails: what somebody who waits for such a mail is looking for.
+//! Codes and links of sign-up messages: what somebody who waits for such a message is looking for.
 //!
-//! Found by wording and shape alone, in what a reader sees. A code that is missed costs a look at the mail; a year or
+//! Found by wording and shape alone, in what a reader sees. A code that is missed costs a look at the message; a year or
 //! an order number taken for a code costs a failed sign-up, so doubt means no.
 
 mod candidates;
@@ -9,7 +9,7 @@ mod confidence;
 mod links;
 #[cfg(test)]
 mod tests;
-mod words;
+mod vocabulary;
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -28,7 +28,7 @@ pub struct Verification {
     pub links: Vec<Link>,
 }
 
-/// Looks for codes and links in what a reader sees of a mail.
+/// Looks for codes and links in what a reader sees of a message.
 pub fn find(subject: &str, text: &SafeText, html: Option<&str>) -> Verification {
     let subject = SafeText::line(subject);
     Verification {

@@ -88,7 +88,7 @@ async fn parts(config: &Config, settings: Settings) -> Result<AppParts> {
     let (files, clamd) = (inbound.blocklists.clone(), inbound.clamd.clone());
     let scanning = blocking(move || Ok(Scanning::new(files, clamd))).await?;
     let authenticator = if inbound.verify_senders { Some(authenticator(config)?) } else { None };
-    let dns = Dns::without_memory(&inbound.dns_servers)
+    let dns = Dns::without_cache(&inbound.dns_servers)
         .inspect_err(
             |error| tracing::warn!(error = %model::causes(error), "DNS resolver not available; custom domains cannot be verified; operator action needed"),
         )

@@ -170,7 +170,7 @@ impl Server {
             telegram: options.telegram.as_ref().map(|(_, hearing)| hearing.clone()).unwrap_or_default(),
         };
         let servers = &options.dns_servers;
-        let dns = (!servers.is_empty()).then(|| Dns::without_memory(servers).unwrap());
+        let dns = (!servers.is_empty()).then(|| Dns::without_cache(servers).unwrap());
         let http = OutgoingHttp::new(dns.clone(), options.webhooks_allow_private)
             .on_loopback_only()
             .with_time_limit(options.webhook_time_limit);

@@ -2,7 +2,7 @@
 
 use std::{net::SocketAddr, time::Duration};
 
-use mail::client::{Connection, Error, Mail, Outcome, Timeouts, Unsendable};
+use mail::client::{Connection, Error, InvalidMessage, MailObject, Outcome, Timeouts};
 use operations::ports::{Handed, Handover, HandoverOutcome, Peer};
 
 /// Idle servers time out soon; one that has the whole message gets the time that the standard asks for, because
@@ -30,7 +30,7 @@ pub(super) struct SendOutcome {
 
 /// Sends a message over a connection.
 pub(super) async fn send(connection: &mut Connection, handover: &Handover) -> SendOutcome {
-    let message = Mail {
+    let message = MailObject {
         from: handover.sender.as_deref(),
         recipients: &handover.recipients,
         content: &handover.message,
@@ -74,6 +74,6 @@ fn outcome(outcome: Outcome) -> HandoverOutcome {
     }
 }
 
-fn unsendable_outcome(unsendable: &Unsendable) -> HandoverOutcome {
+fn unsendable_outcome(unsendable: &InvalidMessage) -> HandoverOutcome {
     HandoverOutcome::Refused(format!("554 5.6.0 {unsendable}"))
 }

@@ -1,4 +1,4 @@
-//! Which local parts the service hosts on its own domain: a narrower set than mail as such allows.
+//! Which local parts can be hosted on the service's own domains: a subset of what RFC 5321 allows.
 
 /// The separators of a hosted local part.
 const SEPARATORS: [char; 3] = ['.', '_', '-'];
@@ -6,7 +6,7 @@ const SEPARATORS: [char; 3] = ['.', '_', '-'];
 /// Names that readers trust, that standards give a meaning or that machines write to, sorted and without
 /// separators.
 ///
-/// Words under five letters stand here for their stretched forms, such as `r.o.o.t`.
+/// Words under five characters are listed because of spellings such as `r.o.o.t`.
 pub(super) const RESERVED: [&str; 68] = [
     "abuse",
     "accounts",
@@ -100,7 +100,7 @@ pub enum HostedLocalPartError {
     Reserved(String),
 }
 
-/// Checks a local part that someone wants to have on a domain of the service.
+/// Checks a local part requested on a domain of the service.
 pub fn hosted_local_part(local: &str) -> Result<(), HostedLocalPartError> {
     let refused = |c: &char| !c.is_ascii_alphanumeric() && !SEPARATORS.contains(c);
     if let Some(character) = local.chars().find(refused) {

@@ -1,4 +1,4 @@
-//! An address with the name of whoever reads there: one mailbox of RFC 5322, section 3.4.
+//! An address with a display name: one mailbox of RFC 5322, section 3.4.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -14,7 +14,7 @@ pub const MAX_NAME_CHARS: usize = 255;
 
 /// An address and, where there is one, its display name.
 ///
-/// The name is plain text; encoding it for a header (RFC 2047) is the business of whoever writes the message.
+/// The name is plain text; it is encoded (RFC 2047) when the message is composed.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Mailbox {

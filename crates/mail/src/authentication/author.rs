@@ -1,6 +1,6 @@
-//! Who a mail says it is from, read so strictly that no other reader can see somebody else.
+//! The author of a message, read so strictly that no other parser can see a different one.
 //!
-//! The header block is looked at line by line before any parser: one From line, names without blanks, line ends of one
+//! The header block is checked line by line before any parser sees it: one From line, names without blanks, line ends of one
 //! kind. mail-parser 0.11.9 takes `Fr om:` for From and lets the last one win; its release 1.0 does not.
 
 use mail_parser::HeaderValue;
@@ -18,8 +18,8 @@ const MAX_HEADER_LINES: usize = 1000;
 /// The longest From value that is read.
 const MAX_FROM_BYTES: usize = 4096;
 
-/// Headers that stand once. A second one above a signed one would be shown without having been signed.
-const ONCE: [&[u8]; 11] = [
+/// Headers that may occur once. A second one above a signed one would be shown without having been signed.
+const SINGLE_HEADERS: [&[u8]; 11] = [
     b"cc",
     b"content-transfer-encoding",
     b"content-type",
@@ -33,22 +33,22 @@ const ONCE: [&[u8]; 11] = [
     b"to",
 ];
 
-/// Who wrote a mail.
+/// Who wrote a message.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Author {
     /// One readable address.
     One(Address),
     /// Several From lines, or headers that two readers could read differently.
     Ambiguous,
-    /// No From line, none that names exactly one address, or another header that should stand once and does not.
+    /// No From line, none with exactly one address, or a repeated header that may occur only once.
     Unreadable,
 }
 
-/// Reads the author from the raw bytes of a mail.
+/// Reads the author from the raw bytes of a message.
 pub(super) fn read(raw: &[u8]) -> Author {
     let mut from: Option<Vec<u8>> = None;
     let mut open = false;
-    let mut seen = [false; ONCE.len()];
+    let mut seen = [false; SINGLE_HEADERS.len()];
     let mut repeated = false;
     let mut lines = HeaderLines { rest: raw, count: 0, bytes: 0, kind: None };
     loop {
@@ -73,7 +73,8 @@ pub(super) fn read(raw: &[u8]) -> Author {
         if open && from.replace(value.to_vec()).is_some() {
             return Author::Ambiguous;
         }
-        if let Some((_, seen)) = ONCE.iter().zip(&mut seen).find(|(once, _)| name.eq_ignore_ascii_case(once))
+        if let Some((_, seen)) =
+            SINGLE_HEADERS.iter().zip(&mut seen).find(|(once, _)| name.eq_ignore_ascii_case(once))
         {
             repeated |= std::mem::replace(seen, true);
         }

@@ -1,7 +1,7 @@
-//! Signatures on a mail: DKIM (RFC 6376) and the forwarders' chain of ARC (RFC 8617).
+//! Signatures of a message: DKIM (RFC 6376) and the forwarders' chain of ARC (RFC 8617).
 //!
-//! mail-auth does the arithmetic. Around it stand the rules that it leaves to its callers: which signatures are looked
-//! at, that they cover the From line and the whole body, and what their keys may be used for.
+//! mail-auth does the cryptography. This module adds the rules that it leaves to its callers: which signatures count, that
+//! they cover the From line and the whole body, and what their keys may be used for.
 
 use mail_auth::common::crypto::Algorithm;
 use mail_auth::common::verify::VerifySignature;
@@ -14,7 +14,7 @@ use crate::dns::Dns;
 /// The largest message whose signatures are checked.
 const MAX_MESSAGE_BYTES: usize = 64 * 1024 * 1024;
 
-/// Signatures that are checked, the topmost first; the rest is as if it were not there.
+/// Signatures that are checked, the topmost first; further ones are ignored.
 const MAX_SIGNATURES: usize = 10;
 
 /// Links of a chain of forwarders that are checked.
@@ -23,26 +23,26 @@ const MAX_ARC_SETS: usize = 20;
 /// Header names that a signature may list; matching them to headers costs their product.
 const MAX_SIGNED_NAMES: usize = 200;
 
-/// What the signatures of a mail say.
+/// What the signatures of a message say.
 pub(super) struct Signatures {
     /// All of them together: one valid signature is enough.
     pub(super) verdict: Verdict,
     /// Each checked signature's domain and verdict.
     pub(super) checked: Vec<(String, Verdict)>,
-    /// Whether the checks came to an end.
+    /// Whether the checks finished.
     pub(super) complete: bool,
     /// The chain of forwarders.
     pub(super) arc: Verdict,
 }
 
 impl Signatures {
-    /// What is known when the checks did not come to an end.
+    /// The result when the checks did not finish.
     pub(super) fn undecided() -> Self {
         Self { verdict: Verdict::Unknown, checked: Vec::new(), complete: false, arc: Verdict::Unknown }
     }
 }
 
-/// Checks the signatures of a mail whose headers have been found to be readable in one way only.
+/// Checks the signatures of a message whose headers have been found to be readable in one way only.
 pub(super) async fn check(dns: &Dns, raw: &[u8]) -> Signatures {
     if raw.len() > MAX_MESSAGE_BYTES {
         return Signatures::undecided();
@@ -68,13 +68,13 @@ pub(super) async fn check(dns: &Dns, raw: &[u8]) -> Signatures {
     Signatures { verdict, arc: check_arc(dns, &message).await, checked, complete: true }
 }
 
-/// Drops the signatures that cannot count, whatever their arithmetic says, and tells whether there were any.
+/// Drops signatures that cannot count even if they are valid, and returns whether there were any.
 fn keep_acceptable(message: &mut AuthenticatedMessage<'_>) -> bool {
     let before = message.dkim_headers.len();
     message.dkim_headers.truncate(MAX_SIGNATURES);
     message.dkim_headers.retain(|header| is_acceptable(&header.header));
     for header in &mut message.dkim_headers {
-        // Neither reports nor third parties' permissions are wanted: they would only be more questions to DNS.
+        // Reports and third-party signing policies are not needed and would only cost DNS queries.
         header.header.r = false;
         header.header.atps = None;
     }
@@ -142,7 +142,7 @@ pub(super) fn correct_body_hashes(message: &mut AuthenticatedMessage<'_>) {
     }
 }
 
-/// Where a body ends when the lines at its end that hold nothing but blanks are left out.
+/// Where a body ends without its trailing blank lines.
 pub(crate) fn without_blank_lines(raw: &[u8], body_start: usize) -> usize {
     let body = raw.get(body_start..).unwrap_or_default();
     let last_ink = body.iter().rposition(|byte| !matches!(byte, b' ' | b'\t' | b'\r' | b'\n'));

@@ -1,7 +1,7 @@
-//! Whether what is proven about a mail speaks for its From line, by the rules that the line's domain publishes (DMARC).
+//! DMARC: whether the evidence is aligned with the From line, by the policy that its domain publishes.
 //!
-//! Policies and the border of an organisation are found by walking up the labels of a name (RFC 9989). A record of a
-//! top-level domain is taken for that of a registry even if it does not say so: names below it belong to strangers.
+//! Policies and organisational domains are found by walking up the labels of a name (RFC 9989). A record of a top-level
+//! domain is treated as a registry's even if it does not say so: names below it belong to different owners.
 
 use mail_auth::common::parse::TxtRecordParser;
 use mail_auth::dmarc::{Alignment, Dmarc, Policy, Psd};
@@ -21,7 +21,7 @@ pub(super) enum Finding {
     Fail,
     /// The domain publishes no policy.
     NoPolicy,
-    /// It could not be found out.
+    /// The policy could not be looked up.
     Undecided,
 }
 
@@ -35,7 +35,7 @@ impl Finding {
     }
 }
 
-/// Holds the evidence against the policy of the author's domain.
+/// Evaluates the evidence by the policy of the author's domain.
 pub(super) async fn check(dns: &Dns, author_domain: &str, evidence: &Evidence<'_>) -> Finding {
     align(dns, author_domain, evidence).await.unwrap_or(Finding::Undecided)
 }
@@ -53,7 +53,7 @@ async fn align(dns: &Dns, author_domain: &str, evidence: &Evidence<'_>) -> Resul
             Identity::Spf => record.aspf,
             Identity::Dkim => record.adkim,
         };
-        // An SPF check without a result is no evidence; only one that could not be made leaves the matter open.
+        // An SPF check without a result is no evidence; only one that failed to run leaves the verdict open.
         let open =
             verdict == Verdict::Unknown && (identity == Identity::Dkim || evidence.spf == Outcome::TempError);
         if verdict != Verdict::Pass && !open {
@@ -99,7 +99,7 @@ async fn walk<'d>(dns: &Dns, domain: &'d str) -> Result<Vec<(&'d str, Dmarc)>, U
     Ok(found)
 }
 
-/// The one policy record of a name; several are as good as none.
+/// The policy record of a name; several count as none.
 async fn record(dns: &Dns, name: &str) -> Result<Option<Dmarc>, Unavailable> {
     let texts = dns.txt(&format!("_dmarc.{name}")).await?;
     let mut records = texts.iter().filter(|text| is_record(text));

@@ -1,12 +1,12 @@
-//! What was found out about a mail before its From line is looked at: the domains that SPF and the signatures speak for.
+//! Evidence about a message before its From line is considered: the domains that SPF and DKIM vouch for.
 //!
-//! DMARC holds it against the policy of the author's domain; where there is no policy, it speaks for itself.
+//! DMARC checks it against the policy of the author's domain; without a policy, it is used directly.
 
 use super::dkim::Signatures;
 use super::spf::Outcome;
 use super::verdict::Verdict;
 
-/// What SPF and the signatures say, before it is held against the From line.
+/// The results of SPF and DKIM, before alignment with the From line.
 pub(super) struct Evidence<'a> {
     pub(super) spf: Outcome,
     pub(super) spf_domain: Option<&'a str>,
@@ -14,7 +14,7 @@ pub(super) struct Evidence<'a> {
 }
 
 impl Evidence<'_> {
-    /// The identities that speak for the mail, with what was found about each.
+    /// The identities that vouch for the message, with the verdict on each.
     pub(super) fn identities(&self) -> impl Iterator<Item = (Identity, &str, Verdict)> {
         let envelope = self.spf_domain.map(|domain| (Identity::Spf, domain, self.spf.verdict()));
         let signed = self.signatures.checked.iter();
@@ -23,7 +23,7 @@ impl Evidence<'_> {
             .chain(signed.map(|(domain, verdict)| (Identity::Dkim, domain.as_str(), *verdict)))
     }
 
-    /// Without a policy nobody says which other domains belong to the author's, so only the same domain counts.
+    /// Without a policy nothing says which other domains belong to the author's, so only the same domain counts.
     pub(super) fn status_without_policy(&self, author_domain: &str) -> Verdict {
         let proven =
             self.identities().any(|(_, domain, verdict)| domain == author_domain && verdict == Verdict::Pass);
@@ -40,7 +40,7 @@ impl Evidence<'_> {
     }
 }
 
-/// How a domain speaks for a mail.
+/// How a domain vouches for a message.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Identity {
     Spf,

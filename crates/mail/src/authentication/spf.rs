@@ -17,13 +17,13 @@ use crate::dns::{Dns, Unavailable};
 /// Terms of a record that ask DNS (RFC 7208, section 4.6.4).
 const MAX_LOOKUPS: usize = 10;
 
-/// Questions that may find nothing.
+/// Lookups that may return no records (RFC 7208, section 4.6.4).
 const MAX_VOID_LOOKUPS: usize = 2;
 
-/// Mail servers of one `mx` term, and names of one address, that are looked at.
+/// Mail servers of one `mx` term, and PTR names of one address, that are checked.
 const MAX_NAMES: usize = 10;
 
-/// The longest name that DNS can be asked for.
+/// The longest name that can be looked up in DNS.
 const MAX_DOMAIN_BYTES: usize = 253;
 
 /// What SPF says.
@@ -49,12 +49,12 @@ impl Outcome {
     }
 }
 
-/// What is known about a delivery before the mail itself.
+/// What is known about a delivery before the message itself.
 pub(super) struct Envelope<'a> {
     peer: IpAddr,
     helo: &'a str,
     our_host: &'a str,
-    /// The address whose domain is asked: the envelope's sender, or the postmaster of the peer when there is none.
+    /// The address whose domain is checked: the envelope sender, or postmaster at the HELO name for the null sender.
     sender: Option<Sender>,
 }
 
@@ -101,21 +101,21 @@ pub(super) async fn check(dns: &Dns, envelope: &Envelope<'_>) -> Outcome {
 
 /// Why an evaluation ends early.
 #[derive(Clone, Copy, Debug)]
-enum Stop {
+enum EarlyResult {
     Temporary,
     Permanent,
 }
 
-impl From<Stop> for Outcome {
-    fn from(stop: Stop) -> Self {
+impl From<EarlyResult> for Outcome {
+    fn from(stop: EarlyResult) -> Self {
         match stop {
-            Stop::Temporary => Self::TempError,
-            Stop::Permanent => Self::PermError,
+            EarlyResult::Temporary => Self::TempError,
+            EarlyResult::Permanent => Self::PermError,
         }
     }
 }
 
-impl From<Unavailable> for Stop {
+impl From<Unavailable> for EarlyResult {
     fn from(_: Unavailable) -> Self {
         Self::Temporary
     }
@@ -132,20 +132,20 @@ impl From<&Qualifier> for Outcome {
     }
 }
 
-/// One evaluation with what it has spent so far.
+/// One evaluation and the lookups it has used so far.
 struct Evaluation<'a> {
     dns: &'a Dns,
     envelope: &'a Envelope<'a>,
     sender: &'a Sender,
     lookups: usize,
     void_lookups: usize,
-    /// The proven name of the peer, once a macro asked for it.
+    /// The validated name of the peer, once a macro needs it.
     host_name: Option<String>,
 }
 
 impl Evaluation<'_> {
     /// `check_host()` of the standard; it calls itself at most once per counted look-up.
-    async fn check_host(&mut self, domain: String) -> Result<Outcome, Stop> {
+    async fn check_host(&mut self, domain: String) -> Result<Outcome, EarlyResult> {
         if !is_domain(&domain) {
             return Ok(Outcome::None);
         }
@@ -159,26 +159,26 @@ impl Evaluation<'_> {
         self.count_lookup()?;
         let target = self.expand(redirect, &domain).await?;
         match Box::pin(self.check_host(target)).await? {
-            Outcome::None => Err(Stop::Permanent),
+            Outcome::None => Err(EarlyResult::Permanent),
             outcome => Ok(outcome),
         }
     }
 
     /// The one record of a domain; several, or one that cannot be read, are an error.
-    async fn record(&self, domain: &str) -> Result<Option<Spf>, Stop> {
+    async fn record(&self, domain: &str) -> Result<Option<Spf>, EarlyResult> {
         let texts = self.dns.txt(domain).await?;
         let mut records = texts.iter().filter(|text| is_record(text));
         match (records.next(), records.next()) {
             (None, _) => Ok(None),
             (Some(text), None) => {
-                let terms = syntax::decisive(text).ok_or(Stop::Permanent)?;
-                Spf::parse(terms.as_bytes()).map(Some).map_err(|_| Stop::Permanent)
+                let terms = syntax::decisive(text).ok_or(EarlyResult::Permanent)?;
+                Spf::parse(terms.as_bytes()).map(Some).map_err(|_| EarlyResult::Permanent)
             }
-            (Some(_), Some(_)) => Err(Stop::Permanent),
+            (Some(_), Some(_)) => Err(EarlyResult::Permanent),
         }
     }
 
-    async fn matches(&mut self, mechanism: &Mechanism, domain: &str) -> Result<bool, Stop> {
+    async fn matches(&mut self, mechanism: &Mechanism, domain: &str) -> Result<bool, EarlyResult> {
         let peer = self.envelope.peer;
         match mechanism {
             Mechanism::All => Ok(true),
@@ -200,8 +200,8 @@ impl Evaluation<'_> {
                 match Box::pin(self.check_host(target)).await? {
                     Outcome::Pass => Ok(true),
                     Outcome::Fail | Outcome::SoftFail | Outcome::Neutral => Ok(false),
-                    Outcome::TempError => Err(Stop::Temporary),
-                    Outcome::None | Outcome::PermError => Err(Stop::Permanent),
+                    Outcome::TempError => Err(EarlyResult::Temporary),
+                    Outcome::None | Outcome::PermError => Err(EarlyResult::Permanent),
                 }
             }
             Mechanism::Ptr { macro_string } => {
@@ -220,7 +220,7 @@ impl Evaluation<'_> {
     }
 
     /// Whether one of the name's addresses, widened to its network, is the peer's.
-    async fn has_address(&mut self, name: &str, ip4_mask: u32, ip6_mask: u128) -> Result<bool, Stop> {
+    async fn has_address(&mut self, name: &str, ip4_mask: u32, ip6_mask: u128) -> Result<bool, EarlyResult> {
         let peer = self.envelope.peer;
         let addresses: Vec<IpAddr> = match peer {
             IpAddr::V4(_) => self.dns.ipv4(name).await?.into_iter().map(IpAddr::V4).collect(),
@@ -230,11 +230,16 @@ impl Evaluation<'_> {
         Ok(addresses.into_iter().any(|address| in_network(peer, address, ip4_mask, ip6_mask)))
     }
 
-    async fn has_mail_server(&mut self, name: &str, ip4_mask: u32, ip6_mask: u128) -> Result<bool, Stop> {
+    async fn has_mail_server(
+        &mut self,
+        name: &str,
+        ip4_mask: u32,
+        ip6_mask: u128,
+    ) -> Result<bool, EarlyResult> {
         let servers = self.dns.mx(name).await?;
         self.count_void(servers.is_empty())?;
         if servers.len() > MAX_NAMES {
-            return Err(Stop::Permanent);
+            return Err(EarlyResult::Permanent);
         }
         for (_, server) in servers {
             if self.has_address(&server, ip4_mask, ip6_mask).await? {
@@ -244,7 +249,7 @@ impl Evaluation<'_> {
         Ok(false)
     }
 
-    /// The names of the peer that lead back to its address. Trouble here only means that there are none.
+    /// The PTR names of the peer that resolve back to its address. A DNS error here counts as none.
     async fn proven_names(&self) -> Vec<String> {
         let peer = self.envelope.peer;
         let mut proven = Vec::new();
@@ -261,7 +266,7 @@ impl Evaluation<'_> {
     }
 
     /// The name that a term speaks of: the domain itself, or what its macros become.
-    async fn expand(&mut self, text: &Macro, domain: &str) -> Result<String, Stop> {
+    async fn expand(&mut self, text: &Macro, domain: &str) -> Result<String, EarlyResult> {
         if text.needs_ptr() && self.host_name.is_none() {
             self.count_lookup()?;
             let names = self.proven_names().await;
@@ -279,14 +284,14 @@ impl Evaluation<'_> {
         Ok(shorten(expanded.trim_end_matches('.')).to_owned())
     }
 
-    fn count_lookup(&mut self) -> Result<(), Stop> {
+    fn count_lookup(&mut self) -> Result<(), EarlyResult> {
         self.lookups += 1;
-        if self.lookups > MAX_LOOKUPS { Err(Stop::Permanent) } else { Ok(()) }
+        if self.lookups > MAX_LOOKUPS { Err(EarlyResult::Permanent) } else { Ok(()) }
     }
 
-    fn count_void(&mut self, found_nothing: bool) -> Result<(), Stop> {
+    fn count_void(&mut self, found_nothing: bool) -> Result<(), EarlyResult> {
         self.void_lookups += usize::from(found_nothing);
-        if self.void_lookups > MAX_VOID_LOOKUPS { Err(Stop::Permanent) } else { Ok(()) }
+        if self.void_lookups > MAX_VOID_LOOKUPS { Err(EarlyResult::Permanent) } else { Ok(()) }
     }
 }
 
@@ -312,7 +317,7 @@ fn is_same_or_below(name: &str, domain: &str) -> bool {
     })
 }
 
-/// Drops labels from the left until DNS can be asked (RFC 7208, section 7.3).
+/// Drops labels from the left until the name is short enough for DNS (RFC 7208, section 7.3).
 fn shorten(name: &str) -> &str {
     let mut rest = name;
     while rest.len() > MAX_DOMAIN_BYTES {

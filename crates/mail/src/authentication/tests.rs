@@ -1,4 +1,4 @@
-//! Mails from honest and dishonest senders, against a name server that runs inside the test.
+//! Messages from honest and dishonest senders, against a name server that runs inside the test.
 
 mod policies;
 mod senders;

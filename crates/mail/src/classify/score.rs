@@ -1,6 +1,6 @@
 //! Counting the points of a text, word by word.
 
-use super::words::{self, Signal};
+use super::phrases::{self, Signal};
 
 /// How often one phrase counts in the subject, and again in the text.
 const MAX_COUNTS: u8 = 2;
@@ -8,7 +8,7 @@ const MAX_COUNTS: u8 = 2;
 /// The longest word that is looked up; the rest of a longer one is not read.
 const MAX_WORD_BYTES: usize = 40;
 
-/// Local parts and what they tell about a mail.
+/// Local parts and the signal they give.
 const SENDERS: [(&str, Signal, i32); 14] = [
     ("alert", Signal::Technical, 4),
     ("bizdev", Signal::Partnership, 4),
@@ -46,13 +46,13 @@ impl Score {
 
     /// Adds the points of a text, each multiplied by the factor.
     pub(super) fn add(&mut self, text: &str, factor: i32) {
-        let mut counts = vec![0u8; words::phrase_count()];
+        let mut counts = vec![0u8; phrases::phrase_count()];
         let (folded, ends) = fold(text);
         let mut start = 0;
         for &end in &ends {
             let word = folded.get(start..end).unwrap_or_default();
             let rest = folded.get((end + 1).min(folded.len())..).unwrap_or_default();
-            for phrase in words::beginning_with(word) {
+            for phrase in phrases::beginning_with(word) {
                 if let Some(count) = counts.get_mut(phrase.number).filter(|count| **count < MAX_COUNTS)
                     && follows(rest, phrase.rest)
                 {
@@ -64,7 +64,7 @@ impl Score {
         }
     }
 
-    /// Adds what the sender's address tells.
+    /// Adds the points of the sender's address.
     pub(super) fn add_sender(&mut self, sender: &str) {
         let local = local_part(sender);
         for (name, signal, points) in SENDERS {
@@ -77,13 +77,13 @@ impl Score {
     }
 }
 
-/// Whether a text goes on with the given words and no half word after them.
+/// Whether a text continues with the given words and then a word boundary.
 fn follows(text: &str, words: &str) -> bool {
     words.is_empty()
         || text.strip_prefix(words).is_some_and(|after| after.is_empty() || after.starts_with(' '))
 }
 
-/// Whether an address is one that nobody reads.
+/// Whether an address belongs to a program.
 pub(super) fn is_program(sender: &str) -> bool {
     let plain: String = local_part(sender).chars().filter(char::is_ascii_alphanumeric).collect();
     ["noreply", "donotreply", "mailerdaemon", "notification", "automated"]
@@ -100,7 +100,7 @@ fn local_part(sender: &str) -> String {
 
 /// The words of a text in lower case without accents, each followed by a blank, and where each ends.
 ///
-/// Lines that quote an earlier mail are left out: they are not what this one says.
+/// Quoted lines are left out: they belong to an earlier message.
 fn fold(text: &str) -> (String, Vec<usize>) {
     if text.is_ascii() {
         return fold_ascii(text);
@@ -145,7 +145,7 @@ fn fold_ascii(text: &str) -> (String, Vec<usize>) {
     (folded, ends)
 }
 
-/// Writes a letter in lower case and without its accent.
+/// Writes a character in lower case and without its accent.
 fn fold_char(c: char, to: &mut String) {
     if c.is_ascii() {
         to.push(c.to_ascii_lowercase());

@@ -1,4 +1,4 @@
-//! Mails as people and programs write them, with the class that a careful reader would give (`tests/cases.txt`).
+//! Messages as people and programs write them, with the class that a careful reader would give (`tests/cases.txt`).
 
 use super::{Category, Class, classify};
 use crate::message::Automatic;

@@ -1,36 +1,36 @@
-//! Content on its way out: what may be sent at all, and the dots that protect its lines.
+//! Content of an outgoing message: what may be sent at all, and dot-stuffing.
 
 use std::borrow::Cow;
 
 use memchr::{memchr2, memmem};
 
-/// Why something is not sent to any server.
+/// Why a message cannot be sent to any server.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Unsendable {
+pub enum InvalidMessage {
     /// A CR without its LF or an LF without its CR: servers disagree about where such lines, and the message, end.
     #[error("The message has a line end that is not CRLF.")]
     BareLineEnd,
     /// A NUL byte.
     #[error("The message has a NUL byte.")]
     Nul,
-    /// A text that is no address.
+    /// An invalid address.
     #[error("{0:?} is not a mail address that can be sent to or from.")]
     Address(String),
-    /// Nobody to send to.
+    /// No recipients.
     #[error("The message has no recipients.")]
     NoRecipients,
 }
 
-/// Refuses content that servers could take for two messages.
-pub fn check_content(content: &[u8]) -> Result<(), Unsendable> {
+/// Refuses content that servers could read as two messages.
+pub fn check_content(content: &[u8]) -> Result<(), InvalidMessage> {
     if memchr::memchr(0, content).is_some() {
-        return Err(Unsendable::Nul);
+        return Err(InvalidMessage::Nul);
     }
     let mut rest = content;
     while let Some(at) = memchr2(b'\r', b'\n', rest) {
         if rest.get(at..at + 2) != Some(b"\r\n") {
-            return Err(Unsendable::BareLineEnd);
+            return Err(InvalidMessage::BareLineEnd);
         }
         rest = rest.get(at + 2..).unwrap_or_default();
     }

@@ -1,6 +1,6 @@
-//! Logging in (RFC 4954): the account, and the mechanisms that both sides know.
+//! Authentication (RFC 4954): the account, and the mechanisms that both sides support.
 //!
-//! Whether anybody can listen is for the connection to know, which logs in only where nobody can.
+//! The connection makes sure that credentials are sent over TLS only.
 
 use std::fmt;
 use std::time::Duration;
@@ -25,38 +25,38 @@ impl Credentials {
         Self { user: user.into(), password: Zeroizing::new(password.into()) }
     }
 
-    /// Logs in by one of the mechanisms that the server offers; it has so long for each answer.
+    /// Authenticates by one of the mechanisms that the server offers; `timeout` is for each reply.
     pub(super) async fn log_in(
         &self,
         wire: &mut Wire,
         mechanisms: &[String],
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<(), Error> {
         let offered = |name: &str| mechanisms.iter().any(|other| other == name);
         let reply = if offered("PLAIN") {
-            self.log_in_plain(wire, patience).await?
+            self.log_in_plain(wire, timeout).await?
         } else if offered("LOGIN") {
-            self.log_in_by_question(wire, patience).await?
+            self.log_in_by_question(wire, timeout).await?
         } else {
             return Err(Error::NoAuth);
         };
         if reply.code() == 235 { Ok(()) } else { Err(Error::Refused(Phase::Auth, reply)) }
     }
 
-    async fn log_in_plain(&self, wire: &mut Wire, patience: Duration) -> Result<Reply, Error> {
+    async fn log_in_plain(&self, wire: &mut Wire, timeout: Duration) -> Result<Reply, Error> {
         let secret = Zeroizing::new(format!("\0{}\0{}", self.user, *self.password));
         let command = Zeroizing::new(format!("AUTH PLAIN {}", *base64(&secret)));
-        wire.command(Phase::Auth, patience, &command).await
+        wire.command(Phase::Auth, timeout, &command).await
     }
 
     /// The server asks for the name, then for the password.
-    async fn log_in_by_question(&self, wire: &mut Wire, patience: Duration) -> Result<Reply, Error> {
-        let mut reply = wire.command(Phase::Auth, patience, "AUTH LOGIN").await?;
+    async fn log_in_by_question(&self, wire: &mut Wire, timeout: Duration) -> Result<Reply, Error> {
+        let mut reply = wire.command(Phase::Auth, timeout, "AUTH LOGIN").await?;
         for answer in [self.user.as_str(), &self.password] {
             if reply.code() != 334 {
                 return Ok(reply);
             }
-            reply = wire.command(Phase::Auth, patience, &base64(answer)).await?;
+            reply = wire.command(Phase::Auth, timeout, &base64(answer)).await?;
         }
         Ok(reply)
     }

@@ -1,6 +1,6 @@
-//! Why a connection came to nothing, and at which step of the session.
+//! Errors of a connection, and the step of the session at which they occurred.
 //!
-//! Whether it helps to come again is for the caller to say; the error tells what it needs to know for that.
+//! The caller decides about retries; the error has what it needs for that.
 
 use std::fmt;
 
@@ -25,7 +25,7 @@ pub enum Phase {
     Sender,
     /// The answer to RCPT.
     Recipient,
-    /// The answer to DATA, or the taking of the content.
+    /// The answer to DATA, or writing the content.
     Content,
     /// The answer to the end of the content.
     Finish,
@@ -48,7 +48,7 @@ impl fmt::Display for Phase {
     }
 }
 
-/// Why a connection came to nothing.
+/// Why a connection failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -61,16 +61,16 @@ pub enum Error {
     /// The connection failed.
     #[error("The connection failed at {0}: {1}.")]
     Network(Phase, String),
-    /// What the server said is not SMTP, or was said out of turn.
+    /// The server's reply is not SMTP, or was unsolicited.
     #[error("The server broke the protocol at {0}: {1}.")]
     Protocol(Phase, &'static str),
-    /// The server does not want us, or not now.
+    /// The server refused the session, for good or for now.
     #[error("The server refused at {0}: {1}")]
     Refused(Phase, Reply),
     /// Encryption is demanded, and the server offers none.
     #[error("The server offers no encryption.")]
     NoTls,
-    /// The handshake failed, or the certificate does not hold.
+    /// The handshake failed, or the certificate is not valid.
     #[error("Encryption failed: {0}.")]
     Tls(String),
     /// There is an account to send with, but no encryption to send it over, or no way to log in that both sides know.
@@ -79,7 +79,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// What the server said, if it was that.
+    /// The server's reply, if that was the error.
     pub fn reply(&self) -> Option<&Reply> {
         match self {
             Self::Refused(_, reply) => Some(reply),
@@ -87,7 +87,7 @@ impl Error {
         }
     }
 
-    /// Whether trying the same server again will come to the same.
+    /// Whether a retry with the same server would fail again.
     pub fn is_permanent(&self) -> bool {
         self.reply().is_some_and(Reply::is_permanent)
     }

@@ -1,18 +1,18 @@
-//! What servers say: a code, an enhanced code (RFC 3463) and lines of text, within bounds.
+//! Replies of the server: a code, an enhanced code (RFC 3463) and lines of text, within bounds.
 
 use std::fmt;
 
 /// The longest line that is read; the standard says 512, servers do not care.
-pub(super) const MAX_LINE: usize = 2048;
+pub(super) const MAX_LINE_BYTES: usize = 2048;
 
 /// The most lines of one reply.
 pub(super) const MAX_LINES: usize = 128;
 
 /// The most bytes of one reply.
-pub(super) const MAX_BYTES: usize = 32 * 1024;
+pub(super) const MAX_REPLY_BYTES: usize = 32 * 1024;
 
 /// How much of its text is kept for people to read, in characters.
-const MAX_TEXT: usize = 1000;
+const MAX_TEXT_CHARS: usize = 1000;
 
 /// A reply of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// A reply that no server gave, because there was no need to ask.
+    /// A reply made here, where the server need not be asked.
     pub(super) fn own(code: u16, enhanced: &str, text: &str) -> Self {
         Self { code, enhanced: Some(enhanced.to_owned()), lines: vec![text.to_owned()] }
     }
@@ -41,20 +41,20 @@ impl Reply {
     /// The text on one line, without the enhanced code and without control characters; at most 1000 characters.
     pub fn text(&self) -> String {
         let words = self.lines.iter().map(|line| self.without_enhanced(line)).filter(|line| !line.is_empty());
-        words.collect::<Vec<_>>().join(" ").chars().take(MAX_TEXT).collect()
+        words.collect::<Vec<_>>().join(" ").chars().take(MAX_TEXT_CHARS).collect()
     }
 
-    /// Whether it says yes.
+    /// Whether it is a positive completion (2yz).
     pub fn is_positive(&self) -> bool {
         (200..300).contains(&self.code)
     }
 
-    /// Whether it says that the same will never work.
+    /// Whether it is a permanent failure (5yz).
     pub fn is_permanent(&self) -> bool {
         (500..600).contains(&self.code)
     }
 
-    /// Whether it says that the same may work later.
+    /// Whether it is a transient failure (4yz).
     pub fn is_temporary(&self) -> bool {
         (400..500).contains(&self.code)
     }
@@ -85,17 +85,17 @@ impl fmt::Display for Reply {
 
 /// A reply while its lines come in.
 #[derive(Debug, Default)]
-pub(super) struct Partial {
+pub(super) struct PartialReply {
     code: Option<u16>,
     lines: Vec<String>,
     bytes: usize,
 }
 
-impl Partial {
-    /// Takes a line without its end; the whole reply once it was the last one.
+impl PartialReply {
+    /// Adds a line without its end; returns the reply after the last one.
     pub(super) fn take(&mut self, line: &[u8]) -> Result<Option<Reply>, &'static str> {
         self.bytes += line.len();
-        if self.bytes > MAX_BYTES || self.lines.len() >= MAX_LINES {
+        if self.bytes > MAX_REPLY_BYTES || self.lines.len() >= MAX_LINES {
             return Err("a reply without end");
         }
         let (code, last, text) = split(line).ok_or("a reply without a code")?;
@@ -128,7 +128,7 @@ fn split(line: &[u8]) -> Option<(u16, bool, &[u8])> {
     }
 }
 
-/// Text of strangers, made harmless.
+/// Untrusted text without control characters.
 fn clean(text: &[u8]) -> String {
     let text = String::from_utf8_lossy(text);
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()

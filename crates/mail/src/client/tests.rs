@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 use tokio::task::JoinHandle;
 
-use super::{Connection, Error, Mail, Options, Outcome, Security, Timeouts};
+use super::{Connection, Error, MailObject, Options, Outcome, Security, Timeouts};
 
 fn options() -> Options {
     Options {
@@ -58,7 +58,7 @@ async fn deliver(script: &str, room: usize, recipients: &[&str]) -> Result<Vec<O
     let (stream, task) = server(script, room);
     let mut connection = Connection::start(stream, &options()).await?;
     let recipients: Vec<String> = recipients.iter().map(|name| (*name).to_owned()).collect();
-    let mail = Mail { from: Some("ann@us.test"), recipients: &recipients, content: CONTENT };
+    let mail = MailObject { from: Some("ann@us.test"), recipients: &recipients, content: CONTENT };
     let outcomes = connection.send(&mail).await.unwrap();
     connection.quit().await;
     task.await.unwrap();

@@ -1,4 +1,4 @@
-//! Encryption of a connection, with a certificate that must hold or with any.
+//! TLS for client connections, with or without certificate verification.
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::Encryption;
 #[error("Encryption cannot be set up: {0}.")]
 pub struct TlsError(#[source] rustls::Error);
 
-/// What is needed to encrypt connections; one is enough for a process.
+/// The TLS configuration; one per process is enough.
 #[derive(Clone)]
 pub struct Tls {
     verified: Arc<ClientConfig>,
@@ -51,7 +51,7 @@ impl Tls {
     fn new(verified: ClientConfig) -> Result<Self, TlsError> {
         let unverified = builder()?
             .dangerous()
-            .with_custom_certificate_verifier(Arc::new(Anyone(provider())))
+            .with_custom_certificate_verifier(Arc::new(AnyCertificate(provider())))
             .with_no_client_auth();
         Ok(Self { verified: Arc::new(verified), unverified: Arc::new(unverified) })
     }
@@ -84,12 +84,12 @@ fn builder() -> Result<rustls::ConfigBuilder<ClientConfig, rustls::WantsVerifier
     ClientConfig::builder_with_provider(provider()).with_safe_default_protocol_versions().map_err(TlsError)
 }
 
-/// Takes every certificate, as mail between strangers must: most servers have one that proves nothing, and the choice is
-/// between that and no encryption. It still must belong to whoever speaks.
+/// Accepts every certificate, as opportunistic TLS does: many mail servers have one that cannot be verified, and the
+/// alternative is no encryption. The peer must still prove that it has the certificate's key.
 #[derive(Debug)]
-struct Anyone(Arc<CryptoProvider>);
+struct AnyCertificate(Arc<CryptoProvider>);
 
-impl ServerCertVerifier for Anyone {
+impl ServerCertVerifier for AnyCertificate {
     fn verify_server_cert(
         &self,
         _end_entity: &CertificateDer<'_>,

@@ -1,66 +1,66 @@
-//! One mail over a connection: its envelope, its content, and what became of it for each recipient.
+//! One message over a connection: its envelope, its content, and the outcome for each recipient.
 
 use std::fmt::Write as _;
 use std::time::Duration;
 
 use crate::address::Address;
 
-use super::content::{Unsendable, check_content, ended, has_utf8_headers, stuffed};
+use super::content::{InvalidMessage, check_content, ended, has_utf8_headers, stuffed};
 use super::error::{Error, Phase};
 use super::reply::Reply;
-use super::wire::BLOCK;
+use super::wire::BLOCK_BYTES;
 use super::{Connection, Extension};
 
-/// Recipients that are named before their answers are waited for, so that neither side's buffers fill up.
-pub(super) const WINDOW: usize = 50;
+/// RCPT commands that are sent before their replies are read, so that no buffer fills up.
+pub(super) const MAX_UNANSWERED_RECIPIENTS: usize = 50;
 
-/// A mail with its envelope.
+/// A message with its envelope: the "mail object" of RFC 5321, section 2.3.1.
 #[derive(Clone, Copy, Debug)]
-pub struct Mail<'a> {
-    /// Who gets reports about it; nobody for reports themselves.
+pub struct MailObject<'a> {
+    /// The reverse-path; nothing for the null sender.
     pub from: Option<&'a str>,
-    /// For whom it is.
+    /// The recipients.
     pub recipients: &'a [String],
     /// The message, with CRLF at the end of each line.
     pub content: &'a [u8],
 }
 
-/// What became of a mail for one recipient.
+/// The outcome for one recipient.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The server has taken it, and is responsible for it now.
+    /// The server has accepted it, and is responsible for it now.
     Accepted(Reply),
     /// The server has refused it, for good or for now: see [`Reply::is_permanent`].
     Refused(Reply),
-    /// The connection failed before the server could take it: trying again is safe.
+    /// The connection failed before the server could accept it: a retry is safe.
     Failed(Error),
-    /// The whole content was sent, and then no answer came: the server may have taken it or not. Trying again may
-    /// deliver it twice; not trying again may lose it.
+    /// The whole content was sent, and then no reply came: the server may have accepted it or not. A retry may
+    /// deliver it twice; no retry may lose it.
     Uncertain(Error),
 }
 
-/// What a server has said that is about to close the connection (421). Some mean it for one recipient only and go on.
-pub(super) struct Closing(Reply);
+/// A 421 reply: the server is about to close the connection. Some mean it for one recipient only and go on.
+pub(super) struct ClosingReply(Reply);
 
-impl Closing {
+impl ClosingReply {
     fn outcome(&self) -> Outcome {
         Outcome::Refused(self.0.clone())
     }
 
-    /// What became of the content: from such a server only that it was taken is believed.
+    /// The outcome of the content: after 421 only an acceptance is trusted.
     pub(super) fn instead_of(self, outcome: Result<Outcome, Error>) -> Outcome {
         match outcome {
-            Ok(taken @ Outcome::Accepted(_)) => taken,
+            Ok(accepted @ Outcome::Accepted(_)) => accepted,
             _ => self.outcome(),
         }
     }
 }
 
-/// What has been decided about each recipient so far.
+/// The outcome of each recipient, where it is known.
 pub(super) struct Decisions(Vec<Option<Outcome>>);
 
 impl Decisions {
-    fn settle(mut self, outcome: &Outcome) -> Vec<Outcome> {
+    fn into_outcomes(mut self, outcome: &Outcome) -> Vec<Outcome> {
         self.0.drain(..).map(|decided| decided.unwrap_or_else(|| outcome.clone())).collect()
     }
 
@@ -68,37 +68,37 @@ impl Decisions {
         self.0.iter().enumerate().filter(|(_, decided)| decided.is_none()).map(|(index, _)| index).collect()
     }
 
-    /// The first decision counts: what follows a refused sender only says that there is none.
+    /// The first outcome counts: after a refused sender the other replies only repeat that.
     pub(super) fn decide(&mut self, index: usize, outcome: Outcome) {
-        if let Some(place @ None) = self.0.get_mut(index) {
-            *place = Some(outcome);
+        if let Some(slot @ None) = self.0.get_mut(index) {
+            *slot = Some(outcome);
         }
     }
 
     pub(super) fn decide_open(&mut self, outcome: &Outcome) {
-        for place in self.0.iter_mut().filter(|decided| decided.is_none()) {
-            *place = Some(outcome.clone());
+        for slot in self.0.iter_mut().filter(|decided| decided.is_none()) {
+            *slot = Some(outcome.clone());
         }
     }
 }
 
-/// The paths of a mail as they go over the wire.
+/// The paths of a message as they go over the wire.
 pub(super) struct Paths {
     from: String,
     recipients: Vec<String>,
-    /// Whether the mail as a whole needs SMTPUTF8, whomever it is for.
+    /// Whether the message itself needs SMTPUTF8, independent of its recipients.
     utf8: bool,
 }
 
 impl Paths {
-    fn read(mail: &Mail<'_>) -> Result<Self, Unsendable> {
+    fn read(mail: &MailObject<'_>) -> Result<Self, InvalidMessage> {
         let parse = |text: &str| {
-            Address::parse(text).map(String::from).map_err(|_| Unsendable::Address(text.to_owned()))
+            Address::parse(text).map(String::from).map_err(|_| InvalidMessage::Address(text.to_owned()))
         };
         let from = mail.from.filter(|from| !from.is_empty()).map(parse).transpose()?.unwrap_or_default();
         let recipients: Vec<String> = mail.recipients.iter().map(|to| parse(to)).collect::<Result<_, _>>()?;
         if recipients.is_empty() {
-            return Err(Unsendable::NoRecipients);
+            return Err(InvalidMessage::NoRecipients);
         }
         Ok(Self { utf8: !from.is_ascii() || has_utf8_headers(mail.content), from, recipients })
     }
@@ -110,16 +110,16 @@ impl Paths {
 }
 
 impl Connection {
-    /// Sends a mail and tells what became of it for each recipient, in their order.
+    /// Sends a message and returns the outcome for each recipient, in their order.
     ///
     /// After a failure the connection may not be usable any more: see [`Connection::is_usable`].
-    pub async fn send(&mut self, mail: &Mail<'_>) -> Result<Vec<Outcome>, Unsendable> {
+    pub async fn send(&mut self, mail: &MailObject<'_>) -> Result<Vec<Outcome>, InvalidMessage> {
         check_content(mail.content)?;
         let paths = Paths::read(mail)?;
         self.wire.set_total(self.timeouts.total);
         let mut decisions = Decisions(vec![None; paths.recipients.len()]);
         if let Some(refusal) = self.cannot_take(mail, &paths) {
-            return Ok(decisions.settle(&Outcome::Refused(refusal)));
+            return Ok(decisions.into_outcomes(&Outcome::Refused(refusal)));
         }
         if let Err(error) = self.deliver(mail, &paths, &mut decisions).await {
             self.broken = true;
@@ -127,14 +127,14 @@ impl Connection {
                 Error::Refused(_, reply) => Outcome::Refused(reply),
                 error => Outcome::Failed(error),
             };
-            return Ok(decisions.settle(&outcome));
+            return Ok(decisions.into_outcomes(&outcome));
         }
         let open = Outcome::Failed(Error::Closed(Phase::Recipient));
-        Ok(decisions.settle(&open))
+        Ok(decisions.into_outcomes(&open))
     }
 
-    /// Why the server cannot take a mail at all, by what it says of itself.
-    fn cannot_take(&self, mail: &Mail<'_>, paths: &Paths) -> Option<Reply> {
+    /// Why the server cannot accept a message at all, by its extensions.
+    fn cannot_take(&self, mail: &MailObject<'_>, paths: &Paths) -> Option<Reply> {
         let size = u64::try_from(mail.content.len()).unwrap_or(u64::MAX);
         if self.extensions.max_size.is_some_and(|most| size > most) {
             return Some(Reply::own(552, "5.3.4", "The message is too large for the server"));
@@ -150,7 +150,7 @@ impl Connection {
 
     async fn deliver(
         &mut self,
-        mail: &Mail<'_>,
+        mail: &MailObject<'_>,
         paths: &Paths,
         decisions: &mut Decisions,
     ) -> Result<(), Error> {
@@ -165,14 +165,14 @@ impl Connection {
         if decisions.open().is_empty() {
             return Ok(());
         }
-        if self.goes_together(mail, decisions) {
-            return self.send_together(mail, paths, decisions).await;
+        if self.can_pipeline_content(mail, decisions) {
+            return self.send_pipelined(mail, paths, decisions).await;
         }
-        let closing = self.name_everyone(mail, paths, decisions).await?;
+        let closing = self.send_envelope(mail, paths, decisions).await?;
         if decisions.open().is_empty() {
             return Ok(());
         }
-        let handed = self.hand_over(mail.content).await;
+        let handed = self.send_content(mail.content).await;
         let outcome = match closing {
             Some(closing) => closing.instead_of(handed),
             None => handed?,
@@ -182,7 +182,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Recipients that a server without SMTPUTF8 cannot be told.
+    /// Refuses recipients that need SMTPUTF8 where the server lacks it.
     fn refuse_unwritable(&self, paths: &Paths, decisions: &mut Decisions) {
         if self.extensions.offers(Extension::Utf8) {
             return;
@@ -195,19 +195,19 @@ impl Connection {
         }
     }
 
-    /// Sends MAIL and a RCPT for each open recipient. Afterwards those are open that were accepted.
-    async fn name_everyone(
+    /// Sends MAIL and a RCPT for each open recipient. Accepted recipients stay open.
+    async fn send_envelope(
         &mut self,
-        mail: &Mail<'_>,
+        mail: &MailObject<'_>,
         paths: &Paths,
         decisions: &mut Decisions,
-    ) -> Result<Option<Closing>, Error> {
+    ) -> Result<Option<ClosingReply>, Error> {
         let open = decisions.open();
         let mut lines = vec![self.sender_command(mail, paths, &open)];
-        let mut window = WINDOW;
+        let mut window = MAX_UNANSWERED_RECIPIENTS;
         if !self.extensions.offers(Extension::Pipelining) {
             window = 1;
-            self.wire.say(Phase::Sender, self.timeouts.command, lines.concat().as_bytes()).await?;
+            self.wire.send_command(Phase::Sender, self.timeouts.command, lines.concat().as_bytes()).await?;
             self.sender_answer(self.timeouts.command, decisions).await?;
             lines.clear();
         }
@@ -217,14 +217,16 @@ impl Connection {
             }
             let with_sender = !lines.is_empty();
             lines.extend(paths.recipient_commands(group));
-            self.wire.say(Phase::Recipient, self.timeouts.recipient, lines.join("\r\n").as_bytes()).await?;
+            self.wire
+                .send_command(Phase::Recipient, self.timeouts.recipient, lines.join("\r\n").as_bytes())
+                .await?;
             lines.clear();
             if with_sender {
                 self.sender_answer(self.timeouts.command, decisions).await?;
             }
             let closing = self.recipient_answers(self.timeouts.recipient, group, decisions).await?;
             if let Some(closing) = closing {
-                // Nobody else is named to a server that is about to go.
+                // No further RCPT to a server that is closing.
                 let unnamed = open.iter().skip((number + 1) * window);
                 unnamed.for_each(|index| decisions.decide(*index, closing.outcome()));
                 return Ok(Some(closing));
@@ -233,7 +235,7 @@ impl Connection {
         Ok(None)
     }
 
-    pub(super) fn sender_command(&self, mail: &Mail<'_>, paths: &Paths, open: &[usize]) -> String {
+    pub(super) fn sender_command(&self, mail: &MailObject<'_>, paths: &Paths, open: &[usize]) -> String {
         let mut command = format!("MAIL FROM:<{}>", paths.from);
         if self.extensions.sizes {
             // Writing to a string cannot fail.
@@ -249,13 +251,13 @@ impl Connection {
         command
     }
 
-    /// Reads the answer to MAIL: a refused sender refuses everyone.
+    /// Reads the reply to MAIL: a refused sender refuses all recipients.
     pub(super) async fn sender_answer(
         &mut self,
-        patience: Duration,
+        timeout: Duration,
         decisions: &mut Decisions,
     ) -> Result<(), Error> {
-        let reply = self.wire.reply(Phase::Sender, patience).await?;
+        let reply = self.wire.reply(Phase::Sender, timeout).await?;
         if reply.code() == 421 {
             return Err(Error::Refused(Phase::Sender, reply));
         }
@@ -265,43 +267,42 @@ impl Connection {
         Ok(())
     }
 
-    /// Reads the answers to the RCPTs of a group. What a server says after a 421 is no verdict about anybody, unless it is
-    /// that it takes the recipient.
+    /// Reads the replies to the RCPTs of a group. After a 421 only an acceptance counts.
     pub(super) async fn recipient_answers(
         &mut self,
-        patience: Duration,
+        timeout: Duration,
         group: &[usize],
         decisions: &mut Decisions,
-    ) -> Result<Option<Closing>, Error> {
-        let mut closing: Option<Closing> = None;
+    ) -> Result<Option<ClosingReply>, Error> {
+        let mut closing: Option<ClosingReply> = None;
         for index in group {
-            let answer = self.wire.reply(Phase::Recipient, patience).await;
+            let answer = self.wire.reply(Phase::Recipient, timeout).await;
             let reply = match (answer, &closing) {
                 (Ok(reply), _) => reply,
-                (Err(_), Some(Closing(reply))) => {
+                (Err(_), Some(ClosingReply(reply))) => {
                     return Err(Error::Refused(Phase::Recipient, reply.clone()));
                 }
                 (Err(error), None) => return Err(error),
             };
             if reply.code() == 421 {
                 self.broken = true;
-                closing.get_or_insert(Closing(reply.clone()));
+                closing.get_or_insert(ClosingReply(reply.clone()));
             }
             if !reply.is_positive() {
-                let outcome = closing.as_ref().map(Closing::outcome);
+                let outcome = closing.as_ref().map(ClosingReply::outcome);
                 decisions.decide(*index, outcome.unwrap_or(Outcome::Refused(reply)));
             }
         }
         Ok(closing)
     }
 
-    /// Sends the content, and tells what the server says to it. An error means that it cannot have taken it.
-    async fn hand_over(&mut self, content: &[u8]) -> Result<Outcome, Error> {
+    /// Sends the content and returns its outcome. An error means that the server cannot have accepted it.
+    async fn send_content(&mut self, content: &[u8]) -> Result<Outcome, Error> {
         let content = ended(content);
         if self.extensions.offers(Extension::Chunking) {
             let command = format!("BDAT {} LAST", content.len());
-            self.wire.say(Phase::Content, self.timeouts.data, command.as_bytes()).await?;
-            return self.pour(&content, b"").await;
+            self.wire.send_command(Phase::Content, self.timeouts.data, command.as_bytes()).await?;
+            return self.write_content(&content, b"").await;
         }
         let reply = self.wire.command(Phase::Content, self.timeouts.data, "DATA").await?;
         match reply.code() {
@@ -310,16 +311,16 @@ impl Connection {
             _ if reply.is_temporary() || reply.is_permanent() => return Ok(Outcome::Refused(reply)),
             _ => return Err(Error::Protocol(Phase::Content, "an answer to DATA that is none")),
         }
-        self.pour(&stuffed(&content), b".\r\n").await
+        self.write_content(&stuffed(&content), b".\r\n").await
     }
 
-    async fn pour(&mut self, content: &[u8], end: &[u8]) -> Result<Outcome, Error> {
-        // The last piece holds the end: as long as it is not sent, the server cannot have the whole message.
-        let last_at = content.len().saturating_sub(1) / BLOCK * BLOCK;
+    async fn write_content(&mut self, content: &[u8], end: &[u8]) -> Result<Outcome, Error> {
+        // The last piece has the end: until it is sent, the server cannot have the whole message.
+        let last_at = content.len().saturating_sub(1) / BLOCK_BYTES * BLOCK_BYTES;
         let (body, last) = content.split_at_checked(last_at).unwrap_or((content, b""));
-        for block in body.chunks(BLOCK) {
+        for block in body.chunks(BLOCK_BYTES) {
             if let Err(error) = self.wire.write(Phase::Content, self.timeouts.block, block).await {
-                return Err(self.told_why(error).await);
+                return Err(self.with_closing_reply(error).await);
             }
         }
         let last = [last, end].concat();
@@ -327,19 +328,19 @@ impl Connection {
             self.broken = true;
             return Ok(Outcome::Uncertain(error));
         }
-        Ok(self.judge_content().await)
+        Ok(self.read_content_reply().await)
     }
 
-    /// A server that has seen enough says why before it hangs up.
-    pub(super) async fn told_why(&mut self, error: Error) -> Error {
-        match self.wire.last_words().await {
+    /// A server that aborts the transfer often sends the reason before it closes.
+    pub(super) async fn with_closing_reply(&mut self, error: Error) -> Error {
+        match self.wire.pending_reply().await {
             Some(reply) if !reply.is_positive() => Error::Refused(Phase::Content, reply),
             _ => error,
         }
     }
 
-    /// Waits for the answer to the end of the content.
-    pub(super) async fn judge_content(&mut self) -> Outcome {
+    /// Reads the reply to the end of the content.
+    pub(super) async fn read_content_reply(&mut self) -> Outcome {
         let reply = match self.wire.reply(Phase::Finish, self.timeouts.finish).await {
             Ok(reply) => reply,
             Err(error) => {

@@ -1,4 +1,4 @@
-//! The body of a mail: its two forms, the pictures in it, its attachments, and how each of them is encoded.
+//! The body of a composed message: text and HTML, inline images, attachments, and the encoding of each.
 
 use bytes::Bytes;
 use mail_builder::encoders::{Base64Encoder, QuotedPrintableEncoder};
@@ -10,27 +10,27 @@ use sha2::{Digest, Sha256};
 
 use super::checks::{check_text, is_id};
 use super::error::ComposeError;
-use super::outgoing::{File, Outgoing};
+use super::unencoded::{File, UnencodedMessage};
 use crate::message::shorten;
 
 /// The longest line of text that is sent as it is.
-const MAX_TEXT_LINE: usize = 76;
+const MAX_TEXT_LINE_BYTES: usize = 76;
 
 /// The longest line of an attached message that is sent as it is.
-const MAX_LINE: usize = 998;
+const MAX_LINE_BYTES: usize = 998;
 
 /// The longest file name in bytes.
-const MAX_FILENAME: usize = 255;
+const MAX_FILENAME_BYTES: usize = 255;
 
-/// The whole body of a mail.
-pub(super) fn build(mail: &Outgoing) -> Result<MimePart<'static>, ComposeError> {
+/// The whole body of a message.
+pub(super) fn build(mail: &UnencodedMessage) -> Result<MimePart<'static>, ComposeError> {
     check_files(&mail.files)?;
     let boundaries = Boundaries::of(&mail.message_id);
     let mut shown = Vec::new();
     if let Some(text) = mail.text.as_deref() {
         shown.push(text_part("text", "text/plain", text, &boundaries)?);
     }
-    // Without HTML there is nothing that could show a picture, so that it is a file like others.
+    // Without HTML nothing refers to an inline image, so it becomes an ordinary attachment.
     let (pictures, mut attached): (Vec<&File>, Vec<&File>) =
         mail.files.iter().partition(|file| file.content_id.is_some());
     match mail.html.as_deref() {
@@ -73,7 +73,7 @@ fn check_files(files: &[File]) -> Result<(), ComposeError> {
     Ok(())
 }
 
-/// HTML together with the pictures that it shows (RFC 2387).
+/// HTML with its inline images (RFC 2387).
 fn with_pictures(
     html: MimePart<'static>,
     pictures: &[&File],
@@ -109,7 +109,7 @@ pub(crate) fn text_part(
     Ok(leaf(content_type, encoding, encoded))
 }
 
-/// Lines that all end with CRLF, whatever ended them before.
+/// Normalises line ends to CRLF.
 fn normalise_lines(text: &str) -> String {
     let mut lines = String::with_capacity(text.len() + text.len() / 32 + 2);
     let mut rest = text;
@@ -126,7 +126,7 @@ fn normalise_lines(text: &str) -> String {
     lines
 }
 
-/// Encodes text in the way that stays readable for as long as that is short.
+/// Encodes text as is or as quoted-printable while that is short, else as base64.
 pub(crate) fn encode_text(content: Vec<u8>, boundaries: &Boundaries) -> (&'static str, Vec<u8>) {
     let quotes_parts = quotes_parts(&content);
     if is_plain_text(&content) && !quotes_parts && !boundaries.occur_in(&content) {
@@ -143,7 +143,7 @@ pub(crate) fn encode_text(content: Vec<u8>, boundaries: &Boundaries) -> (&'stati
     ("quoted-printable", protect_from_lines(encoded))
 }
 
-/// Whether text quotes the beginning of a part of a mail, in which a reader that repairs broken mails would see one.
+/// Whether text looks like the beginning of a MIME part, which a lenient parser would read as one.
 fn quotes_parts(content: &[u8]) -> bool {
     let mut after_dashes = false;
     content.split(|byte| *byte == b'\n').any(|line| {
@@ -152,12 +152,12 @@ fn quotes_parts(content: &[u8]) -> bool {
     })
 }
 
-/// Whether text survives every server as it is: short lines of visible ASCII without blanks at their end, and none that
-/// looks like the beginning of a mail in a mailbox file.
+/// Whether text survives every server unencoded: short lines of visible ASCII without trailing blanks, and no mbox
+/// "From " line.
 fn is_plain_text(content: &[u8]) -> bool {
     content.split(|byte| *byte == b'\n').all(|line| {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
-        line.len() <= MAX_TEXT_LINE
+        line.len() <= MAX_TEXT_LINE_BYTES
             && line.iter().all(|byte| *byte == b'\t' || *byte == b' ' || byte.is_ascii_graphic())
             && !line.ends_with(b" ")
             && !line.ends_with(b"\t")
@@ -165,7 +165,7 @@ fn is_plain_text(content: &[u8]) -> bool {
     })
 }
 
-/// Escapes the first letter of lines that some programs would change, because a mail in a mailbox file begins so.
+/// Escapes the first character of "From " lines, which some programs change because they separate messages in mbox files.
 fn protect_from_lines(encoded: Vec<u8>) -> Vec<u8> {
     if !encoded.starts_with(b"From ") && memmem::find(&encoded, b"\nFrom ").is_none() {
         return encoded;
@@ -174,8 +174,8 @@ fn protect_from_lines(encoded: Vec<u8>) -> Vec<u8> {
     for mut line in encoded.split_inclusive(|byte| *byte == b'\n') {
         while let Some(rest) = line.strip_prefix(b"From ") {
             output.extend_from_slice(b"=46rom ");
-            // The line has grown by two bytes, and its rest may have to go on the next one.
-            if line.len() > MAX_TEXT_LINE {
+            // The line has grown by two bytes and may have to be broken again.
+            if line.len() > MAX_TEXT_LINE_BYTES {
                 output.extend_from_slice(b"=\r\n");
                 line = rest;
             } else {
@@ -192,7 +192,7 @@ fn protect_from_lines(encoded: Vec<u8>) -> Vec<u8> {
 fn file_part(file: &File, boundaries: &Boundaries) -> Result<MimePart<'static>, ComposeError> {
     let declared = media_type(&file.media_type)?;
     let (media_type, encoding, encoded) = match declared.split_once('/') {
-        // Messages may not be encoded (RFC 2046, section 5.2.1); one that cannot go as it is goes as a plain file.
+        // Messages may not be encoded (RFC 2046, section 5.2.1); one that needs encoding is attached as a plain file.
         Some(("message", _)) if is_plain_message(&file.bytes) && !boundaries.occur_in(&file.bytes) => {
             (declared, "7bit", file.bytes.to_vec())
         }
@@ -201,7 +201,7 @@ fn file_part(file: &File, boundaries: &Boundaries) -> Result<MimePart<'static>, 
         }
         _ => (declared, "base64", base64(&file.bytes)),
     };
-    let name = shorten(&file.filename, MAX_FILENAME);
+    let name = shorten(&file.filename, MAX_FILENAME_BYTES);
     let content_type = ContentType::new(media_type).attribute("name", name.clone());
     let kind = if file.content_id.is_some() { "inline" } else { "attachment" };
     let disposition = ContentType::new(kind).attribute("filename", name);
@@ -238,7 +238,7 @@ fn is_plain_message(bytes: &[u8]) -> bool {
     is_ascii
         && bytes.split(|byte| *byte == b'\n').all(|line| {
             let line = line.strip_suffix(b"\r").unwrap_or(line);
-            line.len() <= MAX_LINE && !line.contains(&b'\r')
+            line.len() <= MAX_LINE_BYTES && !line.contains(&b'\r')
         })
         && memchr::memchr_iter(b'\n', bytes).all(|at| at > 0 && bytes.get(at - 1) == Some(&b'\r'))
         && !bytes.ends_with(b"\r")
@@ -263,9 +263,9 @@ pub(crate) fn multipart(kind: &str, parts: Vec<MimePart<'static>>, boundary: Str
     MimePart::new(content_type, parts)
 }
 
-/// The boundaries between parts, the same for the same mail.
+/// The MIME boundaries, the same for the same message.
 ///
-/// They hold a pair of bytes that neither base64 nor quoted-printable can hold; what is not encoded is searched.
+/// They contain a pair of bytes that neither base64 nor quoted-printable can contain; unencoded content is searched.
 pub(crate) struct Boundaries {
     stem: String,
 }

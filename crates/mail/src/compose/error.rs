@@ -1,10 +1,10 @@
-//! Why a mail cannot be written.
+//! Why a message cannot be composed.
 //!
-//! Each reason names the value that is to blame, so that its sender can put it right.
+//! Each error names the offending value, so that the sender can correct it.
 
 use crate::address::AddressError;
 
-/// Why a mail cannot be written; each message is one sentence for its sender.
+/// Why a message cannot be composed; each text is one sentence for the sender.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ComposeError {
@@ -16,7 +16,7 @@ pub enum ComposeError {
         /// The first such character.
         character: char,
     },
-    /// A text that is no address.
+    /// An invalid address.
     #[error("The {field} is not a mail address: {source}")]
     Address {
         /// Which value.
@@ -24,7 +24,7 @@ pub enum ComposeError {
         /// What is wrong with it.
         source: AddressError,
     },
-    /// A text that cannot be an id.
+    /// An invalid id.
     #[error(
         "The {field} must be one word of visible ASCII without angle brackets, of at most 500 characters."
     )]
@@ -47,10 +47,10 @@ pub enum ComposeError {
     /// More than [`MAX_HEADERS`](super::MAX_HEADERS).
     #[error("At most 20 headers can be set.")]
     TooManyHeaders,
-    /// A text that is no media type.
+    /// An invalid media type.
     #[error("{0:?} is not a media type such as image/png.")]
     MediaType(String),
-    /// A time that no Date header can say.
+    /// A time that a Date header cannot express.
     #[error("The date must lie between the years 1970 and 9999.")]
     Date,
 }

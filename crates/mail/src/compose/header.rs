@@ -1,37 +1,37 @@
-//! Values of headers, encoded so that a reader gets back exactly what was meant.
+//! Encoding of header values, so that a parser gets back exactly the original.
 //!
-//! Only spaces between words are left for folding; no value holds a line end.
+//! Lines are folded only at spaces between words; no value contains a line end.
 
 use mail_builder::encoders::Base64Encoder;
 use mail_builder::headers::date::Date;
 
 use super::checks::{check_text, is_id};
 use super::error::ComposeError;
-use super::outgoing::Person;
+use super::unencoded::Person;
 use crate::address::Address;
 
 /// The longest subject in bytes after encoding.
 pub const MAX_SUBJECT_BYTES: usize = 998;
 
-/// The longest word that is written as it is, so that a folded line stays within 998 bytes.
-const MAX_WORD: usize = 800;
+/// The longest word that is written unencoded, so that a folded line stays within 998 bytes.
+const MAX_WORD_BYTES: usize = 800;
 
-/// Bytes of text in one encoded word: with its frame it fits a line of 76, also behind a short header name.
-const WORD_BYTES: usize = 39;
+/// Bytes of text in one encoded word: it fits a line of 76, also after a short header name.
+const ENCODED_WORD_BYTES: usize = 39;
 
-/// The longest name of a sender's own header.
-const MAX_HEADER_NAME: usize = 100;
+/// The longest name of a custom header.
+const MAX_HEADER_NAME_BYTES: usize = 100;
 
-/// The longest value of a sender's own header.
-const MAX_HEADER_VALUE: usize = 4000;
+/// The longest value of a custom header.
+const MAX_HEADER_VALUE_BYTES: usize = 4000;
 
 /// The last moment of the year 9999, in seconds.
-const LAST_SECOND: i64 = 253_402_300_799;
+const MAX_UNIX_SECONDS: i64 = 253_402_300_799;
 
 /// The value of the Date header.
 pub(super) fn date(micros: i64) -> Result<String, ComposeError> {
     let seconds = micros.div_euclid(1_000_000);
-    if !(0..=LAST_SECOND).contains(&seconds) {
+    if !(0..=MAX_UNIX_SECONDS).contains(&seconds) {
         return Err(ComposeError::Date);
     }
     Ok(Date::new(seconds).to_rfc822())
@@ -85,14 +85,14 @@ fn encoded_subject(text: &str) -> String {
     if is_plain(text) { text.to_owned() } else { encoded_words(text) }
 }
 
-/// A subject that nobody chose, cut behind a character and with an ellipsis when it would be too long once encoded.
+/// A generated subject, cut at a character boundary with an ellipsis when it would be too long once encoded.
 pub(super) fn fit_subject(text: &str) -> String {
     let fits = |text: &str| encoded_subject(text).len() <= MAX_SUBJECT_BYTES;
     if fits(text) {
         return text.to_owned();
     }
     let mut kept = &text[..text.floor_char_boundary(MAX_SUBJECT_BYTES)];
-    // Dots keep a plain subject plain, so that more of it is left.
+    // ASCII dots keep a plain subject unencoded, so that more of it fits.
     let ellipsis = if is_plain(kept) { "..." } else { "…" };
     loop {
         let cut = format!("{}{ellipsis}", kept.trim_end());
@@ -121,7 +121,7 @@ pub(super) fn own_name(name: &str) -> Result<&str, ComposeError> {
     });
     let is_sound = rest.is_some_and(|rest| {
         !rest.is_empty()
-            && name.len() <= MAX_HEADER_NAME
+            && name.len() <= MAX_HEADER_NAME_BYTES
             && rest.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
     });
     if is_sound { Ok(name) } else { Err(ComposeError::HeaderName(name.to_owned())) }
@@ -129,24 +129,24 @@ pub(super) fn own_name(name: &str) -> Result<&str, ComposeError> {
 
 /// The value of a header that the sender sets.
 ///
-/// Headers of lists hold addresses and links, which no reader decodes: they are written as they are or not at all.
+/// List-* headers have addresses and links, which no client decodes: they are written unencoded or refused.
 pub(super) fn own_value(name: &str, value: &str) -> Result<String, ComposeError> {
     check_text(&format!("header {name}"), value)?;
     let value = value.trim();
     let is_text = name.get(..2).is_some_and(|start| start.eq_ignore_ascii_case("x-"));
     match () {
-        () if value.len() > MAX_HEADER_VALUE => Err(ComposeError::HeaderValue(name.to_owned())),
+        () if value.len() > MAX_HEADER_VALUE_BYTES => Err(ComposeError::HeaderValue(name.to_owned())),
         () if is_plain(value) => Ok(value.to_owned()),
         () if is_text => Ok(encoded_words(value)),
         () => Err(ComposeError::HeaderValue(name.to_owned())),
     }
 }
 
-/// Whether a text needs no encoding: visible ASCII, words that fit a line, and nothing that reads as an encoded word.
+/// Whether a text needs no encoding: visible ASCII, words that fit a line, and nothing that looks like an encoded word.
 fn is_plain(text: &str) -> bool {
     text.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic())
         && !text.contains("=?")
-        && text.split(' ').all(|word| word.len() <= MAX_WORD)
+        && text.split(' ').all(|word| word.len() <= MAX_WORD_BYTES)
 }
 
 /// A text as encoded words (RFC 2047), no character split between two of them.
@@ -154,7 +154,7 @@ fn encoded_words(text: &str) -> String {
     let mut words: Vec<String> = Vec::new();
     let mut rest = text;
     while !rest.is_empty() {
-        let mut end = rest.len().min(WORD_BYTES);
+        let mut end = rest.len().min(ENCODED_WORD_BYTES);
         while !rest.is_char_boundary(end) {
             end -= 1;
         }

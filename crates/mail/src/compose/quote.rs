@@ -1,6 +1,6 @@
-//! Answering and passing on: subjects, recipients, threading headers, and the original below a forwarded mail.
+//! Replies and forwards: subjects, recipients, threading headers, and the original below a forwarded message.
 //!
-//! What an answer says is the sender's business: nothing is quoted in it. A forwarded mail carries the original.
+//! A reply quotes nothing; a forwarded message contains the original.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -9,9 +9,9 @@ use mail_builder::headers::date::Date;
 
 use super::checks::is_id;
 use super::header::fit_subject;
-use super::outgoing::Person;
+use super::unencoded::Person;
 use crate::address::Address;
-use crate::message::{leading_mark, one_line};
+use crate::message::{leading_prefix, one_line};
 use crate::safe_text::SafeText;
 
 /// The most ids of a References header that we write.
@@ -20,8 +20,8 @@ pub const MAX_REFERENCES: usize = 50;
 /// The most bytes of them; beyond, servers begin to refuse headers.
 const MAX_REFERENCES_BYTES: usize = 6000;
 
-/// Marks that say "answer", in the languages that have one of their own.
-const ANSWERS: [&str; 28] = [
+/// Subject prefixes for replies, in the languages that have their own.
+const REPLY_PREFIXES: [&str; 28] = [
     "re",
     "r",
     "aw",
@@ -52,8 +52,8 @@ const ANSWERS: [&str; 28] = [
     "htg",
 ];
 
-/// Marks that say "passed on".
-const FORWARDS: [&str; 23] = [
+/// Subject prefixes for forwards.
+const FORWARD_PREFIXES: [&str; 23] = [
     "fw",
     "fwd",
     "wg",
@@ -79,41 +79,40 @@ const FORWARDS: [&str; 23] = [
     "전달",
 ];
 
-/// The subject of an answer: `Re:` before the original one, unless it says so already. Cut where it would be too long.
+/// The subject of a reply: `Re:` before the original, unless it has such a prefix. Cut where it would be too long.
 pub fn reply_subject(original: &str) -> String {
-    with_mark("Re:", &ANSWERS, original)
+    with_prefix("Re:", &REPLY_PREFIXES, original)
 }
 
-/// The subject of a forwarded mail: `Fwd:` before the original one, unless it says so already. Cut likewise.
+/// The subject of a forward: `Fwd:` before the original, unless it has such a prefix. Cut where it would be too long.
 pub fn forward_subject(original: &str) -> String {
-    with_mark("Fwd:", &FORWARDS, original)
+    with_prefix("Fwd:", &FORWARD_PREFIXES, original)
 }
 
-fn with_mark(mark: &str, known: &[&str], original: &str) -> String {
+fn with_prefix(prefix: &str, known: &[&str], original: &str) -> String {
     let original = original.trim();
     let lower = original.to_lowercase();
-    let is_marked = leading_mark(&lower).is_some_and(|(found, _)| known.contains(&found));
-    let marked = match (is_marked, original.is_empty()) {
+    let is_prefixed = leading_prefix(&lower).is_some_and(|(found, _)| known.contains(&found));
+    let prefixed = match (is_prefixed, original.is_empty()) {
         (true, _) => original.to_owned(),
-        (false, true) => mark.to_owned(),
-        (false, false) => format!("{mark} {original}"),
+        (false, true) => prefix.to_owned(),
+        (false, false) => format!("{prefix} {original}"),
     };
-    fit_subject(&marked)
+    fit_subject(&prefixed)
 }
 
-/// The threading headers of an answer.
+/// The threading headers of a reply.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Threading {
-    /// The mail that is answered.
+    /// The message that is replied to.
     pub in_reply_to: Option<String>,
-    /// Its conversation, oldest first, and it itself.
+    /// Its thread, oldest first, and itself.
     pub references: Vec<String>,
 }
 
-/// The threading headers of an answer to a mail with these (RFC 5322, section 3.6.4).
+/// The threading headers of a reply to a message with these headers (RFC 5322, section 3.6.4).
 ///
-/// Ids that cannot be written are left out. Of too many, the first one, which names the conversation, and the last ones
-/// are kept.
+/// Invalid ids are left out. Of too many, the first one, which identifies the thread, and the last ones are kept.
 pub fn threading(message_id: Option<&str>, in_reply_to: Option<&str>, references: &[String]) -> Threading {
     let parent = message_id.filter(|id| is_id(id));
     let earlier: Vec<&str> = match references {
@@ -122,7 +121,7 @@ pub fn threading(message_id: Option<&str>, in_reply_to: Option<&str>, references
     };
     let mut ids: Vec<String> = Vec::new();
     let mut seen = HashSet::new();
-    // An id counts where it stands last: the parent must be the last one.
+    // Of a repeated id the last occurrence counts: the parent must be last.
     for id in earlier.into_iter().chain(parent).rev() {
         if is_id(id) && seen.insert(id) {
             ids.push(id.to_owned());
@@ -147,7 +146,7 @@ fn bounded(mut ids: Vec<String>) -> Vec<String> {
     ids
 }
 
-/// Whom an answer goes to.
+/// The recipients of a reply.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recipients {
     /// To whom it is written.
@@ -156,16 +155,16 @@ pub struct Recipients {
     pub cc: Vec<Person>,
 }
 
-/// The mail that is answered or passed on.
+/// The message that is replied to or forwarded.
 #[derive(Clone, Debug, Default)]
 pub struct Original {
-    /// Who wrote it.
+    /// Its author.
     pub from: Option<Person>,
-    /// Where its author wants answers.
+    /// Its Reply-To.
     pub reply_to: Vec<Person>,
-    /// To whom it was written.
+    /// Its To recipients.
     pub to: Vec<Person>,
-    /// Who got a copy.
+    /// Its Cc recipients.
     pub cc: Vec<Person>,
     /// The time of its Date header in microseconds since 1970, UTC.
     pub date: Option<i64>,
@@ -177,16 +176,16 @@ pub struct Original {
     pub html: Option<String>,
 }
 
-/// Whom an answer to a mail goes to, `own` being the addresses of whoever answers.
+/// The recipients of a reply; `own` are the addresses of the replying mailbox.
 ///
-/// Answers to a mail of our own go to whom that went to. With `reply_all`, all its recipients get one too. Nobody is
-/// named twice, and nobody answers to himself, unless he is the only one.
+/// A reply to an own message goes to that message's recipients. With `reply_all`, all recipients are included. No
+/// address occurs twice, and own addresses are left out unless there is no other.
 pub fn reply_recipients(original: &Original, own: &[&str], reply_all: bool) -> Recipients {
     let mut seen: HashSet<Address> = own.iter().filter_map(|address| Address::parse(address).ok()).collect();
     let is_own =
         |person: &Person| Address::parse(&person.address).is_ok_and(|address| seen.contains(&address));
     let author: &[Person] = match (&original.reply_to, &original.from) {
-        (wanted, _) if !wanted.is_empty() => wanted,
+        (reply_to, _) if !reply_to.is_empty() => reply_to,
         (_, Some(from)) => std::slice::from_ref(from),
         _ => &[],
     };
@@ -212,53 +211,59 @@ pub fn reply_recipients(original: &Original, own: &[&str], reply_all: bool) -> R
     Recipients { to, cc }
 }
 
-/// The line above the original in a forwarded mail.
-const MARK: &str = "---------- Forwarded message ----------";
+/// The line above the original in a forwarded message.
+const FORWARDED_LINE: &str = "---------- Forwarded message ----------";
 
-fn html_mark() -> String {
-    format!("\n<br><div>{MARK}<br>\n")
+fn html_forwarded_line() -> String {
+    format!("\n<br><div>{FORWARDED_LINE}<br>\n")
 }
 
-/// Text or HTML of a mail.
+/// Text or HTML of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Written<'a> {
+pub enum BodyText<'a> {
     /// Plain text.
     Text(&'a str),
     /// HTML.
     Html(&'a str),
 }
 
-/// What the sender says in a body that [`forward`] made, and the original below it. Nothing if it is no such body.
+/// Splits a body made by [`forward`] into the sender's text and the original below it.
 ///
-/// Put together again with [`join`], the two are the same body.
-pub fn split(body: Written<'_>) -> Option<(Written<'_>, Written<'_>)> {
+/// [`join`] restores the same body.
+pub fn split(body: BodyText<'_>) -> Option<(BodyText<'_>, BodyText<'_>)> {
     match body {
-        Written::Text(text) => {
-            let line = format!("{MARK}\n");
+        BodyText::Text(text) => {
+            let line = format!("{FORWARDED_LINE}\n");
             let at = text.match_indices(&line).map(|(at, _)| at);
             let at = at.into_iter().find(|at| *at == 0 || text[..*at].ends_with('\n'))?;
-            let (said, below) = text.split_at(at);
-            Some((Written::Text(said.trim_end_matches('\n')), Written::Text(below)))
+            let (comment, below) = text.split_at(at);
+            Some((BodyText::Text(comment.trim_end_matches('\n')), BodyText::Text(below)))
         }
-        Written::Html(html) => {
-            let (said, below) = html.split_at(html.find(&html_mark())?);
-            Some((Written::Html(said), Written::Html(below)))
+        BodyText::Html(html) => {
+            let (comment, below) = html.split_at(html.find(&html_forwarded_line())?);
+            Some((BodyText::Html(comment), BodyText::Html(below)))
         }
     }
 }
 
-/// Puts an original that was split off below what the sender says now. The second value tells whether it is HTML.
-pub fn join(said: Written<'_>, below: Written<'_>) -> (String, bool) {
-    match (said, below) {
-        (Written::Text(said), Written::Text(below)) if said.trim().is_empty() => (below.to_owned(), false),
-        (Written::Text(said), Written::Text(below)) => (format!("{}\n\n{below}", said.trim_end()), false),
-        (Written::Text(said), Written::Html(below)) => (paragraphs(said) + below, true),
-        (Written::Html(said), Written::Html(below)) => (format!("{said}{below}"), true),
-        (Written::Html(said), Written::Text(below)) => (format!("{said}\n<br>{}", paragraphs(below)), true),
+/// Joins the sender's text and an original from [`split`]. The second value tells whether the result is HTML.
+pub fn join(comment: BodyText<'_>, below: BodyText<'_>) -> (String, bool) {
+    match (comment, below) {
+        (BodyText::Text(comment), BodyText::Text(below)) if comment.trim().is_empty() => {
+            (below.to_owned(), false)
+        }
+        (BodyText::Text(comment), BodyText::Text(below)) => {
+            (format!("{}\n\n{below}", comment.trim_end()), false)
+        }
+        (BodyText::Text(comment), BodyText::Html(below)) => (paragraphs(comment) + below, true),
+        (BodyText::Html(comment), BodyText::Html(below)) => (format!("{comment}{below}"), true),
+        (BodyText::Html(comment), BodyText::Text(below)) => {
+            (format!("{comment}\n<br>{}", paragraphs(below)), true)
+        }
     }
 }
 
-/// The bodies of a forwarded mail.
+/// The bodies of a forwarded message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Bodies {
     /// Plain text.
@@ -267,23 +272,24 @@ pub struct Bodies {
     pub html: Option<String>,
 }
 
-/// Puts the original below what the sender says.
+/// Puts the original below the sender's text.
 pub fn forward(original: &Original, text: Option<&str>, html: Option<&str>) -> Bodies {
-    let said = text.map(str::to_owned).or_else(|| html.map(|html| SafeText::from_html(html).into_string()));
+    let comment =
+        text.map(str::to_owned).or_else(|| html.map(|html| SafeText::from_html(html).into_string()));
     let with_html = html.is_some() || original.html.is_some();
     Bodies {
-        text: forward_text(original, said.as_deref().unwrap_or_default()),
+        text: forward_text(original, comment.as_deref().unwrap_or_default()),
         html: with_html.then(|| forward_html(original, html, text.unwrap_or_default())),
     }
 }
 
-fn forward_text(original: &Original, said: &str) -> String {
+fn forward_text(original: &Original, comment: &str) -> String {
     let mut output = String::new();
-    if !said.trim().is_empty() {
-        output.push_str(said.trim_end());
+    if !comment.trim().is_empty() {
+        output.push_str(comment.trim_end());
         output.push_str("\n\n");
     }
-    output.push_str(MARK);
+    output.push_str(FORWARDED_LINE);
     output.push('\n');
     for (name, value) in header_block(original) {
         let _ = writeln!(output, "{name}: {value}");
@@ -302,7 +308,7 @@ fn forward_html(original: &Original, html: Option<&str>, text: &str) -> String {
         Some(html) => html.to_owned(),
         None => paragraphs(text),
     };
-    output.push_str(&html_mark());
+    output.push_str(&html_forwarded_line());
     for (name, value) in header_block(original) {
         let _ = writeln!(output, "<b>{name}:</b> {}<br>", escape(&value));
     }
@@ -325,7 +331,7 @@ fn paragraphs(text: &str) -> String {
 
 const PARAGRAPHS: &str = "<div style=\"white-space: pre-wrap\">";
 
-/// HTML that was plain text, with its line breaks as elements: for editors that apply no styles.
+/// HTML from plain text, with line breaks as elements: for editors that apply no styles.
 pub fn unstyled(html: &str) -> String {
     match html.trim().strip_prefix(PARAGRAPHS).and_then(|rest| rest.strip_suffix("</div>")) {
         Some(text) if !text.contains('<') => text.replace("\r\n", "\n").replace('\n', "<br>"),
@@ -333,7 +339,7 @@ pub fn unstyled(html: &str) -> String {
     }
 }
 
-/// The headers that a reader of the forwarded mail wants to see, each on one line: none can pose as another.
+/// The headers shown in the forwarded message, each on one line, so that none can imitate another.
 fn header_block(original: &Original) -> Vec<(&'static str, String)> {
     let mut block = Vec::new();
     let mut add = |name, value: String| {
@@ -341,7 +347,7 @@ fn header_block(original: &Original) -> Vec<(&'static str, String)> {
             block.push((name, value));
         }
     };
-    add("From", original.from.as_ref().map(shown).unwrap_or_default());
+    add("From", original.from.as_ref().map(display_form).unwrap_or_default());
     add(
         "Date",
         original.date.map(|micros| Date::new(micros.div_euclid(1_000_000)).to_rfc822()).unwrap_or_default(),
@@ -353,11 +359,11 @@ fn header_block(original: &Original) -> Vec<(&'static str, String)> {
 }
 
 fn list(people: &[Person]) -> String {
-    let shown: Vec<String> = people.iter().map(shown).collect();
-    shown.join(", ")
+    let formatted: Vec<String> = people.iter().map(display_form).collect();
+    formatted.join(", ")
 }
 
-fn shown(person: &Person) -> String {
+fn display_form(person: &Person) -> String {
     let text = match person.name.as_deref().filter(|name| !name.trim().is_empty()) {
         Some(name) => format!("{name} <{}>", person.address),
         None => person.address.clone(),

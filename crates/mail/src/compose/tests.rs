@@ -1,4 +1,4 @@
-//! Mails of ours, read back by our own reader.
+//! Messages of ours, read back by our own reader.
 
 mod forwarding;
 mod hostile;
@@ -6,7 +6,7 @@ mod shapes;
 
 use bytes::Bytes;
 
-use super::{File, Outgoing, Person, compose};
+use super::{File, Person, UnencodedMessage, compose};
 use crate::message::{self, Message};
 
 fn person(name: &str, address: &str) -> Person {
@@ -14,15 +14,15 @@ fn person(name: &str, address: &str) -> Person {
 }
 
 /// A mail with a text.
-fn plain() -> Outgoing {
-    Outgoing {
+fn plain() -> UnencodedMessage {
+    UnencodedMessage {
         message_id: "1.2@agents.test".to_owned(),
         date: 1_793_620_800_000_000,
         from: person("Ann", "ann@agents.test"),
         to: vec![person("", "bob@example.com")],
         subject: "Hello".to_owned(),
         text: Some("Hello Bob.\n".to_owned()),
-        ..Outgoing::default()
+        ..UnencodedMessage::default()
     }
 }
 
@@ -39,8 +39,8 @@ fn picture(id: &str, bytes: &[u8]) -> File {
     File { content_id: Some(id.to_owned()), ..file("picture.png", "image/png", bytes) }
 }
 
-/// Writes a mail, checks what holds for every one, and reads it back.
-fn sent(mail: &Outgoing) -> (Vec<u8>, Message) {
+/// Writes a message, checks what holds for every one, and reads it back.
+fn sent(mail: &UnencodedMessage) -> (Vec<u8>, Message) {
     let raw = compose(mail).unwrap();
     check_wire(&raw);
     let read = message::read(&raw);
@@ -59,7 +59,7 @@ fn check_wire(raw: &[u8]) {
     }
 }
 
-/// The header lines of a mail, unfolded.
+/// The header lines of a message, unfolded.
 fn headers(raw: &[u8]) -> Vec<(String, String)> {
     let text = String::from_utf8(raw.to_vec()).unwrap();
     let block = text.split_once("\r\n\r\n").unwrap().0.replace("\r\n ", " ");

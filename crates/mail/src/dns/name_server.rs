@@ -25,7 +25,7 @@ struct Zone {
     failing: HashSet<String>,
 }
 
-/// The server; it ends with the value.
+/// The server; it stops when dropped.
 pub struct NameServer {
     address: SocketAddr,
     zone: Arc<Mutex<Zone>>,
@@ -54,17 +54,17 @@ impl NameServer {
         Self { address, zone, questions, task }
     }
 
-    /// Serves these lines from now on.
+    /// Replaces the zone.
     pub fn set(&self, zone: &str) {
         *self.zone.lock().unwrap() = Zone::read(zone);
     }
 
-    /// Where it can be asked.
+    /// The address it listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// How many questions were asked.
+    /// Number of queries received.
     pub fn questions(&self) -> usize {
         self.questions.load(Ordering::Relaxed)
     }

@@ -1,18 +1,18 @@
-//! Mail that no person wrote: reports, answers of programs, notices and lists.
+//! Automatic messages: reports, auto-replies, notifications and lists.
 //!
-//! Read from headers that anyone can set, so it may only ever make us more reserved, never more trusting.
+//! Read from headers that anyone can set, so it may only make us more careful, never more trusting.
 
 use super::header::Block;
 use super::structure::Structure;
 
-/// Kinds of mail that no person wrote, and that nothing may answer by itself.
+/// Kinds of automatic messages, which get no automatic reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Automatic {
-    /// A report about the delivery of another mail (RFC 3464).
+    /// A delivery status notification (RFC 3464).
     DeliveryReport,
-    /// A complaint about another mail (RFC 5965).
+    /// A feedback report (RFC 5965).
     Complaint,
-    /// An answer that a program gave (RFC 3834).
+    /// An auto-reply (RFC 3834).
     Reply,
     /// Sent by a program: notices, receipts, codes.
     Generated,
@@ -44,7 +44,7 @@ fn report(structure: &Structure<'_>) -> Option<Automatic> {
     (is_report && kind == "disposition-notification").then_some(Automatic::Reply)
 }
 
-/// What the sender's program says of itself (RFC 3834 and older habits).
+/// What the headers declare (RFC 3834 and older conventions).
 fn declared(header: &Block<'_>) -> Option<Automatic> {
     let submitted = header.lower("Auto-Submitted").unwrap_or_default();
     let submitted = submitted.split(';').next().unwrap_or_default().trim();

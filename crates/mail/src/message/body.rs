@@ -1,15 +1,15 @@
-//! What a reader sees of a message: which parts are its text, and which are files.
+//! Which parts of a message are its text, and which are files.
 //!
 //! Follows the algorithm of RFC 8621, section 4.1.4, with two differences: images are always files, and an
-//! alternative that we do not show (AMP, for one) is no file either, but is still looked at by the scanner.
+//! alternative that is not shown (AMP, for example) is no file either, but is still scanned.
 
 use memchr::memmem;
 
 use super::charset;
 use super::contents::{File, Message};
 use super::faults::{Fault, Faults};
+use super::file_names;
 use super::flowed::{unflow, unix_lines};
-use super::names;
 use super::structure::{Kind, Part, Structure};
 use super::transfer::{self, Encoding, Measure};
 
@@ -42,7 +42,7 @@ pub(super) fn fill(raw: &[u8], structure: &Structure<'_>, faults: &mut Faults, m
     }
 }
 
-/// The leaves inside of attached messages.
+/// The leaves of attached messages.
 fn inside_messages(parts: &[Part]) -> Vec<usize> {
     let mut is_inside = vec![false; parts.len()];
     let mut inside = Vec::new();
@@ -60,7 +60,7 @@ fn inside_messages(parts: &[Part]) -> Vec<usize> {
     inside
 }
 
-/// The parts of the two ways to show a message.
+/// The parts of the text and HTML views of a message.
 #[derive(Default)]
 struct Views {
     text: Vec<usize>,
@@ -125,7 +125,7 @@ fn show(index: usize, part: &Part, multipart: &str, branch: Option<(usize, usize
         return;
     }
     match branch {
-        // What stands beside the HTML of a branch belongs to it.
+        // Parts next to the HTML of a branch belong to it.
         Some((_, html_before)) if is_html || views.html.len() > html_before => views.html.push(index),
         Some(_) => views.text.push(index),
         None => {
@@ -135,7 +135,7 @@ fn show(index: usize, part: &Part, multipart: &str, branch: Option<(usize, usize
     }
 }
 
-/// Lets a view that an alternative gave nothing to show what the other one shows.
+/// Fills a view that got nothing from an alternative with the other view's parts.
 fn share(views: &mut Views, before: (usize, usize)) {
     let after = views.lengths();
     if after.0 == before.0 && after.1 != before.1 {
@@ -156,7 +156,7 @@ fn is_shown(part: &Part, position: usize, multipart: &str) -> bool {
     is_text && !is_attachment && (position == 0 || (multipart != "related" && !has_name))
 }
 
-/// Text that is a way to write the message, not a document.
+/// Alternative text formats of the message, as opposed to documents.
 fn is_other_text(part: &Part) -> bool {
     let sub = part.media_type.strip_prefix("text/").unwrap_or_default();
     matches!(sub, "enriched" | "richtext" | "x-amp-html" | "watch-html" | "markdown" | "x-markdown")
@@ -178,7 +178,7 @@ fn doubtful_names(part: &Part) -> impl Iterator<Item = String> + '_ {
     headers.filter_map(|header| header.raw.clone()).filter(|raw| raw.to_ascii_lowercase().contains("name"))
 }
 
-/// Makes a file of a part.
+/// Describes a part as a file.
 fn describe(raw: &[u8], parts: &[Part], index: usize, number: usize, faults: &mut Faults) -> Option<File> {
     let part = parts.get(index)?;
     let declared_names = declared_names(part);
@@ -186,12 +186,12 @@ fn describe(raw: &[u8], parts: &[Part], index: usize, number: usize, faults: &mu
         .get(index + 1)
         .filter(|inner| part.kind == Kind::Message && inner.parent == Some(index))
         .and_then(|inner| inner.subject.clone())
-        .map(|subject| format!("{}.eml", super::words::cut(subject.replace(['/', '\\'], "_"), 100)));
+        .map(|subject| format!("{}.eml", super::encoded_words::cut(subject.replace(['/', '\\'], "_"), 100)));
     let name = declared_names
         .iter()
-        .find_map(|name| names::clean(name))
-        .or_else(|| subject.and_then(|subject| names::clean(&subject)))
-        .unwrap_or_else(|| names::invent(&part.media_type, number));
+        .find_map(|name| file_names::clean(name))
+        .or_else(|| subject.and_then(|subject| file_names::clean(&subject)))
+        .unwrap_or_else(|| file_names::invent(&part.media_type, number));
     let measure = measure(raw, part);
     if !measure.sound {
         faults.add(Fault::Encoding);
@@ -206,7 +206,7 @@ fn describe(raw: &[u8], parts: &[Part], index: usize, number: usize, faults: &mu
             .map(|disposition| disposition.value.clone())
             .filter(|value| matches!(value.as_str(), "inline" | "attachment")),
         size: u64::try_from(measure.size).unwrap_or(u64::MAX),
-        place: part.place.clone(),
+        range: part.range.clone(),
         encoding: part.encoding,
         declared_names: declared_names.into_iter().chain(doubtful_names(part)).collect(),
     })
@@ -214,7 +214,7 @@ fn describe(raw: &[u8], parts: &[Part], index: usize, number: usize, faults: &mu
 
 /// The size of a part after decoding.
 fn measure(raw: &[u8], part: &Part) -> Measure {
-    let content = raw.get(part.place.clone()).unwrap_or_default();
+    let content = raw.get(part.range.clone()).unwrap_or_default();
     match part.encoding {
         Encoding::Identity => Measure { size: content.len(), sound: true },
         Encoding::Base64 => transfer::measure_base64(content),
@@ -262,7 +262,7 @@ impl Texts<'_, '_> {
             if !measure.sound {
                 self.faults.add(Fault::Encoding);
             }
-            let content = self.raw.get(part.place.clone()).unwrap_or_default();
+            let content = self.raw.get(part.range.clone()).unwrap_or_default();
             let content = if measure.size > left {
                 self.faults.add(Fault::TooMuchContent);
                 content.get(..left).unwrap_or(content)
@@ -280,9 +280,9 @@ impl Texts<'_, '_> {
     }
 }
 
-/// Whether a text holds a file in one of the ways from before MIME, which some readers still turn into an attachment.
+/// Whether a text contains a pre-MIME attachment (uuencode and similar), which some clients still decode.
 fn hides_file(text: &str) -> bool {
-    // All of them have this word; looking for it is quicker than looking at every line.
+    // All of them contain this word; searching for it is quicker than checking every line.
     if memmem::find(text.as_bytes(), b"begin").is_none() {
         return false;
     }

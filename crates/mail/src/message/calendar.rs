@@ -1,6 +1,6 @@
-//! Invitations: the few lines of an iCalendar file that say what it is about.
+//! Calendar invitations: the few properties of an iCalendar part that describe its event.
 //!
-//! Tolerant and bounded: it reads the first event only, and takes nothing for more than text.
+//! Tolerant and bounded: it reads the first event only, and treats every value as text.
 
 /// The most bytes that are read.
 const MAX_BYTES: usize = 256 * 1024;
@@ -11,7 +11,7 @@ const MAX_VALUE: usize = 1000;
 /// What a calendar part says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Invitation {
-    /// What is asked: `REQUEST`, `CANCEL`, `REPLY`, …, in upper case.
+    /// The method: `REQUEST`, `CANCEL`, `REPLY`, …, in upper case.
     pub method: Option<String>,
     /// The id of the event.
     pub uid: Option<String>,
@@ -23,7 +23,7 @@ pub struct Invitation {
     pub start: Option<String>,
     /// When it ends, as written there.
     pub end: Option<String>,
-    /// The address of whoever invites, without `mailto:`.
+    /// The organizer's address, without `mailto:`.
     pub organizer: Option<String>,
 }
 
@@ -95,7 +95,7 @@ fn unfold(content: &str) -> Vec<String> {
     lines
 }
 
-/// The name of a line in upper case and its value; parameters are passed over, with colons in their quotes.
+/// The name of a line in upper case and its value; parameters are skipped, including quoted colons.
 fn split(line: &str) -> Option<(String, &str)> {
     let mut in_quotes = false;
     let colon = line.char_indices().find_map(|(index, c)| {
@@ -120,6 +120,6 @@ fn text(value: &str) -> Option<String> {
             _ => plain.push(c),
         }
     }
-    let plain = super::words::cut(super::words::one_line(&plain), MAX_VALUE);
+    let plain = super::encoded_words::cut(super::encoded_words::one_line(&plain), MAX_VALUE);
     Some(plain).filter(|plain| !plain.is_empty())
 }

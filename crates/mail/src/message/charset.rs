@@ -1,6 +1,6 @@
-//! Charsets: any bytes become valid text, with a replacement character for what cannot be read.
+//! Charsets: any bytes become valid text, with a replacement character for what cannot be decoded.
 //!
-//! UTF-7 is not decoded: it exists to hide markup from whoever looks at the bytes.
+//! UTF-7 is not decoded: it hides markup from programs that inspect the bytes.
 
 use encoding_rs::{Encoding, UTF_16BE, UTF_16LE, WINDOWS_1252};
 
@@ -20,7 +20,7 @@ pub(super) fn decode(bytes: &[u8], label: Option<&str>) -> String {
     without_nul(text)
 }
 
-/// Text whose charset nobody names: UTF-8 if it is that, the western charset of old mail otherwise.
+/// Text without a declared charset: UTF-8 if it is valid, else Windows-1252.
 pub(super) fn guess(bytes: &[u8]) -> String {
     match std::str::from_utf8(bytes) {
         Ok(text) => without_nul(text.to_owned()),
@@ -28,7 +28,7 @@ pub(super) fn guess(bytes: &[u8]) -> String {
     }
 }
 
-/// The charset that a page names at its beginning, where the mail names none.
+/// The charset that a page names at its beginning, where the message names none.
 pub(super) fn of_page(bytes: &[u8]) -> Option<String> {
     let head = String::from_utf8_lossy(bytes.get(..1024).unwrap_or(bytes)).to_ascii_lowercase();
     let (_, rest) = head.split_once("charset=")?;
@@ -37,11 +37,11 @@ pub(super) fn of_page(bytes: &[u8]) -> Option<String> {
         .chars()
         .take_while(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'))
         .collect();
-    // A page that is read byte by byte up to here is no UTF-16, whatever it says.
+    // A page that could be read bytewise up to here is not UTF-16, whatever it declares.
     Some(label).filter(|label| !label.is_empty() && !label.starts_with("utf-16"))
 }
 
-/// UTF-16 in the order that its mark says; without one, in the order that makes western text of it.
+/// UTF-16 in the byte order of its BOM; without one, in the order that gives Latin text.
 fn utf_16(bytes: &[u8]) -> String {
     let high_zeros = bytes.iter().step_by(2).take(512).filter(|&&byte| byte == 0).count();
     let low_zeros = bytes.iter().skip(1).step_by(2).take(512).filter(|&&byte| byte == 0).count();
@@ -60,7 +60,7 @@ fn by_table(bytes: &[u8], label: &[u8]) -> String {
         .map_or_else(|| String::from_utf8_lossy(bytes).into_owned(), |decoder| decoder(bytes))
 }
 
-/// A database may refuse NUL in a text, and no reader wants it.
+/// PostgreSQL refuses NUL in text.
 fn without_nul(text: String) -> String {
     if text.contains('\0') { text.replace('\0', "\u{fffd}") } else { text }
 }

@@ -1,20 +1,20 @@
-//! What reading a message gives: the values of its headers, its texts and its files.
+//! A parsed message: header values, texts and files.
 //!
-//! Everything in it was written by strangers. It is decoded and bounded, but not made safe to be shown.
+//! All of it comes from untrusted senders. It is decoded and bounded, but not made safe to be shown.
 
 use std::ops::Range;
 
+use super::address_list::Person;
 use super::automatic::Automatic;
 use super::faults::Fault;
-use super::people::Person;
 use super::transfer::Encoding;
 
-/// What was read from the bytes of a message.
+/// A parsed message.
 #[derive(Clone, Debug, Default)]
 pub struct Message {
     /// What is wrong with the structure; empty when every parser reads it the same way.
     pub faults: Vec<Fault>,
-    /// The header block as text, with a replacement character for bytes that are none.
+    /// The header block as text, with a replacement character for undecodable bytes.
     pub headers: String,
     /// The Message-ID without its angle brackets.
     pub message_id: Option<String>,
@@ -22,15 +22,15 @@ pub struct Message {
     pub in_reply_to: Option<String>,
     /// The ids of References, oldest first, at most 50.
     pub references: Vec<String>,
-    /// Who wrote it; nothing when there is no readable author, or more than one From line.
+    /// The author; nothing without a readable one, or with more than one From line.
     pub from: Option<Person>,
-    /// How many readable addresses the first From line has: more than one cannot be vouched for.
+    /// The number of readable addresses in the first From line: more than one cannot be authenticated.
     pub authors: usize,
-    /// To whom it is written.
+    /// The To recipients.
     pub to: Vec<Person>,
-    /// Who gets a copy.
+    /// The Cc recipients.
     pub cc: Vec<Person>,
-    /// Where answers should go.
+    /// The Reply-To addresses.
     pub reply_to: Vec<Person>,
     /// The subject, decoded, on one line.
     pub subject: String,
@@ -42,10 +42,10 @@ pub struct Message {
     pub html: Option<String>,
     /// Everything that is a file: attachments, inline images, calendar parts, attached messages.
     pub files: Vec<File>,
-    /// Parts that are neither shown nor listed: those of attached messages, and alternatives that nobody sees. They
-    /// are only there to be scanned.
+    /// Parts that are neither shown nor listed, for the scanner only: those of attached messages, and alternatives that are
+    /// not shown.
     pub inner: Vec<File>,
-    /// What kind of automatic mail it is, if it is one.
+    /// The kind of automatic message, if it is one.
     pub automatic: Option<Automatic>,
     /// How many Received lines it has.
     pub received_lines: usize,
@@ -64,8 +64,8 @@ pub struct File {
     pub disposition: Option<String>,
     /// Bytes after decoding.
     pub size: u64,
-    /// Where the encoded bytes stand in the message.
-    pub place: Range<usize>,
+    /// The range of the encoded bytes in the message.
+    pub range: Range<usize>,
     /// How they are encoded.
     pub encoding: Encoding,
     /// The names as the message declares them, decoded but not cleaned; for the scanner, never to be shown.

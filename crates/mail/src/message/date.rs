@@ -1,4 +1,4 @@
-//! The Date header: RFC 5322 with its obsolete forms, and the slips that real programs make.
+//! The Date header: RFC 5322 with its obsolete forms, and common deviations of real programs.
 
 /// The longest value that is read as a date.
 const MAX_DATE: usize = 200;
@@ -31,7 +31,7 @@ pub(super) fn read(value: &[u8]) -> Option<i64> {
     Some(seconds * 1_000_000)
 }
 
-/// The text outside of brackets.
+/// The text outside of comments.
 fn without_comments(value: &[u8]) -> String {
     let mut text = String::with_capacity(value.len());
     let mut depth = 0_usize;
@@ -78,7 +78,7 @@ fn clock(text: &str) -> Option<(i64, i64, i64)> {
     Some((hour, minute, second.min(59)))
 }
 
-/// Minutes east of UTC. Zones that nobody knows count as UTC, as RFC 5322 advises.
+/// Minutes east of UTC. Unknown zones count as UTC, as RFC 5322 advises.
 fn zone(text: &str) -> Option<i64> {
     let digits = text.trim_start_matches(['+', '-']).replace(':', "");
     if text.starts_with(['+', '-']) {

@@ -1,8 +1,8 @@
-//! Why a message cannot be read in one way only, and the list in which the reading notes it.
+//! Faults of a message: why parsers could read it differently.
 //!
-//! A fault does not end the reading: the rest is still read as far as is safe.
+//! A fault does not stop the parser: the rest is still read as far as is safe.
 
-/// Why a message cannot be read in one way only.
+/// Why parsers could read a message differently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Fault {
@@ -12,7 +12,7 @@ pub enum Fault {
     NestedTooDeep,
     /// A header name with characters that no name has.
     HeaderName,
-    /// A header that may stand once stands twice.
+    /// A repeated header that may occur once.
     RepeatedHeader,
     /// A boundary that is missing, empty, repeated, or found where none should be.
     Boundary,
@@ -20,9 +20,9 @@ pub enum Fault {
     Encoding,
     /// NUL bytes, or line ends of more than one kind.
     Bytes,
-    /// Decoding would give more than the message may hold.
+    /// Decoding would exceed the size limit.
     TooMuchContent,
-    /// Two ways of reading found different parts.
+    /// Two parsers found different parts.
     Disagreement,
 }
 

@@ -1,4 +1,4 @@
-//! Text for the eye: line ends, and the soft line breaks of `format=flowed` (RFC 3676).
+//! Line ends, and the soft line breaks of `format=flowed` (RFC 3676).
 
 /// One kind of line end.
 pub(super) fn unix_lines(text: String) -> String {
@@ -18,7 +18,7 @@ pub(super) fn unix_lines(text: String) -> String {
     lines
 }
 
-/// Joins the lines that the sender only broke for old screens.
+/// Joins soft-wrapped lines.
 pub(super) fn unflow(text: &str, delete_space: bool) -> String {
     let mut joined = String::with_capacity(text.len());
     let mut open_depth = None;

@@ -1,7 +1,7 @@
 //! Header blocks: splitting the lines of one entity into fields, and refusing names that parsers read differently.
 //!
-//! A verifier and a reader that disagree about which line is `From` are how senders are forged, so a name is
-//! either exactly one by the standard or its line does not count.
+//! Senders are forged where a verifier and a mail client disagree about which line is `From`, so a name is either exactly
+//! as the standard says or its line does not count.
 
 use std::ops::Range;
 
@@ -17,7 +17,7 @@ pub(super) const MAX_LINES: usize = 1000;
 
 /// One header field.
 pub(super) struct Field<'a> {
-    /// The name as it stands there.
+    /// The name as written.
     pub(super) name: &'a [u8],
     /// Everything behind the colon, folds included.
     pub(super) value: &'a [u8],
@@ -27,8 +27,8 @@ pub(super) struct Field<'a> {
 pub(super) struct Block<'a> {
     /// The fields in their order.
     pub(super) fields: Vec<Field<'a>>,
-    /// Where the block stands in the message, without the empty line.
-    pub(super) place: Range<usize>,
+    /// The range of the block in the message, without the empty line.
+    pub(super) range: Range<usize>,
     /// Where the body begins.
     pub(super) body: usize,
     /// Whether the block went on beyond what is read.
@@ -57,10 +57,11 @@ impl<'a> Block<'a> {
 
     /// The first value of that name, unfolded, trimmed and in lower case.
     pub(super) fn lower(&self, name: &str) -> Option<String> {
-        self.first(name).map(|value| super::words::one_line(&super::words::plain(value)).to_lowercase())
+        self.first(name)
+            .map(|value| super::encoded_words::one_line(&super::encoded_words::plain(value)).to_lowercase())
     }
 
-    /// Notes every name of the list that stands more than once.
+    /// Adds a fault for every repeated name of the list.
     pub(super) fn note_repeated(&self, names: &[&str], faults: &mut Faults) {
         if names.iter().any(|name| self.all(name).nth(1).is_some()) {
             faults.add(Fault::RepeatedHeader);
@@ -116,7 +117,7 @@ pub(super) fn read<'a>(
         position = next;
     }
     reader.finish();
-    Block { fields: reader.fields, place: start..end, body, too_large }
+    Block { fields: reader.fields, range: start..end, body, too_large }
 }
 
 /// The fields read so far, and the one that the next line may continue.
@@ -127,7 +128,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Takes one line; false when it is none of a header, and so begins the body.
+    /// Adds one line; false when it is no header line and so begins the body.
     fn take(&mut self, line: &[u8], position: usize, faults: &mut Faults) -> bool {
         let end = position + line.len();
         if matches!(line.first(), Some(b' ' | b'\t')) {
@@ -167,7 +168,7 @@ impl Reader<'_> {
     }
 }
 
-/// Whether a line is the first one of a mailbox file, `From name@host Sat Jan  3 01:05:34 1996`, which is no header.
+/// Whether a line is the separator of an mbox file, `From name@host Sat Jan  3 01:05:34 1996`, which is no header.
 fn is_envelope_line(line: &[u8]) -> bool {
     let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
     line.starts_with(b"From ")

@@ -1,4 +1,4 @@
-//! Message ids: what stands in angle brackets in Message-ID, In-Reply-To, References and Content-ID.
+//! Message ids: the values in angle brackets in Message-ID, In-Reply-To, References and Content-ID.
 
 /// The longest id.
 const MAX_ID: usize = 500;

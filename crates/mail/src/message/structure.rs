@@ -1,19 +1,19 @@
-//! The parts of a message: one pass over its lines, strict where readers differ.
+//! The MIME structure of a message: one pass over its lines, strict where parsers differ.
 //!
-//! The walk keeps the boundaries that are open and looks at every two dashes once, so its cost does not grow with the
-//! depth. Whatever two programs could split differently is a fault; the walk still goes on in the way of the
-//! standard, so that a slightly broken mail can be read.
+//! The walk keeps the open boundaries and checks every occurrence of two dashes once, so its cost does not grow with the
+//! depth. Whatever two parsers could split differently is a fault; the walk then follows the standard, so that a slightly
+//! broken message can be read.
 
 use std::ops::Range;
 
 use memchr::memmem;
 
+use super::encoded_words;
 use super::faults::{Fault, Faults};
 use super::header::{self, Block, line_at};
 use super::lint::{self, MAX_COMPARISONS};
-use super::params::Parameters;
+use super::parameters::Parameters;
 use super::transfer::Encoding;
-use super::words;
 
 /// The most levels of parts.
 const MAX_LEVELS: usize = 100;
@@ -42,8 +42,8 @@ pub(super) struct Part {
     pub(super) content_id: Option<String>,
     /// How the content is encoded.
     pub(super) encoding: Encoding,
-    /// Where the content stands.
-    pub(super) place: Range<usize>,
+    /// The range of the content.
+    pub(super) range: Range<usize>,
     /// What its content is made of.
     pub(super) kind: Kind,
     /// The subject of the message that this part's header block belongs to.
@@ -93,7 +93,7 @@ pub(super) fn walk<'a>(raw: &'a [u8], faults: &mut Faults) -> Structure<'a> {
     let dashes = memmem::Finder::new(b"--");
     while going_on && !walk.boundaries.is_empty() {
         let Some(found) = raw.get(position..).and_then(|rest| dashes.find(rest)) else { break };
-        (position, going_on) = walk.at_dashes(position + found);
+        (position, going_on) = walk.check_dashes(position + found);
     }
     if going_on {
         lint::note_stray_parts(raw, &walk.delimiters, walk.faults);
@@ -103,8 +103,8 @@ pub(super) fn walk<'a>(raw: &'a [u8], faults: &mut Faults) -> Structure<'a> {
     Structure { header, parts: walk.parts, stopped: !going_on }
 }
 
-/// A part whose end has not come yet.
-struct Open {
+/// A part that is not closed yet.
+struct OpenPart {
     part: usize,
     /// Whether it is a multipart, and its last delimiter has not come.
     unfinished: bool,
@@ -112,7 +112,7 @@ struct Open {
 
 /// A line that separates parts.
 struct Delimiter {
-    /// The place in the list of open parts of the multipart that it separates.
+    /// The index in the open parts of the multipart that it separates.
     level: usize,
     /// Whether it is the last one.
     last: bool,
@@ -122,12 +122,12 @@ struct Walk<'a, 'f> {
     raw: &'a [u8],
     faults: &'f mut Faults,
     parts: Vec<Part>,
-    open: Vec<Open>,
+    open: Vec<OpenPart>,
     /// The open boundaries in order, each with its level.
     boundaries: Vec<(Vec<u8>, usize)>,
-    /// Whether one of them was the beginning of another; an old mail program makes them so.
+    /// Whether one of them was a prefix of another; an old mail program does that.
     prefixes: bool,
-    /// Where the delimiters stood so far.
+    /// Offsets of the delimiters so far.
     delimiters: Vec<usize>,
     /// The most dashes with which a boundary began so far.
     leading_dashes: usize,
@@ -147,16 +147,16 @@ impl<'a> Walk<'a, '_> {
             self.faults.add(Fault::NestedTooDeep);
             return false;
         }
-        // What these types hold may begin with headers of its own.
+        // The content of these types may begin with headers of its own.
         let may_begin_so =
             part.media_type.starts_with("message/") || part.media_type == "text/rfc822-headers";
         if !may_begin_so && lint::looks_like_content_header(self.raw, block.body) {
-            // An empty line too early: some readers take what follows for the headers that it was to hide.
+            // A stray empty line: some parsers read what follows as headers.
             self.faults.add(Fault::HeaderName);
         }
         let unfinished = part.kind == Kind::Multipart;
         self.parts.push(part);
-        self.open.push(Open { part: self.parts.len() - 1, unfinished });
+        self.open.push(OpenPart { part: self.parts.len() - 1, unfinished });
         true
     }
 
@@ -194,7 +194,7 @@ impl<'a> Walk<'a, '_> {
         self.close_above(delimiter.level, end);
         let Some(multipart) = self.open.get_mut(delimiter.level) else { return (next, true) };
         if !multipart.unfinished {
-            // Parts behind the last delimiter: some readers show them, others do not.
+            // Parts after the last delimiter: some clients show them, others do not.
             self.faults.add(Fault::Boundary);
             return (next, true);
         }
@@ -212,7 +212,7 @@ impl<'a> Walk<'a, '_> {
                 self.faults.add(Fault::Boundary);
             }
             if let Some(part) = self.parts.get_mut(open.part) {
-                part.place.end = end.max(part.place.start);
+                part.range.end = end.max(part.range.start);
             }
         }
         self.boundaries.retain(|(_, of)| *of <= level);
@@ -221,44 +221,44 @@ impl<'a> Walk<'a, '_> {
     /// Ends the message itself.
     fn close_root(&mut self, end: usize) {
         if let (Some(open), Some(root)) = (self.open.pop(), self.parts.first_mut()) {
-            root.place.end = end.max(root.place.start);
+            root.range.end = end.max(root.range.start);
             if open.unfinished {
                 self.faults.add(Fault::Boundary);
             }
         }
     }
 
-    /// Looks at the next two dashes; says where to go on, and false when there were too many of them.
-    fn at_dashes(&mut self, place: usize) -> (usize, bool) {
+    /// Checks the next two dashes; returns where to continue, and false when there were too many of them.
+    fn check_dashes(&mut self, offset: usize) -> (usize, bool) {
         self.comparisons += 1;
         if self.comparisons > MAX_COMPARISONS {
             self.faults.add(Fault::Boundary);
-            return (place, false);
+            return (offset, false);
         }
-        let is_line_start = place == 0 || self.raw.get(place - 1) == Some(&b'\n');
+        let is_line_start = offset == 0 || self.raw.get(offset - 1) == Some(&b'\n');
         if !is_line_start {
-            let rest = self.raw.get(place + 2..).unwrap_or_default();
+            let rest = self.raw.get(offset + 2..).unwrap_or_default();
             if find_boundary(&self.boundaries, self.prefixes, rest).is_some() {
-                // Some readers take a boundary in the middle of a line for a delimiter.
+                // Some parsers accept a boundary in the middle of a line as a delimiter.
                 self.faults.add(Fault::Boundary);
             }
-            return (self.behind_dashes(place), true);
+            return (self.behind_dashes(offset), true);
         }
-        let (line, next) = line_at(self.raw, place);
+        let (line, next) = line_at(self.raw, offset);
         match self.delimiter(line) {
             Some(delimiter) => {
-                self.delimiters.push(place);
-                self.split(&delimiter, place, next)
+                self.delimiters.push(offset);
+                self.split(&delimiter, offset, next)
             }
-            None => (self.behind_dashes(place), true),
+            None => (self.behind_dashes(offset), true),
         }
     }
 
-    /// Where the next comparison makes sense: of a long row of dashes, only the end can belong to a boundary.
-    fn behind_dashes(&self, place: usize) -> usize {
-        let rest = self.raw.get(place..).unwrap_or_default();
+    /// Where to compare next: of a long row of dashes, only the end can belong to a boundary.
+    fn behind_dashes(&self, offset: usize) -> usize {
+        let rest = self.raw.get(offset..).unwrap_or_default();
         let row = rest.iter().take_while(|byte| **byte == b'-').count();
-        place + row.saturating_sub(self.leading_dashes + 2).max(1)
+        offset + row.saturating_sub(self.leading_dashes + 2).max(1)
     }
 
     /// Which delimiter a line that begins with two dashes is, if it is one.
@@ -297,11 +297,11 @@ impl<'a> Walk<'a, '_> {
             disposition: block.first("Content-Disposition").map(Parameters::read),
             content_id: block.first("Content-ID").and_then(super::ids::first),
             encoding,
-            place: block.body..block.body,
+            range: block.body..block.body,
             kind,
-            subject: block
-                .first("Subject")
-                .map(|value| words::one_line(&words::decode(value.get(..2048).unwrap_or(value)))),
+            subject: block.first("Subject").map(|value| {
+                encoded_words::one_line(&encoded_words::decode(value.get(..2048).unwrap_or(value)))
+            }),
         }
     }
 
@@ -317,7 +317,7 @@ impl<'a> Walk<'a, '_> {
         let is_message = matches!(media_type, "message/rfc822" | "message/global");
         if media_type == "message/partial" || ((is_multipart || is_message) && encoding != Encoding::Identity)
         {
-            // Only some readers put the pieces together, or decode here, and so see what others cannot.
+            // Only some clients reassemble partial messages, or decode here, and so see what others do not.
             self.faults.add(Fault::Encoding);
         }
         if is_multipart {
@@ -350,22 +350,22 @@ impl<'a> Walk<'a, '_> {
         self.prefixes |= extends;
         let leading_dashes = boundary.iter().take_while(|byte| **byte == b'-').count();
         self.leading_dashes = self.leading_dashes.max(leading_dashes);
-        let place = self.boundaries.partition_point(|(open, _)| open.as_slice() < boundary);
-        self.boundaries.insert(place, (boundary.to_vec(), self.open.len()));
+        let index = self.boundaries.partition_point(|(open, _)| open.as_slice() < boundary);
+        self.boundaries.insert(index, (boundary.to_vec(), self.open.len()));
         true
     }
 }
 
 /// The longest open boundary with which a text begins.
 ///
-/// As long as none of them is the beginning of another, only the greatest that does not come after the text can be it.
+/// Unless one is a prefix of another, only the greatest boundary that sorts before the text can match.
 fn find_boundary<'b>(
     boundaries: &'b [(Vec<u8>, usize)],
     prefixes: bool,
     text: &[u8],
 ) -> Option<&'b (Vec<u8>, usize)> {
-    let place = boundaries.partition_point(|(boundary, _)| boundary.as_slice() <= text);
-    let before = boundaries.get(..place)?;
+    let index = boundaries.partition_point(|(boundary, _)| boundary.as_slice() <= text);
+    let before = boundaries.get(..index)?;
     let most = if prefixes { before.len() } else { 1 };
     before.iter().rev().take(most).find(|(boundary, _)| text.starts_with(boundary))
 }
@@ -415,7 +415,7 @@ fn transfer_encoding(block: &Block<'_>, faults: &mut Faults) -> Encoding {
         "quoted-printable" => Encoding::QuotedPrintable,
         other => {
             faults.add(Fault::Encoding);
-            // Most readers look for the word that they know.
+            // Most parsers look for a keyword they know.
             if other.contains("base64") {
                 Encoding::Base64
             } else if other.contains("quoted-printable") {

@@ -1,12 +1,12 @@
-//! The subject that a conversation shares, whatever its mails put around it.
+//! The base subject of a thread, without the prefixes that mail clients add.
 
 use unicode_normalization::UnicodeNormalization;
 
-/// The longest subject that is looked at, in characters.
+/// The longest subject that is read, in characters.
 const MAX_CHARS: usize = 998;
 
-/// What mail programs put before a subject to say that it answers or passes on, in many languages.
-const MARKS: [&str; 51] = [
+/// Prefixes of replies and forwards, in many languages.
+const PREFIXES: [&str; 51] = [
     "re",
     "r",
     "fw",
@@ -60,15 +60,15 @@ const MARKS: [&str; 51] = [
     "trả lời",
 ];
 
-/// A subject without `Re:`, `Fwd:`, `AW:`, `[list]` and their like, in one form for comparing; empty when nothing is left.
+/// A subject without `Re:`, `Fwd:`, `AW:`, `[list]` and the like, normalised for comparison; may be empty.
 pub fn base_subject(subject: &str) -> String {
     let folded: String = subject.chars().take(MAX_CHARS).nfkc().collect::<String>().to_lowercase();
-    let folded = super::words::one_line(&folded);
+    let folded = super::encoded_words::one_line(&folded);
     let mut rest = folded.as_str();
     loop {
         let before = rest.len();
         rest = rest.trim();
-        rest = without_mark(rest);
+        rest = without_prefix(rest);
         rest = without_tag(rest);
         rest = rest.strip_suffix("(fwd)").unwrap_or(rest).trim();
         if rest.len() == before {
@@ -77,29 +77,31 @@ pub fn base_subject(subject: &str) -> String {
     }
 }
 
-/// Takes one mark such as `re:` or `re[2]:` away.
-fn without_mark(text: &str) -> &str {
-    leading_mark(text).map_or(text, |(_, rest)| rest)
+/// Removes one prefix such as `re:` or `re[2]:`.
+fn without_prefix(text: &str) -> &str {
+    leading_prefix(text).map_or(text, |(_, rest)| rest)
 }
 
-/// The mark that a subject in lower case begins with, without its count and colon, and what follows it.
-pub(crate) fn leading_mark(text: &str) -> Option<(&str, &str)> {
-    let (mark, rest) = text.split_once(':')?;
-    let mark = mark.trim();
-    let mark =
-        mark.split_once(['[', '(']).map_or(mark, |(word, count)| if is_count(count) { word } else { mark });
-    let mark = mark.split_once('^').map_or(mark, |(word, count)| if is_count(count) { word } else { mark });
-    let mark = mark.trim();
-    MARKS.contains(&mark).then_some((mark, rest))
+/// The prefix of a subject in lower case, without its count and colon, and what follows it.
+pub(crate) fn leading_prefix(text: &str) -> Option<(&str, &str)> {
+    let (prefix, rest) = text.split_once(':')?;
+    let prefix = prefix.trim();
+    let prefix = prefix
+        .split_once(['[', '('])
+        .map_or(prefix, |(word, count)| if is_count(count) { word } else { prefix });
+    let prefix =
+        prefix.split_once('^').map_or(prefix, |(word, count)| if is_count(count) { word } else { prefix });
+    let prefix = prefix.trim();
+    PREFIXES.contains(&prefix).then_some((prefix, rest))
 }
 
-/// Whether a text is the number behind a mark.
+/// Whether a text is the count after a prefix.
 fn is_count(text: &str) -> bool {
     let digits = text.trim_end_matches([']', ')']).trim();
     !digits.is_empty() && digits.len() <= 3 && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Takes a list's tag such as `[users]` away, unless it is all there is.
+/// Removes a list tag such as `[users]`, unless nothing else is left.
 fn without_tag(text: &str) -> &str {
     let Some((tag, rest)) = text.strip_prefix('[').and_then(|text| text.split_once(']')) else { return text };
     let is_tag = tag.len() <= 60 && !tag.contains('[') && !rest.trim().is_empty();

@@ -1,6 +1,6 @@
-//! Transfer encodings, read as leniently as any mail program might, while noticing every leniency.
+//! Transfer encodings, decoded as leniently as any mail client might, while noting every deviation.
 //!
-//! Decoders disagree about broken base64; whoever relies on one reading has to know that there are others.
+//! Decoders disagree about broken base64; callers must know when other readings are possible.
 
 /// A transfer encoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,7 +13,7 @@ pub enum Encoding {
     QuotedPrintable,
 }
 
-/// The decoded bytes of base64; what is no base64 is passed over.
+/// The decoded bytes of base64; invalid bytes are skipped.
 pub(super) fn base64(encoded: &[u8]) -> Vec<u8> {
     let mut decoded = Vec::with_capacity(encoded.len() / 4 * 3 + 3);
     let mut group = 0_u32;
@@ -49,7 +49,7 @@ fn finish_group(group: u32, digits: u32, decoded: &mut Vec<u8>) {
     decoded.extend(bytes.iter().skip(1).take(digits as usize - 1));
 }
 
-/// What decoding would give, found without decoding.
+/// The result of decoding, computed without decoding.
 pub(super) struct Measure {
     /// Bytes after decoding.
     pub(super) size: usize,
@@ -123,7 +123,7 @@ pub(super) fn measure_quoted_printable(encoded: &[u8]) -> Measure {
     Measure { size, sound }
 }
 
-/// Hands out decoded pieces; false when something was not as the standard has it.
+/// Emits decoded pieces; false when something deviates from the standard.
 fn read_quoted_printable(encoded: &[u8], mut out: impl FnMut(&[u8])) -> bool {
     let mut sound = true;
     let mut position = 0;

@@ -1,59 +1,59 @@
-//! What a policy file says.
+//! Parsing and matching of MTA-STS policies (RFC 8461, section 3.2).
 
 /// The largest file that is read.
 pub const MAX_POLICY_BYTES: usize = 64 * 1024;
 
-/// The longest time that a policy may hold, in seconds: a year.
-const MAX_AGE: u32 = 31_557_600;
+/// Upper bound for `max_age`, in seconds: a year.
+const MAX_AGE_SECONDS: u32 = 31_557_600;
 
 /// The most patterns of servers that are kept.
 const MAX_PATTERNS: usize = 200;
 
-/// How much a domain wants.
+/// The mode of a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// Mail must not go to a server that does not match or does not encrypt with a valid certificate.
+    /// `enforce`: mail must not be sent to a server that does not match or has no valid certificate.
     Enforce,
-    /// Mail may go anywhere; the domain only wants to know.
+    /// `testing`: failures are only reported.
     Testing,
-    /// Nothing any more.
+    /// `none`: the policy is withdrawn.
     None,
 }
 
-/// What a domain wants.
+/// The policy of a domain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Policy {
-    /// How much.
+    /// The mode.
     pub mode: Mode,
     /// Its servers, some with `*.` for any first label, in lower case.
     pub mx: Vec<String>,
-    /// For how many seconds this holds.
+    /// The lifetime in seconds.
     pub max_age: u32,
 }
 
-/// Why a file is no policy.
+/// Why a policy is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PolicyError {
-    /// It is too large, or no text.
+    /// Too large, or not text.
     #[error("The policy is not a text of at most 64 KiB.")]
     Text,
-    /// It is of no version that we know.
+    /// Unknown version.
     #[error("The policy is not of version STSv1.")]
     Version,
-    /// It says nothing, or nothing that is known, about what is wanted.
+    /// Missing or unknown mode.
     #[error("The policy has no mode.")]
     Mode,
-    /// It does not say how long it holds.
+    /// Missing `max_age`.
     #[error("The policy has no age.")]
     Age,
-    /// It names no servers.
+    /// No MX patterns.
     #[error("The policy names no servers.")]
     Servers,
 }
 
 impl Policy {
-    /// Reads a file (RFC 8461, section 3.2). Of a field that stands twice the first counts; unknown ones do not.
+    /// Parses a policy. Of a repeated field the first counts; unknown fields are ignored.
     pub fn parse(bytes: &[u8]) -> Result<Self, PolicyError> {
         let text = std::str::from_utf8(bytes).ok().filter(|_| bytes.len() <= MAX_POLICY_BYTES);
         let fields: Vec<(&str, &str)> = text
@@ -80,7 +80,7 @@ impl Policy {
         if mx.is_empty() && mode != Mode::None {
             return Err(PolicyError::Servers);
         }
-        Ok(Self { mode, mx, max_age: max_age.min(MAX_AGE) })
+        Ok(Self { mode, mx, max_age: max_age.min(MAX_AGE_SECONDS) })
     }
 
     /// Whether mail to a server of that name must be encrypted with a valid certificate, or not be sent.
@@ -100,7 +100,7 @@ impl Policy {
     }
 }
 
-/// Whether a text is the name of a host, perhaps with any first label.
+/// Whether a text is a host name, optionally with `*` as its first label.
 fn is_pattern(text: &str) -> bool {
     let name = text.strip_prefix("*.").unwrap_or(text);
     name.len() <= 253

@@ -152,8 +152,8 @@ async fn the_memory_is_bounded() {
     let (_server, _web, sts) = known("").await;
     for number in 0..MAX_DOMAINS + 50 {
         let until = i64::try_from(number).unwrap() + 10;
-        let known = super::Known { id: "1".to_owned(), policy: None, until };
-        sts.remember(format!("{number}.test"), known, 0);
+        let known = super::CachedPolicy { id: "1".to_owned(), policy: None, until };
+        sts.cache(format!("{number}.test"), known, 0);
     }
     let known = sts.known.lock().unwrap();
     assert_eq!(known.len(), MAX_DOMAINS);

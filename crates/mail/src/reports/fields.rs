@@ -37,7 +37,7 @@ pub(super) fn headers(bytes: &[u8]) -> (Vec<Field>, usize) {
     (fields, at)
 }
 
-/// The groups of fields that blank lines separate. A group that names nobody belongs to the one before it.
+/// The groups of fields that blank lines separate. A group without a recipient belongs to the one before it.
 pub(super) fn groups(bytes: &[u8]) -> Vec<Vec<Field>> {
     let mut groups: Vec<Vec<Field>> = vec![Vec::new()];
     let mut fresh = false;

@@ -1,6 +1,6 @@
-//! The parts of a message, as far as a report needs them: few levels, few parts, a bounded prefix.
+//! The MIME parts of a report: few levels, few parts, a bounded prefix.
 //!
-//! This is deliberately not a MIME parser. Messages inside messages are not opened, so nesting costs nothing.
+//! Deliberately no full MIME parser. Attached messages are not opened, so nesting costs nothing.
 
 use std::borrow::Cow;
 
@@ -10,13 +10,13 @@ use memchr::memchr;
 
 use super::fields::{self, Field};
 
-/// Bytes of a message that are looked at; reports return at most the headers and some text.
+/// Bytes of a message that are read; reports return at most the headers and some text.
 const MAX_BYTES: usize = 2 * 1024 * 1024;
 
 /// Levels of multiparts that are opened.
 const MAX_DEPTH: usize = 3;
 
-/// Parts that are looked at.
+/// Parts that are read.
 const MAX_PARTS: usize = 50;
 
 /// Bytes of one part that are decoded.
@@ -46,7 +46,7 @@ impl Part<'_> {
             "quoted-printable" => quoted_printable_decode(body).map(Cow::Owned),
             _ => None,
         };
-        // What cannot be decoded is more often plain text with a wrong label than something to throw away.
+        // Undecodable content is usually plain text with a wrong label.
         decoded.unwrap_or(Cow::Borrowed(body)).into_owned()
     }
 }
@@ -104,7 +104,7 @@ fn split<'a>(body: &'a [u8], boundary: &str) -> Vec<&'a [u8]> {
         }
         at += length;
     }
-    // A report cut short still has a last part.
+    // A truncated report still has a last part.
     pieces.extend(begin.and_then(|begin| body.get(begin..)));
     pieces
 }

@@ -1,7 +1,7 @@
-//! Reports to our own senders about mail that did not arrive, or not yet (RFC 3464).
+//! Delivery reports to our own senders about failed or delayed messages (RFC 3464).
 //!
-//! A report goes out with the null sender, and only to whoever handed the mail to us: never to an address that anybody
-//! could have put into an envelope.
+//! A report has the null sender, and goes only to the local sender who submitted the message, never to an unverified envelope
+//! address.
 
 use std::fmt::Write as _;
 
@@ -13,17 +13,17 @@ use memchr::memmem;
 
 use super::{Action, Recipient};
 use crate::compose::body::{Boundaries, encode_text, leaf, multipart, text_part};
-use crate::compose::{AutoSubmitted, ComposeError, Outgoing, Person, compose_with, is_id};
+use crate::compose::{AutoSubmitted, ComposeError, Person, UnencodedMessage, compose_with, is_id};
 use crate::message::{self, cut, one_line};
 
-/// The most of the original's headers that is returned.
-const MAX_RETURNED: usize = 32 * 1024;
+/// Bytes of the original's headers that are returned.
+const MAX_RETURNED_BYTES: usize = 32 * 1024;
 
-/// How much of the original's subject is repeated, in characters.
-const MAX_SUBJECT: usize = 200;
+/// Characters of the original's subject that are repeated.
+const MAX_SUBJECT_CHARS: usize = 200;
 
 /// The longest diagnostic text, in characters.
-const MAX_DIAGNOSTIC: usize = 500;
+const MAX_DIAGNOSTIC_CHARS: usize = 500;
 
 /// What a report says.
 #[derive(Clone, Debug)]
@@ -32,17 +32,17 @@ pub struct Notice<'a> {
     pub message_id: String,
     /// The time of the report in microseconds since 1970, UTC.
     pub date: i64,
-    /// The server that reports: ours.
+    /// The reporting server: this one.
     pub reporting_server: &'a str,
-    /// Who reports, such as `mailer-daemon@` our host.
+    /// The sender of the report, such as `mailer-daemon@` our host.
     pub from: Person,
-    /// Who sent the mail.
+    /// Who sent the message.
     pub to: Person,
-    /// When the mail was handed to us, in microseconds since 1970, UTC.
+    /// When the message was submitted, in microseconds since 1970, UTC.
     pub arrived: Option<i64>,
-    /// Whom the report is about; all with the same action.
+    /// The reported recipients; all with the same action.
     pub recipients: &'a [Recipient],
-    /// The mail; only its headers are returned.
+    /// The message; only its headers are returned.
     pub original: &'a [u8],
 }
 
@@ -53,12 +53,12 @@ pub fn write(notice: &Notice<'_>) -> Result<Vec<u8>, ComposeError> {
     let delayed = notice.recipients.iter().all(|recipient| recipient.action == Action::Delayed);
     let subject = if delayed { "Delayed mail" } else { "Undelivered mail" };
     let id = original.message_id.filter(|id| is_id(id));
-    let mail = Outgoing {
+    let mail = UnencodedMessage {
         message_id: notice.message_id.clone(),
         date: notice.date,
         from: notice.from.clone(),
         to: vec![notice.to.clone()],
-        subject: match cut(original.subject, MAX_SUBJECT).as_str() {
+        subject: match cut(original.subject, MAX_SUBJECT_CHARS).as_str() {
             "" => subject.to_owned(),
             about => format!("{subject}: {about}"),
         },
@@ -66,13 +66,17 @@ pub fn write(notice: &Notice<'_>) -> Result<Vec<u8>, ComposeError> {
         references: id.into_iter().collect(),
         text: Some(explanation(notice, delayed)),
         auto_submitted: Some(AutoSubmitted::Replied),
-        ..Outgoing::default()
+        ..UnencodedMessage::default()
     };
     compose_with(&mail, |mail| body(mail, notice, returned))
 }
 
 /// The three parts of a report (RFC 6522).
-fn body(mail: &Outgoing, notice: &Notice<'_>, returned: &[u8]) -> Result<MimePart<'static>, ComposeError> {
+fn body(
+    mail: &UnencodedMessage,
+    notice: &Notice<'_>,
+    returned: &[u8],
+) -> Result<MimePart<'static>, ComposeError> {
     let boundaries = Boundaries::of(&mail.message_id);
     let text = mail.text.as_deref().unwrap_or_default();
     let status = status_fields(notice);
@@ -95,7 +99,7 @@ fn body(mail: &Outgoing, notice: &Notice<'_>, returned: &[u8]) -> Result<MimePar
     Ok(report)
 }
 
-/// What a person reads.
+/// The text part.
 fn explanation(notice: &Notice<'_>, delayed: bool) -> String {
     let beginning = if delayed {
         "Your mail has not been delivered yet to the following recipients.\n\
@@ -107,14 +111,14 @@ fn explanation(notice: &Notice<'_>, delayed: bool) -> String {
     for recipient in notice.recipients {
         let _ = write!(text, "\n<{}>\n", one_line(&recipient.final_recipient));
         if let Some(diagnostic) = &recipient.diagnostic {
-            let _ = writeln!(text, "    {}", cut(one_line(diagnostic), MAX_DIAGNOSTIC));
+            let _ = writeln!(text, "    {}", cut(one_line(diagnostic), MAX_DIAGNOSTIC_CHARS));
         }
     }
     let _ = write!(text, "\n{}\n", one_line(notice.reporting_server));
     text
 }
 
-/// What a program reads: about the mail, then about each recipient.
+/// The delivery-status part: per-message fields, then the fields of each recipient.
 fn status_fields(notice: &Notice<'_>) -> String {
     let mut fields = format!("Reporting-MTA: dns; {}\r\n", one_line(notice.reporting_server));
     if let Some(arrived) = notice.arrived {
@@ -136,7 +140,8 @@ fn status_fields(notice: &Notice<'_>) -> String {
         let status = recipient.status.as_deref().unwrap_or(default_status);
         let _ = write!(fields, "Action: {action}\r\nStatus: {}\r\n", ascii(status));
         if let Some(diagnostic) = &recipient.diagnostic {
-            let _ = write!(fields, "Diagnostic-Code: smtp; {}\r\n", cut(ascii(diagnostic), MAX_DIAGNOSTIC));
+            let _ =
+                write!(fields, "Diagnostic-Code: smtp; {}\r\n", cut(ascii(diagnostic), MAX_DIAGNOSTIC_CHARS));
         }
     }
     fields
@@ -152,13 +157,13 @@ fn typed(address: &str) -> String {
 fn header_block(raw: &[u8]) -> &[u8] {
     let end = memmem::find(raw, b"\r\n\r\n").map_or(raw.len(), |end| end + 2);
     let block = raw.get(..end).unwrap_or_default();
-    match block.get(..MAX_RETURNED) {
+    match block.get(..MAX_RETURNED_BYTES) {
         None => block,
         Some(most) => most.get(..memmem::rfind(most, b"\r\n").map_or(0, |end| end + 2)).unwrap_or_default(),
     }
 }
 
-/// A text on one line that any server passes on.
+/// ASCII text on one line.
 fn ascii(text: &str) -> String {
     one_line(text).chars().map(|c| if c.is_ascii() { c } else { '?' }).collect()
 }

@@ -1,21 +1,21 @@
-//! Animations of CSS: which of their frames somebody sees who has opened the mail.
+//! Animations of CSS: which of their frames somebody sees who has opened the message.
 //!
-//! A mail is looked at as it is some seconds after it was opened. Between two frames the nearer one counts. An animation
+//! A message is looked at as it is some seconds after it was opened. Between two frames the nearer one counts. An animation
 //! that goes round quickly shows all its frames, so whatever one of them shows is seen.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 
 use super::brackets::split_outside;
-use super::cascade::Winners;
+use super::cascade::CascadedValues;
 use super::prepare::{QUOTE, unmask};
 use super::property::{Declaration, Property, Value};
 
-/// When a reader looks, in seconds after the mail was opened.
-const LOOKED_AT: f32 = 10.0;
+/// When a reader looks, in seconds after the message was opened.
+const VIEWED_AT_SECONDS: f32 = 10.0;
 
 /// Rounds up to this many seconds are seen from beginning to end.
-const SHORT_ROUND: f32 = 30.0;
+const SHORT_CYCLE_SECONDS: f32 = 30.0;
 
 /// Which frames stay before and after an animation, and which way it goes, as numbers that a value can hold.
 const BACKWARDS: f32 = 1.0;
@@ -136,7 +136,7 @@ pub(super) fn name(text: &str) -> u64 {
 }
 
 /// The place of a frame: `from`, `to` or a share.
-pub(super) fn parse_place(text: &str) -> Option<f32> {
+pub(super) fn parse_offset(text: &str) -> Option<f32> {
     match text.trim() {
         "from" => Some(0.0),
         "to" => Some(1.0),
@@ -149,7 +149,7 @@ pub(super) fn parse_place(text: &str) -> Option<f32> {
 
 /// What an animation shows of an element.
 #[derive(Debug, PartialEq)]
-pub(super) enum Seen<'a> {
+pub(super) enum VisibleFrames<'a> {
     /// The element as it is without it.
     Itself,
     /// One frame.
@@ -159,12 +159,15 @@ pub(super) enum Seen<'a> {
 }
 
 /// What a reader sees of the animation of an element. Also says whether there are others beside it, which are not looked at.
-pub(super) fn seen<'a>(animations: &'a Animations, own: &Winners) -> (Seen<'a>, bool) {
+pub(super) fn visible_frames<'a>(
+    animations: &'a Animations,
+    own: &CascadedValues,
+) -> (VisibleFrames<'a>, bool) {
     let Some(Value::Name(name, many)) = own.get(Property::AnimationName) else {
-        return (Seen::Itself, false);
+        return (VisibleFrames::Itself, false);
     };
     let many = many || own.flag(Property::AnimationTimeline);
-    let Some(frames) = animations.get(&name) else { return (Seen::Itself, many) };
+    let Some(frames) = animations.get(&name) else { return (VisibleFrames::Itself, many) };
     let number = |property: Property, default: f32| own.number(property).unwrap_or(default);
     let is_odd = |property: Property| number(property, 0.0).rem_euclid(2.0) >= 1.0;
     let (backwards, forwards) =
@@ -174,38 +177,38 @@ pub(super) fn seen<'a>(animations: &'a Animations, own: &Winners) -> (Seen<'a>, 
     let duration = number(Property::AnimationDuration, 0.0).max(0.0);
     let delay = number(Property::AnimationDelay, 0.0);
     let count = number(Property::AnimationCount, 1.0);
-    let passed = if own.flag(Property::AnimationPaused) { -delay } else { LOOKED_AT - delay };
+    let passed = if own.flag(Property::AnimationPaused) { -delay } else { VIEWED_AT_SECONDS - delay };
     let round = if duration > 0.0 { passed / duration } else { f32::INFINITY };
     let is_reversed = |round: f32| reversed != (alternating && round.rem_euclid(2.0) >= 1.0);
     let at = |place: f32, round: f32| frame_at(frames, if is_reversed(round) { 1.0 - place } else { place });
-    let seen = if passed < 0.0 {
-        if backwards { at(0.0, 0.0) } else { Seen::Itself }
+    let visible_frames = if passed < 0.0 {
+        if backwards { at(0.0, 0.0) } else { VisibleFrames::Itself }
     } else if round >= count {
         if !forwards {
-            Seen::Itself
+            VisibleFrames::Itself
         } else if count.fract() > 0.0 {
             at(count.fract(), count.floor())
         } else {
             at(if count > 0.0 { 1.0 } else { 0.0 }, (count - 1.0).max(0.0))
         }
-    } else if count.is_infinite() && duration <= SHORT_ROUND && !own.flag(Property::AnimationPaused) {
-        Seen::All(frames, !has_end(frames, 0.0) || !has_end(frames, 1.0))
+    } else if count.is_infinite() && duration <= SHORT_CYCLE_SECONDS && !own.flag(Property::AnimationPaused) {
+        VisibleFrames::All(frames, !has_end(frames, 0.0) || !has_end(frames, 1.0))
     } else {
         at(round.fract(), round.floor())
     };
-    (seen, many)
+    (visible_frames, many)
 }
 
 /// The frame nearest to a place. Where none is at an end, the element as it is stands there.
-fn frame_at(frames: &[Frame], place: f32) -> Seen<'_> {
+fn frame_at(frames: &[Frame], place: f32) -> VisibleFrames<'_> {
     let distance = |at: f32| (at - place).abs();
     let itself = [0.0, 1.0].into_iter().filter(|end| !has_end(frames, *end)).map(distance);
     let itself = itself.fold(f32::INFINITY, f32::min);
     // Of two for the same place the later one counts.
     let nearest = frames.iter().rev().min_by(|one, other| distance(one.0).total_cmp(&distance(other.0)));
     match nearest {
-        Some((at, declarations)) if distance(*at) <= itself => Seen::Frame(declarations),
-        _ => Seen::Itself,
+        Some((at, declarations)) if distance(*at) <= itself => VisibleFrames::Frame(declarations),
+        _ => VisibleFrames::Itself,
     }
 }
 

@@ -1,8 +1,8 @@
 //! Tests of selectors on attributes.
 
 use super::element;
-use super::entities::{self, Place};
-use super::identifier::{Unread, identifier};
+use super::entities::{self, ReferenceContext};
+use super::identifier::{UnsupportedSelector, identifier};
 use super::prepare::{QUOTE, unmask};
 use super::tokens::Attribute;
 
@@ -17,7 +17,7 @@ pub(super) struct AttributeTest {
 
 impl AttributeTest {
     /// Reads what stands between the brackets.
-    pub(super) fn parse(text: &str) -> Result<Self, Unread> {
+    pub(super) fn parse(text: &str) -> Result<Self, UnsupportedSelector> {
         let Some((name, value)) = text.split_once('=') else {
             let name = identifier(text.trim())?;
             return Ok(Self { name, operator: '?', value: String::new(), any_case: false });
@@ -27,7 +27,7 @@ impl AttributeTest {
         let value = value.trim();
         // After a string the flag may stand without white space.
         let (value, flag) = match value.strip_prefix(QUOTE) {
-            Some(rest) => rest.split_once(QUOTE).ok_or(Unread::Unknown)?,
+            Some(rest) => rest.split_once(QUOTE).ok_or(UnsupportedSelector::Unknown)?,
             None => value.rsplit_once(' ').unwrap_or((value, "")),
         };
         let is_string = text.contains(QUOTE);
@@ -35,7 +35,7 @@ impl AttributeTest {
             "" => None,
             "i" => Some(true),
             "s" => Some(false),
-            _ => return Err(Unread::Unknown),
+            _ => return Err(UnsupportedSelector::Unknown),
         };
         let name = identifier(name.trim())?;
         if !is_string {
@@ -58,7 +58,7 @@ impl AttributeTest {
         if self.operator == '?' {
             return true;
         }
-        let value = entities::decode(found.value, Place::Attribute);
+        let value = entities::decode(found.value, ReferenceContext::Attribute);
         if self.any_case {
             self.compare(&value.to_ascii_lowercase(), &self.value.to_ascii_lowercase())
         } else {

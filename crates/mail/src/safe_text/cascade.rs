@@ -7,9 +7,9 @@ use super::property::{ALL, Declaration, Display, FIXED, PROPERTIES, Property, RE
 
 /// What wins for each property of an element.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Winners(Vec<(Property, Value)>);
+pub(super) struct CascadedValues(Vec<(Property, Value)>);
 
-impl Winners {
+impl CascadedValues {
     /// Whether nothing was declared.
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -106,8 +106,8 @@ impl Cascade {
     }
 
     /// What won.
-    pub(super) fn winners(&self) -> Winners {
-        Winners(
+    pub(super) fn cascaded(&self) -> CascadedValues {
+        CascadedValues(
             ALL.into_iter().zip(self.0).filter_map(|(property, slot)| Some((property, slot?.1))).collect(),
         )
     }

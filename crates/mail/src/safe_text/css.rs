@@ -10,8 +10,8 @@ use std::collections::HashMap;
 use super::animation::{self, Animations};
 use super::brackets::{closing, split_outside};
 use super::declaration::parse_declarations;
-use super::identifier::Unread;
-use super::media::{self, Holds};
+use super::identifier::UnsupportedSelector;
+use super::media::{self, MediaMatch};
 use super::prepare::{SEAM, lower, prepare, without_seams};
 use super::property::{Declaration, PROPERTIES};
 use super::selector::{Parts, Selector};
@@ -72,7 +72,7 @@ pub(super) struct Source<'a> {
 /// Where a block stands.
 #[derive(Clone, Copy)]
 struct Context<'a> {
-    media: Holds,
+    media: MediaMatch,
     nesting: usize,
     /// The selectors of the rule around it.
     around: Option<&'a [Selector]>,
@@ -89,10 +89,10 @@ enum Item<'a> {
 impl Rules {
     /// Reads style sheets, each with the media it is for.
     pub(super) fn parse<'a>(sheets: impl Iterator<Item = Source<'a>>, quirks: bool) -> Self {
-        let prepared: Vec<(Holds, String)> = sheets
+        let prepared: Vec<(MediaMatch, String)> = sheets
             .map(|source| {
                 let media = media::holds(&lower(&prepare(&source.media)));
-                let media = if source.counts { media } else { media.min(Holds::Unknown) };
+                let media = if source.counts { media } else { media.min(MediaMatch::Unknown) };
                 (media, prepare(source.css))
             })
             .collect();
@@ -151,20 +151,20 @@ impl Rules {
         }
     }
 
-    fn read_frames(&mut self, name: &str, body: &str, media: Holds) {
+    fn read_frames(&mut self, name: &str, body: &str, media: MediaMatch) {
         let mut frames = Vec::new();
         for item in items(body, false) {
             let Item::Block(places, body) = item else { continue };
             self.frames += 1;
-            if self.frames > MAX_FRAMES || media < Holds::OnDesktops {
-                self.unread |= media != Holds::Never;
+            if self.frames > MAX_FRAMES || media < MediaMatch::OnDesktops {
+                self.unread |= media != MediaMatch::Never;
                 return;
             }
             let body = lower(body);
             let mut declarations = parse_declarations(&self.variables.substitute(&body), self.quirks);
             declarations.retain(|declaration| !declaration.important);
             keep_last(&mut declarations);
-            for place in places.split(',').filter_map(|place| animation::parse_place(&lower(place))) {
+            for place in places.split(',').filter_map(|place| animation::parse_offset(&lower(place))) {
                 frames.push((place, declarations.clone()));
             }
         }
@@ -174,26 +174,26 @@ impl Rules {
 
     /// Reads a rule, and the rules in it.
     fn read_rule(&mut self, prelude: &str, body: &str, context: Context<'_>) {
-        if context.media == Holds::Never {
+        if context.media == MediaMatch::Never {
             return;
         }
-        let (mut found, mut fault) = (Vec::new(), Unread::Never);
+        let (mut found, mut fault) = (Vec::new(), UnsupportedSelector::Never);
         for text in split_outside(prelude, ',') {
-            let read = without_seams(text).ok_or(Unread::Unknown);
+            let read = without_seams(text).ok_or(UnsupportedSelector::Unknown);
             match read.and_then(|text| self.parts.read(&text, context.around)) {
                 Ok(selector) => found.push(selector),
-                Err(Unread::Never) => {}
-                Err(other) if fault != Unread::Unknown => fault = other,
+                Err(UnsupportedSelector::Never) => {}
+                Err(other) if fault != UnsupportedSelector::Unknown => fault = other,
                 Err(_) => {}
             }
         }
         // Browsers ignore a whole rule because of one selector that they do not know.
         let is_known = match fault {
-            Unread::Never => true,
-            Unread::Foreign => found.is_empty(),
-            Unread::Unknown => false,
+            UnsupportedSelector::Never => true,
+            UnsupportedSelector::Foreign => found.is_empty(),
+            UnsupportedSelector::Unknown => false,
         };
-        let media = if is_known { context.media } else { Holds::Unknown };
+        let media = if is_known { context.media } else { MediaMatch::Unknown };
         if found.is_empty() && is_known {
             return;
         }
@@ -205,7 +205,7 @@ impl Rules {
     }
 
     /// Adds declarations for some selectors.
-    fn add(&mut self, declarations: &str, selectors: &[Selector], media: Holds) {
+    fn add(&mut self, declarations: &str, selectors: &[Selector], media: MediaMatch) {
         let text = lower(declarations);
         let mut declarations = parse_declarations(&self.variables.substitute(&text), self.quirks);
         if declarations.is_empty() {
@@ -213,16 +213,21 @@ impl Rules {
         }
         keep_last(&mut declarations);
         let hides = style::hides_by_itself(&declarations);
-        if media < Holds::OnDesktops {
-            self.unread |= hides && media == Holds::Unknown;
-            self.unread_shows |= media == Holds::Unknown && declarations.iter().any(Declaration::may_show);
+        if media < MediaMatch::OnDesktops {
+            self.unread |= hides && media == MediaMatch::Unknown;
+            self.unread_shows |=
+                media == MediaMatch::Unknown && declarations.iter().any(Declaration::may_show);
             return;
         }
         self.hides |= hides;
         let block = self.blocks.len();
         self.blocks.push(declarations);
         for selector in selectors {
-            self.list.push(Rule { selector: *selector, block, desktop_only: media == Holds::OnDesktops });
+            self.list.push(Rule {
+                selector: *selector,
+                block,
+                desktop_only: media == MediaMatch::OnDesktops,
+            });
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Whether the text part and the HTML part of a mail tell different stories.
+//! Whether the text part and the HTML part of a message tell different stories.
 //!
 //! Both are compared as words. Addresses of links are left out, because each part writes them in its own way.
 
@@ -7,18 +7,18 @@ use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 
 /// How many words in a row are looked at, and how many of them the other part must lack for a story of its own.
-const WINDOW: usize = 12;
+const WINDOW_WORDS: usize = 12;
 const MISSING_IN_WINDOW: usize = 8;
 
 /// Below this many words a part is judged as a whole.
 const MIN_WORDS: usize = 3;
 
 /// From this many digits on, a number must be the same in both parts: amounts, codes and accounts are the story.
-const LONG_NUMBER: usize = 6;
+const LONG_NUMBER_DIGITS: usize = 6;
 
 /// The share of the HTML's words that a text part may leave out, and how many that must be to count.
-const LEFT_OUT: f64 = 0.6;
-const LEFT_OUT_WORDS: usize = 30;
+const MAX_OMITTED_SHARE: f64 = 0.6;
+const MIN_OMITTED_WORDS: usize = 30;
 
 /// Compares two cleaned texts.
 pub(super) fn differ(text: &str, html: &str) -> bool {
@@ -31,7 +31,7 @@ pub(super) fn differ(text: &str, html: &str) -> bool {
     whole
         || has_own_passage(&text, &html)
         || text.numbers.symmetric_difference(&html.numbers).next().is_some()
-        || (html_only >= LEFT_OUT_WORDS && share(html_only, html.set.len()) > LEFT_OUT)
+        || (html_only >= MIN_OMITTED_WORDS && share(html_only, html.set.len()) > MAX_OMITTED_SHARE)
 }
 
 #[expect(clippy::cast_precision_loss, reason = "counts of words in a mail are far below 2^52")]
@@ -45,8 +45,8 @@ fn has_own_passage(text: &Words, other: &Words) -> bool {
     let mut in_window = 0;
     for (index, is_missing) in missing.iter().enumerate() {
         in_window += usize::from(*is_missing);
-        if index >= WINDOW {
-            in_window -= usize::from(missing.get(index - WINDOW).copied().unwrap_or_default());
+        if index >= WINDOW_WORDS {
+            in_window -= usize::from(missing.get(index - WINDOW_WORDS).copied().unwrap_or_default());
         }
         if in_window >= MISSING_IN_WINDOW {
             return true;
@@ -71,7 +71,7 @@ impl Words {
             .flat_map(|chunk| chunk.split(|c: char| !c.is_alphanumeric()))
             .filter(|word| !word.is_empty())
         {
-            if word.len() >= LONG_NUMBER && word.bytes().all(|byte| byte.is_ascii_digit()) {
+            if word.len() >= LONG_NUMBER_DIGITS && word.bytes().all(|byte| byte.is_ascii_digit()) {
                 numbers.insert(word.to_owned());
             }
             // Scripts without spaces between words are compared character by character.

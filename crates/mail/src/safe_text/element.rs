@@ -20,7 +20,7 @@ impl Traits {
     /// Ends the reach of formatting elements that were opened in it.
     pub(super) const MARKER: Self = Self(1 << 6);
     /// Its content is not shown.
-    pub(super) const GONE: Self = Self(1 << 7);
+    pub(super) const NOT_RENDERED: Self = Self(1 << 7);
     /// Ends an open paragraph.
     pub(super) const CLOSES_P: Self = Self(1 << 8);
     /// Means nothing outside a table.
@@ -47,7 +47,8 @@ impl Traits {
     pub(super) fn of(name: &str) -> Self {
         const FLOW: Traits = Traits::BLOCK.and(Traits::SPECIAL).and(Traits::CLOSES_P);
         const CELL: Traits = Traits::SPECIAL.and(Traits::SCOPE).and(Traits::MARKER).and(Traits::TABLE_PART);
-        const EMBEDDED: Traits = Traits::SPECIAL.and(Traits::SCOPE).and(Traits::MARKER).and(Traits::GONE);
+        const EMBEDDED: Traits =
+            Traits::SPECIAL.and(Traits::SCOPE).and(Traits::MARKER).and(Traits::NOT_RENDERED);
         match name {
             "p" | "blockquote" | "pre" | "listing" | "figure" => FLOW.and(Self::SPACED),
             "h1" | "h2" | "h3" | "h4" | "h5" | "h6" => FLOW.and(Self::SPACED).and(Self::HEADING),
@@ -66,12 +67,12 @@ impl Traits {
             | "param" | "source" | "track" | "bgsound" | "basefont" | "frame" | "keygen" => Self::VOID,
             "col" | "colgroup" => Self::VOID.and(Self::TABLE_PART),
             "object" | "applet" | "template" => EMBEDDED,
-            "marquee" => EMBEDDED.without(Self::GONE),
-            "head" => Self::SPECIAL.and(Self::GONE).and(Self::TRACKED),
+            "marquee" => EMBEDDED.without(Self::NOT_RENDERED),
+            "head" => Self::SPECIAL.and(Self::NOT_RENDERED).and(Self::TRACKED),
             "script" | "style" | "title" | "iframe" | "noembed" | "noframes" | "noscript" | "select"
-            | "frameset" => Self::SPECIAL.and(Self::GONE),
-            "svg" | "math" => Self::GONE.and(Self::TRACKED),
-            "datalist" | "video" | "audio" | "canvas" | "rp" | "meter" | "progress" => Self::GONE,
+            | "frameset" => Self::SPECIAL.and(Self::NOT_RENDERED),
+            "svg" | "math" => Self::NOT_RENDERED.and(Self::TRACKED),
+            "datalist" | "video" | "audio" | "canvas" | "rp" | "meter" | "progress" => Self::NOT_RENDERED,
             "foreignobject" | "annotation-xml" => Self::TRACKED,
             "html" => Self::SPECIAL.and(Self::SCOPE),
             "body" | "button" => Self::SPECIAL,
@@ -82,8 +83,8 @@ impl Traits {
     /// The traits of an element within a picture or formula.
     pub(super) fn of_foreign(name: &str) -> Self {
         match name {
-            "svg" | "math" | "foreignobject" | "annotation-xml" => Self::GONE.and(Self::TRACKED),
-            _ => Self::GONE,
+            "svg" | "math" | "foreignobject" | "annotation-xml" => Self::NOT_RENDERED.and(Self::TRACKED),
+            _ => Self::NOT_RENDERED,
         }
     }
 

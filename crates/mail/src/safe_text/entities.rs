@@ -1,7 +1,7 @@
-//! Character references of HTML: numeric ones and the named ones that mail uses.
+//! Character references of HTML: numeric ones and the named ones that occur in mail.
 //!
-//! The table holds all names of HTML 4 and those later ones that stand for punctuation, spaces, invisible characters
-//! and common letters of European languages.
+//! The table has all names of HTML 4 and those later ones that stand for punctuation, spaces, invisible characters
+//! and common characters of European languages.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -15,9 +15,9 @@ const MAX_NAME: usize = 32;
 /// The longest name that counts without its semicolon.
 const MAX_BARE_NAME: usize = 6;
 
-/// Where a reference stands: attributes keep `&copy=1` as it is, because there it is part of an address.
+/// Where a reference occurs: attributes keep `&copy=1`, because there it is part of a URL.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum ReferenceContext {
     /// Between tags.
     Text,
     /// In the value of an attribute.
@@ -25,7 +25,7 @@ pub(super) enum Place {
 }
 
 /// Replaces the references in a text.
-pub(super) fn decode(text: &str, place: Place) -> Cow<'_, str> {
+pub(super) fn decode(text: &str, context: ReferenceContext) -> Cow<'_, str> {
     if memchr(b'&', text.as_bytes()).is_none() {
         return Cow::Borrowed(text);
     }
@@ -33,7 +33,7 @@ pub(super) fn decode(text: &str, place: Place) -> Cow<'_, str> {
     let mut rest = text;
     while let Some((before, after)) = rest.split_once('&') {
         decoded.push_str(before);
-        if let Some((c, length)) = read_reference(after, place) {
+        if let Some((c, length)) = read_reference(after, context) {
             decoded.push(c);
             rest = after.get(length..).unwrap_or_default();
         } else {
@@ -46,7 +46,7 @@ pub(super) fn decode(text: &str, place: Place) -> Cow<'_, str> {
 }
 
 /// Reads what follows an ampersand: the character, and how many bytes name it.
-fn read_reference(text: &str, place: Place) -> Option<(char, usize)> {
+fn read_reference(text: &str, context: ReferenceContext) -> Option<(char, usize)> {
     if let Some(number) = text.strip_prefix('#') {
         return read_number(number).map(|(c, length)| (c, length + 1));
     }
@@ -59,7 +59,8 @@ fn read_reference(text: &str, place: Place) -> Option<(char, usize)> {
     (2..=name_length.min(MAX_BARE_NAME)).rev().find_map(|length| {
         let c = *text.get(..length).and_then(|name| TABLE.get(name))?;
         let next = text.as_bytes().get(length).copied().unwrap_or_default();
-        let part_of_address = place == Place::Attribute && (next == b'=' || next.is_ascii_alphanumeric());
+        let part_of_address =
+            context == ReferenceContext::Attribute && (next == b'=' || next.is_ascii_alphanumeric());
         (is_bare(c) && !part_of_address).then_some((c, length))
     })
 }

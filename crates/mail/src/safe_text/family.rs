@@ -8,16 +8,16 @@ use super::tokens::Name;
 
 /// A set of many marks. Cloning it costs nothing; it is copied only when something is added that it lacks.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Marks(Option<Rc<[u64]>>);
+pub(super) struct MarkSet(Option<Rc<[u64]>>);
 
-impl Marks {
+impl MarkSet {
     /// Whether a mark is in it.
     pub(super) fn has(&self, mark: u32) -> bool {
         let (word, bit) = place(mark);
         self.0.as_ref().is_some_and(|words| words.get(word).is_some_and(|bits| bits & bit != 0))
     }
 
-    fn with(&self, marks: &FewMarks) -> Self {
+    fn with(&self, marks: &SmallMarkSet) -> Self {
         if marks.list().iter().all(|mark| self.has(*mark)) {
             return self.clone();
         }
@@ -41,9 +41,9 @@ fn place(mark: u32) -> (usize, u64) {
 
 /// A set of few marks, in order: as large as what was found, however deep elements are nested.
 #[derive(Clone, Debug, Default)]
-pub(super) struct FewMarks(Option<Rc<[u32]>>);
+pub(super) struct SmallMarkSet(Option<Rc<[u32]>>);
 
-impl FewMarks {
+impl SmallMarkSet {
     /// Makes a set.
     pub(super) fn new(mut marks: Vec<u32>) -> Self {
         marks.sort_unstable();
@@ -74,10 +74,10 @@ pub(super) struct Family {
     /// Its number among all elements of the document; 0 is the document itself.
     pub(super) number: usize,
     /// What it matched itself, what it or an ancestor did, what its last child did, and what any of its children did.
-    pub(super) own: FewMarks,
-    pub(super) above: Marks,
-    pub(super) previous: FewMarks,
-    pub(super) earlier: FewMarks,
+    pub(super) own: SmallMarkSet,
+    pub(super) above: MarkSet,
+    pub(super) previous: SmallMarkSet,
+    pub(super) earlier: SmallMarkSet,
     /// How many children it has so far, of all and of each name.
     pub(super) children: u32,
     named: HashMap<Name, u32>,
@@ -93,7 +93,7 @@ impl Family {
     }
 
     /// Takes in what a child matched, and gives the family of that child.
-    pub(super) fn adopt(&mut self, number: usize, own: &FewMarks) -> Self {
+    pub(super) fn adopt(&mut self, number: usize, own: &SmallMarkSet) -> Self {
         self.earlier = self.earlier.with(own);
         self.previous = own.clone();
         Self { number, own: own.clone(), above: self.above.with(own), ..Self::default() }

@@ -1,10 +1,10 @@
 //! How far down the page text stands, as far as that can be told without laying it out: at least this far.
 
-use super::cascade::Winners;
+use super::cascade::CascadedValues;
 use super::element::Traits;
 use super::property::{Display, Property};
 use super::style::Style;
-use super::tree::Open;
+use super::tree::OpenElement;
 use super::window;
 
 /// The place where the next text will stand.
@@ -38,18 +38,19 @@ impl Flow {
     }
 
     /// Begins an element on lines of its own.
-    pub(super) fn begin(&mut self, own: &Winners, style: &Style) {
+    pub(super) fn begin(&mut self, own: &CascadedValues, style: &Style) {
         self.end_line();
         self.at += window::spacing(own, Property::MarginTop, style.font_size, style.window);
         self.at += window::spacing(own, Property::PaddingTop, style.font_size, style.window).max(0.0);
     }
 
     /// Ends such an element in its parent.
-    pub(super) fn end(&mut self, open: &Open, parent: Option<&mut Open>) {
+    pub(super) fn end(&mut self, open: &OpenElement, parent: Option<&mut OpenElement>) {
         self.end_line();
-        let height = open.winners.length(Property::Height).and_then(|height| height.px(open.style.font_size));
+        let height =
+            open.cascaded.length(Property::Height).and_then(|height| height.px(open.style.font_size));
         self.at = self.at.max(open.top + height.unwrap_or_default()).max(open.bottom);
-        if is_aside(&open.winners) {
+        if is_aside(&open.cascaded) {
             self.at = open.top;
         } else if let Some(parent) = parent
             && is_row(parent)
@@ -61,17 +62,17 @@ impl Flow {
 }
 
 /// Whether an element leaves room beside it.
-fn is_aside(own: &Winners) -> bool {
+fn is_aside(own: &CascadedValues) -> bool {
     own.flag(Property::Aside) || own.is_absolute() || own.display() == Some(Display::Inline)
 }
 
 /// Whether what is in an element stands side by side.
-fn is_row(open: &Open) -> bool {
-    open.winners.display() == Some(Display::Row) || open.name.as_str() == "tr"
+fn is_row(open: &OpenElement) -> bool {
+    open.cascaded.display() == Some(Display::Row) || open.name.as_str() == "tr"
 }
 
 /// Whether an element stands on lines of its own.
-pub(super) fn is_block(traits: Traits, own: &Winners) -> bool {
+pub(super) fn is_block(traits: Traits, own: &CascadedValues) -> bool {
     traits.has(Traits::BLOCK)
         || matches!(own.display(), Some(Display::Block | Display::Row))
         || own.is_absolute()

@@ -1,21 +1,21 @@
 //! Elements that a document does not name, and ends that it does not write, as browsers add them.
 
 use super::element::{self, Traits};
-use super::place::Place;
 use super::render::{Count, Renderer};
+use super::sibling_position::SiblingPosition;
 use super::tokens::{Name, Tag};
 
 impl Renderer {
     /// Counts an element that begins, and says where it stands among its siblings.
-    pub(super) fn count(&mut self, name: Name) -> (Place, usize) {
+    pub(super) fn count(&mut self, name: Name) -> (SiblingPosition, usize) {
         self.elements += 1;
         let number = self.elements;
         if !self.styled {
-            return (Place::default(), number);
+            return (SiblingPosition::default(), number);
         }
         let parent = self.tree.family_mut();
         let (above, first) = (parent.number, parent.count(name));
-        let mut rank = Place { first, ..Place::default() };
+        let mut rank = SiblingPosition { first, ..SiblingPosition::default() };
         match &mut self.census {
             Count::Not => {}
             Count::Now(census) => census.add(above, name),

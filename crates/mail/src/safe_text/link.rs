@@ -75,7 +75,7 @@ fn cut(url: &str) -> String {
     }
 }
 
-/// The address of a mail link, without the text that it would put into the mail.
+/// The address of a mail link, without the text that it would put into the message.
 fn mail_target(text: &str) -> Option<String> {
     let addresses = percent_decode(text.split('?').next().unwrap_or_default());
     let (local, domain) = addresses.rsplit_once('@')?;

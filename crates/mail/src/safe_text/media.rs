@@ -10,7 +10,7 @@ const WIDEST: f32 = 1920.0;
 
 /// For whom a rule holds, from nobody to everybody.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Holds {
+pub(super) enum MediaMatch {
     Never,
     /// For somebody perhaps.
     Unknown,
@@ -19,19 +19,19 @@ pub(super) enum Holds {
 }
 
 /// For whom the rules in an at-rule hold.
-pub(super) fn at_rule(prelude: &str) -> Holds {
+pub(super) fn at_rule(prelude: &str) -> MediaMatch {
     let (name, _) = prelude.split_once([' ', '(']).unwrap_or((prelude, ""));
     match name {
         "media" => holds(prelude.get(name.len()..).unwrap_or_default()),
         "supports" => supports(prelude.get(name.len()..).unwrap_or_default()),
         // Rules in them are weighed in other ways than those outside.
-        "layer" | "scope" | "container" | "-moz-document" | "document" | "nest" => Holds::Unknown,
-        _ => Holds::Never,
+        "layer" | "scope" | "container" | "-moz-document" | "document" | "nest" => MediaMatch::Unknown,
+        _ => MediaMatch::Never,
     }
 }
 
 /// Whether browsers can do what is asked for: certain only for what can be read here as well.
-fn supports(condition: &str) -> Holds {
+fn supports(condition: &str) -> MediaMatch {
     let condition = condition.trim();
     let (wanted, inside) = match condition.strip_prefix("not ") {
         Some(rest) => (false, rest.trim()),
@@ -41,47 +41,47 @@ fn supports(condition: &str) -> Holds {
     match declared {
         Some(declared) if !declaration::parse_declarations(declared, false).is_empty() => {
             if wanted {
-                Holds::Always
+                MediaMatch::Always
             } else {
-                Holds::Never
+                MediaMatch::Never
             }
         }
-        _ => Holds::Unknown,
+        _ => MediaMatch::Unknown,
     }
 }
 
 /// For whom a list of media queries holds.
-pub(super) fn holds(queries: &str) -> Holds {
+pub(super) fn holds(queries: &str) -> MediaMatch {
     if queries.trim().is_empty() {
-        return Holds::Always;
+        return MediaMatch::Always;
     }
-    queries.split(',').map(query_holds).max().unwrap_or(Holds::Always)
+    queries.split(',').map(query_holds).max().unwrap_or(MediaMatch::Always)
 }
 
-fn query_holds(query: &str) -> Holds {
+fn query_holds(query: &str) -> MediaMatch {
     let query = query.trim();
     if let Some(negated) = query.strip_prefix("not ") {
         if negated.trim_start().starts_with("not ") {
-            return Holds::Unknown;
+            return MediaMatch::Unknown;
         }
         return match query_holds(negated) {
-            Holds::Never if negated.contains('(') => Holds::OnDesktops,
-            Holds::Never => Holds::Always,
-            Holds::Unknown => Holds::Unknown,
-            Holds::OnDesktops | Holds::Always => Holds::Never,
+            MediaMatch::Never if negated.contains('(') => MediaMatch::OnDesktops,
+            MediaMatch::Never => MediaMatch::Always,
+            MediaMatch::Unknown => MediaMatch::Unknown,
+            MediaMatch::OnDesktops | MediaMatch::Always => MediaMatch::Never,
         };
     }
     let query = query.strip_prefix("only ").unwrap_or(query);
-    query.split(" and ").map(condition_holds).min().unwrap_or(Holds::Always)
+    query.split(" and ").map(condition_holds).min().unwrap_or(MediaMatch::Always)
 }
 
-fn condition_holds(condition: &str) -> Holds {
+fn condition_holds(condition: &str) -> MediaMatch {
     let condition = condition.trim();
     let Some(feature) = condition.strip_prefix('(').and_then(|inside| inside.strip_suffix(')')) else {
         if condition.contains('(') {
-            return Holds::Unknown;
+            return MediaMatch::Unknown;
         }
-        return if matches!(condition, "all" | "screen") { Holds::Always } else { Holds::Never };
+        return if matches!(condition, "all" | "screen") { MediaMatch::Always } else { MediaMatch::Never };
     };
     if let Some((name, limit)) = feature.split_once(">=").or_else(|| feature.split_once('>')) {
         return range_holds(&format!("min-{}", name.trim()), limit);
@@ -94,33 +94,33 @@ fn condition_holds(condition: &str) -> Holds {
     match (name, value) {
         ("prefers-color-scheme", "light")
         | ("prefers-reduced-motion" | "prefers-contrast", "no-preference")
-        | ("color", "") => Holds::Always,
+        | ("color", "") => MediaMatch::Always,
         ("orientation", "landscape")
         | ("hover" | "any-hover", "hover")
-        | ("pointer" | "any-pointer", "fine") => Holds::OnDesktops,
+        | ("pointer" | "any-pointer", "fine") => MediaMatch::OnDesktops,
         ("prefers-color-scheme", "dark")
         | ("prefers-reduced-motion", "reduce" | "")
         | ("orientation", "portrait")
         | ("hover" | "any-hover", "none")
         | ("pointer" | "any-pointer", "none" | "coarse")
         | ("prefers-contrast", "more" | "less" | "")
-        | ("forced-colors" | "inverted-colors" | "monochrome" | "grid", _) => Holds::Never,
-        _ if name.starts_with("-ms-") => Holds::Never,
+        | ("forced-colors" | "inverted-colors" | "monochrome" | "grid", _) => MediaMatch::Never,
+        _ if name.starts_with("-ms-") => MediaMatch::Never,
         _ => range_holds(name, value),
     }
 }
 
 /// For whom a lower or upper bound on the screen holds.
-fn range_holds(name: &str, limit: &str) -> Holds {
+fn range_holds(name: &str, limit: &str) -> MediaMatch {
     let limit = limit.trim();
     if let Some(ratio) = name.strip_suffix("device-pixel-ratio").or(name.strip_suffix("resolution")) {
         let number = limit.trim_end_matches(|c: char| c.is_ascii_alphabetic());
         let one = if limit.ends_with("dpi") { 96.0 } else { 1.0 };
         let low = number.parse::<f32>().is_ok_and(|value| value <= one);
-        return if low && ratio.contains("min") { Holds::Always } else { Holds::Never };
+        return if low && ratio.contains("min") { MediaMatch::Always } else { MediaMatch::Never };
     }
     let Some(limit) = Length::parse(limit).and_then(|length| length.px(16.0)) else {
-        return Holds::Unknown;
+        return MediaMatch::Unknown;
     };
     let (always, on_desktops) = match name {
         "min-width" | "min-device-width" | "min-height" | "min-device-height" => {
@@ -129,11 +129,11 @@ fn range_holds(name: &str, limit: &str) -> Holds {
         "max-width" | "max-device-width" | "max-height" | "max-device-height" => {
             (limit >= WIDEST, limit >= DESKTOP)
         }
-        _ => return Holds::Unknown,
+        _ => return MediaMatch::Unknown,
     };
     match (always, on_desktops) {
-        (true, _) => Holds::Always,
-        (false, true) => Holds::OnDesktops,
-        (false, false) => Holds::Never,
+        (true, _) => MediaMatch::Always,
+        (false, true) => MediaMatch::OnDesktops,
+        (false, false) => MediaMatch::Never,
     }
 }

@@ -1,14 +1,14 @@
 //! Pseudo-classes: what they ask of an element.
 
-use super::identifier::Unread;
-use super::place::is_at_place;
+use super::identifier::UnsupportedSelector;
+use super::sibling_position::matches_nth;
 use super::subject::{PartId, Subject};
 
 /// What a name is tested for beside being the name.
 #[derive(Clone, Debug)]
 pub(super) enum Test {
     /// `an+b`, counted from the end or not, among those with its name or not.
-    Place {
+    SiblingPosition {
         step: i64,
         offset: i64,
         from_end: bool,
@@ -24,9 +24,10 @@ pub(super) enum Test {
 }
 
 /// The tests of a pseudo-class without an argument.
-pub(super) fn simple_pseudo(name: &str) -> Result<Vec<Test>, Unread> {
+pub(super) fn simple_pseudo(name: &str) -> Result<Vec<Test>, UnsupportedSelector> {
     const FIELDS: &[&str] = &["input", "select", "textarea", "button", "fieldset", "option", "optgroup"];
-    let child = |from_end: bool, of_type: bool| Test::Place { step: 0, offset: 1, from_end, of_type };
+    let child =
+        |from_end: bool, of_type: bool| Test::SiblingPosition { step: 0, offset: 1, from_end, of_type };
     Ok(match name {
         "first-child" => vec![child(false, false)],
         "last-child" => vec![child(true, false)],
@@ -69,10 +70,12 @@ pub(super) fn simple_pseudo(name: &str) -> Result<Vec<Test>, Unread> {
         | ":file-selector-button"
         | ":grammar-error"
         | ":spelling-error" => {
-            return Err(Unread::Never);
+            return Err(UnsupportedSelector::Never);
         }
-        vendor if vendor.trim_start_matches(':').starts_with('-') => return Err(Unread::Foreign),
-        _ => return Err(Unread::Unknown),
+        vendor if vendor.trim_start_matches(':').starts_with('-') => {
+            return Err(UnsupportedSelector::Foreign);
+        }
+        _ => return Err(UnsupportedSelector::Unknown),
     })
 }
 
@@ -82,12 +85,12 @@ impl Test {
         let any = |parts: &[PartId]| parts.iter().any(|part| matched.binary_search(part).is_ok());
         let name = subject.name.as_str();
         match self {
-            Self::Place { step, offset, from_end, of_type } => {
-                let counts = if *from_end { subject.place.last } else { subject.place.first };
+            Self::SiblingPosition { step, offset, from_end, of_type } => {
+                let counts = if *from_end { subject.position.last } else { subject.position.first };
                 let [of_all, of_name] = counts;
-                is_at_place((*step, *offset), i64::from(if *of_type { of_name } else { of_all }))
+                matches_nth((*step, *offset), i64::from(if *of_type { of_name } else { of_all }))
             }
-            Self::Empty => subject.place.is_empty,
+            Self::Empty => subject.position.is_empty,
             Self::Root => name == "html",
             Self::Defined => !name.contains('-'),
             Self::Form(names, attribute, wanted) => {

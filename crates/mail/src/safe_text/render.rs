@@ -4,18 +4,18 @@ use std::borrow::Cow;
 
 use url::Url;
 
-use super::cascade::Winners;
+use super::cascade::CascadedValues;
 use super::element::{self, Traits};
-use super::entities::{self, Place};
+use super::entities::{self, ReferenceContext};
 use super::family::{Census, Family};
 use super::flow::{self, Flow};
 use super::link;
-use super::looks::{self, MAX_LABEL};
+use super::presentation::{self, MAX_LABEL};
 use super::property::{Display, Property};
 use super::sheet::Sheet;
 use super::style::Style;
 use super::tokens::{Name, Tag, Token, Tokens};
-use super::tree::{Open, Role, Tree};
+use super::tree::{OpenElement, Role, Tree};
 use super::window::Window;
 use super::writer::Writer;
 
@@ -27,7 +27,7 @@ const MAX_LINKS: usize = 1000;
 
 /// A link that a reader sees.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct SeenLink {
+pub(crate) struct VisibleLink {
     /// Its text, not yet cleaned.
     pub(crate) text: String,
     /// Where it leads.
@@ -35,20 +35,20 @@ pub(crate) struct SeenLink {
 }
 
 /// What a reader sees of a document; the text still has to be cleaned.
-pub(super) struct Rendered {
+pub(super) struct RenderedText {
     pub(super) text: String,
-    pub(super) links: Vec<SeenLink>,
+    pub(super) links: Vec<VisibleLink>,
     /// Whether something that may hide text could not be read.
     pub(super) unread: bool,
 }
 
 /// Reads a document.
-pub(super) fn render(html: &str) -> Rendered {
+pub(super) fn render(html: &str) -> RenderedText {
     let html = html.get(..html.floor_char_boundary(MAX_HTML)).unwrap_or_default();
     let quirks = element::is_quirky(html);
     let sheet = Sheet::of(html, quirks);
     let mut census = Count::Not;
-    if sheet.looks_ahead() {
+    if sheet.needs_census() {
         let mut counting = Renderer::new(Sheet::of("", true), true, Count::Now(Census::default()));
         counting.read(html);
         if let Count::Now(counted) = counting.census {
@@ -61,8 +61,8 @@ pub(super) fn render(html: &str) -> Rendered {
     renderer.read(html);
     let left_open = renderer.tree.finish();
     renderer.close(left_open);
-    let unread = renderer.sheet.is_unread(renderer.hides);
-    Rendered { text: renderer.writer.into_text(), links: renderer.links, unread }
+    let unread = renderer.sheet.is_unsupported(renderer.hides);
+    RenderedText { text: renderer.writer.into_text(), links: renderer.links, unread }
 }
 
 /// What is known of how many elements there are.
@@ -83,7 +83,7 @@ pub(super) struct Renderer {
     writer: Writer,
     flow: Flow,
     base: Option<Url>,
-    links: Vec<SeenLink>,
+    links: Vec<VisibleLink>,
     pub(super) has_head: bool,
     pub(super) has_body: bool,
     /// Whether style sheets may ask how elements relate: then those that are implied matter too.
@@ -122,7 +122,7 @@ impl Renderer {
                 break;
             }
             match token {
-                Token::Text(text) => self.text(&entities::decode(text, Place::Text)),
+                Token::Text(text) => self.text(&entities::decode(text, ReferenceContext::Text)),
                 Token::Raw(name, text) => self.raw(name, text),
                 Token::Start(tag) => self.start(&tag),
                 Token::End(name) => self.end(name),
@@ -195,7 +195,7 @@ impl Renderer {
         let mut style = self.tree.style();
         if shown && style.is_readable() {
             let decoded = if name.as_str() == "textarea" {
-                entities::decode(text, Place::Text)
+                entities::decode(text, ReferenceContext::Text)
             } else {
                 Cow::Borrowed(text)
             };
@@ -206,8 +206,8 @@ impl Renderer {
 
     /// Opens formatting elements again that went on behind the block in which they stood.
     fn reopen(&mut self) {
-        for mut open in self.tree.take_waiting() {
-            open.style = self.tree.style().child(&open.winners, false);
+        for mut open in self.tree.take_deferred() {
+            open.style = self.tree.style().child(&open.cascaded, false);
             let (_, number) = self.count(open.name);
             let marks = open.family.own;
             open.family = self.tree.family_mut().adopt(number, &marks);
@@ -243,22 +243,22 @@ impl Renderer {
         self.has_head |= name == "head";
         self.imply_row(name);
         let (rank, number) = self.count(tag.name);
-        let (winners, style, marks) = self.style_of(tag, traits, rank);
+        let (cascaded, style, marks) = self.style_of(tag, traits, rank);
         let family = self.tree.family_mut().adopt(number, &marks);
         if traits.has(Traits::VOID) {
-            self.void(tag, &winners, style);
+            self.void(tag, &cascaded, style);
         } else {
-            self.open(tag, traits, winners, style, family);
+            self.open(tag, traits, cascaded, style, family);
         }
     }
 
     /// Opens an element within a picture or formula.
     fn open_unseen(&mut self, name: Name) {
         let style = self.tree.style();
-        self.tree.push(Open {
+        self.tree.push(OpenElement {
             name,
             traits: Traits::of_foreign(name.as_str()),
-            winners: Winners::default(),
+            cascaded: CascadedValues::default(),
             style: style.unseen(),
             family: Family::default(),
             top: 0.0,
@@ -289,7 +289,7 @@ impl Renderer {
     }
 
     /// Writes what the ends of elements leave in the text, innermost first.
-    pub(super) fn close(&mut self, mut closed: Vec<Open>) {
+    pub(super) fn close(&mut self, mut closed: Vec<OpenElement>) {
         for index in 0..closed.len() {
             let (before, after) = closed.split_at_mut(index + 1);
             let Some(open) = before.last() else { continue };
@@ -299,14 +299,14 @@ impl Renderer {
                 _ => {}
             }
             if !open.style.is_away() {
-                self.break_around(open.traits, &open.winners);
-                if flow::is_block(open.traits, &open.winners) || open.name.as_str() == "td" {
+                self.break_around(open.traits, &open.cascaded);
+                if flow::is_block(open.traits, &open.cascaded) || open.name.as_str() == "td" {
                     let parent = after.first_mut().or_else(|| self.tree.top_mut());
                     self.flow.end(open, parent);
                 }
             }
         }
-        self.tree.keep_waiting(closed);
+        self.tree.defer_formatting(closed);
     }
 
     fn end_link(&mut self, start: usize, url: &str) {
@@ -316,40 +316,47 @@ impl Renderer {
         }
         if self.links.len() < MAX_LINKS {
             let text = text.chars().take(MAX_LABEL).collect();
-            self.links.push(SeenLink { text, url: url.to_owned() });
+            self.links.push(VisibleLink { text, url: url.to_owned() });
         }
         if !link::says_target(text, url) {
             self.writer.target(url);
         }
     }
 
-    fn break_around(&mut self, traits: Traits, winners: &Winners) {
+    fn break_around(&mut self, traits: Traits, cascaded: &CascadedValues) {
         if traits.has(Traits::SPACED) {
             self.writer.break_lines(2);
         } else if traits.has(Traits::BLOCK)
-            || matches!(winners.display(), Some(Display::Block | Display::Row))
+            || matches!(cascaded.display(), Some(Display::Block | Display::Row))
         {
             self.writer.break_lines(1);
         }
     }
 
-    fn open(&mut self, tag: &Tag<'_>, traits: Traits, winners: Winners, mut style: Style, family: Family) {
+    fn open(
+        &mut self,
+        tag: &Tag<'_>,
+        traits: Traits,
+        cascaded: CascadedValues,
+        mut style: Style,
+        family: Family,
+    ) {
         if !style.is_away() {
-            self.break_around(traits, &winners);
+            self.break_around(traits, &cascaded);
             self.begin(tag);
-            if flow::is_block(traits, &winners) {
-                self.flow.begin(&winners, &style);
+            if flow::is_block(traits, &cascaded) {
+                self.flow.begin(&cascaded, &style);
             }
         }
-        let is_cell = matches!(tag.name.as_str(), "td" | "th") && winners.display().is_none();
+        let is_cell = matches!(tag.name.as_str(), "td" | "th") && cascaded.display().is_none();
         if !is_cell {
-            self.look_through_window(&winners, &mut style);
+            self.look_through_window(&cascaded, &mut style);
         }
         let role = self.role_of(tag, style);
-        self.tree.push(Open {
+        self.tree.push(OpenElement {
             name: tag.name,
             traits,
-            winners,
+            cascaded,
             style,
             family,
             top: self.flow.at(),
@@ -359,14 +366,14 @@ impl Renderer {
     }
 
     /// Takes into account which boxes cut off what is in an element.
-    fn look_through_window(&self, winners: &Winners, style: &mut Style) {
-        let is_placed = winners.is_absolute();
+    fn look_through_window(&self, cascaded: &CascadedValues, style: &mut Style) {
+        let is_placed = cascaded.is_absolute();
         if let Some(outer) = style.window.as_mut().filter(|_| is_placed) {
             outer.begin_at(self.flow.at());
         }
-        if let Some(window) = Window::of(winners, style.font_size, style.window, self.flow.at()) {
+        if let Some(window) = Window::of(cascaded, style.font_size, style.window, self.flow.at()) {
             style.window = Some(window);
-            style.gone |= window.hides_beside(winners, style.font_size, style.wraps());
+            style.removed |= window.hides_beside(cascaded, style.font_size, style.wraps());
         }
     }
 
@@ -417,7 +424,7 @@ impl Renderer {
     }
 
     /// Writes an element without content.
-    fn void(&mut self, tag: &Tag<'_>, winners: &Winners, style: Style) {
+    fn void(&mut self, tag: &Tag<'_>, cascaded: &CascadedValues, style: Style) {
         match tag.name.as_str() {
             "br" if !style.is_away() => self.line_end(style),
             "hr" if !style.is_away() => {
@@ -427,25 +434,27 @@ impl Renderer {
             "base" if self.base.is_none() => {
                 self.base = tag.attribute("href").and_then(|href| link::base(&href));
             }
-            "img" | "image" if style.is_shown() && !looks::is_tiny_picture(tag, winners, style) => {
+            "img" | "image" if style.is_shown() && !presentation::is_tiny_picture(tag, cascaded, style) => {
                 if style.is_cut_off(self.flow.at()) {
                     return;
                 }
                 let height = tag.attribute("height").and_then(|height| height.trim().parse::<f32>().ok());
                 let height =
-                    winners.length(Property::Height).and_then(|own| own.px(style.font_size)).or(height);
+                    cascaded.length(Property::Height).and_then(|own| own.px(style.font_size)).or(height);
                 self.flow.put(height.filter(|height| height.is_finite()).unwrap_or_default());
                 let alt = tag.attribute("alt").unwrap_or_default();
-                let alt = looks::label(&alt);
+                let alt = presentation::label(&alt);
                 if !alt.is_empty() {
                     self.writer.text(&format!("[image: {alt}]"), false);
                 }
             }
             "input"
-                if style.is_readable() && !style.is_cut_off(self.flow.at()) && looks::shows_value(tag) =>
+                if style.is_readable()
+                    && !style.is_cut_off(self.flow.at())
+                    && presentation::shows_value(tag) =>
             {
                 let value = tag.attribute("value").unwrap_or_default();
-                let value = looks::label(&value);
+                let value = presentation::label(&value);
                 if !value.is_empty() {
                     self.writer.text(&format!("[{value}]"), false);
                 }

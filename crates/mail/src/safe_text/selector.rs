@@ -3,7 +3,7 @@
 //! A part is a test on one element and what must stand to the left of it. Whether a part matches an element follows from
 //! the parts that matched its parent, its ancestors and its siblings, so every combination is found without looking back.
 //!
-//! What depends on a state (`:hover`) never matches in a mail that was just opened. What cannot be read is said to be
+//! What depends on a state (`:hover`) never matches in a message that was just opened. What cannot be read is said to be
 //! unread: nobody knows what it matches.
 
 use std::collections::HashMap;
@@ -11,9 +11,9 @@ use std::collections::HashMap;
 use super::attribute::AttributeTest;
 use super::brackets::{closing, split_outside};
 use super::family::Family;
-use super::identifier::{Unread, identifier};
-use super::place::parse_place;
+use super::identifier::{UnsupportedSelector, identifier};
 use super::pseudo::{Test, simple_pseudo};
+use super::sibling_position::parse_nth;
 use super::subject::{PartId, Subject};
 use super::tokens::Name;
 
@@ -77,53 +77,67 @@ pub(super) struct Part {
 }
 
 /// A part as it is written, with what stands to the left of it.
-type Written = (String, Option<(Relation, PartId)>);
+type UnparsedPart = (String, Option<(Relation, PartId)>);
 
 /// All parts of the selectors of a document; a part comes after those that it depends on.
 #[derive(Debug, Default)]
 pub(super) struct Parts {
     pub(super) list: Vec<Part>,
-    known: HashMap<Written, Selector>,
+    known: HashMap<UnparsedPart, Selector>,
     marks: u32,
     /// Whether a part asks for the place of an element from the end, or whether it is empty.
-    pub(super) looks_ahead: bool,
+    pub(super) needs_census: bool,
 }
 
 /// What `&` stands for: the selectors of the rule around.
-type Around<'a> = Option<&'a [Selector]>;
+type ParentSelectors<'a> = Option<&'a [Selector]>;
 
 impl Parts {
-    /// Reads a selector from prepared CSS; within another rule, `around` has the selectors of that.
-    pub(super) fn read(&mut self, text: &str, around: Around<'_>) -> Result<Selector, Unread> {
-        self.complex(text, around, 0)
+    /// Reads a selector from prepared CSS; within another rule, `parents` has the selectors of that.
+    pub(super) fn read(
+        &mut self,
+        text: &str,
+        parents: ParentSelectors<'_>,
+    ) -> Result<Selector, UnsupportedSelector> {
+        self.complex(text, parents, 0)
     }
 
-    fn complex(&mut self, text: &str, around: Around<'_>, nesting: usize) -> Result<Selector, Unread> {
+    fn complex(
+        &mut self,
+        text: &str,
+        parents: ParentSelectors<'_>,
+        nesting: usize,
+    ) -> Result<Selector, UnsupportedSelector> {
         let mut rest = text.trim();
         let mut left: Option<(Relation, Selector)> = None;
-        if let Some(around) = around.filter(|_| nesting == 0 && !text.contains('&')) {
-            let outer = self.add_test(Test::Any(around.iter().map(|one| one.part).collect()), around)?;
+        if let Some(parents) = parents.filter(|_| nesting == 0 && !text.contains('&')) {
+            let outer = self.add_test(Test::Any(parents.iter().map(|one| one.part).collect()), parents)?;
             let (relation, after) = combinator(rest);
             (left, rest) = (Some((relation.unwrap_or(Relation::Ancestor), outer)), after);
         }
         let mut outcome = Ok(());
         loop {
-            let (compound, after) = rest.split_at_checked(compound_length(rest)).ok_or(Unread::Unknown)?;
+            let (compound, after) =
+                rest.split_at_checked(compound_length(rest)).ok_or(UnsupportedSelector::Unknown)?;
             if compound.is_empty() {
-                return Err(Unread::Unknown);
+                return Err(UnsupportedSelector::Unknown);
             }
-            match self.part(compound, left, around, nesting) {
+            match self.part(compound, left, parents, nesting) {
                 Ok(selector) => {
                     let (relation, later) = combinator(after);
                     if later.is_empty() {
                         // A combinator with nothing behind it is no selector.
                         let ends = relation.is_none_or(|_| after.trim().is_empty());
-                        return if ends { outcome.map(|()| selector) } else { Err(Unread::Unknown) };
+                        return if ends {
+                            outcome.map(|()| selector)
+                        } else {
+                            Err(UnsupportedSelector::Unknown)
+                        };
                     }
                     (left, rest) = (Some((relation.unwrap_or(Relation::Ancestor), selector)), later);
                 }
                 // The rest must still be read: it may not be a selector at all.
-                Err(Unread::Unknown) => return Err(Unread::Unknown),
+                Err(UnsupportedSelector::Unknown) => return Err(UnsupportedSelector::Unknown),
                 Err(never) => {
                     outcome = Err(never);
                     let (_, later) = combinator(after);
@@ -140,24 +154,28 @@ impl Parts {
         &mut self,
         text: &str,
         left: Option<(Relation, Selector)>,
-        around: Around<'_>,
+        parents: ParentSelectors<'_>,
         nesting: usize,
-    ) -> Result<Selector, Unread> {
+    ) -> Result<Selector, UnsupportedSelector> {
         let key = (text.to_owned(), left.map(|(relation, left)| (relation, left.part)));
-        if around.is_none()
+        if parents.is_none()
             && let Some(known) = self.known.get(&key)
         {
             return Ok(*known);
         }
-        let compound = self.compound(text, around, nesting)?;
+        let compound = self.compound(text, parents, nesting)?;
         let selector = self.add(compound, left)?;
-        if around.is_none() {
+        if parents.is_none() {
             self.known.insert(key, selector);
         }
         Ok(selector)
     }
 
-    fn add(&mut self, compound: Compound, left: Option<(Relation, Selector)>) -> Result<Selector, Unread> {
+    fn add(
+        &mut self,
+        compound: Compound,
+        left: Option<(Relation, Selector)>,
+    ) -> Result<Selector, UnsupportedSelector> {
         let mut specificity = compound.specificity;
         let left = match left {
             Some((relation, left)) => {
@@ -169,34 +187,41 @@ impl Parts {
             None => None,
         };
         let id = u32::try_from(self.list.len()).ok().filter(|_| self.list.len() < MAX_PARTS);
-        let part = id.ok_or(Unread::Unknown)?;
+        let part = id.ok_or(UnsupportedSelector::Unknown)?;
         self.list.push(Part { compound, left, mark: None });
         Ok(Selector { part, specificity })
     }
 
     /// Adds a test that stands alone, as strong as the strongest of some selectors.
-    fn add_test(&mut self, test: Test, like: &[Selector]) -> Result<Selector, Unread> {
+    fn add_test(&mut self, test: Test, like: &[Selector]) -> Result<Selector, UnsupportedSelector> {
         let specificity = strongest(like);
         self.add(Compound { tests: vec![test], specificity, ..Compound::default() }, None)
     }
 
     /// Has a part marked for others.
-    fn mark(&mut self, part: PartId) -> Result<u32, Unread> {
+    fn mark(&mut self, part: PartId) -> Result<u32, UnsupportedSelector> {
         let next = self.marks;
-        let part =
-            usize::try_from(part).ok().and_then(|part| self.list.get_mut(part)).ok_or(Unread::Unknown)?;
+        let part = usize::try_from(part)
+            .ok()
+            .and_then(|part| self.list.get_mut(part))
+            .ok_or(UnsupportedSelector::Unknown)?;
         if let Some(mark) = part.mark {
             return Ok(mark);
         }
         if next >= MAX_LEFT_PARTS {
-            return Err(Unread::Unknown);
+            return Err(UnsupportedSelector::Unknown);
         }
         self.marks += 1;
         part.mark = Some(next);
         Ok(next)
     }
 
-    fn compound(&mut self, text: &str, around: Around<'_>, nesting: usize) -> Result<Compound, Unread> {
+    fn compound(
+        &mut self,
+        text: &str,
+        parents: ParentSelectors<'_>,
+        nesting: usize,
+    ) -> Result<Compound, UnsupportedSelector> {
         let mut compound = Compound::default();
         let mut outcome = Ok(());
         let mut rest = text;
@@ -205,43 +230,45 @@ impl Parts {
             let after = rest.get(first.len_utf8()..).unwrap_or_default();
             let length = match first {
                 '*' | '&' => 0,
-                '[' => after.find(']').ok_or(Unread::Unknown)? + 1,
+                '[' => after.find(']').ok_or(UnsupportedSelector::Unknown)? + 1,
                 ':' => pseudo_length(after)?,
                 _ => name_length(after),
             };
-            let (word, later) = after.split_at_checked(length).ok_or(Unread::Unknown)?;
+            let (word, later) = after.split_at_checked(length).ok_or(UnsupportedSelector::Unknown)?;
             match first {
                 '*' if is_start => {}
                 '&' => {
-                    let around = around.ok_or(Unread::Unknown)?;
-                    compound.tests.push(Test::Any(around.iter().map(|one| one.part).collect()));
-                    compound.stronger(strongest(around));
+                    let parents = parents.ok_or(UnsupportedSelector::Unknown)?;
+                    compound.tests.push(Test::Any(parents.iter().map(|one| one.part).collect()));
+                    compound.stronger(strongest(parents));
                 }
                 '.' => compound.classes.push(identifier(word)?),
                 '#' => compound.ids.push(identifier(word)?),
                 '[' => {
-                    let inside = word.strip_suffix(']').ok_or(Unread::Unknown)?;
+                    let inside = word.strip_suffix(']').ok_or(UnsupportedSelector::Unknown)?;
                     compound.attributes.push(AttributeTest::parse(inside)?);
                 }
-                ':' => match self.pseudo(&mut compound, word, around, nesting) {
-                    Err(Unread::Unknown) => return Err(Unread::Unknown),
+                ':' => match self.pseudo(&mut compound, word, parents, nesting) {
+                    Err(UnsupportedSelector::Unknown) => return Err(UnsupportedSelector::Unknown),
                     Err(never) => outcome = Err(never),
                     Ok(()) => {}
                 },
                 _ if is_start => {
-                    let name = identifier(rest.get(..first.len_utf8() + length).ok_or(Unread::Unknown)?)?;
+                    let name = identifier(
+                        rest.get(..first.len_utf8() + length).ok_or(UnsupportedSelector::Unknown)?,
+                    )?;
                     if name.len() >= MAX_NAME || !name.is_ascii() {
-                        return Err(Unread::Unknown);
+                        return Err(UnsupportedSelector::Unknown);
                     }
                     compound.element = Some(Name::new(&name));
                 }
-                _ => return Err(Unread::Unknown),
+                _ => return Err(UnsupportedSelector::Unknown),
             }
             rest = later;
         }
         compound.weigh();
         let tests = compound.classes.len() + compound.attributes.len() + compound.tests.len();
-        if tests > MAX_TESTS { Err(Unread::Unknown) } else { outcome.map(|()| compound) }
+        if tests > MAX_TESTS { Err(UnsupportedSelector::Unknown) } else { outcome.map(|()| compound) }
     }
 
     /// Takes in a pseudo-class.
@@ -249,36 +276,39 @@ impl Parts {
         &mut self,
         compound: &mut Compound,
         word: &str,
-        around: Around<'_>,
+        parents: ParentSelectors<'_>,
         nesting: usize,
-    ) -> Result<(), Unread> {
+    ) -> Result<(), UnsupportedSelector> {
         let (name, argument) = match word.split_once('(') {
-            Some((name, argument)) => (name, Some(argument.strip_suffix(')').ok_or(Unread::Unknown)?)),
+            Some((name, argument)) => {
+                (name, Some(argument.strip_suffix(')').ok_or(UnsupportedSelector::Unknown)?))
+            }
             None => (word, None),
         };
         let name = name.to_ascii_lowercase();
         match (name.as_str(), argument) {
             ("is" | "matches" | "where" | "not" | "-webkit-any" | "-moz-any", Some(argument)) => {
-                self.inner(compound, &name, argument, around, nesting)
+                self.inner(compound, &name, argument, parents, nesting)
             }
             (_, Some(argument)) => {
                 let from_end = name.starts_with("nth-last");
                 let of_type = name.ends_with("of-type");
-                let (step, offset) = parse_place(argument).ok_or(Unread::Unknown)?;
+                let (step, offset) = parse_nth(argument).ok_or(UnsupportedSelector::Unknown)?;
                 if !matches!(
                     name.as_str(),
                     "nth-child" | "nth-last-child" | "nth-of-type" | "nth-last-of-type"
                 ) {
-                    return Err(Unread::Unknown);
+                    return Err(UnsupportedSelector::Unknown);
                 }
-                self.looks_ahead |= from_end;
-                compound.tests.push(Test::Place { step, offset, from_end, of_type });
+                self.needs_census |= from_end;
+                compound.tests.push(Test::SiblingPosition { step, offset, from_end, of_type });
                 Ok(())
             }
             (name, None) => {
                 let tests = simple_pseudo(name)?;
-                self.looks_ahead |=
-                    tests.iter().any(|test| matches!(test, Test::Place { from_end: true, .. } | Test::Empty));
+                self.needs_census |= tests
+                    .iter()
+                    .any(|test| matches!(test, Test::SiblingPosition { from_end: true, .. } | Test::Empty));
                 compound.tests.extend(tests);
                 Ok(())
             }
@@ -291,24 +321,24 @@ impl Parts {
         compound: &mut Compound,
         name: &str,
         argument: &str,
-        around: Around<'_>,
+        parents: ParentSelectors<'_>,
         nesting: usize,
-    ) -> Result<(), Unread> {
+    ) -> Result<(), UnsupportedSelector> {
         if nesting >= MAX_NESTING {
-            return Err(Unread::Unknown);
+            return Err(UnsupportedSelector::Unknown);
         }
         let mut found = Vec::new();
         // Empty brackets match nothing, and are no selector in `:not()`.
         let is_empty = argument.trim().is_empty() && name != "not";
         for one in split_outside(argument, ',').filter(|_| !is_empty) {
             if found.len() >= MAX_TESTS {
-                return Err(Unread::Unknown);
+                return Err(UnsupportedSelector::Unknown);
             }
-            match self.complex(one, around, nesting + 1) {
+            match self.complex(one, parents, nesting + 1) {
                 Ok(selector) => found.push(selector),
-                Err(Unread::Never) => {}
+                Err(UnsupportedSelector::Never) => {}
                 // Browsers leave out what they do not know, or the whole rule: nobody knows which.
-                Err(_) => return Err(Unread::Unknown),
+                Err(_) => return Err(UnsupportedSelector::Unknown),
             }
         }
         let parts = found.iter().map(|selector| selector.part).collect();
@@ -340,11 +370,11 @@ fn combinator(text: &str) -> (Option<Relation>, &str) {
 /// How long the test on one element is.
 fn compound_length(text: &str) -> usize {
     let mut depth = 0_i32;
-    for (place, c) in text.char_indices() {
+    for (position, c) in text.char_indices() {
         match c {
             '(' | '[' => depth += 1,
             ')' | ']' => depth -= 1,
-            ' ' | '>' | '+' | '~' if depth <= 0 => return place,
+            ' ' | '>' | '+' | '~' if depth <= 0 => return position,
             _ => {}
         }
     }
@@ -357,10 +387,10 @@ fn name_length(text: &str) -> usize {
 }
 
 /// How long a pseudo-class is, with its brackets.
-fn pseudo_length(text: &str) -> Result<usize, Unread> {
+fn pseudo_length(text: &str) -> Result<usize, UnsupportedSelector> {
     let name = text.strip_prefix(':').map_or(0, |_| 1) + name_length(text.strip_prefix(':').unwrap_or(text));
     let Some(inside) = text.get(name..).and_then(|after| after.strip_prefix('(')) else { return Ok(name) };
-    let end = closing(inside).ok_or(Unread::Unknown)?;
+    let end = closing(inside).ok_or(UnsupportedSelector::Unknown)?;
     Ok(name + end + 2)
 }
 

@@ -51,7 +51,7 @@ pub(super) struct Sheet {
 
 /// What matches an element.
 #[derive(Default)]
-pub(super) struct Matched {
+pub(super) struct SelectorMatches {
     /// The parts of selectors, in order.
     parts: Vec<PartId>,
     /// What is marked for the relatives of the element.
@@ -104,12 +104,12 @@ impl Sheet {
     }
 
     /// Whether something could not be read that decides what is seen, given whether anything is hidden.
-    pub(super) fn is_unread(&self, hidden: bool) -> bool {
+    pub(super) fn is_unsupported(&self, hidden: bool) -> bool {
         self.unread.get() || (hidden && self.rules.unread_shows)
     }
 
     /// Notes that something that may hide is not looked at.
-    pub(super) fn note_unread(&self) {
+    pub(super) fn note_unsupported(&self) {
         self.unread.set(true);
     }
 
@@ -124,8 +124,8 @@ impl Sheet {
     }
 
     /// Whether it must be known what comes after an element.
-    pub(super) fn looks_ahead(&self) -> bool {
-        self.rules.parts.looks_ahead
+    pub(super) fn needs_census(&self) -> bool {
+        self.rules.parts.needs_census
     }
 
     /// Whether no rule says anything.
@@ -139,8 +139,8 @@ impl Sheet {
     }
 
     /// Finds what matches an element in a family.
-    pub(super) fn find(&self, subject: Subject<'_>, parent: &Family) -> Matched {
-        let mut matched = Matched::default();
+    pub(super) fn find(&self, subject: Subject<'_>, parent: &Family) -> SelectorMatches {
+        let mut matched = SelectorMatches::default();
         if self.is_empty() || !self.has_work(1) {
             return matched;
         }
@@ -153,7 +153,7 @@ impl Sheet {
             let part = usize::try_from(id).ok().and_then(|index| self.rules.parts.list.get(index));
             let Some(part) = part else { continue };
             if !self.has_work(effort + part.compound.effort()) {
-                return Matched::default();
+                return SelectorMatches::default();
             }
             if part.matches(subject, parent, &matched.parts) {
                 matched.parts.push(id);
@@ -174,7 +174,7 @@ impl Sheet {
     }
 
     /// Adds the rules that match an element. Returns a second cascade for wide screens where that differs.
-    pub(super) fn apply(&self, cascade: &mut Cascade, matched: &Matched) -> Option<Cascade> {
+    pub(super) fn apply(&self, cascade: &mut Cascade, matched: &SelectorMatches) -> Option<Cascade> {
         let mut for_desktops = Vec::new();
         for index in matched.parts.iter().filter_map(|part| self.rules_of.get(part)).flatten() {
             if !self.has_work(4) {

@@ -1,6 +1,6 @@
 //! What an element looks like as far as it decides whether its text can be read.
 
-use super::cascade::{Cascade, Origin, Winners};
+use super::cascade::{Cascade, CascadedValues, Origin};
 use super::colour::Colour;
 use super::length::Length;
 use super::property::{Declaration, Display, Property, Value};
@@ -8,19 +8,19 @@ use super::shape;
 use super::window::Window;
 
 /// Text at or below this size in pixels cannot be read.
-const UNREADABLE: f32 = 2.0;
+const MAX_UNREADABLE_PX: f32 = 2.0;
 
 /// A box at or below this size in pixels shows nothing of its content.
-const TINY: f32 = 2.0;
+const MAX_TINY_PX: f32 = 2.0;
 
 /// Lines from this height on leave much room above their letters.
-const TALL: f32 = 100.0;
+const MIN_TALL_PX: f32 = 100.0;
 
 /// At or below this opacity nothing is seen.
-const FAINT: f32 = 0.1;
+const MAX_FAINT_OPACITY: f32 = 0.1;
 
 /// At or below this distance letters lie upon each other.
-const CRAMPED: f32 = -8.0;
+const MAX_CRAMPED_PX: f32 = -8.0;
 
 /// What text is drawn with.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -38,7 +38,7 @@ impl From<Option<Colour>> for Ink {
 
 /// How an element is out of sight by its place, which some of what is in it can leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Away {
+enum OffPage {
     /// It is not.
     No,
     /// It was shifted: what is placed elsewhere in its stead is not.
@@ -46,7 +46,7 @@ enum Away {
     /// It has no room: what is taken out of the flow has.
     Cut,
     /// In one of these ways, and whatever is placed is placed within it.
-    Held,
+    Contained,
 }
 
 /// What decides whether text can be read; children begin with their parent's.
@@ -54,7 +54,7 @@ enum Away {
 #[expect(clippy::struct_excessive_bools, reason = "they are independent of each other")]
 pub(super) struct Style {
     /// Not shown, and nothing within can change that.
-    pub(super) gone: bool,
+    pub(super) removed: bool,
     /// Whether line breaks in the source count.
     pub(super) keeps_lines: bool,
     /// The size of text in pixels.
@@ -71,7 +71,7 @@ pub(super) struct Style {
     indented: bool,
     cramped: bool,
     masked: bool,
-    away: Away,
+    away: OffPage,
     opacity: f32,
     ink: Ink,
     /// What is drawn with instead, where a style says so.
@@ -82,7 +82,7 @@ pub(super) struct Style {
 impl Style {
     /// What a page has before anything is said: black on white.
     pub(super) const PAGE: Self = Self {
-        gone: false,
+        removed: false,
         keeps_lines: false,
         font_size: 16.0,
         window: None,
@@ -93,7 +93,7 @@ impl Style {
         indented: false,
         cramped: false,
         masked: false,
-        away: Away::No,
+        away: OffPage::No,
         opacity: 1.0,
         ink: Ink::Known(Colour::BLACK),
         fill: None,
@@ -104,11 +104,11 @@ impl Style {
     pub(super) fn is_readable(&self) -> bool {
         let same_colour = match (self.fill.unwrap_or(self.ink), self.background) {
             (Ink::Known(ink), Some(background)) => ink.vanishes_on(background),
-            (Ink::Known(ink), None) => ink.alpha < FAINT,
+            (Ink::Known(ink), None) => ink.alpha < MAX_FAINT_OPACITY,
             (Ink::Unknown, _) => false,
         };
         let is_clear = !self.crushed && !self.indented && !self.cramped && !self.masked;
-        self.is_shown() && self.font_size > UNREADABLE && is_clear && !same_colour
+        self.is_shown() && self.font_size > MAX_UNREADABLE_PX && is_clear && !same_colour
     }
 
     /// Whether something other than text, such as a picture, can be seen.
@@ -118,17 +118,17 @@ impl Style {
 
     /// Whether it is not on the page that is seen.
     pub(super) fn is_away(&self) -> bool {
-        self.gone || self.away != Away::No
+        self.removed || self.away != OffPage::No
     }
 
     /// The same for an element that is not shown.
     pub(super) fn unseen(mut self) -> Self {
-        self.gone = true;
+        self.removed = true;
         self
     }
 
     /// The style of a child. Table cells grow with their content, so no size can make them hide it.
-    pub(super) fn child(&self, own: &Winners, is_cell: bool) -> Self {
+    pub(super) fn child(&self, own: &CascadedValues, is_cell: bool) -> Self {
         let mut style = *self;
         if own.is_empty() {
             return style;
@@ -148,11 +148,11 @@ impl Style {
         if let Some(opacity) = own.number(Property::Opacity) {
             style.opacity *= opacity.clamp(0.0, 1.0);
         }
-        style.gone |= style.opacity <= FAINT || hides(own);
-        style.set_place(own, is_cell);
+        style.removed |= style.opacity <= MAX_FAINT_OPACITY || hides(own);
+        style.set_position(own, is_cell);
         if let Some(window) = self.window {
             style.window = window.shift(own, style.font_size);
-            style.gone |=
+            style.removed |=
                 style.window.is_some_and(|window| window.hides_beside(own, style.font_size, style.wraps()));
         }
         style
@@ -174,7 +174,7 @@ impl Style {
     }
 
     /// Notes whether the element is out of sight by its place.
-    fn set_place(&mut self, own: &Winners, is_cell: bool) {
+    fn set_position(&mut self, own: &CascadedValues, is_cell: bool) {
         let font_size = self.font_size;
         if let Some(length) = own.length(Property::TextIndent) {
             let about = length.of(font_size, 1000.0).unwrap_or_default();
@@ -182,31 +182,31 @@ impl Style {
             self.indented = if is_share { about.abs() >= 1000.0 } else { is_pushed_away(about) };
         }
         if let Some(length) = own.length(Property::LetterSpacing) {
-            self.cramped = length.px(font_size).is_some_and(|px| px <= CRAMPED);
+            self.cramped = length.px(font_size).is_some_and(|px| px <= MAX_CRAMPED_PX);
         }
         if let Some(Value::Flag(masked)) = own.get(Property::TextSecurity) {
             self.masked = masked;
         }
         let is_placed = own.length(Property::Left).or(own.length(Property::Right)).is_some();
         match self.away {
-            _ if own.is_fixed() => self.away = Away::No,
-            Away::Cut if own.is_absolute() => self.away = Away::No,
-            Away::Shifted if own.is_absolute() && is_placed => self.away = Away::No,
-            Away::Cut | Away::Shifted if own.is_relative() => self.away = Away::Held,
+            _ if own.is_fixed() => self.away = OffPage::No,
+            OffPage::Cut if own.is_absolute() => self.away = OffPage::No,
+            OffPage::Shifted if own.is_absolute() && is_placed => self.away = OffPage::No,
+            OffPage::Cut | OffPage::Shifted if own.is_relative() => self.away = OffPage::Contained,
             _ => {}
         }
-        let is_held = own.is_absolute() || own.is_relative();
-        if self.away == Away::Held {
+        let is_contained = own.is_absolute() || own.is_relative();
+        if self.away == OffPage::Contained {
             return;
         }
         if has_no_room(own, font_size, is_cell) {
-            self.away = if is_held { Away::Held } else { Away::Cut };
+            self.away = if is_contained { OffPage::Contained } else { OffPage::Cut };
         } else if is_off_page(own, font_size) {
-            self.away = if is_held { Away::Held } else { Away::Shifted };
+            self.away = if is_contained { OffPage::Contained } else { OffPage::Shifted };
         }
     }
 
-    fn set_size(&mut self, own: &Winners) {
+    fn set_size(&mut self, own: &CascadedValues) {
         match own.length(Property::FontSize) {
             Some(Length::Percent(share)) => self.font_size *= share / 100.0,
             Some(length) => self.font_size = length.px(self.font_size).unwrap_or(self.font_size),
@@ -222,7 +222,7 @@ impl Style {
             None => None,
         };
         if let Some(height) = line {
-            self.lead = if height >= TALL { (height - self.font_size) / 2.0 } else { 0.0 };
+            self.lead = if height >= MIN_TALL_PX { (height - self.font_size) / 2.0 } else { 0.0 };
         }
         match line {
             Some(height) if height <= 0.1 && own.flag(Property::Overflow) => self.crushed = true,
@@ -231,7 +231,7 @@ impl Style {
         }
     }
 
-    fn set_colours(&mut self, own: &Winners) {
+    fn set_colours(&mut self, own: &CascadedValues) {
         match own.get(Property::Ink) {
             Some(Value::Colour(colour)) => self.ink = Ink::from(colour),
             Some(Value::Inherit) | None => {}
@@ -271,11 +271,11 @@ pub(super) fn hides_by_itself(declarations: &[Declaration]) -> bool {
     for declaration in declarations {
         cascade.add(*declaration, Origin::Attribute);
     }
-    !Style::PAGE.child(&cascade.winners(), false).is_readable()
+    !Style::PAGE.child(&cascade.cascaded(), false).is_readable()
 }
 
 /// Whether an element is hidden by something that its children cannot undo.
-fn hides(own: &Winners) -> bool {
+fn hides(own: &CascadedValues) -> bool {
     let hiding = [
         Property::ClipPath,
         Property::Transform,
@@ -288,27 +288,29 @@ fn hides(own: &Winners) -> bool {
     ];
     own.display() == Some(Display::None)
         || hiding.into_iter().any(|property| own.flag(property))
-        || own.number(Property::Zoom).is_some_and(|zoom| zoom > 0.0 && zoom <= FAINT)
+        || own.number(Property::Zoom).is_some_and(|zoom| zoom > 0.0 && zoom <= MAX_FAINT_OPACITY)
         || (own.is_absolute() && own.flag(Property::Clip))
 }
 
-impl Winners {
+impl CascadedValues {
     /// Whether the element is a picture too small to be seen, judged by its style.
     pub(super) fn is_tiny(&self, font_size: f32) -> bool {
         [Property::Width, Property::Height, Property::MaxWidth, Property::MaxHeight].into_iter().any(
             |property| {
-                self.length(property).and_then(|length| length.px(font_size)).is_some_and(|px| px <= TINY)
+                self.length(property)
+                    .and_then(|length| length.px(font_size))
+                    .is_some_and(|px| px <= MAX_TINY_PX)
             },
         )
     }
 }
 
-fn has_no_room(own: &Winners, font_size: f32, is_cell: bool) -> bool {
+fn has_no_room(own: &CascadedValues, font_size: f32, is_cell: bool) -> bool {
     if is_cell && own.display().is_none() {
         return false;
     }
     let tiny = |property: Property| {
-        own.length(property).and_then(|length| length.px(font_size)).is_some_and(|px| px <= TINY)
+        own.length(property).and_then(|length| length.px(font_size)).is_some_and(|px| px <= MAX_TINY_PX)
     };
     let clipped = own.flag(Property::Overflow);
     let small = [Property::Width, Property::Height, Property::MaxWidth].into_iter().any(tiny);
@@ -319,7 +321,7 @@ fn is_pushed_away(px: f32) -> bool {
     px <= shape::OFF_PAGE || px >= shape::FAR_AWAY
 }
 
-fn is_off_page(own: &Winners, font_size: f32) -> bool {
+fn is_off_page(own: &CascadedValues, font_size: f32) -> bool {
     let away =
         |property: Property| own.length(property).is_some_and(|length| shape::moves_away(length, font_size));
     let pushed_away = |property: Property| {

@@ -1,13 +1,13 @@
 //! What an element looks like: everything that is said about it, weighed.
 
-use super::animation::{self, Seen};
-use super::cascade::{Cascade, Origin, Winners};
+use super::animation::{self, VisibleFrames};
+use super::cascade::{Cascade, CascadedValues, Origin};
 use super::element::Traits;
-use super::family::FewMarks;
-use super::looks;
-use super::place::Place;
+use super::family::SmallMarkSet;
+use super::presentation;
 use super::property::{Declaration, Display, Property, Value};
 use super::render::{Count, Renderer};
+use super::sibling_position::SiblingPosition;
 use super::style::Style;
 use super::subject::Subject;
 use super::tokens::Tag;
@@ -22,18 +22,19 @@ impl Renderer {
         &mut self,
         tag: &Tag<'_>,
         traits: Traits,
-        place: Place,
-    ) -> (Winners, Style, FewMarks) {
+        position: SiblingPosition,
+    ) -> (CascadedValues, Style, SmallMarkSet) {
         let name = tag.name.as_str();
-        let is_plain = tag.attributes.is_empty() && self.sheet.is_empty() && !looks::has_looks(name);
+        let is_plain =
+            tag.attributes.is_empty() && self.sheet.is_empty() && !presentation::has_presentation(name);
         let folded = matches!(self.tree.top().map(|top| &top.role), Some(Role::Folded(_)));
         if is_plain && !folded || matches!(self.census, Count::Now(_)) {
             let style = self.tree.style();
-            let style = if traits.has(Traits::GONE) { style.unseen() } else { style };
-            return (Winners::default(), style, FewMarks::default());
+            let style = if traits.has(Traits::NOT_RENDERED) { style.unseen() } else { style };
+            return (CascadedValues::default(), style, SmallMarkSet::default());
         }
         let mut cascade = Cascade::new();
-        looks::present(&mut cascade, tag);
+        presentation::present(&mut cascade, tag);
         if self.is_folded_away(name) {
             let hide = Declaration { property: Property::MsoHide, value: Value::Flag(true), important: true };
             cascade.add(hide, Origin::Attribute);
@@ -41,7 +42,7 @@ impl Renderer {
         let class = tag.attribute("class").unwrap_or_default();
         let id = tag.attribute("id").unwrap_or_default();
         let (attributes, quirks) = (&tag.attributes, self.quirks);
-        let subject = Subject { name: tag.name, id: &id, class: &class, attributes, place, quirks };
+        let subject = Subject { name: tag.name, id: &id, class: &class, attributes, position, quirks };
         let matched = self.sheet.find(subject, self.tree.family_mut());
         let mut on_desktops = self.sheet.apply(&mut cascade, &matched);
         if let Some(css) = tag.attribute("style") {
@@ -53,46 +54,46 @@ impl Renderer {
             }
         }
         let is_cell = matches!(name, "td" | "th");
-        let (winners, mut style) = self.animate(&cascade, is_cell);
+        let (cascaded, mut style) = self.animate(&cascade, is_cell);
         if let Some((_, desktop)) = on_desktops.map(|cascade| self.animate(&cascade, is_cell)) {
             style = if desktop.is_readable() { style } else { desktop };
         }
-        style.gone |= traits.has(Traits::GONE);
-        (winners, style, FewMarks::new(matched.marks))
+        style.removed |= traits.has(Traits::NOT_RENDERED);
+        (cascaded, style, SmallMarkSet::new(matched.marks))
     }
 
     /// What an element looks like in the frame of its animation that is seen.
-    fn animate(&self, cascade: &Cascade, is_cell: bool) -> (Winners, Style) {
+    fn animate(&self, cascade: &Cascade, is_cell: bool) -> (CascadedValues, Style) {
         let parent = self.tree.style();
-        let winners = cascade.winners();
-        let style = parent.child(&winners, is_cell);
+        let cascaded = cascade.cascaded();
+        let style = parent.child(&cascaded, is_cell);
         // What takes no part in the layout is not animated.
-        if winners.display() == Some(Display::None) {
-            return (winners, style);
+        if cascaded.display() == Some(Display::None) {
+            return (cascaded, style);
         }
-        let (seen, others) = animation::seen(self.sheet.animations(), &winners);
+        let (visible_frames, others) = animation::visible_frames(self.sheet.animations(), &cascaded);
         if others && self.sheet.hides() {
-            self.sheet.note_unread();
+            self.sheet.note_unsupported();
         }
         let framed = |frame: &[Declaration]| {
             let mut cascade = cascade.clone();
             for declaration in frame {
                 cascade.add(*declaration, Origin::Animation);
             }
-            let winners = cascade.winners();
-            let style = parent.child(&winners, is_cell);
-            (winners, style)
+            let cascaded = cascade.cascaded();
+            let style = parent.child(&cascaded, is_cell);
+            (cascaded, style)
         };
-        match seen {
-            Seen::Itself => (winners, style),
-            Seen::Frame(frame) => framed(frame),
-            Seen::All(_, true) if style.is_readable() => (winners, style),
-            Seen::All(frames, _) => {
+        match visible_frames {
+            VisibleFrames::Itself => (cascaded, style),
+            VisibleFrames::Frame(frame) => framed(frame),
+            VisibleFrames::All(_, true) if style.is_readable() => (cascaded, style),
+            VisibleFrames::All(frames, _) => {
                 let in_turn = frames.iter().take_while(|_| self.sheet.has_work(WORK_OF_A_FRAME));
-                let mut looks = in_turn.map(|(_, frame)| framed(frame));
-                looks.find(|(_, style)| style.is_readable()).unwrap_or_else(|| {
+                let mut presentation = in_turn.map(|(_, frame)| framed(frame));
+                presentation.find(|(_, style)| style.is_readable()).unwrap_or_else(|| {
                     // Without work left nobody knows, which is noted.
-                    (winners, if self.sheet.has_work(0) { style.unseen() } else { style })
+                    (cascaded, if self.sheet.has_work(0) { style.unseen() } else { style })
                 })
             }
         }

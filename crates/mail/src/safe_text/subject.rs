@@ -2,7 +2,7 @@
 //!
 //! A comparison also looks at the parts that were found to match before; a number stands for each of them.
 
-use super::place::Place;
+use super::sibling_position::SiblingPosition;
 use super::tokens::{Attribute, Name};
 
 /// What a selector is compared with.
@@ -12,7 +12,7 @@ pub(super) struct Subject<'a> {
     pub(super) id: &'a str,
     pub(super) class: &'a str,
     pub(super) attributes: &'a [Attribute<'a>],
-    pub(super) place: Place,
+    pub(super) position: SiblingPosition,
     /// Whether letters count in either case, as in a document without a type.
     pub(super) quirks: bool,
 }

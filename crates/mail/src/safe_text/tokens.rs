@@ -6,7 +6,7 @@ use std::borrow::Cow;
 
 use memchr::{memchr, memchr_iter};
 
-use super::entities::{self, Place};
+use super::entities::{self, ReferenceContext};
 
 /// The most attributes of one tag that are kept.
 const MAX_ATTRIBUTES: usize = 256;
@@ -70,7 +70,7 @@ impl<'a> Tag<'a> {
     /// The value of an attribute, decoded.
     pub(crate) fn attribute(&self, name: &str) -> Option<Cow<'a, str>> {
         let found = self.attributes.iter().find(|attribute| attribute.name.eq_ignore_ascii_case(name))?;
-        Some(entities::decode(found.value, Place::Attribute))
+        Some(entities::decode(found.value, ReferenceContext::Attribute))
     }
 
     /// Whether an attribute is there, whatever its value.
@@ -172,8 +172,8 @@ impl<'a> Iterator for Tokens<'a> {
             let bytes = self.rest().as_bytes();
             let (first, second, third) = (bytes.first()?, bytes.get(1), bytes.get(2));
             match (first, second, third) {
-                (b'<', Some(letter), _) if letter.is_ascii_alphabetic() => return self.start_tag(),
-                (b'<', Some(b'/'), Some(letter)) if letter.is_ascii_alphabetic() => {
+                (b'<', Some(byte), _) if byte.is_ascii_alphabetic() => return self.start_tag(),
+                (b'<', Some(b'/'), Some(byte)) if byte.is_ascii_alphabetic() => {
                     return self.tag(2).map(|tag| Token::End(tag.name));
                 }
                 (b'<', Some(b'/'), Some(_)) | (b'<', Some(b'!' | b'?'), _) => self.skip_declaration(),

@@ -4,24 +4,24 @@
 //! behind it, decides whether text is inside a hidden element, so the rules of the HTML standard are followed as far as
 //! they matter for that. Looking back is bounded, so depth costs memory but never time.
 
-use super::cascade::Winners;
+use super::cascade::CascadedValues;
 use super::element::Traits;
 use super::family::Family;
 use super::style::Style;
 use super::tokens::Name;
 
 /// How many open elements are looked at to find one.
-const LOOK_BACK: usize = 256;
+const MAX_LOOK_BACK: usize = 256;
 
 /// The most formatting elements that wait to be opened again.
-const MAX_WAITING: usize = 32;
+const MAX_DEFERRED: usize = 32;
 
 /// An open element.
 #[derive(Debug)]
-pub(super) struct Open {
+pub(super) struct OpenElement {
     pub(super) name: Name,
     pub(super) traits: Traits,
-    pub(super) winners: Winners,
+    pub(super) cascaded: CascadedValues,
     pub(super) style: Style,
     /// What its children have to know.
     pub(super) family: Family,
@@ -52,11 +52,11 @@ pub(super) enum Role {
 /// The branch of open elements.
 #[derive(Debug)]
 pub(super) struct Tree {
-    open: Vec<Open>,
+    open: Vec<OpenElement>,
     /// How many open elements have a name with this sum: quickly tells that one is not open.
     counts: [u32; 256],
     tracked: [(&'static str, u32); 6],
-    waiting: Vec<Open>,
+    deferred: Vec<OpenElement>,
     /// The document as the first elements know it.
     document: Family,
 }
@@ -66,7 +66,13 @@ impl Tree {
     pub(super) fn new() -> Self {
         let tracked =
             ["table", "head", "svg", "math", "foreignobject", "annotation-xml"].map(|name| (name, 0));
-        Self { open: Vec::new(), counts: [0; 256], tracked, waiting: Vec::new(), document: Family::default() }
+        Self {
+            open: Vec::new(),
+            counts: [0; 256],
+            tracked,
+            deferred: Vec::new(),
+            document: Family::default(),
+        }
     }
 
     /// Whether one of the tracked elements is open.
@@ -79,7 +85,7 @@ impl Tree {
         self.counts.get(name.sum()).is_some_and(|count| *count > 0)
     }
 
-    fn count(&mut self, open: &Open, change: i32) {
+    fn count(&mut self, open: &OpenElement, change: i32) {
         let name = open.name.as_str();
         if let Some(count) = self.counts.get_mut(open.name.sum()) {
             *count = count.saturating_add_signed(change);
@@ -92,12 +98,12 @@ impl Tree {
     }
 
     /// The innermost open element.
-    pub(super) fn top(&self) -> Option<&Open> {
+    pub(super) fn top(&self) -> Option<&OpenElement> {
         self.open.last()
     }
 
     /// The innermost open element, to change it.
-    pub(super) fn top_mut(&mut self) -> Option<&mut Open> {
+    pub(super) fn top_mut(&mut self) -> Option<&mut OpenElement> {
         self.open.last_mut()
     }
 
@@ -107,8 +113,8 @@ impl Tree {
     }
 
     /// The innermost open element of a name.
-    pub(super) fn nearest_mut(&mut self, accepts: impl Fn(&Open) -> bool) -> Option<&mut Open> {
-        self.open.iter_mut().rev().take(LOOK_BACK).find(|open| accepts(open))
+    pub(super) fn nearest_mut(&mut self, accepts: impl Fn(&OpenElement) -> bool) -> Option<&mut OpenElement> {
+        self.open.iter_mut().rev().take(MAX_LOOK_BACK).find(|open| accepts(open))
     }
 
     /// The family that the next element is born into.
@@ -117,20 +123,24 @@ impl Tree {
     }
 
     /// Opens an element.
-    pub(super) fn push(&mut self, open: Open) {
+    pub(super) fn push(&mut self, open: OpenElement) {
         self.count(&open, 1);
         self.open.push(open);
     }
 
-    fn pop(&mut self) -> Option<Open> {
+    fn pop(&mut self) -> Option<OpenElement> {
         let open = self.open.pop()?;
         self.count(&open, -1);
         Some(open)
     }
 
     /// Finds the innermost open element that is wanted, unless one that stops the search lies above it.
-    fn find(&self, wanted: impl Fn(&Open) -> bool, stops: impl Fn(&Open) -> bool) -> Option<usize> {
-        for (index, open) in self.open.iter().enumerate().rev().take(LOOK_BACK) {
+    fn find(
+        &self,
+        wanted: impl Fn(&OpenElement) -> bool,
+        stops: impl Fn(&OpenElement) -> bool,
+    ) -> Option<usize> {
+        for (index, open) in self.open.iter().enumerate().rev().take(MAX_LOOK_BACK) {
             if wanted(open) {
                 return Some(index);
             }
@@ -142,7 +152,7 @@ impl Tree {
     }
 
     /// Closes everything from an element on; what was closed comes back, innermost first.
-    fn close_from(&mut self, index: usize) -> Vec<Open> {
+    fn close_from(&mut self, index: usize) -> Vec<OpenElement> {
         let mut closed = Vec::new();
         while self.open.len() > index {
             closed.extend(self.pop());
@@ -152,10 +162,10 @@ impl Tree {
 
     /// Remembers which of the elements that were closed with another one go on: formatting elements whose own end
     /// tags are still to come.
-    pub(super) fn keep_waiting(&mut self, closed: Vec<Open>) {
+    pub(super) fn defer_formatting(&mut self, closed: Vec<OpenElement>) {
         let within = closed.len().saturating_sub(1);
         let marker = closed.iter().rposition(|open| open.traits.has(Traits::MARKER));
-        let mut going_on: Vec<Open> = closed
+        let mut going_on: Vec<OpenElement> = closed
             .into_iter()
             .enumerate()
             .filter(|(index, open)| {
@@ -166,18 +176,18 @@ impl Tree {
             .map(|(_, open)| open)
             .collect();
         going_on.reverse();
-        self.waiting.extend(going_on);
-        let surplus = self.waiting.len().saturating_sub(MAX_WAITING);
-        self.waiting.drain(..surplus);
+        self.deferred.extend(going_on);
+        let surplus = self.deferred.len().saturating_sub(MAX_DEFERRED);
+        self.deferred.drain(..surplus);
     }
 
     /// Takes the formatting elements that must be opened again before text.
-    pub(super) fn take_waiting(&mut self) -> Vec<Open> {
-        std::mem::take(&mut self.waiting)
+    pub(super) fn take_deferred(&mut self) -> Vec<OpenElement> {
+        std::mem::take(&mut self.deferred)
     }
 
     /// Closes the innermost of some elements, unless a barrier lies above it.
-    pub(super) fn close_nearest(&mut self, names: &[&str], barriers: &[&str]) -> Vec<Open> {
+    pub(super) fn close_nearest(&mut self, names: &[&str], barriers: &[&str]) -> Vec<OpenElement> {
         if !names.iter().any(|name| self.may_be_open(Name::new(name))) {
             return Vec::new();
         }
@@ -187,7 +197,7 @@ impl Tree {
     }
 
     /// Closes an open paragraph.
-    pub(super) fn close_paragraph(&mut self) -> Vec<Open> {
+    pub(super) fn close_paragraph(&mut self) -> Vec<OpenElement> {
         if !self.may_be_open(Name::new("p")) {
             return Vec::new();
         }
@@ -199,7 +209,7 @@ impl Tree {
     }
 
     /// Closes an open item of a list or of definitions.
-    pub(super) fn close_item(&mut self, names: &[&str]) -> Vec<Open> {
+    pub(super) fn close_item(&mut self, names: &[&str]) -> Vec<OpenElement> {
         if !names.iter().any(|name| self.may_be_open(Name::new(name))) {
             return Vec::new();
         }
@@ -213,7 +223,7 @@ impl Tree {
     /// Closes all elements of some tracked names, and what is open within them.
     ///
     /// The search goes through nothing that is not closed by it, so it costs no more than opening did.
-    pub(super) fn close_all(&mut self, names: &[&str]) -> Vec<Open> {
+    pub(super) fn close_all(&mut self, names: &[&str]) -> Vec<OpenElement> {
         let mut closed = Vec::new();
         while names.iter().any(|name| self.is_open(name)) {
             let found = self.open.iter().rposition(|open| names.contains(&open.name.as_str()));
@@ -223,12 +233,12 @@ impl Tree {
     }
 
     /// Closes everything, at the end of the document.
-    pub(super) fn finish(&mut self) -> Vec<Open> {
+    pub(super) fn finish(&mut self) -> Vec<OpenElement> {
         self.close_from(0)
     }
 
     /// Does what an end tag asks for.
-    pub(super) fn end(&mut self, name: Name, traits: Traits) -> Vec<Open> {
+    pub(super) fn end(&mut self, name: Name, traits: Traits) -> Vec<OpenElement> {
         let text = name.as_str();
         if traits.has(Traits::HEADING) {
             let found =
@@ -236,8 +246,8 @@ impl Tree {
             return found.map(|index| self.close_from(index)).unwrap_or_default();
         }
         if !self.may_be_open(name) {
-            if let Some(index) = self.waiting.iter().rposition(|open| open.name == name) {
-                self.waiting.remove(index);
+            if let Some(index) = self.deferred.iter().rposition(|open| open.name == name) {
+                self.deferred.remove(index);
             }
             return Vec::new();
         }
@@ -257,11 +267,11 @@ impl Tree {
     }
 
     /// Ends a formatting element; blocks that were opened within it stay open without it.
-    fn end_formatting(&mut self, name: Name) -> Vec<Open> {
+    fn end_formatting(&mut self, name: Name) -> Vec<OpenElement> {
         let found = self.find(|open| open.name == name, |open| open.traits.has(Traits::SCOPE));
         let Some(index) = found else {
-            if let Some(waiting) = self.waiting.iter().rposition(|open| open.name == name) {
-                self.waiting.remove(waiting);
+            if let Some(deferred) = self.deferred.iter().rposition(|open| open.name == name) {
+                self.deferred.remove(deferred);
             }
             return Vec::new();
         };
@@ -283,9 +293,9 @@ impl Tree {
             .map_or(Style::PAGE, |open| open.style);
         for open in self.open.iter_mut().skip(index) {
             let is_cell = matches!(open.name.as_str(), "td" | "th");
-            let mut style = parent.child(&open.winners, is_cell);
+            let mut style = parent.child(&open.cascaded, is_cell);
             style.window = open.style.window;
-            style.gone |= open.traits.has(Traits::GONE);
+            style.removed |= open.traits.has(Traits::NOT_RENDERED);
             open.style = style;
             parent = style;
         }

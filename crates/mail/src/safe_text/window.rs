@@ -3,15 +3,15 @@
 //! How tall text is can only be guessed. The guess is low, so that nothing counts as cut off that is seen: lines are as
 //! high as their letters, and long lines are not broken.
 
-use super::cascade::Winners;
+use super::cascade::CascadedValues;
 use super::length::Length;
 use super::property::Property;
 
 /// A box this high invites scrolling: what lies below is not hidden by it.
-const SCROLLABLE: f32 = 48.0;
+const MIN_SCROLLABLE_PX: f32 = 48.0;
 
 /// What a page is taken for where a share of its width is wanted.
-const PAGE: f32 = 600.0;
+const PAGE_WIDTH_PX: f32 = 600.0;
 
 /// A box around text that cuts off what lies outside.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -33,7 +33,7 @@ pub(super) struct Window {
 impl Window {
     /// The box that an element is, if it cuts anything off. `outer` is the box around it; `top` says how far down the
     /// page it begins.
-    pub(super) fn of(own: &Winners, font_size: f32, outer: Option<Self>, top: f32) -> Option<Self> {
+    pub(super) fn of(own: &CascadedValues, font_size: f32, outer: Option<Self>, top: f32) -> Option<Self> {
         if !own.flag(Property::Overflow) {
             return None;
         }
@@ -53,8 +53,8 @@ impl Window {
         };
         // What a box around it cuts off stays cut off.
         if let Some(outer) = outer {
-            let room = outer.room_below(top);
-            window.height = [window.height, room].into_iter().flatten().reduce(f32::min);
+            let space = outer.space_below(top);
+            window.height = [window.height, space].into_iter().flatten().reduce(f32::min);
         }
         Some(window)
     }
@@ -64,13 +64,13 @@ impl Window {
         self.top = top;
     }
 
-    fn room_below(&self, at: f32) -> Option<f32> {
-        let endless = self.scrolls && self.height.is_some_and(|height| height >= SCROLLABLE);
+    fn space_below(&self, at: f32) -> Option<f32> {
+        let endless = self.scrolls && self.height.is_some_and(|height| height >= MIN_SCROLLABLE_PX);
         self.height.filter(|_| !endless).map(|height| height - (at - self.top + self.down))
     }
 
     /// The same for an element within, which may be moved. What is fixed to the page is not within it.
-    pub(super) fn shift(mut self, own: &Winners, font_size: f32) -> Option<Self> {
+    pub(super) fn shift(mut self, own: &CascadedValues, font_size: f32) -> Option<Self> {
         match own.is_absolute() {
             true if own.is_fixed() || !self.holds_absolute => return None,
             true => {
@@ -102,7 +102,7 @@ impl Window {
         match (length, self.width) {
             (length, Some(width)) => self.right += sign * length.of(font_size, width).unwrap_or_default(),
             (Length::Percent(share), None) => self.widths += sign * share / 100.0,
-            (length, None) => self.right += sign * length.of(font_size, PAGE).unwrap_or_default(),
+            (length, None) => self.right += sign * length.of(font_size, PAGE_WIDTH_PX).unwrap_or_default(),
         }
     }
 
@@ -112,7 +112,7 @@ impl Window {
     }
 
     /// Whether the text of an element was moved out to the side; `wraps` says whether its lines are broken.
-    pub(super) fn hides_beside(&self, own: &Winners, font_size: f32, wraps: bool) -> bool {
+    pub(super) fn hides_beside(&self, own: &CascadedValues, font_size: f32, wraps: bool) -> bool {
         let mut moved = *self;
         // Only the first line is indented; where lines are broken, the others are seen.
         if !wraps {
@@ -130,14 +130,19 @@ impl Window {
         let place = at - self.top + self.down;
         let below = self.height.is_some_and(|height| place >= height.max(1.0));
         let endless =
-            self.scrolls && self.height.is_some_and(|height| height >= SCROLLABLE) && self.down <= 0.0;
+            self.scrolls && self.height.is_some_and(|height| height >= MIN_SCROLLABLE_PX) && self.down <= 0.0;
         (below && !endless) || place <= -1.5 * line
     }
 }
 
 /// How far a margin or padding moves what follows, in pixels; `outer` is the box around it.
-pub(super) fn spacing(own: &Winners, property: Property, font_size: f32, outer: Option<Window>) -> f32 {
-    let whole = outer.and_then(|window| window.width).unwrap_or(PAGE);
+pub(super) fn spacing(
+    own: &CascadedValues,
+    property: Property,
+    font_size: f32,
+    outer: Option<Window>,
+) -> f32 {
+    let whole = outer.and_then(|window| window.width).unwrap_or(PAGE_WIDTH_PX);
     let length = own.length(property).and_then(|length| length.of(font_size, whole));
     length.unwrap_or_default().clamp(-100_000.0, 100_000.0)
 }

@@ -4,7 +4,7 @@
 const MAX_QUOTES: usize = 6;
 
 /// More output than this is not written: a document cannot blow itself up by repetition.
-pub(super) const MAX_OUTPUT: usize = 2 << 20;
+pub(super) const MAX_OUTPUT_BYTES: usize = 2 << 20;
 
 /// Collects the text of a document.
 #[derive(Debug, Default)]
@@ -35,7 +35,7 @@ impl Writer {
 
     /// Whether there is no room for more.
     pub(super) fn is_full(&self) -> bool {
-        self.out.len() >= MAX_OUTPUT
+        self.out.len() >= MAX_OUTPUT_BYTES
     }
 
     /// Asks for this many line breaks before the next text.

@@ -16,9 +16,9 @@ pub(super) const MAX_DEPTH: usize = 3;
 const MAX_RATIO: u64 = 100;
 
 /// Small contents may be as repetitive as they like.
-const RATIO_FREE: u64 = 1024 * 1024;
+const RATIO_EXEMPT_BYTES: u64 = 1024 * 1024;
 
-/// What unpacking may cost for a whole mail.
+/// What unpacking may cost for a whole message.
 #[derive(Debug)]
 pub(super) struct Budget {
     bytes: u64,
@@ -70,16 +70,16 @@ pub(super) struct Entry {
     size: u64,
 }
 
-fn u16_at(bytes: &[u8], place: usize) -> Option<u16> {
-    Some(u16::from_le_bytes(bytes.get(place..place + 2)?.try_into().ok()?))
+fn u16_at(bytes: &[u8], offset: usize) -> Option<u16> {
+    Some(u16::from_le_bytes(bytes.get(offset..offset + 2)?.try_into().ok()?))
 }
 
-fn u32_at(bytes: &[u8], place: usize) -> Option<u32> {
-    Some(u32::from_le_bytes(bytes.get(place..place + 4)?.try_into().ok()?))
+fn u32_at(bytes: &[u8], offset: usize) -> Option<u32> {
+    Some(u32::from_le_bytes(bytes.get(offset..offset + 4)?.try_into().ok()?))
 }
 
-fn place_at(bytes: &[u8], place: usize) -> Option<usize> {
-    usize::try_from(u32_at(bytes, place)?).ok()
+fn offset_at(bytes: &[u8], offset: usize) -> Option<usize> {
+    usize::try_from(u32_at(bytes, offset)?).ok()
 }
 
 /// The files of a zip, by its directory, checked against their own headers.
@@ -95,7 +95,7 @@ pub(super) fn zip_entries(bytes: &[u8]) -> Result<Vec<Entry>, Refusal> {
     if position != directory.end {
         return Err(Refusal::Unreadable);
     }
-    check_places(&entries, directory.start).then_some(entries).ok_or(Refusal::Unreadable)
+    are_contiguous(&entries, directory.start).then_some(entries).ok_or(Refusal::Unreadable)
 }
 
 /// Finds the directory by the record at the very end.
@@ -107,8 +107,8 @@ fn find_directory(bytes: &[u8]) -> Option<(Range<usize>, usize)> {
     let is_one_disk = u16_at(bytes, end + 4)? == 0
         && u16_at(bytes, end + 6)? == 0
         && u16_at(bytes, end + 8)? == u16_at(bytes, end + 10)?;
-    let start = place_at(bytes, end + 16)?;
-    let size = place_at(bytes, end + 12)?;
+    let start = offset_at(bytes, end + 16)?;
+    let size = offset_at(bytes, end + 12)?;
     let fits = end + RECORD + comment == bytes.len() && start.checked_add(size) == Some(end);
     (is_one_disk && fits).then_some((start..end, usize::from(u16_at(bytes, end + 10)?)))
 }
@@ -120,16 +120,16 @@ fn read_entry(bytes: &[u8], position: usize, directory: &Range<usize>) -> Option
         return None;
     }
     let (flags, method) = (u16_at(central, 8)?, u16_at(central, 10)?);
-    let (packed, size) = (place_at(central, 20)?, u32_at(central, 24)?);
+    let (packed, size) = (offset_at(central, 20)?, u32_at(central, 24)?);
     let name_length = usize::from(u16_at(central, 28)?);
     let name = central.get(46..46 + name_length)?;
     let next =
         position + 46 + name_length + usize::from(u16_at(central, 30)?) + usize::from(u16_at(central, 32)?);
-    let start = place_at(central, 42)?;
+    let start = offset_at(central, 42)?;
     let local = bytes.get(start..directory.start)?;
     let local_name = usize::from(u16_at(local, 26)?);
     let has_sizes_behind = flags & 8 != 0;
-    let sizes_agree = has_sizes_behind || (place_at(local, 18)? == packed && u32_at(local, 22)? == size);
+    let sizes_agree = has_sizes_behind || (offset_at(local, 18)? == packed && u32_at(local, 22)? == size);
     let agrees = local.starts_with(b"PK\x03\x04")
         && u16_at(local, 6)? == flags
         && u16_at(local, 8)? == method
@@ -149,17 +149,17 @@ fn read_entry(bytes: &[u8], position: usize, directory: &Range<usize>) -> Option
 }
 
 /// Whether the entries lie one behind the other, with no room for hidden ones.
-fn check_places(entries: &[Entry], directory: usize) -> bool {
+fn are_contiguous(entries: &[Entry], directory: usize) -> bool {
     /// The longest record of sizes that may follow an entry.
     const SIZES_BEHIND: usize = 24;
-    let mut places: Vec<Range<usize>> = entries.iter().map(|entry| entry.whole.clone()).collect();
-    places.sort_by_key(|place| place.start);
+    let mut ranges: Vec<Range<usize>> = entries.iter().map(|entry| entry.whole.clone()).collect();
+    ranges.sort_by_key(|range| range.start);
     let mut end = 0;
-    for place in places {
-        if place.start < end || place.start - end > SIZES_BEHIND {
+    for range in ranges {
+        if range.start < end || range.start - end > SIZES_BEHIND {
             return false;
         }
-        end = place.end;
+        end = range.end;
     }
     directory >= end && directory - end <= SIZES_BEHIND
 }
@@ -189,12 +189,12 @@ pub(super) fn gunzip(bytes: &[u8], budget: &mut Budget) -> Result<Vec<u8>, Refus
 /// Reads to the end, unless that is more than the budget or the ratio allows.
 fn read_within(reader: impl Read, packed: usize, budget: &mut Budget) -> Result<Vec<u8>, Refusal> {
     let packed = u64::try_from(packed).unwrap_or(u64::MAX);
-    let most = budget.bytes.min(packed.saturating_mul(MAX_RATIO).max(RATIO_FREE));
+    let max_bytes = budget.bytes.min(packed.saturating_mul(MAX_RATIO).max(RATIO_EXEMPT_BYTES));
     let mut content = Vec::new();
-    let outcome = reader.take(most + 1).read_to_end(&mut content);
+    let outcome = reader.take(max_bytes + 1).read_to_end(&mut content);
     let size = u64::try_from(content.len()).unwrap_or(u64::MAX);
     budget.bytes = budget.bytes.saturating_sub(size);
-    if size > most {
+    if size > max_bytes {
         return Err(Refusal::TooMuch);
     }
     outcome.map(|_| content).map_err(|_| Refusal::Unreadable)
@@ -221,7 +221,7 @@ pub(super) fn tar_entries<'a>(
             let start = position + BLOCK;
             Some(start..start.checked_add(size)?)
         });
-        let Some((content, place)) = content.and_then(|place| Some((bytes.get(place.clone())?, place)))
+        let Some((content, range)) = content.and_then(|range| Some((bytes.get(range.clone())?, range)))
         else {
             *is_whole = false;
             return entries;
@@ -234,7 +234,7 @@ pub(super) fn tar_entries<'a>(
         if matches!(header.get(156), Some(b'0' | 0 | b'7')) {
             entries.push((String::from_utf8_lossy(name).into_owned(), content));
         }
-        position = place.end.div_ceil(BLOCK) * BLOCK;
+        position = range.end.div_ceil(BLOCK) * BLOCK;
     }
 }
 

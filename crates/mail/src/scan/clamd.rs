@@ -9,10 +9,10 @@ use tokio::net::{TcpStream, UnixStream};
 use tokio::time::timeout;
 
 /// The most bytes that are sent at once.
-const CHUNK: usize = 64 * 1024;
+const CHUNK_BYTES: usize = 64 * 1024;
 
 /// The most bytes of an answer that are read.
-const MAX_ANSWER: u64 = 4096;
+const MAX_ANSWER_BYTES: u64 = 4096;
 
 /// Where clamd listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,20 +69,23 @@ pub enum ClamdError {
 pub async fn scan(address: &ClamdAddress, bytes: &[u8], limit: Duration) -> Result<ClamVerdict, ClamdError> {
     let work = async {
         match address {
-            ClamdAddress::Tcp(address) => talk(TcpStream::connect(address.as_str()).await?, bytes).await,
-            ClamdAddress::Socket(path) => talk(UnixStream::connect(path).await?, bytes).await,
+            ClamdAddress::Tcp(address) => exchange(TcpStream::connect(address.as_str()).await?, bytes).await,
+            ClamdAddress::Socket(path) => exchange(UnixStream::connect(path).await?, bytes).await,
         }
     };
     timeout(limit, work).await.map_err(|_| ClamdError::TimedOut)?
 }
 
 /// Sends the bytes and reads the answer.
-async fn talk(stream: impl AsyncRead + AsyncWrite + Unpin, bytes: &[u8]) -> Result<ClamVerdict, ClamdError> {
+async fn exchange(
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    bytes: &[u8],
+) -> Result<ClamVerdict, ClamdError> {
     let (reader, mut writer) = tokio::io::split(stream);
     // A clamd that has seen enough answers and hangs up while we still send: its answer counts.
     let sent = send(&mut writer, bytes).await;
     let mut answer = Vec::new();
-    let read = reader.take(MAX_ANSWER).read_to_end(&mut answer).await;
+    let read = reader.take(MAX_ANSWER_BYTES).read_to_end(&mut answer).await;
     if answer.is_empty() {
         sent?;
         read?;
@@ -92,7 +95,7 @@ async fn talk(stream: impl AsyncRead + AsyncWrite + Unpin, bytes: &[u8]) -> Resu
 
 async fn send(writer: &mut (impl AsyncWrite + Unpin), bytes: &[u8]) -> std::io::Result<()> {
     writer.write_all(b"zINSTREAM\0").await?;
-    for chunk in bytes.chunks(CHUNK) {
+    for chunk in bytes.chunks(CHUNK_BYTES) {
         let length = u32::try_from(chunk.len()).unwrap_or_default();
         writer.write_all(&length.to_be_bytes()).await?;
         writer.write_all(chunk).await?;

@@ -5,7 +5,7 @@ use memchr::memmem;
 use super::archive::{self, Budget, Refusal};
 use super::threat::Kind;
 use super::verdict::Findings;
-use super::{active, file_names, ole};
+use super::{active_content, file_names, ole};
 
 /// The two halves of how the test file begins; apart, so that this source is no test file itself.
 const TEST_VIRUS: [&[u8]; 2] = [b"X5O!P%@AP[4\\PZX54(P^)7CC)7}$", b"EICAR-STANDARD-ANTIVIRUS-TEST-FILE"];
@@ -31,16 +31,16 @@ pub(super) fn is_page_name(name: &str) -> bool {
 
 /// What the first bytes of a file say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form {
+enum FileFormat {
     Program,
     Script,
     Zip,
     Gzip,
     Tar,
     /// An archive that we cannot read.
-    Sealed,
+    UnsupportedArchive,
     /// A rar or 7z archive that says it is encrypted.
-    Locked,
+    EncryptedArchive,
     Ole,
     Pdf,
     Page,
@@ -49,7 +49,7 @@ enum Form {
 
 /// Where a file stands.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Inside {
+pub(super) struct Nesting {
     /// How many files it is packed in.
     depth: usize,
     /// Whether the one around it is an archive, and not a document.
@@ -57,7 +57,7 @@ pub(super) struct Inside {
 }
 
 /// Looks at files, and at the files in them.
-pub(super) struct Look<'a> {
+pub(super) struct FileScanner<'a> {
     /// The name that threats are listed under.
     pub(super) name: &'a str,
     /// Whether pages in it are shown as the text of a message, which runs no scripts anyway.
@@ -66,33 +66,42 @@ pub(super) struct Look<'a> {
     pub(super) findings: &'a mut Findings,
 }
 
-impl Look<'_> {
+impl FileScanner<'_> {
     /// Looks at one file.
-    pub(super) fn at(&mut self, bytes: &[u8], name: &str, media_type: &str, inside: Inside) {
+    pub(super) fn scan(&mut self, bytes: &[u8], name: &str, media_type: &str, nesting: Nesting) {
         if has_test_virus(bytes) {
             self.add(Kind::TestVirus);
         }
-        let form = form(bytes);
-        let is_archive = matches!(form, Form::Zip | Form::Gzip | Form::Tar | Form::Sealed | Form::Locked);
-        if is_archive && inside.in_archive && !archive::is_document(bytes) {
+        let format_of = format_of(bytes);
+        let is_archive = matches!(
+            format_of,
+            FileFormat::Zip
+                | FileFormat::Gzip
+                | FileFormat::Tar
+                | FileFormat::UnsupportedArchive
+                | FileFormat::EncryptedArchive
+        );
+        if is_archive && nesting.in_archive && !archive::is_document(bytes) {
             self.add(Kind::NestedArchive);
         }
-        if is_archive && inside.depth >= archive::MAX_DEPTH {
+        if is_archive && nesting.depth >= archive::MAX_DEPTH {
             self.findings.incomplete = true;
             return;
         }
-        match form {
-            Form::Program => self.add(Kind::Executable),
-            Form::Script => self.add(Kind::Script),
-            Form::Zip => self.zip(bytes, inside),
-            Form::Gzip => self.gzip(bytes, name, inside),
-            Form::Tar => self.tar(bytes, inside),
-            Form::Sealed => self.findings.incomplete = true,
-            Form::Locked => self.add(Kind::EncryptedArchive),
-            Form::Ole => ole::judge(bytes).into_iter().for_each(|kind| self.add(kind)),
-            Form::Pdf if active::pdf_runs(bytes) => self.add(Kind::ActivePdf),
-            Form::Pdf => {}
-            Form::Page | Form::Other => self.page(bytes, name, media_type, form == Form::Page),
+        match format_of {
+            FileFormat::Program => self.add(Kind::Executable),
+            FileFormat::Script => self.add(Kind::Script),
+            FileFormat::Zip => self.zip(bytes, nesting),
+            FileFormat::Gzip => self.gzip(bytes, name, nesting),
+            FileFormat::Tar => self.tar(bytes, nesting),
+            FileFormat::UnsupportedArchive => self.findings.incomplete = true,
+            FileFormat::EncryptedArchive => self.add(Kind::EncryptedArchive),
+            FileFormat::Ole => ole::judge(bytes).into_iter().for_each(|kind| self.add(kind)),
+            FileFormat::Pdf if active_content::pdf_runs(bytes) => self.add(Kind::ActivePdf),
+            FileFormat::Pdf => {}
+            FileFormat::Page | FileFormat::Other => {
+                self.page(bytes, name, media_type, format_of == FileFormat::Page)
+            }
         }
     }
 
@@ -107,7 +116,7 @@ impl Look<'_> {
         if is_page && !self.is_body {
             if !self.budget.take_page(bytes.len()) {
                 self.findings.incomplete = true;
-            } else if active::page_runs_scripts(bytes) {
+            } else if active_content::page_runs_scripts(bytes) {
                 self.add(Kind::ActiveContent);
             }
         }
@@ -136,7 +145,7 @@ impl Look<'_> {
         }
     }
 
-    fn zip(&mut self, bytes: &[u8], inside: Inside) {
+    fn zip(&mut self, bytes: &[u8], nesting: Nesting) {
         let Ok(entries) = archive::zip_entries(bytes) else {
             self.findings.incomplete = true;
             return;
@@ -155,10 +164,10 @@ impl Look<'_> {
             self.add(Kind::Executable);
         }
         // What is embedded in a document is part of it, not an archive in an archive.
-        let inside = Inside { depth: inside.depth + 1, in_archive: !archive::is_document(bytes) };
+        let nesting = Nesting { depth: nesting.depth + 1, in_archive: !archive::is_document(bytes) };
         for entry in &entries {
             match archive::unpack(bytes, entry, self.budget) {
-                Ok(content) => self.entry(&content, &entry.name, inside),
+                Ok(content) => self.entry(&content, &entry.name, nesting),
                 Err(Refusal::Encrypted) => self.add(Kind::EncryptedArchive),
                 Err(Refusal::Unreadable) => self.findings.incomplete = true,
                 Err(Refusal::TooMuch) => {
@@ -169,52 +178,56 @@ impl Look<'_> {
         }
     }
 
-    fn gzip(&mut self, bytes: &[u8], name: &str, inside: Inside) {
+    fn gzip(&mut self, bytes: &[u8], name: &str, nesting: Nesting) {
         match archive::gunzip(bytes, self.budget) {
             Ok(content) => {
                 let inner = name.strip_suffix(".gz").unwrap_or(name);
                 // A compressed tar is one archive in two coats.
-                let in_archive = inside.in_archive || form(&content) != Form::Tar;
-                self.entry(&content, inner, Inside { depth: inside.depth + 1, in_archive });
+                let in_archive = nesting.in_archive || format_of(&content) != FileFormat::Tar;
+                self.entry(&content, inner, Nesting { depth: nesting.depth + 1, in_archive });
             }
             Err(_) => self.findings.incomplete = true,
         }
     }
 
-    fn tar(&mut self, bytes: &[u8], inside: Inside) {
+    fn tar(&mut self, bytes: &[u8], nesting: Nesting) {
         let mut is_whole = true;
         for entry in archive::tar_entries(bytes, self.budget, &mut is_whole) {
-            self.entry(entry.1, &entry.0, Inside { depth: inside.depth + 1, in_archive: true });
+            self.entry(entry.1, &entry.0, Nesting { depth: nesting.depth + 1, in_archive: true });
         }
         self.findings.incomplete |= !is_whole;
     }
 
     /// Looks at a file in an archive.
-    fn entry(&mut self, content: &[u8], name: &str, inside: Inside) {
+    fn entry(&mut self, content: &[u8], name: &str, nesting: Nesting) {
         if let Some(kind) = file_names::judge(name) {
             self.add(kind);
         }
-        self.at(content, name, "", inside);
+        self.scan(content, name, "", nesting);
     }
 }
 
 /// What the first bytes of a file say that it is.
-fn form(bytes: &[u8]) -> Form {
+fn format_of(bytes: &[u8]) -> FileFormat {
     let begins = |magics: &[&[u8]]| magics.iter().any(|magic| bytes.starts_with(magic));
     if is_program(bytes) {
-        return Form::Program;
+        return FileFormat::Program;
     }
     if begins(&[b"PK\x03\x04", b"PK\x05\x06"]) {
-        return Form::Zip;
+        return FileFormat::Zip;
     }
     if begins(&[b"\x1f\x8b"]) {
-        return Form::Gzip;
+        return FileFormat::Gzip;
     }
     if begins(&[ole::MAGIC]) {
-        return Form::Ole;
+        return FileFormat::Ole;
     }
     if begins(&[b"Rar!\x1a\x07", b"7z\xbc\xaf\x27\x1c"]) {
-        return if archive::is_locked(bytes) { Form::Locked } else { Form::Sealed };
+        return if archive::is_locked(bytes) {
+            FileFormat::EncryptedArchive
+        } else {
+            FileFormat::UnsupportedArchive
+        };
     }
     if begins(&[
         b"MSCF",
@@ -229,17 +242,17 @@ fn form(bytes: &[u8]) -> Form {
         b"xar!",
     ]) || bytes.get(0x8001..0x8006) == Some(b"CD001")
     {
-        return Form::Sealed;
+        return FileFormat::UnsupportedArchive;
     }
     if bytes.get(257..262) == Some(b"ustar") {
-        return Form::Tar;
+        return FileFormat::Tar;
     }
     if begins(&[b"#!"]) {
-        return Form::Script;
+        return FileFormat::Script;
     }
     let head = bytes.get(..bytes.len().min(1024)).unwrap_or_default();
     if memmem::find(head, b"%PDF-").is_some() {
-        return Form::Pdf;
+        return FileFormat::Pdf;
     }
     let start = String::from_utf8_lossy(head)
         .trim_start_matches(['\u{feff}', ' ', '\r', '\n', '\t'])
@@ -248,7 +261,7 @@ fn form(bytes: &[u8]) -> Form {
         .iter()
         .any(|tag| start.starts_with(tag))
         || (start.starts_with("<?xml") && (start.contains("<svg") || start.contains("<html")));
-    if is_page { Form::Page } else { Form::Other }
+    if is_page { FileFormat::Page } else { FileFormat::Other }
 }
 
 /// Whether the bytes are a program, a library, a class or a shortcut.

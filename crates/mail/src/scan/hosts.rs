@@ -17,7 +17,7 @@ const SECOND_LEVEL: [&str; 14] =
     ["ac", "co", "com", "edu", "gob", "go", "gov", "govt", "ne", "net", "nom", "or", "org", "sch"];
 
 /// Top-level domains of places that write Cyrillic or Greek, where whole names in it are honest.
-const HOME_OF_OTHER_SCRIPTS: [&str; 18] = [
+const NON_LATIN_TLDS: [&str; 18] = [
     "ru", "su", "ua", "by", "kz", "bg", "rs", "me", "mk", "mn", "kg", "tj", "uz", "md", "gr", "cy", "eu",
     "ge",
 ];
@@ -97,7 +97,7 @@ fn judge_domain(domain: &str) -> Option<Kind> {
     }
     let (shown, _) = idna::domain_to_unicode(domain);
     let top = domain.rsplit('.').next().unwrap_or_default();
-    let is_home = HOME_OF_OTHER_SCRIPTS.contains(&top) || top.starts_with("xn--");
+    let is_home = NON_LATIN_TLDS.contains(&top) || top.starts_with("xn--");
     for label in shown.split('.') {
         if label.is_ascii() {
             continue;
@@ -105,7 +105,10 @@ fn judge_domain(domain: &str) -> Option<Kind> {
         if mixes_scripts(label) || brands::is_brand(&skeleton(label)) {
             return Some(Kind::PunycodeHost);
         }
-        if !is_home && label.chars().any(is_foreign) && label.chars().all(|c| c.is_ascii() || twin(c) != c) {
+        if !is_home
+            && label.chars().any(is_foreign)
+            && label.chars().all(|c| c.is_ascii() || latin_look_alike(c) != c)
+        {
             return Some(Kind::PunycodeHost);
         }
     }
@@ -127,7 +130,7 @@ pub(super) fn imitates_brand(label: &str) -> bool {
     if !label.is_ascii() || brands::is_brand(label) {
         return false;
     }
-    let read = squint(label);
+    let read = look_alike_form(label);
     let loosely = read.replace('i', "l");
     brands::BRANDS.iter().any(|brand| {
         let is_long = brand.len() >= 6;
@@ -136,7 +139,7 @@ pub(super) fn imitates_brand(label: &str) -> bool {
 }
 
 /// A label with what the eye takes for something else.
-pub(super) fn squint(label: &str) -> String {
+pub(super) fn look_alike_form(label: &str) -> String {
     label
         .replace('0', "o")
         .replace('1', "l")
@@ -166,12 +169,12 @@ fn is_foreign(c: char) -> bool {
 
 /// A label as a quick reader sees it: twins as Latin letters, marks left out.
 fn skeleton(label: &str) -> String {
-    let latin: String = label.nfkd().filter(|c| !is_combining_mark(*c)).map(twin).collect();
-    squint(&latin.to_lowercase())
+    let latin: String = label.nfkd().filter(|c| !is_combining_mark(*c)).map(latin_look_alike).collect();
+    look_alike_form(&latin.to_lowercase())
 }
 
 /// The Latin letter that a letter looks like, or the letter itself.
-fn twin(c: char) -> char {
+fn latin_look_alike(c: char) -> char {
     match c {
         'а' | 'ɑ' | 'α' => 'a',
         'Ь' | 'ь' | 'ƅ' => 'b',

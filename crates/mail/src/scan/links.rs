@@ -7,7 +7,7 @@
 //! - both domains have the same registered name (`example.com` and `example.de`),
 //! - the target is a known protector of links,
 //! - the target is the tracker of a known mailer, and the shown name is no well-known one, or
-//! - the target looks like a host that counts clicks, the shown name is no well-known one, and either the mail says it
+//! - the target looks like a host that counts clicks, the shown name is no well-known one, and either the message says it
 //!   is bulk mail (List-Unsubscribe and its like) or the text is a bare host, without scheme and path.
 //!
 //! A target that contains the shown domain (`example.com.evil.test`) or imitates its letters always misleads.
@@ -26,7 +26,7 @@ use super::{brands, hosts};
 const MAX_LINKS: usize = 2000;
 
 /// The most characters of a link's text that are looked at.
-const MAX_SHOWN: usize = 300;
+const MAX_LINK_TEXT_CHARS: usize = 300;
 
 /// The longest link in running text.
 const MAX_IN_TEXT: usize = 2000;
@@ -36,7 +36,7 @@ const ATTRIBUTES: [&str; 10] =
     ["href", "src", "action", "formaction", "background", "poster", "data", "xlink:href", "longdesc", "cite"];
 
 /// Top-level domains that a bare host in a link's text may have. Endings of files (`md`, `sh`, `zip`) are left out.
-const TOPS: [&str; 60] = [
+const TOP_LEVEL_DOMAINS: [&str; 60] = [
     "com", "net", "org", "edu", "gov", "mil", "int", "info", "biz", "io", "app", "dev", "xyz", "online",
     "site", "shop", "store", "tech", "cloud", "bank", "test", "example", "invalid", "eu", "us", "uk", "de",
     "fr", "it", "es", "nl", "be", "at", "ch", "se", "no", "dk", "fi", "pt", "ie", "cz", "gr", "ru", "ua",
@@ -100,7 +100,9 @@ impl<'a> Checker<'a> {
                 }
                 Piece::Text(text) => {
                     if let Some((_, shown)) = &mut anchor {
-                        shown.extend(unescape(text).chars().take(MAX_SHOWN.saturating_sub(shown.len())));
+                        shown.extend(
+                            unescape(text).chars().take(MAX_LINK_TEXT_CHARS.saturating_sub(shown.len())),
+                        );
                     }
                     self.style(text, findings)
                 }
@@ -124,8 +126,8 @@ impl<'a> Checker<'a> {
                 "style" => self.style(value, findings),
                 "srcset" => value.split(',').all(|link| self.judge(link.trim(), "", findings)),
                 "content" if tag.name == "meta" => match value.to_ascii_lowercase().find("url=") {
-                    Some(place) => {
-                        let link = value.get(place + 4..).unwrap_or_default();
+                    Some(offset) => {
+                        let link = value.get(offset + 4..).unwrap_or_default();
                         self.judge(link.trim_matches(['"', '\'', ' ']), "", findings)
                     }
                     None => true,
@@ -144,8 +146,8 @@ impl<'a> Checker<'a> {
 
     /// Judges the links of style rules.
     fn style(&mut self, rules: &str, findings: &mut Findings) -> bool {
-        for (place, _) in rules.match_indices("url(") {
-            let rest = rules.get(place + 4..).unwrap_or_default();
+        for (offset, _) in rules.match_indices("url(") {
+            let rest = rules.get(offset + 4..).unwrap_or_default();
             let link = rest.split(')').next().unwrap_or_default().trim_matches(['"', '\'', ' ']);
             if !self.judge(link, "", findings) {
                 return false;
@@ -190,7 +192,7 @@ impl<'a> Checker<'a> {
 
     /// Whether the text of a link shows another host than it leads to.
     fn misleads(&self, url: &Url, shown: &str) -> bool {
-        let Some(shown) = Shown::read(shown) else { return false };
+        let Some(shown) = ShownHost::read(shown) else { return false };
         let Some(host) = url.host() else { return false };
         let Host::Domain(target) = host else { return url.host_str() != Some(shown.host.as_str()) };
         let target = target.trim_end_matches('.');
@@ -203,7 +205,7 @@ impl<'a> Checker<'a> {
         let contains_shown = [format!(".{shown_domain}."), format!(".{hyphened}."), format!(".{hyphened}-")]
             .iter()
             .any(|disguise| dotted.contains(disguise.as_str()));
-        let imitates_shown = hosts::squint(target_domain) == hosts::squint(shown_domain);
+        let imitates_shown = hosts::look_alike_form(target_domain) == hosts::look_alike_form(shown_domain);
         if contains_shown || imitates_shown {
             return true;
         }
@@ -239,13 +241,13 @@ fn judge_scheme(target: &str) -> Option<Kind> {
 }
 
 /// A link's text that is itself a host or URL.
-struct Shown {
+struct ShownHost {
     host: String,
     /// Whether it is a host alone, without scheme and path.
     is_bare: bool,
 }
 
-impl Shown {
+impl ShownHost {
     fn read(text: &str) -> Option<Self> {
         let text = text.trim_matches(|c: char| {
             c.is_whitespace() || matches!(c, '<' | '>' | '"' | '\'' | '(' | ')' | '.' | ',')
@@ -264,7 +266,7 @@ impl Shown {
         }
         let host_part = lower.split(['/', '?', '#', ':']).next()?;
         let top = host_part.rsplit('.').next()?;
-        if !host_part.contains('.') || !(TOPS.contains(&top) || lower.starts_with("www.")) {
+        if !host_part.contains('.') || !(TOP_LEVEL_DOMAINS.contains(&top) || lower.starts_with("www.")) {
             return None;
         }
         let host = hosts::parse(&format!("http://{host_part}"))?.host_str()?.to_owned();
@@ -334,16 +336,16 @@ fn next_start(text: &str, from: usize) -> Option<usize> {
     let mut search = from;
     while let Some(found) = text.get(search..).and_then(|rest| memchr::memmem::find(rest.as_bytes(), b"://"))
     {
-        let place = search + found;
-        let before = text.as_bytes().get(from..place).unwrap_or_default();
+        let offset = search + found;
+        let before = text.as_bytes().get(from..offset).unwrap_or_default();
         let length = before.iter().rev().take(8).take_while(|byte| byte.is_ascii_alphabetic()).count();
         let scheme = before.get(before.len() - length..).unwrap_or_default().to_ascii_lowercase();
         for known in [&b"https"[..], b"http", b"ftp"] {
             if scheme.ends_with(known) {
-                return Some(place - known.len());
+                return Some(offset - known.len());
             }
         }
-        search = place + 3;
+        search = offset + 3;
     }
     None
 }

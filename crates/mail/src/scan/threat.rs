@@ -1,4 +1,4 @@
-//! The harm that can be found in a mail: what it is, and where it was.
+//! The harm that can be found in a message: what it is, and where it was.
 //!
 //! The names of the kinds are stored and sent to others, so they never change.
 

@@ -1,6 +1,6 @@
 //! What a scan comes to: the threats as they are found, and the answer that is made of them.
 //!
-//! A mail that could not be looked at as a whole is never called clean.
+//! A message that could not be looked at as a whole is never called clean.
 
 use super::threat::{Kind, Source, Threat};
 
@@ -8,9 +8,9 @@ use super::threat::{Kind, Source, Threat};
 const MAX_THREATS: usize = 50;
 
 /// The longest URL that is listed.
-const MAX_SHOWN_URL: usize = 2000;
+const MAX_LISTED_URL: usize = 2000;
 
-/// What the scan of a mail came to.
+/// What the scan of a message came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
     /// Everything was looked at, and nothing was found.
@@ -41,7 +41,7 @@ pub(super) struct Findings {
 impl Findings {
     pub(super) fn add(&mut self, kind: Kind, url: Option<&str>, file_name: Option<&str>) {
         let source = if file_name.is_some() { Source::Attachment } else { Source::Body };
-        let url = url.map(|url| url.chars().take(MAX_SHOWN_URL).collect());
+        let url = url.map(|url| url.chars().take(MAX_LISTED_URL).collect());
         let threat = Threat { url, kind, source, file_name: file_name.map(str::to_owned) };
         if self.threats.len() < MAX_THREATS && !self.threats.contains(&threat) {
             self.threats.push(threat);

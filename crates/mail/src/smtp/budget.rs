@@ -1,4 +1,4 @@
-//! The memory that messages may take while they come in, counted over all connections of the process.
+//! The memory of messages in transfer, counted over all connections of the process.
 
 use std::sync::{
     Arc,
@@ -20,13 +20,13 @@ impl Budget {
         self.0.load(Relaxed)
     }
 
-    /// Nothing of it yet, to be grown.
+    /// An empty lease, to be grown.
     pub(super) fn lease(&self) -> Lease {
         Lease { budget: self.clone(), bytes: 0 }
     }
 }
 
-/// A part of a budget, given back when dropped.
+/// A part of a budget, released when dropped.
 #[derive(Debug)]
 pub(super) struct Lease {
     budget: Budget,
@@ -34,7 +34,7 @@ pub(super) struct Lease {
 }
 
 impl Lease {
-    /// Takes more, if there is as much.
+    /// Reserves more, if available.
     pub(super) fn grow(&mut self, bytes: usize) -> bool {
         let taken = self.budget.0.fetch_update(Relaxed, Relaxed, |free| free.checked_sub(bytes)).is_ok();
         if taken {
@@ -43,7 +43,7 @@ impl Lease {
         taken
     }
 
-    /// Gives all of it back.
+    /// Releases all of it.
     pub(super) fn release(&mut self) {
         self.budget.0.fetch_add(std::mem::take(&mut self.bytes), Relaxed);
     }

@@ -1,4 +1,4 @@
-//! The content of a message on its way in: where it ends, what was added to carry it, and how much of it is kept.
+//! Message content in transfer: finding the end of DATA, removing dot-stuffing, and buffering within limits.
 
 use bytes::Bytes;
 use memchr::memchr2;
@@ -9,16 +9,16 @@ use super::{
     reply::{self, Reply},
 };
 
-/// The first piece of memory for a message; most fit into a few of these.
+/// The initial buffer of a message.
 const FIRST_PIECE: usize = 8 * 1024;
 
-/// Finds the end of DATA and takes away the dots that protect lines beginning with one.
+/// Finds the end of DATA and removes dot-stuffing.
 #[derive(Debug)]
-pub(super) struct Scanner(Place);
+pub(super) struct DataDecoder(LinePosition);
 
-/// Where in a line the next byte stands.
+/// The position of the next byte in its line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum LinePosition {
     /// At the beginning.
     Start,
     /// After a dot at the beginning.
@@ -31,10 +31,10 @@ enum Place {
     Cr,
 }
 
-/// What a scan came to.
+/// The result of scanning a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Found {
-    /// There is more to come.
+pub(super) enum DataProgress {
+    /// The message is not complete.
     More,
     /// The message is complete.
     End,
@@ -42,55 +42,55 @@ pub(super) enum Found {
     BareLineEnd,
 }
 
-impl Scanner {
+impl DataDecoder {
     pub(super) fn new() -> Self {
-        Self(Place::Start)
+        Self(LinePosition::Start)
     }
 
-    /// Goes through bytes, gives those that belong to the message to `keep`, and tells how many were used up.
-    pub(super) fn scan(&mut self, input: &[u8], mut keep: impl FnMut(&[u8])) -> (usize, Found) {
-        // Everything from here to `at` belongs to the message and is kept in one go.
+    /// Scans bytes, passes those that belong to the message to `keep`, and returns how many were consumed.
+    pub(super) fn scan(&mut self, input: &[u8], mut keep: impl FnMut(&[u8])) -> (usize, DataProgress) {
+        // Everything from here to `at` belongs to the message and is kept at once.
         let mut run = 0;
         let mut at = 0;
-        let mut found = Found::More;
+        let mut found = DataProgress::More;
         while let Some(&byte) = input.get(at) {
             self.0 = match (self.0, byte) {
-                (Place::Start, b'.') => {
+                (LinePosition::Start, b'.') => {
                     keep(input.get(run..at).unwrap_or_default());
                     run = at + 1;
-                    Place::Dot
+                    LinePosition::Dot
                 }
-                (Place::Dot, b'\r') => {
+                (LinePosition::Dot, b'\r') => {
                     run = at + 1;
-                    Place::DotCr
+                    LinePosition::DotCr
                 }
-                (Place::DotCr, b'\n') => {
+                (LinePosition::DotCr, b'\n') => {
                     run = at + 1;
-                    found = Found::End;
-                    Place::Start
+                    found = DataProgress::End;
+                    LinePosition::Start
                 }
-                (Place::Cr, b'\n') => Place::Start,
-                (Place::DotCr | Place::Cr, _) => {
-                    found = Found::BareLineEnd;
+                (LinePosition::Cr, b'\n') => LinePosition::Start,
+                (LinePosition::DotCr | LinePosition::Cr, _) => {
+                    found = DataProgress::BareLineEnd;
                     break;
                 }
-                (Place::Start | Place::Dot | Place::Text, _) => {
+                (LinePosition::Start | LinePosition::Dot | LinePosition::Text, _) => {
                     let rest = input.get(at..).unwrap_or_default();
                     let Some(text) = memchr2(b'\r', b'\n', rest) else {
                         at = input.len();
-                        self.0 = Place::Text;
+                        self.0 = LinePosition::Text;
                         break;
                     };
                     at += text;
                     if rest.get(text) == Some(&b'\n') {
-                        found = Found::BareLineEnd;
+                        found = DataProgress::BareLineEnd;
                         break;
                     }
-                    Place::Cr
+                    LinePosition::Cr
                 }
             };
             at += 1;
-            if found == Found::End {
+            if found == DataProgress::End {
                 break;
             }
         }
@@ -99,14 +99,14 @@ impl Scanner {
     }
 }
 
-/// Looks for bare CR and LF in content that comes by BDAT and says it is text.
+/// Checks text content from BDAT for bare CR and LF.
 #[derive(Debug, Default)]
 pub(super) struct Lines {
     after_cr: bool,
 }
 
 impl Lines {
-    /// Whether all lines of the next bytes end with CRLF, as far as can be seen.
+    /// Whether all lines so far end with CRLF.
     pub(super) fn sound(&mut self, mut input: &[u8]) -> bool {
         while let Some(&first) = input.first() {
             if std::mem::take(&mut self.after_cr) {
@@ -132,7 +132,7 @@ impl Lines {
     }
 }
 
-/// A message as far as it has come, or why it is not kept.
+/// A message in transfer, or why it is not kept.
 #[derive(Debug)]
 pub(super) struct Transfer {
     bytes: Vec<u8>,
@@ -156,7 +156,7 @@ impl Transfer {
         }
     }
 
-    /// Adds bytes, or lets go of everything when they do not fit.
+    /// Adds bytes, or drops everything when they do not fit.
     pub(super) fn keep(&mut self, piece: &[u8]) {
         self.total = self.total.saturating_add(piece.len());
         if self.refusal.is_none()
@@ -185,7 +185,7 @@ impl Transfer {
         (!fits).then_some(reply::NO_MEMORY)
     }
 
-    /// Lets go of what has come, and keeps nothing more.
+    /// Drops the content, and keeps nothing more.
     pub(super) fn refuse(&mut self, refusal: Reply) {
         self.bytes = Vec::new();
         self.lease.release();
@@ -207,12 +207,12 @@ impl Transfer {
         self.total
     }
 
-    /// Whether the client has sent so much in vain that it is better to hang up.
+    /// Whether the client has sent so much unwanted content that the connection should be closed.
     pub(super) fn is_hopeless(&self) -> bool {
         self.total / 2 > self.limit
     }
 
-    /// The whole message with the memory that is counted for it, or why it was not kept.
+    /// The whole message with its memory lease, or why it was not kept.
     pub(super) fn finish(self) -> Result<(Bytes, Lease), Reply> {
         match self.refusal {
             Some(refusal) => Err(refusal),

@@ -1,4 +1,4 @@
-//! A session over a stream: reads, writes, keeps the time, and asks the [`Reception`].
+//! A session over a stream: reads, writes, enforces timeouts, and calls the [`Reception`].
 
 use std::{future::poll_fn, io, pin::Pin, sync::Arc, task::Poll, time::Duration};
 
@@ -14,43 +14,43 @@ use super::{
     session::{Session, Step},
 };
 
-/// How long a client may take for a command.
-const COMMAND: Duration = Duration::from_mins(5);
-/// How long content may be slow at first, and how slow it may be afterwards: 500 bytes a second.
-const CONTENT: Duration = Duration::from_secs(10);
-const CONTENT_BYTE: Duration = Duration::from_millis(2);
-/// How long a client may take nothing of our replies.
-const WRITE: Duration = Duration::from_mins(1);
-/// How long, and for how many bytes, a client that was turned away may go on before it reads why.
-const LINGER: Duration = Duration::from_secs(5);
-const LINGER_BYTES: usize = 64 * 1024 * 1024;
-/// How much is read at once: little for commands, more and more for content that keeps coming.
-const READ_COMMAND: usize = 2 * 1024;
-const READ_CONTENT: usize = 16 * 1024;
-const READ_CAPACITY: usize = 128 * 1024;
-/// Replies that are kept back so that they go out together.
-const MAX_OUTPUT: usize = 8 * 1024;
+/// Timeout for a command.
+const COMMAND_TIMEOUT: Duration = Duration::from_mins(5);
+/// Time limit for content: a grace period, then at least 500 bytes a second.
+const CONTENT_GRACE: Duration = Duration::from_secs(10);
+const CONTENT_TIME_PER_BYTE: Duration = Duration::from_millis(2);
+/// Timeout for writing replies.
+const WRITE_TIMEOUT: Duration = Duration::from_mins(1);
+/// How long, and for how many bytes, input is drained after a refusal so that the client can read the reply.
+const LINGER_TIMEOUT: Duration = Duration::from_secs(5);
+const MAX_LINGER_BYTES: usize = 64 * 1024 * 1024;
+/// Read buffer sizes: small for commands, growing for content.
+const COMMAND_READ_BYTES: usize = 2 * 1024;
+const CONTENT_READ_BYTES: usize = 16 * 1024;
+const MAX_READ_BYTES: usize = 128 * 1024;
+/// Replies that are buffered to be sent together.
+const MAX_OUTPUT_BYTES: usize = 8 * 1024;
 
-/// Why a conversation is at its end on this stream.
+/// Why a run over a stream ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
-    /// One side has closed it.
+pub enum RunEnd {
+    /// The conversation is over.
     Closed,
-    /// The client waits for TLS. Once that stands, [`Conversation::secured`] and a second run on the new stream go on.
+    /// The client waits for TLS. After the handshake, call [`Conversation::secured`] and run again on the new stream.
     StartTls,
 }
 
-/// A session and whoever decides for it.
+/// A session and its reception.
 pub struct Conversation<R: Reception> {
     session: Session<R::Recipient>,
     reception: Arc<R>,
     stopping: watch::Receiver<bool>,
     greeted: bool,
-    /// Whether something was replied since we last waited.
+    /// Whether something was replied since the last wait.
     replied: bool,
-    /// Whether what we wait for is content.
+    /// Whether content is expected.
     content: bool,
-    /// When what we wait for must have come.
+    /// The deadline of the current wait.
     deadline: Instant,
     read_size: usize,
     /// When the transaction began, if there is one.
@@ -75,19 +75,19 @@ impl<R: Reception> Conversation<R> {
             greeted: false,
             replied: false,
             content: false,
-            deadline: Instant::now() + COMMAND,
-            read_size: READ_COMMAND,
+            deadline: Instant::now() + COMMAND_TIMEOUT,
+            read_size: COMMAND_READ_BYTES,
             began: None,
         }
     }
 
-    /// Goes on under TLS.
+    /// Continues under TLS.
     pub fn secured(&mut self, encryption: Encryption) {
         self.session.secured(encryption);
     }
 
-    /// Speaks with the client until the end, or until it wants TLS.
-    pub async fn run<S>(&mut self, stream: &mut S) -> io::Result<Ended>
+    /// Serves the client until the end, or until STARTTLS.
+    pub async fn run<S>(&mut self, stream: &mut S) -> io::Result<RunEnd>
     where
         S: AsyncRead + AsyncWrite + Unpin + Send,
     {
@@ -97,33 +97,33 @@ impl<R: Reception> Conversation<R> {
         }
         loop {
             let step = self.session.step();
-            self.tell(None);
+            self.report_finished(None);
             match step {
                 Step::Read => {
                     self.flush(stream).await?;
                     if !self.read(stream).await? {
-                        return Ok(Ended::Closed);
+                        return Ok(RunEnd::Closed);
                     }
                 }
                 Step::Pause(time) => sleep(time).await,
                 Step::StartTls => {
                     self.flush(stream).await?;
-                    return Ok(Ended::StartTls);
+                    return Ok(RunEnd::StartTls);
                 }
                 Step::Close { linger } => {
                     self.flush(stream).await?;
                     self.hang_up(stream, linger).await;
-                    return Ok(Ended::Closed);
+                    return Ok(RunEnd::Closed);
                 }
                 asking => self.ask(asking).await,
             }
-            if self.session.output().len() > MAX_OUTPUT {
+            if self.session.output().len() > MAX_OUTPUT_BYTES {
                 self.flush(stream).await?;
             }
         }
     }
 
-    /// Gets the answer that the session waits for.
+    /// Asks the reception for the answer that the session needs.
     async fn ask(&mut self, step: Step<R::Recipient>) {
         let sender = self.session.sender().unwrap_or(&ReversePath::Null);
         let client = self.session.client();
@@ -141,21 +141,21 @@ impl<R: Reception> Conversation<R> {
                 let (from, message) = (envelope.from, envelope.message);
                 let (answers, note) = self.reception.data(client, from, envelope.recipients, message).await;
                 self.session.answer_message(answers);
-                self.tell(Some(note));
+                self.report_finished(Some(note));
             }
             _ => {}
         }
     }
 
-    /// Tells of the transactions that have ended; at most one of them had a message.
-    fn tell(&mut self, mut note: Option<R::Note>) {
-        for record in self.session.take_ended() {
+    /// Reports finished transactions to the reception; at most one of them had a message.
+    fn report_finished(&mut self, mut note: Option<R::Note>) {
+        for record in self.session.take_finished() {
             let took = self.began.take().map(|began| began.elapsed()).unwrap_or_default();
             self.reception.ended(self.session.client(), record, note.take(), took);
         }
     }
 
-    /// Takes what the client has sent already, without waiting for it.
+    /// Reads input that has already arrived, without waiting.
     async fn peek<S: AsyncRead + Unpin>(&mut self, stream: &mut S) -> io::Result<()> {
         let mut space = [0; 1];
         let mut early = ReadBuf::new(&mut space);
@@ -177,8 +177,8 @@ impl<R: Reception> Conversation<R> {
             stream.write_all(output).await?;
             stream.flush().await
         };
-        timeout(WRITE, write).await.map_err(io::Error::from)??;
-        if output.capacity() > 2 * MAX_OUTPUT {
+        timeout(WRITE_TIMEOUT, write).await.map_err(io::Error::from)??;
+        if output.capacity() > 2 * MAX_OUTPUT_BYTES {
             *output = Vec::new();
         }
         output.clear();
@@ -186,7 +186,7 @@ impl<R: Reception> Conversation<R> {
         Ok(())
     }
 
-    /// Reads some input; false when there will be none.
+    /// Reads some input; false at the end of the stream.
     async fn read<S: AsyncRead + Unpin>(&mut self, stream: &mut S) -> io::Result<bool> {
         self.prepare();
         let input = self.session.input();
@@ -204,56 +204,56 @@ impl<R: Reception> Conversation<R> {
             }
         };
         if length == room {
-            self.read_size = (self.read_size * 2).min(READ_CAPACITY);
+            self.read_size = (self.read_size * 2).min(MAX_READ_BYTES);
         }
         if self.content {
-            let earned = CONTENT_BYTE.saturating_mul(u32::try_from(length).unwrap_or(u32::MAX));
-            self.deadline = (self.deadline + earned).min(Instant::now() + COMMAND);
+            let earned = CONTENT_TIME_PER_BYTE.saturating_mul(u32::try_from(length).unwrap_or(u32::MAX));
+            self.deadline = (self.deadline + earned).min(Instant::now() + COMMAND_TIMEOUT);
         }
         Ok(length > 0)
     }
 
-    /// Sets the time and makes room for what comes next.
+    /// Sets the deadline and the read buffer for the next input.
     fn prepare(&mut self) {
         let content = self.session.in_content();
         let anew = std::mem::take(&mut self.replied) || content != self.content;
         self.content = content;
         if anew {
-            self.deadline = Instant::now() + if content { CONTENT } else { COMMAND };
-            self.read_size = if content { READ_CONTENT } else { READ_COMMAND };
+            self.deadline = Instant::now() + if content { CONTENT_GRACE } else { COMMAND_TIMEOUT };
+            self.read_size = if content { CONTENT_READ_BYTES } else { COMMAND_READ_BYTES };
         }
         let input = self.session.input();
-        // A connection that only waits should hold no more than it needs.
-        if !content && input.is_empty() && input.capacity() > READ_CONTENT {
+        // An idle connection should keep little memory.
+        if !content && input.is_empty() && input.capacity() > CONTENT_READ_BYTES {
             *input = BytesMut::new();
         }
         input.reserve(self.read_size);
     }
 
-    /// Closes our side. Closing the other one as well while bytes are under way would take our last reply from the
-    /// client, so those are read first.
+    /// Closes our side. Closing the socket while input is in flight would reset the connection and lose our last reply, so
+    /// that input is drained first.
     async fn hang_up<S>(&mut self, stream: &mut S, linger: bool)
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
-        // Whoever is gone already has nothing to be told.
-        let _ = timeout(LINGER, stream.shutdown()).await;
+        // The client may be gone already.
+        let _ = timeout(LINGER_TIMEOUT, stream.shutdown()).await;
         if !linger || *self.stopping.borrow() {
             return;
         }
         let input = self.session.input();
         let drain = async {
-            let mut left = LINGER_BYTES;
+            let mut left = MAX_LINGER_BYTES;
             while left > 0 {
                 input.clear();
-                input.reserve(READ_CONTENT);
+                input.reserve(CONTENT_READ_BYTES);
                 match stream.read_buf(input).await {
                     Ok(0) | Err(_) => return,
                     Ok(length) => left = left.saturating_sub(length),
                 }
             }
         };
-        let _ = timeout(LINGER, drain).await;
+        let _ = timeout(LINGER_TIMEOUT, drain).await;
     }
 }
 
@@ -261,6 +261,6 @@ impl<R: Reception> Conversation<R> {
 impl<R: Reception> Drop for Conversation<R> {
     fn drop(&mut self) {
         self.session.abandon();
-        self.tell(None);
+        self.report_finished(None);
     }
 }

@@ -1,26 +1,26 @@
-//! What stands between the angle brackets of MAIL and RCPT.
+//! Reverse-paths and forward-paths: the arguments of MAIL and RCPT.
 
 use std::fmt;
 
 use super::reply::{self, Reply};
 use crate::address::{Address, AddressError};
 
-/// Who sends a message, and gets its bounces.
+/// The sender of a message, who gets its bounces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReversePath {
-    /// `<>`: nobody, because it is a report itself and must never be answered.
+    /// `<>`, the null sender: a report, which is never answered.
     Null,
-    /// An address. Nobody has proven that it is the sender's.
+    /// An address; not verified.
     Address(Address),
-    /// A mailbox of RFC 5321 that is none of ours: quoted, routed the old way, on a host with an underscore or without
-    /// a name. It is kept as it was given, because refusing it would lose mail that others may send.
+    /// A valid mailbox of RFC 5321 that [`Address`] does not allow: quoted, source-routed, on a host with an underscore or
+    /// an address literal. Kept as given, because refusing it would lose legitimate mail.
     Unusual(String),
 }
 
 /// The longest path without its brackets (RFC 5321, section 4.5.3.1.3).
-const MAX_PATH: usize = 254;
+const MAX_PATH_BYTES: usize = 254;
 /// The longest local part (RFC 5321, section 4.5.3.1.1).
-const MAX_LOCAL: usize = 64;
+const MAX_LOCAL_BYTES: usize = 64;
 
 impl ReversePath {
     /// The address, if there is one of the usual kind.
@@ -65,7 +65,7 @@ impl fmt::Display for ReversePath {
     }
 }
 
-/// Whether a text has the form of a mailbox (RFC 5321, section 4.1.2), also where we would never give out such a one.
+/// Whether a text is a mailbox of RFC 5321, section 4.1.2, also in forms that we do not host.
 fn is_mailbox(text: &str) -> bool {
     let Some((local, domain)) = text.rsplit_once('@') else { return false };
     let literal = domain.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
@@ -76,21 +76,23 @@ fn is_mailbox(text: &str) -> bool {
         }
         None => domain.split('.').all(is_label),
     };
-    text.len() <= MAX_PATH
-        && local.len() <= MAX_LOCAL
+    text.len() <= MAX_PATH_BYTES
+        && local.len() <= MAX_LOCAL_BYTES
         && sound_domain
         && (is_dot_string(local) || is_quoted(local))
 }
 
-/// A part of a domain; underscores are not allowed in host names, and are there all the same.
+/// A label of a domain; underscores are not allowed in host names, but occur.
 fn is_label(label: &str) -> bool {
     (1..=63).contains(&label.len())
         && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
 }
 
 fn is_dot_string(local: &str) -> bool {
-    let atom = |letter: char| {
-        !letter.is_ascii() || letter.is_ascii_alphanumeric() || "!#$%&'*+-/=?^_`{|}~".contains(letter)
+    let atom = |character: char| {
+        !character.is_ascii()
+            || character.is_ascii_alphanumeric()
+            || "!#$%&'*+-/=?^_`{|}~".contains(character)
     };
     local.split('.').all(|part| !part.is_empty() && part.chars().all(atom))
 }
@@ -100,29 +102,29 @@ fn is_quoted(local: &str) -> bool {
     let inside = local.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
     let Some(inside) = inside else { return false };
     let mut escaped = false;
-    let sound = inside.chars().all(|letter| match letter {
-        _ if letter.is_control() => false,
-        _ if std::mem::take(&mut escaped) => letter.is_ascii(),
+    let sound = inside.chars().all(|character| match character {
+        _ if character.is_control() => false,
+        _ if std::mem::take(&mut escaped) => character.is_ascii(),
         '\\' => {
             escaped = true;
             true
         }
-        _ => letter != '"',
+        _ => character != '"',
     });
     sound && !escaped
 }
 
-/// For whom a message is.
+/// The recipient of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ForwardPath {
-    /// `<postmaster>` without a domain: whoever runs this server (RFC 5321, section 4.5.1).
+    /// `<postmaster>` without a domain: the operator of this server (RFC 5321, section 4.5.1).
     Postmaster,
     /// An address.
     Address(Address),
 }
 
 impl ForwardPath {
-    /// Routes, relaying tricks and address literals are refused like the strangers' addresses that they stand for.
+    /// Source routes, percent hacks and address literals are refused like relaying.
     pub(super) fn parse(text: &str, utf8: bool) -> Result<Self, Reply> {
         if text.eq_ignore_ascii_case("postmaster") {
             return Ok(Self::Postmaster);
@@ -151,7 +153,7 @@ impl fmt::Display for ForwardPath {
 
 /// Splits `<path> parameters`, without the brackets; nothing when there is no such pair of brackets.
 ///
-/// A bracket within quotation marks does not count, so that nobody can hide one path in another.
+/// A bracket within quotation marks does not count, so that one path cannot hide another.
 pub(super) fn split(text: &str) -> Option<(&str, &str)> {
     let inside = text.strip_prefix('<')?;
     let (mut quoted, mut escaped) = (false, false);

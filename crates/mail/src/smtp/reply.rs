@@ -1,4 +1,4 @@
-//! Replies: a code, an enhanced code (RFC 3463) and a text, and the refusals that the protocol itself gives.
+//! Replies: a code, an enhanced code (RFC 3463) and a text, and the replies of the protocol itself.
 
 use std::{borrow::Cow, fmt, io::Write};
 
@@ -11,7 +11,7 @@ pub struct Reply {
     code: u16,
     enhanced: &'static str,
     text: Cow<'static, str>,
-    /// Why, in one word for those who count; empty where nobody does.
+    /// The reason as a metrics label; empty where it is not counted.
     reason: &'static str,
 }
 
@@ -21,13 +21,13 @@ impl Reply {
         Self { code, enhanced, text: Cow::Borrowed(text), reason: "" }
     }
 
-    /// The same with a word that it is counted under. Clients do not see it.
+    /// The same with a metrics label. Clients do not see it.
     pub const fn because(mut self, reason: &'static str) -> Self {
         self.reason = reason;
         self
     }
 
-    /// The word that it is counted under.
+    /// The metrics label.
     pub fn reason(&self) -> &'static str {
         match self.reason {
             "" if self.is_temporary() => "temporary",
@@ -36,7 +36,7 @@ impl Reply {
         }
     }
 
-    /// The same with another text. Whatever is not visible ASCII in it is replaced when it is sent.
+    /// The same with another text. Characters other than visible ASCII are replaced when it is sent.
     pub fn with_text(mut self, text: impl Into<String>) -> Self {
         self.text = Cow::Owned(text.into());
         self
@@ -52,12 +52,12 @@ impl Reply {
         &self.text
     }
 
-    /// Whether the client should come again later.
+    /// Whether it is a transient failure (4yz).
     pub fn is_temporary(&self) -> bool {
         (400..500).contains(&self.code)
     }
 
-    /// The reply as a refusal: whoever refuses with a code that is none has a fault of his own.
+    /// The reply as a refusal: any code other than 4yz and 5yz becomes a local error.
     pub(super) fn refusing(self) -> Self {
         if (400..600).contains(&self.code) { self } else { LOCAL_FAULT }
     }
@@ -74,7 +74,7 @@ impl Reply {
     }
 }
 
-/// As it is sent, but for characters that are replaced then.
+/// The line as sent, before characters are replaced.
 impl fmt::Display for Reply {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ", self.code)?;
@@ -85,7 +85,7 @@ impl fmt::Display for Reply {
     }
 }
 
-/// Appends a text, made harmless, and the end of the line.
+/// Appends a text in visible ASCII, and the end of the line.
 fn write_text(text: &str, output: &mut Vec<u8>) {
     let harmless = |byte: u8| if byte == b' ' || byte.is_ascii_graphic() { byte } else { b'?' };
     output.extend(text.bytes().take(MAX_TEXT).map(harmless));

@@ -1,7 +1,7 @@
-//! The protocol without a network: bytes go in, replies come out, and now and then something is asked for.
+//! The protocol without I/O: bytes go in, replies and requests come out.
 //!
-//! Here are the lines and the counting of mistakes; what commands do is in `session/commands.rs`, how a message
-//! comes in is in `session/transfer.rs`.
+//! This file has line handling and error counting; commands are in `session/commands.rs`, message transfer is in
+//! `session/transfer.rs`.
 
 mod commands;
 mod transfer;
@@ -14,59 +14,59 @@ use memchr::memchr2;
 use super::{
     Client, Encryption, Protocol, Settings,
     budget::Lease,
-    command::{self, Command, Mistake, Names},
-    content::{Scanner, Transfer},
+    command::{self, Command, CommandError, NamedPath},
+    content::{DataDecoder, Transfer},
     path::{ForwardPath, ReversePath},
-    record::{End, Record},
     reply::{self, Reply},
+    transaction_record::{TransactionEnd, TransactionRecord},
 };
 
-/// Mistakes after which the connection is closed.
+/// Errors after which the connection is closed.
 const MAX_ERRORS: u32 = 20;
-/// Mistakes after which each further one costs time.
-const PATIENT_ERRORS: u32 = 10;
-/// How much time.
+/// Errors after which each further one is delayed.
+const FREE_ERRORS: u32 = 10;
+/// That delay.
 const ERROR_PAUSE: Duration = Duration::from_secs(1);
-/// Commands that bring no message, after which the connection is closed; a message begins the count anew.
+/// Commands without a message after which the connection is closed; a message resets the count.
 const MAX_IDLE_COMMANDS: u32 = 1000;
 /// The longest line that is read to its end only to be refused.
-const MAX_SKIPPED: usize = 64 * 1024;
+const MAX_SKIPPED_LINE_BYTES: usize = 64 * 1024;
 
-/// What the session needs before it can go on.
+/// What the session needs to continue.
 #[derive(Debug)]
 pub enum Step<T> {
-    /// More input; whatever is in the output must be sent first.
+    /// More input; the output must be sent first.
     Read,
-    /// Time must pass, because the client makes many mistakes.
+    /// A delay, because the client makes many errors.
     Pause(Duration),
     /// An answer for [`Session::answer_mail`]: may [`Session::sender`] send a message of this size?
     Mail(Option<u64>),
     /// An answer for [`Session::answer_rcpt`]: is there such a recipient?
     Rcpt(ForwardPath),
     /// An answer for [`Session::answer_message`]: has it been stored?
-    Message(Envelope<T>),
-    /// The output must be sent; then TLS begins, and when it stands [`Session::secured`] goes on.
+    Message(IncomingMessage<T>),
+    /// The output must be sent; then the TLS handshake, after which [`Session::secured`] continues.
     StartTls,
-    /// The output must be sent and the connection closed. A client that may still be sending should be listened to
+    /// The output must be sent and the connection closed. Input of a client that may still be sending should be drained
     /// for a while, or it will not see the reply.
     Close {
-        /// Whether it may.
+        /// Whether it may still be sending.
         linger: bool,
     },
 }
 
 /// A whole message with its envelope.
 #[derive(Debug)]
-pub struct Envelope<T> {
+pub struct IncomingMessage<T> {
     /// The sender.
     pub from: ReversePath,
-    /// What was kept of each accepted recipient; at least one.
+    /// The state of each accepted recipient; at least one.
     pub recipients: Vec<T>,
     /// The content as it was sent, without the dots that SMTP adds.
     pub message: Bytes,
 }
 
-/// One client's side of the protocol.
+/// The state of one client's session.
 #[derive(Debug)]
 pub struct Session<T> {
     settings: Arc<Settings>,
@@ -77,14 +77,14 @@ pub struct Session<T> {
     transaction: Option<Transaction<T>>,
     /// The content, from DATA or the first BDAT on.
     transfer: Option<Transfer>,
-    /// The memory of the message that is being stored.
+    /// The memory lease of the message that is being stored.
     storing: Option<Lease>,
-    /// What is remembered of the transaction until it has ended, its message included.
-    record: Option<Box<Record>>,
-    /// The recipient that is asked about.
+    /// The record of the current transaction.
+    record: Option<Box<TransactionRecord>>,
+    /// The recipient of the pending RCPT.
     asked: String,
-    /// Transactions that have ended and were not told of yet.
-    ended: Vec<Record>,
+    /// Finished transactions that are not reported yet.
+    ended: Vec<TransactionRecord>,
     errors: u32,
     idle_commands: u32,
     owes_pause: bool,
@@ -95,13 +95,13 @@ pub struct Session<T> {
 enum State {
     /// A command.
     Command,
-    /// The rest of a line that is too long, of which so much was read.
+    /// The rest of an overlong line, with the bytes skipped so far.
     LongLine(usize),
     /// The content after DATA.
-    Data(Scanner),
+    Data(DataDecoder),
     /// Content after BDAT.
     Chunk(Chunk),
-    /// Nothing before an answer; how many recipients a message that is being stored has.
+    /// Nothing before an answer, with the number of recipients of the message being stored.
     Asking(usize),
     /// Nothing before TLS.
     Tls,
@@ -150,7 +150,7 @@ impl<T> Session<T> {
         }
     }
 
-    /// Greets the client, or turns it away if it did not wait to be greeted.
+    /// Greets the client, or refuses it if it sent something before the greeting.
     pub fn greet(&mut self) {
         if !self.input.is_empty() {
             return self.close(&reply::TALKED_FIRST);
@@ -160,12 +160,12 @@ impl<T> Session<T> {
         Reply::new(220, "", "").with_text(text).write(&mut self.output);
     }
 
-    /// The other end.
+    /// The client.
     pub fn client(&self) -> &Client {
         &self.client
     }
 
-    /// The sender of the message that is being announced.
+    /// The sender of the current transaction.
     pub fn sender(&self) -> Option<&ReversePath> {
         self.transaction.as_ref().map(|transaction| &transaction.from)
     }
@@ -175,7 +175,7 @@ impl<T> Session<T> {
         &mut self.input
     }
 
-    /// Replies that are to be sent; whoever has sent them clears this.
+    /// Replies to be sent; the caller clears this after sending.
     pub fn output(&mut self) -> &mut Vec<u8> {
         &mut self.output
     }
@@ -188,20 +188,20 @@ impl<T> Session<T> {
     /// Says why, and ends the session.
     pub fn close(&mut self, why: &Reply) {
         why.write(&mut self.output);
-        self.end(true, End::Closed, Some(why));
+        self.end(true, TransactionEnd::Closed, Some(why));
     }
 
     /// Ends the session because the connection is lost.
     pub fn abandon(&mut self) {
-        self.end(false, End::Lost, None);
+        self.end(false, TransactionEnd::Lost, None);
     }
 
-    /// The transactions that have ended since this was last asked.
-    pub fn take_ended(&mut self) -> Vec<Record> {
+    /// The transactions finished since the last call.
+    pub fn take_finished(&mut self) -> Vec<TransactionRecord> {
         std::mem::take(&mut self.ended)
     }
 
-    fn end(&mut self, linger: bool, how: End, why: Option<&Reply>) {
+    fn end(&mut self, linger: bool, how: TransactionEnd, why: Option<&Reply>) {
         self.conclude(how, why);
         self.reset();
         self.input.clear();
@@ -209,7 +209,7 @@ impl<T> Session<T> {
         self.state = State::Closed { linger };
     }
 
-    /// Goes on as far as the input allows.
+    /// Continues as far as the input allows.
     pub fn step(&mut self) -> Step<T> {
         loop {
             if std::mem::take(&mut self.owes_pause) {
@@ -231,7 +231,7 @@ impl<T> Session<T> {
 
     fn take_command(&mut self) -> Option<Step<T>> {
         let (end, length) = find_line(&self.input);
-        if length > command::MAX_PATH_LINE {
+        if length > command::MAX_PATH_LINE_BYTES {
             self.state = State::LongLine(0);
             return None;
         }
@@ -249,26 +249,26 @@ impl<T> Session<T> {
         }
         let utf8 = self.transaction.as_ref().is_some_and(|transaction| transaction.utf8);
         let parsed = Command::parse(line, utf8);
-        let names = if parsed.is_err() { command::names(line) } else { Names::Nobody };
+        let names = if parsed.is_err() { command::names(line) } else { NamedPath::None };
         self.input.advance(length + 2);
         if !self.input.is_empty() && self.must_wait(&parsed) {
             return self.hang_up(&reply::OUT_OF_STEP);
         }
         match parsed {
-            Ok(command) => self.obey(command),
-            Err(Mistake::Fatal(reply)) => self.hang_up(&reply),
-            Err(Mistake::Refused(reply)) => {
+            Ok(command) => self.execute(command),
+            Err(CommandError::Fatal(reply)) => self.hang_up(&reply),
+            Err(CommandError::Refused(reply)) => {
                 self.refuse_line(names, reply);
                 None
             }
         }
     }
 
-    /// Refuses a line that is no command, which may name a sender or a recipient all the same.
-    fn refuse_line(&mut self, names: Names, refusal: Reply) {
+    /// Refuses an invalid line, which may still name a sender or a recipient.
+    fn refuse_line(&mut self, names: NamedPath, refusal: Reply) {
         match (names, &mut self.record) {
-            (Names::Sender(from), None) => self.refuse_sender(&from, refusal),
-            (Names::Recipient(to), Some(record)) if self.transfer.is_none() => {
+            (NamedPath::Sender(from), None) => self.refuse_sender(&from, refusal),
+            (NamedPath::Recipient(to), Some(record)) if self.transfer.is_none() => {
                 record.refuse(&to, &refusal);
                 self.refuse(refusal);
             }
@@ -278,8 +278,8 @@ impl<T> Session<T> {
 
     /// Whether the client must have our reply before it sends more (RFC 2920).
     ///
-    /// What follows STARTTLS and QUIT is not looked at in any case.
-    fn must_wait(&self, parsed: &Result<Command, Mistake>) -> bool {
+    /// Input after STARTTLS and QUIT is discarded anyway.
+    fn must_wait(&self, parsed: &Result<Command, CommandError>) -> bool {
         match parsed {
             Ok(Command::Quit) => false,
             Ok(Command::Hello { .. } | Command::Data) => true,
@@ -287,17 +287,17 @@ impl<T> Session<T> {
         }
     }
 
-    /// Whether the client was told that it may pipeline.
+    /// Whether PIPELINING was offered to the client.
     fn pipelines(&self) -> bool {
         self.client.helo.is_some() && self.client.protocol != Protocol::Smtp
     }
 
-    /// Reads over a line that is too long, so that its rest is not taken for commands.
+    /// Skips an overlong line, so that its rest is not parsed as commands.
     fn skip_line(&mut self) -> Option<Step<T>> {
         let State::LongLine(skipped) = &mut self.state else { return None };
         let (end, length) = find_line(&self.input);
         *skipped += length;
-        if *skipped > MAX_SKIPPED {
+        if *skipped > MAX_SKIPPED_LINE_BYTES {
             return self.hang_up(&reply::LINE_TOO_LONG);
         }
         match end {
@@ -329,7 +329,7 @@ impl<T> Session<T> {
         let refusal = refusal.refusing();
         self.say(&refusal);
         if refusal.code() == 421 {
-            self.end(true, End::Closed, Some(&refusal));
+            self.end(true, TransactionEnd::Closed, Some(&refusal));
         } else if refusal.is_temporary() {
             self.count_idle();
         } else {
@@ -339,13 +339,13 @@ impl<T> Session<T> {
 
     fn count_error(&mut self) {
         self.errors += 1;
-        self.owes_pause = self.errors > PATIENT_ERRORS;
+        self.owes_pause = self.errors > FREE_ERRORS;
         if self.errors >= MAX_ERRORS {
             self.close(&reply::TOO_MANY_ERRORS);
         }
     }
 
-    /// Counts a command that brings no message nearer.
+    /// Counts a command that does not advance a transaction.
     fn count_idle(&mut self) {
         self.idle_commands += 1;
         if self.idle_commands >= MAX_IDLE_COMMANDS {
@@ -354,7 +354,7 @@ impl<T> Session<T> {
     }
 
     /// Closes the record of the transaction, if there is one.
-    fn conclude(&mut self, end: End, reply: Option<&Reply>) {
+    fn conclude(&mut self, end: TransactionEnd, reply: Option<&Reply>) {
         let Some(mut record) = self.record.take() else { return };
         record.end = end;
         record.reply = reply.cloned().or(record.reply);
@@ -362,7 +362,7 @@ impl<T> Session<T> {
         self.ended.push(*record);
     }
 
-    /// Forgets the message that was being announced or sent.
+    /// Resets the transaction and its content.
     fn reset(&mut self) {
         self.transaction = None;
         self.transfer = None;

@@ -28,13 +28,13 @@ pub(crate) fn settings() -> Arc<Settings> {
 }
 
 /// What comes of pieces that are sent one after the other.
-fn played(pieces: &[&str]) -> Played {
-    play(&settings(), Protocol::Smtp, pieces.iter().map(|piece| piece.as_bytes()))
+fn driven(pieces: &[&str]) -> DrivenSession {
+    drive_session(&settings(), Protocol::Smtp, pieces.iter().map(|piece| piece.as_bytes()))
 }
 
 /// The replies to pieces, a line each, without the greeting.
 fn replies(pieces: &[&str]) -> Vec<String> {
-    lines(&played(pieces).replies)
+    lines(&driven(pieces).replies)
 }
 
 fn lines(replies: &[u8]) -> Vec<String> {
@@ -57,12 +57,12 @@ fn final_codes(lines: &[String]) -> Vec<u16> {
 }
 
 /// The contents of the messages.
-fn messages(played: &Played) -> Vec<Bytes> {
-    played.messages.iter().map(|(_, _, message)| message.clone()).collect()
+fn messages(driven: &DrivenSession) -> Vec<Bytes> {
+    driven.messages.iter().map(|(_, _, message)| message.clone()).collect()
 }
 
 /// Plays a script: lines of `C: ` are sent together up to the next lines of `S: `, which must be the replies.
-fn transcript(protocol: Protocol, script: &str) -> Played {
+fn transcript(protocol: Protocol, script: &str) -> DrivenSession {
     let mut pieces = Vec::new();
     let mut expected = String::new();
     let mut replying = true;
@@ -82,9 +82,9 @@ fn transcript(protocol: Protocol, script: &str) -> Played {
         piece.push_str(text);
         piece.push_str("\r\n");
     }
-    let played = play(&settings(), protocol, pieces.iter().map(String::as_bytes));
-    assert_eq!(String::from_utf8(played.replies.clone()).unwrap(), expected);
-    played
+    let driven = drive_session(&settings(), protocol, pieces.iter().map(String::as_bytes));
+    assert_eq!(String::from_utf8(driven.replies.clone()).unwrap(), expected);
+    driven
 }
 
 /// The start of every conversation about one message, up to where DATA or BDAT follows.

@@ -8,27 +8,27 @@ use serde::Serialize;
 
 use super::candidates::{self, Candidate, Shape};
 use super::confidence::{confidence, keep_best};
-use super::words;
+use super::vocabulary;
 
-/// How much of a mail is looked at.
+/// How much of a message is looked at.
 const MAX_CHARS: usize = 20_000;
 const MAX_LINES: usize = 400;
 
 /// The longest line that can carry a code with its wording.
-const MAX_LINE: usize = 2_000;
+const MAX_LINE_BYTES: usize = 2_000;
 
 /// How near a word for code must be to a code in the same line, in bytes.
-const NEAR: usize = 60;
-const VERY_NEAR: usize = 14;
+const NEAR_BYTES: usize = 60;
+const VERY_NEAR_BYTES: usize = 14;
 
 /// How many lines above a code may speak of it.
-const LINES_ABOVE: usize = 3;
+const MAX_LINES_ABOVE: usize = 3;
 
 /// What is not at least this likely is not given.
 const THRESHOLD: f64 = 0.5;
 
 /// The longest context that is given.
-const MAX_CONTEXT: usize = 160;
+const MAX_CONTEXT_CHARS: usize = 160;
 
 /// A code.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -41,29 +41,30 @@ pub struct Code {
     pub context: String,
 }
 
-/// A line of the mail, ready to be searched.
+/// A line of the message, ready to be searched.
 struct Line {
     text: String,
-    code_places: Vec<Range<usize>>,
+    code_ranges: Vec<Range<usize>>,
     about_sign_up: bool,
     about_offer: bool,
 }
 
 impl Line {
     fn new(text: &str) -> Self {
-        let end = text.floor_char_boundary(MAX_LINE);
+        let end = text.floor_char_boundary(MAX_LINE_BYTES);
         let text = candidates::prepare(text.get(..end).unwrap_or_default());
-        let code_places = words::code_places(&text);
-        let (about_sign_up, about_offer) = (words::speaks_of_sign_up(&text), words::speaks_of_offer(&text));
-        Self { text, code_places, about_sign_up, about_offer }
+        let code_ranges = vocabulary::code_ranges(&text);
+        let (about_sign_up, about_offer) =
+            (vocabulary::speaks_of_sign_up(&text), vocabulary::speaks_of_offer(&text));
+        Self { text, code_ranges, about_sign_up, about_offer }
     }
 
     fn speaks_of_code(&self) -> bool {
-        !self.code_places.is_empty()
+        !self.code_ranges.is_empty()
     }
 }
 
-/// Finds the codes of a mail.
+/// Finds the codes of a message.
 pub(super) fn find(subject: &str, text: &str) -> Vec<Code> {
     let subject = Line::new(subject);
     let end = text.char_indices().nth(MAX_CHARS).map_or(text.len(), |(place, _)| place);
@@ -75,7 +76,7 @@ pub(super) fn find(subject: &str, text: &str) -> Vec<Code> {
         if score < THRESHOLD {
             return;
         }
-        let context = line.text.chars().take(MAX_CONTEXT).collect();
+        let context = line.text.chars().take(MAX_CONTEXT_CHARS).collect();
         let code = Code { value: candidate.value.clone(), confidence: score, context };
         best.entry(candidate.value)
             .and_modify(|(_, known)| {
@@ -90,7 +91,7 @@ pub(super) fn find(subject: &str, text: &str) -> Vec<Code> {
     }
     for (index, line) in lines.iter().enumerate() {
         for candidate in likely(&line.text) {
-            let around = Around { subject: &subject, lines: &lines, index, about_sign_up };
+            let around = LineContext { subject: &subject, lines: &lines, index, about_sign_up };
             let score = around.score(line, &candidate);
             take(index + 1, line, candidate, score);
         }
@@ -107,17 +108,18 @@ fn likely(line: &str) -> impl Iterator<Item = Candidate> {
     candidates::find(line).into_iter().filter(|candidate| !is_date(&candidate.value))
 }
 
-/// Where a line stands in its mail.
-struct Around<'a> {
+/// Where a line stands in its message.
+struct LineContext<'a> {
     subject: &'a Line,
     lines: &'a [Line],
     index: usize,
     about_sign_up: bool,
 }
 
-impl Around<'_> {
+impl LineContext<'_> {
     fn score(&self, line: &Line, candidate: &Candidate) -> f64 {
-        let above = self.lines.get(self.index.saturating_sub(LINES_ABOVE)..self.index).unwrap_or_default();
+        let above =
+            self.lines.get(self.index.saturating_sub(MAX_LINES_ABOVE)..self.index).unwrap_or_default();
         let below = self.lines.get(self.index + 1..).and_then(<[Line]>::first);
         let near_offer = above.last().into_iter().chain(below).any(|near| near.about_offer);
         let about_sign_up =
@@ -138,8 +140,8 @@ impl Around<'_> {
             None => return 0.0,
         };
         let labelled_otherwise = above.last().is_some_and(|last| {
-            last.code_places.is_empty()
-                && words::names_other_number(last.text.trim_end_matches([':', ' ', '.']))
+            last.code_ranges.is_empty()
+                && vocabulary::names_other_number(last.text.trim_end_matches([':', ' ', '.']))
         });
         if labelled_otherwise {
             return 0.0;
@@ -155,7 +157,11 @@ fn score_in_line(line: &Line, candidate: &Candidate, about_sign_up: bool) -> f64
     let is_letters = matches!(candidate.shape, Shape::Letters);
     let offers = !is_direct(before, candidate, line) && line.about_offer;
     let offer_code = line.about_offer && !matches!(candidate.shape, Shape::Digits | Shape::Prefixed);
-    if offers || offer_code || words::names_other_number(sentence_end(before)) || words::names_unit(after) {
+    if offers
+        || offer_code
+        || vocabulary::names_other_number(sentence_end(before))
+        || vocabulary::names_unit(after)
+    {
         return 0.0;
     }
     let distance = |place: &Range<usize>| {
@@ -167,9 +173,9 @@ fn score_in_line(line: &Line, candidate: &Candidate, about_sign_up: bool) -> f64
             None
         }
     };
-    let nearest = line.code_places.iter().filter_map(distance).min_by_key(|(gap, _)| *gap);
-    let Some((gap, word_first)) = nearest.filter(|(gap, _)| *gap <= NEAR) else { return 0.0 };
-    let said_directly = gap <= VERY_NEAR && (word_first || !after.contains(['.', ';']));
+    let nearest = line.code_ranges.iter().filter_map(distance).min_by_key(|(gap, _)| *gap);
+    let Some((gap, word_first)) = nearest.filter(|(gap, _)| *gap <= NEAR_BYTES) else { return 0.0 };
+    let said_directly = gap <= VERY_NEAR_BYTES && (word_first || !after.contains(['.', ';']));
     if is_letters && !(word_first && said_directly && is_direct(before, candidate, line)) {
         return 0.0;
     }
@@ -184,7 +190,7 @@ fn score_in_line(line: &Line, candidate: &Candidate, about_sign_up: bool) -> f64
 
 /// Whether only a colon or a word such as "is" stands between the word for code and the candidate.
 fn is_direct(before: &str, candidate: &Candidate, line: &Line) -> bool {
-    let label = line.code_places.iter().rfind(|place| place.end <= candidate.place.start);
+    let label = line.code_ranges.iter().rfind(|place| place.end <= candidate.place.start);
     let Some(between) = label.and_then(|place| before.get(place.end..)) else { return false };
     let trimmed = between.trim_matches([' ', ':', '-', '–', '=', '"', '“', '：']);
     trimmed.is_empty() || matches!(trimmed, "is" | "lautet" | "ist" | "est" | "es" | "é" | "è" | "是" | "为")

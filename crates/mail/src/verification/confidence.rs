@@ -3,12 +3,12 @@
 //! Codes and links are judged apart, but both are given on one scale and up to the same number.
 
 /// The most codes and the most links that are given.
-const MAX_FOUND: usize = 10;
+const MAX_RESULTS: usize = 10;
 
-/// Sorts by confidence and keeps the best. Equal ones keep the order of the mail.
+/// Sorts by confidence and keeps the best. Equal ones keep the order of the message.
 pub(super) fn keep_best<T>(mut found: Vec<T>, confidence: impl Fn(&T) -> f64) -> Vec<T> {
     found.sort_by(|one, two| confidence(two).total_cmp(&confidence(one)));
-    found.truncate(MAX_FOUND);
+    found.truncate(MAX_RESULTS);
     found
 }
 

@@ -7,8 +7,8 @@ use serde::Serialize;
 use url::Url;
 
 use super::confidence::{confidence, keep_best};
-use super::words::{self, List};
-use crate::safe_text::{self, SeenLink};
+use super::vocabulary::{self, List};
+use crate::safe_text::{self, VisibleLink};
 
 /// What is not at least this likely is not given.
 const THRESHOLD: f64 = 0.5;
@@ -17,10 +17,10 @@ const THRESHOLD: f64 = 0.5;
 const MAX_LINKS: usize = 300;
 
 /// The longest text of a link that is given.
-const MAX_TEXT: usize = 200;
+const MAX_TEXT_CHARS: usize = 200;
 
 /// Wording of links that finish a sign-up.
-const CONFIRMS: List = List(
+const CONFIRM_PHRASES: List = List(
     "\
     verify|verif|confirm|activate|activation|validate|magic link|reset password|reset your password|\
     reset my password|set password|set your password|set a password|new password|choose a password|\
@@ -36,7 +36,7 @@ const CONFIRMS: List = List(
 );
 
 /// Wording of links that sign in; alone it is too common to count.
-const SIGNS_IN: List = List(
+const SIGN_IN_PHRASES: List = List(
     "\
     log in|login|sign in|sign-in|anmelden|einloggen|connecter|connexion|iniciar sesión|entrar|acceder|\
     accedi|inloggen|登录|登入|ログイン|로그인|войти|вход|giriş|zaloguj|logga in|get started|continue|click here|\
@@ -44,7 +44,7 @@ const SIGNS_IN: List = List(
 );
 
 /// Words in paths of links that finish a sign-up or sign in.
-const PATHS: List = List(
+const SIGN_UP_PATH_WORDS: List = List(
     "\
     verify|verif|confirm|activate|activation|validate|validation|magic|login|signin|sign-in|sign_in|\
     log-in|auth|reset|password|invite|invitation|accept|register|signup|sign-up|optin|opt-in|double-opt|\
@@ -52,7 +52,7 @@ const PATHS: List = List(
 );
 
 /// Names of parameters that carry a secret.
-const SECRETS: List = List(
+const SECRET_PARAMETERS: List = List(
     "\
     token|code|key|confirmation_token|oobcode|ticket|otp|hash|sig|signature|nonce|secret|\
     reset_password_token|verification_token|invitation_token|activation|confirm|verify|t|k|c|jwt|\
@@ -60,7 +60,7 @@ const SECRETS: List = List(
 );
 
 /// What no sign-up link says or contains.
-const OTHERS: List = List(
+const OTHER_LINK_PHRASES: List = List(
     "\
     unsubscribe|unsub|opt-out|optout|opt out|preferences|manage notif|notification settings|\
     email settings|privacy|terms|legal|imprint|impressum|datenschutz|help center|help-center|/help|\
@@ -80,7 +80,7 @@ const OTHER_HOSTS: List = List(
 );
 
 /// What is confirmed to finish a sign-up: without one of these, wording that confirms may be about anything.
-const CONFIRMED: List = List(
+const CONFIRMATION_OBJECTS: List = List(
     "\
     email|e-mail|mail address|address|account|identity|registration|subscription|sign-up|signup|adresse|\
     konto|anmeldung|registrierung|compte|inscription|correo|dirección|cuenta|registro|conta|endereço|\
@@ -89,7 +89,7 @@ const CONFIRMED: List = List(
 );
 
 /// What says that something is done already, or that it is about a purchase.
-const SETTLED: List = List(
+const COMPLETED_PHRASES: List = List(
     "\
     confirmed|confirmation of|verified|activated|validated|bestätigt|confirmé|verificad|confirmad|\
     confermat|bevestigd|order|booking|reservation|payment|invoice|purchase|shipping|shipment|deliver|\
@@ -119,13 +119,13 @@ pub struct Link {
 }
 
 /// A link and what is said about it.
-struct Said {
-    link: SeenLink,
+struct LinkContext {
+    link: VisibleLink,
     /// What the sentence says behind an address in plain text.
     after: String,
 }
 
-/// What the subject says about the links of its mail.
+/// What the subject says about the links of its message.
 struct Subject {
     about_sign_up: bool,
     asks_to_confirm: bool,
@@ -136,31 +136,32 @@ impl Subject {
     fn new(subject: &str) -> Self {
         let lower = subject.to_lowercase();
         Self {
-            about_sign_up: words::speaks_of_sign_up(subject) || CONFIRMS.occurs_in(&lower),
+            about_sign_up: vocabulary::speaks_of_sign_up(subject) || CONFIRM_PHRASES.occurs_in(&lower),
             asks_to_confirm: asks_to_confirm(&lower),
             asks_to_sign_in: SIGN_IN_SUBJECTS.begins(lower.trim_start()),
         }
     }
 }
 
-/// Finds the links of a mail.
+/// Finds the links of a message.
 pub(super) fn find(subject: &str, text: &str, html: Option<&str>) -> Vec<Link> {
-    let seen = html.map(safe_text::seen_links).filter(|links| !links.is_empty()).map_or_else(
+    let seen = html.map(safe_text::visible_links).filter(|links| !links.is_empty()).map_or_else(
         || links_in_text(text),
-        |links| links.into_iter().map(|link| Said { link, after: String::new() }).collect(),
+        |links| links.into_iter().map(|link| LinkContext { link, after: String::new() }).collect(),
     );
     let subject = Subject::new(subject);
-    let candidates: Vec<(Said, Url)> = seen.into_iter().take(MAX_LINKS).filter_map(candidate).collect();
-    let ways: HashSet<&str> = candidates.iter().map(|(_, url)| url.as_str()).collect();
-    // A mail that asks to confirm an address and has one way to go means that one, whatever it says.
-    let is_sole = ways.len() == 1 && subject.asks_to_confirm;
+    let candidates: Vec<(LinkContext, Url)> =
+        seen.into_iter().take(MAX_LINKS).filter_map(candidate).collect();
+    let targets: HashSet<&str> = candidates.iter().map(|(_, url)| url.as_str()).collect();
+    // A message that asks to confirm an address and has one way to go means that one, whatever it says.
+    let is_sole = targets.len() == 1 && subject.asks_to_confirm;
     let mut urls = HashSet::new();
     let mut found = Vec::new();
-    for (Said { link, after }, url) in candidates {
+    for (LinkContext { link, after }, url) in candidates {
         let score = score(&url, &format!("{} {after}", link.text), &subject, is_sole);
         let Some(host) = url.host_str().filter(|_| score >= THRESHOLD) else { continue };
         if urls.insert(link.url.clone()) {
-            let text = link.text.chars().take(MAX_TEXT).collect();
+            let text = link.text.chars().take(MAX_TEXT_CHARS).collect();
             found.push(Link { host: host.to_owned(), url: link.url, text, confidence: confidence(score) });
         }
     }
@@ -168,15 +169,15 @@ pub(super) fn find(subject: &str, text: &str, html: Option<&str>) -> Vec<Link> {
 }
 
 /// A link of the web that does not say that it is something else.
-fn candidate(said: Said) -> Option<(Said, Url)> {
-    let url = Url::parse(&said.link.url).ok().filter(|url| matches!(url.scheme(), "http" | "https"))?;
+fn candidate(context: LinkContext) -> Option<(LinkContext, Url)> {
+    let url = Url::parse(&context.link.url).ok().filter(|url| matches!(url.scheme(), "http" | "https"))?;
     let host = host(&url);
     let address = format!("{host}{}", url.path().to_ascii_lowercase());
     let is_other = is_front_page(&url)
         || is_other_host(host)
-        || OTHERS.occurs_in(&said.link.text.to_lowercase())
-        || OTHERS.occurs_in(&address);
-    (!is_other).then_some((said, url))
+        || OTHER_LINK_PHRASES.occurs_in(&context.link.text.to_lowercase())
+        || OTHER_LINK_PHRASES.occurs_in(&address);
+    (!is_other).then_some((context, url))
 }
 
 fn host(url: &Url) -> &str {
@@ -184,7 +185,7 @@ fn host(url: &Url) -> &str {
 }
 
 /// The addresses in plain text; the text of each is what stands before it, or the line above.
-fn links_in_text(text: &str) -> Vec<Said> {
+fn links_in_text(text: &str) -> Vec<LinkContext> {
     let mut links = Vec::new();
     let mut above = "";
     for line in text.lines().filter(|line| !line.is_empty()) {
@@ -199,8 +200,9 @@ fn links_in_text(text: &str) -> Vec<Said> {
                 let bare = url.trim_end_matches(['.', ',', ')', ']', ';', '!']);
                 let ends_sentence = url.ends_with(['.', ';', '!']);
                 let after = if ends_sentence { "" } else { rest_of_sentence(after) };
-                let link = SeenLink { text: label.chars().take(MAX_TEXT).collect(), url: bare.to_owned() };
-                links.push(Said { link, after: after.chars().take(MAX_TEXT).collect() });
+                let link =
+                    VisibleLink { text: label.chars().take(MAX_TEXT_CHARS).collect(), url: bare.to_owned() };
+                links.push(LinkContext { link, after: after.chars().take(MAX_TEXT_CHARS).collect() });
             }
             rest = after;
         }
@@ -222,7 +224,9 @@ fn rest_of_sentence(after: &str) -> &str {
 
 /// Whether a text in lower case asks to confirm an address or an account.
 fn asks_to_confirm(lower: &str) -> bool {
-    CONFIRMS.occurs_in(lower) && CONFIRMED.occurs_in(lower) && !SETTLED.occurs_in(lower)
+    CONFIRM_PHRASES.occurs_in(lower)
+        && CONFIRMATION_OBJECTS.occurs_in(lower)
+        && !COMPLETED_PHRASES.occurs_in(lower)
 }
 
 /// Whether an address leads to the first page of a site, which is nobody's own.
@@ -230,12 +234,12 @@ fn is_front_page(url: &Url) -> bool {
     url.path().len() <= 1 && url.query().is_none() && url.fragment().is_none()
 }
 
-fn score(url: &Url, said: &str, subject: &Subject, is_sole: bool) -> f64 {
-    let said = said.to_lowercase();
-    let confirms = CONFIRMS.occurs_in(&said);
-    let signs_in = SIGNS_IN.occurs_in(&said);
-    let asks = asks_to_confirm(&said);
-    let path_speaks = PATHS.occurs_in(&url.path().to_ascii_lowercase());
+fn score(url: &Url, context: &str, subject: &Subject, is_sole: bool) -> f64 {
+    let context = context.to_lowercase();
+    let confirms = CONFIRM_PHRASES.occurs_in(&context);
+    let signs_in = SIGN_IN_PHRASES.occurs_in(&context);
+    let asks = asks_to_confirm(&context);
+    let path_speaks = SIGN_UP_PATH_WORDS.occurs_in(&url.path().to_ascii_lowercase());
     let secret = has_secret(url);
     if !path_speaks && !secret && !subject.about_sign_up && !asks {
         return 0.0;
@@ -267,7 +271,7 @@ fn is_other_host(host: &str) -> bool {
 /// Whether an address carries something that only its reader should have.
 fn has_secret(url: &Url) -> bool {
     let in_query = url.query_pairs().take(32).any(|(name, value)| {
-        let named = SECRETS.has(&name.to_ascii_lowercase()) && value.len() >= 6;
+        let named = SECRET_PARAMETERS.has(&name.to_ascii_lowercase()) && value.len() >= 6;
         named || looks_random(&value)
     });
     in_query

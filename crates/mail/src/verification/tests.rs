@@ -1,23 +1,23 @@
-//! Mails as services write them, and what must be found in each. Nothing else may be found.
+//! Messages as services write them, and what must be found in each. Nothing else may be found.
 
-mod mails;
+mod messages;
 
 use std::fmt::Write as _;
 
 use super::{Verification, find};
 use crate::safe_text::{SafeText, body};
-use mails::{Mail, OTHER_MAILS, SIGN_UP_MAILS};
+use messages::{OTHER_MESSAGES, SIGN_UP_MESSAGES, SampleMessage};
 
-fn look(mail: &Mail) -> Verification {
+fn look(mail: &SampleMessage) -> Verification {
     let is_html = mail.text.contains("</");
     let html = is_html.then_some(mail.text);
     let text = (!is_html).then_some(mail.text);
     find(mail.subject, &body(text, html).text, html)
 }
 
-fn check(mails: &[Mail]) {
+fn check(messages: &[SampleMessage]) {
     let mut faults = Vec::new();
-    for mail in mails {
+    for mail in messages {
         let found = look(mail);
         let codes: Vec<&str> = found.codes.iter().map(|code| code.value.as_str()).collect();
         let links: Vec<&str> = found.links.iter().map(|link| link.url.as_str()).collect();
@@ -26,21 +26,21 @@ fn check(mails: &[Mail]) {
                 .push(format!("{}\n{}\n  {:?}\n  {:?}\n", mail.subject, mail.text, found.codes, found.links));
         }
     }
-    assert!(faults.is_empty(), "{} of {} mails:\n{}", faults.len(), mails.len(), faults.join("\n"));
+    assert!(faults.is_empty(), "{} of {} messages:\n{}", faults.len(), messages.len(), faults.join("\n"));
 }
 
 // rules: READ-23
 #[test]
 fn codes_and_links_of_sign_up_mails_are_found() {
-    assert!(SIGN_UP_MAILS.len() >= 45);
-    check(SIGN_UP_MAILS);
+    assert!(SIGN_UP_MESSAGES.len() >= 45);
+    check(SIGN_UP_MESSAGES);
 }
 
 // rules: READ-23
 #[test]
 fn years_dates_prices_phones_and_orders_are_no_codes() {
-    assert!(OTHER_MAILS.len() >= 25);
-    check(OTHER_MAILS);
+    assert!(OTHER_MESSAGES.len() >= 25);
+    check(OTHER_MESSAGES);
 }
 
 // rules: READ-23

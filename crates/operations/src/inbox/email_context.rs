@@ -1,4 +1,4 @@
-//! The safe context of an email: the mail itself and its thread, for an agent to read.
+//! The safe context of an email: the message itself and its thread, for an agent to read.
 
 use model::{
     EmailId, Timestamp,

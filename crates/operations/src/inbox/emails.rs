@@ -282,7 +282,7 @@ pub async fn raw(app: &App, call: &Call, mailbox: &str, id: EmailId) -> Result<(
     Ok((format!("{email}.eml"), present::open_raw(app, &call.workspace, &content).await?))
 }
 
-/// Refuses bytes of a mail that a scanner found unsafe.
+/// Refuses bytes of a message that a scanner found unsafe.
 pub(crate) fn withhold(mail: &EmailRecord) -> Result<()> {
     if mail.scan_status == Some(ScanStatus::Flagged) {
         let fix = "A scanner found this mail unsafe; its scan_threats say why.";

@@ -1,4 +1,4 @@
-//! One way in for every mail: SMTP, LMTP, the signed hook, imports, and later mail between mailboxes of this server.
+//! One way in for every message: SMTP, LMTP, the signed hook, imports, and later mail between mailboxes of this server.
 //!
 //! A message is read and judged once, on a thread that may take its time, and then delivered to all its mailboxes
 //! in one transaction: it is durable for all of them, or the sender is told to try again and nothing is kept.

@@ -8,7 +8,7 @@ use std::{fmt::Display, fmt::Write as _, time::Duration};
 
 use mail::{
     printable,
-    smtp::{self, Record},
+    smtp::{self, TransactionRecord},
 };
 use model::{Id, Timestamp, sending::RecipientState};
 use store::{
@@ -36,7 +36,7 @@ const MAX_REPLY_CHARS: usize = 500;
 const MAX_LISTED_RECIPIENTS: usize = 100;
 
 /// Tells of a transaction of SMTP or LMTP; with what was taken in, where it came to that.
-pub fn received(client: &smtp::Client, record: &Record, taken: Option<&Received>, took: Duration) {
+pub fn received(client: &smtp::Client, record: &TransactionRecord, taken: Option<&Received>, took: Duration) {
     if !tracing::enabled!(target: RECEIVED, Level::INFO) {
         return;
     }
@@ -143,7 +143,7 @@ pub(crate) fn submitted(mail: &OutboundRecord, recipients: &[DeliveryRecord], si
     }
 }
 
-/// What came of an attempt to hand a mail on for one recipient.
+/// What came of an attempt to hand a message on for one recipient.
 pub(crate) struct Attempted<'a> {
     pub(crate) recipient: &'a str,
     /// The domain, the relay, or nothing for a mailbox of this server.

@@ -45,7 +45,7 @@ async fn make(app: &App, workspace: &WorkspaceId, address: &str) -> Result<()> {
     let (app_, key) = (app.clone(), app.data_key(workspace).await?);
     app.db()
         .write(workspace, async move |tx| {
-            // Two such mails at once: the second finds the address taken, and the mailbox made.
+            // Two such messages at once: the second finds the address taken, and the mailbox made.
             if addresses::claim(tx, &record.email, &record.id).await? {
                 mailboxes::insert_with_folders(tx, &record).await?;
                 let event = mailboxes::event(EventType::MailboxCreated, &record);

@@ -204,7 +204,7 @@ pub async fn move_all(
     .await
 }
 
-/// The mails of a thread, of which there is at least one.
+/// The messages of a thread, of which there is at least one.
 async fn mails_of(tx: &mut Tx, mailbox: &MailboxId, id: &ThreadId) -> Result<Vec<Brief>> {
     let mails = emails::find_thread_briefs(tx, mailbox, id).await?;
     if mails.is_empty() { Err(missing()) } else { Ok(mails) }

@@ -432,15 +432,15 @@ pub async fn pass_on(
     call: &Call,
     mailbox: &str,
     id: EmailId,
-    said: quote::Written<'_>,
+    said: quote::BodyText<'_>,
 ) -> Result<PassedOn> {
     let origin = Origin::of_call(app, call, mailbox).await?;
     let source = source(app, &origin, id, call.now).await?;
     // A draft can be read by agents: what is kept from them in the mail may not come to them by way of it.
     withhold(&source.record)?;
     let (text, html) = match said {
-        quote::Written::Text(text) => (Some(text), None),
-        quote::Written::Html(html) => (None, Some(html)),
+        quote::BodyText::Text(text) => (Some(text), None),
+        quote::BodyText::Html(html) => (None, Some(html)),
     };
     let bodies = quote::forward(&original(&source.message), text, html);
     let (body, format) = match bodies.html {

@@ -12,7 +12,7 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use mail::{
     Encryption,
-    smtp::{Budget, Client, Conversation, Ended, Protocol, Reception, Settings},
+    smtp::{Budget, Client, Conversation, Protocol, Reception, RunEnd, Settings},
 };
 use operations::supervisor::Exit;
 use tokio::{
@@ -138,7 +138,7 @@ impl<R: Reception> Connection<R> {
         let mut conversation =
             Conversation::new(self.options.settings, self.client, self.reception, self.stopping);
         let outcome = async {
-            if conversation.run(&mut stream).await? == Ended::Closed {
+            if conversation.run(&mut stream).await? == RunEnd::Closed {
                 return Ok(());
             }
             let mut stream = timeout(HANDSHAKE_TIMEOUT, self.options.tls.accept(stream)).await??;

@@ -3,7 +3,7 @@
 use std::{path::PathBuf, time::Duration};
 
 use bytes::Bytes;
-use mail::smtp::{Client, ForwardPath, Protocol, Reception, Record, Reply, ReversePath};
+use mail::smtp::{Client, ForwardPath, Protocol, Reception, Reply, ReversePath, TransactionRecord};
 use model::emails::InboundProvider;
 use operations::{
     App,
@@ -101,7 +101,13 @@ impl Reception for ServiceReception {
         }
     }
 
-    fn ended(&self, client: &Client, record: Record, note: Option<Option<Received>>, took: Duration) {
+    fn ended(
+        &self,
+        client: &Client,
+        record: TransactionRecord,
+        note: Option<Option<Received>>,
+        took: Duration,
+    ) {
         for (reason, count) in &record.refused {
             metrics::counter!("smtp_recipients_refused_total", "reason" => *reason).increment(*count);
         }

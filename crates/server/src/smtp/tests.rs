@@ -3,7 +3,7 @@
 use std::{net::Ipv4Addr, path::Path, sync::Mutex};
 
 use bytes::Bytes;
-use mail::smtp::{ForwardPath, Record, Reply, ReversePath};
+use mail::smtp::{ForwardPath, Reply, ReversePath, TransactionRecord};
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, BufReader};
 use tokio_rustls::{
     TlsConnector,
@@ -42,7 +42,7 @@ impl Reception for Memory {
         (vec![Ok("Kept".to_owned()); recipients.len()], ())
     }
 
-    fn ended(&self, _: &Client, _: Record, _: Option<()>, _: Duration) {}
+    fn ended(&self, _: &Client, _: TransactionRecord, _: Option<()>, _: Duration) {}
 }
 
 /// A server on a port of its own.

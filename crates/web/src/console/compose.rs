@@ -13,7 +13,7 @@ use axum::{
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use mail::{
     compose::quote,
-    display::{self, Pictures},
+    display::{self, ImageSources},
     safe_text::SafeText,
 };
 use model::{
@@ -224,7 +224,7 @@ async fn from_draft(visit: &Visit, mailbox: &str, id: &str) -> Result<ComposedMe
     let body = match draft.body_format {
         BodyFormat::Html => {
             let inline = |id: &str| inline_pictures.get(id).cloned();
-            display::show(&text_part, &Pictures { remote: false, inline: &inline }).html
+            display::sanitize(&text_part, &ImageSources { remote: false, inline: &inline }).html
         }
         BodyFormat::Text => escape(&text_part).replace("\r\n", "\n").replace('\n', "<br>"),
     };
@@ -305,7 +305,7 @@ async fn again(visit: &Visit, mailbox: &str, form: &Form, refused: &Error) -> Re
         bcc: text("bcc"),
         subject: text("subject"),
         body: match fields.given("html") {
-            Some(editor) => display::show(editor, &Pictures { remote: false, inline: &inline }).html,
+            Some(editor) => display::sanitize(editor, &ImageSources { remote: false, inline: &inline }).html,
             None => escape(fields.get("text")).replace('\n', "<br>"),
         },
         text: text("text"),

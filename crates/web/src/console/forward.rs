@@ -3,7 +3,7 @@
 //! The original is never taken from the browser, whose editor shows sanitised HTML only: it is read from the email
 //! at first, and from the draft afterwards.
 
-use mail::compose::quote::{self, Written};
+use mail::compose::quote::{self, BodyText};
 use model::{
     AttachmentId,
     emails::{Attachment, BodyFormat},
@@ -22,28 +22,28 @@ fn references(files: impl Iterator<Item = AttachmentId>) -> Vec<Value> {
 }
 
 /// Text or HTML by the name of its format.
-fn written<'a>(body: &'a str, format: &str) -> Written<'a> {
-    if format == "html" { Written::Html(body) } else { Written::Text(body) }
+fn written<'a>(body: &'a str, format: &str) -> BodyText<'a> {
+    if format == "html" { BodyText::Html(body) } else { BodyText::Text(body) }
 }
 
-fn typed(body: &str, format: BodyFormat) -> Written<'_> {
+fn typed(body: &str, format: BodyFormat) -> BodyText<'_> {
     match format {
-        BodyFormat::Html => Written::Html(body),
-        BodyFormat::Text => Written::Text(body),
+        BodyFormat::Html => BodyText::Html(body),
+        BodyFormat::Text => BodyText::Text(body),
     }
 }
 
 /// The writer's text of a draft that has an original below it.
 pub(super) fn own_text(body: &str, format: BodyFormat) -> Option<String> {
     Some(match quote::split(typed(body, format))?.0 {
-        Written::Text(own) => own.to_owned(),
-        Written::Html(own) => quote::unstyled(own),
+        BodyText::Text(own) => own.to_owned(),
+        BodyText::Html(own) => quote::unstyled(own),
     })
 }
 
 /// Whether a picture belongs to the original in a draft.
-fn belongs_to_original(below: Written<'_>, file: &Attachment) -> bool {
-    let Written::Html(html) = below else { return false };
+fn belongs_to_original(below: BodyText<'_>, file: &Attachment) -> bool {
+    let BodyText::Html(html) = below else { return false };
     let id = file.content_id.as_deref().unwrap_or_default().trim_matches(['<', '>']);
     !id.is_empty() && html.contains(&format!("cid:{id}"))
 }
@@ -72,7 +72,7 @@ pub(super) async fn draft_parts(visit: &Visit, mailbox: &str, form: &Form) -> Re
 }
 
 /// The first draft of a forward.
-async fn first_draft(visit: &Visit, mailbox: &str, source: &str, words: Written<'_>) -> Result<Parts> {
+async fn first_draft(visit: &Visit, mailbox: &str, source: &str, words: BodyText<'_>) -> Result<Parts> {
     let call = visit.call(&drafts::SAVE)?;
     let forward_content = sending::pass_on(visit.app(), &call, mailbox, source.into(), words).await?;
     let format = if forward_content.format == BodyFormat::Html { "html" } else { "text" };
@@ -84,7 +84,7 @@ async fn continue_draft(
     visit: &Visit,
     mailbox: &str,
     fields: &Fields,
-    words: Written<'_>,
+    words: BodyText<'_>,
 ) -> Result<Option<Parts>> {
     let Some(id) = fields.given("draft_id").filter(|_| fields.ticked("below")) else { return Ok(None) };
     let draft = drafts::get(visit.app(), &visit.call(&drafts::GET)?, mailbox, id.into()).await?;

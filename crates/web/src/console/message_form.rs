@@ -8,7 +8,7 @@ use axum::{
 };
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use mail::{
-    display::{self, Pictures},
+    display::{self, ImageSources},
     safe_text::SafeText,
 };
 use operations::{Error, ErrorKind, Result};
@@ -62,7 +62,7 @@ fn body_text(fields: &Fields) -> (String, &'static str, Vec<Value>) {
     let Some(editor) = fields.given("html") else {
         return (fields.get("text").replace("\r\n", "\n"), "text", Vec::new());
     };
-    let clean = display::show(editor, &Pictures { remote: true, inline: &|_| None }).html;
+    let clean = display::sanitize(editor, &ImageSources { remote: true, inline: &|_| None }).html;
     let formatted = ["<b>", "<strong", "<i>", "<em", "<a ", "<ul", "<ol", "<img", "<blockquote", "<h", "<u>"];
     if !formatted.iter().any(|tag| clean.contains(tag)) {
         return (SafeText::from_html(&clean).into_string(), "text", Vec::new());

@@ -11,7 +11,7 @@ use axum::{
     routing::get,
 };
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use mail::display::{self, Displayed, Pictures};
+use mail::display::{self, ImageSources, SanitizedHtml};
 use model::{
     EmailId,
     emails::{BodyFormat, Email, EmailQuery, ScanStatus, Verdict},
@@ -281,10 +281,10 @@ async fn body_view(mail: &Email, base: &str, with_images: bool) -> Result<BodyVi
 }
 
 /// HTML sanitised for display, on a blocking thread.
-async fn sanitise(body: String, parts: HashMap<String, String>, remote: bool) -> Result<Displayed> {
+async fn sanitise(body: String, parts: HashMap<String, String>, remote: bool) -> Result<SanitizedHtml> {
     let work = move || {
         let inline = |id: &str| parts.get(id.trim_matches(['<', '>'])).cloned();
-        display::show(&body, &Pictures { remote, inline: &inline })
+        display::sanitize(&body, &ImageSources { remote, inline: &inline })
     };
     tokio::task::spawn_blocking(work).await.map_err(Error::internal)
 }

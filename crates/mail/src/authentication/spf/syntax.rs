@@ -1,4 +1,4 @@
-//! The grammar of SPF records (RFC 7208, sections 4.6.1, 5 and 7.1), to the letter.
+//! The grammar of SPF records (RFC 7208, sections 4.6.1, 5 and 7.1), exactly as written.
 //!
 //! mail-auth 0.13.3 passes over terms that it does not know and repairs numbers that are out of range; by the standard
 //! such a record is an error as a whole, and what it says must not be acted on.
@@ -78,18 +78,18 @@ fn is_host(arguments: &str) -> bool {
     rest.is_empty() || rest.strip_prefix(':').is_some_and(is_domain_spec)
 }
 
-fn is_network(network: &str, is_address: impl Fn(&str) -> bool, longest: u8) -> bool {
+fn is_network(network: &str, is_address: impl Fn(&str) -> bool, max_length: u8) -> bool {
     match network.split_once('/') {
-        Some((address, length)) => is_address(address) && is_prefix_length(length, longest),
+        Some((address, length)) => is_address(address) && is_prefix_length(length, max_length),
         None => is_address(network),
     }
 }
 
-fn is_prefix_length(text: &str, longest: u8) -> bool {
+fn is_prefix_length(text: &str, max_length: u8) -> bool {
     let canonical = text == "0" || text.starts_with(|c: char| matches!(c, '1'..='9'));
     canonical
         && text.bytes().all(|b| b.is_ascii_digit())
-        && text.parse::<u8>().is_ok_and(|length| length <= longest)
+        && text.parse::<u8>().is_ok_and(|length| length <= max_length)
 }
 
 /// Whether a text is a name with macros in it, whose end is a macro or a top-level label.
@@ -126,11 +126,12 @@ fn is_visible(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
-/// Whether a text is the inside of `%{…}`; the letters for explanations alone are not allowed here.
+/// Whether a text is the inside of `%{…}`; the macros for explanations alone are not allowed here.
 fn is_macro(inner: &str) -> bool {
-    let mut letters = inner.chars();
-    let known = letters.next().is_some_and(|letter| "slodiphv".contains(letter.to_ascii_lowercase()));
-    let transformers = letters.as_str();
+    let mut characters = inner.chars();
+    let known =
+        characters.next().is_some_and(|character| "slodiphv".contains(character.to_ascii_lowercase()));
+    let transformers = characters.as_str();
     let digits_end = transformers.find(|c: char| !c.is_ascii_digit()).unwrap_or(transformers.len());
     let (digits, tail) = transformers.split_at(digits_end);
     let counted = digits.is_empty() || digits.parse::<u8>().is_ok_and(|count| count > 0);

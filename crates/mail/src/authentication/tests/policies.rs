@@ -5,7 +5,7 @@ use super::{Delivery, Verdict, key_of, mail, sign};
 const SPF: &str =
     "example.com TXT v=spf1 ip4:192.0.2.1 -all\nbounce.example.com TXT v=spf1 ip4:192.0.2.1 -all\n";
 
-/// The policy's verdict and the status for a mail whose envelope and signature have the given domains.
+/// The policy's verdict and the status for a message whose envelope and signature have the given domains.
 async fn check(records: &str, from: &str, mail_from: &str, signed_by: Option<&str>) -> (Verdict, Verdict) {
     let keys: String = signed_by.map(key_of).unwrap_or_default();
     let zone = format!("{SPF}{keys}{records}");

@@ -10,7 +10,7 @@ const ZONE: &str = "bank.test TXT v=spf1 ip4:198.51.100.1 -all\n\
     mail.evil.test TXT v=spf1 ip4:192.0.2.1 -all\n\
     _dmarc.evil.test TXT v=DMARC1; p=reject\n";
 
-/// What is found about a mail that `evil.test` sends with everything about itself in order.
+/// What is found about a message that `evil.test` sends with everything about itself in order.
 async fn attack(raw: &[u8]) -> Authentication {
     let zone = format!("{ZONE}{}", key_of("evil.test"));
     let signed = sign("evil.test", raw);

@@ -6,7 +6,7 @@ use std::iter::repeat_n;
 use proptest::prelude::*;
 use tokio::time::{Instant, sleep};
 
-use super::super::reply::Partial;
+use super::super::reply::PartialReply;
 use super::super::{Credentials, Phase, Tls};
 use super::*;
 
@@ -37,7 +37,8 @@ async fn a_server_that_hangs_is_left_at_every_stage() {
             Err(error) => format!("{error:?}"),
             Ok(mut connection) => {
                 let recipients = ["a@x.test".to_owned()];
-                let mail = Mail { from: Some("ann@us.test"), recipients: &recipients, content: CONTENT };
+                let mail =
+                    MailObject { from: Some("ann@us.test"), recipients: &recipients, content: CONTENT };
                 format!("{:?}", connection.send(&mail).await.unwrap()[0])
             }
         };
@@ -61,7 +62,8 @@ async fn a_server_that_vanishes_leaves_doubt_only_at_the_end() {
                 Err(error) => format!("{error:?}"),
                 Ok(mut connection) => {
                     let recipients = ["a@x.test".to_owned()];
-                    let mail = Mail { from: Some("ann@us.test"), recipients: &recipients, content: CONTENT };
+                    let mail =
+                        MailObject { from: Some("ann@us.test"), recipients: &recipients, content: CONTENT };
                     let found = connection.send(&mail).await.unwrap();
                     assert!(!connection.is_usable());
                     format!("{:?}", found[0])
@@ -111,7 +113,7 @@ async fn a_slow_conversation_ends_with_its_total() {
     let mut connection = Connection::start(ours, &options()).await.unwrap();
     let recipients: Vec<String> = (0..100).map(|number| format!("{number}@x.test")).collect();
     let started = Instant::now();
-    let mail = Mail { from: None, recipients: &recipients, content: CONTENT };
+    let mail = MailObject { from: None, recipients: &recipients, content: CONTENT };
     let found = connection.send(&mail).await.unwrap();
     assert_eq!(started.elapsed(), Timeouts::default().total);
     assert_eq!(found[99], Outcome::Failed(Error::Timeout(Phase::Recipient)));
@@ -140,8 +142,10 @@ async fn a_server_that_takes_no_content_is_left() {
     let content = b"x\r\n".repeat(100_000);
     let recipients = ["a@x.test".to_owned()];
     let started = Instant::now();
-    let found =
-        connection.send(&Mail { from: None, recipients: &recipients, content: &content }).await.unwrap();
+    let found = connection
+        .send(&MailObject { from: None, recipients: &recipients, content: &content })
+        .await
+        .unwrap();
     assert_eq!(found, [Outcome::Failed(Error::Timeout(Phase::Content))]);
     assert!(started.elapsed() <= Timeouts::default().block + Duration::from_secs(2));
 }
@@ -244,7 +248,7 @@ async fn passwords_never_leave_without_encryption() {
 proptest! {
     #[test]
     fn any_line_is_read_or_refused(lines in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..40), 1..5)) {
-        let mut partial = Partial::default();
+        let mut partial = PartialReply::default();
         for line in [b"250-x".to_vec(), b"250-5.1.1".to_vec()].iter().chain(&lines) {
             if let Ok(Some(reply)) = partial.take(line) {
                 prop_assert!((200..600).contains(&reply.code()));

@@ -1,4 +1,4 @@
-//! Mails to our own receiving side, in the clear and encrypted, over real connections.
+//! Messages to our own receiving side, in the clear and encrypted, over real connections.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use super::super::{Credentials, Extension, Phase, Tls};
 use super::*;
 use crate::smtp::tests::reception::Memory;
 use crate::smtp::tests::settings;
-use crate::smtp::{Client, Conversation, Ended, Protocol};
+use crate::smtp::{Client, Conversation, Protocol, RunEnd};
 
 /// A server, its address and what it has taken.
 struct Server {
@@ -63,7 +63,7 @@ async fn start() -> Server {
             let mut conversation = Conversation::new(settings(), client, Arc::clone(&kept), stopping.clone());
             let acceptor = acceptor.clone();
             tokio::spawn(async move {
-                if let Ok(Ended::StartTls) = conversation.run(&mut stream).await {
+                if let Ok(RunEnd::StartTls) = conversation.run(&mut stream).await {
                     let Ok(mut secured) = acceptor.accept(stream).await else { return };
                     conversation.secured(crate::Encryption::of(secured.get_ref().1));
                     let _ = conversation.run(&mut secured).await;
@@ -91,7 +91,7 @@ async fn check(server: &Server, mut connection: Connection, secured: bool) {
         .chain(b".line\r\n".repeat(10_000))
         .collect::<Vec<u8>>();
     for content in [CONTENT, &large, b"A: b\r\n\r\n", b".\r\n", b"."] {
-        let mail = Mail { from: Some("ann@us.test"), recipients: &recipients, content };
+        let mail = MailObject { from: Some("ann@us.test"), recipients: &recipients, content };
         let found: Vec<String> = connection.send(&mail).await.unwrap().iter().map(brief).collect();
         assert_eq!(found, ["accepted 250", "never 550", "accepted 250"]);
         let (client, from, to, message) = server.memory.taken().pop().unwrap();
@@ -102,9 +102,9 @@ async fn check(server: &Server, mut connection: Connection, secured: bool) {
             if content.ends_with(b"\r\n") { content.to_vec() } else { [content, b"\r\n"].concat() };
         assert_eq!(message, expected);
     }
-    let blocked = Mail { from: Some("a@blocked.example"), recipients: &recipients, content: CONTENT };
+    let blocked = MailObject { from: Some("a@blocked.example"), recipients: &recipients, content: CONTENT };
     assert_eq!(brief(&connection.send(&blocked).await.unwrap()[0]), "never 550");
-    let after = Mail { from: None, recipients: &recipients, content: CONTENT };
+    let after = MailObject { from: None, recipients: &recipients, content: CONTENT };
     assert_eq!(brief(&connection.send(&after).await.unwrap()[0]), "accepted 250");
     connection.quit().await;
 }

@@ -1,6 +1,6 @@
 //! Whole conversations, with streams that hold one byte and streams that hold many.
 
-use super::super::{Phase, Unsendable, check_content};
+use super::super::{InvalidMessage, Phase, check_content};
 use super::*;
 
 const ROOMS: [usize; 5] = [1, 2, 3, 7, 4096];
@@ -76,7 +76,7 @@ async fn a_modern_server_gets_everything_in_one_go() {
 }
 
 /// A conversation with a server that takes everything in one go, and answers like this.
-fn together(answers: &str) -> String {
+fn pipelining(answers: &str) -> String {
     format!(
         "S: 220 x\nC: EHLO us.test\nS: 250-x\nS: 250-PIPELINING\nS: 250 CHUNKING\nC: MAIL FROM:<ann@us.test>\n\
          C: RCPT TO:<a@x.test>\nC: RCPT TO:<b@x.test>\nC: BDAT 31 LAST\nC: Subject: Hi\nC:\nC: .\nC: ..\nC: .x\nC: Bye\n\
@@ -89,13 +89,13 @@ async fn refusals_in_one_go_are_told_apart() {
     let both = &["a@x.test", "b@x.test"];
     let quit = "C: QUIT\nS: 221 bye";
     let none = format!("S: 553 not you\nS: 503 no sender\nS: 503 no sender\nS: 503 no sender\n{quit}");
-    outcomes(&together(&none), both, &["never 553", "never 553"]).await;
+    outcomes(&pipelining(&none), both, &["never 553", "never 553"]).await;
     let nobody = format!("S: 250 ok\nS: 550 nobody\nS: 451 grey\nS: 554 no recipients\n{quit}");
-    outcomes(&together(&nobody), both, &["never 550", "later 451"]).await;
+    outcomes(&pipelining(&nobody), both, &["never 550", "later 451"]).await;
     let content = format!("S: 250 ok\nS: 250 ok\nS: 551 gone\nS: 554 spam\n{quit}");
-    outcomes(&together(&content), both, &["never 554", "never 551"]).await;
-    outcomes(&together("S: 250 ok\nS: 421 closing\nEND"), both, &["later 421", "later 421"]).await;
-    outcomes(&together("S: 553 not you\nEND"), both, &["never 553", "never 553"]).await;
+    outcomes(&pipelining(&content), both, &["never 554", "never 551"]).await;
+    outcomes(&pipelining("S: 250 ok\nS: 421 closing\nEND"), both, &["later 421", "later 421"]).await;
+    outcomes(&pipelining("S: 553 not you\nEND"), both, &["never 553", "never 553"]).await;
 }
 
 /// A server that closes, or says so of one recipient: that one and those without an answer are for later. Whom it takes the
@@ -114,7 +114,7 @@ async fn a_421_to_one_recipient_refuses_nobody() {
         ("S: 250 ok\nS: 550 nobody\nS: 421 closing\nEND", ["never 550", "later 421"]),
         ("S: 250 ok\nS: 421 closing\nS: 421 closing\nEND", ["later 421", "later 421"]),
     ] {
-        outcomes(&together(answers), both, &expected).await;
+        outcomes(&pipelining(answers), both, &expected).await;
     }
 }
 
@@ -161,7 +161,7 @@ async fn after_one_go_whatever_was_not_answered_is_in_doubt() {
     ] {
         let doubt = format!("uncertain: The server closed the connection at {phase}.");
         let second = if answers.contains("550") { "never 550" } else { doubt.as_str() };
-        outcomes(&together(&format!("{answers}END")), both, &[&doubt, second]).await;
+        outcomes(&pipelining(&format!("{answers}END")), both, &[&doubt, second]).await;
     }
 }
 
@@ -176,7 +176,7 @@ async fn a_server_that_has_hung_up_gets_no_content() {
         let mut connection = Connection::start(stream, &options()).await.unwrap();
         task.await.unwrap();
         let recipients = ["a@x.test".to_owned()];
-        let mail = Mail { from: None, recipients: &recipients, content: CONTENT };
+        let mail = MailObject { from: None, recipients: &recipients, content: CONTENT };
         assert_eq!(brief(&connection.send(&mail).await.unwrap()[0]), expected);
         assert!(!connection.is_usable());
     }
@@ -206,7 +206,7 @@ async fn a_connection_that_was_quiet_is_asked_before_content_leaves() {
     let mut connection = Connection::start(stream, &options()).await.unwrap();
     tokio::time::sleep(Duration::from_secs(6)).await;
     let recipients = ["a@x.test".to_owned()];
-    let mail = Mail { from: None, recipients: &recipients, content: CONTENT };
+    let mail = MailObject { from: None, recipients: &recipients, content: CONTENT };
     assert_eq!(brief(&connection.send(&mail).await.unwrap()[0]), "accepted 250");
     drop(connection);
     task.await.unwrap();
@@ -265,9 +265,10 @@ async fn what_the_server_cannot_take_is_not_tried() {
     let (stream, task) = server("S: 220 x\nC: EHLO us.test\nS: 250 x\nC: QUIT\nS: 221 bye", 100);
     let mut connection = Connection::start(stream, &options()).await.unwrap();
     let recipients = ["a@x.test".to_owned()];
-    let eight_bit = Mail { from: None, recipients: &recipients, content: "A: b\r\n\r\nü\r\n".as_bytes() };
+    let eight_bit =
+        MailObject { from: None, recipients: &recipients, content: "A: b\r\n\r\nü\r\n".as_bytes() };
     assert_eq!(brief(&connection.send(&eight_bit).await.unwrap()[0]), "never 554");
-    let utf8 = Mail { from: None, recipients: &recipients, content: "A: ü\r\n\r\n\r\n".as_bytes() };
+    let utf8 = MailObject { from: None, recipients: &recipients, content: "A: ü\r\n\r\n\r\n".as_bytes() };
     assert_eq!(brief(&connection.send(&utf8).await.unwrap()[0]), "never 553");
     connection.quit().await;
     task.await.unwrap();
@@ -305,10 +306,10 @@ async fn mails_follow_each_other_after_a_reset() {
         let (stream, task) = server(script, room);
         let mut connection = Connection::start(stream, &options()).await.unwrap();
         let (a, b) = (["a@x.test".to_owned()], ["b@x.test".to_owned()]);
-        let mail = Mail { from: None, recipients: &a, content: CONTENT };
+        let mail = MailObject { from: None, recipients: &a, content: CONTENT };
         assert_eq!(brief(&connection.send(&mail).await.unwrap()[0]), "never 550");
         // The last line is ended where it was not.
-        let other = Mail { from: Some(""), recipients: &b, content: "A: b\r\n\r\nü".as_bytes() };
+        let other = MailObject { from: Some(""), recipients: &b, content: "A: b\r\n\r\nü".as_bytes() };
         assert_eq!(brief(&connection.send(&other).await.unwrap()[0]), "accepted 250");
         assert_eq!(brief(&connection.send(&mail).await.unwrap()[0]), "later 421");
         assert!(!connection.is_usable());
@@ -340,9 +341,9 @@ async fn many_recipients_go_in_groups() {
 #[test]
 fn content_that_could_be_two_messages_is_not_sent() {
     for content in [&b"a\nb"[..], b"a\rb", b"a\r\n.\nb", b"\n", b"\r", b"a\r", b"a\r\r\n", b"\r\n.\r\r\n"] {
-        assert_eq!(check_content(content), Err(Unsendable::BareLineEnd), "{content:?}");
+        assert_eq!(check_content(content), Err(InvalidMessage::BareLineEnd), "{content:?}");
     }
-    assert_eq!(check_content(b"a\0b\r\n"), Err(Unsendable::Nul));
+    assert_eq!(check_content(b"a\0b\r\n"), Err(InvalidMessage::Nul));
     assert_eq!(check_content(b""), Ok(()));
     assert_eq!(check_content(b"a\r\n\r\n.\r\nMAIL FROM:<x>\r\nb"), Ok(()));
 }
@@ -353,16 +354,16 @@ async fn envelopes_cannot_hold_commands() {
     let mut connection = Connection::start(stream, &options()).await.unwrap();
     for address in ["a@x.test>\r\nRCPT TO:<b@x.test", "a@x.test> SIZE=1", "a", "\"a b\"@x.test", ""] {
         let recipients = [address.to_owned()];
-        let mail = Mail { from: None, recipients: &recipients, content: CONTENT };
-        assert_eq!(connection.send(&mail).await, Err(Unsendable::Address(address.to_owned())));
+        let mail = MailObject { from: None, recipients: &recipients, content: CONTENT };
+        assert_eq!(connection.send(&mail).await, Err(InvalidMessage::Address(address.to_owned())));
     }
     let recipients = ["a@x.test".to_owned()];
-    let mail = Mail { from: Some("x@y>\r\nDATA"), recipients: &recipients, content: CONTENT };
-    assert!(matches!(connection.send(&mail).await, Err(Unsendable::Address(_))));
-    let nobody = Mail { from: None, recipients: &[], content: CONTENT };
-    assert_eq!(connection.send(&nobody).await, Err(Unsendable::NoRecipients));
-    let split = Mail { from: None, recipients: &recipients, content: b"a\r\n.\r\nb\n" };
-    assert_eq!(connection.send(&split).await, Err(Unsendable::BareLineEnd));
+    let mail = MailObject { from: Some("x@y>\r\nDATA"), recipients: &recipients, content: CONTENT };
+    assert!(matches!(connection.send(&mail).await, Err(InvalidMessage::Address(_))));
+    let nobody = MailObject { from: None, recipients: &[], content: CONTENT };
+    assert_eq!(connection.send(&nobody).await, Err(InvalidMessage::NoRecipients));
+    let split = MailObject { from: None, recipients: &recipients, content: b"a\r\n.\r\nb\n" };
+    assert_eq!(connection.send(&split).await, Err(InvalidMessage::BareLineEnd));
     assert!(connection.is_usable());
     drop(connection);
     task.await.unwrap();

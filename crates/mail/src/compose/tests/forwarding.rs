@@ -1,9 +1,9 @@
-//! Answers and forwarded mails.
+//! Answers and forwarded messages.
 
 use super::person;
 use crate::compose::Person;
 use crate::compose::quote::{
-    MAX_REFERENCES, Original, Threading, Written, forward, forward_subject, join, reply_recipients,
+    BodyText, MAX_REFERENCES, Original, Threading, forward, forward_subject, join, reply_recipients,
     reply_subject, split, threading, unstyled,
 };
 
@@ -166,29 +166,29 @@ fn what_the_sender_says_can_be_taken_off_and_put_back() {
     let plain =
         Original { subject: "Logs".into(), text: Some("They look odd.\n".into()), ..Original::default() };
     let bodies = forward(&plain, Some("See below.\n\nAda"), None);
-    let (said, below) = split(Written::Text(&bodies.text)).expect("it is forwarded");
-    assert_eq!(said, Written::Text("See below.\n\nAda"));
+    let (said, below) = split(BodyText::Text(&bodies.text)).expect("it is forwarded");
+    assert_eq!(said, BodyText::Text("See below.\n\nAda"));
     assert_eq!(join(said, below), (bodies.text.clone(), false));
-    let Written::Text(rest) = below else { panic!("text stays text") };
-    assert_eq!(join(Written::Text(" "), below), (rest.to_owned(), false));
+    let BodyText::Text(rest) = below else { panic!("text stays text") };
+    assert_eq!(join(BodyText::Text(" "), below), (rest.to_owned(), false));
     // Text below HTML becomes HTML, and nothing in it is taken for markup.
     let odd = Original { text: Some("a < b".into()), ..plain.clone() };
     let odd = forward(&odd, None, None);
-    let (_, below) = split(Written::Text(&odd.text)).expect("it is forwarded");
-    let (joined, is_html) = join(Written::Html("<b>See</b>"), below);
+    let (_, below) = split(BodyText::Text(&odd.text)).expect("it is forwarded");
+    let (joined, is_html) = join(BodyText::Html("<b>See</b>"), below);
     assert!(is_html && joined.starts_with("<b>See</b>") && joined.contains("a &lt; b"), "{joined}");
 
     let page = Original { html: Some("<table style=\"color:red\"></table>".into()), ..plain };
     let html = forward(&page, Some("One\nTwo"), None).html.expect("HTML stays HTML");
-    let (said, below) = split(Written::Html(&html)).expect("it is forwarded");
+    let (said, below) = split(BodyText::Html(&html)).expect("it is forwarded");
     assert_eq!(join(said, below), (html.clone(), true));
-    let Written::Html(words) = said else { panic!("HTML stays HTML") };
+    let BodyText::Html(words) = said else { panic!("HTML stays HTML") };
     assert_eq!(unstyled(words), "One<br>Two");
     assert_eq!(unstyled("<p>One</p>"), "<p>One</p>");
-    let (again, _) = join(Written::Text("Three"), below);
+    let (again, _) = join(BodyText::Text("Three"), below);
     assert!(again.contains("Three") && again.ends_with("<table style=\"color:red\"></table>"), "{again}");
 
     // Not at the beginning of a line, and not where nothing is forwarded.
-    assert_eq!(split(Written::Text("say ---------- Forwarded message ----------\n")), None);
-    assert_eq!(split(Written::Html("<p>Hello</p>")), None);
+    assert_eq!(split(BodyText::Text("say ---------- Forwarded message ----------\n")), None);
+    assert_eq!(split(BodyText::Html("<p>Hello</p>")), None);
 }

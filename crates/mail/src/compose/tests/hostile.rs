@@ -7,14 +7,14 @@ use crate::address::Address;
 use crate::compose::{ComposeError, check_text};
 use crate::message::decode;
 
-fn refused(change: impl FnOnce(&mut Outgoing)) -> ComposeError {
+fn refused(change: impl FnOnce(&mut UnencodedMessage)) -> ComposeError {
     let mut mail = plain();
     change(&mut mail);
     compose(&mail).unwrap_err()
 }
 
 /// Every field that is a text, with a way to set it.
-type Setter = fn(&mut Outgoing, String);
+type Setter = fn(&mut UnencodedMessage, String);
 
 const FIELDS: [(&str, Setter); 16] = [
     ("message_id", |mail, text| mail.message_id = text),
@@ -133,11 +133,11 @@ prop_compose! {
         html in proptest::option::of(body()),
         files in proptest::collection::vec((text(), proptest::collection::vec(any::<u8>(), 0..200), any::<bool>()), 0..3),
         own in proptest::collection::vec(text(), 0..3),
-    ) -> Outgoing {
+    ) -> UnencodedMessage {
         let people = |addresses: Vec<String>| -> Vec<Person> {
             addresses.iter().zip(names.iter().skip(1).cycle()).map(|(address, name)| person(name, address)).collect()
         };
-        Outgoing {
+        UnencodedMessage {
             message_id: "fixed@agents.test".to_owned(),
             date: 1_793_620_800_000_000,
             from: person(&names[0], "ann@agents.test"),

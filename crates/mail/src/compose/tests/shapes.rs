@@ -1,4 +1,4 @@
-//! The shapes of mails: forms of the text, files, names in other scripts, threading.
+//! The shapes of messages: forms of the text, files, names in other scripts, threading.
 
 use super::*;
 use crate::compose::{AutoSubmitted, address_needs_smtputf8, needs_smtputf8};

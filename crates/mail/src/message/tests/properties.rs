@@ -9,7 +9,7 @@ fn check(raw: &[u8], message: &Message) {
     assert!(message.subject.chars().count() <= 998);
     assert!(message.references.len() <= 50);
     for file in message.files.iter().chain(&message.inner) {
-        assert!(file.place.start <= file.place.end && file.place.end <= raw.len());
+        assert!(file.range.start <= file.range.end && file.range.end <= raw.len());
         assert_eq!(decode(raw, file).len() as u64, file.size);
         assert!(!file.name.is_empty() && file.name.len() <= 255, "{:?}", file.name);
         assert!(!file.name.contains(['/', '\\', '\0', '\n']), "{:?}", file.name);

@@ -329,7 +329,7 @@ fn what_cannot_be_read_hides_nothing_and_is_marked() {
         let rule: String = rule.chars().take(80).collect();
         assert!(seen.text.as_str().contains("SHOWN"), "{rule}");
         assert!(seen.divergent, "{rule}");
-        // The same goes for a mail whose text part is shown.
+        // The same goes for a message whose text part is shown.
         assert!(body(Some("SHOWN"), Some(&html)).divergent, "{rule}");
         // What hides nothing may be as strange as it likes.
         let harmless = html.replace("display:none", "color:red").replace("opacity:0", "color:red");

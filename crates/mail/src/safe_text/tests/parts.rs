@@ -1,4 +1,4 @@
-//! Mails with a text part and an HTML part.
+//! Messages with a text part and an HTML part.
 
 use super::super::{Source, body};
 

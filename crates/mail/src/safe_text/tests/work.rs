@@ -1,7 +1,7 @@
 //! Documents built to be expensive. None of these tests looks at a clock: work that is not linear would not end.
 
 use super::super::render::MAX_HTML;
-use super::super::writer::MAX_OUTPUT;
+use super::super::writer::MAX_OUTPUT_BYTES;
 use super::super::{SafeText, body};
 
 /// Repeats a text up to a size at which quadratic work would already take minutes.
@@ -60,7 +60,7 @@ fn large_documents_of_any_shape_are_read() {
     ];
     for unit in units {
         let text = SafeText::from_html(&fill(unit));
-        assert!(text.as_str().len() <= MAX_OUTPUT * 2, "{unit}");
+        assert!(text.as_str().len() <= MAX_OUTPUT_BYTES * 2, "{unit}");
     }
 }
 
@@ -109,7 +109,7 @@ fn large_style_sheets_are_read() {
     assert!(!SafeText::from_html(&hidden).as_str().contains("SECRET"));
 }
 
-/// So many comparisons that they are not all made: then nothing more is hidden, and the mail is marked.
+/// So many comparisons that they are not all made: then nothing more is hidden, and the message is marked.
 // rules: SAFE-11, SAFE-14
 #[test]
 fn a_document_that_asks_for_too_much_is_marked() {
@@ -184,5 +184,5 @@ fn what_lies_beyond_the_bound_is_not_read() {
         + &"a".repeat(250)
         + "/'>"
         + &"<a href=b>c</a>".repeat(60_000);
-    assert!(SafeText::from_html(&many).as_str().len() <= MAX_OUTPUT + 4_096);
+    assert!(SafeText::from_html(&many).as_str().len() <= MAX_OUTPUT_BYTES + 4_096);
 }

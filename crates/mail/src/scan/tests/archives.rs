@@ -61,9 +61,9 @@ fn archives_beyond_the_limits() {
 #[test]
 fn zips_that_programs_read_differently() {
     let sound = zip(&[item("a.txt", "hello"), item("b.txt", "world")]);
-    let flip = |place: usize, value: u8| {
+    let flip = |offset: usize, value: u8| {
         let mut bytes = sound.clone();
-        bytes[place] = value;
+        bytes[offset] = value;
         bytes
     };
     let central = memchr::memmem::find(&sound, b"PK\x01\x02").unwrap();

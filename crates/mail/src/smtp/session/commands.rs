@@ -1,4 +1,4 @@
-//! What each command does.
+//! The effect of each SMTP command on the session.
 
 use std::io::Write;
 
@@ -6,14 +6,14 @@ use super::{
     super::{
         MAX_RECIPIENTS,
         command::{Command, Hello, Mail},
-        content::Scanner,
+        content::DataDecoder,
     },
-    Chunk, Encryption, End, ForwardPath, Protocol, Record, Reply, Session, State, Step, Transaction,
-    Transfer, reply,
+    Chunk, Encryption, ForwardPath, Protocol, Reply, Session, State, Step, Transaction, TransactionEnd,
+    TransactionRecord, Transfer, reply,
 };
 
 impl<T> Session<T> {
-    pub(super) fn obey(&mut self, command: Command) -> Option<Step<T>> {
+    pub(super) fn execute(&mut self, command: Command) -> Option<Step<T>> {
         match command {
             Command::Hello { verb, name } => self.hello(verb, name),
             Command::Mail(mail) => return self.mail(mail),
@@ -23,10 +23,10 @@ impl<T> Session<T> {
             Command::StartTls => return self.start_tls(),
             Command::Quit => {
                 self.say(&reply::GOODBYE);
-                self.end(false, End::Quit, None);
+                self.end(false, TransactionEnd::Quit, None);
             }
             Command::Rset => {
-                self.conclude(End::Reset, None);
+                self.conclude(TransactionEnd::Reset, None);
                 self.reset();
                 self.acknowledge(&reply::OK);
             }
@@ -38,7 +38,7 @@ impl<T> Session<T> {
         None
     }
 
-    /// Says yes to something that brings no message nearer.
+    /// Accepts a command that does not advance a transaction.
     fn acknowledge(&mut self, reply: &Reply) {
         self.say(reply);
         self.count_idle();
@@ -49,7 +49,7 @@ impl<T> Session<T> {
         if lmtp != (verb == Hello::Lhlo) {
             return self.refuse(reply::UNKNOWN);
         }
-        self.conclude(End::Reset, None);
+        self.conclude(TransactionEnd::Reset, None);
         self.reset();
         self.client.helo = Some(name);
         self.client.protocol = match verb {
@@ -92,11 +92,11 @@ impl<T> Session<T> {
         None
     }
 
-    /// Goes on under TLS: everything that was said before is forgotten (RFC 3207, section 4.2).
+    /// Continues under TLS: all earlier state is discarded (RFC 3207, section 4.2).
     pub fn secured(&mut self, encryption: Encryption) {
-        self.conclude(End::Reset, None);
+        self.conclude(TransactionEnd::Reset, None);
         self.reset();
-        // Whatever stood behind STARTTLS may have been put there by somebody on the way.
+        // Input after STARTTLS may have been injected in plaintext.
         self.input.clear();
         self.client.tls = Some(encryption);
         self.client.helo = None;
@@ -121,7 +121,7 @@ impl<T> Session<T> {
         } else if size > self.settings.budget.free() {
             reply::NO_MEMORY
         } else {
-            self.record = Some(Box::new(Record::new(from)));
+            self.record = Some(Box::new(TransactionRecord::new(from)));
             self.transaction = Some(Transaction {
                 from: mail.from,
                 binary: mail.binary,
@@ -138,8 +138,8 @@ impl<T> Session<T> {
 
     /// Refuses a sender, which is a transaction of its own in the record.
     pub(super) fn refuse_sender(&mut self, from: &str, refusal: Reply) {
-        self.record.get_or_insert_with(|| Box::new(Record::new(from)));
-        self.conclude(End::Refused, Some(&refusal));
+        self.record.get_or_insert_with(|| Box::new(TransactionRecord::new(from)));
+        self.conclude(TransactionEnd::Refused, Some(&refusal));
         self.refuse(refusal);
     }
 
@@ -150,7 +150,7 @@ impl<T> Session<T> {
             Ok(()) => self.say(&reply::SENDER_OK),
             Err(refusal) => {
                 let refusal = refusal.refusing();
-                self.conclude(End::Refused, Some(&refusal));
+                self.conclude(TransactionEnd::Refused, Some(&refusal));
                 self.reset();
                 self.refuse(refusal);
             }
@@ -220,14 +220,14 @@ impl<T> Session<T> {
             None if binary => reply::BINARY_NEEDS_BDAT,
             None => {
                 self.transfer = Some(Transfer::new(&self.settings));
-                self.state = State::Data(Scanner::new());
+                self.state = State::Data(DataDecoder::new());
                 return self.say(&reply::GO_AHEAD);
             }
         };
         self.refuse_content(refusal);
     }
 
-    /// Refuses content that cannot come now. The transaction goes on, and its record tells of it if it comes to no more.
+    /// Refuses content that is not expected now. The transaction continues; its record has this reply if nothing follows.
     pub(super) fn refuse_content(&mut self, refusal: Reply) {
         if let Some(record) = &mut self.record {
             record.reply = Some(refusal.clone());
@@ -240,7 +240,7 @@ impl<T> Session<T> {
         let stray = self.content_refusal();
         let whole = usize::try_from(size).unwrap_or(usize::MAX);
         if whole / 2 > limit {
-            // It could only be read to be thrown away, and may be without end.
+            // It could only be read and discarded, and may be endless.
             return self.close(&reply::TOO_LARGE);
         }
         if stray.is_none() {

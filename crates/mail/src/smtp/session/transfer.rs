@@ -1,8 +1,11 @@
-//! How a message comes in: by DATA, whose end must be found, or by BDAT, whose end is known.
+//! Receiving a message: by DATA, whose end must be found, or by BDAT, whose size is known.
 
 use bytes::Buf;
 
-use super::{super::content::Found, Chunk, End, Envelope, Protocol, Reply, Session, State, Step, reply};
+use super::{
+    super::content::DataProgress, Chunk, IncomingMessage, Protocol, Reply, Session, State, Step,
+    TransactionEnd, reply,
+};
 
 impl<T> Session<T> {
     pub(super) fn take_data(&mut self) -> Option<Step<T>> {
@@ -13,9 +16,9 @@ impl<T> Session<T> {
         self.input.advance(used);
         match found {
             _ if transfer.is_hopeless() => self.hang_up(&reply::TOO_LARGE),
-            Found::BareLineEnd => self.hang_up(&reply::BARE_LINE_END),
-            Found::End => self.finish(),
-            Found::More => Some(Step::Read),
+            DataProgress::BareLineEnd => self.hang_up(&reply::BARE_LINE_END),
+            DataProgress::End => self.finish(),
+            DataProgress::More => Some(Step::Read),
         }
     }
 
@@ -61,7 +64,7 @@ impl<T> Session<T> {
         }
     }
 
-    /// Hands over the message that has just ended, or tells why it was not kept.
+    /// Passes on the complete message, or replies why it was not kept.
     fn finish(&mut self) -> Option<Step<T>> {
         self.state = State::Command;
         let (Some(transaction), Some(transfer)) = (self.transaction.take(), self.transfer.take()) else {
@@ -76,7 +79,7 @@ impl<T> Session<T> {
                     record.size = Some(message.len());
                 }
                 self.state = State::Asking(recipients);
-                Some(Step::Message(Envelope {
+                Some(Step::Message(IncomingMessage {
                     from: transaction.from,
                     recipients: transaction.recipients,
                     message,
@@ -90,7 +93,7 @@ impl<T> Session<T> {
                 if let Some(record) = &mut self.record {
                     record.size = Some(total);
                 }
-                self.conclude(End::Refused, Some(&refusal));
+                self.conclude(TransactionEnd::Refused, Some(&refusal));
                 self.refuse(refusal);
                 None
             }
@@ -129,15 +132,15 @@ impl<T> Session<T> {
                 }
             }
         }
-        self.conclude(if accepted { End::Stored } else { End::Refused }, last.as_ref());
+        self.conclude(if accepted { TransactionEnd::Stored } else { TransactionEnd::Refused }, last.as_ref());
         self.count_message(accepted, refused);
     }
 
-    /// A client that brings mail begins anew; one whose mail is refused has made one mistake.
+    /// An accepted message resets the counters; a refused one counts as an error.
     fn count_message(&mut self, accepted: bool, refused: Option<Reply>) {
         match refused {
             _ if accepted => (self.errors, self.idle_commands) = (0, 0),
-            Some(refusal) if refusal.code() == 421 => self.end(true, End::Closed, None),
+            Some(refusal) if refusal.code() == 421 => self.end(true, TransactionEnd::Closed, None),
             Some(refusal) if refusal.is_temporary() => self.count_idle(),
             Some(_) => self.count_error(),
             None => {}
@@ -145,7 +148,7 @@ impl<T> Session<T> {
     }
 }
 
-/// One answer for all recipients, so that no mail is acknowledged that somebody should have got and has not.
+/// One answer for all recipients, so that a message is not acknowledged while a recipient is deferred.
 fn fold(answers: Vec<Result<String, Reply>>) -> Result<String, Reply> {
     let mut accepted = None;
     let mut refused = None;

@@ -14,7 +14,7 @@ use super::{reception::Memory, *};
 /// A client, the server that it speaks with, and what that has taken.
 struct Peer {
     stream: DuplexStream,
-    server: JoinHandle<std::io::Result<Ended>>,
+    server: JoinHandle<std::io::Result<RunEnd>>,
     memory: Arc<Memory>,
     stop: watch::Sender<bool>,
 }
@@ -36,8 +36,8 @@ impl Peer {
         let server = tokio::spawn(async move {
             loop {
                 match conversation.run(&mut theirs).await? {
-                    Ended::Closed => return Ok(Ended::Closed),
-                    Ended::StartTls => conversation.secured(Encryption::UNKNOWN),
+                    RunEnd::Closed => return Ok(RunEnd::Closed),
+                    RunEnd::StartTls => conversation.secured(Encryption::UNKNOWN),
                 }
             }
         });
@@ -106,7 +106,7 @@ async fn a_mail_is_taken_and_told_of() {
     assert_eq!(reply, "250 2.0.0 Kept for bob@agents.example\r\n");
     assert_eq!(peer.reply().await, "221 2.0.0 Bye\r\n");
     peer.ends().await;
-    assert_eq!(peer.server.await.unwrap().unwrap(), Ended::Closed);
+    assert_eq!(peer.server.await.unwrap().unwrap(), RunEnd::Closed);
     let (client, from, recipients, message) = peer.memory.taken().remove(0);
     assert_eq!((client.helo.as_deref(), client.protocol, client.tls), (Some("me"), Protocol::Esmtp, None));
     assert_eq!(client.address.to_string(), "192.0.2.1:4321");
@@ -285,7 +285,7 @@ async fn a_client_that_goes_away_in_mid_message_leaves_nothing() {
     peer.begin_data().await;
     peer.send("half a mes").await;
     drop(peer.stream);
-    assert_eq!(peer.server.await.unwrap().unwrap(), Ended::Closed);
+    assert_eq!(peer.server.await.unwrap().unwrap(), RunEnd::Closed);
     assert!(peer.memory.taken().is_empty());
 }
 

@@ -42,7 +42,7 @@ fn command_lines_have_a_limit() {
         [250, 250, 250, 500, 250]
     );
     assert_eq!(codes(&["EHLO me\r\n", &noop(60_000), "NOOP\r\n"]), [250, 500, 250]);
-    let endless = played(&["EHLO me\r\n", &"x".repeat(40_000), &"x".repeat(40_000)]);
+    let endless = driven(&["EHLO me\r\n", &"x".repeat(40_000), &"x".repeat(40_000)]);
     assert!(endless.closed);
     assert_eq!(final_codes(&lines(&endless.replies)), [250, 500]);
 }
@@ -50,16 +50,16 @@ fn command_lines_have_a_limit() {
 #[test]
 fn a_message_may_be_as_large_as_allowed_and_no_larger() {
     let content = |length: usize| format!("{}\r\n.\r\n", "x".repeat(length - 2));
-    let largest = played(&with_data(&[&content(MAX_MESSAGE)]));
+    let largest = driven(&with_data(&[&content(MAX_MESSAGE)]));
     assert_eq!(messages(&largest)[0].len(), MAX_MESSAGE);
-    let larger = played(&with_data(&[&content(MAX_MESSAGE + 1), "MAIL FROM:<>\r\n"]));
+    let larger = driven(&with_data(&[&content(MAX_MESSAGE + 1), "MAIL FROM:<>\r\n"]));
     assert_eq!(larger.messages, []);
     assert_eq!(
         final_codes(&lines(&larger.replies)),
         [250, 250, 250, 354, 552, 250],
         "and the session goes on"
     );
-    let endless = played(&with_data(&[&"x".repeat(2 * MAX_MESSAGE), "xx", "x", "\r\n.\r\n"]));
+    let endless = driven(&with_data(&[&"x".repeat(2 * MAX_MESSAGE), "xx", "x", "\r\n.\r\n"]));
     assert!(endless.closed);
     assert_eq!(final_codes(&lines(&endless.replies)), [250, 250, 250, 354, 552]);
 }
@@ -67,8 +67,8 @@ fn a_message_may_be_as_large_as_allowed_and_no_larger() {
 #[test]
 fn long_text_lines_are_taken() {
     let line = "é".repeat(40_000);
-    let played = played(&with_data(&[&line, "\r\n.\r\n"]));
-    assert_eq!(messages(&played), [format!("{line}\r\n")]);
+    let driven = driven(&with_data(&[&line, "\r\n.\r\n"]));
+    assert_eq!(messages(&driven), [format!("{line}\r\n")]);
 }
 
 #[test]
@@ -110,22 +110,22 @@ fn a_message_forgives_mistakes() {
         pieces.extend(["WHAT\r\n"; 19]);
         pieces.push("MAIL FROM:<>\r\nRCPT TO:<c@d.example>\r\nBDAT 2 LAST\r\nhi");
     }
-    let played = played(&pieces);
-    assert_eq!((played.messages.len(), played.closed), (10, false));
+    let driven = driven(&pieces);
+    assert_eq!((driven.messages.len(), driven.closed), (10, false));
 }
 
 #[test]
 fn idle_commands_have_a_limit() {
     for command in ["NOOP\r\n", "RSET\r\n", "VRFY a\r\n", "HELP\r\n"] {
-        let played = played(&["EHLO me\r\n", &command.repeat(2000)]);
-        assert!(played.closed, "{command:?}");
-        assert!(played.replies.ends_with(b"421 4.7.0 Too many commands without a message\r\n"));
-        assert_eq!(lines(&played.replies).len(), 9 + 999 + 1, "{command:?}");
+        let driven = driven(&["EHLO me\r\n", &command.repeat(2000)]);
+        assert!(driven.closed, "{command:?}");
+        assert!(driven.replies.ends_with(b"421 4.7.0 Too many commands without a message\r\n"));
+        assert_eq!(lines(&driven.replies).len(), 9 + 999 + 1, "{command:?}");
     }
     let chunks = "BDAT 0\r\n".repeat(2000);
-    assert!(played(&[ENVELOPE[0], ENVELOPE[1], &chunks]).closed);
+    assert!(driven(&[ENVELOPE[0], ENVELOPE[1], &chunks]).closed);
     let hellos = vec!["EHLO me\r\n"; 2000];
-    assert!(played(&hellos).closed);
+    assert!(driven(&hellos).closed);
 }
 
 #[test]

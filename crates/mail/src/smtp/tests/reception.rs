@@ -8,7 +8,7 @@ use super::*;
 pub(crate) type Taken = (Client, ReversePath, Vec<String>, Bytes);
 
 /// A transaction that ended, the size that was noted of its message, and how long it took.
-pub(crate) type Told = (Record, Option<usize>, Duration);
+pub(crate) type Told = (TransactionRecord, Option<usize>, Duration);
 
 #[derive(Default)]
 pub(crate) struct Memory {
@@ -59,7 +59,7 @@ impl Reception for Memory {
         (answers, size)
     }
 
-    fn ended(&self, _client: &Client, record: Record, note: Option<usize>, took: Duration) {
+    fn ended(&self, _client: &Client, record: TransactionRecord, note: Option<usize>, took: Duration) {
         self.ended.lock().unwrap_or_else(PoisonError::into_inner).push((record, note, took));
     }
 }

@@ -5,7 +5,7 @@ use tokio::{io::AsyncWriteExt, sync::watch};
 use super::{reception::Memory, *};
 
 /// Plays a client to a reception that remembers, with the connection lost at the end.
-async fn told(protocol: Protocol, said: &str) -> Vec<(Record, Option<usize>, Duration)> {
+async fn told(protocol: Protocol, said: &str) -> Vec<(TransactionRecord, Option<usize>, Duration)> {
     let memory = Arc::new(Memory::default());
     let (mut ours, theirs) = tokio::io::duplex(1 << 20);
     let client = Client::new(SocketAddr::from(([192, 0, 2, 1], 4321)), protocol);
@@ -26,7 +26,7 @@ async fn told(protocol: Protocol, said: &str) -> Vec<(Record, Option<usize>, Dur
     memory.ended()
 }
 
-fn recipients(record: &Record) -> Vec<String> {
+fn recipients(record: &TransactionRecord) -> Vec<String> {
     record.recipients.iter().map(|named| format!("{} {}", named.address, named.reply)).collect()
 }
 
@@ -36,7 +36,10 @@ async fn a_message_is_told_of_with_what_became_of_it_for_each_recipient() {
                 RCPT TO:<a%b@agents.example>\r\nDATA\r\nhi\r\n.\r\nQUIT\r\n";
     let told = told(Protocol::Smtp, said).await;
     let [(record, note, took)] = told.as_slice() else { panic!("{told:?}") };
-    assert_eq!((record.from.as_str(), record.end, record.size), ("a@b.example", End::Stored, Some(4)));
+    assert_eq!(
+        (record.from.as_str(), record.end, record.size),
+        ("a@b.example", TransactionEnd::Stored, Some(4))
+    );
     assert_eq!((*note, record.accepted), (Some(4), 1));
     assert_eq!(
         recipients(record),
@@ -62,22 +65,30 @@ async fn every_end_has_its_name() {
     let refused = "EHLO me\r\nMAIL FROM:<a@b.example>\r\nRCPT TO:<x@other.example>\r\n";
     let large = format!("{begun}DATA\r\n{}.\r\nQUIT\r\n", "0123456789abcdef\r\n".repeat(6000));
     for (said, end, reply) in [
-        (format!("{begun}RSET\r\nQUIT\r\n"), End::Reset, ""),
-        (format!("{begun}EHLO again\r\nQUIT\r\n"), End::Reset, ""),
-        (format!("{begun}QUIT\r\n"), End::Quit, ""),
-        (begun.to_owned(), End::Lost, ""),
-        (format!("{begun}DATA\r\nhalf of it\r\n"), End::Lost, ""),
-        (format!("{begun}DATA\r\nbare\nline\r\n.\r\n"), End::Closed, "550 5.6.0"),
-        (format!("{refused}DATA\r\nQUIT\r\n"), End::Quit, "554 5.5.1"),
-        (large, End::Refused, "552 5.3.4"),
-        ("EHLO me\r\nMAIL FROM:<a@blocked.example>\r\nQUIT\r\n".to_owned(), End::Refused, "550 5.7.1"),
+        (format!("{begun}RSET\r\nQUIT\r\n"), TransactionEnd::Reset, ""),
+        (format!("{begun}EHLO again\r\nQUIT\r\n"), TransactionEnd::Reset, ""),
+        (format!("{begun}QUIT\r\n"), TransactionEnd::Quit, ""),
+        (begun.to_owned(), TransactionEnd::Lost, ""),
+        (format!("{begun}DATA\r\nhalf of it\r\n"), TransactionEnd::Lost, ""),
+        (format!("{begun}DATA\r\nbare\nline\r\n.\r\n"), TransactionEnd::Closed, "550 5.6.0"),
+        (format!("{refused}DATA\r\nQUIT\r\n"), TransactionEnd::Quit, "554 5.5.1"),
+        (large, TransactionEnd::Refused, "552 5.3.4"),
+        (
+            "EHLO me\r\nMAIL FROM:<a@blocked.example>\r\nQUIT\r\n".to_owned(),
+            TransactionEnd::Refused,
+            "550 5.7.1",
+        ),
         (
             "EHLO me\r\nMAIL FROM:<a@b.example> SIZE=99999999\r\nQUIT\r\n".to_owned(),
-            End::Refused,
+            TransactionEnd::Refused,
             "552 5.3.4",
         ),
-        ("EHLO me\r\nMAIL FROM:<a@b.example> AUTH=secret\r\nQUIT\r\n".to_owned(), End::Refused, "555 5.5.4"),
-        ("MAIL FROM:<a@b.example>\r\nQUIT\r\n".to_owned(), End::Refused, "503 5.5.1"),
+        (
+            "EHLO me\r\nMAIL FROM:<a@b.example> AUTH=secret\r\nQUIT\r\n".to_owned(),
+            TransactionEnd::Refused,
+            "555 5.5.4",
+        ),
+        ("MAIL FROM:<a@b.example>\r\nQUIT\r\n".to_owned(), TransactionEnd::Refused, "503 5.5.1"),
     ] {
         let told = told(Protocol::Smtp, &said).await;
         let short = said.get(..said.len().min(200)).unwrap();
@@ -104,7 +115,7 @@ async fn a_client_that_waits_too_long_is_told_of() {
     server.await.unwrap().unwrap();
     let told = memory.ended();
     let [(record, None, took)] = told.as_slice() else { panic!("{told:?}") };
-    assert_eq!((record.end, record.from.as_str()), (End::Closed, ""));
+    assert_eq!((record.end, record.from.as_str()), (TransactionEnd::Closed, ""));
     assert_eq!(record.reply.as_ref().unwrap().to_string(), "421 4.4.2 You took too long");
     assert!(*took >= Duration::from_mins(5), "{took:?}");
 }

@@ -32,12 +32,12 @@ const HARMLESS: [&str; 6] =
 const SMUGGLED: &str = "MAIL FROM:<admin@b.example>\r\nRCPT TO:<c@d.example>\r\nDATA\r\nsmuggled\r\n.\r\n";
 
 /// Plays the content cut in two at every place.
-fn for_every_cut(content: &str, check: impl Fn(&Played, usize)) {
+fn for_every_cut(content: &str, check: impl Fn(&DrivenSession, usize)) {
     for at in 0..=content.len() {
         let (head, tail) = content.as_bytes().split_at(at);
         let opening = with_data(&[]);
         let pieces = opening.iter().map(|piece| piece.as_bytes()).chain([head, tail]);
-        check(&play(&settings(), Protocol::Smtp, pieces), at);
+        check(&drive_session(&settings(), Protocol::Smtp, pieces), at);
     }
 }
 
@@ -46,10 +46,10 @@ fn for_every_cut(content: &str, check: impl Fn(&Played, usize)) {
 fn a_bare_line_end_in_content_ends_the_session() {
     for end in FALSE_ENDS {
         let content = format!("Subject: x\r\n\r\ntext{end}{SMUGGLED}");
-        for_every_cut(&content, |played, at| {
-            assert_eq!(played.messages, [], "{end:?} cut at {at}");
-            assert!(played.closed, "{end:?} cut at {at}");
-            let lines = lines(&played.replies);
+        for_every_cut(&content, |driven, at| {
+            assert_eq!(driven.messages, [], "{end:?} cut at {at}");
+            assert!(driven.closed, "{end:?} cut at {at}");
+            let lines = lines(&driven.replies);
             assert!(lines.last().unwrap().starts_with("550 5.6.0 "), "{end:?} cut at {at}: {lines:?}");
             assert_eq!(final_codes(&lines), [250, 250, 250, 354, 550], "{end:?} cut at {at}");
         });
@@ -63,9 +63,9 @@ fn what_only_looks_like_an_end_is_content() {
         let content = format!("text{end}{SMUGGLED}");
         let expected = format!("text{end}{SMUGGLED}").replace("\r\n.", "\r\n");
         let expected = expected.strip_suffix("\r\n").unwrap();
-        for_every_cut(&content, |played, at| {
-            assert_eq!(messages(played), [expected], "{end:?} cut at {at}");
-            assert!(!played.closed, "{end:?} cut at {at}");
+        for_every_cut(&content, |driven, at| {
+            assert_eq!(messages(driven), [expected], "{end:?} cut at {at}");
+            assert!(!driven.closed, "{end:?} cut at {at}");
         });
     }
 }
@@ -73,12 +73,12 @@ fn what_only_looks_like_an_end_is_content() {
 /// rules: RECV-9
 #[test]
 fn only_crlf_dot_crlf_ends_a_message() {
-    for_every_cut("one\r\n.\r\n", |played, at| assert_eq!(messages(played), ["one\r\n"], "cut at {at}"));
-    for_every_cut(".\r\n", |played, at| assert_eq!(messages(played), [""], "cut at {at}"));
-    for_every_cut("..\r\n.\r\n", |played, at| assert_eq!(messages(played), [".\r\n"], "cut at {at}"));
-    for_every_cut("\r\n.\r\nQUIT\r\n", |played, at| {
-        assert_eq!(messages(played), ["\r\n"], "cut at {at}");
-        assert!(played.closed, "cut at {at}");
+    for_every_cut("one\r\n.\r\n", |driven, at| assert_eq!(messages(driven), ["one\r\n"], "cut at {at}"));
+    for_every_cut(".\r\n", |driven, at| assert_eq!(messages(driven), [""], "cut at {at}"));
+    for_every_cut("..\r\n.\r\n", |driven, at| assert_eq!(messages(driven), [".\r\n"], "cut at {at}"));
+    for_every_cut("\r\n.\r\nQUIT\r\n", |driven, at| {
+        assert_eq!(messages(driven), ["\r\n"], "cut at {at}");
+        assert!(driven.closed, "cut at {at}");
     });
 }
 
@@ -97,10 +97,10 @@ fn a_bare_line_end_in_a_command_ends_the_session() {
     ] {
         for cut in 0..=line.len() {
             let (head, tail) = line.split_at(cut);
-            let played = played(&["EHLO me\r\n", head, tail, "NOOP\r\n", "NOOP\r\n"]);
-            let replies = lines(&played.replies);
+            let driven = driven(&["EHLO me\r\n", head, tail, "NOOP\r\n", "NOOP\r\n"]);
+            let replies = lines(&driven.replies);
             assert_eq!(final_codes(&replies), [250, 550], "{line:?} cut at {cut}");
-            assert!(played.closed);
+            assert!(driven.closed);
         }
     }
     assert_eq!(codes(&["EHLO me\n"]), [550]);
@@ -118,8 +118,8 @@ fn control_characters_in_commands_are_refused() {
     ] {
         assert_eq!(codes(&["EHLO me\r\n", line, "NOOP\r\n"]), [250, 500, 250], "{line:?}");
     }
-    let played = play(&settings(), Protocol::Smtp, [&b"EHLO me\r\n"[..], b"NOOP \xff\r\n"]);
-    assert!(played.replies.ends_with(b"500 5.5.2 A command must be text without control characters\r\n"));
+    let driven = drive_session(&settings(), Protocol::Smtp, [&b"EHLO me\r\n"[..], b"NOOP \xff\r\n"]);
+    assert!(driven.replies.ends_with(b"500 5.5.2 A command must be text without control characters\r\n"));
 }
 
 /// rules: RECV-9
@@ -128,6 +128,6 @@ fn eight_bit_content_arrives_unchanged() {
     let content: Vec<u8> = (0..=255).filter(|byte| !b"\r\n".contains(byte)).chain(*b"\r\n").collect();
     let opening = with_data(&[]);
     let pieces = opening.iter().map(|piece| piece.as_bytes()).chain([&content[..], b".\r\n"]);
-    let played = play(&settings(), Protocol::Smtp, pieces);
-    assert_eq!(messages(&played), [Bytes::from(content)]);
+    let driven = drive_session(&settings(), Protocol::Smtp, pieces);
+    assert_eq!(messages(&driven), [Bytes::from(content)]);
 }

@@ -54,9 +54,9 @@ fn narrow() -> Arc<Settings> {
 }
 
 /// What both conversations say, if one of them was cut short because it was sent too fast.
-fn without_haste(played: &Played) -> &[u8] {
+fn without_haste(driven: &DrivenSession) -> &[u8] {
     let hasty = b"554 5.5.0 You sent more before our reply, where pipelining is not allowed\r\n";
-    played.replies.strip_suffix(hasty).unwrap_or(&played.replies)
+    driven.replies.strip_suffix(hasty).unwrap_or(&driven.replies)
 }
 
 proptest! {
@@ -74,8 +74,8 @@ proptest! {
         let bytes = words.concat();
         let opening = &[hello, ENVELOPE[1], "DATA\r\n"][..opened];
         let run = |sizes: &[u8]| {
-            let pieces = opening.iter().map(|piece| piece.as_bytes()).chain(cut(bytes.as_bytes(), sizes));
-            play(&narrow(), protocol, pieces)
+            let pieces = opening.iter().map(|piece| piece.as_bytes()).chain(split_into_pieces(bytes.as_bytes(), sizes));
+            drive_session(&narrow(), protocol, pieces)
         };
         let (one, other) = (run(&first), run(&second));
         let (mut short, mut long) = (without_haste(&one), without_haste(&other));
@@ -95,8 +95,8 @@ proptest! {
     #[test]
     fn byte_by_byte_is_like_piece_by_piece(words in vec(select(&WORDS[..]), 0..40), sizes in vec(1_u8..3, 1..8)) {
         let bytes = words.concat();
-        let single = play(&narrow(), Protocol::Smtp, cut(bytes.as_bytes(), &[1]));
-        let cuts = play(&narrow(), Protocol::Smtp, cut(bytes.as_bytes(), &sizes));
+        let single = drive_session(&narrow(), Protocol::Smtp, split_into_pieces(bytes.as_bytes(), &[1]));
+        let cuts = drive_session(&narrow(), Protocol::Smtp, split_into_pieces(bytes.as_bytes(), &sizes));
         let (mut short, mut long) = (without_haste(&single), without_haste(&cuts));
         if short.len() > long.len() {
             std::mem::swap(&mut short, &mut long);
@@ -109,8 +109,8 @@ proptest! {
     #[test]
     fn any_bytes_are_survived(bytes in vec(any::<u8>(), 0..2000), sizes in vec(any::<u8>(), 1..5)) {
         let opening: &[u8] = b"EHLO me\r\n";
-        play(&narrow(), Protocol::Smtp, std::iter::once(opening).chain(cut(&bytes, &sizes)));
-        play(&narrow(), Protocol::Lmtp, cut(&bytes, &sizes));
+        drive_session(&narrow(), Protocol::Smtp, std::iter::once(opening).chain(split_into_pieces(&bytes, &sizes)));
+        drive_session(&narrow(), Protocol::Lmtp, split_into_pieces(&bytes, &sizes));
     }
 
     #[test]
@@ -121,9 +121,9 @@ proptest! {
         let message = proper_lines(&text.concat());
         let stuffed = stuffed(&message);
         let opening = with_data(&[]);
-        let pieces = opening.iter().map(|piece| piece.as_bytes()).chain(cut(&stuffed, &sizes));
-        let played = play(&settings(), Protocol::Smtp, pieces);
-        prop_assert_eq!(messages(&played), [Bytes::from(message)]);
+        let pieces = opening.iter().map(|piece| piece.as_bytes()).chain(split_into_pieces(&stuffed, &sizes));
+        let driven = drive_session(&settings(), Protocol::Smtp, pieces);
+        prop_assert_eq!(messages(&driven), [Bytes::from(message)]);
     }
 
     #[test]
@@ -138,8 +138,8 @@ proptest! {
         }
         bytes.extend(b"BDAT 0 LAST\r\n");
         let opening: &[u8] = b"EHLO me\r\n";
-        let played = play(&settings(), Protocol::Smtp, std::iter::once(opening).chain(cut(&bytes, &sizes)));
-        prop_assert_eq!(messages(&played), [Bytes::from(chunks.concat())]);
+        let driven = drive_session(&settings(), Protocol::Smtp, std::iter::once(opening).chain(split_into_pieces(&bytes, &sizes)));
+        prop_assert_eq!(messages(&driven), [Bytes::from(chunks.concat())]);
     }
 }
 

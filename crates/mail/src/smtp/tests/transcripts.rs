@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn a_mail_comes_in_by_esmtp() {
-    let played = transcript(
+    let driven = transcript(
         Protocol::Smtp,
         "S: 220 mx.test ESMTP
          C: EHLO client.example
@@ -33,17 +33,17 @@ fn a_mail_comes_in_by_esmtp() {
          C: QUIT
          S: 221 2.0.0 Bye",
     );
-    let (from, recipients, message) = &played.messages[0];
+    let (from, recipients, message) = &driven.messages[0];
     assert_eq!(from.to_string(), "Ann@example.com");
     let recipients: Vec<String> = recipients.iter().map(ToString::to_string).collect();
     assert_eq!(recipients, ["Bob+news@agents.example", "postmaster"]);
     assert_eq!(&message[..], b"Subject: hello\r\n\r\n.dots.\r\n");
-    assert!(played.closed);
+    assert!(driven.closed);
 }
 
 #[test]
 fn a_mail_comes_in_by_plain_smtp() {
-    let played = transcript(
+    let driven = transcript(
         Protocol::Smtp,
         "S: 220 mx.test ESMTP
          C: helo [192.0.2.1]
@@ -59,13 +59,13 @@ fn a_mail_comes_in_by_plain_smtp() {
          C: quit
          S: 221 2.0.0 Bye",
     );
-    assert_eq!(played.messages[0].0, ReversePath::Null);
-    assert_eq!(played.messages[0].2, "");
+    assert_eq!(driven.messages[0].0, ReversePath::Null);
+    assert_eq!(driven.messages[0].2, "");
 }
 
 #[test]
 fn several_mails_are_pipelined() {
-    let played = transcript(
+    let driven = transcript(
         Protocol::Smtp,
         "S: 220 mx.test ESMTP
          C: EHLO client.example
@@ -110,13 +110,13 @@ fn several_mails_are_pipelined() {
          S: 250 2.0.0 Taken
          S: 221 2.0.0 Bye",
     );
-    assert_eq!(messages(&played), ["one\r\n", "12345\r\n", "three\r\n"]);
+    assert_eq!(messages(&driven), ["one\r\n", "12345\r\n", "three\r\n"]);
 }
 
 /// rules: RECV-1
 #[test]
 fn lmtp_answers_for_each_recipient() {
-    let played = transcript(
+    let driven = transcript(
         Protocol::Lmtp,
         "S: 220 mx.test LMTP
          C: EHLO me
@@ -148,7 +148,7 @@ fn lmtp_answers_for_each_recipient() {
          C: QUIT
          S: 221 2.0.0 Bye",
     );
-    assert_eq!(played.messages.len(), 1);
+    assert_eq!(driven.messages.len(), 1);
     assert_eq!(codes(&["LHLO me\r\n"]), [500], "only where it is spoken");
 }
 
@@ -275,8 +275,8 @@ fn unusual_senders_are_taken_and_unusual_recipients_are_not() {
     ] {
         let envelope = format!("MAIL FROM:<{address}>\r\nRCPT TO:<bob@agents.example>\r\n");
         let pieces = ["EHLO me\r\n", &envelope, "DATA\r\n", ".\r\n"];
-        let played = play(&settings(), Protocol::Smtp, pieces.map(str::as_bytes));
-        let senders: Vec<_> = played.messages.iter().map(|(from, ..)| from.as_str()).collect();
+        let driven = drive_session(&settings(), Protocol::Smtp, pieces.map(str::as_bytes));
+        let senders: Vec<_> = driven.messages.iter().map(|(from, ..)| from.as_str()).collect();
         assert_eq!(senders, [Some(address)]);
         let codes = codes(&["EHLO me\r\n", "MAIL FROM:<>\r\n", &format!("RCPT TO:<{address}>\r\n")]);
         assert!([501, 550].contains(codes.last().unwrap()), "{address} {codes:?}");
@@ -337,7 +337,7 @@ fn internationalised_addresses_need_smtputf8() {
 /// rules: RECV-10
 #[test]
 fn tls_forgets_what_was_said_before() {
-    let played = played(&[
+    let driven = driven(&[
         "EHLO me\r\n",
         "MAIL FROM:<>\r\n",
         "STARTTLS\r\n",
@@ -346,15 +346,15 @@ fn tls_forgets_what_was_said_before() {
         "RCPT TO:<a@b.example>\r\n",
         "STARTTLS\r\n",
     ]);
-    let lines = lines(&played.replies);
+    let lines = lines(&driven.replies);
     assert_eq!(final_codes(&lines), [250, 250, 220, 503, 250, 503, 503]);
     assert_eq!(lines.iter().filter(|line| line.as_str() == "250-STARTTLS").count(), 1, "not offered again");
     assert_eq!(codes(&["STARTTLS\r\n"]), [503]);
     assert_eq!(codes(&["HELO me\r\n", "STARTTLS\r\n"]), [250, 503]);
     let plain = Arc::new(Settings { starttls: false, ..Settings::clone(&settings()) });
-    let played = play(&plain, Protocol::Smtp, [&b"EHLO me\r\n"[..], b"STARTTLS\r\n"]);
-    assert!(!String::from_utf8_lossy(&played.replies).contains("250-STARTTLS"));
-    assert!(played.replies.ends_with(b"502 5.5.1 STARTTLS is not offered\r\n"));
+    let driven = drive_session(&plain, Protocol::Smtp, [&b"EHLO me\r\n"[..], b"STARTTLS\r\n"]);
+    assert!(!String::from_utf8_lossy(&driven.replies).contains("250-STARTTLS"));
+    assert!(driven.replies.ends_with(b"502 5.5.1 STARTTLS is not offered\r\n"));
 }
 
 /// rules: RECV-10
@@ -386,9 +386,9 @@ fn pipelining_where_it_is_not_allowed_ends_the_session() {
         &["EHLO me\r\n", "NOOP\r\nEHLO me\r\nNOOP\r\n"],
     ];
     for pieces in out_of_step {
-        let played = played(pieces);
-        assert!(played.closed && played.messages.is_empty(), "{pieces:?}");
-        assert!(lines(&played.replies).last().unwrap().starts_with("554 5.5.0 "), "{pieces:?}");
+        let driven = driven(pieces);
+        assert!(driven.closed && driven.messages.is_empty(), "{pieces:?}");
+        assert!(lines(&driven.replies).last().unwrap().starts_with("554 5.5.0 "), "{pieces:?}");
     }
     assert_eq!(codes(&["EHLO me\r\n", "NOOP\r\nQUIT\r\nNOOP\r\n"]), [250, 250, 221]);
     assert_eq!(codes(&["QUIT\r\n\r\n"]), [221]);
@@ -409,8 +409,8 @@ fn whoever_talks_before_the_greeting_is_turned_away() {
 #[test]
 fn browsers_are_turned_away() {
     for line in ["GET / HTTP/1.1\r\n", "POST / HTTP/1.1\r\n", "CONNECT a:25 HTTP/1.1\r\n"] {
-        let played = played(&["EHLO me\r\n", line]);
-        assert!(played.closed);
-        assert_eq!(final_codes(&lines(&played.replies)), [250, 554]);
+        let driven = driven(&["EHLO me\r\n", line]);
+        assert!(driven.closed);
+        assert_eq!(final_codes(&lines(&driven.replies)), [250, 554]);
     }
 }

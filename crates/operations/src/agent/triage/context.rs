@@ -2,7 +2,7 @@
 
 use mail::{
     address::Address,
-    auto_reply::{Silence, may_answer},
+    auto_reply::{NoReplyReason, may_answer},
     message::{self, Message, Person, calendar},
     safe_text::SafeText,
 };
@@ -145,11 +145,13 @@ impl Context {
         let own = [self.mailbox.email.as_str(), self.record.recipient.as_str()];
         match may_answer(&self.message, sender, &own) {
             Ok(_) => None,
-            Err(Silence::NullSender) => Some("Mail without a sender gets no answer."),
-            Err(Silence::Automatic(_) | Silence::Program) => {
+            Err(NoReplyReason::NullSender) => Some("Mail without a sender gets no answer."),
+            Err(NoReplyReason::Automatic(_) | NoReplyReason::Program) => {
                 Some("Automatic mail, bulk mail and mail of lists get no answer.")
             }
-            Err(Silence::NotAddressed) => Some("Mail that is not addressed to this mailbox gets no answer."),
+            Err(NoReplyReason::NotAddressed) => {
+                Some("Mail that is not addressed to this mailbox gets no answer.")
+            }
             Err(_) => Some("This mail may not be answered by a program."),
         }
     }

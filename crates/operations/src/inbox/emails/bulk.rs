@@ -17,7 +17,7 @@ use crate::{
     mailbox::mailboxes,
 };
 
-/// Mails that one transaction deletes, so that it never holds up the writers for long.
+/// Messages that one transaction deletes, so that it never holds up the writers for long.
 const BATCH: i64 = 500;
 
 /// Marks many emails as read or unread.
@@ -92,14 +92,14 @@ async fn empty_some(tx: &mut Tx, named: &MailboxName) -> Result<i64> {
     Ok(count(&mails))
 }
 
-/// What became of discarded mails.
+/// What became of discarded messages.
 pub(crate) struct Discarded {
     pub(crate) deleted: i64,
     pub(crate) trashed: i64,
     pub(crate) cancelled: i64,
 }
 
-/// Moves mails to Trash; those that are there already, and drafts, go for good. Scheduled ones become drafts again.
+/// Moves messages to Trash; those that are there already, and drafts, go for good. Scheduled ones become drafts again.
 pub(crate) async fn discard(
     tx: &mut Tx,
     mailbox: &MailboxId,
@@ -123,7 +123,7 @@ pub(crate) async fn discard(
     Ok(Discarded { deleted: count(&gone), trashed: count(&kept), cancelled: count(&scheduled) })
 }
 
-/// The mails with these ids, each once, and the ids that name nothing.
+/// The messages with these ids, each once, and the ids that name nothing.
 async fn find_all(tx: &mut Tx, mailbox: &MailboxId, ids: &[EmailId]) -> Result<(Vec<Brief>, Vec<EmailId>)> {
     let mut wanted = ids.to_vec();
     wanted.sort();

@@ -21,7 +21,7 @@ pub(crate) async fn hold(tx: &mut Tx, named: &MailboxName) -> Result<MailboxId> 
     Ok(mailbox)
 }
 
-/// Refuses a folder that mail cannot be moved to.
+/// Refuses a folder that message cannot be moved to.
 pub(crate) async fn known_folder(tx: &mut Tx, mailbox: &MailboxId, target: &Move) -> Result<()> {
     let found = folders::find(tx, mailbox, &target.folder_id).await?;
     if found.is_none() || is_unsent(&target.folder_id) {

@@ -55,7 +55,7 @@ pub async fn list(app: &App, call: &Call, mailbox: &str, query: ListQuery) -> Re
     Ok(EmailPage { emails, total_count, has_more, next_cursor })
 }
 
-/// What a cursor belongs to: everything that decides which mails come, and in which order.
+/// What a cursor belongs to: everything that decides which messages come, and in which order.
 fn fingerprint(mailbox: &str, query: &ListQuery) -> String {
     format!(
         "listEmails {mailbox} {:?}",
@@ -120,7 +120,7 @@ fn cut_to<T>(found: &mut Vec<T>, limit: i64) -> bool {
     more
 }
 
-/// Fetches the contents of mails that are shown with their bodies.
+/// Fetches the contents of messages that are shown with their bodies.
 pub(crate) async fn fetch(
     tx: &mut Tx,
     mails: Vec<(EmailRecord, Option<i64>)>,
@@ -138,7 +138,7 @@ pub(crate) async fn fetch(
     Ok(mails.into_iter().zip(counts).map(|((mail, fetched), count)| (mail, count, fetched)).collect())
 }
 
-/// Shows a page. With a budget the newest mails keep their text, and what no longer fits is cut and says so.
+/// Shows a page. With a budget the newest messages keep their text, and what no longer fits is cut and says so.
 pub(crate) async fn show(
     app: &App,
     call: &Call,
@@ -159,7 +159,7 @@ pub(crate) async fn show(
         let presenter = Presenter { folders: &page.names, options: &bounded };
         let mut email = presenter.open_and_show(app, &call.workspace, mail, fetched).await?;
         email.thread_count = count;
-        // Headers of fifty mails are no list.
+        // Headers of fifty messages are no list.
         email.raw_headers = None;
         if let (Some(left), Some(body)) = (&mut left, &email.body) {
             *left = left.saturating_sub(body.chars().count());
@@ -170,7 +170,7 @@ pub(crate) async fn show(
     Ok(emails.into_iter().map(|(_, email)| email).collect())
 }
 
-/// The newest mail of each thread, with the number of its mails.
+/// The newest mail of each thread, with the number of its messages.
 async fn threaded(
     tx: &mut Tx,
     mailbox: &MailboxId,
@@ -200,7 +200,7 @@ async fn threaded(
     Ok(EmailListing { mails, total, next })
 }
 
-/// The same of the mails that match further filters; the number is that of all mails of the thread that are there.
+/// The same of the messages that match further filters; the number is that of all messages of the thread that are there.
 async fn matching_threaded(
     tx: &mut Tx,
     mailbox: &MailboxId,

@@ -54,7 +54,7 @@ pub(crate) struct Presenter<'a> {
 }
 
 impl Presenter<'_> {
-    /// Whether the content of a mail may be shown.
+    /// Whether the content of a message may be shown.
     pub(crate) fn lets_through(&self, mail: &EmailRecord) -> bool {
         // Nothing scans what we sent ourselves.
         if mail.outgoing {
@@ -363,7 +363,7 @@ fn header_block(raw: &[u8]) -> &[u8] {
     &block[..bare]
 }
 
-/// Whether a mail is held out of sight now.
+/// Whether a message is held out of sight now.
 pub(crate) fn is_held(mail: &EmailRecord, now: Timestamp) -> bool {
     mail.held_until.is_some_and(|until| until > now)
 }

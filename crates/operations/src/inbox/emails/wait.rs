@@ -1,4 +1,4 @@
-//! Waiting for a mail without polling: the call sleeps until something happens in its workspace.
+//! Waiting for a message without polling: the call sleeps until something happens in its workspace.
 
 use std::{pin::pin, time::Duration};
 
@@ -28,19 +28,19 @@ use crate::{
 /// Matches that an answer names.
 const MAX_MATCHES: usize = 50;
 
-/// Mails that a cursor remembers, so that it stays short.
+/// Messages that a cursor remembers, so that it stays short.
 const MAX_PENDING: usize = 20;
 
 /// From where on a wait looks, as its cursor keeps it.
 #[derive(Clone, Default, Serialize, Deserialize)]
 struct WaitPosition {
     arrival: i64,
-    /// Mails from before that could not be shown yet, and may be by now.
+    /// Messages from before that could not be shown yet, and may be by now.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pending: Vec<EmailId>,
 }
 
-/// Waits until a mail arrives that matches.
+/// Waits until a message arrives that matches.
 #[crate::boxed]
 pub async fn wait(app: &App, call: &Call, mailbox: &str, input: WaitForEmail) -> Result<WaitResult> {
     let named = mailboxes::name(mailbox);
@@ -61,7 +61,7 @@ pub async fn wait(app: &App, call: &Call, mailbox: &str, input: WaitForEmail) ->
         let outcome = search.outcome(app.now());
         let is_over = match outcome {
             Some(WaitOutcome::Matched | WaitOutcome::Ambiguous) => true,
-            // A mail that is not scanned yet, or held, may still turn out well.
+            // A message that is not scanned yet, or held, may still turn out well.
             Some(WaitOutcome::Held) => !search.can_still_match(app.now()),
             _ => false,
         };
@@ -201,7 +201,7 @@ impl Search {
         self.matching.iter().any(|mail| may_still_match(mail, now))
     }
 
-    /// What the next wait should look behind: everything that this one has dealt with. Mails that may still turn out
+    /// What the next wait should look behind: everything that this one has dealt with. Messages that may still turn out
     /// well are kept in mind, so that a chain of waits misses none.
     fn next_mark(&self, outcome: WaitOutcome, now: Timestamp) -> WaitPosition {
         let arrival = match outcome {
@@ -248,7 +248,7 @@ impl Search {
     }
 }
 
-/// Whether a mail that cannot be shown now may be later: when it is scanned, or when its hold ends.
+/// Whether a message that cannot be shown now may be later: when it is scanned, or when its hold ends.
 fn may_still_match(mail: &EmailRecord, now: Timestamp) -> bool {
     mail.scan_status.is_none() || present::is_held(mail, now)
 }

@@ -215,7 +215,7 @@ pub(super) async fn deliver(
     let workspaces = arrival.recipients.iter().map(|recipient| &recipient.workspace);
     let (prepared, contents) = prepare(app, &arrival.raw, workspaces).await?;
     let ids = new_ids(app, &arrival.recipients);
-    // A report holds the row of the mail that it is about, which whoever sends that mail holds before the event log; a
+    // A report holds the row of the message that it is about, which whoever sends that message holds before the event log; a
     // shared commit may hold the log already.
     let only =
         sole_mailbox(&arrival.recipients).filter(|_| prepared.report.is_none()).map(ToString::to_string);
@@ -363,7 +363,7 @@ impl Delivery<'_> {
         let mailbox =
             mailboxes::find(tx, &named).await?.ok_or_else(|| Error::not_found("Mailbox not found"))?;
         let (arriving, hooks) = (self.arriving(recipient, &mailbox, content), self.app.hooks().arrival);
-        // Before the event log is held: whoever works on the queue holds the mail first, then the log.
+        // Before the event log is held: whoever works on the queue holds the message first, then the log.
         if let Some(report) = &self.prepared.report {
             for hook in hooks {
                 hook.note_report(tx, self.app, &arriving, report).await?;
@@ -494,7 +494,7 @@ impl Delivery<'_> {
                     content_id: file.content_id.clone(),
                     disposition: file.disposition.clone(),
                 },
-                place: (signed(file.place.start), signed(file.place.end)),
+                place: (signed(file.range.start), signed(file.range.end)),
                 encoding: prepare::encoding_name(file.encoding),
             })
             .collect()
@@ -505,7 +505,7 @@ fn some(text: String) -> Option<String> {
     Some(text).filter(|text| !text.is_empty())
 }
 
-/// The labels whose expression describes the mail.
+/// The labels whose expression describes the message.
 async fn matching_labels(
     tx: &mut Tx,
     mailbox: &MailboxId,

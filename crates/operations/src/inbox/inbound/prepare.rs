@@ -47,7 +47,7 @@ pub(crate) struct Prepared {
     pub(crate) looks_like_spam: bool,
     pub(crate) has_link: bool,
     pub(crate) text: IndexedText,
-    /// What it reports about another mail.
+    /// What it reports about another message.
     pub(crate) report: Option<Report>,
 }
 
@@ -234,7 +234,7 @@ pub(crate) fn people<'a>(all: impl Iterator<Item = &'a Person>) -> String {
     all.map(shown).collect::<Vec<_>>().join(", ")
 }
 
-/// What an event tells about a mail that arrived: ids and safe text, within the scan gate.
+/// What an event tells about a message that arrived: ids and safe text, within the scan gate.
 pub(crate) fn received_data(mail: &store::emails::EmailRecord) -> serde_json::Value {
     let clean = mail.scan_status == Some(ScanStatus::Clean);
     let mut data = serde_json::json!({

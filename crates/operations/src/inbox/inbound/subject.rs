@@ -1,10 +1,10 @@
-//! A mail as a filter expression sees it.
+//! A message as a filter expression sees it.
 
 use mail::message::Message;
 use model::filter::{AddressField, FilterSubject, Mark, Party};
 use store::emails::EmailRecord;
 
-/// A mail as a filter expression sees it: at its arrival, or later.
+/// A message as a filter expression sees it: at its arrival, or later.
 pub(crate) struct Subject<'a> {
     pub(crate) record: &'a EmailRecord,
     pub(crate) message: &'a Message,

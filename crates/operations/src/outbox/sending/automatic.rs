@@ -5,7 +5,7 @@
 use mail::{
     address::Address,
     auto_reply::may_answer,
-    compose::{self, AutoSubmitted, Outgoing, Person, quote},
+    compose::{self, AutoSubmitted, Person, UnencodedMessage, quote},
     srs::Srs,
 };
 use model::{
@@ -187,7 +187,7 @@ impl Arrived<'_> {
         mail.enqueue(tx, app, self.arriving.key, now).await
     }
 
-    fn written(&self, settings: &MailboxSettings, to: &Address) -> Outgoing {
+    fn written(&self, settings: &MailboxSettings, to: &Address) -> UnencodedMessage {
         let message = self.arriving.message;
         let subject = settings.auto_reply.subject.trim();
         let threading = quote::threading(
@@ -198,7 +198,7 @@ impl Arrived<'_> {
         let name = Some(settings.from_name.trim()).filter(|name| !name.is_empty());
         let (app, now) = (self.app, self.arriving.now);
         let domain = self.own_address().rsplit_once('@').map_or("localhost", |(_, domain)| domain);
-        Outgoing {
+        UnencodedMessage {
             message_id: format!("{}@{domain}", app.new_uuid().simple()),
             date: now.as_micros(),
             from: Person { name: name.map(ToOwned::to_owned), address: self.own_address().to_owned() },
@@ -212,7 +212,7 @@ impl Arrived<'_> {
             references: threading.references,
             text: Some(settings.auto_reply.message.clone()),
             auto_submitted: Some(AutoSubmitted::Replied),
-            ..Outgoing::default()
+            ..UnencodedMessage::default()
         }
     }
 }
@@ -245,7 +245,7 @@ struct Automatic {
     mailbox: Option<MailboxId>,
     sender: Option<String>,
     to: Address,
-    written: Outgoing,
+    written: UnencodedMessage,
 }
 
 impl Automatic {
@@ -299,7 +299,7 @@ pub(crate) async fn enqueue_system(
     let Some(domain) = app.settings().hosted_domains.first() else { return Ok(()) };
     let address = format!("postmaster@{domain}");
     let now = app.now();
-    let written = Outgoing {
+    let written = UnencodedMessage {
         message_id: format!("{}@{domain}", app.new_uuid().simple()),
         date: now.as_micros(),
         from: Person { name: Some("Agent Mailbox".to_owned()), address },
@@ -307,7 +307,7 @@ pub(crate) async fn enqueue_system(
         subject,
         text: Some(text),
         auto_submitted: Some(AutoSubmitted::Generated),
-        ..Outgoing::default()
+        ..UnencodedMessage::default()
     };
     Automatic { kind: OutboundKind::System, mailbox: None, sender: None, to, written }
         .enqueue(tx, app, key, now)

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use mail::{
     address::Mailbox,
-    compose::{self, AutoSubmitted, ComposeError, Outgoing, Person},
+    compose::{self, AutoSubmitted, ComposeError, Person, UnencodedMessage},
 };
 use model::{
     ThreadId, Timestamp,
@@ -89,7 +89,7 @@ impl OutgoingMessage {
 
     /// Writes the mail, at most as large as it may be where it goes.
     pub(crate) async fn compose(&self, bound: Bound, now: Timestamp) -> Result<Bytes> {
-        let outgoing = Outgoing {
+        let outgoing = UnencodedMessage {
             message_id: self.message_id.clone(),
             date: now.as_micros(),
             from: self.from.clone(),

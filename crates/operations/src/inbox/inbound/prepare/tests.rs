@@ -1,5 +1,5 @@
-//! What the most expensive mails cost that a stranger may send: each is read in a process of its own, which tells how
-//! much processor time and memory it took beyond holding the mail.
+//! What the most expensive messages cost that a stranger may send: each is read in a process of its own, which tells how
+//! much processor time and memory it took beyond holding the message.
 
 use std::{fs, io::Write as _, process::Command};
 
@@ -7,15 +7,15 @@ use super::*;
 
 /// The largest message that the service takes unless it is told otherwise.
 const LARGEST: usize = 40 * 1024 * 1024;
-/// Processor time for one mail, in milliseconds; one with archives may be looked into for longer.
+/// Processor time for one message, in milliseconds; one with archives may be looked into for longer.
 const TIME: u64 = 1000;
 const TIME_WITH_ARCHIVES: u64 = 5000;
-/// Memory for one mail beyond its own bytes, in KiB.
+/// Memory for one message beyond its own bytes, in KiB.
 const MEMORY: u64 = 200 * 1024;
 /// The limits are those of the program as it is run. What the compiler has not improved, and checks at every step, is
 /// allowed to take longer.
 const SLOWER: u64 = if cfg!(debug_assertions) { 5 } else { 1 };
-/// Tells the process that reads a mail which one.
+/// Tells the process that reads a message which one.
 const CASE: &str = "AGENT_MAILBOX_HOSTILE_MAIL";
 
 const CASES: &[&str] = &[
@@ -40,7 +40,7 @@ const CASES: &[&str] = &[
     "archives",
 ];
 
-/// A mail of the largest size, from a beginning and something that goes on and on.
+/// A message of the largest size, from a beginning and something that goes on and on.
 fn filled(head: &str, unit: &str) -> Vec<u8> {
     let mut raw = format!("From: a@b.test\r\nTo: c@d.test\r\nSubject: s\r\n{head}").into_bytes();
     let times = (LARGEST - raw.len()) / unit.len();
@@ -130,7 +130,7 @@ fn processor_time() -> u64 {
     (fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()) * 10
 }
 
-/// Reads one mail and tells what it took; for the test below.
+/// Reads one message and tells what it took; for the test below.
 #[test]
 #[ignore = "the test below starts it, for a mail each"]
 fn reads_one_mail() {

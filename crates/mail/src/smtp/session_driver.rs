@@ -1,4 +1,4 @@
-//! A conversation without a network and without waiting, for tests and fuzzing.
+//! Drives a session without a network and without waiting, for tests and fuzzing.
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
@@ -9,39 +9,38 @@ use bytes::Bytes;
 
 use super::{Client, ForwardPath, Protocol, ReversePath, Session, Settings, Step};
 
-/// What came of a conversation.
+/// The result of a driven session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Played {
-    /// Everything that was replied, from the greeting on.
+pub struct DrivenSession {
+    /// All replies, from the greeting on.
     pub replies: Vec<u8>,
-    /// The messages that were taken, each with its sender and its recipients.
+    /// The accepted messages, each with its sender and its recipients.
     pub messages: Vec<(ReversePath, Vec<ForwardPath>, Bytes)>,
     /// Whether the session was closed.
     pub closed: bool,
 }
 
-/// Plays a client that sends these pieces, each after all replies to those before it, to a server that takes
-/// everything. TLS is spoken in the clear.
-pub fn play<'a>(
+/// Drives a session with these pieces of input, each after all replies to those before it; everything is accepted. TLS is
+/// assumed without a handshake.
+pub fn drive_session<'a>(
     settings: &Arc<Settings>,
     protocol: Protocol,
     pieces: impl IntoIterator<Item = &'a [u8]>,
-) -> Played {
+) -> DrivenSession {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 25));
     let mut session = Session::new(settings.clone(), Client::new(address, protocol));
-    let mut played = Played::default();
+    let mut driven = DrivenSession::default();
     session.greet();
     for piece in pieces {
         session.input().extend_from_slice(piece);
-        advance(&mut session, &mut played);
+        advance(&mut session, &mut driven);
     }
-    played.replies.append(session.output());
-    played
+    driven.replies.append(session.output());
+    driven
 }
 
-/// Cuts bytes into pieces of these sizes, over and over; none for no sizes. Together with [`play`] this is all that a
-/// fuzz target needs.
-pub fn cut<'a>(bytes: &'a [u8], sizes: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
+/// Cuts bytes into pieces of these sizes, repeated; none for no sizes. For fuzz targets, with [`drive_session`].
+pub fn split_into_pieces<'a>(bytes: &'a [u8], sizes: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
     let mut rest = bytes;
     let mut sizes = sizes.iter().cycle();
     std::iter::from_fn(move || {
@@ -52,7 +51,7 @@ pub fn cut<'a>(bytes: &'a [u8], sizes: &'a [u8]) -> impl Iterator<Item = &'a [u8
     })
 }
 
-fn advance(session: &mut Session<ForwardPath>, played: &mut Played) {
+fn advance(session: &mut Session<ForwardPath>, driven: &mut DrivenSession) {
     loop {
         match session.step() {
             Step::Read => return,
@@ -61,12 +60,12 @@ fn advance(session: &mut Session<ForwardPath>, played: &mut Played) {
             Step::Rcpt(path) => session.answer_rcpt(Ok(path)),
             Step::Message(envelope) => {
                 let answers = vec![Ok("Taken".to_owned()); envelope.recipients.len()];
-                played.messages.push((envelope.from, envelope.recipients, envelope.message));
+                driven.messages.push((envelope.from, envelope.recipients, envelope.message));
                 session.answer_message(answers);
             }
             Step::StartTls => session.secured(crate::Encryption::UNKNOWN),
             Step::Close { .. } => {
-                played.closed = true;
+                driven.closed = true;
                 session.input().clear();
                 return;
             }

@@ -1,13 +1,13 @@
-//! Address lists in headers: names, addresses, groups and comments (RFC 5322, section 3.4), read in one way only.
+//! Address lists in headers: names, addresses, groups and comments (RFC 5322, section 3.4), without ambiguity.
 //!
-//! Where a mailbox could be read as two addresses, none is shown: the reader and the verifier must not part ways.
+//! An entry that could be read as two addresses gives none, so that the client and the verifier see the same.
 
-use super::words;
+use super::encoded_words;
 
 /// The most people that are read of one header.
 const MAX_PEOPLE: usize = 1000;
 
-/// The longest address that is taken over.
+/// The longest address that is accepted.
 const MAX_ADDRESS: usize = 320;
 
 /// The longest display name in characters.
@@ -18,11 +18,11 @@ const MAX_NAME: usize = 255;
 pub struct Person {
     /// The display name, decoded.
     pub name: Option<String>,
-    /// The address as it stands there, an international domain in its ASCII form.
+    /// The address as written, with an internationalised domain in A-labels.
     pub address: String,
 }
 
-/// The people of a header.
+/// The entries of an address list.
 #[derive(Debug, Default)]
 pub(super) struct People {
     /// Those with a readable address.
@@ -44,7 +44,7 @@ pub(super) fn read(value: &[u8]) -> People {
         match byte {
             b'"' => {
                 position = quoted(value, position, &mut entry.phrase);
-                // A quoted local part outside of brackets: half of the readers split it at its spaces.
+                // A quoted local part outside of brackets: many parsers split it at its spaces.
                 entry.doubtful |= value.get(position) == Some(&b'@');
             }
             b'(' => position = comment(value, position, &mut entry.comment),
@@ -65,7 +65,7 @@ struct Entry {
     phrase: Vec<u8>,
     comment: Vec<u8>,
     address: Option<Vec<u8>>,
-    /// What stands behind the angle brackets.
+    /// The text after the angle brackets.
     behind: Vec<u8>,
     doubtful: bool,
 }
@@ -120,13 +120,13 @@ impl Entry {
         if doubtful || !readable {
             return;
         }
-        let name = words::cut(words::one_line(&words::decode(&name)), MAX_NAME);
+        let name = encoded_words::cut(encoded_words::one_line(&encoded_words::decode(&name)), MAX_NAME);
         let name = Some(name).filter(|name| !name.is_empty());
         people.list.push(Person { name, address: with_ascii_domain(address) });
     }
 }
 
-/// An international domain in its ASCII form, in which no domain looks like another.
+/// An internationalised domain in A-labels, in which no domain looks like another.
 fn with_ascii_domain(address: String) -> String {
     let Some((local, domain)) = address.rsplit_once('@').filter(|(_, domain)| !domain.is_ascii()) else {
         return address;
@@ -154,7 +154,7 @@ fn bare(phrase: &[u8]) -> (Vec<u8>, Vec<u8>) {
     (address, name)
 }
 
-/// The address behind an old source route, `@relay,@relay:name@host`.
+/// The address without an old source route, `@relay,@relay:name@host`.
 fn without_route(address: &[u8]) -> &[u8] {
     let address = address.trim_ascii();
     if address.first() != Some(&b'@') {

@@ -1,13 +1,13 @@
-//! Header text: encoded words (RFC 2047), raw UTF-8, and old mail that just sends its eight-bit charset.
+//! Header text: encoded words (RFC 2047), raw UTF-8, and unlabelled eight-bit charsets of old mail.
 //!
-//! Neighbouring words of one charset are joined before they are decoded, because many senders split a character
-//! between two words.
+//! Adjacent words of one charset are joined before they are decoded, because many senders split a character between two
+//! words.
 
 use memchr::memmem;
 
 use super::{charset, transfer};
 
-/// How far the end of one encoded word is looked for; the standard says 75, senders do not care.
+/// The longest encoded word that is read; the standard says 75, but senders exceed it.
 const MAX_WORD: usize = 1000;
 
 /// The bytes of a header value as text, without decoding anything in it.
@@ -99,7 +99,7 @@ fn unquote(text: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// The text so far, and the words whose charset may still go on.
+/// The text so far, and the pending words of one charset.
 #[derive(Default)]
 struct Decoder {
     text: String,
@@ -107,7 +107,7 @@ struct Decoder {
 }
 
 impl Decoder {
-    /// Adds what stands between words; between two words white space is only layout.
+    /// Adds text between words; white space between two encoded words is dropped.
     fn literal(&mut self, bytes: &[u8]) {
         if self.pending.is_some() && bytes.iter().all(u8::is_ascii_whitespace) {
             return;
@@ -116,7 +116,7 @@ impl Decoder {
         self.text.push_str(&charset::guess(bytes));
     }
 
-    /// Adds a word to the pending one, or begins anew.
+    /// Adds a word to the pending ones, or flushes them first.
     fn word(&mut self, word: Word) {
         match &mut self.pending {
             Some(pending) if pending.charset == word.charset => pending.bytes.extend(word.bytes),

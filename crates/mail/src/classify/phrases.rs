@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-/// What a phrase tells about a mail.
+/// What a phrase says about a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Signal {
     /// A customer needs help.
@@ -29,7 +29,7 @@ impl Signal {
 
 /// A phrase after its first word.
 pub(super) struct Phrase {
-    /// Its place in the whole list.
+    /// Its index in the whole list.
     pub(super) number: usize,
     /// Its words after the first.
     pub(super) rest: &'static str,

@@ -1,6 +1,6 @@
 //! Values with parameters: Content-Type and Content-Disposition, with the continuations and charsets of RFC 2231.
 
-use super::{charset, transfer, words};
+use super::{charset, encoded_words, transfer};
 
 /// The most parameters that are read of one header.
 const MAX_PARAMETERS: usize = 200;
@@ -15,7 +15,7 @@ pub(super) struct Parameters {
     pub(super) value: String,
     /// Whether it was not written as the standard says.
     pub(super) malformed: bool,
-    /// The whole value, where it was not; some readers make another name of it than we do.
+    /// The whole value, where it was not; some parsers read another name from it.
     pub(super) raw: Option<String>,
     list: Vec<Parameter>,
 }
@@ -48,7 +48,7 @@ impl Parameters {
         }
         parameters.malformed |= reader.position < value.len();
         if parameters.malformed {
-            parameters.raw = Some(words::decode(value.get(..MAX_TEXT).unwrap_or(value)));
+            parameters.raw = Some(encoded_words::decode(value.get(..MAX_TEXT).unwrap_or(value)));
         }
         parameters
     }
@@ -73,11 +73,12 @@ impl Parameters {
         self.bytes(name).map(|value| String::from_utf8_lossy(value).trim().to_ascii_lowercase())
     }
 
-    /// Everything that some reader could take for the value of a parameter.
+    /// Everything that some parser could read as the value of a parameter.
     pub(super) fn texts(&self, name: &str) -> Vec<String> {
         let plain = self.list.iter().filter(|parameter| parameter.name == name).take(4);
-        let plain =
-            plain.map(|parameter| words::decode(parameter.value.get(..MAX_TEXT).unwrap_or(&parameter.value)));
+        let plain = plain.map(|parameter| {
+            encoded_words::decode(parameter.value.get(..MAX_TEXT).unwrap_or(&parameter.value))
+        });
         self.extended(name).into_iter().chain(plain).collect()
     }
 
@@ -85,7 +86,7 @@ impl Parameters {
     pub(super) fn text(&self, name: &str) -> Option<String> {
         self.extended(name).or_else(|| {
             let value = self.bytes(name)?;
-            Some(words::decode(value.get(..MAX_TEXT).unwrap_or(value)))
+            Some(encoded_words::decode(value.get(..MAX_TEXT).unwrap_or(value)))
         })
     }
 
@@ -145,7 +146,7 @@ fn split_charset(value: &[u8]) -> (Option<String>, &[u8]) {
     }
 }
 
-/// Resolves `%41`.
+/// Decodes `%41`.
 fn unescape(value: &[u8], bytes: &mut Vec<u8>) {
     let mut position = 0;
     while let Some(&byte) = value.get(position) {
@@ -174,7 +175,7 @@ fn clean_value(bytes: &[u8]) -> String {
             _ => {}
         }
     }
-    words::one_line(&text)
+    encoded_words::one_line(&text)
 }
 
 struct Reader<'a> {

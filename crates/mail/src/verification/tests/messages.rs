@@ -1,27 +1,27 @@
-//! The mails. All are written for these tests; no service sent them.
+//! The messages. All are written for these tests; no service sent them.
 
-/// A mail and what must be found in it.
-pub(super) struct Mail {
+/// A message and what must be found in it.
+pub(super) struct SampleMessage {
     pub(super) subject: &'static str,
     pub(super) text: &'static str,
     pub(super) codes: &'static [&'static str],
     pub(super) links: &'static [&'static str],
 }
 
-const fn code(subject: &'static str, text: &'static str, codes: &'static [&'static str]) -> Mail {
-    Mail { subject, text, codes, links: &[] }
+const fn code(subject: &'static str, text: &'static str, codes: &'static [&'static str]) -> SampleMessage {
+    SampleMessage { subject, text, codes, links: &[] }
 }
 
-const fn link(subject: &'static str, text: &'static str, links: &'static [&'static str]) -> Mail {
-    Mail { subject, text, codes: &[], links }
+const fn link(subject: &'static str, text: &'static str, links: &'static [&'static str]) -> SampleMessage {
+    SampleMessage { subject, text, codes: &[], links }
 }
 
-const fn nothing(subject: &'static str, text: &'static str) -> Mail {
-    Mail { subject, text, codes: &[], links: &[] }
+const fn nothing(subject: &'static str, text: &'static str) -> SampleMessage {
+    SampleMessage { subject, text, codes: &[], links: &[] }
 }
 
-/// Mails that carry a code or a link.
-pub(super) const SIGN_UP_MAILS: &[Mail] = &[
+/// Messages that carry a code or a link.
+pub(super) const SIGN_UP_MESSAGES: &[SampleMessage] = &[
     code(
         "Your verification code",
         "Your verification code is 482913. It expires in 10 minutes.",
@@ -189,7 +189,7 @@ pub(super) const SIGN_UP_MAILS: &[Mail] = &[
         &["https://acme.test/x/XYZ"],
     ),
     link("Log in", "Click https://acme.test/magic/XYZ to log in.", &["https://acme.test/magic/XYZ"]),
-    Mail {
+    SampleMessage {
         subject: "Sign in to Acme",
         text: "<p>Your code is <b>661204</b></p><p>or</p><a href='https://acme.example/login?token=661204aabbcc'>Sign in</a>",
         codes: &["661204"],
@@ -197,8 +197,8 @@ pub(super) const SIGN_UP_MAILS: &[Mail] = &[
     },
 ];
 
-/// Mails that carry neither.
-pub(super) const OTHER_MAILS: &[Mail] = &[
+/// Messages that carry neither.
+pub(super) const OTHER_MESSAGES: &[SampleMessage] = &[
     nothing("Your order 123456", "Thank you for your order. Order number: 123456. Total: $49.99"),
     nothing("Invoice 20260714", "Invoice no. 20260714 of 14 July 2026 over 1200 EUR is due."),
     nothing("Your parcel is on its way", "Tracking number 00340434 is with DHL. Tracking code: 8812345678"),

@@ -73,7 +73,7 @@ const OTHER_WORDS: List = List(
     kundencode|rabattkod|rabattkode|indirimkodu|leetcode|geocode",
 );
 
-/// Words around codes and links of sign-up mails.
+/// Words around codes and links of sign-up messages.
 const SIGN_UP: List = List(
     "\
     verif|confirm|authenti|sign in|sign-in|signing in|log in|log-in|login|logging in|sign up|sign-up|\
@@ -142,7 +142,7 @@ pub(super) fn words(text: &str) -> impl Iterator<Item = (usize, &str)> {
 }
 
 /// Where a line speaks of a code to type in.
-pub(super) fn code_places(line: &str) -> Vec<Range<usize>> {
+pub(super) fn code_ranges(line: &str) -> Vec<Range<usize>> {
     let lower = line.to_ascii_lowercase();
     let other = phrases(&lower, OTHER_CODES);
     let by_phrase = phrases(&lower, CODE_PHRASES);
@@ -194,7 +194,7 @@ pub(super) fn names_other_number(before: &str) -> bool {
         }
     }
     let tail: String = before.chars().rev().take(8).collect::<Vec<_>>().into_iter().rev().collect();
-    code_places(&tail).is_empty() && OTHER_NUMBERS_JOINED.occurs_in(&tail)
+    code_ranges(&tail).is_empty() && OTHER_NUMBERS_JOINED.occurs_in(&tail)
 }
 
 /// Whether the text after a number says that it counts something.

@@ -1,9 +1,9 @@
-//! Names of files: what the message declares, made harmless for any file system and any screen.
+//! File names: what the message declares, made safe for any file system and any screen.
 
 /// The longest name in bytes.
 const MAX_NAME: usize = 255;
 
-/// Names that Windows keeps for devices, whatever ending they have.
+/// Device names that Windows reserves, with any extension.
 const DEVICES: [&str; 22] = [
     "con", "prn", "aux", "nul", "com1", "com2", "com3", "com4", "com5", "com6", "com7", "com8", "com9",
     "lpt1", "lpt2", "lpt3", "lpt4", "lpt5", "lpt6", "lpt7", "lpt8", "lpt9",
@@ -17,7 +17,7 @@ pub(super) fn clean(declared: &str) -> Option<String> {
         .filter(|c| !is_hidden(*c))
         .map(|c| if matches!(c, '<' | '>' | ':' | '"' | '|' | '?' | '*') { '_' } else { c })
         .collect();
-    let mut name = super::words::one_line(&visible);
+    let mut name = super::encoded_words::one_line(&visible);
     name = name.trim_start_matches([' ', '~']).trim_end_matches(['.', ' ']).to_owned();
     let stem = name.split('.').next().unwrap_or_default().trim().to_ascii_lowercase();
     if DEVICES.contains(&stem.as_str()) {
@@ -28,7 +28,7 @@ pub(super) fn clean(declared: &str) -> Option<String> {
     (!is_nothing).then_some(name)
 }
 
-/// Whether a character shows nothing or turns the text around.
+/// Whether a character is invisible or changes the text direction.
 pub(crate) fn is_hidden(c: char) -> bool {
     let is_format = matches!(c,
         '\u{ad}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}'
@@ -37,7 +37,7 @@ pub(crate) fn is_hidden(c: char) -> bool {
     is_format || (c.is_control() && !c.is_whitespace())
 }
 
-/// Shortens a name but keeps its ending, which says what opens it.
+/// Shortens a name but keeps its extension.
 pub(crate) fn shorten(name: &str, most: usize) -> String {
     if name.len() <= most {
         return name.to_owned();

@@ -1,6 +1,6 @@
 //! How elements look before any style: by their attributes, and by the customs of browsers.
 
-use super::cascade::{Cascade, Winners};
+use super::cascade::{Cascade, CascadedValues};
 use super::colour::Colour;
 use super::length::Length;
 use super::property::{Property, Value};
@@ -26,16 +26,16 @@ pub(super) fn shows_value(tag: &Tag<'_>) -> bool {
 }
 
 /// Whether a picture is as small as those that only count readers.
-pub(super) fn is_tiny_picture(tag: &Tag<'_>, winners: &Winners, style: Style) -> bool {
+pub(super) fn is_tiny_picture(tag: &Tag<'_>, cascaded: &CascadedValues, style: Style) -> bool {
     let tiny = |name: &str| {
         let length = tag.attribute(name).and_then(|value| Length::parse(value.trim()));
         length.and_then(|length| length.px(style.font_size)).is_some_and(|px| px <= 2.0)
     };
-    tiny("width") || tiny("height") || winners.is_tiny(style.font_size)
+    tiny("width") || tiny("height") || cascaded.is_tiny(style.font_size)
 }
 
 /// Whether an element looks different from its parent without being told so.
-pub(super) fn has_looks(name: &str) -> bool {
+pub(super) fn has_presentation(name: &str) -> bool {
     matches!(
         name,
         "mark"

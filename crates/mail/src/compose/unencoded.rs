@@ -1,27 +1,27 @@
-//! What is to be said: a mail as values, before anything of it is encoded.
+//! A message as values, before it is encoded.
 //!
-//! Nothing in it has been checked; that is done while it is written.
+//! The values are not checked yet; composing checks them.
 
 use bytes::Bytes;
 
-/// A mail that is to be sent.
+/// A message to be composed.
 #[derive(Clone, Debug, Default)]
-pub struct Outgoing {
+pub struct UnencodedMessage {
     /// The Message-ID without its angle brackets.
     pub message_id: String,
     /// The time of the Date header in microseconds since 1970, UTC.
     pub date: i64,
-    /// Who writes.
+    /// The author.
     pub from: Person,
-    /// Where answers should go, if not to the author.
+    /// Where replies should go, if not to the author.
     pub reply_to: Vec<Person>,
-    /// To whom it is written.
+    /// The To recipients.
     pub to: Vec<Person>,
-    /// Who gets a copy.
+    /// The Cc recipients.
     pub cc: Vec<Person>,
     /// The subject.
     pub subject: String,
-    /// The Message-ID of the mail that this one answers, without its angle brackets.
+    /// The Message-ID of the message that this one replies to, without its angle brackets.
     pub in_reply_to: Option<String>,
     /// The Message-IDs of the conversation, oldest first, without angle brackets.
     pub references: Vec<String>,
@@ -29,9 +29,9 @@ pub struct Outgoing {
     pub text: Option<String>,
     /// The body as HTML.
     pub html: Option<String>,
-    /// Attachments and pictures within the HTML.
+    /// Attachments and inline images.
     pub files: Vec<File>,
-    /// Headers of the sender's own, whose names begin with `X-` or `List-`.
+    /// Custom headers, whose names begin with `X-` or `List-`.
     pub headers: Vec<(String, String)>,
     /// Whether a program wrote it.
     pub auto_submitted: Option<AutoSubmitted>,
@@ -46,7 +46,7 @@ pub struct Person {
     pub address: String,
 }
 
-/// A file that goes with a mail.
+/// An attachment or inline image.
 #[derive(Clone, Debug)]
 pub struct File {
     /// Its name.
@@ -55,16 +55,16 @@ pub struct File {
     pub media_type: String,
     /// Its content.
     pub bytes: Bytes,
-    /// Set for what the HTML shows with `cid:`; without angle brackets.
+    /// Set for inline images that the HTML refers to with `cid:`; without angle brackets.
     pub content_id: Option<String>,
 }
 
-/// Why nobody wrote a mail (RFC 3834).
+/// How a message was generated automatically (RFC 3834).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AutoSubmitted {
-    /// A program sent it of its own accord.
+    /// Sent by a program on its own.
     Generated,
-    /// A program answered another mail with it.
+    /// Sent by a program in reply to a message.
     Replied,
 }
 

@@ -2,7 +2,7 @@
 
 /// Where an element stands among its siblings.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Place {
+pub(super) struct SiblingPosition {
     /// Which child of its parent it is, from 1; of all, and of those with its name.
     pub(super) first: [u32; 2],
     /// The same, counted from the end. 0 where that was not counted.
@@ -12,7 +12,7 @@ pub(super) struct Place {
 }
 
 /// Reads `odd`, `3`, `2n+1`.
-pub(super) fn parse_place(text: &str) -> Option<(i64, i64)> {
+pub(super) fn parse_nth(text: &str) -> Option<(i64, i64)> {
     let text = text.trim().to_ascii_lowercase();
     match text.as_str() {
         "odd" => return Some((2, 1)),
@@ -31,7 +31,7 @@ pub(super) fn parse_place(text: &str) -> Option<(i64, i64)> {
             .then(|| number.strip_prefix('+').unwrap_or(number).parse::<i64>().unwrap_or(i64::from(u32::MAX)))
     };
     let step = match before {
-        None => return whole(after).map(|place| (0, place)),
+        None => return whole(after).map(|position| (0, position)),
         Some("" | "+") => 1,
         Some("-") => -1,
         Some(step) => whole(step)?,
@@ -49,10 +49,10 @@ pub(super) fn parse_place(text: &str) -> Option<(i64, i64)> {
 }
 
 /// Whether `an+b` comes to a place for some n from 0 on.
-pub(super) fn is_at_place((step, offset): (i64, i64), place: i64) -> bool {
-    let distance = place.saturating_sub(offset);
+pub(super) fn matches_nth((step, offset): (i64, i64), position: i64) -> bool {
+    let distance = position.saturating_sub(offset);
     match step {
-        _ if place < 1 => false,
+        _ if position < 1 => false,
         0 => distance == 0,
         step => distance % step == 0 && distance.signum() * step.signum() >= 0,
     }

@@ -1,27 +1,26 @@
-//! What a transaction came to, from MAIL to its end: what a log of the mail that comes in is written from.
+//! The record of a mail transaction, from MAIL to its end, for the mail log.
 //!
-//! Everything in it comes from the client. How much of that is kept is bounded; the caller makes it printable before it is
-//! logged.
+//! Everything in it comes from the client. It is bounded; the caller makes it printable before it is logged.
 
 use std::collections::BTreeMap;
 
 use super::reply::{self, Reply};
 
-/// Recipients of which more than their number is kept.
+/// Recipients that are listed; further ones are only counted.
 const MAX_LISTED_RECIPIENTS: usize = 100;
-/// The longest address that is kept, in characters; no real one is as long.
+/// The longest address that is kept, in characters.
 const MAX_TEXT_CHARS: usize = 320;
 
 /// How a transaction ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
-    /// The whole message came, and was taken for at least one recipient.
+pub enum TransactionEnd {
+    /// The message was complete, and was accepted for at least one recipient.
     Stored,
     /// The sender was refused, or the message for all recipients.
     Refused,
     /// The client started over: RSET, EHLO or STARTTLS.
     Reset,
-    /// The client said goodbye in the middle.
+    /// The client sent QUIT before the end.
     Quit,
     /// We closed the connection; the reply says why.
     Closed,
@@ -29,7 +28,7 @@ pub enum End {
     Lost,
 }
 
-impl End {
+impl TransactionEnd {
     /// Its name.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -43,37 +42,37 @@ impl End {
     }
 }
 
-/// A recipient that was named, and what was said about it last.
+/// A recipient, and the last reply about it.
 #[derive(Clone, Debug)]
-pub struct Named {
+pub struct RecipientRecord {
     /// The address as it was given.
     pub address: String,
     /// Whether RCPT was accepted.
     pub accepted: bool,
-    /// The reply to RCPT, or what became of the message for this recipient.
+    /// The reply to RCPT, or to the message for this recipient.
     pub reply: Reply,
 }
 
-/// What a transaction came to.
+/// The record of a transaction.
 #[derive(Clone, Debug)]
-pub struct Record {
+pub struct TransactionRecord {
     /// The sender as it was given; empty for the null sender.
     pub from: String,
     /// The recipients in their order, the first hundred of them.
-    pub recipients: Vec<Named>,
+    pub recipients: Vec<RecipientRecord>,
     /// Recipients that were accepted at RCPT.
     pub accepted: u64,
     /// Recipients that were refused at RCPT, by the reason.
     pub refused: BTreeMap<&'static str, u64>,
-    /// Bytes of the message that came; nothing when none was begun.
+    /// Bytes received; nothing when no content was begun.
     pub size: Option<usize>,
     /// How it ended.
-    pub end: End,
-    /// What was said about the message last, or about the sender or the connection where it did not come to a message.
+    pub end: TransactionEnd,
+    /// The last reply about the message, or about the sender or the connection if there was no message.
     pub reply: Option<Reply>,
 }
 
-impl Record {
+impl TransactionRecord {
     pub(super) fn new(from: &str) -> Self {
         Self {
             from: shortened(from),
@@ -81,7 +80,7 @@ impl Record {
             accepted: 0,
             refused: BTreeMap::new(),
             size: None,
-            end: End::Lost,
+            end: TransactionEnd::Lost,
             reply: None,
         }
     }
@@ -91,7 +90,7 @@ impl Record {
         self.refused.values().sum()
     }
 
-    /// Recipients that were named and are not listed.
+    /// Recipients that are not listed.
     pub fn unlisted(&self) -> u64 {
         (self.accepted + self.refusals()).saturating_sub(self.recipients.len() as u64)
     }
@@ -109,11 +108,11 @@ impl Record {
     fn list(&mut self, address: &str, accepted: bool, reply: &Reply) {
         if self.recipients.len() < MAX_LISTED_RECIPIENTS {
             let address = shortened(address);
-            self.recipients.push(Named { address, accepted, reply: reply.clone() });
+            self.recipients.push(RecipientRecord { address, accepted, reply: reply.clone() });
         }
     }
 
-    /// Notes what became of the message for each recipient that was accepted.
+    /// Records the answer for each accepted recipient.
     pub(super) fn answer(&mut self, answers: &[Result<String, Reply>]) {
         let accepted = self.recipients.iter_mut().filter(|named| named.accepted);
         for (named, answer) in accepted.zip(answers) {

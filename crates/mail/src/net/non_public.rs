@@ -1,12 +1,12 @@
-//! The networks that nobody may lead us into, with the reason and where it is written.
+//! Networks that are not public, with the reason and its source.
 //!
-//! IANA's registries say what is special by agreement. Clouds put services of their own into these networks, and some into
-//! addresses that look like any other: what answers there trusts every request that comes from the machine itself.
+//! IANA's registries list special-purpose networks. Cloud providers put metadata services into these networks, and some into
+//! ordinary addresses: what answers there trusts every request from the machine itself.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// A network that is closed.
-pub(super) struct Closed {
+/// A network that must not be connected to.
+pub(super) struct NonPublicNetwork {
     pub(super) network: IpAddr,
     pub(super) length: u32,
     #[cfg_attr(not(test), expect(dead_code, reason = "for those who read the table, and for its test"))]
@@ -18,20 +18,19 @@ pub(super) struct Closed {
 const V4: &str = "IANA IPv4 Special-Purpose Address Registry";
 const V6: &str = "IANA IPv6 Special-Purpose Address Registry";
 
-const fn v4(address: [u8; 4], length: u32, why: &'static str, source: &'static str) -> Closed {
+const fn v4(address: [u8; 4], length: u32, why: &'static str, source: &'static str) -> NonPublicNetwork {
     let [a, b, c, d] = address;
-    Closed { network: IpAddr::V4(Ipv4Addr::new(a, b, c, d)), length, why, source }
+    NonPublicNetwork { network: IpAddr::V4(Ipv4Addr::new(a, b, c, d)), length, why, source }
 }
 
-const fn v6(address: [u16; 4], length: u32, why: &'static str, source: &'static str) -> Closed {
+const fn v6(address: [u16; 4], length: u32, why: &'static str, source: &'static str) -> NonPublicNetwork {
     let [a, b, c, d] = address;
-    Closed { network: IpAddr::V6(Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0)), length, why, source }
+    NonPublicNetwork { network: IpAddr::V6(Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0)), length, why, source }
 }
 
-/// All of them. Of IPv6 only what lies within the part that is given out for ordinary use: everything else is closed anyway,
-/// and with it `fd00:ec2::254` (AWS), `fd20:ce::254` (Google Cloud), `fd00:c1::a9fe:a9fe` (Oracle) and `fd00:42::42`
+/// All of them. Of IPv6 only networks within global unicast: everything else is not public anyway, including `fd00:ec2::254` (AWS), `fd20:ce::254` (Google Cloud), `fd00:c1::a9fe:a9fe` (Oracle) and `fd00:42::42`
 /// (Scaleway), which are unique local addresses.
-pub(super) const CLOSED: &[Closed] = &[
+pub(super) const NON_PUBLIC: &[NonPublicNetwork] = &[
     v4([0, 0, 0, 0], 8, "this network", V4),
     v4([10, 0, 0, 0], 8, "private use", V4),
     // Within it 100.100.100.200, the metadata of Alibaba Cloud (its documentation, "View instance metadata").
