@@ -1,8 +1,9 @@
-//! Text of a message made safe for an agent: what a reader sees, and nothing that is hidden.
+//! Text of a message made safe for an agent: what a person would see, and nothing that is hidden.
 //!
-//! [`SafeText`] can only be made here, so whoever holds one knows that it was cleaned. HTML is read in one pass that
-//! builds no tree and fetches nothing (a second one counts, where style sheets ask what follows an element); `docs/spec/safe-content.md` has the rules. Not seen through: text under another
-//! element, fonts that draw other letters, text that style sheets add, and colours of pictures.
+//! [`SafeText`] is created in this module only, so its type proves that it was cleaned. HTML is read in one pass that builds
+//! no tree and fetches nothing (a second one counts, where style sheets ask what follows an element);
+//! `docs/spec/safe-content.md` has the rules. Not detected: text covered by another element, fonts that draw other
+//! characters, generated content, and colours of images.
 
 mod animation;
 mod attribute;
@@ -48,7 +49,7 @@ pub use characters::is_forbidden;
 
 pub(crate) use render::VisibleLink;
 
-/// Text that holds only what a reader sees: only this module makes it.
+/// Text with only what a person sees. Created in this module only.
 ///
 /// It is in Unicode NFC, has no character for which [`is_forbidden`] holds, one space at most between words and one
 /// empty line at most between lines.
@@ -94,7 +95,7 @@ impl SafeText {
         self.char_count
     }
 
-    /// Whether nothing is left.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.text.is_empty()
     }
@@ -122,7 +123,7 @@ pub enum Source {
     Text,
     /// The HTML part.
     Html,
-    /// There was nothing to read.
+    /// Neither part has text.
     None,
 }
 
@@ -133,8 +134,8 @@ pub struct Body {
     pub text: SafeText,
     /// Where that comes from.
     pub source: Source,
-    /// Whether the text part and the HTML part tell different stories, or the HTML says in a way that cannot be read what it
-    /// hides: then a reader may see another story.
+    /// Whether the text part and the HTML part differ, or the HTML may hide text in a way that is not understood: then a
+    /// person may see something else.
     pub divergent: bool,
 }
 

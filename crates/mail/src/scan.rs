@@ -1,7 +1,7 @@
-//! Looking for harm in a message: links that deceive, files that run.
+//! Scanning a message for threats: deceptive links and executable files.
 //!
-//! The scanner reads bytes and answers; it fetches nothing and writes nothing. What it could not look into, or what
-//! readers could see differently, is never called clean.
+//! The scanner reads bytes and returns a verdict; it fetches nothing and writes nothing. A message with parts that could not
+//! be inspected, or that clients could read differently, is never called clean.
 
 mod active_content;
 mod archive;
@@ -32,7 +32,7 @@ pub fn scan(raw: &[u8], message: &Message, blocklist: &Blocklist) -> Verdict {
     let mut budget = archive::Budget::default();
     scan_message(raw, message, blocklist, None, 0, &mut budget, &mut findings);
     links::check_raw(raw, blocklist, &mut findings);
-    // Also where no part holds it: before, between and behind them.
+    // Also outside of all parts: before, between and after them.
     let is_known = findings.threats.iter().any(|threat| threat.kind == Kind::TestVirus);
     if !is_known && content::has_test_virus(raw) {
         findings.add(Kind::TestVirus, None, None);
@@ -73,7 +73,7 @@ fn scan_message(
     }
 }
 
-/// Looks at one file of a message.
+/// Scans one file of a message.
 struct Scanner<'a> {
     blocklist: &'a Blocklist,
     is_bulk: bool,
@@ -85,7 +85,7 @@ struct Scanner<'a> {
 }
 
 impl Scanner<'_> {
-    /// Judges a file by its names and its bytes; texts of attached messages also by their links.
+    /// Scans a file by its names and its bytes; texts of attached messages also by their links.
     fn file(&mut self, raw: &[u8], file: &File, is_listed: bool) {
         let bytes = decode(raw, file);
         let names: Vec<&str> = std::iter::once(file.name.as_str())
@@ -126,7 +126,7 @@ impl Scanner<'_> {
         scanner.scan(&bytes, &file.name, &file.media_type, content::Nesting::default());
     }
 
-    /// Looks into a message that is wrapped up as a file.
+    /// Scans a message that is attached as a file.
     fn message(&mut self, bytes: &[u8]) {
         if self.depth >= archive::MAX_DEPTH {
             self.findings.incomplete = true;

@@ -1,7 +1,7 @@
-//! Animations of CSS: which of their frames somebody sees who has opened the message.
+//! CSS animations: which of their frames are visible to a person who has opened the message.
 //!
-//! A message is looked at as it is some seconds after it was opened. Between two frames the nearer one counts. An animation
-//! that goes round quickly shows all its frames, so whatever one of them shows is seen.
+//! A message is judged as it looks some seconds after it was opened. Between two frames the nearer one counts. A short
+//! animation that repeats shows all its frames, so text in any of them is visible.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
@@ -11,22 +11,22 @@ use super::cascade::CascadedValues;
 use super::prepare::{QUOTE, unmask};
 use super::property::{Declaration, Property, Value};
 
-/// When a reader looks, in seconds after the message was opened.
+/// When the message is judged, in seconds after it was opened.
 const VIEWED_AT_SECONDS: f32 = 10.0;
 
-/// Rounds up to this many seconds are seen from beginning to end.
+/// Cycles up to this many seconds are visible as a whole.
 const SHORT_CYCLE_SECONDS: f32 = 30.0;
 
-/// Which frames stay before and after an animation, and which way it goes, as numbers that a value can hold.
+/// Fill modes and directions, as numbers that a value can have.
 const BACKWARDS: f32 = 1.0;
 const FORWARDS: f32 = 2.0;
 const REVERSED: f32 = 1.0;
 const ALTERNATING: f32 = 2.0;
 
-/// A frame: its place from 0 to 1, and what it sets.
+/// A keyframe: its offset from 0 to 1, and its declarations.
 pub(super) type Frame = (f32, Vec<Declaration>);
 
-/// The animations of a document by what stands for their names.
+/// The animations of a document by the hash of their names.
 pub(super) type Animations = HashMap<u64, Vec<Frame>>;
 
 /// Reads one of the longhands. Of a list the first counts.
@@ -130,12 +130,12 @@ fn direction(text: &str) -> Option<f32> {
     })
 }
 
-/// What stands for the name of an animation wherever it is used.
+/// The hash of an animation's name.
 pub(super) fn name(text: &str) -> u64 {
     BuildHasherDefault::<DefaultHasher>::default().hash_one(unmask(text.trim_matches(QUOTE)).as_str())
 }
 
-/// The place of a frame: `from`, `to` or a share.
+/// The offset of a keyframe: `from`, `to` or a percentage.
 pub(super) fn parse_offset(text: &str) -> Option<f32> {
     match text.trim() {
         "from" => Some(0.0),
@@ -147,7 +147,7 @@ pub(super) fn parse_offset(text: &str) -> Option<f32> {
     }
 }
 
-/// What an animation shows of an element.
+/// The visible frames of an element's animation.
 #[derive(Debug, PartialEq)]
 pub(super) enum VisibleFrames<'a> {
     /// The element as it is without it.
@@ -158,7 +158,7 @@ pub(super) enum VisibleFrames<'a> {
     All(&'a [Frame], bool),
 }
 
-/// What a reader sees of the animation of an element. Also says whether there are others beside it, which are not looked at.
+/// The visible frames of an element's animation, and whether it has further animations, which are ignored.
 pub(super) fn visible_frames<'a>(
     animations: &'a Animations,
     own: &CascadedValues,
@@ -199,12 +199,12 @@ pub(super) fn visible_frames<'a>(
     (visible_frames, many)
 }
 
-/// The frame nearest to a place. Where none is at an end, the element as it is stands there.
+/// The frame nearest to an offset. A missing first or last frame is the element without the animation.
 fn frame_at(frames: &[Frame], place: f32) -> VisibleFrames<'_> {
     let distance = |at: f32| (at - place).abs();
     let itself = [0.0, 1.0].into_iter().filter(|end| !has_end(frames, *end)).map(distance);
     let itself = itself.fold(f32::INFINITY, f32::min);
-    // Of two for the same place the later one counts.
+    // Of two for the same offset the later one counts.
     let nearest = frames.iter().rev().min_by(|one, other| distance(one.0).total_cmp(&distance(other.0)));
     match nearest {
         Some((at, declarations)) if distance(*at) <= itself => VisibleFrames::Frame(declarations),

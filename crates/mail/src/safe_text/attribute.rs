@@ -1,4 +1,4 @@
-//! Tests of selectors on attributes.
+//! Attribute selectors of CSS, such as `[name^=value i]`.
 
 use super::element;
 use super::entities::{self, ReferenceContext};
@@ -25,7 +25,7 @@ impl AttributeTest {
         let operator = name.chars().last().filter(|c| "~|^$*".contains(*c));
         let name = name.strip_suffix(|c| "~|^$*".contains(c)).unwrap_or(name);
         let value = value.trim();
-        // After a string the flag may stand without white space.
+        // After a string the flag needs no white space.
         let (value, flag) = match value.strip_prefix(QUOTE) {
             Some(rest) => rest.split_once(QUOTE).ok_or(UnsupportedSelector::Unknown)?,
             None => value.rsplit_once(' ').unwrap_or((value, "")),
@@ -70,7 +70,7 @@ impl AttributeTest {
         match self.operator {
             '~' => value.split_ascii_whitespace().any(|word| word == wanted),
             '|' => value == wanted || value.strip_prefix(wanted).is_some_and(|rest| rest.starts_with('-')),
-            // Nothing is a part of everything, and still matches nothing.
+            // The empty string is a substring of every value, but matches nothing in CSS.
             '^' => !wanted.is_empty() && value.starts_with(wanted),
             '$' => !wanted.is_empty() && value.ends_with(wanted),
             '*' => !wanted.is_empty() && value.contains(wanted),

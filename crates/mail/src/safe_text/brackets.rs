@@ -1,8 +1,8 @@
-//! Brackets in prepared CSS: where they close, and what stands outside of them.
+//! Brackets in prepared CSS: where they close, and what is outside of them.
 //!
-//! Neither looks for strings, because preparing has masked what stands in them.
+//! Strings need no handling, because preparing has masked their content.
 
-/// Splits a text at a separator that stands outside brackets.
+/// Splits a text at a separator outside brackets.
 pub(super) fn split_outside(text: &str, separator: char) -> impl Iterator<Item = &str> {
     let mut depth = 0_i32;
     text.split(move |c: char| {

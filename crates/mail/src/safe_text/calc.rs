@@ -5,16 +5,16 @@
 use super::brackets::{closing, split_outside};
 use super::length::Length;
 
-/// How deep brackets may be nested; what is deeper is not known.
+/// Maximum nesting of brackets; deeper expressions are not evaluated.
 const MAX_DEPTH: usize = 16;
 
 /// The most arguments of `min()` and `max()` that are compared.
 const MAX_ARGUMENTS: usize = 64;
 
-/// Larger than anything on a page: what a division by nothing comes to.
+/// Larger than anything on a page: the result of a division by zero.
 const ENDLESS: f32 = 1e9;
 
-/// What one percent is taken for where lengths have to be compared with shares.
+/// Assumed pixels of one percent where lengths are compared with percentages.
 const PERCENT: f32 = 10.0;
 
 /// A sum of a number, pixels, multiples of the font size, and percents.
@@ -53,7 +53,7 @@ impl Sum {
     }
 
     fn map(self, change: impl Fn(f32) -> f32) -> Self {
-        // What is no number counts as nothing, as it does in browsers.
+        // NaN counts as zero, as it does in browsers.
         let bounded = |value: f32| {
             let value = change(value);
             if value.is_nan() { 0.0 } else { value.clamp(-ENDLESS, ENDLESS) }
@@ -95,7 +95,7 @@ impl Sum {
             .then(|| self.map(|value| if value.abs() < f32::EPSILON { 0.0 } else { value / other.number }))
     }
 
-    /// About how much it is, to find the smallest and the largest of several.
+    /// An estimate in pixels, to compare several.
     fn about(self) -> f32 {
         self.number + self.px + self.em * 16.0 + self.percent * PERCENT
     }
@@ -123,7 +123,7 @@ impl Length {
     }
 }
 
-/// Reads a mathematical function; `None` for one that is not known, or does not hold together.
+/// Parses a mathematical function; `None` for an unknown or invalid one.
 fn parse(text: &str) -> Option<Length> {
     let mut reader = Reader { rest: text, depth: 0 };
     let sum = reader.factor()?;

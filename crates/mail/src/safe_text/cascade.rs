@@ -1,11 +1,11 @@
-//! The cascade of CSS: which of the declarations for an element wins, property by property.
+//! The CSS cascade: which declaration for an element wins, property by property.
 //!
-//! What the winners come to for the text of the element is for its style to say.
+//! What the cascaded values mean for the text is decided in `style.rs`.
 
 use super::length::Length;
 use super::property::{ALL, Declaration, Display, FIXED, PROPERTIES, Property, RELATIVE, Value};
 
-/// What wins for each property of an element.
+/// The cascaded value of each property of an element.
 #[derive(Clone, Debug, Default)]
 pub(super) struct CascadedValues(Vec<(Property, Value)>);
 
@@ -37,17 +37,17 @@ impl CascadedValues {
         }
     }
 
-    /// Whether the element takes no part in the flow of the page.
+    /// Whether the element is out of the flow.
     pub(super) fn is_absolute(&self) -> bool {
         self.flag(Property::Position) || self.is_fixed()
     }
 
-    /// Whether it is placed on the screen.
+    /// Whether it has a fixed position.
     pub(super) fn is_fixed(&self) -> bool {
         self.get(Property::Position) == Some(Value::Number(FIXED))
     }
 
-    /// Whether it is where it would be, moved by what its style says.
+    /// Whether it has a relative position.
     pub(super) fn is_relative(&self) -> bool {
         self.get(Property::Position) == Some(Value::Number(RELATIVE))
     }
@@ -70,7 +70,7 @@ pub(super) struct Cascade([Option<(u64, Value)>; PROPERTIES]);
 pub(super) enum Origin {
     /// An attribute such as `bgcolor`, or what browsers do by themselves.
     Presentation,
-    /// A rule, with its specificity and place among the rules.
+    /// A rule, with its specificity and order.
     Rule(u32, u32),
     /// A style attribute.
     Attribute,
@@ -84,7 +84,7 @@ impl Cascade {
         Self([None; PROPERTIES])
     }
 
-    /// Takes a declaration in, if nothing stronger is there.
+    /// Adds a declaration, unless a stronger one is there.
     pub(super) fn add(&mut self, declaration: Declaration, origin: Origin) {
         let strength = match origin {
             Origin::Presentation => 0,
@@ -105,7 +105,7 @@ impl Cascade {
         self.add(Declaration { property, value, important: false }, Origin::Presentation);
     }
 
-    /// What won.
+    /// The cascaded values.
     pub(super) fn cascaded(&self) -> CascadedValues {
         CascadedValues(
             ALL.into_iter().zip(self.0).filter_map(|(property, slot)| Some((property, slot?.1))).collect(),

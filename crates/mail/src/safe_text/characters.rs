@@ -1,8 +1,8 @@
-//! Which characters safe text may hold, and how any text becomes such text.
+//! Which characters safe text may contain, and how any text becomes such text.
 //!
-//! Everything that a reader cannot see, or that changes how others are seen, goes: zero-width characters, bidirectional
-//! controls, tags, variation selectors, fillers, controls, private use. Joiners go as well, also where Persian or an
-//! emoji sequence would use them: one rule without exceptions can be proven, and the letters stay readable.
+//! Everything that a person cannot see, or that changes how others are displayed, is removed: zero-width characters,
+//! bidirectional controls, tags, variation selectors, fillers, controls, private use. Joiners are removed as well, also where
+//! Persian or an emoji sequence would use them: one rule without exceptions can be proven, and the text stays readable.
 
 use memchr::memmem;
 use unicode_normalization::char::is_combining_mark;
@@ -11,7 +11,7 @@ use unicode_normalization::{IsNormalized, UnicodeNormalization as _, is_nfc_quic
 /// The most combining marks on one base character: enough for every living script, too few to bury a line.
 const MAX_MARKS: usize = 3;
 
-/// The most marks that are even looked at, so that normalising has short runs to sort.
+/// Marks that are read at most, so that normalising has short runs to sort.
 const MAX_RAW_MARKS: usize = 16;
 
 /// Whether a character never occurs in safe text.
@@ -24,7 +24,7 @@ pub fn is_forbidden(c: char) -> bool {
     is_other_space(c) || is_line_break(c) || is_invisible(c)
 }
 
-/// Spaces that fold to the plain one. The blank Braille pattern is one by its looks.
+/// Spaces that fold to the plain one. The blank Braille pattern looks like one.
 fn is_other_space(c: char) -> bool {
     matches!(
         c,
@@ -37,7 +37,7 @@ fn is_line_break(c: char) -> bool {
     matches!(c, '\u{85}' | '\u{2028}' | '\u{2029}')
 }
 
-/// Characters beyond ASCII that show nothing, steer others, or mean nothing outside one program.
+/// Non-ASCII characters that are invisible, control others, or are for private use.
 fn is_invisible(c: char) -> bool {
     let steers_or_hides = matches!(c,
         '\u{80}'..='\u{9f}'                            // C1 controls
@@ -60,7 +60,7 @@ pub(super) fn clean_lines(text: &str) -> String {
 
 /// Whether normalising would change nothing: letters, digits, signs, spaces and line feeds of ASCII, as most mail is.
 fn is_plain(text: &[u8]) -> bool {
-    // In pieces of one size and without a way out of them, so that the compiler compares many bytes at once.
+    // In chunks of one size without an early exit, so that the compiler vectorises the comparison.
     let (pieces, rest) = text.as_chunks::<32>();
     let plain = |piece: &[u8]| {
         piece.iter().fold(true, |plain, &byte| plain & (byte.wrapping_sub(b' ') < 0x5f || byte == b'\n'))

@@ -1,4 +1,4 @@
-//! Colours of CSS and of old HTML attributes, and whether text in one can be told from another.
+//! CSS colours and those of old HTML attributes, and whether text in one is visible on another.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -6,13 +6,13 @@ use std::sync::LazyLock;
 /// Two colours closer than this in every channel look the same.
 const SAME_BY_CHANNEL: f32 = 20.0;
 
-/// Two colours with less contrast than this look the same if they are also of one tint.
+/// Two colours with less contrast than this look the same if their tint is the same.
 const SAME_BY_CONTRAST: f32 = 1.05;
 
-/// How far channels may be apart for two colours to be of one tint.
+/// How far channels may differ for the same tint.
 const SAME_TINT: f32 = 48.0;
 
-/// Less than this much ink is none.
+/// A colour below this opacity is invisible.
 const MIN_ALPHA: f32 = 0.1;
 
 /// A colour; channels from 0 to 255, opacity from 0 to 1.
@@ -28,9 +28,9 @@ pub(super) struct Colour {
 impl Colour {
     pub(super) const BLACK: Self = Self::opaque(0.0, 0.0, 0.0);
     pub(super) const WHITE: Self = Self::opaque(255.0, 255.0, 255.0);
-    /// What browsers give links.
+    /// The browser default of links.
     pub(super) const LINK: Self = Self::opaque(0.0, 0.0, 238.0);
-    /// What browsers give the face of buttons.
+    /// The browser default of buttons.
     pub(super) const BUTTON: Self = Self::opaque(239.0, 239.0, 239.0);
     pub(super) const YELLOW: Self = Self::opaque(255.0, 255.0, 0.0);
     pub(super) const TRANSPARENT: Self = Self { red: 0.0, green: 0.0, blue: 0.0, alpha: 0.0 };
@@ -106,13 +106,13 @@ impl Colour {
         Self::opaque(channel(0.0), channel(8.0), channel(4.0))
     }
 
-    /// What is seen when this colour lies on another.
+    /// The visible colour when this one is painted over another.
     pub(super) fn over(self, below: Self) -> Self {
         let mix = |top: f32, bottom: f32| top * self.alpha + bottom * (1.0 - self.alpha);
         Self::opaque(mix(self.red, below.red), mix(self.green, below.green), mix(self.blue, below.blue))
     }
 
-    /// Whether ink of this colour cannot be seen on a background.
+    /// Whether text in this colour is invisible on a background.
     pub(super) fn vanishes_on(self, background: Self) -> bool {
         if self.alpha < MIN_ALPHA {
             return true;

@@ -1,8 +1,8 @@
-//! Style sheets, read far enough to know which elements they hide from somebody at a desk.
+//! Style sheets, parsed far enough to know which elements they hide on a desktop screen.
 //!
-//! A rule that only holds on a phone, on paper or in the dark does not count. One that only holds on wide screens can
-//! hide, but not show again what is hidden by default: readers on small screens would not see it. A rule that cannot be
-//! read hides nothing; if it would hide something, that is noted.
+//! A rule for phones, print or dark mode does not count. One for wide screens can hide, but not show what is hidden by
+//! default: it would stay hidden on small screens. A rule that is not understood hides nothing; if it would hide something,
+//! that is noted.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -27,7 +27,7 @@ const MAX_FRAMES: usize = 2_000;
 const MAX_VARIABLES: usize = 1000;
 const MAX_VARIABLE: usize = 120;
 
-/// How many custom properties are put in for one block of declarations.
+/// `var()` substitutions in one block of declarations.
 const MAX_SUBSTITUTIONS: usize = 64;
 
 /// A rule with one selector.
@@ -36,11 +36,11 @@ pub(super) struct Rule {
     pub(super) selector: Selector,
     /// The index of its declarations.
     pub(super) block: usize,
-    /// Whether it holds on wide screens only.
+    /// Whether it applies on wide screens only.
     pub(super) desktop_only: bool,
 }
 
-/// The rules of a document that concern what can be seen.
+/// The rules of a document that affect visibility.
 #[derive(Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "they are independent of each other")]
 pub(super) struct Rules {
@@ -49,9 +49,9 @@ pub(super) struct Rules {
     pub(super) blocks: Vec<Vec<Declaration>>,
     pub(super) variables: Variables,
     pub(super) animations: Animations,
-    /// Whether some rule hides something, as far as rules can be read.
+    /// Whether some rule that is understood hides something.
     pub(super) hides: bool,
-    /// Whether something that hides could not be read, or something that shows again what is hidden.
+    /// Whether a rule that may hide, or show again, is not understood.
     pub(super) unread: bool,
     pub(super) unread_shows: bool,
     frames: usize,
@@ -63,13 +63,13 @@ pub(super) struct Rules {
 pub(super) struct Source<'a> {
     /// The media it is for.
     pub(super) media: Cow<'a, str>,
-    /// What it says.
+    /// Its text.
     pub(super) css: &'a str,
-    /// Whether it certainly counts where it stands.
+    /// Whether it certainly applies in its context.
     pub(super) counts: bool,
 }
 
-/// Where a block stands.
+/// The context of a block.
 #[derive(Clone, Copy)]
 struct Context<'a> {
     media: MediaMatch,
@@ -80,9 +80,9 @@ struct Context<'a> {
 
 /// A piece of a style sheet.
 enum Item<'a> {
-    /// Something in braces, with what stands before them.
+    /// A block, with its prelude.
     Block(&'a str, &'a str),
-    /// Something that ends without.
+    /// A statement or declaration without a block.
     Bare(&'a str),
 }
 
@@ -112,7 +112,7 @@ impl Rules {
         for item in items(css, context.around.is_some()) {
             match item {
                 Item::Block(prelude, body) => {
-                    // What stands before a rule within a rule is weaker than it.
+                    // Declarations before a nested rule are weaker than it.
                     self.add_bare(&mut bare, context);
                     match prelude.trim_start_matches([SEAM, ' ']).strip_prefix('@') {
                         Some(rule) => self.read_at_rule(&lower(rule), body, context),
@@ -129,7 +129,7 @@ impl Rules {
         self.add_bare(&mut bare, context);
     }
 
-    /// Adds the declarations that stand for themselves in a block, for the rule around it.
+    /// Adds the bare declarations of a block to the rule around it.
     fn add_bare(&mut self, bare: &mut String, context: Context<'_>) {
         if let Some(around) = context.around.filter(|_| !bare.is_empty()) {
             self.add(bare, around, context.media);
@@ -187,7 +187,7 @@ impl Rules {
                 Err(_) => {}
             }
         }
-        // Browsers ignore a whole rule because of one selector that they do not know.
+        // Browsers ignore a whole rule because of one unknown selector.
         let is_known = match fault {
             UnsupportedSelector::Never => true,
             UnsupportedSelector::Foreign => found.is_empty(),
@@ -232,7 +232,7 @@ impl Rules {
     }
 }
 
-/// Leaves of several declarations of one property the one that counts, so that no block is long.
+/// Keeps the last declaration of each property, so that no block is long.
 fn keep_last(declarations: &mut Vec<Declaration>) {
     let mut seen = [[false; PROPERTIES]; 2];
     declarations.reverse();
@@ -244,7 +244,7 @@ fn keep_last(declarations: &mut Vec<Declaration>) {
     declarations.reverse();
 }
 
-/// Cuts a sheet into blocks and what lies between them. Only within a rule a semicolon ends what does not begin with `@`.
+/// Splits a sheet into blocks and statements. Only within a rule a semicolon ends what does not begin with `@`.
 fn items(css: &str, in_rule: bool) -> impl Iterator<Item = Item<'_>> {
     let mut rest = css;
     std::iter::from_fn(move || {
@@ -266,7 +266,7 @@ fn items(css: &str, in_rule: bool) -> impl Iterator<Item = Item<'_>> {
     })
 }
 
-/// How long it is to the first brace or semicolon outside brackets.
+/// The length up to the first brace or semicolon outside brackets.
 fn head_length(css: &str) -> usize {
     let mut depth = 0_usize;
     for (place, byte) in css.bytes().enumerate() {
@@ -281,7 +281,7 @@ fn head_length(css: &str) -> usize {
     css.len()
 }
 
-/// How long the inside of a block is, to its closing brace or to the end of the sheet.
+/// The length of a block's content, up to its closing brace or the end of the sheet.
 fn block_length(css: &str) -> usize {
     let mut depth = 0_usize;
     for (place, byte) in css.bytes().enumerate() {
@@ -295,7 +295,7 @@ fn block_length(css: &str) -> usize {
     css.len()
 }
 
-/// Custom properties, as if each were set once for the whole document.
+/// Custom properties, treated as global to the document.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Variables(HashMap<String, String>);
 
@@ -312,7 +312,7 @@ impl Variables {
         }
     }
 
-    /// Puts the values in for `var(--name, fallback)`.
+    /// Substitutes `var(--name, fallback)`.
     fn substitute<'a>(&self, text: &'a str) -> Cow<'a, str> {
         if !text.contains("var(") {
             return Cow::Borrowed(text);

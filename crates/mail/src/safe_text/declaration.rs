@@ -1,6 +1,6 @@
-//! The declarations of CSS that can hide text, read into values.
+//! Parsing of the CSS declarations that can hide text.
 //!
-//! What cannot hide anything is not read. A value that a browser would refuse is refused here too, so that
+//! Other declarations are skipped. A value that a browser would refuse is refused here too, so that
 //! `display:none;display:nonsense` stays hidden.
 
 use super::animation;
@@ -10,7 +10,7 @@ use super::length::Length;
 use super::property::{ALL, Declaration, Display, FIXED, Property, RELATIVE, Value};
 use super::shape;
 
-/// Reads declarations from prepared CSS (see [`super::prepare`]). Numbers without a unit count in a document without a type.
+/// Reads declarations from prepared CSS (see [`super::prepare`]). Unitless lengths count in quirks mode.
 pub(super) fn parse_declarations(text: &str, quirks: bool) -> Vec<Declaration> {
     let mut declarations = Vec::new();
     for part in split_outside(text, ';') {
@@ -167,7 +167,7 @@ fn parse_value(property: Property, text: &str) -> Option<Value> {
     }
 }
 
-/// A length that must not be below zero: browsers refuse one that is, unless it comes out of a sum.
+/// A length that must not be negative: browsers refuse that, except as the result of `calc()`.
 fn not_negative(text: &str) -> Option<&str> {
     (!text.starts_with('-')).then_some(text)
 }
@@ -195,11 +195,11 @@ fn parse_share(text: &str) -> Option<f32> {
     }
 }
 
-/// A shorthand for four sides, of which the upper and the left one matter here.
+/// A shorthand for four sides, of which top and left matter here.
 fn parse_sides(text: &str, top: Property, left: Property, set: &mut impl FnMut(Property, Value)) {
     let sides: Vec<Option<Length>> =
         split_outside(text, ' ').filter(|side| !side.is_empty()).take(5).map(Length::parse).collect();
-    // One that cannot be read makes all of it worthless, in browsers too.
+    // One invalid value invalidates the whole declaration, in browsers too.
     let below = top == Property::PaddingTop && split_outside(text, ' ').any(|side| side.starts_with('-'));
     if sides.len() > 4 || sides.iter().any(Option::is_none) || below {
         return;
@@ -224,7 +224,7 @@ fn parse_overflow(text: &str, set: &mut impl FnMut(Property, Value)) {
     set(Property::Scrolls, Value::Flag(scrolls));
 }
 
-/// What a property is for the whole document before anything is said. Most are then as if they had never been set.
+/// The initial value of a property. Most behave as if they were not set.
 fn initial(property: Property) -> Value {
     match property {
         Property::Ink => Value::Colour(Some(Colour::BLACK)),
@@ -260,7 +260,7 @@ fn parse_colour(text: &str) -> Option<Value> {
     (known.is_some() || notation).then_some(Value::Colour(known))
 }
 
-/// A picture, or a gradient; a gradient whose colours look alike counts as that colour.
+/// An image or a gradient; a gradient of similar colours counts as that colour.
 fn parse_image(text: &str) -> Option<Value> {
     if text == "none" {
         return Some(Value::Inherit);

@@ -1,22 +1,22 @@
-//! Whether the text part and the HTML part of a message tell different stories.
+//! Whether the text part and the HTML part of a message say different things.
 //!
-//! Both are compared as words. Addresses of links are left out, because each part writes them in its own way.
+//! Both are compared as words. URLs are left out, because each part writes them in its own way.
 
 use std::collections::HashSet;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 
-/// How many words in a row are looked at, and how many of them the other part must lack for a story of its own.
+/// Consecutive words that are compared, and how many of them the other part must lack to diverge.
 const WINDOW_WORDS: usize = 12;
 const MISSING_IN_WINDOW: usize = 8;
 
 /// Below this many words a part is judged as a whole.
 const MIN_WORDS: usize = 3;
 
-/// From this many digits on, a number must be the same in both parts: amounts, codes and accounts are the story.
+/// Numbers with at least this many digits must be the same in both parts: amounts, codes and accounts.
 const LONG_NUMBER_DIGITS: usize = 6;
 
-/// The share of the HTML's words that a text part may leave out, and how many that must be to count.
+/// The share of the HTML's words that a text part may omit, and the minimum number to count.
 const MAX_OMITTED_SHARE: f64 = 0.6;
 const MIN_OMITTED_WORDS: usize = 30;
 
@@ -39,7 +39,7 @@ fn share(part: usize, whole: usize) -> f64 {
     part as f64 / whole.max(1) as f64
 }
 
-/// Whether a passage of one text is mostly made of words that the other does not have.
+/// Whether a passage of one text consists mostly of words that the other lacks.
 fn has_own_passage(text: &Words, other: &Words) -> bool {
     let missing: Vec<bool> = text.sequence.iter().map(|word| !other.set.contains(word)).collect();
     let mut in_window = 0;

@@ -1,4 +1,4 @@
-//! What is known about the elements of HTML: how they close each other, how they lie on the page, which are never shown.
+//! Properties of HTML elements: how they close each other, how they are laid out, which are never shown.
 
 /// Traits of an element, as a set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,13 +11,13 @@ impl Traits {
     pub(super) const SPACED: Self = Self(1 << 1);
     /// Stops the end tag of an ordinary element outside it.
     pub(super) const SPECIAL: Self = Self(1 << 2);
-    /// Goes on behind the block in which it was left open.
+    /// Continues after the block in which it was left open.
     pub(super) const FORMATTING: Self = Self(1 << 3);
     /// Has no content.
     pub(super) const VOID: Self = Self(1 << 4);
     /// Stops the end tag of a block outside it.
     pub(super) const SCOPE: Self = Self(1 << 5);
-    /// Ends the reach of formatting elements that were opened in it.
+    /// Ends the scope of formatting elements that were opened in it.
     pub(super) const MARKER: Self = Self(1 << 6);
     /// Its content is not shown.
     pub(super) const NOT_RENDERED: Self = Self(1 << 7);
@@ -28,7 +28,7 @@ impl Traits {
     /// A heading.
     pub(super) const HEADING: Self = Self(1 << 10);
 
-    /// Whether one is open is asked for often.
+    /// Open elements with this trait are counted.
     pub(super) const TRACKED: Self = Self(1 << 11);
 
     const fn and(self, other: Self) -> Self {
@@ -42,8 +42,8 @@ impl Traits {
 
     /// The traits of an element.
     ///
-    /// `noscript` counts as never shown: what mail programs do differs, and no letter says anything there. So do
-    /// formulas, pictures in text form, the content that stands in for media, and the choices of a list box.
+    /// `noscript` counts as never shown: mail clients differ, and messages have nothing to say there. The same goes for
+    /// MathML, SVG, fallback content of media, and the options of a list box.
     pub(super) fn of(name: &str) -> Self {
         const FLOW: Traits = Traits::BLOCK.and(Traits::SPECIAL).and(Traits::CLOSES_P);
         const CELL: Traits = Traits::SPECIAL.and(Traits::SCOPE).and(Traits::MARKER).and(Traits::TABLE_PART);
@@ -80,7 +80,7 @@ impl Traits {
         }
     }
 
-    /// The traits of an element within a picture or formula.
+    /// The traits of an element within SVG or MathML.
     pub(super) fn of_foreign(name: &str) -> Self {
         match name {
             "svg" | "math" | "foreignobject" | "annotation-xml" => Self::NOT_RENDERED.and(Self::TRACKED),
@@ -93,7 +93,7 @@ impl Traits {
     }
 }
 
-/// Elements that may stand in a head without ending it.
+/// Elements that may occur in a head without ending it.
 pub(super) fn belongs_in_head(name: &str) -> bool {
     matches!(
         name,
@@ -112,7 +112,7 @@ pub(super) fn belongs_in_head(name: &str) -> bool {
     )
 }
 
-/// Elements of HTML that end a picture or formula in which they stand.
+/// HTML elements that end the SVG or MathML in which they occur.
 pub(super) fn breaks_out(name: &str, has_attributes: bool) -> bool {
     match name {
         "font" => has_attributes,
@@ -124,7 +124,7 @@ pub(super) fn breaks_out(name: &str, has_attributes: bool) -> bool {
     }
 }
 
-/// Attributes whose values are compared by selectors without regard to case.
+/// Attributes whose values selectors compare case-insensitively.
 pub(super) fn compares_any_case(name: &str) -> bool {
     matches!(
         name,
@@ -172,7 +172,7 @@ pub(super) fn compares_any_case(name: &str) -> bool {
     )
 }
 
-/// Whether a document has no type, or an old one: then names of classes are the same in either case.
+/// Whether a document is in quirks mode: then class names are case-insensitive.
 pub(super) fn is_quirky(html: &str) -> bool {
     let mut rest = html.trim_start_matches('\u{feff}').trim_start();
     while let Some(comment) = rest.strip_prefix("<!--") {

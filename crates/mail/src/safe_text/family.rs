@@ -1,12 +1,12 @@
-//! What is known of an element's relatives when the next element begins: which parts of selectors they matched, and how
-//! many there were.
+//! What is known about an element's relatives when the next element begins: which selector parts they matched, and how many
+//! there were.
 
 use std::collections::HashMap;
 use std::rc::Rc;
 
 use super::tokens::Name;
 
-/// A set of many marks. Cloning it costs nothing; it is copied only when something is added that it lacks.
+/// A bit set of marks (selector parts that were matched). Copied on write; cloning is cheap.
 #[derive(Clone, Debug, Default)]
 pub(super) struct MarkSet(Option<Rc<[u64]>>);
 
@@ -39,7 +39,7 @@ fn place(mark: u32) -> (usize, u64) {
     (usize::try_from(mark / 64).unwrap_or(usize::MAX), 1 << (mark % 64))
 }
 
-/// A set of few marks, in order: as large as what was found, however deep elements are nested.
+/// A small sorted set of marks: its size does not grow with the nesting of elements.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SmallMarkSet(Option<Rc<[u32]>>);
 
@@ -68,7 +68,7 @@ impl SmallMarkSet {
     }
 }
 
-/// An element as its children know it.
+/// What an element's children need to know about it.
 #[derive(Debug, Default)]
 pub(super) struct Family {
     /// Its number among all elements of the document; 0 is the document itself.
@@ -92,7 +92,7 @@ impl Family {
         [self.children, *named]
     }
 
-    /// Takes in what a child matched, and gives the family of that child.
+    /// Records what a child matched, and returns the family of that child.
     pub(super) fn adopt(&mut self, number: usize, own: &SmallMarkSet) -> Self {
         self.earlier = self.earlier.with(own);
         self.previous = own.clone();
@@ -120,7 +120,7 @@ impl Census {
         *self.named.entry((parent, name)).or_default() += 1;
     }
 
-    /// Notes that something is in an element.
+    /// Notes that an element has content.
     pub(super) fn fill(&mut self, number: usize) {
         if self.filled.len() <= number {
             self.filled.resize(number + 1, false);
@@ -130,7 +130,7 @@ impl Census {
         }
     }
 
-    /// A child's places from the end, given those from the beginning.
+    /// A child's positions from the end, given those from the start.
     pub(super) fn places_from_end(&self, parent: usize, name: Name, first: [u32; 2]) -> [u32; 2] {
         let all = self.children.get(parent).copied().unwrap_or_default();
         let named = self.named.get(&(parent, name)).copied().unwrap_or_default();
@@ -138,7 +138,7 @@ impl Census {
         [from_end(all, first[0]), from_end(named, first[1])]
     }
 
-    /// Whether nothing is in an element.
+    /// Whether an element has no content.
     pub(super) fn is_empty(&self, number: usize) -> bool {
         !self.filled.get(number).copied().unwrap_or_default()
             && self.children.get(number).is_none_or(|count| *count == 0)

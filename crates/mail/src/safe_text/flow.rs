@@ -1,4 +1,4 @@
-//! How far down the page text stands, as far as that can be told without laying it out: at least this far.
+//! How far down the page text is, estimated without a layout: a lower bound.
 
 use super::cascade::CascadedValues;
 use super::element::Traits;
@@ -7,7 +7,7 @@ use super::style::Style;
 use super::tree::OpenElement;
 use super::window;
 
-/// The place where the next text will stand.
+/// The vertical position of the next text.
 #[derive(Debug, Default)]
 pub(super) struct Flow {
     at: f32,
@@ -21,7 +21,7 @@ impl Flow {
         self.at
     }
 
-    /// Something of a height stands on the line.
+    /// Adds something of this height to the line.
     pub(super) fn put(&mut self, height: f32) {
         self.line = self.line.max(height);
     }
@@ -61,17 +61,17 @@ impl Flow {
     }
 }
 
-/// Whether an element leaves room beside it.
+/// Whether an element leaves space beside it.
 fn is_aside(own: &CascadedValues) -> bool {
     own.flag(Property::Aside) || own.is_absolute() || own.display() == Some(Display::Inline)
 }
 
-/// Whether what is in an element stands side by side.
+/// Whether an element lays out its children in a row.
 fn is_row(open: &OpenElement) -> bool {
     open.cascaded.display() == Some(Display::Row) || open.name.as_str() == "tr"
 }
 
-/// Whether an element stands on lines of its own.
+/// Whether an element is a block.
 pub(super) fn is_block(traits: Traits, own: &CascadedValues) -> bool {
     traits.has(Traits::BLOCK)
         || matches!(own.display(), Some(Display::Block | Display::Row))

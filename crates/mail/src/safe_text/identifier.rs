@@ -1,17 +1,17 @@
-//! Identifiers in selectors, and why a selector is not read.
+//! Identifiers in selectors, and why a selector is not supported.
 //!
-//! A name that browsers would refuse makes its whole selector unread, so that nobody relies on what it would match.
+//! A name that browsers would refuse makes the whole selector unsupported, so that nothing relies on what it would match.
 
 use super::prepare::{QUOTE, SEAM, unmask};
 
-/// Why a selector was not read.
+/// Why a selector is not supported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum UnsupportedSelector {
     /// It never matches an element that is shown now.
     Never,
     /// It matches no element, and browsers that do not know it ignore the whole rule.
     Foreign,
-    /// Nobody knows.
+    /// Not known.
     Unknown,
 }
 

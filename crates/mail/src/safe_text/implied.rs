@@ -1,4 +1,4 @@
-//! Elements that a document does not name, and ends that it does not write, as browsers add them.
+//! Elements and end tags that a document omits, added as browsers do.
 
 use super::element::{self, Traits};
 use super::render::{Count, Renderer};
@@ -6,7 +6,7 @@ use super::sibling_position::SiblingPosition;
 use super::tokens::{Name, Tag};
 
 impl Renderer {
-    /// Counts an element that begins, and says where it stands among its siblings.
+    /// Counts an element that begins, and returns its position among its siblings.
     pub(super) fn count(&mut self, name: Name) -> (SiblingPosition, usize) {
         self.elements += 1;
         let number = self.elements;
@@ -27,7 +27,7 @@ impl Renderer {
         (rank, number)
     }
 
-    /// Opens the parts of a table that a document did not name.
+    /// Opens omitted table sections and rows.
     pub(super) fn imply_row(&mut self, name: &str) {
         let above = self.tree.top().map(|top| top.name);
         let implied = match (name, above.as_ref().map_or("", Name::as_str)) {
@@ -40,7 +40,7 @@ impl Renderer {
         }
     }
 
-    /// Opens the body that a document did not name, because style sheets may give it a colour.
+    /// Opens an omitted body, because style sheets may set its colours.
     pub(super) fn imply_body(&mut self, name: &str) {
         let before_body = self.tree.top().is_none_or(|top| top.name.as_str() == "html");
         if self.has_body || !before_body || name == "html" || element::belongs_in_head(name) {
@@ -63,7 +63,7 @@ impl Renderer {
         }
     }
 
-    /// Whether a tag ends the picture or formula that is open; if so, that is closed.
+    /// Closes open SVG or MathML if the tag ends it, and returns whether it does.
     pub(super) fn leaves_foreign(&mut self, tag: &Tag<'_>) -> bool {
         let holds_html = self.tree.is_open("foreignobject") || self.tree.is_open("annotation-xml");
         let leaves = !holds_html && element::breaks_out(tag.name.as_str(), !tag.attributes.is_empty());

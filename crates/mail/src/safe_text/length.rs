@@ -1,11 +1,11 @@
 //! Lengths of CSS, as far as they can be known without laying a page out.
 
-/// A length, as far as it can be known without the page.
+/// A length.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Length {
     /// Pixels.
     Px(f32),
-    /// A number without a unit: pixels in a document without a type, and else a mistake, except for the height of lines.
+    /// A number without a unit: pixels in quirks mode, otherwise invalid except for `line-height`.
     Bare(f32),
     /// Multiples of the font size.
     Em(f32),
@@ -56,7 +56,7 @@ impl Length {
             "cm" => Self::Px(value * 37.8),
             "mm" => Self::Px(value * 3.78),
             "q" => Self::Px(value * 0.945),
-            // A whole screen away is out of sight, however large the screen is.
+            // A whole viewport away is invisible, whatever its size.
             unit if (unit.ends_with("vw") || unit.ends_with("vh")) && value >= 100.0 => {
                 Self::Px(value * 100.0)
             }

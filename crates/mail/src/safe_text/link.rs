@@ -1,4 +1,4 @@
-//! Where links lead, written so that nobody is deceived: absolute, with hosts in their ASCII form.
+//! Link targets, written so that they do not deceive: absolute, with hosts in their ASCII form.
 
 use std::borrow::Cow;
 
@@ -14,7 +14,7 @@ const MAX_BASE: usize = 300;
 /// The longest telephone number or mail address in a link.
 const MAX_CONTACT: usize = 254;
 
-/// The longest host that is looked at: names have 253 letters at most, of up to four bytes each.
+/// The longest host that is converted: names have at most 253 characters, of up to four bytes each.
 const MAX_HOST: usize = 1012;
 
 /// What relative links of a document are relative to.
@@ -27,7 +27,7 @@ fn is_web(url: &Url) -> bool {
     matches!(url.scheme(), "http" | "https")
 }
 
-/// The target of a link as it may be shown; `None` for what is no address of the web, of mail or of a telephone.
+/// The target of a link for display; `None` for schemes other than http, https, mailto and tel.
 pub(super) fn target(href: &str, base: Option<&Url>) -> Option<String> {
     let href: Cow<'_, str> = if href.contains(['\t', '\n', '\r']) {
         Cow::Owned(href.chars().filter(|c| !matches!(c, '\t' | '\n' | '\r')).collect())
@@ -53,7 +53,7 @@ pub(super) fn target(href: &str, base: Option<&Url>) -> Option<String> {
     }
 }
 
-/// Whether an address already stands in the form in which it would be shown.
+/// Whether a URL is already in display form.
 fn is_plain(href: &str) -> bool {
     let Some(after) = href.strip_prefix("https://").or_else(|| href.strip_prefix("http://")) else {
         return false;
@@ -75,7 +75,7 @@ fn cut(url: &str) -> String {
     }
 }
 
-/// The address of a mail link, without the text that it would put into the message.
+/// The address of a mailto link, without its parameters.
 fn mail_target(text: &str) -> Option<String> {
     let addresses = percent_decode(text.split('?').next().unwrap_or_default());
     let (local, domain) = addresses.rsplit_once('@')?;
@@ -151,8 +151,8 @@ fn ends_with_ignoring_case(text: &str, ending: &str) -> bool {
     tail.is_some_and(|tail| tail.eq_ignore_ascii_case(ending))
 }
 
-/// The host at the beginning of a text. Where words of another script follow a name such as `com` without a space,
-/// they are not part of it: no such top-level domain exists. A letter stays with its marks, on the one side or the other.
+/// The host at the beginning of a text. Where text of another script follows a name such as `com` without a space, it is
+/// not part of the host: no such top-level domain exists. Combining marks stay with their character.
 fn host_of(text: &str) -> &str {
     let ends = |c: char| {
         c.is_whitespace() || (c.is_ascii() && !c.is_ascii_alphanumeric() && !matches!(c, '.' | '-'))
@@ -167,7 +167,7 @@ fn host_of(text: &str) -> &str {
     host.get(..end).unwrap_or(host)
 }
 
-/// A host in its ASCII form; `None` for what is none, as everything is that is much longer than a name may be.
+/// A host in its ASCII form; `None` for an invalid or overlong one.
 fn ascii_host(host: &str) -> Option<String> {
     if host.len() > MAX_HOST {
         return None;

@@ -1,36 +1,36 @@
-//! For whom the rules within `@media` and the like hold: for a reader at a desk, for everybody, or for nobody.
+//! Whether rules within `@media`, `@supports` and similar apply: on a desktop screen, always, or never.
 
 use super::declaration;
 use super::length::Length;
 
-/// The screen of our reader, in pixels: the width, and the range that all readers are within.
+/// Screen widths in pixels: the assumed desktop, and the range of all screens.
 const DESKTOP: f32 = 1000.0;
 const NARROWEST: f32 = 320.0;
 const WIDEST: f32 = 1920.0;
 
-/// For whom a rule holds, from nobody to everybody.
+/// Where a rule applies, from never to always.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum MediaMatch {
     Never,
-    /// For somebody perhaps.
+    /// Perhaps somewhere.
     Unknown,
     OnDesktops,
     Always,
 }
 
-/// For whom the rules in an at-rule hold.
+/// Where the rules in an at-rule apply.
 pub(super) fn at_rule(prelude: &str) -> MediaMatch {
     let (name, _) = prelude.split_once([' ', '(']).unwrap_or((prelude, ""));
     match name {
         "media" => holds(prelude.get(name.len()..).unwrap_or_default()),
         "supports" => supports(prelude.get(name.len()..).unwrap_or_default()),
-        // Rules in them are weighed in other ways than those outside.
+        // Their rules are weighed differently in the cascade.
         "layer" | "scope" | "container" | "-moz-document" | "document" | "nest" => MediaMatch::Unknown,
         _ => MediaMatch::Never,
     }
 }
 
-/// Whether browsers can do what is asked for: certain only for what can be read here as well.
+/// Evaluates `@supports`: certain only for declarations that are parsed here as well.
 fn supports(condition: &str) -> MediaMatch {
     let condition = condition.trim();
     let (wanted, inside) = match condition.strip_prefix("not ") {
@@ -50,7 +50,7 @@ fn supports(condition: &str) -> MediaMatch {
     }
 }
 
-/// For whom a list of media queries holds.
+/// Where a list of media queries applies.
 pub(super) fn holds(queries: &str) -> MediaMatch {
     if queries.trim().is_empty() {
         return MediaMatch::Always;
@@ -110,7 +110,7 @@ fn condition_holds(condition: &str) -> MediaMatch {
     }
 }
 
-/// For whom a lower or upper bound on the screen holds.
+/// Where a minimum or maximum of the screen applies.
 fn range_holds(name: &str, limit: &str) -> MediaMatch {
     let limit = limit.trim();
     if let Some(ratio) = name.strip_suffix("device-pixel-ratio").or(name.strip_suffix("resolution")) {

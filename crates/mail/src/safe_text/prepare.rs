@@ -1,12 +1,11 @@
-//! CSS without what would be in the way of reading it: comments, quotation marks, escapes.
+//! Preprocessing of CSS: removes comments, and resolves quotation marks and escapes.
 //!
-//! What stood escaped or in a string is masked, so that it cannot end a rule and is no word of the language; [`unmask`]
-//! gives it back.
+//! Escaped and quoted characters are masked, so that they cannot end a rule and are no keyword; [`unmask`] restores them.
 
 /// Marks characters that had a meaning of their own but stood escaped or in a string.
 const MASK: u32 = 0xe000;
 
-/// Where a comment stood: nothing in a selector, white space in a value.
+/// Replaces a comment: nothing in a selector, white space in a value.
 pub(super) const SEAM: char = '\u{e080}';
 
 /// Where a string begins or ends.
@@ -39,7 +38,7 @@ pub(super) fn prepare(css: &str) -> String {
                 skip_address(&mut chars);
             }
             _ if c.is_ascii_whitespace() => push_space(&mut out),
-            // These stand around style sheets that old programs should not see, and nowhere else.
+            // `<!--` and `-->` around a style sheet are ignored.
             '-' if depth == 0 && out.ends_with("<!-") => out.truncate(out.len().saturating_sub(3)),
             '>' if depth == 0 && out.ends_with("--") => out.truncate(out.len().saturating_sub(2)),
             _ => {
@@ -55,7 +54,7 @@ pub(super) fn prepare(css: &str) -> String {
     out
 }
 
-/// Characters that have a meaning here that they do not have in CSS.
+/// Characters that are used as masks here.
 fn is_reserved(c: char) -> bool {
     matches!(c, '\0' | '\u{e000}'..='\u{e0ff}')
 }
@@ -71,7 +70,7 @@ fn ends_in_url(out: &str) -> bool {
     word == ['l', 'r', 'u'] && last.next().is_none_or(|c| !is_name(c))
 }
 
-/// Skips an address in brackets that stands without quotation marks: only the bracket ends it.
+/// Skips an unquoted URL: only the bracket ends it.
 fn skip_address(chars: &mut Chars<'_>) {
     while chars.next_if(char::is_ascii_whitespace).is_some() {}
     if matches!(chars.peek(), Some('"' | '\'')) {
@@ -84,7 +83,7 @@ fn skip_address(chars: &mut Chars<'_>) {
     }
 }
 
-/// A selector without the seams of comments; `None` where one holds two names apart.
+/// A selector without the seams of comments; `None` where one separates two names.
 pub(super) fn without_seams(text: &str) -> Option<String> {
     if !text.contains(SEAM) {
         return Some(text.to_owned());
@@ -105,7 +104,7 @@ pub(super) fn without_seams(text: &str) -> Option<String> {
     Some(out)
 }
 
-/// Declarations in lower case, with white space where comments stood.
+/// Declarations in lower case, with white space instead of comments.
 pub(super) fn lower(text: &str) -> String {
     let mut text = text.replace(SEAM, " ");
     text.make_ascii_lowercase();
@@ -129,7 +128,7 @@ fn push_masked(out: &mut String, c: Option<char>) {
     }
 }
 
-/// Gives back what [`prepare`] masked.
+/// Restores what [`prepare`] masked.
 pub(super) fn unmask(text: &str) -> String {
     text.chars()
         .map(|c| match u32::from(c).checked_sub(MASK) {

@@ -1,4 +1,4 @@
-//! How elements look before any style: by their attributes, and by the customs of browsers.
+//! How elements look before any style sheet: presentational attributes and browser defaults.
 
 use super::cascade::{Cascade, CascadedValues};
 use super::colour::Colour;
@@ -16,7 +16,7 @@ pub(super) fn label(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(MAX_LABEL).collect()
 }
 
-/// Whether a form field shows what it holds.
+/// Whether a form field shows its value.
 pub(super) fn shows_value(tag: &Tag<'_>) -> bool {
     let kind = tag.attribute("type").unwrap_or_default().trim().to_ascii_lowercase();
     !matches!(
@@ -25,7 +25,7 @@ pub(super) fn shows_value(tag: &Tag<'_>) -> bool {
     )
 }
 
-/// Whether a picture is as small as those that only count readers.
+/// Whether an image is as small as a tracking pixel.
 pub(super) fn is_tiny_picture(tag: &Tag<'_>, cascaded: &CascadedValues, style: Style) -> bool {
     let tiny = |name: &str| {
         let length = tag.attribute(name).and_then(|value| Length::parse(value.trim()));
@@ -34,7 +34,7 @@ pub(super) fn is_tiny_picture(tag: &Tag<'_>, cascaded: &CascadedValues, style: S
     tiny("width") || tiny("height") || cascaded.is_tiny(style.font_size)
 }
 
-/// Whether an element looks different from its parent without being told so.
+/// Whether an element has a default style of its own.
 pub(super) fn has_presentation(name: &str) -> bool {
     matches!(
         name,
@@ -51,7 +51,7 @@ pub(super) fn has_presentation(name: &str) -> bool {
     )
 }
 
-/// What attributes and the customs of browsers say about the looks of an element.
+/// Adds presentational attributes and browser defaults to the cascade.
 pub(super) fn present(cascade: &mut Cascade, tag: &Tag<'_>) {
     let name = tag.name.as_str();
     let mut colour = |property: Property, attribute: &str| {

@@ -1,6 +1,6 @@
-//! The properties of CSS that can hide text, and the values that they are set to.
+//! The CSS properties that can hide text, and their values.
 //!
-//! What a declaration means is said here; how it is read, and which one wins, is said elsewhere.
+//! Parsing is in `declaration.rs`, precedence in `cascade.rs`.
 
 use super::colour::Colour;
 use super::length::Length;
@@ -115,14 +115,14 @@ pub(super) const ALL: [Property; PROPERTIES] = [
     Property::Zoom,
 ];
 
-/// What a position comes to that is neither absolute nor none.
+/// Values of `position` other than absolute and static.
 pub(super) const RELATIVE: f32 = 1.0;
 pub(super) const FIXED: f32 = 2.0;
 
 /// What a property is set to.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Value {
-    /// As its parent has it, or as if it had never been set.
+    /// Inherited, or not set.
     Inherit,
     /// Whether the property does what its name says: hides, clips, is positioned, keeps lines.
     Flag(bool),
@@ -130,17 +130,17 @@ pub(super) enum Value {
     Number(f32),
     /// A length.
     Length(Length),
-    /// A colour; `None` for one in a notation that is not known.
+    /// A colour; `None` for an unknown notation.
     Colour(Option<Colour>),
-    /// How an element takes part in the layout.
+    /// A value of `display`.
     Display(Display),
-    /// A picture as background; with its colour where it is a gradient of nearly one colour.
+    /// A background image; with its colour where it is a gradient of nearly one colour.
     Image(Option<Colour>),
-    /// What stands for a name, and whether others follow it.
+    /// The hash of a name, and whether others follow it.
     Name(u64, bool),
 }
 
-/// The layouts that matter here.
+/// The display types that matter here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Display {
     /// Not shown.
@@ -162,7 +162,7 @@ pub(super) struct Declaration {
 }
 
 impl Declaration {
-    /// Whether it could show what something else hides.
+    /// Whether it could show hidden text again.
     pub(super) fn may_show(&self) -> bool {
         !matches!(
             self.property,

@@ -1,10 +1,10 @@
-//! Pseudo-classes: what they ask of an element.
+//! Pseudo-classes of selectors, as tests on an element.
 
 use super::identifier::UnsupportedSelector;
 use super::sibling_position::matches_nth;
 use super::subject::{PartId, Subject};
 
-/// What a name is tested for beside being the name.
+/// A test on an element beyond its name.
 #[derive(Clone, Debug)]
 pub(super) enum Test {
     /// `an+b`, counted from the end or not, among those with its name or not.

@@ -1,4 +1,6 @@
-//! Turns HTML into the text that a reader sees, in one pass.
+//! Renders HTML into the text that a person sees, in one pass.
+//!
+//! The document is tokenised, styled and written element by element; no tree is built.
 
 use std::borrow::Cow;
 
@@ -19,13 +21,13 @@ use super::tree::{OpenElement, Role, Tree};
 use super::window::Window;
 use super::writer::Writer;
 
-/// HTML beyond this many bytes is not read.
+/// Bytes of HTML that are read.
 pub(super) const MAX_HTML: usize = 1 << 20;
 
-/// The most links that are told apart from the text.
+/// Links that are collected.
 const MAX_LINKS: usize = 1000;
 
-/// A link that a reader sees.
+/// A link that a person sees.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct VisibleLink {
     /// Its text, not yet cleaned.
@@ -34,11 +36,11 @@ pub(crate) struct VisibleLink {
     pub(crate) url: String,
 }
 
-/// What a reader sees of a document; the text still has to be cleaned.
+/// The visible text of a document; still to be cleaned.
 pub(super) struct RenderedText {
     pub(super) text: String,
     pub(super) links: Vec<VisibleLink>,
-    /// Whether something that may hide text could not be read.
+    /// Whether something that may hide text is not understood.
     pub(super) unread: bool,
 }
 
@@ -65,13 +67,13 @@ pub(super) fn render(html: &str) -> RenderedText {
     RenderedText { text: renderer.writer.into_text(), links: renderer.links, unread }
 }
 
-/// What is known of how many elements there are.
+/// What is known about the number of elements.
 pub(super) enum Count {
-    /// Nothing, because nobody asks.
+    /// Not needed.
     Not,
-    /// What has come so far: this is the pass that counts.
+    /// Counting: this is the first pass.
     Now(Census),
-    /// Everything.
+    /// Complete: this is the second pass.
     Done(Census),
 }
 
@@ -86,10 +88,10 @@ pub(super) struct Renderer {
     links: Vec<VisibleLink>,
     pub(super) has_head: bool,
     pub(super) has_body: bool,
-    /// Whether style sheets may ask how elements relate: then those that are implied matter too.
+    /// Whether style sheets use combinators or positions: then implied elements matter too.
     pub(super) styled: bool,
     pub(super) quirks: bool,
-    /// Whether some text was left out because of how it looks.
+    /// Whether some text was left out because of its style.
     hides: bool,
     /// How many elements came so far.
     pub(super) elements: usize,
@@ -158,7 +160,7 @@ impl Renderer {
         }
     }
 
-    /// Writes text that can be read, as far as no box cuts it off.
+    /// Writes readable text, unless a box clips it.
     fn write(&mut self, text: &str, style: Style) {
         if matches!(self.census, Count::Now(_)) {
             return;
@@ -204,7 +206,7 @@ impl Renderer {
         }
     }
 
-    /// Opens formatting elements again that went on behind the block in which they stood.
+    /// Reopens formatting elements that continue after their block.
     fn reopen(&mut self) {
         for mut open in self.tree.take_deferred() {
             open.style = self.tree.style().child(&open.cascaded, false);
@@ -252,7 +254,7 @@ impl Renderer {
         }
     }
 
-    /// Opens an element within a picture or formula.
+    /// Opens an element within SVG or MathML.
     fn open_unseen(&mut self, name: Name) {
         let style = self.tree.style();
         self.tree.push(OpenElement {
@@ -288,7 +290,7 @@ impl Renderer {
         self.flow.break_line(style.line_height());
     }
 
-    /// Writes what the ends of elements leave in the text, innermost first.
+    /// Writes the text of closing elements, innermost first.
     pub(super) fn close(&mut self, mut closed: Vec<OpenElement>) {
         for index in 0..closed.len() {
             let (before, after) = closed.split_at_mut(index + 1);
@@ -365,7 +367,7 @@ impl Renderer {
         });
     }
 
-    /// Takes into account which boxes cut off what is in an element.
+    /// Applies clipping boxes to an element's style.
     fn look_through_window(&self, cascaded: &CascadedValues, style: &mut Style) {
         let is_placed = cascaded.is_absolute();
         if let Some(outer) = style.window.as_mut().filter(|_| is_placed) {
@@ -377,7 +379,7 @@ impl Renderer {
         }
     }
 
-    /// Writes what the beginning of an element puts into the text.
+    /// Writes the text of an opening element.
     fn begin(&mut self, tag: &Tag<'_>) {
         match tag.name.as_str() {
             "li" => {

@@ -1,10 +1,11 @@
-//! Selectors of CSS, read into parts that are compared with each element once.
+//! CSS selectors, split into parts that are compared with each element once.
 //!
-//! A part is a test on one element and what must stand to the left of it. Whether a part matches an element follows from
-//! the parts that matched its parent, its ancestors and its siblings, so every combination is found without looking back.
+//! A part is a test on one element and its left-hand neighbour in the selector. Whether a part matches an element follows
+//! from the parts that matched its parent, its ancestors and its siblings, so every combinator is evaluated without looking
+//! back.
 //!
-//! What depends on a state (`:hover`) never matches in a message that was just opened. What cannot be read is said to be
-//! unread: nobody knows what it matches.
+//! Selectors that depend on a state (`:hover`) never match in a message that was just opened. Other selectors that are not
+//! supported may match anything.
 
 use std::collections::HashMap;
 
@@ -17,7 +18,7 @@ use super::sibling_position::parse_nth;
 use super::subject::{PartId, Subject};
 use super::tokens::Name;
 
-/// The most parts of all selectors of a document, and of those that stand to the left of another.
+/// The most parts of all selectors of a document, and of those to the left of a combinator.
 const MAX_PARTS: usize = 1 << 15;
 const MAX_LEFT_PARTS: u32 = 4096;
 
@@ -44,12 +45,12 @@ enum Relation {
 pub(super) struct Selector {
     /// The part that the element itself must match.
     pub(super) part: PartId,
-    /// How strong it is: ids, classes, elements.
+    /// Its specificity: ids, classes, elements.
     specificity: [u32; 3],
 }
 
 impl Selector {
-    /// How strong it is, as one number.
+    /// Its specificity, as one number.
     pub(super) fn strength(&self) -> u32 {
         let [ids, classes, elements] = self.specificity.map(|count| count.min(255));
         ids << 16 | classes << 8 | elements
@@ -67,16 +68,16 @@ pub(super) struct Compound {
     specificity: [u32; 3],
 }
 
-/// A test on one element with what must stand to the left of it.
+/// A test on one element with the part to its left.
 #[derive(Debug)]
 pub(super) struct Part {
     pub(super) compound: Compound,
     left: Option<(Relation, u32)>,
-    /// Where it is marked for the parts to its right.
+    /// Its mark, if a part to its right depends on it.
     pub(super) mark: Option<u32>,
 }
 
-/// A part as it is written, with what stands to the left of it.
+/// The source of a part, with the part to its left.
 type UnparsedPart = (String, Option<(Relation, PartId)>);
 
 /// All parts of the selectors of a document; a part comes after those that it depends on.
@@ -85,7 +86,7 @@ pub(super) struct Parts {
     pub(super) list: Vec<Part>,
     known: HashMap<UnparsedPart, Selector>,
     marks: u32,
-    /// Whether a part asks for the place of an element from the end, or whether it is empty.
+    /// Whether a part depends on the position from the end, or on emptiness.
     pub(super) needs_census: bool,
 }
 
@@ -93,7 +94,7 @@ pub(super) struct Parts {
 type ParentSelectors<'a> = Option<&'a [Selector]>;
 
 impl Parts {
-    /// Reads a selector from prepared CSS; within another rule, `parents` has the selectors of that.
+    /// Parses a selector from prepared CSS; in a nested rule, `parents` has the selectors of the outer one.
     pub(super) fn read(
         &mut self,
         text: &str,
@@ -126,7 +127,7 @@ impl Parts {
                 Ok(selector) => {
                     let (relation, later) = combinator(after);
                     if later.is_empty() {
-                        // A combinator with nothing behind it is no selector.
+                        // A trailing combinator is invalid.
                         let ends = relation.is_none_or(|_| after.trim().is_empty());
                         return if ends {
                             outcome.map(|()| selector)
@@ -136,7 +137,7 @@ impl Parts {
                     }
                     (left, rest) = (Some((relation.unwrap_or(Relation::Ancestor), selector)), later);
                 }
-                // The rest must still be read: it may not be a selector at all.
+                // The rest must still be parsed: the selector may be invalid.
                 Err(UnsupportedSelector::Unknown) => return Err(UnsupportedSelector::Unknown),
                 Err(never) => {
                     outcome = Err(never);
@@ -192,13 +193,13 @@ impl Parts {
         Ok(Selector { part, specificity })
     }
 
-    /// Adds a test that stands alone, as strong as the strongest of some selectors.
+    /// Adds a single test with the highest specificity of some selectors.
     fn add_test(&mut self, test: Test, like: &[Selector]) -> Result<Selector, UnsupportedSelector> {
         let specificity = strongest(like);
         self.add(Compound { tests: vec![test], specificity, ..Compound::default() }, None)
     }
 
-    /// Has a part marked for others.
+    /// Assigns a mark to a part.
     fn mark(&mut self, part: PartId) -> Result<u32, UnsupportedSelector> {
         let next = self.marks;
         let part = usize::try_from(part)
@@ -271,7 +272,7 @@ impl Parts {
         if tests > MAX_TESTS { Err(UnsupportedSelector::Unknown) } else { outcome.map(|()| compound) }
     }
 
-    /// Takes in a pseudo-class.
+    /// Adds a pseudo-class.
     fn pseudo(
         &mut self,
         compound: &mut Compound,
@@ -315,7 +316,7 @@ impl Parts {
         }
     }
 
-    /// Takes in a pseudo-class with selectors in its brackets.
+    /// Adds a pseudo-class with selector arguments.
     fn inner(
         &mut self,
         compound: &mut Compound,
@@ -328,7 +329,7 @@ impl Parts {
             return Err(UnsupportedSelector::Unknown);
         }
         let mut found = Vec::new();
-        // Empty brackets match nothing, and are no selector in `:not()`.
+        // Empty arguments match nothing, and are invalid in `:not()`.
         let is_empty = argument.trim().is_empty() && name != "not";
         for one in split_outside(argument, ',').filter(|_| !is_empty) {
             if found.len() >= MAX_TESTS {
@@ -337,7 +338,7 @@ impl Parts {
             match self.complex(one, parents, nesting + 1) {
                 Ok(selector) => found.push(selector),
                 Err(UnsupportedSelector::Never) => {}
-                // Browsers leave out what they do not know, or the whole rule: nobody knows which.
+                // Browsers drop the unknown selector or the whole rule; which one is not known.
                 Err(_) => return Err(UnsupportedSelector::Unknown),
             }
         }
@@ -350,7 +351,7 @@ impl Parts {
     }
 }
 
-/// The strength of the strongest.
+/// The highest specificity.
 fn strongest(selectors: &[Selector]) -> [u32; 3] {
     selectors.iter().map(|selector| selector.specificity).max().unwrap_or_default()
 }
@@ -367,7 +368,7 @@ fn combinator(text: &str) -> (Option<Relation>, &str) {
     (Some(relation), text.get(1..).unwrap_or_default().trim_start())
 }
 
-/// How long the test on one element is.
+/// The length of a compound selector.
 fn compound_length(text: &str) -> usize {
     let mut depth = 0_i32;
     for (position, c) in text.char_indices() {
@@ -381,12 +382,12 @@ fn compound_length(text: &str) -> usize {
     text.len()
 }
 
-/// How long a name at the beginning of a text is.
+/// The length of a leading name.
 fn name_length(text: &str) -> usize {
     text.find(['.', '#', '[', ':', '(', ')', ']', '*', '&']).unwrap_or(text.len())
 }
 
-/// How long a pseudo-class is, with its brackets.
+/// The length of a pseudo-class, with its arguments.
 fn pseudo_length(text: &str) -> Result<usize, UnsupportedSelector> {
     let name = text.strip_prefix(':').map_or(0, |_| 1) + name_length(text.strip_prefix(':').unwrap_or(text));
     let Some(inside) = text.get(name..).and_then(|after| after.strip_prefix('(')) else { return Ok(name) };
@@ -400,7 +401,7 @@ fn same(one: &str, other: &str, quirks: bool) -> bool {
 }
 
 impl Part {
-    /// Whether an element matches, whose parent has the family; `matched` holds the earlier parts that do, in order.
+    /// Whether an element with this parent matches; `matched` has the earlier parts that do, in order.
     pub(super) fn matches(&self, subject: Subject<'_>, parent: &Family, matched: &[PartId]) -> bool {
         let left = self.left.is_none_or(|(relation, mark)| match relation {
             Relation::Ancestor => parent.above.has(mark),
@@ -419,7 +420,7 @@ impl Compound {
         }
     }
 
-    /// Adds what its own tests weigh; those in brackets were added before.
+    /// Adds the specificity of its own tests; arguments were added before.
     fn weigh(&mut self) {
         let count = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
         let plain = self.tests.iter().filter(|test| !matches!(test, Test::Any(_) | Test::None(_))).count();
@@ -438,7 +439,7 @@ impl Compound {
             && self.tests.iter().all(|test| test.holds(subject, matched))
     }
 
-    /// How many other parts are looked for.
+    /// The number of other parts that are looked up.
     pub(super) fn effort(&self) -> usize {
         let inner = |test: &Test| match test {
             Test::Any(parts) | Test::None(parts) => parts.len(),
@@ -448,7 +449,7 @@ impl Compound {
     }
 }
 
-/// Whether a class attribute holds a class.
+/// Whether a class attribute contains a class.
 fn has_class(attribute: &str, class: &str, quirks: bool) -> bool {
     attribute.split_ascii_whitespace().any(|found| same(found, class, quirks))
 }

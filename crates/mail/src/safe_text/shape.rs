@@ -1,23 +1,23 @@
-//! Clips, transforms and filters of CSS that leave nothing of an element to see.
+//! CSS clips, transforms, masks and filters that make an element invisible.
 
 use super::brackets::{closing, split_outside};
 use super::colour::Colour;
 use super::length::Length;
 
-/// Further than this to the left or above is off the page; nobody scrolls there.
+/// Further left or up than this is off the page and cannot be scrolled to.
 pub(super) const OFF_PAGE: f32 = -300.0;
 
 /// Further than this to the right or below is off the page for practical purposes.
 pub(super) const FAR_AWAY: f32 = 4000.0;
 
-/// Smaller than this is nothing.
+/// A scale or size below this is invisible.
 const NEARLY_NOTHING: f32 = 0.05;
 
 /// Whether a length moves something off the page.
 pub(super) fn moves_away(length: Length, font_size: f32) -> bool {
     match length {
         Length::Percent(share) => share <= -100.0 || share >= 1000.0,
-        // About as far as on a page of an ordinary width.
+        // Percentages of a page of ordinary width.
         Length::Mixed { percent, .. } if percent.abs() > f32::EPSILON => {
             length.of(font_size, 1000.0).is_some_and(|px| px <= -1000.0 || px >= FAR_AWAY)
         }
@@ -25,7 +25,7 @@ pub(super) fn moves_away(length: Length, font_size: f32) -> bool {
     }
 }
 
-/// The most functions of one value that are looked at, and the most arguments of one.
+/// Functions of one value that are read, and arguments of one function.
 const MAX_FUNCTIONS: usize = 64;
 const MAX_ARGUMENTS: usize = 64;
 
@@ -64,7 +64,7 @@ fn is_nothing(text: &str) -> bool {
     }
 }
 
-/// Whether the old `clip` leaves nothing: a rectangle at most a pixel wide or high.
+/// Whether `clip` hides everything: a rectangle at most a pixel wide or high.
 pub(super) fn clip_hides(text: &str) -> bool {
     functions(text).any(|(name, sides)| {
         let sides: Vec<f32> = sides.iter().filter_map(|side| px(side)).collect();
@@ -75,7 +75,7 @@ pub(super) fn clip_hides(text: &str) -> bool {
     })
 }
 
-/// Whether a `clip-path` leaves nothing.
+/// Whether `clip-path` hides everything.
 pub(super) fn clip_path_hides(text: &str) -> bool {
     functions(text).any(|(name, arguments)| match name {
         "inset" => inset_hides(&arguments),
@@ -104,7 +104,7 @@ fn inset_hides(arguments: &[&str]) -> bool {
     top + bottom >= 99.0 || left + right >= 99.0
 }
 
-/// Whether all corners lie on one upright or level line.
+/// Whether all corners are on one vertical or horizontal line.
 fn polygon_hides(text: &str) -> bool {
     let Some((_, inside)) = text.split_once('(') else { return false };
     let corners: Vec<(&str, &str)> = split_outside(inside.trim_end_matches(')'), ',')
@@ -151,7 +151,7 @@ pub(super) fn transform_hides(text: &str) -> bool {
     })
 }
 
-/// Whether a mask lets nothing through: a gradient without ink, or a picture, which nobody fetches and which then hides all.
+/// Whether a mask hides everything: a transparent gradient, or an image, which is not fetched and then hides all.
 pub(super) fn mask_hides(text: &str) -> bool {
     let Some((_, inside)) = text.split_once("gradient(") else { return text.contains("url(") };
     let inside = inside.strip_suffix(')').unwrap_or(inside);
@@ -160,7 +160,7 @@ pub(super) fn mask_hides(text: &str) -> bool {
     !stops.is_empty() && stops.iter().all(|stop| stop.alpha <= 0.1)
 }
 
-/// Whether a filter takes all ink away, `opacity(0)` or the old `alpha(opacity=0)`, or blurs it beyond reading.
+/// Whether a filter makes text invisible (`opacity(0)`, the old `alpha(opacity=0)`) or unreadable (blur).
 pub(super) fn filter_hides(text: &str) -> bool {
     functions(text).any(|(name, arguments)| {
         let first = arguments.first().copied().unwrap_or("1");

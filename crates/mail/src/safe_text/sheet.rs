@@ -1,7 +1,7 @@
-//! Finds the rules that match an element, in time that grows with the document only.
+//! Finds the rules that match an element, in time linear in the document.
 //!
-//! Parts of selectors are found by their id, class or element. A document that makes this expensive on purpose runs out of
-//! work; from then on no rule is looked at, and that is noted.
+//! Selector parts are indexed by id, class or element. A document that makes matching expensive on purpose exhausts its
+//! budget; from then on no rule is applied, and that is noted.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -16,7 +16,7 @@ use super::selector::Compound;
 use super::subject::{PartId, Subject};
 use super::tokens::{self, Name, Token, Tokens};
 
-/// How many comparisons a document may ask for.
+/// Comparisons per document.
 const MAX_WORK: usize = 3_000_000;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -49,20 +49,20 @@ pub(super) struct Sheet {
     unread: Cell<bool>,
 }
 
-/// What matches an element.
+/// The selector parts that match an element.
 #[derive(Default)]
 pub(super) struct SelectorMatches {
     /// The parts of selectors, in order.
     parts: Vec<PartId>,
-    /// What is marked for the relatives of the element.
+    /// The marks for the element's relatives.
     pub(super) marks: Vec<u32>,
 }
 
 impl Sheet {
-    /// Reads all style elements of a document, wherever they stand.
+    /// Reads all style elements of a document.
     pub(super) fn of(html: &str, quirks: bool) -> Self {
         let (mut media, mut title) = (Cow::Borrowed(""), None);
-        // What stands in these counts in some programs only, or nowhere.
+        // Style elements in these apply in some clients only, or nowhere.
         let (mut within, mut counts) = (0_usize, true);
         let styled = if tokens::may_hold(html, "style") { html } else { "" };
         let sheets = Tokens::new(styled).filter_map(|token| match token {
@@ -70,7 +70,7 @@ impl Sheet {
                 media = tag.attribute("media").unwrap_or_default();
                 let kind = tag.attribute("type").unwrap_or_default();
                 let is_css = kind.is_empty() || kind.eq_ignore_ascii_case("text/css");
-                // Of sheets with titles only those with the first title count.
+                // Of titled sheets only those with the first title apply.
                 let own = tag.attribute("title").filter(|title| !title.is_empty());
                 let is_first =
                     own.as_ref().is_none_or(|own| *title.get_or_insert_with(|| own.clone()) == *own);
@@ -103,12 +103,12 @@ impl Sheet {
         Self { rules, parts, rules_of, work_left: Cell::new(MAX_WORK), unread }
     }
 
-    /// Whether something could not be read that decides what is seen, given whether anything is hidden.
+    /// Whether an unsupported rule may decide what is visible, given whether anything is hidden.
     pub(super) fn is_unsupported(&self, hidden: bool) -> bool {
         self.unread.get() || (hidden && self.rules.unread_shows)
     }
 
-    /// Notes that something that may hide is not looked at.
+    /// Notes that something that may hide is ignored.
     pub(super) fn note_unsupported(&self) {
         self.unread.set(true);
     }
@@ -123,12 +123,12 @@ impl Sheet {
         &self.rules.animations
     }
 
-    /// Whether it must be known what comes after an element.
+    /// Whether what follows an element must be known in advance.
     pub(super) fn needs_census(&self) -> bool {
         self.rules.parts.needs_census
     }
 
-    /// Whether no rule says anything.
+    /// Whether there are no rules.
     pub(super) fn is_empty(&self) -> bool {
         self.rules.list.is_empty()
     }
@@ -138,7 +138,7 @@ impl Sheet {
         &self.rules.variables
     }
 
-    /// Finds what matches an element in a family.
+    /// Finds the parts that match an element.
     pub(super) fn find(&self, subject: Subject<'_>, parent: &Family) -> SelectorMatches {
         let mut matched = SelectorMatches::default();
         if self.is_empty() || !self.has_work(1) {
@@ -163,7 +163,7 @@ impl Sheet {
         matched
     }
 
-    /// Takes some work off what may be done; false when nothing is left.
+    /// Consumes some of the budget; false when it is exhausted.
     pub(super) fn has_work(&self, amount: usize) -> bool {
         let left = self.work_left.get().saturating_sub(amount);
         self.work_left.set(left);
@@ -204,12 +204,12 @@ impl Sheet {
     }
 }
 
-/// Under which keys rules for an element may be found.
+/// The index keys of an element.
 fn keys(subject: Subject<'_>) -> impl Iterator<Item = Key> {
     let id = (!subject.id.is_empty()).then(|| Key::Id(subject.id.to_ascii_lowercase()));
     let classes = subject.class.split_ascii_whitespace().map(|class| Key::Class(class.to_ascii_lowercase()));
     [Key::Any, Key::Element(subject.name)].into_iter().chain(id).chain(classes)
 }
 
-/// What hides an element by itself, before any style.
+/// The value for elements that are hidden by default.
 pub(super) const NOT_DISPLAYED: Value = Value::Display(Display::None);

@@ -1,13 +1,13 @@
-//! Places of elements among their siblings, and what selectors ask of them.
+//! Positions of elements among their siblings, and the `an+b` notation of selectors.
 
-/// Where an element stands among its siblings.
+/// The position of an element among its siblings.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct SiblingPosition {
     /// Which child of its parent it is, from 1; of all, and of those with its name.
     pub(super) first: [u32; 2],
     /// The same, counted from the end. 0 where that was not counted.
     pub(super) last: [u32; 2],
-    /// Whether nothing is in it.
+    /// Whether it has no content.
     pub(super) is_empty: bool,
 }
 
@@ -19,7 +19,7 @@ pub(super) fn parse_nth(text: &str) -> Option<(i64, i64)> {
         "even" => return Some((2, 0)),
         _ => {}
     }
-    // White space may stand around the sign in the middle, and nowhere else.
+    // White space is allowed around the sign in the middle only.
     let (before, after) = match text.split_once('n') {
         Some((step, rest)) => (Some(step), rest.trim()),
         None => (None, text.as_str()),
@@ -48,7 +48,7 @@ pub(super) fn parse_nth(text: &str) -> Option<(i64, i64)> {
     Some((step, offset))
 }
 
-/// Whether `an+b` comes to a place for some n from 0 on.
+/// Whether `an+b` gives a position for some n ≥ 0.
 pub(super) fn matches_nth((step, offset): (i64, i64), position: i64) -> bool {
     let distance = position.saturating_sub(offset);
     match step {

@@ -1,4 +1,6 @@
-//! What an element looks like as far as it decides whether its text can be read.
+//! The computed style of an element, as far as it decides whether its text can be read.
+//!
+//! Children start with their parent's style; what hides them for good cannot be undone below.
 
 use super::cascade::{Cascade, CascadedValues, Origin};
 use super::colour::Colour;
@@ -7,26 +9,26 @@ use super::property::{Declaration, Display, Property, Value};
 use super::shape;
 use super::window::Window;
 
-/// Text at or below this size in pixels cannot be read.
+/// Text up to this size in pixels is unreadable.
 const MAX_UNREADABLE_PX: f32 = 2.0;
 
-/// A box at or below this size in pixels shows nothing of its content.
+/// A box up to this size in pixels shows no content.
 const MAX_TINY_PX: f32 = 2.0;
 
-/// Lines from this height on leave much room above their letters.
+/// Lines from this height on leave much space above their text.
 const MIN_TALL_PX: f32 = 100.0;
 
-/// At or below this opacity nothing is seen.
+/// Up to this opacity nothing is visible.
 const MAX_FAINT_OPACITY: f32 = 0.1;
 
-/// At or below this distance letters lie upon each other.
+/// Up to this letter spacing in pixels the characters overlap.
 const MAX_CRAMPED_PX: f32 = -8.0;
 
-/// What text is drawn with.
+/// The colour of text.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Ink {
     Known(Colour),
-    /// In a notation that is not known, or a picture.
+    /// An unknown notation, or an image.
     Unknown,
 }
 
@@ -36,16 +38,16 @@ impl From<Option<Colour>> for Ink {
     }
 }
 
-/// How an element is out of sight by its place, which some of what is in it can leave.
+/// Whether an element is off the page, which positioned descendants can escape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum OffPage {
     /// It is not.
     No,
-    /// It was shifted: what is placed elsewhere in its stead is not.
+    /// Shifted away: descendants with a position of their own are not.
     Shifted,
-    /// It has no room: what is taken out of the flow has.
+    /// No size: descendants out of the flow are visible.
     Cut,
-    /// In one of these ways, and whatever is placed is placed within it.
+    /// One of these, and positioned descendants are inside too.
     Contained,
 }
 
@@ -53,34 +55,33 @@ enum OffPage {
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[expect(clippy::struct_excessive_bools, reason = "they are independent of each other")]
 pub(super) struct Style {
-    /// Not shown, and nothing within can change that.
+    /// Not rendered, and descendants cannot undo it.
     pub(super) removed: bool,
     /// Whether line breaks in the source count.
     pub(super) keeps_lines: bool,
     /// The size of text in pixels.
     pub(super) font_size: f32,
-    /// The box around it that cuts off what lies outside.
+    /// The clipping box around it.
     pub(super) window: Option<Window>,
     nowrap: bool,
-    /// Half of what lines are higher than their letters, where that is much.
+    /// The half-leading of tall lines.
     lead: f32,
     hidden: bool,
     crushed: bool,
-    /// Hidden by what children have from their parent, and can change: indented off the page, letters upon each other or
-    /// replaced.
+    /// Hidden by inherited properties that descendants can change: indented off the page, overlapping or masked characters.
     indented: bool,
     cramped: bool,
     masked: bool,
     away: OffPage,
     opacity: f32,
     ink: Ink,
-    /// What is drawn with instead, where a style says so.
+    /// The text fill colour, where it is set.
     fill: Option<Ink>,
     background: Option<Colour>,
 }
 
 impl Style {
-    /// What a page has before anything is said: black on white.
+    /// The initial style of a page: black on white.
     pub(super) const PAGE: Self = Self {
         removed: false,
         keeps_lines: false,
@@ -111,12 +112,12 @@ impl Style {
         self.is_shown() && self.font_size > MAX_UNREADABLE_PX && is_clear && !same_colour
     }
 
-    /// Whether something other than text, such as a picture, can be seen.
+    /// Whether something other than text, such as an image, is visible.
     pub(super) fn is_shown(&self) -> bool {
         !self.is_away() && !self.hidden
     }
 
-    /// Whether it is not on the page that is seen.
+    /// Whether it is off the page.
     pub(super) fn is_away(&self) -> bool {
         self.removed || self.away != OffPage::No
     }
@@ -158,22 +159,22 @@ impl Style {
         style
     }
 
-    /// How high a line is at least.
+    /// The minimum height of a line.
     pub(super) fn line_height(&self) -> f32 {
         self.font_size + 2.0 * self.lead
     }
 
-    /// Whether a box around cuts off a line that begins this far down the page.
+    /// Whether a box clips a line that begins this far down the page.
     pub(super) fn is_cut_off(&self, at: f32) -> bool {
         self.window.is_some_and(|window| window.hides_at(at + self.lead, self.font_size))
     }
 
-    /// Whether lines of text are broken where the box ends.
+    /// Whether lines wrap.
     pub(super) fn wraps(&self) -> bool {
         !self.nowrap
     }
 
-    /// Notes whether the element is out of sight by its place.
+    /// Sets whether the element is off the page.
     fn set_position(&mut self, own: &CascadedValues, is_cell: bool) {
         let font_size = self.font_size;
         if let Some(length) = own.length(Property::TextIndent) {
@@ -257,7 +258,7 @@ impl Style {
             } else if !painted {
                 self.background = None;
             }
-            // A gradient or picture cut out in the shape of the letters is their ink.
+            // With `background-clip: text` the background is the text's colour.
             if own.flag(Property::BackgroundClip) {
                 (self.ink, self.fill, self.background) = (Ink::from(colour), None, below);
             }
@@ -293,7 +294,7 @@ fn hides(own: &CascadedValues) -> bool {
 }
 
 impl CascadedValues {
-    /// Whether the element is a picture too small to be seen, judged by its style.
+    /// Whether the style makes an image too small to be seen.
     pub(super) fn is_tiny(&self, font_size: f32) -> bool {
         [Property::Width, Property::Height, Property::MaxWidth, Property::MaxHeight].into_iter().any(
             |property| {

@@ -1,4 +1,4 @@
-//! What an element looks like: everything that is said about it, weighed.
+//! The style of an element: matching rules, attributes and animations, combined by the cascade.
 
 use super::animation::{self, VisibleFrames};
 use super::cascade::{Cascade, CascadedValues, Origin};
@@ -13,11 +13,11 @@ use super::subject::Subject;
 use super::tokens::Tag;
 use super::tree::Role;
 
-/// What it costs to look at a frame of an animation, in comparisons.
+/// The cost of one animation frame, in comparisons.
 const WORK_OF_A_FRAME: usize = 50;
 
 impl Renderer {
-    /// What wins for an element, what it then looks like, and what it matches for its relatives.
+    /// The cascaded values of an element, its style, and its marks.
     pub(super) fn style_of(
         &mut self,
         tag: &Tag<'_>,
@@ -62,12 +62,12 @@ impl Renderer {
         (cascaded, style, SmallMarkSet::new(matched.marks))
     }
 
-    /// What an element looks like in the frame of its animation that is seen.
+    /// The style of an element in the visible frame of its animation.
     fn animate(&self, cascade: &Cascade, is_cell: bool) -> (CascadedValues, Style) {
         let parent = self.tree.style();
         let cascaded = cascade.cascaded();
         let style = parent.child(&cascaded, is_cell);
-        // What takes no part in the layout is not animated.
+        // An element that is not rendered is not animated.
         if cascaded.display() == Some(Display::None) {
             return (cascaded, style);
         }
@@ -92,14 +92,14 @@ impl Renderer {
                 let in_turn = frames.iter().take_while(|_| self.sheet.has_work(WORK_OF_A_FRAME));
                 let mut presentation = in_turn.map(|(_, frame)| framed(frame));
                 presentation.find(|(_, style)| style.is_readable()).unwrap_or_else(|| {
-                    // Without work left nobody knows, which is noted.
+                    // The budget is exhausted, which is noted.
                     (cascaded, if self.sheet.has_work(0) { style.unseen() } else { style })
                 })
             }
         }
     }
 
-    /// Whether an element is in a folded-up block and not its visible line.
+    /// Whether an element is in a closed `details` and is not its summary.
     fn is_folded_away(&mut self, name: &str) -> bool {
         match self.tree.top_mut().map(|top| &mut top.role) {
             Some(Role::Folded(has_line)) => name != "summary" || std::mem::replace(has_line, true),

@@ -1,6 +1,6 @@
-//! What a selector is compared with: one element, as its tag and its place describe it.
+//! The subject of a selector: one element, described by its tag and its position.
 //!
-//! A comparison also looks at the parts that were found to match before; a number stands for each of them.
+//! A comparison also uses the parts that matched before, each identified by a number.
 
 use super::sibling_position::SiblingPosition;
 use super::tokens::{Attribute, Name};
@@ -13,9 +13,9 @@ pub(super) struct Subject<'a> {
     pub(super) class: &'a str,
     pub(super) attributes: &'a [Attribute<'a>],
     pub(super) position: SiblingPosition,
-    /// Whether letters count in either case, as in a document without a type.
+    /// Whether names are case-insensitive, as in quirks mode.
     pub(super) quirks: bool,
 }
 
-/// What stands for a part.
+/// The index of a selector part.
 pub(super) type PartId = u32;

@@ -1,6 +1,6 @@
-//! Cuts HTML into tags and text the way browsers do, in one pass over the bytes.
+//! Splits HTML into tags and text the way browsers do, in one pass over the bytes.
 //!
-//! Comments, declarations and unfinished tags are never given out. Nothing here builds a tree.
+//! Comments, declarations and unfinished tags are not emitted. No tree is built.
 
 use std::borrow::Cow;
 
@@ -46,7 +46,7 @@ impl Name {
     }
 }
 
-/// An attribute as it stands in the tag.
+/// An attribute as written in the tag.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Attribute<'a> {
     /// Its name, in any case.
@@ -62,7 +62,7 @@ pub(crate) struct Tag<'a> {
     pub(crate) name: Name,
     /// Its attributes; of two with one name the first counts.
     pub(crate) attributes: Vec<Attribute<'a>>,
-    /// Whether it ends in `/>`, which only matters in pictures and formulas.
+    /// Whether it ends in `/>`, which only matters in SVG and MathML.
     pub(crate) self_closing: bool,
 }
 
@@ -79,7 +79,7 @@ impl<'a> Tag<'a> {
     }
 }
 
-/// What HTML is made of.
+/// A token of HTML.
 #[derive(Debug)]
 pub(crate) enum Token<'a> {
     /// Text with references still in it.
@@ -97,7 +97,7 @@ pub(crate) struct Tokens<'a> {
     html: &'a str,
     at: usize,
     raw: Option<Name>,
-    /// Whether a picture or formula is open: there no element holds raw text, and CDATA is text.
+    /// Whether SVG or MathML is open: there no element has raw text, and CDATA is text.
     pub(crate) foreign: bool,
 }
 
@@ -183,7 +183,7 @@ impl<'a> Iterator for Tokens<'a> {
     }
 }
 
-/// Whether a document may hold an element, judged by its bytes.
+/// Whether a document may contain an element, judged by its bytes.
 pub(crate) fn may_hold(html: &str, name: &str) -> bool {
     let bytes = html.as_bytes();
     memchr_iter(b'<', bytes).any(|place| is_tag(bytes, place, b"<", name))
@@ -197,7 +197,7 @@ fn holds_raw_text(name: &str) -> bool {
     )
 }
 
-/// How far a comment or declaration goes; to the end of the document when nothing closes it.
+/// The length of a comment or declaration; to the end of the document when it is not closed.
 fn declaration_length(text: &str, foreign: bool) -> usize {
     let bytes = text.as_bytes();
     if text.starts_with("<!-->") {
@@ -219,7 +219,7 @@ fn declaration_length(text: &str, foreign: bool) -> usize {
     memchr_iter(b'>', bytes).find(|place| ends(*place)).map_or(bytes.len(), |place| place + 1)
 }
 
-/// How many bytes stand before the end tag of an element with raw text.
+/// The number of bytes before the end tag of an element with raw text.
 fn raw_length(text: &str, name: &str) -> usize {
     let bytes = text.as_bytes();
     memchr_iter(b'<', bytes).find(|place| is_tag(bytes, *place, b"</", name)).unwrap_or(bytes.len())
@@ -320,7 +320,7 @@ impl<'a> TagReader<'a> {
         self.take_until(|byte| !byte.is_ascii_whitespace());
     }
 
-    /// Takes bytes up to the first that ends them. All of those are ASCII, so the text is cut between characters.
+    /// Takes bytes up to a delimiter. Delimiters are ASCII, so the text is cut between characters.
     fn take_until(&mut self, ends: impl Fn(u8) -> bool) -> &'a str {
         let start = self.at;
         let later = self.bytes.get(start..).unwrap_or_default();

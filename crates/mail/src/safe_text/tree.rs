@@ -1,8 +1,8 @@
-//! The elements that are open at a point of the document, kept as browsers keep them.
+//! The stack of open elements at a point of the document, maintained as browsers do.
 //!
-//! There is no tree: only its branch that leads to the current text. Which elements an end tag closes, and which go on
-//! behind it, decides whether text is inside a hidden element, so the rules of the HTML standard are followed as far as
-//! they matter for that. Looking back is bounded, so depth costs memory but never time.
+//! There is no tree: only the branch that leads to the current text. Which elements an end tag closes, and which continue
+//! after it, decides whether text is inside a hidden element, so the rules of the HTML standard are followed as far as they
+//! matter for that. Looking back is bounded, so depth costs memory but never time.
 
 use super::cascade::CascadedValues;
 use super::element::Traits;
@@ -10,10 +10,10 @@ use super::family::Family;
 use super::style::Style;
 use super::tokens::Name;
 
-/// How many open elements are looked at to find one.
+/// Open elements that are searched to find one.
 const MAX_LOOK_BACK: usize = 256;
 
-/// The most formatting elements that wait to be opened again.
+/// Formatting elements that are kept to be reopened.
 const MAX_DEFERRED: usize = 32;
 
 /// An open element.
@@ -23,9 +23,9 @@ pub(super) struct OpenElement {
     pub(super) traits: Traits,
     pub(super) cascaded: CascadedValues,
     pub(super) style: Style,
-    /// What its children have to know.
+    /// What its children need to know.
     pub(super) family: Family,
-    /// How far down the page it begins, and how far what stands side by side in it reaches.
+    /// How far down the page it begins, and how far the tallest child of its row reaches.
     pub(super) top: f32,
     pub(super) bottom: f32,
     /// What only some elements have.
@@ -43,7 +43,7 @@ pub(super) enum Role {
     List(Option<u32>),
     /// A quotation.
     Quote,
-    /// A folded-up block, and whether its visible line was there already.
+    /// A closed `details`, and whether its summary has come.
     Folded(bool),
     /// A table row, and whether it has a cell already.
     Row(bool),
@@ -53,11 +53,11 @@ pub(super) enum Role {
 #[derive(Debug)]
 pub(super) struct Tree {
     open: Vec<OpenElement>,
-    /// How many open elements have a name with this sum: quickly tells that one is not open.
+    /// Open elements by the hash of their name: quickly tells that one is not open.
     counts: [u32; 256],
     tracked: [(&'static str, u32); 6],
     deferred: Vec<OpenElement>,
-    /// The document as the first elements know it.
+    /// The family of the root.
     document: Family,
 }
 
@@ -117,7 +117,7 @@ impl Tree {
         self.open.iter_mut().rev().take(MAX_LOOK_BACK).find(|open| accepts(open))
     }
 
-    /// The family that the next element is born into.
+    /// The family of the next element's parent.
     pub(super) fn family_mut(&mut self) -> &mut Family {
         self.open.last_mut().map_or(&mut self.document, |top| &mut top.family)
     }
@@ -134,7 +134,7 @@ impl Tree {
         Some(open)
     }
 
-    /// Finds the innermost open element that is wanted, unless one that stops the search lies above it.
+    /// Finds the innermost matching open element, unless a barrier is above it.
     fn find(
         &self,
         wanted: impl Fn(&OpenElement) -> bool,
@@ -151,7 +151,7 @@ impl Tree {
         None
     }
 
-    /// Closes everything from an element on; what was closed comes back, innermost first.
+    /// Closes everything from an element on, and returns it, innermost first.
     fn close_from(&mut self, index: usize) -> Vec<OpenElement> {
         let mut closed = Vec::new();
         while self.open.len() > index {
@@ -160,8 +160,8 @@ impl Tree {
         closed
     }
 
-    /// Remembers which of the elements that were closed with another one go on: formatting elements whose own end
-    /// tags are still to come.
+    /// Keeps the formatting elements that were closed with another one and continue: their own end tags are still to
+    /// come.
     pub(super) fn defer_formatting(&mut self, closed: Vec<OpenElement>) {
         let within = closed.len().saturating_sub(1);
         let marker = closed.iter().rposition(|open| open.traits.has(Traits::MARKER));
@@ -181,12 +181,12 @@ impl Tree {
         self.deferred.drain(..surplus);
     }
 
-    /// Takes the formatting elements that must be opened again before text.
+    /// Takes the formatting elements to reopen before text.
     pub(super) fn take_deferred(&mut self) -> Vec<OpenElement> {
         std::mem::take(&mut self.deferred)
     }
 
-    /// Closes the innermost of some elements, unless a barrier lies above it.
+    /// Closes the innermost of some elements, unless a barrier is above it.
     pub(super) fn close_nearest(&mut self, names: &[&str], barriers: &[&str]) -> Vec<OpenElement> {
         if !names.iter().any(|name| self.may_be_open(Name::new(name))) {
             return Vec::new();
@@ -237,7 +237,7 @@ impl Tree {
         self.close_from(0)
     }
 
-    /// Does what an end tag asks for.
+    /// Handles an end tag.
     pub(super) fn end(&mut self, name: Name, traits: Traits) -> Vec<OpenElement> {
         let text = name.as_str();
         if traits.has(Traits::HEADING) {
@@ -285,7 +285,7 @@ impl Tree {
         vec![removed]
     }
 
-    /// Works the styles out again from an element on, after its parent changed.
+    /// Recomputes the styles from an element on, after its parent changed.
     fn restyle_from(&mut self, index: usize) {
         let mut parent = index
             .checked_sub(1)

@@ -1,38 +1,38 @@
-//! Boxes that cut off what lies outside of them, and how far text was moved within them.
+//! Clipping boxes, and how far text was moved within them.
 //!
-//! How tall text is can only be guessed. The guess is low, so that nothing counts as cut off that is seen: lines are as
-//! high as their letters, and long lines are not broken.
+//! The height of text can only be estimated. The estimate is low, so that visible text never counts as clipped: lines are as
+//! high as their characters, and long lines are not wrapped.
 
 use super::cascade::CascadedValues;
 use super::length::Length;
 use super::property::Property;
 
-/// A box this high invites scrolling: what lies below is not hidden by it.
+/// A box of at least this height can be scrolled: content below is not hidden.
 const MIN_SCROLLABLE_PX: f32 = 48.0;
 
-/// What a page is taken for where a share of its width is wanted.
+/// Assumed page width for percentages.
 const PAGE_WIDTH_PX: f32 = 600.0;
 
-/// A box around text that cuts off what lies outside.
+/// A box that clips the text in it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Window {
     width: Option<f32>,
     height: Option<f32>,
     /// How far down the page it begins.
     top: f32,
-    /// How far the text was moved from where it would stand: in pixels, and in widths of the box.
+    /// How far the text was moved: in pixels, and in widths of the box.
     right: f32,
     down: f32,
     widths: f32,
-    /// Whether what is placed absolutely is placed within it.
+    /// Whether it is the containing block of absolutely positioned content.
     holds_absolute: bool,
-    /// Whether a reader may scroll to what lies below.
+    /// Whether content below can be scrolled to.
     scrolls: bool,
 }
 
 impl Window {
-    /// The box that an element is, if it cuts anything off. `outer` is the box around it; `top` says how far down the
-    /// page it begins.
+    /// The clipping box of an element, if it has one. `outer` is the box around it; `top` is how far down the page it
+    /// begins.
     pub(super) fn of(own: &CascadedValues, font_size: f32, outer: Option<Self>, top: f32) -> Option<Self> {
         if !own.flag(Property::Overflow) {
             return None;
@@ -51,7 +51,7 @@ impl Window {
             holds_absolute: own.is_absolute() || own.is_relative(),
             scrolls: own.flag(Property::Scrolls),
         };
-        // What a box around it cuts off stays cut off.
+        // What an outer box clips stays clipped.
         if let Some(outer) = outer {
             let space = outer.space_below(top);
             window.height = [window.height, space].into_iter().flatten().reduce(f32::min);
@@ -59,7 +59,7 @@ impl Window {
         Some(window)
     }
 
-    /// The same for something that is placed in it without regard to what came before.
+    /// The same for content that is positioned regardless of what came before.
     pub(super) fn begin_at(&mut self, top: f32) {
         self.top = top;
     }
@@ -69,7 +69,7 @@ impl Window {
         self.height.filter(|_| !endless).map(|height| height - (at - self.top + self.down))
     }
 
-    /// The same for an element within, which may be moved. What is fixed to the page is not within it.
+    /// The same for a descendant, which may be moved. Content with a fixed position is not clipped by it.
     pub(super) fn shift(mut self, own: &CascadedValues, font_size: f32) -> Option<Self> {
         match own.is_absolute() {
             true if own.is_fixed() || !self.holds_absolute => return None,
@@ -114,7 +114,7 @@ impl Window {
     /// Whether the text of an element was moved out to the side; `wraps` says whether its lines are broken.
     pub(super) fn hides_beside(&self, own: &CascadedValues, font_size: f32, wraps: bool) -> bool {
         let mut moved = *self;
-        // Only the first line is indented; where lines are broken, the others are seen.
+        // Only the first line is indented; where lines wrap, the others are visible.
         if !wraps {
             moved.move_right(own.length(Property::TextIndent), font_size, 1.0);
         }
@@ -125,7 +125,7 @@ impl Window {
         beyond || moved.widths >= 0.999 || moved.widths <= -0.999
     }
 
-    /// Whether a line of text that begins this far down the page lies outside.
+    /// Whether a line that begins this far down the page is clipped.
     pub(super) fn hides_at(&self, at: f32, line: f32) -> bool {
         let place = at - self.top + self.down;
         let below = self.height.is_some_and(|height| place >= height.max(1.0));

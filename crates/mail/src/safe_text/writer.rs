@@ -1,9 +1,9 @@
-//! Lays text out in lines: blocks, cells, items and quotations as a reader of plain text expects them.
+//! Writes text in lines: blocks, cells, list items and quotations in plain text.
 
-/// The most marks of quotation before a line.
+/// Maximum quotation depth shown before a line.
 const MAX_QUOTES: usize = 6;
 
-/// More output than this is not written: a document cannot blow itself up by repetition.
+/// Maximum output: a document cannot amplify itself by repetition.
 pub(super) const MAX_OUTPUT_BYTES: usize = 2 << 20;
 
 /// Collects the text of a document.
@@ -23,17 +23,17 @@ impl Writer {
         self.out
     }
 
-    /// Where the next text will stand.
+    /// The offset of the next text.
     pub(super) fn place(&self) -> usize {
         self.out.len()
     }
 
-    /// What was written since a place.
+    /// What was written since an offset.
     pub(super) fn since(&self, place: usize) -> &str {
         self.out.get(place..).unwrap_or_default().trim()
     }
 
-    /// Whether there is no room for more.
+    /// Whether the output limit is reached.
     pub(super) fn is_full(&self) -> bool {
         self.out.len() >= MAX_OUTPUT_BYTES
     }
@@ -44,7 +44,7 @@ impl Writer {
         self.space = false;
     }
 
-    /// A line break that was written as one, so that two of them leave an empty line.
+    /// An explicit line break; two of them leave an empty line.
     pub(super) fn line_end(&mut self) {
         self.breaks = (self.breaks + 1).min(2);
         self.space = false;
@@ -61,7 +61,7 @@ impl Writer {
         self.marker = marker;
     }
 
-    /// Goes into a quotation or out of it.
+    /// Enters or leaves a quotation.
     pub(super) fn quote(&mut self, inwards: bool) {
         self.quotes = if inwards { self.quotes + 1 } else { self.quotes.saturating_sub(1) };
     }
@@ -90,7 +90,7 @@ impl Writer {
         }
     }
 
-    /// Writes the target of a link directly behind its text.
+    /// Writes the target of a link directly after its text.
     pub(super) fn target(&mut self, url: &str) {
         if !self.is_full() {
             self.out.push_str(" (");

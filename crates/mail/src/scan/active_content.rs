@@ -1,4 +1,4 @@
-//! Documents that act: pages and drawings with scripts, PDFs that start something.
+//! Active documents: HTML and SVG with scripts, PDFs with actions.
 
 use std::io::Read;
 
@@ -7,7 +7,7 @@ use memchr::memmem;
 
 use super::html::{Piece, Pieces};
 
-/// The most compressed objects of a PDF that are looked into, and how far.
+/// Compressed objects of a PDF that are inflated, and how far.
 const MAX_OBJECTS: usize = 200;
 const MAX_OBJECT: u64 = 256 * 1024;
 
@@ -55,7 +55,7 @@ pub(super) fn pdf_runs(bytes: &[u8]) -> bool {
         let Some(start) = memmem::find(head, b"stream") else { continue };
         let data = rest.get(start + 6..).unwrap_or_default().trim_ascii_start();
         let mut inflated = Vec::new();
-        // An object that cannot be inflated to its end still shows what it began with.
+        // A damaged object is checked as far as it can be inflated.
         let _ended = ZlibDecoder::new(data).take(MAX_OBJECT).read_to_end(&mut inflated);
         if has_action(&inflated) {
             return true;
@@ -64,7 +64,7 @@ pub(super) fn pdf_runs(bytes: &[u8]) -> bool {
     false
 }
 
-/// Whether one of the names stands in the bytes, letters written as `#41` included.
+/// Whether the bytes contain one of the names, also with characters written as `#41`.
 fn has_action(bytes: &[u8]) -> bool {
     let plain = if memchr::memchr(b'#', bytes).is_some() { resolve(bytes) } else { bytes.to_vec() };
     ACTIONS.iter().any(|action| {

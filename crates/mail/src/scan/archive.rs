@@ -1,7 +1,7 @@
-//! Archives: small strict readers of zip, gzip and tar that keep within a budget and trust no length they are told.
+//! Archives: small strict readers of zip, gzip and tar that stay within a budget and trust no declared length.
 //!
-//! A zip says everything twice, in its entries and in its directory, and programs differ in which they believe. Here
-//! both must agree, and no two entries may share bytes; otherwise nobody can say what is in it.
+//! A zip has everything twice, in its entries and in its directory, and programs differ in which they use. Here both must
+//! agree, and no two entries may share bytes; otherwise its content is ambiguous.
 
 use std::io::Read;
 use std::ops::Range;
@@ -9,16 +9,16 @@ use std::ops::Range;
 use flate2::read::{DeflateDecoder, MultiGzDecoder};
 use memchr::memmem;
 
-/// How deep archives are looked into.
+/// Maximum nesting of archives that are unpacked.
 pub(super) const MAX_DEPTH: usize = 3;
 
-/// The most that one byte may unpack to, on average.
+/// Maximum compression ratio.
 const MAX_RATIO: u64 = 100;
 
-/// Small contents may be as repetitive as they like.
+/// Content up to this size is exempt from the ratio.
 const RATIO_EXEMPT_BYTES: u64 = 1024 * 1024;
 
-/// What unpacking may cost for a whole message.
+/// The unpacking budget of a whole message.
 #[derive(Debug)]
 pub(super) struct Budget {
     bytes: u64,
@@ -33,7 +33,7 @@ impl Default for Budget {
 }
 
 impl Budget {
-    /// Sets bytes of text aside that are to be read as a page; false when there were too many.
+    /// Reserves bytes of text to be read as HTML; false when the budget is exhausted.
     pub(super) fn take_page(&mut self, size: usize) -> bool {
         let left = self.page_bytes.checked_sub(size);
         self.page_bytes = left.unwrap_or(0);
@@ -49,11 +49,11 @@ impl Budget {
 /// Why something was not unpacked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
-    /// A password closes it.
+    /// It is encrypted.
     Encrypted,
-    /// It is damaged, ambiguous, or of a method that we do not have.
+    /// It is damaged, ambiguous, or uses an unsupported method.
     Unreadable,
-    /// It would be more than the budget allows.
+    /// It exceeds the budget.
     TooMuch,
 }
 
@@ -63,9 +63,9 @@ pub(super) struct Entry {
     pub(super) name: String,
     flags: u16,
     method: u16,
-    /// Where the packed bytes stand.
+    /// The range of the packed bytes.
     data: Range<usize>,
-    /// The entry with its own header, to see that no two share bytes.
+    /// The range with the local header, to check that no two entries overlap.
     whole: Range<usize>,
     size: u64,
 }
@@ -148,7 +148,7 @@ fn read_entry(bytes: &[u8], position: usize, directory: &Range<usize>) -> Option
     Some((entry, next))
 }
 
-/// Whether the entries lie one behind the other, with no room for hidden ones.
+/// Whether the entries are contiguous, without space for hidden ones.
 fn are_contiguous(entries: &[Entry], directory: usize) -> bool {
     /// The longest record of sizes that may follow an entry.
     const SIZES_BEHIND: usize = 24;
@@ -244,7 +244,7 @@ fn octal(field: Option<&[u8]>) -> Option<usize> {
     if text.is_empty() { Some(0) } else { usize::from_str_radix(text, 8).ok() }
 }
 
-/// Whether a zip is an office document, by the entry that each of them begins with or has.
+/// Whether a zip is an office document, by its typical entries.
 pub(super) fn is_document(bytes: &[u8]) -> bool {
     bytes.starts_with(b"PK\x03\x04")
         && zip_entries(bytes).is_ok_and(|entries| {
@@ -259,7 +259,7 @@ pub(super) fn is_document(bytes: &[u8]) -> bool {
 
 /// Whether a rar or 7z archive says that it is encrypted.
 pub(super) fn is_locked(bytes: &[u8]) -> bool {
-    /// The method number of AES in a 7z directory, which stands at the end of the file.
+    /// The method number of AES in a 7z directory, which is at the end of the file.
     const AES_7Z: &[u8] = b"\x06\xf1\x07\x01";
     if bytes.starts_with(b"7z") {
         let tail = bytes.get(bytes.len().saturating_sub(64 * 1024)..).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Block lists: hosts with everything below them, and beginnings of URLs.
+//! Block lists: hosts with their subdomains, and URL prefixes.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,18 +11,18 @@ const MAX_LABELS: usize = 40;
 #[derive(Debug, Default)]
 pub struct Blocklist {
     hosts: HashSet<Box<str>>,
-    /// Beginnings of what follows the host, by host.
+    /// Prefixes of what follows the host, by host.
     beginnings: HashMap<Box<str>, Vec<Box<str>>>,
 }
 
 impl Blocklist {
-    /// Reads a list: one host or beginning of a URL on each line, comments after `#`.
+    /// Parses a list: one host or URL prefix on each line, comments after `#`.
     ///
-    /// Lines in the form of a hosts file (`0.0.0.0 name`) count as hosts. What is neither is passed over.
+    /// Lines in the form of a hosts file (`0.0.0.0 name`) count as hosts. Other lines are skipped.
     pub fn parse(text: &str) -> Self {
         let mut list = Self::default();
         for line in text.lines() {
-            // A URL may hold a `#`, but not a space before it.
+            // A URL may contain a `#`, but no space before it.
             let content = line.split(" #").next().unwrap_or_default().trim();
             if content.is_empty() || content.starts_with('#') {
                 continue;

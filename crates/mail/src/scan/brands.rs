@@ -1,4 +1,4 @@
-//! Names that links imitate most, and hosts that wrap the links of others.
+//! Brands that phishing links imitate most, and hosts that wrap other senders' links.
 
 /// Well-known names, as the label before the public suffix. Only names that no ordinary word comes close to.
 pub(super) const BRANDS: [&str; 64] = [
@@ -68,7 +68,7 @@ pub(super) const BRANDS: [&str; 64] = [
     "youtube",
 ];
 
-/// Hosts that stand before every link of a protected mailbox.
+/// Hosts of link protection services.
 const PROTECTORS: [&str; 10] = [
     "linkprotect.cudasvc.com",
     "mimecast.com",
@@ -82,7 +82,7 @@ const PROTECTORS: [&str; 10] = [
     "www.google.com",
 ];
 
-/// Hosts that lead to whatever a sender put into them: trackers of mailers and redirectors of networks.
+/// Redirecting hosts: click trackers of mailers and redirectors of social networks.
 const TRACKERS: [&str; 39] = [
     "acemlnb.com",
     "awstrack.me",
@@ -125,7 +125,7 @@ const TRACKERS: [&str; 39] = [
     "www.linkedin.com",
 ];
 
-/// First labels that mailers give the host that counts clicks.
+/// First labels of click-tracking hosts.
 const TRACKING_LABELS: [&str; 29] = [
     "c",
     "click",
@@ -163,12 +163,12 @@ pub(super) fn is_brand(label: &str) -> bool {
     BRANDS.contains(&label)
 }
 
-/// Whether a host only protects the links of others.
+/// Whether a host belongs to a link protection service.
 pub(super) fn is_protector(host: &str) -> bool {
     PROTECTORS.iter().any(|known| is_below(host, known))
 }
 
-/// Whether a host is known to count the clicks of others' mail.
+/// Whether a host is a known click tracker.
 pub(super) fn is_tracker(host: &str) -> bool {
     TRACKERS.iter().any(|known| is_below(host, known))
 }
@@ -177,7 +177,7 @@ fn is_below(host: &str, domain: &str) -> bool {
     host.strip_suffix(domain).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
 }
 
-/// Whether a host looks like one that counts clicks, such as `click.mailer.com` or `url1234.example.com`.
+/// Whether a host looks like a click tracker, such as `click.mailer.com` or `url1234.example.com`.
 pub(super) fn counts_clicks(host: &str) -> bool {
     let first = host.split('.').next().unwrap_or_default();
     let word = first.trim_end_matches(|c: char| c.is_ascii_digit());

@@ -1,4 +1,4 @@
-//! A client of clamd: hands it the bytes over TCP or a socket, and believes nothing but its two plain answers.
+//! A client of clamd over TCP or a Unix socket, which accepts only its two definite answers.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -47,25 +47,25 @@ pub enum ClamVerdict {
     Found(String),
 }
 
-/// Why there is no answer.
+/// Why there is no verdict.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClamdError {
     /// The address is neither a host with a port nor a path.
     #[error("a clamd address is host:port or the path of a socket")]
     Address,
-    /// No connection, or it broke.
+    /// The connection failed.
     #[error("clamd cannot be reached")]
     Unreachable(#[from] std::io::Error),
-    /// It took too long.
+    /// The scan timed out.
     #[error("clamd did not answer in time")]
     TimedOut,
-    /// It answered neither that it found something nor that it did not.
+    /// An unknown answer.
     #[error("clamd gave an answer that is none")]
     Answer,
 }
 
-/// Has clamd scan `bytes`, within the time of `limit`.
+/// Scans `bytes` with clamd, with the timeout `limit`.
 pub async fn scan(address: &ClamdAddress, bytes: &[u8], limit: Duration) -> Result<ClamVerdict, ClamdError> {
     let work = async {
         match address {
@@ -82,7 +82,7 @@ async fn exchange(
     bytes: &[u8],
 ) -> Result<ClamVerdict, ClamdError> {
     let (reader, mut writer) = tokio::io::split(stream);
-    // A clamd that has seen enough answers and hangs up while we still send: its answer counts.
+    // clamd may answer and close while we still send: its answer counts.
     let sent = send(&mut writer, bytes).await;
     let mut answer = Vec::new();
     let read = reader.take(MAX_ANSWER_BYTES).read_to_end(&mut answer).await;

@@ -1,4 +1,6 @@
-//! What a file really is, by its bytes, and what is in it.
+//! The real type of a file, by its bytes, and the files packed in it.
+//!
+//! Archives and documents are unpacked within a budget; what cannot be inspected is noted.
 
 use memchr::memmem;
 
@@ -7,13 +9,13 @@ use super::threat::Kind;
 use super::verdict::Findings;
 use super::{active_content, file_names, ole};
 
-/// The two halves of how the test file begins; apart, so that this source is no test file itself.
+/// The two halves of the EICAR test file; apart, so that this source is not detected as one.
 const TEST_VIRUS: [&[u8]; 2] = [b"X5O!P%@AP[4\\PZX54(P^)7CC)7}$", b"EICAR-STANDARD-ANTIVIRUS-TEST-FILE"];
 
-/// The same in base64, for parts that no reader decodes.
+/// The same in base64, for parts that no client decodes.
 const TEST_VIRUS_BASE64: [&[u8]; 2] = [b"WDVPIVAlQEFQWzRcUFpYNTQo", b"UF4pN0NDKTd9JEVJQ0FS"];
 
-/// Whether the test file stands in the bytes, plain or as base64.
+/// Whether the bytes contain the test file, plain or as base64.
 pub(super) fn has_test_virus(bytes: &[u8]) -> bool {
     [TEST_VIRUS, TEST_VIRUS_BASE64].iter().any(|[first, second]| {
         memmem::find_iter(bytes, first)
@@ -21,7 +23,7 @@ pub(super) fn has_test_virus(bytes: &[u8]) -> bool {
     })
 }
 
-/// Whether a name is that of a page or drawing.
+/// Whether a name is that of an HTML or SVG file.
 pub(super) fn is_page_name(name: &str) -> bool {
     matches!(
         file_names::ending(name).as_str(),
@@ -29,7 +31,7 @@ pub(super) fn is_page_name(name: &str) -> bool {
     )
 }
 
-/// What the first bytes of a file say.
+/// The format of a file, by its first bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum FileFormat {
     Program,
@@ -37,9 +39,9 @@ enum FileFormat {
     Zip,
     Gzip,
     Tar,
-    /// An archive that we cannot read.
+    /// An archive format that is not supported.
     UnsupportedArchive,
-    /// A rar or 7z archive that says it is encrypted.
+    /// An encrypted rar or 7z archive.
     EncryptedArchive,
     Ole,
     Pdf,
@@ -47,16 +49,16 @@ enum FileFormat {
     Other,
 }
 
-/// Where a file stands.
+/// How a file is nested.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Nesting {
-    /// How many files it is packed in.
+    /// Nesting depth.
     depth: usize,
-    /// Whether the one around it is an archive, and not a document.
+    /// Whether its container is an archive, and not a document.
     in_archive: bool,
 }
 
-/// Looks at files, and at the files in them.
+/// Scans files, and the files packed in them.
 pub(super) struct FileScanner<'a> {
     /// The name that threats are listed under.
     pub(super) name: &'a str,
@@ -67,7 +69,7 @@ pub(super) struct FileScanner<'a> {
 }
 
 impl FileScanner<'_> {
-    /// Looks at one file.
+    /// Scans one file.
     pub(super) fn scan(&mut self, bytes: &[u8], name: &str, media_type: &str, nesting: Nesting) {
         if has_test_virus(bytes) {
             self.add(Kind::TestVirus);
@@ -109,7 +111,7 @@ impl FileScanner<'_> {
         self.findings.add(kind, None, Some(self.name));
     }
 
-    /// Looks for scripts in what is shown as a page, and notes containers that we cannot read.
+    /// Checks HTML for scripts, and notes containers that are not supported.
     fn page(&mut self, bytes: &[u8], name: &str, media_type: &str, looks_like_page: bool) {
         let declared = matches!(media_type, "text/html" | "application/xhtml+xml" | "image/svg+xml");
         let is_page = looks_like_page || declared || is_page_name(name);
@@ -163,7 +165,7 @@ impl FileScanner<'_> {
         if is_java || has(&|name| name == "androidmanifest.xml") {
             self.add(Kind::Executable);
         }
-        // What is embedded in a document is part of it, not an archive in an archive.
+        // A file embedded in a document is part of it, not an archive in an archive.
         let nesting = Nesting { depth: nesting.depth + 1, in_archive: !archive::is_document(bytes) };
         for entry in &entries {
             match archive::unpack(bytes, entry, self.budget) {
@@ -182,7 +184,7 @@ impl FileScanner<'_> {
         match archive::gunzip(bytes, self.budget) {
             Ok(content) => {
                 let inner = name.strip_suffix(".gz").unwrap_or(name);
-                // A compressed tar is one archive in two coats.
+                // A compressed tar counts as one archive.
                 let in_archive = nesting.in_archive || format_of(&content) != FileFormat::Tar;
                 self.entry(&content, inner, Nesting { depth: nesting.depth + 1, in_archive });
             }
@@ -198,7 +200,7 @@ impl FileScanner<'_> {
         self.findings.incomplete |= !is_whole;
     }
 
-    /// Looks at a file in an archive.
+    /// Scans a file in an archive.
     fn entry(&mut self, content: &[u8], name: &str, nesting: Nesting) {
         if let Some(kind) = file_names::judge(name) {
             self.add(kind);
@@ -207,7 +209,7 @@ impl FileScanner<'_> {
     }
 }
 
-/// What the first bytes of a file say that it is.
+/// Detects the format of a file by its first bytes.
 fn format_of(bytes: &[u8]) -> FileFormat {
     let begins = |magics: &[&[u8]]| magics.iter().any(|magic| bytes.starts_with(magic));
     if is_program(bytes) {
@@ -284,6 +286,6 @@ fn is_program(bytes: &[u8]) -> bool {
     if !bytes.starts_with(b"MZ") && !bytes.starts_with(b"ZM") {
         return false;
     }
-    // Text may begin with these two letters; a program has binary fields behind them.
+    // Text may begin with these two characters; a program has binary fields after them.
     bytes.get(2..64).is_some_and(|header| header.contains(&0))
 }

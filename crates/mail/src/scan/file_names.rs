@@ -1,4 +1,4 @@
-//! What the name of a file says about it, also when it tries to say something else.
+//! What the name of a file reveals about it, also when it is disguised.
 
 use super::threat::Kind;
 
@@ -121,7 +121,7 @@ fn endings(name: &str) -> impl DoubleEndedIterator<Item = String> {
 
 /// Judges a file by a name that the message gives it.
 pub(super) fn judge(name: &str) -> Option<Kind> {
-    // These turn the letters behind them around, so that `exe` can stand in the middle of what is seen.
+    // Bidirectional overrides reverse the following text, so that `exe` can appear in the middle.
     if name.contains(['\u{202e}', '\u{202d}']) {
         return Some(Kind::DoubleExtension);
     }

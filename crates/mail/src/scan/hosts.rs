@@ -1,4 +1,4 @@
-//! Hosts in links: which domain they belong to, and whether they pose as another.
+//! Hosts in links: their registrable domain, and whether they imitate another.
 
 use std::net::Ipv4Addr;
 
@@ -9,20 +9,20 @@ use url::{Host, Url};
 use super::brands;
 use super::threat::Kind;
 
-/// The most bytes of a URL that are parsed; the host stands at its beginning.
+/// Bytes of a URL that are parsed; the host is at its beginning.
 const MAX_URL: usize = 8192;
 
-/// Second labels under which a country's names are given out.
+/// Second-level labels under which names are registered in country domains.
 const SECOND_LEVEL: [&str; 14] =
     ["ac", "co", "com", "edu", "gob", "go", "gov", "govt", "ne", "net", "nom", "or", "org", "sch"];
 
-/// Top-level domains of places that write Cyrillic or Greek, where whole names in it are honest.
+/// Top-level domains where whole names in Cyrillic or Greek are legitimate.
 const NON_LATIN_TLDS: [&str; 18] = [
     "ru", "su", "ua", "by", "kz", "bg", "rs", "me", "mk", "mn", "kg", "tj", "uz", "md", "gr", "cy", "eu",
     "ge",
 ];
 
-/// Words in a link to a bare address that ask for more than a page.
+/// Words in a link to a bare IP address that suggest phishing.
 const LURES: [&str; 14] = [
     "login", "signin", "sign-in", "logon", "verify", "account", "secure", "password", "update", "confirm",
     "bank", "wallet", "auth", "webmail",
@@ -59,7 +59,7 @@ pub(super) fn name(host: &str) -> &str {
     registrable(host).split('.').next().unwrap_or_default()
 }
 
-/// What is wrong with a link, judged by itself.
+/// The threat in a link, judged by itself.
 pub(super) fn judge(text: &str, url: &Url) -> Option<Kind> {
     if poses_by_user(url) {
         return Some(Kind::UrlCredentials);
@@ -71,13 +71,13 @@ pub(super) fn judge(text: &str, url: &Url) -> Option<Kind> {
     }
 }
 
-/// Whether the user part carries a password, or poses as the host.
+/// Whether the userinfo has a password, or looks like a host.
 fn poses_by_user(url: &Url) -> bool {
     let user = url.username();
     url.password().is_some() || user.contains('.') || user.contains('%')
 }
 
-/// An address that is written so that nobody sees it is one, or that asks to log in.
+/// A disguised IP address, or one with a login path.
 fn judge_ip(text: &str, url: &Url, address: Ipv4Addr) -> Option<Kind> {
     let is_plain = text.contains(&address.to_string());
     (!is_plain || asks_for_more(url)).then_some(Kind::IpAddressLink)
@@ -89,7 +89,7 @@ fn asks_for_more(url: &Url) -> bool {
     LURES.iter().any(|lure| rest.contains(lure) || query.contains(lure))
 }
 
-/// Judges the letters of a domain.
+/// Judges the characters of a domain.
 fn judge_domain(domain: &str) -> Option<Kind> {
     let domain = domain.trim_end_matches('.');
     if hides_brand_below(domain) {
@@ -115,7 +115,7 @@ fn judge_domain(domain: &str) -> Option<Kind> {
     imitates_brand(name(domain)).then_some(Kind::LookalikeHost)
 }
 
-/// Whether a whole well-known domain stands in front of another one, as in `paypal.com.evil.test`.
+/// Whether a well-known domain is a subdomain of another one, as in `paypal.com.evil.test`.
 fn hides_brand_below(domain: &str) -> bool {
     let own = registrable(domain);
     let below = domain.strip_suffix(own).unwrap_or_default();
@@ -138,7 +138,7 @@ pub(super) fn imitates_brand(label: &str) -> bool {
     })
 }
 
-/// A label with what the eye takes for something else.
+/// A label with look-alike ASCII sequences replaced.
 pub(super) fn look_alike_form(label: &str) -> String {
     label
         .replace('0', "o")
@@ -149,7 +149,7 @@ pub(super) fn look_alike_form(label: &str) -> String {
         .replace('3', "e")
 }
 
-/// Whether letters of scripts stand together that look alike and never do in honest names.
+/// Whether a label mixes Latin with look-alike scripts, which legitimate names do not.
 fn mixes_scripts(label: &str) -> bool {
     let has_latin = label
         .chars()
@@ -162,18 +162,18 @@ fn mixes_scripts(label: &str) -> bool {
     [has_latin, has_cyrillic, has_greek, has_other].into_iter().filter(|has| *has).count() > 1
 }
 
-/// Whether a letter is of a script whose letters look like Latin ones.
+/// Whether a character is of a script that looks like Latin.
 fn is_foreign(c: char) -> bool {
     matches!(c, '\u{370}'..='\u{58f}' | '\u{13a0}'..='\u{13ff}' | '\u{1c80}'..='\u{1c8f}' | '\u{1f00}'..='\u{1fff}')
 }
 
-/// A label as a quick reader sees it: twins as Latin letters, marks left out.
+/// A label with look-alikes replaced by Latin characters, without combining marks.
 fn skeleton(label: &str) -> String {
     let latin: String = label.nfkd().filter(|c| !is_combining_mark(*c)).map(latin_look_alike).collect();
     look_alike_form(&latin.to_lowercase())
 }
 
-/// The Latin letter that a letter looks like, or the letter itself.
+/// The Latin character that a character looks like, or itself.
 fn latin_look_alike(c: char) -> char {
     match c {
         'а' | 'ɑ' | 'α' => 'a',

@@ -1,6 +1,6 @@
-//! A linear look at HTML: its tags with their attributes, and the text between them.
+//! A linear scan of HTML: its tags with their attributes, and the text between them.
 //!
-//! Not a parser of pages: it only has to see every link and script that some reader of mail could see.
+//! No full parser: it only has to find every link and script that some mail client could see.
 
 use std::borrow::Cow;
 
@@ -55,8 +55,8 @@ impl<'a> Pieces<'a> {
         taken
     }
 
-    /// Reads the tag at which the rest begins. A comment is read as if its inside were part of the page: some
-    /// readers of mail do show what stands in it.
+    /// Reads the tag at the current position. The content of a comment is read as part of the page: some mail clients show
+    /// it (conditional comments).
     fn tag(&mut self) -> Option<Piece<'a>> {
         let rest = self.rest();
         let inside = rest.strip_prefix('<')?;

@@ -1,16 +1,15 @@
-//! Links of a text or page: finding them, and judging where they lead against what they show.
+//! Links of a text or page: finding them, and comparing their targets with what they show.
 //!
-//! When does a link deceive? Newsletters show `example.com` and lead over a host that counts clicks, so two different
-//! domains alone prove nothing. A link is misleading when its text is itself a host or URL of another registrable
-//! domain, unless
+//! When is a link misleading? Newsletters show `example.com` and link to a click tracker, so two different domains alone
+//! prove nothing. A link is misleading when its text is itself a host or URL of another registrable domain, unless
 //!
 //! - both domains have the same registered name (`example.com` and `example.de`),
-//! - the target is a known protector of links,
+//! - the target is a known link protection service,
 //! - the target is the tracker of a known mailer, and the shown name is no well-known one, or
-//! - the target looks like a host that counts clicks, the shown name is no well-known one, and either the message says it
-//!   is bulk mail (List-Unsubscribe and its like) or the text is a bare host, without scheme and path.
+//! - the target looks like a click tracker, the shown name is no well-known one, and either the message says it is bulk mail
+//!   (List-Unsubscribe and similar) or the text is a bare host, without scheme and path.
 //!
-//! A target that contains the shown domain (`example.com.evil.test`) or imitates its letters always misleads.
+//! A target that contains the shown domain (`example.com.evil.test`) or imitates its characters is always misleading.
 
 use std::collections::HashSet;
 
@@ -25,7 +24,7 @@ use super::{brands, hosts};
 /// The most different links that are judged.
 const MAX_LINKS: usize = 2000;
 
-/// The most characters of a link's text that are looked at.
+/// Characters of a link's text that are read.
 const MAX_LINK_TEXT_CHARS: usize = 300;
 
 /// The longest link in running text.
@@ -43,7 +42,7 @@ const TOP_LEVEL_DOMAINS: [&str; 60] = [
     "tr", "in", "cn", "jp", "kr", "au", "nz", "br", "mx", "ar", "za", "ca", "co", "me", "tv", "il",
 ];
 
-/// Looks for blocked links in the bytes of a whole message, as a second opinion on what the parts show.
+/// Finds blocked links in the raw bytes of a whole message, independent of its parts.
 pub(super) fn check_raw(raw: &[u8], blocklist: &Blocklist, findings: &mut Findings) {
     if blocklist.is_empty() {
         return;
@@ -132,7 +131,7 @@ impl<'a> Checker<'a> {
                     }
                     None => true,
                 },
-                // Judged with its text, when that has been read.
+                // Judged together with its text, at the end tag.
                 "href" if tag.name == "a" => true,
                 name if ATTRIBUTES.contains(&name) => self.judge(value, "", findings),
                 _ => true,
@@ -224,7 +223,7 @@ fn judge_scheme(target: &str) -> Option<Kind> {
     let rest = rest.trim_start().to_ascii_lowercase();
     match scheme.trim().to_ascii_lowercase().as_str() {
         "javascript" | "vbscript" | "livescript" => {
-            // Builders of newsletters leave these behind, and they do nothing.
+            // Newsletter builders leave these behind; they are harmless.
             let does_nothing =
                 matches!(rest.trim_end_matches(';').trim(), "" | "void(0)" | "void 0" | "return false");
             (!does_nothing).then_some(Kind::ScriptLink)
@@ -274,13 +273,13 @@ impl ShownHost {
     }
 }
 
-/// What readers of mail make links of although it has no scheme: words that begin with `www.`.
+/// Words that mail clients turn into links without a scheme: those that begin with `www.`.
 fn bare_hosts(text: &str) -> Vec<String> {
     let is_separator =
         |c: char| c.is_whitespace() || matches!(c, '<' | '>' | '"' | '(' | ')' | ',' | ';' | '\'');
     let mut found = Vec::new();
     let mut behind = 0;
-    // Dots are rarer than letters.
+    // Dots are rarer than other characters.
     for dot in memchr::memchr_iter(b'.', text.as_bytes()) {
         let Some(start) = dot.checked_sub(3).filter(|start| *start >= behind) else { continue };
         let Some(rest) = text.get(start..) else { continue };

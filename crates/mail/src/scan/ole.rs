@@ -1,11 +1,11 @@
-//! The old container of Office documents and Windows installers: only its directory is looked at.
+//! OLE compound files (old Office documents, Windows installers): only the directory is read.
 
 use super::threat::Kind;
 
 /// How a container begins.
 pub(super) const MAGIC: &[u8] = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1";
 
-/// The class of an installer package, as it stands in the root entry.
+/// The class id of an installer package in the root entry.
 const INSTALLER: &[u8] = b"\x84\x10\x0c\x00\x00\x00\x00\x00\xc0\x00\x00\x00\x00\x00\x00\x46";
 
 /// The size of a directory entry; sectors are multiples of it.

@@ -1,6 +1,6 @@
-//! The harm that can be found in a message: what it is, and where it was.
+//! The kinds of threats, and where they were found.
 //!
-//! The names of the kinds are stored and sent to others, so they never change.
+//! The names of the kinds are stored and are part of the API, so they never change.
 
 /// Where a threat was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,9 +17,9 @@ pub enum Source {
 pub enum Kind {
     /// A link on the block list.
     BlockedUrl,
-    /// A host that imitates a well-known one.
+    /// A host that imitates a brand.
     LookalikeHost,
-    /// A host whose punycode hides letters that look like Latin ones.
+    /// A punycode host with characters that look like Latin ones.
     PunycodeHost,
     /// A link that shows one host and leads to another.
     MisleadingLink,
@@ -33,13 +33,13 @@ pub enum Kind {
     ScriptLink,
     /// A program.
     Executable,
-    /// A script that opens by a click.
+    /// A script that runs when opened.
     Script,
-    /// A name that poses as that of a document.
+    /// A file name disguised as a document.
     DoubleExtension,
     /// A document with macros.
     MacroDocument,
-    /// An archive or document that a password closes.
+    /// An encrypted archive or document.
     EncryptedArchive,
     /// An archive in an archive.
     NestedArchive,
@@ -47,7 +47,7 @@ pub enum Kind {
     ActiveContent,
     /// A PDF that runs scripts or programs.
     ActivePdf,
-    /// The harmless file with which scanners are tested.
+    /// The EICAR test file.
     TestVirus,
 }
 

@@ -1,6 +1,6 @@
-//! What a scan comes to: the threats as they are found, and the answer that is made of them.
+//! The verdict of a scan, collected from the threats found.
 //!
-//! A message that could not be looked at as a whole is never called clean.
+//! A message that could not be scanned as a whole is never called clean.
 
 use super::threat::{Kind, Source, Threat};
 
@@ -10,21 +10,21 @@ const MAX_THREATS: usize = 50;
 /// The longest URL that is listed.
 const MAX_LISTED_URL: usize = 2000;
 
-/// What the scan of a message came to.
+/// The status of a scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// Everything was looked at, and nothing was found.
+    /// Everything was scanned, and nothing was found.
     Clean,
     /// Something harmful was found.
     Flagged,
-    /// Nothing was found, but not everything could be looked at.
+    /// Nothing was found, but not everything could be scanned.
     Skipped,
 }
 
-/// The answer of the scanner.
+/// The verdict of the scanner.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
-    /// What it came to.
+    /// The status.
     pub status: Status,
     /// What was found, at most 50.
     pub threats: Vec<Threat>,
@@ -34,7 +34,7 @@ pub struct Verdict {
 #[derive(Default)]
 pub(super) struct Findings {
     pub(super) threats: Vec<Threat>,
-    /// Whether something could not be looked at.
+    /// Whether something could not be scanned.
     pub(super) incomplete: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Pieces of a line that have the shape of a code.
+//! Parts of a line that have the shape of a code.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use std::ops::Range;
 pub(super) struct Candidate {
     /// What would be typed in.
     pub(super) value: String,
-    /// Where it stands in the line.
+    /// Its range in the line.
     pub(super) place: Range<usize>,
     /// What it is made of.
     pub(super) shape: Shape,
@@ -26,8 +26,8 @@ pub(super) enum Shape {
     Letters,
 }
 
-/// Makes a line ready to be searched: addresses become spaces, wide digits plain ones. Places stay meaningful only
-/// within the prepared line.
+/// Prepares a line for searching: addresses become spaces, full-width digits ASCII ones. Ranges refer to the prepared
+/// line.
 pub(super) fn prepare(line: &str) -> String {
     let mut prepared = String::with_capacity(line.len());
     for (number, chunk) in line.split(' ').enumerate() {
@@ -37,7 +37,7 @@ pub(super) fn prepare(line: &str) -> String {
         let is_address =
             chunk.contains("://") || chunk.contains('@') || chunk.contains("www.") || chunk.contains(".com/");
         if is_address {
-            // Text may be glued to an address in scripts without spaces; what stands before it is kept.
+            // In scripts without spaces text may be attached to an address; the text before it is kept.
             let start = chunk.find("http").or_else(|| chunk.find("www.")).unwrap_or(0);
             prepared.push_str(chunk.get(..start).unwrap_or_default());
         } else {
@@ -177,8 +177,8 @@ fn grouped_shape(groups: &[&str]) -> Option<(Shape, String)> {
     (plain && groups.len() <= 5 && (has_digit || equal)).then(|| (shape, groups.join("-")))
 }
 
-/// Whether nothing is glued to a candidate that makes it part of something else: a price, a time, a date, a number
-/// with decimals, a colour, a word.
+/// Whether no adjacent character makes a candidate part of something else: a price, a time, a date, a decimal number, a
+/// colour, a word.
 fn stands_alone(line: &str, place: &Range<usize>) -> bool {
     let before: Vec<char> = line.get(..place.start).unwrap_or_default().chars().rev().take(3).collect();
     let mut after = line.get(place.end..).unwrap_or_default().chars();
@@ -204,7 +204,7 @@ fn stands_alone(line: &str, place: &Range<usize>) -> bool {
     !glued_before && !glued_after
 }
 
-/// Letters that would make a number part of a word; scripts without spaces between words do not.
+/// Characters that would make a number part of a word; those of scripts without spaces do not.
 fn is_letter(c: char) -> bool {
     c.is_alphabetic() && c < '\u{2000}'
 }

@@ -1,4 +1,6 @@
 //! Decides which candidates are codes, by the words around them.
+//!
+//! Each candidate gets a score from its own line, the lines around it and the subject.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -80,7 +82,7 @@ pub(super) fn find(subject: &str, text: &str) -> Vec<Code> {
         let code = Code { value: candidate.value.clone(), confidence: score, context };
         best.entry(candidate.value)
             .and_modify(|(_, known)| {
-                // Said twice, as in subject and body, is said on purpose.
+                // A code that occurs twice, as in subject and body, is meant.
                 known.confidence = known.confidence.max(score) + 0.05;
             })
             .or_insert((order, code));
@@ -103,12 +105,12 @@ pub(super) fn find(subject: &str, text: &str) -> Vec<Code> {
     keep_best(codes, |code: &Code| code.confidence)
 }
 
-/// What has the shape of a code and is no date. Eight digits that make a date are one, whatever stands around them.
+/// Candidates that are no date. Eight digits that form a date are one, whatever surrounds them.
 fn likely(line: &str) -> impl Iterator<Item = Candidate> {
     candidates::find(line).into_iter().filter(|candidate| !is_date(&candidate.value))
 }
 
-/// Where a line stands in its message.
+/// A line in the context of its message.
 struct LineContext<'a> {
     subject: &'a Line,
     lines: &'a [Line],

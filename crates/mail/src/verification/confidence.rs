@@ -1,8 +1,8 @@
-//! How sure a find is, and which finds are given: the likeliest ones, in the order of their confidence.
+//! How confident a result is, and which results are returned: the most likely ones, in that order.
 //!
-//! Codes and links are judged apart, but both are given on one scale and up to the same number.
+//! Codes and links are scored separately, but on one scale and with the same limit.
 
-/// The most codes and the most links that are given.
+/// Codes and links that are returned at most.
 const MAX_RESULTS: usize = 10;
 
 /// Sorts by confidence and keeps the best. Equal ones keep the order of the message.

@@ -1,4 +1,6 @@
-//! Decides which links confirm an address, sign somebody in or accept an invitation.
+//! Decides which links confirm an address, sign a person in or accept an invitation.
+//!
+//! Each link gets a score from its text, its URL and the subject.
 
 use std::collections::HashSet;
 
@@ -10,13 +12,13 @@ use super::confidence::{confidence, keep_best};
 use super::vocabulary::{self, List};
 use crate::safe_text::{self, VisibleLink};
 
-/// What is not at least this likely is not given.
+/// Minimum confidence of a result.
 const THRESHOLD: f64 = 0.5;
 
-/// The most links that are looked at.
+/// Links that are scored.
 const MAX_LINKS: usize = 300;
 
-/// The longest text of a link that is given.
+/// The longest link text that is returned.
 const MAX_TEXT_CHARS: usize = 200;
 
 /// Wording of links that finish a sign-up.
@@ -59,7 +61,7 @@ const SECRET_PARAMETERS: List = List(
     access_token|login_token|magic|state|uid|tk|upn",
 );
 
-/// What no sign-up link says or contains.
+/// Wording and paths of links that are no sign-up links.
 const OTHER_LINK_PHRASES: List = List(
     "\
     unsubscribe|unsub|opt-out|optout|opt out|preferences|manage notif|notification settings|\
@@ -79,7 +81,7 @@ const OTHER_HOSTS: List = List(
     apps.apple.com|itunes.apple.com|play.google.com|t.me|wa.me|w3.org|schema.org|threads.net",
 );
 
-/// What is confirmed to finish a sign-up: without one of these, wording that confirms may be about anything.
+/// What a sign-up confirms: without one of these, confirm wording may be about anything.
 const CONFIRMATION_OBJECTS: List = List(
     "\
     email|e-mail|mail address|address|account|identity|registration|subscription|sign-up|signup|adresse|\
@@ -88,7 +90,7 @@ const CONFIRMATION_OBJECTS: List = List(
     аккаунт|регистрац|hesab|e-posta|adres|konta|kontot",
 );
 
-/// What says that something is done already, or that it is about a purchase.
+/// Wording for something already done, or for a purchase.
 const COMPLETED_PHRASES: List = List(
     "\
     confirmed|confirmation of|verified|activated|validated|bestätigt|confirmé|verificad|confirmad|\
@@ -97,7 +99,7 @@ const COMPLETED_PHRASES: List = List(
     ordine|fattura|заказ|订单|注文|주문|sipariş",
 );
 
-/// How subjects begin that ask somebody to sign in; an alert about a sign-in begins otherwise.
+/// How subjects begin that ask to sign in; alerts about a sign-in begin otherwise.
 const SIGN_IN_SUBJECTS: List = List(
     "\
     log in|login to|login link|your login link|sign in|sign-in link|your sign-in link|your sign in link|\
@@ -118,10 +120,10 @@ pub struct Link {
     pub confidence: f64,
 }
 
-/// A link and what is said about it.
+/// A link with the text around it.
 struct LinkContext {
     link: VisibleLink,
-    /// What the sentence says behind an address in plain text.
+    /// The rest of the sentence after an address in plain text.
     after: String,
 }
 
@@ -153,7 +155,7 @@ pub(super) fn find(subject: &str, text: &str, html: Option<&str>) -> Vec<Link> {
     let candidates: Vec<(LinkContext, Url)> =
         seen.into_iter().take(MAX_LINKS).filter_map(candidate).collect();
     let targets: HashSet<&str> = candidates.iter().map(|(_, url)| url.as_str()).collect();
-    // A message that asks to confirm an address and has one way to go means that one, whatever it says.
+    // A message that asks to confirm an address and has a single target means that one, whatever its text.
     let is_sole = targets.len() == 1 && subject.asks_to_confirm;
     let mut urls = HashSet::new();
     let mut found = Vec::new();
@@ -168,7 +170,7 @@ pub(super) fn find(subject: &str, text: &str, html: Option<&str>) -> Vec<Link> {
     keep_best(found, |link: &Link| link.confidence)
 }
 
-/// A link of the web that does not say that it is something else.
+/// A web link that is not recognisably something else.
 fn candidate(context: LinkContext) -> Option<(LinkContext, Url)> {
     let url = Url::parse(&context.link.url).ok().filter(|url| matches!(url.scheme(), "http" | "https"))?;
     let host = host(&url);
@@ -229,7 +231,7 @@ fn asks_to_confirm(lower: &str) -> bool {
         && !COMPLETED_PHRASES.occurs_in(lower)
 }
 
-/// Whether an address leads to the first page of a site, which is nobody's own.
+/// Whether a URL is the home page of a site, which cannot identify a user.
 fn is_front_page(url: &Url) -> bool {
     url.path().len() <= 1 && url.query().is_none() && url.fragment().is_none()
 }
@@ -268,7 +270,7 @@ fn is_other_host(host: &str) -> bool {
     std::iter::once(host).chain(domains).any(|domain| OTHER_HOSTS.has(domain))
 }
 
-/// Whether an address carries something that only its reader should have.
+/// Whether a URL contains a secret.
 fn has_secret(url: &Url) -> bool {
     let in_query = url.query_pairs().take(32).any(|(name, value)| {
         let named = SECRET_PARAMETERS.has(&name.to_ascii_lowercase()) && value.len() >= 6;

@@ -1,4 +1,4 @@
-//! The words, in many languages, that tell codes and links from other numbers and other links.
+//! Words, in many languages, that tell codes and links from other numbers and other links.
 
 use std::ops::Range;
 
@@ -130,7 +130,7 @@ fn phrases(lower: &str, list: List) -> Vec<Range<usize>> {
     list.iter().flat_map(places).collect()
 }
 
-/// The words of a text with their places.
+/// The words of a text with their offsets.
 pub(super) fn words(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut start = 0;
     text.split_inclusive(|c: char| !c.is_alphanumeric()).filter_map(move |piece| {
@@ -141,7 +141,7 @@ pub(super) fn words(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// Where a line speaks of a code to type in.
+/// The ranges in which a line mentions a code to type in.
 pub(super) fn code_ranges(line: &str) -> Vec<Range<usize>> {
     let lower = line.to_ascii_lowercase();
     let other = phrases(&lower, OTHER_CODES);
@@ -168,12 +168,12 @@ fn lower(text: &str) -> String {
     text.to_lowercase().replace("i\u{307}", "i")
 }
 
-/// Whether a text speaks of signing up or in.
+/// Whether a text is about signing up or in.
 pub(super) fn speaks_of_sign_up(text: &str) -> bool {
     SIGN_UP.occurs_in(&lower(text))
 }
 
-/// Whether a text speaks of an offer.
+/// Whether a text is about an offer.
 pub(super) fn speaks_of_offer(text: &str) -> bool {
     OFFERS.occurs_in(&lower(text))
 }
