@@ -106,7 +106,7 @@ async fn an_external_scanner_has_the_last_word(engine: Engine) {
     );
     let judge = async {
         tokio::time::sleep(std::time::Duration::from_millis(300)).await;
-        scanning::judge_waiting(&server.app).await.unwrap()
+        scanning::scan_pending(&server.app).await.unwrap()
     };
     let (found, judged) = tokio::join!(waiting, judge);
     assert_eq!((judged, &found.ok()["outcome"]), (2, &json!("matched")));
@@ -129,7 +129,7 @@ async fn an_external_scanner_has_the_last_word(engine: Engine) {
         scanned,
         [(&json!("message.scanned"), &json!(false)), (&json!("message.scanned"), &json!(true))]
     );
-    assert_eq!(scanning::judge_waiting(&server.app).await.unwrap(), 0);
+    assert_eq!(scanning::scan_pending(&server.app).await.unwrap(), 0);
 }
 
 // rules: SCAN-6
@@ -139,6 +139,6 @@ async fn a_scanner_that_is_away_makes_nothing_clean(engine: Engine) {
     let server = Server::with(engine, ServerOptions { clamd, ..ServerOptions::default() }).await;
     let inbox = Inbox::new(&server).await;
     let id = server.receive(&inbox.address, plain("Good", "text")).await;
-    assert_eq!(scanning::judge_waiting(&server.app).await.unwrap(), 1);
+    assert_eq!(scanning::scan_pending(&server.app).await.unwrap(), 1);
     assert_eq!(inbox.get(&format!("emails/{id}")).await["scan_status"], "skipped");
 }

@@ -58,7 +58,7 @@ async fn a_domain_of_this_server_signs_once_its_keys_are_in_dns(engine: Engine) 
     let (server, names, hop) = start(engine).await;
     let inbox = Inbox::new(&server).await;
     assert_eq!(signers(&server, &hop, &inbox).await, [], "there are no keys");
-    keys::look_at_all_hosted(&server.app).await.unwrap();
+    keys::check_all_hosted(&server.app).await.unwrap();
     let made = keys::list(&server.app, "agents.test").await.unwrap();
     assert_eq!(
         made.iter().map(|key| (key.name.as_str(), key.published)).collect::<Vec<_>>(),
@@ -70,7 +70,7 @@ async fn a_domain_of_this_server_signs_once_its_keys_are_in_dns(engine: Engine) 
     assert_eq!(keys::list(&server.app, "agents.test").await.unwrap(), made, "they are made once");
     assert_eq!(signers(&server, &hop, &inbox).await, [], "nobody could check them");
     names.set(&keys_in_zone(&made, &["rsa1"]));
-    keys::look_at_all_hosted(&server.app).await.unwrap();
+    keys::check_all_hosted(&server.app).await.unwrap();
     assert_eq!(signers(&server, &hop, &inbox).await, pairs(&[("agentmailbox-rsa1", "agents.test")]));
 
     // The next keys wait until they are seen; then they take over.
@@ -81,7 +81,7 @@ async fn a_domain_of_this_server_signs_once_its_keys_are_in_dns(engine: Engine) 
     let refused = keys::rotate(&server.app, "agents.test").await.unwrap_err().to_string();
     assert!(refused.contains("publish that one first"), "{refused}");
     names.set(&keys_in_zone(&both, &["rsa1", "rsa2", "ed2"]));
-    keys::look_at_all_hosted(&server.app).await.unwrap();
+    keys::check_all_hosted(&server.app).await.unwrap();
     let second = pairs(&[("agentmailbox-rsa2", "agents.test"), ("agentmailbox-ed2", "agents.test")]);
     let mut found = signers(&server, &hop, &inbox).await;
     found.sort_by_key(|(selector, _)| !selector.contains("rsa"));

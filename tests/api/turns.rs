@@ -149,7 +149,7 @@ async fn a_flood_of_mail_keeps_no_other_workspace_from_its_scan(engine: Engine) 
     }
     server.clock.advance(1);
     server.receive(&other.address, plain("Single", "x")).await;
-    assert_eq!(scanning::judge_waiting(&server.app).await.unwrap(), 61);
+    assert_eq!(scanning::scan_pending(&server.app).await.unwrap(), 61);
     let shown = shown.lock().unwrap().clone();
     assert_eq!(shown.len(), 61);
     assert!(place(&shown, "Single") < 12, "{shown:?}");

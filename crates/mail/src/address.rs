@@ -52,7 +52,7 @@ pub enum AddressError {
     /// The local part is a quoted string.
     #[error("An address with quotation marks before the @ is not supported.")]
     Quoted,
-    /// The local part holds a character that is not allowed there.
+    /// The local part contains a character that is not allowed.
     #[error("The part before the @ must not contain {0:?}.")]
     LocalCharacter(char),
     /// A dot at either end of the local part, or two in a row.
@@ -88,7 +88,7 @@ pub enum AddressError {
 pub struct Address {
     typed_local: String,
     normalised: String,
-    /// Where the `@` stands in `normalised`.
+    /// The offset of the `@` in `normalised`.
     at: usize,
 }
 
@@ -155,7 +155,7 @@ impl Address {
     }
 }
 
-/// Splits at the first plus, if what stands before it could stand alone.
+/// Splits at the first plus, if the text before it is a valid local part.
 fn split_tag(local: &str) -> Option<(&str, &str)> {
     local.split_once('+').filter(|(name, _)| !name.is_empty() && !name.ends_with('.'))
 }
@@ -180,7 +180,7 @@ fn check_local(local: &str) -> Result<(), AddressError> {
     Ok(())
 }
 
-/// Whether an atom of a local part may hold the character.
+/// Whether an atom of a local part may contain the character.
 ///
 /// RFC 5321 would allow `%` and `!` too, but old relays treat them as source routes.
 fn is_atom_char(c: char) -> bool {
@@ -201,8 +201,8 @@ fn is_invisible(c: char) -> bool {
 
 /// Lower-cases a local part character by character, so that any substring of it is lowered the same way.
 ///
-/// A non-ASCII letter that would become an ASCII one (the Kelvin sign becomes `k`) stays: otherwise a
-/// stranger's address could equal one that a sender policy trusts.
+/// A non-ASCII character that would become an ASCII one (the Kelvin sign becomes `k`) stays: otherwise an attacker's
+/// address could equal one that a sender policy trusts.
 fn lower_case(local: &str) -> String {
     let mut lower = String::with_capacity(local.len());
     for c in local.chars() {

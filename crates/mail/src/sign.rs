@@ -222,7 +222,7 @@ struct UnsignedMessage<'a> {
 impl<'a> UnsignedMessage<'a> {
     /// Splits a message; nothing when a line before the body is no header.
     ///
-    /// The lines at its end that hold nothing but blanks are left out. By the standard that gives the same signature;
+    /// Trailing blank lines are left out. By the standard that gives the same signature;
     /// mail-auth 0.13.3 would hash them.
     fn read(message: &'a [u8]) -> Option<Self> {
         let mut fields: Vec<(usize, usize, usize)> = Vec::new();

@@ -106,7 +106,7 @@ async fn keep_up(app: App) {
 async fn scan(app: App) {
     let mut wakes = app.db().listen(Topic::Event);
     loop {
-        match scanning::judge_waiting(&app).await {
+        match scanning::scan_pending(&app).await {
             // There may be more.
             Ok(judged) if judged > 0 => continue,
             Ok(_) => {}
@@ -177,7 +177,7 @@ async fn check_domains(app: App) {
 /// Makes the keys of this server's own domains and looks them up in DNS.
 async fn look_after_keys(app: App) {
     loop {
-        if let Err(error) = domains::keys::look_at_all_hosted(&app).await {
+        if let Err(error) = domains::keys::check_all_hosted(&app).await {
             tracing::warn!(%error, "the keys of this server's domains could not be looked up");
         }
         tokio::time::sleep(jitter(&app, OWN_KEYS)).await;

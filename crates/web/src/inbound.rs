@@ -98,7 +98,13 @@ async fn accept(app: &App, request: Request) -> Result<Response> {
         }
     }
     if recipients.is_empty() {
-        mail_log::received_by_hook(envelope.from.as_deref(), &refused, &[], raw.len(), Err(&Refusal::NOBODY));
+        mail_log::received_by_hook(
+            envelope.from.as_deref(),
+            &refused,
+            &[],
+            raw.len(),
+            Err(&Refusal::NO_RECIPIENTS),
+        );
         let detail = |(path, refusal): (String, Refusal)| Detail { path, message: refusal.text.to_owned() };
         let details = refused.into_iter().map(detail).collect();
         return Err(Error::new(ErrorKind::RecipientsRefused).with_details(details));

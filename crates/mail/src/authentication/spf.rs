@@ -309,7 +309,7 @@ fn is_domain(name: &str) -> bool {
         && labels.into_iter().all(|label| (1..=63).contains(&label.len()))
 }
 
-/// Whether a name is the domain or stands below it.
+/// Whether a name is the domain or a subdomain of it.
 fn is_same_or_below(name: &str, domain: &str) -> bool {
     let head = name.len().checked_sub(domain.len()).and_then(|split| name.split_at_checked(split));
     head.is_some_and(|(head, tail)| {

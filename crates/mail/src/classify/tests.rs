@@ -24,7 +24,7 @@ fn automatic(name: &str) -> Option<Automatic> {
 
 // rules: RECV-20
 #[test]
-fn mails_get_the_class_that_a_reader_would_give_them() {
+fn messages_get_the_class_that_a_reader_would_give_them() {
     let mut wrong = Vec::new();
     let lines = CASES.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
     for line in lines {

@@ -239,7 +239,7 @@ impl Texts<'_, '_> {
         Some(join(pieces.into_iter().map(|(_, text)| text), "\n"))
     }
 
-    /// The HTML view, with plain parts made HTML where they stand between HTML parts.
+    /// The HTML view; plain parts between HTML parts are converted.
     fn html(&mut self, parts: &[usize]) -> Option<String> {
         if !parts.iter().any(|&index| self.is_html(index)) {
             return None;

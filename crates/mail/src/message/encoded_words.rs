@@ -84,7 +84,7 @@ impl Word {
     }
 }
 
-/// Whether a charset's name may hold the byte.
+/// Whether a charset's name may contain the byte.
 fn is_charset(byte: u8) -> bool {
     byte.is_ascii_graphic() && !matches!(byte, b'?' | b'(' | b')' | b'<' | b'>' | b'@' | b',' | b';' | b'"')
 }

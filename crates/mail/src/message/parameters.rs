@@ -11,7 +11,7 @@ const MAX_TEXT: usize = 1024;
 /// A header value with parameters.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Parameters {
-    /// What stands before the first semicolon, in lower case and without comments.
+    /// The text before the first semicolon, in lower case and without comments.
     pub(super) value: String,
     /// Whether it was not written as the standard says.
     pub(super) malformed: bool,
@@ -53,12 +53,12 @@ impl Parameters {
         parameters
     }
 
-    /// How often a parameter stands there in its plain form.
+    /// How often a parameter occurs in its plain form.
     pub(super) fn count(&self, name: &str) -> usize {
         self.list.iter().filter(|parameter| parameter.name == name).count()
     }
 
-    /// Whether a parameter stands there in one of the forms of RFC 2231.
+    /// Whether a parameter occurs in one of the forms of RFC 2231.
     pub(super) fn is_extended(&self, name: &str) -> bool {
         self.list.iter().any(|parameter| section(&parameter.name, name).is_some())
     }

@@ -30,7 +30,7 @@ const MAX_BOUNDARY: usize = 70;
 /// One part: a leaf, a multipart or an attached message.
 #[derive(Debug)]
 pub(super) struct Part {
-    /// The multipart or message that holds it.
+    /// The multipart or message that contains it.
     pub(super) parent: Option<usize>,
     /// The declared or implied media type, in lower case.
     pub(super) media_type: String,

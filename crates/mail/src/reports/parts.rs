@@ -120,7 +120,7 @@ fn content_type(headers: &[Field]) -> (String, Option<String>) {
     (media_type.trim().to_ascii_lowercase(), boundary(parameters))
 }
 
-/// The boundary among parameters; semicolons may stand in quotation marks.
+/// The boundary parameter; semicolons may be quoted.
 fn boundary(parameters: &str) -> Option<String> {
     let mut rest = parameters;
     while !rest.is_empty() {

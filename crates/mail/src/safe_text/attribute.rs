@@ -16,7 +16,7 @@ pub(super) struct AttributeTest {
 }
 
 impl AttributeTest {
-    /// Reads what stands between the brackets.
+    /// Parses the text between the brackets.
     pub(super) fn parse(text: &str) -> Result<Self, UnsupportedSelector> {
         let Some((name, value)) = text.split_once('=') else {
             let name = identifier(text.trim())?;
@@ -50,7 +50,7 @@ impl AttributeTest {
         })
     }
 
-    /// Whether it holds for an element with some attributes.
+    /// Whether it matches an element with these attributes.
     pub(super) fn matches(&self, attributes: &[Attribute<'_>]) -> bool {
         let Some(found) = attributes.iter().find(|found| found.name.eq_ignore_ascii_case(&self.name)) else {
             return false;

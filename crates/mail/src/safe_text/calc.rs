@@ -39,7 +39,7 @@ impl Sum {
         })
     }
 
-    /// A number or a length as it stands in an expression.
+    /// A number or a length in an expression.
     fn parse(word: &str) -> Option<Self> {
         let number = match word {
             "infinity" => Ok(ENDLESS),
@@ -215,7 +215,7 @@ impl Reader<'_> {
     }
 }
 
-/// Whether a hyphen goes on with a name such as `-webkit-calc`.
+/// Whether a hyphen continues a name such as `-webkit-calc`.
 fn is_hyphen(c: char, before: char) -> bool {
     c == '-' && (before.is_ascii_alphabetic() || before == '-')
 }

@@ -116,7 +116,7 @@ fn normalise(text: &str) -> String {
     kept.nfc().filter(|c| count_marks(&mut marks, *c) <= MAX_MARKS).collect()
 }
 
-/// How many marks stand in a row, up to and with this character.
+/// The number of consecutive marks, including this character.
 fn count_marks(marks: &mut usize, c: char) -> usize {
     *marks = if !c.is_ascii() && is_combining_mark(c) { *marks + 1 } else { 0 };
     *marks

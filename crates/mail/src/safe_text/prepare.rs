@@ -2,7 +2,7 @@
 //!
 //! Escaped and quoted characters are masked, so that they cannot end a rule and are no keyword; [`unmask`] restores them.
 
-/// Marks characters that had a meaning of their own but stood escaped or in a string.
+/// Marks syntax characters that were escaped or in a string.
 const MASK: u32 = 0xe000;
 
 /// Replaces a comment: nothing in a selector, white space in a value.

@@ -84,7 +84,7 @@ impl<'a> Tag<'a> {
 pub(crate) enum Token<'a> {
     /// Text with references still in it.
     Text(&'a str),
-    /// The content of an element that holds no tags, such as a script.
+    /// The content of an element without tags, such as a script.
     Raw(Name, &'a str),
     /// A start tag.
     Start(Tag<'a>),

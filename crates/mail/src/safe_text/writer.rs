@@ -66,7 +66,7 @@ impl Writer {
         self.quotes = if inwards { self.quotes + 1 } else { self.quotes.saturating_sub(1) };
     }
 
-    /// Writes text as it stands in a document.
+    /// Writes text of a document.
     pub(super) fn text(&mut self, text: &str, keeps_lines: bool) {
         if keeps_lines {
             for (number, line) in text.split('\n').enumerate() {
@@ -99,7 +99,7 @@ impl Writer {
         }
     }
 
-    /// Writes what must stand between the last text and the next.
+    /// Writes the separator between the last text and the next.
     fn lead_in(&mut self) {
         if self.out.is_empty() {
             self.prefix();

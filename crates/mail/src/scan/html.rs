@@ -13,7 +13,7 @@ pub(super) enum Piece<'a> {
     Open(Tag<'a>),
     /// A tag that closes, by its name in lower case.
     Close(String),
-    /// What stands between tags; of a style sheet, its rules.
+    /// The text between tags; of a style sheet, its rules.
     Text(&'a str),
 }
 

@@ -12,7 +12,7 @@ use super::candidates::{self, Candidate, Shape};
 use super::confidence::{confidence, keep_best};
 use super::vocabulary;
 
-/// How much of a message is looked at.
+/// How much of a message is searched.
 const MAX_CHARS: usize = 20_000;
 const MAX_LINES: usize = 400;
 
@@ -23,13 +23,13 @@ const MAX_LINE_BYTES: usize = 2_000;
 const NEAR_BYTES: usize = 60;
 const VERY_NEAR_BYTES: usize = 14;
 
-/// How many lines above a code may speak of it.
+/// How many lines above a code may mention it.
 const MAX_LINES_ABOVE: usize = 3;
 
-/// What is not at least this likely is not given.
+/// Minimum confidence of a result.
 const THRESHOLD: f64 = 0.5;
 
-/// The longest context that is given.
+/// The longest context that is returned.
 const MAX_CONTEXT_CHARS: usize = 160;
 
 /// A code.
@@ -190,7 +190,7 @@ fn score_in_line(line: &Line, candidate: &Candidate, about_sign_up: bool) -> f64
         + if about_sign_up { 0.1 } else { -0.05 }
 }
 
-/// Whether only a colon or a word such as "is" stands between the word for code and the candidate.
+/// Whether only a colon or a word such as "is" is between the word for code and the candidate.
 fn is_direct(before: &str, candidate: &Candidate, line: &Line) -> bool {
     let label = line.code_ranges.iter().rfind(|place| place.end <= candidate.place.start);
     let Some(between) = label.and_then(|place| before.get(place.end..)) else { return false };
@@ -214,7 +214,7 @@ fn sentence_end(before: &str) -> &str {
     before.rsplit(['!', '?', '。', ';']).next().unwrap_or(before)
 }
 
-/// Whether a line holds nothing but the candidate.
+/// Whether a line has nothing but the candidate.
 fn is_alone(line: &str, candidate: &Candidate) -> bool {
     let rest = |text: Option<&str>| {
         text.unwrap_or_default().chars().all(|c| !c.is_alphanumeric() && !"$€£¥+#©".contains(c))

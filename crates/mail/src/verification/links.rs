@@ -186,7 +186,7 @@ fn host(url: &Url) -> &str {
     url.host_str().unwrap_or_default().trim_start_matches("www.")
 }
 
-/// The addresses in plain text; the text of each is what stands before it, or the line above.
+/// The URLs in plain text; the text of each is what precedes it, or the line above.
 fn links_in_text(text: &str) -> Vec<LinkContext> {
     let mut links = Vec::new();
     let mut above = "";
@@ -217,7 +217,7 @@ fn address_in(text: &str) -> Option<usize> {
     text.find("https://").or_else(|| text.find("http://"))
 }
 
-/// What belongs to an address that stands before it: the sentence up to its end or to the next address.
+/// The text that belongs to a preceding URL: the sentence up to its end or to the next URL.
 fn rest_of_sentence(after: &str) -> &str {
     let end = address_in(after).unwrap_or(after.len());
     let until = after.get(..end).unwrap_or_default();

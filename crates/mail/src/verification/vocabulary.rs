@@ -91,7 +91,7 @@ const OFFERS: List = List(
     sale |black friday|save 10|save 20",
 );
 
-/// What stands before or after numbers that are not codes.
+/// Words before or after numbers that are not codes.
 const OTHER_NUMBERS: List = List(
     "\
     order|invoice|tracking|ticket|case|reference|ref|booking|reservation|account|customer|phone|tel|\

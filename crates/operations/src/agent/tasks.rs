@@ -60,7 +60,7 @@ pub async fn list(app: &App, call: &Call, mailbox: &str, query: TaskQuery) -> Re
 pub async fn update(app: &App, call: &Call, mailbox: &str, id: TaskId, change: TaskChange) -> Result<Task> {
     let (named, now) = (mailboxes::name(mailbox), call.now);
     app.write(call, async move |tx| {
-        let mailbox = crate::inbox::emails::hold(tx, &named).await?;
+        let mailbox = crate::inbox::emails::lock_mailbox(tx, &named).await?;
         let found = tasks::find(tx, &mailbox, &id).await?;
         let task = found.ok_or_else(|| Error::not_found("Task not found"))?;
         let task = Task {

@@ -108,7 +108,7 @@ pub async fn create(app: &App, call: &Call, mailbox: &str, input: NewTriager) ->
     let tasks = read_tasks(app, input.tasks, &[])?;
     let (named, id, now) = (mailboxes::name(mailbox), app.new_id(), call.now);
     app.write(call, async move |tx| {
-        let mailbox_id = crate::inbox::emails::hold(tx, &named).await?;
+        let mailbox_id = crate::inbox::emails::lock_mailbox(tx, &named).await?;
         if triagers::list(tx, &mailbox_id).await?.len() >= TRIAGERS_PER_MAILBOX {
             return Err(Error::quota("triagers in a mailbox", Limit::of(TRIAGERS_PER_MAILBOX as u64)));
         }
@@ -143,7 +143,7 @@ pub async fn update(
     let new_name = change.name.map(|name| clean_name("name", &name)).transpose()?;
     let (app_, named, now) = (app.clone(), mailboxes::name(mailbox), call.now);
     app.write(call, async move |tx| {
-        let mailbox = crate::inbox::emails::hold(tx, &named).await?;
+        let mailbox = crate::inbox::emails::lock_mailbox(tx, &named).await?;
         let mut triager = find(tx, &mailbox, &id).await?;
         triager.name = new_name.unwrap_or(triager.name);
         triager.instructions = change.instructions.unwrap_or(triager.instructions);
@@ -167,7 +167,7 @@ pub async fn update(
 pub async fn delete(app: &App, call: &Call, mailbox: &str, id: TriagerId) -> Result<()> {
     let named = mailboxes::name(mailbox);
     app.write(call, async move |tx| {
-        let mailbox = crate::inbox::emails::hold(tx, &named).await?;
+        let mailbox = crate::inbox::emails::lock_mailbox(tx, &named).await?;
         if find(tx, &mailbox, &id).await?.is_default {
             let fix = "Make another triager the default first, or disable this one.";
             return Err(Error::new(ErrorKind::TriagerProtected).with_fix(fix));
@@ -184,7 +184,7 @@ pub async fn delete(app: &App, call: &Call, mailbox: &str, id: TriagerId) -> Res
 pub async fn make_default(app: &App, call: &Call, mailbox: &str, id: TriagerId) -> Result<Triager> {
     let (named, now) = (mailboxes::name(mailbox), call.now);
     app.write(call, async move |tx| {
-        let mailbox = crate::inbox::emails::hold(tx, &named).await?;
+        let mailbox = crate::inbox::emails::lock_mailbox(tx, &named).await?;
         let triager = find(tx, &mailbox, &id).await?;
         if triager.is_default {
             return Ok(triager);
@@ -224,7 +224,7 @@ pub async fn conversation(
 ) -> Result<TriagerConversation> {
     let (named, fresh, now) = (mailboxes::name(mailbox), app.new_id(), call.now);
     app.write(call, async move |tx| {
-        let mailbox = crate::inbox::emails::hold(tx, &named).await?;
+        let mailbox = crate::inbox::emails::lock_mailbox(tx, &named).await?;
         let triager = find(tx, &mailbox, &id).await?;
         let fresh = Conversation {
             id: fresh,

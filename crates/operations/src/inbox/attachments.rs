@@ -1,4 +1,4 @@
-//! Files of emails.
+//! Attachments of emails: download by email and by id.
 
 use bytes::Bytes;
 use mail::message::{self, File};
@@ -16,7 +16,7 @@ use crate::{
         operation::Operation,
     },
     inbox::{
-        emails::{present, withhold},
+        emails::{present, refuse_flagged},
         inbound,
     },
     mailbox::mailboxes,
@@ -64,7 +64,7 @@ pub async fn get(
                 return Err(missing());
             }
             let mail = emails::find(tx, &mailbox, &record.email_id).await?.ok_or_else(missing)?;
-            withhold(&mail)?;
+            refuse_flagged(&mail)?;
             let content = contents::find(tx, &mail.content_id).await?.ok_or_else(missing)?;
             Ok((record, content))
         })
@@ -91,7 +91,7 @@ pub(crate) fn decode(raw: &[u8], record: &AttachmentRecord) -> Bytes {
     Bytes::from(message::decode(raw, &file))
 }
 
-/// A file that was not found.
+/// The error for an attachment that does not exist.
 pub(crate) fn missing() -> Error {
     Error::not_found("Attachment not found")
 }

@@ -1,4 +1,4 @@
-//! The safe context of an email: the message itself and its thread, for an agent to read.
+//! The safe context of an email: the message and a page of its thread, for an agent to read.
 
 use model::{
     EmailId, Timestamp,
@@ -53,8 +53,8 @@ pub async fn get(
     let about = format!("getEmailContext {id} {}", query.include_held);
     let after = match &query.cursor {
         Some(text) => {
-            let mark: ContextPosition = cursor::open(&key, &about, text)?;
-            Some((Timestamp::from_micros(mark.date), mark.id))
+            let position: ContextPosition = cursor::open(&key, &about, text)?;
+            Some((Timestamp::from_micros(position.date), position.id))
         }
         None => None,
     };
@@ -81,8 +81,8 @@ pub async fn get(
     let (all, names, total_count, has_more) = read;
     let next_cursor = match all.last() {
         Some((last, _)) if has_more => {
-            let mark = ContextPosition { date: last.date.as_micros(), id: last.id.clone() };
-            Some(cursor::seal(&key, &about, &mark)?)
+            let position = ContextPosition { date: last.date.as_micros(), id: last.id.clone() };
+            Some(cursor::seal(&key, &about, &position)?)
         }
         _ => None,
     };
@@ -100,12 +100,12 @@ pub async fn get(
     Ok(EmailContext { email, thread })
 }
 
-/// Safe text of clean mail, whatever the caller asks for.
+/// Safe text of clean messages, whatever the caller asks for.
 fn options() -> ReadOptions {
     ReadOptions {
         agent_safe_content: true,
         require_scan_status: Some(ScanStatus::Clean),
-        max_body_chars: Some(present::SAFE_BOUND),
+        max_body_chars: Some(present::DEFAULT_SAFE_CHARS),
         ..ReadOptions::default()
     }
 }

@@ -1,4 +1,6 @@
-//! Emails of a mailbox: reading, changing, moving, deleting.
+//! Emails of a mailbox: read, update, move, delete.
+//!
+//! Lists, bulk changes, waiting and imports are in modules of their own; `present` decides what a caller may see.
 
 mod bulk;
 mod guards;
@@ -21,7 +23,7 @@ use store::{
     mailboxes::MailboxName,
 };
 
-use self::present::{FolderNames, Presenter, Shown, missing};
+use self::present::{EmailContent, FolderNames, Presenter, missing};
 pub use self::{
     bulk::{bulk_delete, bulk_move, bulk_read, empty_trash},
     import::{import_mbox, import_message, split_mbox},
@@ -29,7 +31,7 @@ pub use self::{
     wait::wait,
 };
 pub(crate) use self::{
-    guards::{cancelled, hold, known_folder, refuse_drafts},
+    guards::{cancellation_result, lock_mailbox, refuse_drafts, require_folder},
     import::require_room,
     list::label_id,
 };
@@ -151,7 +153,7 @@ pub(crate) async fn read_one(
     presenter.open_and_show(app, &call.workspace, mail, fetched).await
 }
 
-/// An email that a caller may see now.
+/// An email that the caller may see now.
 pub(crate) async fn visible(
     tx: &mut Tx,
     mailbox: &MailboxId,
@@ -176,9 +178,9 @@ pub async fn update(
     change: EmailChange,
 ) -> Result<Email> {
     let named = mailboxes::name(mailbox);
-    let shown = open_one(app, call, named.clone(), id.clone()).await?;
+    let shown = open_content(app, call, named.clone(), id.clone()).await?;
     app.write(call, async move |tx| {
-        let mailbox = hold(tx, &named).await?;
+        let mailbox = lock_mailbox(tx, &named).await?;
         let mail = emails::find_brief(tx, &mailbox, &id).await?.ok_or_else(missing)?;
         let wanted = match &change.custom_labels {
             Some(slugs) => Some(label_ids(tx, &mailbox, slugs).await?),
@@ -197,9 +199,9 @@ pub async fn update(
     .await
 }
 
-/// Opens the content of an email that is about to change. It never changes itself, so that the answer to a write can
-/// be made, and kept for its Idempotency-Key, inside the transaction.
-async fn open_one(app: &App, call: &Call, named: MailboxName, id: EmailId) -> Result<Shown> {
+/// Opens the content of an email before it is updated. Content is immutable, so the response can be built, and kept for
+/// its Idempotency-Key, inside the transaction.
+async fn open_content(app: &App, call: &Call, named: MailboxName, id: EmailId) -> Result<EmailContent> {
     let fetched = app
         .read(call, async move |tx| {
             let mailbox = mailboxes::find_id(tx, &named).await?;
@@ -210,8 +212,8 @@ async fn open_one(app: &App, call: &Call, named: MailboxName, id: EmailId) -> Re
     present::open(app, &call.workspace, fetched).await
 }
 
-/// Shows an email that was changed in this transaction.
-async fn show_one(tx: &mut Tx, mailbox: &MailboxId, id: &EmailId, shown: Shown) -> Result<Email> {
+/// Presents an email that was changed in this transaction.
+async fn show_one(tx: &mut Tx, mailbox: &MailboxId, id: &EmailId, shown: EmailContent) -> Result<Email> {
     let mail = emails::find(tx, mailbox, id).await?.ok_or_else(missing)?;
     let names = FolderNames::load(tx, mailbox).await?;
     let options = ReadOptions::default();
@@ -238,12 +240,12 @@ async fn label_ids(tx: &mut Tx, mailbox: &MailboxId, slugs: &[String]) -> Result
 pub async fn delete(app: &App, call: &Call, mailbox: &str, id: EmailId, permanent: bool) -> Result<Deleted> {
     let (named, now) = (mailboxes::name(mailbox), call.now);
     app.write(call, async move |tx| {
-        let mailbox = hold(tx, &named).await?;
+        let mailbox = lock_mailbox(tx, &named).await?;
         let mail = emails::find_brief(tx, &mailbox, &id).await?.ok_or_else(missing)?;
         let discarded = bulk::discard(tx, &mailbox, &[mail], permanent, now).await?;
         let status = match discarded {
-            bulk::Discarded { cancelled: 1.., .. } => DeletedState::Cancelled,
-            bulk::Discarded { deleted: 1.., .. } => DeletedState::Deleted,
+            bulk::DiscardCounts { cancelled: 1.., .. } => DeletedState::Cancelled,
+            bulk::DiscardCounts { deleted: 1.., .. } => DeletedState::Deleted,
             _ => DeletedState::Trashed,
         };
         Ok(Deleted { status })
@@ -255,11 +257,11 @@ pub async fn delete(app: &App, call: &Call, mailbox: &str, id: EmailId, permanen
 #[crate::boxed]
 pub async fn move_one(app: &App, call: &Call, mailbox: &str, id: EmailId, target: Move) -> Result<Email> {
     let named = mailboxes::name(mailbox);
-    let shown = open_one(app, call, named.clone(), id.clone()).await?;
+    let shown = open_content(app, call, named.clone(), id.clone()).await?;
     app.write(call, async move |tx| {
-        let mailbox = hold(tx, &named).await?;
+        let mailbox = lock_mailbox(tx, &named).await?;
         let mail = emails::find_brief(tx, &mailbox, &id).await?.ok_or_else(missing)?;
-        known_folder(tx, &mailbox, &target).await?;
+        require_folder(tx, &mailbox, &target).await?;
         refuse_drafts(std::slice::from_ref(&mail))?;
         emails::move_to(tx, &mailbox, &[mail], &target.folder_id).await?;
         show_one(tx, &mailbox, &id, shown).await
@@ -275,15 +277,15 @@ pub async fn raw(app: &App, call: &Call, mailbox: &str, id: EmailId) -> Result<(
         .read(call, async move |tx| {
             let mailbox = mailboxes::find_id(tx, &named).await?;
             let mail = visible(tx, &mailbox, &id, true, now).await?;
-            withhold(&mail)?;
+            refuse_flagged(&mail)?;
             contents::find(tx, &mail.content_id).await?.ok_or_else(missing)
         })
         .await?;
     Ok((format!("{email}.eml"), present::open_raw(app, &call.workspace, &content).await?))
 }
 
-/// Refuses bytes of a message that a scanner found unsafe.
-pub(crate) fn withhold(mail: &EmailRecord) -> Result<()> {
+/// Refuses to return the bytes of a flagged message.
+pub(crate) fn refuse_flagged(mail: &EmailRecord) -> Result<()> {
     if mail.scan_status == Some(ScanStatus::Flagged) {
         let fix = "A scanner found this mail unsafe; its scan_threats say why.";
         return Err(Error::new(ErrorKind::ContentWithheld).with_fix(fix));
@@ -291,7 +293,7 @@ pub(crate) fn withhold(mail: &EmailRecord) -> Result<()> {
     Ok(())
 }
 
-/// The codes and links of a clean mail.
+/// The codes and links of a clean message.
 #[crate::boxed]
 pub async fn verification(app: &App, call: &Call, mailbox: &str, id: EmailId) -> Result<Verification> {
     let (named, now) = (mailboxes::name(mailbox), call.now);
@@ -310,8 +312,8 @@ pub async fn verification(app: &App, call: &Call, mailbox: &str, id: EmailId) ->
     let mut found = mail::verification::Verification::default();
     let omitted = safe.is_none();
     if let (Some(safe), Some(full)) = (safe, full)
-        && let Shown::Safe(text) = present::open(app, &call.workspace, safe).await?
-        && let Shown::Full { body, .. } = present::open(app, &call.workspace, full).await?
+        && let EmailContent::Safe(text) = present::open(app, &call.workspace, safe).await?
+        && let EmailContent::Full { body, .. } = present::open(app, &call.workspace, full).await?
     {
         let html = (mail.body_format == model::emails::BodyFormat::Html).then_some(body.as_str());
         let text = mail::safe_text::SafeText::from_plain(&text);

@@ -1,12 +1,13 @@
-//! One way in for every message: SMTP, LMTP, the signed hook, imports, and later mail between mailboxes of this server.
+//! The common path of every arriving message: SMTP, LMTP, the signed hook, imports, and mail between mailboxes of this server.
 //!
-//! A message is read and judged once, on a thread that may take its time, and then delivered to all its mailboxes
-//! in one transaction: it is durable for all of them, or the sender is told to try again and nothing is kept.
+//! A message is parsed and analysed once, on a blocking thread if it is long, and then delivered to all its mailboxes in one
+//! transaction: it is durable for all of them, or it is deferred and nothing is stored.
 
 mod arrival;
+mod content;
 mod deliver;
+mod filterable_email;
 mod prepare;
-mod subject;
 
 use std::{collections::BTreeSet, fmt, sync::Arc};
 
@@ -22,9 +23,12 @@ use tracing::Instrument;
 
 pub use self::arrival::{Arrival, Client};
 pub(crate) use self::{
-    deliver::{Content, Delivery, prepare, read},
-    prepare::{Prepared, encoding_named, has_link, message_id_hash, people, received_data, shown},
-    subject::Subject,
+    content::Content,
+    deliver::{Delivery, prepare, read},
+    filterable_email::FilterableEmail,
+    prepare::{
+        PreparedMessage, display_form, encoding_named, has_link, message_id_hash, people, received_data,
+    },
 };
 pub use crate::core::arriving::Recipient;
 use crate::{
@@ -36,17 +40,17 @@ use crate::{
     mailbox::mailboxes,
 };
 
-/// More Received lines mean that a message goes round in circles.
+/// More Received lines mean that a message is looping.
 pub(crate) const MAX_RECEIVED_LINES: usize = 50;
 
-/// A message that was taken in.
+/// A message that was received.
 #[derive(Clone, Debug)]
-pub struct Received {
-    /// What it became for each recipient, in their order; some may refuse its author.
+pub struct ReceivedMessage {
+    /// The email for each recipient, in their order; some may refuse its author.
     pub emails: Vec<Result<EmailId, Refusal>>,
     /// Its Message-ID.
     pub message_id: Option<String>,
-    /// What the scan says; nothing while scanners outside have not spoken.
+    /// The scan status; nothing while the external scanner is pending.
     pub scan: Option<ScanStatus>,
     /// Whether it looks like spam.
     pub spam: bool,
@@ -54,7 +58,7 @@ pub struct Received {
     pub authentication: SenderAuthentication,
 }
 
-impl Received {
+impl ReceivedMessage {
     /// The verdict in one word.
     pub fn verdict(&self) -> &'static str {
         match self.scan {
@@ -65,10 +69,10 @@ impl Received {
     }
 }
 
-/// Why a message or a recipient is not taken, in the words of SMTP.
+/// Why a message or a recipient is refused, as an SMTP reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// The reply code: 4xx to try again, 5xx never to.
+    /// The reply code: 4xx to retry, 5xx permanent.
     pub code: u16,
     /// The enhanced code of RFC 3463.
     pub enhanced: &'static str,
@@ -81,21 +85,21 @@ impl Refusal {
         Self { code, enhanced, text }
     }
     pub(crate) const UNKNOWN: Self = Self::new(550, "5.1.1", "There is no such mailbox here");
-    /// The domain is none of ours.
+    /// The domain is not served here.
     pub(crate) const RELAY: Self = Self::new(550, "5.7.1", "This server does not take mail for that domain");
     const DISABLED: Self = Self::new(550, "5.2.1", "This mailbox takes no mail");
     const POLICY: Self = Self::new(550, "5.7.1", "This mailbox does not take mail from that sender");
     pub(crate) const FULL: Self = Self::new(452, "4.2.2", "This mailbox is full for now");
     pub(crate) const LOOP: Self =
         Self::new(554, "5.4.6", "Too many hops: this message goes round in circles");
-    /// None of the recipients is taken, each for a reason of its own.
-    pub const NOBODY: Self = Self::new(554, "5.5.1", "No valid recipients");
-    /// The store does not work at the moment.
-    pub const LATER: Self = Self::new(451, "4.3.0", "Try again later");
+    /// All recipients are refused, each for its own reason.
+    pub const NO_RECIPIENTS: Self = Self::new(554, "5.5.1", "No valid recipients");
+    /// The store is not available.
+    pub const TRY_LATER: Self = Self::new(451, "4.3.0", "Try again later");
 }
 
 impl Refusal {
-    /// Why, in one word for those who count.
+    /// The reason as a metrics label.
     pub fn reason(&self) -> &'static str {
         let words = [
             (Self::UNKNOWN, "unknown"),
@@ -103,7 +107,7 @@ impl Refusal {
             (Self::DISABLED, "disabled"),
             (Self::POLICY, "policy"),
             (Self::FULL, "full"),
-            (Self::LATER, "later"),
+            (Self::TRY_LATER, "later"),
         ];
         words.iter().find(|(refusal, _)| refusal == self).map_or("other", |(_, word)| word)
     }
@@ -117,23 +121,23 @@ impl fmt::Display for Refusal {
 
 impl From<Error> for Refusal {
     fn from(error: Error) -> Self {
-        tracing::warn!(%error, "mail is put off");
-        Self::LATER
+        tracing::warn!(%error, "message deferred; the sender will retry");
+        Self::TRY_LATER
     }
 }
 
-/// Decides whether a recipient is taken.
+/// Decides whether a recipient is accepted.
 #[crate::boxed]
 pub async fn route(app: &App, from: Option<&str>, to: &str) -> Result<Recipient, Refusal> {
     let address = Address::parse(to).map_err(|_| Refusal::UNKNOWN)?;
     let bare = address.without_tag();
-    let most = |route: &Route| app.limits(route.plan).storage_bytes.get();
-    let route = match app.routes().find(app.db(), bare.as_str(), most).await? {
+    let storage_limit = |route: &Route| app.limits(route.plan).storage_bytes.get();
+    let route = match app.routes().find(app.db(), bare.as_str(), storage_limit).await? {
         Some(route) => route,
-        None if !serves(app, address.domain()).await? => return Err(Refusal::RELAY),
-        // In any case of letters, as the standard asks.
+        None if !is_served(app, address.domain()).await? => return Err(Refusal::RELAY),
+        // Case-insensitive, as the standard requires.
         None if ["postmaster", "abuse"].iter().any(|name| bare.local().eq_ignore_ascii_case(name)) => {
-            Arc::new(postmaster::route(app).await?.ok_or(Refusal::LATER)?)
+            Arc::new(postmaster::route(app).await?.ok_or(Refusal::TRY_LATER)?)
         }
         None => return Err(Refusal::UNKNOWN),
     };
@@ -144,7 +148,7 @@ pub async fn route(app: &App, from: Option<&str>, to: &str) -> Result<Recipient,
         return Err(Refusal::DISABLED);
     }
     let policy = &route.settings.sender_policy;
-    if !lets_in(policy, from) {
+    if !allows(policy, from) {
         return Err(Refusal::POLICY);
     }
     let stored = u64::try_from(route.stored_bytes).unwrap_or_default();
@@ -160,8 +164,8 @@ pub async fn route(app: &App, from: Option<&str>, to: &str) -> Result<Recipient,
     })
 }
 
-/// Whether mail for a domain is taken here: hosted ones, and those that a workspace has proven to be its own.
-async fn serves(app: &App, domain: &str) -> Result<bool> {
+/// Whether mail for a domain is accepted here: hosted domains, and verified custom domains.
+async fn is_served(app: &App, domain: &str) -> Result<bool> {
     if app.settings().hosted_domains.iter().any(|hosted| hosted == domain) {
         return Ok(true);
     }
@@ -169,8 +173,8 @@ async fn serves(app: &App, domain: &str) -> Result<bool> {
     Ok(app.db().system_read(async move |tx| domains::owner(tx, &domain).await).await?.is_some())
 }
 
-/// Whether a policy lets a sender in. Reports about our own mail have no sender and come in unless all is blocked.
-fn lets_in(policy: &SenderPolicy, from: Option<&str>) -> bool {
+/// Whether a policy allows a sender. Reports have no sender and are allowed unless everything is blocked.
+fn allows(policy: &SenderPolicy, from: Option<&str>) -> bool {
     let Some(from) = from else { return !policy.block.iter().any(|pattern| pattern == "*") };
     !matches_any(&policy.block, from) && (policy.allow.is_empty() || matches_any(&policy.allow, from))
 }
@@ -188,21 +192,25 @@ fn matches_any(patterns: &[String], sender: &str) -> bool {
     })
 }
 
-/// Takes a message in. When this returns ids, it is durable in their mailboxes.
+/// Receives a message. When this returns ids, it is durable in their mailboxes.
 #[crate::boxed]
-pub async fn receive(app: &App, arrival: Arrival) -> Result<Received, Refusal> {
-    take_in(app, arrival, None).await
+pub async fn receive(app: &App, arrival: Arrival) -> Result<ReceivedMessage, Refusal> {
+    receive_counted(app, arrival, None).await
 }
 
-/// Takes a message in that carries a name of its own: the same name brings a recipient nothing twice within a day,
-/// on whichever node, and is answered with the same ids.
+/// Receives a message with an idempotency key: within a day, on any node, the same key is delivered to a recipient only
+/// once, and returns the same ids.
 #[crate::boxed]
-pub async fn receive_once(app: &App, arrival: Arrival, name: String) -> Result<Received, Refusal> {
-    take_in(app, arrival, Some(name)).await
+pub async fn receive_once(app: &App, arrival: Arrival, name: String) -> Result<ReceivedMessage, Refusal> {
+    receive_counted(app, arrival, Some(name)).await
 }
 
-/// Takes a message in, counts what became of it, and has whatever is logged on the way name the workspaces.
-async fn take_in(app: &App, arrival: Arrival, name: Option<String>) -> Result<Received, Refusal> {
+/// Receives a message, counts the outcome, and adds the workspaces to log lines on the way.
+async fn receive_counted(
+    app: &App,
+    arrival: Arrival,
+    name: Option<String>,
+) -> Result<ReceivedMessage, Refusal> {
     let workspaces: BTreeSet<&str> =
         arrival.recipients.iter().map(|recipient| recipient.workspace.as_str()).collect();
     let workspaces = workspaces.into_iter().collect::<Vec<_>>().join(" ");
@@ -218,12 +226,16 @@ async fn take_in(app: &App, arrival: Arrival, name: Option<String>) -> Result<Re
     outcome
 }
 
-async fn store_for_all(app: &App, mut arrival: Arrival, name: Option<String>) -> Result<Received, Refusal> {
+async fn store_for_all(
+    app: &App,
+    mut arrival: Arrival,
+    name: Option<String>,
+) -> Result<ReceivedMessage, Refusal> {
     if mail::message::count_received(&arrival.raw) > MAX_RECEIVED_LINES {
         return Err(Refusal::LOOP);
     }
-    let let_in = letting_in(&arrival);
-    let mut each = let_in.iter();
+    let allowed = allowing_recipients(&arrival);
+    let mut each = allowed.iter();
     arrival.recipients.retain(|_| each.next() == Some(&true));
     if arrival.recipients.is_empty() {
         return Err(Refusal::POLICY);
@@ -231,9 +243,9 @@ async fn store_for_all(app: &App, mut arrival: Arrival, name: Option<String>) ->
     let authentication = authenticate(app, &arrival).await;
     let (ids, prepared) = deliver::deliver(app, arrival, authentication.clone(), name).await?;
     let mut ids = ids.into_iter();
-    let outcome = |let_in| if let_in { ids.next() } else { None };
-    Ok(Received {
-        emails: let_in.into_iter().map(outcome).map(|id| id.ok_or(Refusal::POLICY)).collect(),
+    let outcome = |allowed| if allowed { ids.next() } else { None };
+    Ok(ReceivedMessage {
+        emails: allowed.into_iter().map(outcome).map(|id| id.ok_or(Refusal::POLICY)).collect(),
         message_id: prepared.message.message_id.clone(),
         scan: prepared.scan_status(app.scanning().has_external()),
         spam: prepared.is_spam(&authentication),
@@ -241,22 +253,22 @@ async fn store_for_all(app: &App, mut arrival: Arrival, name: Option<String>) ->
     })
 }
 
-/// Which recipients let in the author whom they would see. The envelope's sender was looked at before, and may be
-/// another one.
-fn letting_in(arrival: &Arrival) -> Vec<bool> {
+/// Which recipients' policies allow the author in the From line. The envelope sender was checked at RCPT and may be a
+/// different one.
+fn allowing_recipients(arrival: &Arrival) -> Vec<bool> {
     let has_policy = arrival.recipients.iter().any(|recipient| recipient.policy.is_some());
     let author = if has_policy { mail::message::author(&arrival.raw) } else { None };
     let is_report = arrival.from.is_none();
-    let lets_in = |recipient: &Recipient| match (&recipient.policy, &author) {
-        // Reports come from the servers of the world, whoever is on the list of those who may write.
+    let allows = |recipient: &Recipient| match (&recipient.policy, &author) {
+        // Reports come from any server, so the allow list does not apply to them.
         (Some(policy), Some(author)) if is_report => !matches_any(&policy.block, author),
-        (Some(policy), Some(author)) => lets_in(policy, Some(author)),
+        (Some(policy), Some(author)) => allows(policy, Some(author)),
         _ => true,
     };
-    arrival.recipients.iter().map(lets_in).collect()
+    arrival.recipients.iter().map(allows).collect()
 }
 
-/// Takes in a message that somebody hands over, from no trusted transport.
+/// Stores an uploaded message, without a trusted transport.
 pub(crate) async fn import(app: &App, recipient: Recipient, raw: Bytes) -> Result<Vec<EmailId>> {
     let arrival = Arrival { provider: None, from: None, recipients: vec![recipient], raw, client: None };
     let (ids, _) = deliver::deliver(app, arrival, SenderAuthentication::unknown(None), None).await?;
@@ -290,13 +302,13 @@ mod tests {
             allow: allow.iter().map(ToString::to_string).collect(),
             block: block.iter().map(ToString::to_string).collect(),
         };
-        assert!(lets_in(&policy(&[], &[]), Some("a@x.test")));
-        assert!(lets_in(&policy(&["@x.test"], &[]), Some("A@X.test")));
-        assert!(!lets_in(&policy(&["@x.test"], &[]), Some("a@y.test")));
-        assert!(!lets_in(&policy(&["@x.test"], &["a@x.test"]), Some("a@x.test")));
-        assert!(!lets_in(&policy(&["*"], &["*"]), Some("a@x.test")));
-        assert!(!lets_in(&policy(&["*"], &["@x.test"]), Some("a@x.test")));
-        assert!(lets_in(&policy(&["a@x.test"], &[]), None), "reports about our own mail");
-        assert!(!lets_in(&policy(&[], &["*"]), None));
+        assert!(allows(&policy(&[], &[]), Some("a@x.test")));
+        assert!(allows(&policy(&["@x.test"], &[]), Some("A@X.test")));
+        assert!(!allows(&policy(&["@x.test"], &[]), Some("a@y.test")));
+        assert!(!allows(&policy(&["@x.test"], &["a@x.test"]), Some("a@x.test")));
+        assert!(!allows(&policy(&["*"], &["*"]), Some("a@x.test")));
+        assert!(!allows(&policy(&["*"], &["@x.test"]), Some("a@x.test")));
+        assert!(allows(&policy(&["a@x.test"], &[]), None), "reports about our own mail");
+        assert!(!allows(&policy(&[], &["*"]), None));
     }
 }

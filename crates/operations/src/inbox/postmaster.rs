@@ -1,4 +1,4 @@
-//! The mailbox of whoever runs this server: `postmaster@` and `abuse@` of every domain lead there.
+//! The operator's mailbox: `postmaster@` and `abuse@` of every domain lead there.
 
 use model::{MailboxId, WorkspaceId, events::EventType, mailboxes::MailboxSettings};
 use store::{
@@ -12,8 +12,8 @@ use crate::{
     mailbox::mailboxes,
 };
 
-/// Where mail to the operator goes: a mailbox in the operator's workspace, made when the first such mail comes.
-/// Nowhere as long as nobody operates the server.
+/// The route of mail to the operator: a mailbox in the operator's workspace, created with the first such message.
+/// Nothing without an operator.
 pub(crate) async fn route(app: &App) -> Result<Option<Route>> {
     let Some(domain) = app.settings().hosted_domains.first() else { return Ok(None) };
     let address = format!("postmaster@{domain}");
@@ -22,11 +22,11 @@ pub(crate) async fn route(app: &App) -> Result<Option<Route>> {
     }
     let found = app.db().system_read(async |tx| system::operator_workspace(tx).await).await?;
     let Some(workspace) = found else { return Ok(None) };
-    make(app, &workspace, &address).await?;
+    create(app, &workspace, &address).await?;
     find_route(app, &address).await
 }
 
-async fn make(app: &App, workspace: &WorkspaceId, address: &str) -> Result<()> {
+async fn create(app: &App, workspace: &WorkspaceId, address: &str) -> Result<()> {
     let id: MailboxId = app.new_id();
     let record = MailboxRecord {
         id,
@@ -45,7 +45,7 @@ async fn make(app: &App, workspace: &WorkspaceId, address: &str) -> Result<()> {
     let (app_, key) = (app.clone(), app.data_key(workspace).await?);
     app.db()
         .write(workspace, async move |tx| {
-            // Two such messages at once: the second finds the address taken, and the mailbox made.
+            // Of two such messages at once the second finds the address claimed and the mailbox created.
             if addresses::claim(tx, &record.email, &record.id).await? {
                 mailboxes::insert_with_folders(tx, &record).await?;
                 let event = mailboxes::event(EventType::MailboxCreated, &record);

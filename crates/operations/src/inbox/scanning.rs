@@ -1,4 +1,6 @@
-//! Asking the external scanner about messages that wait for its verdict.
+//! Sends messages with a pending verdict to the external scanner.
+//!
+//! Workspaces take turns, so that a flood of messages to one does not delay the others.
 
 use std::collections::{HashMap, HashSet};
 
@@ -26,101 +28,100 @@ use crate::{
     inbox::{emails::present, inbound},
 };
 
-/// Messages that the external scanner looks at at the same time, and how many of them may be one workspace's: a flood of
-/// messages, or some that take it long, leave room for those of others.
+/// Maximum concurrent scans, in total and per workspace.
 const MAX_CONCURRENT: usize = 12;
 const MAX_CONCURRENT_IN_WORKSPACE: usize = 8;
-/// Messages of one workspace that are passed over because they could not be read.
-const MAX_PASSED_OVER: usize = 100;
+/// Messages of one workspace that are skipped because they could not be read.
+const MAX_SKIPPED_PER_WORKSPACE: usize = 100;
 
-/// Asks the external scanner about all messages that wait for its verdict, in turn over workspaces, and tells how many it
-/// judged.
+/// Scans all pending messages, in turn over workspaces, and returns how many got a verdict.
 #[crate::boxed]
-pub async fn judge_waiting(app: &App) -> Result<usize> {
+pub async fn scan_pending(app: &App) -> Result<usize> {
     if !app.scanning().has_external() {
         return Ok(0);
     }
-    let mut judging = Judging::default();
-    let (mut judged, mut failed) = (0, None);
+    let mut scans = RunningScans::default();
+    let (mut scanned, mut failed) = (0, None);
     loop {
-        judging.take_up(app).await?;
-        // As soon as one is done there is room for the next: a scanner that hangs over some keeps nobody waiting.
-        let Some(done) = judging.running.join_next_with_id().await else { break };
-        match judging.end(done) {
-            Ok(done) => judged += usize::from(done),
-            // One that is damaged must not keep the next ones waiting.
+        scans.start_pending(app).await?;
+        // Each finished scan frees a slot, so that a few slow scans do not block the others.
+        let Some(done) = scans.running.join_next_with_id().await else { break };
+        match scans.finish(done) {
+            Ok(done) => scanned += usize::from(done),
+            // A damaged message must not block the next ones.
             Err(error) => failed = Some(error),
         }
     }
     match failed {
-        Some(error) if judged == 0 => Err(error),
-        _ => Ok(judged),
+        Some(error) if scanned == 0 => Err(error),
+        _ => Ok(scanned),
     }
 }
 
-/// Messages that are with the external scanner.
+/// Scans in progress.
 #[derive(Default)]
-struct Judging {
+struct RunningScans {
     turns: Turns,
     running: JoinSet<Result<bool>>,
-    places: HashMap<task::Id, (WorkspaceId, EmailId)>,
-    /// Those that nothing came of, which are tried another time.
-    passed_over: HashMap<WorkspaceId, HashSet<EmailId>>,
+    tasks: HashMap<task::Id, (WorkspaceId, EmailId)>,
+    /// Messages without a verdict, which are retried in a later round.
+    skipped: HashMap<WorkspaceId, HashSet<EmailId>>,
 }
 
-impl Judging {
-    /// Takes up messages that wait, as far as there is room.
-    async fn take_up(&mut self, app: &App) -> Result<()> {
-        let (now, room) = (app.now(), MAX_CONCURRENT.saturating_sub(self.running.len()));
-        let (after, most) = (self.turns.after().to_owned(), self.turns.to_look_up(room));
+impl RunningScans {
+    /// Starts pending scans in free slots.
+    async fn start_pending(&mut self, app: &App) -> Result<()> {
+        let (now, free_slots) = (app.now(), MAX_CONCURRENT.saturating_sub(self.running.len()));
+        let (after, limit) = (self.turns.after().to_owned(), self.turns.to_look_up(free_slots));
         let find =
-            app.db().system_read(async move |tx| system::unscanned_workspaces(tx, now, &after, most).await);
-        let shares = self.turns.share(find.await?, room, MAX_CONCURRENT_IN_WORKSPACE);
+            app.db().system_read(async move |tx| system::unscanned_workspaces(tx, now, &after, limit).await);
+        let shares = self.turns.share(find.await?, free_slots, MAX_CONCURRENT_IN_WORKSPACE);
         for (workspace, share) in shares {
-            let passed_over = self.passed_over.get(&workspace).map_or(0, HashSet::len).min(MAX_PASSED_OVER);
-            let (of, most) = (workspace.clone(), share + self.turns.holds(&workspace) + passed_over);
-            let find = app.db().system_read(async move |tx| system::unscanned(tx, &of, most).await);
-            let waiting: Vec<(MailboxId, EmailId)> = find.await?;
-            let fresh = waiting.into_iter().filter(|(_, email)| !self.knows(&workspace, email));
+            let skipped = self.skipped.get(&workspace).map_or(0, HashSet::len).min(MAX_SKIPPED_PER_WORKSPACE);
+            let (of, limit) = (workspace.clone(), share + self.turns.holds(&workspace) + skipped);
+            let find = app.db().system_read(async move |tx| system::unscanned(tx, &of, limit).await);
+            let pending: Vec<(MailboxId, EmailId)> = find.await?;
+            let fresh = pending.into_iter().filter(|(_, email)| !self.is_known(&workspace, email));
             for (mailbox, email) in fresh.take(share).collect::<Vec<_>>() {
-                self.begin(app, &workspace, mailbox, email);
+                self.start(app, &workspace, mailbox, email);
             }
         }
         Ok(())
     }
 
-    fn knows(&self, workspace: &WorkspaceId, email: &EmailId) -> bool {
-        self.places.values().any(|(_, running)| running == email)
-            || self.passed_over.get(workspace).is_some_and(|all| all.contains(email))
+    fn is_known(&self, workspace: &WorkspaceId, email: &EmailId) -> bool {
+        self.tasks.values().any(|(_, running)| running == email)
+            || self.skipped.get(workspace).is_some_and(|all| all.contains(email))
     }
 
-    fn begin(&mut self, app: &App, workspace: &WorkspaceId, mailbox: MailboxId, email: EmailId) {
+    fn start(&mut self, app: &App, workspace: &WorkspaceId, mailbox: MailboxId, email: EmailId) {
         let (app, of, id) = (app.clone(), workspace.clone(), email.clone());
         let span = tracing::error_span!("scan", email = %id, workspace = %of);
-        let failed = |error: &Error| tracing::error!(%error, "a mail cannot be read to be scanned");
-        let work = async move { judge(&app, &of, &mailbox, &id).await.inspect_err(failed) };
+        let failed =
+            |error: &Error| tracing::error!(%error, "message could not be read for scanning; retrying");
+        let work = async move { scan(&app, &of, &mailbox, &id).await.inspect_err(failed) };
         let task = self.running.spawn(work.instrument(span));
         self.turns.take(workspace);
-        self.places.insert(task.id(), (workspace.clone(), email));
+        self.tasks.insert(task.id(), (workspace.clone(), email));
     }
 
-    /// Tells whether there is a verdict now.
-    fn end(&mut self, done: Result<(task::Id, Result<bool>), task::JoinError>) -> Result<bool> {
+    /// Finishes a scan, and returns whether there is a verdict.
+    fn finish(&mut self, done: Result<(task::Id, Result<bool>), task::JoinError>) -> Result<bool> {
         let (id, outcome) = match done {
             Ok((id, outcome)) => (id, outcome),
             Err(error) => (error.id(), Err(Error::internal(error))),
         };
-        if let Some((workspace, email)) = self.places.remove(&id) {
+        if let Some((workspace, email)) = self.tasks.remove(&id) {
             self.turns.release(&workspace);
             if !matches!(outcome, Ok(true)) {
-                self.passed_over.entry(workspace).or_default().insert(email);
+                self.skipped.entry(workspace).or_default().insert(email);
             }
         }
         outcome
     }
 }
 
-async fn judge(app: &App, workspace: &WorkspaceId, mailbox: &MailboxId, email: &EmailId) -> Result<bool> {
+async fn scan(app: &App, workspace: &WorkspaceId, mailbox: &MailboxId, email: &EmailId) -> Result<bool> {
     let (owner, id) = (mailbox.clone(), email.clone());
     let found = app
         .db()
@@ -153,11 +154,11 @@ async fn judge(app: &App, workspace: &WorkspaceId, mailbox: &MailboxId, email: &
             if !emails::set_scan(tx, &mailbox, &mail.id, status, &threats).await? {
                 return Ok(false);
             }
-            let judged = EmailRecord { scan_status: Some(status), scan_threats: threats, ..mail };
+            let scanned = EmailRecord { scan_status: Some(status), scan_threats: threats, ..mail };
             let event = NewEvent {
                 kind: EventType::MessageScanned,
                 mailbox: Some(mailbox),
-                data: inbound::received_data(&judged),
+                data: inbound::received_data(&scanned),
             };
             event.append(tx, &app_, &key, app_.now()).await?;
             Ok(true)

@@ -1,4 +1,4 @@
-//! Threads of a mailbox.
+//! Threads of a mailbox: list, read, mark as read, move.
 
 use model::{
     EmailId, MailboxId, ThreadId, Timestamp,
@@ -21,8 +21,9 @@ use crate::{
         operation::Operation,
     },
     inbox::emails::{
-        hold, known_folder,
-        present::{self, FolderNames, Presenter, Shown},
+        lock_mailbox,
+        present::{self, EmailContent, FolderNames, Presenter},
+        require_folder,
     },
     mailbox::{folders, mailboxes},
 };
@@ -46,7 +47,7 @@ pub const MOVE: Operation = Operation::write("moveThread", "Moves all emails of 
 
 pub(crate) const OPERATIONS: &[&Operation] = &[&LIST, &GET, &READ, &MOVE];
 
-/// Emails of a thread in one answer.
+/// Emails of a thread in one response.
 const MAX_IN_THREAD: i64 = 500;
 
 /// Characters of all bodies of a thread; the newest keep theirs, and what was cut says so.
@@ -67,38 +68,38 @@ pub async fn list(app: &App, call: &Call, mailbox: &str, query: ThreadListQuery)
     let about = format!("listThreads {mailbox} {:?}", query.folder);
     let after = match &query.cursor {
         Some(text) => {
-            let mark: ThreadPosition = cursor::open(&key, &about, text)?;
-            Some((Timestamp::from_micros(mark.at), mark.email))
+            let position: ThreadPosition = cursor::open(&key, &about, text)?;
+            Some((Timestamp::from_micros(position.at), position.email))
         }
         None => None,
     };
     let (limit, now) = (query.limit, call.now);
-    let (found, mails, names, total_count) = app
+    let (found, records, names, total_count) = app
         .read(call, async move |tx| {
             let mailbox = mailboxes::find_id(tx, &named).await?;
             folders::require(tx, &mailbox, query.folder.as_ref()).await?;
             let filter = ThreadFilter { folder: query.folder, held_after: Some(now) };
             let found = threads::list(tx, &mailbox, &filter, after, 0, limit + 1).await?;
             let ids: Vec<EmailId> = found.iter().map(|thread| thread.newest_email.clone()).collect();
-            let mails = emails::select(tx, &mailbox, &ids).await?;
+            let records = emails::select(tx, &mailbox, &ids).await?;
             let total = threads::count(tx, &mailbox, &filter).await?;
-            Ok((found, mails, FolderNames::load(tx, &mailbox).await?, total))
+            Ok((found, records, FolderNames::load(tx, &mailbox).await?, total))
         })
         .await?;
     let wanted = usize::try_from(limit).unwrap_or_default();
     let has_more = found.len() > wanted;
     let options = ReadOptions::default();
     let presenter = Presenter { folders: &names, options: &options };
-    let mut mails = mails;
+    let mut records = records;
     let mut all = Vec::with_capacity(wanted);
     let mut last = None;
     for thread in found.into_iter().take(wanted) {
         last = Some(thread.place);
-        let Some(at) = mails.iter().position(|mail| mail.id == thread.newest_email) else { continue };
+        let Some(at) = records.iter().position(|mail| mail.id == thread.newest_email) else { continue };
         if thread.mail_count == 0 {
             continue;
         }
-        let newest = presenter.show(mails.swap_remove(at), Shown::Preview);
+        let newest = presenter.show(records.swap_remove(at), EmailContent::Preview);
         all.push(ThreadSummary {
             id: thread.thread_id,
             subject: newest.subject.clone(),
@@ -127,28 +128,29 @@ pub async fn get(
 ) -> Result<Vec<Email>> {
     let (named, now, options) = (mailboxes::name(mailbox), call.now, query.read_options());
     let chosen = options.clone();
-    let (mails, names, count) = app
+    let (records, names, count) = app
         .read(call, async move |tx| {
             let mailbox = mailboxes::find_id(tx, &named).await?;
             let held_after = (!chosen.include_held).then_some(now);
             let before = match &query.before {
-                Some(email) => Some(place_of(tx, &mailbox, &id, email).await?),
+                Some(email) => Some(position_of(tx, &mailbox, &id, email).await?),
                 None => None,
             };
-            let mails = emails::list_thread_end(tx, &mailbox, &id, before, held_after, MAX_IN_THREAD).await?;
+            let records =
+                emails::list_thread_end(tx, &mailbox, &id, before, held_after, MAX_IN_THREAD).await?;
             let count = emails::count_thread(tx, &mailbox, &id, held_after).await?;
             if count == 0 {
                 return Err(missing());
             }
             let names = FolderNames::load(tx, &mailbox).await?;
             let presenter = Presenter { folders: &names, options: &chosen };
-            let all = presenter.fetch_all(tx, mails).await?;
+            let all = presenter.fetch_all(tx, records).await?;
             Ok((all, names, count))
         })
         .await?;
     let mut left = MAX_CHARS;
-    let mut all = Vec::with_capacity(mails.len());
-    for (mail, fetched) in mails.into_iter().rev() {
+    let mut all = Vec::with_capacity(records.len());
+    for (mail, fetched) in records.into_iter().rev() {
         let bounded = present::within(&options, Some(left));
         let presenter = Presenter { folders: &names, options: &bounded };
         let mut email = presenter.open_and_show(app, &call.workspace, mail, fetched).await?;
@@ -160,8 +162,8 @@ pub async fn get(
     Ok(all)
 }
 
-/// Where an email stands in its thread.
-async fn place_of(
+/// The position of an email in its thread.
+async fn position_of(
     tx: &mut Tx,
     mailbox: &MailboxId,
     thread: &ThreadId,
@@ -176,9 +178,9 @@ async fn place_of(
 pub async fn read(app: &App, call: &Call, mailbox: &str, id: ThreadId) -> Result<ThreadUpdate> {
     let named = mailboxes::name(mailbox);
     app.write(call, async move |tx| {
-        let mailbox = hold(tx, &named).await?;
-        let mails = mails_of(tx, &mailbox, &id).await?;
-        Ok(ThreadUpdate { updated: emails::set_read(tx, &mailbox, &mails, true).await? })
+        let mailbox = lock_mailbox(tx, &named).await?;
+        let records = records_of(tx, &mailbox, &id).await?;
+        Ok(ThreadUpdate { updated: emails::set_read(tx, &mailbox, &records, true).await? })
     })
     .await
 }
@@ -194,20 +196,20 @@ pub async fn move_all(
 ) -> Result<ThreadUpdate> {
     let named = mailboxes::name(mailbox);
     app.write(call, async move |tx| {
-        let mailbox = hold(tx, &named).await?;
-        let mut mails = mails_of(tx, &mailbox, &id).await?;
-        known_folder(tx, &mailbox, &target).await?;
-        // What is still being written stays where it is.
-        mails.retain(|mail| !matches!(mail.folder_id.as_str(), "draft" | "scheduled"));
-        Ok(ThreadUpdate { updated: emails::move_to(tx, &mailbox, &mails, &target.folder_id).await? })
+        let mailbox = lock_mailbox(tx, &named).await?;
+        let mut records = records_of(tx, &mailbox, &id).await?;
+        require_folder(tx, &mailbox, &target).await?;
+        // Drafts stay in their folder.
+        records.retain(|mail| !matches!(mail.folder_id.as_str(), "draft" | "scheduled"));
+        Ok(ThreadUpdate { updated: emails::move_to(tx, &mailbox, &records, &target.folder_id).await? })
     })
     .await
 }
 
-/// The messages of a thread, of which there is at least one.
-async fn mails_of(tx: &mut Tx, mailbox: &MailboxId, id: &ThreadId) -> Result<Vec<Brief>> {
-    let mails = emails::find_thread_briefs(tx, mailbox, id).await?;
-    if mails.is_empty() { Err(missing()) } else { Ok(mails) }
+/// The emails of a thread, at least one.
+async fn records_of(tx: &mut Tx, mailbox: &MailboxId, id: &ThreadId) -> Result<Vec<Brief>> {
+    let records = emails::find_thread_briefs(tx, mailbox, id).await?;
+    if records.is_empty() { Err(missing()) } else { Ok(records) }
 }
 
 fn missing() -> Error {

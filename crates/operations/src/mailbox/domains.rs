@@ -1,4 +1,4 @@
-//! Custom email domains: claimed by a workspace, proven in DNS, signing with keys of their own.
+//! Custom email domains: claimed by a workspace, verified in DNS, with DKIM keys of their own.
 
 pub mod keys;
 mod progress;
@@ -19,7 +19,7 @@ use store::{
 };
 use tokio::task::JoinSet;
 
-use self::{progress::Asker, records::DnsCheck};
+use self::{progress::CheckTrigger, records::DnsCheck};
 use crate::core::{
     app::App,
     call::Call,
@@ -41,7 +41,7 @@ pub const CREATE: Operation = Operation::provision(
 .plan(Plan::Developer)
 .admin()
 .errors(&[ErrorKind::QuotaExceeded, ErrorKind::DomainExists]);
-/// Looks a domain's records up.
+/// Verifies a domain's DNS records.
 pub const VERIFY: Operation = Operation::write(
     "verifyEmailDomain",
     "Looks the records of a custom domain up in DNS now; it is verified when all required ones are there.",
@@ -60,11 +60,11 @@ pub const DELETE: Operation = Operation::write(
 
 pub(crate) const OPERATIONS: &[&Operation] = &[&LIST, &CREATE, &VERIFY, &DELETE];
 
-/// Domains that one round of the clock looks at, and how many at once.
-const ROUND: i64 = 200;
-const MAX_CONCURRENT: usize = 8;
-/// How long a look keeps other nodes from looking at the same domain.
-const TAKEN_SECONDS: i64 = 300;
+/// Domains that one scheduled round checks, and how many at once.
+const MAX_DOMAINS_PER_ROUND: i64 = 200;
+const MAX_CONCURRENT_CHECKS: usize = 8;
+/// How long a check keeps other nodes from checking the same domain.
+const CHECK_LEASE_SECONDS: i64 = 300;
 
 /// Lists the domains.
 #[crate::boxed]
@@ -90,7 +90,7 @@ pub async fn create(app: &App, call: &Call, input: NewEmailDomain) -> Result<Ema
     let domain = clean_domain(app, &input.domain)?;
     let limit = app.limits(call.plan).domains;
     let wanted = domain.clone();
-    // Keys are dear: whoever cannot have the domain anyway is told before they are made.
+    // Keys are expensive to generate: refuse before that.
     app.read(call, async move |tx| require_room(tx, &wanted, limit).await).await?;
     let id: DomainId = app.new_id();
     let data_key = app.data_key(&call.workspace).await?;
@@ -132,7 +132,7 @@ async fn require_room(tx: &mut Tx, domain: &str, limit: model::Limit) -> Result<
     if limit.has_room(count) { Ok(()) } else { Err(Error::quota("domains", limit)) }
 }
 
-/// A domain as it is stored and compared, unless it is this server's own.
+/// The normalised domain, unless it is hosted by this server.
 fn clean_domain(app: &App, text: &str) -> Result<String> {
     let invalid = |message: &str| Error::invalid("domain", message);
     let text = text.trim();
@@ -154,17 +154,17 @@ fn clean_domain(app: &App, text: &str) -> Result<String> {
     Ok(domain.to_owned())
 }
 
-/// Looks a domain's records up now.
+/// Checks a domain's DNS records now.
 #[crate::boxed]
 pub async fn verify(app: &App, call: &Call, id: DomainId) -> Result<EmailDomain> {
     let wanted = id.clone();
     let (record, keys) = app.read(call, async move |tx| get(tx, &wanted).await).await?;
-    let look = records::look_up_all(app, &records::of(app.settings(), &record, &keys)).await;
+    let check = records::look_up_all(app, &records::of(app.settings(), &record, &keys)).await;
     let data_key = app.data_key(&call.workspace).await?;
     let (app_, now) = (app.clone(), call.now);
     app.write(call, async move |tx| {
-        let settled = settle(tx, &app_, &data_key, &id, look, Asker::Person, now).await?;
-        let (record, keys) = settled.ok_or_else(records::missing)?;
+        let recorded = record_check(tx, &app_, &data_key, &id, check, CheckTrigger::Caller, now).await?;
+        let (record, keys) = recorded.ok_or_else(records::missing)?;
         Ok(show(&app_, record, &keys))
     })
     .await
@@ -180,7 +180,7 @@ async fn get(tx: &mut Tx, id: &DomainId) -> Result<(DomainRecord, Vec<KeyRecord>
 #[crate::boxed]
 pub async fn delete(app: &App, call: &Call, id: DomainId) -> Result<DomainDeleted> {
     app.write(call, async move |tx| {
-        // Mailboxes are made under the same lock, so none can slip in.
+        // Mailboxes are created under the same lock, so none can be added meanwhile.
         workspaces::lock(tx).await?;
         let record = domains::find_for_change(tx, &id).await?.ok_or_else(records::missing)?;
         if mailboxes::count_on_domain(tx, &id).await? > 0 {
@@ -193,25 +193,25 @@ pub async fn delete(app: &App, call: &Call, id: DomainId) -> Result<DomainDelete
     .await
 }
 
-/// Stores what a look found, and tells of a domain that is verified by it.
-async fn settle(
+/// Stores the result of a DNS check, and publishes an event when the domain becomes verified.
+async fn record_check(
     tx: &mut Tx,
     app: &App,
     data_key: &DataKey,
     id: &DomainId,
-    look: DnsCheck,
-    asker: Asker,
+    check: DnsCheck,
+    trigger: CheckTrigger,
     now: Timestamp,
 ) -> Result<Option<(DomainRecord, Vec<KeyRecord>)>> {
     let Some(mut record) = domains::find_for_change(tx, id).await? else { return Ok(None) };
     let before = record.status;
-    // Only a proof has to keep others from theirs; any other look changes nothing for them.
-    let proves = look.proves() && before != DomainStatus::Verified;
+    // Only a new verification must lock out other workspaces; any other result does not affect them.
+    let proves = check.proves() && before != DomainStatus::Verified;
     if domains::claim_stands(tx, &record.domain, proves).await? {
-        progress::conclude(&mut record, look, asker, now);
+        progress::apply_check(&mut record, check, trigger, now);
     } else {
         domains::end_claim(tx, &record.domain, now).await?;
-        progress::lose(&mut record, now);
+        progress::apply_loss(&mut record, now);
     }
     let mut keys = domains::keys(tx, id).await?;
     for key in &mut keys {
@@ -233,56 +233,57 @@ async fn settle(
     Ok(Some((record, keys)))
 }
 
-/// Looks at the domains whose time has come, and tells how many. Every node may do it.
+/// Checks the domains that are due, and returns how many. Any node may do it.
 #[crate::boxed]
 pub async fn check_due(app: &App) -> Result<usize> {
     let now = app.now();
-    let due = app.db().system_read(async move |tx| domains::due(tx, now, ROUND).await).await?;
+    let due =
+        app.db().system_read(async move |tx| domains::due(tx, now, MAX_DOMAINS_PER_ROUND).await).await?;
     let mut checked = 0;
-    for some in due.chunks(MAX_CONCURRENT) {
+    for some in due.chunks(MAX_CONCURRENT_CHECKS) {
         let mut running = JoinSet::new();
         for (workspace, id) in some {
             let (app, workspace, id) = (app.clone(), workspace.clone(), id.clone());
-            running.spawn(async move { check(&app, &workspace, &id).await });
+            running.spawn(async move { check_one(&app, &workspace, &id).await });
         }
         while let Some(done) = running.join_next().await {
             match done.map_err(Error::internal).flatten() {
                 Ok(done) => checked += usize::from(done),
-                // One that cannot be stored must not keep the others waiting.
-                Err(error) => tracing::warn!(%error, "a custom domain could not be checked"),
+                // A failure must not block the other domains.
+                Err(error) => tracing::warn!(%error, "domain check failed; retrying"),
             }
         }
     }
     Ok(checked)
 }
 
-async fn check(app: &App, workspace: &WorkspaceId, id: &DomainId) -> Result<bool> {
+async fn check_one(app: &App, workspace: &WorkspaceId, id: &DomainId) -> Result<bool> {
     let (now, wanted) = (app.now(), id.clone());
-    let taken = app
+    let claimed = app
         .db()
         .write(workspace, async move |tx| {
-            if !domains::take_look(tx, &wanted, now, now.plus_seconds(TAKEN_SECONDS)).await? {
+            if !domains::take_look(tx, &wanted, now, now.plus_seconds(CHECK_LEASE_SECONDS)).await? {
                 return Ok(None);
             }
             get(tx, &wanted).await.map(Some)
         })
         .await?;
-    let Some((record, keys)) = taken else { return Ok(false) };
-    let look = records::look_up_all(app, &records::of(app.settings(), &record, &keys)).await;
+    let Some((record, keys)) = claimed else { return Ok(false) };
+    let check = records::look_up_all(app, &records::of(app.settings(), &record, &keys)).await;
     let (app_, data_key, id) = (app.clone(), app.data_key(workspace).await?, id.clone());
     app.db()
         .write(workspace, async move |tx| {
-            Ok(settle(tx, &app_, &data_key, &id, look, Asker::Clock, now).await?.is_some())
+            Ok(record_check(tx, &app_, &data_key, &id, check, CheckTrigger::Schedule, now).await?.is_some())
         })
         .await
 }
 
-/// The name of what sends and receives for custom domains: this server itself.
+/// The provider name of custom domains: this server itself.
 const PROVIDER: &str = "agent_mailbox";
 
 fn show(app: &App, mut record: DomainRecord, keys: &[KeyRecord]) -> EmailDomain {
     if let Some(ended) = record.ended_at {
-        progress::lose(&mut record, ended);
+        progress::apply_loss(&mut record, ended);
     }
     EmailDomain {
         dns_records: records::of(app.settings(), &record, keys),

@@ -1,4 +1,4 @@
-//! Folders of a mailbox.
+//! Folders of a mailbox: list, create, rename, delete.
 
 use model::{
     FolderId, Limit,
@@ -43,10 +43,10 @@ pub const DELETE: Operation =
 
 pub(crate) const OPERATIONS: &[&Operation] = &[&LIST, &CREATE, &RENAME, &DELETE];
 
-/// The place of custom folders: behind the system ones, among themselves by name.
-const AFTER_SYSTEM: i64 = 100;
-/// Enough for every use seen, and a bound on what a list costs.
-const FOLDERS_PER_MAILBOX: u64 = 1000;
+/// The sort order of custom folders: after the system folders, then by name.
+const CUSTOM_FOLDER_ORDER: i64 = 100;
+/// Maximum custom folders, which bounds the cost of a list.
+const MAX_FOLDERS_PER_MAILBOX: u64 = 1000;
 
 /// Lists the folders.
 #[crate::boxed]
@@ -72,12 +72,12 @@ pub async fn create(app: &App, call: &Call, mailbox: &str, input: FolderName) ->
     app.write(call, async move |tx| {
         let mailbox = mailboxes::find_id(tx, &named).await?;
         store::mailboxes::lock(tx, &mailbox).await?;
-        let limit = Limit::of(FOLDERS_PER_MAILBOX);
+        let limit = Limit::of(MAX_FOLDERS_PER_MAILBOX);
         if !limit.has_room(u64::try_from(folders::count(tx, &mailbox).await?).unwrap_or_default()) {
             return Err(Error::quota("folders", limit));
         }
         refuse_system_name(&folder.name)?;
-        if !folders::insert(tx, &mailbox, &folder, AFTER_SYSTEM).await? {
+        if !folders::insert(tx, &mailbox, &folder, CUSTOM_FOLDER_ORDER).await? {
             return Err(Error::new(ErrorKind::FolderExists));
         }
         Ok(folder)
@@ -121,7 +121,7 @@ pub async fn delete(app: &App, call: &Call, mailbox: &str, id: FolderId) -> Resu
     .await
 }
 
-/// Two folders that look the same would have mail put into the wrong one.
+/// A custom folder named like a system folder would be confused with it.
 fn refuse_system_name(name: &str) -> Result<()> {
     if !is_system_name(name) {
         return Ok(());
@@ -130,7 +130,7 @@ fn refuse_system_name(name: &str) -> Result<()> {
     Err(Error::new(ErrorKind::FolderExists).with_fix(fix))
 }
 
-/// Refuses a folder that the mailbox does not have; none at all is fine.
+/// Refuses a folder that the mailbox does not have; `None` is fine.
 pub(crate) async fn require(tx: &mut Tx, mailbox: &model::MailboxId, id: Option<&FolderId>) -> Result<()> {
     match id {
         Some(id) if folders::find(tx, mailbox, id).await?.is_none() => {

@@ -1,4 +1,4 @@
-//! Custom labels of a mailbox.
+//! Custom labels of a mailbox: list, create, update, delete, reorder.
 
 use std::collections::HashSet;
 
@@ -116,14 +116,14 @@ pub async fn delete(app: &App, call: &Call, mailbox: &str, id: LabelId) -> Resul
     let named = mailboxes::name(mailbox);
     app.write(call, async move |tx| {
         let mailbox = mailboxes::find_id(tx, &named).await?;
-        // Mail that arrives now must not get the label while it goes.
+        // An arriving message must not get the label while it is deleted.
         store::mailboxes::lock(tx, &mailbox).await?;
         if labels::delete(tx, &mailbox, &id).await? { Ok(()) } else { Err(missing()) }
     })
     .await
 }
 
-/// Puts the labels in order. All of them must be named, each once, so that no order is left to chance.
+/// Orders the labels. All of them must be listed, each once, so that the order is complete.
 #[crate::boxed]
 pub async fn reorder(app: &App, call: &Call, mailbox: &str, order: LabelOrder) -> Result<Vec<Label>> {
     let (named, now) = (mailboxes::name(mailbox), call.now);

@@ -1,4 +1,4 @@
-//! Mailboxes: addresses on hosted and custom domains, their settings, their end.
+//! Mailboxes on hosted and custom domains: create, read, update, delete, storage.
 
 use mail::address::{Address, hosted_local_part};
 use model::{
@@ -97,7 +97,7 @@ pub async fn create(app: &App, call: &Call, input: NewMailbox) -> Result<Mailbox
     .await
 }
 
-/// A mailbox as it would be stored, if it can be.
+/// The record of a new mailbox, if its input is valid.
 fn new_record(app: &App, call: &Call, input: NewMailbox) -> Result<(Address, MailboxRecord)> {
     let email = match &input.email {
         Some(email) => crate::core::input::clean_email("email", email)?,
@@ -123,15 +123,15 @@ fn new_record(app: &App, call: &Call, input: NewMailbox) -> Result<(Address, Mai
     Ok((email, record))
 }
 
-/// Tries to make the first mailbox of somebody who has no workspace yet: fails with `Rehearsed` if it can be made.
+/// Tries to create the first mailbox of a caller without a workspace: fails with `Rehearsed` if it would succeed.
 pub(crate) async fn rehearse_first(app: &App, call: &Call, input: NewMailbox) -> Result<Mailbox> {
     let (email, _) = new_record(app, call, input)?;
     if !is_hosted(app, &email) {
         return Err(not_served(app, &email));
     }
     let address = email.as_str().to_owned();
-    let taken = app.db().system_read(async move |tx| addresses::is_taken(tx, &address).await).await?;
-    Err(Error::new(if taken { ErrorKind::MailboxExists } else { ErrorKind::Rehearsed }))
+    let is_used = app.db().system_read(async move |tx| addresses::is_taken(tx, &address).await).await?;
+    Err(Error::new(if is_used { ErrorKind::MailboxExists } else { ErrorKind::Rehearsed }))
 }
 
 fn not_served(app: &App, email: &Address) -> Error {
@@ -139,7 +139,7 @@ fn not_served(app: &App, email: &Address) -> Error {
     Error::invalid("email", format!("this server serves {hosted}, not {}", email.domain()))
 }
 
-/// The workspace's own domain that an address lies on; nothing on a hosted one.
+/// The workspace's custom domain of an address; nothing on a hosted one.
 async fn custom_domain(tx: &mut Tx, app: &App, email: &Address) -> Result<Option<MailboxDomain>> {
     if is_hosted(app, email) {
         return Ok(None);
@@ -156,12 +156,12 @@ fn is_hosted(app: &App, email: &Address) -> bool {
     app.settings().hosted_domains.iter().any(|domain| domain == email.domain())
 }
 
-/// Adds a mailbox; the workspace must be held.
+/// Adds a mailbox; the workspace must be locked.
 async fn insert(tx: &mut Tx, record: &MailboxRecord, limit: model::Limit) -> Result<()> {
     if !limit.has_room(u64::try_from(mailboxes::count(tx).await?).unwrap_or_default()) {
         return Err(Error::quota("mailboxes", limit));
     }
-    // On a custom domain the address is the workspace's if the domain is; nobody else has to be asked.
+    // On a custom domain the address belongs to the domain's workspace; no global claim is needed.
     let name = MailboxName::Email(record.email.clone());
     let free = mailboxes::find_id(tx, &name).await?.is_none()
         && (record.domain.is_some() || addresses::claim(tx, &record.email, &record.id).await?);
@@ -171,7 +171,7 @@ async fn insert(tx: &mut Tx, record: &MailboxRecord, limit: model::Limit) -> Res
     insert_with_folders(tx, record).await
 }
 
-/// What the event log tells about a mailbox that was made or deleted.
+/// The event of a created or deleted mailbox.
 pub(crate) fn event(kind: EventType, record: &MailboxRecord) -> NewEvent {
     let data = serde_json::json!({
         "mailbox_id": record.id,
@@ -263,7 +263,7 @@ fn missing() -> Error {
 pub(crate) fn name(text: &str) -> MailboxName {
     if text.contains('@') {
         let address = Address::parse(text).map(|address| address.as_str().to_owned());
-        // A text that is no address names nothing, as an unknown one does.
+        // An invalid address finds nothing, like an unknown one.
         return MailboxName::Email(address.unwrap_or_default());
     }
     if text.starts_with("mbx_") {
@@ -273,15 +273,16 @@ pub(crate) fn name(text: &str) -> MailboxName {
 }
 
 fn generated_address(app: &App) -> Result<Address> {
-    const LETTERS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
+    const ADDRESS_CHARACTERS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
     let mut random = [0_u8; 10];
     app.entropy().fill(&mut random);
-    let tail: String = random.iter().map(|byte| char::from(LETTERS[usize::from(byte % 32)])).collect();
+    let tail: String =
+        random.iter().map(|byte| char::from(ADDRESS_CHARACTERS[usize::from(byte % 32)])).collect();
     let domain = app.settings().hosted_domains.first().map_or("localhost", String::as_str);
     Address::parse(&format!("agent-{tail}@{domain}")).map_err(Error::internal)
 }
 
-/// Whether mail for a domain of a mailbox is led here: a hosted domain's always, a custom one's once it is verified.
+/// Whether mail for a mailbox's domain is routed here: always on a hosted domain, on a custom one once it is verified.
 pub(crate) fn is_reachable(domain: Option<&MailboxDomain>) -> bool {
     domain.is_none_or(|domain| domain.status == Some(DomainStatus::Verified))
 }

@@ -218,7 +218,7 @@ pub async fn list(app: &App, call: &Call, mailbox: &str, query: DraftListQuery) 
 pub async fn delete(app: &App, call: &Call, mailbox: &str, id: EmailId) -> Result<()> {
     let (named, now) = (mailboxes::name(mailbox), call.now);
     app.write(call, async move |tx| {
-        let mailbox = crate::inbox::emails::hold(tx, &named).await?;
+        let mailbox = crate::inbox::emails::lock_mailbox(tx, &named).await?;
         let record = find(tx, &mailbox, &id).await?;
         if record.is_leaving(now) {
             return Err(Error::new(ErrorKind::DraftLocked));

@@ -288,7 +288,7 @@ pub async fn update(
     Error::refuse(time_fault(at, now).into_iter().collect())?;
     let named = mailboxes::name(mailbox);
     app.write(call, async move |tx| {
-        let mailbox = crate::inbox::emails::hold(tx, &named).await?;
+        let mailbox = crate::inbox::emails::lock_mailbox(tx, &named).await?;
         let record = find(tx, &mailbox, &id).await?;
         if !record.state.waits() {
             return Err(Error::draft_locked(record.state));
@@ -322,8 +322,8 @@ async fn change_to(tx: &mut Tx, mailbox: &MailboxId, record: &DraftRecord) -> Re
 pub async fn cancel(app: &App, call: &Call, mailbox: &str, id: EmailId) -> Result<SavedDraft> {
     let (named, now) = (mailboxes::name(mailbox), call.now);
     app.write(call, async move |tx| {
-        let mailbox = crate::inbox::emails::hold(tx, &named).await?;
-        crate::inbox::emails::cancelled(stored::cancel_schedule(tx, &mailbox, &id, now).await?)?;
+        let mailbox = crate::inbox::emails::lock_mailbox(tx, &named).await?;
+        crate::inbox::emails::cancellation_result(stored::cancel_schedule(tx, &mailbox, &id, now).await?)?;
         let mail = emails::find(tx, &mailbox, &id).await?.ok_or_else(missing)?;
         Ok(SavedDraft {
             draft_id: mail.id.clone(),

@@ -55,7 +55,7 @@ use crate::{
         error::{Detail, Error, ErrorKind, Result},
         operation::Operation,
     },
-    inbox::emails::{present, visible, withhold},
+    inbox::emails::{present, refuse_flagged, visible},
     mailbox::mailboxes,
     outbox::drafts::loaded::{LoadedDraft, hold, join_thread},
 };
@@ -437,7 +437,7 @@ pub async fn pass_on(
     let origin = Origin::of_call(app, call, mailbox).await?;
     let source = source(app, &origin, id, call.now).await?;
     // A draft can be read by agents: what is kept from them in the mail may not come to them by way of it.
-    withhold(&source.record)?;
+    refuse_flagged(&source.record)?;
     let (text, html) = match said {
         quote::BodyText::Text(text) => (Some(text), None),
         quote::BodyText::Html(html) => (None, Some(html)),

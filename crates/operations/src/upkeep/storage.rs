@@ -13,7 +13,7 @@ use store::{
 
 use crate::{
     core::{app::App, error::Result, supervisor::isolate},
-    inbox::emails::present::{self, Shown},
+    inbox::emails::present::{self, EmailContent},
 };
 
 /// Blobs younger than this may belong to mail that is just arriving, or to a backup that is just being made.
@@ -152,7 +152,7 @@ async fn safe_text(app: &App, workspace: &WorkspaceId, mail: &Indexable) -> Resu
     let read = async move |tx: &mut Tx| contents::find_safe(tx, &content).await;
     Ok(match app.db().read(workspace, read).await? {
         Some(texts) => match present::open(app, workspace, texts.into()).await? {
-            Shown::Safe(text) => text,
+            EmailContent::Safe(text) => text,
             _ => String::new(),
         },
         None => String::new(),

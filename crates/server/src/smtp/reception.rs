@@ -7,7 +7,7 @@ use mail::smtp::{Client, ForwardPath, Protocol, Reception, Reply, ReversePath, T
 use model::emails::InboundProvider;
 use operations::{
     App,
-    inbound::{self, Arrival, Received, Recipient, Refusal},
+    inbound::{self, Arrival, ReceivedMessage, Recipient, Refusal},
     mail_log,
 };
 
@@ -47,7 +47,7 @@ impl ServiceReception {
 impl Reception for ServiceReception {
     type Recipient = Recipient;
     /// The stored message, if it was accepted.
-    type Note = Option<Received>;
+    type Note = Option<ReceivedMessage>;
 
     async fn mail(&self, _: &Client, _: &ReversePath, size: Option<u64>) -> Result<(), Reply> {
         if size.is_some_and(|size| size > self.app.settings().max_message_bytes) {
@@ -71,7 +71,7 @@ impl Reception for ServiceReception {
         from: ReversePath,
         recipients: Vec<Recipient>,
         message: Bytes,
-    ) -> (Vec<Result<String, Reply>>, Option<Received>) {
+    ) -> (Vec<Result<String, Reply>>, Option<ReceivedMessage>) {
         let count = recipients.len();
         let provider = match client.protocol {
             Protocol::Lmtp => InboundProvider::MailApi,
@@ -105,7 +105,7 @@ impl Reception for ServiceReception {
         &self,
         client: &Client,
         record: TransactionRecord,
-        note: Option<Option<Received>>,
+        note: Option<Option<ReceivedMessage>>,
         took: Duration,
     ) {
         for (reason, count) in &record.refused {

@@ -28,7 +28,7 @@ async fn published_vectors_verify() {
 
 // rules: RECV-19
 #[tokio::test]
-async fn mails_signed_elsewhere_verify() {
+async fn messages_signed_elsewhere_verify() {
     for (name, raw) in [
         ("rsa2048", fixture!("rsa2048")),
         ("rsa1024", fixture!("rsa1024")),

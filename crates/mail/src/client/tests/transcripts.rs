@@ -275,7 +275,7 @@ async fn what_the_server_cannot_take_is_not_tried() {
 }
 
 #[tokio::test]
-async fn mails_follow_each_other_after_a_reset() {
+async fn messages_follow_each_other_after_a_reset() {
     let script = "
         S: 220 x
         C: EHLO us.test

@@ -25,7 +25,7 @@ use crate::{
         error::Result,
         events::NewEvent,
     },
-    inbox::inbound::Subject,
+    inbox::inbound::FilterableEmail,
 };
 
 /// The longest that a mail is held while an answer is drafted.
@@ -108,7 +108,7 @@ async fn hold(tx: &mut Tx, arriving: &Arriving<'_>, mail: &EmailRecord) -> Resul
         in_inbox: true,
         domains: domains(message.from.iter()),
     };
-    let subject = Subject { record: mail, message, safe: arriving.safe, has_link: arriving.has_link };
+    let subject = FilterableEmail { record: mail, message, safe: arriving.safe, has_link: arriving.has_link };
     let drafts = triager.does(TriagerTaskKind::DraftResponse) && triager.fires(&occasion, &subject).is_some();
     Ok(drafts.then(|| arriving.now.plus_seconds(MAX_HOLD_SECONDS)))
 }

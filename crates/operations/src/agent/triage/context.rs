@@ -27,8 +27,8 @@ use crate::{
         error::{Error, Result},
     },
     inbox::{
-        emails::present::{self, Fetched, Shown},
-        inbound::{self, Subject},
+        emails::present::{self, EmailContent, FetchedContent},
+        inbound::{self, FilterableEmail},
     },
 };
 
@@ -63,8 +63,8 @@ struct ContextRows {
     mailbox: MailboxRecord,
     record: EmailRecord,
     content: contents::ContentRecord,
-    text: Option<Fetched>,
-    earlier: Vec<(EmailRecord, Fetched)>,
+    text: Option<FetchedContent>,
+    earlier: Vec<(EmailRecord, FetchedContent)>,
     labels: Vec<Label>,
     triagers: Vec<Triager>,
 }
@@ -112,9 +112,14 @@ impl Context {
     }
 
     /// The mail as a filter expression sees it.
-    pub(super) fn subject(&self) -> Subject<'_> {
+    pub(super) fn subject(&self) -> FilterableEmail<'_> {
         let safe = self.text.as_deref().unwrap_or_default();
-        Subject { record: &self.record, message: &self.message, safe, has_link: inbound::has_link(safe) }
+        FilterableEmail {
+            record: &self.record,
+            message: &self.message,
+            safe,
+            has_link: inbound::has_link(safe),
+        }
     }
 
     /// Whether nobody has found anything wrong with it.
@@ -206,11 +211,11 @@ fn read_message(raw: &[u8]) -> (Message, Option<calendar::Invitation>) {
     (message, invitation)
 }
 
-async fn open(app: &App, workspace: &WorkspaceId, fetched: Fetched) -> Result<String> {
+async fn open(app: &App, workspace: &WorkspaceId, fetched: FetchedContent) -> Result<String> {
     Ok(match present::open(app, workspace, fetched).await? {
-        Shown::Safe(text) => text,
+        EmailContent::Safe(text) => text,
         // Never asked for; what is not safe text is no text.
-        Shown::Full { .. } | Shown::Preview => String::new(),
+        EmailContent::Full { .. } | EmailContent::Preview => String::new(),
     })
 }
 

@@ -1,4 +1,4 @@
-//! Many emails at once, each time in one transaction.
+//! Bulk changes of emails, each in one transaction.
 
 use model::{
     EmailId, MailboxId, Timestamp,
@@ -11,24 +11,24 @@ use store::{
     mailboxes::MailboxName,
 };
 
-use super::guards::{cancelled, hold, known_folder, refuse_drafts};
+use super::guards::{cancellation_result, lock_mailbox, refuse_drafts, require_folder};
 use crate::{
     core::{app::App, call::Call, error::Result},
     mailbox::mailboxes,
 };
 
-/// Messages that one transaction deletes, so that it never holds up the writers for long.
-const BATCH: i64 = 500;
+/// Emails that one transaction deletes, so that it never blocks other writers for long.
+const MAX_BATCH_EMAILS: i64 = 500;
 
 /// Marks many emails as read or unread.
 #[crate::boxed]
 pub async fn bulk_read(app: &App, call: &Call, mailbox: &str, input: BulkRead) -> Result<BulkResult> {
     let named = mailboxes::name(mailbox);
     app.write(call, async move |tx| {
-        let mailbox = hold(tx, &named).await?;
-        let (mails, not_found) = find_all(tx, &mailbox, &input.ids).await?;
-        emails::set_read(tx, &mailbox, &mails, input.read).await?;
-        Ok(BulkResult { updated: count(&mails), not_found, ..BulkResult::default() })
+        let mailbox = lock_mailbox(tx, &named).await?;
+        let (records, not_found) = find_all(tx, &mailbox, &input.ids).await?;
+        emails::set_read(tx, &mailbox, &records, input.read).await?;
+        Ok(BulkResult { updated: count(&records), not_found, ..BulkResult::default() })
     })
     .await
 }
@@ -38,12 +38,12 @@ pub async fn bulk_read(app: &App, call: &Call, mailbox: &str, input: BulkRead) -
 pub async fn bulk_move(app: &App, call: &Call, mailbox: &str, input: BulkMove) -> Result<BulkResult> {
     let named = mailboxes::name(mailbox);
     app.write(call, async move |tx| {
-        let mailbox = hold(tx, &named).await?;
-        known_folder(tx, &mailbox, &Move { folder_id: input.folder_id.clone() }).await?;
-        let (mails, not_found) = find_all(tx, &mailbox, &input.ids).await?;
-        refuse_drafts(&mails)?;
-        emails::move_to(tx, &mailbox, &mails, &input.folder_id).await?;
-        Ok(BulkResult { updated: count(&mails), not_found, ..BulkResult::default() })
+        let mailbox = lock_mailbox(tx, &named).await?;
+        require_folder(tx, &mailbox, &Move { folder_id: input.folder_id.clone() }).await?;
+        let (records, not_found) = find_all(tx, &mailbox, &input.ids).await?;
+        refuse_drafts(&records)?;
+        emails::move_to(tx, &mailbox, &records, &input.folder_id).await?;
+        Ok(BulkResult { updated: count(&records), not_found, ..BulkResult::default() })
     })
     .await
 }
@@ -53,11 +53,11 @@ pub async fn bulk_move(app: &App, call: &Call, mailbox: &str, input: BulkMove) -
 pub async fn bulk_delete(app: &App, call: &Call, mailbox: &str, input: BulkDelete) -> Result<BulkResult> {
     let (named, now) = (mailboxes::name(mailbox), call.now);
     app.write(call, async move |tx| {
-        let mailbox = hold(tx, &named).await?;
-        let (mails, not_found) = find_all(tx, &mailbox, &input.ids).await?;
-        let discarded = discard(tx, &mailbox, &mails, input.permanent, now).await?;
+        let mailbox = lock_mailbox(tx, &named).await?;
+        let (records, not_found) = find_all(tx, &mailbox, &input.ids).await?;
+        let discarded = discard(tx, &mailbox, &records, input.permanent, now).await?;
         Ok(BulkResult {
-            updated: count(&mails),
+            updated: count(&records),
             not_found,
             deleted_count: Some(discarded.deleted),
             trashed_count: Some(discarded.trashed),
@@ -67,63 +67,70 @@ pub async fn bulk_delete(app: &App, call: &Call, mailbox: &str, input: BulkDelet
     .await
 }
 
-/// Deletes everything in Trash. A large one goes in several transactions; the last carries the charge and the answer.
+/// Deletes everything in Trash. A large folder takes several transactions; the last one has the charge and the response.
 #[crate::boxed]
 pub async fn empty_trash(app: &App, call: &Call, mailbox: &str) -> Result<Emptied> {
     let mut deleted = 0;
     loop {
         let named = mailboxes::name(mailbox);
-        let gone = app.db().write(&call.workspace, async move |tx| empty_some(tx, &named).await).await?;
-        deleted += gone;
-        if gone < BATCH {
+        let deleted_records =
+            app.db().write(&call.workspace, async move |tx| delete_trash_batch(tx, &named).await).await?;
+        deleted += deleted_records;
+        if deleted_records < MAX_BATCH_EMAILS {
             break;
         }
     }
     let named = mailboxes::name(mailbox);
-    app.write(call, async move |tx| Ok(Emptied { deleted_count: deleted + empty_some(tx, &named).await? }))
-        .await
+    app.write(call, async move |tx| {
+        Ok(Emptied { deleted_count: deleted + delete_trash_batch(tx, &named).await? })
+    })
+    .await
 }
 
-/// Deletes some of what lies in Trash, and tells how much.
-async fn empty_some(tx: &mut Tx, named: &MailboxName) -> Result<i64> {
-    let mailbox = hold(tx, named).await?;
-    let mails = emails::folder_batch(tx, &mailbox, &SystemFolder::Trash.into(), BATCH).await?;
-    emails::delete(tx, &mailbox, &mails).await?;
-    Ok(count(&mails))
+/// Deletes a batch of Trash, and returns how many.
+async fn delete_trash_batch(tx: &mut Tx, named: &MailboxName) -> Result<i64> {
+    let mailbox = lock_mailbox(tx, named).await?;
+    let records = emails::folder_batch(tx, &mailbox, &SystemFolder::Trash.into(), MAX_BATCH_EMAILS).await?;
+    emails::delete(tx, &mailbox, &records).await?;
+    Ok(count(&records))
 }
 
-/// What became of discarded messages.
-pub(crate) struct Discarded {
+/// How many emails were deleted, trashed or unscheduled.
+pub(crate) struct DiscardCounts {
     pub(crate) deleted: i64,
     pub(crate) trashed: i64,
     pub(crate) cancelled: i64,
 }
 
-/// Moves messages to Trash; those that are there already, and drafts, go for good. Scheduled ones become drafts again.
+/// Moves emails to Trash; those already there, and drafts, are deleted for good. Scheduled ones become drafts again.
 pub(crate) async fn discard(
     tx: &mut Tx,
     mailbox: &MailboxId,
-    mails: &[Brief],
+    records: &[Brief],
     permanent: bool,
     now: Timestamp,
-) -> Result<Discarded> {
-    let (scheduled, mails): (Vec<Brief>, Vec<Brief>) =
-        mails.iter().cloned().partition(|mail| mail.folder_id == SystemFolder::Scheduled);
+) -> Result<DiscardCounts> {
+    let (scheduled, records): (Vec<Brief>, Vec<Brief>) =
+        records.iter().cloned().partition(|mail| mail.folder_id == SystemFolder::Scheduled);
     for mail in &scheduled {
-        cancelled(drafts::cancel_schedule(tx, mailbox, &mail.id, now).await?)?;
+        cancellation_result(drafts::cancel_schedule(tx, mailbox, &mail.id, now).await?)?;
     }
     let for_good = |mail: &&Brief| {
         permanent
             || matches!(SystemFolder::of(&mail.folder_id), Some(SystemFolder::Trash | SystemFolder::Drafts))
     };
-    let gone: Vec<Brief> = mails.iter().filter(for_good).cloned().collect();
-    let kept: Vec<Brief> = mails.iter().filter(|mail| !for_good(mail)).cloned().collect();
-    emails::delete(tx, mailbox, &gone).await?;
-    emails::move_to(tx, mailbox, &kept, &SystemFolder::Trash.into()).await?;
-    Ok(Discarded { deleted: count(&gone), trashed: count(&kept), cancelled: count(&scheduled) })
+    let deleted_records: Vec<Brief> = records.iter().filter(for_good).cloned().collect();
+    let trashed_records: Vec<Brief> = records.iter().filter(|mail| !for_good(mail)).cloned().collect();
+    emails::delete(tx, mailbox, &deleted_records).await?;
+    emails::move_to(tx, mailbox, &trashed_records, &SystemFolder::Trash.into()).await?;
+    Ok(DiscardCounts {
+        deleted: count(&deleted_records),
+        trashed: count(&trashed_records),
+        cancelled: count(&scheduled),
+    })
 }
 
-/// The messages with these ids, each once, and the ids that name nothing.
+/// The emails with these ids, without duplicates, and the ids that do not exist.
 async fn find_all(tx: &mut Tx, mailbox: &MailboxId, ids: &[EmailId]) -> Result<(Vec<Brief>, Vec<EmailId>)> {
     let mut wanted = ids.to_vec();
     wanted.sort();
@@ -138,6 +145,6 @@ async fn find_all(tx: &mut Tx, mailbox: &MailboxId, ids: &[EmailId]) -> Result<(
     Ok((found, missing))
 }
 
-fn count(mails: &[Brief]) -> i64 {
-    i64::try_from(mails.len()).unwrap_or(i64::MAX)
+fn count(records: &[Brief]) -> i64 {
+    i64::try_from(records.len()).unwrap_or(i64::MAX)
 }

@@ -1,4 +1,4 @@
-//! What a change of emails begins with: the lock of their mailbox, and what it can be refused for.
+//! Guards of changes to emails: the lock of their mailbox, and what a change can be refused for.
 
 use model::{MailboxId, emails::Move, folders::is_unsent};
 use store::{
@@ -14,15 +14,15 @@ use crate::{
     mailbox::mailboxes,
 };
 
-/// The mailbox that a call names, held until the end of the transaction.
-pub(crate) async fn hold(tx: &mut Tx, named: &MailboxName) -> Result<MailboxId> {
+/// Finds the named mailbox and locks its row until the end of the transaction.
+pub(crate) async fn lock_mailbox(tx: &mut Tx, named: &MailboxName) -> Result<MailboxId> {
     let mailbox = mailboxes::find_id(tx, named).await?;
     stored_mailboxes::lock(tx, &mailbox).await?;
     Ok(mailbox)
 }
 
-/// Refuses a folder that message cannot be moved to.
-pub(crate) async fn known_folder(tx: &mut Tx, mailbox: &MailboxId, target: &Move) -> Result<()> {
+/// Refuses a folder that emails cannot be moved to.
+pub(crate) async fn require_folder(tx: &mut Tx, mailbox: &MailboxId, target: &Move) -> Result<()> {
     let found = folders::find(tx, mailbox, &target.folder_id).await?;
     if found.is_none() || is_unsent(&target.folder_id) {
         let fix = "List the folders of the mailbox; drafts and scheduled mails cannot be moved to.";
@@ -31,17 +31,17 @@ pub(crate) async fn known_folder(tx: &mut Tx, mailbox: &MailboxId, target: &Move
     Ok(())
 }
 
-/// Refuses to move what is still being written: it leaves its folder by being sent or deleted.
-pub(crate) fn refuse_drafts(mails: &[Brief]) -> Result<()> {
-    if mails.iter().any(|mail| is_unsent(&mail.folder_id)) {
+/// Refuses to move drafts: they leave their folder by being sent or deleted.
+pub(crate) fn refuse_drafts(records: &[Brief]) -> Result<()> {
+    if records.iter().any(|mail| is_unsent(&mail.folder_id)) {
         let fix = "Send the draft, delete it, or cancel its schedule.";
         return Err(Error::new(ErrorKind::FolderProtected).with_fix(fix));
     }
     Ok(())
 }
 
-/// What cancelling a schedule came to, as callers see it.
-pub(crate) fn cancelled(outcome: Cancelled) -> Result<()> {
+/// The result of cancelling a schedule, as an error for the caller.
+pub(crate) fn cancellation_result(outcome: Cancelled) -> Result<()> {
     match outcome {
         Cancelled::Done => Ok(()),
         Cancelled::Missing => Err(Error::not_found("Scheduled send not found")),

@@ -1,4 +1,4 @@
-//! Imports: messages that somebody hands in, by the same path as arriving mail but from no trusted transport.
+//! Imports: messages uploaded by a caller, stored like arriving mail but without a trusted transport.
 
 use std::sync::Arc;
 
@@ -15,12 +15,12 @@ use crate::{
         call::Call,
         error::{Error, ErrorKind, Result},
     },
-    inbox::inbound::{self, Content, Delivery, Prepared, Recipient},
+    inbox::inbound::{self, Content, Delivery, PreparedMessage, Recipient},
     mailbox::mailboxes,
 };
 
-/// Ids that an answer names.
-const MAX_IDS: usize = 1000;
+/// Ids that a response lists.
+const MAX_LISTED_IDS: usize = 1000;
 /// Messages of one file by the API; larger archives are for `agent-mailbox import`.
 const MAX_MESSAGES: usize = 10_000;
 
@@ -55,7 +55,7 @@ async fn import(app: &App, call: &Call, mailbox: &str, messages: Vec<Bytes>) -> 
         policy: None,
     };
     require_room(app, &recipient.workspace, recipient.plan, messages.iter().map(Bytes::len).sum()).await?;
-    let mut ready: Vec<(EmailId, Arc<Prepared>, Content)> = Vec::with_capacity(messages.len());
+    let mut ready: Vec<(EmailId, Arc<PreparedMessage>, Content)> = Vec::with_capacity(messages.len());
     for raw in messages {
         if raw.is_empty() {
             return Err(Error::invalid("", "the message is empty"));
@@ -79,7 +79,7 @@ async fn import(app: &App, call: &Call, mailbox: &str, messages: Vec<Bytes>) -> 
             delivery.to_mailbox(tx, &recipient, id, content).await?;
         }
         let imported = i64::try_from(ready.len()).unwrap_or(i64::MAX);
-        Ok(Imported { imported, ids: ready.into_iter().take(MAX_IDS).map(|(id, _, _)| id).collect() })
+        Ok(Imported { imported, ids: ready.into_iter().take(MAX_LISTED_IDS).map(|(id, _, _)| id).collect() })
     })
     .await
 }
@@ -122,7 +122,7 @@ pub fn split_mbox(file: &Bytes) -> Vec<Bytes> {
 /// A message without the empty line that separates it from the next, and without the quotation of "From " lines.
 fn unquoted(file: &Bytes, begin: usize, end: usize) -> Bytes {
     let whole = file.slice(begin..end);
-    // Every message is followed by an empty line, the last one too, unless whoever wrote the file forgot it.
+    // Every message is followed by an empty line, also the last one unless its writer left it out.
     let separator = if whole.ends_with(b"\n\r\n") || whole == "\r\n" {
         2
     } else {

@@ -1,4 +1,4 @@
-//! Lists of emails.
+//! Lists of emails: filters, threads, cursors and pages.
 
 use model::{
     EmailId, LabelId, MailboxId, Timestamp,
@@ -12,7 +12,7 @@ use store::{
     threads::{self, ThreadFilter},
 };
 
-use super::present::{self, Fetched, FolderNames, Presenter};
+use super::present::{self, FetchedContent, FolderNames, Presenter};
 use crate::{
     core::{
         app::App,
@@ -23,9 +23,9 @@ use crate::{
     mailbox::{folders, mailboxes},
 };
 
-/// A page of records on the way to being shown.
+/// A page of records, before it is presented.
 pub(crate) struct Page {
-    pub(crate) mails: Vec<(EmailRecord, Option<i64>, Option<Fetched>)>,
+    pub(crate) records: Vec<(EmailRecord, Option<i64>, Option<FetchedContent>)>,
     pub(crate) names: FolderNames,
     pub(crate) total: i64,
     /// Where the next page begins, if there is one.
@@ -47,7 +47,7 @@ pub async fn list(app: &App, call: &Call, mailbox: &str, query: ListQuery) -> Re
     let budget = query.max_total_chars.map(|most| most as usize);
     let page = app.read(call, async move |tx| read_page(tx, &named, &query, after, now).await).await?;
     let next_cursor = match &page.next {
-        Some(place) => Some(cursor::seal(&key, &about, place)?),
+        Some(position) => Some(cursor::seal(&key, &about, position)?),
         None => None,
     };
     let (total_count, has_more) = (page.total, page.next.is_some());
@@ -55,7 +55,7 @@ pub async fn list(app: &App, call: &Call, mailbox: &str, query: ListQuery) -> Re
     Ok(EmailPage { emails, total_count, has_more, next_cursor })
 }
 
-/// What a cursor belongs to: everything that decides which messages come, and in which order.
+/// What a cursor is bound to: everything that decides which emails are listed, and in which order.
 fn fingerprint(mailbox: &str, query: &ListQuery) -> String {
     format!(
         "listEmails {mailbox} {:?}",
@@ -93,52 +93,52 @@ async fn read_page(
         threaded(tx, &mailbox, &filter, after.as_ref(), skip, query.limit).await?
     } else {
         let sort = Sort { column: query.sort_column, direction: query.sort_direction };
-        let mut mails =
+        let mut records =
             emails::list(tx, &mailbox, &filter, sort, after.as_ref(), skip, query.limit + 1).await?;
-        let more = cut_to(&mut mails, query.limit);
-        let next = mails.last().filter(|_| more).map(|last| sort.place(last));
+        let more = truncate_page(&mut records, query.limit);
+        let next = records.last().filter(|_| more).map(|last| sort.place(last));
         let total = emails::count(tx, &mailbox, &filter).await?;
-        EmailListing { mails: mails.into_iter().map(|mail| (mail, None)).collect(), total, next }
+        EmailListing { records: records.into_iter().map(|mail| (mail, None)).collect(), total, next }
     };
     let names = FolderNames::load(tx, &mailbox).await?;
-    let mails = fetch(tx, found.mails, &names, &options, with_bodies).await?;
-    Ok(Page { mails, names, total: found.total, next: found.next })
+    let records = fetch(tx, found.records, &names, &options, with_bodies).await?;
+    Ok(Page { records, names, total: found.total, next: found.next })
 }
 
-/// What a page consists of.
+/// The records of a page.
 struct EmailListing {
-    mails: Vec<(EmailRecord, Option<i64>)>,
+    records: Vec<(EmailRecord, Option<i64>)>,
     total: i64,
     next: Option<ListPosition>,
 }
 
-/// Cuts what was found to a page, and tells whether there was more.
-fn cut_to<T>(found: &mut Vec<T>, limit: i64) -> bool {
+/// Truncates the result to a page, and returns whether there is more.
+fn truncate_page<T>(found: &mut Vec<T>, limit: i64) -> bool {
     let wanted = usize::try_from(limit).unwrap_or_default();
     let more = found.len() > wanted;
     found.truncate(wanted);
     more
 }
 
-/// Fetches the contents of messages that are shown with their bodies.
+/// Fetches the contents of emails that are presented with their bodies.
 pub(crate) async fn fetch(
     tx: &mut Tx,
-    mails: Vec<(EmailRecord, Option<i64>)>,
+    records: Vec<(EmailRecord, Option<i64>)>,
     names: &FolderNames,
     options: &ReadOptions,
     with_bodies: bool,
-) -> Result<Vec<(EmailRecord, Option<i64>, Option<Fetched>)>> {
+) -> Result<Vec<(EmailRecord, Option<i64>, Option<FetchedContent>)>> {
     let presenter = Presenter { folders: names, options };
-    let (mails, counts): (Vec<_>, Vec<_>) = mails.into_iter().unzip();
-    let mails: Vec<_> = if with_bodies {
-        presenter.fetch_all(tx, mails).await?
+    let (records, counts): (Vec<_>, Vec<_>) = records.into_iter().unzip();
+    let records: Vec<_> = if with_bodies {
+        presenter.fetch_all(tx, records).await?
     } else {
-        mails.into_iter().map(|mail| (mail, None)).collect()
+        records.into_iter().map(|mail| (mail, None)).collect()
     };
-    Ok(mails.into_iter().zip(counts).map(|((mail, fetched), count)| (mail, count, fetched)).collect())
+    Ok(records.into_iter().zip(counts).map(|((mail, fetched), count)| (mail, count, fetched)).collect())
 }
 
-/// Shows a page. With a budget the newest messages keep their text, and what no longer fits is cut and says so.
+/// Presents a page. With a budget the newest emails keep their text; the rest is cut and marked as such.
 pub(crate) async fn show(
     app: &App,
     call: &Call,
@@ -147,30 +147,30 @@ pub(crate) async fn show(
     budget: Option<usize>,
 ) -> Result<Vec<Email>> {
     let mut left = budget;
-    let mut mails: Vec<_> = page.mails.into_iter().enumerate().collect();
+    let mut records: Vec<_> = page.records.into_iter().enumerate().collect();
     if budget.is_some() {
-        mails.sort_by(|(_, (one, _, _)), (_, (other, _, _))| {
+        records.sort_by(|(_, (one, _, _)), (_, (other, _, _))| {
             (other.date, &other.id).cmp(&(one.date, &one.id))
         });
     }
-    let mut emails = Vec::with_capacity(mails.len());
-    for (place, (mail, count, fetched)) in mails {
+    let mut emails = Vec::with_capacity(records.len());
+    for (index, (mail, count, fetched)) in records {
         let bounded = present::within(options, left);
         let presenter = Presenter { folders: &page.names, options: &bounded };
         let mut email = presenter.open_and_show(app, &call.workspace, mail, fetched).await?;
         email.thread_count = count;
-        // Headers of fifty messages are no list.
+        // A list does not include header blocks.
         email.raw_headers = None;
         if let (Some(left), Some(body)) = (&mut left, &email.body) {
             *left = left.saturating_sub(body.chars().count());
         }
-        emails.push((place, email));
+        emails.push((index, email));
     }
-    emails.sort_by_key(|(place, _)| *place);
+    emails.sort_by_key(|(index, _)| *index);
     Ok(emails.into_iter().map(|(_, email)| email).collect())
 }
 
-/// The newest mail of each thread, with the number of its messages.
+/// The newest email of each thread, with the number of its emails.
 async fn threaded(
     tx: &mut Tx,
     mailbox: &MailboxId,
@@ -181,7 +181,7 @@ async fn threaded(
 ) -> Result<EmailListing> {
     let chosen = ThreadFilter { folder: filter.folder.clone(), held_after: filter.held_after };
     let mut found = threads::list(tx, mailbox, &chosen, after.and_then(date_and_id), skip, limit + 1).await?;
-    let more = cut_to(&mut found, limit);
+    let more = truncate_page(&mut found, limit);
     let next = found.last().filter(|_| more).map(|last| ListPosition {
         numbers: vec![last.place.0.as_micros()],
         text: None,
@@ -191,16 +191,16 @@ async fn threaded(
     let ids: Vec<EmailId> = found.iter().map(|thread| thread.newest_email.clone()).collect();
     let mut newest = emails::select(tx, mailbox, &ids).await?;
     let total = threads::count(tx, mailbox, &chosen).await?;
-    let mut mails = Vec::with_capacity(found.len());
+    let mut records = Vec::with_capacity(found.len());
     for thread in found {
         if let Some(at) = newest.iter().position(|mail| mail.id == thread.newest_email) {
-            mails.push((newest.swap_remove(at), Some(thread.mail_count)));
+            records.push((newest.swap_remove(at), Some(thread.mail_count)));
         }
     }
-    Ok(EmailListing { mails, total, next })
+    Ok(EmailListing { records, total, next })
 }
 
-/// The same of the messages that match further filters; the number is that of all messages of the thread that are there.
+/// The same with further filters; the number counts all visible emails of the thread.
 async fn matching_threaded(
     tx: &mut Tx,
     mailbox: &MailboxId,
@@ -211,25 +211,25 @@ async fn matching_threaded(
 ) -> Result<EmailListing> {
     let after = after.and_then(date_and_id);
     let mut found = emails::list_threaded(tx, mailbox, filter, after, skip, limit + 1).await?;
-    let more = cut_to(&mut found, limit);
+    let more = truncate_page(&mut found, limit);
     let sort = Sort { column: SortColumn::Date, direction: SortDirection::Descending };
     let next = found.last().filter(|_| more).map(|last| sort.place(last));
     let total = emails::count_threaded(tx, mailbox, filter).await?;
     let chosen = ThreadFilter { folder: filter.folder.clone(), held_after: filter.held_after };
-    let mut mails = Vec::with_capacity(found.len());
+    let mut records = Vec::with_capacity(found.len());
     for mail in found {
         let count = threads::count_mails(tx, mailbox, &chosen, &mail.thread_id).await?;
-        mails.push((mail, Some(count)));
+        records.push((mail, Some(count)));
     }
-    Ok(EmailListing { mails, total, next })
+    Ok(EmailListing { records, total, next })
 }
 
-/// A place in a list by date.
-fn date_and_id(place: &ListPosition) -> Option<(Timestamp, EmailId)> {
-    place.numbers.first().map(|date| (Timestamp::from_micros(*date), place.id.clone()))
+/// The position in a list by date.
+fn date_and_id(position: &ListPosition) -> Option<(Timestamp, EmailId)> {
+    position.numbers.first().map(|date| (Timestamp::from_micros(*date), position.id.clone()))
 }
 
-/// Whether a list asks for more than a folder.
+/// Whether a list filters by more than a folder.
 fn filters_more(query: &ListQuery) -> bool {
     query.category.is_some()
         || query.custom_label.is_some()
@@ -262,7 +262,7 @@ async fn filter(tx: &mut Tx, mailbox: &MailboxId, query: &ListQuery, now: Timest
     })
 }
 
-/// The label with a slug; one that does not exist marks nothing.
+/// The label with a slug; an unknown slug matches nothing.
 pub(crate) async fn label_id(tx: &mut Tx, mailbox: &MailboxId, slug: &str) -> Result<LabelId> {
     let found = labels::list(tx, mailbox).await?.into_iter().find(|label| label.slug == slug);
     Ok(found.map_or_else(|| LabelId::from(""), |label| label.id))

@@ -1,4 +1,4 @@
-//! How an email is shown: the scan gate, safe text, bounds. Every door shows mail through here.
+//! How an email is presented: the scan gate, safe text, bounds. Every door presents mail through this module.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -21,7 +21,7 @@ use crate::core::{
 };
 
 /// Characters of a body in safe mode, unless the caller says otherwise.
-pub(crate) const SAFE_BOUND: usize = 20_000;
+pub(crate) const DEFAULT_SAFE_CHARS: usize = 20_000;
 
 /// The names of a mailbox's folders.
 pub(crate) struct FolderNames(HashMap<FolderId, String>);
@@ -37,17 +37,17 @@ impl FolderNames {
     }
 }
 
-/// What is known of an email's content when it is shown.
-pub(crate) enum Shown {
-    /// Nothing but its snippet.
+/// The content of an email, as far as it is presented.
+pub(crate) enum EmailContent {
+    /// The snippet only.
     Preview,
-    /// Its body for people, and its header block.
+    /// The body for people, and the header block.
     Full { body: String, headers: String },
-    /// Its text for agents.
+    /// The safe text for agents.
     Safe(String),
 }
 
-/// Shows emails of one mailbox with the same options.
+/// Presents emails of one mailbox with the same options.
 pub(crate) struct Presenter<'a> {
     pub(crate) folders: &'a FolderNames,
     pub(crate) options: &'a ReadOptions,
@@ -55,24 +55,24 @@ pub(crate) struct Presenter<'a> {
 
 impl Presenter<'_> {
     /// Whether the content of a message may be shown.
-    pub(crate) fn lets_through(&self, mail: &EmailRecord) -> bool {
-        // Nothing scans what we sent ourselves.
+    pub(crate) fn may_show_content(&self, mail: &EmailRecord) -> bool {
+        // Outgoing messages are not scanned.
         if mail.outgoing {
             return true;
         }
         let required = self.options.require_scan_status;
-        // Safe content is for agents, who must not meet what nobody has found clean, whatever else is asked for.
+        // Safe content is for agents, who must only see what was found clean, whatever else is asked for.
         let safe = self.options.agent_safe_content.then_some(ScanStatus::Clean);
-        [required, safe].into_iter().flatten().all(|wanted| mail.scan_status == Some(wanted))
+        [required, safe].into_iter().flatten().all(|status| mail.scan_status == Some(status))
     }
 
     /// Whether the content has to be fetched at all.
     pub(crate) fn wants_content(&self, mail: &EmailRecord) -> bool {
-        !self.options.metadata_only && self.lets_through(mail)
+        !self.options.metadata_only && self.may_show_content(mail)
     }
 
     /// Fetches the content of an email, if it is to be shown.
-    pub(crate) async fn fetch(&self, tx: &mut Tx, mail: &EmailRecord) -> Result<Option<Fetched>> {
+    pub(crate) async fn fetch(&self, tx: &mut Tx, mail: &EmailRecord) -> Result<Option<FetchedContent>> {
         if self.wants_content(mail) {
             fetch(tx, &mail.content_id, self.options.agent_safe_content).await
         } else {
@@ -84,35 +84,35 @@ impl Presenter<'_> {
     pub(crate) async fn fetch_all(
         &self,
         tx: &mut Tx,
-        mails: Vec<EmailRecord>,
-    ) -> Result<Vec<(EmailRecord, Option<Fetched>)>> {
-        let fetched = fetch_all(tx, &self.wanted(&mails), self.options.agent_safe_content).await?;
-        Ok(mails.into_iter().zip(fetched).collect())
+        records: Vec<EmailRecord>,
+    ) -> Result<Vec<(EmailRecord, Option<FetchedContent>)>> {
+        let fetched = fetch_all(tx, &self.content_ids(&records), self.options.agent_safe_content).await?;
+        Ok(records.into_iter().zip(fetched).collect())
     }
 
     /// The contents of emails that are to be shown, in their order.
-    pub(crate) fn wanted<'a>(&self, mails: &'a [EmailRecord]) -> Vec<Option<&'a str>> {
-        mails.iter().map(|mail| self.wants_content(mail).then_some(mail.content_id.as_str())).collect()
+    pub(crate) fn content_ids<'a>(&self, records: &'a [EmailRecord]) -> Vec<Option<&'a str>> {
+        records.iter().map(|mail| self.wants_content(mail).then_some(mail.content_id.as_str())).collect()
     }
 
-    /// Shows an email with what was fetched of its content; without that, with its snippet.
+    /// Presents an email with its fetched content, or else with its snippet.
     pub(crate) async fn open_and_show(
         &self,
         app: &App,
         workspace: &WorkspaceId,
         mail: EmailRecord,
-        fetched: Option<Fetched>,
+        fetched: Option<FetchedContent>,
     ) -> Result<Email> {
         let shown = match fetched {
             Some(fetched) => open(app, workspace, fetched).await?,
-            None => Shown::Preview,
+            None => EmailContent::Preview,
         };
         Ok(self.show(mail, shown))
     }
 
     /// Shows an email.
-    pub(crate) fn show(&self, mail: EmailRecord, shown: Shown) -> Email {
-        let gated = !self.lets_through(&mail);
+    pub(crate) fn show(&self, mail: EmailRecord, shown: EmailContent) -> Email {
+        let gated = !self.may_show_content(&mail);
         let omitted = gated || self.options.metadata_only;
         let safe = self.options.agent_safe_content;
         let mut email = self.metadata(mail, safe, omitted);
@@ -128,16 +128,16 @@ impl Presenter<'_> {
             return email;
         }
         match shown {
-            Shown::Preview => {
+            EmailContent::Preview => {
                 email.body_format = Some(BodyFormat::Text);
                 email.body = email.snippet.clone();
             }
-            Shown::Full { body, headers } => {
+            EmailContent::Full { body, headers } => {
                 self.set_body(&mut email, body);
                 email.raw_headers =
                     Some(headers).filter(|_| !safe).map(|headers| mail::message::without_verdicts(&headers));
             }
-            Shown::Safe(text) => {
+            EmailContent::Safe(text) => {
                 email.body_format = Some(BodyFormat::Text);
                 self.set_body(&mut email, text);
             }
@@ -145,9 +145,9 @@ impl Presenter<'_> {
         email
     }
 
-    /// Puts the body in, cut where it must be.
+    /// Sets the body, cut to its bound.
     fn set_body(&self, email: &mut Email, body: String) {
-        let (text, original) = cut(body, bound(self.options));
+        let (text, original) = cut(body, max_body_chars(self.options));
         email.content_truncated = original.is_some();
         email.body_original_char_count = original;
         email.body = Some(text);
@@ -210,18 +210,18 @@ impl Presenter<'_> {
 }
 
 /// The most characters of a body.
-fn bound(options: &ReadOptions) -> usize {
+fn max_body_chars(options: &ReadOptions) -> usize {
     match options.max_body_chars {
-        Some(most) => most,
-        None if options.agent_safe_content => SAFE_BOUND,
+        Some(max_chars) => max_chars,
+        None if options.agent_safe_content => DEFAULT_SAFE_CHARS,
         None => usize::MAX,
     }
 }
 
-/// The same options for a body that also has to fit into what is left of a budget.
+/// The same options for a body that must also fit the rest of a budget.
 pub(crate) fn within(options: &ReadOptions, left: Option<usize>) -> ReadOptions {
-    let most = left.map(|left| left.min(bound(options))).or(options.max_body_chars);
-    ReadOptions { max_body_chars: most, ..options.clone() }
+    let max_chars = left.map(|left| left.min(max_body_chars(options))).or(options.max_body_chars);
+    ReadOptions { max_body_chars: max_chars, ..options.clone() }
 }
 
 fn storage_state(mail: &EmailRecord) -> (&'static str, &'static str) {
@@ -233,13 +233,13 @@ fn storage_state(mail: &EmailRecord) -> (&'static str, &'static str) {
     }
 }
 
-/// Cuts a text at a number of characters, and tells how many it had if that was needed.
-pub(crate) fn cut(text: String, most: usize) -> (String, Option<i64>) {
+/// Cuts a text to a number of characters, and returns its full length if it was cut.
+pub(crate) fn cut(text: String, max_chars: usize) -> (String, Option<i64>) {
     // Bytes are never fewer than characters, so most texts need no counting.
-    if text.len() <= most {
+    if text.len() <= max_chars {
         return (text, None);
     }
-    match text.char_indices().nth(most) {
+    match text.char_indices().nth(max_chars) {
         None => (text, None),
         Some((end, _)) => {
             let count = i64::try_from(text.chars().count()).unwrap_or(i64::MAX);
@@ -248,98 +248,102 @@ pub(crate) fn cut(text: String, most: usize) -> (String, Option<i64>) {
     }
 }
 
-/// The content of an email as the database has it; several emails may consist of one.
+/// The content of an email as stored; several emails may share one.
 #[derive(Clone)]
-pub(crate) enum Fetched {
+pub(crate) enum FetchedContent {
     /// For people.
     Full(Arc<ContentRecord>),
     /// For agents.
     Safe(Arc<Texts>),
 }
 
-impl From<ContentRecord> for Fetched {
+impl From<ContentRecord> for FetchedContent {
     fn from(content: ContentRecord) -> Self {
         Self::Full(Arc::new(content))
     }
 }
 
-impl From<Texts> for Fetched {
+impl From<Texts> for FetchedContent {
     fn from(texts: Texts) -> Self {
         Self::Safe(Arc::new(texts))
     }
 }
 
 /// Fetches what is needed to show an email.
-pub(crate) async fn fetch(tx: &mut Tx, content: &str, safe: bool) -> Result<Option<Fetched>> {
+pub(crate) async fn fetch(tx: &mut Tx, content: &str, safe: bool) -> Result<Option<FetchedContent>> {
     Ok(if safe {
-        contents::find_safe(tx, content).await?.map(Fetched::from)
+        contents::find_safe(tx, content).await?.map(FetchedContent::from)
     } else {
-        contents::find(tx, content).await?.map(Fetched::from)
+        contents::find(tx, content).await?.map(FetchedContent::from)
     })
 }
 
-/// Fetches what is needed to show several emails, together: each statement may be a way to another machine and back.
+/// Fetches what is needed to present several emails, in one statement: each may be a network round trip.
 pub(crate) async fn fetch_all(
     tx: &mut Tx,
-    wanted: &[Option<&str>],
+    content_ids: &[Option<&str>],
     safe: bool,
-) -> Result<Vec<Option<Fetched>>> {
-    let mut ids: Vec<&str> = wanted.iter().copied().flatten().collect();
+) -> Result<Vec<Option<FetchedContent>>> {
+    let mut ids: Vec<&str> = content_ids.iter().copied().flatten().collect();
     ids.sort_unstable();
     ids.dedup();
-    let found: HashMap<String, Fetched> = if safe {
+    let found: HashMap<String, FetchedContent> = if safe {
         let all = contents::find_all_safe(tx, &ids).await?;
         all.into_iter().map(|texts| (texts.id.clone(), texts.into())).collect()
     } else {
         let all = contents::find_all(tx, &ids).await?;
         all.into_iter().map(|content| (content.id.clone(), content.into())).collect()
     };
-    Ok(wanted.iter().map(|content| content.and_then(|id| found.get(id).cloned())).collect())
+    Ok(content_ids.iter().map(|content| content.and_then(|id| found.get(id).cloned())).collect())
 }
 
-/// Opens what was fetched.
-pub(crate) async fn open(app: &App, workspace: &WorkspaceId, fetched: Fetched) -> Result<Shown> {
+/// Decrypts fetched content.
+pub(crate) async fn open(
+    app: &App,
+    workspace: &WorkspaceId,
+    fetched: FetchedContent,
+) -> Result<EmailContent> {
     let key = app.data_key(workspace).await?;
-    let opener = Opener { app, workspace, key: &key };
+    let opener = ContentOpener { app, workspace, key: &key };
     match fetched {
-        Fetched::Full(content) => {
+        FetchedContent::Full(content) => {
             let body = opener.text(&content.id, Part::Body, &content.body).await?;
             let headers = match (&content.headers, &content.raw) {
                 (Some(headers), _) => opener.row(&content.id, Part::Headers, headers)?,
                 (None, raw) => header_block(&opener.bytes(&content.id, Part::Raw, raw).await?).to_vec(),
             };
-            Ok(Shown::Full { body, headers: String::from_utf8_lossy(&headers).into_owned() })
+            Ok(EmailContent::Full { body, headers: String::from_utf8_lossy(&headers).into_owned() })
         }
-        Fetched::Safe(texts) => {
-            let (part, kept) = match (&texts.safe, &texts.body) {
+        FetchedContent::Safe(texts) => {
+            let (part, stored) = match (&texts.safe, &texts.body) {
                 (Some(safe), _) => (Part::Safe, safe),
                 (None, Some(body)) => (Part::Body, body),
-                (None, None) => return Ok(Shown::Safe(String::new())),
+                (None, None) => return Ok(EmailContent::Safe(String::new())),
             };
-            Ok(Shown::Safe(opener.text(&texts.id, part, kept).await?))
+            Ok(EmailContent::Safe(opener.text(&texts.id, part, stored).await?))
         }
     }
 }
 
-/// The message of a content, byte for byte.
+/// The raw message of a content, byte for byte.
 pub(crate) async fn open_raw(app: &App, workspace: &WorkspaceId, content: &ContentRecord) -> Result<Vec<u8>> {
     let key = app.data_key(workspace).await?;
-    Opener { app, workspace, key: &key }.bytes(&content.id, Part::Raw, &content.raw).await
+    ContentOpener { app, workspace, key: &key }.bytes(&content.id, Part::Raw, &content.raw).await
 }
 
-struct Opener<'a> {
+struct ContentOpener<'a> {
     app: &'a App,
     workspace: &'a WorkspaceId,
     key: &'a DataKey,
 }
 
-impl Opener<'_> {
+impl ContentOpener<'_> {
     fn row(&self, id: &str, part: Part, sealed: &[u8]) -> Result<Vec<u8>> {
         Ok(contents::open(self.key, id, part, sealed)?)
     }
 
-    async fn bytes(&self, id: &str, part: Part, kept: &StoredPart) -> Result<Vec<u8>> {
-        match kept {
+    async fn bytes(&self, id: &str, part: Part, stored: &StoredPart) -> Result<Vec<u8>> {
+        match stored {
             StoredPart::InRow(sealed) => self.row(id, part, sealed),
             StoredPart::Blob(hash) => {
                 let space = self.workspace.as_str();
@@ -349,8 +353,8 @@ impl Opener<'_> {
         }
     }
 
-    async fn text(&self, id: &str, part: Part, kept: &StoredPart) -> Result<String> {
-        String::from_utf8(self.bytes(id, part, kept).await?).map_err(Error::internal)
+    async fn text(&self, id: &str, part: Part, stored: &StoredPart) -> Result<String> {
+        String::from_utf8(self.bytes(id, part, stored).await?).map_err(Error::internal)
     }
 }
 
@@ -358,17 +362,17 @@ impl Opener<'_> {
 fn header_block(raw: &[u8]) -> &[u8] {
     let end = raw.windows(4).position(|four| four == b"\r\n\r\n").map_or(raw.len(), |at| at + 2);
     let block = &raw[..end];
-    // Only before that: a message is long, and its headers are short.
+    // Only this far: a message is long, and its headers are short.
     let bare = block.windows(2).position(|two| two == b"\n\n").map_or(end, |at| at + 1);
     &block[..bare]
 }
 
-/// Whether a message is held out of sight now.
+/// Whether triage holds the email now.
 pub(crate) fn is_held(mail: &EmailRecord, now: Timestamp) -> bool {
     mail.held_until.is_some_and(|until| until > now)
 }
 
-/// An email that was not found.
+/// The error for an email that does not exist.
 pub(crate) fn missing() -> Error {
     Error::not_found("Email not found")
 }

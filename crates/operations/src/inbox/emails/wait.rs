@@ -1,4 +1,4 @@
-//! Waiting for a message without polling: the call sleeps until something happens in its workspace.
+//! Waiting for an email without polling: the call sleeps until something changes in its workspace.
 
 use std::{pin::pin, time::Duration};
 
@@ -25,17 +25,17 @@ use crate::{
     mailbox::mailboxes,
 };
 
-/// Matches that an answer names.
+/// Matches that a response lists.
 const MAX_MATCHES: usize = 50;
 
-/// Messages that a cursor remembers, so that it stays short.
+/// Pending emails that a cursor lists, so that it stays short.
 const MAX_PENDING: usize = 20;
 
-/// From where on a wait looks, as its cursor keeps it.
+/// Where a wait starts, as its cursor stores it.
 #[derive(Clone, Default, Serialize, Deserialize)]
 struct WaitPosition {
     arrival: i64,
-    /// Messages from before that could not be shown yet, and may be by now.
+    /// Earlier matches that could not be shown yet.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pending: Vec<EmailId>,
 }
@@ -46,52 +46,53 @@ pub async fn wait(app: &App, call: &Call, mailbox: &str, input: WaitForEmail) ->
     let named = mailboxes::name(mailbox);
     let key = app.data_key(&call.workspace).await?;
     let about = format!("waitForEmail {mailbox}");
-    let (id, mark) = begin(app, call, named.clone(), &input, |text| cursor::open(&key, &about, text)).await?;
+    let (id, position) =
+        begin(app, call, named.clone(), &input, |text| cursor::open(&key, &about, text)).await?;
     let arrivals = app.arrivals(&id);
-    let mut news = arrivals.watch();
+    let mut arrival_changes = arrivals.watch();
     let deadline = tokio::time::Instant::now() + Duration::from_secs(u64::from(input.timeout_seconds));
-    let mut search = Search::new(input, mark);
+    let mut search = WaitState::new(input, position);
     let mut revoked = pin!(app.revoked(call));
-    // What others saw before the call began may be older than what the caller knows to be there.
+    // A cached result from before the call may be older than what the caller has already seen.
     let mut first = true;
     loop {
-        let seen_news = *news.borrow_and_update();
-        while search.look(app, call, &id, &arrivals, (!first).then_some(seen_news)).await? {}
+        let seen_changes = *arrival_changes.borrow_and_update();
+        while search.update(app, call, &id, &arrivals, (!first).then_some(seen_changes)).await? {}
         first = false;
         let outcome = search.outcome(app.now());
         let is_over = match outcome {
             Some(WaitOutcome::Matched | WaitOutcome::Ambiguous) => true,
-            // A message that is not scanned yet, or held, may still turn out well.
+            // An email that is not scanned yet, or held, may still match.
             Some(WaitOutcome::Held) => !search.can_still_match(app.now()),
             _ => false,
         };
-        // Nothing tells that a hold has run out, so the wait looks again by itself.
+        // The end of a hold publishes no event, so the wait wakes up for it.
         let hold_end = search.until_hold_ends(app.now()).map(|left| tokio::time::Instant::now() + left);
         let wake = hold_end.map_or(deadline, |end| end.min(deadline));
         let is_over = is_over
             || tokio::select! {
-                woken = tokio::time::timeout_at(wake, news.changed()) => woken.is_err() && wake == deadline,
+                woken = tokio::time::timeout_at(wake, arrival_changes.changed()) => woken.is_err() && wake == deadline,
                 () = app.ending() => true,
                 () = revoked.as_mut() => return Err(Error::new(ErrorKind::Unauthorized)),
             };
         if is_over {
             let outcome = outcome.unwrap_or(WaitOutcome::Timeout);
-            let cursor = cursor::seal(&key, &about, &search.next_mark(outcome, app.now()))?;
+            let cursor = cursor::seal(&key, &about, &search.next_position(outcome, app.now()))?;
             let result = search.answer(app, call, named, outcome, cursor).await?;
-            return keep(app, call, result).await;
+            return store_result(app, call, result).await;
         }
     }
 }
 
-/// Keeps the answer for the call's Idempotency-Key, if it has one.
-async fn keep(app: &App, call: &Call, result: WaitResult) -> Result<WaitResult> {
+/// Stores the response for the call's Idempotency-Key, if it has one.
+async fn store_result(app: &App, call: &Call, result: WaitResult) -> Result<WaitResult> {
     if call.idempotency.is_none() {
         return Ok(result);
     }
     app.write(call, async move |_| Ok(result)).await
 }
 
-/// The mailbox, and the arrival that the wait begins behind.
+/// The mailbox, and the arrival after which the wait begins.
 async fn begin(
     app: &App,
     call: &Call,
@@ -110,7 +111,7 @@ async fn begin(
     app.read(call, async move |tx| {
         let mailbox = mailboxes::find_id(tx, &named).await?;
         let arrival = match (known, time) {
-            (Some(mark), _) => return Ok((mailbox, mark)),
+            (Some(position), _) => return Ok((mailbox, position)),
             (None, Some(time)) => emails::arrival_before(tx, &mailbox, time).await?,
             (None, None) => events::last_sequence(tx).await?,
         };
@@ -119,44 +120,43 @@ async fn begin(
     .await
 }
 
-struct Search {
+struct WaitState {
     input: WaitForEmail,
     /// Where the wait began.
     after: i64,
-    /// The last arrival that was looked at.
+    /// The last arrival that was checked.
     seen: i64,
     matching: Vec<EmailRecord>,
-    /// What an earlier wait left open, to be looked at once.
+    /// Pending emails of an earlier wait, to be checked once.
     pending: Vec<EmailId>,
 }
 
-impl Search {
-    fn new(input: WaitForEmail, mark: WaitPosition) -> Self {
-        let after = mark.arrival;
-        Self { input, after, seen: after, matching: Vec::new(), pending: mark.pending }
+impl WaitState {
+    fn new(input: WaitForEmail, position: WaitPosition) -> Self {
+        let after = position.arrival;
+        Self { input, after, seen: after, matching: Vec::new(), pending: position.pending }
     }
 
-    /// Looks at what arrived since the last look, and again at what was found but could not be shown yet. True when
-    /// there is more to look at.
-    async fn look(
+    /// Checks new arrivals, and rechecks matches that could not be shown yet. True when there are more.
+    async fn update(
         &mut self,
         app: &App,
         call: &Call,
         mailbox: &MailboxId,
         arrivals: &Arrivals,
-        news: Option<u64>,
+        arrival_changes: Option<u64>,
     ) -> Result<bool> {
         let mut known: Vec<EmailId> = self.matching.iter().map(|mail| mail.id.clone()).collect();
         known.append(&mut self.pending);
         if !known.is_empty() {
             let id = mailbox.clone();
             let again = app.read(call, async move |tx| Ok(emails::select(tx, &id, &known).await?)).await?;
-            self.matching = again.into_iter().filter(|mail| self.is_wanted(mail)).collect();
+            self.matching = again.into_iter().filter(|mail| self.matches_criteria(mail)).collect();
         }
-        let arrived = arrivals.look(app.db(), &call.workspace, mailbox, news, self.seen).await?;
+        let arrived = arrivals.look(app.db(), &call.workspace, mailbox, arrival_changes, self.seen).await?;
         for mail in arrived.mails() {
             self.seen = mail.arrival;
-            if self.matching.len() < MAX_MATCHES && self.is_wanted(mail) {
+            if self.matching.len() < MAX_MATCHES && self.matches_criteria(mail) {
                 self.matching.push(mail.clone());
             }
         }
@@ -164,7 +164,7 @@ impl Search {
         Ok(arrived.is_full())
     }
 
-    fn is_wanted(&self, mail: &EmailRecord) -> bool {
+    fn matches_criteria(&self, mail: &EmailRecord) -> bool {
         let same = |wanted: &Option<mail::address::Address>, address: &str| {
             wanted.as_ref().is_none_or(|wanted| wanted.as_str().eq_ignore_ascii_case(address))
         };
@@ -176,7 +176,7 @@ impl Search {
 
     /// How the wait ends, if it ends now.
     fn outcome(&self, now: Timestamp) -> Option<WaitOutcome> {
-        let shown = self.matching.iter().filter(|mail| self.may_show(mail, now)).count();
+        let shown = self.matching.iter().filter(|mail| self.is_visible(mail, now)).count();
         match (shown, self.matching.len()) {
             (0, 0) => None,
             (0, _) => Some(WaitOutcome::Held),
@@ -185,7 +185,7 @@ impl Search {
         }
     }
 
-    fn may_show(&self, mail: &EmailRecord, now: Timestamp) -> bool {
+    fn is_visible(&self, mail: &EmailRecord, now: Timestamp) -> bool {
         !present::is_held(mail, now) && mail.scan_status == Some(self.input.require_scan_status)
     }
 
@@ -193,7 +193,7 @@ impl Search {
     fn until_hold_ends(&self, now: Timestamp) -> Option<Duration> {
         let holds = self.matching.iter().filter_map(|mail| mail.held_until);
         let micros = holds.map(|end| end.as_micros() - now.as_micros()).filter(|left| *left > 0).min()?;
-        // A little more than that: clocks are not exact, and looking early would be looking twice.
+        // Slightly later, since clocks are not exact: waking up early would mean checking twice.
         Some(Duration::from_micros(micros.unsigned_abs()) + Duration::from_millis(20))
     }
 
@@ -201,9 +201,9 @@ impl Search {
         self.matching.iter().any(|mail| may_still_match(mail, now))
     }
 
-    /// What the next wait should look behind: everything that this one has dealt with. Messages that may still turn out
-    /// well are kept in mind, so that a chain of waits misses none.
-    fn next_mark(&self, outcome: WaitOutcome, now: Timestamp) -> WaitPosition {
+    /// Where the next wait should start: after everything that this one has handled. Emails that may still match are kept as
+    /// pending, so that a chain of waits misses none.
+    fn next_position(&self, outcome: WaitOutcome, now: Timestamp) -> WaitPosition {
         let arrival = match outcome {
             WaitOutcome::Timeout => self.seen,
             _ => self.matching.last().map_or(self.after, |mail| mail.arrival.max(self.after)),
@@ -226,7 +226,7 @@ impl Search {
             _ => self
                 .matching
                 .iter()
-                .filter(|mail| self.may_show(mail, now))
+                .filter(|mail| self.is_visible(mail, now))
                 .map(|mail| mail.id.clone())
                 .collect(),
         };
@@ -248,7 +248,7 @@ impl Search {
     }
 }
 
-/// Whether a message that cannot be shown now may be later: when it is scanned, or when its hold ends.
+/// Whether an email that cannot be shown now may be later: when it is scanned, or when its hold ends.
 fn may_still_match(mail: &EmailRecord, now: Timestamp) -> bool {
     mail.scan_status.is_none() || present::is_held(mail, now)
 }

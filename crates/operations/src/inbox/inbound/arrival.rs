@@ -1,4 +1,4 @@
-//! A message that has come in, and who brought it.
+//! An arriving message and the client that delivered it.
 
 use std::net::IpAddr;
 
@@ -7,22 +7,22 @@ use model::emails::InboundProvider;
 
 use crate::core::arriving::Recipient;
 
-/// A message that has come in.
+/// An arriving message.
 #[derive(Clone, Debug)]
 pub struct Arrival {
     /// The trusted transport; nothing for an import.
     pub provider: Option<InboundProvider>,
     /// The envelope's sender; nothing for a null sender.
     pub from: Option<String>,
-    /// Who gets it.
+    /// The recipients.
     pub recipients: Vec<Recipient>,
     /// The message, byte for byte.
     pub raw: Bytes,
-    /// Who brought it, for checking the sender.
+    /// The client, for sender authentication.
     pub client: Option<Client>,
 }
 
-/// Who brought a message.
+/// The client that delivered a message.
 #[derive(Clone, Debug)]
 pub struct Client {
     /// Its address.

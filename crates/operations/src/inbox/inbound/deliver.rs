@@ -1,4 +1,6 @@
 //! Storing a prepared message in its mailboxes, all in one transaction.
+//!
+//! Locks are taken in the same order everywhere: mailboxes, reported messages, the event log, contents.
 
 use std::{
     collections::BTreeMap,
@@ -16,15 +18,14 @@ use model::{
     folders::SystemFolder,
 };
 use store::{
-    SystemTx, Tx,
-    contents::{self, ContentRecord, MAX_IN_ROW_BYTES, Part, StoredPart},
+    SystemTx, Tx, contents,
     emails::{self, EmailRecord, NewAttachment, NewEmail},
     events, idempotency, labels, mailboxes, metering,
-    vault::DataKey,
 };
 
 use super::{
-    Arrival, Prepared,
+    Arrival, PreparedMessage,
+    content::{Content, SealedContent},
     prepare::{self, received_data},
 };
 use crate::core::{
@@ -34,97 +35,24 @@ use crate::core::{
     events::NewEvent,
 };
 
-/// Messages up to this size that have no files are read, judged and sealed where they came in: that takes a tenth of a
-/// millisecond, and less than one for the worst of them.
-const SHORT: usize = 16 * 1024;
+/// Messages up to this size without files are parsed, analysed and sealed on the async thread: that takes a tenth of a
+/// millisecond, and less than one in the worst case.
+const MAX_INLINE_BYTES: usize = 16 * 1024;
 
-/// A message sealed for one workspace.
-pub(crate) struct Content {
-    pub(crate) record: ContentRecord,
-    pub(crate) key: Arc<DataKey>,
-}
-
-impl Content {
-    /// How many things it is kept as.
-    fn objects(&self) -> i64 {
-        let outside = |kept: &StoredPart| i64::from(matches!(kept, StoredPart::Blob(_)));
-        1 + outside(&self.record.body) + self.record.safe.as_ref().map_or(0, outside)
-    }
-
-    /// Seals a message that was read before, for one workspace.
-    pub(crate) async fn seal(
-        app: &App,
-        workspace: &WorkspaceId,
-        prepared: &Arc<Prepared>,
-        raw: &Bytes,
-    ) -> Result<Self> {
-        let key = app.data_key(workspace).await?;
-        let (content, bytes) = (prepared.clone(), raw.clone());
-        let sealed = tokio::task::spawn_blocking(move || Sealed::new(key, &content, &bytes));
-        let sealed = sealed.await.map_err(Error::internal)??;
-        Self::keep(app, workspace, prepared, raw, sealed).await
-    }
-
-    /// Puts what is large into the blob store, before anything else happens.
-    async fn keep(
-        app: &App,
-        workspace: &WorkspaceId,
-        prepared: &Prepared,
-        raw: &Bytes,
-        sealed: Sealed,
-    ) -> Result<Self> {
-        let key = sealed.key;
-        let size = i64::try_from(raw.len()).unwrap_or(i64::MAX);
-        let raw = keep(app, workspace, &key, sealed.raw, raw).await?;
-        let body = keep(app, workspace, &key, sealed.body, prepared.body.as_bytes()).await?;
-        let safe = match sealed.safe {
-            Some(safe) => Some(keep(app, workspace, &key, safe, prepared.safe().as_bytes()).await?),
-            None => None,
-        };
-        let record =
-            ContentRecord { id: prepared.hash.clone(), size, raw, headers: sealed.headers, body, safe };
-        Ok(Self { record, key })
-    }
-}
-
-/// The parts of a message, sealed for one workspace.
-struct Sealed {
-    key: Arc<DataKey>,
-    raw: Vec<u8>,
-    headers: Option<Vec<u8>>,
-    body: Vec<u8>,
-    safe: Option<Vec<u8>>,
-}
-
-impl Sealed {
-    fn new(key: Arc<DataKey>, prepared: &Prepared, raw: &[u8]) -> Result<Self> {
-        let seal = |part, bytes: &[u8]| contents::seal(&key, &prepared.hash, part, bytes);
-        let raw = seal(Part::Raw, raw)?;
-        let headers = if raw.len() > MAX_IN_ROW_BYTES {
-            Some(seal(Part::Headers, prepared.message.headers.as_bytes())?)
-        } else {
-            None
-        };
-        let body = seal(Part::Body, prepared.body.as_bytes())?;
-        let safe = prepared.safe.as_ref().map(|safe| seal(Part::Safe, safe.as_bytes())).transpose()?;
-        Ok(Self { key, raw, headers, body, safe })
-    }
-}
-
-/// Reads and judges a message, on a thread that may take its time.
-pub(crate) async fn read(app: &App, raw: Bytes) -> Result<Prepared> {
+/// Parses and analyses a message on a blocking thread.
+pub(crate) async fn read(app: &App, raw: Bytes) -> Result<PreparedMessage> {
     let blocklist = app.scanning().blocklist();
     let _turn = app.scanning().turn().await;
-    let work = move || prepare::judge(&raw, message::read(&raw), &blocklist);
+    let work = move || prepare::analyse(&raw, message::read(&raw), &blocklist);
     tokio::task::spawn_blocking(work).await.map_err(Error::internal)
 }
 
-/// Reads and judges a message and seals it for its workspaces; a long one on a thread that may take its time.
+/// Parses and analyses a message and seals it for its workspaces; a long one on a blocking thread.
 pub(crate) async fn prepare(
     app: &App,
     raw: &Bytes,
     workspaces: impl Iterator<Item = &WorkspaceId>,
-) -> Result<(Arc<Prepared>, BTreeMap<WorkspaceId, Content>)> {
+) -> Result<(Arc<PreparedMessage>, BTreeMap<WorkspaceId, Content>)> {
     let mut keys = BTreeMap::new();
     for workspace in workspaces {
         if !keys.contains_key(workspace) {
@@ -134,15 +62,15 @@ pub(crate) async fn prepare(
     let (blocklist, bytes) = (app.scanning().blocklist(), raw.clone());
     let turn = app.scanning().turn().await;
     let finish = move |message: Message| -> Result<_> {
-        let prepared = prepare::judge(&bytes, message, &blocklist);
+        let prepared = prepare::analyse(&bytes, message, &blocklist);
         let mut sealed = Vec::with_capacity(keys.len());
         for (workspace, key) in keys {
-            sealed.push((workspace, Sealed::new(key, &prepared, &bytes)?));
+            sealed.push((workspace, SealedContent::new(key, &prepared, &bytes)?));
         }
         Ok((prepared, sealed))
     };
-    // The way to another thread and back takes longer than a short message does; but files may have archives in them.
-    let short = if raw.len() <= SHORT { Some(caught(|| message::read(raw))?) } else { None };
+    // Switching threads takes longer than a short message does; but files may contain archives.
+    let short = if raw.len() <= MAX_INLINE_BYTES { Some(caught(|| message::read(raw))?) } else { None };
     let (prepared, sealed) = match short {
         Some(message) if message.files.is_empty() && message.inner.is_empty() => caught(|| finish(message))??,
         read => {
@@ -154,39 +82,24 @@ pub(crate) async fn prepare(
     drop(turn);
     let mut contents = BTreeMap::new();
     for (workspace, sealed) in sealed {
-        let content = Content::keep(app, &workspace, &prepared, raw, sealed).await?;
+        let content = Content::store(app, &workspace, &prepared, raw, sealed).await?;
         contents.insert(workspace, content);
     }
     Ok((Arc::new(prepared), contents))
 }
 
-/// Runs something that reads what a stranger wrote, where a panic must not end more than that.
+/// Runs a parser of untrusted input, so that a panic fails only this message.
 fn caught<T>(work: impl FnOnce() -> T) -> Result<T> {
     catch_unwind(AssertUnwindSafe(work)).map_err(|_| Error::internal("reading a message panicked"))
 }
 
-/// Leaves small things for the row, and puts large ones into the blob store.
-async fn keep(
-    app: &App,
-    workspace: &WorkspaceId,
-    key: &DataKey,
-    sealed: Vec<u8>,
-    plain: &[u8],
-) -> Result<StoredPart> {
-    if sealed.len() <= MAX_IN_ROW_BYTES {
-        return Ok(StoredPart::InRow(sealed));
-    }
-    let blob = app.blobs().put(workspace.as_str(), key, plain).await.map_err(store::Error::from)?;
-    Ok(StoredPart::Blob(blob.hash))
-}
-
-/// A message that is ready to be delivered.
+/// A prepared message with everything that its delivery needs.
 struct PreparedDelivery {
     app: App,
     arrival: Arrival,
     authentication: SenderAuthentication,
     name: Option<String>,
-    prepared: Arc<Prepared>,
+    prepared: Arc<PreparedMessage>,
     contents: BTreeMap<WorkspaceId, Content>,
     ids: Vec<EmailId>,
 }
@@ -205,21 +118,21 @@ impl PreparedDelivery {
     }
 }
 
-/// Delivers to all recipients, or to none; gives the message as it was read, too.
+/// Delivers to all recipients, or to none; returns the prepared message, too.
 pub(super) async fn deliver(
     app: &App,
     arrival: Arrival,
     authentication: SenderAuthentication,
     name: Option<String>,
-) -> Result<(Vec<EmailId>, Arc<Prepared>)> {
+) -> Result<(Vec<EmailId>, Arc<PreparedMessage>)> {
     let workspaces = arrival.recipients.iter().map(|recipient| &recipient.workspace);
     let (prepared, contents) = prepare(app, &arrival.raw, workspaces).await?;
     let ids = new_ids(app, &arrival.recipients);
-    // A report holds the row of the message that it is about, which whoever sends that message holds before the event log; a
-    // shared commit may hold the log already.
+    // A report locks the row of the reported message, which the sending worker locks before the event log; a shared commit
+    // may have locked the log already.
     let only =
         sole_mailbox(&arrival.recipients).filter(|_| prepared.report.is_none()).map(ToString::to_string);
-    let letter = Arc::new(PreparedDelivery {
+    let delivery = Arc::new(PreparedDelivery {
         app: app.clone(),
         arrival,
         authentication,
@@ -228,18 +141,18 @@ pub(super) async fn deliver(
         contents,
         ids,
     });
-    // The last to let go of a message tidies up after it, and that should not be the store's only writer.
-    let kept = letter.clone();
-    let body = async move |tx: &mut SystemTx| letter.deliver(tx).await;
+    // Keep a reference, so that the message is not dropped on the store's only writer thread.
+    let kept = delivery.clone();
+    let body = async move |tx: &mut SystemTx| delivery.deliver(tx).await;
     let db = app.db().clone();
     let work = async move {
-        // Whoever holds several mailboxes until a shared commit could wait for somebody who waits for one of them.
+        // Locks on several mailboxes in a shared commit could deadlock.
         match only {
             Some(mailbox) => db.shared_write(&mailbox, body).await,
             None => db.system_write(body).await,
         }
     };
-    // Whoever brought the message may go away at any time, and others share its commit.
+    // The client may disconnect at any time, and other deliveries share its commit.
     let delivered = if app.db().finishes_alone() {
         work.await
     } else {
@@ -254,7 +167,7 @@ fn sole_mailbox(recipients: &[Recipient]) -> Option<&MailboxId> {
     recipients.iter().all(|recipient| recipient.mailbox == *mailbox).then_some(mailbox)
 }
 
-/// Takes the name of a message for a recipient, or finds what the recipient got under it before.
+/// Claims an idempotency key for a recipient, or finds the email that was stored under it before.
 async fn claim(
     tx: &mut Tx,
     content: &Content,
@@ -263,7 +176,7 @@ async fn claim(
     id: &EmailId,
     now: Timestamp,
 ) -> Result<Option<EmailId>> {
-    // No caller's Idempotency-Key has a line feed in it.
+    // An Idempotency-Key of a caller has no line feed.
     let key = format!("mail\n{name}\n{}", recipient.address);
     if idempotency::claim(tx, &key, &[], now).await? {
         let sealed = content.key.seal(&key, id.as_str().as_bytes()).map_err(store::Error::from)?;
@@ -276,7 +189,7 @@ async fn claim(
     Ok(Some(EmailId::from(String::from_utf8_lossy(&plain).as_ref())))
 }
 
-/// An id for each recipient; one that is named twice gets the message once.
+/// An id for each recipient; a duplicate recipient gets the message once.
 fn new_ids(app: &App, recipients: &[Recipient]) -> Vec<EmailId> {
     let mut ids: Vec<EmailId> = Vec::with_capacity(recipients.len());
     for (index, recipient) in recipients.iter().enumerate() {
@@ -291,7 +204,7 @@ fn new_ids(app: &App, recipients: &[Recipient]) -> Vec<EmailId> {
 /// A prepared message on its way into mailboxes.
 pub(crate) struct Delivery<'a> {
     pub(crate) app: &'a App,
-    pub(crate) prepared: &'a Prepared,
+    pub(crate) prepared: &'a PreparedMessage,
     pub(crate) authentication: &'a SenderAuthentication,
     /// The envelope's sender; nothing for a null sender.
     pub(crate) sender: Option<&'a str>,
@@ -299,8 +212,8 @@ pub(crate) struct Delivery<'a> {
 }
 
 impl Delivery<'_> {
-    /// Stores the message in all mailboxes, and tells the ids in the order of the recipients. One who got it under the
-    /// same name before does not get it again.
+    /// Stores the message in all mailboxes, and returns the ids in the order of the recipients. A recipient who got it under
+    /// the same idempotency key before does not get it again.
     async fn to_all(
         &self,
         tx: &mut SystemTx,
@@ -309,19 +222,19 @@ impl Delivery<'_> {
         contents: &BTreeMap<WorkspaceId, Content>,
         name: Option<&str>,
     ) -> Result<Vec<EmailId>> {
-        // In one order for everybody, so that two messages to the same mailboxes cannot wait for each other.
+        // In one order for all deliveries, so that two messages to the same mailboxes cannot deadlock.
         let mut order: Vec<usize> = (0..recipients.len()).collect();
         order.sort_by_key(|index| {
             let recipient = &recipients[*index];
             (&recipient.workspace, &recipient.mailbox, &ids[*index])
         });
         order.dedup_by_key(|index| &ids[*index]);
-        // All mailboxes come before all contents, as in every other transaction that holds both.
+        // All mailboxes before all contents, as in every other transaction that locks both.
         for index in &order {
             let recipient = &recipients[*index];
             mailboxes::lock(tx.enter(&recipient.workspace), &recipient.mailbox).await?;
         }
-        // And what a report is about before any event log: who works on the queue holds them in this order.
+        // And reported messages before any event log: the sending worker locks them in this order.
         if let Some(report) = &self.prepared.report {
             for index in &order {
                 let recipient = &recipients[*index];
@@ -351,7 +264,7 @@ impl Delivery<'_> {
         Ok(ids)
     }
 
-    /// Stores the message in one mailbox, which the caller holds, with everything that follows from its arrival.
+    /// Stores the message in one mailbox, which the caller has locked, with everything that follows from its arrival.
     pub(crate) async fn to_mailbox(
         &self,
         tx: &mut Tx,
@@ -363,13 +276,13 @@ impl Delivery<'_> {
         let mailbox =
             mailboxes::find(tx, &named).await?.ok_or_else(|| Error::not_found("Mailbox not found"))?;
         let (arriving, hooks) = (self.arriving(recipient, &mailbox, content), self.app.hooks().arrival);
-        // Before the event log is held: whoever works on the queue holds the message first, then the log.
+        // Before the event log is locked: the sending worker locks the message first, then the log.
         if let Some(report) = &self.prepared.report {
             for hook in hooks {
                 hook.note_report(tx, self.app, &arriving, report).await?;
             }
         }
-        // Before the content: whoever holds the next number may hold several contents, and nobody else does.
+        // Before the content: only a transaction that has the next sequence may lock several contents.
         let sequence = events::next_sequence(tx).await?;
         contents::insert(tx, &content.record, self.now).await?;
         let mut mail = self.email(recipient, id, sequence, content);
@@ -397,7 +310,7 @@ impl Delivery<'_> {
         Ok(())
     }
 
-    /// The message as the hooks see it.
+    /// The message as passed to the hooks.
     fn arriving<'b>(
         &'b self,
         recipient: &'b Recipient,
@@ -505,12 +418,12 @@ fn some(text: String) -> Option<String> {
     Some(text).filter(|text| !text.is_empty())
 }
 
-/// The labels whose expression describes the message.
+/// The labels whose expression matches the message.
 async fn matching_labels(
     tx: &mut Tx,
     mailbox: &MailboxId,
     record: &EmailRecord,
-    prepared: &Prepared,
+    prepared: &PreparedMessage,
 ) -> Result<Vec<LabelId>> {
     let labels = labels::list(tx, mailbox).await?;
     let subject = prepared.subject(record);

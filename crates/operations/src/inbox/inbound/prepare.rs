@@ -1,4 +1,6 @@
-//! Reading and judging a message: everything that needs no database.
+//! Parsing and analysing a message: everything that needs no database.
+//!
+//! Scan verdict, spam test, category, safe text and snippet are derived here.
 
 #[cfg(test)]
 mod tests;
@@ -22,16 +24,16 @@ use sha2::{Digest, Sha256};
 use store::{blobs::BlobHash, search::IndexedText, threads::ThreadHints};
 
 /// Characters of a snippet.
-const SNIPPET: usize = 200;
+const SNIPPET_CHARS: usize = 200;
 /// Characters of a safe text that are kept.
 const MAX_SAFE_CHARS: usize = 1_000_000;
-/// A string that every filter agrees to call spam, for trying it out.
-const SPAM_TEST: &str = "XJS*C4JDBQADN1.NSBN3*2IDNEN*GTUBE-STANDARD-ANTI-UBE-TEST-EMAIL*C.34X";
+/// The GTUBE test string, which every spam filter flags.
+const GTUBE: &str = "XJS*C4JDBQADN1.NSBN3*2IDNEN*GTUBE-STANDARD-ANTI-UBE-TEST-EMAIL*C.34X";
 
-/// A message that was read and judged.
+/// A message that was parsed and analysed.
 #[expect(clippy::struct_excessive_bools, reason = "each is a finding of its own")]
 #[derive(Clone)]
-pub(crate) struct Prepared {
+pub(crate) struct PreparedMessage {
     pub(crate) hash: String,
     pub(crate) message: Message,
     pub(crate) verdict: (ScanStatus, Vec<ScanThreat>),
@@ -47,17 +49,17 @@ pub(crate) struct Prepared {
     pub(crate) looks_like_spam: bool,
     pub(crate) has_link: bool,
     pub(crate) text: IndexedText,
-    /// What it reports about another message.
+    /// The delivery or feedback report, if it is one.
     pub(crate) report: Option<Report>,
 }
 
-impl Prepared {
+impl PreparedMessage {
     /// The text for agents.
     pub(crate) fn safe(&self) -> &str {
         self.safe.as_deref().unwrap_or(&self.body)
     }
 
-    /// Shows the body as its writer wrote it, not as it was encoded for its way.
+    /// Sets the body as its author wrote it, before it was encoded for transport.
     pub(crate) fn show_as(&mut self, body: &str, format: BodyFormat) {
         let encoded = std::mem::replace(&mut self.body, body.to_owned());
         let safe = self.safe.take().unwrap_or(encoded);
@@ -65,24 +67,27 @@ impl Prepared {
         self.body_format = format;
     }
 
-    /// The email that it became, as a filter expression sees it.
-    pub(crate) fn subject<'a>(&'a self, record: &'a store::emails::EmailRecord) -> super::Subject<'a> {
-        super::Subject { record, message: &self.message, safe: self.safe(), has_link: self.has_link }
+    /// The stored email, for filter expressions.
+    pub(crate) fn subject<'a>(
+        &'a self,
+        record: &'a store::emails::EmailRecord,
+    ) -> super::FilterableEmail<'a> {
+        super::FilterableEmail { record, message: &self.message, safe: self.safe(), has_link: self.has_link }
     }
 
-    /// What the scan says. What passed here still has to pass external scanners, if there are some; what failed here has failed.
+    /// The scan status. A message that passed here is still pending if there is an external scanner; one that failed is final.
     pub(crate) fn scan_status(&self, external: bool) -> Option<ScanStatus> {
         Some(self.verdict.0).filter(|status| !external || *status != ScanStatus::Clean)
     }
 
-    /// Whether it belongs into Spam, with what is known about its sender.
+    /// Whether it belongs in Spam, given its sender authentication.
     pub(crate) fn is_spam(&self, authentication: &SenderAuthentication) -> bool {
         self.looks_like_spam || authentication.dmarc == Verdict::Fail
     }
 
-    /// The sender as it is shown.
+    /// The sender for display.
     pub(crate) fn sender(&self) -> String {
-        self.message.from.as_ref().map(shown).unwrap_or_default()
+        self.message.from.as_ref().map(display_form).unwrap_or_default()
     }
 
     /// The sender's address.
@@ -95,7 +100,7 @@ impl Prepared {
         self.message.date.map(Timestamp::from_micros).filter(|date| *date <= arrived).unwrap_or(arrived)
     }
 
-    /// What decides about the thread: what it refers to, the nearest first, then who writes to whom about what.
+    /// What decides about the thread: referenced messages, the nearest first, then participants and subject.
     pub(crate) fn hints(&self) -> ThreadHints {
         let message = &self.message;
         let nearest_first = message.in_reply_to.iter().chain(message.references.iter().rev());
@@ -129,7 +134,7 @@ impl Prepared {
     }
 }
 
-/// What a Message-ID is remembered by.
+/// The stored hash of a Message-ID.
 pub(crate) fn message_id_hash(id: &str) -> [u8; 16] {
     short_hash(&[id.as_bytes()])
 }
@@ -146,22 +151,22 @@ fn short_hash(pieces: &[&[u8]]) -> [u8; 16] {
     short
 }
 
-/// Judges a message that was read from `raw`.
-pub(super) fn judge(raw: &[u8], message: Message, blocklist: &Arc<scan::Blocklist>) -> Prepared {
+/// Analyses a message that was parsed from `raw`.
+pub(super) fn analyse(raw: &[u8], message: Message, blocklist: &Arc<scan::Blocklist>) -> PreparedMessage {
     let judged = scan::scan(raw, &message, blocklist);
     let safe = safe_text::body(message.text.as_deref(), message.html.as_deref());
-    let snippet = safe_text::snippet(&safe.text, SNIPPET);
+    let snippet = safe_text::snippet(&safe.text, SNIPPET_CHARS);
     let (body, body_format) = match (&message.html, &message.text) {
         (Some(html), _) => (html.clone(), BodyFormat::Html),
         (None, Some(text)) => (text.clone(), BodyFormat::Text),
         (None, None) => (String::new(), BodyFormat::Text),
     };
-    let sender = message.from.as_ref().map(shown).unwrap_or_default();
+    let sender = message.from.as_ref().map(display_form).unwrap_or_default();
     let class = classify::classify(&sender, &message.subject, safe.text.as_str(), message.automatic);
     let recipients = people(message.to.iter().chain(&message.cc));
     let text = IndexedText::new(&message.subject, &sender, &recipients, safe.text.as_str());
     let has_link = has_link(safe.text.as_str());
-    let looks_like_spam = has(&body, SPAM_TEST);
+    let looks_like_spam = has(&body, GTUBE);
     let safe_source = match safe.source {
         Source::Text => BodySource::Text,
         Source::Html => BodySource::Html,
@@ -170,7 +175,7 @@ pub(super) fn judge(raw: &[u8], message: Message, blocklist: &Arc<scan::Blocklis
     let (kept, _) = safe.text.cut(MAX_SAFE_CHARS);
     let reports = matches!(message.automatic, Some(Automatic::DeliveryReport | Automatic::Complaint));
     let report = if reports { reports::read(raw, &message) } else { None };
-    Prepared {
+    PreparedMessage {
         hash: BlobHash::of(raw).as_str().to_owned(),
         safe: (kept != body).then(|| kept.to_owned()),
         safe_source,
@@ -194,7 +199,7 @@ pub(crate) fn has_link(text: &str) -> bool {
     has(text, "http://") || has(text, "https://")
 }
 
-/// Whether a text holds another one; quicker than the standard library where the texts are long.
+/// Whether a text contains another one; faster than the standard library on long texts.
 fn has(text: &str, wanted: &str) -> bool {
     memchr::memmem::find(text.as_bytes(), wanted.as_bytes()).is_some()
 }
@@ -221,8 +226,8 @@ pub(crate) fn verdict_of(judged: scan::Verdict) -> (ScanStatus, Vec<ScanThreat>)
     (status, threats)
 }
 
-/// A person as a header shows one, on one line and without tricks.
-pub(crate) fn shown(person: &Person) -> String {
+/// A person as displayed, on one line and without invisible characters.
+pub(crate) fn display_form(person: &Person) -> String {
     match &person.name {
         Some(name) if !name.trim().is_empty() => format!("{name} <{}>", person.address),
         _ => person.address.clone(),
@@ -231,10 +236,10 @@ pub(crate) fn shown(person: &Person) -> String {
 
 /// Several people, with commas between them.
 pub(crate) fn people<'a>(all: impl Iterator<Item = &'a Person>) -> String {
-    all.map(shown).collect::<Vec<_>>().join(", ")
+    all.map(display_form).collect::<Vec<_>>().join(", ")
 }
 
-/// What an event tells about a message that arrived: ids and safe text, within the scan gate.
+/// The event data of an arrived message: ids and safe text, within the scan gate.
 pub(crate) fn received_data(mail: &store::emails::EmailRecord) -> serde_json::Value {
     let clean = mail.scan_status == Some(ScanStatus::Clean);
     let mut data = serde_json::json!({
@@ -277,7 +282,7 @@ pub(crate) fn encoding_named(name: &str) -> Encoding {
     }
 }
 
-/// The name of a kind of automatic mail.
+/// The name of a kind of automatic message.
 pub(crate) const fn automatic_name(automatic: Automatic) -> &'static str {
     match automatic {
         Automatic::DeliveryReport => "delivery_report",

@@ -1,7 +1,7 @@
-//! The keys that domains sign with, those of workspaces and this server's own.
+//! DKIM keys of custom domains and of this server's own.
 //!
-//! Each algorithm has two selectors that take turns: a new key is published beside the old one, signs from the moment it
-//! is seen in DNS, and the old record stays for mail that is still on its way. The next turn takes the old one's place.
+//! Each algorithm has two selectors that alternate: a new key is published beside the old one, signs from the moment it is
+//! seen in DNS, and the old record stays for mail that is still in transit. The next rotation replaces the old one.
 
 use mail::sign::{Algorithm, Key, SignError};
 use model::{DomainId, Timestamp, WorkspaceId, domains::DnsRecord, domains::RecordStatus};
@@ -18,13 +18,13 @@ use crate::core::{
     error::{Error, Result},
 };
 
-/// What private keys are sealed for.
+/// The sealing purpose of private keys.
 const PURPOSE: &str = "dkim key";
-/// The names that keys are published under, by turns.
+/// The alternating selectors.
 const SELECTORS: [[&str; 2]; 2] =
     [["agentmailbox-rsa1", "agentmailbox-ed1"], ["agentmailbox-rsa2", "agentmailbox-ed2"]];
 
-/// Makes the key pairs of a domain, on a thread that may take its time.
+/// Generates the key pairs of a domain on a blocking thread.
 pub(super) async fn make(app: &App) -> Result<[Key; 2]> {
     let _turn = app.key_making().acquire().await.map_err(Error::internal)?;
     let make = || Ok([Key::generate(Algorithm::Rsa)?, Key::generate(Algorithm::Ed25519)?]);
@@ -61,7 +61,7 @@ fn open(
     Ok(Zeroizing::new(open(PURPOSE, &key.private).map_err(store::Error::from)?))
 }
 
-/// What to sign with, by selectors: of each algorithm the newest key that is in DNS.
+/// The signing keys by selector: of each algorithm the newest key that is in DNS.
 fn usable(
     keys: &[KeyRecord],
     unseal: impl Fn(&str, &[u8]) -> Result<Vec<u8>, VaultError>,
@@ -125,14 +125,14 @@ fn show(domain: &str, keys: &[KeyRecord]) -> Vec<PublicKey> {
 #[crate::boxed]
 pub async fn list(app: &App, domain: &str) -> Result<Vec<PublicKey>> {
     if is_hosted(app, domain) {
-        return Ok(show(domain, &look_at_hosted(app, domain).await?));
+        return Ok(show(domain, &check_hosted(app, domain).await?));
     }
     let (workspace, id) = owner(app, domain).await?;
     let keys = app.db().read(&workspace, async move |tx| domains::keys(tx, &id).await).await?;
     Ok(show(domain, &keys))
 }
 
-/// Makes the next keys of a domain, for an operator. They sign as soon as they are seen in DNS.
+/// Generates the next keys of a domain, for an operator. They sign as soon as they are seen in DNS.
 #[crate::boxed]
 pub async fn rotate(app: &App, domain: &str) -> Result<Vec<PublicKey>> {
     if is_hosted(app, domain) {
@@ -164,7 +164,7 @@ async fn owner(app: &App, domain: &str) -> Result<(WorkspaceId, DomainId)> {
 }
 
 async fn rotate_hosted(app: &App, domain: &str) -> Result<Vec<PublicKey>> {
-    look_at_hosted(app, domain).await?;
+    check_hosted(app, domain).await?;
     let (pairs, now, name, app_) = (make(app).await?, app.now(), domain.to_owned(), app.clone());
     let written = app.db().system_write(async move |tx| {
         let turn = next_turn(&hosted_keys::list(tx, &name).await?)?;
@@ -178,7 +178,7 @@ async fn rotate_hosted(app: &App, domain: &str) -> Result<Vec<PublicKey>> {
     Ok(show(domain, &written.await?))
 }
 
-/// Whose turn is next. The newest keys must be in use first: otherwise those that are would have to make room.
+/// The next selector. The newest keys must be in use first: otherwise the rotation would replace keys in use.
 fn next_turn(keys: &[KeyRecord]) -> Result<usize> {
     let Some(newest) = keys.iter().max_by_key(|key| key.created_at) else { return Ok(0) };
     let rsa = keys.iter().filter(|key| key.algorithm == Algorithm::Rsa.as_str());
@@ -192,16 +192,16 @@ fn next_turn(keys: &[KeyRecord]) -> Result<usize> {
     Ok(turn.map_or(0, |turn| (turn + 1) % SELECTORS.len()))
 }
 
-/// Looks the keys of this server's own domains up in DNS; those without keys get some.
+/// Checks the keys of the hosted domains in DNS; domains without keys get some.
 #[crate::boxed]
-pub async fn look_at_all_hosted(app: &App) -> Result<()> {
+pub async fn check_all_hosted(app: &App) -> Result<()> {
     for domain in &app.settings().hosted_domains {
-        look_at_hosted(app, domain).await?;
+        check_hosted(app, domain).await?;
     }
     Ok(())
 }
 
-async fn look_at_hosted(app: &App, domain: &str) -> Result<Vec<KeyRecord>> {
+async fn check_hosted(app: &App, domain: &str) -> Result<Vec<KeyRecord>> {
     let mut keys = hosted(app, domain).await?;
     if keys.is_empty() {
         let made =
@@ -217,10 +217,10 @@ async fn look_at_hosted(app: &App, domain: &str) -> Result<Vec<KeyRecord>> {
         keys = hosted(app, domain).await?;
     }
     let wanted: Vec<DnsRecord> = keys.iter().map(|key| records::dkim(domain, key, false)).collect();
-    let look = records::look_up_all(app, &wanted).await;
+    let check = records::look_up_all(app, &wanted).await;
     for key in &mut keys {
-        // Name servers that do not answer change nothing.
-        let Some(found) = look.found.get(&records::dkim_key(domain, &key.selector)) else { continue };
+        // An unavailable name server changes nothing.
+        let Some(found) = check.found.get(&records::dkim_key(domain, &key.selector)) else { continue };
         let published = *found == RecordStatus::Verified;
         if published != key.published {
             key.published = published;

@@ -1,4 +1,4 @@
-//! What a custom domain has to publish in DNS, and whether it does.
+//! The DNS records that a custom domain has to publish, and checking them.
 
 use std::time::Duration;
 
@@ -8,14 +8,14 @@ use store::domains::{DomainRecord, KeyRecord, RecordStatuses};
 
 use crate::core::{app::App, error::Error, settings::Settings};
 
-/// The label under which a domain shows whose it is.
+/// The label of the ownership record.
 const OWNERSHIP_LABEL: &str = "_agent-mailbox";
-/// What the proof begins with.
+/// The prefix of the ownership record's value.
 const OWNERSHIP_PREFIX: &str = "agent-mailbox-verification=";
 /// The preference of this server as the domain's mail server.
 const MX_PRIORITY: u16 = 10;
 
-/// The records of a domain, with what was found of them so far.
+/// The records of a domain, with their last known status.
 pub(super) fn of(settings: &Settings, domain: &DomainRecord, keys: &[KeyRecord]) -> Vec<DnsRecord> {
     let name = &domain.domain;
     let proof = format!("{OWNERSHIP_PREFIX}{}", domain.token);
@@ -33,8 +33,8 @@ pub(super) fn of(settings: &Settings, domain: &DomainRecord, keys: &[KeyRecord])
         txt(RecordPurpose::Spf, true, name.clone(), format!("v=spf1 {} ~all", settings.spf_mechanisms)),
     ];
     for key in keys {
-        // Every receiver can check RSA; Ed25519 is signed with as well once it is published. While two keys take turns,
-        // one of them in DNS is enough.
+        // Every receiver supports RSA; Ed25519 is used as well once it is published. During a rotation one of the two keys in
+        // DNS is enough.
         let stands_in = |other: &KeyRecord| {
             other.selector != key.selector && other.algorithm == key.algorithm && other.published
         };
@@ -70,7 +70,7 @@ pub(super) fn dkim_name(domain: &str, selector: &str) -> String {
     format!("{selector}._domainkey.{domain}")
 }
 
-/// The name that the state of a record is kept under.
+/// The key under which a record's status is stored.
 pub(super) fn key_of(record: &DnsRecord) -> String {
     format!("{} {}", record.purpose, record.name)
 }
@@ -80,46 +80,46 @@ pub(super) fn dkim_key(domain: &str, selector: &str) -> String {
     format!("{} {}", RecordPurpose::Dkim, dkim_name(domain, selector))
 }
 
-/// What a look into DNS found.
+/// The result of a DNS check.
 pub(super) struct DnsCheck {
-    /// Each record's state; those that could not be asked for are left out.
+    /// Each record's status; records whose lookup failed are left out.
     pub(super) found: RecordStatuses,
     /// What is wrong, for people; nothing when all required records are there.
     pub(super) fault: Option<String>,
-    /// Whether every required record could be asked for.
+    /// Whether the lookup of every required record succeeded.
     pub(super) conclusive: bool,
 }
 
 impl DnsCheck {
-    /// Whether everything is there that is required.
+    /// Whether all required records are there.
     pub(super) fn proves(&self) -> bool {
         self.conclusive && self.fault.is_none()
     }
 
-    /// Puts the findings together.
+    /// Combines the lookups.
     pub(super) fn of(records: &[DnsRecord], answers: Vec<Result<RecordStatus, Unavailable>>) -> Self {
-        let mut look = Self { found: RecordStatuses::new(), fault: None, conclusive: true };
+        let mut check = Self { found: RecordStatuses::new(), fault: None, conclusive: true };
         let mut lacking = Vec::new();
         for (record, answer) in records.iter().zip(answers) {
             match answer {
                 Ok(status) => {
-                    look.found.insert(key_of(record), status);
+                    check.found.insert(key_of(record), status);
                     if record.required && status != RecordStatus::Verified {
                         let state = if status == RecordStatus::Missing { "missing" } else { "different" };
                         lacking.push(format!("{} {} is {state}", record.kind, record.name));
                     }
                 }
-                Err(Unavailable) => look.conclusive &= !record.required,
+                Err(Unavailable) => check.conclusive &= !record.required,
             }
         }
-        look.fault = if !lacking.is_empty() {
+        check.fault = if !lacking.is_empty() {
             Some(format!("In DNS: {}.", lacking.join("; ")))
-        } else if look.conclusive {
+        } else if check.conclusive {
             None
         } else {
             Some("The name servers of the domain gave no answer.".to_owned())
         };
-        look
+        check
     }
 }
 
@@ -134,12 +134,12 @@ pub(super) async fn look_up(dns: &Dns, record: &DnsRecord) -> Result<RecordStatu
         .await?
         .iter()
         .map(|text| String::from_utf8_lossy(text).into_owned())
-        .filter(|text| concerns(record.purpose, text))
+        .filter(|text| is_relevant(record.purpose, text))
         .collect();
     Ok(match record.purpose {
         // Two policies are none: receivers must not choose between them (RFC 7208, section 4.5).
         RecordPurpose::Spf if texts.len() > 1 => RecordStatus::Mismatch,
-        _ => judge(texts.is_empty(), texts.iter().any(|text| fulfils(record, text))),
+        _ => judge(texts.is_empty(), texts.iter().any(|text| is_right(record, text))),
     })
 }
 
@@ -155,8 +155,8 @@ fn is_host(host: &str, wanted: &str) -> bool {
     host.trim_end_matches('.').eq_ignore_ascii_case(wanted.trim_end_matches('.'))
 }
 
-/// Whether a text is of the kind in question at all: names carry texts for many ends.
-fn concerns(purpose: RecordPurpose, text: &str) -> bool {
+/// Whether a TXT value is of this kind: names have TXT records for many purposes.
+fn is_relevant(purpose: RecordPurpose, text: &str) -> bool {
     let begins = |start: &str| text.get(..start.len()).is_some_and(|head| head.eq_ignore_ascii_case(start));
     match purpose {
         RecordPurpose::Ownership => begins(OWNERSHIP_PREFIX),
@@ -166,8 +166,8 @@ fn concerns(purpose: RecordPurpose, text: &str) -> bool {
     }
 }
 
-/// Whether a text does what the record is for, in whichever words.
-fn fulfils(record: &DnsRecord, text: &str) -> bool {
+/// Whether a TXT value does what the record is for, in any valid spelling.
+fn is_right(record: &DnsRecord, text: &str) -> bool {
     match record.purpose {
         RecordPurpose::Spf => {
             let present: Vec<String> = text.split_whitespace().map(bare_mechanism).collect();
@@ -210,10 +210,10 @@ pub(super) async fn look_up_all(app: &App, wanted: &[DnsRecord]) -> DnsCheck {
     DnsCheck::of(wanted, answers)
 }
 
-/// How long a look into DNS may take.
+/// Timeout of a DNS check.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The refusal for a domain that is not there.
+/// The error for a domain that does not exist.
 pub(super) fn missing() -> Error {
     Error::not_found("Email domain not found")
 }
@@ -243,25 +243,25 @@ mod tests {
             "v=spf1 include:other.test +A:MX.host.test -all",
             "V=SPF1 a:mx.host.test redirect=x.test",
         ] {
-            assert!(concerns(spf.purpose, good) && fulfils(&spf, good), "{good}");
+            assert!(is_relevant(spf.purpose, good) && is_right(&spf, good), "{good}");
         }
         for bad in ["v=spf1 -all", "v=spf1 -a:mx.host.test ~all", "v=spf1 a:mx.host.test.evil.test ~all"] {
-            assert!(!fulfils(&spf, bad), "{bad}");
+            assert!(!is_right(&spf, bad), "{bad}");
         }
-        assert!(!concerns(spf.purpose, "v=spf10 a:mx.host.test"));
+        assert!(!is_relevant(spf.purpose, "v=spf10 a:mx.host.test"));
         let key = record(RecordPurpose::Dkim, "v=DKIM1; k=rsa; p=ABC+/=");
         for good in ["v=DKIM1; k=rsa; p=ABC+/=", "p=AB C+/=", "v=DKIM1;h=sha256; p = ABC+/= ;"] {
-            assert!(fulfils(&key, good), "{good}");
+            assert!(is_right(&key, good), "{good}");
         }
         for bad in ["v=DKIM1; p=", "v=DKIM1; k=ed25519; p=ABC+/=", "p=abc+/="] {
-            assert!(!fulfils(&key, bad), "{bad}");
+            assert!(!is_right(&key, bad), "{bad}");
         }
         let dmarc = record(RecordPurpose::Dmarc, "v=DMARC1; p=none");
-        assert!(fulfils(&dmarc, "v=DMARC1; p=reject; rua=mailto:a@b.test"));
-        assert!(!fulfils(&dmarc, "v=DMARC1; p=maybe") && !fulfils(&dmarc, "v=DMARC1"));
+        assert!(is_right(&dmarc, "v=DMARC1; p=reject; rua=mailto:a@b.test"));
+        assert!(!is_right(&dmarc, "v=DMARC1; p=maybe") && !is_right(&dmarc, "v=DMARC1"));
         let proof = record(RecordPurpose::Ownership, "agent-mailbox-verification=abc");
-        assert!(fulfils(&proof, " agent-mailbox-verification=abc"));
-        assert!(!fulfils(&proof, "agent-mailbox-verification=ABC"));
+        assert!(is_right(&proof, " agent-mailbox-verification=abc"));
+        assert!(!is_right(&proof, "agent-mailbox-verification=ABC"));
         assert!(
             is_host("MX.Host.test.", "mx.host.test") && !is_host("mx.host.test.evil.test", "mx.host.test")
         );

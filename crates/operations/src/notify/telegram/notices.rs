@@ -315,7 +315,7 @@ fn safe() -> ReadOptions {
     }
 }
 
-type NoticeRows = (EmailRecord, FolderNames, Option<present::Fetched>);
+type NoticeRows = (EmailRecord, FolderNames, Option<present::FetchedContent>);
 
 /// Finds a mail that is worth a notice: one that is still there, not thrown away, and judged by the scanners.
 async fn look(tx: &mut Tx, mailbox: &MailboxId, id: &EmailId, kind: EventType) -> Result<Option<NoticeRows>> {

@@ -22,7 +22,7 @@ use crate::{
     },
     inbox::{
         emails::present,
-        inbound::{self, Content, Delivery, Prepared},
+        inbound::{self, Content, Delivery, PreparedMessage},
     },
     outbox::sending::{
         attachments,
@@ -74,7 +74,7 @@ async fn find_place(app: &App, origin: &Origin, written: &mut Written) -> Result
 pub(crate) struct Ready {
     origin: Origin,
     letter: OutgoingMessage,
-    prepared: Arc<Prepared>,
+    prepared: Arc<PreparedMessage>,
     content: Content,
     record: DraftRecord,
     replaced: Option<LoadedDraft>,

@@ -20,7 +20,7 @@ use crate::{
     },
     inbox::{
         attachments::{decode, missing},
-        emails::{present, withhold},
+        emails::{present, refuse_flagged},
     },
 };
 
@@ -208,7 +208,7 @@ pub(crate) async fn of_email(
             let mail = emails::find(tx, &mailbox, &email).await?.ok_or_else(present::missing)?;
             let records = attachments::list(tx, &mailbox, &email).await?;
             if !records.is_empty() {
-                withhold(&mail)?;
+                refuse_flagged(&mail)?;
             }
             let content = contents::find(tx, &mail.content_id).await?.ok_or_else(present::missing)?;
             Ok::<_, Error>((records, mail.attachments, content))

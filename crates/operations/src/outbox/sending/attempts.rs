@@ -30,7 +30,7 @@ use crate::{
     },
     inbox::{
         inbound::{self, Content, Delivery, Refusal},
-        mail_log::{self, Attempted},
+        mail_log::{self, AttemptEntry},
     },
 };
 
@@ -78,7 +78,7 @@ pub(super) async fn settle(app: &App, group: &Group, mail: &OutboundRecord, trie
         .collect();
     // Before it is noted: what another server has said stays said, whatever the store does.
     for (record, attempt) in &attempts {
-        let told = Attempted { peer: peer.as_ref(), took, ..Attempted::new(record, attempt, now) };
+        let told = AttemptEntry { peer: peer.as_ref(), took, ..AttemptEntry::new(record, attempt, now) };
         metrics::counter!("outbound_attempts_total", "result" => told.result()).increment(1);
         mail_log::attempted(mail, &told);
     }
@@ -271,7 +271,7 @@ async fn deliver_to(
     mail: &OutboundRecord,
     record: &queue::Claimed,
     recipient: inbound::Recipient,
-    prepared: Arc<inbound::Prepared>,
+    prepared: Arc<inbound::PreparedMessage>,
     content: Content,
 ) -> Result<()> {
     let (key, now, id) = (app.data_key(&record.workspace).await?, app.now(), app.new_id());
@@ -286,7 +286,7 @@ async fn deliver_to(
         })
         .await?;
     if delivered {
-        let told = Attempted { stored_as: Some(id.as_str()), ..Attempted::new(record, &attempt, now) };
+        let told = AttemptEntry { stored_as: Some(id.as_str()), ..AttemptEntry::new(record, &attempt, now) };
         metrics::counter!("outbound_attempts_total", "result" => told.result()).increment(1);
         mail_log::attempted(mail, &told);
     }
@@ -322,7 +322,7 @@ impl Step<'_> {
         tx: &mut SystemTx,
         (record, attempt): (&queue::Claimed, &Attempt),
         recipient: &inbound::Recipient,
-        prepared: &inbound::Prepared,
+        prepared: &inbound::PreparedMessage,
         content: &Content,
         id: &model::EmailId,
     ) -> Result<bool> {

@@ -19,7 +19,7 @@ struct Noted {
 
 impl Departure {
     pub(super) fn new() -> Self {
-        Self(mail_log::tells_of_submissions().then(Arc::default))
+        Self(mail_log::logs_submissions().then(Arc::default))
     }
 
     /// Notes what was stored.

@@ -37,7 +37,7 @@ use crate::{
         events::NewEvent,
         state::outbox::RELAY,
     },
-    inbox::inbound::{self, Content, Delivery, Prepared, Recipient, Refusal},
+    inbox::inbound::{self, Content, Delivery, PreparedMessage, Recipient, Refusal},
     outbox::drafts::loaded::LoadedDraft,
 };
 
@@ -72,7 +72,7 @@ pub(crate) struct Submission {
     id: EmailId,
     now: Timestamp,
     addressees: Vec<Addressee>,
-    prepared: Arc<Prepared>,
+    prepared: Arc<PreparedMessage>,
     contents: BTreeMap<WorkspaceId, Content>,
     /// Recipients outside the workspace.
     external: i64,
@@ -464,7 +464,7 @@ async fn way(app: &App, sender: &str, address: &mail::address::Address) -> Resul
             OutboundMode::Sandbox => Route::Sandbox,
         },
         // What the store cannot tell now, it cannot tell the queue either.
-        Err(refusal) if refusal == Refusal::LATER => {
+        Err(refusal) if refusal == Refusal::TRY_LATER => {
             return Err(Error::new(ErrorKind::StorageUnavailable).with_retry_after(2));
         }
         Err(refusal) if refusal.code < 500 => Route::Later(refusal.to_string()),
@@ -487,7 +487,7 @@ async fn seal(
     app: &App,
     own: &WorkspaceId,
     addressees: &[Addressee],
-    received: &Arc<Prepared>,
+    received: &Arc<PreparedMessage>,
     raw: &Bytes,
 ) -> Result<BTreeMap<WorkspaceId, Content>> {
     let mut sealed = BTreeMap::new();

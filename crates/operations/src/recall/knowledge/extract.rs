@@ -102,7 +102,10 @@ fn mail_text(bytes: &[u8]) -> Result<String, Unreadable> {
         ("Subject", line(&read.subject)),
         (
             "From",
-            read.from.as_ref().map(|from| line(&crate::inbox::inbound::shown(from))).unwrap_or_default(),
+            read.from
+                .as_ref()
+                .map(|from| line(&crate::inbox::inbound::display_form(from)))
+                .unwrap_or_default(),
         ),
         ("To", line(&crate::inbox::inbound::people(read.to.iter()))),
     ] {

@@ -19,7 +19,7 @@ use crate::{
         ports::Urgency,
         supervisor::{ClaimGuard, catch_item_panic},
     },
-    inbox::emails::present::{self, Shown},
+    inbox::emails::present::{self, EmailContent},
 };
 
 /// Mails of a mailbox that one step looks at.
@@ -196,7 +196,7 @@ async fn text_of(app: &App, workspace: &WorkspaceId, mail: &EmailRecord) -> Resu
     let texts = app.db().read(workspace, async move |tx| contents::find_safe(tx, &content).await).await?;
     let Some(texts) = texts else { return Ok(String::new()) };
     let text = match present::open(app, workspace, texts.into()).await {
-        Ok(Shown::Safe(text)) => text,
+        Ok(EmailContent::Safe(text)) => text,
         Ok(_) => String::new(),
         Err(error) => {
             // It is still found by its subject; a damaged text must not keep the next mails waiting.

@@ -22,7 +22,7 @@ use crate::{
     },
     inbox::emails::{
         label_id,
-        present::{self, Fetched, FolderNames, Presenter, Shown},
+        present::{self, EmailContent, FetchedContent, FolderNames, Presenter},
     },
     mailbox::folders,
 };
@@ -30,8 +30,8 @@ use crate::{
 /// A mail that was found, with what is needed to show it.
 pub(super) struct Hit {
     pub(super) mail: EmailRecord,
-    pub(super) text: Option<Fetched>,
-    pub(super) body: Option<Fetched>,
+    pub(super) text: Option<FetchedContent>,
+    pub(super) body: Option<FetchedContent>,
 }
 
 pub(super) fn fingerprint(mailbox: &str, input: &SearchQuery) -> String {
@@ -88,11 +88,14 @@ pub(super) async fn fetch(
     let options = input.read_options();
     let presenter = Presenter { folders: &names, options: &options };
     let nothing = || vec![None; found.len()];
-    let texts =
-        if by_words { present::fetch_all(tx, &presenter.wanted(&found), true).await? } else { nothing() };
+    let texts = if by_words {
+        present::fetch_all(tx, &presenter.content_ids(&found), true).await?
+    } else {
+        nothing()
+    };
     let with_bodies = options.max_body_chars.is_some();
     let bodies = if with_bodies {
-        present::fetch_all(tx, &presenter.wanted(&found), options.agent_safe_content).await?
+        present::fetch_all(tx, &presenter.content_ids(&found), options.agent_safe_content).await?
     } else {
         nothing()
     };
@@ -143,7 +146,7 @@ pub(super) async fn show(
     let presenter = Presenter { folders: names, options };
     let text = match hit.text {
         Some(fetched) => match present::open(app, &call.workspace, fetched).await? {
-            Shown::Safe(text) => Some(text),
+            EmailContent::Safe(text) => Some(text),
             _ => None,
         },
         None => None,

@@ -138,7 +138,7 @@ fn reads_one_mail() {
     // From here on the peak is counted anew.
     fs::write("/proc/self/clear_refs", "5").unwrap();
     let (memory, time) = (status("VmRSS:"), processor_time());
-    let prepared = judge(&raw, message::read(&raw), &Arc::default());
+    let prepared = analyse(&raw, message::read(&raw), &Arc::default());
     let (memory, time) = (status("VmHWM:") - memory, processor_time() - time);
     assert!(prepared.body.len() <= LARGEST);
     println!("measured {time} {memory}");

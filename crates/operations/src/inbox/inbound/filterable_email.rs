@@ -1,11 +1,11 @@
-//! A message as a filter expression sees it.
+//! An email as filter expressions see it.
 
 use mail::message::Message;
 use model::filter::{AddressField, FilterSubject, Mark, Party};
 use store::emails::EmailRecord;
 
-/// A message as a filter expression sees it: at its arrival, or later.
-pub(crate) struct Subject<'a> {
+/// An email as filter expressions see it: at its arrival, or later.
+pub(crate) struct FilterableEmail<'a> {
     pub(crate) record: &'a EmailRecord,
     pub(crate) message: &'a Message,
     /// Its text for agents.
@@ -13,7 +13,7 @@ pub(crate) struct Subject<'a> {
     pub(crate) has_link: bool,
 }
 
-impl FilterSubject for Subject<'_> {
+impl FilterSubject for FilterableEmail<'_> {
     fn parties(&self, field: AddressField) -> impl Iterator<Item = Party<'_>> {
         let people = match field {
             AddressField::From => self.message.from.as_slice(),
