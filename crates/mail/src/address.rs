@@ -1,7 +1,8 @@
 //! Email addresses: one bare [`Address`], a [`Mailbox`] with a display name, and the names that we host.
 //!
-//! An address is checked once, when it is parsed. Code that holds an [`Address`] can rely on it: it contains no line break
-//! that could inject an SMTP command, no routing syntax in the local part, and its domain can be looked up in DNS.
+//! An address is checked once, when it is parsed. Code that holds an [`Address`] can rely on it: it contains no line
+//! break that could inject an SMTP command, no routing syntax in the local part, and its domain can be looked up in
+//! DNS.
 
 mod hosted;
 mod mailbox;

@@ -1,8 +1,8 @@
 //! Sender authentication: SPF, DKIM, DMARC and ARC, evaluated by ourselves.
 //!
 //! Claims in the message itself, such as `Authentication-Results`, are ignored: only the peer's address, the SMTP
-//! envelope, the signatures and DNS count. A verdict is never better than what was proven; a check that does not finish in
-//! time is `unknown`.
+//! envelope, the signatures and DNS count. A verdict is never better than what was proven; a check that does not finish
+//! in time is `unknown`.
 
 mod author;
 mod dkim;

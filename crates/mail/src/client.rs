@@ -1,8 +1,8 @@
 //! The sending side of SMTP (RFC 5321): one connection to one server, and the messages sent over it.
 //!
-//! Routing, retries and trust are up to the caller. The server is not trusted: replies are bounded, every read and write has
-//! a deadline however slowly bytes arrive, and an unsolicited reply is an error. The outcome is given for each recipient and
-//! is never guessed: if the final reply is lost, it is [`Outcome::Uncertain`].
+//! Routing, retries and trust are up to the caller. The server is not trusted: replies are bounded, every read and
+//! write has a deadline however slowly bytes arrive, and an unsolicited reply is an error. The outcome is given for
+//! each recipient and is never guessed: if the final reply is lost, it is [`Outcome::Uncertain`].
 
 mod content;
 mod credentials;
@@ -52,8 +52,8 @@ pub struct Options {
 pub enum Security {
     /// Not at all.
     None,
-    /// Opportunistic STARTTLS without certificate verification. A failed handshake is [`Error::Tls`]; the caller decides
-    /// whether to retry without encryption.
+    /// Opportunistic STARTTLS without certificate verification. A failed handshake is [`Error::Tls`]; the caller
+    /// decides whether to retry without encryption.
     Opportunistic(Tls),
     /// STARTTLS with a valid certificate, required.
     StartTls(Tls),

@@ -1,9 +1,9 @@
 //! Composing outgoing messages: values go in, RFC 5322 and MIME bytes come out.
 //!
-//! Whatever the values contain, the bytes have exactly the headers that were asked for: control characters are refused, and
-//! characters with a meaning in headers are encoded. Every line ends with CRLF and has at most 998 bytes; headers and bodies
-//! are seven-bit, except for addresses whose local part is not ASCII. Bcc recipients are not part of a message. The same
-//! value always gives the same bytes.
+//! Whatever the values contain, the bytes have exactly the headers that were asked for: control characters are refused,
+//! and characters with a meaning in headers are encoded. Every line ends with CRLF and has at most 998 bytes; headers
+//! and bodies are seven-bit, except for addresses whose local part is not ASCII. Bcc recipients are not part of a
+//! message. The same value always gives the same bytes.
 
 pub(crate) mod body;
 mod checks;

@@ -1,8 +1,8 @@
 //! Sanitized HTML for display: harmless markup only, no scripts, no remote content unless allowed.
 //!
-//! Two passes. The first reads tokens in linear time, keeps known elements, closes what it opens and bounds their depth,
-//! since the parser behind the second takes quadratic time for deep nesting. The second is ammonia, whose allow-lists
-//! decide. The result still belongs in a sandboxed frame with a restrictive Content-Security-Policy.
+//! Two passes. The first reads tokens in linear time, keeps known elements, closes what it opens and bounds their
+//! depth, since the parser behind the second takes quadratic time for deep nesting. The second is ammonia, whose
+//! allow-lists decide. The result still belongs in a sandboxed frame with a restrictive Content-Security-Policy.
 
 mod allow_lists;
 mod tag_filter;

@@ -61,8 +61,8 @@ impl Dns {
         Self::build(config_for(addresses), ResolverOpts::default(), MAX_CACHE_ENTRIES)
     }
 
-    /// Asks the given name servers, or the system's if there are none, without a cache: for callers that have just changed a
-    /// record and want to see it.
+    /// Asks the given name servers, or the system's if there are none, without a cache: for callers that have just
+    /// changed a record and want to see it.
     pub fn without_cache(addresses: &[SocketAddr]) -> Result<Self, ResolverError> {
         if addresses.is_empty() {
             let (config, options) = read_system_conf().map_err(ResolverError)?;

@@ -1,8 +1,8 @@
 //! Parsing a message: its headers, its text, its files, and whether its structure can be trusted.
 //!
-//! The raw bytes are checked before any parser sees them, because they come from untrusted senders: the number of headers,
-//! the nesting of parts, whether two parsers could read it differently. A message that fails these checks is still parsed as
-//! far as is safe, but has faults, and is never called clean.
+//! The raw bytes are checked before any parser sees them, because they come from untrusted senders: the number of
+//! headers, the nesting of parts, whether two parsers could read it differently. A message that fails these checks is
+//! still parsed as far as is safe, but has faults, and is never called clean.
 
 mod address_list;
 mod automatic;

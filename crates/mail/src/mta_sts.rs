@@ -1,7 +1,7 @@
 //! MTA-STS (RFC 8461): domains that require encryption and servers with a valid certificate.
 //!
-//! A domain publishes its policy as a file on its web server. The caller provides the HTTPS client; this module decides when
-//! to fetch the policy, parses it, and keeps it for its lifetime even if it cannot be fetched any more.
+//! A domain publishes its policy as a file on its web server. The caller provides the HTTPS client; this module decides
+//! when to fetch the policy, parses it, and keeps it for its lifetime even if it cannot be fetched any more.
 
 mod policy;
 #[cfg(test)]
@@ -29,9 +29,9 @@ const FETCH_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Fetches a policy over HTTPS.
 ///
-/// The certificate must be valid for the host, redirects are not followed, only status 200 counts, the media type should
-/// be `text/plain`, and no more than [`MAX_POLICY_BYTES`] need be read. The host is untrusted, so only public addresses may
-/// be connected to.
+/// The certificate must be valid for the host, redirects are not followed, only status 200 counts, the media type
+/// should be `text/plain`, and no more than [`MAX_POLICY_BYTES`] need be read. The host is untrusted, so only public
+/// addresses may be connected to.
 pub trait Fetch: Send + Sync {
     /// The bytes of the file; nothing when it cannot be fetched.
     fn fetch(&self, url: &str) -> impl Future<Output = Option<Vec<u8>>> + Send;

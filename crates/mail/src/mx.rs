@@ -1,7 +1,7 @@
 //! Routing for a domain: its mail servers in the order to try them (RFC 5321, section 5.1), and their addresses.
 //!
-//! The owner of a domain controls where we connect to. So only addresses that the caller allows are returned, by default
-//! those of the public internet, and never our own, which would cause a mail loop.
+//! The owner of a domain controls where we connect to. So only addresses that the caller allows are returned, by
+//! default those of the public internet, and never our own, which would cause a mail loop.
 
 #[cfg(test)]
 mod tests;

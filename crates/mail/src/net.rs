@@ -1,7 +1,7 @@
 //! Which IP addresses are public.
 //!
-//! Untrusted names (the MX of a recipient's domain, the URL of a webhook) must not make us connect to this machine or its
-//! networks. The address that is connected to is checked, never the name.
+//! Untrusted names (the MX of a recipient's domain, the URL of a webhook) must not make us connect to this machine or
+//! its networks. The address that is connected to is checked, never the name.
 
 mod non_public;
 #[cfg(test)]
@@ -20,8 +20,8 @@ const NAT64: (Ipv6Addr, u32) = (Ipv6Addr::new(0x64, 0xff9b, 0, 0, 0, 0, 0, 0), 9
 /// Whether an address is public, so that an untrusted name may lead to it.
 ///
 /// Not public are this host and its networks (loopback, private, link-local, shared by carriers), multicast, addresses
-/// for documentation and tests, everything reserved, what clouds keep for their own machines, and every form of IPv6 that
-/// stands for an IPv4 address, except that of a translator to a public one.
+/// for documentation and tests, everything reserved, what clouds keep for their own machines, and every form of IPv6
+/// that stands for an IPv4 address, except that of a translator to a public one.
 pub fn is_public(address: IpAddr) -> bool {
     let address = match address {
         IpAddr::V6(address) if within_v6(address, NAT64) => {

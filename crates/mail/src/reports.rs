@@ -1,8 +1,8 @@
 //! Reports about messages that we sent: delivery failures (RFC 3464) and complaints (RFC 5965).
 //!
-//! Anyone can write such a report. It proves nothing about its sender, so the caller must find the reported message and its
-//! recipient among those that were really sent. Parsing is bounded: a prefix of the message, a few levels of parts, a
-//! number of recipients.
+//! Anyone can write such a report. It proves nothing about its sender, so the caller must find the reported message and
+//! its recipient among those that were really sent. Parsing is bounded: a prefix of the message, a few levels of parts,
+//! a number of recipients.
 //!
 //! Delivery reports to our own senders are written here too.
 

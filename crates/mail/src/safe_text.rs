@@ -1,7 +1,7 @@
 //! Text of a message made safe for an agent: what a person would see, and nothing that is hidden.
 //!
-//! [`SafeText`] is created in this module only, so its type proves that it was cleaned. HTML is read in one pass that builds
-//! no tree and fetches nothing (a second one counts, where style sheets ask what follows an element);
+//! [`SafeText`] is created in this module only, so its type proves that it was cleaned. HTML is read in one pass that
+//! builds no tree and fetches nothing (a second one counts, where style sheets ask what follows an element);
 //! `docs/spec/safe-content.md` has the rules. Not detected: text covered by another element, fonts that draw other
 //! characters, generated content, and colours of images.
 
@@ -116,7 +116,7 @@ impl fmt::Display for SafeText {
     }
 }
 
-/// The part of a mail from which its safe text was made.
+/// The part of a message from which its safe text was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
     /// The plain text part.
@@ -134,8 +134,8 @@ pub struct Body {
     pub text: SafeText,
     /// Where that comes from.
     pub source: Source,
-    /// Whether the text part and the HTML part differ, or the HTML may hide text in a way that is not understood: then a
-    /// person may see something else.
+    /// Whether the text part and the HTML part differ, or the HTML may hide text in a way that is not understood: then
+    /// a person may see something else.
     pub divergent: bool,
 }
 

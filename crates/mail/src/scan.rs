@@ -1,7 +1,7 @@
 //! Scanning a message for threats: deceptive links and executable files.
 //!
-//! The scanner reads bytes and returns a verdict; it fetches nothing and writes nothing. A message with parts that could not
-//! be inspected, or that clients could read differently, is never called clean.
+//! The scanner reads bytes and returns a verdict; it fetches nothing and writes nothing. A message with parts that
+//! could not be inspected, or that clients could read differently, is never called clean.
 
 mod active_content;
 mod archive;

@@ -1,7 +1,7 @@
 //! Signing outgoing mail with DKIM (RFC 6376, RFC 8463), and its keys.
 //!
-//! mail-auth does the cryptography, relaxed in headers and body. This module decides which headers are signed, and makes sure
-//! that nobody can add another important one without breaking the signature.
+//! mail-auth does the cryptography, relaxed in headers and body. This module decides which headers are signed, and
+//! makes sure that nobody can add another important one without breaking the signature.
 
 #[cfg(test)]
 mod tests;

@@ -4,10 +4,11 @@
 //! [`Conversation`] drives one over a stream, enforces timeouts, and asks a [`Reception`] what is accepted. Recipients,
 //! storage and delivery are not known here.
 //!
-//! What is strict, and why: only CRLF ends a line and only CRLF, dot, CRLF ends a message. A client that sends a bare CR or
-//! LF is refused and disconnected, because servers that disagree about where a message ends can be made to see two messages
-//! where one was sent (SMTP smuggling). Input pipelined where the client must wait for a reply is refused for the same reason.
-//! A text line may be as long as the message may be large: lines over 998 bytes are common and harmless.
+//! What is strict, and why: only CRLF ends a line and only CRLF, dot, CRLF ends a message. A client that sends a bare
+//! CR or LF is refused and disconnected, because servers that disagree about where a message ends can be made to see
+//! two messages where one was sent (SMTP smuggling). Input pipelined where the client must wait for a reply is refused
+//! for the same reason. A text line may be as long as the message may be large: lines over 998 bytes are common and
+//! harmless.
 
 mod budget;
 mod command;
@@ -144,6 +145,7 @@ pub trait Reception: Send + Sync + 'static {
         message: Bytes,
     ) -> impl Future<Output = (Vec<Result<String, Reply>>, Self::Note)> + Send;
 
-    /// Called when a transaction has ended in any way, with its duration, and with the note where a message was complete.
+    /// Called when a transaction has ended in any way, with its duration, and with the note where a message was
+    /// complete.
     fn ended(&self, client: &Client, record: TransactionRecord, note: Option<Self::Note>, took: Duration);
 }

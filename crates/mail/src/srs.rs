@@ -1,8 +1,8 @@
 //! Sender rewriting for forwarded mail (SRS): an address of ours that stands for the original sender.
 //!
-//! A forwarded message that kept its sender would fail SPF at the next server. With a rewritten sender its bounces come to
-//! us, and we return them to the original sender. A hash makes sure that only addresses made here are reversed, and only for
-//! some weeks, so that we are no open relay.
+//! A forwarded message that kept its sender would fail SPF at the next server. With a rewritten sender its bounces come
+//! to us, and we return them to the original sender. A hash makes sure that only addresses made here are reversed, and
+//! only for some weeks, so that we are no open relay.
 
 #[cfg(test)]
 mod tests;

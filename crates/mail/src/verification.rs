@@ -1,7 +1,7 @@
 //! Codes and links of sign-up messages: what a caller waiting for such a message needs.
 //!
-//! Found by wording and shape alone, in what a person sees. A missed code costs a look at the message; a year or an order
-//! number mistaken for a code costs a failed sign-up, so doubt means no.
+//! Found by wording and shape alone, in what a person sees. A missed code costs a look at the message; a year or an
+//! order number mistaken for a code costs a failed sign-up, so doubt means no.
 
 mod candidates;
 mod codes;

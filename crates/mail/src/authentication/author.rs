@@ -1,7 +1,7 @@
 //! The author of a message, read so strictly that no other parser can see a different one.
 //!
-//! The header block is checked line by line before any parser sees it: one From line, names without blanks, line ends of one
-//! kind. mail-parser 0.11.9 takes `Fr om:` for From and lets the last one win; its release 1.0 does not.
+//! The header block is checked line by line before any parser sees it: one From line, names without blanks, line ends
+//! of one kind. mail-parser 0.11.9 takes `Fr om:` for From and lets the last one win; its release 1.0 does not.
 
 use mail_parser::HeaderValue;
 use mail_parser::parsers::MessageStream;

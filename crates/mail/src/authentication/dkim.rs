@@ -1,7 +1,7 @@
 //! Signatures of a message: DKIM (RFC 6376) and the forwarders' chain of ARC (RFC 8617).
 //!
-//! mail-auth does the cryptography. This module adds the rules that it leaves to its callers: which signatures count, that
-//! they cover the From line and the whole body, and what their keys may be used for.
+//! mail-auth does the cryptography. This module adds the rules that it leaves to its callers: which signatures count,
+//! that they cover the From line and the whole body, and what their keys may be used for.
 
 use mail_auth::common::crypto::Algorithm;
 use mail_auth::common::verify::VerifySignature;

@@ -42,7 +42,7 @@ impl Delivery<'_> {
     }
 }
 
-/// A mail with the given From line.
+/// A message with the given From line.
 fn mail(from: &str) -> Vec<u8> {
     format!("From: {from}\r\nTo: bob@agents.test\r\nSubject: Hello\r\nMessage-ID: <1@example.com>\r\n\r\nHello Bob.\r\n")
         .into_bytes()
@@ -53,7 +53,7 @@ fn key_of(domain: &str) -> String {
     format!("test._domainkey.{domain} TXT v=DKIM1; k=ed25519; p={PUBLIC_KEY}\n")
 }
 
-/// Signs a mail for a domain, covering the given headers.
+/// Signs a message for a domain, covering the given headers.
 fn sign_headers(domain: &str, headers: &[&str], raw: &[u8]) -> Vec<u8> {
     let seed = base64_decode(SEED.as_bytes()).unwrap();
     let public_key = base64_decode(PUBLIC_KEY.as_bytes()).unwrap();
@@ -64,7 +64,7 @@ fn sign_headers(domain: &str, headers: &[&str], raw: &[u8]) -> Vec<u8> {
     signed
 }
 
-/// Signs a mail for a domain.
+/// Signs a message for a domain.
 fn sign(domain: &str, raw: &[u8]) -> Vec<u8> {
     sign_headers(domain, &["From", "To", "Subject"], raw)
 }

@@ -1,7 +1,7 @@
 //! Short messages in one round trip: envelope and content are sent together, then all replies are read.
 //!
-//! On distant servers most of the cost of a short message is waiting. This needs PIPELINING and CHUNKING (RFC 3030): with
-//! BDAT the server reads the content even when it refuses the envelope, so both sides stay in step.
+//! On distant servers most of the cost of a short message is waiting. This needs PIPELINING and CHUNKING (RFC 3030):
+//! with BDAT the server reads the content even when it refuses the envelope, so both sides stay in step.
 
 use std::time::Duration;
 
@@ -16,7 +16,8 @@ use super::{Connection, Extension};
 const MAX_REPLY_AGE: Duration = Duration::from_secs(5);
 
 impl Connection {
-    /// Whether a message can be sent in one go. A large one waits for the reply to its envelope, which may be a refusal.
+    /// Whether a message can be sent in one go. A large one waits for the reply to its envelope, which may be a
+    /// refusal.
     pub(super) fn can_pipeline_content(&self, mail: &MailObject<'_>, decisions: &Decisions) -> bool {
         self.extensions.offers(Extension::Pipelining)
             && self.extensions.offers(Extension::Chunking)

@@ -165,7 +165,8 @@ fn is_plain_text(content: &[u8]) -> bool {
     })
 }
 
-/// Escapes the first character of "From " lines, which some programs change because they separate messages in mbox files.
+/// Escapes the first character of "From " lines, which some programs change because they separate messages in mbox
+/// files.
 fn protect_from_lines(encoded: Vec<u8>) -> Vec<u8> {
     if !encoded.starts_with(b"From ") && memmem::find(&encoded, b"\nFrom ").is_none() {
         return encoded;

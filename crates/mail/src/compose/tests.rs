@@ -13,7 +13,7 @@ fn person(name: &str, address: &str) -> Person {
     Person { name: (!name.is_empty()).then(|| name.to_owned()), address: address.to_owned() }
 }
 
-/// A mail with a text.
+/// A message with a text.
 fn plain() -> UnencodedMessage {
     UnencodedMessage {
         message_id: "1.2@agents.test".to_owned(),

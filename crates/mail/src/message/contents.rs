@@ -42,8 +42,8 @@ pub struct Message {
     pub html: Option<String>,
     /// Everything that is a file: attachments, inline images, calendar parts, attached messages.
     pub files: Vec<File>,
-    /// Parts that are neither shown nor listed, for the scanner only: those of attached messages, and alternatives that are
-    /// not shown.
+    /// Parts that are neither shown nor listed, for the scanner only: those of attached messages, and alternatives that
+    /// are not shown.
     pub inner: Vec<File>,
     /// The kind of automatic message, if it is one.
     pub automatic: Option<Automatic>,

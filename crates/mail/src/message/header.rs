@@ -1,7 +1,7 @@
 //! Header blocks: splitting the lines of one entity into fields, and refusing names that parsers read differently.
 //!
-//! Senders are forged where a verifier and a mail client disagree about which line is `From`, so a name is either exactly
-//! as the standard says or its line does not count.
+//! Senders are forged where a verifier and a mail client disagree about which line is `From`, so a name is either
+//! exactly as the standard says or its line does not count.
 
 use std::ops::Range;
 

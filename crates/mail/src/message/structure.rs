@@ -1,8 +1,8 @@
 //! The MIME structure of a message: one pass over its lines, strict where parsers differ.
 //!
-//! The walk keeps the open boundaries and checks every occurrence of two dashes once, so its cost does not grow with the
-//! depth. Whatever two parsers could split differently is a fault; the walk then follows the standard, so that a slightly
-//! broken message can be read.
+//! The walk keeps the open boundaries and checks every occurrence of two dashes once, so its cost does not grow with
+//! the depth. Whatever two parsers could split differently is a fault; the walk then follows the standard, so that a
+//! slightly broken message can be read.
 
 use std::ops::Range;
 

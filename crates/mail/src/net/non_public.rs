@@ -1,7 +1,7 @@
 //! Networks that are not public, with the reason and its source.
 //!
-//! IANA's registries list special-purpose networks. Cloud providers put metadata services into these networks, and some into
-//! ordinary addresses: what answers there trusts every request from the machine itself.
+//! IANA's registries list special-purpose networks. Cloud providers put metadata services into these networks, and some
+//! into ordinary addresses: what answers there trusts every request from the machine itself.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -28,8 +28,9 @@ const fn v6(address: [u16; 4], length: u32, why: &'static str, source: &'static 
     NonPublicNetwork { network: IpAddr::V6(Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0)), length, why, source }
 }
 
-/// All of them. Of IPv6 only networks within global unicast: everything else is not public anyway, including `fd00:ec2::254` (AWS), `fd20:ce::254` (Google Cloud), `fd00:c1::a9fe:a9fe` (Oracle) and `fd00:42::42`
-/// (Scaleway), which are unique local addresses.
+/// All of them. Of IPv6 only networks within global unicast: everything else is not public anyway, including
+/// `fd00:ec2::254` (AWS), `fd20:ce::254` (Google Cloud), `fd00:c1::a9fe:a9fe` (Oracle) and `fd00:42::42` (Scaleway),
+/// which are unique local addresses.
 pub(super) const NON_PUBLIC: &[NonPublicNetwork] = &[
     v4([0, 0, 0, 0], 8, "this network", V4),
     v4([10, 0, 0, 0], 8, "private use", V4),
@@ -40,7 +41,8 @@ pub(super) const NON_PUBLIC: &[NonPublicNetwork] = &[
     // 169.254.170.23 (AWS documentation, "Task metadata" of ECS and "Pod Identity" of EKS).
     v4([169, 254, 0, 0], 16, "link-local", V4),
     v4([172, 16, 0, 0], 12, "private use", V4),
-    // Within it 192.0.0.192, the metadata of Oracle Cloud Infrastructure Classic (its documentation, "Instance metadata").
+    // Within it 192.0.0.192, the metadata of Oracle Cloud Infrastructure Classic (its documentation, "Instance
+    // metadata").
     v4([192, 0, 0, 0], 24, "assignments of protocols", V4),
     v4([192, 0, 2, 0], 24, "documentation", V4),
     v4([192, 88, 99, 0], 24, "6to4 relays of the past", V4),

@@ -1,7 +1,7 @@
 //! Delivery reports to our own senders about failed or delayed messages (RFC 3464).
 //!
-//! A report has the null sender, and goes only to the local sender who submitted the message, never to an unverified envelope
-//! address.
+//! A report has the null sender, and goes only to the local sender who submitted the message, never to an unverified
+//! envelope address.
 
 use std::fmt::Write as _;
 

@@ -1,8 +1,9 @@
 //! Which characters safe text may contain, and how any text becomes such text.
 //!
 //! Everything that a person cannot see, or that changes how others are displayed, is removed: zero-width characters,
-//! bidirectional controls, tags, variation selectors, fillers, controls, private use. Joiners are removed as well, also where
-//! Persian or an emoji sequence would use them: one rule without exceptions can be proven, and the text stays readable.
+//! bidirectional controls, tags, variation selectors, fillers, controls, private use. Joiners are removed as well, also
+//! where Persian or an emoji sequence would use them: one rule without exceptions can be proven, and the text stays
+//! readable.
 
 use memchr::memmem;
 use unicode_normalization::char::is_combining_mark;

@@ -1,8 +1,8 @@
 //! Style sheets, parsed far enough to know which elements they hide on a desktop screen.
 //!
 //! A rule for phones, print or dark mode does not count. One for wide screens can hide, but not show what is hidden by
-//! default: it would stay hidden on small screens. A rule that is not understood hides nothing; if it would hide something,
-//! that is noted.
+//! default: it would stay hidden on small screens. A rule that is not understood hides nothing; if it would hide
+//! something, that is noted.
 
 use std::borrow::Cow;
 use std::collections::HashMap;

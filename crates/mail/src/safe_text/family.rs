@@ -1,5 +1,5 @@
-//! What is known about an element's relatives when the next element begins: which selector parts they matched, and how many
-//! there were.
+//! What is known about an element's relatives when the next element begins: which selector parts they matched, and how
+//! many there were.
 
 use std::collections::HashMap;
 use std::rc::Rc;

@@ -1,6 +1,7 @@
 //! Identifiers in selectors, and why a selector is not supported.
 //!
-//! A name that browsers would refuse makes the whole selector unsupported, so that nothing relies on what it would match.
+//! A name that browsers would refuse makes the whole selector unsupported, so that nothing relies on what it would
+//! match.
 
 use super::prepare::{QUOTE, SEAM, unmask};
 

@@ -151,8 +151,8 @@ fn ends_with_ignoring_case(text: &str, ending: &str) -> bool {
     tail.is_some_and(|tail| tail.eq_ignore_ascii_case(ending))
 }
 
-/// The host at the beginning of a text. Where text of another script follows a name such as `com` without a space, it is
-/// not part of the host: no such top-level domain exists. Combining marks stay with their character.
+/// The host at the beginning of a text. Where text of another script follows a name such as `com` without a space, it
+/// is not part of the host: no such top-level domain exists. Combining marks stay with their character.
 fn host_of(text: &str) -> &str {
     let ends = |c: char| {
         c.is_whitespace() || (c.is_ascii() && !c.is_ascii_alphanumeric() && !matches!(c, '.' | '-'))

@@ -1,6 +1,7 @@
 //! Preprocessing of CSS: removes comments, and resolves quotation marks and escapes.
 //!
-//! Escaped and quoted characters are masked, so that they cannot end a rule and are no keyword; [`unmask`] restores them.
+//! Escaped and quoted characters are masked, so that they cannot end a rule and are no keyword; [`unmask`] restores
+//! them.
 
 /// Marks syntax characters that were escaped or in a string.
 const MASK: u32 = 0xe000;

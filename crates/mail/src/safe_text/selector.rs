@@ -1,11 +1,11 @@
 //! CSS selectors, split into parts that are compared with each element once.
 //!
-//! A part is a test on one element and its left-hand neighbour in the selector. Whether a part matches an element follows
-//! from the parts that matched its parent, its ancestors and its siblings, so every combinator is evaluated without looking
-//! back.
+//! A part is a test on one element and its left-hand neighbour in the selector. Whether a part matches an element
+//! follows from the parts that matched its parent, its ancestors and its siblings, so every combinator is evaluated
+//! without looking back.
 //!
-//! Selectors that depend on a state (`:hover`) never match in a message that was just opened. Other selectors that are not
-//! supported may match anything.
+//! Selectors that depend on a state (`:hover`) never match in a message that was just opened. Other selectors that are
+//! not supported may match anything.
 
 use std::collections::HashMap;
 

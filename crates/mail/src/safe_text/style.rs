@@ -68,7 +68,8 @@ pub(super) struct Style {
     lead: f32,
     hidden: bool,
     crushed: bool,
-    /// Hidden by inherited properties that descendants can change: indented off the page, overlapping or masked characters.
+    /// Hidden by inherited properties that descendants can change: indented off the page, overlapping or masked
+    /// characters.
     indented: bool,
     cramped: bool,
     masked: bool,

@@ -1,8 +1,8 @@
 //! The stack of open elements at a point of the document, maintained as browsers do.
 //!
-//! There is no tree: only the branch that leads to the current text. Which elements an end tag closes, and which continue
-//! after it, decides whether text is inside a hidden element, so the rules of the HTML standard are followed as far as they
-//! matter for that. Looking back is bounded, so depth costs memory but never time.
+//! There is no tree: only the branch that leads to the current text. Which elements an end tag closes, and which
+//! continue after it, decides whether text is inside a hidden element, so the rules of the HTML standard are followed
+//! as far as they matter for that. Looking back is bounded, so depth costs memory but never time.
 
 use super::cascade::CascadedValues;
 use super::element::Traits;

@@ -1,7 +1,7 @@
 //! Clipping boxes, and how far text was moved within them.
 //!
-//! The height of text can only be estimated. The estimate is low, so that visible text never counts as clipped: lines are as
-//! high as their characters, and long lines are not wrapped.
+//! The height of text can only be estimated. The estimate is low, so that visible text never counts as clipped: lines
+//! are as high as their characters, and long lines are not wrapped.
 
 use super::cascade::CascadedValues;
 use super::length::Length;

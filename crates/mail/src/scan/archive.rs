@@ -1,7 +1,7 @@
 //! Archives: small strict readers of zip, gzip and tar that stay within a budget and trust no declared length.
 //!
-//! A zip has everything twice, in its entries and in its directory, and programs differ in which they use. Here both must
-//! agree, and no two entries may share bytes; otherwise its content is ambiguous.
+//! A zip has everything twice, in its entries and in its directory, and programs differ in which they use. Here both
+//! must agree, and no two entries may share bytes; otherwise its content is ambiguous.
 
 use std::io::Read;
 use std::ops::Range;

@@ -55,8 +55,8 @@ impl<'a> Pieces<'a> {
         taken
     }
 
-    /// Reads the tag at the current position. The content of a comment is read as part of the page: some mail clients show
-    /// it (conditional comments).
+    /// Reads the tag at the current position. The content of a comment is read as part of the page: some mail clients
+    /// show it (conditional comments).
     fn tag(&mut self) -> Option<Piece<'a>> {
         let rest = self.rest();
         let inside = rest.strip_prefix('<')?;

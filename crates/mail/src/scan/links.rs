@@ -1,7 +1,8 @@
 //! Links of a text or page: finding them, and comparing their targets with what they show.
 //!
-//! When is a link misleading? Newsletters show `example.com` and link to a click tracker, so two different domains alone
-//! prove nothing. A link is misleading when its text is itself a host or URL of another registrable domain, unless
+//! When is a link misleading? Newsletters show `example.com` and link to a click tracker, so two different domains
+//! alone prove nothing. A link is misleading when its text is itself a host or URL of another registrable domain,
+//! unless
 //!
 //! - both domains have the same registered name (`example.com` and `example.de`),
 //! - the target is a known link protection service,

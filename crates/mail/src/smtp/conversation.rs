@@ -230,8 +230,8 @@ impl<R: Reception> Conversation<R> {
         input.reserve(self.read_size);
     }
 
-    /// Closes our side. Closing the socket while input is in flight would reset the connection and lose our last reply, so
-    /// that input is drained first.
+    /// Closes our side. Closing the socket while input is in flight would reset the connection and lose our last reply,
+    /// so that input is drained first.
     async fn hang_up<S>(&mut self, stream: &mut S, linger: bool)
     where
         S: AsyncRead + AsyncWrite + Unpin,
@@ -257,7 +257,8 @@ impl<R: Reception> Conversation<R> {
     }
 }
 
-/// A connection may be lost, or its task dropped, at any point: the transaction is reported to the reception all the same.
+/// A connection may be lost, or its task dropped, at any point: the transaction is reported to the reception all the
+/// same.
 impl<R: Reception> Drop for Conversation<R> {
     fn drop(&mut self) {
         self.session.abandon();

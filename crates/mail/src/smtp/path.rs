@@ -12,8 +12,8 @@ pub enum ReversePath {
     Null,
     /// An address; not verified.
     Address(Address),
-    /// A valid mailbox of RFC 5321 that [`Address`] does not allow: quoted, source-routed, on a host with an underscore or
-    /// an address literal. Kept as given, because refusing it would lose legitimate mail.
+    /// A valid mailbox of RFC 5321 that [`Address`] does not allow: quoted, source-routed, on a host with an underscore
+    /// or an address literal. Kept as given, because refusing it would lose legitimate mail.
     Unusual(String),
 }
 

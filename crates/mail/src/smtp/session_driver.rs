@@ -20,8 +20,8 @@ pub struct DrivenSession {
     pub closed: bool,
 }
 
-/// Drives a session with these pieces of input, each after all replies to those before it; everything is accepted. TLS is
-/// assumed without a handshake.
+/// Drives a session with these pieces of input, each after all replies to those before it; everything is accepted. TLS
+/// is assumed without a handshake.
 pub fn drive_session<'a>(
     settings: &Arc<Settings>,
     protocol: Protocol,

@@ -182,8 +182,8 @@ pub(super) fn speaks_of_offer(text: &str) -> bool {
 pub(super) fn names_other_number(before: &str) -> bool {
     let last = words(before).map(|(_, word)| word).collect::<Vec<_>>();
     let near = last.iter().rev().take(3).map(|word| word.to_lowercase());
-    // A word for code nearer than the other word wins, as in "for account x: code 123456", and so does a number that the
-    // other word already belongs to, as in "the code for order 4711 is 123456".
+    // A word for code nearer than the other word wins, as in "for account x: code 123456", and so does a number that
+    // the other word already belongs to, as in "the code for order 4711 is 123456".
     for (distance, word) in near.enumerate() {
         let is_other_number = distance > 0 && word.bytes().all(|byte| byte.is_ascii_digit());
         if is_other_number || is_code_word(&word) {

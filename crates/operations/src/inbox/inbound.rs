@@ -1,7 +1,8 @@
-//! The common path of every arriving message: SMTP, LMTP, the signed hook, imports, and mail between mailboxes of this server.
+//! The common path of every arriving message: SMTP, LMTP, the signed hook, imports, and mail between mailboxes of this
+//! server.
 //!
-//! A message is parsed and analysed once, on a blocking thread if it is long, and then delivered to all its mailboxes in one
-//! transaction: it is durable for all of them, or it is deferred and nothing is stored.
+//! A message is parsed and analysed once, on a blocking thread if it is long, and then delivered to all its mailboxes
+//! in one transaction: it is durable for all of them, or it is deferred and nothing is stored.
 
 mod arrival;
 mod content;

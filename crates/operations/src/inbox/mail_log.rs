@@ -1,8 +1,8 @@
-//! The mail log: a line for each incoming transaction, each submitted message, and each delivery attempt, all at `info` and
-//! with the same fields in text and JSON.
+//! The mail log: a line for each incoming transaction, each submitted message, and each delivery attempt, all at `info`
+//! and with the same fields in text and JSON.
 //!
-//! A line has envelopes, ids and replies, never a body, a subject or a secret. Untrusted text is cut and made printable, so
-//! that it cannot forge a line.
+//! A line has envelopes, ids and replies, never a body, a subject or a secret. Untrusted text is cut and made
+//! printable, so that it cannot forge a line.
 
 use std::{fmt::Display, fmt::Write as _, time::Duration};
 

@@ -1,4 +1,5 @@
-//! DKIM and ARC: published vectors, messages signed by another implementation (dkimpy), and signatures that must not count.
+//! DKIM and ARC: published vectors, messages signed by another implementation (dkimpy), and signatures that must not
+//! count.
 
 use mail_auth::AuthenticatedMessage;
 use mail_auth::common::crypto::HashAlgorithm;

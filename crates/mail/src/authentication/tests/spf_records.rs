@@ -17,7 +17,7 @@ async fn ask(zone: &str, peer: &str) -> Outcome {
     spf::check(&dns, &envelope).await
 }
 
-/// What records say about a mail from 192.0.2.1.
+/// The result of records for a message from 192.0.2.1.
 const CASES: &[(&str, Outcome)] = &[
     ("example.com TXT v=spf1 ip4:192.0.2.0/24 -all", Outcome::Pass),
     ("example.com TXT v=spf1 ip4:192.0.3.0/24 -all", Outcome::Fail),

@@ -1,5 +1,5 @@
-//! Servers that hang, drip, talk without end, talk out of turn or vanish. Tokio's clock stands still and jumps when nobody
-//! has anything to do.
+//! Servers that hang, drip, talk without end, talk out of turn or vanish. Tokio's clock stands still and jumps when
+//! nobody has anything to do.
 
 use std::iter::repeat_n;
 

@@ -98,8 +98,8 @@ async fn refusals_in_one_go_are_told_apart() {
     outcomes(&pipelining("S: 553 not you\nEND"), both, &["never 553", "never 553"]).await;
 }
 
-/// A server that closes, or says so of one recipient: that one and those without an answer are for later. Whom it takes the
-/// content for has it, and nothing that it says then refuses anybody.
+/// A server that closes, or says so of one recipient: that one and those without an answer are for later. Whom it takes
+/// the content for has it, and nothing that it says then refuses anybody.
 /// rules: SEND-7
 #[tokio::test]
 async fn a_421_to_one_recipient_refuses_nobody() {

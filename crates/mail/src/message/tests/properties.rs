@@ -93,7 +93,7 @@ fn encode(bytes: &[u8]) -> String {
     text
 }
 
-/// Runs over a folder of mail files, to be named by whoever has one.
+/// Runs over a folder of mail files, named by the developer.
 #[test]
 fn a_folder_of_mail() {
     let Some(folder) = std::env::var_os("AGENT_MAILBOX_CORPORA") else {

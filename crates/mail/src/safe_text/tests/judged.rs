@@ -1,4 +1,5 @@
-//! Style sheets as browsers read them: what they hide goes, what they do not hide stays, and what cannot be read is marked.
+//! Style sheets as browsers read them: what they hide goes, what they do not hide stays, and what cannot be read is
+//! marked.
 
 use super::super::{body, render::render};
 use super::text_of;

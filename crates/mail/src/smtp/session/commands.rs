@@ -227,7 +227,8 @@ impl<T> Session<T> {
         self.refuse_content(refusal);
     }
 
-    /// Refuses content that is not expected now. The transaction continues; its record has this reply if nothing follows.
+    /// Refuses content that is not expected now. The transaction continues; its record has this reply if nothing
+    /// follows.
     pub(super) fn refuse_content(&mut self, refusal: Reply) {
         if let Some(record) = &mut self.record {
             record.reply = Some(refusal.clone());

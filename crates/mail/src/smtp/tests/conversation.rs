@@ -1,4 +1,4 @@
-//! The driver: streams, time, TLS and stopping. Tokio's clock stands still and jumps when nobody has anything to do.
+//! The driver: streams, time, TLS and stopping. Tokio's clock is paused and advances when all tasks are idle.
 
 use std::time::Duration;
 

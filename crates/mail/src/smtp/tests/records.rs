@@ -1,4 +1,4 @@
-//! What is told of transactions: each once, however it ends, within bounds.
+//! Records of transactions: each is reported once, however it ends, within bounds.
 
 use tokio::{io::AsyncWriteExt, sync::watch};
 
@@ -16,7 +16,8 @@ async fn told(protocol: Protocol, said: &str) -> Vec<(TransactionRecord, Option<
         conversation.run(&mut theirs).await
     });
     for line in said.split_inclusive('\n') {
-        // The paused clock moves on when the other side waits, so the greeting and each reply come before the next line.
+        // The paused clock moves on when the other side waits, so the greeting and each reply come before the next
+        // line.
         tokio::time::sleep(Duration::from_millis(1)).await;
         ours.write_all(line.as_bytes()).await.unwrap();
     }

@@ -67,7 +67,8 @@ pub async fn bulk_delete(app: &App, call: &Call, mailbox: &str, input: BulkDelet
     .await
 }
 
-/// Deletes everything in Trash. A large folder takes several transactions; the last one has the charge and the response.
+/// Deletes everything in Trash. A large folder takes several transactions; the last one has the charge and the
+/// response.
 #[crate::boxed]
 pub async fn empty_trash(app: &App, call: &Call, mailbox: &str) -> Result<Emptied> {
     let mut deleted = 0;

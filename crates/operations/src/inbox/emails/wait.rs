@@ -201,8 +201,8 @@ impl WaitState {
         self.matching.iter().any(|mail| may_still_match(mail, now))
     }
 
-    /// Where the next wait should start: after everything that this one has handled. Emails that may still match are kept as
-    /// pending, so that a chain of waits misses none.
+    /// Where the next wait should start: after everything that this one has handled. Emails that may still match are
+    /// kept as pending, so that a chain of waits misses none.
     fn next_position(&self, outcome: WaitOutcome, now: Timestamp) -> WaitPosition {
         let arrival = match outcome {
             WaitOutcome::Timeout => self.seen,

@@ -128,8 +128,8 @@ pub(super) async fn deliver(
     let workspaces = arrival.recipients.iter().map(|recipient| &recipient.workspace);
     let (prepared, contents) = prepare(app, &arrival.raw, workspaces).await?;
     let ids = new_ids(app, &arrival.recipients);
-    // A report locks the row of the reported message, which the sending worker locks before the event log; a shared commit
-    // may have locked the log already.
+    // A report locks the row of the reported message, which the sending worker locks before the event log; a shared
+    // commit may have locked the log already.
     let only =
         sole_mailbox(&arrival.recipients).filter(|_| prepared.report.is_none()).map(ToString::to_string);
     let delivery = Arc::new(PreparedDelivery {
@@ -212,8 +212,8 @@ pub(crate) struct Delivery<'a> {
 }
 
 impl Delivery<'_> {
-    /// Stores the message in all mailboxes, and returns the ids in the order of the recipients. A recipient who got it under
-    /// the same idempotency key before does not get it again.
+    /// Stores the message in all mailboxes, and returns the ids in the order of the recipients. A recipient who got it
+    /// under the same idempotency key before does not get it again.
     async fn to_all(
         &self,
         tx: &mut SystemTx,

@@ -75,7 +75,8 @@ impl PreparedMessage {
         super::FilterableEmail { record, message: &self.message, safe: self.safe(), has_link: self.has_link }
     }
 
-    /// The scan status. A message that passed here is still pending if there is an external scanner; one that failed is final.
+    /// The scan status. A message that passed here is still pending if there is an external scanner; one that failed is
+    /// final.
     pub(crate) fn scan_status(&self, external: bool) -> Option<ScanStatus> {
         Some(self.verdict.0).filter(|status| !external || *status != ScanStatus::Clean)
     }

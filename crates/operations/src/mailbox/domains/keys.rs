@@ -1,7 +1,7 @@
 //! DKIM keys of custom domains and of this server's own.
 //!
-//! Each algorithm has two selectors that alternate: a new key is published beside the old one, signs from the moment it is
-//! seen in DNS, and the old record stays for mail that is still in transit. The next rotation replaces the old one.
+//! Each algorithm has two selectors that alternate: a new key is published beside the old one, signs from the moment it
+//! is seen in DNS, and the old record stays for mail that is still in transit. The next rotation replaces the old one.
 
 use mail::sign::{Algorithm, Key, SignError};
 use model::{DomainId, Timestamp, WorkspaceId, domains::DnsRecord, domains::RecordStatus};
@@ -80,8 +80,8 @@ fn usable(
         .collect()
 }
 
-/// The keys that mail from a domain is signed with, by their selectors; none where the workspace has no such domain or it
-/// is not verified.
+/// The keys that mail from a domain is signed with, by their selectors; none where the workspace has no such domain or
+/// it is not verified.
 pub(crate) async fn signing_keys(
     app: &App,
     workspace: &WorkspaceId,

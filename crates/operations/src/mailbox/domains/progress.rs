@@ -1,8 +1,9 @@
 //! The states of a custom domain: pending, verified, failed.
 //!
-//! DNS records take time to spread, so a claim stays pending for a week. A verified domain whose records disappear stays
-//! verified for three days, since DNS mistakes get fixed; a check by a caller gives the current result. A domain that is not
-//! verified can be claimed and verified by another workspace, and again by the same one as long as no other did.
+//! DNS records take time to spread, so a claim stays pending for a week. A verified domain whose records disappear
+//! stays verified for three days, since DNS mistakes get fixed; a check by a caller gives the current result. A domain
+//! that is not verified can be claimed and verified by another workspace, and again by the same one as long as no other
+//! did.
 
 use model::{Timestamp, domains::DomainStatus};
 use store::domains::DomainRecord;

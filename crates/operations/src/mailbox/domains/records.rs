@@ -33,8 +33,8 @@ pub(super) fn of(settings: &Settings, domain: &DomainRecord, keys: &[KeyRecord])
         txt(RecordPurpose::Spf, true, name.clone(), format!("v=spf1 {} ~all", settings.spf_mechanisms)),
     ];
     for key in keys {
-        // Every receiver supports RSA; Ed25519 is used as well once it is published. During a rotation one of the two keys in
-        // DNS is enough.
+        // Every receiver supports RSA; Ed25519 is used as well once it is published. During a rotation one of the two
+        // keys in DNS is enough.
         let stands_in = |other: &KeyRecord| {
             other.selector != key.selector && other.algorithm == key.algorithm && other.published
         };

@@ -1,11 +1,11 @@
-//! What the most expensive messages cost that a stranger may send: each is read in a process of its own, which tells how
-//! much processor time and memory it took beyond holding the message.
+//! What the most expensive messages cost that a stranger may send: each is read in a process of its own, which tells
+//! how much processor time and memory it took beyond holding the message.
 
 use std::{fs, io::Write as _, process::Command};
 
 use super::*;
 
-/// The largest message that the service takes unless it is told otherwise.
+/// The default maximum message size.
 const LARGEST: usize = 40 * 1024 * 1024;
 /// Processor time for one message, in milliseconds; one with archives may be looked into for longer.
 const TIME: u64 = 1000;
@@ -135,7 +135,7 @@ fn processor_time() -> u64 {
 #[ignore = "the test below starts it, for a mail each"]
 fn reads_one_mail() {
     let raw = mail(&std::env::var(CASE).unwrap());
-    // From here on the peak is counted anew.
+    // Reset the peak.
     fs::write("/proc/self/clear_refs", "5").unwrap();
     let (memory, time) = (status("VmRSS:"), processor_time());
     let prepared = analyse(&raw, message::read(&raw), &Arc::default());
