@@ -14,7 +14,7 @@ use axum::{
 };
 use model::{
     EmailId, Timestamp, WorkspaceId,
-    emails::{Email, EmailPage, ProviderMetadata, SortColumn, SortDirection},
+    emails::{Email, EmailPage, SortColumn, SortDirection},
     folders::Folder,
 };
 use store::{
@@ -262,56 +262,9 @@ fn answer(body: &impl serde::Serialize) -> Response {
     }
 }
 
-/// A clean email without its body.
+/// A clean email without its body, through the service's own presenter: what is measured is everything around it.
 fn to_email(record: EmailRecord, folders: &[Folder]) -> Email {
     let folder = folders.iter().find(|folder| folder.id == record.folder_id);
-    Email {
-        folder_name: folder.map(|folder| folder.name.clone()).unwrap_or_default(),
-        id: record.id,
-        subject: record.subject,
-        sender: record.sender,
-        recipient: record.recipient,
-        to: record.to_line,
-        cc: record.cc,
-        bcc: record.bcc,
-        date: record.date,
-        received_at: record.arrived_at,
-        read: record.read,
-        starred: record.starred,
-        is_urgent: record.is_urgent,
-        category: record.category,
-        custom_labels: record.labels,
-        folder_id: record.folder_id,
-        thread_id: Some(record.thread_id),
-        thread_count: None,
-        snippet: Some(record.snippet),
-        body: None,
-        body_format: Some(record.body_format),
-        body_source: None,
-        body_divergent: None,
-        in_reply_to: record.in_reply_to,
-        email_references: record.email_references,
-        delivery_status: record.delivery_status.map(|status| status.as_str().to_owned()),
-        provider_metadata: Some(ProviderMetadata {
-            size: record.size,
-            automatic: record.automatic,
-            reply_to: record.reply_to,
-        }),
-        message_id: record.message_id,
-        raw_headers: None,
-        body_storage_status: Some("stored".to_owned()),
-        body_storage_message: Some("The message is stored.".to_owned()),
-        scan_status: record.scan_status,
-        scan_threats: Some(record.scan_threats),
-        sender_authentication: record.sender_authentication,
-        attachment_count: i64::try_from(record.attachments.len()).unwrap_or_default(),
-        attachments: Some(record.attachments),
-        content_omitted: false,
-        content_omission_reason: None,
-        content_truncated: false,
-        body_original_char_count: None,
-        agent_safe_content: false,
-        score: None,
-        highlights: None,
-    }
+    let folder_name = folder.map(|folder| folder.name.clone()).unwrap_or_default();
+    operations::emails::metadata(record, folder_name, false, false)
 }

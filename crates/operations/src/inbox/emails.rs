@@ -23,6 +23,7 @@ use store::{
     mailboxes::MailboxName,
 };
 
+pub use self::present::metadata;
 use self::present::{EmailContent, FolderNames, Presenter, missing};
 pub use self::{
     bulk::{bulk_delete, bulk_move, bulk_read, empty_trash},

@@ -115,7 +115,8 @@ impl Presenter<'_> {
         let gated = !self.may_show_content(&mail);
         let omitted = gated || self.options.metadata_only;
         let safe = self.options.agent_safe_content;
-        let mut email = self.metadata(mail, safe, omitted);
+        let folder_name = self.folders.of(&mail.folder_id);
+        let mut email = metadata(mail, folder_name, safe, omitted);
         email.content_omitted = omitted;
         email.content_omission_reason = gated.then_some(OmissionReason::ScanStatusNotClean);
         if omitted {
@@ -152,60 +153,62 @@ impl Presenter<'_> {
         email.body_original_char_count = original;
         email.body = Some(text);
     }
+}
 
-    fn metadata(&self, mail: EmailRecord, safe: bool, omitted: bool) -> Email {
-        let line = |text: String| if safe { SafeText::line(&text).into_string() } else { text };
-        let attachment_count = i64::try_from(mail.attachments.len()).unwrap_or(i64::MAX);
-        let (status, message) = storage_state(&mail);
-        Email {
-            folder_name: self.folders.of(&mail.folder_id),
-            id: mail.id,
-            subject: line(mail.subject),
-            sender: line(mail.sender),
-            recipient: line(mail.recipient),
-            to: line(mail.to_line),
-            cc: mail.cc.map(line),
-            bcc: mail.bcc.map(line),
-            date: mail.date,
-            received_at: mail.arrived_at,
-            read: mail.read,
-            starred: mail.starred,
-            is_urgent: mail.is_urgent,
-            category: mail.category,
-            custom_labels: mail.labels,
-            folder_id: mail.folder_id,
-            thread_id: Some(mail.thread_id),
-            thread_count: None,
-            snippet: Some(mail.snippet),
-            body: None,
-            body_format: (!omitted).then_some(mail.body_format),
-            body_source: (!omitted && safe).then_some(mail.safe_source),
-            body_divergent: (!omitted && safe).then_some(mail.safe_divergent),
-            in_reply_to: mail.in_reply_to.map(line),
-            email_references: mail.email_references.map(line),
-            delivery_status: mail.delivery_status.map(|status| status.as_str().to_owned()),
-            provider_metadata: (!safe).then_some(ProviderMetadata {
-                size: mail.size,
-                automatic: mail.automatic,
-                reply_to: mail.reply_to,
-            }),
-            message_id: mail.message_id.map(line),
-            raw_headers: None,
-            body_storage_status: (!safe).then(|| status.to_owned()),
-            body_storage_message: (!safe).then(|| message.to_owned()),
-            scan_status: mail.scan_status,
-            scan_threats: (!safe).then_some(mail.scan_threats),
-            sender_authentication: mail.sender_authentication,
-            attachments: (!safe).then_some(mail.attachments),
-            attachment_count,
-            content_omitted: false,
-            content_omission_reason: None,
-            content_truncated: false,
-            body_original_char_count: None,
-            agent_safe_content: safe,
-            score: None,
-            highlights: None,
-        }
+/// An email without its body, as it is shown: in safe mode without diagnostics and with every line made safe, and
+/// without what describes the content when that is left out.
+pub fn metadata(mail: EmailRecord, folder_name: String, safe: bool, omitted: bool) -> Email {
+    let line = |text: String| if safe { SafeText::line(&text).into_string() } else { text };
+    let attachment_count = i64::try_from(mail.attachments.len()).unwrap_or(i64::MAX);
+    let (status, message) = storage_state(&mail);
+    Email {
+        folder_name,
+        id: mail.id,
+        subject: line(mail.subject),
+        sender: line(mail.sender),
+        recipient: line(mail.recipient),
+        to: line(mail.to_line),
+        cc: mail.cc.map(line),
+        bcc: mail.bcc.map(line),
+        date: mail.date,
+        received_at: mail.arrived_at,
+        read: mail.read,
+        starred: mail.starred,
+        is_urgent: mail.is_urgent,
+        category: mail.category,
+        custom_labels: mail.labels,
+        folder_id: mail.folder_id,
+        thread_id: Some(mail.thread_id),
+        thread_count: None,
+        snippet: Some(mail.snippet),
+        body: None,
+        body_format: (!omitted).then_some(mail.body_format),
+        body_source: (!omitted && safe).then_some(mail.safe_source),
+        body_divergent: (!omitted && safe).then_some(mail.safe_divergent),
+        in_reply_to: mail.in_reply_to.map(line),
+        email_references: mail.email_references.map(line),
+        delivery_status: mail.delivery_status.map(|status| status.as_str().to_owned()),
+        provider_metadata: (!safe).then_some(ProviderMetadata {
+            size: mail.size,
+            automatic: mail.automatic,
+            reply_to: mail.reply_to,
+        }),
+        message_id: mail.message_id.map(line),
+        raw_headers: None,
+        body_storage_status: (!safe).then(|| status.to_owned()),
+        body_storage_message: (!safe).then(|| message.to_owned()),
+        scan_status: mail.scan_status,
+        scan_threats: (!safe).then_some(mail.scan_threats),
+        sender_authentication: mail.sender_authentication,
+        attachments: (!safe).then_some(mail.attachments),
+        attachment_count,
+        content_omitted: false,
+        content_omission_reason: None,
+        content_truncated: false,
+        body_original_char_count: None,
+        agent_safe_content: safe,
+        score: None,
+        highlights: None,
     }
 }
 
