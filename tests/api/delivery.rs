@@ -94,7 +94,7 @@ async fn nobody_waits_for_what_is_put_off(engine: Engine) {
     let options = ServerOptions { outbound, next_hop: Some(hop.clone()), ..ServerOptions::default() };
     let server = Server::with(engine, options).await;
     let inbox = Inbox::new(&server).await;
-    hop.answer("slow@remote.test", HandoverOutcome::Later("451 4.3.0 Not now".to_owned()));
+    hop.answer("slow@remote.test", HandoverOutcome::Deferred("451 4.3.0 Not now".to_owned()));
     let working = async {
         while hop.handovers().is_empty() {
             worker::run_due(&server.app).await.unwrap();
@@ -116,7 +116,7 @@ async fn what_is_put_off_is_tried_for_two_days_and_then_comes_back(engine: Engin
     let sent = key.post(&format!("{}/emails", inbox.path), mail(json!("slow@remote.test"))).await.ok();
     let id = sent["id"].as_str().unwrap().to_owned();
     for _ in 0..100 {
-        hop.answer("slow@remote.test", HandoverOutcome::Later("451 4.3.0 Not now".to_owned()));
+        hop.answer("slow@remote.test", HandoverOutcome::Deferred("451 4.3.0 Not now".to_owned()));
     }
     let start = server.clock.now();
     let (mut pauses, mut last) = (Vec::new(), 0);
@@ -169,7 +169,7 @@ async fn a_refusal_is_final_and_is_told_once(engine: Engine) {
     let (server, hop) = server(engine, OutboundMode::Relay).await;
     let inbox = Inbox::new(&server).await;
     hop.answer("no@remote.test", HandoverOutcome::Refused("550 5.1.1 Nobody here".to_owned()));
-    hop.answer("later@remote.test", HandoverOutcome::Later("450 4.2.1 Busy".to_owned()));
+    hop.answer("later@remote.test", HandoverOutcome::Deferred("450 4.2.1 Busy".to_owned()));
     let key = inbox.key.with("prefer", "respond-async");
     let to = json!(["no@remote.test", "yes@remote.test", "later@remote.test"]);
     let sent = key.post(&format!("{}/emails", inbox.path), mail(to)).await.ok();

@@ -31,7 +31,7 @@ async fn every_attempt_is_a_line(engine: Engine) {
     let (server, hop) = server(engine, OutboundMode::Direct).await;
     let (inbox, other) = (Inbox::new(&server).await, Inbox::new(&server).await);
     let forged = "250 2.0.0 Ok\r\n2026-07-14T09:00:00Z  INFO mail.sent: forged\u{1b}[2K\u{2028}x";
-    hop.answer("slow@remote.test", HandoverOutcome::Later("451 4.3.0 Not now".to_owned()));
+    hop.answer("slow@remote.test", HandoverOutcome::Deferred("451 4.3.0 Not now".to_owned()));
     hop.answer("slow@remote.test", HandoverOutcome::Accepted(forged.to_owned()));
     hop.answer("no@remote.test", HandoverOutcome::Refused("550 5.1.1 Nobody here".to_owned()));
     let logs = Logs::catch();

@@ -42,7 +42,7 @@ impl Embedder for Letters {
     fn dimension(&self) -> usize {
         26
     }
-    fn most_tokens(&self) -> usize {
+    fn max_tokens(&self) -> usize {
         100
     }
     fn count_tokens(&self, text: &str, most: usize) -> usize {
@@ -132,7 +132,7 @@ async fn another_model_makes_all_vectors_anew(engine: Engine) {
     assert_eq!((&before["model"], &before["dimension"]), (&json!("letters"), &json!(26)));
     assert_eq!((&before["passages"], &before["waiting"]), (&json!(21), &json!(21)));
     assert_eq!(texts(&recall(&key, "aaaa").await), ["aaaa"], "by its words alone");
-    operations::memory::renew::renew_some(&node.app).await.unwrap();
+    operations::memory::renew::re_embed_some(&node.app).await.unwrap();
     assert_eq!(state().await["waiting"], 13, "a step at a time");
     node.index_memory().await;
     assert_eq!((state().await["waiting"].as_i64(), state().await["passages"].as_i64()), (Some(0), Some(21)));

@@ -1,7 +1,7 @@
 //! Scheduled sends: when they leave, that they leave once, what keeps them back.
 
 use model::Plan;
-use operations::scheduled_sends::run_due;
+use operations::scheduled_sends::worker::run_due;
 use serde_json::{Value, json};
 use testkit::{Engine, Server, ServerOptions, both_engines};
 

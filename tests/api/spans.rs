@@ -31,7 +31,7 @@ async fn the_log_of_a_job_names_it_and_its_workspace(engine: Engine) {
     assert_eq!(damaged.unwrap(), 1);
     let logs = Logs::catch();
     assert!(knowledge::worker::index_next(&server.app).await.unwrap());
-    let line = line_with(&logs, "a document cannot be indexed");
+    let line = line_with(&logs, "document indexing failed; giving up");
     let id = document["id"].as_str().unwrap();
     assert!(
         line.contains(&format!("ERROR document{{document={id} workspace={}}}: ", tenant.workspace)),
@@ -70,7 +70,7 @@ async fn the_log_of_a_scheduled_send_names_the_draft(engine: Engine) {
     let scheduled = inbox.post("scheduled-sends", later(&inbox.address, "2026-07-14T10:00:00Z")).await.ok();
     server.clock.set("2026-07-14T10:00:00Z");
     let logs = Logs::catch();
-    scheduled_sends::run_due(&server.app).await.unwrap();
+    scheduled_sends::worker::run_due(&server.app).await.unwrap();
     let line = line_with(&logs, " mail.submitted: ");
     let id = scheduled["id"].as_str().unwrap();
     assert!(line.contains(&format!(" schedule{{email={id} workspace={}}}: ", inbox.workspace)), "{line}");

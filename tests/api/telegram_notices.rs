@@ -112,7 +112,7 @@ async fn buttons_and_answers_act_on_the_mail(engine: Engine) {
     let reply = linked.bot.reply(CHAT, message, "Yes, gladly.");
     linked.hear().await;
     // An update that comes again does nothing again.
-    updates::hear(&linked.server.app, &reply).await.unwrap();
+    updates::handle(&linked.server.app, &reply).await.unwrap();
     let drafts = linked.inbox.get("drafts").await;
     let drafts = drafts["drafts"].as_array().unwrap();
     assert_eq!(drafts.len(), 1);

@@ -20,7 +20,7 @@ async fn traced(server: &testkit::Server, named: &str) -> Value {
 async fn a_message_is_traced_in_all_mailboxes_by_any_of_its_ids(engine: Engine) {
     let (server, hop) = server(engine, OutboundMode::Relay).await;
     let (inbox, other) = (Inbox::new(&server).await, Inbox::new(&server).await);
-    hop.answer("slow@remote.test", HandoverOutcome::Later("451 4.3.0 Not now".to_owned()));
+    hop.answer("slow@remote.test", HandoverOutcome::Deferred("451 4.3.0 Not now".to_owned()));
     let key = inbox.key.with("prefer", "respond-async");
     let letter = mail(json!(["slow@remote.test", other.address]));
     let sent = key.post(&format!("{}/emails", inbox.path), letter).await.ok();

@@ -267,7 +267,7 @@ async fn scheduled_sends_leave_in_turn_over_workspaces(engine: Engine) {
         let in_turn = [next.workspace.clone(), last.workspace.clone()];
         assert_eq!(waiting(&last.workspace).await, in_turn);
     }
-    operations::scheduled_sends::run_due(&server.app).await.unwrap();
+    operations::scheduled_sends::worker::run_due(&server.app).await.unwrap();
     assert_eq!(reader.get("emails").await["totalCount"], 21);
     assert_eq!(waiting(&busy.workspace).await, []);
 }

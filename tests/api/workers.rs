@@ -224,12 +224,12 @@ async fn a_scheduled_send_that_makes_code_panic_is_tried_again_and_keeps_no_othe
     let arrived = async || reader.get("emails").await["totalCount"].clone();
     server.clock.set("2026-07-14T10:00:00Z");
     faults::panic_in_statement(&broken.workspace, "INSERT INTO event ");
-    operations::scheduled_sends::run_due(&server.app).await.unwrap();
+    operations::scheduled_sends::worker::run_due(&server.app).await.unwrap();
     assert!(faults::stop_failing(&broken.workspace), "it panicked");
     assert_eq!(arrived().await, 1, "the other's");
     // Its claim ends by itself.
     server.clock.advance(15);
-    operations::scheduled_sends::run_due(&server.app).await.unwrap();
+    operations::scheduled_sends::worker::run_due(&server.app).await.unwrap();
     assert_eq!(arrived().await, 2);
 }
 

@@ -139,10 +139,10 @@ async fn settling_waits_for_what_is_being_settled(engine: Engine) {
     let tenant = server.tenant(Plan::Developer).await;
     tenant.key.get("/api/v1/mailboxes").await.ok();
     let app = server.app.clone();
-    let first = tokio::spawn(async move { app.meter().settle().await });
+    let first = tokio::spawn(async move { app.meter().commit().await });
     // It has begun, and is not done.
     tokio::task::yield_now().await;
-    assert!(server.app.meter().settle().await);
+    assert!(server.app.meter().commit().await);
     let path = format!("/api/v1/workspaces/{}/usage/history?days=1", tenant.workspace);
     assert_eq!(tenant.key.get(&path).await.ok()["days"][0]["calls"], 1);
     assert!(first.await.unwrap());
@@ -156,7 +156,7 @@ async fn the_history_adds_up(engine: Engine) {
     tenant.key.get("/api/v1/mailboxes").await.ok();
     tenant.key.get("/api/v1/mailboxes/none").await.expect(404, "not_found");
     usage(&tenant).await;
-    assert!(server.app.meter().settle().await);
+    assert!(server.app.meter().commit().await);
     let path = format!("/api/v1/workspaces/{}/usage/history?days=3", tenant.workspace);
     let history = tenant.key.get(&path).await.ok();
     let days = history["days"].as_array().unwrap();

@@ -90,7 +90,7 @@ async fn late_figures_begin_no_new_period() {
         for _ in 0..5 {
             near.get("/api/v1/mailboxes").await.ok();
         }
-        assert!(one.app.meter().settle().await);
+        assert!(one.app.meter().commit().await);
         for _ in 0..15 {
             near.get("/api/v1/mailboxes").await.ok();
         }

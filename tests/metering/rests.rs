@@ -44,9 +44,9 @@ async fn a_rest_changes_nothing(engine: Engine) {
             tenant.key.get(READ).await.ok();
         }
         tenant.key.post("/api/v1/mailboxes", json!({ "name": "A" })).await.ok();
-        server.app.meter().settle().await;
+        server.app.meter().commit().await;
         server.clock.advance(rest);
-        server.app.meter().settle().await;
+        server.app.meter().commit().await;
         server.app.meter().forget_idle().await;
     }
     let answer = tenant.key.get(READ).await;
@@ -67,7 +67,7 @@ async fn a_minute_goes_on_after_a_rest_within_it(engine: Engine) {
         tenant.key.get(READ).await.ok();
     }
     server.clock.advance(40);
-    server.app.meter().settle().await;
+    server.app.meter().commit().await;
     assert_eq!(read_all(&tenant.key).await, (20, 429));
     server.clock.advance(20);
     assert_eq!(read_all(&tenant.key).await, (30, 429));

@@ -153,7 +153,7 @@ impl World {
             // As the program does it when it starts.
             let app = node.app();
             node.run(async move {
-                scheduled_sends::release_lost(&app).await.unwrap();
+                scheduled_sends::worker::release_lost(&app).await.unwrap();
                 sending::worker::release_lost(&app).await.unwrap();
             })
             .await;
@@ -228,7 +228,7 @@ impl World {
     async fn reconcile(&mut self) {
         for node in self.nodes.iter().filter(|node| !node.frozen) {
             let app = node.app();
-            assert!(node.run(async move { app.meter().settle().await }).await);
+            assert!(node.run(async move { app.meter().commit().await }).await);
         }
         let (node, now) = (self.any_node(), self.now());
         for tenant in &mut self.tenants {
@@ -268,7 +268,7 @@ impl World {
     fn defer_some(&mut self, recipient: &str) -> usize {
         let deferrals = usize::from(self.rng.once_in(3));
         for _ in 0..deferrals {
-            self.mail.hop.answer(recipient, HandoverOutcome::Later("450 4.2.0 Later".to_owned()));
+            self.mail.hop.answer(recipient, HandoverOutcome::Deferred("450 4.2.0 Later".to_owned()));
         }
         deferrals
     }
@@ -341,7 +341,7 @@ impl World {
     async fn work_on(&mut self, node: usize) {
         let app = self.nodes[node].app();
         let work = self.nodes[node].run(async move {
-            let scheduled = scheduled_sends::run_due(&app).await.map(drop);
+            let scheduled = scheduled_sends::worker::run_due(&app).await.map(drop);
             scheduled.and(sending::worker::run_due(&app).await)
         });
         // A dead process does not go on trying.

@@ -171,7 +171,7 @@ impl Embedder for HttpEmbedder {
         self.settings.dimension
     }
 
-    fn most_tokens(&self) -> usize {
+    fn max_tokens(&self) -> usize {
         MAX_TOKENS
     }
 

@@ -15,7 +15,7 @@ use std::{
 };
 
 use mail::{dns::Dns, mta_sts, net::is_public};
-use operations::ports::{HttpAnswer, HttpClient, HttpExchange, HttpFault, HttpPost, HttpWhole};
+use operations::ports::{HttpClient, HttpExcerpt, HttpExchange, HttpFault, HttpPost, HttpResponse};
 use reqwest::{
     Client, ClientBuilder, Response,
     dns::{Addrs, Name, Resolve, Resolving},
@@ -96,7 +96,7 @@ impl OutgoingHttp {
         Ok(())
     }
 
-    async fn send(&self, request: HttpPost) -> Result<HttpAnswer, HttpFault> {
+    async fn send(&self, request: HttpPost) -> Result<HttpExcerpt, HttpFault> {
         self.check_literal(&request.url)?;
         let mut call = self
             .client()
@@ -108,16 +108,16 @@ impl OutgoingHttp {
             call = call.header(name, value);
         }
         let answer = call.send().await.map_err(|error| fault_of(&error))?;
-        Ok(HttpAnswer { status: answer.status().as_u16(), excerpt: excerpt(answer).await })
+        Ok(HttpExcerpt { status: answer.status().as_u16(), excerpt: excerpt(answer).await })
     }
 
     /// Makes a request and follows redirects on the same host.
-    async fn follow(&self, request: HttpExchange) -> Result<HttpWhole, HttpFault> {
+    async fn follow(&self, request: HttpExchange) -> Result<HttpResponse, HttpFault> {
         let mut url = request.url.clone();
         for _ in 0..=MAX_REDIRECTS {
             self.check_literal(&url)?;
             let client = self.client().await?;
-            let mut call = if request.ends { client.delete(url.clone()) } else { client.post(url.clone()) };
+            let mut call = if request.delete { client.delete(url.clone()) } else { client.post(url.clone()) };
             if !request.body.is_empty() {
                 call = call.header("content-type", "application/json").body(request.body.clone());
             }
@@ -147,7 +147,7 @@ fn redirect_target(from: &Url, answer: &Response) -> Result<Option<Url>, HttpFau
 }
 
 /// Reads a response to its end, or as much as is needed.
-async fn read_whole(mut answer: Response, request: &HttpExchange) -> Result<HttpWhole, HttpFault> {
+async fn read_whole(mut answer: Response, request: &HttpExchange) -> Result<HttpResponse, HttpFault> {
     let header = |name: &str| answer.headers().get(name).and_then(|value| value.to_str().ok());
     let kind = header("content-type").unwrap_or_default();
     let media_type = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
@@ -155,7 +155,7 @@ async fn read_whole(mut answer: Response, request: &HttpExchange) -> Result<Http
     let (status, streams) = (answer.status().as_u16(), media_type == "text/event-stream");
     let mut body = Vec::new();
     while let Some(chunk) = answer.chunk().await.map_err(|error| fault_of(&error))? {
-        if body.len() + chunk.len() > request.most {
+        if body.len() + chunk.len() > request.max_bytes {
             return Err(HttpFault::Network("Its answer is too long.".to_owned()));
         }
         body.extend_from_slice(&chunk);
@@ -163,14 +163,14 @@ async fn read_whole(mut answer: Response, request: &HttpExchange) -> Result<Http
             break;
         }
     }
-    Ok(HttpWhole { status, media_type, session, body })
+    Ok(HttpResponse { status, media_type, session, body })
 }
 
 impl HttpClient for OutgoingHttp {
     fn post(
         &self,
         request: HttpPost,
-    ) -> Pin<Box<dyn Future<Output = Result<HttpAnswer, HttpFault>> + Send + '_>> {
+    ) -> Pin<Box<dyn Future<Output = Result<HttpExcerpt, HttpFault>> + Send + '_>> {
         Box::pin(async move {
             let limit = self.time_limit;
             tokio::time::timeout(limit, self.send(request))
@@ -182,9 +182,9 @@ impl HttpClient for OutgoingHttp {
     fn exchange(
         &self,
         request: HttpExchange,
-    ) -> Pin<Box<dyn Future<Output = Result<HttpWhole, HttpFault>> + Send + '_>> {
+    ) -> Pin<Box<dyn Future<Output = Result<HttpResponse, HttpFault>> + Send + '_>> {
         Box::pin(async move {
-            let limit = request.time_limit.min(self.time_limit * 3);
+            let limit = request.timeout.min(self.time_limit * 3);
             tokio::time::timeout(limit, self.follow(request))
                 .await
                 .unwrap_or_else(|_| Err(Self::timed_out(limit)))

@@ -71,7 +71,7 @@ impl Embedder for DrawnEmbedder {
     fn dimension(&self) -> usize {
         embed::DIMENSION
     }
-    fn most_tokens(&self) -> usize {
+    fn max_tokens(&self) -> usize {
         200
     }
     fn count_tokens(&self, text: &str, limit: usize) -> usize {

@@ -1,4 +1,4 @@
-//! Accounts, workspaces and who may do what in them.
+//! Accounts, workspaces, members, API keys, usage and affiliates.
 
 pub mod accounts;
 pub mod affiliate;

@@ -1,4 +1,4 @@
-//! What acts by itself or on a question: conversations, triage, tasks, integrations.
+//! The assistant features: conversations, triage, tasks, integrations.
 
 pub mod conversations;
 pub mod integrations;

@@ -1,4 +1,4 @@
-//! Puts the service together: the hooks that wings above the inbox and the outbox have there.
+//! Assembles the service: the hooks that higher wings have in the inbox and the outbox.
 
 use std::path::Path;
 
@@ -13,26 +13,25 @@ use crate::{
 
 /// In the order in which they run.
 const HOOKS: Hooks = Hooks {
-    arrival: &[&sending::ReportNotes, &sending::AutomaticMail, &triage::Triage],
+    arrival: &[&sending::IncomingReports, &sending::AutomaticMessages, &triage::Triage],
     send: &[&triage::Triage],
 };
 
 impl App {
-    /// Puts the parts together for a process that serves calls, and starts its meter.
-    ///
-    /// What its meter spends is logged in the folder.
+    /// Assembles the service for a process that serves calls, and starts its meter. The meter logs its spending in
+    /// the folder.
     #[crate::boxed]
     pub async fn start(parts: AppParts, spend_log: &Path) -> Result<Self> {
         Self::start_with(parts, spend_log, HOOKS).await
     }
 
-    /// The same without anything that goes on by itself, for those who say what happens when.
+    /// The same without background work, for callers that drive each step themselves.
     #[crate::boxed]
     pub async fn open(parts: AppParts, spend_log: &Path) -> Result<Self> {
         Self::open_with(parts, spend_log, HOOKS).await
     }
 
-    /// Puts the parts together for a command that works beside a server, which it does not disturb.
+    /// Assembles the service for a command that runs beside a server without disturbing it.
     pub fn attach(parts: AppParts) -> Self {
         Self::attach_with(parts, HOOKS)
     }

@@ -1,4 +1,5 @@
-//! The ground floor: the service as every operation sees it, the gates of a call, metering, ports to the outside.
+//! The lowest wing: the service as every operation sees it, the gates of a call, metering, and ports to outside
+//! services.
 
 pub mod admission;
 pub mod app;

@@ -1,11 +1,11 @@
-//! What may be done: one function per operation, free of HTTP, and the gates every call goes through.
+//! Operations: one function each, free of HTTP, and the gates that every call passes.
 //!
-//! Doors (the API, the console, MCP) translate to and from these functions. What an operation costs and needs is declared
-//! in its [`Operation`] constant, and [`catalog`] lists them all.
+//! Doors (the API, the console, MCP) translate to and from these functions. What an operation costs and needs is
+//! declared in its [`Operation`] constant, and [`catalog`] lists them all.
 //!
-//! Inside, the rooms stand in wings, and every wing uses only those named before it: `core` (the ground floor), `mailbox`,
-//! `inbox`, `outbox`, `account`, `recall`, `notify`, `agent`, `payments`, `upkeep`; `assembly`, `catalog` and `workers`
-//! put them together. Doors see the rooms without their wings.
+//! The modules are grouped in wings, and a wing uses only those named before it: `core`, `mailbox`, `inbox`,
+//! `outbox`, `account`, `recall`, `notify`, `agent`, `payments`, `upkeep`; `assembly`, `catalog` and `workers`
+//! combine them. Doors see the modules without their wings.
 
 mod account;
 mod agent;

@@ -1,4 +1,4 @@
-//! Telling programs and people what happened: webhooks, Telegram.
+//! Notifying programs and people of events: webhooks, Telegram.
 
 pub mod telegram;
 pub mod webhooks;

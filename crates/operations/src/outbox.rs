@@ -1,4 +1,4 @@
-//! Mail that leaves: drafts, sending, scheduled sends.
+//! Outgoing mail: drafts, sending, scheduled sends.
 
 pub mod drafts;
 pub mod scheduled_sends;

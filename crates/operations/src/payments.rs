@@ -1,7 +1,7 @@
-//! The keyless interface's money: what calls cost, which wallet showed itself, and that each proof counts once.
+//! Payments of the keyless interface: prices, wallets, and proofs that count once.
 //!
-//! A wallet is the account. It gets a workspace of its own with the first thing it pays for. Proofs are read and checked
-//! by the door; here they are claimed, settled and answered again when they come again.
+//! A wallet is the account. It gets a workspace of its own with its first purchase. The door reads and checks proofs;
+//! here they are claimed, settled, and answered again when they are repeated.
 
 mod checkout;
 mod free;
@@ -16,7 +16,7 @@ use model::payments::NewWalletMailbox;
 pub use store::payments::PaymentKey;
 
 pub use self::{
-    checkout::{Standing, admit, bind, claim, keep_answer, look_up, release, settle, take_over},
+    checkout::{ProofState, admit, bind, claim, keep_answer, look_up, release, settle, take_over},
     proof::{Proof, Request, resource},
     reconcile::{reconcile, work},
     refusals::refused,
@@ -37,11 +37,11 @@ use crate::{
     mailbox::mailboxes,
 };
 
-/// Tells a wallet where it is. It is no part of the catalogue of operations, which are metered in credits.
+/// Tells a wallet where the keyless interface is. Not part of the catalogue, whose operations are metered in credits.
 pub const HANDSHAKE: Operation =
     Operation::read("handshake", "Tells a wallet that showed itself where the keyless interface is.");
 
-/// Makes a mailbox of a wallet: for codes and links, and without anything that happens by itself.
+/// Creates a mailbox of a wallet: for verification codes and links, without automations.
 #[crate::boxed]
 pub async fn create_mailbox(
     app: &App,
@@ -63,7 +63,7 @@ pub async fn create_mailbox(
     Ok(made)
 }
 
-/// The errors that only calls of wallets meet.
+/// The errors that only calls of wallets can get.
 pub const ERRORS: &[ErrorKind] = &[
     ErrorKind::PaymentRequired,
     ErrorKind::PaymentCredentials,

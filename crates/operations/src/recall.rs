@@ -1,4 +1,4 @@
-//! Finding again: search, memory, knowledge.
+//! Retrieval: search, memory, knowledge.
 
 pub mod knowledge;
 pub mod memory;

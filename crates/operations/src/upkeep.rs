@@ -1,4 +1,4 @@
-//! Looking after the service: the operator's view, storage, maintenance.
+//! Maintenance of the service: the operator's view, storage, periodic work.
 
 pub mod admin;
 pub mod backlog;

@@ -1,5 +1,5 @@
-//! Work that goes on beside the doors, each part of it as a supervised worker: sending, schedules, triage, webhooks, scans,
-//! block lists, memory, upkeep.
+//! The background workers of a process, each supervised: sending, schedules, triage, webhooks, scans, block lists,
+//! memory, maintenance.
 
 mod memory;
 
@@ -20,24 +20,23 @@ use crate::{
     upkeep::{maintenance, storage},
 };
 
-/// How often upkeep is done.
-const UPKEEP: Duration = Duration::from_mins(1);
-/// When it is done first: soon, but not while the first callers wait.
-const FIRST_UPKEEP: Duration = Duration::from_secs(2);
-/// How long a worker waits for news before it looks by itself.
+/// How often maintenance runs.
+const MAINTENANCE_INTERVAL: Duration = Duration::from_mins(1);
+/// The first run: soon, but after the first callers were served.
+const FIRST_MAINTENANCE_DELAY: Duration = Duration::from_secs(2);
+/// How long a worker waits for a notification before it polls.
 const IDLE_POLL: Duration = Duration::from_secs(2);
-/// How often stored mail is looked after, and when first.
-const CARE: Duration = Duration::from_hours(24);
-const FIRST_CARE: Duration = Duration::from_hours(1);
-/// How long a mail may wait to be indexed by whoever took it in.
-const UNINDEXED: Duration = Duration::from_mins(10);
-/// How often domains are looked at whose time has come.
-const DOMAINS: Duration = Duration::from_secs(30);
-/// How often the keys of this server's own domains are looked up.
-const OWN_KEYS: Duration = Duration::from_mins(10);
+/// How often stored mail is swept and scrubbed, and when first.
+const STORAGE_CHECK_INTERVAL: Duration = Duration::from_hours(24);
+const FIRST_STORAGE_CHECK_DELAY: Duration = Duration::from_hours(1);
+/// How long a message may wait to be indexed by the process that received it.
+const MAX_UNINDEXED: Duration = Duration::from_mins(10);
+/// How often due domains are checked.
+const DOMAIN_CHECK_INTERVAL: Duration = Duration::from_secs(30);
+/// How often the keys of this server's own domains are checked.
+const KEY_CHECK_INTERVAL: Duration = Duration::from_mins(10);
 
-/// Starts what every process needs beside its doors and, where it has the role `worker`, everything else. Aborting the
-/// handles ends it.
+/// Starts what every process needs and, with the role `worker`, everything else. Aborting the handles stops it.
 pub fn start(app: &App, has_worker_role: bool) -> Vec<JoinHandle<()>> {
     let mut started = vec![supervise(app, "block-lists", watch_lists)];
     if has_worker_role {
@@ -48,17 +47,17 @@ pub fn start(app: &App, has_worker_role: bool) -> Vec<JoinHandle<()>> {
 
 fn start_all(app: &App) -> Vec<JoinHandle<()>> {
     let mut started = vec![
-        supervise(app, "upkeep", keep_up),
-        supervise(app, "storage", care_for_storage),
+        supervise(app, "upkeep", maintain),
+        supervise(app, "storage", check_storage),
         supervise(app, "domains", check_domains),
         supervise(app, "webhooks", webhooks::outbox::work),
         supervise(app, "payments", payments::work),
         supervise(app, "schedules", send_scheduled),
         supervise(app, worker::WORKER, send_queued),
-        supervise(app, "claims", keep_claims),
+        supervise(app, "claims", renew_claims),
         supervise(app, triage::worker::WORKER, triage),
         supervise(app, "documents", memory::index_documents),
-        supervise(app, "vectors", memory::renew_vectors),
+        supervise(app, "vectors", memory::re_embed),
     ];
     if app.scanning().has_external() {
         started.push(supervise(app, "scans", scan));
@@ -71,12 +70,12 @@ fn start_all(app: &App) -> Vec<JoinHandle<()>> {
     if telegram::is_available(app) {
         started.push(supervise(app, "telegram", telegram::work));
     }
-    if memory::takes_mail(app) {
-        started.push(supervise(app, "mail-memory", memory::take_mail));
+    if memory::is_on(app) {
+        started.push(supervise(app, "mail-memory", memory::index_mail));
     }
-    // Mail that stays here needs no signature.
+    // Mail that stays on this server needs no signature.
     if matches!(app.settings().outbound.mode, OutboundMode::Relay | OutboundMode::Direct) {
-        started.push(supervise(app, "dkim-keys", look_after_keys));
+        started.push(supervise(app, "dkim-keys", check_keys));
     }
     started
 }
@@ -89,20 +88,20 @@ where
     app.supervisor().start(name, move || work(of.clone()))
 }
 
-/// Does upkeep now and then, a little irregularly so that several nodes do not all come at once.
-async fn keep_up(app: App) {
-    tokio::time::sleep(jitter(&app, FIRST_UPKEEP)).await;
+/// Runs maintenance regularly, with jitter so that several nodes do not run in lockstep.
+async fn maintain(app: App) {
+    tokio::time::sleep(jitter(&app, FIRST_MAINTENANCE_DELAY)).await;
     loop {
         let outcome = maintenance::run(&app).await;
         metrics::counter!("upkeep_runs_total", "ok" => outcome.is_ok().to_string()).increment(1);
         if let Err(error) = outcome {
-            tracing::warn!(%error, "upkeep failed and will be tried again");
+            tracing::warn!(%error, "maintenance failed; retrying");
         }
-        tokio::time::sleep(jitter(&app, UPKEEP)).await;
+        tokio::time::sleep(jitter(&app, MAINTENANCE_INTERVAL)).await;
     }
 }
 
-/// Asks external scanners about mail that waits for them.
+/// Sends unscanned mail to the external scanners.
 async fn scan(app: App) {
     let mut wakes = app.db().listen(Topic::Event);
     loop {
@@ -111,8 +110,8 @@ async fn scan(app: App) {
             Ok(judged) if judged > 0 => continue,
             Ok(_) => {}
             Err(error) => {
-                tracing::warn!(%error, "mail waits for its scan");
-                // News would not mend what is wrong, and may come without end.
+                tracing::warn!(%error, "external scan failed; retrying");
+                // A notification would not help, and may come in a tight loop.
                 tokio::time::sleep(IDLE_POLL).await;
             }
         }
@@ -120,7 +119,7 @@ async fn scan(app: App) {
     }
 }
 
-/// Reads block lists again when they change. Whoever takes mail in needs this, whatever else the process does.
+/// Re-reads block lists when they change. Every process that receives mail needs this.
 async fn watch_lists(app: App) {
     loop {
         tokio::time::sleep(IDLE_POLL).await;
@@ -129,80 +128,80 @@ async fn watch_lists(app: App) {
     }
 }
 
-/// Removes blobs that nothing needs, and reads back everything that is stored, once a day.
-async fn care_for_storage(app: App) {
-    tokio::time::sleep(jitter(&app, FIRST_CARE)).await;
+/// Deletes unused blobs, and reads back everything that is stored, once a day.
+async fn check_storage(app: App) {
+    tokio::time::sleep(jitter(&app, FIRST_STORAGE_CHECK_DELAY)).await;
     loop {
         match storage::sweep_blobs(&app).await {
-            Ok(gone) => tracing::debug!(gone, "swept blobs that nothing needs"),
-            Err(error) => tracing::warn!(%error, "blobs that nothing needs could not be swept"),
+            Ok(deleted) => tracing::debug!(deleted, "unused blobs deleted"),
+            Err(error) => tracing::warn!(%error, "blob sweep failed; retrying tomorrow"),
         }
         match storage::scrub(&app).await {
-            Ok(found) => {
+            Ok(report) => {
                 tracing::info!(
-                    checked = found.checked,
-                    damaged = found.damaged.len(),
-                    "read stored mail back"
+                    checked = report.checked,
+                    damaged = report.damaged.len(),
+                    "stored mail checked"
                 );
             }
-            Err(error) => tracing::warn!(%error, "stored mail could not be read back"),
+            Err(error) => tracing::warn!(%error, "check of stored mail failed; retrying tomorrow"),
         }
-        tokio::time::sleep(jitter(&app, CARE)).await;
+        tokio::time::sleep(jitter(&app, STORAGE_CHECK_INTERVAL)).await;
     }
 }
 
-/// Indexes mails that another process of this machine left unindexed, as an import that was killed does.
+/// Indexes messages that another process of this machine left unindexed, such as a killed import.
 async fn index_lost(app: App) {
     let mut old = 0;
     loop {
         match storage::index_lost(&app, old).await {
             Ok(newest) => old = newest,
-            Err(error) => tracing::warn!(%error, "mails that are not indexed will be looked at again"),
+            Err(error) => tracing::warn!(%error, "indexing of left-over messages failed; retrying"),
         }
-        tokio::time::sleep(jitter(&app, UNINDEXED)).await;
+        tokio::time::sleep(jitter(&app, MAX_UNINDEXED)).await;
     }
 }
 
-/// Looks custom domains up in DNS, each when its time has come.
+/// Checks custom domains in DNS when they are due.
 async fn check_domains(app: App) {
     loop {
-        tokio::time::sleep(jitter(&app, DOMAINS)).await;
+        tokio::time::sleep(jitter(&app, DOMAIN_CHECK_INTERVAL)).await;
         match domains::check_due(&app).await {
-            Ok(checked) => tracing::debug!(checked, "looked at custom domains"),
-            Err(error) => tracing::warn!(%error, "custom domains could not be looked at"),
+            Ok(checked) => tracing::debug!(checked, "custom domains checked"),
+            Err(error) => tracing::warn!(%error, "check of custom domains failed; retrying"),
         }
     }
 }
 
-/// Makes the keys of this server's own domains and looks them up in DNS.
-async fn look_after_keys(app: App) {
+/// Generates the keys of this server's own domains and checks them in DNS.
+async fn check_keys(app: App) {
     loop {
         if let Err(error) = domains::keys::check_all_hosted(&app).await {
-            tracing::warn!(%error, "the keys of this server's domains could not be looked up");
+            tracing::warn!(%error, "check of this server's DKIM keys failed; retrying");
         }
-        tokio::time::sleep(jitter(&app, OWN_KEYS)).await;
+        tokio::time::sleep(jitter(&app, KEY_CHECK_INTERVAL)).await;
     }
 }
 
-/// How long a timer sleeps without looking at the clock, which somebody may set.
+/// How long a timer sleeps before it reads the clock again, which may be set.
 const TICK: Duration = Duration::from_secs(1);
-/// How long it trusts what it knows without asking the store.
-const TRUST: Duration = Duration::from_mins(1);
+/// How long it waits before it asks the store again.
+const MAX_SLEEP: Duration = Duration::from_mins(1);
 
-/// Sends scheduled mails when their time has come.
+/// Sends scheduled messages when they are due.
 async fn send_scheduled(app: App) {
     let mut wakes = app.db().listen(Topic::Schedule);
     if app.db().is_sole_node() {
         log(
-            scheduled_sends::release_lost(&app).await,
-            "scheduled mails of the last run wait a little longer",
+            scheduled_sends::worker::release_lost(&app).await,
+            "scheduled send claims of the last run not released; they will expire",
         );
     }
     loop {
-        let next = match scheduled_sends::run_due(&app).await {
+        let next = match scheduled_sends::worker::run_due(&app).await {
             Ok(next) => next,
             Err(error) => {
-                tracing::warn!(%error, "scheduled mails will be looked at again");
+                tracing::warn!(%error, "scheduled sends failed; retrying");
                 tokio::time::sleep(IDLE_POLL).await;
                 continue;
             }
@@ -214,17 +213,20 @@ async fn send_scheduled(app: App) {
     }
 }
 
-/// Lets triagers look at mail that waits for them.
+/// Runs triagers on queued messages.
 async fn triage(app: App) {
     let mut wakes = app.db().listen(Topic::Triage);
     if app.db().is_sole_node() {
-        log(triage::worker::release_lost(&app).await, "mail for triagers waits a little longer");
+        log(
+            triage::worker::release_lost(&app).await,
+            "triage claims of the last run not released; they will expire",
+        );
     }
     loop {
         let next = match triage::worker::run_due(&app).await {
             Ok(next) => next,
             Err(error) => {
-                tracing::warn!(%error, "mail for triagers will be looked at again");
+                tracing::warn!(%error, "triage failed; retrying");
                 tokio::time::sleep(IDLE_POLL).await;
                 continue;
             }
@@ -236,42 +238,42 @@ async fn triage(app: App) {
     }
 }
 
-/// Takes the mail in the queue on its way.
+/// Delivers the outbound queue.
 async fn send_queued(app: App) {
     let mut wakes = app.db().listen(Topic::Queue);
     let _dispatcher = worker::Dispatcher::new(&app);
-    log(
-        worker::release_lost(&app).await,
-        "claims on mail in the queue not released; they expire within a minute",
-    );
+    log(worker::release_lost(&app).await, "queue claims of the last run not released; they will expire");
     loop {
-        // The tasks go on by themselves, so that a slow server does not keep others waiting.
-        let looked = match worker::start_due(&app).await {
+        // The tasks run on their own, so that a slow server does not delay others.
+        let started = match worker::start_due(&app).await {
             Ok(_) => worker::next_due(&app).await,
             Err(error) => Err(error),
         };
-        let next = match looked {
+        let next = match started {
             Ok(next) => next,
             Err(error) => {
-                tracing::warn!(%error, "the queue will be looked at again");
+                tracing::warn!(%error, "outbound queue failed; retrying");
                 tokio::time::sleep(IDLE_POLL).await;
                 continue;
             }
         };
         tokio::select! {
-            // What is due and still waits has a destination that is full: a task has to end first.
+            // A due record that is still queued has a destination at its limit: a task has to end first.
             () = until(&app, next.filter(|at| *at > app.now())) => {}
-            () = worker::task_ended(&app) => {}
+            () = worker::task_finished(&app) => {}
             () = woken(&mut wakes) => {}
         }
     }
 }
 
-/// Says that this node is still at work, so that no other takes over what it has taken on.
-async fn keep_claims(app: App) {
+/// Renews the claims of this node, so that no other node takes over its records.
+async fn renew_claims(app: App) {
     loop {
         tokio::time::sleep(Duration::from_secs(worker::RENEW_SECONDS)).await;
-        log(worker::renew(&app).await, "other nodes may take this one for lost");
+        log(
+            worker::renew(&app).await,
+            "queue claims not renewed; they will expire and be picked up by another node",
+        );
     }
 }
 
@@ -281,9 +283,9 @@ fn log(outcome: Result<()>, what: &str) {
     }
 }
 
-/// Waits until a time by the clock of the service, or for as long as what is known can be trusted.
+/// Waits until a time by the service's clock, or until the store should be asked again.
 async fn until(app: &App, at: Option<Timestamp>) {
-    let deadline = tokio::time::Instant::now() + TRUST;
+    let deadline = tokio::time::Instant::now() + MAX_SLEEP;
     while tokio::time::Instant::now() < deadline {
         let left = at.map_or(TICK, |at| {
             let micros = at.as_micros().saturating_sub(app.now().as_micros());

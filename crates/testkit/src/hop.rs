@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use operations::ports::{Handed, Handover, HandoverOutcome, NextHop};
+use operations::ports::{Handover, HandoverOutcome, HandoverResult, NextHop};
 use tokio::sync::Semaphore;
 
 /// A server that accepts messages, or refuses them.
@@ -61,7 +61,7 @@ impl Hop {
 }
 
 impl NextHop for Hop {
-    fn hand_over(&self, handover: Handover) -> Pin<Box<dyn Future<Output = Handed> + Send + '_>> {
+    fn hand_over(&self, handover: Handover) -> Pin<Box<dyn Future<Output = HandoverResult> + Send + '_>> {
         Box::pin(async move {
             let whom = [&handover.domain].into_iter().chain(&handover.recipients);
             let slow = self.0.lock().unwrap().slow.clone();
@@ -85,7 +85,7 @@ impl NextHop for Hop {
                 })
                 .collect();
             state.handovers.push(handover);
-            Handed { outcomes, peer: None }
+            HandoverResult { outcomes, peer: None }
         })
     }
 }

@@ -100,7 +100,7 @@ impl Default for ServerOptions {
             telegram: None,
             background: true,
             web: web::Options { doors: vec![mcp::door], ..web::Options::default() },
-            hashing_cost: HashingCost::LEAST,
+            hashing_cost: HashingCost::MIN,
         }
     }
 }

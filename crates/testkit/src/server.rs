@@ -285,13 +285,13 @@ impl Server {
     pub async fn index_memory(&self) {
         while knowledge::worker::index_next(&self.app).await.unwrap() {}
         let is_on = memory::mail::is_on(&self.app);
-        let behind = if is_on { memory::mail::all_behind(&self.app).await.unwrap() } else { Vec::new() };
+        let behind = if is_on { memory::mail::list_pending(&self.app).await.unwrap() } else { Vec::new() };
         for mailbox in behind {
-            while memory::mail::take_some(&self.app, &mailbox).await.unwrap() == memory::mail::Progress::More
+            while memory::mail::index_some(&self.app, &mailbox).await.unwrap() == memory::mail::Progress::More
             {
             }
         }
-        while memory::renew::renew_some(&self.app).await.unwrap() > 0 {}
+        while memory::renew::re_embed_some(&self.app).await.unwrap() > 0 {}
     }
 
     /// Logs in as a tenant's owner.

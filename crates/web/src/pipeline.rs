@@ -258,16 +258,16 @@ async fn execute(
     let work = async move {
         let outcome = match prepared(app.clone(), call.clone()).await {
             Ok(Reply::Work(work)) => {
-                let set_aside = call.set_aside();
+                let reserved_credits = call.reserved_credits();
                 let stream = work.start(move |succeeded| {
-                    app.settle(&call, succeeded);
+                    app.commit_or_refund(&call, succeeded);
                     drop(guard);
                 });
-                return (Ok(Reply::Events(stream)), set_aside);
+                return (Ok(Reply::Events(stream)), reserved_credits);
             }
             outcome => outcome,
         };
-        let charged = app.settle(&call, outcome.is_ok());
+        let charged = app.commit_or_refund(&call, outcome.is_ok());
         drop(guard);
         (outcome, charged)
     };

@@ -65,7 +65,7 @@ fn part_of(download: &Download, range: Option<&str>) -> operations::Result<Optio
     let total = download.bytes.len();
     match range.map(|range| parse_range(range, total)) {
         Some(Ok(range)) => Ok(Some(range)),
-        Some(Err(RangeFault::Unsatisfiable)) => Err(Error::beyond(total)),
+        Some(Err(RangeFault::Unsatisfiable)) => Err(Error::range_not_satisfiable(total)),
         // Several ranges, or an invalid one: the whole file is a valid response too.
         Some(Err(RangeFault::Ignored)) | None => Ok(None),
     }

@@ -64,6 +64,6 @@ async fn process(state: &State, request: Request) -> Result<()> {
     }
     // An update is processed to its end, even if Telegram disconnects.
     let app = state.app.clone();
-    let task = tokio::spawn(async move { updates::hear(&app, &update).await });
+    let task = tokio::spawn(async move { updates::handle(&app, &update).await });
     task.await.map_err(Error::internal)?
 }

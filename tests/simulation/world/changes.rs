@@ -26,7 +26,7 @@ impl World {
             let (app, settles, forgets) = (node.app(), self.rng.once_in(2), self.rng.once_in(2));
             node.run(async move {
                 if settles {
-                    app.meter().settle().await;
+                    app.meter().commit().await;
                 }
                 if forgets {
                     app.meter().forget_idle().await;

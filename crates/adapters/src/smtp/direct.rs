@@ -12,7 +12,7 @@ use mail::{
     mta_sts::{MtaSts, Policy},
     mx::{Host, NoRoute, Router},
 };
-use operations::ports::{Clock as _, Handed, Handover, HandoverOutcome, NextHop, Peer, SystemClock};
+use operations::ports::{Clock as _, Handover, HandoverOutcome, HandoverResult, NextHop, Peer, SystemClock};
 
 use super::handover::{send, timeouts, tried_peer};
 use crate::webhook_http::OutgoingHttp;
@@ -67,9 +67,9 @@ impl Direct {
         Ok(Self { router, policies, hello, tls: Tls::system()?, port })
     }
 
-    async fn deliver(&self, handover: Handover) -> Handed {
+    async fn deliver(&self, handover: Handover) -> HandoverResult {
         let count = handover.recipients.len();
-        let all = |outcome: HandoverOutcome, peer| Handed { outcomes: vec![outcome; count], peer };
+        let all = |outcome: HandoverOutcome, peer| HandoverResult { outcomes: vec![outcome; count], peer };
         let seed = handover.message.len() as u64;
         let hosts = match self.router.route(&handover.domain, seed).await {
             Ok(hosts) => hosts,
@@ -172,7 +172,7 @@ fn unreachable(error: &Error) -> HandoverOutcome {
 }
 
 impl NextHop for Direct {
-    fn hand_over(&self, handover: Handover) -> Pin<Box<dyn Future<Output = Handed> + Send + '_>> {
+    fn hand_over(&self, handover: Handover) -> Pin<Box<dyn Future<Output = HandoverResult> + Send + '_>> {
         Box::pin(self.deliver(handover))
     }
 }

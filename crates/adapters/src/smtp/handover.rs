@@ -3,7 +3,7 @@
 use std::{net::SocketAddr, time::Duration};
 
 use mail::client::{Connection, Error, InvalidMessage, MailObject, Outcome, Timeouts};
-use operations::ports::{Handed, Handover, HandoverOutcome, Peer};
+use operations::ports::{Handover, HandoverOutcome, HandoverResult, Peer};
 
 /// Idle servers time out soon; one that has the whole message gets the time that the standard asks for, because
 /// giving up then would deliver it twice.
@@ -23,7 +23,7 @@ pub(super) const fn timeouts() -> Timeouts {
 
 /// The outcome of sending a message.
 pub(super) struct SendOutcome {
-    pub(super) handed: Handed,
+    pub(super) handed: HandoverResult,
     /// Whether the connection failed before the server could accept the message.
     pub(super) connection_failed: bool,
 }
@@ -43,7 +43,7 @@ pub(super) async fn send(connection: &mut Connection, handover: &Handover) -> Se
         Err(unsendable) => (false, vec![unsendable_outcome(&unsendable); handover.recipients.len()]),
     };
     let peer = Some(peer_of(connection));
-    SendOutcome { handed: Handed { outcomes, peer }, connection_failed }
+    SendOutcome { handed: HandoverResult { outcomes, peer }, connection_failed }
 }
 
 /// The peer of a connection.
@@ -65,11 +65,11 @@ fn outcome(outcome: Outcome) -> HandoverOutcome {
     match outcome {
         Outcome::Accepted(reply) => HandoverOutcome::Accepted(reply.to_string()),
         Outcome::Refused(reply) if reply.is_permanent() => HandoverOutcome::Refused(reply.to_string()),
-        Outcome::Refused(reply) => HandoverOutcome::Later(reply.to_string()),
-        Outcome::Failed(error) => HandoverOutcome::Later(error.to_string()),
+        Outcome::Refused(reply) => HandoverOutcome::Deferred(reply.to_string()),
+        Outcome::Failed(error) => HandoverOutcome::Deferred(error.to_string()),
         // The Message-ID stays the same, so a duplicate can be told from a second message.
         Outcome::Uncertain(error) => {
-            HandoverOutcome::Later(format!("Nobody knows whether the mail was taken. {error}"))
+            HandoverOutcome::Deferred(format!("Nobody knows whether the mail was taken. {error}"))
         }
     }
 }

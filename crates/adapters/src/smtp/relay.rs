@@ -8,7 +8,7 @@ use std::{
 };
 
 use mail::client::{Connection, Credentials, Options, Security, Tls, TlsError};
-use operations::ports::{Handed, Handover, HandoverOutcome, NextHop, Peer};
+use operations::ports::{Handover, HandoverOutcome, HandoverResult, NextHop, Peer};
 use tokio::time::Instant;
 use url::{Url, form_urlencoded};
 
@@ -113,9 +113,9 @@ impl Relay {
         }
     }
 
-    async fn deliver(&self, handover: Handover) -> Handed {
+    async fn deliver(&self, handover: Handover) -> HandoverResult {
         let count = handover.recipients.len();
-        let all = |outcome: HandoverOutcome, peer| Handed { outcomes: vec![outcome; count], peer };
+        let all = |outcome: HandoverOutcome, peer| HandoverResult { outcomes: vec![outcome; count], peer };
         for fresh in [false, true] {
             let (mut connection, messages) = match self.connection().await {
                 Ok(found) => found,
@@ -129,7 +129,7 @@ impl Relay {
             }
             self.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
         }
-        all(HandoverOutcome::Later("The relay closed the connection".to_owned()), None)
+        all(HandoverOutcome::Deferred("The relay closed the connection".to_owned()), None)
     }
 }
 
@@ -146,7 +146,7 @@ fn credentials(url: &Url) -> Option<Credentials> {
 }
 
 impl NextHop for Relay {
-    fn hand_over(&self, handover: Handover) -> Pin<Box<dyn Future<Output = Handed> + Send + '_>> {
+    fn hand_over(&self, handover: Handover) -> Pin<Box<dyn Future<Output = HandoverResult> + Send + '_>> {
         Box::pin(self.deliver(handover))
     }
 }

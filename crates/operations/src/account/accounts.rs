@@ -1,6 +1,6 @@
-//! People: logging in and out, choosing a workspace; signing up and invitations have files of their own.
+//! Accounts: logging in and out, choosing a workspace. Sign-up and invitations have files of their own.
 //!
-//! These are the console's own routes. They are neither metered nor part of the catalogue.
+//! These are the console's own routes, neither metered nor part of the catalogue.
 
 pub mod invitations;
 mod invite_tokens;
@@ -25,19 +25,19 @@ use crate::core::{
 /// How long a session lasts.
 pub const SESSION_SECONDS: i64 = 30 * 24 * 3600;
 
-/// A session that was just opened: who, and the secret for the cookie.
-pub struct Opened {
-    /// Who is logged in.
+/// A session that was just opened, and the secret for its cookie.
+pub struct OpenedSession {
+    /// The account that is logged in.
     pub me: Me,
-    /// The secret. It is shown to nobody but the browser.
+    /// The secret; only the browser gets it.
     pub secret: String,
-    /// What tells this browser apart from those of strangers when a password is guessed.
+    /// The device cookie, which tells this browser from strangers' when passwords are guessed.
     pub device: String,
 }
 
 /// Logs in. An unknown address and a wrong password get the same answer after the same work.
 #[crate::boxed]
-pub async fn log_in(app: &App, input: Login, client: &Client) -> Result<Opened> {
+pub async fn log_in(app: &App, input: Login, client: &Client) -> Result<OpenedSession> {
     let given = input.email.trim();
     let email = mail::address::Address::parse(given)
         .map_or_else(|_| given.to_owned(), |address| address.as_str().to_owned());
@@ -74,7 +74,7 @@ pub async fn log_out_everywhere(app: &App, caller: &Caller) -> Result<()> {
     Ok(())
 }
 
-/// Who is logged in.
+/// The account that is logged in.
 #[crate::boxed]
 pub async fn me(app: &App, caller: &Caller) -> Result<Me> {
     let (account, _) = person(caller)?;
@@ -154,11 +154,16 @@ fn prepare_session(app: &App, client: &Client, account: &AccountId) -> Result<Ne
 }
 
 impl NewSession {
-    async fn insert(self, tx: &mut SystemTx, account: &AccountId, workspace: &WorkspaceId) -> Result<Opened> {
+    async fn insert(
+        self,
+        tx: &mut SystemTx,
+        account: &AccountId,
+        workspace: &WorkspaceId,
+    ) -> Result<OpenedSession> {
         let hash = secrets::hash(&self.secret);
         accounts::insert_session(tx, &self.session, &hash, account, workspace).await?;
         let me = load_me(tx, account, workspace).await?;
-        Ok(Opened { me, secret: self.secret, device: self.device })
+        Ok(OpenedSession { me, secret: self.secret, device: self.device })
     }
 }
 

@@ -1,4 +1,4 @@
-//! Affiliates: a link to share, what became of it, what it earned.
+//! Affiliates: a link to share, its clicks and sign-ups, and its earnings.
 
 use model::{
     Plan,
@@ -28,7 +28,7 @@ pub const UPDATE: Operation =
     Operation::write("updateAffiliate", "Changes the workspace's affiliate account.")
         .admin()
         .errors(&[ErrorKind::NotFound, ErrorKind::AffiliateExists]);
-/// Reads what became of the link.
+/// Reads the figures of the link.
 pub const ANALYTICS: Operation = Operation::read(
     "getAffiliateAnalytics",
     "Reads the clicks, sign-ups and earnings of the affiliate link.",
@@ -41,8 +41,8 @@ pub const PAYOUTS: Operation = Operation::read("listAffiliatePayouts", "Lists th
 
 pub(crate) const OPERATIONS: &[&Operation] = &[&ME, &SIGN_UP, &UPDATE, &ANALYTICS, &COMMISSIONS, &PAYOUTS];
 
-/// How much of a history is shown.
-const NEWEST: i64 = 500;
+/// How many entries of a history are shown.
+const MAX_HISTORY: i64 = 500;
 
 /// Reads the workspace's affiliate account.
 #[crate::boxed]
@@ -90,7 +90,7 @@ pub async fn update(app: &App, call: &Call, change: AffiliateChange) -> Result<A
     .await
 }
 
-/// Reads what became of the link.
+/// Reads the figures of the link.
 #[crate::boxed]
 pub async fn analytics(app: &App, call: &Call) -> Result<AffiliateAnalytics> {
     let first = model::Day::from_number(call.now.day().number() - 29);
@@ -115,13 +115,13 @@ pub async fn analytics(app: &App, call: &Call) -> Result<AffiliateAnalytics> {
 /// Lists the newest commissions.
 #[crate::boxed]
 pub async fn commissions(app: &App, call: &Call) -> Result<Vec<Commission>> {
-    app.read(call, async |tx| Ok(affiliate::list_commissions(tx, NEWEST).await?)).await
+    app.read(call, async |tx| Ok(affiliate::list_commissions(tx, MAX_HISTORY).await?)).await
 }
 
 /// Lists the newest payouts.
 #[crate::boxed]
 pub async fn payouts(app: &App, call: &Call) -> Result<Vec<Payout>> {
-    app.read(call, async |tx| Ok(affiliate::list_payouts(tx, NEWEST).await?)).await
+    app.read(call, async |tx| Ok(affiliate::list_payouts(tx, MAX_HISTORY).await?)).await
 }
 
 /// Counts a click on a link. False when no affiliate has the code.
@@ -137,17 +137,17 @@ pub async fn track(app: &App, code: &str) -> Result<bool> {
         .await
 }
 
-/// Records this month's commissions of referred workspaces on paid plans. Safe to repeat: one a workspace and month.
+/// Records this month's commissions of referred workspaces on paid plans. Idempotent: one per workspace and month.
 pub(crate) async fn accrue(app: &App) -> Result<()> {
     for plan in Plan::ALL {
         let amount = commission_cents(app, plan);
-        // What earns nothing is not looked for: it would stand in the way of the others.
+        // Plans without a commission are skipped: their workspaces would block the others.
         while amount > 0 && accrue_some(app, plan, amount).await? {}
     }
     Ok(())
 }
 
-/// Records some of the commissions that are due for a plan, and tells whether there were any.
+/// Records some of the commissions that are due for a plan, and returns whether there were any.
 async fn accrue_some(app: &App, plan: Plan, amount_cents: i64) -> Result<bool> {
     let now = app.now();
     let month = now.month_start();

@@ -63,7 +63,7 @@ pub async fn revoke(app: &App, call: &Call, id: ApiKeyId) -> Result<()> {
     Ok(())
 }
 
-/// A fresh key with its secret, not yet stored.
+/// A new key with its secret, not yet stored.
 pub(crate) fn prepare(
     app: &App,
     name: &str,
@@ -87,7 +87,7 @@ pub(crate) fn prepare(
     Ok(ApiKeyWithSecret { api_key, key })
 }
 
-/// Stores a fresh key within the plan's limit.
+/// Stores a new key within the plan's limit.
 pub(crate) async fn insert(
     tx: &mut Tx,
     fresh: ApiKeyWithSecret,

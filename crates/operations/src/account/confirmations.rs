@@ -1,7 +1,8 @@
-//! Confirmations: a destructive tool is called twice, and only the second call, with the token of the first, does it.
+//! Confirmations: a destructive tool is called twice, and only the second call, with the first one's token, takes
+//! effect.
 //!
-//! A token stands for one call of one key, down to the last argument, and works once on whichever node it comes to. A
-//! caller who lost the answer repeats the call with the same idempotency key, which then gives the answer again.
+//! A token is valid for one call of one key, with exactly these arguments, and works once on any node. A caller that
+//! lost the answer repeats the call with the same idempotency key, which returns it again.
 
 use model::{Timestamp, WorkspaceId};
 use store::confirmations;
@@ -11,11 +12,11 @@ use crate::core::{app::App, error::Result, secrets};
 /// How long a token works.
 pub const SECONDS: i64 = 5 * 60;
 
-/// A token and when it ends.
+/// A token and its expiry.
 pub struct Confirmation {
     /// The token; only its hash is stored.
     pub token: String,
-    /// The end of its time.
+    /// When it expires.
     pub expires_at: Timestamp,
 }
 
@@ -30,8 +31,8 @@ pub async fn issue(app: &App, workspace: &WorkspaceId, fingerprint: [u8; 32]) ->
     Ok(Confirmation { token, expires_at })
 }
 
-/// Uses a token for the call with this fingerprint and idempotency key; without such a key it is used up for good. Tells
-/// whether it holds.
+/// Uses a token for the call with this fingerprint and idempotency key; without such a key it is used up. Returns
+/// whether it is valid.
 #[crate::boxed]
 pub async fn redeem(
     app: &App,
@@ -45,9 +46,9 @@ pub async fn redeem(
         Some(key) => format!("key {key}"),
         None => format!("call {}", app.new_uuid().simple()),
     };
-    let held = app
+    let is_valid = app
         .db()
         .write(workspace, async move |tx| confirmations::redeem(tx, &hash, &fingerprint, &used_by, now).await)
         .await?;
-    Ok(held)
+    Ok(is_valid)
 }

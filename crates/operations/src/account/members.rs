@@ -32,7 +32,7 @@ pub const REMOVE: Operation = Operation::write("removeMember", "Removes a member
 /// Lists the open invitations.
 pub const LIST_INVITES: Operation =
     Operation::read("listInvites", "Lists the open invitations into a workspace.").admin();
-/// Invites somebody.
+/// Invites a person.
 pub const INVITE: Operation = Operation::write(
     "createInvite",
     "Invites somebody into a workspace by a single-use link, good for 7 days.",
@@ -77,7 +77,7 @@ pub async fn update(app: &App, call: &Call, id: AccountId, change: MemberChange)
     .inspect(|_| app.credentials().forget())
 }
 
-/// Removes a member. What leads out of the workspace and was made by them is paused until an admin takes it over.
+/// Removes a member. Webhooks and connections that they made are paused until an admin takes them over.
 #[crate::boxed]
 pub async fn remove(app: &App, call: &Call, id: AccountId) -> Result<()> {
     let now = call.now;
@@ -92,29 +92,29 @@ pub async fn remove(app: &App, call: &Call, id: AccountId) -> Result<()> {
     Ok(())
 }
 
-/// Refuses to make something for a member who has left meanwhile. The workspace must be locked: a member who leaves later finds
-/// it and pauses it.
-pub(crate) async fn require_maker(tx: &mut Tx, maker: Option<&AccountId>) -> Result<()> {
-    if let Some(maker) = maker
-        && members::find(tx, maker).await?.is_none()
+/// Refuses to make something for a member who has left meanwhile. The workspace must be locked: removing the member
+/// later pauses it.
+pub(crate) async fn require_creator(tx: &mut Tx, creator: Option<&AccountId>) -> Result<()> {
+    if let Some(creator) = creator
+        && members::find(tx, creator).await?.is_none()
     {
         return Err(Error::new(ErrorKind::WorkspaceScopeDenied));
     }
     Ok(())
 }
 
-/// Who something belongs to once it is put to use again: its maker, or the caller when the maker has left. The workspace must
+/// The owner of something that is resumed: its creator, or the caller when the creator has left. The workspace must
 /// be locked.
 pub(crate) async fn take_over(
     tx: &mut Tx,
     created_by: Option<AccountId>,
     caller: Option<AccountId>,
 ) -> Result<Option<AccountId>> {
-    let Some(maker) = created_by else { return Ok(None) };
-    if members::find(tx, &maker).await?.is_some() {
-        return Ok(Some(maker));
+    let Some(creator) = created_by else { return Ok(None) };
+    if members::find(tx, &creator).await?.is_some() {
+        return Ok(Some(creator));
     }
-    require_maker(tx, caller.as_ref()).await?;
+    require_creator(tx, caller.as_ref()).await?;
     Ok(caller)
 }
 
@@ -135,7 +135,7 @@ pub async fn list_invites(app: &App, call: &Call) -> Result<Vec<Invite>> {
     app.read(call, async move |tx| Ok(members::list_invites(tx, now).await?)).await
 }
 
-/// Invites somebody. Inviting the same address again replaces the older invitation.
+/// Invites a person. Inviting the same address again replaces the older invitation.
 #[crate::boxed]
 pub async fn invite(app: &App, call: &Call, input: NewInvite) -> Result<InviteWithLink> {
     let email = clean_email("email", &input.email)?.as_str().to_owned();
@@ -162,7 +162,7 @@ pub async fn invite(app: &App, call: &Call, input: NewInvite) -> Result<InviteWi
     .await
 }
 
-/// Refuses the invitation that was just stored when it has no place in the plan.
+/// Refuses the invitation that was just stored when the plan has no seat for it.
 async fn require_seat(tx: &mut Tx, limit: model::Limit, now: Timestamp) -> Result<()> {
     let seats = u64::try_from(members::count_seats(tx, now).await?).unwrap_or_default();
     if limit.has_room(seats.saturating_sub(1)) { Ok(()) } else { Err(Error::quota("members", limit)) }
@@ -180,7 +180,7 @@ pub async fn resend_invite(app: &App, call: &Call, id: InviteId) -> Result<Invit
         let invite =
             members::find_invite(tx, &id).await?.ok_or_else(|| Error::not_found("Invite not found"))?;
         members::renew_invite(tx, &id, &secrets::hash(&token), expires_at).await?;
-        // One that had its time gave up its place.
+        // An expired one gave up its seat.
         if invite.expires_at <= now {
             require_seat(tx, limit, now).await?;
         }
@@ -204,7 +204,7 @@ pub async fn delete_invite(app: &App, call: &Call, id: InviteId) -> Result<()> {
     .await
 }
 
-/// Sends the link to whoever is invited, where there is a way to them.
+/// Sends the link to the invited address, where there is a route to it.
 async fn send_invite(tx: &mut Tx, app: &App, key: &DataKey, invite: &Invite, link: &str) -> Result<()> {
     let workspace = workspaces::find(tx).await?.map(|workspace| workspace.name).unwrap_or_default();
     let name: String = workspace.chars().filter(|c| !c.is_control()).take(80).collect();

@@ -1,7 +1,7 @@
-//! New passwords: by a link that is mailed to the account's address, or with the present one.
+//! New passwords: by a link sent to the account's address, or with the current password.
 //!
-//! Whoever asks for a link gets the same answer at the same speed whether or not the account exists. A link works once,
-//! for an hour, and only its hash is stored.
+//! The answer and its timing are the same whether or not the account exists. A link works once, for an hour, and only
+//! its hash is stored.
 
 use model::{
     AccountId,
@@ -22,16 +22,16 @@ use crate::{
 
 /// How long a link works.
 pub const RESET_SECONDS: i64 = 3600;
-/// Links of one account that work at the same time: enough for somebody who asks again, too few to flood a mailbox.
+/// Valid links of one account: enough to ask again, too few to flood a mailbox.
 const MAX_LINKS: i64 = 3;
 
-/// Mails a link to an account, if there is one with this address. The work goes on after the answer, so that neither
-/// its time nor its outcome tells anybody which addresses have accounts.
+/// Sends a link to an account, if the address has one. The work continues after the answer, so that neither its
+/// timing nor its outcome reveals which addresses have accounts.
 pub fn request(app: &App, input: PasswordResetRequest) {
     let app = app.clone();
     tokio::spawn(async move {
         if let Err(error) = send_link(&app, &input.email).await {
-            tracing::warn!(%error, "could not send a link for a new password");
+            tracing::warn!(%error, "password reset link not sent; giving up");
         }
     });
 }
@@ -49,7 +49,7 @@ async fn send_link(app: &App, email: &str) -> Result<()> {
         .await?;
     let Some((account, workspace)) = found else { return Ok(()) };
     let (token, now) = (secrets::new_token(app), app.now());
-    let (hash, text) = (secrets::hash(&token), mail_text(app, &token));
+    let (hash, text) = (secrets::hash(&token), message_text(app, &token));
     let (app_, key) = (app.clone(), app.data_key(&workspace).await?);
     app.db()
         .system_write(async move |tx| {
@@ -63,7 +63,7 @@ async fn send_link(app: &App, email: &str) -> Result<()> {
         .await
 }
 
-fn mail_text(app: &App, token: &str) -> String {
+fn message_text(app: &App, token: &str) -> String {
     format!(
         "Somebody, hopefully you, wants to choose a new password for your Agent Mailbox account.\n\n\
          Open this link; it works once, for one hour:\n\n{}/console/reset#{token}\n\n\
@@ -72,8 +72,8 @@ fn mail_text(app: &App, token: &str) -> String {
     )
 }
 
-/// Sets a new password with a link, and ends all sessions and other links of the account. The browser is one of its owner
-/// from now on, for whom guesses of strangers do not count: tells what makes it one.
+/// Sets a new password with a link, and ends all sessions and other links of the account. Returns the device cookie
+/// that makes this browser one of the owner's.
 #[crate::boxed]
 pub async fn reset(app: &App, input: PasswordReset, client: &Client) -> Result<String> {
     let (hash, now) = (secrets::hash(&input.token), app.now());
@@ -85,7 +85,7 @@ pub async fn reset(app: &App, input: PasswordReset, client: &Client) -> Result<S
     let account = app
         .db()
         .system_write(async move |tx| {
-            // Read again: a link works once, however many people follow it at the same time.
+            // Read again: a link works once, even if several people follow it at the same time.
             let account = accounts::find_reset(tx, &hash, now).await?.ok_or_else(no_link)?;
             if accounts::delete_resets(tx, &account).await? == 0 {
                 return Err(no_link());
@@ -100,7 +100,7 @@ pub async fn reset(app: &App, input: PasswordReset, client: &Client) -> Result<S
     device::issue(app, &account.id, client.device.as_deref())
 }
 
-/// Sets a new password for a caller who knows the present one, and ends all sessions of the account.
+/// Sets a new password for a caller who knows the current one, and ends all sessions of the account.
 #[crate::boxed]
 pub async fn change(app: &App, caller: &Caller, input: PasswordChange, client: &Client) -> Result<()> {
     let account = person(caller)?;

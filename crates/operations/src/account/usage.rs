@@ -1,4 +1,4 @@
-//! What a workspace has used: credits, mails, history.
+//! The usage of a workspace: credits, messages, history.
 
 use model::{
     Day, MailboxId,
@@ -14,7 +14,7 @@ pub const CREDITS: Operation = Operation::read(
     "Reads the credits of the present period; answers even when none are left.",
 )
 .always_answers();
-/// Reads the mails sent and received.
+/// Reads the messages sent and received.
 pub const EMAIL: Operation =
     Operation::read("getEmailUsage", "Reads the mails of the present period, in all and for each mailbox.");
 /// Reads the daily figures.
@@ -23,7 +23,7 @@ pub const HISTORY: Operation =
 
 pub(crate) const OPERATIONS: &[&Operation] = &[&CREDITS, &EMAIL, &HISTORY];
 
-/// Reads the credits of the present period.
+/// Reads the credits of the current period.
 #[crate::boxed]
 pub async fn credits(app: &App, call: &Call) -> Result<CreditUsage> {
     let limit = app.limits(call.plan).credits_per_period;
@@ -39,11 +39,11 @@ pub async fn credits(app: &App, call: &Call) -> Result<CreditUsage> {
     })
 }
 
-/// Reads the mails of the present period.
+/// Reads the messages of the current period.
 #[crate::boxed]
 pub async fn email(app: &App, call: &Call) -> Result<EmailUsage> {
     let quota = as_signed(app.limits(call.plan).mails_per_month.get());
-    // Counters of mails are kept by month.
+    // Message counters are kept per month.
     let month = call.now.month();
     let figures = app
         .read(call, async move |tx| {

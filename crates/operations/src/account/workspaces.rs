@@ -1,4 +1,4 @@
-//! Workspaces: what the caller can see of them, and their name and time zone.
+//! Workspaces: the caller's list, and their name, time zone and storage.
 
 use model::{
     Role, WorkspaceId,

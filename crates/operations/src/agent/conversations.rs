@@ -1,4 +1,4 @@
-//! Conversations with the mailbox agent: their names and what was said in them. How the agent works is in [`agent`].
+//! Conversations with the mailbox agent: their titles and messages. How the agent works is in [`agent`].
 
 pub mod agent;
 
@@ -60,7 +60,7 @@ pub const MESSAGES: Operation = Operation::read(
     "Lists what was said in a conversation with the mailbox agent, oldest first unless asked otherwise.",
 )
 .errors(&[ErrorKind::NotFound, ErrorKind::InvalidCursor]);
-/// Says something to the agent.
+/// Sends a message to the agent.
 pub const SEND: Operation = Operation::ai_heavy(
     "sendAgentMessage",
     "Says something to the mailbox agent and answers with what it replies: as JSON, or as server-sent events when the \
@@ -76,14 +76,14 @@ pub const SEND: Operation = Operation::ai_heavy(
 
 pub(crate) const OPERATIONS: &[&Operation] = &[&LIST, &CREATE, &UPDATE, &DELETE, &MESSAGES, &SEND];
 
-/// Conversations of one mailbox, those of triagers not counted.
+/// Conversations of one mailbox, not counting those of triagers.
 const MAX_CONVERSATIONS: u64 = 1000;
-/// What texts are sealed for.
+/// The purpose that messages are sealed for.
 const PURPOSE: &str = "agent message";
 
-/// What is sealed of a message.
+/// The sealed part of a message.
 #[derive(Serialize, Deserialize)]
-struct Said {
+struct MessageContent {
     text: String,
     #[serde(default)]
     approve: bool,
@@ -91,10 +91,14 @@ struct Said {
     tools: Vec<ToolUse>,
 }
 
-/// Seals a message for its place among the last ones.
+/// Seals a message; its position is assigned by the store.
 fn seal(key: &DataKey, message: &AgentMessage) -> Result<MessageRecord> {
-    let said = Said { text: message.content.clone(), approve: message.approve, tools: message.tools.clone() };
-    let plain = serde_json::to_vec(&said).map_err(Error::internal)?;
+    let content = MessageContent {
+        text: message.content.clone(),
+        approve: message.approve,
+        tools: message.tools.clone(),
+    };
+    let plain = serde_json::to_vec(&content).map_err(Error::internal)?;
     Ok(MessageRecord {
         position: 0,
         id: message.id.clone(),
@@ -106,13 +110,13 @@ fn seal(key: &DataKey, message: &AgentMessage) -> Result<MessageRecord> {
 
 fn open(key: &DataKey, record: MessageRecord) -> Result<AgentMessage> {
     let plain = key.open(PURPOSE, &record.content).map_err(store::Error::from)?;
-    let said: Said = serde_json::from_slice(&plain).map_err(Error::internal)?;
+    let content: MessageContent = serde_json::from_slice(&plain).map_err(Error::internal)?;
     Ok(AgentMessage {
         id: record.id,
         role: record.role,
-        content: said.text,
-        approve: said.approve,
-        tools: said.tools,
+        content: content.text,
+        approve: content.approve,
+        tools: content.tools,
         created_at: record.created_at,
     })
 }
@@ -140,7 +144,7 @@ pub async fn list(
     let mut found = app
         .read(call, async move |tx| {
             let mailbox = mailboxes::find_id(tx, &named).await?;
-            let after = after.as_ref().map(|mark| (Timestamp::from_micros(mark.at), &mark.id));
+            let after = after.as_ref().map(|position| (Timestamp::from_micros(position.at), &position.id));
             Ok(conversations::list(tx, &mailbox, after, CONVERSATIONS_A_PAGE + 1).await?)
         })
         .await?;
@@ -149,16 +153,16 @@ pub async fn list(
     found.truncate(wanted);
     let next_cursor = match found.last().filter(|_| has_more) {
         Some(last) => {
-            let mark = ConversationPosition { at: last.updated_at.as_micros(), id: last.id.clone() };
-            Some(cursor::seal(&key, &about, &mark)?)
+            let position = ConversationPosition { at: last.updated_at.as_micros(), id: last.id.clone() };
+            Some(cursor::seal(&key, &about, &position)?)
         }
         None => None,
     };
     Ok(ConversationPage { conversations: found, next_cursor })
 }
 
-/// A conversation that nobody has said anything in.
-pub(crate) fn fresh(app: &App, title: String, now: Timestamp) -> Conversation {
+/// A conversation without messages.
+pub(crate) fn new_conversation(app: &App, title: String, now: Timestamp) -> Conversation {
     Conversation {
         id: app.new_id(),
         title,
@@ -188,7 +192,7 @@ pub async fn create(app: &App, call: &Call, mailbox: &str, input: NewConversatio
         Some(title) => clean_name("title", title)?,
         None => UNTITLED.to_owned(),
     };
-    let conversation = Conversation { thread_id: input.thread_id, ..fresh(app, title, call.now) };
+    let conversation = Conversation { thread_id: input.thread_id, ..new_conversation(app, title, call.now) };
     let named = mailboxes::name(mailbox);
     app.write(call, async move |tx| {
         let mailbox = mailboxes::find_id(tx, &named).await?;
@@ -293,7 +297,7 @@ fn require_own(conversation: &Conversation) -> Result<()> {
     Ok(())
 }
 
-/// What somebody says, as a message.
-fn spoken(id: AgentMessageId, role: Speaker, content: String, now: Timestamp) -> AgentMessage {
+/// A message of a speaker.
+fn message_of(id: AgentMessageId, role: Speaker, content: String, now: Timestamp) -> AgentMessage {
     AgentMessage { id, role, content, approve: false, tools: Vec::new(), created_at: now }
 }

@@ -1,7 +1,7 @@
 //! Connections to outside tool servers (Model Context Protocol over HTTP), and their tools for the mailbox agent.
 //!
-//! What an outside tool is told leaves the service. So its tools are offered to a model only for a message that names
-//! the connection, only those that the workspace's admins allowed, and what comes back is data, bounded.
+//! The arguments of a call leave the service. So the tools of a connection are offered to a model only for a message
+//! that names it, only those that the workspace's admins allowed, and the result is data, bounded.
 
 pub(crate) mod session;
 mod session_wire;
@@ -28,7 +28,7 @@ use url::Url;
 pub(crate) use self::target::Target;
 
 use crate::{
-    account::members::{require_maker, take_over},
+    account::members::{require_creator, take_over},
     core::{
         app::App,
         call::Call,
@@ -73,9 +73,9 @@ pub const SYNC: Operation =
 
 pub(crate) const OPERATIONS: &[&Operation] = &[&LIST, &CREATE, &UPDATE, &DELETE, &SYNC];
 
-/// Characters of a reason that is kept.
+/// Characters of a stored error.
 const MAX_REASON_CHARS: usize = 300;
-/// Characters of a tool's name as the model knows it.
+/// Characters of a tool's name for the model.
 const MAX_NAME_CHARS: usize = 64;
 
 /// Lists connections.
@@ -86,7 +86,7 @@ pub async fn list(app: &App, call: &Call) -> Result<Vec<Connection>> {
     found.into_iter().map(|record| show(&key, record)).collect()
 }
 
-/// Makes a connection. It is kept also when the server does not answer yet.
+/// Makes a connection. It is stored even when the server does not answer yet.
 #[crate::boxed]
 pub async fn create(app: &App, call: &Call, input: NewConnection) -> Result<Connection> {
     let name = clean_name("name", &input.name)?;
@@ -105,15 +105,15 @@ pub async fn create(app: &App, call: &Call, input: NewConnection) -> Result<Conn
         allowed_tools: input.allowed_tools.map(each_once),
         last_error: None,
         synced_at: None,
-        created_by: call.maker(),
+        created_by: call.creator(),
         created_at: call.now,
         updated_at: call.now,
     };
-    note(&mut record, session::tools(app, &target).await, app.now());
+    record_sync(&mut record, session::tools(app, &target).await, app.now());
     let shown = show(&key, record.clone())?;
     app.write(call, async move |tx| {
         workspaces::lock(tx).await?;
-        require_maker(tx, record.created_by.as_ref()).await?;
+        require_creator(tx, record.created_by.as_ref()).await?;
         check_room(tx).await?;
         integrations::insert(tx, &record).await?;
         Ok(shown)
@@ -172,7 +172,7 @@ pub async fn delete(app: &App, call: &Call, id: ConnectionId) -> Result<()> {
     .await
 }
 
-/// Reads the tools of a server again, and takes the connection over from a maker who has left.
+/// Reads the tools of a server again, and takes the connection over from a creator who has left.
 #[crate::boxed]
 pub async fn sync(app: &App, call: &Call, id: ConnectionId) -> Result<Connection> {
     let key = app.data_key(&call.workspace).await?;
@@ -180,12 +180,12 @@ pub async fn sync(app: &App, call: &Call, id: ConnectionId) -> Result<Connection
     let found = app.read(call, async move |tx| Ok(integrations::find(tx, &wanted).await?)).await?;
     let target = Target::open(&key, &found.ok_or_else(missing)?.target)?;
     let outcome = session::tools(app, &target).await;
-    let (now, caller) = (app.now(), call.maker());
+    let (now, caller) = (app.now(), call.creator());
     app.write(call, async move |tx| {
         workspaces::lock(tx).await?;
         let mut record = integrations::find(tx, &id).await?.ok_or_else(missing)?;
         record.created_by = take_over(tx, record.created_by, caller).await?;
-        note(&mut record, outcome, now);
+        record_sync(&mut record, outcome, now);
         record.updated_at = now;
         integrations::update(tx, &record).await?;
         show(&key, record)
@@ -193,8 +193,8 @@ pub async fn sync(app: &App, call: &Call, id: ConnectionId) -> Result<Connection
     .await
 }
 
-/// What a server said about its tools, or why it said nothing. The tools that were known stay known.
-fn note(record: &mut ConnectionRecord, outcome: Result<Vec<OutsideTool>, String>, now: Timestamp) {
+/// Records the tools of a server, or why they could not be read. Known tools stay.
+fn record_sync(record: &mut ConnectionRecord, outcome: Result<Vec<OutsideTool>, String>, now: Timestamp) {
     match outcome {
         Ok(tools) => {
             record.tools = tools;
@@ -227,7 +227,7 @@ fn show(key: &DataKey, record: ConnectionRecord) -> Result<Connection> {
     })
 }
 
-/// The tools that admins allowed: those that were named, or those that only read.
+/// The tools that admins allowed: the named ones, or the read-only ones.
 fn allowed(record: &ConnectionRecord) -> impl Iterator<Item = &OutsideTool> {
     record.tools.iter().filter(|tool| match &record.allowed_tools {
         Some(names) => names.contains(&tool.name),
@@ -235,7 +235,7 @@ fn allowed(record: &ConnectionRecord) -> impl Iterator<Item = &OutsideTool> {
     })
 }
 
-/// The tools that the agent may use: none while the connection waits for being taken over.
+/// The tools that the agent may use: none while the connection is paused.
 fn usable(record: &ConnectionRecord) -> impl Iterator<Item = &OutsideTool> {
     allowed(record).filter(|_| record.status != ConnectionStatus::Paused)
 }
@@ -262,21 +262,21 @@ pub(crate) async fn named(tx: &mut Tx, ids: &[ConnectionId]) -> Result<Vec<Conne
     Ok(found)
 }
 
-/// A tool of an outside server that a model is offered.
-pub(crate) struct Offered {
-    /// What the model calls it: the connection, then the tool.
+/// A tool of a connection, offered to a model.
+pub(crate) struct OfferedTool {
+    /// Its name for the model: the connection, then the tool.
     pub(crate) name: String,
     description: String,
     parameters: serde_json::Value,
-    /// Which of the message's connections it belongs to.
+    /// The index of its connection in the message.
     pub(crate) connection: usize,
     id: ConnectionId,
-    /// Its name there.
+    /// Its name on the server.
     pub(crate) tool: String,
     pub(crate) target: Arc<Target>,
 }
 
-impl Offered {
+impl OfferedTool {
     pub(crate) fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: self.name.clone(),
@@ -285,7 +285,7 @@ impl Offered {
         }
     }
 
-    /// Whether the connection is still there and the tool still allowed.
+    /// Checks that the connection still exists and the tool is still allowed.
     pub(crate) async fn require_present(&self, app: &App, workspace: &WorkspaceId) -> Result<()> {
         let id = self.id.clone();
         let found = app.db().read(workspace, async move |tx| integrations::find(tx, &id).await).await?;
@@ -297,23 +297,23 @@ impl Offered {
     }
 }
 
-/// The allowed tools of some connections, each under a name of its own.
-pub(crate) fn offer(key: &DataKey, connections: Vec<ConnectionRecord>) -> Result<Vec<Offered>> {
-    let mut all: Vec<Offered> = Vec::new();
-    for (place, record) in connections.into_iter().enumerate() {
+/// The allowed tools of some connections, each under a unique name.
+pub(crate) fn offer(key: &DataKey, connections: Vec<ConnectionRecord>) -> Result<Vec<OfferedTool>> {
+    let mut all: Vec<OfferedTool> = Vec::new();
+    for (index, record) in connections.into_iter().enumerate() {
         let target = Arc::new(Target::open(key, &record.target)?);
-        let prefix = prefix(&record.name, place);
+        let prefix = prefix(&record.name, index);
         for tool in usable(&record) {
             let name = offered_name(&prefix, &tool.name);
             if all.iter().any(|other| other.name == name) {
-                tracing::warn!(connection = %record.id, "two tools have the same name; one is left out");
+                tracing::warn!(connection = %record.id, "tool name not unique; skipping the second tool");
                 continue;
             }
-            all.push(Offered {
+            all.push(OfferedTool {
                 name,
                 description: format!("Of the outside server \"{prefix}\": {}", tool.description),
                 parameters: tool.parameters.clone(),
-                connection: place,
+                connection: index,
                 id: record.id.clone(),
                 tool: tool.name.clone(),
                 target: target.clone(),
@@ -323,11 +323,11 @@ pub(crate) fn offer(key: &DataKey, connections: Vec<ConnectionRecord>) -> Result
     Ok(all)
 }
 
-/// A connection's name as a part of names. The number keeps two of the same name apart, and all of them apart from the
+/// A connection's name as a prefix. The number keeps two of the same name apart, and all of them apart from the
 /// agent's own tools.
-fn prefix(name: &str, place: usize) -> String {
+fn prefix(name: &str, index: usize) -> String {
     let plain: String = slug(name).chars().filter(char::is_ascii_alphanumeric).take(16).collect();
-    format!("{plain}{}", place + 1)
+    format!("{plain}{}", index + 1)
 }
 
 fn offered_name(prefix: &str, tool: &str) -> String {

@@ -1,4 +1,4 @@
-//! Tasks that triagers found in mail.
+//! Tasks that triagers found in messages: listing and changing them.
 
 use model::{
     TaskId,

@@ -1,10 +1,9 @@
-//! How triagers work: what sets them off, what a model is asked about a mail, and what follows from its answer.
+//! How triagers work: their triggers, the question to the model about a message, and applying its answer.
 //!
-//! A mail that arrives or leaves is put into a queue in the transaction of just that. A worker takes it on for a bounded
-//! time, asks the model one question about everything that is wanted (what the mail is about, labels that are
-//! instructions, and every triager that it sets off), and stores all that follows in one transaction that nobody else
-//! can repeat. What the mail says reaches the model as data, and the answer is text: no part of it is an order to do
-//! anything but keep a draft, labels, tasks and a note in this very mailbox.
+//! A message that arrives or is sent is queued in the same transaction. A worker claims it for a bounded time, asks
+//! the model one question about everything that is wanted (category, labels with instructions, and every triager that
+//! it triggers), and applies the answer in one transaction, exactly once. The message reaches the model as data, and
+//! the answer is text: it can do nothing but store a draft, labels, tasks and a note in this mailbox.
 
 mod answer;
 mod apply;

@@ -1,4 +1,4 @@
-//! Triagers of a mailbox: making and changing them, and what came of their runs. How they work stands in
+//! Triagers of a mailbox: the operations on them, and their runs. How they work is in
 //! [`triage`](crate::agent::triage).
 
 use std::collections::HashSet;
@@ -60,7 +60,7 @@ pub const RUN: Operation = Operation::ai_heavy(
     "Runs a triager on one mail now, whatever its triggers say. A run that is skipped or fails costs nothing.",
 )
 .errors(&[ErrorKind::NotFound, ErrorKind::AiUnavailable]);
-/// Gives the conversation of a triager.
+/// Returns the conversation of a triager.
 pub const CONVERSATION: Operation = Operation::write(
     "getTriagerAgentConversation",
     "Gives the triager's own conversation with the mailbox agent, and makes it if it is missing.",
@@ -125,7 +125,7 @@ pub async fn create(app: &App, call: &Call, mailbox: &str, input: NewTriager) ->
             updated_at: now,
         };
         triagers::insert(tx, &triager).await?;
-        note_sent(tx, &triager.mailbox_id).await?;
+        update_sent_flag(tx, &triager.mailbox_id).await?;
         Ok(triager)
     })
     .await
@@ -156,7 +156,7 @@ pub async fn update(
         }
         triager.updated_at = now;
         triagers::update(tx, &triager).await?;
-        note_sent(tx, &mailbox).await?;
+        update_sent_flag(tx, &mailbox).await?;
         Ok(triager)
     })
     .await
@@ -174,12 +174,12 @@ pub async fn delete(app: &App, call: &Call, mailbox: &str, id: TriagerId) -> Res
         }
         conversations::delete_of_triager(tx, &mailbox, &id).await?;
         triagers::delete(tx, &mailbox, &id).await?;
-        note_sent(tx, &mailbox).await
+        update_sent_flag(tx, &mailbox).await
     })
     .await
 }
 
-/// Makes a triager the default; the one before it becomes one like others.
+/// Makes a triager the default; the previous one becomes an ordinary one.
 #[crate::boxed]
 pub async fn make_default(app: &App, call: &Call, mailbox: &str, id: TriagerId) -> Result<Triager> {
     let (named, now) = (mailboxes::name(mailbox), call.now);
@@ -199,7 +199,7 @@ pub async fn make_default(app: &App, call: &Call, mailbox: &str, id: TriagerId) 
     .await
 }
 
-/// Runs a triager on one mail now.
+/// Runs a triager on one message now.
 #[crate::boxed]
 pub async fn run(
     app: &App,
@@ -208,13 +208,13 @@ pub async fn run(
     id: TriagerId,
     input: NewTriagerRun,
 ) -> Result<TriagerRun> {
-    // What does not exist is said before what is missing here.
+    // A missing triager is reported before a missing model.
     get(app, call, mailbox, id.clone()).await?;
     assistant::require(app)?;
     triage::run_now(app, call, mailbox, id, input.email_id).await
 }
 
-/// Gives the conversation of a triager, made if it is missing.
+/// Returns the conversation of a triager, created if it is missing.
 #[crate::boxed]
 pub async fn conversation(
     app: &App,
@@ -252,8 +252,8 @@ pub async fn recent(app: &App, call: &Call, mailbox: &str, query: RecentRunsQuer
     .await
 }
 
-/// Keeps what sending looks at: whether a triager cares for what is sent.
-async fn note_sent(tx: &mut Tx, mailbox: &MailboxId) -> Result<()> {
+/// Updates the mailbox's flag: whether a triager is triggered by sent mail.
+async fn update_sent_flag(tx: &mut Tx, mailbox: &MailboxId) -> Result<()> {
     let all = triagers::list(tx, mailbox).await?;
     let cares = |triager: &Triager| {
         let on_sent = |trigger: &Trigger| trigger.enabled && trigger.kind.is_set_off_by(SourceKind::MailSent);
@@ -262,7 +262,7 @@ async fn note_sent(tx: &mut Tx, mailbox: &MailboxId) -> Result<()> {
     Ok(triagers::note_sent(tx, mailbox, all.iter().any(cares)).await?)
 }
 
-/// An id that was given names something that is there, once.
+/// Checks that a given id exists and is given once.
 fn known<K: model::Kind>(
     app: &App,
     path: &str,

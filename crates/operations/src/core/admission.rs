@@ -1,4 +1,4 @@
-//! How a call gets in: one visible row of gates, the same for every door.
+//! How a call is admitted: one visible list of gates, the same for every door.
 //!
 //! The order of refusals is part of the contract: 401, 403 workspace, 403 plan, 403 role, 429, then the door's own
 //! 413 and 415, idempotency, 400, and 402 last before the operation itself.
@@ -19,27 +19,27 @@ use crate::core::{
     state::running_keys::RunningKey,
 };
 
-/// A call past the gates that need neither its body nor money.
+/// A call that passed the gates that need neither its body nor credits.
 pub struct Entrance {
     /// The operation.
     pub operation: &'static Operation,
-    /// Who.
+    /// The caller.
     pub caller: Arc<Caller>,
-    /// Where, with which role and plan.
+    /// The workspace, with the caller's role and plan.
     pub access: Access,
 }
 
-/// What the gates found, also when they refused.
+/// The result of the gates, also when they refused.
 pub struct Admission {
-    /// The workspace that is counted.
+    /// The workspace that the request counts against.
     pub workspace: WorkspaceId,
     /// The request limit.
     pub rate: Option<Rate>,
-    /// The way in, or why not.
+    /// The admitted call, or the refusal.
     pub entrance: Result<Entrance>,
 }
 
-/// An answer that was given before.
+/// A stored answer to an earlier request with the same idempotency key.
 pub struct Replay {
     /// Its status.
     pub status: u16,
@@ -59,7 +59,7 @@ impl App {
         named: Option<&str>,
     ) -> Result<Admission> {
         let scope = caller.access(named).cloned();
-        // A call that names a foreign workspace counts against its own.
+        // A call that names a foreign workspace counts against the caller's own.
         let counted = match &scope {
             Ok(access) => access.clone(),
             Err(_) => caller.access(None)?.clone(),
@@ -77,7 +77,7 @@ impl App {
         Ok(Admission { workspace: counted.workspace, rate, entrance })
     }
 
-    /// Looks an idempotency key up: a kept answer to replay, or the claim to run with.
+    /// Looks up an idempotency key: a stored answer to replay, or the claim to run with.
     #[crate::boxed]
     pub async fn check_idempotency(
         &self,
@@ -104,7 +104,7 @@ impl App {
         Ok(Idempotency::Replay(Replay { status, body }))
     }
 
-    /// Sets the credits aside: the last gate before the operation.
+    /// Reserves the credits: the last gate before the operation.
     #[crate::boxed]
     pub async fn charge(
         &self,
@@ -123,8 +123,8 @@ impl App {
         Ok(Call { idempotency, reservation: Mutex::new(Some(reservation)), ..call })
     }
 
-    /// The way in for the console's own pages: the same gates of workspace, plan and role, but nothing is counted and
-    /// nothing is charged. What a plan allows of mail, mailboxes and the like holds all the same.
+    /// Admission for the console's own pages: the same gates of workspace, plan and role, without counting or
+    /// charging. Plan limits on mail, mailboxes and the like still apply.
     pub fn enter_console(
         &self,
         operation: &'static Operation,
@@ -138,21 +138,21 @@ impl App {
         Ok(Call::new(operation, caller, access, self.now(), request_id, subject))
     }
 
-    /// Ends a call: a success keeps its credits, a failure gets them back. Tells what was charged.
-    pub fn settle(&self, call: &Call, succeeded: bool) -> i64 {
+    /// Ends a call: commits its credits on success, refunds them on failure. Returns what was charged.
+    pub fn commit_or_refund(&self, call: &Call, succeeded: bool) -> i64 {
         let Some(reservation) = call.take_reservation() else { return 0 };
         let amount = reservation.amount();
         if call.is_stored() {
-            reservation.ledgered();
+            reservation.commit_ledgered();
         } else if succeeded {
-            reservation.keep();
+            reservation.commit();
         } else {
             return 0;
         }
         amount
     }
 
-    /// The workspace's credits, for the headers of an answer.
+    /// The workspace's credits, for the response headers.
     #[crate::boxed]
     pub async fn credits(&self, access_plan: model::Plan, workspace: &WorkspaceId) -> Result<Credits> {
         let limit = self.limits(access_plan).credits_per_period;
@@ -160,10 +160,10 @@ impl App {
     }
 }
 
-/// What an idempotency key says.
+/// What to do with a request that has an idempotency key.
 pub enum Idempotency {
-    /// Run, and keep the answer. The guard marks the key as running until then.
+    /// Run it and store the answer. The guard marks the key as running until then.
     Run(IdempotencyClaim, RunningKey),
-    /// Do nothing: this was the answer.
+    /// Return the stored answer without running.
     Replay(Replay),
 }

@@ -1,4 +1,4 @@
-//! Everything an operation needs: the store, time, chance, settings, the meter.
+//! Everything an operation needs: the store, clock, entropy, settings, the meter.
 
 mod data_keys;
 mod idempotency;
@@ -75,14 +75,14 @@ struct Parts {
     hooks: Hooks,
 }
 
-/// A step of a hook, in the transaction that it belongs to.
+/// One step of a hook, inside the transaction it belongs to.
 pub(crate) type HookFuture<'a, T = ()> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>>;
 
-/// What follows from a message that arrives, in the transaction that stores it.
+/// Steps that run when a message arrives, in the transaction that stores it.
 ///
-/// The wings that act on mail stand above the one that takes it in, which therefore calls them by this list.
+/// The wings that act on mail are above the one that receives it, so it calls them through this list.
 pub(crate) trait ArrivalHook: Send + Sync {
-    /// Locks what a report is about, before any event log is locked.
+    /// Locks the rows that a report refers to, before any event log is locked.
     fn lock_reported<'a>(
         &'a self,
         _tx: &'a mut Tx,
@@ -92,8 +92,8 @@ pub(crate) trait ArrivalHook: Send + Sync {
         Box::pin(async { Ok(()) })
     }
 
-    /// Notes what a report says, before the event log is locked.
-    fn note_report<'a>(
+    /// Records what a report says, before the event log is locked.
+    fn record_report<'a>(
         &'a self,
         _tx: &'a mut Tx,
         _app: &'a App,
@@ -103,7 +103,7 @@ pub(crate) trait ArrivalHook: Send + Sync {
         Box::pin(async { Ok(()) })
     }
 
-    /// Until when the message is held out of sight; it is not stored yet.
+    /// Until when the message is held; it is not stored yet.
     fn hold<'a>(
         &'a self,
         _tx: &'a mut Tx,
@@ -114,7 +114,7 @@ pub(crate) trait ArrivalHook: Send + Sync {
         Box::pin(async { Ok(None) })
     }
 
-    /// After the message is stored.
+    /// Runs after the message is stored.
     fn after_arrival<'a>(
         &'a self,
         _tx: &'a mut Tx,
@@ -126,9 +126,9 @@ pub(crate) trait ArrivalHook: Send + Sync {
     }
 }
 
-/// What follows from a message that leaves, in the transaction that puts it into the queue.
+/// Steps that run when a message is sent, in the transaction that queues it.
 pub(crate) trait SendHook: Send + Sync {
-    /// After the message is stored.
+    /// Runs after the message is stored.
     fn after_send<'a>(
         &'a self,
         tx: &'a mut Tx,
@@ -146,7 +146,7 @@ pub(crate) struct Hooks {
     pub(crate) send: &'static [&'static dyn SendHook],
 }
 
-/// What an [`App`] is made of.
+/// The parts of an [`App`].
 pub struct AppParts {
     /// The relational store, migrated.
     pub db: Db,
@@ -154,38 +154,38 @@ pub struct AppParts {
     pub blobs: Blobs,
     /// The key that wraps the workspaces' data keys.
     pub master_key: MasterKey,
-    /// Time.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
-    /// Chance.
+    /// The source of random bytes.
     pub entropy: Box<dyn Entropy>,
     /// Configuration.
     pub settings: Settings,
-    /// Scanners beside the built-in one.
+    /// External scanners.
     pub scanning: Scanning,
-    /// What checks senders, if they are to be checked.
+    /// Authenticates senders, if configured.
     pub authenticator: Option<Authenticator>,
-    /// What custom domains are looked up with; nothing when there are no name servers.
+    /// Resolves custom domains; `None` without name servers.
     pub dns: Option<Dns>,
-    /// What webhooks are called with.
+    /// Calls webhooks.
     pub http: Box<dyn HttpClient>,
-    /// Who takes mail for other servers, if somebody does.
+    /// Delivers to other servers, if outbound mail is configured.
     pub next_hop: Option<Box<dyn NextHop>>,
-    /// Who settles payments; nothing for the ledger of test networks.
+    /// Settles payments; `None` for the ledger of test networks.
     pub facilitator: Option<Box<dyn Facilitator>>,
-    /// The language model, if there is one.
+    /// The language model, if configured.
     pub assistant: Option<Arc<dyn Assistant>>,
-    /// What makes vectors of texts, if something does.
+    /// The embedding model, if configured.
     pub embedder: Option<Arc<dyn Embedder>>,
-    /// The chat bot, if there is one.
+    /// The chat bot, if configured.
     pub bot: Option<Box<dyn BotApi>>,
-    /// What hashing a password costs.
+    /// The cost of hashing a password.
     pub hashing_cost: HashingCost,
-    /// When workers are restarted.
+    /// The restart policy of workers.
     pub restarts: RestartPolicy,
 }
 
 impl AppParts {
-    /// A name for this process among those that share the store.
+    /// A new name for this process among those that share the store.
     fn new_node(&self) -> String {
         let mut node = [0; 16];
         self.entropy.fill(&mut node);
@@ -193,13 +193,12 @@ impl AppParts {
     }
 }
 
-/// Key pairs of domains that are made at the same time: each takes a processor for a while.
+/// Maximum concurrent key generations for domains: each occupies a core for a while.
 const MAX_CONCURRENT_KEY_GENERATIONS: usize = 2;
 
 impl App {
-    /// Puts the parts together for a process that serves calls, and starts its meter.
-    ///
-    /// What its meter spends is logged in the folder.
+    /// Assembles the service for a process that serves calls, and starts its meter. The meter logs its spending in
+    /// the folder.
     pub(crate) async fn start_with(parts: AppParts, spend_log: &Path, hooks: Hooks) -> Result<Self> {
         let app = Self::open_with(parts, spend_log, hooks).await?;
         app.meter().run(app.supervisor());
@@ -218,14 +217,14 @@ impl App {
         Ok(app)
     }
 
-    /// The same without anything that goes on by itself, for those who say what happens when.
+    /// The same without background work, for callers that drive each step themselves.
     pub(crate) async fn open_with(parts: AppParts, spend_log: &Path, hooks: Hooks) -> Result<Self> {
         let node = parts.new_node();
         let meter = Meter::start(parts.db.clone(), node.clone(), parts.clock.clone(), spend_log).await?;
         Ok(Self::assemble(parts, meter, node, hooks))
     }
 
-    /// Puts the parts together for a command that works beside a server, which it does not disturb.
+    /// Assembles the service for a command that runs beside a server without disturbing it.
     pub(crate) fn attach_with(parts: AppParts, hooks: Hooks) -> Self {
         let node = parts.new_node();
         let meter = Meter::attach(parts.db.clone(), node.clone(), parts.clock.clone());
@@ -321,15 +320,15 @@ impl App {
     pub fn limits(&self, plan: Plan) -> &model::plans::PlanLimits {
         self.0.settings.plans.of(plan)
     }
-    /// The time now.
+    /// The current time.
     pub fn now(&self) -> Timestamp {
         self.0.clock.now()
     }
-    /// Random bytes.
+    /// The source of random bytes.
     pub fn entropy(&self) -> &dyn Entropy {
         &*self.0.entropy
     }
-    /// Scanners beside the built-in one.
+    /// External scanners.
     pub fn scanning(&self) -> &Arc<Scanning> {
         &self.0.scanning
     }
@@ -345,59 +344,59 @@ impl App {
     pub(crate) fn key_making(&self) -> &Semaphore {
         &self.0.key_making
     }
-    /// Changes whenever something happened in a workspace, on any node.
-    pub fn news(&self, workspace: &WorkspaceId) -> tokio::sync::watch::Receiver<u64> {
+    /// Changes after every event in a workspace, on any node.
+    pub fn subscribe(&self, workspace: &WorkspaceId) -> tokio::sync::watch::Receiver<u64> {
         self.0.notifications.subscribe(workspace)
     }
     pub(crate) fn arrivals(&self, mailbox: &MailboxId) -> Arc<Arrivals> {
         self.0.notifications.arrivals(mailbox)
     }
-    /// Who takes mail for other servers.
+    /// Delivers to other servers.
     pub(crate) fn next_hop(&self) -> Option<&dyn NextHop> {
         self.0.next_hop.as_deref()
     }
-    /// What this node is sending at the moment.
+    /// What this node is sending now.
     pub(crate) fn outbox(&self) -> &Outbox {
         &self.0.outbox
     }
-    /// Who settles payments.
+    /// Settles payments.
     pub fn facilitator(&self) -> &dyn Facilitator {
         &*self.0.facilitator
     }
-    /// The proofs that cost nothing and were used here.
+    /// Free proofs that were used on this node.
     pub(crate) fn free_proofs(&self) -> &FreeProofs {
         &self.0.free_proofs
     }
-    /// The wallets that showed themselves lately.
+    /// Recently authenticated wallets.
     pub(crate) fn wallets(&self) -> &Wallets {
         &self.0.wallets
     }
-    /// What challenges are sealed with, the same on all nodes.
+    /// The key that seals challenges, the same on all nodes.
     pub fn challenge_key(&self) -> &[u8; 32] {
         &self.0.challenge_key
     }
-    /// The language model, if there is one.
+    /// The language model, if configured.
     pub(crate) fn assistant(&self) -> Option<&Arc<dyn Assistant>> {
         self.0.assistant.as_ref()
     }
-    /// Whose documents are being indexed.
+    /// The workspaces whose documents are being indexed.
     pub(crate) fn indexing(&self) -> &tokio::sync::Mutex<Turns> {
         &self.0.indexing
     }
 
-    /// The questions that are with the model at the moment.
+    /// Running model requests per workspace.
     pub(crate) fn model_slots(&self) -> &ModelSlots {
         &self.0.model_slots
     }
-    /// What makes vectors of texts, if something does.
+    /// The embedding model, if configured.
     pub(crate) fn embedder(&self) -> Option<&Arc<dyn Embedder>> {
         self.0.embedder.as_ref()
     }
-    /// What workspaces remember, at hand.
+    /// The memory indexes of workspaces.
     pub(crate) fn indexes(&self) -> &Indexes {
         &self.0.indexes
     }
-    /// The chat bot, if there is one.
+    /// The chat bot, if configured.
     pub(crate) fn bot(&self) -> Option<&dyn BotApi> {
         self.0.bot.as_deref()
     }
@@ -419,15 +418,15 @@ impl App {
     pub(crate) fn routes(&self) -> &Routes {
         &self.0.routes
     }
-    /// What follows from mail that arrives or leaves.
+    /// The steps that run when a message arrives or is sent.
     pub(crate) fn hooks(&self) -> Hooks {
         self.0.hooks
     }
-    /// What hashing a password costs.
+    /// The cost of hashing a password.
     pub(crate) fn hashing_cost(&self) -> HashingCost {
         self.0.hashing_cost
     }
-    /// Where passwords wait for being hashed.
+    /// The queue of passwords to hash.
     pub(crate) fn hashing(&self) -> &Queue {
         &self.0.hashing
     }

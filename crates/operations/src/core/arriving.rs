@@ -1,4 +1,4 @@
-//! A message on its way into a mailbox, as the hooks see it.
+//! An arriving message, as the hooks see it.
 
 use mail::message::Message;
 use model::{
@@ -8,7 +8,7 @@ use model::{
 };
 use store::{mailboxes::MailboxRecord, vault::DataKey};
 
-/// A mailbox that takes a message.
+/// A mailbox that receives a message.
 #[derive(Clone, Debug)]
 pub struct Recipient {
     /// Its workspace.
@@ -19,29 +19,29 @@ pub struct Recipient {
     pub mailbox: MailboxId,
     /// The address as it was given, with its tag.
     pub address: String,
-    /// Whom the mailbox lets in, where it does not let in everybody.
+    /// Which senders the mailbox accepts, unless it accepts all.
     pub policy: Option<Box<SenderPolicy>>,
 }
 
-/// A message on its way into a mailbox.
+/// A message that arrives in a mailbox.
 pub(crate) struct Arriving<'a> {
-    /// The message as it was read.
+    /// The parsed message.
     pub(crate) message: &'a Message,
     /// Its text for agents.
     pub(crate) safe: &'a str,
-    /// Whether that has a link in it.
+    /// Whether that text contains a link.
     pub(crate) has_link: bool,
-    /// What the built-in scanner says.
+    /// The verdict of the built-in scanner.
     pub(crate) verdict: ScanStatus,
     /// What is known about its sender.
     pub(crate) authentication: &'a SenderAuthentication,
-    /// The envelope's sender; nothing for a null sender.
+    /// The envelope sender; `None` for the null sender.
     pub(crate) sender: Option<&'a str>,
-    /// Who gets it.
+    /// The recipient.
     pub(crate) recipient: &'a Recipient,
     /// The recipient's mailbox.
     pub(crate) mailbox: &'a MailboxRecord,
-    /// Where its bytes are kept.
+    /// The id of its stored content.
     pub(crate) content_id: &'a str,
     /// The workspace's data key.
     pub(crate) key: &'a DataKey,
@@ -49,7 +49,7 @@ pub(crate) struct Arriving<'a> {
 }
 
 impl Arriving<'_> {
-    /// Whether it came over a transport. What was imported did not arrive now.
+    /// Whether it came over a transport; imported messages did not.
     pub(crate) fn came_in(&self) -> bool {
         self.authentication.inbound_provider.is_some()
     }

@@ -1,8 +1,8 @@
-//! How a language model is asked: within a bounded time, a few questions of one workspace at once, and with an answer
-//! that does nothing by being shown.
+//! Requests to the language model: bounded in time, limited per workspace, and with an answer that does nothing when
+//! it is displayed.
 //!
-//! What is asked for (chat, triage, a draft) stands elsewhere; everything goes through [`ask`]. What a mail says may
-//! be put into [`ChatMessage::User`](crate::core::ports::ChatMessage) and tool results only, inside JSON.
+//! The prompts (chat, triage, drafts) are elsewhere; every request goes through [`ask`]. Text from messages may only
+//! be put into [`ChatMessage::User`](crate::core::ports::ChatMessage) and tool results, inside JSON.
 
 use std::time::Duration;
 
@@ -18,27 +18,27 @@ use crate::core::{
 #[cfg(test)]
 mod tests;
 
-/// The longest that one question takes, waiting for its turn included.
-const TIME_LIMIT: Duration = Duration::from_secs(30);
-/// Questions of one workspace that are with the model at the same time, where it takes so many.
+/// Maximum time for one request, waiting for a slot included.
+const ASK_TIMEOUT: Duration = Duration::from_secs(30);
+/// Maximum concurrent requests of one workspace, if the model takes that many.
 const MAX_CONCURRENT_PER_WORKSPACE: usize = 4;
-/// Characters of a subject.
-const MAX_SUBJECT: usize = 900;
+/// Maximum length of a subject.
+const MAX_SUBJECT_CHARS: usize = 900;
 
 /// Whether a model is configured.
 pub fn is_configured(app: &App) -> bool {
     app.assistant().is_some()
 }
 
-/// How many questions of one workspace are with the model at the same time: never more than the model takes in all, so that
-/// one of another workspace waits for one answer and not for several.
-pub(crate) fn at_once(app: &App) -> usize {
+/// Maximum concurrent requests of one workspace: never more than the model takes in total, so that another workspace
+/// waits for one answer and not for several.
+pub(crate) fn max_concurrent(app: &App) -> usize {
     MAX_CONCURRENT_PER_WORKSPACE
         .min(app.assistant().map_or(MAX_CONCURRENT_PER_WORKSPACE, |assistant| assistant.concurrency()))
         .max(1)
 }
 
-/// Says what is missing when no model is configured, before anything is done or charged.
+/// Fails with what to configure when there is no model, before anything is done or charged.
 pub fn require(app: &App) -> Result<()> {
     if is_configured(app) {
         return Ok(());
@@ -48,8 +48,8 @@ pub fn require(app: &App) -> Result<()> {
     ))
 }
 
-/// Asks the model a question for a workspace. The text of the answer is [`inert`]; pieces that are passed on while it
-/// is written are not, so whoever shows them shows plain text.
+/// Sends a request to the model for a workspace. The text of the answer is [`inert`]; streamed deltas are not, so
+/// they must be shown as plain text.
 pub(crate) async fn ask(
     app: &App,
     workspace: &WorkspaceId,
@@ -58,8 +58,8 @@ pub(crate) async fn ask(
 ) -> Result<ChatReply> {
     require(app)?;
     let Some(assistant) = app.assistant() else { return Err(Error::new(ErrorKind::AiUnavailable)) };
-    let slots = app.model_slots().of(workspace, at_once(app));
-    let asked = tokio::time::timeout(TIME_LIMIT, async {
+    let slots = app.model_slots().of(workspace, max_concurrent(app));
+    let asked = tokio::time::timeout(ASK_TIMEOUT, async {
         let _slot = slots.acquire().await.map_err(Error::internal)?;
         assistant.chat(request, deltas).await.map_err(|reason| fault(&reason))
     });
@@ -72,7 +72,7 @@ pub(crate) async fn ask(
 }
 
 fn fault(fault: &AssistantFault) -> Error {
-    tracing::warn!(%fault, "the model gave no answer");
+    tracing::warn!(%fault, "model request failed");
     let error = Error::new(ErrorKind::AiUnavailable);
     match fault {
         AssistantFault::Unavailable(_) => error
@@ -83,19 +83,19 @@ fn fault(fault: &AssistantFault) -> Error {
     }
 }
 
-/// The subject of a draft or message that a model has a part in, as harmless as its text.
+/// The subject of a draft or message that a model contributed to, made inert like its text.
 pub(crate) fn inert_subject(text: &str) -> String {
-    inert_line(text, MAX_SUBJECT)
+    inert_line(text, MAX_SUBJECT_CHARS)
 }
 
-/// [`inert`] text on one line, of at most so many characters.
-pub(crate) fn inert_line(text: &str, most: usize) -> String {
+/// [`inert`] text on one line, of at most that many characters.
+pub(crate) fn inert_line(text: &str, max_chars: usize) -> String {
     let line = SafeText::line(text);
-    inert(line.cut(most).0).chars().take(most).collect::<String>().trim().to_owned()
+    inert(line.cut(max_chars).0).chars().take(max_chars).collect::<String>().trim().to_owned()
 }
 
-/// Text of a model that loads nothing and links to nothing when a program shows it as Markdown or HTML: images, links
-/// and tags are left as the characters they are made of, pulled apart.
+/// Model text that loads nothing and links nowhere when it is rendered as Markdown or HTML: images, links and tags
+/// are broken up into plain characters.
 pub(crate) fn inert(text: &str) -> String {
     let safe = SafeText::from_plain(text).into_string();
     let mut inert = String::with_capacity(safe.len() + 16);

@@ -1,4 +1,4 @@
-//! One admitted call: who, where, which operation, when, and what it is charged.
+//! One admitted call: caller, workspace, operation, time, and charge.
 
 use std::sync::{
     Arc, Mutex,
@@ -18,9 +18,9 @@ use crate::core::{
 };
 
 impl Call {
-    /// The account that what the call makes is noted for. What keys, wallets and chats make belongs to the workspace: so do
-    /// they, no matter who made them.
-    pub(crate) fn maker(&self) -> Option<AccountId> {
+    /// The account that resources made by this call are attributed to. What API keys, wallets and chats make belongs
+    /// to the workspace, regardless of who created the key.
+    pub(crate) fn creator(&self) -> Option<AccountId> {
         match &self.caller.actor {
             Actor::Person { account, .. } => Some(account.clone()),
             Actor::Key(_) | Actor::Wallet(_) | Actor::Chat(_) => None,
@@ -28,22 +28,22 @@ impl Call {
     }
 }
 
-/// An idempotency key and the request it came with.
+/// An idempotency key and the request that it came with.
 #[derive(Clone)]
 pub struct IdempotencyClaim {
     /// The key.
     pub key: String,
     /// The hash of method, path, query and body.
     pub fingerprint: [u8; 32],
-    /// What the answer is sealed with.
+    /// The key that seals the stored answer.
     pub data_key: Arc<DataKey>,
 }
 
-/// The purpose that kept answers are sealed for.
+/// The purpose that stored answers are sealed for.
 pub(crate) const IDEMPOTENCY: &str = "idempotency";
 
 impl IdempotencyClaim {
-    /// Keeps the answer to the request, in the transaction of its effect.
+    /// Stores the answer to the request, in the transaction of its effect.
     pub(crate) async fn keep(&self, tx: &mut Tx, answer: Answer, body: &[u8]) -> Result<()> {
         let sealed = self.data_key.seal(IDEMPOTENCY, body).map_err(store::Error::from)?;
         Ok(idempotency::keep(tx, &self.key, i64::from(answer.status()), &sealed).await?)
@@ -54,15 +54,15 @@ impl IdempotencyClaim {
 pub struct Call {
     /// The operation.
     pub operation: &'static Operation,
-    /// Who calls.
+    /// The caller.
     pub caller: Arc<Caller>,
     /// The caller's role in the workspace.
     pub role: Role,
-    /// The workspace that everything happens in.
+    /// The workspace that the call runs in.
     pub workspace: WorkspaceId,
     /// Its plan.
     pub plan: Plan,
-    /// When the call came in.
+    /// When the call arrived.
     pub now: Timestamp,
     /// The request's id, as in the logs.
     pub request_id: String,
@@ -70,18 +70,18 @@ pub struct Call {
     pub subject: String,
     /// Its idempotency key.
     pub idempotency: Option<IdempotencyClaim>,
-    /// The payment that it is made for, which is noted as fulfilled with its effect.
+    /// The payment it is made for, which is marked as fulfilled with its effect.
     pub payment: Option<PaymentKey>,
-    /// Whether it only shows that it would work: its effect is undone, and it fails with `Rehearsed`.
+    /// Whether it is a dry run: its effect is rolled back, and it fails with `Rehearsed`.
     pub rehearsal: bool,
-    /// The credits set aside for it.
+    /// The credits reserved for it.
     pub(crate) reservation: Mutex<Option<Reservation>>,
-    /// Whether the charge is durable together with the effect.
+    /// Whether the charge is already durable with the effect.
     pub(crate) stored: AtomicBool,
 }
 
 impl Call {
-    /// A call for which no credits are set aside.
+    /// A call without reserved credits.
     pub(crate) fn new(
         operation: &'static Operation,
         caller: Arc<Caller>,
@@ -107,7 +107,7 @@ impl Call {
         }
     }
 
-    /// A call that follows from this one: by the same caller with the same rights, and paid for by this one.
+    /// A further operation on behalf of this call: same caller, same rights, paid for by this one.
     pub(crate) fn follow(&self, operation: &'static Operation, now: Timestamp) -> Result<Self> {
         check_gates(operation, &self.caller.actor, self.plan, self.role)?;
         let access = Access {
@@ -128,8 +128,8 @@ impl Call {
         }
     }
 
-    /// The credits that are set aside for it.
-    pub fn set_aside(&self) -> i64 {
+    /// The credits reserved for it.
+    pub fn reserved_credits(&self) -> i64 {
         lock(&self.reservation).as_ref().map_or(0, Reservation::amount)
     }
 

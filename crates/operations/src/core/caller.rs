@@ -1,17 +1,17 @@
-//! Who calls, and what the caller may do where.
+//! Callers, and what they may do in which workspace.
 
 use model::{AccountId, ApiKeyId, Plan, Role, SessionId, Timestamp, WorkspaceId};
 
 use crate::core::error::{Error, ErrorKind, Result};
 
-/// Who calls.
+/// Who makes a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Actor {
     /// A program with an API key.
     Key(ApiKeyId),
-    /// A wallet that showed itself, in lower case.
+    /// An authenticated wallet, in lower case.
     Wallet(String),
-    /// A chat that is linked with a mailbox, by its number.
+    /// A chat that is linked to a mailbox, by its number.
     Chat(String),
     /// A person in the console.
     Person {
@@ -36,7 +36,7 @@ impl Actor {
     }
 }
 
-/// What a caller showed.
+/// What a caller authenticates with.
 #[derive(Clone, Debug)]
 pub enum Credential {
     /// The `x-api-key` header.
@@ -45,17 +45,17 @@ pub enum Credential {
     Session(String),
 }
 
-/// A caller who was recognised.
+/// An authenticated caller.
 #[derive(Debug)]
 pub struct Caller {
-    /// Who.
+    /// The actor.
     pub actor: Actor,
     /// The workspaces the caller can act in; a key has exactly one.
     pub workspaces: Vec<Access>,
-    /// The one that a call without a workspace id goes to.
+    /// The workspace of a call that names none.
     pub chosen: usize,
     pub(crate) expires_at: Option<Timestamp>,
-    /// The hash of what a key or a session is recognised by.
+    /// The hash of the key or session token.
     pub(crate) hash: Option<SecretHash>,
 }
 
@@ -64,7 +64,7 @@ pub struct Caller {
 pub struct Access {
     /// The workspace.
     pub workspace: WorkspaceId,
-    /// Its name, where it is known.
+    /// Its name, where known.
     pub name: String,
     /// The caller's role.
     pub role: Role,
@@ -84,13 +84,13 @@ impl Caller {
         }
     }
 
-    /// A chat that is linked with a mailbox of a workspace.
+    /// A chat that is linked to a mailbox of a workspace.
     pub(crate) fn chat(chat: i64, access: Access) -> Self {
         let actor = Actor::Chat(format!("telegram {chat}"));
         Self { actor, workspaces: vec![access], chosen: 0, expires_at: None, hash: None }
     }
 
-    /// The access that a call has: to the named workspace, or to the chosen one.
+    /// The access of a call: to the named workspace, or to the chosen one.
     pub fn access(&self, named: Option<&str>) -> Result<&Access> {
         let found = match named {
             Some(id) => self.workspaces.iter().find(|access| access.workspace.as_str() == id),

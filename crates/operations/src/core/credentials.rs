@@ -1,7 +1,5 @@
-//! Who is calling: API keys and console sessions, looked up by hash and remembered for half a second.
-//!
-//! The short memory is what makes a revocation take effect on every node within a second, without messages between
-//! them.
+//! Authentication: API keys and console sessions, looked up by hash and cached for half a second. The short cache
+//! lifetime makes a revocation take effect on every node within a second, without messages between nodes.
 
 mod revocation;
 
@@ -19,7 +17,7 @@ use crate::core::{
 };
 
 impl App {
-    /// Recognises a caller. Every kind of wrong credential gets the same answer.
+    /// Authenticates a caller. Every kind of wrong credential gets the same error.
     #[crate::boxed]
     pub async fn authenticate(&self, credential: &Credential) -> Result<Arc<Caller>> {
         let secret = match credential {
@@ -28,7 +26,7 @@ impl App {
             Credential::ApiKey(_) => return Err(Error::new(ErrorKind::Unauthorized)),
         };
         let hash = secrets::hash(secret);
-        let caller = match self.credentials().recall(&hash) {
+        let caller = match self.credentials().find(&hash) {
             Some(caller) => caller,
             None => self.look_up(credential, hash).await?,
         };
@@ -37,13 +35,13 @@ impl App {
             return Err(Error::new(ErrorKind::Unauthorized));
         }
         if caller.expires_at.is_some_and(|end| end <= self.now()) {
-            self.end(&caller).await;
+            self.expire(&caller).await;
             return Err(Error::new(ErrorKind::Unauthorized));
         }
         Ok(caller)
     }
 
-    /// Whether a caller who was recognised some time ago still would be.
+    /// Whether an earlier authentication would still succeed.
     #[crate::boxed]
     pub async fn is_still_valid(&self, caller: &Caller) -> bool {
         if caller.expires_at.is_some_and(|end| end <= self.now()) {
@@ -59,15 +57,15 @@ impl App {
                 (Actor::Person { session, .. }, _) => system::session_exists(tx, &session).await,
             })
             .await;
-        // A store that is away says nothing about the caller.
+        // An unavailable store says nothing about the caller.
         found.unwrap_or(true)
     }
 
-    /// Ends a credential that had its time for good, so that a clock set back does not revive it.
-    async fn end(&self, caller: &Caller) {
+    /// Deletes an expired credential, so that setting the clock back does not revive it.
+    async fn expire(&self, caller: &Caller) {
         let workspace = caller.workspaces.first().map(|access| access.workspace.clone());
         let actor = caller.actor.clone();
-        let ended = self
+        let deleted = self
             .db()
             .system_write(async move |tx| match (actor, workspace) {
                 (Actor::Key(id), Some(workspace)) => system::end_key(tx, &workspace, &id).await,
@@ -77,16 +75,16 @@ impl App {
                 }
             })
             .await;
-        match ended {
+        match deleted {
             Ok(()) => self.credentials().forget(),
-            // It is refused all the same, and upkeep tries again.
-            Err(error) => tracing::warn!(%error, "could not end an expired credential"),
+            // The call is refused anyway, and maintenance retries.
+            Err(error) => tracing::warn!(%error, "expired credential not deleted; maintenance will retry"),
         }
     }
 
     async fn look_up(&self, credential: &Credential, hash: [u8; 32]) -> Result<Arc<Caller>> {
         let _turn = self.credentials().turns[usize::from(hash[0]) % 32].lock().await;
-        if let Some(caller) = self.credentials().recall(&hash) {
+        if let Some(caller) = self.credentials().find(&hash) {
             return Ok(caller);
         }
         let started = Instant::now();
@@ -95,13 +93,13 @@ impl App {
             Credential::Session(_) => self.find_session(hash).await?,
         };
         let caller = Arc::new(found.ok_or_else(|| Error::new(ErrorKind::Unauthorized))?);
-        // A key in use is looked up again every half second, so noting its use here is exact to the second.
+        // A key in use is looked up again every half second, so recording its use here is exact to the second.
         if let (Actor::Key(id), Some(access)) = (&caller.actor, caller.workspaces.first())
             && caller.expires_at.is_none_or(|end| end > self.now())
         {
             self.credentials().note_use(&access.workspace, id, self.now());
         }
-        self.credentials().remember(hash, caller.clone(), started);
+        self.credentials().keep(hash, caller.clone(), started);
         Ok(caller)
     }
 

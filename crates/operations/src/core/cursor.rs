@@ -1,6 +1,6 @@
 //! Cursors: where a page ended, sealed for the workspace and the query it belongs to.
 //!
-//! A changed, foreign or made-up one does not open, so a cursor can never lead to what its holder may not see.
+//! A changed, foreign or made-up cursor does not open, so it never leads to rows its holder may not see.
 
 use model::cursor::{from_text, to_text};
 use serde::{Serialize, de::DeserializeOwned};
@@ -8,9 +8,9 @@ use store::vault::DataKey;
 
 use crate::core::error::{Error, ErrorKind, Result};
 
-/// Seals a place in the answers to one query.
-pub(crate) fn seal<T: Serialize>(key: &DataKey, query: &str, place: &T) -> Result<String> {
-    let plain = serde_json::to_vec(place).map_err(Error::internal)?;
+/// Seals a position in the results of one query.
+pub(crate) fn seal<T: Serialize>(key: &DataKey, query: &str, position: &T) -> Result<String> {
+    let plain = serde_json::to_vec(position).map_err(Error::internal)?;
     let sealed = key.seal(&purpose(query), &plain).map_err(store::Error::from)?;
     Ok(to_text(&sealed))
 }
@@ -44,11 +44,11 @@ mod tests {
 
         // rules: READ-7
         #[test]
-        fn a_cursor_opens_as_it_was_made_and_not_otherwise(place: Vec<u32>, query: String, at: prop::sample::Index) {
+        fn a_cursor_opens_as_it_was_made_and_not_otherwise(position: Vec<u32>, query: String, at: prop::sample::Index) {
             let key = DataKey::generate().unwrap();
-            let cursor = seal(&key, &query, &place).unwrap();
+            let cursor = seal(&key, &query, &position).unwrap();
             if cursor.len() <= MAX_CURSOR_CHARS {
-                prop_assert_eq!(open::<Vec<u32>>(&key, &query, &cursor).unwrap(), place);
+                prop_assert_eq!(open::<Vec<u32>>(&key, &query, &cursor).unwrap(), position);
             }
             let other = format!("{query}.");
             prop_assert!(open::<Vec<u32>>(&key, &other, &cursor).is_err());

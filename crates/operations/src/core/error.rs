@@ -1,7 +1,7 @@
-//! The one error of all operations.
+//! The error type of all operations.
 //!
-//! `message`, `details` and `fix` may leave the house; `source` may not. The door over HTTP turns the kind into a
-//! status in one `match`.
+//! `message`, `details` and `fix` may be shown to callers; `source` may not. The HTTP door maps the kind to a status
+//! in one `match`.
 
 use std::{borrow::Cow, error::Error as StdError, fmt};
 
@@ -74,9 +74,9 @@ pub enum ErrorKind {
     SettlementPending,
     FacilitatorUnavailable,
     Internal,
-    /// Never leaves the house: a rehearsed call would have worked.
+    /// Internal: a dry run would have succeeded.
     Rehearsed,
-    /// Never leaves the house: another request with the same idempotency key finished first.
+    /// Internal: another request with the same idempotency key finished first.
     AlreadyAnswered,
 }
 
@@ -234,7 +234,7 @@ impl Detail {
     }
 }
 
-/// Why an operation was not done.
+/// Why an operation failed.
 pub struct Error(Box<Inner>);
 
 struct Inner {
@@ -257,7 +257,7 @@ impl Error {
         .with_fix(format!("Remove some of the {what} or move the workspace to a larger plan."))
     }
 
-    /// The refusal to change a draft that is leaving, or has left.
+    /// The refusal to change a draft that is being sent or was sent.
     pub(crate) fn draft_locked(state: DraftState) -> Self {
         let fix = match state {
             DraftState::Sent => "It has left already.",
@@ -285,7 +285,7 @@ impl Error {
         }))
     }
 
-    /// Something that does not exist, or belongs to somebody else.
+    /// Something that does not exist, or belongs to another workspace.
     pub fn not_found(message: &'static str) -> Self {
         Self::with_message(ErrorKind::NotFound, message)
     }
@@ -304,14 +304,14 @@ impl Error {
         }
     }
 
-    /// A range that a file of this size does not have.
-    pub fn beyond(size: usize) -> Self {
+    /// A range outside of a file of this size.
+    pub fn range_not_satisfiable(size: usize) -> Self {
         let mut error = Self::new(ErrorKind::RangeNotSatisfiable);
         error.0.size = Some(size);
         error
     }
 
-    /// A fault of ours; the cause goes to the log only.
+    /// An internal fault; the cause goes to the log only.
     pub fn internal(source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
         let mut error = Self::new(ErrorKind::Internal);
         error.0.source = Some(source.into());
@@ -330,7 +330,7 @@ impl Error {
         self
     }
 
-    /// Adds when to come again.
+    /// Adds when to retry.
     pub fn with_retry_after(mut self, seconds: u64) -> Self {
         self.0.retry_after = Some(seconds);
         self
@@ -352,11 +352,11 @@ impl Error {
     pub fn fix(&self) -> Option<&str> {
         self.0.fix.as_deref()
     }
-    /// The size of the file that has no such range.
+    /// The size of the file for an unsatisfiable range.
     pub fn size(&self) -> Option<usize> {
         self.0.size
     }
-    /// When to come again, in seconds.
+    /// When to retry, in seconds.
     pub fn retry_after(&self) -> Option<u64> {
         self.0.retry_after
     }
@@ -370,7 +370,7 @@ impl fmt::Display for Error {
         for detail in &self.0.details {
             write!(f, "; {}: {}", detail.path, detail.message)?;
         }
-        // Only logs and operators read this text, so it has all causes; what callers read is the message.
+        // Only logs and operators read this text, so it includes all causes; callers get the message.
         if let Some(source) = &self.0.source {
             write!(f, ": {}", model::causes(source.as_ref()))?;
         }

@@ -1,4 +1,4 @@
-//! The event log: what happened in a workspace, in one order without gaps.
+//! The event log of a workspace, in one order without gaps.
 
 use std::{pin::pin, time::Duration};
 
@@ -35,7 +35,7 @@ pub(crate) const OPERATIONS: &[&Operation] = &[&LIST, &STREAM];
 /// The purpose that the data of events is sealed for.
 const DATA: &str = "event";
 
-/// An event on its way into the log.
+/// An event to be written to the log.
 pub(crate) struct NewEvent {
     pub(crate) kind: EventType,
     pub(crate) mailbox: Option<MailboxId>,
@@ -43,7 +43,7 @@ pub(crate) struct NewEvent {
 }
 
 impl NewEvent {
-    /// Writes it in the transaction of what it tells, under a number taken there.
+    /// Writes it in the transaction of the change it reports, under a sequence number allocated there.
     pub(crate) async fn insert(
         self,
         tx: &mut Tx,
@@ -64,7 +64,7 @@ impl NewEvent {
         Ok(events::insert(tx, &record).await?)
     }
 
-    /// The same, under the next number.
+    /// The same, under the next sequence number.
     pub(crate) async fn append(self, tx: &mut Tx, app: &App, key: &DataKey, now: Timestamp) -> Result<()> {
         let sequence = events::next_sequence(tx).await?;
         self.insert(tx, app, key, sequence, now).await
@@ -74,7 +74,7 @@ impl NewEvent {
 /// Reads a part of the event log.
 #[crate::boxed]
 pub async fn list(app: &App, call: &Call, query: EventQuery) -> Result<EventPage> {
-    let mut news = app.news(&call.workspace);
+    let mut changes = app.subscribe(&call.workspace);
     let deadline = tokio::time::Instant::now() + Duration::from_secs(u64::from(query.wait));
     let mut revoked = pin!(app.revoked(call));
     loop {
@@ -83,7 +83,7 @@ pub async fn list(app: &App, call: &Call, query: EventQuery) -> Result<EventPage
             return Ok(page);
         }
         tokio::select! {
-            woken = tokio::time::timeout_at(deadline, news.changed()) => if woken.is_err() {
+            woken = tokio::time::timeout_at(deadline, changes.changed()) => if woken.is_err() {
                 return Ok(page);
             },
             () = app.ending() => return Ok(page),
@@ -112,7 +112,7 @@ pub async fn page(app: &App, workspace: &WorkspaceId, after: i64, limit: i64) ->
     Ok(EventPage { events, has_more, next_after })
 }
 
-/// The number of the last event.
+/// The sequence number of the last event.
 #[crate::boxed]
 pub async fn last_sequence(app: &App, workspace: &WorkspaceId) -> Result<i64> {
     Ok(app.db().read(workspace, async |tx| events::last_sequence(tx).await).await?)

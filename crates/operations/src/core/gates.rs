@@ -1,4 +1,4 @@
-//! The gates that need neither a store nor money: plan, kind of credential, role.
+//! The gates that need neither a store nor credits: plan, kind of credential, role.
 
 use std::collections::BTreeSet;
 
@@ -10,10 +10,9 @@ use crate::core::{
     operation::Operation,
 };
 
-/// Everything that admission can refuse a call of an operation with, found out by asking its gates for every kind of
-/// caller.
+/// All errors that admission can refuse an operation with, found by running its gates for every kind of caller.
 pub fn gate_errors(operation: &Operation) -> BTreeSet<ErrorKind> {
-    // A person may be a member of no workspace, and a key of another than the one that is named.
+    // A person may be a member of no workspace, and a key may belong to another workspace than the named one.
     let mut kinds = BTreeSet::from([ErrorKind::WorkspaceScopeDenied, ErrorKind::RateLimited]);
     let person = Actor::Person { account: "".into(), session: "".into(), is_admin: false };
     for actor in [Actor::Key("".into()), person] {

@@ -1,10 +1,10 @@
-//! What callers give, as it is stored.
+//! Normalises what callers give before it is stored.
 
 use mail::address::Address;
 
 use crate::core::error::{Error, Result};
 
-/// A name as it is stored: without white space around it. Control characters and empty names are refused.
+/// A name without surrounding white space. Control characters and empty names are refused.
 pub(crate) fn clean_name(path: &str, name: &str) -> Result<String> {
     let name = name.trim();
     if name.is_empty() {
@@ -16,7 +16,7 @@ pub(crate) fn clean_name(path: &str, name: &str) -> Result<String> {
     Ok(name.to_owned())
 }
 
-/// An address as it is stored and compared.
+/// An address in the form in which it is stored and compared.
 pub(crate) fn clean_email(path: &str, email: &str) -> Result<Address> {
     Address::parse(email.trim()).map_err(|error| Error::invalid(path, error.to_string()))
 }

@@ -1,10 +1,10 @@
-//! Times that are a little irregular, so that several nodes or retries do not all come at once.
+//! Jittered delays, so that nodes and retries do not run in lockstep.
 
 use std::time::Duration;
 
 use crate::core::app::App;
 
-/// A time between four and six fifths of the given one.
+/// The given delay, plus or minus a fifth.
 pub(crate) fn jitter(app: &App, about: Duration) -> Duration {
     let mut random = [0];
     app.entropy().fill(&mut random);

@@ -1,4 +1,4 @@
-//! A facilitator for test networks that asks no chain: it keeps balances itself, and says so.
+//! A facilitator for test networks without a blockchain: it keeps balances in the store.
 
 use std::{pin::Pin, sync::Arc};
 
@@ -18,7 +18,7 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// A ledger in a store that gives every new wallet so much.
+    /// A ledger that gives every new wallet this balance.
     pub fn new(db: Db, clock: Arc<dyn Clock>, gift: u64) -> Self {
         Self { db, clock, gift: i64::try_from(gift).unwrap_or(i64::MAX) }
     }
@@ -34,7 +34,7 @@ impl Ledger {
         }
     }
 
-    async fn move_money(&self, request: &SettleRequest) -> Settlement {
+    async fn transfer(&self, request: &SettleRequest) -> Settlement {
         let authorization = &request.payment.authorization;
         let (payer, nonce) = (authorization.from.to_lower(), authorization.nonce.to_hex());
         let reference = pay::Word(keccak256(format!("{} {payer} {nonce}", request.terms.network))).to_hex();
@@ -73,7 +73,7 @@ impl Facilitator for Ledger {
         &'a self,
         request: &'a SettleRequest,
     ) -> Pin<Box<dyn Future<Output = Settlement> + Send + 'a>> {
-        Box::pin(self.move_money(request))
+        Box::pin(self.transfer(request))
     }
     fn is_ledger(&self) -> bool {
         true

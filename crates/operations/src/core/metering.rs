@@ -1,9 +1,9 @@
 //! Credits and request limits: exact under concurrency, across nodes and crashes, without a database write per read.
 //!
 //! Each node charges small advances to a workspace's pools in the store and spends them in memory: at most what a
-//! second needs, and a hundredth of the pool. What a read spent is in a local log before it is answered, so that the
-//! next process returns what a killed one had not spent; what a write spent is stored in the transaction of its
-//! effect. A node that finds a pool empty asks the others to return what they do not use.
+//! second needs, and a hundredth of the pool. A read's spending is in a local log before it is answered, so that the
+//! next process can refund what a killed one had not spent; a write's is stored in the transaction of its effect. A
+//! node that finds a pool empty asks the others to return their unused advances.
 
 mod account;
 mod pool;
@@ -38,18 +38,18 @@ use crate::core::{
     supervisor::{Exit, Supervisor, catch_item_panic},
 };
 
-/// The worker that settles.
+/// The worker that commits usage.
 const WORKER: &str = "metering";
-/// How often spent amounts are settled.
-const SETTLE_EVERY: Duration = Duration::from_millis(50);
-/// How long the next try waits after the store could not be written.
-const SETTLE_RETRY: Duration = Duration::from_secs(1);
-/// How long a node keeps an unused advance that others may need.
+/// How often usage is committed.
+const COMMIT_INTERVAL: Duration = Duration::from_millis(50);
+/// The delay after the store could not be written.
+const COMMIT_RETRY_DELAY: Duration = Duration::from_secs(1);
+/// How long a node keeps an unused advance that other nodes may need.
 const IDLE_ADVANCE_MICROS: i64 = 1_000_000;
-/// How long a workspace without calls is remembered.
+/// How long a workspace without calls stays in memory.
 const FORGET_AFTER_MICROS: i64 = 600_000_000;
-/// How often workspaces without calls are looked for.
-const FORGET_EVERY: Duration = Duration::from_mins(1);
+/// How often idle workspaces are dropped from memory.
+const FORGET_INTERVAL: Duration = Duration::from_mins(1);
 
 /// The state of the request limit after a call.
 #[derive(Clone, Copy, Debug)]
@@ -81,14 +81,14 @@ struct Shared {
     clock: Arc<dyn Clock>,
     accounts: Mutex<HashMap<WorkspaceId, Arc<Account>>>,
     dirty: Mutex<Vec<Arc<Account>>>,
-    /// Held while those are settled: a second call waits for a settlement that is under way.
-    settling: tokio::sync::Mutex<()>,
+    /// Locked during a commit: a second call waits for the one in progress.
+    committing: tokio::sync::Mutex<()>,
     log: Option<Arc<SpendLog>>,
 }
 
 impl Meter {
-    /// The meter of a serving node. What it spends is logged in the folder, where it finds what former processes had not
-    /// spent.
+    /// The meter of a serving node. It logs its spending in the folder, where it also finds what earlier processes
+    /// had not spent.
     #[crate::boxed]
     pub async fn start(db: Db, node: String, clock: Arc<dyn Clock>, folder: &Path) -> Result<Self> {
         let (before, now) = (folder.to_owned(), clock.now());
@@ -101,35 +101,35 @@ impl Meter {
         let meter = Self::open(db, node, clock, Some(log));
         for (workspace, figures) in remains.iter().flat_map(|left| &left.figures) {
             if meter.0.db.is_sole_node() && is_present(figures.requests, now) {
-                meter.0.go_on(workspace, figures.requests);
+                meter.0.continue_window(workspace, figures.requests);
             }
         }
         blocking(move || remains.into_iter().try_for_each(Remains::delete)).await?;
         Ok(meter)
     }
 
-    /// A meter beside that of a serving node, whose advances it leaves alone.
+    /// A meter beside a serving node, whose advances it leaves alone.
     pub fn attach(db: Db, node: String, clock: Arc<dyn Clock>) -> Self {
         Self::open(db, node, clock, None)
     }
 
     fn open(db: Db, node: String, clock: Arc<dyn Clock>, log: Option<Arc<SpendLog>>) -> Self {
-        let (accounts, dirty, settling) = Default::default();
-        Self(Arc::new(Shared { db, node, clock, accounts, dirty, settling, log }))
+        let (accounts, dirty, committing) = Default::default();
+        Self(Arc::new(Shared { db, node, clock, accounts, dirty, committing, log }))
     }
 
-    /// Settles in the background for as long as the meter lives, and returns what other nodes ask for.
+    /// Commits usage in the background while the meter lives, and returns advances that other nodes ask for.
     pub(crate) fn run(&self, supervisor: &Arc<Supervisor>) {
         let shared = Arc::downgrade(&self.0);
-        supervisor.start(WORKER, move || settle_loop(shared.clone()));
-        // A sole node has nobody to return anything to.
+        supervisor.start(WORKER, move || commit_loop(shared.clone()));
+        // A sole node has no other node to return anything to.
         if !self.0.db.is_sole_node() {
             let shared = Arc::downgrade(&self.0);
-            supervisor.start("recalls", move || recall_loop(shared.clone()));
+            supervisor.start("recalls", move || return_loop(shared.clone()));
         }
     }
 
-    /// Counts a request. `Err` when the window is full; the rate is told either way.
+    /// Counts a request. False when the window is full; the rate is returned either way.
     #[crate::boxed]
     pub async fn count_request(
         &self,
@@ -142,7 +142,7 @@ impl Meter {
         let terms = Terms::at(now, PoolKind::Requests, Some(size));
         let allowed = match self.0.take(&account, terms, 1, None, now).await? {
             Some(reservation) => {
-                reservation.keep();
+                reservation.commit();
                 true
             }
             None => false,
@@ -152,7 +152,7 @@ impl Meter {
         Ok((Some(Rate { limit: size, remaining: (size - used).max(0), reset }), allowed))
     }
 
-    /// Sets credits aside for a call. They go back unless the reservation is kept or written to the ledger.
+    /// Reserves credits for a call. Dropping the reservation refunds them.
     #[crate::boxed]
     pub async fn reserve(
         &self,
@@ -160,7 +160,7 @@ impl Meter {
         limit: Limit,
         class: CreditClass,
         now: Timestamp,
-        what_is_left: bool,
+        allow_empty: bool,
     ) -> Result<Reservation> {
         let account = self.0.account(workspace);
         let terms = Terms::at(now, PoolKind::Credits, limit_of(limit));
@@ -168,14 +168,15 @@ impl Meter {
         if let Some(reservation) = self.0.take(&account, terms, price, Some((class, now)), now).await? {
             return Ok(reservation);
         }
-        if what_is_left {
+        if allow_empty {
             return Ok(Reservation::nothing(account, class, now));
         }
         metrics::counter!("credits_refused_total").increment(1);
         let fix = "Wait for the next period or move the workspace to a larger plan.";
         let used = account.used(PoolKind::Credits, terms.period_start);
         let left = terms.limit.map_or(0, |limit| limit - used);
-        // What is left on another node is not known here, so only what is surely too little is told.
+        // Other nodes' remaining advances are unknown here, so the remainder is only reported when it is surely too
+        // small.
         let error = if (1..price).contains(&left) {
             let message = format!("This call costs {price} credits; {left} are left in this period.");
             Error::with_message(ErrorKind::CreditsExhausted, message)
@@ -199,13 +200,13 @@ impl Meter {
         if fresh || !account.knows(&terms) {
             let _turn = account.asking.lock().await;
             account.adopt(&terms);
-            self.0.settle(&account, Some((terms, 0)), Purpose::Settle).await?;
+            self.0.commit(&account, Some((terms, 0)), Purpose::Commit).await?;
         }
         let used = account.used(PoolKind::Credits, terms.period_start);
         Ok(Credits { used, remaining: terms.limit.map(|limit| (limit - used).max(0)) })
     }
 
-    /// Counts a call for the history, and has the log know its request before it is answered.
+    /// Counts a call for the usage history, and logs its request before it is answered.
     pub fn count_call(&self, workspace: &WorkspaceId, now: Timestamp, failed: bool) {
         let account = self.0.account(workspace);
         account.count_usage(now.day(), "calls", 1);
@@ -216,45 +217,44 @@ impl Meter {
         self.0.mark_dirty(&account);
     }
 
-    /// Settles what was spent since the last time, as it is done every few milliseconds. False when the store could not be
-    /// written.
+    /// Commits what was spent since the last time. False when the store could not be written.
     #[crate::boxed]
-    pub async fn settle(&self) -> bool {
-        self.0.settle_dirty().await
+    pub async fn commit(&self) -> bool {
+        self.0.commit_dirty().await
     }
 
-    /// Forgets workspaces that have had no calls for a while.
+    /// Drops workspaces from memory that have had no calls for a while.
     #[crate::boxed]
     pub async fn forget_idle(&self) {
         self.0.forget_idle().await;
     }
 
-    /// Settles everything and returns all advances, at the end of the process.
+    /// Commits everything and returns all advances, when the process stops.
     #[crate::boxed]
     pub async fn close(&self) {
         let accounts: Vec<_> = lock(&self.0.accounts).values().cloned().collect();
-        // The log stays: the next start finds the present windows of a sole node there.
+        // The log stays: the next start of a sole node reads the current windows from it.
         for account in accounts {
             let _turn = account.asking.lock().await;
-            if let Err(error) = self.0.settle(&account, None, Purpose::Close).await {
-                tracing::warn!(%error, "could not settle at the end; the next start will");
+            if let Err(error) = self.0.commit(&account, None, Purpose::Close).await {
+                tracing::warn!(%error, "usage not committed at shutdown; the next start recovers it");
             }
         }
     }
 
-    /// Returns what is charged ahead for a workspace and not needed, as another node asked.
+    /// Returns the unused advance of a workspace, as another node asked.
     #[crate::boxed]
     pub async fn return_unspent(&self, workspace: &WorkspaceId) {
         let known = lock(&self.0.accounts).get(workspace).cloned();
         let Some(account) = known else { return };
         let _turn = account.asking.lock().await;
-        if let Err(error) = self.0.settle(&account, None, Purpose::Return).await {
-            tracing::warn!(%error, "could not return an advance");
+        if let Err(error) = self.0.commit(&account, None, Purpose::Return).await {
+            tracing::warn!(%error, "advance not returned; other nodes retry");
         }
     }
 }
 
-/// Work with files, on a thread that may wait.
+/// File I/O, on a blocking thread.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> std::io::Result<T> + Send + 'static,
 ) -> Result<T> {
@@ -286,21 +286,21 @@ impl Shared {
         Arc::new(Account::new(workspace.clone(), requests, slot, self.clock.now()))
     }
 
-    /// Goes on with the window of a former process of a sole node. It is in the new log at once, since this process may
-    /// be killed before the workspace calls.
-    fn go_on(&self, workspace: &WorkspaceId, window: Spent) {
+    /// Continues the request window of an earlier process of a sole node. It is logged at once, since this process
+    /// may be killed before the workspace calls.
+    fn continue_window(&self, workspace: &WorkspaceId, window: Spent) {
         let account = self.new_account(workspace, Pool::window(window));
         account.log_periods();
         lock(&self.accounts).insert(workspace.clone(), account);
     }
 
     fn mark_dirty(&self, account: &Arc<Account>) {
-        if account.become_dirty() {
+        if account.set_dirty() {
             lock(&self.dirty).push(account.clone());
         }
     }
 
-    /// Takes `amount` of a pool, or `None` when all nodes together have not that much left.
+    /// Reserves `amount` from a pool, or `None` when all nodes together have not that much left.
     async fn take(
         self: &Arc<Self>,
         account: &Arc<Account>,
@@ -309,7 +309,7 @@ impl Shared {
         class: Option<(CreditClass, Timestamp)>,
         now: Timestamp,
     ) -> Result<Option<Reservation>> {
-        // Live nodes return what they do not use when asked. What one that is gone had charged stays charged.
+        // Live nodes return unused advances when asked. Those of a dead node stay charged until recovery.
         let deadline = Instant::now() + Duration::from_secs(u64::try_from(ALIVE_SECONDS).unwrap_or(3) + 1);
         loop {
             if let ControlFlow::Break(answer) = self.attempt(account, terms, amount, class, now) {
@@ -319,14 +319,14 @@ impl Shared {
             if let ControlFlow::Break(answer) = self.attempt(account, terms, amount, class, now) {
                 return Ok(answer);
             }
-            let told = self.settle(account, Some((terms, amount)), Purpose::Settle).await?;
+            let reply = self.commit(account, Some((terms, amount)), Purpose::Commit).await?;
             if let ControlFlow::Break(answer) = self.attempt(account, terms, amount, class, now) {
                 return Ok(answer);
             }
-            if !told.short && Instant::now() < deadline {
+            if !reply.short && Instant::now() < deadline {
                 continue;
             }
-            if told.unspent_by_others == 0 || Instant::now() >= deadline {
+            if reply.unspent_by_others == 0 || Instant::now() >= deadline {
                 account.refuse(terms.kind, amount, now);
                 return Ok(None);
             }
@@ -346,29 +346,29 @@ impl Shared {
         now: Timestamp,
     ) -> ControlFlow<Option<Reservation>> {
         match account.attempt(terms, amount, now) {
-            Attempt::Taken(period_start) => {
+            Attempt::Reserved(period_start) => {
                 self.mark_dirty(account);
                 let terms = Terms { period_start, ..terms };
                 ControlFlow::Break(Some(Reservation::new(account.clone(), terms, amount, class, &self.node)))
             }
             Attempt::Refused => ControlFlow::Break(None),
-            Attempt::MustAsk => ControlFlow::Continue(()),
+            Attempt::AskStore => ControlFlow::Continue(()),
         }
     }
 
-    /// Settles both pools of a workspace in one transaction, asking for more of one of them, and tells what the
-    /// store said about that one. The account's `asking` lock must be held.
-    async fn settle(
+    /// Commits both pools of a workspace in one transaction, asking for more of one of them, and returns the store's
+    /// reply about that one. The account's `asking` lock must be held.
+    async fn commit(
         &self,
         account: &Account,
         need: Option<(Terms, i64)>,
         purpose: Purpose,
     ) -> Result<PoolReply> {
-        let plan = account.plan_settlement(need, purpose, self.clock.now());
+        let plan = account.plan_commit(need, purpose, self.clock.now());
         if plan.is_empty() {
             return Ok(PoolReply::default());
         }
-        // What is charged is returned after a crash only where the log knows its period.
+        // After a crash an advance is only refunded if the log knows its period.
         account.log_periods();
         let (node, work) = (self.node.clone(), plan.clone());
         let outcome = self
@@ -386,9 +386,9 @@ impl Shared {
             .await;
         match outcome {
             Ok(adjusted) => {
-                let told = account.apply(&plan, &adjusted, need.map(|(terms, _)| terms.kind));
+                let reply = account.apply(&plan, &adjusted, need.map(|(terms, _)| terms.kind));
                 account.log_periods();
-                Ok(told)
+                Ok(reply)
             }
             Err(error) => {
                 account.undo(plan);
@@ -397,15 +397,15 @@ impl Shared {
         }
     }
 
-    async fn settle_dirty(self: &Arc<Self>) -> bool {
-        let _turn = self.settling.lock().await;
+    async fn commit_dirty(self: &Arc<Self>) -> bool {
+        let _turn = self.committing.lock().await;
         let dirty = std::mem::take(&mut *lock(&self.dirty));
-        // Detached tasks: none is cut off half-way when its caller is cancelled.
+        // Detached tasks, so that none is cut off half-way when its caller is cancelled.
         let begin = |account: Arc<Account>| {
             let shared = self.clone();
             tokio::spawn(async move {
-                let settled = catch_item_panic(WORKER, shared.settle_one(&account)).await;
-                settled.unwrap_or_else(|_| {
+                let committed = catch_item_panic(WORKER, shared.commit_account(&account)).await;
+                committed.unwrap_or_else(|_| {
                     shared.mark_dirty_again(&account);
                     false
                 })
@@ -419,23 +419,23 @@ impl Shared {
         all_stored
     }
 
-    /// Has an account settled that may have been lost on its way.
+    /// Marks an account again whose commit may have been lost.
     fn mark_dirty_again(&self, account: &Arc<Account>) {
-        account.become_clean();
+        account.set_clean();
         self.mark_dirty(account);
     }
 
-    async fn settle_one(self: &Arc<Self>, account: &Arc<Account>) -> bool {
+    async fn commit_account(self: &Arc<Self>, account: &Arc<Account>) -> bool {
         let _turn = account.asking.lock().await;
-        account.become_clean();
+        account.set_clean();
         let (sole, now) = (self.db.is_sole_node(), self.clock.now());
         let is_idle = !sole && account.idle_micros(now) > IDLE_ADVANCE_MICROS;
-        let purpose = if is_idle { Purpose::Close } else { Purpose::Settle };
-        let outcome = self.settle(account, None, purpose).await;
+        let purpose = if is_idle { Purpose::Close } else { Purpose::Commit };
+        let outcome = self.commit(account, None, purpose).await;
         if let Err(error) = &outcome {
-            tracing::warn!(%error, workspace = %account.workspace, "could not settle usage; retrying");
+            tracing::warn!(%error, workspace = %account.workspace, "usage commit failed; retrying");
         }
-        // An advance that others may need must be looked at again, so that it is returned in time.
+        // An advance that other nodes may need is checked again, so that it is returned in time.
         if outcome.is_err() || (!sole && account.has_unspent()) {
             self.mark_dirty(account);
         }
@@ -449,41 +449,41 @@ impl Shared {
             lock(&self.accounts).values().filter(|account| is_idle(account)).cloned().collect();
         for account in idle {
             let _turn = account.asking.lock().await;
-            if let Err(error) = self.settle(&account, None, Purpose::Close).await {
-                tracing::warn!(%error, workspace = %account.workspace, "could not settle usage; retrying");
+            if let Err(error) = self.commit(&account, None, Purpose::Close).await {
+                tracing::warn!(%error, workspace = %account.workspace, "usage commit failed; retrying");
             }
             let mut accounts = lock(&self.accounts);
-            // The map's and ours: nobody else can begin a call with it.
+            // Only the map and this function have it: no call can begin with it.
             if Arc::strong_count(&account) == 2 && account.is_closed() {
                 accounts.remove(&account.workspace);
-                account.leave_log();
+                account.release_log_slot();
             }
         }
     }
 }
 
-async fn settle_loop(shared: Weak<Shared>) -> Exit {
+async fn commit_loop(shared: Weak<Shared>) -> Exit {
     if let Some(shared) = shared.upgrade() {
-        // After a restart nobody knows which accounts the last one had in its hands.
+        // After a restart it is unknown which accounts the last run was committing.
         let all: Vec<_> = lock(&shared.accounts).values().cloned().collect();
         for account in &all {
             shared.mark_dirty_again(account);
         }
     }
     let mut last_forget = Instant::now();
-    let mut pause = SETTLE_EVERY;
+    let mut pause = COMMIT_INTERVAL;
     loop {
         tokio::time::sleep(pause).await;
         let Some(shared) = shared.upgrade() else { return Exit::Finished };
-        pause = if shared.settle_dirty().await { SETTLE_EVERY } else { SETTLE_RETRY };
-        if last_forget.elapsed() > FORGET_EVERY {
+        pause = if shared.commit_dirty().await { COMMIT_INTERVAL } else { COMMIT_RETRY_DELAY };
+        if last_forget.elapsed() > FORGET_INTERVAL {
             last_forget = Instant::now();
             shared.forget_idle().await;
         }
     }
 }
 
-async fn recall_loop(shared: Weak<Shared>) -> Exit {
+async fn return_loop(shared: Weak<Shared>) -> Exit {
     use tokio::sync::broadcast::error::RecvError;
     let Some(mut wakes) = shared.upgrade().map(|shared| shared.db.listen(Topic::Recall)) else {
         return Exit::Finished;

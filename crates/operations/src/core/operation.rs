@@ -1,26 +1,26 @@
-//! What an operation is, declared once beside its function.
+//! The declaration of an operation, beside its function.
 //!
-//! The meter, the gates, the OpenAPI document and the documentation page all read these declarations.
+//! The meter, the gates, the OpenAPI document and the documentation page all read it.
 
 use model::{CreditClass, Plan, Role};
 
 use crate::core::error::ErrorKind;
 
-/// How a successful call is answered.
+/// The kind of a successful answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// With what was asked for.
+    /// The requested resource.
     Ok,
-    /// With what was made.
+    /// The created resource.
     Created,
-    /// With what was taken on, and may not be finished yet.
+    /// Accepted; it may not be finished yet.
     Accepted,
-    /// With nothing.
+    /// No content.
     Empty,
 }
 
 impl Answer {
-    /// The number that a kept answer is stored with, which is its HTTP status.
+    /// Its HTTP status, which a stored answer is kept with.
     pub const fn status(self) -> u16 {
         match self {
             Self::Ok => 200,
@@ -43,21 +43,21 @@ pub struct Operation {
     pub class: CreditClass,
     /// Whether it changes anything.
     pub writes: bool,
-    /// The least plan.
+    /// The lowest plan.
     pub plan: Plan,
-    /// The least role.
+    /// The lowest role.
     pub role: Role,
     /// Whether only console sessions may call it.
     pub console_only: bool,
-    /// How success is answered.
+    /// The kind of a successful answer.
     pub answer: Answer,
-    /// The errors of its own, beside those that every call can meet.
+    /// Errors of its own, beside those that every call can get.
     pub errors: &'static [ErrorKind],
     /// Whether it also answers when the pool is empty, charging what is left.
     pub always_answers: bool,
-    /// Whether it reads one thing, so that its answer carries an `ETag`.
+    /// Whether it reads a single resource, so that its answer carries an `ETag`.
     pub tagged: bool,
-    /// Whether it takes away what nothing brings back, though its method is not DELETE.
+    /// Whether it deletes something for good, though its method is not DELETE.
     pub destructive: bool,
 }
 
@@ -79,33 +79,33 @@ impl Operation {
         }
     }
 
-    /// An operation that looks something up.
+    /// An operation that reads.
     pub const fn read(id: &'static str, summary: &'static str) -> Self {
         Self::new(id, summary, CreditClass::Read, false)
     }
-    /// An operation that changes something.
+    /// An operation that writes.
     pub const fn write(id: &'static str, summary: &'static str) -> Self {
         Self::new(id, summary, CreditClass::Write, true)
     }
-    /// An operation that sends a mail, now or later.
+    /// An operation that sends a message, now or later.
     pub const fn send(id: &'static str, summary: &'static str) -> Self {
         let mut operation = Self::new(id, summary, CreditClass::EmailSend, true);
         operation.answer = Answer::Accepted;
         operation
     }
-    /// An operation that makes something that lasts.
+    /// An operation that creates something lasting.
     pub const fn provision(id: &'static str, summary: &'static str) -> Self {
         Self::new(id, summary, CreditClass::Provision, true).created()
     }
-    /// An operation that asks a model for something short.
+    /// An operation with a short model request.
     pub const fn ai_light(id: &'static str, summary: &'static str) -> Self {
         Self::new(id, summary, CreditClass::AiLight, true)
     }
-    /// An operation that makes a model work.
+    /// An operation with a long model request.
     pub const fn ai_heavy(id: &'static str, summary: &'static str) -> Self {
         Self::new(id, summary, CreditClass::AiHeavy, true)
     }
-    /// Changes nothing, whatever it costs.
+    /// Writes nothing, whatever it costs.
     pub const fn changes_nothing(mut self) -> Self {
         self.writes = false;
         self
@@ -125,17 +125,17 @@ impl Operation {
         self.console_only = true;
         self
     }
-    /// Answers with what it made.
+    /// Answers with the created resource.
     pub const fn created(mut self) -> Self {
         self.answer = Answer::Created;
         self
     }
-    /// Answers with nothing.
+    /// Answers without content.
     pub const fn empty(mut self) -> Self {
         self.answer = Answer::Empty;
         self
     }
-    /// Can give these errors of its own.
+    /// Can fail with these errors of its own.
     pub const fn errors(mut self, errors: &'static [ErrorKind]) -> Self {
         self.errors = errors;
         self
@@ -145,12 +145,12 @@ impl Operation {
         self.always_answers = true;
         self
     }
-    /// Takes away what nothing brings back.
+    /// Deletes something for good.
     pub const fn destructive(mut self) -> Self {
         self.destructive = true;
         self
     }
-    /// Reads one thing.
+    /// Reads a single resource.
     pub const fn tagged(mut self) -> Self {
         self.tagged = true;
         self

@@ -1,8 +1,8 @@
 //! Passwords: the one gate that checks them, and the queue that hashes them.
 //!
-//! Whatever door a password comes through, it is compared with its hash by [`check`] and nowhere else: comparing is private to
-//! this module. [`check`] counts guesses for the account and for the client, over all doors and nodes, and pauses for longer
-//! and longer. Hashing is bounded and fair, so that it cannot be used to exhaust the machine or to keep others out.
+//! Whatever door a password comes through, [`check`] alone compares it with its hash: comparing is private to this
+//! module. [`check`] counts guesses per account and per client, over all doors and nodes, with growing pauses.
+//! Hashing is bounded and fair, so that it cannot be used to exhaust the machine or to lock others out.
 
 pub(crate) mod device;
 pub(crate) mod guesses;
@@ -18,19 +18,19 @@ pub use self::hashing::HashingCost;
 pub(crate) use self::queue::{Purpose, Turn};
 use crate::core::{app::App, error::Result};
 
-/// The client at a door that takes passwords, as far as the request shows it.
+/// The client of a log-in or sign-up, as far as the request shows it.
 #[derive(Clone, Debug)]
 pub struct Client {
-    /// The network of its address: what one customer of a provider has.
+    /// The network of its address: the range that one customer of a provider has.
     pub network: IpAddr,
     /// The device cookie, if the browser has one.
     pub device: Option<String>,
-    /// The browser or program, as it names itself.
+    /// Its User-Agent.
     pub user_agent: String,
 }
 
-/// Checks the password of an account, `found` under `email`. An address without an account gets the same treatment and the
-/// same work. Refuses while there were too many wrong ones.
+/// Checks the password of an account, `found` under `email`. An address without an account takes the same time.
+/// Refuses after too many wrong guesses.
 pub(crate) async fn check(
     app: &App,
     client: &Client,
@@ -42,7 +42,7 @@ pub(crate) async fn check(
     let shown = client.device.as_deref();
     let device = found.zip(shown).and_then(|(found, shown)| device::recognise(app, &found.account.id, shown));
     let subjects = match device {
-        // Nothing that others do counts here.
+        // Failures from other devices do not count here.
         Some(device) => vec![Subject::Device(device)],
         None => vec![Subject::Client(client.network), Subject::Account(email)],
     };
@@ -54,8 +54,8 @@ pub(crate) async fn check(
     match outcome {
         Ok(true) => attempt.succeed(app).await?,
         Ok(false) => {}
-        // It was not looked at.
-        Err(_) => attempt.take_back(app).await?,
+        // The password was not checked.
+        Err(_) => attempt.withdraw(app).await?,
     }
     outcome
 }

@@ -1,6 +1,5 @@
-//! The outside world, as far as operations need it: time, chance, other mail servers, language models, what makes vectors
-//! of texts, a chat bot, and HTTP requests that customers have us make. Each trait has one real implementation and one for
-//! tests.
+//! Ports to the outside world: clock, entropy, next hops, language models, embeddings, a chat bot, and HTTP requests
+//! to addresses that customers chose. Each trait has one real implementation and one for tests.
 
 use std::{net::SocketAddr, pin::Pin, time::Duration};
 
@@ -10,41 +9,41 @@ use model::Timestamp;
 use pay::{facilitator::Settlement, x402::Resource};
 use url::Url;
 
-/// Tells the time.
+/// The clock.
 pub trait Clock: Send + Sync {
-    /// The time now.
+    /// The current time.
     fn now(&self) -> Timestamp;
 }
 
-/// Gives random bytes.
+/// The source of random bytes.
 pub trait Entropy: Send + Sync {
-    /// Fills a buffer with bytes that nobody can guess.
+    /// Fills a buffer with cryptographically secure random bytes.
     fn fill(&self, buffer: &mut [u8]);
 }
 
-/// A message on its way to another server.
+/// A message to be delivered to another server.
 #[derive(Clone, Debug)]
 pub struct Handover {
     /// The domain of the recipients.
     pub domain: String,
-    /// The envelope's sender; nothing for a null sender.
+    /// The envelope sender; `None` for the null sender.
     pub sender: Option<String>,
-    /// The recipients, all of one domain unless a relay takes them.
+    /// The recipients, all of one domain unless they go to a relay.
     pub recipients: Vec<String>,
-    /// The message as it goes over the wire, before dots are stuffed.
+    /// The message as it goes over the wire, before dot-stuffing.
     pub message: Bytes,
 }
 
-/// What became of a handover for one recipient.
+/// The outcome of a delivery attempt for one recipient.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HandoverOutcome {
-    /// The other server has taken it.
+    /// The server accepted it.
     Accepted(String),
-    /// It never will.
+    /// A permanent failure.
     Refused(String),
-    /// It may later.
-    Later(String),
-    /// No server could be reached, so that others of this domain need not be tried at once.
+    /// A temporary failure.
+    Deferred(String),
+    /// No server could be reached, so other messages to this domain need not be tried at once.
     Unreachable(String),
 }
 
@@ -53,70 +52,70 @@ pub enum HandoverOutcome {
 pub struct Peer {
     /// Its name.
     pub host: String,
-    /// Where it is.
+    /// Its socket address.
     pub address: Option<SocketAddr>,
     /// How the connection was encrypted, if it was.
     pub tls: Option<Encryption>,
-    /// Whether the server has proven who it is.
+    /// Whether its certificate was verified.
     pub verified: bool,
 }
 
 impl Peer {
-    /// How the connection was encrypted, in words.
+    /// The encryption of the connection, for logs.
     pub fn encryption(&self) -> String {
         let Some(tls) = self.tls else { return "none".to_owned() };
         format!("{tls} {}", if self.verified { "verified" } else { "unverified" })
     }
 }
 
-/// What became of a handover.
+/// The result of a delivery attempt.
 #[derive(Clone, Debug)]
-pub struct Handed {
-    /// For each recipient, in their order.
+pub struct HandoverResult {
+    /// One for each recipient, in their order.
     pub outcomes: Vec<HandoverOutcome>,
-    /// Who answered; nothing when it did not come to that.
+    /// The server that answered, if one did.
     pub peer: Option<Peer>,
 }
 
-/// Takes mail for other servers.
+/// Delivers messages to other servers.
 pub trait NextHop: Send + Sync {
-    /// Hands a message over.
-    fn hand_over(&self, handover: Handover) -> Pin<Box<dyn Future<Output = Handed> + Send + '_>>;
+    /// Attempts a delivery.
+    fn hand_over(&self, handover: Handover) -> Pin<Box<dyn Future<Output = HandoverResult> + Send + '_>>;
 }
 
-/// A payment that a facilitator is asked about.
+/// A payment for a facilitator.
 #[derive(Clone)]
 pub struct SettleRequest {
-    /// What was asked for.
+    /// The requested terms.
     pub terms: pay::Terms,
-    /// What it is for.
+    /// The resource that is paid for.
     pub resource: Resource,
-    /// What was signed.
+    /// The signed payment.
     pub payment: pay::Payment,
 }
 
-/// What a facilitator thinks of a payment before it is settled.
+/// A facilitator's verdict on a payment before it is settled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// It can be settled.
     Good,
     /// It cannot.
     Bad(String),
-    /// There was no answer.
+    /// The facilitator did not answer.
     Unknown(String),
 }
 
-/// Brings payments onto their chain, each in bounded time.
+/// Settles payments on their chain, each in bounded time.
 pub trait Facilitator: Send + Sync {
     /// Whether a payment can be settled.
     fn verify<'a>(&'a self, request: &'a SettleRequest)
     -> Pin<Box<dyn Future<Output = Verdict> + Send + 'a>>;
-    /// Settles a payment. The same one can be asked for again.
+    /// Settles a payment; idempotent.
     fn settle<'a>(
         &'a self,
         request: &'a SettleRequest,
     ) -> Pin<Box<dyn Future<Output = Settlement> + Send + 'a>>;
-    /// Whether it asks no chain.
+    /// Whether it is the ledger of a test network, without a chain.
     fn is_ledger(&self) -> bool {
         false
     }
@@ -145,97 +144,97 @@ impl Entropy for SystemEntropy {
     }
 }
 
-/// Posts to addresses that customers chose.
+/// Makes HTTP requests to addresses that customers chose.
 pub trait HttpClient: Send + Sync {
-    /// Posts a body of JSON and reads how the answer begins, within a bounded time, without following redirects.
+    /// Posts JSON and reads the beginning of the response, within a bounded time, without following redirects.
     fn post(
         &self,
         request: HttpPost,
-    ) -> Pin<Box<dyn Future<Output = Result<HttpAnswer, HttpFault>> + Send + '_>>;
-    /// Makes a request and reads the whole answer, within the bounds that it names. Redirects lead on within the same
+    ) -> Pin<Box<dyn Future<Output = Result<HttpExcerpt, HttpFault>> + Send + '_>>;
+    /// Makes a request and reads the whole response, within the request's bounds. Redirects are followed on the same
     /// host only, since the headers are meant for it.
     fn exchange(
         &self,
         request: HttpExchange,
-    ) -> Pin<Box<dyn Future<Output = Result<HttpWhole, HttpFault>> + Send + '_>>;
+    ) -> Pin<Box<dyn Future<Output = Result<HttpResponse, HttpFault>> + Send + '_>>;
 }
 
-/// A request whose whole answer counts.
+/// A request whose whole response is read.
 #[derive(Clone)]
 pub struct HttpExchange {
-    /// Where to.
+    /// The URL.
     pub url: Url,
-    /// Whether it ends something (DELETE) instead of asking for something (POST).
-    pub ends: bool,
-    /// Headers beside those that every request has.
+    /// Whether the method is DELETE instead of POST.
+    pub delete: bool,
+    /// Headers beside the default ones.
     pub headers: Vec<(String, String)>,
-    /// The body, which is JSON.
+    /// The JSON body.
     pub body: Vec<u8>,
-    /// The longest answer, in bytes.
-    pub most: usize,
-    /// How long everything may take.
-    pub time_limit: Duration,
-    /// Whether a stream of events holds what is waited for, so that the rest of it need not be read.
+    /// Maximum size of the response, in bytes.
+    pub max_bytes: usize,
+    /// Maximum time for everything.
+    pub timeout: Duration,
+    /// Whether an event stream already contains the expected event, so that the rest need not be read.
     pub complete: fn(&[u8]) -> bool,
 }
 
-/// A whole answer.
+/// A whole response.
 #[derive(Clone, Debug)]
-pub struct HttpWhole {
+pub struct HttpResponse {
     /// Its status.
     pub status: u16,
     /// Its media type, in lower case and without parameters.
     pub media_type: String,
-    /// The session that it begins, if it begins one.
+    /// The session id that the server assigned, if it did.
     pub session: Option<String>,
     /// Its body.
     pub body: Vec<u8>,
 }
 
-/// A request.
+/// A request of which only the beginning of the response is read.
 #[derive(Clone, Debug)]
 pub struct HttpPost {
-    /// Where to.
+    /// The URL.
     pub url: Url,
-    /// Headers beside those that every request has.
+    /// Headers beside the default ones.
     pub headers: Vec<(&'static str, String)>,
-    /// The body, which is JSON.
+    /// The JSON body.
     pub body: Vec<u8>,
 }
 
-/// An answer.
+/// The beginning of a response.
 #[derive(Clone, Debug)]
-pub struct HttpAnswer {
+pub struct HttpExcerpt {
     /// Its status.
     pub status: u16,
-    /// How its body begins.
+    /// The beginning of its body.
     pub excerpt: String,
 }
 
-/// Why there is no answer.
+/// Why there is no response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HttpFault {
-    /// It may work another time: the network, a name server, a certificate, a time limit.
+    /// Temporary: network, name server, certificate, timeout.
     Network(String),
-    /// The address is none that may be called.
+    /// The address may not be called.
     Refused(String),
 }
 
-/// Who says a message of a conversation with a model.
+/// A message of a conversation with a model, by role.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ChatMessage {
-    /// The service: what the model is to do. Never anything that came in a mail.
+    /// The service's instructions. Never contains anything from a message.
     System(String),
-    /// The person or program that asks, or data that it is asked about.
+    /// The caller, or data that the model is asked about.
     User(String),
-    /// The model, with the tools it wants to be used.
+    /// The model, with the tools it calls.
     Assistant {
-        /// What it says.
+        /// Its text.
         text: String,
         /// The tools it calls.
         calls: Vec<ToolCall>,
     },
-    /// What a tool gave.
+    /// The result of a tool.
     Tool {
         /// The call that this answers.
         call_id: String,
@@ -244,7 +243,7 @@ pub enum ChatMessage {
     },
 }
 
-/// A tool that a model may ask to be used.
+/// A tool that a model may call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolSpec {
     /// Its name.
@@ -255,18 +254,18 @@ pub struct ToolSpec {
     pub parameters: serde_json::Value,
 }
 
-/// A model's wish that a tool be used.
+/// A tool call of a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolCall {
-    /// The model's name for this call.
+    /// The model's id of this call.
     pub id: String,
     /// The tool.
     pub name: String,
-    /// Its arguments, as the model wrote them: hopefully JSON.
+    /// Its arguments, as the model wrote them; may not be valid JSON.
     pub arguments: String,
 }
 
-/// What a model is asked.
+/// A request to a model.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ChatRequest {
     /// The conversation so far.
@@ -275,40 +274,40 @@ pub struct ChatRequest {
     pub tools: Vec<ToolSpec>,
     /// Whether the answer must be one JSON object.
     pub json: bool,
-    /// The longest answer, in tokens.
+    /// Maximum length of the answer, in tokens.
     pub max_tokens: u32,
 }
 
-/// What a model answers: text, or tools to call first.
+/// A model's answer: text, or tools to call first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChatReply {
-    /// What it says.
+    /// Its text.
     pub text: String,
-    /// The tools it wants to be used before it goes on.
+    /// The tools to call before it continues.
     pub calls: Vec<ToolCall>,
 }
 
 /// Why a model gave no answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AssistantFault {
-    /// It may answer later.
+    /// Temporary.
     #[error("the model cannot be reached: {0}")]
     Unavailable(String),
-    /// It will not answer this.
+    /// Permanent for this request.
     #[error("the model refused: {0}")]
     Refused(String),
 }
 
-/// Takes the pieces of an answer while the model is still writing.
+/// Receives the deltas of an answer while the model generates it.
 pub type ChatDeltas = tokio::sync::mpsc::Sender<String>;
 
 /// A language model.
 pub trait Assistant: Send + Sync {
     /// Its name.
     fn model(&self) -> &str;
-    /// How many questions it takes at the same time; others wait for their turn.
+    /// Maximum concurrent requests; further ones wait.
     fn concurrency(&self) -> usize;
-    /// Answers within a bounded time, retrying what can be retried. Pieces of the text are passed on as they come.
+    /// Answers within a bounded time, with retries. Deltas of the text are streamed.
     fn chat<'a>(
         &'a self,
         request: &'a ChatRequest,
@@ -316,70 +315,70 @@ pub trait Assistant: Send + Sync {
     ) -> Pin<Box<dyn Future<Output = Result<ChatReply, AssistantFault>> + Send + 'a>>;
 }
 
-/// How soon vectors are needed.
+/// How soon embeddings are needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Urgency {
-    /// Somebody waits for them.
+    /// A caller waits for them.
     Now,
-    /// Somebody watches how they become more.
+    /// A user watches the progress.
     Soon,
-    /// When nothing else has to be done.
+    /// Background work.
     Idle,
 }
 
-/// Why no vectors were made.
+/// Why no embeddings were made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EmbedFault {
-    /// It may work later.
+    /// Temporary.
     #[error("texts cannot be embedded: {0}")]
     Unavailable(String),
-    /// It never will with this text.
+    /// Permanent for this text.
     #[error("a text was refused: {0}")]
     Refused(String),
 }
 
-/// What [`Embedder::embed`] gives in the end.
+/// The future of [`Embedder::embed`].
 pub type Embedding<'a> = Pin<Box<dyn Future<Output = Result<Vec<Vec<f32>>, EmbedFault>> + Send + 'a>>;
 
-/// Makes vectors of texts, so that texts that mean the same are near each other.
+/// Makes embeddings: texts with similar meaning get nearby vectors.
 pub trait Embedder: Send + Sync {
     /// The model's name, which is stored with every vector: vectors of two models cannot be compared.
     fn model(&self) -> &str;
-    /// Numbers in a vector.
+    /// The dimension of a vector.
     fn dimension(&self) -> usize;
-    /// Tokens of a text that count; what comes behind is cut.
-    fn most_tokens(&self) -> usize;
-    /// Tokens of a text, or a number that is not smaller, counted up to a bound.
-    fn count_tokens(&self, text: &str, most: usize) -> usize;
-    /// A vector of length 1 for each text, in bounded time.
+    /// Maximum tokens of a text; the rest is cut off.
+    fn max_tokens(&self) -> usize;
+    /// The tokens of a text, or an upper bound of them, counted up to a limit.
+    fn count_tokens(&self, text: &str, limit: usize) -> usize;
+    /// A unit vector for each text, in bounded time.
     fn embed(&self, texts: Vec<String>, urgency: Urgency) -> Embedding<'_>;
 }
 
-/// The server of a chat bot.
+/// The API of a chat bot.
 pub trait BotApi: Send + Sync {
-    /// Makes a call and gives its result, within a bounded time.
+    /// Makes a call and returns its result, within a bounded time.
     fn call(
         &self,
         method: &'static str,
         body: serde_json::Value,
-        patience: std::time::Duration,
+        timeout: std::time::Duration,
     ) -> Pin<Box<dyn Future<Output = Result<serde_json::Value, BotFault>> + Send + '_>>;
 }
 
-/// Why a call of a bot's server gave nothing.
+/// Why a bot API call failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BotFault {
-    /// There was no answer, or none that can be read.
+    /// No response, or an unreadable one.
     #[error("the bot's server gave no answer: {0}")]
     Unreachable(String),
-    /// It refused.
+    /// It was refused.
     #[error("the bot's server refused with {code}: {description}")]
     Refused {
-        /// The code, like a status of HTTP.
+        /// The code, like an HTTP status.
         code: u16,
-        /// Its words.
+        /// Its description.
         description: String,
-        /// When it wants to be asked again, in seconds.
+        /// When to retry, in seconds.
         retry_after: Option<u64>,
     },
 }

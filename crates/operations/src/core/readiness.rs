@@ -1,5 +1,5 @@
-//! Whether the stores can be used, and whether the process is about to end: what is asked by whoever sends traffic here,
-//! shown to operators, and of interest to calls that wait.
+//! Readiness and shutdown: whether the stores work, for load balancers and operators, and whether the process is
+//! stopping, for calls that wait.
 
 use std::time::{Duration, Instant};
 
@@ -9,8 +9,8 @@ use crate::core::{
     lock::lock,
 };
 
-/// How long the outcome of a trial holds: anybody may ask, and a trial waits for the disk.
-const HOLDS: Duration = Duration::from_secs(2);
+/// How long a probe's outcome is cached: anyone may ask, and a probe waits for the disk.
+const PROBE_TTL: Duration = Duration::from_secs(2);
 
 impl App {
     /// Checks that the relational store answers.
@@ -24,20 +24,20 @@ impl App {
     pub async fn require_ready(&self) -> Result<()> {
         self.ping().await?;
         if self.blob_fault().is_some() || !self.can_write().await {
-            return Err(Error::new(ErrorKind::StorageUnavailable).with_retry_after(HOLDS.as_secs()));
+            return Err(Error::new(ErrorKind::StorageUnavailable).with_retry_after(PROBE_TTL.as_secs()));
         }
         Ok(())
     }
 
-    /// Whether writes reach the disk, tried every now and then.
+    /// Whether writes reach the disk; the outcome is cached.
     async fn can_write(&self) -> bool {
         let mut written = self.readiness().written.lock().await;
-        if let Some((_, outcome)) = written.filter(|(at, _)| at.elapsed() < HOLDS) {
+        if let Some((_, outcome)) = written.filter(|(at, _)| at.elapsed() < PROBE_TTL) {
             return outcome;
         }
         let outcome = self.try_writing().await;
         if let Err(error) = &outcome {
-            tracing::warn!(%error, "the store takes no writes");
+            tracing::warn!(%error, "store not writable; reporting not ready");
         }
         *written = Some((Instant::now(), outcome.is_ok()));
         outcome.is_ok()
@@ -48,19 +48,19 @@ impl App {
         Ok(self.db().system_write(async |tx| store::system::probe(tx).await).await?)
     }
 
-    /// Lets calls that wait for something answer at once: the process is about to end.
+    /// Makes waiting calls answer at once: the process is about to stop.
     pub fn end_waits(&self) {
         self.readiness().ending.send_replace(true);
     }
 
-    /// Comes back when the process is about to end.
+    /// Completes when the process is about to stop.
     #[crate::boxed]
     pub async fn ending(&self) {
         // The sender lives as long as the service.
         let _ = self.readiness().ending.subscribe().wait_for(|ending| *ending).await;
     }
 
-    /// Tries the blob store and remembers what was wrong with it.
+    /// Probes the blob store and records what is wrong with it.
     #[crate::boxed]
     pub async fn check_blobs(&self) -> Result<()> {
         let outcome = self.blobs().probe().await;
@@ -69,7 +69,7 @@ impl App {
         Ok(outcome.map_err(store::Error::from)?)
     }
 
-    /// What was wrong with the blob store when it was last tried.
+    /// The last known fault of the blob store.
     pub fn blob_fault(&self) -> Option<String> {
         lock(&self.readiness().blob_fault).clone()
     }

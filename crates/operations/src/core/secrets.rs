@@ -1,4 +1,4 @@
-//! Secrets that callers hold: API keys, session cookies, invitation tokens. Only their hashes are stored.
+//! Secrets that callers have: API keys, session cookies, invitation tokens. Only their hashes are stored.
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
@@ -12,22 +12,22 @@ const PREFIX: &str = "sk-proj-";
 const BASE62: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 /// 256 bits in base 62.
 const BODY: usize = 43;
-/// A CRC-32 in base 62, so that a scanner can tell our keys from look-alikes without asking us.
+/// A CRC-32 in base 62, so that a secret scanner can recognise our keys offline.
 const CHECKSUM: usize = 6;
 
-/// The hash that a secret is stored and found by.
+/// The hash that a secret is stored and looked up by.
 pub fn hash(secret: &str) -> [u8; 32] {
     Sha256::digest(secret.as_bytes()).into()
 }
 
-/// A keyed hash over some texts, under a key of its own for the purpose. All nodes have the same.
+/// A keyed hash over some texts, under a key derived for the purpose; the same on all nodes.
 pub(crate) fn keyed(app: &App, purpose: &str, texts: &[&str]) -> Result<Hmac<Sha256>> {
     let key = app.master_key().derive(purpose);
     let mut mac =
         Hmac::<Sha256>::new_from_slice(&key[..]).map_err(|error| Error::internal(error.to_string()))?;
     for text in texts {
         mac.update(text.as_bytes());
-        // No text of ours holds a NUL, so no two lists of texts are alike.
+        // No text of ours contains a NUL, so different lists never hash alike.
         mac.update(&[0]);
     }
     Ok(mac)
@@ -47,7 +47,7 @@ pub fn new_token(app: &App) -> String {
     base62(&bytes, BODY)
 }
 
-/// Whether a text can be one of our keys at all.
+/// Whether a text has the form of one of our keys.
 pub fn is_api_key(text: &str) -> bool {
     text.strip_prefix(PREFIX).is_some_and(|rest| {
         rest.is_ascii() && rest.len() == BODY + CHECKSUM && checksum(&rest[..BODY]) == rest[BODY..]

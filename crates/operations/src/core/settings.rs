@@ -1,50 +1,50 @@
-//! What the configuration says to operations, read and checked before anything starts.
+//! The settings of operations, read from the configuration and checked before anything starts.
 
 use std::time::Duration;
 
 use model::{Limit, Plans, sending::OutboundMode};
 use pay::{Address, Terms};
 
-/// What the configuration says to operations.
+/// The settings of operations.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// The limits of the plans.
     pub plans: Plans,
     /// The domains that hosted addresses live on; the first is the default.
     pub hosted_domains: Vec<String>,
-    /// The address of the service as its users see it, without a slash at the end.
+    /// The public URL of the service, without a slash at the end.
     pub public_url: String,
     /// Who can sign up, and what it takes.
     pub sign_up: SignUpPolicy,
-    /// How mail leaves.
+    /// Outbound mail.
     pub outbound: Outbound,
-    /// Whether this server takes mail in.
+    /// Whether this server receives mail.
     pub receives_mail: bool,
-    /// How long a deleted mailbox can still be brought back.
+    /// How long a deleted mailbox can be restored.
     pub mailbox_grace_seconds: i64,
     /// The share of a referred workspace's price that its affiliate earns.
     pub affiliate_percent: i64,
     /// The currency of prices.
     pub currency: String,
-    /// Where blobs are kept: `local` or `s3`.
+    /// The blob store: `local` or `s3`.
     pub blob_provider: String,
     /// The bucket or folder of the blob store.
     pub blob_bucket: String,
-    /// Calls without a credential that one client address may make in a minute.
+    /// Unauthenticated calls per client address and minute.
     pub anonymous_rpm: u64,
-    /// The name of this server in mail.
+    /// The host name of this server in SMTP and headers.
     pub hostname: String,
-    /// The largest message that is taken in.
+    /// The largest message that is accepted.
     pub max_message_bytes: u64,
-    /// What the HTTP hook for mail is signed with; nothing when there is no such hook.
+    /// The secret of the HTTP hook for inbound mail; `None` disables the hook.
     pub inbound_secret: Option<String>,
-    /// The terms that the SPF record of a custom domain needs, so that this server may send for it.
+    /// The SPF mechanisms that a custom domain needs, so that this server may send for it.
     pub spf_mechanisms: String,
-    /// Whether webhooks may lead to this host, private networks and any port.
+    /// Whether webhooks may call this host, private networks and any port.
     pub webhooks_allow_private: bool,
-    /// What the keyless interface costs.
+    /// The keyless interface.
     pub payments: PaymentSettings,
-    /// What is taken into memory, and how much of it is kept at hand.
+    /// Memory: what is indexed, and how much is cached.
     pub memory: MemorySettings,
     /// How the chat bot gets its updates.
     pub telegram: BotUpdates,
@@ -53,11 +53,11 @@ pub struct Settings {
 /// Who can sign up, and what it takes.
 #[derive(Clone, Copy, Debug)]
 pub struct SignUpPolicy {
-    /// Whether anybody may sign up, or only invited people.
+    /// Whether anyone may sign up, or only invited people.
     pub open: bool,
-    /// Whether an address has to be verified before it gets an account.
+    /// Whether an address must be verified before it gets an account.
     pub verify: bool,
-    /// Whether the first account needs the code that the server prints: strangers can reach it.
+    /// Whether the first account needs the code that the server prints, because strangers can reach the server.
     pub first_account_code: bool,
 }
 
@@ -67,58 +67,58 @@ impl Default for SignUpPolicy {
     }
 }
 
-/// How mail leaves, as configured.
+/// Outbound mail, as configured.
 #[derive(Clone, Debug)]
 pub struct Outbound {
-    /// The way.
+    /// The transport.
     pub mode: OutboundMode,
-    /// How long a send waits for the next hosts.
+    /// How long a send call waits for the next hop.
     pub send_window: Duration,
-    /// How long a mail is tried.
+    /// How long delivery is retried.
     pub retry_seconds: i64,
 }
 
 impl Outbound {
-    /// The given way, with the usual times.
+    /// The given transport, with default times.
     pub const fn new(mode: OutboundMode) -> Self {
         Self { mode, send_window: Duration::from_secs(10), retry_seconds: 48 * 3600 }
     }
 }
 
-/// What the configuration says about payments.
+/// The settings of payments.
 #[derive(Clone, Debug)]
 pub struct PaymentSettings {
-    /// The network, the token, the recipient and the times. The amount is each call's own.
+    /// The network, token, recipient and times. The amount depends on the call.
     pub terms: Terms,
-    /// What calls cost.
+    /// The prices.
     pub prices: Prices,
-    /// Whether a wallet shows itself by a sign-in only where nothing is to be paid.
+    /// Whether calls without a price need a sign-in instead of a zero payment.
     pub siwx_only: bool,
-    /// What a new wallet gets in the ledger of a test network.
+    /// The initial balance of a wallet in the ledger of a test network.
     pub ledger_gift: u64,
-    /// Mailboxes that one wallet can have.
+    /// Maximum mailboxes of one wallet.
     pub mailboxes: Limit,
-    /// Calls that one wallet can make in a minute.
+    /// Calls per wallet and minute.
     pub wallet_rpm: u64,
 }
 
-/// What calls cost, in the token's smallest unit: a millionth of a dollar.
+/// Prices in the token's smallest unit: a millionth of a dollar.
 #[derive(Clone, Copy, Debug)]
 pub struct Prices {
-    /// Making a mailbox.
+    /// Creating a mailbox.
     pub create_mailbox: u64,
-    /// Sending a mail.
+    /// Sending a message.
     pub send: u64,
-    /// Answering a mail.
+    /// Replying.
     pub reply: u64,
-    /// Passing a mail on.
+    /// Forwarding.
     pub forward: u64,
     /// Saving a draft.
     pub draft: u64,
 }
 
 impl Default for PaymentSettings {
-    /// What `config.default.toml` says: the ledger of a test network.
+    /// The defaults of `config.default.toml`: the ledger of a test network.
     fn default() -> Self {
         let network = &pay::networks::NETWORKS[0];
         let terms = Terms {
@@ -148,21 +148,21 @@ impl Default for PaymentSettings {
 }
 
 impl PaymentSettings {
-    /// The terms of a call at a price.
+    /// The terms of a call at this price.
     pub fn terms(&self, amount: u64) -> Terms {
         Terms { amount, ..self.terms.clone() }
     }
 }
 
-/// Who is paid in the ledger unless the configuration names somebody. Nobody has the key of this address.
+/// The default recipient in the ledger. No private key for this address is known.
 pub const LEDGER_RECIPIENT: Address = Address([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 2]);
 
-/// What the configuration says about memory.
+/// The settings of memory.
 #[derive(Clone, Debug)]
 pub struct MemorySettings {
-    /// Whether clean mail is taken into memory, so that it can be recalled and searched by meaning.
+    /// Whether clean mail is indexed, so that it can be recalled and searched by meaning.
     pub mail: bool,
-    /// Bytes that the indexes of all workspaces may take in this process.
+    /// Maximum bytes of all memory indexes in this process.
     pub cache_bytes: usize,
 }
 

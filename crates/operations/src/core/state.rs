@@ -1,4 +1,4 @@
-//! What the service keeps in memory. Nothing here knows the service itself.
+//! In-memory state of the service. Nothing here depends on `App`.
 
 pub mod arrivals;
 pub mod credentials;

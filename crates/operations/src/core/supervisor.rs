@@ -1,8 +1,8 @@
-//! Keeps workers running: one that panics or returns is restarted after a pause that grows, and one that cannot be brought
-//! back ends the process, so that whatever runs the process restarts it.
+//! Keeps workers running: one that panics or returns is restarted with growing delays, and one that keeps failing
+//! ends the process, so that the process manager restarts it.
 //!
-//! Work on single items is isolated from its worker ([`isolate`]): a message that makes code panic fails like any other
-//! failure, and takes neither its worker nor the next message with it.
+//! Work on single items is isolated from its worker ([`isolate`]): a message that makes code panic fails like any
+//! other, without taking down its worker or the next message.
 
 use std::{
     any::Any,
@@ -21,16 +21,16 @@ use crate::core::{
     lock::lock,
 };
 
-/// When workers are restarted.
+/// The restart policy of workers.
 #[derive(Clone, Copy, Debug)]
 pub struct RestartPolicy {
     /// The pause after the first failure; each further failure in a row doubles it.
     pub first_pause: Duration,
     /// The longest pause.
     pub max_pause: Duration,
-    /// A worker that ran for this long has recovered: its failures so far no longer count.
+    /// A worker that ran this long has recovered: its failures are reset.
     pub recovered_after: Duration,
-    /// Failures in a row after which a worker is given up.
+    /// Consecutive failures after which a worker is given up.
     pub max_failures: u32,
 }
 
@@ -53,47 +53,47 @@ impl RestartPolicy {
     }
 }
 
-/// Why a worker came to its end without a panic.
+/// How a worker ended without a panic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
-    /// There is nothing left to do for it: the process stops, or what it served is gone.
+    /// It has nothing left to do: the process stops, or its resource is gone.
     Finished,
-    /// It should have gone on.
+    /// It should have continued.
     Unexpected,
 }
 
 impl From<()> for Exit {
-    /// A worker that is there for as long as the process runs.
+    /// A worker that should run as long as the process.
     fn from((): ()) -> Self {
         Self::Unexpected
     }
 }
 
-/// What a worker is doing.
+/// The state of a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WorkerState {
-    /// It runs.
+    /// Running.
     Running,
-    /// It failed, and will be restarted after this long.
+    /// Failed; restarts after this delay.
     Restarting(Duration),
-    /// It was given up, and the process is about to end.
+    /// Given up; the process is about to stop.
     Failed,
 }
 
-/// How a worker is.
+/// The status of a worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkerStatus {
     /// Its name.
     pub name: &'static str,
-    /// What it is doing.
+    /// Its state.
     pub state: WorkerState,
-    /// How often it was restarted since the process started.
+    /// Restarts since the process started.
     pub restarts: u64,
-    /// Its failures in a row.
+    /// Consecutive failures.
     pub failures: u32,
 }
 
-/// A worker that could not be brought back.
+/// A worker that was given up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FailedWorker {
     /// Its name.
@@ -124,7 +124,7 @@ pub struct Supervisor {
     /// Whether the process is stopping: nothing is restarted any more.
     stopping: watch::Sender<bool>,
     failed: watch::Sender<Option<FailedWorker>>,
-    /// How many panics tests want in which worker. Release builds have no such thing.
+    /// Panics to inject for tests, by worker. Not in release builds.
     #[cfg(debug_assertions)]
     faults: watch::Sender<BTreeMap<String, u32>>,
 }
@@ -142,7 +142,7 @@ impl Supervisor {
         }
     }
 
-    /// Starts a worker, with a new future for each restart. Aborting the handle ends it for good.
+    /// Starts a worker, with a new future for each restart. Aborting the handle stops it for good.
     pub fn start<F, W>(self: &Arc<Self>, name: &'static str, work: F) -> JoinHandle<()>
     where
         F: Fn() -> W + Send + Sync + 'static,
@@ -195,9 +195,9 @@ impl Supervisor {
         }
     }
 
-    /// Runs a worker once, and tells how it ended.
+    /// Runs a worker once, and returns how it ended.
     async fn run(&self, name: &'static str, begin: impl Fn() -> Work) -> Result<Exit, String> {
-        // The first steps of some workers are taken before their futures are polled.
+        // Some workers take their first steps before their future is polled.
         let work = async { begin().await };
         #[cfg(debug_assertions)]
         let work = async {
@@ -221,7 +221,7 @@ impl Supervisor {
         self.publish(name);
     }
 
-    /// Tells the metrics of one worker.
+    /// Publishes the metrics of one worker.
     fn publish(&self, name: &'static str) {
         let running =
             lock(&self.workers).get(name).map(|record| matches!(record.state, State::Running { .. }));
@@ -229,7 +229,7 @@ impl Supervisor {
         metrics::counter!("worker_restarts_total", "worker" => name).increment(0);
     }
 
-    /// Tells the metrics of all workers, for those that were started before metrics were collected.
+    /// Publishes the metrics of all workers, for those started before metrics were collected.
     pub fn publish_all(&self) {
         let names: Vec<&'static str> = lock(&self.workers).keys().copied().collect();
         for name in names {
@@ -237,7 +237,7 @@ impl Supervisor {
         }
     }
 
-    /// How all workers are, in the order of their names.
+    /// The status of all workers, by name.
     pub fn statuses(&self) -> Vec<WorkerStatus> {
         let now = Instant::now();
         let recovered = |since: Instant| now.duration_since(since) >= self.policy.recovered_after;
@@ -255,7 +255,7 @@ impl Supervisor {
         lock(&self.workers).iter().map(status).collect()
     }
 
-    /// Comes back with the first worker that could not be brought back.
+    /// Completes with the first worker that is given up.
     #[crate::boxed]
     pub async fn failed(&self) -> FailedWorker {
         let mut failed = self.failed.subscribe();
@@ -268,7 +268,7 @@ impl Supervisor {
         }
     }
 
-    /// Restarts nothing any more: the process is stopping.
+    /// Stops restarting: the process is stopping.
     pub fn stop(&self) {
         self.stopping.send_replace(true);
     }
@@ -276,7 +276,7 @@ impl Supervisor {
 
 #[cfg(debug_assertions)]
 impl Supervisor {
-    /// For tests: makes a worker panic that runs or will be started, so many times in a row.
+    /// For tests: makes a worker panic this many times in a row, now or when it starts.
     pub fn inject_panics(&self, worker: &str, times: u32) {
         self.faults.send_modify(|faults| _ = faults.insert(worker.to_owned(), times));
     }
@@ -294,40 +294,40 @@ impl Supervisor {
     }
 }
 
-/// Does the work on one item, so that a panic in it is a failure of that item and not of its worker.
+/// Runs the work on one item; a panic is a failure of that item and not of its worker.
 pub(crate) fn isolate<T>(
     worker: &'static str,
     work: impl Future<Output = Result<T>>,
 ) -> impl Future<Output = Result<T>> {
     let outcome = catch_item_panic(worker, work);
     async move {
-        let failed = |Panicked(panic)| Err(Error::internal(format!("panicked: {panic}")));
+        let failed = |ItemPanic(panic)| Err(Error::internal(format!("panicked: {panic}")));
         outcome.await.unwrap_or_else(failed)
     }
 }
 
-/// Code panicked over one item, with this message.
+/// The message of a panic while working on one item.
 #[derive(Debug)]
-pub(crate) struct Panicked(String);
+pub(crate) struct ItemPanic(String);
 
-/// The same for those who treat a panic in another way than a failure. It is counted and logged here.
+/// The same for callers that treat a panic differently from a failure. It is counted and logged here.
 pub(crate) fn catch_item_panic<T>(
     worker: &'static str,
     work: impl Future<Output = T>,
-) -> impl Future<Output = Result<T, Panicked>> {
+) -> impl Future<Output = Result<T, ItemPanic>> {
     // Boxed, since every future around it would hold it twice.
     let work = Box::pin(work);
     async move {
         catch_panic(work).await.map_err(|panic| {
             metrics::counter!("worker_item_panics_total", "worker" => worker).increment(1);
-            tracing::error!(worker, error = panic, "work on one item panicked; the worker goes on");
-            Panicked(panic)
+            tracing::error!(worker, error = panic, "item panicked; worker continues");
+            ItemPanic(panic)
         })
     }
 }
 
-/// Does some work; fails with the message of a panic in it. What the work shares with others outlives a panic: locks are
-/// used on ([`lock`]), and transactions are rolled back.
+/// Runs some work; fails with the message of a panic. Shared state survives a panic: locks ignore poisoning
+/// ([`lock`]), and transactions are rolled back.
 async fn catch_panic<T>(work: impl Future<Output = T>) -> Result<T, String> {
     AssertUnwindSafe(work).catch_unwind().await.map_err(|payload| panic_message(&*payload))
 }
@@ -338,17 +338,17 @@ fn panic_message(payload: &(dyn Any + Send)) -> String {
     text.unwrap_or_else(|| "without a message".to_owned())
 }
 
-/// A claim on work that has to be released when the task ends before its time, by a panic in its worker or because it is
-/// aborted: nobody else could go on with it until the claim expires.
+/// A claim that is released when its task ends early, by a panic in its worker or an abort: no other worker could
+/// take it over until it expires.
 pub(crate) struct ClaimGuard<F: FnOnce() -> W, W: Future<Output = ()> + Send + 'static>(Option<F>);
 
 impl<F: FnOnce() -> W, W: Future<Output = ()> + Send + 'static> ClaimGuard<F, W> {
-    /// Guards a claim that is released as told.
+    /// Guards a claim, with the future that releases it.
     pub(crate) fn new(release: F) -> Self {
         Self(Some(release))
     }
 
-    /// The work was done, or its failure was dealt with.
+    /// The work is done, or its failure was handled.
     pub(crate) fn done(mut self) {
         self.0 = None;
     }
@@ -356,7 +356,7 @@ impl<F: FnOnce() -> W, W: Future<Output = ()> + Send + 'static> ClaimGuard<F, W>
 
 impl<F: FnOnce() -> W, W: Future<Output = ()> + Send + 'static> Drop for ClaimGuard<F, W> {
     fn drop(&mut self) {
-        // Without a runtime the process is ending, and the claim expires by itself.
+        // Without a runtime the process is stopping, and the claim expires.
         if let Some(release) = self.0.take()
             && let Ok(runtime) = tokio::runtime::Handle::try_current()
         {

@@ -1,17 +1,17 @@
-//! Turns over workspaces: how the workers of a process share their room among everybody who waits.
+//! Fair scheduling over workspaces: how the workers of a process share their slots.
 //!
-//! Each worker goes round the workspaces that have something waiting. In one round each gets the same, and none ever holds
-//! more than its part of the room, so that somebody who comes later waits for a round, not for all that others have.
+//! Each worker goes round robin over the workspaces with pending work. In one round each gets the same share, and
+//! none ever exceeds its maximum, so a newcomer waits for one round and not for all that others queued.
 
 use std::collections::HashMap;
 
 use model::WorkspaceId;
 
-/// Where a worker is in its round, and what it has in its hands.
+/// The position of a worker in its round, and its work in progress.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Turns {
     after: String,
-    held: HashMap<WorkspaceId, usize>,
+    in_progress: HashMap<WorkspaceId, usize>,
 }
 
 impl Turns {
@@ -20,28 +20,28 @@ impl Turns {
         &self.after
     }
 
-    /// How many waiting workspaces to look up for so much room: those that hold their part already get nothing.
-    pub(crate) fn to_look_up(&self, room: usize) -> usize {
-        if room == 0 { 0 } else { room + self.held.len() }
+    /// How many workspaces to load for this many slots: those at their maximum get nothing.
+    pub(crate) fn candidate_limit(&self, slots: usize) -> usize {
+        if slots == 0 { 0 } else { slots + self.in_progress.len() }
     }
 
-    /// Shares room among workspaces that wait, in their turn: for each how much it may take. None gets beyond its part,
-    /// what it holds included. What is left over goes to nobody until the next look.
+    /// Shares slots among workspaces in round-robin order: how many each may use. None exceeds its maximum, work in
+    /// progress included. The remainder stays free until the next round.
     pub(crate) fn share(
         &mut self,
         waiting: Vec<WorkspaceId>,
-        room: usize,
-        part: usize,
+        slots: usize,
+        max_each: usize,
     ) -> Vec<(WorkspaceId, usize)> {
-        let open = |workspace: &WorkspaceId| part.saturating_sub(self.holds(workspace));
+        let open = |workspace: &WorkspaceId| max_each.saturating_sub(self.count(workspace));
         let waiting: Vec<(WorkspaceId, usize)> = waiting
             .into_iter()
             .map(|workspace| (open(&workspace), workspace))
             .filter(|(open, _)| *open > 0)
             .map(|(open, workspace)| (workspace, open))
             .collect();
-        let each = room.checked_div(waiting.len()).unwrap_or_default().max(1);
-        let mut left = room;
+        let each = slots.checked_div(waiting.len()).unwrap_or_default().max(1);
+        let mut left = slots;
         let mut shares = Vec::new();
         for (workspace, open) in waiting {
             let share = each.min(open).min(left);
@@ -55,43 +55,43 @@ impl Turns {
         shares
     }
 
-    /// Whether nothing is in work.
+    /// Whether nothing is in progress.
     pub(crate) fn is_idle(&self) -> bool {
-        self.held.is_empty()
+        self.in_progress.is_empty()
     }
 
-    /// How much of a workspace is in work.
-    pub(crate) fn holds(&self, workspace: &WorkspaceId) -> usize {
-        self.held.get(workspace).copied().unwrap_or_default()
+    /// How many items of a workspace are in progress.
+    pub(crate) fn count(&self, workspace: &WorkspaceId) -> usize {
+        self.in_progress.get(workspace).copied().unwrap_or_default()
     }
 
-    /// The workspaces of which something is in work.
-    pub(crate) fn served(&self) -> Vec<WorkspaceId> {
-        self.held.keys().cloned().collect()
+    /// The workspaces with work in progress.
+    pub(crate) fn workspaces(&self) -> Vec<WorkspaceId> {
+        self.in_progress.keys().cloned().collect()
     }
 
-    /// Gives a workspace its turn.
-    pub(crate) fn pass(&mut self, workspace: &WorkspaceId) {
+    /// Moves the round on to a workspace.
+    pub(crate) fn advance(&mut self, workspace: &WorkspaceId) {
         workspace.as_str().clone_into(&mut self.after);
     }
 
-    /// Gives a workspace its turn, and notes that something of it is taken on.
+    /// Moves the round on to a workspace and counts an item as in progress.
     pub(crate) fn serve(&mut self, workspace: &WorkspaceId) {
-        self.pass(workspace);
-        self.take(workspace);
+        self.advance(workspace);
+        self.claim(workspace);
     }
 
-    /// Notes that something of a workspace is taken on.
-    pub(crate) fn take(&mut self, workspace: &WorkspaceId) {
-        *self.held.entry(workspace.clone()).or_default() += 1;
+    /// Counts an item of a workspace as in progress.
+    pub(crate) fn claim(&mut self, workspace: &WorkspaceId) {
+        *self.in_progress.entry(workspace.clone()).or_default() += 1;
     }
 
-    /// Notes that something of a workspace is done.
+    /// Counts an item of a workspace as finished.
     pub(crate) fn release(&mut self, workspace: &WorkspaceId) {
-        if let Some(held) = self.held.get_mut(workspace) {
-            *held -= 1;
-            if *held == 0 {
-                self.held.remove(workspace);
+        if let Some(in_progress) = self.in_progress.get_mut(workspace) {
+            *in_progress -= 1;
+            if *in_progress == 0 {
+                self.in_progress.remove(workspace);
             }
         }
     }
@@ -105,8 +105,8 @@ mod tests {
         names.iter().map(|name| WorkspaceId::from(*name)).collect()
     }
 
-    fn shares(turns: &mut Turns, waiting: &[&str], room: usize) -> Vec<(String, usize)> {
-        let shares = turns.share(workspaces(waiting), room, 4);
+    fn shares(turns: &mut Turns, waiting: &[&str], slots: usize) -> Vec<(String, usize)> {
+        let shares = turns.share(workspaces(waiting), slots, 4);
         shares.into_iter().map(|(workspace, share)| (workspace.to_string(), share)).collect()
     }
 
@@ -122,11 +122,11 @@ mod tests {
         assert_eq!(shares(&mut turns, &["a", "b", "c"], 2), owned(&[("a", 1), ("b", 1)]));
         assert_eq!(turns.after(), "b", "the next one begins behind it");
         for _ in 0..4 {
-            turns.take(&"a".into());
+            turns.claim(&"a".into());
         }
-        assert_eq!((shares(&mut turns, &["a", "b"], 1), turns.to_look_up(1)), (owned(&[("b", 1)]), 2));
+        assert_eq!((shares(&mut turns, &["a", "b"], 1), turns.candidate_limit(1)), (owned(&[("b", 1)]), 2));
         turns.release(&"a".into());
         assert_eq!(shares(&mut turns, &["a"], 8), owned(&[("a", 1)]));
-        assert_eq!((shares(&mut turns, &[], 8), turns.to_look_up(0)), (owned(&[]), 0));
+        assert_eq!((shares(&mut turns, &[], 8), turns.candidate_limit(0)), (owned(&[]), 0));
     }
 }

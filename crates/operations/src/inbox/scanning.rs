@@ -22,7 +22,7 @@ use crate::{
         app::App,
         error::{Error, Result},
         events::NewEvent,
-        state::scanning::External,
+        state::scanning::ExternalVerdict,
         turns::Turns,
     },
     inbox::{emails::present, inbound},
@@ -72,13 +72,13 @@ impl RunningScans {
     /// Starts pending scans in free slots.
     async fn start_pending(&mut self, app: &App) -> Result<()> {
         let (now, free_slots) = (app.now(), MAX_CONCURRENT.saturating_sub(self.running.len()));
-        let (after, limit) = (self.turns.after().to_owned(), self.turns.to_look_up(free_slots));
+        let (after, limit) = (self.turns.after().to_owned(), self.turns.candidate_limit(free_slots));
         let find =
             app.db().system_read(async move |tx| system::unscanned_workspaces(tx, now, &after, limit).await);
         let shares = self.turns.share(find.await?, free_slots, MAX_CONCURRENT_IN_WORKSPACE);
         for (workspace, share) in shares {
             let skipped = self.skipped.get(&workspace).map_or(0, HashSet::len).min(MAX_SKIPPED_PER_WORKSPACE);
-            let (of, limit) = (workspace.clone(), share + self.turns.holds(&workspace) + skipped);
+            let (of, limit) = (workspace.clone(), share + self.turns.count(&workspace) + skipped);
             let find = app.db().system_read(async move |tx| system::unscanned(tx, &of, limit).await);
             let pending: Vec<(MailboxId, EmailId)> = find.await?;
             let fresh = pending.into_iter().filter(|(_, email)| !self.is_known(&workspace, email));
@@ -101,7 +101,7 @@ impl RunningScans {
             |error: &Error| tracing::error!(%error, "message could not be read for scanning; retrying");
         let work = async move { scan(&app, &of, &mailbox, &id).await.inspect_err(failed) };
         let task = self.running.spawn(work.instrument(span));
-        self.turns.take(workspace);
+        self.turns.claim(workspace);
         self.tasks.insert(task.id(), (workspace.clone(), email));
     }
 
@@ -135,9 +135,9 @@ async fn scan(app: &App, workspace: &WorkspaceId, mailbox: &MailboxId, email: &E
     let raw = present::open_raw(app, workspace, &content).await?;
     let mut threats = mail.scan_threats.clone();
     let status = match app.scanning().ask(&raw).await {
-        External::Clean => ScanStatus::Clean,
-        External::Unknown => ScanStatus::Skipped,
-        External::Infected(name) => {
+        ExternalVerdict::Clean => ScanStatus::Clean,
+        ExternalVerdict::Unknown => ScanStatus::Skipped,
+        ExternalVerdict::Infected(name) => {
             threats.push(ScanThreat {
                 url: Some(String::new()),
                 threat_type: format!("malware:{name}"),

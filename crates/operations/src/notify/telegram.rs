@@ -1,7 +1,7 @@
-//! The messaging-app link: a chat that is told of a mailbox's new mail, and can answer.
+//! Telegram: a chat that is notified of a mailbox's new mail, and can reply.
 //!
-//! A chat is linked by a code that works once. From then on it gets notices (`notices.rs`), and what comes back from it
-//! (`updates.rs`) acts on the mails of those notices alone. Whoever removes the link ends all of that with one row.
+//! A chat is linked by a code that works once. From then on it gets notices (`notices.rs`), and its updates
+//! (`updates.rs`) act on the messages of those notices alone. Deleting the link's row ends all of that.
 
 mod bot;
 pub mod notices;
@@ -95,12 +95,12 @@ pub async fn unlink(app: &App, call: &Call, mailbox: &str) -> Result<TelegramUnl
     .await
 }
 
-/// Whether there is a bot.
+/// Whether a bot is configured.
 pub fn is_available(app: &App) -> bool {
     app.bot().is_some()
 }
 
-/// Sends notices and hears what comes back, until the task is ended.
+/// Sends notices and handles updates, until the task is aborted.
 #[crate::boxed]
 pub async fn work(app: App) {
     tokio::join!(notices::work(&app), updates::work(&app));

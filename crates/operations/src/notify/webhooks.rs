@@ -1,4 +1,4 @@
-//! Webhooks: who is told about events, where, and what became of it.
+//! Webhooks: which events go where, and the log of their deliveries.
 
 pub mod outbox;
 mod signature;
@@ -21,7 +21,7 @@ use store::{
 };
 
 use crate::{
-    account::members::{require_maker, take_over},
+    account::members::{require_creator, take_over},
     core::{
         app::App,
         call::Call,
@@ -87,12 +87,12 @@ pub const RETRY: Operation =
 pub(crate) const OPERATIONS: &[&Operation] =
     &[&LIST, &CREATE, &GET, &UPDATE, &DELETE, &ROTATE, &TEST, &DELIVERIES, &RETRY];
 
-/// What secrets and the events of tests are sealed for.
+/// The purposes that secrets and test events are sealed for.
 const SECRET: &str = "webhook secret";
 const TEST_EVENT: &str = "webhook test";
-/// What a test tells.
+/// The type of a test event.
 const TEST_TYPE: &str = "webhook.test";
-/// How long the secret before the last rotation is good.
+/// How long the previous secret stays valid after a rotation.
 const OLD_SECRET_SECONDS: i64 = 24 * 3600;
 
 /// Lists the webhooks.
@@ -102,7 +102,7 @@ pub async fn list(app: &App, call: &Call) -> Result<Vec<Webhook>> {
     Ok(found.into_iter().map(show).collect())
 }
 
-/// Makes a webhook. It is told about what happens from now on.
+/// Makes a webhook. It gets events from now on.
 #[crate::boxed]
 pub async fn create(app: &App, call: &Call, input: NewWebhook) -> Result<WebhookWithSecret> {
     let url = target::clean_url(&input.url, app.settings().webhooks_allow_private)?;
@@ -119,14 +119,14 @@ pub async fn create(app: &App, call: &Call, input: NewWebhook) -> Result<Webhook
         old_secret_until: None,
         sequence: 0,
         failures: 0,
-        created_by: call.maker(),
+        created_by: call.creator(),
         created_at: call.now,
         updated_at: call.now,
     };
     let wanted = input.mailbox_ids;
     app.write(call, async move |tx| {
         workspaces::lock(tx).await?;
-        require_maker(tx, record.created_by.as_ref()).await?;
+        require_creator(tx, record.created_by.as_ref()).await?;
         let limit = Limit::of(WEBHOOKS_PER_WORKSPACE);
         if !limit.has_room(u64::try_from(webhooks::count(tx).await?).unwrap_or_default()) {
             return Err(Error::quota("webhooks", limit));
@@ -151,7 +151,7 @@ pub async fn get(app: &App, call: &Call, id: WebhookId) -> Result<Webhook> {
 pub async fn update(app: &App, call: &Call, id: WebhookId, change: WebhookChange) -> Result<Webhook> {
     let allow_private = app.settings().webhooks_allow_private;
     let url = change.url.map(|url| target::clean_url(&url, allow_private)).transpose()?;
-    let (now, caller) = (call.now, call.maker());
+    let (now, caller) = (call.now, call.creator());
     app.write(call, async move |tx| {
         if change.status == Some(WebhookStatus::Active) {
             workspaces::lock(tx).await?;
@@ -203,7 +203,7 @@ pub async fn rotate_secret(app: &App, call: &Call, id: WebhookId) -> Result<Webh
     .await
 }
 
-/// An event that is told to one webhook alone and stands in no log.
+/// An event for one webhook alone, which is in no log.
 #[derive(Serialize)]
 struct TestEvent<'a> {
     id: &'a EventId,
@@ -296,7 +296,7 @@ pub async fn retry(app: &App, call: &Call, id: WebhookId, delivery: DeliveryId) 
     .await
 }
 
-/// Holds a webhook that somebody wants to see at work.
+/// Locks a webhook that must be active.
 async fn require_active(tx: &mut Tx, id: &WebhookId) -> Result<()> {
     let record = find_for_change(tx, id).await?;
     if record.status == WebhookStatus::Paused {
@@ -352,7 +352,7 @@ fn each_once(types: Vec<EventType>) -> Vec<EventType> {
     once
 }
 
-/// The ids of mailboxes of the workspace, named in any way.
+/// The ids of mailboxes of the workspace, by any of their names.
 async fn known_mailboxes(tx: &mut Tx, named: Option<Vec<MailboxId>>) -> Result<Option<Vec<MailboxId>>> {
     let Some(named) = named else { return Ok(None) };
     let mut known: Vec<MailboxId> = Vec::with_capacity(named.len());

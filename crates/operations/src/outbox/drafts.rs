@@ -1,7 +1,8 @@
-//! Drafts: emails that are still being written.
+//! Drafts: emails that are still being written. Operations only; storing one is in `prepared`, reading one in
+//! `loaded`.
 
 pub(crate) mod loaded;
-mod ready;
+mod prepared;
 mod regenerate;
 
 use mail::address::Mailbox;
@@ -34,8 +35,8 @@ use crate::{
 use self::loaded::missing;
 pub use self::regenerate::regenerate;
 pub(crate) use self::{
-    loaded::{LoadedDraft, Source, find, hold},
-    ready::{Ready, Written},
+    loaded::{LoadedDraft, Source, find, load_unlocked},
+    prepared::{DraftInput, PreparedDraft},
 };
 
 /// Lists drafts.
@@ -58,7 +59,7 @@ pub const DELETE: Operation = Operation::write("deleteDraft", "Deletes a draft f
 pub const SEND: Operation =
     Operation::send("sendDraft", "Sends a draft as it stands.").errors(sending::ERRORS);
 
-/// Writes a draft anew.
+/// Rewrites a draft with the language model.
 pub const REGENERATE: Operation = Operation::ai_light(
     "regenerateDraft",
     "Has the language model write a draft anew, and leaves the draft as it is.",
@@ -67,7 +68,7 @@ pub const REGENERATE: Operation = Operation::ai_light(
 
 pub(crate) const OPERATIONS: &[&Operation] = &[&LIST, &SAVE, &GET, &DELETE, &SEND, &REGENERATE];
 
-/// What saving can be refused for.
+/// The errors that saving can fail with.
 pub(crate) const SAVING_ERRORS: &[ErrorKind] = &[
     ErrorKind::NotFound,
     ErrorKind::ContentWithheld,
@@ -82,25 +83,25 @@ pub(crate) const SAVING_ERRORS: &[ErrorKind] = &[
 /// Saves a draft.
 #[crate::boxed]
 pub async fn save(app: &App, call: &Call, mailbox: &str, input: NewDraft) -> Result<SavedDraft> {
-    save_passing_on(app, call, mailbox, input, None).await
+    save_forward(app, call, mailbox, input, None).await
 }
 
-/// Saves a draft that passes an email on, in the thread of that email.
+/// Saves a draft that forwards an email, in the thread of that email.
 #[crate::boxed]
-pub async fn save_passing_on(
+pub async fn save_forward(
     app: &App,
     call: &Call,
     mailbox: &str,
     input: NewDraft,
-    passes_on: Option<EmailId>,
+    forwards: Option<EmailId>,
 ) -> Result<SavedDraft> {
     let origin = Origin::of_call(app, call, mailbox).await?;
-    let replaced = hold(app, &origin, input.draft_id.as_ref(), call.now).await?;
+    let replaced = load_unlocked(app, &origin, input.draft_id.as_ref(), call.now).await?;
     let in_reply_to = match &input.in_reply_to {
         Some(text) => Some(answered_id(text)?),
         None => None,
     };
-    let written = Written {
+    let written = DraftInput {
         source: Source {
             to: people("to", input.to.as_ref())?,
             cc: people("cc", input.cc.as_ref())?,
@@ -112,23 +113,23 @@ pub async fn save_passing_on(
             in_reply_to,
         },
         thread: input.thread_id,
-        passes_on,
+        forwards,
         attachments: input.attachments,
         replaced,
         state: DraftState::Draft,
         scheduled_at: None,
     };
-    let ready = Ready::prepare(app, origin, written, call.now).await?;
+    let prepared_draft = PreparedDraft::prepare(app, origin, written, call.now).await?;
     let app_ = app.clone();
     app.write(call, async move |tx| {
-        let mail = ready.store(tx, &app_).await?;
+        let email = prepared_draft.store(tx, &app_).await?;
         Ok(SavedDraft {
-            draft_id: mail.id.clone(),
-            id: mail.id,
+            draft_id: email.id.clone(),
+            id: email.id,
             status: DraftState::Draft,
-            subject: mail.subject,
-            recipient: mail.to_line,
-            date: mail.date,
+            subject: email.subject,
+            recipient: email.to_line,
+            date: email.date,
         })
     })
     .await
@@ -139,23 +140,23 @@ pub async fn save_passing_on(
 pub async fn get(app: &App, call: &Call, mailbox: &str, id: EmailId) -> Result<Draft> {
     let named = mailboxes::name(mailbox);
     let key = app.data_key(&call.workspace).await?;
-    let (record, mail) = app
+    let (record, email) = app
         .read(call, async move |tx| {
             let mailbox = mailboxes::find_id(tx, &named).await?;
             let record = find(tx, &mailbox, &id).await?;
-            let mail = emails::find(tx, &mailbox, &id).await?.ok_or_else(missing)?;
-            Ok((record, mail))
+            let email = emails::find(tx, &mailbox, &id).await?.ok_or_else(missing)?;
+            Ok((record, email))
         })
         .await?;
-    show(&key, record, mail)
+    show(&key, record, email)
 }
 
-fn show(key: &DataKey, record: DraftRecord, mail: EmailRecord) -> Result<Draft> {
+fn show(key: &DataKey, record: DraftRecord, email: EmailRecord) -> Result<Draft> {
     let source = Source::open(key, &record.source)?;
     let texts = |people: &[Mailbox]| people.iter().map(ToString::to_string).collect();
     Ok(Draft {
-        draft_id: mail.id.clone(),
-        id: mail.id,
+        draft_id: email.id.clone(),
+        id: email.id,
         status: record.state,
         subject: source.subject,
         recipient: line(&source.to),
@@ -165,8 +166,8 @@ fn show(key: &DataKey, record: DraftRecord, mail: EmailRecord) -> Result<Draft> 
         body: source.body,
         body_format: source.format,
         in_reply_to: source.in_reply_to,
-        thread_id: mail.thread_id,
-        attachments: mail.attachments,
+        thread_id: email.thread_id,
+        attachments: email.attachments,
         date: record.updated_at,
         scheduled_send_at: record.scheduled_at,
         last_error: record.last_error,
@@ -189,11 +190,11 @@ pub async fn list(app: &App, call: &Call, mailbox: &str, query: DraftListQuery) 
         .read(call, async move |tx| {
             let mailbox = mailboxes::find_id(tx, &named).await?;
             let filter = EmailFilter { folder: Some(SystemFolder::Drafts.into()), ..EmailFilter::default() };
-            let mails = emails::list(tx, &mailbox, &filter, sort, after.as_ref(), 0, limit + 1).await?;
-            let mut found = Vec::with_capacity(mails.len());
-            for mail in mails {
-                if let Some(record) = drafts::find(tx, &mailbox, &mail.id).await? {
-                    found.push((record, mail));
+            let emails = emails::list(tx, &mailbox, &filter, sort, after.as_ref(), 0, limit + 1).await?;
+            let mut found = Vec::with_capacity(emails.len());
+            for email in emails {
+                if let Some(record) = drafts::find(tx, &mailbox, &email.id).await? {
+                    found.push((record, email));
                 }
             }
             Ok((found, emails::count(tx, &mailbox, &filter).await?))
@@ -202,12 +203,12 @@ pub async fn list(app: &App, call: &Call, mailbox: &str, query: DraftListQuery) 
     let wanted = usize::try_from(limit).unwrap_or_default();
     let has_more = found.len() > wanted;
     let (mut all, mut last) = (Vec::new(), None);
-    for (record, mail) in found.into_iter().take(wanted) {
-        last = Some(sort.place(&mail));
-        all.push(show(&key, record, mail)?);
+    for (record, email) in found.into_iter().take(wanted) {
+        last = Some(sort.place(&email));
+        all.push(show(&key, record, email)?);
     }
     let next_cursor = match last.filter(|_| has_more) {
-        Some(place) => Some(cursor::seal(&key, &about, &place)?),
+        Some(position) => Some(cursor::seal(&key, &about, &position)?),
         None => None,
     };
     Ok(DraftPage { drafts: all, total_count, has_more, next_cursor })
@@ -233,8 +234,8 @@ pub async fn delete(app: &App, call: &Call, mailbox: &str, id: EmailId) -> Resul
 #[crate::boxed]
 pub async fn send(app: &App, call: &Call, mailbox: &str, id: EmailId, wait: bool) -> Result<SentMail> {
     let origin = Origin::of_call(app, call, mailbox).await?;
-    let held = hold(app, &origin, Some(&id), call.now).await?.ok_or_else(missing)?;
-    let letter = held.letter(app, &origin, true).await?;
-    let options = SubmitOptions { draft: Some(held), keeps_id: true, wait };
-    sending::finish(app, call, origin, letter, options).await
+    let loaded = load_unlocked(app, &origin, Some(&id), call.now).await?.ok_or_else(missing)?;
+    let outgoing = loaded.outgoing_message(app, &origin, true).await?;
+    let options = SubmitOptions { draft: Some(loaded), keeps_id: true, wait };
+    sending::finish(app, call, origin, outgoing, options).await
 }

@@ -1,18 +1,19 @@
-//! Mail that goes out: sending, answering, passing on, and what becomes of it.
+//! Sending, replying and forwarding, and the delivery status of a message.
 //!
-//! Every way of sending ends in [`submit`], which is one transaction; [`work`] takes the queue on its way.
+//! Every send ends in [`submit`], which is one transaction; [`worker`] delivers from the queue.
 
 pub(crate) mod attachments;
 pub(crate) mod attempts;
 pub(crate) mod automatic;
 mod claims;
-mod departure;
 mod incoming_reports;
 pub(crate) mod origin;
 pub(crate) mod outgoing_message;
 mod quota;
 mod report;
+pub(crate) mod routing;
 mod signing;
+mod submission_log;
 pub(crate) mod submit;
 pub mod worker;
 
@@ -35,14 +36,13 @@ use model::{
 use store::{contents, emails, outbound};
 
 pub(crate) use self::{
-    automatic::AutomaticMail,
-    incoming_reports::ReportNotes,
+    automatic::AutomaticMessages,
+    incoming_reports::IncomingReports,
     origin::Origin,
     outgoing_message::{
-        OutgoingMessage, answered_id, body, headers, passed_on_references, people, references, sender,
-        subject,
+        OutgoingMessage, answered_id, body, forward_references, headers, people, references, sender, subject,
     },
-    quota::{KEPT_BACK, check_request},
+    quota::{PLAN_LIMIT_REACHED, check_request},
 };
 use self::{
     quota::not_before,
@@ -57,10 +57,10 @@ use crate::{
     },
     inbox::emails::{present, refuse_flagged, visible},
     mailbox::mailboxes,
-    outbox::drafts::loaded::{LoadedDraft, hold, join_thread},
+    outbox::drafts::loaded::{LoadedDraft, join_thread, load_unlocked},
 };
 
-/// What every way of sending can be refused for.
+/// The errors that every send can fail with.
 const SENDING_ERRORS: &[ErrorKind] = &[
     ErrorKind::NotFound,
     ErrorKind::SenderNotAllowed,
@@ -76,21 +76,21 @@ const SENDING_ERRORS: &[ErrorKind] = &[
     ErrorKind::EmailSendRateLimitExceeded,
 ];
 
-/// Sends a mail.
+/// Sends a message.
 pub const SEND: Operation = Operation::send(
     "sendEmail",
     "Sends a mail. `sent` means that every next host has taken it; `queued` that it will be tried for two days.",
 )
 .errors(SENDING_ERRORS);
-/// Answers a mail.
+/// Replies to a message.
 pub const REPLY: Operation =
     Operation::send("replyToEmail", "Answers a mail, its sender or everybody, in its thread.")
         .errors(SENDING_ERRORS);
-/// Passes a mail on.
+/// Forwards a message.
 pub const FORWARD: Operation =
     Operation::send("forwardEmail", "Passes a mail on to others, with its files unless told otherwise.")
         .errors(SENDING_ERRORS);
-/// Reads what became of a mail.
+/// Reads the delivery status of a message.
 pub const DELIVERY: Operation =
     Operation::read("getEmailDelivery", "Reads what became of a mail for each recipient.")
         .errors(&[ErrorKind::NotFound])
@@ -100,132 +100,134 @@ pub(crate) const OPERATIONS: &[&Operation] = &[&SEND, &REPLY, &FORWARD, &DELIVER
 
 pub(crate) const ERRORS: &[ErrorKind] = SENDING_ERRORS;
 
-/// Sends a mail. With `wait` it answers when every next host has taken it, or when its time is over.
+/// Sends a message. With `wait` it returns when every next hop has accepted it, or when the time is up.
 #[crate::boxed]
 pub async fn send(app: &App, call: &Call, mailbox: &str, input: NewMail, wait: bool) -> Result<SentMail> {
     let origin = Origin::of_call(app, call, mailbox).await?;
-    let held = hold(app, &origin, input.source_draft_id.as_ref(), call.now).await?;
-    let mut letter = match &held {
-        Some(held) => held.letter(app, &origin, input.attachments.is_none()).await?,
+    let loaded = load_unlocked(app, &origin, input.source_draft_id.as_ref(), call.now).await?;
+    let mut outgoing = match &loaded {
+        Some(loaded) => loaded.outgoing_message(app, &origin, input.attachments.is_none()).await?,
         None => OutgoingMessage { message_id: origin.new_message_id(app), ..OutgoingMessage::default() },
     };
-    letter.from = sender(&origin, input.from.as_ref())?;
-    fill(&mut letter.to, people("to", input.to.as_ref())?, input.to.is_some());
-    fill(&mut letter.cc, people("cc", input.cc.as_ref())?, input.cc.is_some());
-    fill(&mut letter.bcc, people("bcc", input.bcc.as_ref())?, input.bcc.is_some());
-    set_body(&mut letter, input.html, input.text);
-    let mut lacks = lacking(&letter);
+    outgoing.from = sender(&origin, input.from.as_ref())?;
+    fill(&mut outgoing.to, people("to", input.to.as_ref())?, input.to.is_some());
+    fill(&mut outgoing.cc, people("cc", input.cc.as_ref())?, input.cc.is_some());
+    fill(&mut outgoing.bcc, people("bcc", input.bcc.as_ref())?, input.bcc.is_some());
+    set_body(&mut outgoing, input.html, input.text);
+    let mut missing = missing_fields(&outgoing);
     match input.subject {
-        Some(text) => letter.subject = subject(&text)?,
-        None if held.is_none() => lacks.push(Detail::new("subject", "is required")),
+        Some(text) => outgoing.subject = subject(&text)?,
+        None if loaded.is_none() => missing.push(Detail::new("subject", "is required")),
         None => {}
     }
-    Error::refuse(lacks)?;
-    letter.headers = headers(input.headers)?;
+    Error::refuse(missing)?;
+    outgoing.headers = headers(input.headers)?;
     if let Some(id) = &input.in_reply_to {
-        letter.in_reply_to = Some(answered_id(id)?);
-        letter.references = letter.in_reply_to.clone().into_iter().collect();
+        outgoing.in_reply_to = Some(answered_id(id)?);
+        outgoing.references = outgoing.in_reply_to.clone().into_iter().collect();
     }
     if input.references.is_some() {
-        letter.references = references(input.references.as_ref())?;
+        outgoing.references = references(input.references.as_ref())?;
     }
     if let Some(thread) = input.thread_id {
-        join_thread(app, &origin, &mut letter, thread).await?;
+        join_thread(app, &origin, &mut outgoing, thread).await?;
     }
-    let draft = held.as_ref().map(|held| &held.record.email_id);
+    let draft = loaded.as_ref().map(|loaded| &loaded.record.email_id);
     if let Some(given) = input.attachments {
-        letter.files = attachments::resolve(app, &origin, given, letter.html.as_deref(), draft).await?;
+        outgoing.attachments =
+            attachments::resolve(app, &origin, given, outgoing.html.as_deref(), draft).await?;
     }
-    finish(app, call, origin, letter, SubmitOptions { draft: held, keeps_id: false, wait }).await
+    finish(app, call, origin, outgoing, SubmitOptions { draft: loaded, keeps_id: false, wait }).await
 }
 
-/// What a request says takes the place of what the draft says.
+/// A field of the request replaces that of the draft.
 fn fill(line: &mut Vec<Mailbox>, given: Vec<Mailbox>, is_given: bool) {
     if is_given {
         *line = given;
     }
 }
 
-fn set_body(letter: &mut OutgoingMessage, html: Option<String>, text: Option<String>) {
+fn set_body(outgoing: &mut OutgoingMessage, html: Option<String>, text: Option<String>) {
     if html.is_some() || text.is_some() {
-        (letter.html, letter.text) = (body(html), body(text));
+        (outgoing.html, outgoing.text) = (body(html), body(text));
     }
 }
 
 /// How a message is submitted.
 pub(crate) struct SubmitOptions {
-    /// The draft that it was, which goes with it.
+    /// The draft that it was, which is deleted with the send.
     pub(crate) draft: Option<LoadedDraft>,
     /// Whether the sent email has the draft's id.
     pub(crate) keeps_id: bool,
-    /// Whether the answer waits until every next host has taken it.
+    /// Whether the answer waits until every next hop has accepted it.
     pub(crate) wait: bool,
 }
 
-/// The last checks that all ways of sending share, then the transaction, then the wait.
+/// The checks that all sends share, then the transaction, then the wait.
 pub(crate) async fn finish(
     app: &App,
     call: &Call,
     origin: Origin,
-    mut letter: OutgoingMessage,
+    mut outgoing: OutgoingMessage,
     options: SubmitOptions,
 ) -> Result<SentMail> {
     let SubmitOptions { draft, keeps_id, wait } = options;
-    require_complete(&letter)?;
-    attachments::check(&letter.files)?;
-    letter.sign(&origin.mailbox.settings);
-    let mut news = app.news(&call.workspace);
-    let submission = Submission::prepare(app, origin, letter, draft, keeps_id, call.now).await?;
-    let (app_, now, departure) = (app.clone(), call.now, submission.departure.clone());
+    require_complete(&outgoing)?;
+    attachments::check(&outgoing.attachments)?;
+    outgoing.sign(&origin.mailbox.settings);
+    let mut events = app.subscribe(&call.workspace);
+    let submission = Submission::prepare(app, origin, outgoing, draft, keeps_id, call.now).await?;
+    let (app_, now, submission_log) = (app.clone(), call.now, submission.submission_log.clone());
     let sent = app
         .write_across(call, async move |tx| match submission.commit(tx, &app_).await? {
-            SubmitOutcome::Now(sent) => Ok(sent),
+            SubmitOutcome::Submitted(sent) => Ok(sent),
             SubmitOutcome::NotBefore(earliest) => Err(not_before(now, earliest)),
         })
         .await?;
-    departure.tell();
+    submission_log.write();
     if sent.status == SendStatus::Sent || !wait {
         return Ok(sent);
     }
-    news.mark_unchanged();
-    // The mail is accepted: whatever fails from here on, the caller must not send it again.
-    match wait_until_taken(app, &call.workspace, sent.id.as_str(), &mut news).await {
+    events.mark_unchanged();
+    // The message is accepted: whatever fails from here on, the caller must not send it again.
+    match wait_until_accepted(app, &call.workspace, sent.id.as_str(), &mut events).await {
         Ok(true) => {
-            let taken = SentMail { status: SendStatus::Sent, ..sent };
-            if let Err(error) = app.keep_answer(call, &taken).await {
-                tracing::warn!(%error, "a repeated send will be answered with queued");
+            let accepted = SentMail { status: SendStatus::Sent, ..sent };
+            if let Err(error) = app.keep_answer(call, &accepted).await {
+                tracing::warn!(%error, "stored answer not updated; a repeated send reports queued");
             }
-            Ok(taken)
+            Ok(accepted)
         }
         Ok(false) => Ok(sent),
         Err(error) => {
-            tracing::warn!(%error, "what became of a mail could not be read");
+            tracing::warn!(%error, "delivery status unreadable; answering with queued");
             Ok(sent)
         }
     }
 }
 
-/// Refuses a mail that nobody would get, or that says nothing.
-pub(crate) fn require_complete(letter: &OutgoingMessage) -> Result<()> {
-    Error::refuse(lacking(letter))
+/// Refuses a message without recipients or body.
+pub(crate) fn require_complete(outgoing: &OutgoingMessage) -> Result<()> {
+    Error::refuse(missing_fields(outgoing))
 }
 
-fn lacking(letter: &OutgoingMessage) -> Vec<Detail> {
-    let to = letter.to.is_empty().then(|| Detail::new("to", "is required"));
-    let is_silent = letter.html.is_none() && letter.text.is_none();
+fn missing_fields(outgoing: &OutgoingMessage) -> Vec<Detail> {
+    let to = outgoing.to.is_empty().then(|| Detail::new("to", "is required"));
+    let is_silent = outgoing.html.is_none() && outgoing.text.is_none();
     let text = is_silent.then(|| Detail::new("text", "one of html and text is required"));
     to.into_iter().chain(text).collect()
 }
 
-/// How often a send that waits looks by itself.
-const LOOK_AGAIN: Duration = Duration::from_millis(500);
+/// How often a waiting send polls the status.
+const STATUS_POLL_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Waits until every next host has taken a mail. False when the time is over, or when it cannot become true any more.
-async fn wait_until_taken(
+/// Waits until every next hop has accepted a message. False when the time is up, or when it cannot become true any
+/// more.
+async fn wait_until_accepted(
     app: &App,
     workspace: &WorkspaceId,
     id: &str,
-    news: &mut tokio::sync::watch::Receiver<u64>,
+    events: &mut tokio::sync::watch::Receiver<u64>,
 ) -> Result<bool> {
     let window = app.settings().outbound.send_window;
     let deadline = tokio::time::Instant::now() + window;
@@ -240,25 +242,25 @@ async fn wait_until_taken(
         if !is(RecipientState::Queued) {
             return Ok(true);
         }
-        // One that was put off until after the window keeps nobody waiting.
-        let too_late = |one: &outbound::DeliveryRecord| {
+        // A delivery deferred beyond the window ends the wait.
+        let beyond_window = |one: &outbound::DeliveryRecord| {
             one.state == RecipientState::Queued
                 && one.attempts > 0
                 && one.next_attempt_at.is_some_and(|at| at > last)
         };
-        if found.iter().any(too_late) || tokio::time::Instant::now() >= deadline {
+        if found.iter().any(beyond_window) || tokio::time::Instant::now() >= deadline {
             return Ok(false);
         }
-        // Nothing tells of a mail that is put off.
-        let look = (tokio::time::Instant::now() + LOOK_AGAIN).min(deadline);
+        // There is no event for a repeated deferral.
+        let poll_at = (tokio::time::Instant::now() + STATUS_POLL_INTERVAL).min(deadline);
         tokio::select! {
-            _ = tokio::time::timeout_at(look, news.changed()) => {}
+            _ = tokio::time::timeout_at(poll_at, events.changed()) => {}
             () = app.ending() => return Ok(false),
         }
     }
 }
 
-/// A mail of the mailbox that is answered or passed on.
+/// A message of the mailbox that is replied to or forwarded.
 struct Source {
     message: Message,
     record: emails::EmailRecord,
@@ -269,12 +271,12 @@ async fn source(app: &App, origin: &Origin, id: EmailId, now: Timestamp) -> Resu
     let (record, content) = app
         .db()
         .read(&origin.workspace, async move |tx| {
-            let mail = visible(tx, &mailbox, &id, true, now).await?;
-            if is_unsent(&mail.folder_id) {
+            let email = visible(tx, &mailbox, &id, true, now).await?;
+            if is_unsent(&email.folder_id) {
                 return Err(present::missing());
             }
-            let content = contents::find(tx, &mail.content_id).await?.ok_or_else(present::missing)?;
-            Ok((mail, content))
+            let content = contents::find(tx, &email.content_id).await?.ok_or_else(present::missing)?;
+            Ok((email, content))
         })
         .await?;
     let raw = present::open_raw(app, &origin.workspace, &content).await?;
@@ -282,7 +284,7 @@ async fn source(app: &App, origin: &Origin, id: EmailId, now: Timestamp) -> Resu
     Ok(Source { message, record })
 }
 
-/// A message as one who answers it or passes it on needs it.
+/// The parts of a message that a reply or a forward needs.
 pub(crate) fn original(message: &Message) -> Original {
     let person = |person: &message::Person| mail::compose::Person {
         name: person.name.clone(),
@@ -301,7 +303,7 @@ pub(crate) fn original(message: &Message) -> Original {
     }
 }
 
-/// Answers a mail.
+/// Replies to a message.
 #[crate::boxed]
 pub async fn reply(
     app: &App,
@@ -313,51 +315,52 @@ pub async fn reply(
 ) -> Result<SentMail> {
     let origin = Origin::of_call(app, call, mailbox).await?;
     let source = source(app, &origin, id, call.now).await?;
-    let held = hold(app, &origin, input.source_draft_id.as_ref(), call.now).await?;
-    let mut letter = match &held {
-        Some(held) => held.letter(app, &origin, input.attachments.is_none()).await?,
+    let loaded = load_unlocked(app, &origin, input.source_draft_id.as_ref(), call.now).await?;
+    let mut outgoing = match &loaded {
+        Some(loaded) => loaded.outgoing_message(app, &origin, input.attachments.is_none()).await?,
         None => OutgoingMessage { message_id: origin.new_message_id(app), ..OutgoingMessage::default() },
     };
-    letter.from = sender(&origin, input.from.as_ref())?;
+    outgoing.from = sender(&origin, input.from.as_ref())?;
     let mut own = vec![origin.mailbox.email.as_str()];
     if !source.record.outgoing {
         own.push(source.record.recipient.as_str());
     }
     let answered = quote::reply_recipients(&original(&source.message), &own, input.reply_all);
-    // What the draft says goes before what follows from the mail that is answered.
-    let drafted = !letter.to.is_empty();
-    letter.cc = match &input.cc {
+    // The draft's fields take precedence over those derived from the original.
+    let drafted = !outgoing.to.is_empty();
+    outgoing.cc = match &input.cc {
         Some(given) => people("cc", Some(given))?,
         None if input.to.is_some() => Vec::new(),
-        None if drafted => letter.cc,
+        None if drafted => outgoing.cc,
         None => answered.cc.iter().filter_map(mailbox_of).collect(),
     };
-    letter.to = match &input.to {
+    outgoing.to = match &input.to {
         Some(given) => people("to", Some(given))?,
-        None if drafted => letter.to,
+        None if drafted => outgoing.to,
         None => answered.to.iter().filter_map(mailbox_of).collect(),
     };
-    fill(&mut letter.bcc, people("bcc", input.bcc.as_ref())?, input.bcc.is_some());
-    if letter.to.is_empty() && input.to.is_none() {
+    fill(&mut outgoing.bcc, people("bcc", input.bcc.as_ref())?, input.bcc.is_some());
+    if outgoing.to.is_empty() && input.to.is_none() {
         return Err(Error::invalid("to", "the mail names nobody to answer"));
     }
-    letter.subject = match input.subject {
+    outgoing.subject = match input.subject {
         Some(text) => subject(&text)?,
-        None if held.is_some() && !letter.subject.is_empty() => letter.subject,
+        None if loaded.is_some() && !outgoing.subject.is_empty() => outgoing.subject,
         None => quote::reply_subject(&source.message.subject),
     };
-    set_body(&mut letter, input.html, input.text);
-    letter.headers = headers(input.headers)?;
+    set_body(&mut outgoing, input.html, input.text);
+    outgoing.headers = headers(input.headers)?;
     let message = &source.message;
     let threading =
         quote::threading(message.message_id.as_deref(), message.in_reply_to.as_deref(), &message.references);
-    (letter.in_reply_to, letter.references) = (threading.in_reply_to, threading.references);
-    letter.thread = Some(source.record.thread_id.clone());
-    let draft = held.as_ref().map(|held| &held.record.email_id);
+    (outgoing.in_reply_to, outgoing.references) = (threading.in_reply_to, threading.references);
+    outgoing.thread = Some(source.record.thread_id.clone());
+    let draft = loaded.as_ref().map(|loaded| &loaded.record.email_id);
     if let Some(given) = input.attachments {
-        letter.files = attachments::resolve(app, &origin, given, letter.html.as_deref(), draft).await?;
+        outgoing.attachments =
+            attachments::resolve(app, &origin, given, outgoing.html.as_deref(), draft).await?;
     }
-    finish(app, call, origin, letter, SubmitOptions { draft: held, keeps_id: false, wait }).await
+    finish(app, call, origin, outgoing, SubmitOptions { draft: loaded, keeps_id: false, wait }).await
 }
 
 pub(crate) fn mailbox_of(person: &mail::compose::Person) -> Option<Mailbox> {
@@ -365,7 +368,7 @@ pub(crate) fn mailbox_of(person: &mail::compose::Person) -> Option<Mailbox> {
     Mailbox::new(person.name.as_deref(), address.clone()).ok().or(Some(address.into()))
 }
 
-/// Passes a mail on.
+/// Forwards a message.
 #[crate::boxed]
 pub async fn forward(
     app: &App,
@@ -377,7 +380,7 @@ pub async fn forward(
 ) -> Result<SentMail> {
     let origin = Origin::of_call(app, call, mailbox).await?;
     let source = source(app, &origin, id, call.now).await?;
-    let mut letter = OutgoingMessage {
+    let mut outgoing = OutgoingMessage {
         message_id: origin.new_message_id(app),
         from: sender(&origin, input.from.as_ref())?,
         to: people("to", Some(&input.to))?,
@@ -392,51 +395,52 @@ pub async fn forward(
         headers: headers(input.headers)?,
         ..OutgoingMessage::default()
     };
-    // The signature belongs to what the sender says, not to what is passed on.
-    letter.sign(&origin.mailbox.settings);
-    let bodies = quote::forward(&original(&source.message), letter.text.as_deref(), letter.html.as_deref());
-    (letter.text, letter.html) = (Some(bodies.text), bodies.html);
-    letter.references = passed_on_references(source.message.message_id.as_deref());
-    letter.thread = Some(source.record.thread_id.clone());
-    letter.files = match input.attachments {
-        Some(given) => attachments::resolve(app, &origin, given, letter.html.as_deref(), None).await?,
+    // The signature belongs to the sender's own text, not to the forwarded one.
+    outgoing.sign(&origin.mailbox.settings);
+    let bodies =
+        quote::forward(&original(&source.message), outgoing.text.as_deref(), outgoing.html.as_deref());
+    (outgoing.text, outgoing.html) = (Some(bodies.text), bodies.html);
+    outgoing.references = forward_references(source.message.message_id.as_deref());
+    outgoing.thread = Some(source.record.thread_id.clone());
+    outgoing.attachments = match input.attachments {
+        Some(given) => attachments::resolve(app, &origin, given, outgoing.html.as_deref(), None).await?,
         None => {
             attachments::of_email(
                 app,
                 &origin,
                 &source.record.id,
-                attachments::BodyContext::By(letter.html.as_deref()),
+                attachments::BodyContext::Html(outgoing.html.as_deref()),
             )
             .await?
         }
     };
     let mut unsigned = origin.clone();
     unsigned.mailbox.settings.signature.enabled = false;
-    finish(app, call, unsigned, letter, SubmitOptions { draft: None, keeps_id: false, wait }).await
+    finish(app, call, unsigned, outgoing, SubmitOptions { draft: None, keeps_id: false, wait }).await
 }
 
-/// A mail that is to be passed on, as a draft of it holds it.
-pub struct PassedOn {
-    /// What the sender says, with the original below.
+/// The content of a draft that forwards a message.
+pub struct ForwardDraft {
+    /// The sender's text, with the original below.
     pub body: String,
-    /// What the body is written in.
+    /// The format of the body.
     pub format: BodyFormat,
-    /// The files of the original.
-    pub files: Vec<AttachmentId>,
+    /// The attachments of the original.
+    pub attachments: Vec<AttachmentId>,
 }
 
-/// Writes a mail that is to be passed on, for a draft. It leaves as that draft, not by [`forward`].
+/// Composes a forward as a draft. It is sent as that draft, not by [`forward`].
 #[crate::boxed]
-pub async fn pass_on(
+pub async fn compose_forward(
     app: &App,
     call: &Call,
     mailbox: &str,
     id: EmailId,
     said: quote::BodyText<'_>,
-) -> Result<PassedOn> {
+) -> Result<ForwardDraft> {
     let origin = Origin::of_call(app, call, mailbox).await?;
     let source = source(app, &origin, id, call.now).await?;
-    // A draft can be read by agents: what is kept from them in the mail may not come to them by way of it.
+    // Agents can read drafts: content that is withheld from them must not reach them through one.
     refuse_flagged(&source.record)?;
     let (text, html) = match said {
         quote::BodyText::Text(text) => (Some(text), None),
@@ -447,30 +451,30 @@ pub async fn pass_on(
         Some(html) => (html, BodyFormat::Html),
         None => (bodies.text, BodyFormat::Text),
     };
-    let files = source.record.attachments.into_iter().map(|file| file.id).collect();
-    Ok(PassedOn { body, format, files })
+    let attachments = source.record.attachments.into_iter().map(|file| file.id).collect();
+    Ok(ForwardDraft { body, format, attachments })
 }
 
-/// Reads what became of a mail for each recipient.
+/// Reads the delivery status of a message for each recipient.
 #[crate::boxed]
 pub async fn delivery(app: &App, call: &Call, mailbox: &str, id: EmailId) -> Result<Delivery> {
     let (named, now) = (mailboxes::name(mailbox), call.now);
-    let (mail, queued, recipients) = app
+    let (email, queued, recipients) = app
         .read(call, async move |tx| {
             let mailbox = mailboxes::find_id(tx, &named).await?;
-            let mail = visible(tx, &mailbox, &id, true, now).await?;
+            let email = visible(tx, &mailbox, &id, true, now).await?;
             let queued = outbound::find_of_email(tx, &mailbox, &id).await?;
             let recipients = match &queued {
                 Some(queued) => outbound::recipients(tx, &queued.id).await?,
                 None => Vec::new(),
             };
-            Ok((mail, queued, recipients))
+            Ok((email, queued, recipients))
         })
         .await?;
     let states: Vec<RecipientState> = recipients.iter().map(|one| one.state).collect();
     Ok(Delivery {
-        email_id: mail.id,
-        message_id: mail.message_id,
+        email_id: email.id,
+        message_id: email.message_id,
         delivery_status: queued.is_some().then(|| DeliveryStatus::of(&states)),
         expires_at: queued.map(|queued| queued.expires_at),
         recipients: recipients

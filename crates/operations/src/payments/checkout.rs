@@ -1,7 +1,7 @@
-//! Claiming proofs, settling them, and answering again what comes again.
+//! Claiming and settling proofs, and repeating earlier answers.
 //!
-//! A payment goes from `settling` to `settled` to `fulfilled`. Whoever works on one has claimed it for a bounded time;
-//! when that is over, a repeat of the request or the job that looks after payments goes on where it stopped.
+//! A payment goes from `settling` to `settled` to `fulfilled`. A worker claims it for a bounded time; when that
+//! expires, a repeat of the request or the reconciling job continues where it stopped.
 
 use model::{WorkspaceId, payments::PaymentState};
 use pay::facilitator::{self, Settlement};
@@ -11,7 +11,7 @@ use store::{
 };
 
 use super::{
-    free::Take,
+    free::ProofUseOutcome,
     prices,
     proof::{Proof, Request, resource},
     refusals::{refused, reused},
@@ -25,72 +25,72 @@ use crate::core::{
     state::wallets::Wallet,
 };
 
-/// How long somebody who works on a payment has it alone, in seconds.
-pub(super) const LEASE: i64 = 90;
-/// How long a payment whose outcome nobody knows is left alone, in seconds.
-pub(super) const PAUSE: i64 = 15;
-/// The largest answer that is kept for repeats of a call that changes nothing. Above it, the call is made anew.
-const KEPT_ANSWER: usize = 64 * 1024;
+/// The lease of a claimed payment, in seconds.
+pub(super) const LEASE_SECONDS: i64 = 90;
+/// The pause before a payment with an unknown outcome is retried, in seconds.
+pub(super) const RETRY_SECONDS: i64 = 15;
+/// The largest answer that is kept for repeats of a call that changes nothing. Above it, the call is made again.
+const MAX_KEPT_ANSWER_BYTES: usize = 64 * 1024;
 /// The purposes that things are sealed for.
 const PROOF: &str = "payment proof";
 const ANSWER: &str = "payment answer";
 
-/// Where a proof stands that comes with a request.
-pub enum Standing {
+/// The state of a proof that comes with a request.
+pub enum ProofState {
     /// It was never used.
     New,
     /// Its request was answered.
     Answered(Replay, Option<String>),
-    /// Its request changed nothing and may be made again.
+    /// Its request changed nothing and may be repeated.
     Repeatable,
-    /// It was claimed and its money may not have moved.
+    /// It was claimed and may not be settled.
     Unsettled,
-    /// Its money moved, and what it was for is still to be done.
+    /// It is settled, and its request is still to be done.
     Settled(String),
-    /// Its money will not move.
+    /// It will not be settled.
     Failed(String),
 }
 
-/// Whether proofs that cost nothing are kept in memory.
+/// Whether free proofs are kept in memory.
 fn keeps_in_memory(app: &App, proof: &Proof) -> bool {
     proof.amount == 0 && app.db().is_sole_node()
 }
 
-/// Lets a new proof in, unless it may have been used before the server was started.
+/// Admits a new proof, unless it may have been used before the server was started.
 #[crate::boxed]
 pub async fn admit(app: &App, proof: &Proof) -> Result<()> {
     if keeps_in_memory(app, proof) { app.free_proofs().admit(app, proof).await } else { Ok(()) }
 }
 
-/// What is known about a proof, if this is the request that it was used for.
+/// The state of a proof, if this is the request that it was used for.
 #[crate::boxed]
-pub async fn look_up(app: &App, proof: &Proof, request: &Request) -> Result<Standing> {
+pub async fn look_up(app: &App, proof: &Proof, request: &Request) -> Result<ProofState> {
     if keeps_in_memory(app, proof)
         && let Some(replay) = app.free_proofs().find(proof, request)?
     {
-        return Ok(Standing::Answered(replay, None));
+        return Ok(ProofState::Answered(replay, None));
     }
     let key = proof.key.clone();
     let found = app.db().system_read(async move |tx| stored::find(tx, &key).await).await?;
-    let Some(record) = found else { return Ok(Standing::New) };
+    let Some(record) = found else { return Ok(ProofState::New) };
     if record.fingerprint != request.fingerprint {
         return Err(reused(proof.protocol));
     }
     Ok(match record.state {
         PaymentState::Settling | PaymentState::Pending => {
             require_free(app, &record)?;
-            Standing::Unsettled
+            ProofState::Unsettled
         }
         PaymentState::Settled => {
             require_free(app, &record)?;
-            Standing::Settled(record.reference.unwrap_or_default())
+            ProofState::Settled(record.reference.unwrap_or_default())
         }
-        PaymentState::Failed => Standing::Failed(record.reason.unwrap_or_default()),
+        PaymentState::Failed => ProofState::Failed(record.reason.unwrap_or_default()),
         PaymentState::Fulfilled => fulfilled(app, record).await?,
     })
 }
 
-/// Refuses to work on what somebody else works on.
+/// Refuses to work on what another worker has claimed.
 fn require_free(app: &App, record: &PaymentRecord) -> Result<()> {
     let now = app.now();
     if record.claimed_until <= now {
@@ -103,17 +103,17 @@ fn require_free(app: &App, record: &PaymentRecord) -> Result<()> {
     Err(Error::new(ErrorKind::PaymentInProgress).with_retry_after(1))
 }
 
-async fn fulfilled(app: &App, record: PaymentRecord) -> Result<Standing> {
+async fn fulfilled(app: &App, record: PaymentRecord) -> Result<ProofState> {
     if let (Some(status), Some(sealed)) = (record.status, &record.answer) {
         let body = app.master_key().open(ANSWER, sealed).map_err(store::Error::from)?;
         let status = u16::try_from(status).map_err(Error::internal)?;
-        return Ok(Standing::Answered(Replay { status, body }, record.reference));
+        return Ok(ProofState::Answered(Replay { status, body }, record.reference));
     }
-    let Some(workspace) = &record.workspace_id else { return Ok(Standing::Repeatable) };
+    let Some(workspace) = &record.workspace_id else { return Ok(ProofState::Repeatable) };
     match kept(app, workspace, &record.key).await? {
-        Some(replay) => Ok(Standing::Answered(replay, record.reference)),
-        // Reads with long answers; writes keep theirs for a day, far longer than any proof is good.
-        None if record.amount == 0 => Ok(Standing::Repeatable),
+        Some(replay) => Ok(ProofState::Answered(replay, record.reference)),
+        // Reads with long answers; writes keep theirs for a day, far longer than any proof is valid.
+        None if record.amount == 0 => Ok(ProofState::Repeatable),
         None => Err(refused(&pay::Refusal::EXPIRED)),
     }
 }
@@ -133,7 +133,7 @@ async fn kept(app: &App, workspace: &WorkspaceId, key: &PaymentKey) -> Result<Op
     Ok(Some(Replay { status: u16::try_from(kept.status).map_err(Error::internal)?, body }))
 }
 
-/// Binds a call to its payment: effect, answer and payment are noted in one transaction.
+/// Binds a call to its payment: effect, answer and payment are stored in one transaction.
 #[crate::boxed]
 pub async fn bind(app: &App, call: &mut Call, proof: &Proof, request: &Request) -> Result<()> {
     let data_key = app.data_key(&call.workspace).await?;
@@ -167,8 +167,8 @@ fn record(app: &App, proof: &Proof, request: &Request, state: PaymentState) -> R
     })
 }
 
-/// Keeps the answer of a call that changed nothing, and with it the nonce. When the same proof was answered in the
-/// meantime, that answer counts.
+/// Stores the answer of a call that changed nothing, and with it the nonce. If the same proof was answered meanwhile,
+/// that answer counts.
 #[crate::boxed]
 pub async fn keep_answer(
     app: &App,
@@ -177,11 +177,11 @@ pub async fn keep_answer(
     wallet: &Wallet,
     answer: Option<(u16, &[u8])>,
 ) -> Result<Option<Replay>> {
-    let answer = answer.filter(|(_, body)| body.len() <= KEPT_ANSWER);
+    let answer = answer.filter(|(_, body)| body.len() <= MAX_KEPT_ANSWER_BYTES);
     if keeps_in_memory(app, proof) {
-        return Ok(match app.free_proofs().take(app, proof, request, answer)? {
-            Take::First => None,
-            Take::Repeated(replay) => replay,
+        return Ok(match app.free_proofs().use_proof(app, proof, request, answer)? {
+            ProofUseOutcome::First => None,
+            ProofUseOutcome::Repeated(replay) => replay,
         });
     }
     let mut record = record(app, proof, request, PaymentState::Fulfilled)?;
@@ -195,56 +195,57 @@ pub async fn keep_answer(
         return Ok(None);
     }
     match look_up(app, proof, request).await? {
-        Standing::Answered(replay, _) => Ok(Some(replay)),
+        ProofState::Answered(replay, _) => Ok(Some(replay)),
         _ => Ok(None),
     }
 }
 
-/// Claims a new proof for a request. What it pays is asked of the facilitator first, who may know that it is nothing.
+/// Claims a new proof for a request. A priced one is verified by the facilitator first.
 #[crate::boxed]
 pub async fn claim(app: &App, proof: &Proof, request: &Request) -> Result<()> {
     if keeps_in_memory(app, proof) {
         admit(app, proof).await?;
-        app.free_proofs().take(app, proof, request, None)?;
+        app.free_proofs().use_proof(app, proof, request, None)?;
     }
     let priced = proof.amount > 0;
     let state = if priced { PaymentState::Settling } else { PaymentState::Settled };
     let mut record = record(app, proof, request, state)?;
     if let Some(payment) = proof.payment.as_ref().filter(|_| priced) {
-        let asked = settle_request(app, proof.amount, request.operation.summary, &request.subject, payment);
-        match app.facilitator().verify(&asked).await {
+        let payment_request =
+            settle_request(app, proof.amount, request.operation.summary, &request.subject, payment);
+        match app.facilitator().verify(&payment_request).await {
             Verdict::Good => {}
             Verdict::Bad(reason) => return Err(Error::with_message(ErrorKind::PaymentRequired, reason)),
             Verdict::Unknown(reason) => {
-                tracing::warn!(%reason, "the facilitator does not answer");
+                tracing::warn!(%reason, "facilitator unavailable; refusing the call");
                 return Err(Error::new(ErrorKind::FacilitatorUnavailable).with_retry_after(5));
             }
         }
         let sealed = app.master_key().seal(PROOF, &facilitator::keep(payment));
         record.proof = Some(sealed.map_err(store::Error::from)?);
     }
-    record.claimed_until = record.created_at.plus_seconds(LEASE);
+    record.claimed_until = record.created_at.plus_seconds(LEASE_SECONDS);
     let claimed = app.db().system_write(async move |tx| stored::claim(tx, &record).await).await?;
     if claimed {
         return Ok(());
     }
-    // Somebody else came with the same proof in this very moment.
+    // Another request came with the same proof at the same moment.
     look_up(app, proof, request).await?;
     Err(Error::new(ErrorKind::PaymentInProgress).with_retry_after(1))
 }
 
-/// Takes a payment over that was left half-done. Fails when somebody works on it.
+/// Takes over a payment that was left unfinished. Fails while another worker has it.
 #[crate::boxed]
 pub async fn take_over(app: &App, proof: &Proof) -> Result<()> {
     let (key, now) = (proof.key.clone(), app.now());
-    let taken = app
+    let claimed = app
         .db()
         .system_write(async move |tx| match stored::find(tx, &key).await? {
-            Some(record) => stored::take_over(tx, &record, now.plus_seconds(LEASE), now).await,
+            Some(record) => stored::take_over(tx, &record, now.plus_seconds(LEASE_SECONDS), now).await,
             None => Ok::<_, store::Error>(false),
         })
         .await?;
-    if taken { Ok(()) } else { Err(Error::new(ErrorKind::PaymentInProgress).with_retry_after(1)) }
+    if claimed { Ok(()) } else { Err(Error::new(ErrorKind::PaymentInProgress).with_retry_after(1)) }
 }
 
 fn settle_request(
@@ -261,33 +262,34 @@ fn settle_request(
     }
 }
 
-/// Moves the money of a claimed payment and gives the transaction; nothing moves where nothing is to be paid.
+/// Settles a claimed payment and returns the transaction; empty where nothing is to be paid.
 #[crate::boxed]
 pub async fn settle(app: &App, proof: &Proof, request: &Request) -> Result<String> {
     let Some(payment) = proof.payment.as_ref().filter(|_| proof.amount > 0) else {
         return Ok(String::new());
     };
-    let asked = settle_request(app, proof.amount, request.operation.summary, &request.subject, payment);
-    match move_money(app, &proof.key, &asked).await? {
+    let payment_request =
+        settle_request(app, proof.amount, request.operation.summary, &request.subject, payment);
+    match settle_payment(app, &proof.key, &payment_request).await? {
         Settlement::Done { transaction } => Ok(transaction),
         Settlement::Refused { reason } => Err(Error::with_message(ErrorKind::SettlementFailed, reason)),
         Settlement::Pending { .. } => {
-            Err(Error::new(ErrorKind::SettlementPending).with_retry_after(PAUSE.unsigned_abs()))
+            Err(Error::new(ErrorKind::SettlementPending).with_retry_after(RETRY_SECONDS.unsigned_abs()))
         }
     }
 }
 
-/// Asks the facilitator to move money and notes what came of it.
-async fn move_money(app: &App, key: &PaymentKey, asked: &SettleRequest) -> Result<Settlement> {
-    let outcome = app.facilitator().settle(asked).await;
+/// Asks the facilitator to settle and stores the outcome.
+async fn settle_payment(app: &App, key: &PaymentKey, request: &SettleRequest) -> Result<Settlement> {
+    let outcome = app.facilitator().settle(request).await;
     let now = app.now();
     let (state, reason, reference, until) = match &outcome {
         Settlement::Done { transaction } => {
-            (PaymentState::Settled, None, Some(transaction.clone()), now.plus_seconds(LEASE))
+            (PaymentState::Settled, None, Some(transaction.clone()), now.plus_seconds(LEASE_SECONDS))
         }
         Settlement::Refused { reason } => (PaymentState::Failed, Some(reason.clone()), None, now),
         Settlement::Pending { reason } => {
-            (PaymentState::Pending, Some(reason.clone()), None, now.plus_seconds(PAUSE))
+            (PaymentState::Pending, Some(reason.clone()), None, now.plus_seconds(RETRY_SECONDS))
         }
     };
     metrics::counter!("payments_settled_total", "state" => state.as_str()).increment(1);
@@ -298,7 +300,7 @@ async fn move_money(app: &App, key: &PaymentKey, asked: &SettleRequest) -> Resul
     Ok(outcome)
 }
 
-/// Leaves a settled payment whose call failed, so that the same request can be tried again at once.
+/// Releases a settled payment whose call failed, so that the same request can be retried at once.
 #[crate::boxed]
 pub async fn release(app: &App, proof: &Proof, reference: &str, reason: &str) -> Result<()> {
     let now = app.now();
@@ -314,20 +316,20 @@ pub async fn release(app: &App, proof: &Proof, reference: &str, reason: &str) ->
     Ok(app.db().system_write(async move |tx| stored::update(tx, &key, &change).await).await?)
 }
 
-/// Goes on with a payment that nobody works on, and tells what came of it.
+/// Continues an abandoned payment, and returns the outcome.
 pub(super) async fn resume(app: &App, record: &PaymentRecord) -> Result<Option<Settlement>> {
     let Some(sealed) = &record.proof else { return Ok(None) };
     let now = app.now();
-    let (taken, until) = (record.clone(), now.plus_seconds(LEASE));
-    if !app.db().system_write(async move |tx| stored::take_over(tx, &taken, until, now).await).await? {
+    let (abandoned, until) = (record.clone(), now.plus_seconds(LEASE_SECONDS));
+    if !app.db().system_write(async move |tx| stored::take_over(tx, &abandoned, until, now).await).await? {
         return Ok(None);
     }
     let opened = app.master_key().open(PROOF, sealed).map_err(store::Error::from)?;
     let payment =
         facilitator::recall(&opened).ok_or_else(|| Error::internal("a kept proof that cannot be read"))?;
     let (amount, summary) = (record.amount.unsigned_abs(), prices::summary(&record.operation));
-    let asked = settle_request(app, amount, summary, &record.subject, &payment);
-    let outcome = move_money(app, &record.key, &asked).await?;
+    let payment_request = settle_request(app, amount, summary, &record.subject, &payment);
+    let outcome = settle_payment(app, &record.key, &payment_request).await?;
     if let Settlement::Done { transaction } = &outcome {
         let proof_key = record.key.clone();
         let change = PaymentChange {

@@ -1,4 +1,4 @@
-//! What operations cost a wallet.
+//! The prices of operations for wallets.
 
 use crate::{
     core::{
@@ -9,10 +9,10 @@ use crate::{
     outbox::{drafts, sending},
 };
 
-/// Where the price of an operation stands.
+/// The price of an operation in the settings.
 type PriceOf = fn(&Prices) -> u64;
 
-/// The operations that cost something, and where their price stands.
+/// The operations with a price.
 const PAID: [(&Operation, PriceOf); 5] = [
     (&mailboxes::CREATE, |prices| prices.create_mailbox),
     (&sending::SEND, |prices| prices.send),
@@ -22,14 +22,14 @@ const PAID: [(&Operation, PriceOf); 5] = [
 ];
 
 impl PaymentSettings {
-    /// What an operation costs a wallet.
+    /// The price of an operation for a wallet.
     pub fn price(&self, operation: &Operation) -> u64 {
         let paid = PAID.iter().find(|(paid, _)| paid.id == operation.id);
         paid.map_or(0, |(_, price)| price(&self.prices))
     }
 }
 
-/// What is said about an operation that is paid for.
+/// The summary of a paid operation.
 pub(super) fn summary(operation: &str) -> &'static str {
     PAID.iter().find(|(paid, _)| paid.id == operation).map_or("", |(paid, _)| paid.summary)
 }

@@ -1,4 +1,4 @@
-//! A proof that was read and checked, the request that it came with, and what is paid for.
+//! A checked proof, the request that it came with, and the resource that is paid for.
 
 use model::{Timestamp, payments::Protocol};
 use pay::{Address, x402::Resource};
@@ -6,28 +6,28 @@ use store::payments::PaymentKey;
 
 use crate::core::{app::App, operation::Operation};
 
-/// A proof that was read and checked: who, how much, and for how long.
+/// A proof that was read and checked.
 #[derive(Clone)]
 pub struct Proof {
     /// The wallet.
     pub payer: Address,
-    /// How it came.
+    /// The protocol.
     pub protocol: Protocol,
-    /// What makes it usable once.
+    /// The key that makes it usable once.
     pub key: PaymentKey,
-    /// How much it pays.
+    /// The amount it pays.
     pub amount: u64,
-    /// Until when it is good.
+    /// When it expires.
     pub expires_at: Timestamp,
     /// Why it is too late or too early for anything but a repeat.
     pub untimely: Option<pay::Refusal>,
-    /// What was signed; nothing of a sign-in.
+    /// The signed payment; `None` for a sign-in.
     pub payment: Option<pay::Payment>,
     /// The id of the challenge that it answers.
     pub challenge: Option<String>,
 }
 
-/// What a request is known by.
+/// What identifies a request.
 #[derive(Clone)]
 pub struct Request {
     /// The operation.
@@ -38,7 +38,7 @@ pub struct Request {
     pub fingerprint: [u8; 32],
 }
 
-/// What is paid for, as payers and facilitators are told.
+/// The resource that is paid for, as payers and facilitators see it.
 pub fn resource(app: &App, summary: &str, path: &str) -> Resource {
     Resource {
         url: format!("{}{path}", app.settings().public_url),

@@ -1,7 +1,6 @@
-//! The job that looks after payments whose money may have moved without anybody knowing: after a time-out, an answer that
-//! told nothing, a crash.
+//! Reconciles payments with an unknown outcome: after a timeout, an inconclusive answer, or a crash.
 //!
-//! Asking again is safe: an authorisation moves money once, however often it is brought to the chain.
+//! Retrying is safe: an authorisation moves money once, however often it is submitted.
 
 use std::time::Duration;
 
@@ -16,22 +15,22 @@ use crate::core::{
     supervisor::isolate,
 };
 
-/// Payments looked at in one round.
-const ROUND: i64 = 50;
-/// How long after its end an authorisation may still turn out to have moved money, in seconds.
+/// Payments per round.
+const MAX_PER_ROUND: i64 = 50;
+/// How long after its expiry an authorisation may still turn out to have moved money, in seconds.
 const GIVE_UP_SECONDS: i64 = 3600;
-/// How often it is looked.
-const EVERY: Duration = Duration::from_secs(10);
+/// How often it runs.
+const INTERVAL: Duration = Duration::from_secs(10);
 
-/// Looks at payments that wait, and tells how many came to a state that is known.
+/// Reconciles pending payments, and returns how many reached a final state.
 #[crate::boxed]
 pub async fn reconcile(app: &App) -> Result<usize> {
     let now = app.now();
-    let waiting = app.db().system_read(async move |tx| stored::waiting(tx, now, ROUND).await).await?;
+    let waiting = app.db().system_read(async move |tx| stored::waiting(tx, now, MAX_PER_ROUND).await).await?;
     let mut known = 0;
     for record in waiting {
         let outcome = match isolate("payments", checkout::resume(app, &record)).await {
-            // One that makes code panic must not keep the others waiting.
+            // One that panics must not block the others.
             Err(error) if error.kind() == ErrorKind::Internal => {
                 tracing::error!(payment = %record.id, %error, "settlement outcome unknown; retrying");
                 continue;
@@ -40,7 +39,7 @@ pub async fn reconcile(app: &App) -> Result<usize> {
         };
         match outcome {
             Some(Settlement::Done { .. }) => {
-                tracing::warn!(payment = %record.id, "a payment was settled after its call had ended");
+                tracing::warn!(payment = %record.id, "payment settled after its call had ended");
                 known += 1;
             }
             Some(Settlement::Refused { .. }) => known += 1,
@@ -54,9 +53,9 @@ pub async fn reconcile(app: &App) -> Result<usize> {
     Ok(known)
 }
 
-/// Stops asking about a payment that can move no money any more. The operator sees that nobody ever knew.
+/// Stops retrying a payment that can move no money any more. The operator sees that its outcome stayed unknown.
 async fn give_up(app: &App, record: &stored::PaymentRecord) -> Result<()> {
-    tracing::error!(payment = %record.id, "nobody knows whether a payment moved money");
+    tracing::error!(payment = %record.id, "settlement outcome unknown; giving up, operator action needed");
     let (key, now) = (record.key.clone(), app.now());
     let change = PaymentChange {
         state: PaymentState::Failed,
@@ -69,13 +68,13 @@ async fn give_up(app: &App, record: &stored::PaymentRecord) -> Result<()> {
     Ok(app.db().system_write(async move |tx| stored::update(tx, &key, &change).await).await?)
 }
 
-/// Looks after payments for as long as the process runs.
+/// Reconciles payments as long as the process runs.
 #[crate::boxed]
 pub async fn work(app: App) {
     loop {
-        tokio::time::sleep(EVERY).await;
+        tokio::time::sleep(INTERVAL).await;
         if let Err(error) = reconcile(&app).await {
-            tracing::warn!(%error, "payments that wait will be looked at again");
+            tracing::warn!(%error, "reconciliation failed; retrying");
         }
     }
 }

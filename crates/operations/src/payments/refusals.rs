@@ -1,10 +1,10 @@
-//! Proofs that do not count.
+//! Refusals of proofs.
 
 use model::payments::Protocol;
 
 use crate::core::error::{Error, ErrorKind};
 
-/// The same proof with another request. Clients of MPP would pay again when they are asked again.
+/// The same proof with another request. MPP clients would pay again if they were asked again.
 pub(super) fn reused(protocol: Protocol) -> Error {
     match protocol {
         Protocol::Mpp => Error::new(ErrorKind::PaymentReused),
@@ -13,7 +13,7 @@ pub(super) fn reused(protocol: Protocol) -> Error {
     }
 }
 
-/// A proof that does not count; the door asks for another with it.
+/// A refused proof; the door asks for another.
 pub fn refused(refusal: &pay::Refusal) -> Error {
     Error::with_message(ErrorKind::PaymentRequired, refusal.code).with_fix(refusal.message)
 }

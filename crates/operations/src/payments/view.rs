@@ -1,4 +1,4 @@
-//! What operators see of payments.
+//! Payments as operators see them.
 
 use model::payments::{Payment, PaymentState};
 use pay::Address;
@@ -7,14 +7,14 @@ use store::payments::{self as stored, PaymentRecord};
 
 use crate::core::{app::App, error::Result};
 
-/// How many payments are in a state, and how much they are together.
+/// The number and sum of the payments in a state.
 #[derive(Debug, Serialize)]
 pub struct PaymentTotals {
     /// The state.
     pub state: String,
-    /// How many.
+    /// The number.
     pub count: i64,
-    /// How much, in US dollars.
+    /// The sum, in US dollars.
     pub amount: String,
 }
 
@@ -24,11 +24,11 @@ pub async fn list(
     app: &App,
     state: Option<PaymentState>,
     payer: Option<&str>,
-    most: i64,
+    limit: i64,
 ) -> Result<Vec<Payment>> {
     let payer = payer.map(str::to_ascii_lowercase);
     let records =
-        app.db().system_read(async move |tx| stored::list(tx, state, payer.as_deref(), most).await).await?;
+        app.db().system_read(async move |tx| stored::list(tx, state, payer.as_deref(), limit).await).await?;
     Ok(records.into_iter().map(show).collect())
 }
 

@@ -1,4 +1,4 @@
-//! Wallets and their workspaces.
+//! Wallets, their calls, and their workspaces.
 
 use std::sync::Arc;
 
@@ -25,11 +25,11 @@ use crate::{
     mailbox::mailboxes,
 };
 
-/// Where a wallet without a workspace looks for what it has.
+/// The workspace id of wallets without a workspace.
 pub(super) const NO_WORKSPACE: &str = "ws_none";
 
 impl Wallet {
-    /// Whether a mailbox of this wallet is read with a sign-in only.
+    /// Whether a mailbox of this wallet can be read with a sign-in only.
     pub fn requires_siwx(&self, named: &str) -> bool {
         !self.siwx_only.is_empty() && {
             let named = match mailboxes::name(named) {
@@ -40,7 +40,7 @@ impl Wallet {
         }
     }
 
-    /// A call of this wallet. One without a workspace finds nothing in the place that it looks at.
+    /// A call of this wallet. Without a workspace it finds nothing.
     pub fn call(&self, app: &App, operation: &'static Operation, request_id: &str, subject: &str) -> Call {
         let workspace = self.workspace.clone().unwrap_or_else(|| WorkspaceId::from(NO_WORKSPACE));
         let access = Access { workspace, name: String::new(), role: Role::Admin, plan: Plan::Free };
@@ -53,7 +53,7 @@ impl App {
     /// The wallet behind a proof.
     #[crate::boxed]
     pub async fn wallet(&self, proof: &Proof) -> Result<Wallet> {
-        if let Some(wallet) = self.wallets().recall(proof.payer) {
+        if let Some(wallet) = self.wallets().find(proof.payer) {
             return Ok(wallet);
         }
         let (since, address) = (Instant::now(), proof.payer.to_lower());
@@ -72,7 +72,7 @@ impl App {
             })
             .await?;
         let wallet = Wallet { address: proof.payer, workspace, siwx_only: Arc::new(siwx_only) };
-        self.wallets().remember(wallet.clone(), since);
+        self.wallets().keep(wallet.clone(), since);
         Ok(wallet)
     }
 }
@@ -110,7 +110,7 @@ pub async fn open_workspace(app: &App, wallet: &Wallet) -> Result<Wallet> {
             if payments::insert_wallet(tx.enter(&fresh), &address, now).await? {
                 return Ok(fresh);
             }
-            // Another node was quicker; its workspace counts, and this one goes.
+            // Another node was quicker; its workspace counts, and this one is deleted.
             workspaces::delete(tx.enter(&fresh)).await?;
             let existing = payments::find_wallet(tx, &address).await?;
             existing.ok_or_else(|| store::Error::Internal("a wallet without a workspace".into()))

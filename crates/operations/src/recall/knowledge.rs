@@ -1,4 +1,4 @@
-//! Documents that a workspace knows: kept byte for byte, read into passages in the background.
+//! Documents of a workspace: stored byte for byte, split into passages in the background.
 
 mod extract;
 mod pdf;
@@ -65,8 +65,8 @@ pub const VERIFY: Operation = Operation::write(
 
 pub(crate) const OPERATIONS: &[&Operation] = &[&LIST, &ADD, &GET, &DELETE, &DOWNLOAD, &VERIFY];
 
-/// Passages that a check reads at once.
-const STEP: i64 = 500;
+/// Passages per read of a check.
+const BATCH: i64 = 500;
 
 /// Where a page ended.
 #[derive(Serialize, Deserialize)]
@@ -79,12 +79,12 @@ struct DocumentPosition {
 pub async fn list(app: &App, call: &Call, query: DocumentQuery) -> Result<DocumentPage> {
     let key = app.data_key(&call.workspace).await?;
     let about = LIST.id;
-    let mark: Option<DocumentPosition> =
+    let position: Option<DocumentPosition> =
         query.cursor.as_deref().map(|text| cursor::open(&key, about, text)).transpose()?;
     let limit = query.limit;
     let mut documents = app
         .read(call, async move |tx| {
-            Ok(knowledge::list(tx, mark.as_ref().map(|mark| &mark.before), limit + 1).await?)
+            Ok(knowledge::list(tx, position.as_ref().map(|position| &position.before), limit + 1).await?)
         })
         .await?;
     let wanted = usize::try_from(limit).unwrap_or_default();
@@ -118,7 +118,7 @@ pub async fn add(app: &App, call: &Call, input: NewDocument) -> Result<Document>
         created_at: call.now,
         updated_at: call.now,
     };
-    let content = keep(app, call, &key, &id, bytes).await?;
+    let content = store_bytes(app, call, &key, &id, bytes).await?;
     app.write(call, async move |tx| {
         knowledge::insert(tx, &document, content.as_deref()).await?;
         Ok(document)
@@ -155,8 +155,8 @@ fn bytes_of(input: &NewDocument) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Keeps the bytes of a document: sealed for its row, or in the blob store when they are many.
-async fn keep(
+/// Stores the bytes of a document: sealed in its row, or in the blob store when they are large.
+async fn store_bytes(
     app: &App,
     call: &Call,
     key: &DataKey,
@@ -195,7 +195,7 @@ pub async fn get(app: &App, call: &Call, id: DocumentId) -> Result<Document> {
 #[crate::boxed]
 pub async fn delete(app: &App, call: &Call, id: DocumentId) -> Result<()> {
     app.write(call, async move |tx| {
-        // What lies in the blob store goes when nothing needs it any more.
+        // Its blob is swept when nothing uses it any more.
         if knowledge::delete(tx, &id).await? { Ok(()) } else { Err(missing()) }
     })
     .await
@@ -232,7 +232,7 @@ pub async fn verify(app: &App, call: &Call, id: DocumentId) -> Result<DocumentCh
         Ok(bytes) if BlobHash::of(&bytes).as_str() == document.sha256 => {}
         Ok(_) => problems.push("The stored bytes are others than those that were added.".to_owned()),
         Err(error) => {
-            tracing::error!(document = %id, %error, "a document cannot be read back");
+            tracing::error!(document = %id, %error, "stored document unreadable; operator action needed");
             problems.push("The stored bytes cannot be read.".to_owned());
         }
     }
@@ -252,13 +252,13 @@ pub async fn verify(app: &App, call: &Call, id: DocumentId) -> Result<DocumentCh
     app.write(call, async move |_| Ok(check)).await
 }
 
-/// How many pieces of a document can be opened.
+/// How many passages of a document can be opened.
 async fn count_readable(app: &App, call: &Call, key: &DataKey, id: &DocumentId) -> Result<i64> {
     let (mut readable, mut after) = (0, -1);
     loop {
         let id = id.clone();
         let texts =
-            app.read(call, async move |tx| Ok(knowledge::texts_after(tx, &id, after, STEP).await?)).await?;
+            app.read(call, async move |tx| Ok(knowledge::texts_after(tx, &id, after, BATCH).await?)).await?;
         let Some((last, _)) = texts.last() else { return Ok(readable) };
         after = *last;
         let opened = texts
@@ -268,7 +268,7 @@ async fn count_readable(app: &App, call: &Call, key: &DataKey, id: &DocumentId) 
     }
 }
 
-/// A document that was not found.
+/// The error for a missing document.
 fn missing() -> Error {
     Error::not_found("Document not found")
 }

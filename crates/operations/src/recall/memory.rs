@@ -1,7 +1,7 @@
-//! Memory: what a workspace remembers, and recalling it together with its documents and its mail.
+//! Memory: texts that a workspace stores, recalled together with its documents and its mail.
 //!
-//! Texts are cut into passages, sealed with the workspace's data key and found by meaning and by words at once. Everything
-//! stays inside the workspace, and works without any outside service where the embedded model is used.
+//! Texts are cut into passages, sealed with the workspace's data key, and found by meaning and by terms. Everything
+//! stays inside the workspace, and needs no outside service with the embedded model.
 
 mod chunks;
 pub(crate) mod find;
@@ -33,7 +33,7 @@ use crate::{
         error::{Error, ErrorKind, Result},
         operation::Operation,
         ports::Urgency,
-        state::indexes::{Mail, PassageFilter},
+        state::indexes::{MailFilter, PassageFilter},
     },
     inbox::emails::require_room,
 };
@@ -68,12 +68,12 @@ pub const VERIFY: Operation = Operation::write(
 
 pub(crate) const OPERATIONS: &[&Operation] = &[&REMEMBER, &FORGET, &RECALL, &CREDENTIALS, &VERIFY];
 
-/// Pieces of a memory; the longest that is taken has fewer.
+/// Passages of a memory; the longest accepted text has fewer.
 const MAX_PASSAGES: usize = 100;
-/// What is written, recalled and deleted again to try the store.
-const PROBE: &str = "A text that shows that the memory of this workspace works.";
+/// The text that is written, recalled and deleted again to test the store.
+const PROBE_TEXT: &str = "A text that shows that the memory of this workspace works.";
 
-/// Says why memory cannot be used, before anything is done or charged.
+/// Fails with why memory is unavailable, before anything is done or charged.
 pub(crate) async fn require(app: &App, workspace: &WorkspaceId) -> Result<std::sync::Arc<DataKey>> {
     passages::embedder(app)?;
     let unavailable = || Error::new(ErrorKind::MemoryUnavailable).with_retry_after(10);
@@ -81,7 +81,7 @@ pub(crate) async fn require(app: &App, workspace: &WorkspaceId) -> Result<std::s
         return Err(unavailable());
     }
     app.data_key(workspace).await.map_err(|error| {
-        tracing::error!(%workspace, %error, "the data key of a workspace cannot be used");
+        tracing::error!(%workspace, %error, "workspace data key unusable; operator action needed");
         unavailable()
     })
 }
@@ -111,7 +111,7 @@ pub async fn remember(app: &App, call: &Call, input: Remember) -> Result<Remembe
     .await
 }
 
-/// A memory with everything that is stored of it.
+/// A new memory, with everything that is stored of it.
 struct NewMemory {
     id: MemoryId,
     size: i64,
@@ -129,7 +129,7 @@ impl NewMemory {
     ) -> Result<Self> {
         let id: MemoryId = app.new_id();
         let pieces = passages::cut(app, text.to_owned(), MAX_PASSAGES).await?;
-        // A text of which nothing is left still has a place in memory.
+        // An empty text still gets a passage.
         let pieces = if pieces.is_empty() { vec![text.to_owned()] } else { pieces };
         let metadata = metadata.map(serde_json::to_vec).transpose().map_err(Error::internal)?;
         let seal =
@@ -154,42 +154,42 @@ fn purpose(what: &str, id: &MemoryId) -> String {
     format!("memory {what} {id}")
 }
 
-/// Forgets what was remembered, or what memory keeps of an email.
+/// Deletes a memory, or what memory has of an email.
 #[crate::boxed]
 pub async fn forget(app: &App, call: &Call, blob: String) -> Result<()> {
     app.write(call, async move |tx| {
-        // The blobId of a piece has its place behind a dot.
+        // The blobId of a passage has its position after a dot.
         let name = blob.split('.').next().unwrap_or_default();
-        let gone = if name.starts_with("eml_") {
+        let deleted = if name.starts_with("eml_") {
             memory::delete_email(tx, &EmailId::from(name)).await?
         } else {
             memory::delete(tx, &MemoryId::from(blob.as_str())).await?
         };
-        if gone { Ok(()) } else { Err(Error::not_found("Memory not found")) }
+        if deleted { Ok(()) } else { Err(Error::not_found("Memory not found")) }
     })
     .await
 }
 
-/// Recalls texts that fit a query.
+/// Recalls texts that match a query.
 #[crate::boxed]
 pub async fn recall(app: &App, call: &Call, input: Recall) -> Result<Recalled> {
     let key = require(app, &call.workspace).await?;
     check_owner(app, call, input.owner_address.as_deref()).await?;
     let has = |source: MemorySource| input.sources.as_ref().is_none_or(|sources| sources.contains(&source));
-    let wanted = PassageFilter {
+    let filter = PassageFilter {
         memories: has(MemorySource::Memory),
         documents: has(MemorySource::Document),
-        mail: if has(MemorySource::Email) { Mail::All } else { Mail::No },
+        mail: if has(MemorySource::Email) { MailFilter::All } else { MailFilter::No },
     };
     let query = Query::new(app, &call.workspace, &input.query).await?;
-    let most = usize::try_from(input.limit).unwrap_or(1);
-    let found = find::find(app, &call.workspace, &query, &wanted, most).await?;
+    let limit = usize::try_from(input.limit).unwrap_or(1);
+    let found = find::find(app, &call.workspace, &query, &filter, limit).await?;
     let snippets = found.into_iter().map(|found| snippet(&key, found)).collect::<Result<Vec<_>>>()?;
     let recalled = Recalled { snippets };
     if call.idempotency.is_none() && !call.rehearsal {
         return Ok(recalled);
     }
-    // The answer is kept for whoever asks with the same key again.
+    // The answer is stored for a repeat with the same key.
     app.write(call, async move |_| Ok(recalled)).await
 }
 
@@ -231,7 +231,8 @@ fn snippet(key: &DataKey, PassageHit { candidate, distance }: PassageHit) -> Res
         Owner::Email(mailbox, id) => {
             snippet.source = MemorySource::Email;
             snippet.blob_id = format!("{id}.{}", candidate.position);
-            // What was sent may hold a stranger's words as well: forwarded, quoted, or written by an agent who read them.
+            // A sent message may contain a stranger's words as well: forwarded, quoted, or written by an agent that
+            // read them.
             snippet.untrusted = true;
             snippet.email_id = Some(id);
             snippet.mailbox_id = Some(mailbox);
@@ -241,7 +242,7 @@ fn snippet(key: &DataKey, PassageHit { candidate, distance }: PassageHit) -> Res
     Ok(snippet)
 }
 
-/// Reads whether the memory store can be used, and how far it is.
+/// Reads the status of the memory store, and its indexing progress.
 #[crate::boxed]
 pub async fn credentials(app: &App, call: &Call) -> Result<MemoryCredentials> {
     let usable = app.data_key(&call.workspace).await.is_ok() && app.blob_fault().is_none();
@@ -254,12 +255,12 @@ pub async fn credentials(app: &App, call: &Call) -> Result<MemoryCredentials> {
     Ok(MemoryCredentials { status, model, dimension, passages, waiting })
 }
 
-/// Tries the memory store: writes a text, recalls it and deletes it again.
+/// Tests the memory store: writes a text, recalls it and deletes it again.
 #[crate::boxed]
 pub async fn verify(app: &App, call: &Call) -> Result<MemoryVerified> {
     let key = require(app, &call.workspace).await?;
     let started = tokio::time::Instant::now();
-    let probe = NewMemory::make(app, &key, PROBE, None).await?;
+    let probe = NewMemory::make(app, &key, PROBE_TEXT, None).await?;
     let (id, now) = (probe.id.clone(), call.now);
     app.db().write(&call.workspace, async move |tx| probe.insert(tx, now).await).await?;
     let recalled = recall_probe(app, call, &id).await;
@@ -275,15 +276,15 @@ pub async fn verify(app: &App, call: &Call) -> Result<MemoryVerified> {
         })
         .await;
     if outcome.is_err() {
-        // The transaction was undone, and the probe is still there.
+        // The transaction was rolled back, and the probe is still there.
         app.db().write(&call.workspace, async move |tx| memory::delete(tx, &probe).await).await?;
     }
     outcome
 }
 
 async fn recall_probe(app: &App, call: &Call, id: &MemoryId) -> Result<bool> {
-    let query = Query::new(app, &call.workspace, PROBE).await?;
-    let wanted = PassageFilter { memories: true, documents: false, mail: Mail::No };
-    let found = find::find(app, &call.workspace, &query, &wanted, 10).await?;
+    let query = Query::new(app, &call.workspace, PROBE_TEXT).await?;
+    let filter = PassageFilter { memories: true, documents: false, mail: MailFilter::No };
+    let found = find::find(app, &call.workspace, &query, &filter, 10).await?;
     Ok(found.iter().any(|found| found.candidate.owner == Owner::Memory(id.clone())))
 }

@@ -1,4 +1,4 @@
-//! Search in the mail of a mailbox.
+//! Search in the mail of a mailbox: by terms, by meaning, or both.
 
 mod hits;
 mod meaning;
@@ -33,17 +33,17 @@ pub const SEARCH: Operation = Operation::read(
 
 pub(crate) const OPERATIONS: &[&Operation] = &[&SEARCH];
 
-/// How long a search waits until the last mails are indexed.
-const INDEXING: Duration = Duration::from_secs(2);
+/// How long a search waits until the newest messages are indexed.
+const INDEX_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Searches the emails of a mailbox.
 #[crate::boxed]
 pub async fn search(app: &App, call: &Call, mailbox: &str, input: SearchQuery) -> Result<EmailPage> {
-    // A store that cannot be written can still be searched.
-    match tokio::time::timeout(INDEXING, app.db().index_texts()).await {
+    // A read-only store can still be searched.
+    match tokio::time::timeout(INDEX_TIMEOUT, app.db().index_texts()).await {
         Ok(Ok(())) => {}
-        Ok(Err(error)) => tracing::warn!(%error, "a search goes without the last mails"),
-        Err(_) => tracing::warn!("a search does not wait longer for the last mails"),
+        Ok(Err(error)) => tracing::warn!(%error, "search index is behind; newest messages not included"),
+        Err(_) => tracing::warn!("search index is behind; newest messages not included"),
     }
     match input.mode {
         SearchMode::Text => terms::search(app, call, mailbox, input).await,

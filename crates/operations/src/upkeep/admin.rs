@@ -1,4 +1,4 @@
-//! What the operator does on the command line, while the server runs or not.
+//! The operator's commands, while the server runs or not.
 
 use bytes::Bytes;
 use mail::address::Address;
@@ -28,7 +28,7 @@ pub struct CreatedAccount {
     pub account_id: model::AccountId,
     /// Its workspace.
     pub workspace_id: WorkspaceId,
-    /// Their stable address.
+    /// Its stable address.
     pub owner_address: String,
 }
 
@@ -95,7 +95,7 @@ pub async fn revoke_key(app: &App, id: ApiKeyId) -> Result<()> {
 
 /// A workspace, as operators see it.
 #[derive(Debug, Serialize)]
-pub struct ListedWorkspace {
+pub struct WorkspaceSummary {
     /// Its id.
     pub id: WorkspaceId,
     /// Its name.
@@ -108,17 +108,17 @@ pub struct ListedWorkspace {
     pub mailbox_count: i64,
     /// API keys in it.
     pub api_key_count: i64,
-    /// When it was made.
+    /// When it was created.
     pub created_at: Timestamp,
 }
 
 /// Lists workspaces by id, a page at a time.
 #[crate::boxed]
-pub async fn list_workspaces(app: &App, after: WorkspaceId, limit: i64) -> Result<Vec<ListedWorkspace>> {
+pub async fn list_workspaces(app: &App, after: WorkspaceId, limit: i64) -> Result<Vec<WorkspaceSummary>> {
     let records = app.db().system_read(async move |tx| workspaces::list_all(tx, &after, limit).await).await?;
     Ok(records
         .into_iter()
-        .map(|record| ListedWorkspace {
+        .map(|record| WorkspaceSummary {
             id: record.id,
             name: record.name,
             plan: record.plan,
@@ -130,7 +130,7 @@ pub async fn list_workspaces(app: &App, after: WorkspaceId, limit: i64) -> Resul
         .collect())
 }
 
-/// Moves a workspace to another plan. Whoever referred it earns a commission when it becomes a paid one.
+/// Moves a workspace to another plan. Its referrer earns a commission when it becomes a paid one.
 #[crate::boxed]
 pub async fn set_plan(app: &App, workspace: WorkspaceId, plan: Plan) -> Result<()> {
     let now = app.now();
@@ -150,17 +150,17 @@ pub struct NewPayout {
     pub amount_cents: i64,
     /// Its currency.
     pub currency: String,
-    /// Where it stands.
+    /// Its status.
     pub status: PayoutStatus,
-    /// The first moment it pays for.
+    /// The start of the period it pays for.
     pub period_start: Timestamp,
-    /// The moment after the last it pays for.
+    /// The end of the period it pays for, exclusive.
     pub period_end: Timestamp,
     /// The operator's reference.
     pub reference: Option<String>,
 }
 
-/// Records a payout to an affiliate. A paid one settles the commissions of its period.
+/// Records a payout to an affiliate. A paid one marks the commissions of its period as paid.
 #[crate::boxed]
 pub async fn add_payout(app: &App, input: NewPayout) -> Result<Payout> {
     if input.amount_cents <= 0 {
@@ -198,18 +198,21 @@ pub async fn add_payout(app: &App, input: NewPayout) -> Result<Payout> {
         .await
 }
 
-/// The payouts to all affiliates that were recorded last.
+/// The latest payouts to all affiliates.
 #[crate::boxed]
-pub async fn list_payouts(app: &App, most: i64) -> Result<Vec<store::affiliate::PayoutOf>> {
-    let found = app.db().system_read(async move |tx| store::affiliate::list_all_payouts(tx, most).await);
+pub async fn list_payouts(app: &App, limit: i64) -> Result<Vec<store::affiliate::PayoutOf>> {
+    let found = app.db().system_read(async move |tx| store::affiliate::list_all_payouts(tx, limit).await);
     Ok(found.await?)
 }
 
-/// What the server keeps: bytes and things of all workspaces, and the workspaces that keep most.
+/// Storage usage: bytes and objects of all workspaces, and the largest workspaces.
 #[crate::boxed]
-pub async fn storage(app: &App, most: i64) -> Result<((i64, i64), Vec<system::StorageOf>)> {
+pub async fn storage(app: &App, limit: i64) -> Result<((i64, i64), Vec<system::StorageOf>)> {
     let found = app.db().system_read(async move |tx| {
-        Ok::<_, store::Error>((system::stored_in_all(tx).await?, system::largest_workspaces(tx, most).await?))
+        Ok::<_, store::Error>((
+            system::stored_in_all(tx).await?,
+            system::largest_workspaces(tx, limit).await?,
+        ))
     });
     Ok(found.await?)
 }
@@ -222,7 +225,7 @@ pub struct ImportTarget(Recipient);
 #[crate::boxed]
 pub async fn find_mailbox(app: &App, named: &str) -> Result<ImportTarget> {
     let missing = || Error::not_found("Mailbox not found");
-    // Addresses are kept in their normalised form; ids are no addresses.
+    // Addresses are stored normalised; ids are no addresses.
     let named = Address::parse(named).map_or_else(|_| named.to_owned(), |found| found.as_str().to_owned());
     let found = app.db().system_read(async move |tx| system::find_mailboxes(tx, &named).await).await?;
     let (first, others) = found.split_first().ok_or_else(missing)?;
@@ -242,13 +245,13 @@ pub async fn find_mailbox(app: &App, named: &str) -> Result<ImportTarget> {
     }))
 }
 
-/// Imports one message by the path of arriving mail.
+/// Imports one message through the path of incoming mail.
 #[crate::boxed]
 pub async fn import_message(app: &App, target: ImportTarget, raw: Bytes) -> Result<()> {
     inbound::import(app, target.0, raw).await.map(|_| ())
 }
 
-/// How the server does, for whoever operates it.
+/// The state of the server, for its operator.
 pub struct Health {
     /// Accounts.
     pub accounts: i64,
@@ -260,7 +263,7 @@ pub struct Health {
     pub blob_fault: Option<String>,
 }
 
-/// Tells how the server does.
+/// Reads the state of the server.
 #[crate::boxed]
 pub async fn health(app: &App) -> Result<Health> {
     let (accounts, workspaces) = app.db().system_read(async |tx| store::system::counts(tx).await).await?;
@@ -272,8 +275,8 @@ pub async fn health(app: &App) -> Result<Health> {
     })
 }
 
-/// What waits to be sent, by destination.
+/// The outbound queue, by destination.
 #[crate::boxed]
-pub async fn queue(app: &App, most: i64) -> Result<Vec<store::queue::Waiting>> {
-    Ok(app.db().system_read(async move |tx| store::queue::waiting(tx, most).await).await?)
+pub async fn queue(app: &App, limit: i64) -> Result<Vec<store::queue::Waiting>> {
+    Ok(app.db().system_read(async move |tx| store::queue::waiting(tx, limit).await).await?)
 }

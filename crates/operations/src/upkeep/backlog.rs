@@ -1,19 +1,19 @@
-//! How much work waits, for those who watch the service.
+//! The backlog of the queues, for metrics and operators.
 
 use crate::{
     core::{app::App, error::Result},
     outbox::sending::worker,
 };
 
-/// What waits in the queues that all workspaces share.
+/// The backlog of the queues that all workspaces share.
 pub struct Backlog {
-    /// The queues by their names, with what waits in each.
+    /// The queues by name, with their length.
     pub waiting: Vec<(&'static str, i64)>,
     /// How long the oldest record of the outbound queue has been due.
     pub outbound_overdue_seconds: u64,
 }
 
-/// Counts what waits, within bounds.
+/// Counts the queues, within bounds.
 #[crate::boxed]
 pub async fn measure(app: &App) -> Result<Backlog> {
     let now = app.now();

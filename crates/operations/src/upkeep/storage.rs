@@ -1,5 +1,4 @@
-//! Keeping stored mail whole: blobs that nothing needs any more go, and everything that is kept is read back now and
-//! then.
+//! Storage checks: unused blobs are deleted, and everything stored is read back regularly.
 
 use model::{EmailId, MailboxId, WorkspaceId};
 use store::{
@@ -16,29 +15,29 @@ use crate::{
     inbox::emails::present::{self, EmailContent},
 };
 
-/// Blobs younger than this may belong to mail that is just arriving, or to a backup that is just being made.
-const GRACE_SECONDS: i64 = 24 * 3600;
-/// Workspaces, blobs or contents that one step looks at.
-const STEP: i64 = 100;
+/// Younger blobs may belong to a message that is just arriving, or to a running backup.
+const MIN_BLOB_AGE_SECONDS: i64 = 24 * 3600;
+/// Workspaces, blobs or contents per step.
+const BATCH: i64 = 100;
 
-/// What a look at stored mail found.
+/// The result of a scrub.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Scrubbed {
+pub struct ScrubReport {
     /// Contents that were read back.
     pub checked: u64,
-    /// What is wrong: the workspace, the content and why.
+    /// Damaged contents: workspace, content and reason.
     pub damaged: Vec<(WorkspaceId, String, String)>,
 }
 
-/// Reads back every content of every workspace and tells what is damaged.
+/// Reads back every content of every workspace and returns what is damaged.
 #[crate::boxed]
-pub async fn scrub(app: &App) -> Result<Scrubbed> {
-    let mut found = Scrubbed::default();
+pub async fn scrub(app: &App) -> Result<ScrubReport> {
+    let mut found = ScrubReport::default();
     let mut workspace = String::new();
     loop {
         let after = workspace.clone();
         let next =
-            app.db().system_read(async move |tx| system::workspaces_after(tx, &after, STEP).await).await?;
+            app.db().system_read(async move |tx| system::workspaces_after(tx, &after, BATCH).await).await?;
         let Some(last) = next.last() else { return Ok(found) };
         workspace = last.as_str().to_owned();
         for id in &next {
@@ -47,23 +46,23 @@ pub async fn scrub(app: &App) -> Result<Scrubbed> {
     }
 }
 
-async fn scrub_workspace(app: &App, workspace: &WorkspaceId, found: &mut Scrubbed) -> Result<()> {
+async fn scrub_workspace(app: &App, workspace: &WorkspaceId, found: &mut ScrubReport) -> Result<()> {
     let mut after = String::new();
     loop {
         let from = after.clone();
         let contents =
-            app.db().read(workspace, async move |tx| contents::list_after(tx, &from, STEP).await).await?;
+            app.db().read(workspace, async move |tx| contents::list_after(tx, &from, BATCH).await).await?;
         let Some(last) = contents.last() else { return Ok(()) };
         after = last.id.clone();
         for content in &contents {
             found.checked += 1;
             if let Some(reason) = damage(app, workspace, content).await? {
-                tracing::error!(%workspace, content = content.id, reason, "stored mail is damaged");
+                tracing::error!(%workspace, content = content.id, reason, "stored message damaged; operator action needed");
                 metrics::counter!("damaged_contents_total").increment(1);
                 found.damaged.push((workspace.clone(), content.id.clone(), reason));
             }
         }
-        // Others come first.
+        // Other tasks come first.
         tokio::task::yield_now().await;
     }
 }
@@ -94,20 +93,20 @@ async fn damage(app: &App, workspace: &WorkspaceId, content: &ContentRecord) -> 
     Ok(None)
 }
 
-/// Makes the index for search anew from the stored mails, for all workspaces, and tells how many it indexed. Mail may
-/// arrive and go meanwhile. `done` hears the number so far.
+/// Rebuilds the search index from the stored messages of all workspaces, and returns how many it indexed. Mail may
+/// arrive and be deleted meanwhile. `done` gets the count so far.
 pub async fn rebuild_search(app: &App, mut done: impl FnMut(u64)) -> Result<u64> {
     let (mut count, mut workspace) = (0, String::new());
     loop {
         let after = workspace.clone();
         let next =
-            app.db().system_read(async move |tx| system::workspaces_after(tx, &after, STEP).await).await?;
+            app.db().system_read(async move |tx| system::workspaces_after(tx, &after, BATCH).await).await?;
         let Some(last) = next.last() else { return Ok(count) };
         workspace = last.as_str().to_owned();
         for id in &next {
-            let mut place = (MailboxId::from(""), EmailId::from(""));
-            while let Some((reached, indexed)) = index_some(app, id, place).await? {
-                place = reached;
+            let mut after = (MailboxId::from(""), EmailId::from(""));
+            while let Some((reached, indexed)) = index_some(app, id, after).await? {
+                after = reached;
                 count += indexed;
                 done(count);
             }
@@ -115,21 +114,21 @@ pub async fn rebuild_search(app: &App, mut done: impl FnMut(u64)) -> Result<u64>
     }
 }
 
-/// Indexes the next mails of a workspace, and tells the last of them and how many they were.
+/// Indexes the next messages of a workspace, and returns the last of them and their number.
 async fn index_some(
     app: &App,
     workspace: &WorkspaceId,
     (mailbox, email): (MailboxId, EmailId),
 ) -> Result<Option<((MailboxId, EmailId), u64)>> {
-    let listed = async move |tx: &mut Tx| search::list_after(tx, &mailbox, &email, STEP).await;
+    let listed = async move |tx: &mut Tx| search::list_after(tx, &mailbox, &email, BATCH).await;
     let found = app.db().read(workspace, listed).await?;
     let Some(last) = found.last() else { return Ok(None) };
     let reached = (last.mailbox_id.clone(), last.id.clone());
     let mut ready = Vec::with_capacity(found.len());
     for mail in found {
         let safe = safe_text(app, workspace, &mail).await.unwrap_or_else(|error| {
-            // It is still found by its subject and by who wrote it.
-            tracing::error!(%workspace, email = %mail.id, %error, "a mail's text cannot be indexed");
+            // It is still found by its subject and sender.
+            tracing::error!(%workspace, email = %mail.id, %error, "message text unreadable; indexing its headers only");
             String::new()
         });
         let text = indexed_text(&mail, &safe);
@@ -146,7 +145,7 @@ async fn index_some(
     Ok(Some((reached, count)))
 }
 
-/// The text of a mail that agents see.
+/// The text of a message that agents see.
 async fn safe_text(app: &App, workspace: &WorkspaceId, mail: &Indexable) -> Result<String> {
     let content = mail.content_id.clone();
     let read = async move |tx: &mut Tx| contents::find_safe(tx, &content).await;
@@ -167,61 +166,61 @@ fn indexed_text(mail: &Indexable, safe: &str) -> IndexedText {
     IndexedText::new(&mail.subject, &mail.sender, &recipients, safe)
 }
 
-/// Indexes mails whose texts waited for that in a process that ended. Looks at marks up to the given one, and tells the
-/// newest: where that still stands after a while, nobody will come for it.
+/// Indexes messages that an ended process had left pending. Handles entries up to the given one, and returns the
+/// newest: an entry that is still pending a while later has no owner.
 #[crate::boxed]
 pub async fn index_lost(app: &App, up_to: i64) -> Result<i64> {
     let newest = app.db().system_read(async |tx| search::newest_pending(tx).await).await?;
     let mut after = 0;
     loop {
-        let listed = async move |tx: &mut SystemTx| search::list_pending(tx, after, up_to, STEP).await;
+        let listed = async move |tx: &mut SystemTx| search::list_pending(tx, after, up_to, BATCH).await;
         let lost = app.db().system_read(listed).await?;
         let Some(last) = lost.last() else { return Ok(newest) };
         after = last.id;
-        for mark in lost {
-            if let Err(error) = isolate("search-index", index_one(app, &mark)).await {
-                let (workspace, email) = (&mark.workspace_id, &mark.email_id);
-                tracing::error!(%workspace, %email, %error, "a mail that was not indexed will be looked at again");
+        for pending in lost {
+            if let Err(error) = isolate("search-index", index_one(app, &pending)).await {
+                let (workspace, email) = (&pending.workspace_id, &pending.email_id);
+                tracing::error!(%workspace, %email, %error, "message not indexed; retrying");
             }
         }
     }
 }
 
-async fn index_one(app: &App, mark: &Pending) -> Result<()> {
-    let (mailbox, email) = (mark.mailbox_id.clone(), mark.email_id.clone());
+async fn index_one(app: &App, pending: &Pending) -> Result<()> {
+    let (mailbox, email) = (pending.mailbox_id.clone(), pending.email_id.clone());
     let find = async move |tx: &mut Tx| search::find_indexable(tx, &mailbox, &email).await;
-    let text = match app.db().read(&mark.workspace_id, find).await? {
-        Some(mail) => Some(indexed_text(&mail, &safe_text(app, &mark.workspace_id, &mail).await?)),
+    let text = match app.db().read(&pending.workspace_id, find).await? {
+        Some(mail) => Some(indexed_text(&mail, &safe_text(app, &pending.workspace_id, &mail).await?)),
         None => None,
     };
-    let marked = mark.clone();
-    let index = async move |tx: &mut Tx| search::index_marked(tx, &marked, text.as_ref()).await;
-    Ok(app.db().write(&mark.workspace_id, index).await?)
+    let entry = pending.clone();
+    let index = async move |tx: &mut Tx| search::index_marked(tx, &entry, text.as_ref()).await;
+    Ok(app.db().write(&pending.workspace_id, index).await?)
 }
 
-/// Removes blobs that no content and no document lies in, except young ones. Tells how many went.
+/// Deletes blobs that no content and no document uses, except young ones. Returns how many.
 #[crate::boxed]
 pub async fn sweep_blobs(app: &App) -> Result<u64> {
-    let before = app.now().plus_seconds(-GRACE_SECONDS).as_micros();
-    let (mut gone, mut workspace) = (0, String::new());
+    let before = app.now().plus_seconds(-MIN_BLOB_AGE_SECONDS).as_micros();
+    let (mut deleted, mut workspace) = (0, String::new());
     loop {
         let after = workspace.clone();
         let next =
-            app.db().system_read(async move |tx| system::workspaces_after(tx, &after, STEP).await).await?;
-        let Some(last) = next.last() else { return Ok(gone) };
+            app.db().system_read(async move |tx| system::workspaces_after(tx, &after, BATCH).await).await?;
+        let Some(last) = next.last() else { return Ok(deleted) };
         workspace = last.as_str().to_owned();
         for id in &next {
-            gone += sweep_space(app, id, before).await?;
+            deleted += sweep_workspace(app, id, before).await?;
         }
     }
 }
 
-async fn sweep_space(app: &App, workspace: &WorkspaceId, before: i64) -> Result<u64> {
-    let (mut gone, mut after) = (0, None);
+async fn sweep_workspace(app: &App, workspace: &WorkspaceId, before: i64) -> Result<u64> {
+    let (mut deleted, mut after) = (0, None);
     loop {
         let page = app
             .blobs()
-            .list(workspace.as_str(), after.as_ref(), usize::try_from(STEP).unwrap_or(100))
+            .list(workspace.as_str(), after.as_ref(), usize::try_from(BATCH).unwrap_or(100))
             .await
             .map_err(store::Error::from)?;
         for blob in page.blobs.iter().filter(|blob| blob.modified.is_some_and(|at| at < before)) {
@@ -235,47 +234,47 @@ async fn sweep_space(app: &App, workspace: &WorkspaceId, before: i64) -> Result<
                 })
                 .await?;
             if !used && remove(app, workspace, &blob.hash, before).await? {
-                gone += 1;
+                deleted += 1;
             }
         }
         match page.next {
             Some(next) => after = Some(next),
-            None => return Ok(gone),
+            None => return Ok(deleted),
         }
     }
 }
 
-/// Removes a blob, unless it became young again since it was listed: then new mail is about to need it.
+/// Deletes a blob, unless it was renewed since it was listed: then a new message is about to use it.
 async fn remove(app: &App, workspace: &WorkspaceId, hash: &BlobHash, before: i64) -> Result<bool> {
     match app.blobs().delete_older(workspace.as_str(), hash, before).await {
-        Ok(gone) => Ok(gone),
+        Ok(deleted) => Ok(deleted),
         Err(BlobError::Missing { .. }) => Ok(false),
         Err(error) => Err(store::Error::from(error).into()),
     }
 }
 
-/// Deletes mailboxes whose time of grace is over, with all their mail.
-pub(crate) async fn end_mailboxes(app: &App) -> Result<()> {
+/// Deletes mailboxes whose grace period is over, with all their mail.
+pub(crate) async fn delete_expired_mailboxes(app: &App) -> Result<()> {
     let before = app.now().plus_seconds(-app.settings().mailbox_grace_seconds);
     let doomed = app.db().system_read(async move |tx| system::doomed_mailboxes(tx, before).await).await?;
     for (workspace, mailbox) in doomed {
-        end_mailbox(app, &workspace, mailbox).await?;
+        delete_mailbox(app, &workspace, mailbox).await?;
     }
     Ok(())
 }
 
-async fn end_mailbox(app: &App, workspace: &WorkspaceId, mailbox: MailboxId) -> Result<()> {
+async fn delete_mailbox(app: &App, workspace: &WorkspaceId, mailbox: MailboxId) -> Result<()> {
     loop {
         let id = mailbox.clone();
         let left = app
             .db()
             .write(workspace, async move |tx| {
-                let mails = emails::any_batch(tx, &id, STEP).await?;
-                emails::delete(tx, &id, &mails).await?;
-                if mails.is_empty() {
+                let batch = emails::any_batch(tx, &id, BATCH).await?;
+                emails::delete(tx, &id, &batch).await?;
+                if batch.is_empty() {
                     mailboxes::delete(tx, &id).await?;
                 }
-                Ok::<_, store::Error>(mails.len())
+                Ok::<_, store::Error>(batch.len())
             })
             .await?;
         if left == 0 {

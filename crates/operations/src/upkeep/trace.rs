@@ -1,5 +1,5 @@
-//! What became of a message, from the store: where it arrived, and how far it has come on its way out. For operators, who
-//! have a Message-ID, the id of an email or one of the queue, and do not know whose it is.
+//! Traces a message in the store: where it arrived, and its delivery status. For operators, who have a Message-ID, an
+//! email id or a queue id, and do not know whose it is.
 
 use model::{
     EmailId, FolderId, MailboxId, ThreadId, Timestamp, WorkspaceId,
@@ -22,17 +22,17 @@ use crate::{
     inbox::inbound,
 };
 
-/// Mailboxes, emails and sends that are looked at for one message.
-const MAX_FOUND: i64 = 100;
+/// Mailboxes, emails and sends that are read for one message.
+const MAX_MATCHES: i64 = 100;
 
-/// What became of a message.
+/// The trace of a message.
 #[derive(Debug, Default, Serialize)]
 pub struct Trace {
     /// Its Message-IDs, without angle brackets; usually one.
     pub message_ids: Vec<String>,
-    /// What it is in mailboxes of this server.
+    /// Its copies in mailboxes of this server.
     pub emails: Vec<TracedEmail>,
-    /// Its ways out. Copies for other addresses and automatic answers are there only until they have left.
+    /// Its deliveries. Forwarded copies and auto-replies are listed only until they have been delivered.
     pub sends: Vec<TracedSend>,
 }
 
@@ -51,7 +51,7 @@ pub struct TracedEmail {
     pub outgoing: bool,
     /// When it arrived, or was written.
     pub arrived_at: Timestamp,
-    /// Where it lies.
+    /// Its folder.
     pub folder: FolderId,
     /// The address in its From line.
     pub from: String,
@@ -59,54 +59,54 @@ pub struct TracedEmail {
     pub recipient: String,
     /// Its size in bytes.
     pub size: i64,
-    /// What the scan says.
+    /// The scan's verdict.
     pub scan_status: Option<ScanStatus>,
-    /// What is known about its sender.
+    /// The authentication of its sender.
     pub sender_authentication: SenderAuthentication,
 }
 
-/// A message on its way out, or one that has left.
+/// A message that is queued, or was sent.
 #[derive(Debug, Serialize)]
 pub struct TracedSend {
     /// Its id in the queue.
     pub queue_id: String,
     /// The workspace.
     pub workspace_id: WorkspaceId,
-    /// The email; nothing for automatic mail.
+    /// The email; `None` for automatic messages.
     pub email_id: Option<EmailId>,
-    /// What it is: `mail`, `forward`, `auto_reply`, `system`.
+    /// Its kind: `mail`, `forward`, `auto_reply`, `system`.
     pub kind: String,
-    /// The envelope's sender; nothing for a null sender.
+    /// The envelope sender; `None` for the null sender.
     pub from: Option<String>,
-    /// When it came into the queue.
+    /// When it was queued.
     pub queued_at: Timestamp,
-    /// Until when it is tried.
+    /// Until when delivery is retried.
     pub expires_at: Timestamp,
-    /// What became of it for each recipient.
+    /// The status for each recipient.
     pub recipients: Vec<TracedRecipient>,
 }
 
-/// What became of a message for one recipient.
+/// The delivery status for one recipient.
 #[derive(Debug, Serialize)]
 pub struct TracedRecipient {
     /// The address.
     pub recipient: String,
     /// The domain, the relay, or `local` for a mailbox of this server.
     pub destination: String,
-    /// What became of it.
+    /// The state.
     pub state: RecipientState,
-    /// How often it was tried.
+    /// The number of attempts.
     pub attempts: i64,
-    /// When it was tried last.
+    /// The last attempt.
     pub last_attempt_at: Option<Timestamp>,
-    /// When it will be tried next.
+    /// The next attempt.
     pub next_attempt_at: Option<Timestamp>,
-    /// What the other server said last.
+    /// The last reply of the other server.
     pub last_reply: Option<String>,
 }
 
-/// Finds what became of a message: by its Message-ID, with or without angle brackets, by the id of one of its emails, or
-/// by its id in the queue. An id leads to everything that has the same Message-ID.
+/// Traces a message: by its Message-ID, with or without angle brackets, by the id of one of its emails, or by its
+/// queue id. An id leads to everything with the same Message-ID.
 #[crate::boxed]
 pub async fn find(app: &App, named: &str) -> Result<Trace> {
     let named = named.trim();
@@ -119,7 +119,7 @@ pub async fn find(app: &App, named: &str) -> Result<Trace> {
     Ok(found)
 }
 
-/// What was found so far.
+/// The result so far.
 #[derive(Default)]
 struct Search {
     trace: Trace,
@@ -134,26 +134,26 @@ impl Search {
         for message_id in self.trace.message_ids.clone() {
             self.by_message_id(tx, &message_id).await?;
         }
-        // The sender's own first, where all came at once.
+        // The sender's copy first, where all arrived at once.
         let when = |email: &TracedEmail| (email.arrived_at, !email.outgoing, email.id.clone());
         self.trace.emails.sort_by_key(when);
         self.trace.sends.sort_by_key(|send| (send.queued_at, send.queue_id.clone()));
         Ok(self.trace)
     }
 
-    /// The email and the mail in the queue with an id.
+    /// The email and the queued message with an id.
     async fn by_id(&mut self, tx: &mut SystemTx, named: &str) -> Result<(), store::Error> {
         let id = EmailId::from(named);
-        for place in trace::holding(tx, &id, MAX_FOUND).await? {
-            let found = emails::find(tx.enter(&place.workspace), &place.mailbox, &id).await?;
-            self.add_emails(&place, found);
+        for found_in in trace::holding(tx, &id, MAX_MATCHES).await? {
+            let found = emails::find(tx.enter(&found_in.workspace), &found_in.mailbox, &id).await?;
+            self.add_emails(&found_in, found);
         }
         self.queued(tx, named).await
     }
 
-    /// Mail with an id of the queue, and mail of the service itself with a Message-ID.
+    /// Messages with a queue id, and messages of the service itself with a Message-ID.
     async fn queued(&mut self, tx: &mut SystemTx, named: &str) -> Result<(), store::Error> {
-        for (workspace, id) in trace::queued(tx, named, MAX_FOUND).await? {
+        for (workspace, id) in trace::queued(tx, named, MAX_MATCHES).await? {
             let found = outbound::find(tx.enter(&workspace), &id).await?;
             self.add_sends(tx, &workspace, found).await?;
         }
@@ -163,32 +163,33 @@ impl Search {
     /// Everything with a Message-ID.
     async fn by_message_id(&mut self, tx: &mut SystemTx, message_id: &str) -> Result<(), store::Error> {
         let hash = inbound::message_id_hash(message_id);
-        for place in trace::knowing(tx, &hash, MAX_FOUND).await? {
-            let (inside, thread) = (tx.enter(&place.workspace), ThreadId::from(place.found.as_str()));
-            let mut found = trace::in_thread(inside, &place.mailbox, &thread, message_id, MAX_FOUND).await?;
+        for found_in in trace::knowing(tx, &hash, MAX_MATCHES).await? {
+            let (inside, thread) = (tx.enter(&found_in.workspace), ThreadId::from(found_in.found.as_str()));
+            let mut found =
+                trace::in_thread(inside, &found_in.mailbox, &thread, message_id, MAX_MATCHES).await?;
             if found.is_empty() {
-                found = trace::in_mailbox(inside, &place.mailbox, message_id, MAX_FOUND).await?;
+                found = trace::in_mailbox(inside, &found_in.mailbox, message_id, MAX_MATCHES).await?;
             }
-            self.add_emails(&place, found);
+            self.add_emails(&found_in, found);
         }
-        for place in trace::sending(tx, message_id, MAX_FOUND).await? {
-            let inside = tx.enter(&place.workspace);
-            let found = trace::sent_from(inside, &place.mailbox, message_id, MAX_FOUND).await?;
-            self.add_sends(tx, &place.workspace, found).await?;
+        for found_in in trace::sending(tx, message_id, MAX_MATCHES).await? {
+            let inside = tx.enter(&found_in.workspace);
+            let found = trace::sent_from(inside, &found_in.mailbox, message_id, MAX_MATCHES).await?;
+            self.add_sends(tx, &found_in.workspace, found).await?;
         }
         self.queued(tx, message_id).await
     }
 
-    fn add_emails(&mut self, place: &MailboxMatch, found: impl IntoIterator<Item = EmailRecord>) {
+    fn add_emails(&mut self, found_in: &MailboxMatch, found: impl IntoIterator<Item = EmailRecord>) {
         for record in found {
-            self.note(record.message_id.as_ref());
-            let known = |email: &TracedEmail| email.id == record.id && email.mailbox_id == place.mailbox;
+            self.add_message_id(record.message_id.as_ref());
+            let known = |email: &TracedEmail| email.id == record.id && email.mailbox_id == found_in.mailbox;
             if !self.trace.emails.iter().any(known) {
                 self.trace.emails.push(TracedEmail {
                     id: record.id,
-                    workspace_id: place.workspace.clone(),
-                    mailbox_id: place.mailbox.clone(),
-                    mailbox: place.address.clone(),
+                    workspace_id: found_in.workspace.clone(),
+                    mailbox_id: found_in.mailbox.clone(),
+                    mailbox: found_in.address.clone(),
                     outgoing: record.outgoing,
                     arrived_at: record.arrived_at,
                     folder: record.folder_id,
@@ -209,7 +210,7 @@ impl Search {
         found: impl IntoIterator<Item = OutboundRecord>,
     ) -> Result<(), store::Error> {
         for record in found {
-            self.note(record.message_id.as_ref());
+            self.add_message_id(record.message_id.as_ref());
             let known = |send: &TracedSend| send.queue_id == record.id && send.workspace_id == *workspace;
             if self.trace.sends.iter().any(known) {
                 continue;
@@ -229,8 +230,8 @@ impl Search {
         Ok(())
     }
 
-    /// Remembers a Message-ID that leads on.
-    fn note(&mut self, message_id: Option<&String>) {
+    /// Remembers a Message-ID to follow.
+    fn add_message_id(&mut self, message_id: Option<&String>) {
         if let Some(id) = message_id
             && !self.trace.message_ids.contains(id)
         {

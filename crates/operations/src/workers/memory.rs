@@ -1,4 +1,4 @@
-//! Work for the memory that goes on beside the doors: reading documents, taking mail in, making vectors anew.
+//! The background workers of memory: indexing documents, indexing mail, re-embedding.
 
 use std::{collections::HashSet, time::Duration};
 
@@ -19,17 +19,17 @@ use crate::{
     },
 };
 
-/// How long a document waits at most for somebody to look.
+/// How often documents are polled without a notification.
 const IDLE_POLL: Duration = Duration::from_secs(5);
-/// How long is waited after something did not work.
-const PAUSE: Duration = Duration::from_secs(5);
-/// How often all mailboxes are looked at, in case that news were missed.
-const ALL: Duration = Duration::from_mins(10);
-/// How long another node is left alone with a mailbox.
-const HELD: Duration = Duration::from_secs(mail::CLAIM_SECONDS.unsigned_abs());
+/// The delay after a failure.
+const RETRY_DELAY: Duration = Duration::from_secs(5);
+/// How often all mailboxes are checked, in case a notification was missed.
+const FULL_CHECK_INTERVAL: Duration = Duration::from_mins(10);
+/// How long a mailbox claimed by another node is left alone.
+const CLAIMED_PAUSE: Duration = Duration::from_secs(mail::CLAIM_SECONDS.unsigned_abs());
 /// How often vectors of another model are looked for.
-const RENEW: Duration = Duration::from_mins(10);
-/// Mailboxes that are remembered as having news; beyond that all are looked at.
+const RE_EMBED_INTERVAL: Duration = Duration::from_mins(10);
+/// Mailboxes in the pending set; beyond it all are checked.
 const MAX_PENDING: usize = 10_000;
 
 /// Indexes documents.
@@ -37,7 +37,7 @@ pub(super) async fn index_documents(app: App) {
     if app.db().is_sole_node()
         && let Err(error) = worker::release_lost(&app).await
     {
-        tracing::warn!(%error, "documents of the last run wait a little longer");
+        tracing::warn!(%error, "document claims of the last run not released; they will expire");
     }
     let work = (0..worker::MAX_CONCURRENT).map(|_| index_in_turn(&app, app.db().listen(Topic::Document)));
     futures_util::future::join_all(work).await;
@@ -49,77 +49,77 @@ async fn index_in_turn(app: &App, mut wakes: Receiver<Wake>) {
             Ok(true) => continue,
             Ok(false) => {}
             Err(error) => {
-                tracing::warn!(%error, "documents wait to be indexed");
-                tokio::time::sleep(PAUSE).await;
+                tracing::warn!(%error, "document indexing failed; retrying");
+                tokio::time::sleep(RETRY_DELAY).await;
             }
         }
         let _ = tokio::time::timeout(IDLE_POLL, woken(&mut wakes)).await;
     }
 }
 
-/// Whether mail is taken into memory at all.
-pub(super) fn takes_mail(app: &App) -> bool {
+/// Whether mail is indexed at all.
+pub(super) fn is_on(app: &App) -> bool {
     mail::is_on(app)
 }
 
-/// Takes mail into memory.
-pub(super) async fn take_mail(app: App) {
+/// Indexes mail for memory.
+pub(super) async fn index_mail(app: App) {
     let mut wakes = app.db().listen(Topic::Event);
-    let mut news = PendingMailboxes { all: true, ..PendingMailboxes::default() };
-    let mut looked = Instant::now();
+    let mut pending = PendingMailboxes { all: true, ..PendingMailboxes::default() };
+    let mut checked = Instant::now();
     loop {
-        if news.all || looked.elapsed() > ALL {
-            looked = Instant::now();
-            match mail::all_behind(&app).await {
+        if pending.all || checked.elapsed() > FULL_CHECK_INTERVAL {
+            checked = Instant::now();
+            match mail::list_pending(&app).await {
                 Ok(behind) => {
-                    news = PendingMailboxes {
+                    pending = PendingMailboxes {
                         behind: behind.into_iter().collect(),
                         ..PendingMailboxes::default()
                     }
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "mail waits to be taken into memory");
-                    tokio::time::sleep(PAUSE).await;
+                    tracing::warn!(%error, "mail indexing failed; retrying");
+                    tokio::time::sleep(RETRY_DELAY).await;
                     continue;
                 }
             }
         }
-        while let Some(mailbox) = news.behind.iter().next().cloned() {
-            match isolate("mail-memory", mail::take_some(&app, &mailbox)).await {
+        while let Some(mailbox) = pending.behind.iter().next().cloned() {
+            match isolate("mail-memory", mail::index_some(&app, &mailbox)).await {
                 // A mailbox with much mail takes turns with the others.
                 Ok(Progress::More) => {}
-                Ok(Progress::Done) => _ = news.behind.remove(&mailbox),
-                Ok(Progress::Held) => {
-                    news.behind.remove(&mailbox);
-                    news.held.insert(mailbox);
+                Ok(Progress::Done) => _ = pending.behind.remove(&mailbox),
+                Ok(Progress::Claimed) => {
+                    pending.behind.remove(&mailbox);
+                    pending.claimed.insert(mailbox);
                 }
                 Err(error) => {
-                    tracing::warn!(%error, workspace = %mailbox.0, "mail waits to be taken into memory");
-                    news.behind.remove(&mailbox);
-                    news.all = true;
-                    tokio::time::sleep(PAUSE).await;
+                    tracing::warn!(%error, workspace = %mailbox.0, "mail indexing failed; retrying");
+                    pending.behind.remove(&mailbox);
+                    pending.all = true;
+                    tokio::time::sleep(RETRY_DELAY).await;
                 }
             }
             while let Ok(wake) = wakes.try_recv() {
-                news.hear(wake);
+                pending.add(wake);
             }
         }
-        news.wait(&mut wakes).await;
+        pending.wait(&mut wakes).await;
     }
 }
 
-/// Mailboxes in which something happened.
+/// Mailboxes with new events.
 #[derive(Default)]
 struct PendingMailboxes {
-    behind: HashSet<mail::Behind>,
-    /// Those that another node has.
-    held: HashSet<mail::Behind>,
-    /// Whether any other may have news too.
+    behind: HashSet<mail::PendingMailbox>,
+    /// Those claimed by another node.
+    claimed: HashSet<mail::PendingMailbox>,
+    /// Whether any other may have events too.
     all: bool,
 }
 
 impl PendingMailboxes {
-    fn hear(&mut self, wake: Wake) {
+    fn add(&mut self, wake: Wake) {
         match wake.mailbox {
             Some(mailbox) if self.behind.len() < MAX_PENDING => {
                 self.behind.insert((wake.workspace, mailbox));
@@ -129,31 +129,31 @@ impl PendingMailboxes {
         }
     }
 
-    /// Waits until something happened somewhere.
+    /// Waits for the next event.
     async fn wait(&mut self, wakes: &mut Receiver<Wake>) {
-        let patience = if self.held.is_empty() { ALL } else { HELD };
-        let deadline = Instant::now() + patience;
+        let timeout = if self.claimed.is_empty() { FULL_CHECK_INTERVAL } else { CLAIMED_PAUSE };
+        let deadline = Instant::now() + timeout;
         while self.behind.is_empty() && !self.all {
             match tokio::time::timeout_at(deadline, wakes.recv()).await {
-                Ok(Ok(wake)) => self.hear(wake),
-                Ok(Err(RecvError::Closed)) => tokio::time::sleep(PAUSE).await,
+                Ok(Ok(wake)) => self.add(wake),
+                Ok(Err(RecvError::Closed)) => tokio::time::sleep(RETRY_DELAY).await,
                 // That node may be gone.
-                Err(_) if !self.held.is_empty() => self.behind = std::mem::take(&mut self.held),
+                Err(_) if !self.claimed.is_empty() => self.behind = std::mem::take(&mut self.claimed),
                 Ok(Err(RecvError::Lagged(_))) | Err(_) => self.all = true,
             }
         }
     }
 }
 
-/// Makes vectors anew that another model made.
-pub(super) async fn renew_vectors(app: App) {
+/// Re-embeds passages of another model.
+pub(super) async fn re_embed(app: App) {
     loop {
-        match isolate("vectors", renew::renew_some(&app)).await {
-            Ok(0) => tokio::time::sleep(jitter(&app, RENEW)).await,
+        match isolate("vectors", renew::re_embed_some(&app)).await {
+            Ok(0) => tokio::time::sleep(jitter(&app, RE_EMBED_INTERVAL)).await,
             Ok(_) => {}
             Err(error) => {
-                tracing::warn!(%error, "vectors of another model wait to be made anew");
-                tokio::time::sleep(PAUSE).await;
+                tracing::warn!(%error, "re-embedding failed; retrying");
+                tokio::time::sleep(RETRY_DELAY).await;
             }
         }
     }

@@ -9,7 +9,7 @@ use std::{
 use model::{ApiKeyId, Plan, Role, Timestamp, WorkspaceId};
 use operations::{
     App,
-    admin::{self, ListedWorkspace, NewPayout},
+    admin::{self, NewPayout, WorkspaceSummary},
     domains::keys::{self, PublicKey},
 };
 use serde_json::json;
@@ -147,8 +147,8 @@ async fn workspace(app: &App, command: Workspace) -> Result<()> {
     }
 }
 
-async fn all_workspaces(app: &App) -> Result<Vec<ListedWorkspace>> {
-    let mut all: Vec<ListedWorkspace> = Vec::new();
+async fn all_workspaces(app: &App) -> Result<Vec<WorkspaceSummary>> {
+    let mut all: Vec<WorkspaceSummary> = Vec::new();
     loop {
         let after = all.last().map_or_else(|| WorkspaceId::from(""), |last| last.id.clone());
         let page = admin::list_workspaces(app, after, PAGE_SIZE).await?;

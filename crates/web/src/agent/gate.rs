@@ -14,7 +14,7 @@ use axum::{
 };
 use operations::{
     App, Error, ErrorKind, Replay, Result, emails,
-    payments::{self, Proof, Standing, Wallet},
+    payments::{self, Proof, ProofState, Wallet},
 };
 use pay::Refusal;
 use tracing::Instrument;
@@ -192,7 +192,7 @@ impl PaidCall {
         let wallet = self.wallet().await?;
         // Looked up first only for slow operations; for others the claim itself finds a repeat soon enough.
         if endpoint.operation.id == emails::WAIT.id
-            && let Standing::Answered(replay, _) =
+            && let ProofState::Answered(replay, _) =
                 payments::look_up(&self.app, &self.proof, &self.request).await?
         {
             return replayed(replay, String::new());
@@ -214,21 +214,23 @@ impl PaidCall {
     /// A call that changes something: settled first, then run exactly once.
     async fn write(self) -> Result<PaidResponse> {
         let transaction = match payments::look_up(&self.app, &self.proof, &self.request).await? {
-            Standing::Answered(replay, reference) => return replayed(replay, reference.unwrap_or_default()),
-            Standing::Failed(reason) => {
+            ProofState::Answered(replay, reference) => {
+                return replayed(replay, reference.unwrap_or_default());
+            }
+            ProofState::Failed(reason) => {
                 return Err(Error::with_message(ErrorKind::SettlementFailed, reason));
             }
-            Standing::Repeatable => return Err(payments::refused(&Refusal::NONCE_USED)),
-            Standing::New => {
+            ProofState::Repeatable => return Err(payments::refused(&Refusal::NONCE_USED)),
+            ProofState::New => {
                 self.rehearse().await?;
                 payments::claim(&self.app, &self.proof, &self.request).await?;
                 payments::settle(&self.app, &self.proof, &self.request).await?
             }
-            Standing::Unsettled => {
+            ProofState::Unsettled => {
                 payments::take_over(&self.app, &self.proof).await?;
                 payments::settle(&self.app, &self.proof, &self.request).await?
             }
-            Standing::Settled(reference) => {
+            ProofState::Settled(reference) => {
                 payments::take_over(&self.app, &self.proof).await?;
                 reference
             }
@@ -267,7 +269,7 @@ impl PaidCall {
             Err(refused) => refused,
         };
         if refused.kind() == ErrorKind::AlreadyAnswered
-            && let Standing::Answered(replay, _) =
+            && let ProofState::Answered(replay, _) =
                 payments::look_up(&self.app, &self.proof, &self.request).await?
         {
             return replayed(replay, transaction);

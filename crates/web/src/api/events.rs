@@ -56,7 +56,7 @@ pub(crate) async fn stream_of(
     call: Arc<Call>,
     after: Option<i64>,
 ) -> Result<impl Stream<Item = Result<Bytes, Infallible>> + use<>> {
-    let notifications = app.news(&call.workspace);
+    let notifications = app.subscribe(&call.workspace);
     let after = match after {
         Some(after) => after,
         None => events::last_sequence(&app, &call.workspace).await?,

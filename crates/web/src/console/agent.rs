@@ -257,7 +257,7 @@ async fn send(visit: &Visit, mailbox: &str, conversation: &str, fields: &Fields)
     let work = async move {
         // Boxed, because the future holds everything that a message can lead to.
         let outcome = Box::pin(agent::send(&app, &call, &mailbox, conversation.into(), request)).await;
-        app.settle(&call, outcome.is_ok());
+        app.commit_or_refund(&call, outcome.is_ok());
         outcome.map(|_| ())
     };
     tokio::spawn(work.in_current_span()).await.map_err(Error::internal)?

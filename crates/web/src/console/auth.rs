@@ -12,8 +12,8 @@ use model::accounts::{CompleteSignUp, Login, PasswordReset, PasswordResetRequest
 use operations::{
     Client, Error, ErrorKind, Result,
     accounts::{
-        self, Opened,
-        sign_up::{self as signing_up, SignedUp},
+        self, OpenedSession,
+        sign_up::{self as signing_up, SignUpOutcome},
         verification::{self, SignUpRequest},
     },
     password_resets,
@@ -159,7 +159,13 @@ pub(super) fn again(headers: &HeaderMap, refused: &Error, page: &impl Template) 
     response
 }
 
-pub(super) fn enter(state: &State, headers: &HeaderMap, opened: &Opened, next: &str, said: &str) -> Response {
+pub(super) fn enter(
+    state: &State,
+    headers: &HeaderMap,
+    opened: &OpenedSession,
+    next: &str,
+    said: &str,
+) -> Response {
     let mut response = page::go_to(headers, next);
     set_cookies(state, &mut response, opened);
     flash::set(response, flash::Kind::Done, said)
@@ -226,8 +232,8 @@ async fn sign_up(Extracted(state): Extracted<State>, request: Request) -> Respon
         Err(refused) => return page::failure(&headers, &refused),
     };
     match try_sign_up(&state, &headers, &fields, &client).await {
-        Ok(SignedUp::Opened(opened)) => enter(&state, &headers, &opened, "/console", ""),
-        Ok(SignedUp::Sent(sent)) => {
+        Ok(SignUpOutcome::Opened(opened)) => enter(&state, &headers, &opened, "/console", ""),
+        Ok(SignUpOutcome::Sent(sent)) => {
             let form = Form { email: sent.email, ..Form::new(&headers, "Sign up") };
             respond(&headers, html(&SentPage { form }))
         }
@@ -246,7 +252,7 @@ async fn try_sign_up(
     headers: &HeaderMap,
     fields: &Fields,
     client: &Client,
-) -> Result<SignedUp> {
+) -> Result<SignUpOutcome> {
     let given = |name: &str| fields.given(name).map(ToOwned::to_owned);
     let code = affiliate_cookie(headers);
     let (empty, _) = signing_up::first_account(&state.app).await?;
@@ -254,7 +260,7 @@ async fn try_sign_up(
         // The form has no password field: it is chosen after following the link.
         let email = fields.get("email").trim().to_owned();
         let wanted = SignUpRequest::new(email, given("name"), given("workspace_name"), code);
-        return verification::request(&state.app, wanted).await.map(SignedUp::Sent);
+        return verification::request(&state.app, wanted).await.map(SignUpOutcome::Sent);
     }
     let mut wanted: SignUp = input(&json!({
         "email": fields.get("email").trim(), "password": fields.get("password"), "name": given("name"),

@@ -432,7 +432,7 @@ async fn save(visit: &Visit, mailbox: &str, form: &Form) -> Result<Value> {
     let request = input(&draft_json(visit, mailbox, form).await?)?;
     let call = visit.call(&drafts::SAVE)?;
     let saved =
-        drafts::save_passing_on(visit.app(), &call, mailbox, request, forwarded_email(&form.fields)).await?;
+        drafts::save_forward(visit.app(), &call, mailbox, request, forwarded_email(&form.fields)).await?;
     let draft = drafts::get(visit.app(), &visit.call(&drafts::GET)?, mailbox, saved.id.clone()).await?;
     let below = forward::pictures_below(&draft.body, draft.body_format, &draft.attachments);
     let files: Vec<Value> = draft
@@ -457,7 +457,7 @@ async fn schedule(visit: &Visit, mailbox: &str, form: &Form) -> Result<String> {
     request["scheduled_send_at"] = json!(at.to_string());
     let call = visit.call(&scheduled_sends::CREATE)?;
     let of = forwarded_email(&form.fields);
-    scheduled_sends::create_passing_on(visit.app(), &call, mailbox, input(&request)?, of).await?;
+    scheduled_sends::create_forward(visit.app(), &call, mailbox, input(&request)?, of).await?;
     Ok(format!("It will be sent {}.", zone.when(at).full))
 }
 

@@ -74,7 +74,7 @@ pub(super) async fn draft_parts(visit: &Visit, mailbox: &str, form: &Form) -> Re
 /// The first draft of a forward.
 async fn first_draft(visit: &Visit, mailbox: &str, source: &str, words: BodyText<'_>) -> Result<Parts> {
     let call = visit.call(&drafts::SAVE)?;
-    let forward_content = sending::pass_on(visit.app(), &call, mailbox, source.into(), words).await?;
+    let forward_content = sending::compose_forward(visit.app(), &call, mailbox, source.into(), words).await?;
     let format = if forward_content.format == BodyFormat::Html { "html" } else { "text" };
     Ok(Parts { body: forward_content.body, format, files: references(forward_content.files.into_iter()) })
 }

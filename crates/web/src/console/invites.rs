@@ -17,7 +17,7 @@ use operations::{
     Caller, Credential, Error, ErrorKind, Result,
     accounts::{
         self,
-        invitations::{self, Accepted},
+        invitations::{self, InviteOutcome},
     },
 };
 use serde_json::json;
@@ -104,14 +104,14 @@ async fn accept(Extracted(state): Extracted<State>, request: Request) -> Respons
     };
     let welcome = "Welcome to the workspace.";
     match work.await {
-        Ok(Accepted::Joined(_)) => {
+        Ok(InviteOutcome::Joined(_)) => {
             let response = page::go_to(&headers, "/console");
             with_token(flash::set(response, flash::Kind::Done, welcome), "", 0)
         }
-        Ok(Accepted::Opened(opened)) => {
+        Ok(InviteOutcome::Opened(opened)) => {
             with_token(enter(&state, &headers, &opened, "/console", welcome), "", 0)
         }
-        Ok(Accepted::Sent(sent)) => {
+        Ok(InviteOutcome::Sent(sent)) => {
             let form = Form { email: sent.email, ..Form::new(&headers, TITLE) };
             with_token(respond(&headers, html(&SentPage { form })), "", 0)
         }

@@ -17,9 +17,9 @@ use model::{
 use operations::{
     Caller, Client, Credential, DEVICE_SECONDS, Error, ErrorKind, Result,
     accounts::{
-        self, Opened, SESSION_SECONDS,
-        invitations::{self, Accepted},
-        sign_up::{self, SignedUp},
+        self, OpenedSession, SESSION_SECONDS,
+        invitations::{self, InviteOutcome},
+        sign_up::{self, SignUpOutcome},
         verification,
     },
 };
@@ -71,8 +71,8 @@ async fn sign_up(Extracted(state): Extracted<State>, request: Request) -> Respon
             input.affiliate_code = affiliate_cookie(&headers);
         }
         Ok(match sign_up::sign_up(&state.app, input, &client).await? {
-            SignedUp::Opened(opened) => logged_in(&state, StatusCode::CREATED, &opened),
-            SignedUp::Sent(sent) => error::json_of(StatusCode::ACCEPTED, &sent),
+            SignUpOutcome::Opened(opened) => logged_in(&state, StatusCode::CREATED, &opened),
+            SignUpOutcome::Sent(sent) => error::json_of(StatusCode::ACCEPTED, &sent),
         })
     })
     .await
@@ -119,9 +119,9 @@ async fn accept_invite(Extracted(state): Extracted<State>, request: Request) -> 
             None => Some(person(&state, &headers, true).await?),
         };
         Ok(match invitations::accept(&state.app, input, caller.as_deref(), &client).await? {
-            Accepted::Joined(me) => error::json_of(StatusCode::OK, &me),
-            Accepted::Opened(opened) => logged_in(&state, StatusCode::OK, &opened),
-            Accepted::Sent(sent) => error::json_of(StatusCode::ACCEPTED, &sent),
+            InviteOutcome::Joined(me) => error::json_of(StatusCode::OK, &me),
+            InviteOutcome::Opened(opened) => logged_in(&state, StatusCode::OK, &opened),
+            InviteOutcome::Sent(sent) => error::json_of(StatusCode::ACCEPTED, &sent),
         })
     })
     .await
@@ -232,14 +232,14 @@ pub(super) fn affiliate_cookie(headers: &HeaderMap) -> Option<String> {
     cookie(headers, crate::public::AFFILIATE_COOKIE).map(ToOwned::to_owned)
 }
 
-fn logged_in(state: &State, status: StatusCode, opened: &Opened) -> Response {
+fn logged_in(state: &State, status: StatusCode, opened: &OpenedSession) -> Response {
     let mut response = error::json_of(status, &opened.me);
     set_cookies(state, &mut response, opened);
     response
 }
 
 /// The cookies after a login.
-pub(super) fn set_cookies(state: &State, response: &mut Response, opened: &Opened) {
+pub(super) fn set_cookies(state: &State, response: &mut Response, opened: &OpenedSession) {
     set_cookie(state, response, &opened.secret, SESSION_SECONDS);
     set_device_cookie(state, response, &opened.device);
 }

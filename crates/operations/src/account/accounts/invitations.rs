@@ -1,7 +1,7 @@
 //! Accepting an invitation.
 //!
-//! The person who invites sees the link, so it proves nothing about who follows it. An account that exists accepts by being
-//! signed in, never by its password; everybody else makes an account, under the same conditions as by signing up.
+//! The inviting person sees the link, so it proves nothing about who follows it. An existing account accepts by being
+//! signed in, never by its password; everyone else signs up, under the usual conditions.
 
 use model::{
     accounts::{Me, SignUp, VerificationSent},
@@ -10,8 +10,8 @@ use model::{
 use store::{accounts, members};
 
 use super::{
-    Opened,
-    invite_tokens::{TokenHash, find, take},
+    OpenedSession,
+    invite_tokens::{TokenHash, find, redeem},
     load_me, person, sign_up, verification,
 };
 use crate::core::{
@@ -22,29 +22,29 @@ use crate::core::{
     secrets,
 };
 
-/// What came of accepting an invitation.
-pub enum Accepted {
-    /// The account that is signed in joined the workspace.
+/// The outcome of accepting an invitation.
+pub enum InviteOutcome {
+    /// The signed-in account joined the workspace.
     Joined(Me),
     /// A new account joined it and is logged in.
-    Opened(Opened),
-    /// A message is on its way to the invited address; its link makes the account, which joins.
+    Opened(OpenedSession),
+    /// A message was sent to the invited address; its link makes the account, which joins.
     Sent(VerificationSent),
 }
 
-/// Accepts an invitation: with a password by making an account for the invited address, without one as the account that is
-/// signed in.
+/// Accepts an invitation: with a password by making an account for the invited address, without one as the signed-in
+/// account.
 #[crate::boxed]
 pub async fn accept(
     app: &App,
     input: AcceptInvite,
     caller: Option<&Caller>,
     client: &Client,
-) -> Result<Accepted> {
+) -> Result<InviteOutcome> {
     let hash = secrets::hash(&input.token);
     let Some(password) = input.password else {
         let caller = caller.ok_or_else(|| Error::new(ErrorKind::Unauthorized))?;
-        return join(app, hash, caller).await.map(Accepted::Joined);
+        return join(app, hash, caller).await.map(InviteOutcome::Joined);
     };
     let now = app.now();
     let (_, invite) = app.db().system_read(async move |tx| find(tx, &hash, now).await).await?;
@@ -58,19 +58,19 @@ pub async fn accept(
     };
     if app.settings().sign_up.verify {
         let wanted = verification::SignUpRequest { invite: Some(hash), ..wanted.into() };
-        return Ok(Accepted::Sent(verification::request(app, wanted).await?));
+        return Ok(InviteOutcome::Sent(verification::request(app, wanted).await?));
     }
-    sign_up::create(app, wanted, Some(hash), client).await.map(Accepted::Opened)
+    sign_up::create(app, wanted, Some(hash), client).await.map(InviteOutcome::Opened)
 }
 
-/// Joins as the account that is signed in, if it has the invited address.
+/// Joins as the signed-in account, if it has the invited address.
 async fn join(app: &App, hash: TokenHash, caller: &Caller) -> Result<Me> {
     let (account, session) = person(caller)?;
     let now = app.now();
     let me = app
         .db()
         .system_write(async move |tx| {
-            let (workspace, invite) = take(tx, &hash, now).await?;
+            let (workspace, invite) = redeem(tx, &hash, now).await?;
             let own = accounts::find(tx, &account).await?;
             if own.is_none_or(|own| own.email != invite.email) {
                 return Err(Error::with_message(

@@ -8,7 +8,7 @@ use crate::core::error::{Error, Result};
 /// The hash of an invitation's token.
 pub(super) type TokenHash = [u8; 32];
 
-/// The invitation that a token opens.
+/// The invitation of a token.
 pub(super) async fn find(
     tx: &mut SystemTx,
     hash: &TokenHash,
@@ -20,8 +20,8 @@ pub(super) async fn find(
     Ok((workspace, invite))
 }
 
-/// The same, and uses it up: a link works once, however many people follow it at the same time.
-pub(super) async fn take(
+/// The same, and deletes it: a link works once, even if several people follow it at the same time.
+pub(super) async fn redeem(
     tx: &mut SystemTx,
     hash: &TokenHash,
     now: Timestamp,

@@ -1,4 +1,4 @@
-//! A new account and the workspace that comes with it.
+//! A new account with its own workspace: preparing and storing it.
 
 use std::fmt::Write as _;
 
@@ -20,14 +20,14 @@ use crate::core::{
     passwords::{self, Turn},
 };
 
-/// A new account with the workspace that comes with it.
+/// A new account with its workspace.
 pub(crate) struct NewAccount {
     pub(crate) account: Account,
     pub(crate) password_hash: String,
     pub(crate) workspace: WorkspaceRecord,
 }
 
-/// Refuses where accounts are made by invitation only.
+/// Refuses where sign-up is by invitation only.
 pub(super) fn require_open(app: &App) -> Result<()> {
     if app.settings().sign_up.open {
         return Ok(());
@@ -83,7 +83,8 @@ fn owner_address(random: &[u8]) -> String {
     })
 }
 
-/// Stores an account and its workspace, and lets it join the workspace of its invitation. Tells where it goes first.
+/// Stores an account and its workspace, and adds it to the workspace of its invitation. Returns the workspace it
+/// opens first.
 pub(super) async fn insert_invited(
     tx: &mut SystemTx,
     fresh: NewAccount,
@@ -93,13 +94,13 @@ pub(super) async fn insert_invited(
 ) -> Result<WorkspaceId> {
     let account = fresh.account.id.clone();
     let Some(invite) = invite else { return insert(tx, fresh, affiliate_code, now).await };
-    let (workspace, invite) = invite_tokens::take(tx, &invite, now).await?;
+    let (workspace, invite) = invite_tokens::redeem(tx, &invite, now).await?;
     insert(tx, fresh, affiliate_code, now).await?;
     members::insert(tx.enter(&workspace), &account, invite.role, now).await?;
     Ok(workspace)
 }
 
-/// Stores an account and its workspace. The first account of a server operates it.
+/// Stores an account and its workspace. The first account of a server is its operator.
 pub(crate) async fn insert(
     tx: &mut SystemTx,
     mut fresh: NewAccount,

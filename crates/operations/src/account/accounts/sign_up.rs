@@ -1,7 +1,7 @@
-//! Signing up: an account and its workspace in one step.
+//! Sign-up: an account and its workspace in one step.
 //!
-//! The first account of a server operates it. Where strangers can reach the server, that account needs the code that the
-//! server printed at its start. Later ones may have to show that their address is theirs first.
+//! The first account of a server is its operator. Where strangers can reach the server, that account needs the code
+//! that the server printed at its start. Later ones may have to verify their address first.
 
 use hmac::Mac;
 use model::{
@@ -11,7 +11,7 @@ use model::{
 use store::system;
 
 use super::{
-    Opened,
+    OpenedSession,
     invite_tokens::TokenHash,
     new_account::{insert_invited, prepare, require_open},
     prepare_session, verification,
@@ -26,46 +26,51 @@ use crate::core::{
     secrets,
 };
 
-/// What came of signing up.
-pub enum SignedUp {
-    /// The account is there and logged in.
-    Opened(Opened),
-    /// A message is on its way to the address; its link makes the account.
+/// The outcome of a sign-up.
+pub enum SignUpOutcome {
+    /// The account exists and is logged in.
+    Opened(OpenedSession),
+    /// A message was sent to the address; its link makes the account.
     Sent(VerificationSent),
 }
 
-/// Makes an account and its workspace in one step, and logs in; or sends a link that does, where addresses are verified.
+/// Makes an account and its workspace, and logs in; or sends a link that does, where addresses are verified.
 #[crate::boxed]
-pub async fn sign_up(app: &App, input: SignUp, client: &Client) -> Result<SignedUp> {
+pub async fn sign_up(app: &App, input: SignUp, client: &Client) -> Result<SignUpOutcome> {
     require_open(app)?;
     if has_accounts(app).await? {
         if app.settings().sign_up.verify {
-            return Ok(SignedUp::Sent(verification::request(app, input.into()).await?));
+            return Ok(SignUpOutcome::Sent(verification::request(app, input.into()).await?));
         }
     } else {
         require_code(app, input.code.as_deref())?;
     }
-    create(app, input, None, client).await.map(SignedUp::Opened)
+    create(app, input, None, client).await.map(SignUpOutcome::Opened)
 }
 
 /// Makes an account, which joins the workspace of an invitation if there is one, and logs in.
 ///
-/// That an address has an account already is told to few: guesses who has one are counted for the client.
+/// Attempts with addresses that already have an account count as guesses of the client, so that few can be probed.
 pub(super) async fn create(
     app: &App,
     input: SignUp,
     invite: Option<TokenHash>,
     client: &Client,
-) -> Result<Opened> {
+) -> Result<OpenedSession> {
     let attempt = guesses::begin(app, &[Subject::SignUp(client.network)]).await?;
     let made = store_new(app, input, invite, client).await;
     if !made.as_ref().is_err_and(|refused| refused.kind() == ErrorKind::AccountExists) {
-        attempt.take_back(app).await?;
+        attempt.withdraw(app).await?;
     }
     made
 }
 
-async fn store_new(app: &App, input: SignUp, invite: Option<TokenHash>, client: &Client) -> Result<Opened> {
+async fn store_new(
+    app: &App,
+    input: SignUp,
+    invite: Option<TokenHash>,
+    client: &Client,
+) -> Result<OpenedSession> {
     let code = input.affiliate_code.clone();
     let turn = Turn { purpose: Purpose::SignUp, client: Some(client.network) };
     let fresh = prepare(app, input, Plan::Free, turn).await?;
@@ -75,7 +80,7 @@ async fn store_new(app: &App, input: SignUp, invite: Option<TokenHash>, client: 
         .db()
         .system_write(async move |tx| {
             if verify && !system::is_first_account(tx).await? {
-                // Somebody else was first, so this address has to be verified after all.
+                // Another account was first, so this address has to be verified after all.
                 return Err(Error::new(ErrorKind::Overloaded).with_retry_after(1));
             }
             let account = fresh.account.id.clone();
@@ -94,8 +99,8 @@ pub async fn first_account(app: &App) -> Result<(bool, bool)> {
     Ok((empty, empty && app.settings().sign_up.first_account_code))
 }
 
-/// The code that the first account needs, as long as there is none and strangers can reach the server. It is made of the
-/// master key, so every node has the same one.
+/// The code that the first account needs, while there is no account and strangers can reach the server. It is derived
+/// from the master key, so every node has the same one.
 #[crate::boxed]
 pub async fn first_account_code(app: &App) -> Result<Option<String>> {
     if !app.settings().sign_up.first_account_code || has_accounts(app).await? {
@@ -104,7 +109,7 @@ pub async fn first_account_code(app: &App) -> Result<Option<String>> {
     expected_code(app).map(Some)
 }
 
-/// Digits and letters that nobody takes for one another.
+/// Digits and letters that cannot be confused.
 const CODE_ALPHABET: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 /// Characters of a code, five bits each.
 const CODE_LENGTH: usize = 20;
@@ -112,8 +117,8 @@ const CODE_LENGTH: usize = 20;
 fn expected_code(app: &App) -> Result<String> {
     let bytes = secrets::keyed(app, "first account", &[])?.finalize().into_bytes();
     let mut code = String::new();
-    for (place, byte) in bytes.iter().take(CODE_LENGTH).enumerate() {
-        if place > 0 && place % 5 == 0 {
+    for (index, byte) in bytes.iter().take(CODE_LENGTH).enumerate() {
+        if index > 0 && index % 5 == 0 {
             code.push('-');
         }
         code.push(char::from(CODE_ALPHABET[usize::from(byte % 32)]));
@@ -128,7 +133,7 @@ fn require_code(app: &App, given: Option<&str>) -> Result<()> {
     let plain = |code: &str| -> String {
         code.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_uppercase()).collect()
     };
-    // Hashes are compared, so that the time tells nothing.
+    // Hashes are compared, so that the timing reveals nothing.
     let expected = secrets::hash(&plain(&expected_code(app)?));
     if given.is_some_and(|given| secrets::hash(&plain(given)) == expected) {
         return Ok(());

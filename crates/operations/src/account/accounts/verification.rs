@@ -1,7 +1,7 @@
-//! Sign-ups that are completed by a link in a message, so that only the owner of an address makes an account for it.
+//! Sign-ups completed by a link in a message, so that only the owner of an address can make an account for it.
 //!
-//! The answer does not tell whether the address has an account: in that case its owner gets a message that says so. The
-//! password is chosen by the person who follows the link, never by the one who asked for it, who may be a stranger.
+//! The answer does not reveal whether the address has an account: its owner then gets a message that says so. The
+//! password is chosen by the person who follows the link, never by the requester, who may be a stranger.
 
 use model::{
     Plan,
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use store::{accounts, sign_ups, system};
 
 use super::{
-    Opened,
+    OpenedSession,
     invite_tokens::TokenHash,
     new_account::{insert_invited, prepare, require_open},
     prepare_session,
@@ -29,7 +29,7 @@ use crate::{
 
 /// How long a link works.
 const LINK_SECONDS: i64 = 24 * 3600;
-/// Links of one address that work at the same time: enough for somebody who asks again, too few to flood a mailbox.
+/// Valid links of one address: enough to ask again, too few to flood a mailbox.
 const MAX_LINKS: i64 = 3;
 
 /// A sign-up without a password.
@@ -64,7 +64,7 @@ impl From<SignUp> for SignUpRequest {
     }
 }
 
-/// What is kept beside the address until the link is followed.
+/// What is stored with the address until the link is followed.
 #[derive(Serialize, Deserialize)]
 struct Details {
     name: Option<String>,
@@ -73,7 +73,7 @@ struct Details {
     invite: Option<TokenHash>,
 }
 
-/// Sends a link that makes an account, or says that there is one.
+/// Sends a link that makes an account, or a message that there is one.
 #[crate::boxed]
 pub async fn request(app: &App, wanted: SignUpRequest) -> Result<VerificationSent> {
     if wanted.invite.is_none() {
@@ -102,7 +102,7 @@ pub async fn request(app: &App, wanted: SignUpRequest) -> Result<VerificationSen
                 return Ok(());
             }
             let (hash, expires_at) = (secrets::hash(&token), now.plus_seconds(LINK_SECONDS));
-            // Kept for an account that exists as well: nobody gets its token, but its messages are counted alike.
+            // Stored for an existing account as well: its token is never sent, but its messages are counted alike.
             sign_ups::insert(tx, &hash, &email, &details, now, expires_at).await?;
             let exists = accounts::find_by_email(tx, &email).await?.is_some();
             let text = if exists { exists_text(&app_) } else { link_text(&app_, &token) };
@@ -133,7 +133,7 @@ fn exists_text(app: &App) -> String {
 
 /// Makes the account of a link with the given password, and logs in.
 #[crate::boxed]
-pub async fn complete(app: &App, input: CompleteSignUp, client: &Client) -> Result<Opened> {
+pub async fn complete(app: &App, input: CompleteSignUp, client: &Client) -> Result<OpenedSession> {
     let (hash, now) = (secrets::hash(&input.token), app.now());
     let found = app.db().system_read(async move |tx| sign_ups::find(tx, &hash, now).await).await?;
     let (email, details) = found.ok_or_else(no_link)?;
@@ -155,7 +155,7 @@ pub async fn complete(app: &App, input: CompleteSignUp, client: &Client) -> Resu
     let made = app
         .db()
         .system_write(async move |tx| {
-            // A link works once, however many people follow it at the same time.
+            // A link works once, even if several people follow it at the same time.
             if !sign_ups::delete(tx, &hash).await? {
                 return Err(no_link());
             }

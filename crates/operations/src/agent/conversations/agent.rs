@@ -1,11 +1,11 @@
-//! The mailbox agent: what happens between something that a person says and the answer.
+//! The mailbox agent: from a message of the user to the answer.
 //!
-//! The model is asked, the tools it wants are used, and it is asked again, for a bounded number of rounds. What was said
-//! and what was answered are stored together at the end, with the charge, or not at all. A model may follow whatever a
-//! mail tells it: what keeps that harmless is the closed list of [`tools`], not what the model is told.
+//! The model is asked, the tools it calls are run, and it is asked again, for a bounded number of rounds. The message
+//! and the answer are stored together at the end, with the charge, or not at all. A model may follow whatever a
+//! message tells it: what keeps that harmless is the closed list of [`tools`], not the prompt.
 
-mod pieces;
 mod prompt;
+mod stream;
 mod tools;
 mod turn;
 
@@ -19,8 +19,8 @@ use store::conversations as stored;
 use tokio::sync::mpsc;
 
 pub use self::turn::Turn;
-use self::{pieces::Pieces, tools::Toolbox};
-use super::{find, open, seal, spoken};
+use self::{stream::InertStream, tools::Toolbox};
+use super::{find, message_of, open, seal};
 use crate::{
     agent::integrations,
     core::{
@@ -33,23 +33,23 @@ use crate::{
     mailbox::mailboxes,
 };
 
-/// Times that the model is asked for one message.
-const ROUNDS: usize = 8;
-/// Tools that are used in one round; what is asked for beyond that is refused.
-const CALLS_A_ROUND: usize = 6;
-/// The longest answer, in tokens.
+/// Model requests per message.
+const MAX_ROUNDS: usize = 8;
+/// Tool calls per round; further ones are refused.
+const MAX_CALLS_PER_ROUND: usize = 6;
+/// Maximum length of an answer, in tokens.
 const MAX_ANSWER_TOKENS: u32 = 2_000;
-/// The longest that all rounds take together.
-const TIME_LIMIT: Duration = Duration::from_secs(150);
-/// How long a message has its conversation to itself, longer than it can take.
-const HELD_SECONDS: i64 = 180;
-/// Earlier messages that are looked at.
-const REMEMBERED: i64 = 20;
+/// Maximum time for all rounds together.
+const TURN_TIMEOUT: Duration = Duration::from_secs(150);
+/// How long a message locks its conversation, longer than it can take.
+const LOCK_SECONDS: i64 = 180;
+/// Earlier messages that are loaded.
+const MAX_HISTORY: i64 = 20;
 
-/// Where news of an answer that is being made go. Whoever reads too slowly misses pieces, never the end.
+/// Receives the progress of an answer. A slow receiver misses deltas, never the end.
 pub type Progress = mpsc::Sender<AgentEvent>;
 
-/// Checks everything that a message can be refused for, and takes the conversation for it.
+/// Checks everything that a message can be refused for, and locks the conversation for it.
 #[crate::boxed]
 pub async fn begin(
     app: &App,
@@ -63,10 +63,10 @@ pub async fn begin(
     let message_id = input.id.map_or_else(|| app.new_id(), AgentMessageId::from);
     let message = AgentMessage {
         approve: input.approve,
-        ..spoken(message_id, Speaker::User, input.content.replace('\0', ""), call.now)
+        ..message_of(message_id, Speaker::User, input.content.replace('\0', ""), call.now)
     };
     let (named, now, wanted) = (mailboxes::name(mailbox), call.now, message.id.clone());
-    let until = now.plus_seconds(HELD_SECONDS);
+    let until = now.plus_seconds(LOCK_SECONDS);
     let connections = input.connections;
     let (mailbox, conversation, earlier, connected, about) = app
         .db()
@@ -80,7 +80,7 @@ pub async fn begin(
             if !stored::take(tx, &mailbox.id, &id, now, until).await? {
                 return Err(Error::new(ErrorKind::ConversationBusy).with_retry_after(5));
             }
-            let earlier = stored::messages(tx, &mailbox.id, &id, true, None, REMEMBERED).await?;
+            let earlier = stored::messages(tx, &mailbox.id, &id, true, None, MAX_HISTORY).await?;
             let about = tools::sender_of(tx, &mailbox.id, &conversation).await?;
             Ok((mailbox, conversation, earlier, connected, about))
         })
@@ -100,7 +100,7 @@ pub async fn begin(
     })
 }
 
-/// Says something to the agent and waits for its answer.
+/// Sends a message to the agent and waits for its answer.
 #[crate::boxed]
 pub async fn send(
     app: &App,
@@ -113,38 +113,39 @@ pub async fn send(
 }
 
 impl Turn {
-    /// Works on the answer and stores it.
+    /// Generates the answer and stores it.
     #[crate::boxed]
     pub async fn run(self, app: &App, call: &Call, progress: Option<Progress>) -> Result<AgentTurn> {
         let mut toolbox = Toolbox::new(app, call, &self);
-        let worked = tokio::time::timeout(TIME_LIMIT, self.work(app, &mut toolbox, progress.as_ref())).await;
+        let worked =
+            tokio::time::timeout(TURN_TIMEOUT, self.work(app, &mut toolbox, progress.as_ref())).await;
         let worked =
             worked.unwrap_or_else(|_| Err(Error::new(ErrorKind::AiUnavailable).with_retry_after(10)));
         toolbox.close().await;
         let (used, notes) = (std::mem::take(&mut toolbox.used), std::mem::take(&mut toolbox.notes));
         let mut text = match worked {
             Ok(text) => text,
-            // What has left the house is told, whatever became of the rest.
+            // A sent message is reported, whatever failed afterwards.
             Err(fault) if has_sent(&used) => {
-                tracing::warn!(%fault, "the model failed after a mail was sent for it");
+                tracing::warn!(%fault, "model request failed after a message was sent; answering without it");
                 "The mail was sent. The language model gave no further answer.".to_owned()
             }
             Err(fault) => {
-                self.give_up(app, call).await;
+                self.unlock(app, call).await;
                 return Err(fault);
             }
         };
         drop(toolbox);
-        // The model may keep to itself, or deny, what did not happen as it wanted.
+        // The model may omit, or deny, what did not happen as it wanted.
         for note in notes {
             let note = format!("\n\n{note}");
             text.push_str(&note);
-            tell(progress.as_ref(), AgentEvent::Delta { text: note });
+            publish(progress.as_ref(), AgentEvent::Delta { text: note });
         }
         self.store(app, call, text, used).await
     }
 
-    /// The rounds. Gives the text of the answer.
+    /// The rounds. Returns the text of the answer.
     async fn work(
         &self,
         app: &App,
@@ -157,13 +158,13 @@ impl Turn {
             json: false,
             max_tokens: MAX_ANSWER_TOKENS,
         };
-        for round in 1..=ROUNDS {
-            if round == ROUNDS {
-                // The last answer must be one.
+        for round in 1..=MAX_ROUNDS {
+            if round == MAX_ROUNDS {
+                // The last answer must be text.
                 request.tools.clear();
             }
             let reply = ask(app, toolbox.workspace(), &request, progress).await?;
-            if reply.calls.is_empty() || round == ROUNDS {
+            if reply.calls.is_empty() || round == MAX_ROUNDS {
                 return answer_of(reply);
             }
             let results = self.use_tools(toolbox, &reply, progress).await?;
@@ -180,12 +181,12 @@ impl Turn {
         progress: Option<&Progress>,
     ) -> Result<Vec<ChatMessage>> {
         let mut results = Vec::with_capacity(reply.calls.len());
-        for (place, call) in reply.calls.iter().enumerate() {
-            let result = if place < CALLS_A_ROUND {
+        for (index, call) in reply.calls.iter().enumerate() {
+            let result = if index < MAX_CALLS_PER_ROUND {
                 let before = toolbox.used.len();
                 let result = toolbox.run(&call.name, &call.arguments).await?;
                 for tool in &toolbox.used[before..] {
-                    tell(progress, AgentEvent::Tool(tool.clone()));
+                    publish(progress, AgentEvent::Tool(tool.clone()));
                 }
                 result
             } else {
@@ -196,10 +197,10 @@ impl Turn {
         Ok(results)
     }
 
-    /// Stores both sides, with the charge.
+    /// Stores both messages, with the charge.
     async fn store(self, app: &App, call: &Call, text: String, used: Vec<ToolUse>) -> Result<AgentTurn> {
         let now = app.now();
-        let reply = AgentMessage { tools: used, ..spoken(app.new_id(), Speaker::Assistant, text, now) };
+        let reply = AgentMessage { tools: used, ..message_of(app.new_id(), Speaker::Assistant, text, now) };
         let mut records = [seal(&self.key, &self.message)?, seal(&self.key, &reply)?];
         let turn = AgentTurn { conversation_id: self.conversation.id, message: self.message, reply };
         let (mailbox, until) = (self.mailbox, self.until);
@@ -208,20 +209,20 @@ impl Turn {
             if stored::append(tx, &mailbox, id, until, now, &mut records).await? {
                 return Ok(turn);
             }
-            // It was deleted meanwhile, or somebody else has it because this took too long.
+            // It was deleted meanwhile, or another message locked it because this took too long.
             find(tx, &mailbox, id).await?;
             Err(Error::new(ErrorKind::ConversationBusy).with_retry_after(5))
         })
         .await
     }
 
-    /// Leaves the conversation as it was.
-    async fn give_up(&self, app: &App, call: &Call) {
+    /// Unlocks the conversation without an answer.
+    async fn unlock(&self, app: &App, call: &Call) {
         let (mailbox, id, until) = (self.mailbox.clone(), self.conversation.id.clone(), self.until);
         let left =
             app.db().write(&call.workspace, async move |tx| stored::leave(tx, &mailbox, &id, until).await);
         if let Err(error) = left.await {
-            tracing::warn!(%error, "a conversation stays taken for a while");
+            tracing::warn!(%error, "conversation not unlocked; the lock will expire");
         }
     }
 }
@@ -240,7 +241,7 @@ fn answer_of(reply: ChatReply) -> Result<String> {
     Ok("This took more steps than one message may take. Ask for less at once.".to_owned())
 }
 
-/// Asks the model, and passes pieces of its answer on, as harmless as the whole.
+/// Asks the model, and streams inert deltas of its answer.
 async fn ask(
     app: &App,
     workspace: &model::WorkspaceId,
@@ -248,25 +249,25 @@ async fn ask(
     progress: Option<&Progress>,
 ) -> Result<ChatReply> {
     let Some(progress) = progress else { return assistant::ask(app, workspace, request, None).await };
-    let (deltas, mut coming) = mpsc::channel::<String>(64);
-    let pass_on = async {
-        let mut pieces = Pieces::default();
-        while let Some(piece) = coming.recv().await {
-            if let Some(text) = pieces.add(&piece) {
-                tell(Some(progress), AgentEvent::Delta { text });
+    let (deltas, mut incoming) = mpsc::channel::<String>(64);
+    let forward = async {
+        let mut stream = InertStream::default();
+        while let Some(piece) = incoming.recv().await {
+            if let Some(text) = stream.add(&piece) {
+                publish(Some(progress), AgentEvent::Delta { text });
             }
         }
-        if let Some(text) = pieces.finish() {
-            tell(Some(progress), AgentEvent::Delta { text });
+        if let Some(text) = stream.finish() {
+            publish(Some(progress), AgentEvent::Delta { text });
         }
     };
-    let (reply, ()) = tokio::join!(assistant::ask(app, workspace, request, Some(deltas)), pass_on);
+    let (reply, ()) = tokio::join!(assistant::ask(app, workspace, request, Some(deltas)), forward);
     reply
 }
 
-fn tell(progress: Option<&Progress>, event: AgentEvent) {
+fn publish(progress: Option<&Progress>, event: AgentEvent) {
     if let Some(progress) = progress {
-        // Full or gone: the end of the stream tells everything again.
+        // Full or closed: the end of the stream has everything.
         let _ = progress.try_send(event);
     }
 }

@@ -1,5 +1,5 @@
-//! A session with an outside tool server: begun, asked for its tools or told to use one, and ended. Every step is bounded
-//! in time and size, and nothing that the server says is more than data.
+//! A session with a tool server: initialize, list or call tools, close. Every step is bounded in time and size, and
+//! nothing that the server says is more than data.
 
 use std::{sync::Arc, time::Duration};
 
@@ -13,36 +13,36 @@ use crate::{
     core::{
         app::App,
         error::Error,
-        ports::{HttpExchange, HttpFault, HttpWhole},
+        ports::{HttpExchange, HttpFault, HttpResponse},
     },
     notify::webhooks::target::check_target,
 };
 
-/// The version of the protocol that we speak, and those that we understand too.
+/// The protocol version that we speak, and the ones that we also accept.
 const VERSION: &str = "2025-06-18";
-const UNDERSTOOD: [&str; 4] = ["2025-11-25", VERSION, "2025-03-26", "2024-11-05"];
-/// How long one request may take, and all of them that read a server's tools.
-const STEP: Duration = Duration::from_secs(10);
-const USE: Duration = Duration::from_secs(20);
-const SYNC: Duration = Duration::from_secs(30);
-/// Bytes of one answer.
+const ACCEPTED_VERSIONS: [&str; 4] = ["2025-11-25", VERSION, "2025-03-26", "2024-11-05"];
+/// Maximum time for one request, for a tool call, and for reading all tools.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+const CALL_TIMEOUT: Duration = Duration::from_secs(20);
+const SYNC_TIMEOUT: Duration = Duration::from_secs(30);
+/// Bytes of one response.
 const MAX_RESPONSE_BYTES: usize = 1 << 20;
 /// Pages of tools that are read.
-const PAGES: usize = 10;
-/// Characters of a description, of a schema, and of a result.
+const MAX_PAGES: usize = 10;
+/// Characters of a description, bytes of a schema, and characters of a result.
 const MAX_DESCRIPTION_CHARS: usize = 1_000;
 const MAX_SCHEMA_BYTES: usize = 16_000;
 const MAX_RESULT_CHARS: usize = 16_000;
 
-/// A session.
+/// A session with a tool server.
 pub(crate) struct Session {
     target: Arc<Target>,
     version: String,
     id: Option<String>,
-    asked: u64,
+    last_request: u64,
 }
 
-/// The tools of a server, or why they cannot be known.
+/// The tools of a server, or why they could not be read.
 pub(super) async fn tools(app: &App, target: &Target) -> Result<Vec<OutsideTool>, String> {
     let read = async {
         let mut session = Session::begin(app, &Arc::new(target.clone())).await?;
@@ -50,41 +50,41 @@ pub(super) async fn tools(app: &App, target: &Target) -> Result<Vec<OutsideTool>
         session.close(app).await;
         tools
     };
-    tokio::time::timeout(SYNC, read)
+    tokio::time::timeout(SYNC_TIMEOUT, read)
         .await
         .unwrap_or_else(|_| Err("Reading its tools takes too long.".to_owned()))
 }
 
 impl Session {
-    /// Begins a session, for a model that wants to use a tool.
+    /// Opens a session to call a tool.
     pub(crate) async fn open(app: &App, target: &Arc<Target>) -> Result<Self, Error> {
         Self::begin(app, target).await.map_err(|reason| Error::invalid("server", reason))
     }
 
     async fn begin(app: &App, target: &Arc<Target>) -> Result<Self, String> {
-        let mut session = Self { target: target.clone(), version: String::new(), id: None, asked: 0 };
+        let mut session = Self { target: target.clone(), version: String::new(), id: None, last_request: 0 };
         let params = json!({
             "protocolVersion": VERSION,
             "capabilities": {},
             "clientInfo": { "name": "agent-mailbox", "version": env!("CARGO_PKG_VERSION") },
         });
-        let begun = session.ask(app, "initialize", params, STEP).await?;
+        let begun = session.ask(app, "initialize", params, REQUEST_TIMEOUT).await?;
         let version = begun["protocolVersion"].as_str().unwrap_or_default();
-        if !UNDERSTOOD.contains(&version) {
+        if !ACCEPTED_VERSIONS.contains(&version) {
             return Err("It speaks no version of the protocol that is understood here.".to_owned());
         }
         version.clone_into(&mut session.version);
         let body = wire::notification("notifications/initialized");
-        session.exchange(app, body, false, STEP).await?;
+        session.exchange(app, body, false, REQUEST_TIMEOUT).await?;
         Ok(session)
     }
 
     async fn tools(&mut self, app: &App) -> Result<Vec<OutsideTool>, String> {
         let mut all: Vec<OutsideTool> = Vec::new();
         let mut cursor: Option<String> = None;
-        for _ in 0..PAGES {
+        for _ in 0..MAX_PAGES {
             let params = cursor.as_ref().map_or_else(|| json!({}), |cursor| json!({ "cursor": cursor }));
-            let page = self.ask(app, "tools/list", params, STEP).await?;
+            let page = self.ask(app, "tools/list", params, REQUEST_TIMEOUT).await?;
             let listed = page["tools"].as_array().ok_or("It lists no tools.")?;
             for tool in listed.iter().filter_map(read_tool) {
                 if all.len() < TOOLS_PER_CONNECTION && !all.iter().any(|known| known.name == tool.name) {
@@ -99,14 +99,14 @@ impl Session {
         Ok(all)
     }
 
-    /// Uses a tool, and gives what came of it as data.
+    /// Calls a tool, and returns its result as data.
     pub(crate) async fn call(&mut self, app: &App, tool: &str, arguments: Value) -> Result<Value, Error> {
         let params = json!({ "name": tool, "arguments": arguments });
-        let result = self.ask(app, "tools/call", params, USE).await;
+        let result = self.ask(app, "tools/call", params, CALL_TIMEOUT).await;
         result.map(|result| read_result(&result)).map_err(|reason| Error::invalid("server", reason))
     }
 
-    /// Ends the session; a server that does not want to know is left alone.
+    /// Closes the session; errors are ignored.
     pub(crate) async fn close(self, app: &App) {
         if self.id.is_some() {
             let _ = self.exchange(app, Vec::new(), true, Duration::from_secs(2)).await;
@@ -118,18 +118,18 @@ impl Session {
         app: &App,
         method: &str,
         params: Value,
-        time_limit: Duration,
+        timeout: Duration,
     ) -> Result<Value, String> {
-        self.asked += 1;
-        let body = wire::request(self.asked, method, &params);
-        let answered = self.exchange(app, body, false, time_limit).await?;
+        self.last_request += 1;
+        let body = wire::request(self.last_request, method, &params);
+        let answered = self.exchange(app, body, false, timeout).await?;
         if answered.status != 200 {
             return Err(match answered.status {
                 401 | 403 => format!("It refuses the credentials ({}).", answered.status),
                 status => format!("It answered with status {status}."),
             });
         }
-        let Some(mut message) = wire::answer(&answered.media_type, &answered.body, self.asked) else {
+        let Some(mut message) = wire::answer(&answered.media_type, &answered.body, self.last_request) else {
             return Err("Its answer cannot be understood.".to_owned());
         };
         if method == "initialize" {
@@ -145,9 +145,9 @@ impl Session {
         &self,
         app: &App,
         body: Vec<u8>,
-        ends: bool,
-        time_limit: Duration,
-    ) -> Result<HttpWhole, String> {
+        delete: bool,
+        timeout: Duration,
+    ) -> Result<HttpResponse, String> {
         let url = Url::parse(&self.target.url).map_err(|_| "Its address cannot be read.")?;
         check_target(&url, app.settings().webhooks_allow_private)
             .map_err(|fault| format!("Its address {fault}."))?;
@@ -162,11 +162,11 @@ impl Session {
         headers.extend(self.target.headers.clone());
         let request = HttpExchange {
             url,
-            ends,
+            delete,
             headers,
             body,
-            most: MAX_RESPONSE_BYTES,
-            time_limit,
+            max_bytes: MAX_RESPONSE_BYTES,
+            timeout,
             complete: wire::is_answered,
         };
         let answered = app.http().exchange(request).await;
@@ -176,19 +176,19 @@ impl Session {
     }
 }
 
-/// Whether a session's id is one that can be sent back.
+/// Whether a session id can be sent back.
 fn is_visible(text: &str) -> bool {
     (1..=512).contains(&text.len()) && text.bytes().all(|byte| (0x21..0x7f).contains(&byte))
 }
 
-/// Why a server did not do what it was asked for, in its own words.
+/// The error of a server, in its own words.
 fn refusal(error: &Value) -> String {
     let said = error["message"].as_str().unwrap_or_default();
     let line = SafeText::line(said);
     format!("It answered with an error: {}", line.cut(200).0)
 }
 
-/// A tool as a server describes it, if it can be used.
+/// A tool as a server describes it, if it is usable.
 fn read_tool(tool: &Value) -> Option<OutsideTool> {
     let name = tool["name"].as_str()?;
     let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:".contains(c);
@@ -206,7 +206,7 @@ fn read_tool(tool: &Value) -> Option<OutsideTool> {
     })
 }
 
-/// What a tool gave: its texts, or else its structured content as text.
+/// The result of a tool: its texts, or else its structured content as text.
 fn read_result(result: &Value) -> Value {
     let content = result["content"].as_array().map(Vec::as_slice).unwrap_or_default();
     let texts: Vec<&str> = content.iter().filter_map(|one| one["text"].as_str()).collect();

@@ -1,4 +1,4 @@
-//! What goes over the wire to a tool server: JSON-RPC 2.0, answered as JSON or as a stream of events.
+//! The wire format of tool servers: JSON-RPC 2.0, answered as JSON or as an event stream.
 
 use serde_json::{Value, json};
 
@@ -7,19 +7,19 @@ pub(super) fn request(id: u64, method: &str, params: &Value) -> Vec<u8> {
     json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }).to_string().into_bytes()
 }
 
-/// A message that nobody answers.
+/// A notification, which gets no response.
 pub(super) fn notification(method: &str) -> Vec<u8> {
     json!({ "jsonrpc": "2.0", "method": method }).to_string().into_bytes()
 }
 
-/// Whether a stream of events holds an answer to a request. Servers may ask and tell other things before it.
+/// Whether an event stream contains the response to a request. Servers may send other messages before it.
 pub(super) fn is_answered(stream: &[u8]) -> bool {
-    // Looked for only when an event may just have ended.
+    // Only checked when an event may just have ended.
     let ended = stream.ends_with(b"\n\n") || stream.ends_with(b"\r\n\r\n") || stream.ends_with(b"\r\r");
     ended && events(stream).iter().any(is_answer)
 }
 
-/// The answer to a request, in whichever form it came.
+/// The response to a request, in either form.
 pub(super) fn answer(media_type: &str, body: &[u8], id: u64) -> Option<Value> {
     let all = match media_type {
         "text/event-stream" => events(body),
@@ -36,7 +36,7 @@ fn is_answer(message: &Value) -> bool {
     message.get("method").is_none() && (message.get("result").is_some() || message.get("error").is_some())
 }
 
-/// The messages in a stream of events; what is no JSON is left out.
+/// The messages in an event stream; invalid JSON is skipped.
 fn events(stream: &[u8]) -> Vec<Value> {
     let text = String::from_utf8_lossy(stream).replace("\r\n", "\n").replace('\r', "\n");
     let data = |block: &str| {

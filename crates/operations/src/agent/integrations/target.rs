@@ -1,4 +1,4 @@
-//! Where a connection leads, sealed with the workspace's data key.
+//! The URL and headers of a connection, sealed with the workspace's data key.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use store::vault::DataKey;
 
 use crate::core::error::{Error, Result};
 
-/// Where a connection leads.
+/// The URL and headers of a connection.
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct Target {
     pub(super) url: String,
@@ -26,5 +26,5 @@ impl Target {
     }
 }
 
-/// What address and headers are sealed for.
+/// The purpose that they are sealed for.
 const PURPOSE: &str = "integration";

@@ -1,4 +1,5 @@
-//! What a model answered, read strictly: what is not as asked for is left out, and every text is made inert and short.
+//! A model's answer, read strictly: what does not match the request is dropped, and every text is made inert and
+//! short.
 
 use model::{
     Timestamp,
@@ -10,44 +11,44 @@ use serde_json::Value;
 
 use crate::core::assistant::{inert, inert_line};
 
-/// The longest summary, and the longest note to the owner, in characters.
+/// Characters of a summary, and of a note to the owner.
 const MAX_NOTE_CHARS: usize = 500;
-/// The longest answer to a mail in characters.
+/// Characters of a reply to a message.
 const MAX_REPLY_CHARS: usize = 10_000;
 /// Slugs and triagers that are read from one answer.
-const MAX_NAMED: usize = 20;
+const MAX_LISTED: usize = 20;
 
-/// What a model said about a mail.
+/// What a model answered about a message.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Answer {
     pub(super) category: Option<Category>,
     pub(super) urgent: Option<bool>,
-    /// Slugs of labels that are instructions.
+    /// Slugs of labels with instructions.
     pub(super) labels: Vec<String>,
     pub(super) triagers: Vec<TriagerAnswer>,
 }
 
-/// What it said for one triager.
+/// Its answer for one triager.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct TriagerAnswer {
     pub(super) id: String,
     pub(super) summary: String,
     pub(super) reply: Option<String>,
-    pub(super) tasks: Vec<FoundTask>,
+    pub(super) tasks: Vec<ExtractedTask>,
     pub(super) labels: Vec<String>,
     pub(super) notify: Option<String>,
 }
 
 /// A task that it found.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct FoundTask {
+pub(super) struct ExtractedTask {
     pub(super) title: String,
     pub(super) due_at: Option<Timestamp>,
     pub(super) priority: TaskPriority,
 }
 
 impl Answer {
-    /// Reads an answer; nothing when it is no JSON object.
+    /// Parses an answer; `None` when it is no JSON object.
     pub(super) fn read(text: &str) -> Option<Self> {
         let value: Value = serde_json::from_str(bare(text)).ok()?;
         let object = value.as_object()?;
@@ -56,7 +57,7 @@ impl Answer {
             category: string(object.get("category")).and_then(|name| name.parse().ok()),
             urgent: object.get("is_urgent").and_then(Value::as_bool),
             labels: strings(object.get("labels")),
-            triagers: all.into_iter().flatten().take(MAX_NAMED).filter_map(TriagerAnswer::read).collect(),
+            triagers: all.into_iter().flatten().take(MAX_LISTED).filter_map(TriagerAnswer::read).collect(),
         })
     }
 }
@@ -69,14 +70,14 @@ impl TriagerAnswer {
             id: string(object.get("id"))?.to_owned(),
             summary: note(object.get("summary")).unwrap_or_default(),
             reply: string(object.get("reply")).map(reply).filter(|text| !text.is_empty()),
-            tasks: found.into_iter().flatten().filter_map(FoundTask::read).take(MAX_FOUND).collect(),
+            tasks: found.into_iter().flatten().filter_map(ExtractedTask::read).take(MAX_FOUND).collect(),
             labels: strings(object.get("labels")),
             notify: note(object.get("notify")),
         })
     }
 }
 
-impl FoundTask {
+impl ExtractedTask {
     fn read(value: &Value) -> Option<Self> {
         let title = inert_line(string(value.get("title"))?, MAX_TITLE_CHARS);
         if title.is_empty() {
@@ -91,7 +92,7 @@ impl FoundTask {
     }
 }
 
-/// The object without the fence that some models put around it.
+/// The object without the code fence that some models put around it.
 fn bare(text: &str) -> &str {
     let text = text.trim();
     let Some(inside) = text.strip_prefix("```").and_then(|rest| rest.strip_suffix("```")) else {
@@ -107,7 +108,7 @@ fn string(value: Option<&Value>) -> Option<&str> {
 fn strings(value: Option<&Value>) -> Vec<String> {
     let all = value.and_then(Value::as_array);
     let texts = all.into_iter().flatten().filter_map(Value::as_str);
-    texts.filter(|text| text.len() <= 400).take(MAX_NAMED).map(ToOwned::to_owned).collect()
+    texts.filter(|text| text.len() <= 400).take(MAX_LISTED).map(ToOwned::to_owned).collect()
 }
 
 fn note(value: Option<&Value>) -> Option<String> {
@@ -161,11 +162,11 @@ mod tests {
             "tasks": vec![serde_json::json!({ "title": long }); 50], "labels": vec!["l"; 50],
         }); 50] });
         let read = Answer::read(&answer.to_string()).unwrap();
-        assert_eq!(read.triagers.len(), MAX_NAMED);
+        assert_eq!(read.triagers.len(), MAX_LISTED);
         let one = &read.triagers[0];
         assert_eq!(one.summary.len(), MAX_NOTE_CHARS);
         assert_eq!(one.reply.as_ref().unwrap().len(), MAX_REPLY_CHARS);
         assert_eq!((one.tasks.len(), one.tasks[0].title.len()), (MAX_FOUND, MAX_TITLE_CHARS));
-        assert_eq!(one.labels.len(), MAX_NAMED);
+        assert_eq!(one.labels.len(), MAX_LISTED);
     }
 }

@@ -1,5 +1,5 @@
-//! What follows from a model's answer: checked against what was asked, prepared outside the store, and then stored at
-//! once, with the charge and the event of every run.
+//! Applies a model's answer: checked against the request, prepared outside the store, and then stored at once, with
+//! the charge and the event of every run.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ use store::{
 };
 
 use super::{
-    answer::{Answer, FoundTask, TriagerAnswer},
+    answer::{Answer, ExtractedTask, TriagerAnswer},
     context::Context,
     prompt::{Assignment, allows, instruction},
 };
@@ -36,63 +36,63 @@ use crate::{
         events::NewEvent,
     },
     outbox::{
-        drafts::{self, Ready, Written},
+        drafts::{self, DraftInput, PreparedDraft},
         sending::{Origin, mailbox_of, original, subject},
     },
 };
 
-/// A run that was decided on.
+/// A run of a triager on a message.
 #[derive(Clone)]
-pub(super) struct Chosen {
+pub(super) struct PlannedRun {
     pub(super) run: NewRun,
     pub(super) triager: Triager,
 }
 
-/// Its tasks, and for those that cannot be done with this mail why.
-pub(super) struct Doable {
+/// Its tasks, and why some cannot be done with this message.
+pub(super) struct TaskSelection {
     pub(super) kinds: Vec<TriagerTaskKind>,
     pub(super) refused: Vec<(TriagerTaskKind, &'static str)>,
 }
 
-impl Chosen {
-    /// What of its tasks can be done with a mail from an envelope's sender.
-    pub(super) fn doable(&self, context: &Context, sender: Option<&str>) -> Doable {
+impl PlannedRun {
+    /// Which of its tasks can be done with a message from this envelope sender.
+    pub(super) fn select_tasks(&self, context: &Context, sender: Option<&str>) -> TaskSelection {
         let (mut kinds, mut refused) = (Vec::new(), Vec::new());
         for task in self.triager.tasks.iter().filter(|task| task.enabled) {
-            match context.unanswerable(sender).filter(|_| task.kind == TriagerTaskKind::DraftResponse) {
+            match context.reply_refusal(sender).filter(|_| task.kind == TriagerTaskKind::DraftResponse) {
                 Some(reason) => refused.push((task.kind, reason)),
                 None => kinds.push(task.kind),
             }
         }
-        Doable { kinds, refused }
+        TaskSelection { kinds, refused }
     }
 
-    pub(super) fn wanted<'a>(&'a self, doable: &Doable) -> Assignment<'a> {
-        Assignment { triager: &self.triager, tasks: doable.kinds.clone() }
+    pub(super) fn wanted<'a>(&'a self, selection: &TaskSelection) -> Assignment<'a> {
+        Assignment { triager: &self.triager, tasks: selection.kinds.clone() }
     }
 }
 
-/// What came of one run, ready to be stored.
+/// The outcome of a run, ready to be stored.
 pub(super) struct Outcome {
     run: NewRun,
     status: RunStatus,
     summary: String,
     tasks: Vec<RunTask>,
-    found: Vec<FoundTask>,
+    found: Vec<ExtractedTask>,
     labels: Vec<LabelId>,
-    draft: Option<Ready>,
+    draft: Option<PreparedDraft>,
     pub(super) charge: Option<LedgerEntry>,
 }
 
 impl Outcome {
     /// A run that did nothing.
-    pub(super) fn without(run: NewRun, status: RunStatus, summary: &str, doable: &Doable) -> Self {
+    pub(super) fn without(run: NewRun, status: RunStatus, summary: &str, selection: &TaskSelection) -> Self {
         let refused = |(kind, reason): &(TriagerTaskKind, &'static str)| RunTask::not_done(*kind, reason);
         Self {
             run,
             status,
             summary: summary.to_owned(),
-            tasks: doable.refused.iter().map(refused).collect(),
+            tasks: selection.refused.iter().map(refused).collect(),
             found: Vec::new(),
             labels: Vec::new(),
             draft: None,
@@ -100,33 +100,33 @@ impl Outcome {
         }
     }
 
-    /// What follows from an answer for one run.
+    /// The outcome of an answer for one run.
     pub(super) async fn of(
         app: &App,
         context: &Context,
-        chosen: Chosen,
-        doable: &Doable,
+        planned: PlannedRun,
+        selection: &TaskSelection,
         answer: Option<TriagerAnswer>,
         now: Timestamp,
     ) -> Result<Self> {
-        let Chosen { run, triager } = chosen;
+        let PlannedRun { run, triager } = planned;
         let Some(answer) = answer else {
-            return Ok(Self::without(run, RunStatus::Failed, "The model said nothing about it.", doable));
+            return Ok(Self::without(run, RunStatus::Failed, "The model said nothing about it.", selection));
         };
-        let mut outcome = Self::without(run, RunStatus::Succeeded, "It is done.", doable);
+        let mut outcome = Self::without(run, RunStatus::Succeeded, "It is done.", selection);
         if !answer.summary.is_empty() {
             outcome.summary.clone_from(&answer.summary);
         }
         let mut answer = answer;
-        for task in triager.tasks.iter().filter(|task| task.enabled && doable.kinds.contains(&task.kind)) {
-            let done = outcome.take(app, context, task, &mut answer, now).await?;
+        for task in triager.tasks.iter().filter(|task| task.enabled && selection.kinds.contains(&task.kind)) {
+            let done = outcome.apply_task(app, context, task, &mut answer, now).await?;
             outcome.tasks.push(done);
         }
         Ok(outcome)
     }
 
-    /// Takes what an answer says for one task.
-    async fn take(
+    /// Applies the answer to one task.
+    async fn apply_task(
         &mut self,
         app: &App,
         context: &Context,
@@ -142,7 +142,7 @@ impl Outcome {
                     return Ok(RunTask::not_done(kind, "No answer is needed."));
                 };
                 match draft(app, context, text, now).await {
-                    Ok(ready) => self.draft = Some(ready),
+                    Ok(prepared) => self.draft = Some(prepared),
                     Err(error) if is_final(error.kind()) => {
                         return Ok(RunTask::not_done(kind, &reason(&error)));
                     }
@@ -171,7 +171,7 @@ impl Outcome {
     }
 }
 
-/// Whether a draft cannot be saved however often that is tried.
+/// Whether retrying cannot make the draft storable.
 fn is_final(kind: ErrorKind) -> bool {
     matches!(
         kind,
@@ -182,7 +182,7 @@ fn is_final(kind: ErrorKind) -> bool {
     )
 }
 
-/// Why a draft was refused, in words: what is wrong with a field says more than that something is.
+/// Why a draft was refused: what is wrong with a field says more than that something is.
 fn reason(error: &Error) -> String {
     let faults: Vec<&str> = error.details().iter().map(|detail| detail.message.as_str()).collect();
     match (faults.is_empty(), error.fix()) {
@@ -192,8 +192,8 @@ fn reason(error: &Error) -> String {
     }
 }
 
-/// A draft of an answer to a mail, as a person would begin one.
-async fn draft(app: &App, context: &Context, text: String, now: Timestamp) -> Result<Ready> {
+/// A draft of a reply to a message.
+async fn draft(app: &App, context: &Context, text: String, now: Timestamp) -> Result<PreparedDraft> {
     let message = &context.message;
     let own = [context.mailbox.email.as_str(), context.record.recipient.as_str()];
     let answered = quote::reply_recipients(&original(message), &own, false);
@@ -210,10 +210,10 @@ async fn draft(app: &App, context: &Context, text: String, now: Timestamp) -> Re
         in_reply_to: threading.in_reply_to,
         references: threading.references,
     };
-    let written = Written {
+    let input = DraftInput {
         source,
         thread: Some(context.record.thread_id.clone()),
-        passes_on: None,
+        forwards: None,
         attachments: None,
         replaced: None,
         state: DraftState::Draft,
@@ -221,19 +221,19 @@ async fn draft(app: &App, context: &Context, text: String, now: Timestamp) -> Re
     };
     let origin =
         Origin { workspace: context.workspace.clone(), plan: context.plan, mailbox: context.mailbox.clone() };
-    Ready::prepare(app, origin, written, now).await
+    PreparedDraft::prepare(app, origin, input, now).await
 }
 
-/// What the mail is about, as the model sees it.
+/// The category, urgency and labels of a message, as the model sees them.
 #[derive(Default)]
-pub(super) struct Sorted {
+pub(super) struct Classification {
     category: Option<Category>,
     urgent: Option<bool>,
     labels: Vec<LabelId>,
 }
 
-impl Sorted {
-    /// What an answer says that was asked for and is new.
+impl Classification {
+    /// The requested and changed parts of an answer.
     pub(super) fn of(context: &Context, answer: &Answer) -> Self {
         let record = &context.record;
         let fits = |label: &&model::labels::Label| {
@@ -247,31 +247,31 @@ impl Sorted {
     }
 }
 
-/// Everything that follows from looking at a mail.
-pub(super) struct Settlement {
+/// Everything that is stored after a message was processed.
+pub(super) struct TriageResult {
     pub(super) mailbox: MailboxId,
     pub(super) email: EmailId,
-    /// The category that the mail had when it was looked at.
+    /// The category of the message when it was read.
     pub(super) seen: Option<Category>,
-    pub(super) sorted: Sorted,
+    pub(super) sorted: Classification,
     pub(super) outcomes: Vec<Outcome>,
     pub(super) key: Arc<DataKey>,
 }
 
-impl Settlement {
-    /// Stores it, in a mailbox that the caller holds, and tells the runs and whether each was charged.
+impl TriageResult {
+    /// Stores it, in a mailbox that the caller has locked, and returns the runs and whether each was charged.
     pub(super) async fn store(self, tx: &mut Tx, app: &App) -> Result<Vec<(TriagerRun, bool)>> {
         let now = app.now();
         let (mailbox, email) = (&self.mailbox, &self.email);
         let mail = emails::find_brief(tx, mailbox, email).await?;
         if let Some(mail) = &mail {
-            // What somebody has set by hand meanwhile is better.
+            // A value that was set by hand meanwhile takes precedence.
             let untouched = self.seen == Some(mail.category);
             let (category, urgent) = (self.sorted.category, self.sorted.urgent);
             if untouched && (category.is_some() || urgent.is_some()) {
                 emails::set_flags(tx, mailbox, mail, None, urgent, category).await?;
             }
-            self.put_labels_on(tx, mail).await?;
+            self.add_labels(tx, mail).await?;
         }
         let mut open = tasks::count_open(tx, mailbox).await?;
         let mut runs = Vec::with_capacity(self.outcomes.len());
@@ -279,24 +279,24 @@ impl Settlement {
             let outcome = if mail.is_some() {
                 outcome
             } else {
-                let none = Doable { kinds: Vec::new(), refused: Vec::new() };
+                let none = TaskSelection { kinds: Vec::new(), refused: Vec::new() };
                 Outcome::without(outcome.run, RunStatus::Skipped, "The mail is gone.", &none)
             };
             let charged = outcome.charge.is_some();
             let run = outcome.store(tx, app, mailbox, &mut open, now).await?;
-            tell(tx, app, &self.key, mailbox, &run, now).await?;
+            publish_run(tx, app, &self.key, mailbox, &run, now).await?;
             runs.push((run, charged));
         }
         Ok(runs)
     }
 
-    async fn put_labels_on(&self, tx: &mut Tx, mail: &emails::Brief) -> Result<()> {
+    async fn add_labels(&self, tx: &mut Tx, mail: &emails::Brief) -> Result<()> {
         let mut wanted: Vec<&LabelId> = self.sorted.labels.iter().collect();
         wanted.extend(self.outcomes.iter().flat_map(|outcome| &outcome.labels));
         if wanted.is_empty() {
             return Ok(());
         }
-        // Some may be gone by now.
+        // Some labels may have been deleted.
         let present = labels::list(tx, &self.mailbox).await?;
         let ids: Vec<LabelId> =
             present.into_iter().map(|label| label.id).filter(|id| wanted.contains(&id)).collect();
@@ -334,7 +334,7 @@ impl Outcome {
             ids.push(task.id);
         }
         let draft = match self.draft.take() {
-            Some(ready) => Some(ready.store(tx, app).await?.id),
+            Some(prepared) => Some(prepared.store(tx, app).await?.id),
             None => None,
         };
         for task in self.tasks.iter_mut().filter(|task| task.done) {
@@ -363,8 +363,8 @@ impl Outcome {
     }
 }
 
-/// Writes the event of a run that has ended.
-pub(super) async fn tell(
+/// Appends the event of a finished run.
+pub(super) async fn publish_run(
     tx: &mut Tx,
     app: &App,
     key: &DataKey,
@@ -386,8 +386,8 @@ pub(super) async fn tell(
     event.append(tx, app, key, now).await
 }
 
-/// Ends the runs of a job that are still at work, all in the same way.
-pub(super) async fn end_runs(
+/// Finishes the running runs of a job with the same status.
+pub(super) async fn finish_runs(
     tx: &mut Tx,
     app: &App,
     key: &DataKey,
@@ -403,13 +403,13 @@ pub(super) async fn end_runs(
         let id: &TriagerRunId = &run.id;
         triager_runs::finish(tx, mailbox, id, status, summary, &[], now).await?;
         let ended = TriagerRun { status, summary: summary.to_owned(), finished_at: Some(now), ..run.clone() };
-        tell(tx, app, key, mailbox, &ended, now).await?;
+        publish_run(tx, app, key, mailbox, &ended, now).await?;
     }
     Ok(())
 }
 
-/// Holds the mailbox, as every change of its mail does.
-pub(super) async fn hold(tx: &mut Tx, mailbox: &MailboxId) -> Result<()> {
+/// Locks the mailbox, as every change of its mail does.
+pub(super) async fn lock_mailbox(tx: &mut Tx, mailbox: &MailboxId) -> Result<()> {
     Ok(mailboxes::lock(tx, mailbox).await?)
 }
 

@@ -1,4 +1,4 @@
-//! What arriving and leaving mail means for triagers, decided in the transaction that stores it.
+//! Queues arriving and sent messages for triagers, in the transaction that stores them.
 
 use mail::auto_reply::may_answer;
 use model::{
@@ -28,10 +28,10 @@ use crate::{
     inbox::inbound::FilterableEmail,
 };
 
-/// The longest that a mail is held while an answer is drafted.
+/// Maximum time that a message is held while a reply is drafted.
 pub(super) const MAX_HOLD_SECONDS: i64 = 300;
 
-/// Has triagers look at mail that arrives or leaves.
+/// Queues messages for triagers when they arrive or are sent.
 pub(crate) struct Triage;
 
 impl ArrivalHook for Triage {
@@ -42,7 +42,7 @@ impl ArrivalHook for Triage {
         arriving: &'a Arriving<'a>,
         email: &'a EmailRecord,
     ) -> HookFuture<'a, Option<Timestamp>> {
-        if !is_wanted(app, arriving) {
+        if !is_enabled(app, arriving) {
             return Box::pin(async { Ok(None) });
         }
         Box::pin(hold(tx, arriving, email))
@@ -55,7 +55,7 @@ impl ArrivalHook for Triage {
         arriving: &'a Arriving<'a>,
         email: &'a EmailRecord,
     ) -> HookFuture<'a> {
-        if !is_wanted(app, arriving) {
+        if !is_enabled(app, arriving) {
             return Box::pin(async { Ok(()) });
         }
         Box::pin(enqueue(tx, app, arriving, email))
@@ -71,26 +71,26 @@ impl SendHook for Triage {
         email: &'a EmailId,
         now: Timestamp,
     ) -> HookFuture<'a> {
-        Box::pin(note_sent(tx, app, mailbox, email, now))
+        Box::pin(enqueue_sent(tx, app, mailbox, email, now))
     }
 }
 
-/// Whether anything happens by itself in a mailbox. Costs nothing to ask, since every mail does.
+/// Whether automations are on in a mailbox. Costs nothing, since it is asked for every message.
 fn is_automatic(app: &App, mailbox: &MailboxRecord) -> bool {
     assistant::is_configured(app) && mailbox.settings.agent_inbox.automations_enabled
 }
 
-/// Whether anything is to be done about a message that arrives.
-fn is_wanted(app: &App, arriving: &Arriving<'_>) -> bool {
+/// Whether triagers should process an arriving message.
+fn is_enabled(app: &App, arriving: &Arriving<'_>) -> bool {
     arriving.came_in() && is_automatic(app, arriving.mailbox)
 }
 
-/// Until when the mail is held out of sight, because an answer is drafted.
+/// Until when the message is held, because a reply is drafted.
 async fn hold(tx: &mut Tx, arriving: &Arriving<'_>, mail: &EmailRecord) -> Result<Option<Timestamp>> {
     if !arriving.mailbox.settings.auto_draft.enabled || mail.folder_id != SystemFolder::Inbox {
         return Ok(None);
     }
-    // What waits for its scan may turn out clean.
+    // A message that is not scanned yet may turn out clean.
     if !matches!(mail.scan_status, None | Some(ScanStatus::Clean)) {
         return Ok(None);
     }
@@ -113,7 +113,7 @@ async fn hold(tx: &mut Tx, arriving: &Arriving<'_>, mail: &EmailRecord) -> Resul
     Ok(drafts.then(|| arriving.now.plus_seconds(MAX_HOLD_SECONDS)))
 }
 
-/// Puts the mail into the queue, and tells that it is held if it is.
+/// Queues the message, and appends an event if it is held.
 async fn enqueue(tx: &mut Tx, app: &App, arriving: &Arriving<'_>, mail: &EmailRecord) -> Result<()> {
     let now = arriving.now;
     let job = NewJob {
@@ -136,8 +136,8 @@ async fn enqueue(tx: &mut Tx, app: &App, arriving: &Arriving<'_>, mail: &EmailRe
     event.append(tx, app, arriving.key, now).await
 }
 
-/// Puts a mail that is leaving into the queue, if a triager of its mailbox could care.
-async fn note_sent(
+/// Queues a sent message, if a triager of its mailbox is triggered by sent mail.
+async fn enqueue_sent(
     tx: &mut Tx,
     app: &App,
     mailbox: &MailboxRecord,

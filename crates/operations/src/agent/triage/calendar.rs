@@ -1,4 +1,4 @@
-//! Invitations in arriving mail: whether one is new, changed or called off (RFC 5546).
+//! Invitations in arriving messages: whether one is new, changed or cancelled (RFC 5546).
 
 use mail::message::calendar::Invitation;
 use model::{Timestamp, triagers::SourceKind};
@@ -10,8 +10,8 @@ use store::{
 
 use crate::core::error::Result;
 
-/// What an invitation tells the mailbox that it did not know, and notes it. The same job is told the same again.
-pub(super) async fn take_in(
+/// The change that an invitation reports, which is recorded. The same job gets the same answer again.
+pub(super) async fn record(
     tx: &mut Tx,
     job: &Job,
     invitation: &Invitation,
@@ -21,27 +21,27 @@ pub(super) async fn take_in(
     let uid = hashed(uid);
     let sequence = i64::from(invitation.sequence.unwrap_or(0));
     let known = triage_jobs::find_event(tx, &job.mailbox, &uid).await?;
-    if let Some((_, told_by, kind)) = &known
-        && *told_by == job.id
+    if let Some((_, recorded_by, kind)) = &known
+        && *recorded_by == job.id
     {
         return Ok(kind.parse().ok());
     }
-    let Some(kind) = tells(invitation.method.as_deref(), sequence, known.map(|(known, ..)| known)) else {
+    let Some(kind) = change_of(invitation.method.as_deref(), sequence, known.map(|(known, ..)| known)) else {
         return Ok(None);
     };
     triage_jobs::note_event(tx, job, &uid, sequence, kind, now).await?;
     Ok(Some(kind))
 }
 
-/// What a message about an event is: `known` is the version that the mailbox has heard of.
-fn tells(method: Option<&str>, sequence: i64, known: Option<i64>) -> Option<SourceKind> {
+/// What a message about an event means: `known` is the version that the mailbox has.
+fn change_of(method: Option<&str>, sequence: i64, known: Option<i64>) -> Option<SourceKind> {
     match (method?, known) {
         ("CANCEL", Some(known)) if sequence < known => None,
         ("CANCEL", _) => Some(SourceKind::CalendarCanceled),
         ("REQUEST", None) if sequence == 0 => Some(SourceKind::CalendarCreated),
-        // It was changed before it came here for the first time.
+        // It was changed before its first arrival here.
         ("REQUEST", None) => Some(SourceKind::CalendarUpdated),
-        // The same version once more, or an older one, is no news.
+        // The same or an older version changes nothing.
         ("REQUEST", Some(known)) if sequence > known => Some(SourceKind::CalendarUpdated),
         _ => None,
     }
@@ -78,8 +78,8 @@ mod tests {
             ("REPLY", 0, Some(0), None),
             ("PUBLISH", 0, None, None),
         ] {
-            assert_eq!(tells(Some(method), sequence, known), kind, "{method} {sequence} {known:?}");
+            assert_eq!(change_of(Some(method), sequence, known), kind, "{method} {sequence} {known:?}");
         }
-        assert_eq!(tells(None, 0, None), None);
+        assert_eq!(change_of(None, 0, None), None);
     }
 }

@@ -1,4 +1,4 @@
-//! A mail as triagers get to see it: its safe text within the scan gate, its thread, an invitation in it.
+//! A message as triagers see it: its safe text within the scan gate, its thread, an invitation in it.
 
 use mail::{
     address::Address,
@@ -32,32 +32,32 @@ use crate::{
     },
 };
 
-/// Mails of the same thread that are shown beside it.
-const EARLIER: i64 = 5;
+/// Messages of the same thread that are shown beside it.
+const MAX_EARLIER_EMAILS: i64 = 5;
 
-/// A mail and everything around it that triagers need.
+/// A message and everything around it that triagers need.
 pub(super) struct Context {
     pub(super) workspace: WorkspaceId,
     pub(super) plan: Plan,
     pub(super) mailbox: MailboxRecord,
     pub(super) record: EmailRecord,
     pub(super) message: Message,
-    /// Its text for agents; nothing when the scan gate keeps it back.
+    /// Its text for agents; `None` when the scan gate withholds it.
     pub(super) text: Option<String>,
     pub(super) invitation: Option<calendar::Invitation>,
-    /// Earlier mails of its thread that may be shown, oldest first.
-    pub(super) earlier: Vec<Earlier>,
+    /// Earlier messages of its thread that may be shown, oldest first.
+    pub(super) earlier: Vec<EarlierEmail>,
     pub(super) labels: Vec<Label>,
     pub(super) triagers: Vec<Triager>,
 }
 
-/// An earlier mail of the same thread.
-pub(super) struct Earlier {
+/// An earlier message of the same thread.
+pub(super) struct EarlierEmail {
     pub(super) record: EmailRecord,
     pub(super) text: String,
 }
 
-/// What the database has of a mail and what is around it.
+/// The rows of a message and its surroundings.
 struct ContextRows {
     plan: Plan,
     mailbox: MailboxRecord,
@@ -69,13 +69,13 @@ struct ContextRows {
     triagers: Vec<Triager>,
 }
 
-/// Whether a mail's text may be shown to a model.
+/// Whether a message's text may be shown to a model.
 fn is_open(mail: &EmailRecord) -> bool {
     mail.outgoing || mail.scan_status == Some(ScanStatus::Clean)
 }
 
 impl Context {
-    /// Looks at a mail; nothing when it, or its mailbox, is gone.
+    /// Loads a message; `None` when it, or its mailbox, is gone.
     pub(super) async fn load(
         app: &App,
         workspace: &WorkspaceId,
@@ -95,7 +95,7 @@ impl Context {
         };
         let mut earlier = Vec::with_capacity(found.earlier.len());
         for (record, fetched) in found.earlier {
-            earlier.push(Earlier { record, text: open(app, workspace, fetched).await? });
+            earlier.push(EarlierEmail { record, text: open(app, workspace, fetched).await? });
         }
         Ok(Some(Self {
             workspace: workspace.clone(),
@@ -111,7 +111,7 @@ impl Context {
         }))
     }
 
-    /// The mail as a filter expression sees it.
+    /// The message as a filter expression sees it.
     pub(super) fn subject(&self) -> FilterableEmail<'_> {
         let safe = self.text.as_deref().unwrap_or_default();
         FilterableEmail {
@@ -122,12 +122,12 @@ impl Context {
         }
     }
 
-    /// Whether nobody has found anything wrong with it.
+    /// Whether no scanner has found anything wrong with it.
     pub(super) fn is_clean(&self) -> bool {
         is_open(&self.record)
     }
 
-    /// The domains at the other end.
+    /// The domains of the other side.
     pub(super) fn domains(&self) -> Vec<String> {
         if self.record.outgoing {
             domains(self.message.to.iter().chain(&self.message.cc))
@@ -136,8 +136,8 @@ impl Context {
         }
     }
 
-    /// Why nobody drafts an answer to it; nothing when somebody may.
-    pub(super) fn unanswerable(&self, sender: Option<&str>) -> Option<&'static str> {
+    /// Why no reply may be drafted; `None` when one may.
+    pub(super) fn reply_refusal(&self, sender: Option<&str>) -> Option<&'static str> {
         if self.record.outgoing {
             return Some("Mail that was sent from here gets no answer.");
         }
@@ -177,9 +177,12 @@ async fn find(
     }
     let Some(content) = contents::find(tx, &record.content_id).await? else { return Ok(None) };
     let text = if is_open(&record) { present::fetch(tx, &record.content_id, true).await? } else { None };
-    let place = Some((record.date, record.id.clone()));
+    let position = Some((record.date, record.id.clone()));
     let mut earlier = Vec::new();
-    for one in emails::list_thread_end(tx, mailbox, &record.thread_id, place, Some(now), EARLIER).await? {
+    for one in
+        emails::list_thread_end(tx, mailbox, &record.thread_id, position, Some(now), MAX_EARLIER_EMAILS)
+            .await?
+    {
         let written = is_unsent(&one.folder_id);
         if is_open(&one)
             && !written
@@ -200,7 +203,7 @@ async fn find(
     }))
 }
 
-/// Reads a message and the first invitation in it.
+/// Parses a message and the first invitation in it.
 fn read_message(raw: &[u8]) -> (Message, Option<calendar::Invitation>) {
     let message = message::read(raw);
     let invitation = message
@@ -214,18 +217,18 @@ fn read_message(raw: &[u8]) -> (Message, Option<calendar::Invitation>) {
 async fn open(app: &App, workspace: &WorkspaceId, fetched: FetchedContent) -> Result<String> {
     Ok(match present::open(app, workspace, fetched).await? {
         EmailContent::Safe(text) => text,
-        // Never asked for; what is not safe text is no text.
+        // Never requested; only safe text is text here.
         EmailContent::Full { .. } | EmailContent::Preview => String::new(),
     })
 }
 
-/// The domains of people, as addresses are compared.
+/// The domains of addresses, normalised.
 pub(super) fn domains<'a>(people: impl Iterator<Item = &'a Person>) -> Vec<String> {
     let domain = |person: &Person| Some(Address::parse(&person.address).ok()?.domain().to_owned());
     people.filter_map(domain).collect()
 }
 
-/// A text on one line, as agents see it, at most so many characters of it.
-pub(super) fn line(text: &str, most: usize) -> String {
-    SafeText::line(text).cut(most).0.to_owned()
+/// A text on one line, as agents see it, of at most that many characters.
+pub(super) fn line(text: &str, max_chars: usize) -> String {
+    SafeText::line(text).cut(max_chars).0.to_owned()
 }

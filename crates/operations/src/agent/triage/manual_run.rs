@@ -1,4 +1,4 @@
-//! A run that somebody asks for: on one mail, at once, whatever sets the triager off otherwise.
+//! A manual run: on one message, at once, whatever the triager's triggers are.
 
 use model::{
     EmailId, TriagerId,
@@ -8,7 +8,7 @@ use store::triager_runs::NewRun;
 
 use super::{
     answer::Answer,
-    apply::{Chosen, Doable, Outcome, Settlement, Sorted, hold},
+    apply::{Classification, Outcome, PlannedRun, TaskSelection, TriageResult, lock_mailbox},
     context::Context,
     prompt,
 };
@@ -23,7 +23,7 @@ use crate::{
     mailbox::mailboxes,
 };
 
-/// Runs a triager on a mail and tells what came of it. A run that does nothing costs nothing.
+/// Runs a triager on a message and returns the run. A run that does nothing costs nothing.
 pub(crate) async fn run_now(
     app: &App,
     call: &Call,
@@ -47,29 +47,29 @@ pub(crate) async fn run_now(
         email,
         started_at: call.now,
     };
-    let chosen = Chosen { run, triager };
-    // Who sent the envelope is not known any more; the author stands for that.
+    let planned = PlannedRun { run, triager };
+    // The envelope sender is not stored; the author stands for it.
     let sender = context.message.from.as_ref().map(|from| from.address.as_str());
-    let doable = chosen.doable(&context, sender);
-    if let Some(why) = refusal(&context, &doable) {
+    let selection = planned.select_tasks(&context, sender);
+    if let Some(why) = refusal(&context, &selection) {
         drop(call.take_reservation());
-        let outcome = Outcome::without(chosen.run, RunStatus::Skipped, why, &doable);
+        let outcome = Outcome::without(planned.run, RunStatus::Skipped, why, &selection);
         return store(app, call, &context, outcome).await;
     }
-    let request = prompt::request(&context, &[chosen.wanted(&doable)], false, call.now);
+    let request = prompt::request(&context, &[planned.wanted(&selection)], false, call.now);
     match ask(app, call, &request).await {
         Ok(mut answer) => {
-            let said = answer.triagers.iter().position(|said| said.id == chosen.triager.id.as_str());
-            // There is one triager in the question, so a nameless answer can only be its.
+            let said = answer.triagers.iter().position(|said| said.id == planned.triager.id.as_str());
+            // There is one triager in the question, so an answer without an id can only be its.
             let said = said.or(Some(0)).filter(|at| *at < answer.triagers.len());
             let said = said.map(|at| answer.triagers.swap_remove(at));
             if said.is_none() {
-                return fail(app, call, &context, chosen, &doable, unusable()).await;
+                return fail(app, call, &context, planned, &selection, unusable()).await;
             }
-            let outcome = Outcome::of(app, &context, chosen, &doable, said, call.now).await?;
+            let outcome = Outcome::of(app, &context, planned, &selection, said, call.now).await?;
             store(app, call, &context, outcome).await
         }
-        Err(error) => fail(app, call, &context, chosen, &doable, error).await,
+        Err(error) => fail(app, call, &context, planned, &selection, error).await,
     }
 }
 
@@ -84,8 +84,8 @@ fn unusable() -> Error {
         .with_retry_after(5)
 }
 
-/// Why nothing is done with a mail.
-fn refusal(context: &Context, doable: &Doable) -> Option<&'static str> {
+/// Why nothing is done with a message.
+fn refusal(context: &Context, selection: &TaskSelection) -> Option<&'static str> {
     let settings = &context.mailbox.settings.agent_inbox;
     if !settings.automations_enabled {
         return Some("Automations are switched off in this mailbox.");
@@ -93,55 +93,55 @@ fn refusal(context: &Context, doable: &Doable) -> Option<&'static str> {
     if settings.require_clean_scan_for_automation && !context.is_clean() {
         return Some("The mail is not clean.");
     }
-    if doable.kinds.is_empty() {
-        return Some(doable.refused.first().map_or("There is nothing to do.", |(_, why)| *why));
+    if selection.kinds.is_empty() {
+        return Some(selection.refused.first().map_or("There is nothing to do.", |(_, why)| *why));
     }
     None
 }
 
-/// Keeps what came of the run together with the call's charge and answer.
+/// Stores the run together with the call's charge and answer.
 async fn store(app: &App, call: &Call, context: &Context, outcome: Outcome) -> Result<TriagerRun> {
-    let settlement = settlement(app, call, context, outcome).await?;
+    let result = result(app, call, context, outcome).await?;
     let app_ = app.clone();
     app.write(call, async move |tx| {
-        hold(tx, &settlement.mailbox).await?;
-        let runs = Box::pin(settlement.store(tx, &app_)).await?;
+        lock_mailbox(tx, &result.mailbox).await?;
+        let runs = Box::pin(result.store(tx, &app_)).await?;
         runs.into_iter().next().map(|(run, _)| run).ok_or_else(|| Error::internal("a run left nothing"))
     })
     .await
 }
 
-/// Notes that the run failed; the call fails with the reason, and costs nothing.
+/// Stores the run as failed; the call fails with the reason, and costs nothing.
 async fn fail(
     app: &App,
     call: &Call,
     context: &Context,
-    chosen: Chosen,
-    doable: &Doable,
+    planned: PlannedRun,
+    selection: &TaskSelection,
     error: Error,
 ) -> Result<TriagerRun> {
     if error.kind() != ErrorKind::AiUnavailable {
         return Err(error);
     }
     let why = "The language model gave no answer that could be used.";
-    let outcome = Outcome::without(chosen.run, RunStatus::Failed, why, doable);
-    let settlement = settlement(app, call, context, outcome).await?;
+    let outcome = Outcome::without(planned.run, RunStatus::Failed, why, selection);
+    let result = result(app, call, context, outcome).await?;
     let app_ = app.clone();
     app.db()
         .write(&call.workspace, async move |tx| {
-            hold(tx, &settlement.mailbox).await?;
-            Box::pin(settlement.store(tx, &app_)).await.map(|_| ())
+            lock_mailbox(tx, &result.mailbox).await?;
+            Box::pin(result.store(tx, &app_)).await.map(|_| ())
         })
         .await?;
     Err(error)
 }
 
-async fn settlement(app: &App, call: &Call, context: &Context, outcome: Outcome) -> Result<Settlement> {
-    Ok(Settlement {
+async fn result(app: &App, call: &Call, context: &Context, outcome: Outcome) -> Result<TriageResult> {
+    Ok(TriageResult {
         mailbox: context.mailbox.id.clone(),
         email: context.record.id.clone(),
         seen: None,
-        sorted: Sorted::default(),
+        sorted: Classification::default(),
         outcomes: vec![outcome],
         key: app.data_key(&call.workspace).await?,
     })

@@ -1,4 +1,4 @@
-//! Answers that are kept for an Idempotency-Key.
+//! Stored answers for Idempotency-Keys.
 
 use model::WorkspaceId;
 use serde::Serialize;
@@ -11,7 +11,7 @@ use crate::core::{
 };
 
 impl App {
-    /// Replaces the answer that is kept for the call's Idempotency-Key, once more is known.
+    /// Replaces the stored answer for the call's Idempotency-Key once more is known.
     pub(crate) async fn keep_answer<T: Serialize>(&self, call: &Call, value: &T) -> Result<()> {
         let Some(claim) = call.idempotency.clone() else { return Ok(()) };
         let (body, answer) = (to_json(value)?, call.operation.answer);

@@ -10,8 +10,8 @@ impl App {
         Id::from_uuid(self.new_uuid())
     }
 
-    /// A new UUID, ordered by time: of two that this process makes the later one is the greater, also within a
-    /// millisecond and when the clock is set back.
+    /// A new UUID, ordered by time: each is greater than the one before from this process, also within a millisecond
+    /// and when the clock is set back.
     pub fn new_uuid(&self) -> uuid::Uuid {
         let mut random = [0; 10];
         self.entropy().fill(&mut random);

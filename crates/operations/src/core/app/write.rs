@@ -1,7 +1,7 @@
 //! The reading and the writing part of a call.
 //!
-//! The effect of a write, its charge, its audit entry and its kept answer are one transaction, so a crash leaves all of
-//! them or none.
+//! The effect of a write, its charge, its audit entry and its stored answer are one transaction, so a crash keeps all
+//! of them or none.
 
 use model::Timestamp;
 use serde::Serialize;
@@ -44,7 +44,7 @@ impl App {
         end_write(call, reservation, outcome)
     }
 
-    /// What is charged and noted with a write.
+    /// What is charged and recorded with a write.
     fn begin_write(&self, call: &Call) -> (Option<Reservation>, Record) {
         // A call that writes twice is charged and answered with its first transaction.
         let reservation = if call.is_stored() { None } else { call.take_reservation() };
@@ -69,7 +69,7 @@ impl App {
         (reservation, record)
     }
 
-    /// The same across workspaces, for effects that end in those of others too.
+    /// The same across workspaces, for effects that reach other workspaces too.
     pub async fn write_across<T, F>(&self, call: &Call, body: F) -> Result<T>
     where
         T: Serialize + Send + 'static,
@@ -102,7 +102,7 @@ fn end_write<T>(call: &Call, reservation: Option<Reservation>, outcome: Result<T
     }
 }
 
-/// What is stored beside the effect of a write.
+/// What is stored with the effect of a write.
 struct Record {
     charge: Option<metering::LedgerEntry>,
     audit: audit::AuditEntry,
@@ -114,7 +114,7 @@ struct Record {
 }
 
 impl Record {
-    /// Before the effect: nobody else may have answered this key.
+    /// Before the effect: fails if another request already answered this key.
     async fn begin(&self, tx: &mut Tx) -> Result<()> {
         if let Some(claim) = &self.claim
             && !idempotency::claim(tx, &claim.key, &claim.fingerprint, self.now).await?
@@ -124,7 +124,7 @@ impl Record {
         Ok(())
     }
 
-    /// The answer as it is kept for the call's Idempotency-Key, if it has one.
+    /// The answer to store for the call's Idempotency-Key, if it has one.
     fn answer<T: Serialize>(&self, value: &T) -> Result<Option<Vec<u8>>> {
         match self.claim {
             Some(_) if self.answer == Answer::Empty => Ok(Some(Vec::new())),
@@ -133,10 +133,10 @@ impl Record {
         }
     }
 
-    /// After the effect: who did it, what it cost, what was answered.
+    /// After the effect: the audit entry, the charge, the answer.
     async fn finish(&self, tx: &mut Tx, answer: Option<Vec<u8>>) -> Result<()> {
         if self.rehearsal {
-            // Everything was tried that can fail for the caller; the transaction is undone by this.
+            // Everything that can fail for the caller was tried; this error rolls the transaction back.
             return Err(Error::new(ErrorKind::Rehearsed));
         }
         if let Some(payment) = &self.payment {

@@ -1,4 +1,4 @@
-//! What a model writes does nothing by being shown.
+//! Model output does nothing when it is displayed.
 
 use super::{inert, inert_line};
 

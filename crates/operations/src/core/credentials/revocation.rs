@@ -1,7 +1,6 @@
-//! Calls that wait, and whose caller loses the right to meanwhile: a key that is revoked, a session that is ended.
+//! Waiting calls whose credential is revoked meanwhile: an API key or a session that was deleted.
 //!
-//! All who wait are looked after together, by one task that is there while somebody waits: it asks the store about each
-//! credential once in a look.
+//! One task polls the store for all waiting calls, once per credential, and ends when the last of them does.
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
@@ -18,54 +17,54 @@ use crate::core::{
     supervisor::isolate,
 };
 
-/// How long between two looks. A caller is remembered for half a second before it begins to wait, and both together stay
-/// below a second.
-const PAUSE: Duration = Duration::from_millis(300);
+/// Time between two polls. Together with the half second that a caller is cached, it stays below a second.
+const POLL_INTERVAL: Duration = Duration::from_millis(300);
 
 impl App {
-    /// Comes back when the caller of a call that waits may no longer make it, within a second of that.
+    /// Completes within a second after the caller of a waiting call loses its right to make it.
     #[crate::boxed]
     pub async fn revoked(&self, call: &Call) {
         let Some(hash) = call.caller.hash else { return std::future::pending().await };
-        let mut over = self.wait_with((hash, call.workspace.clone()), &call.caller);
-        // The sender goes when it has told, or when nobody listens any more.
-        let _ = over.wait_for(|over| *over).await;
+        let mut revoked = self.watch_credential((hash, call.workspace.clone()), &call.caller);
+        // The sender is dropped after it has notified, or when no receiver is left.
+        let _ = revoked.wait_for(|revoked| *revoked).await;
     }
 
-    fn wait_with(&self, place: WaitingCredential, caller: &Arc<Caller>) -> watch::Receiver<bool> {
+    fn watch_credential(&self, credential: WaitingCredential, caller: &Arc<Caller>) -> watch::Receiver<bool> {
         let mut watched = lock(&self.credentials().waiting.0);
-        let new = || WaitingCaller { caller: caller.clone(), over: watch::channel(false).0 };
-        let over = watched.places.entry(place).or_insert_with(new).over.subscribe();
-        if !std::mem::replace(&mut watched.looking, true) {
-            tokio::spawn(look_after(self.clone()));
+        let new = || WaitingCaller { caller: caller.clone(), revoked: watch::channel(false).0 };
+        let revoked = watched.entries.entry(credential).or_insert_with(new).revoked.subscribe();
+        if !std::mem::replace(&mut watched.polling, true) {
+            tokio::spawn(poll_revocations(self.clone()));
         }
-        over
+        revoked
     }
 
-    /// Everybody who still waits; nothing when the last one has gone, and with them the reason to look.
-    fn those_who_wait(&self) -> Option<Vec<(WaitingCredential, Arc<Caller>)>> {
+    /// The callers that still wait; `None` when the last one is gone, which ends the polling task.
+    fn watched_callers(&self) -> Option<Vec<(WaitingCredential, Arc<Caller>)>> {
         let mut watched = lock(&self.credentials().waiting.0);
-        watched.places.retain(|_, held| held.over.receiver_count() > 0);
-        watched.looking = !watched.places.is_empty();
-        let all = watched.places.iter().map(|(place, held)| (place.clone(), held.caller.clone()));
-        watched.looking.then(|| all.collect())
+        watched.entries.retain(|_, waiting| waiting.revoked.receiver_count() > 0);
+        watched.polling = !watched.entries.is_empty();
+        let all =
+            watched.entries.iter().map(|(credential, waiting)| (credential.clone(), waiting.caller.clone()));
+        watched.polling.then(|| all.collect())
     }
 
-    fn end_wait(&self, place: &WaitingCredential) {
-        if let Some(held) = lock(&self.credentials().waiting.0).places.remove(place) {
-            held.over.send_replace(true);
+    fn notify_revoked(&self, credential: &WaitingCredential) {
+        if let Some(waiting) = lock(&self.credentials().waiting.0).entries.remove(credential) {
+            waiting.revoked.send_replace(true);
         }
     }
 }
 
-async fn look_after(app: App) {
+async fn poll_revocations(app: App) {
     loop {
-        tokio::time::sleep(PAUSE).await;
-        let Some(all) = app.those_who_wait() else { return };
+        tokio::time::sleep(POLL_INTERVAL).await;
+        let Some(all) = app.watched_callers() else { return };
         match isolate("waits", revoked_among(&app, all)).await {
-            Ok(revoked) => revoked.iter().for_each(|place| app.end_wait(place)),
-            // A store that is away says nothing about a caller.
-            Err(error) => tracing::debug!(%error, "those who wait could not be looked after"),
+            Ok(revoked) => revoked.iter().for_each(|credential| app.notify_revoked(credential)),
+            // An unavailable store says nothing about a caller.
+            Err(error) => tracing::debug!(%error, "revocation poll failed; retrying"),
         }
     }
 }
@@ -76,21 +75,21 @@ async fn revoked_among(
 ) -> Result<Vec<WaitingCredential>> {
     let now = app.now();
     let (mut keys, mut sessions, mut revoked) = (Vec::new(), Vec::new(), Vec::new());
-    for (place, caller) in all {
+    for (credential, caller) in all {
         match caller.actor {
-            _ if caller.expires_at.is_some_and(|end| end <= now) => revoked.push(place),
-            Actor::Key(_) => keys.push(place),
-            _ => sessions.push(place),
+            _ if caller.expires_at.is_some_and(|end| end <= now) => revoked.push(credential),
+            Actor::Key(_) => keys.push(credential),
+            _ => sessions.push(credential),
         }
     }
     let asked = (keys.clone(), sessions.clone());
     let valid: HashSet<WaitingCredential> =
         app.db().system_read(async move |tx| still_valid(tx, asked.0, asked.1).await).await?;
-    revoked.extend(keys.into_iter().chain(sessions).filter(|place| !valid.contains(place)));
+    revoked.extend(keys.into_iter().chain(sessions).filter(|credential| !valid.contains(credential)));
     Ok(revoked)
 }
 
-/// Which of them may still act where they wait.
+/// Which credentials are still valid in their workspace.
 async fn still_valid(
     tx: &mut SystemTx,
     keys: Vec<WaitingCredential>,

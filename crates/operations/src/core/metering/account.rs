@@ -1,4 +1,4 @@
-//! One workspace's share of its pools on this node, in memory.
+//! A workspace's share of its pools on this node, in memory.
 
 use std::{
     collections::BTreeMap,
@@ -14,14 +14,14 @@ use store::{
 
 use super::pool::{Attempt, Pool, Purpose, Terms};
 
-/// What was charged, by class. Kept, because every call would look its counter up.
+/// Credits charged, by class. Static, so that calls do not look the counter up.
 static CHARGED: LazyLock<[Counter; CreditClass::ALL.len()]> = LazyLock::new(|| {
     CreditClass::ALL.map(|class| counter!("credits_charged_total", "class" => class.as_str()))
 });
 
 pub(super) struct Account {
     pub(super) workspace: WorkspaceId,
-    /// Held while the store is asked, so that only one call does it.
+    /// Locked while the store is asked, so that only one call does it.
     pub(super) asking: tokio::sync::Mutex<()>,
     state: Mutex<State>,
 }
@@ -33,9 +33,9 @@ struct State {
     dirty: bool,
     last_call: Timestamp,
     log: Option<Slot>,
-    /// Whether something was spent that the log does not know.
+    /// Whether something was spent that is not in the log yet.
     unlogged: bool,
-    /// The periods that the log knows.
+    /// The periods that are in the log.
     logged: [Timestamp; 2],
 }
 
@@ -52,23 +52,23 @@ impl State {
     }
 }
 
-/// What the store said about a pool.
+/// The store's reply about a pool.
 #[derive(Clone, Copy, Default)]
 pub(super) struct PoolReply {
-    /// How much of it other nodes have charged ahead.
+    /// How much of it other nodes hold as advances.
     pub(super) unspent_by_others: i64,
-    /// Whether it had not enough left. Otherwise what was granted may be gone again, to another call that was quicker.
+    /// Whether it had not enough left. If false, another call may already have spent what was granted.
     pub(super) short: bool,
 }
 
-/// What is about to be settled.
+/// What is about to be committed.
 #[derive(Clone)]
-pub(super) struct Settlement {
+pub(super) struct CommitPlan {
     pub(super) adjustments: Vec<Adjustment>,
     pub(super) usage: BTreeMap<(Day, &'static str), i64>,
 }
 
-impl Settlement {
+impl CommitPlan {
     pub(super) fn is_empty(&self) -> bool {
         self.adjustments.is_empty() && self.usage.is_empty()
     }
@@ -100,7 +100,7 @@ impl Account {
         state.pool(terms.kind).attempt(&terms, amount, now)
     }
 
-    /// Notes that a pool has not enough left.
+    /// Records that a pool has not enough left.
     pub(super) fn refuse(&self, kind: PoolKind, amount: i64, now: Timestamp) {
         self.state().pool(kind).refuse(amount, now);
     }
@@ -125,31 +125,31 @@ impl Account {
         *self.state().usage.entry((day, metric)).or_default() += amount;
     }
 
-    pub(super) fn become_dirty(&self) -> bool {
+    pub(super) fn set_dirty(&self) -> bool {
         !std::mem::replace(&mut self.state().dirty, true)
     }
 
-    pub(super) fn become_clean(&self) {
+    pub(super) fn set_clean(&self) {
         self.state().dirty = false;
     }
 
-    /// Microseconds since the last call. A clock that was set back makes it small, which does no harm.
+    /// Microseconds since the last call; small after the clock was set back, which is harmless.
     pub(super) fn idle_micros(&self, now: Timestamp) -> i64 {
         now.as_micros() - self.state().last_call.as_micros()
     }
 
-    /// Whether there is something that another node may need.
+    /// Whether there is an advance that another node may need.
     pub(super) fn has_unspent(&self) -> bool {
         self.state().pools().iter().any(|pool| pool.has_unspent())
     }
 
-    /// Whether nothing of it is left in memory that the store does not know.
+    /// Whether the store has everything that is in memory.
     pub(super) fn is_closed(&self) -> bool {
         let state = self.state();
         state.pools().iter().all(|pool| pool.is_closed()) && state.usage.is_empty()
     }
 
-    /// Has the log know the periods that the pools are in.
+    /// Logs the current periods of the pools.
     pub(super) fn log_periods(&self) {
         let mut state = self.state();
         state.unlogged |= state.logged != state.pools().map(|pool| pool.spent().period_start);
@@ -157,7 +157,7 @@ impl Account {
         self.write_log();
     }
 
-    /// Writes what was spent to the log, before the call that spent it is answered.
+    /// Writes spending to the log, before the call that spent it is answered.
     pub(super) fn write_log(&self) {
         let mut state = self.state();
         if !std::mem::replace(&mut state.unlogged, false) {
@@ -166,25 +166,25 @@ impl Account {
         let figures = Figures { credits: state.credits.spent(), requests: state.requests.spent() };
         state.logged = [figures.credits.period_start, figures.requests.period_start];
         if let Some(slot) = &state.log {
-            // Under the lock, so that no older figures are written after newer ones.
+            // Under the lock, so that older figures never overwrite newer ones.
             slot.write(figures);
         }
     }
 
-    /// Ends its place in the log.
-    pub(super) fn leave_log(&self) {
+    /// Releases its slot in the log.
+    pub(super) fn release_log_slot(&self) {
         if let Some(slot) = self.state().log.take() {
             slot.release();
         }
     }
 
-    /// What to settle now. Credits come first, so that all nodes lock the pools in one order.
-    pub(super) fn plan_settlement(
+    /// What to commit now. Credits come first, so that all nodes lock the pools in the same order.
+    pub(super) fn plan_commit(
         &self,
         need: Option<(Terms, i64)>,
         purpose: Purpose,
         now: Timestamp,
-    ) -> Settlement {
+    ) -> CommitPlan {
         let mut state = self.state();
         let mut adjustments = Vec::new();
         for kind in [PoolKind::Credits, PoolKind::Requests] {
@@ -192,29 +192,29 @@ impl Account {
             adjustments.extend(state.pool(kind).plan(wanted, purpose, now));
         }
         let usage = std::mem::take(&mut state.usage);
-        Settlement { adjustments, usage }
+        CommitPlan { adjustments, usage }
     }
 
-    /// Takes over what the store answered, and tells what it said about the asked-for pool.
+    /// Applies the store's answer, and returns its reply about the requested pool.
     pub(super) fn apply(
         &self,
-        plan: &Settlement,
+        plan: &CommitPlan,
         adjusted: &[Adjusted],
         asked: Option<PoolKind>,
     ) -> PoolReply {
         let mut state = self.state();
-        let mut told = PoolReply::default();
+        let mut reply = PoolReply::default();
         for (ask, answer) in plan.adjustments.iter().zip(adjusted) {
             if asked == Some(ask.kind) {
-                told = PoolReply { unspent_by_others: answer.unspent_by_others, short: answer.short };
+                reply = PoolReply { unspent_by_others: answer.unspent_by_others, short: answer.short };
             }
             state.pool(ask.kind).apply(ask, answer);
         }
-        told
+        reply
     }
 
-    /// Puts back what could not be settled. The pools still have theirs; only the figures were taken out.
-    pub(super) fn undo(&self, plan: Settlement) {
+    /// Puts back usage figures that could not be committed. The pools are unchanged.
+    pub(super) fn undo(&self, plan: CommitPlan) {
         let mut state = self.state();
         for ask in &plan.adjustments {
             state.pool(ask.kind).keep_changed();
@@ -224,31 +224,31 @@ impl Account {
         }
     }
 
-    fn release(&self, terms: &Terms, amount: i64, end: End) {
+    fn release(&self, terms: &Terms, amount: i64, outcome: ReservationOutcome) {
         let mut state = self.state();
         let pool = state.pool(terms.kind);
         if !pool.is_in(terms.period_start) {
             return;
         }
-        match end {
-            End::Spent => {
+        match outcome {
+            ReservationOutcome::Spent => {
                 pool.spend(amount);
                 state.unlogged = true;
             }
-            End::Ledgered => pool.note_written(amount),
-            End::Refunded => pool.refund(amount),
+            ReservationOutcome::Ledgered => pool.spend_ledgered(amount),
+            ReservationOutcome::Refunded => pool.refund(amount),
         }
     }
 }
 
 #[derive(Clone, Copy)]
-enum End {
+enum ReservationOutcome {
     Spent,
     Ledgered,
     Refunded,
 }
 
-/// Credits set aside for one call. Dropped without more ado, they go back.
+/// Credits reserved for one call. Dropping it refunds them.
 pub struct Reservation {
     account: Arc<Account>,
     terms: Option<Terms>,
@@ -265,29 +265,29 @@ impl Reservation {
         class: Option<(CreditClass, Timestamp)>,
         node: &str,
     ) -> Self {
-        // Only the ledger needs the node's name, and only credits go there.
+        // Only the ledger needs the node's name, and only credits are in the ledger.
         let node = if class.is_some() { node.to_owned() } else { String::new() };
         Self { account, terms: Some(terms), amount, class, node }
     }
 
-    /// For a call that is answered although nothing is left.
+    /// For a call that is answered although no credits are left.
     pub(super) fn nothing(account: Arc<Account>, class: CreditClass, now: Timestamp) -> Self {
         Self { account, terms: None, amount: 0, class: Some((class, now)), node: String::new() }
     }
 
-    /// The credits set aside.
+    /// The reserved credits.
     pub fn amount(&self) -> i64 {
         self.amount
     }
 
-    /// Spends them: the call succeeded.
-    pub fn keep(mut self) {
+    /// Commits them: the call succeeded.
+    pub fn commit(mut self) {
         if let (Some((class, at)), true) = (self.class, self.amount > 0) {
             self.account.count_usage(at.day(), metric(class), self.amount);
         }
         self.count_charge();
-        self.end(End::Spent);
-        // What a call paid with is in the log before its answer leaves; requests are logged with it.
+        self.finish(ReservationOutcome::Spent);
+        // A charge is in the log before the answer is sent; requests are logged with it.
         if self.class.is_some() {
             self.account.write_log();
         }
@@ -307,10 +307,10 @@ impl Reservation {
         })
     }
 
-    /// Notes that the ledger entry is durable.
-    pub fn ledgered(mut self) {
+    /// Records that the ledger entry is durable.
+    pub fn commit_ledgered(mut self) {
         self.count_charge();
-        self.end(End::Ledgered);
+        self.finish(ReservationOutcome::Ledgered);
     }
 
     fn count_charge(&self) {
@@ -319,16 +319,16 @@ impl Reservation {
         }
     }
 
-    fn end(&mut self, end: End) {
+    fn finish(&mut self, outcome: ReservationOutcome) {
         if let Some(terms) = self.terms.take() {
-            self.account.release(&terms, self.amount, end);
+            self.account.release(&terms, self.amount, outcome);
         }
     }
 }
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        self.end(End::Refunded);
+        self.finish(ReservationOutcome::Refunded);
     }
 }
 

@@ -1,4 +1,4 @@
-//! What one node has charged to a pool and spent of it, in memory.
+//! What one node has charged to a pool and spent from it, in memory.
 
 use model::Timestamp;
 use store::{
@@ -9,15 +9,15 @@ use store::{
 /// Why the store is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
-    /// To store what was spent, and to have more before it is missed.
-    Settle,
-    /// Another node needs what is not used here.
+    /// To store what was spent, and to get an advance before it is needed.
+    Commit,
+    /// Another node needs the unused advance.
     Return,
-    /// The workspace is left alone: nothing stays charged ahead.
+    /// The workspace is idle: no advance is kept.
     Close,
 }
 
-/// Which pool, which period, how large.
+/// A pool, its period and its limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Terms {
     pub(super) kind: PoolKind,
@@ -26,34 +26,34 @@ pub(super) struct Terms {
 }
 
 impl Terms {
-    /// The pool of the period that a time lies in.
+    /// The pool of the period that contains a time.
     pub(super) fn at(time: Timestamp, kind: PoolKind, limit: Option<i64>) -> Self {
         Self { kind, period_start: kind.period_of(time), limit }
     }
 }
 
 pub(super) enum Attempt {
-    /// Taken, in this period.
-    Taken(Timestamp),
+    /// Reserved, in this period.
+    Reserved(Timestamp),
     /// The pool is known to be empty.
     Refused,
     /// The store must be asked.
-    MustAsk,
+    AskStore,
 }
 
-/// How long a refusal of credits is believed. They can come back when a call fails, so not for long; but calls that
-/// hammer at an empty pool must not all go to the store.
-const REFUSED_FOR_MICROS: i64 = 50_000;
-/// The time whose spending is charged ahead at most.
-const AHEAD_MICROS: i64 = 1_000_000;
-/// The part of a pool that is charged ahead at most.
-const AHEAD_PART: i64 = 100;
+/// How long a refusal of credits is cached. Credits can come back when a call fails, so not for long; but calls
+/// against an empty pool must not all go to the store.
+const REFUSAL_TTL_MICROS: i64 = 50_000;
+/// The time whose spending an advance covers at most.
+const MAX_ADVANCE_MICROS: i64 = 1_000_000;
+/// The share of a pool that an advance covers at most, as a divisor.
+const MAX_ADVANCE_DIVISOR: i64 = 100;
 
 /// What this node has charged to one pool. The figures count from its first advance in the period.
 pub(super) struct Pool {
     kind: PoolKind,
     terms: Option<Terms>,
-    /// Whether no other node draws from it and it need not survive a power cut, so that the store is not asked.
+    /// Whether no other node uses it and it may be lost in a power cut, so that the store is not asked.
     local: bool,
     /// Charged in the store.
     granted: i64,
@@ -61,20 +61,20 @@ pub(super) struct Pool {
     reads: i64,
     /// Spent with one.
     writes: i64,
-    /// Set aside for calls in flight.
+    /// Reserved for calls in flight.
     reserved: i64,
-    /// Spent in the period by others, as the store last said.
+    /// Spent in the period by other nodes, as the store last said.
     others: i64,
-    /// Whether the store has said anything yet about this period.
+    /// Whether the store has answered for this period.
     known: bool,
-    /// Whether something was spent or ended since the store was last told.
+    /// Whether something was spent or refunded since the last commit.
     changed: bool,
-    /// What was refused, as long as asking again cannot give another answer.
+    /// The last refusal, while asking again cannot give another answer.
     refused: Option<Refusal>,
     pace: Pace,
 }
 
-/// A pool was asked for an amount and had not that much left.
+/// The pool had less than this amount left.
 #[derive(Clone, Copy)]
 struct Refusal {
     amount: i64,
@@ -100,15 +100,14 @@ impl Pool {
         }
     }
 
-    /// The window of a sole node, which nobody else counts in: it is kept in memory and in the log, and goes on with
-    /// what a former process had counted.
+    /// The request window of a sole node: kept in memory and in the log, continuing an earlier process's count.
     pub(super) fn window(before: Spent) -> Self {
         let terms = Terms { kind: PoolKind::Requests, period_start: before.period_start, limit: None };
         let terms = (before.reads > 0).then_some(terms);
         Self { local: true, known: true, terms, reads: before.reads, ..Self::shared(PoolKind::Requests) }
     }
 
-    /// Begins the period of the terms, unless it goes on.
+    /// Begins the period of the terms, unless it is the current one.
     pub(super) fn adopt(&mut self, terms: &Terms) {
         if !self.is_in(terms.period_start) {
             let fresh = if self.local { Self::window(Spent::default()) } else { Self::shared(self.kind) };
@@ -117,8 +116,8 @@ impl Pool {
         let period_start = self.period_start().unwrap_or(terms.period_start);
         let present = Terms { period_start, ..*terms };
         if self.terms != Some(present) {
-            // The plan has changed: a larger pool may have room again, a smaller one must not be spent from what was
-            // charged to the larger.
+            // The plan has changed: a larger pool may have room again, a smaller one must not be overspent from an
+            // advance of the larger.
             self.refused = None;
             self.terms = Some(present);
             self.surrender();
@@ -129,7 +128,7 @@ impl Pool {
         self.terms.map(|terms| terms.period_start)
     }
 
-    /// Whether a call in this period counts in the present one.
+    /// Whether a call in this period counts in the current one.
     pub(super) fn is_in(&self, period_start: Timestamp) -> bool {
         self.period_start().is_some_and(|present| self.kind.joins(period_start, present))
     }
@@ -138,31 +137,31 @@ impl Pool {
         self.known
     }
 
-    fn taken(&self) -> i64 {
+    fn drawn(&self) -> i64 {
         self.reads + self.writes + self.reserved
     }
 
     pub(super) fn used(&self) -> i64 {
-        self.others + self.taken()
+        self.others + self.drawn()
     }
 
-    /// What the log keeps.
+    /// The figures for the log.
     pub(super) fn spent(&self) -> Spent {
         Spent { period_start: self.period_start().unwrap_or(Spent::NOTHING.period_start), reads: self.reads }
     }
 
     pub(super) fn has_unspent(&self) -> bool {
-        !self.local && self.granted > self.taken()
+        !self.local && self.granted > self.drawn()
     }
 
     pub(super) fn is_closed(&self) -> bool {
         self.local || self.terms.is_none() || (!self.known && self.reserved == 0 && !self.changed)
     }
 
-    /// Nothing more is spent from what is charged ahead until the store was asked.
+    /// Nothing more is spent from the advance until the store was asked.
     fn surrender(&mut self) {
         if !self.local {
-            self.granted = self.granted.min(self.taken());
+            self.granted = self.granted.min(self.drawn());
             self.known = false;
         }
     }
@@ -173,22 +172,22 @@ impl Pool {
             return Attempt::Refused;
         }
         let room = match terms.limit {
-            Some(limit) if self.local => limit - self.taken() >= amount,
-            Some(_) => self.granted - self.taken() >= amount,
+            Some(limit) if self.local => limit - self.drawn() >= amount,
+            Some(_) => self.granted - self.drawn() >= amount,
             None => true,
         };
         if !room && self.local {
             return Attempt::Refused;
         }
         if !room || !self.known {
-            return Attempt::MustAsk;
+            return Attempt::AskStore;
         }
         self.reserved += amount;
         self.pace.add(amount, now);
-        Attempt::Taken(self.period_start().unwrap_or(terms.period_start))
+        Attempt::Reserved(self.period_start().unwrap_or(terms.period_start))
     }
 
-    /// Notes that there is not enough left. A window of requests then stays shut to its end.
+    /// Records that there is not enough left. A request window then stays closed to its end.
     pub(super) fn refuse(&mut self, amount: i64, now: Timestamp) {
         self.refused = Some(Refusal { amount, at: now });
     }
@@ -197,7 +196,7 @@ impl Pool {
         let since = |at: Timestamp| now.as_micros() - at.as_micros();
         self.refused.is_some_and(|refusal| {
             amount >= refusal.amount
-                && (self.kind == PoolKind::Requests || (0..REFUSED_FOR_MICROS).contains(&since(refusal.at)))
+                && (self.kind == PoolKind::Requests || (0..REFUSAL_TTL_MICROS).contains(&since(refusal.at)))
         })
     }
 
@@ -207,7 +206,7 @@ impl Pool {
         self.changed = true;
     }
 
-    pub(super) fn note_written(&mut self, amount: i64) {
+    pub(super) fn spend_ledgered(&mut self, amount: i64) {
         self.reserved -= amount;
         self.writes += amount;
         self.changed = true;
@@ -219,13 +218,13 @@ impl Pool {
         self.changed = true;
     }
 
-    /// What to have charged before it is missed, so that a busy workspace's calls do not wait for it: what it spends in
-    /// a second, and a hundredth of the pool at most.
+    /// The advance to ask for before it is needed, so that calls of a busy workspace do not wait: what it spends in a
+    /// second, and a hundredth of the pool at most.
     fn ahead(&self, limit: i64, now: Timestamp) -> i64 {
-        self.pace.of_a_second(now).min(limit / AHEAD_PART).max(1)
+        self.pace.per_second(now).min(limit / MAX_ADVANCE_DIVISOR).max(1)
     }
 
-    /// What to tell the store and to ask of it; nothing where that would change nothing.
+    /// The adjustment for the store; `None` where it would change nothing.
     pub(super) fn plan(
         &mut self,
         wanted: Option<i64>,
@@ -234,21 +233,21 @@ impl Pool {
     ) -> Option<Adjustment> {
         let terms = self.terms.filter(|_| !self.local)?;
         let ahead = match (terms.limit, purpose) {
-            (Some(limit), Purpose::Settle) if !self.is_refused(1, now) => self.ahead(limit, now),
+            (Some(limit), Purpose::Commit) if !self.is_refused(1, now) => self.ahead(limit, now),
             _ => 0,
         };
         let close = purpose == Purpose::Close && self.reserved == 0;
         let due = match purpose {
-            Purpose::Settle => self.changed,
+            Purpose::Commit => self.changed,
             Purpose::Return => self.changed || self.has_unspent(),
             Purpose::Close => self.changed || self.known,
         };
         if wanted.is_none() && !due {
             return None;
         }
-        if purpose != Purpose::Settle {
-            // From now on, so that no call takes what is on its way back.
-            self.granted = self.granted.min(self.taken());
+        if purpose != Purpose::Commit {
+            // From now on, so that no call spends what is being returned.
+            self.granted = self.granted.min(self.drawn());
             self.known &= !close;
         }
         self.changed = false;
@@ -266,7 +265,7 @@ impl Pool {
         })
     }
 
-    /// Takes over what the store said.
+    /// Applies the store's answer.
     pub(super) fn apply(&mut self, ask: &Adjustment, answer: &Adjusted) {
         if !self.is_in(ask.period_start) {
             return;
@@ -276,7 +275,7 @@ impl Pool {
         }
         self.granted = answer.granted;
         self.others = answer.spent_by_others;
-        // A write whose commit was not told of is no longer set aside, and was done all the same.
+        // A write whose commit was not reported is no longer reserved, but was done.
         self.writes = self.writes.max(answer.writes - self.reserved);
         self.known = !ask.close;
         if self.terms.is_some_and(|terms| terms.limit != ask.limit) {
@@ -286,13 +285,13 @@ impl Pool {
         }
     }
 
-    /// The store could not be asked: it is told with the next try.
+    /// The store could not be asked: the next commit includes it.
     pub(super) fn keep_changed(&mut self) {
         self.changed = true;
     }
 }
 
-/// How fast a pool is spent: what was taken in this second and in the one before.
+/// How fast a pool is spent: the amounts of this second and of the one before.
 #[derive(Default)]
 struct Pace {
     second: i64,
@@ -302,7 +301,7 @@ struct Pace {
 
 impl Pace {
     fn add(&mut self, amount: i64, now: Timestamp) {
-        let second = now.as_micros() / AHEAD_MICROS;
+        let second = now.as_micros() / MAX_ADVANCE_MICROS;
         if second != self.second {
             self.before = if second == self.second + 1 { self.now } else { 0 };
             self.now = 0;
@@ -311,8 +310,8 @@ impl Pace {
         self.now += amount;
     }
 
-    fn of_a_second(&self, now: Timestamp) -> i64 {
-        match now.as_micros() / AHEAD_MICROS - self.second {
+    fn per_second(&self, now: Timestamp) -> i64 {
+        match now.as_micros() / MAX_ADVANCE_MICROS - self.second {
             0 => self.now.max(self.before),
             1 => self.now,
             _ => 0,

@@ -1,4 +1,4 @@
-//! What a process finds of former ones when it starts: advances that they had not spent go back to their pools.
+//! Recovery at start: unspent advances of earlier processes are returned to their pools.
 
 use model::Timestamp;
 use store::{
@@ -9,13 +9,13 @@ use store::{
 
 use crate::core::error::{Error, Result};
 
-/// Workspaces whose advances one transaction ends at the start.
-const RECOVERED_TOGETHER: usize = 500;
+/// Workspaces whose advances are returned in one transaction.
+const MAX_WORKSPACES_PER_TRANSACTION: usize = 500;
 
 /// Returns to the pools what killed processes had charged and not spent.
 pub(super) async fn recover(db: &Db, remains: &[Remains], now: Timestamp) -> Result<()> {
     for left in remains {
-        for some in left.figures.chunks(RECOVERED_TOGETHER) {
+        for some in left.figures.chunks(MAX_WORKSPACES_PER_TRANSACTION) {
             let (node, some) = (left.node.clone(), some.to_vec());
             db.system_write(async move |tx| {
                 for (workspace, figures) in &some {
@@ -37,7 +37,7 @@ pub(super) async fn recover(db: &Db, remains: &[Remains], now: Timestamp) -> Res
     Ok(())
 }
 
-/// Whether a window that a former process counted in is still the one of now.
+/// Whether an earlier process's window is still the current one.
 pub(super) fn is_present(window: Spent, now: Timestamp) -> bool {
     window.reads > 0 && PoolKind::Requests.joins(now.minute(), window.period_start)
 }

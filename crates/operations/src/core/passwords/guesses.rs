@@ -1,7 +1,7 @@
-//! Counting guesses, in the store, so that all nodes and all doors count together.
+//! Counts password guesses in the store, so that all nodes and doors count together.
 //!
-//! An attempt is counted before the password is looked at and taken back when it was right: however many attempts run at the
-//! same time, no more of them get through than the count allows.
+//! An attempt is counted before the password is checked, and uncounted when it was right: however many attempts run
+//! at the same time, no more get through than the count allows.
 
 use std::net::IpAddr;
 
@@ -15,10 +15,10 @@ use crate::core::{
 };
 
 /// Failures of an account or a device before pauses begin.
-const FREE: i64 = 10;
-/// The same for a client, behind which there may be several people.
-const FREE_OF_CLIENT: i64 = 20;
-/// The longest pause. The first has a second, and each further failure doubles it.
+const FREE_FAILURES: i64 = 10;
+/// The same for a client, which may be several people.
+const FREE_FAILURES_PER_CLIENT: i64 = 20;
+/// The longest pause. The first is one second, and each further failure doubles it.
 const MAX_PAUSE_SECONDS: i64 = 3600;
 /// How long failures count after the last one.
 const EXPIRY_SECONDS: i64 = 24 * 3600;
@@ -30,23 +30,23 @@ pub(crate) enum Subject<'a> {
     Account(&'a str),
     /// A client, by its network.
     Client(IpAddr),
-    /// A device in which the account has signed in before.
+    /// A device that has signed in to the account before.
     Device(&'a str),
-    /// A client that makes accounts: each address that has one already is a guess who is here.
+    /// A client that signs up: each address that already has an account is a guess at who has one.
     SignUp(IpAddr),
 }
 
 impl Subject<'_> {
     fn counter(self, app: &App) -> Result<Counter> {
         let (kind, name, free) = match self {
-            Self::Account(email) => ("account", email.to_owned(), FREE),
-            Self::Client(network) => ("client", network.to_string(), FREE_OF_CLIENT),
-            Self::Device(id) => ("device", id.to_owned(), FREE),
-            Self::SignUp(network) => ("sign-up", network.to_string(), FREE_OF_CLIENT),
+            Self::Account(email) => ("account", email.to_owned(), FREE_FAILURES),
+            Self::Client(network) => ("client", network.to_string(), FREE_FAILURES_PER_CLIENT),
+            Self::Device(id) => ("device", id.to_owned(), FREE_FAILURES),
+            Self::SignUp(network) => ("sign-up", network.to_string(), FREE_FAILURES_PER_CLIENT),
         };
         let key = secrets::keyed(app, "password guesses", &[kind, &name])?.finalize().into_bytes().into();
-        // What several people share is not reset by one of them: a right password of one's own would pay for guesses
-        // at those of others.
+        // A counter that several people share is not reset by one of them: a right password of one's own would
+        // otherwise pay for guesses at others'.
         let shared = matches!(self, Self::Client(_) | Self::SignUp(_));
         Ok(Counter { key, free, shared })
     }
@@ -59,11 +59,11 @@ struct Counter {
     shared: bool,
 }
 
-/// An attempt that is counted as a failure until it turns out to be none.
+/// An attempt, counted as a failure until it turns out to be none.
 pub(crate) struct Attempt(Vec<Counter>);
 
 /// Counts an attempt for all subjects, or refuses it while one of them is blocked. Subjects that several callers may
-/// name together stand in the same order everywhere.
+/// share are in the same order everywhere, to avoid deadlocks.
 pub(crate) async fn begin(app: &App, subjects: &[Subject<'_>]) -> Result<Attempt> {
     let counters: Vec<Counter> =
         subjects.iter().map(|subject| subject.counter(app)).collect::<Result<_>>()?;
@@ -74,7 +74,7 @@ pub(crate) async fn begin(app: &App, subjects: &[Subject<'_>]) -> Result<Attempt
                 let expires_at = now.plus_seconds(EXPIRY_SECONDS);
                 let counted = password_guesses::count(tx, &counter.key, now, expires_at).await?;
                 if counted.blocked_until > now {
-                    // Nothing is kept of a refused attempt: it must not make the pause longer.
+                    // A refused attempt is rolled back: it must not make the pause longer.
                     let seconds = now.seconds_until(counted.blocked_until);
                     return Err(Error::new(ErrorKind::RateLimited).with_retry_after(seconds));
                 }
@@ -89,13 +89,13 @@ pub(crate) async fn begin(app: &App, subjects: &[Subject<'_>]) -> Result<Attempt
 }
 
 impl Attempt {
-    /// The attempt was right: counters of its own start again, shared ones take it back.
+    /// The attempt was right: its own counters are reset, shared ones uncount it.
     pub(crate) async fn succeed(self, app: &App) -> Result<()> {
         self.finish(app, true).await
     }
 
-    /// The attempt was no guess at all.
-    pub(crate) async fn take_back(self, app: &App) -> Result<()> {
+    /// The password was not checked: uncounts the attempt.
+    pub(crate) async fn withdraw(self, app: &App) -> Result<()> {
         self.finish(app, false).await
     }
 
@@ -115,7 +115,7 @@ impl Attempt {
     }
 }
 
-/// Forgets the failures of an account, once its owner has shown to be the owner in another way.
+/// Resets the failures of an account after its owner proved ownership in another way.
 pub(crate) async fn forget_account(app: &App, email: &str) -> Result<()> {
     let counter = Subject::Account(email).counter(app)?;
     Attempt(vec![counter]).succeed(app).await
@@ -134,10 +134,12 @@ mod tests {
     // rules: AUTH-24
     #[test]
     fn pauses_grow_up_to_an_hour() {
-        assert_eq!(pause(FREE - 1, FREE), None);
-        let pauses: Vec<i64> = (FREE..FREE + 14).filter_map(|failures| pause(failures, FREE)).collect();
+        assert_eq!(pause(FREE_FAILURES - 1, FREE_FAILURES), None);
+        let pauses: Vec<i64> = (FREE_FAILURES..FREE_FAILURES + 14)
+            .filter_map(|failures| pause(failures, FREE_FAILURES))
+            .collect();
         assert_eq!(pauses[..4], [1, 2, 4, 8]);
         assert_eq!(pauses[11..], [2048, 3600, 3600]);
-        assert_eq!(pause(1_000_000, FREE), Some(MAX_PAUSE_SECONDS));
+        assert_eq!(pause(1_000_000, FREE_FAILURES), Some(MAX_PAUSE_SECONDS));
     }
 }

@@ -1,4 +1,4 @@
-//! Argon2id itself. Nothing but the gate around it may compare a password with a hash.
+//! Argon2id itself. Only the gate around it may compare a password with a hash.
 
 use argon2::{
     Algorithm, Argon2, Params, Version,
@@ -7,7 +7,7 @@ use argon2::{
 
 use crate::core::error::{Error, Result};
 
-/// What a hash costs.
+/// The cost of a hash.
 #[derive(Clone, Copy, Debug)]
 pub struct HashingCost {
     memory_kib: u32,
@@ -15,12 +15,12 @@ pub struct HashingCost {
 }
 
 impl HashingCost {
-    /// As little as Argon2 takes, for accounts that protect nothing, such as those of tests.
-    pub const LEAST: Self = Self { memory_kib: 8, passes: 1 };
+    /// The minimum of Argon2, for accounts that protect nothing, such as those of tests.
+    pub const MIN: Self = Self { memory_kib: 8, passes: 1 };
 }
 
 impl Default for HashingCost {
-    /// OWASP's floor: 19 MiB, two passes, one lane.
+    /// OWASP's minimum: 19 MiB, two passes, one lane.
     fn default() -> Self {
         Self { memory_kib: 19 * 1024, passes: 2 }
     }
@@ -32,7 +32,7 @@ pub(super) fn hash(cost: HashingCost, password: &str, salt: [u8; 16]) -> Result<
     Ok(hash.to_string())
 }
 
-/// Compares a password with a hash. Without a hash (no such account) it works as hard and says no.
+/// Compares a password with a hash. Without a hash (no such account) it takes as long and returns false.
 pub(super) fn verify(cost: HashingCost, password: &str, hash: Option<&str>) -> Result<bool> {
     let Some(hash) = hash else {
         hasher(cost)?.hash_password_with_salt(password.as_bytes(), &[0; 16]).map_err(fault)?;
@@ -62,7 +62,7 @@ mod tests {
         let hash = hash(cost, "correct", [7; 16]).unwrap();
         assert!(hash.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"), "{hash}");
         assert!(verify(cost, "correct", Some(&hash)).unwrap());
-        assert!(verify(HashingCost::LEAST, "correct", Some(&hash)).unwrap(), "a hash knows what it took");
+        assert!(verify(HashingCost::MIN, "correct", Some(&hash)).unwrap(), "a hash knows what it took");
         assert!(!verify(cost, "Correct", Some(&hash)).unwrap());
         assert!(!verify(cost, "correct", None).unwrap());
     }

@@ -1,8 +1,8 @@
-//! The queue in front of password hashing: two at a time, twenty waiting, in turn.
+//! The queue for password hashing: two running, twenty waiting, scheduled fairly.
 //!
-//! Turns go round the kinds of work, and within a kind round the clients, so that a burst of one kind or of one client delays
-//! the others by its share and no more. When all places are taken, somebody who has fewer than their share gets the newest
-//! place of the kind (then of the client) that has the most.
+//! Scheduling is round robin over the purposes, and within a purpose over the clients, so that a burst of one purpose
+//! or client delays the others by its share only. When the queue is full, a newcomer below its share replaces the
+//! newest waiter of the purpose (then of the client) that has the most.
 
 use std::{
     collections::VecDeque,
@@ -17,41 +17,41 @@ use crate::core::{
     lock::lock,
 };
 
-/// Hashes that run at once; each takes 19 MiB and tens of milliseconds.
+/// Maximum concurrent hashes; each takes 19 MiB and tens of milliseconds.
 const MAX_RUNNING: usize = 2;
-/// Hashes that may wait for their turn.
+/// Maximum waiting hashes.
 const MAX_WAITING: usize = 20;
 
 /// What a password is hashed for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// Somebody logs in.
+    /// A log-in.
     LogIn,
-    /// Somebody makes an account.
+    /// A sign-up.
     SignUp,
     /// New passwords, step-up, the command line.
     Other,
 }
 
-/// Whose turn it is.
+/// What the queue schedules by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Turn {
-    /// What for.
+    /// The purpose.
     pub(crate) purpose: Purpose,
-    /// The client's network; nothing for the command line.
+    /// The client's network; `None` for the command line.
     pub(crate) client: Option<IpAddr>,
 }
 
-/// Runs work in turn.
+/// Runs work in a fair order.
 #[derive(Clone, Default)]
 pub(crate) struct Queue(Arc<Mutex<State>>);
 
 #[derive(Default)]
 struct State {
     running: usize,
-    /// Everybody who waits, by age.
+    /// All waiters, oldest first.
     waiting: Vec<Waiter>,
-    /// Kinds and clients, those that were served last at the end.
+    /// Purposes and clients, those served last at the end.
     purposes: VecDeque<Purpose>,
     clients: VecDeque<Turn>,
 }
@@ -61,7 +61,7 @@ struct Waiter {
     call: oneshot::Sender<Permit>,
 }
 
-/// The right to run, given back when it is dropped.
+/// The right to run, released when it is dropped.
 struct Permit(Queue);
 
 impl Drop for Permit {
@@ -72,7 +72,7 @@ impl Drop for Permit {
 }
 
 impl Queue {
-    /// Runs work on a thread that may block, when it is its turn. Refuses it when there is no place to wait.
+    /// Runs work on a blocking thread when it is its turn. Refuses it when the queue is full.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         turn: Turn,
@@ -80,28 +80,28 @@ impl Queue {
     ) -> Result<T> {
         let called = lock(&self.0).enter(turn).ok_or_else(full)?;
         self.call_next();
-        // A displaced caller finds the channel closed.
+        // A replaced waiter finds the channel closed.
         let permit = called.await.map_err(|_| full())?;
         let work = move || {
-            // Held by the work, not by the caller: a caller who hangs up does not end it.
+            // Owned by the work, not by the caller: a caller that hangs up does not free it.
             let _permit = permit;
             work()
         };
         tokio::task::spawn_blocking(work).await.map_err(Error::internal)?
     }
 
-    /// Calls those whose turn it is, as long as there is room for them.
+    /// Starts waiters while there is room.
     fn call_next(&self) {
         loop {
             let Some(waiter) = lock(&self.0).next() else { return };
-            // A caller that went away drops the permit, which makes room for the next.
+            // A waiter that is gone drops the permit, which makes room for the next.
             drop(waiter.call.send(Permit(self.clone())));
         }
     }
 }
 
 impl State {
-    /// A place to wait. Nothing when all are taken and none has more than a fair share.
+    /// A slot in the queue. `None` when it is full and no waiter has more than a fair share.
     fn enter(&mut self, turn: Turn) -> Option<oneshot::Receiver<Permit>> {
         self.waiting.retain(|waiter| !waiter.call.is_closed());
         if self.waiting.len() >= MAX_WAITING {
@@ -113,8 +113,8 @@ impl State {
         Some(called)
     }
 
-    /// Whose place a newcomer gets: the newest of the kind with the most places, or of the client with the most among its
-    /// own kind, if that leaves them at least as many as the newcomer.
+    /// The waiter that a newcomer replaces: the newest of the purpose with the most waiters, or of the client with
+    /// the most among its own purpose, if that leaves them at least as many as the newcomer.
     fn displaced(&self, newcomer: Turn) -> Option<usize> {
         let count = |of: &dyn Fn(&Waiter) -> bool| self.waiting.iter().filter(|waiter| of(waiter)).count();
         let of_purpose = |purpose: Purpose| count(&|waiter| waiter.turn.purpose == purpose);
@@ -139,21 +139,21 @@ impl State {
         let purpose = least_recent(&mut self.purposes, waiting.iter().map(|waiter| waiter.turn.purpose))?;
         let same = waiting.iter().map(|waiter| waiter.turn).filter(|turn| turn.purpose == purpose);
         let turn = least_recent(&mut self.clients, same)?;
-        // Clients who wait for nothing any more are as good as new ones.
+        // Clients without waiters are treated like new ones.
         self.clients.retain(|known| waiting.iter().any(|waiter| waiter.turn == *known));
-        let place = waiting.iter().position(|waiter| waiter.turn == turn)?;
+        let position = waiting.iter().position(|waiter| waiter.turn == turn)?;
         self.running += 1;
-        Some(self.waiting.remove(place))
+        Some(self.waiting.remove(position))
     }
 }
 
-/// The first candidate that was never served, or else the one that was served least recently; it goes to the end.
+/// The first candidate that was never served, or else the least recently served; it moves to the end.
 fn least_recent<T: Copy + PartialEq>(
     served: &mut VecDeque<T>,
     candidates: impl Iterator<Item = T>,
 ) -> Option<T> {
-    let place = |one: &T| served.iter().position(|known| known == one).map_or(0, |place| place + 1);
-    let chosen = candidates.min_by_key(place)?;
+    let position = |one: &T| served.iter().position(|known| known == one).map_or(0, |position| position + 1);
+    let chosen = candidates.min_by_key(position)?;
     served.retain(|known| *known != chosen);
     served.push_back(chosen);
     Some(chosen)

@@ -1,7 +1,7 @@
-//! What arrives in a mailbox, read once for all who wait there.
+//! New messages in a mailbox, read from the store once for all callers that wait there.
 //!
-//! A mail wakes every call that waits in its mailbox. Were each to ask the store, a thousand of them would keep it busy
-//! for a tenth of a second, and the one whose mail it is would wait for half of the others.
+//! A message wakes every call that waits in its mailbox. If each of a thousand read the store, it would be busy for a
+//! tenth of a second, and the caller whose message it is would wait behind half of them.
 
 use std::sync::{Arc, Mutex};
 
@@ -14,102 +14,106 @@ use tokio::sync::watch;
 
 use crate::core::{error::Result, lock::lock};
 
-/// Mails that are looked at in one go.
+/// Messages per read.
 const BATCH: i64 = 200;
 
-/// What arrives in one mailbox.
+/// New messages in one mailbox.
 pub(crate) struct Arrivals {
-    /// Counts the times that something happened.
-    news: watch::Sender<u64>,
-    /// The last look at the store.
-    seen: Mutex<Option<Arc<Snapshot>>>,
-    /// Held while somebody looks, so that the others find what was seen.
-    looking: tokio::sync::Mutex<()>,
+    /// Counts notifications.
+    version: watch::Sender<u64>,
+    /// The last snapshot of the store.
+    snapshot: Mutex<Option<Arc<Snapshot>>>,
+    /// Locked during a read, so that the other callers use its snapshot.
+    reading: tokio::sync::Mutex<()>,
 }
 
 impl Default for Arrivals {
     fn default() -> Self {
-        Self { news: watch::Sender::new(0), seen: Mutex::default(), looking: tokio::sync::Mutex::default() }
+        Self {
+            version: watch::Sender::new(0),
+            snapshot: Mutex::default(),
+            reading: tokio::sync::Mutex::default(),
+        }
     }
 }
 
-/// A look at the store.
+/// The result of a read.
 struct Snapshot {
-    /// The news that it came after.
-    news: u64,
-    /// Mails behind this arrival were looked for.
+    /// The notification count that it includes.
+    version: u64,
+    /// It has the messages after this arrival number.
     after: i64,
-    mails: Vec<EmailRecord>,
+    emails: Vec<EmailRecord>,
 }
 
-/// The mails behind an arrival.
-pub(crate) struct Arrived {
-    look: Arc<Snapshot>,
+/// The messages after an arrival number.
+pub(crate) struct NewEmails {
+    snapshot: Arc<Snapshot>,
     after: i64,
 }
 
-impl Arrived {
-    /// The mails, oldest first.
-    pub(crate) fn mails(&self) -> impl Iterator<Item = &EmailRecord> {
-        self.look.mails.iter().filter(|mail| mail.arrival > self.after)
+impl NewEmails {
+    /// The messages, oldest first.
+    pub(crate) fn emails(&self) -> impl Iterator<Item = &EmailRecord> {
+        self.snapshot.emails.iter().filter(|email| email.arrival > self.after)
     }
 
     /// Whether there may be more.
     pub(crate) fn is_full(&self) -> bool {
-        self.look.is_full()
+        self.snapshot.is_full()
     }
 }
 
 impl Snapshot {
     fn is_full(&self) -> bool {
-        i64::try_from(self.mails.len()).is_ok_and(|count| count >= BATCH)
+        i64::try_from(self.emails.len()).is_ok_and(|count| count >= BATCH)
     }
 
-    /// Whether it shows what another one would, that came after the given news.
-    fn serves(&self, news: u64, after: i64) -> bool {
-        self.news >= news && self.after <= after && !self.is_full()
+    /// Whether a read after this notification would return the same.
+    fn serves(&self, version: u64, after: i64) -> bool {
+        self.version >= version && self.after <= after && !self.is_full()
     }
 }
 
 impl Arrivals {
     pub(crate) fn notify(&self) {
-        self.news.send_modify(|count| *count += 1);
+        self.version.send_modify(|count| *count += 1);
     }
 
-    /// Changes whenever something happened in the mailbox.
+    /// Changes after every event in the mailbox.
     pub(crate) fn watch(&self) -> watch::Receiver<u64> {
-        self.news.subscribe()
+        self.version.subscribe()
     }
 
-    /// The mails behind an arrival, as they are after the given news; as they are now where none are given.
-    pub(crate) async fn look(
+    /// The messages after an arrival number, at least as new as the given notification; without one, as they are now.
+    pub(crate) async fn load(
         &self,
         db: &Db,
         workspace: &WorkspaceId,
         mailbox: &MailboxId,
-        news: Option<u64>,
+        version: Option<u64>,
         after: i64,
-    ) -> Result<Arrived> {
-        let seen = || news.and_then(|news| self.seen_since(news, after));
-        if let Some(look) = seen() {
-            return Ok(Arrived { look, after });
+    ) -> Result<NewEmails> {
+        let snapshot = || version.and_then(|version| self.snapshot_since(version, after));
+        if let Some(snapshot) = snapshot() {
+            return Ok(NewEmails { snapshot, after });
         }
-        // Whoever needs the present state gains nothing by waiting for others.
-        let _turn = if news.is_some() { Some(self.looking.lock().await) } else { None };
-        if let Some(look) = seen() {
-            return Ok(Arrived { look, after });
+        // A caller that needs the current state gains nothing by waiting for another read.
+        let _turn = if version.is_some() { Some(self.reading.lock().await) } else { None };
+        if let Some(snapshot) = snapshot() {
+            return Ok(NewEmails { snapshot, after });
         }
-        // What happens from here on is news again.
-        let news = *self.news.borrow();
+        // Events from here on are newer than this snapshot.
+        let version = *self.version.borrow();
         let id = mailbox.clone();
-        let mails =
+        let emails =
             db.read(workspace, async move |tx| emails::list_arrived(tx, &id, after, BATCH).await).await?;
-        let look = Arc::new(Snapshot { news, after, mails });
-        *lock(&self.seen) = Some(look.clone());
-        Ok(Arrived { look, after })
+        let snapshot = Arc::new(Snapshot { version, after, emails });
+        *lock(&self.snapshot) = Some(snapshot.clone());
+        Ok(NewEmails { snapshot, after })
     }
 
-    fn seen_since(&self, news: u64, after: i64) -> Option<Arc<Snapshot>> {
-        lock(&self.seen).clone().filter(|look| look.serves(news, after))
+    fn snapshot_since(&self, version: u64, after: i64) -> Option<Arc<Snapshot>> {
+        lock(&self.snapshot).clone().filter(|snapshot| snapshot.serves(version, after))
     }
 }

@@ -1,7 +1,5 @@
-//! Callers who were recognised, remembered for half a second, and those whose calls wait.
-//!
-//! The short memory is what makes a revocation take effect on every node within a second, without messages between
-//! them.
+//! Authenticated callers, cached for half a second, and the callers of waiting calls. The short cache lifetime makes
+//! a revocation take effect on every node within a second, without messages between nodes.
 
 use std::{
     collections::HashMap,
@@ -17,41 +15,41 @@ use crate::core::{
     lock::lock,
 };
 
-const REMEMBERED: Duration = Duration::from_millis(500);
-/// Entries kept before the old ones are thrown out.
+const CACHE_TTL: Duration = Duration::from_millis(500);
+/// Maximum entries; beyond it old ones are evicted.
 const CAPACITY: usize = 50_000;
 
-/// Remembers callers for a moment.
+/// Caches authenticated callers.
 #[derive(Default)]
 pub(crate) struct Credentials {
-    pub(crate) remembered: Mutex<HashMap<SecretHash, (Arc<Caller>, Instant)>>,
+    pub(crate) cached: Mutex<HashMap<SecretHash, (Arc<Caller>, Instant)>>,
     pub(crate) used: Mutex<HashMap<(WorkspaceId, ApiKeyId), Timestamp>>,
-    /// One look-up of a secret at a time: the others find what it found.
+    /// One look-up of a secret at a time: the others use its result.
     pub(crate) turns: [tokio::sync::Mutex<()>; 32],
     pub(crate) waiting: WaitingCallers,
 }
 
 impl Credentials {
-    pub(crate) fn recall(&self, hash: &[u8; 32]) -> Option<Arc<Caller>> {
-        let remembered = lock(&self.remembered);
-        let (caller, since) = remembered.get(hash)?;
-        (since.elapsed() < REMEMBERED).then(|| caller.clone())
+    pub(crate) fn find(&self, hash: &[u8; 32]) -> Option<Arc<Caller>> {
+        let cached = lock(&self.cached);
+        let (caller, since) = cached.get(hash)?;
+        (since.elapsed() < CACHE_TTL).then(|| caller.clone())
     }
 
-    pub(crate) fn remember(&self, hash: [u8; 32], caller: Arc<Caller>, since: Instant) {
-        let mut remembered = lock(&self.remembered);
-        if remembered.len() >= CAPACITY {
-            remembered.retain(|_, (_, since)| since.elapsed() < REMEMBERED);
-            if remembered.len() >= CAPACITY {
-                remembered.clear();
+    pub(crate) fn keep(&self, hash: [u8; 32], caller: Arc<Caller>, since: Instant) {
+        let mut cached = lock(&self.cached);
+        if cached.len() >= CAPACITY {
+            cached.retain(|_, (_, since)| since.elapsed() < CACHE_TTL);
+            if cached.len() >= CAPACITY {
+                cached.clear();
             }
         }
-        remembered.insert(hash, (caller, since));
+        cached.insert(hash, (caller, since));
     }
 
-    /// Forgets everybody, after a change on this node that must show at once.
+    /// Clears the cache, after a change on this node that must take effect at once.
     pub(crate) fn forget(&self) {
-        lock(&self.remembered).clear();
+        lock(&self.cached).clear();
     }
 
     pub(crate) fn note_use(&self, workspace: &WorkspaceId, key: &ApiKeyId, now: Timestamp) {
@@ -63,21 +61,21 @@ impl Credentials {
     }
 }
 
-/// A credential in the workspace where somebody waits with it.
+/// A credential, in the workspace where a call waits.
 pub(crate) type WaitingCredential = (SecretHash, WorkspaceId);
 
-/// Those who wait.
+/// The callers of waiting calls.
 #[derive(Default)]
 pub(crate) struct WaitingCallers(pub(crate) Mutex<WaitList>);
 
 #[derive(Default)]
 pub(crate) struct WaitList {
-    pub(crate) places: HashMap<WaitingCredential, WaitingCaller>,
-    /// Whether there is a task that looks after them.
-    pub(crate) looking: bool,
+    pub(crate) entries: HashMap<WaitingCredential, WaitingCaller>,
+    /// Whether the polling task runs.
+    pub(crate) polling: bool,
 }
 
 pub(crate) struct WaitingCaller {
     pub(crate) caller: Arc<Caller>,
-    pub(crate) over: watch::Sender<bool>,
+    pub(crate) revoked: watch::Sender<bool>,
 }

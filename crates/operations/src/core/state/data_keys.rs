@@ -1,4 +1,4 @@
-//! The data keys of workspaces, unwrapped.
+//! Cache of the unwrapped data keys of workspaces.
 
 use std::{
     collections::HashMap,
@@ -10,10 +10,10 @@ use store::vault::DataKey;
 
 use crate::core::lock::lock;
 
-/// Keys in memory; beyond that all are forgotten.
+/// Maximum cached keys; beyond it the cache is cleared.
 const CAPACITY: usize = 10_000;
 
-/// The keys that were used lately.
+/// Recently used keys.
 #[derive(Default)]
 pub(crate) struct DataKeys(Mutex<HashMap<WorkspaceId, Arc<DataKey>>>);
 

@@ -1,4 +1,4 @@
-//! The proofs that cost nothing and were taken by this process.
+//! Free proofs that this process has accepted, so that none is accepted twice.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -8,37 +8,37 @@ use std::{
 use model::Timestamp;
 use tokio::sync::OnceCell;
 
-/// The proofs that this process has taken.
+/// The proofs that this process has accepted.
 #[derive(Default)]
 pub(crate) struct FreeProofs {
-    pub(crate) taken: Mutex<TakenProofs>,
+    pub(crate) used: Mutex<UsedProofs>,
     pub(crate) authorizations: Watermark,
     pub(crate) sign_ins: Watermark,
 }
 
-/// What the store knows of proofs of one kind.
+/// What the store knows about proofs of one kind.
 #[derive(Default)]
 pub(crate) struct Watermark {
     pub(crate) known: OnceCell<WatermarkState>,
-    /// Held by who moves it.
+    /// Locked by the task that moves it.
     pub(crate) moving: tokio::sync::Mutex<()>,
 }
 
 pub(crate) struct WatermarkState {
-    /// Proofs that end by then may have been taken before this process began.
+    /// Proofs that expire by then may have been used before this process started.
     pub(crate) doubtful_until: Timestamp,
-    /// The store knows that proofs are taken that end by then, in microseconds.
+    /// The store knows that proofs expiring by then are in use, in microseconds.
     pub(crate) announced: AtomicI64,
 }
 
-/// The beginning of a hash, long enough that nobody finds a second one.
+/// The beginning of a hash, long enough to resist collisions.
 pub(crate) type ProofId = [u8; 16];
 
 #[derive(Default)]
-pub(crate) struct TakenProofs {
+pub(crate) struct UsedProofs {
     pub(crate) proofs: HashMap<ProofId, ProofUse>,
-    /// The proofs by the second in which they end.
-    pub(crate) ends: BTreeMap<i64, Vec<ProofId>>,
+    /// The proofs by the second in which they expire.
+    pub(crate) by_expiry: BTreeMap<i64, Vec<ProofId>>,
     pub(crate) answer_bytes: usize,
 }
 

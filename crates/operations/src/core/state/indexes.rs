@@ -1,8 +1,8 @@
-//! The indexes in memory, one a workspace, made from the store when they are needed and forgotten when room is.
+//! In-memory indexes, one per workspace, loaded from the store on demand and evicted when space is short.
 //!
-//! An index knows the number of the last change that it holds. Before every use the store is asked for its last number, and
-//! what came since is added: so an index is right on every node, whoever made the change. What was deleted is found out
-//! when its row is not there any more, and taken out then.
+//! An index has the number of the last change it contains. Before every use the store is asked for its last number,
+//! and newer changes are added, so an index is current on every node. Deleted passages are removed when their row
+//! turns out to be missing.
 
 use std::{
     collections::HashMap,
@@ -18,20 +18,20 @@ use store::memory::{DOCUMENT_SCOPE, IndexRow, MEMORY_SCOPE};
 
 use crate::core::lock::lock;
 
-/// Indexes that are kept, however small they are.
+/// Maximum number of indexes, however small.
 const CAPACITY: usize = 10_000;
 
-/// The indexes at hand.
+/// The loaded indexes.
 #[derive(Default)]
 pub(crate) struct Indexes {
-    pub(crate) held: Mutex<HashMap<WorkspaceId, Arc<WorkspaceIndex>>>,
+    pub(crate) loaded: Mutex<HashMap<WorkspaceId, Arc<WorkspaceIndex>>>,
     pub(crate) uses: AtomicU64,
 }
 
 /// The index of one workspace.
 pub(crate) struct WorkspaceIndex {
     pub(crate) inner: RwLock<Inner>,
-    /// Whoever brings it up to date holds this.
+    /// Locked by the task that refreshes it.
     pub(crate) refreshing: tokio::sync::Mutex<()>,
     pub(crate) last_use: AtomicU64,
     pub(crate) bytes: AtomicUsize,
@@ -39,33 +39,33 @@ pub(crate) struct WorkspaceIndex {
 
 pub(crate) struct Inner {
     pub(crate) index: Index,
-    /// The model whose vectors it holds.
+    /// The model whose vectors it contains.
     pub(crate) model: String,
-    /// The last change that it holds; nothing before it was filled.
+    /// The last change it contains; `None` before it was filled.
     pub(crate) version: Option<i64>,
-    /// What the numbers of groups mean.
+    /// The scope of each group number.
     pub(crate) scopes: Vec<String>,
 }
 
-/// Which passages are looked for.
+/// Which passages are searched.
 #[derive(Clone, Debug)]
 pub(crate) struct PassageFilter {
-    /// Of memories.
+    /// Memories.
     pub(crate) memories: bool,
-    /// Of documents.
+    /// Documents.
     pub(crate) documents: bool,
-    /// Of mail.
-    pub(crate) mail: Mail,
+    /// Mail.
+    pub(crate) mail: MailFilter,
 }
 
-/// Which mail is looked for.
+/// Which mail is searched.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Mail {
+pub(crate) enum MailFilter {
     /// None.
     No,
-    /// That of all mailboxes.
+    /// Mail of all mailboxes.
     All,
-    /// That of one.
+    /// Mail of one mailbox.
     Of(String),
 }
 
@@ -75,9 +75,9 @@ impl PassageFilter {
             MEMORY_SCOPE => self.memories,
             DOCUMENT_SCOPE => self.documents,
             mailbox => match &self.mail {
-                Mail::No => false,
-                Mail::All => true,
-                Mail::Of(wanted) => wanted == mailbox,
+                MailFilter::No => false,
+                MailFilter::All => true,
+                MailFilter::Of(wanted) => wanted == mailbox,
             },
         }
     }
@@ -95,8 +95,8 @@ impl WorkspaceIndex {
         }
     }
 
-    pub(crate) fn read<T>(&self, look: impl FnOnce(&Inner) -> T) -> T {
-        look(&self.inner.read().unwrap_or_else(std::sync::PoisonError::into_inner))
+    pub(crate) fn read<T>(&self, read: impl FnOnce(&Inner) -> T) -> T {
+        read(&self.inner.read().unwrap_or_else(std::sync::PoisonError::into_inner))
     }
 
     pub(crate) fn change<T>(&self, change: impl FnOnce(&mut Inner) -> T) -> T {
@@ -106,22 +106,22 @@ impl WorkspaceIndex {
         outcome
     }
 
-    /// The nearest passages, and those that fit the words best. Takes milliseconds: not for an async thread.
+    /// The nearest passages, and those that match the terms best. Takes milliseconds: not for an async thread.
     pub(crate) fn search(
         &self,
         vector: &[f32],
-        words: &[u32],
-        wanted: &PassageFilter,
-        most: usize,
+        terms: &[u32],
+        filter: &PassageFilter,
+        limit: usize,
     ) -> [Vec<Hit>; 2] {
         self.read(|inner| {
-            let groups: Vec<bool> = inner.scopes.iter().map(|scope| wanted.has(scope)).collect();
+            let groups: Vec<bool> = inner.scopes.iter().map(|scope| filter.has(scope)).collect();
             let is_wanted = |group: u16| groups.get(usize::from(group)).copied().unwrap_or_default();
-            [inner.index.nearest(vector, most, is_wanted), inner.index.matching(words, most, is_wanted)]
+            [inner.index.nearest(vector, limit, is_wanted), inner.index.matching(terms, limit, is_wanted)]
         })
     }
 
-    /// Takes passages out that are gone.
+    /// Removes deleted passages.
     pub(crate) fn remove(&self, numbers: &[i64]) {
         self.change(|inner| numbers.iter().for_each(|number| inner.index.remove(*number)));
     }
@@ -143,14 +143,14 @@ impl Inner {
 }
 
 impl Indexes {
-    /// Forgets the indexes that were not used for the longest time, until the others fit. One is always kept.
-    pub(crate) fn make_room(&self, most: usize, keep: &WorkspaceId) {
-        let size = |held: &Arc<WorkspaceIndex>| held.bytes.load(Ordering::Relaxed);
-        let mut all = lock(&self.held);
+    /// Evicts the least recently used indexes until the others fit. The given one is kept.
+    pub(crate) fn evict(&self, limit: usize, keep: &WorkspaceId) {
+        let size = |loaded: &Arc<WorkspaceIndex>| loaded.bytes.load(Ordering::Relaxed);
+        let mut all = lock(&self.loaded);
         let mut total: usize = all.values().map(size).sum();
-        while total > most || all.len() > CAPACITY {
+        while total > limit || all.len() > CAPACITY {
             let others = all.iter().filter(|(workspace, _)| *workspace != keep);
-            let oldest = others.min_by_key(|(_, held)| held.last_use.load(Ordering::Relaxed));
+            let oldest = others.min_by_key(|(_, loaded)| loaded.last_use.load(Ordering::Relaxed));
             let Some(oldest) = oldest.map(|(workspace, _)| workspace.clone()) else { break };
             total -= all.remove(&oldest).as_ref().map_or(0, size).min(total);
         }

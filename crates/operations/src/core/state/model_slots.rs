@@ -1,4 +1,4 @@
-//! How many questions of each workspace are with the language model at the moment.
+//! The running model requests of each workspace.
 
 use std::{
     collections::HashMap,
@@ -10,7 +10,7 @@ use tokio::sync::Semaphore;
 
 use crate::core::lock::lock;
 
-/// Workspaces whose slots are remembered before the idle ones are forgotten.
+/// Maximum workspaces in memory; beyond it idle ones are dropped.
 const CAPACITY: usize = 1_000;
 
 /// The slots of each workspace.

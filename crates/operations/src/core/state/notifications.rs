@@ -1,4 +1,4 @@
-//! Wakes those who wait on this node when something happened in their workspace or mailbox, on any node.
+//! Notifies callers that wait on this node about events in their workspace or mailbox, on any node.
 
 use std::{
     collections::HashMap,
@@ -15,18 +15,18 @@ use tokio::sync::{
 use super::arrivals::Arrivals;
 use crate::core::{lock::lock, supervisor::Exit};
 
-/// Tells those who wait on this node that something happened in their workspace or mailbox.
+/// Notifies callers that wait on this node.
 #[derive(Default)]
 pub(crate) struct Notifications {
     waiting: Mutex<HashMap<WorkspaceId, watch::Sender<u64>>>,
     arrivals: Mutex<HashMap<MailboxId, Arc<Arrivals>>>,
 }
 
-/// Workspaces or mailboxes somebody waits in; beyond that those nobody waits in any more are forgotten.
+/// Watched workspaces or mailboxes; beyond it those without subscribers are dropped.
 const MAX_WATCHED: usize = 1024;
 
 impl Notifications {
-    /// Changes whenever something happened in the workspace.
+    /// Changes after every event in the workspace.
     pub(crate) fn subscribe(&self, workspace: &WorkspaceId) -> watch::Receiver<u64> {
         let mut waiting = lock(&self.waiting);
         if waiting.len() >= MAX_WATCHED {
@@ -35,7 +35,7 @@ impl Notifications {
         waiting.entry(workspace.clone()).or_insert_with(|| watch::channel(0).0).subscribe()
     }
 
-    /// What arrives in a mailbox, shared by all who wait there.
+    /// New messages in a mailbox, shared by all callers that wait there.
     pub(crate) fn arrivals(&self, mailbox: &MailboxId) -> Arc<Arrivals> {
         let mut arrivals = lock(&self.arrivals);
         if arrivals.len() >= MAX_WATCHED {
@@ -64,7 +64,7 @@ impl Notifications {
         }
     }
 
-    /// Passes on the wake-ups of all nodes for as long as anybody can be waiting here.
+    /// Forwards the wake-ups of all nodes while the service lives.
     pub(crate) async fn forward(notifications: Weak<Self>, mut wakes: Receiver<Wake>) -> Exit {
         // Wake-ups from before a restart are lost.
         if let Some(notifications) = notifications.upgrade() {
@@ -75,7 +75,7 @@ impl Notifications {
             let Some(notifications) = notifications.upgrade() else { return Exit::Finished };
             match wake {
                 Ok(wake) => notifications.publish(&wake),
-                // Some were lost: everybody looks again.
+                // Some were lost: notify everyone.
                 Err(RecvError::Lagged(_)) => notifications.publish_to_all(),
                 Err(RecvError::Closed) => return Exit::Finished,
             }

@@ -1,4 +1,4 @@
-//! What is known about the stores and the end of the process.
+//! What is known about the stores and the shutdown of the process.
 
 use std::{sync::Mutex, time::Instant};
 
@@ -7,10 +7,10 @@ use tokio::sync::watch;
 /// What is known about the stores.
 #[derive(Default)]
 pub(crate) struct Readiness {
-    /// What was wrong with the blob store when it was last tried.
+    /// The last known fault of the blob store.
     pub(crate) blob_fault: Mutex<Option<String>>,
-    /// When something was last written for trial, and whether that worked. Held during the trial: others wait for it.
+    /// When the last write probe ran, and whether it succeeded. Locked during a probe: others wait for its outcome.
     pub(crate) written: tokio::sync::Mutex<Option<(Instant, bool)>>,
-    /// Whether the process is about to end.
+    /// Whether the process is about to stop.
     pub(crate) ending: watch::Sender<bool>,
 }

@@ -1,8 +1,8 @@
-//! Routes of addresses, remembered for a moment: a sender with many mails asks for the same one again and again.
+//! Routes of addresses, cached briefly: a sender of many messages asks for the same one again and again.
 //!
-//! What was remembered is forgotten with the next write of this process that could change a route, so nobody sees an old
-//! one who was told of the change. What another process writes beside this one counts after half a second, as it does
-//! for callers. Where several nodes write, nothing is remembered.
+//! The cache is invalidated by the next write of this process that could change a route, so a caller never sees a
+//! route older than its own change. Writes of another process take effect after half a second, as for callers. With
+//! several writing nodes nothing is cached.
 
 use std::{
     collections::HashMap,
@@ -18,28 +18,28 @@ use tokio::time::Instant;
 
 use crate::core::{error::Result, lock::lock};
 
-const REMEMBERED: Duration = Duration::from_millis(500);
-/// Routes in memory; beyond that remembering starts anew.
+const CACHE_TTL: Duration = Duration::from_millis(500);
+/// Maximum cached routes; beyond it the cache is cleared.
 const CAPACITY: usize = 1000;
-/// Patterns of a policy that is remembered, so that all of them together stay small.
+/// Maximum patterns of a cached policy, so that the cache stays small.
 const MAX_PATTERNS: usize = 20;
-/// Bytes that a workspace must have left: deliveries change what it stores, and nothing is forgotten because of them.
+/// Free bytes that a workspace must have: deliveries change its usage without invalidating the cache.
 const MIN_FREE_BYTES: u64 = 1 << 30;
 
-/// Routes that were found a moment ago, by their addresses.
+/// Recently used routes, by address.
 #[derive(Default)]
 pub(crate) struct Routes(Mutex<HashMap<String, CachedRoute>>);
 
 struct CachedRoute {
     route: Arc<Route>,
-    /// When it was looked for.
+    /// When it was looked up.
     since: Instant,
     /// The number of writes before that.
     changes: u64,
 }
 
 impl Routes {
-    /// The mailbox that an address leads to. `most` is what a plan lets a workspace store.
+    /// The mailbox that an address leads to. `most` is the storage limit of the workspace's plan.
     pub(crate) async fn find(
         &self,
         db: &Db,
@@ -50,7 +50,7 @@ impl Routes {
         if let Some(changes) = changes
             && let Some(found) = lock(&self.0).get(address)
             && found.changes == changes
-            && found.since.elapsed() < REMEMBERED
+            && found.since.elapsed() < CACHE_TTL
         {
             return Ok(Some(found.route.clone()));
         }

@@ -11,7 +11,7 @@ use crate::core::lock::lock;
 
 type Entry = (WorkspaceId, String);
 
-/// The keys that run.
+/// The running keys.
 #[derive(Default)]
 pub(crate) struct RunningKeys(Mutex<HashSet<Entry>>);
 

@@ -1,4 +1,4 @@
-//! Scanners beside the built-in one: block lists from files, clamd.
+//! External scanners: block lists from files, clamd.
 
 use std::{
     path::PathBuf,
@@ -11,12 +11,12 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::core::lock::lock;
 
-/// Messages that are read and judged at the same time.
-const TURNS: usize = 4;
-/// How long clamd may take for one message.
-const CLAMD_LIMIT: Duration = Duration::from_secs(20);
+/// Messages that are parsed and scanned at the same time.
+const MAX_CONCURRENT: usize = 4;
+/// The timeout of clamd for one message.
+const CLAMD_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// What judges mail beside the built-in scanner.
+/// The external scanners.
 pub struct Scanning {
     files: Vec<PathBuf>,
     blocklist: Mutex<Lists>,
@@ -24,18 +24,18 @@ pub struct Scanning {
     turns: Semaphore,
 }
 
-/// Block lists as they were read.
+/// The block lists as last read.
 #[derive(Default)]
 struct Lists {
-    /// How each file was then: when it was changed, and its size.
+    /// The modification time and size of each file then.
     state: Vec<Option<(SystemTime, u64)>>,
     list: Arc<Blocklist>,
-    /// Whether it was said already that a file cannot be read.
-    complained: bool,
+    /// Whether an unreadable file was already logged.
+    warned: bool,
 }
 
-/// What an external scanner said.
-pub(crate) enum External {
+/// The verdict of an external scanner.
+pub(crate) enum ExternalVerdict {
     Clean,
     Infected(String),
     Unknown,
@@ -44,12 +44,13 @@ pub(crate) enum External {
 impl Scanning {
     /// Scanners as configured. Block lists are read at once, and again when their files change.
     pub fn new(files: Vec<PathBuf>, clamd: Option<clamd::ClamdAddress>) -> Self {
-        let scanning = Self { files, blocklist: Mutex::default(), clamd, turns: Semaphore::new(TURNS) };
+        let scanning =
+            Self { files, blocklist: Mutex::default(), clamd, turns: Semaphore::new(MAX_CONCURRENT) };
         scanning.reload();
         scanning
     }
 
-    /// Reads block lists again if their files changed. Blocks: call it from a thread that may.
+    /// Re-reads block lists whose files changed. Blocks: call it from a blocking thread.
     pub fn reload(&self) {
         let state_of = |path: &PathBuf| {
             let about = std::fs::metadata(path).ok()?;
@@ -68,39 +69,39 @@ impl Scanning {
                 }
                 Err(error) => {
                     // The old list is better than none.
-                    if !std::mem::replace(&mut lock(&self.blocklist).complained, true) {
-                        tracing::warn!(path = %path.display(), %error, "cannot read a block list; keeping the old one");
+                    if !std::mem::replace(&mut lock(&self.blocklist).warned, true) {
+                        tracing::warn!(path = %path.display(), %error, "block list unreadable; keeping the previous one");
                     }
                     return;
                 }
             }
         }
-        *lock(&self.blocklist) = Lists { state, list: Arc::new(Blocklist::parse(&text)), complained: false };
+        *lock(&self.blocklist) = Lists { state, list: Arc::new(Blocklist::parse(&text)), warned: false };
     }
 
     pub(crate) fn blocklist(&self) -> Arc<Blocklist> {
         lock(&self.blocklist).list.clone()
     }
 
-    /// Whether mail has to pass more than the built-in scanner.
+    /// Whether a scanner beside the built-in one is configured.
     pub fn has_external(&self) -> bool {
         self.clamd.is_some()
     }
 
-    /// Waits for a turn to read a message, so that a flood of them does not take all threads and memory.
+    /// Waits for a slot to parse a message, so that a flood of messages does not take all threads and memory.
     pub(crate) async fn turn(&self) -> Option<SemaphorePermit<'_>> {
         self.turns.acquire().await.ok()
     }
 
     /// Asks the external scanner about a message.
-    pub(crate) async fn ask(&self, raw: &[u8]) -> External {
-        let Some(address) = &self.clamd else { return External::Clean };
-        match clamd::scan(address, raw, CLAMD_LIMIT).await {
-            Ok(clamd::ClamVerdict::Clean) => External::Clean,
-            Ok(clamd::ClamVerdict::Found(name)) => External::Infected(name),
+    pub(crate) async fn ask(&self, raw: &[u8]) -> ExternalVerdict {
+        let Some(address) = &self.clamd else { return ExternalVerdict::Clean };
+        match clamd::scan(address, raw, CLAMD_TIMEOUT).await {
+            Ok(clamd::ClamVerdict::Clean) => ExternalVerdict::Clean,
+            Ok(clamd::ClamVerdict::Found(name)) => ExternalVerdict::Infected(name),
             Err(error) => {
-                tracing::warn!(error = %model::causes(&error), "clamd gave no verdict");
-                External::Unknown
+                tracing::warn!(error = %model::causes(&error), "clamd scan failed; verdict unknown");
+                ExternalVerdict::Unknown
             }
         }
     }

@@ -11,7 +11,7 @@ use crate::core::lock::lock;
 pub(crate) struct Uuids(Mutex<Uuid>);
 
 impl Uuids {
-    /// A UUID of a time, greater than all before: also within a millisecond and when the clock is set back.
+    /// A UUID for a time, greater than all before, also within a millisecond and when the clock is set back.
     pub(crate) fn next(&self, millis: u64, random: &[u8; 10]) -> Uuid {
         let fresh = uuid::Builder::from_unix_timestamp_millis(millis, random).into_uuid();
         let mut last = lock(&self.0);
@@ -24,8 +24,8 @@ impl Uuids {
     }
 }
 
-/// A UUID of version 7 a random step after another one. The step goes into the 62 bits behind the variant, and on
-/// into the 12 behind the version; those above are left to the clock.
+/// A version 7 UUID a random step after another one. The step is added to the 62 bits after the variant and carries
+/// into the 12 after the version; the timestamp above stays.
 fn after(last: Uuid, step: u32) -> Uuid {
     let (high, low) = last.as_u64_pair();
     let counter = (u128::from(high & 0xfff) << 62 | u128::from(low & (u64::MAX >> 2))) + u128::from(step) + 1;

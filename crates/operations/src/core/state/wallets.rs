@@ -1,4 +1,4 @@
-//! Wallets that showed themselves, remembered for half a second as other callers are.
+//! Authenticated wallets, cached for half a second like other callers.
 
 use std::{
     collections::HashMap,
@@ -12,44 +12,44 @@ use tokio::time::Instant;
 
 use crate::core::lock::lock;
 
-const REMEMBERED: Duration = Duration::from_millis(500);
-/// Wallets remembered before all are forgotten.
+const CACHE_TTL: Duration = Duration::from_millis(500);
+/// Maximum cached wallets; beyond it the cache is cleared.
 const CAPACITY: usize = 20_000;
 
-/// A wallet that showed itself.
+/// An authenticated wallet.
 #[derive(Clone)]
 pub struct Wallet {
     /// Its address.
     pub address: Address,
     /// Its workspace, once it has one.
     pub workspace: Option<WorkspaceId>,
-    /// Its mailboxes that are read with a sign-in only, by all their names.
+    /// Its mailboxes that can be read with a sign-in only, under all their names.
     pub(crate) siwx_only: Arc<Vec<[String; 3]>>,
 }
 
-/// Remembers wallets for a moment.
+/// Caches authenticated wallets.
 #[derive(Default)]
 pub struct Wallets {
-    remembered: Mutex<HashMap<Address, (Wallet, Instant)>>,
+    cached: Mutex<HashMap<Address, (Wallet, Instant)>>,
 }
 
 impl Wallets {
-    /// Forgets everybody, after a change on this node that must show at once.
+    /// Clears the cache, after a change on this node that must take effect at once.
     pub(crate) fn forget(&self) {
-        lock(&self.remembered).clear();
+        lock(&self.cached).clear();
     }
 
-    pub(crate) fn recall(&self, address: Address) -> Option<Wallet> {
-        let remembered = lock(&self.remembered);
-        let (wallet, since) = remembered.get(&address)?;
-        (since.elapsed() < REMEMBERED).then(|| wallet.clone())
+    pub(crate) fn find(&self, address: Address) -> Option<Wallet> {
+        let cached = lock(&self.cached);
+        let (wallet, since) = cached.get(&address)?;
+        (since.elapsed() < CACHE_TTL).then(|| wallet.clone())
     }
 
-    pub(crate) fn remember(&self, wallet: Wallet, since: Instant) {
-        let mut remembered = lock(&self.remembered);
-        if remembered.len() >= CAPACITY {
-            remembered.clear();
+    pub(crate) fn keep(&self, wallet: Wallet, since: Instant) {
+        let mut cached = lock(&self.cached);
+        if cached.len() >= CAPACITY {
+            cached.clear();
         }
-        remembered.insert(wallet.address, (wallet, since));
+        cached.insert(wallet.address, (wallet, since));
     }
 }

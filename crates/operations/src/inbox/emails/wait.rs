@@ -153,8 +153,8 @@ impl WaitState {
             let again = app.read(call, async move |tx| Ok(emails::select(tx, &id, &known).await?)).await?;
             self.matching = again.into_iter().filter(|mail| self.matches_criteria(mail)).collect();
         }
-        let arrived = arrivals.look(app.db(), &call.workspace, mailbox, arrival_changes, self.seen).await?;
-        for mail in arrived.mails() {
+        let arrived = arrivals.load(app.db(), &call.workspace, mailbox, arrival_changes, self.seen).await?;
+        for mail in arrived.emails() {
             self.seen = mail.arrival;
             if self.matching.len() < MAX_MATCHES && self.matches_criteria(mail) {
                 self.matching.push(mail.clone());

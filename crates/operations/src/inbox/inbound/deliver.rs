@@ -279,7 +279,7 @@ impl Delivery<'_> {
         // Before the event log is locked: the sending worker locks the message first, then the log.
         if let Some(report) = &self.prepared.report {
             for hook in hooks {
-                hook.note_report(tx, self.app, &arriving, report).await?;
+                hook.record_report(tx, self.app, &arriving, report).await?;
             }
         }
         // Before the content: only a transaction that has the next sequence may lock several contents.

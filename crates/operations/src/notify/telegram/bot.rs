@@ -1,4 +1,4 @@
-//! The bot: the few calls of its server that are made, and what their failures mean.
+//! The bot: its API calls, and what their failures mean.
 
 use std::time::Duration;
 
@@ -10,11 +10,11 @@ use crate::core::{
     ports::BotFault,
 };
 
-/// The worker that tells chats and hears them.
+/// The worker that sends notices and handles updates.
 pub(super) const WORKER: &str = "telegram";
-/// The pause after something failed.
-pub(super) const PAUSE: Duration = Duration::from_secs(2);
-/// How long a call may take.
+/// The delay after a failure.
+pub(super) const RETRY_DELAY: Duration = Duration::from_secs(2);
+/// The timeout of a call.
 pub(super) const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Makes a call.
@@ -22,15 +22,15 @@ pub(super) async fn call(
     app: &App,
     method: &'static str,
     body: Value,
-    patience: Duration,
+    timeout: Duration,
 ) -> Result<Value, BotFault> {
     match app.bot() {
-        Some(bot) => bot.call(method, body, patience).await,
+        Some(bot) => bot.call(method, body, timeout).await,
         None => Err(BotFault::Unreachable("there is no bot".to_owned())),
     }
 }
 
-/// The bot's name, which is part of the address that opens it. It never changes while the server runs.
+/// The bot's name, which is part of its URL. It never changes while the server runs.
 pub(super) async fn name(app: &App) -> Result<String> {
     let unavailable = |fix: &'static str| Error::new(ErrorKind::TelegramUnavailable).with_fix(fix);
     if app.bot().is_none() {
@@ -38,8 +38,8 @@ pub(super) async fn name(app: &App) -> Result<String> {
         return Err(unavailable(fix));
     }
     let found = app.bot_name().get_or_try_init(async || {
-        let told = call(app, "getMe", json!({}), REQUEST_TIMEOUT).await.map_err(|fault| {
-            tracing::warn!(%fault, "the Telegram bot does not tell its name");
+        let found = call(app, "getMe", json!({}), REQUEST_TIMEOUT).await.map_err(|fault| {
+            tracing::warn!(%fault, "Telegram getMe failed");
             let refused = matches!(fault, BotFault::Refused { code: 401 | 404, .. });
             unavailable(if refused {
                 "Telegram does not know the bot. Whoever runs this server checks telegram.bot_token."
@@ -47,7 +47,7 @@ pub(super) async fn name(app: &App) -> Result<String> {
                 "Telegram cannot be reached. Try again in a minute."
             })
         })?;
-        let name = told["username"].as_str().unwrap_or_default();
+        let name = found["username"].as_str().unwrap_or_default();
         let plain = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
         if plain {
             Ok(name.to_owned())
@@ -58,10 +58,10 @@ pub(super) async fn name(app: &App) -> Result<String> {
     found.await.cloned()
 }
 
-/// Says something in a chat. It is a courtesy: what was asked for is done, whether or not this gets through.
+/// Sends a text to a chat. A courtesy: the request is done, whether or not this gets through.
 pub(super) async fn say(app: &App, chat: i64, text: &str) {
     let body = json!({ "chat_id": chat, "text": text, "link_preview_options": { "is_disabled": true } });
     if let Err(fault) = call(app, "sendMessage", body, REQUEST_TIMEOUT).await {
-        tracing::debug!(%fault, "a chat could not be answered");
+        tracing::debug!(%fault, "Telegram sendMessage failed; giving up");
     }
 }

@@ -1,7 +1,8 @@
-//! Telling chats of new mail, from the event log: every mail once, in order, and only what the scan gate lets through.
+//! Notifies chats of new mail, from the event log: every message once, in order, and only what the scan gate lets
+//! through.
 //!
-//! A worker takes a whole link for a bounded time. A notice and the link's new place in the log are stored together after
-//! the bot's server took the notice, so a crash in between repeats that one notice and forgets none.
+//! A worker claims a link for a bounded time. A notice and the link's new position in the log are stored together
+//! after the bot API accepted the notice, so a crash in between repeats that one notice and loses none.
 
 use std::time::{Duration, Instant};
 
@@ -19,7 +20,7 @@ use store::{
     telegram::{self, LinkRecord, NoticeRecord},
 };
 
-use super::bot::{self, PAUSE, WORKER};
+use super::bot::{self, RETRY_DELAY, WORKER};
 use crate::{
     core::{
         app::App,
@@ -31,44 +32,44 @@ use crate::{
     inbox::emails::present::{self, FolderNames, Presenter},
 };
 
-/// Links that are worked on at the same time.
+/// Links that are processed at the same time.
 const MAX_CONCURRENT: usize = 8;
-/// Links that one search finds.
-const MAX_EVENTS: i64 = 200;
-/// Events that are looked through at a time.
+/// Links per search.
+const MAX_LINKS: i64 = 200;
+/// Events per read.
 const BATCH: i64 = 200;
-/// How long one worker has a link to itself, and when it stops beginning anything with it.
+/// The lease of a link, and when its worker stops starting new work.
 const LEASE_SECONDS: i64 = 60;
-const TURN: Duration = Duration::from_secs(40);
-/// How often work is looked for without being told of any.
+const MAX_TURN: Duration = Duration::from_secs(40);
+/// How often links are polled without a notification.
 const IDLE_POLL: Duration = Duration::from_secs(2);
-/// The longest time that a chat is left alone.
-const MAX_REST_SECONDS: i64 = 300;
-/// The longest time that the bot's server can ask for.
+/// Maximum pause of a failing chat.
+const MAX_PAUSE_SECONDS: i64 = 300;
+/// Maximum pause that the bot API can ask for.
 const MAX_RETRY_AFTER_SECONDS: i64 = 3600;
-/// Characters of a mail's text, and of its sender and subject, in a notice.
-const TEXT: usize = 1_500;
-const LINE: usize = 200;
+/// Characters of a message's text, and of its sender and subject, in a notice.
+const MAX_TEXT_CHARS: usize = 1_500;
+const MAX_LINE_CHARS: usize = 200;
 
-/// Tells chats until the task is ended.
+/// Sends notices until the task is aborted.
 pub(super) async fn work(app: &App) {
     let mut wakes = app.db().listen(Topic::Event);
     loop {
         if let Err(error) = run_due(app).await {
-            tracing::warn!(%error, "notices wait");
-            tokio::time::sleep(PAUSE).await;
+            tracing::warn!(%error, "Telegram notices failed; retrying");
+            tokio::time::sleep(RETRY_DELAY).await;
         }
-        // Whatever woke us, the search is cheap: most links have nothing to be told.
+        // The search is cheap: most links have nothing new.
         let _ = tokio::time::timeout(IDLE_POLL, store::woken(&mut wakes)).await;
     }
 }
 
-/// Tells every chat what it has not been told, and gives the number of notices: what a worker does, once.
+/// Sends all pending notices once, and returns their number.
 #[crate::boxed]
 pub async fn run_due(app: &App) -> Result<usize> {
     let now = app.now();
     let lagging: Result<Vec<_>, store::Error> =
-        app.db().system_read(async move |tx| telegram::lagging(tx, now, MAX_EVENTS).await).await;
+        app.db().system_read(async move |tx| telegram::lagging(tx, now, MAX_LINKS).await).await;
     let mut lagging = lagging?.into_iter();
     let mut running = tokio::task::JoinSet::new();
     let mut sent = 0;
@@ -78,37 +79,37 @@ pub async fn run_due(app: &App) -> Result<usize> {
         {
             let app = app.clone();
             running.spawn(async move {
-                let told = isolate(WORKER, tell(&app, &workspace, &mailbox)).await;
-                told.unwrap_or_else(|error| {
-                    // One that cannot be read must not keep the others waiting.
-                    tracing::warn!(%workspace, %error, "a chat waits for its notices");
+                let sent = isolate(WORKER, notify(&app, &workspace, &mailbox)).await;
+                sent.unwrap_or_else(|error| {
+                    // One that fails must not block the others.
+                    tracing::warn!(%workspace, %error, "Telegram notices of a chat failed; retrying");
                     0
                 })
             });
         }
         match running.join_next().await {
-            Some(told) => sent += told.unwrap_or_default(),
+            Some(count) => sent += count.unwrap_or_default(),
             None => return Ok(sent),
         }
     }
 }
 
-/// How a turn with a link ended.
-enum End {
-    /// There is nothing more to tell, or no more time.
+/// How the work on a link ended.
+enum WorkOutcome {
+    /// No more events, or no more time.
     Done,
-    /// It goes on later.
-    Later { failures: i64, at: Timestamp },
-    /// The chat takes nothing any more.
+    /// It continues later.
+    Deferred { failures: i64, at: Timestamp },
+    /// The chat blocked the bot.
     Blocked,
-    /// The link is no longer what it was.
+    /// The link was changed or removed.
     Gone,
 }
 
-async fn tell(app: &App, workspace: &WorkspaceId, mailbox: &MailboxId) -> Result<usize> {
+async fn notify(app: &App, workspace: &WorkspaceId, mailbox: &MailboxId) -> Result<usize> {
     let (now, wanted) = (app.now(), mailbox.clone());
     let until = now.plus_seconds(LEASE_SECONDS);
-    let taken = app
+    let claimed = app
         .db()
         .write(workspace, async move |tx| {
             if !telegram::take(tx, &wanted, now, until).await? {
@@ -119,27 +120,27 @@ async fn tell(app: &App, workspace: &WorkspaceId, mailbox: &MailboxId) -> Result
             Ok::<_, Error>(link.zip(found.map(|mailbox| mailbox.email)))
         })
         .await?;
-    let Some((link, address)) = taken else { return Ok(0) };
+    let Some((link, address)) = claimed else { return Ok(0) };
     let abandoned = (app.clone(), workspace.clone(), mailbox.clone());
     let claim = ClaimGuard::new(move || async move {
         let (app, workspace, mailbox) = abandoned;
         let released: Result<(), store::Error> =
             app.db().write(&workspace, async move |tx| telegram::release(tx, &mailbox, until).await).await;
         if let Err(error) = released {
-            tracing::warn!(%error, "claim on a chat not released; it expires by itself");
+            tracing::warn!(%error, "chat claim not released; it will expire");
         }
     });
-    let teller = Teller { app, workspace, link, address };
+    let worker = LinkWorker { app, workspace, link, address };
     let mut sent = 0;
-    let end = isolate(WORKER, teller.tell(&mut sent)).await;
+    let end = isolate(WORKER, worker.run(&mut sent)).await;
     claim.done();
     let (failures, rests_until, blocked_at) = match &end {
-        Ok(End::Done) | Err(_) => (0, Timestamp::from_micros(0), None),
-        Ok(End::Later { failures, at }) => (*failures, *at, None),
-        Ok(End::Blocked) => (0, Timestamp::from_micros(0), Some(app.now())),
-        Ok(End::Gone) => return Ok(sent),
+        Ok(WorkOutcome::Done) | Err(_) => (0, Timestamp::from_micros(0), None),
+        Ok(WorkOutcome::Deferred { failures, at }) => (*failures, *at, None),
+        Ok(WorkOutcome::Blocked) => (0, Timestamp::from_micros(0), Some(app.now())),
+        Ok(WorkOutcome::Gone) => return Ok(sent),
     };
-    let link = teller.link.clone();
+    let link = worker.link.clone();
     app.db()
         .write(workspace, async move |tx| {
             telegram::leave(tx, &link, failures, rests_until, blocked_at).await.map_err(Error::from)
@@ -148,8 +149,8 @@ async fn tell(app: &App, workspace: &WorkspaceId, mailbox: &MailboxId) -> Result
     end.map(|_| sent)
 }
 
-/// A link that this worker has to itself.
-struct Teller<'a> {
+/// A link that this worker has claimed.
+struct LinkWorker<'a> {
     app: &'a App,
     workspace: &'a WorkspaceId,
     link: LinkRecord,
@@ -157,38 +158,38 @@ struct Teller<'a> {
     address: String,
 }
 
-/// A mail to be told of.
+/// A message to notify of.
 struct NoticeEmail {
-    mail: EmailRecord,
+    record: EmailRecord,
     email: Email,
 }
 
-impl Teller<'_> {
-    async fn tell(&self, sent: &mut usize) -> Result<End> {
+impl LinkWorker<'_> {
+    async fn run(&self, sent: &mut usize) -> Result<WorkOutcome> {
         let began = Instant::now();
-        let mut place = self.link.sequence;
+        let mut after = self.link.sequence;
         loop {
             let heads: Result<Vec<EventHead>, store::Error> = self
                 .app
                 .db()
-                .read(self.workspace, async move |tx| events::list_heads_after(tx, place, BATCH).await)
+                .read(self.workspace, async move |tx| events::list_heads_after(tx, after, BATCH).await)
                 .await;
             let heads = heads?;
-            let Some(last) = heads.last().map(|head| head.sequence) else { return Ok(End::Done) };
+            let Some(last) = heads.last().map(|head| head.sequence) else { return Ok(WorkOutcome::Done) };
             for head in heads.iter().filter(|head| self.wants(head)) {
-                if began.elapsed() > TURN {
-                    return Ok(End::Done);
+                if began.elapsed() > MAX_TURN {
+                    return Ok(WorkOutcome::Done);
                 }
-                let Some(told) = self.read(head).await? else { continue };
+                let Some(notice) = self.read(head).await? else { continue };
                 if let Some(until) =
-                    told.mail.held_until.filter(|_| present::is_held(&told.mail, self.app.now()))
+                    notice.record.held_until.filter(|_| present::is_held(&notice.record, self.app.now()))
                 {
-                    return Ok(End::Later { failures: 0, at: until });
+                    return Ok(WorkOutcome::Deferred { failures: 0, at: until });
                 }
-                match self.send(&told).await {
+                match self.send(&notice).await {
                     Ok((id, message)) => {
-                        if !self.note(head.sequence, &told.mail.id, id, message).await? {
-                            return Ok(End::Gone);
+                        if !self.record(head.sequence, &notice.record.id, id, message).await? {
+                            return Ok(WorkOutcome::Gone);
                         }
                         *sent += 1;
                     }
@@ -196,17 +197,17 @@ impl Teller<'_> {
                         if let Some(end) = self.judge(&fault) {
                             return Ok(end);
                         }
-                        // It will never be taken: the next ones may.
-                        tracing::warn!(%fault, email = %told.mail.id, "a notice was refused");
+                        // It will never be accepted: continue with the next.
+                        tracing::warn!(%fault, email = %notice.record.id, "Telegram notice refused; skipping it");
                     }
                 }
             }
-            if !self.pass(last).await? {
-                return Ok(End::Gone);
+            if !self.advance(last).await? {
+                return Ok(WorkOutcome::Gone);
             }
-            place = last;
+            after = last;
             if i64::try_from(heads.len()).is_ok_and(|count| count < BATCH) {
-                return Ok(End::Done);
+                return Ok(WorkOutcome::Done);
             }
         }
     }
@@ -216,7 +217,7 @@ impl Teller<'_> {
             && head.mailbox_id.as_ref() == Some(&self.link.mailbox_id)
     }
 
-    /// The mail of an event as it may be shown, unless there is nothing to tell of it.
+    /// The message of an event as it may be shown, unless it needs no notice.
     async fn read(&self, head: &EventHead) -> Result<Option<NoticeEmail>> {
         let key = self.app.data_key(self.workspace).await?;
         let (sequence, kind, mailbox) = (head.sequence, head.kind, self.link.mailbox_id.clone());
@@ -228,26 +229,26 @@ impl Teller<'_> {
                 let Some(record) = events::find(tx, sequence).await? else { return Ok(None) };
                 let event = crate::core::events::show(&workspace, &key, record)?;
                 let Some(id) = event.data["email_id"].as_str() else { return Ok(None) };
-                look(tx, &mailbox, &id.into(), kind).await
+                load(tx, &mailbox, &id.into(), kind).await
             })
             .await?;
         let Some((mail, names, fetched)) = found else { return Ok(None) };
         let options = safe();
         let presenter = Presenter { folders: &names, options: &options };
         let email = presenter.open_and_show(self.app, self.workspace, mail.clone(), fetched).await?;
-        Ok(Some(NoticeEmail { mail, email }))
+        Ok(Some(NoticeEmail { record: mail, email }))
     }
 
-    /// Hands a notice to the bot's server; gives the name of its buttons and its number in the chat.
-    async fn send(&self, told: &NoticeEmail) -> Result<(String, i64), BotFault> {
+    /// Sends a notice; returns the id of its buttons and its number in the chat.
+    async fn send(&self, notice: &NoticeEmail) -> Result<(String, i64), BotFault> {
         let id = secrets::new_token(self.app);
-        let body = notice(self.link.chat_id, &self.address, &told.email, &id);
+        let body = notice_body(self.link.chat_id, &self.address, &notice.email, &id);
         let answer = bot::call(self.app, "sendMessage", body, bot::REQUEST_TIMEOUT).await?;
         Ok((id, answer["message_id"].as_i64().unwrap_or_default()))
     }
 
-    /// Stores a notice that was sent with the link's new place.
-    async fn note(&self, sequence: i64, email: &EmailId, id: String, message_id: i64) -> Result<bool> {
+    /// Stores a sent notice with the link's new position.
+    async fn record(&self, sequence: i64, email: &EmailId, id: String, message_id: i64) -> Result<bool> {
         let (link, now) = (self.link.clone(), self.app.now());
         let notice = NoticeRecord {
             id,
@@ -259,7 +260,7 @@ impl Teller<'_> {
             created_at: now,
         };
         let write = self.app.db().write(self.workspace, async move |tx| {
-            // A link that was removed meanwhile must not leave a notice behind that still works.
+            // A link that was removed meanwhile must not leave a working notice behind.
             if !telegram::set_sequence(tx, &link, sequence).await? {
                 return Ok(false);
             }
@@ -269,7 +270,7 @@ impl Teller<'_> {
         write.await
     }
 
-    async fn pass(&self, sequence: i64) -> Result<bool> {
+    async fn advance(&self, sequence: i64) -> Result<bool> {
         let link = self.link.clone();
         let write = self.app.db().write(self.workspace, async move |tx| {
             telegram::set_sequence(tx, &link, sequence).await.map_err(Error::from)
@@ -277,29 +278,29 @@ impl Teller<'_> {
         write.await
     }
 
-    /// What a failure means for the link; nothing when only this notice is at fault.
-    fn judge(&self, fault: &BotFault) -> Option<End> {
+    /// What a failure means for the link; `None` when only this notice is at fault.
+    fn judge(&self, fault: &BotFault) -> Option<WorkOutcome> {
         let now = self.app.now();
         let failures = self.link.failures + 1;
         let growing = || {
             let seconds = 1_i64 << u32::try_from(failures).unwrap_or(16).min(16);
-            now.plus_seconds(seconds.min(MAX_REST_SECONDS))
+            now.plus_seconds(seconds.min(MAX_PAUSE_SECONDS))
         };
         match fault {
             BotFault::Refused { retry_after: Some(seconds), .. } => {
                 let seconds = i64::try_from(*seconds)
                     .unwrap_or(MAX_RETRY_AFTER_SECONDS)
                     .clamp(1, MAX_RETRY_AFTER_SECONDS);
-                Some(End::Later { failures, at: now.plus_seconds(seconds) })
+                Some(WorkOutcome::Deferred { failures, at: now.plus_seconds(seconds) })
             }
-            BotFault::Refused { code: 403, .. } => Some(End::Blocked),
+            BotFault::Refused { code: 403, .. } => Some(WorkOutcome::Blocked),
             BotFault::Refused { code: 400, description, .. } if description.contains("chat not found") => {
-                Some(End::Blocked)
+                Some(WorkOutcome::Blocked)
             }
             BotFault::Refused { code: 400, .. } => None,
-            // The token is wrong, or the server is in trouble: both may be mended.
+            // A wrong token or an outage: both may be temporary.
             BotFault::Unreachable(_) | BotFault::Refused { .. } => {
-                Some(End::Later { failures, at: growing() })
+                Some(WorkOutcome::Deferred { failures, at: growing() })
             }
         }
     }
@@ -311,19 +312,19 @@ fn safe() -> ReadOptions {
         include_held: true,
         require_scan_status: Some(ScanStatus::Clean),
         agent_safe_content: true,
-        max_body_chars: Some(TEXT),
+        max_body_chars: Some(MAX_TEXT_CHARS),
     }
 }
 
 type NoticeRows = (EmailRecord, FolderNames, Option<present::FetchedContent>);
 
-/// Finds a mail that is worth a notice: one that is still there, not thrown away, and judged by the scanners.
-async fn look(tx: &mut Tx, mailbox: &MailboxId, id: &EmailId, kind: EventType) -> Result<Option<NoticeRows>> {
+/// Finds a message that is worth a notice: still there, not deleted, and scanned.
+async fn load(tx: &mut Tx, mailbox: &MailboxId, id: &EmailId, kind: EventType) -> Result<Option<NoticeRows>> {
     let Some(mail) = emails::find(tx, mailbox, id).await? else { return Ok(None) };
     if !store::emails::is_listed(&mail.folder_id) {
         return Ok(None);
     }
-    // A mail that waits for a scanner is told of when that has spoken.
+    // A message that is not scanned yet is notified after its scan.
     if kind == EventType::MessageReceived && mail.scan_status.is_none() {
         return Ok(None);
     }
@@ -333,11 +334,11 @@ async fn look(tx: &mut Tx, mailbox: &MailboxId, id: &EmailId, kind: EventType) -
     Ok(Some((mail, names, fetched)))
 }
 
-/// A notice as the bot's server takes it.
+/// A notice as the bot API takes it.
 ///
-/// What comes from the mail stands in a block of plain letters: nothing in it can be tapped, neither a link nor one of the
-/// bot's own commands.
-fn notice(chat: i64, address: &str, email: &Email, id: &str) -> Value {
+/// What comes from the message is in a preformatted block: nothing in it can be tapped, neither a link nor one of the
+/// bot's commands.
+fn notice_body(chat: i64, address: &str, email: &Email, id: &str) -> Value {
     let (head, quoted) = if email.content_omitted {
         let why = match email.scan_status {
             Some(ScanStatus::Flagged) => "it was found unsafe",
@@ -347,10 +348,10 @@ fn notice(chat: i64, address: &str, email: &Email, id: &str) -> Value {
     } else {
         let body = email.body.as_deref().unwrap_or_default().trim();
         let more = if email.content_truncated { "\n…" } else { "" };
-        let lines = [cut(&email.sender, LINE), cut(&email.subject, LINE)];
+        let lines = [cut(&email.sender, MAX_LINE_CHARS), cut(&email.subject, MAX_LINE_CHARS)];
         (
             format!("New mail to {address}\n"),
-            format!("{}\n{}\n\n{}{more}", lines[0], lines[1], cut(body, TEXT)),
+            format!("{}\n{}\n\n{}{more}", lines[0], lines[1], cut(body, MAX_TEXT_CHARS)),
         )
     };
     let units = |text: &str| text.encode_utf16().count();
@@ -370,8 +371,8 @@ fn notice(chat: i64, address: &str, email: &Email, id: &str) -> Value {
     })
 }
 
-fn cut(text: &str, most: usize) -> String {
-    match text.char_indices().nth(most) {
+fn cut(text: &str, max_chars: usize) -> String {
+    match text.char_indices().nth(max_chars) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
     }

@@ -1,6 +1,6 @@
-//! What comes back from chats: codes that link them, buttons, answers.
+//! Updates from chats: codes that link them, buttons, replies.
 //!
-//! Everything in an update was written by whoever sits in the chat. It reaches a mail only by way of a notice that was
+//! Everything in an update was written by the person in the chat. It reaches a message only through a notice that was
 //! sent to that very chat, and only while the chat is linked.
 
 use std::{sync::Arc, time::Duration};
@@ -20,7 +20,7 @@ use store::{
     workspaces,
 };
 
-use super::bot::{self, PAUSE, WORKER};
+use super::bot::{self, RETRY_DELAY, WORKER};
 use crate::{
     core::{
         app::App,
@@ -37,20 +37,20 @@ use crate::{
     outbox::drafts,
 };
 
-/// How long the bot's server waits for news before it answers with none.
+/// The long-poll timeout of getUpdates.
 const WAIT_SECONDS: u64 = 25;
-/// How long a node has the asking to itself: longer than it can take.
+/// The lease of the polling node: longer than a poll can take.
 const LEASE_SECONDS: i64 = 60;
-/// How often a node looks whether it has to take over.
-const STAND_BY: Duration = Duration::from_secs(10);
-/// The kinds of updates that matter.
+/// How often another node checks whether it has to take over.
+const STANDBY_INTERVAL: Duration = Duration::from_secs(10);
+/// The kinds of updates that are handled.
 const KINDS: [&str; 2] = ["message", "callback_query"];
 /// Characters of a chat's name.
-const TITLE: usize = 100;
+const MAX_TITLE_CHARS: usize = 100;
 
-/// Hears what comes back until the task is ended.
+/// Handles updates until the task is aborted.
 pub(super) async fn work(app: &App) {
-    begin(app).await;
+    configure(app).await;
     if app.settings().telegram != BotUpdates::Polling {
         return;
     }
@@ -58,19 +58,19 @@ pub(super) async fn work(app: &App) {
         match poll(app, WAIT_SECONDS).await {
             Ok(true) => {}
             // Another node does it.
-            Ok(false) => tokio::time::sleep(STAND_BY).await,
+            Ok(false) => tokio::time::sleep(STANDBY_INTERVAL).await,
             Err(error) => {
-                tracing::warn!(%error, "the bot hears nothing");
-                tokio::time::sleep(PAUSE).await;
+                tracing::warn!(%error, "Telegram getUpdates failed; retrying");
+                tokio::time::sleep(RETRY_DELAY).await;
             }
         }
     }
 }
 
-/// Tells the bot's server how updates come: it keeps that, and does one thing or the other.
-async fn begin(app: &App) {
+/// Configures how updates are delivered: the bot API does either polling or a webhook.
+async fn configure(app: &App) {
     loop {
-        let told = match &app.settings().telegram {
+        let configured = match &app.settings().telegram {
             BotUpdates::Polling => bot::call(app, "deleteWebhook", json!({}), bot::REQUEST_TIMEOUT).await,
             BotUpdates::Webhook(secret) => {
                 let url = format!("{}/hooks/telegram", app.settings().public_url);
@@ -78,30 +78,30 @@ async fn begin(app: &App) {
                 bot::call(app, "setWebhook", body, bot::REQUEST_TIMEOUT).await
             }
         };
-        match told {
+        match configured {
             Ok(_) => return,
             Err(fault) => {
-                tracing::warn!(%fault, "the bot is not set up");
-                tokio::time::sleep(STAND_BY).await;
+                tracing::warn!(%fault, "Telegram update delivery not configured; retrying");
+                tokio::time::sleep(STANDBY_INTERVAL).await;
             }
         }
     }
 }
 
-/// Asks once for updates and deals with them. False when another node does that.
+/// Polls once for updates and handles them. False when another node does that.
 #[crate::boxed]
 pub async fn poll(app: &App, wait: u64) -> Result<bool> {
     let (now, holder) = (app.now(), app.node().to_owned());
-    let held: Result<_, store::Error> = app
+    let claimed: Result<_, store::Error> = app
         .db()
         .system_write(async move |tx| {
             telegram::hold_poll(tx, &holder, now, now.plus_seconds(LEASE_SECONDS)).await
         })
         .await;
-    let Some(next) = held? else { return Ok(false) };
+    let Some(next) = claimed? else { return Ok(false) };
     let body = json!({ "offset": next, "timeout": wait, "allowed_updates": KINDS });
-    let patience = bot::REQUEST_TIMEOUT + Duration::from_secs(wait);
-    let updates = match bot::call(app, "getUpdates", body, patience).await {
+    let timeout = bot::REQUEST_TIMEOUT + Duration::from_secs(wait);
+    let updates = match bot::call(app, "getUpdates", body, timeout).await {
         Ok(updates) => updates,
         Err(fault) => {
             if let BotFault::Refused { retry_after: Some(seconds), .. } = &fault {
@@ -112,12 +112,12 @@ pub async fn poll(app: &App, wait: u64) -> Result<bool> {
     };
     for update in updates.as_array().into_iter().flatten() {
         let Some(id) = update["update_id"].as_i64() else { continue };
-        match isolate(WORKER, hear(app, update)).await {
-            // The one that made code panic would come again and again, and those behind it never.
+        match isolate(WORKER, handle(app, update)).await {
+            // An update that panics would come again and again, and block those behind it.
             Err(error) if error.kind() == ErrorKind::Internal => {
                 tracing::error!(update = id, %error, "Telegram update failed; giving up on it");
             }
-            heard => heard?,
+            handled => handled?,
         }
         let stored: Result<(), store::Error> =
             app.db().system_write(async move |tx| telegram::set_next_update(tx, id + 1).await).await;
@@ -126,13 +126,13 @@ pub async fn poll(app: &App, wait: u64) -> Result<bool> {
     Ok(true)
 }
 
-/// Deals with one update. It may come twice, and is done once. An error means that it is to come again.
+/// Handles one update. It may come twice, and takes effect once. An error means that it must be delivered again.
 #[crate::boxed]
-pub async fn hear(app: &App, update: &Value) -> Result<()> {
+pub async fn handle(app: &App, update: &Value) -> Result<()> {
     let number = update["update_id"].as_i64().unwrap_or_default();
     let outcome = match (&update["message"], &update["callback_query"]) {
-        (message @ Value::Object(_), _) => hear_message(app, number, message).await,
-        (_, pressed @ Value::Object(_)) => hear_button(app, number, pressed).await,
+        (message @ Value::Object(_), _) => handle_message(app, number, message).await,
+        (_, pressed @ Value::Object(_)) => handle_button(app, number, pressed).await,
         _ => Ok(()),
     };
     match outcome {
@@ -140,19 +140,19 @@ pub async fn hear(app: &App, update: &Value) -> Result<()> {
             Err(error)
         }
         Err(error) => {
-            // Coming again would not mend it.
-            tracing::warn!(%error, number, "an update was passed over");
+            // Retrying would not help.
+            tracing::warn!(%error, number, "Telegram update failed; giving up on it");
             Ok(())
         }
         Ok(()) => Ok(()),
     }
 }
 
-async fn hear_message(app: &App, number: i64, message: &Value) -> Result<()> {
+async fn handle_message(app: &App, number: i64, message: &Value) -> Result<()> {
     let Some(chat) = message["chat"]["id"].as_i64() else { return Ok(()) };
     let text = message["text"].as_str().unwrap_or_default().trim();
     let (command, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
-    // In a group others would read the mail, and whoever joins later too.
+    // In a group other people would read the mail, also those who join later.
     if message["chat"]["type"] != "private" {
         if command.starts_with("/start") {
             bot::say(app, chat, "Mail is told of in private chats only. Open the link there.").await;
@@ -181,7 +181,8 @@ fn title(chat: &Value) -> String {
     let part = |name: &str| chat[name].as_str().unwrap_or_default().trim();
     let name = format!("{} {}", part("first_name"), part("last_name"));
     let name = if name.trim().is_empty() { part("username") } else { name.trim() };
-    let clean: String = name.chars().filter(|letter| !letter.is_control()).take(TITLE).collect();
+    let clean: String =
+        name.chars().filter(|character| !character.is_control()).take(MAX_TITLE_CHARS).collect();
     if clean.is_empty() { "Telegram".to_owned() } else { clean }
 }
 
@@ -198,7 +199,7 @@ async fn link(app: &App, chat: i64, title: &str, code: &str) -> Result<()> {
             let Some(found) = stored_mailboxes::find(tx, &MailboxName::Id(mailbox.clone())).await? else {
                 return Ok(None);
             };
-            // What was there before is not told of, and notices of an earlier chat lead nowhere any more.
+            // Older mail is not notified, and notices of an earlier chat stop working.
             let sequence = events::last_sequence(tx).await?;
             telegram::delete(tx, &mailbox).await?;
             let link = LinkRecord {
@@ -222,7 +223,7 @@ async fn link(app: &App, chat: i64, title: &str, code: &str) -> Result<()> {
     Ok(())
 }
 
-/// Somebody opened the bot again, maybe after having blocked it.
+/// The bot was started again, maybe after it was blocked.
 async fn greet(app: &App, chat: i64) -> Result<()> {
     let count = app
         .db()
@@ -241,7 +242,7 @@ async fn greet(app: &App, chat: i64) -> Result<()> {
     Ok(())
 }
 
-/// Ends all links of a chat.
+/// Deletes all links of a chat.
 async fn stop(app: &App, chat: i64) -> Result<()> {
     app.db()
         .system_write(async move |tx| {
@@ -256,7 +257,7 @@ async fn stop(app: &App, chat: i64) -> Result<()> {
 }
 
 /// A button of a notice was pressed.
-async fn hear_button(app: &App, number: i64, pressed: &Value) -> Result<()> {
+async fn handle_button(app: &App, number: i64, pressed: &Value) -> Result<()> {
     let chat = pressed["message"]["chat"]["id"].as_i64().unwrap_or_default();
     let query = pressed["id"].as_str().unwrap_or_default();
     let (what, id) = pressed["data"].as_str().and_then(|data| data.split_once(':')).unwrap_or_default();
@@ -273,7 +274,7 @@ async fn hear_button(app: &App, number: i64, pressed: &Value) -> Result<()> {
     };
     let body = json!({ "callback_query_id": query, "text": said });
     if let Err(fault) = bot::call(app, "answerCallbackQuery", body, bot::REQUEST_TIMEOUT).await {
-        tracing::debug!(%fault, "a button could not be answered");
+        tracing::debug!(%fault, "Telegram answerCallbackQuery failed; giving up");
     }
     Ok(())
 }
@@ -304,7 +305,7 @@ async fn press(app: &App, number: i64, what: &str, notice: &NoticeRecord) -> Res
     }
 }
 
-/// An answer to a notice becomes a draft in the mail's thread.
+/// A reply to a notice becomes a draft in the message's thread.
 async fn answer(app: &App, number: i64, chat: i64, answered: i64, text: &str) -> Result<()> {
     let found: Result<Option<NoticeRecord>, store::Error> = app
         .db()
@@ -353,7 +354,8 @@ async fn save(app: &App, number: i64, notice: &NoticeRecord, text: &str) -> Resu
     once(drafts::save(app, &call, notice.mailbox_id.as_str(), draft).await).map(|_| ())
 }
 
-/// A call on behalf of a chat. Its idempotency key is the update's number, so that an update that comes twice acts once.
+/// A call on behalf of a chat. Its idempotency key is the update's number, so that a repeated update takes effect
+/// once.
 async fn call(app: &App, operation: &'static Operation, number: i64, notice: &NoticeRecord) -> Result<Call> {
     let workspace: &WorkspaceId = &notice.workspace_id;
     let found: Result<_, store::Error> =
@@ -372,7 +374,7 @@ async fn call(app: &App, operation: &'static Operation, number: i64, notice: &No
     Ok(call)
 }
 
-/// What was done before is done.
+/// A repeated call has already taken effect.
 fn once<T>(outcome: Result<T>) -> Result<Option<T>> {
     match outcome {
         Ok(value) => Ok(Some(value)),

@@ -1,10 +1,10 @@
-//! Getting events to webhooks: at least once, each under one id, for up to 24 hours.
+//! Delivers events to webhooks: at least once, each under one id, for up to 24 hours.
 //!
-//! Workers of any number of nodes share the work. First they make deliveries of what lies behind each webhook's place
-//! in the event log; place and deliveries move in one transaction, so no event is forgotten or made twice. Then they
-//! take webhooks that have something due, each for a bounded time: one that hangs holds a few connections of one worker
-//! for ten seconds, and is left alone for longer the more often it fails. What a worker had when it died becomes free
-//! again by itself, and is sent again under the same id.
+//! Workers of any number of nodes share the work. First they create deliveries for the events after each webhook's
+//! position in the log; position and deliveries are stored in one transaction, so no event is lost or duplicated.
+//! Then they claim webhooks with due deliveries, each for a bounded time: one that hangs occupies a few connections
+//! of one worker for ten seconds, and is paused for longer the more often it fails. The claims of a worker that died
+//! expire, and its deliveries are sent again under the same id.
 
 mod worker;
 
@@ -26,7 +26,7 @@ use super::{SECRET, TEST_EVENT, new_delivery, signature, target};
 use crate::core::{
     app::App,
     error::{Error, Result},
-    ports::{HttpAnswer, HttpFault, HttpPost},
+    ports::{HttpExcerpt, HttpFault, HttpPost},
     supervisor::{ClaimGuard, catch_item_panic},
 };
 
@@ -34,53 +34,53 @@ use crate::core::{
 const WORKER: &str = "webhooks";
 
 /// Deliveries of one webhook that are sent at the same time.
-const TOGETHER: i64 = 4;
-/// Events that are looked through in one transaction.
+const MAX_CONCURRENT: i64 = 4;
+/// Events per transaction.
 const BATCH: i64 = 200;
-/// How long one worker has a webhook to itself: longer than requests may take.
+/// The lease of a webhook: longer than requests may take.
 const LEASE_SECONDS: i64 = 30;
-/// The pauses before another attempt, in seconds: a day in all, with jitter taken off.
-const PAUSES: [i64; 10] = [5, 30, 120, 600, 1800, 3600, 7200, 14_400, 21_600, 36_000];
-/// After this long nothing is tried again.
+/// The delays before further attempts, in seconds: a day in total, minus jitter.
+const RETRY_DELAYS_SECONDS: [i64; 10] = [5, 30, 120, 600, 1800, 3600, 7200, 14_400, 21_600, 36_000];
+/// After this long there are no more attempts.
 const GIVE_UP_SECONDS: i64 = 24 * 3600;
-/// The longest time that a failing webhook is left alone.
-const MAX_REST_SECONDS: i64 = 300;
-/// Attempts that the log keeps of one delivery.
-const KEPT_ATTEMPTS: usize = 30;
+/// Maximum pause of a failing webhook.
+const MAX_PAUSE_SECONDS: i64 = 300;
+/// Attempts that are kept in the log of one delivery.
+const MAX_KEPT_ATTEMPTS: usize = 30;
 
-/// What a look at the webhooks of a workspace found.
-enum Filled {
-    /// There are none.
+/// The result of the fan-out for a workspace.
+enum FanOut {
+    /// It has no webhooks.
     Quiet,
-    /// None that had to be asked about anything.
+    /// No webhook had new events.
     Nothing,
-    /// Some that there may be deliveries for now, and whether there are more events to look through.
+    /// There may be new deliveries; `more` says whether there are more events.
     Some { more: bool },
 }
 
-/// Makes deliveries of the next events that the webhooks of a workspace have not been asked about: some of each, so that a
-/// workspace where much has happened does not keep others waiting.
-async fn fill(app: &App, workspace: &WorkspaceId) -> Result<Filled> {
-    let look = async |tx: &mut Tx| {
+/// Creates deliveries for the next events of a workspace's webhooks: a batch for each, so that a busy workspace does
+/// not block others.
+async fn fan_out(app: &App, workspace: &WorkspaceId) -> Result<FanOut> {
+    let load = async |tx: &mut Tx| {
         let lagging = webhooks::lagging(tx).await?;
         let quiet = lagging.is_empty() && webhooks::count(tx).await? == 0;
         Ok::<_, store::Error>((lagging, quiet))
     };
-    let (lagging, quiet) = app.db().read(workspace, look).await?;
+    let (lagging, quiet) = app.db().read(workspace, load).await?;
     if lagging.is_empty() {
-        return Ok(if quiet { Filled::Quiet } else { Filled::Nothing });
+        return Ok(if quiet { FanOut::Quiet } else { FanOut::Nothing });
     }
     let mut more = false;
     for id in lagging {
         let app_ = app.clone();
-        more |= app.db().write(workspace, async move |tx| fill_one(tx, &app_, &id).await).await?;
+        more |= app.db().write(workspace, async move |tx| fan_out_one(tx, &app_, &id).await).await?;
     }
-    Ok(Filled::Some { more })
+    Ok(FanOut::Some { more })
 }
 
-/// Goes on in the event log for one webhook, and tells whether there is more.
-async fn fill_one(tx: &mut Tx, app: &App, id: &WebhookId) -> Result<bool> {
-    // Another worker that did the same a moment ago has moved its place by now.
+/// Advances one webhook in the event log, and returns whether there is more.
+async fn fan_out_one(tx: &mut Tx, app: &App, id: &WebhookId) -> Result<bool> {
+    // Another worker may have advanced it a moment ago.
     let Some(webhook) = webhooks::find_for_change(tx, id).await? else { return Ok(false) };
     let heads = events::list_heads_after(tx, webhook.sequence, BATCH).await?;
     let Some(last) = heads.last().map(|head| head.sequence) else { return Ok(false) };
@@ -103,7 +103,7 @@ async fn fill_one(tx: &mut Tx, app: &App, id: &WebhookId) -> Result<bool> {
     Ok(i64::try_from(heads.len()).is_ok_and(|count| count == BATCH))
 }
 
-/// A webhook that this worker has to itself, with what is due.
+/// A webhook that this worker has claimed, with its due deliveries.
 struct ClaimedWebhook {
     webhook: WebhookRecord,
     /// Until when.
@@ -111,33 +111,33 @@ struct ClaimedWebhook {
     deliveries: Vec<(DeliveryRecord, Option<events::EventRecord>)>,
 }
 
-/// Sends what is due at one webhook, a few at a time, and tells how many were tried. A panic leaves it alone for a while, as
-/// a webhook that does not answer; when the worker is lost meanwhile, the next one goes on at once.
+/// Sends the due deliveries of one webhook, a few at a time, and returns how many were tried. A panic pauses it for a
+/// while, like a webhook that does not answer; if the worker is lost meanwhile, the next one continues at once.
 async fn deliver(app: &App, workspace: &WorkspaceId, id: &WebhookId) -> Result<usize> {
-    let Some(taken) = take(app, workspace, id).await? else { return Ok(0) };
-    let abandoned = (app.clone(), workspace.clone(), id.clone(), taken.until);
+    let Some(claimed) = claim(app, workspace, id).await? else { return Ok(0) };
+    let abandoned = (app.clone(), workspace.clone(), id.clone(), claimed.until);
     let claim = ClaimGuard::new(move || async move {
         let (app, workspace, id, until) = abandoned;
         let released: Result<(), store::Error> =
             app.db().write(&workspace, async move |tx| webhooks::release(tx, &id, until).await).await;
         if let Err(error) = released {
-            tracing::warn!(%error, "claim on a webhook not released; it expires by itself");
+            tracing::warn!(%error, "webhook claim not released; it will expire");
         }
     });
-    let failures = taken.webhook.failures + 1;
-    let outcome = catch_item_panic(WORKER, send(app, workspace, id, taken)).await;
+    let failures = claimed.webhook.failures + 1;
+    let outcome = catch_item_panic(WORKER, send(app, workspace, id, claimed)).await;
     claim.done();
     if let Ok(outcome) = outcome {
         return outcome;
     }
-    let (id, until) = (id.clone(), app.now().plus_seconds(rest(failures)));
+    let (id, until) = (id.clone(), app.now().plus_seconds(pause_seconds(failures)));
     app.db().write(workspace, async move |tx| webhooks::leave(tx, &id, failures, until).await).await?;
     Ok(0)
 }
 
-async fn send(app: &App, workspace: &WorkspaceId, id: &WebhookId, taken: ClaimedWebhook) -> Result<usize> {
-    let sender = Sender::new(app, workspace, &taken.webhook).await?;
-    let attempts = taken.deliveries.into_iter().map(|(delivery, event)| {
+async fn send(app: &App, workspace: &WorkspaceId, id: &WebhookId, claimed: ClaimedWebhook) -> Result<usize> {
+    let sender = Sender::new(app, workspace, &claimed.webhook).await?;
+    let attempts = claimed.deliveries.into_iter().map(|(delivery, event)| {
         let span = tracing::error_span!("delivery", delivery = %delivery.id, event = %delivery.event_id);
         sender.attempt(delivery, event).instrument(span)
     });
@@ -156,14 +156,14 @@ async fn send(app: &App, workspace: &WorkspaceId, id: &WebhookId, taken: Claimed
             } else {
                 webhook.failures + i64::from(!outcomes.is_empty())
             };
-            webhooks::leave(tx, &id, failures, app.now().plus_seconds(rest(failures))).await?;
+            webhooks::leave(tx, &id, failures, app.now().plus_seconds(pause_seconds(failures))).await?;
             Ok::<_, Error>(())
         })
         .await?;
     Ok(tried)
 }
 
-async fn take(app: &App, workspace: &WorkspaceId, id: &WebhookId) -> Result<Option<ClaimedWebhook>> {
+async fn claim(app: &App, workspace: &WorkspaceId, id: &WebhookId) -> Result<Option<ClaimedWebhook>> {
     let (now, id) = (app.now(), id.clone());
     let until = now.plus_seconds(LEASE_SECONDS);
     app.db()
@@ -173,7 +173,7 @@ async fn take(app: &App, workspace: &WorkspaceId, id: &WebhookId) -> Result<Opti
             }
             let Some(webhook) = webhooks::find(tx, &id).await? else { return Ok(None) };
             let mut deliveries = Vec::new();
-            for delivery in webhooks::due_deliveries(tx, &id, now, TOGETHER).await? {
+            for delivery in webhooks::due_deliveries(tx, &id, now, MAX_CONCURRENT).await? {
                 let event = match delivery.sequence {
                     Some(sequence) => events::find(tx, sequence).await?,
                     None => None,
@@ -185,11 +185,11 @@ async fn take(app: &App, workspace: &WorkspaceId, id: &WebhookId) -> Result<Opti
         .await
 }
 
-/// Seconds that a webhook is left alone after a number of rounds in a row in which nobody answered.
-fn rest(failures: i64) -> i64 {
+/// Seconds that a webhook is paused after a number of rounds in a row without any response.
+fn pause_seconds(failures: i64) -> i64 {
     match u32::try_from(failures) {
         Ok(0) | Err(_) => 0,
-        Ok(failures) => (1_i64 << (failures - 1).min(16)).min(MAX_REST_SECONDS),
+        Ok(failures) => (1_i64 << (failures - 1).min(16)).min(MAX_PAUSE_SECONDS),
     }
 }
 
@@ -214,13 +214,13 @@ impl<'a> Sender<'a> {
         };
         let secrets = std::iter::once(&webhook.secret).chain(old).map(open).collect::<Result<Vec<_>>>()?;
         let allow_private = app.settings().webhooks_allow_private;
-        // What the operator allowed once may be forbidden by now.
+        // The operator may have changed what is allowed.
         let url =
             Url::parse(&webhook.url).ok().filter(|url| target::check_target(url, allow_private).is_ok());
         Ok(Self { app, workspace, key, url, secrets })
     }
 
-    /// Tries one delivery; gives it with what came of it, and whether anybody answered.
+    /// Tries one delivery; returns it with the attempt, and whether there was a response.
     async fn attempt(
         &self,
         mut delivery: DeliveryRecord,
@@ -231,7 +231,7 @@ impl<'a> Sender<'a> {
             Ok(Some(body)) => self.post(delivery.event_id.as_str(), at, body).await,
             Ok(None) => Err(HttpFault::Refused("The event is not kept any more.".to_owned())),
             Err(error) => {
-                tracing::error!(%error, "an event cannot be read to be sent");
+                tracing::error!(%error, "webhook event unreadable; retrying");
                 Err(HttpFault::Network("The event could not be read.".to_owned()))
             }
         };
@@ -244,7 +244,7 @@ impl<'a> Sender<'a> {
         (delivery, answered)
     }
 
-    /// The envelope of the event, byte for byte the same at every attempt.
+    /// The body of the event, byte for byte the same at every attempt.
     fn body(&self, delivery: &DeliveryRecord, event: Option<events::EventRecord>) -> Result<Option<Vec<u8>>> {
         if let Some(sealed) = &delivery.event {
             return Ok(Some(self.key.open(TEST_EVENT, sealed).map_err(store::Error::from)?));
@@ -254,7 +254,7 @@ impl<'a> Sender<'a> {
         serde_json::to_vec(&shown).map(Some).map_err(Error::internal)
     }
 
-    async fn post(&self, id: &str, at: Timestamp, body: Vec<u8>) -> Result<HttpAnswer, HttpFault> {
+    async fn post(&self, id: &str, at: Timestamp, body: Vec<u8>) -> Result<HttpExcerpt, HttpFault> {
         let Some(url) = self.url.clone() else {
             return Err(HttpFault::Refused("The URL leads to no address that may be called.".to_owned()));
         };
@@ -270,10 +270,10 @@ impl<'a> Sender<'a> {
     }
 }
 
-/// Notes what came of an attempt, and whether and when there is another.
+/// Records an attempt, and whether and when there is another.
 fn record(
     delivery: &mut DeliveryRecord,
-    outcome: Result<HttpAnswer, HttpFault>,
+    outcome: Result<HttpExcerpt, HttpFault>,
     at: Timestamp,
     duration_ms: u64,
     jitter: f64,
@@ -296,7 +296,7 @@ fn record(
     };
     let (response_status, response_excerpt, error) = attempt;
     delivery.attempts.push(DeliveryAttempt { at, response_status, response_excerpt, error, duration_ms });
-    let surplus = delivery.attempts.len().saturating_sub(KEPT_ATTEMPTS);
+    let surplus = delivery.attempts.len().saturating_sub(MAX_KEPT_ATTEMPTS);
     delivery.attempts.drain(..surplus);
     let next = if again { next_attempt(delivery, jitter, now) } else { None };
     delivery.status = if next.is_some() { DeliveryStatus::Pending } else { status };
@@ -305,10 +305,10 @@ fn record(
     delivery.updated_at = now;
 }
 
-/// When a delivery is tried again; nothing once its time is over.
+/// When a delivery is tried again; `None` once its time is over.
 fn next_attempt(delivery: &DeliveryRecord, jitter: f64, now: Timestamp) -> Option<Timestamp> {
-    let pause = *PAUSES.get(usize::try_from(delivery.tries).ok()?)?;
-    // Something is taken off, never added: the last attempt falls within the day.
+    let pause = *RETRY_DELAYS_SECONDS.get(usize::try_from(delivery.tries).ok()?)?;
+    // Jitter only shortens: the last attempt is within the day.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_precision_loss,
@@ -367,7 +367,7 @@ mod tests {
         ] {
             let mut delivery =
                 new_delivery("dlv_1".into(), "whk_1".into(), "evt_1".into(), "x".to_owned(), Some(1), now);
-            let answer = HttpAnswer { status, excerpt: "so".to_owned() };
+            let answer = HttpExcerpt { status, excerpt: "so".to_owned() };
             record(&mut delivery, Ok(answer), now, 7, 0.0, now);
             assert_eq!(delivery.status, wanted, "{status}");
             assert_eq!(delivery.next_attempt_at.is_some(), wanted == DeliveryStatus::Pending);
@@ -377,6 +377,6 @@ mod tests {
     // rules: HOOK-8
     #[test]
     fn a_webhook_that_never_answers_is_left_alone_for_longer() {
-        assert_eq!([0, 1, 2, 3, 9, 10, 60].map(rest), [0, 1, 2, 4, 256, 300, 300]);
+        assert_eq!([0, 1, 2, 3, 9, 10, 60].map(pause_seconds), [0, 1, 2, 4, 256, 300, 300]);
     }
 }

@@ -1,4 +1,4 @@
-//! Secrets and signatures as the Standard Webhooks specification has them.
+//! Secrets and signatures according to the Standard Webhooks specification.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use hmac::{Hmac, KeyInit, Mac};

@@ -1,17 +1,17 @@
-//! Which URLs a webhook may have.
+//! The URLs that a webhook may have.
 //!
-//! This is the first of two walls: what a name leads to is only known when it is looked up, so every address is checked
-//! again right before it is connected to.
+//! This is the first of two checks: what a name resolves to is only known at connect time, so every address is
+//! checked again right before the connection.
 
 use mail::net::is_public;
 use url::{Host, Url};
 
 use crate::core::error::{Error, Result};
 
-/// Names that lead to this host or its neighbours by agreement.
+/// Names that conventionally lead to this host or its network.
 const LOCAL_NAMES: [&str; 5] = ["localhost", "local", "internal", "localdomain", "home.arpa"];
 
-/// Checks a URL and gives it in its normal form, in which every spelling of an IP address looks the same.
+/// Checks a URL and normalises it, so that every spelling of an IP address looks the same.
 pub(crate) fn clean_url(text: &str, allow_private: bool) -> Result<String> {
     let invalid = |message: &str| Error::invalid("url", message);
     if text.chars().any(|c| c.is_control() || c.is_whitespace()) {
@@ -32,7 +32,7 @@ pub(crate) fn clean_url(text: &str, allow_private: bool) -> Result<String> {
     Ok(url.into())
 }
 
-/// Refuses a target that is known to be none without asking DNS.
+/// Refuses a forbidden target, without DNS.
 pub(crate) fn check_target(url: &Url, allow_private: bool) -> Result<(), &'static str> {
     let public = match url.host() {
         None => return Err("must name a host"),
@@ -44,7 +44,7 @@ pub(crate) fn check_target(url: &Url, allow_private: bool) -> Result<(), &'stati
     if !public {
         return Err("must lead to a public address");
     }
-    // Other ports belong to other protocols, which a request could be made to speak to.
+    // Other ports belong to other protocols, which a request could be crafted for.
     if !matches!(url.port_or_known_default(), Some(80 | 443)) {
         return Err("must use port 80 or 443");
     }

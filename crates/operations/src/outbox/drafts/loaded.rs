@@ -1,4 +1,4 @@
-//! A draft as it is stored, and the message that it says.
+//! A stored draft, and the outgoing message it becomes.
 
 use mail::address::Mailbox;
 use model::{EmailId, MailboxId, ThreadId, Timestamp, drafts::DraftState, emails::BodyFormat};
@@ -22,10 +22,10 @@ use crate::{
     },
 };
 
-/// The purpose that what was written is sealed for.
+/// The purpose that a draft's source is sealed for.
 const SOURCE: &str = "draft";
 
-/// What its writer put into a draft.
+/// What the author wrote in a draft.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Source {
     pub(crate) to: Vec<Mailbox>,
@@ -39,17 +39,17 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    /// Whether it passes a message on: it belongs to one that it does not answer.
-    pub(super) fn passes_on(&self) -> bool {
+    /// Whether it forwards a message: it refers to one that it does not reply to.
+    pub(super) fn is_forward(&self) -> bool {
         self.in_reply_to.is_none() && !self.references.is_empty()
     }
 
     /// Joins a thread of the mailbox.
     pub(super) async fn join(&mut self, app: &App, origin: &Origin, thread: ThreadId) -> Result<ThreadId> {
         let (in_reply_to, references) = (self.in_reply_to.take(), std::mem::take(&mut self.references));
-        let mut letter = OutgoingMessage { in_reply_to, references, ..OutgoingMessage::default() };
-        join_thread(app, origin, &mut letter, thread.clone()).await?;
-        (self.in_reply_to, self.references) = (letter.in_reply_to, letter.references);
+        let mut outgoing = OutgoingMessage { in_reply_to, references, ..OutgoingMessage::default() };
+        join_thread(app, origin, &mut outgoing, thread.clone()).await?;
+        (self.in_reply_to, self.references) = (outgoing.in_reply_to, outgoing.references);
         Ok(thread)
     }
 
@@ -64,7 +64,7 @@ impl Source {
     }
 }
 
-/// A draft as it was read: it may only be replaced or sent while it is still that one.
+/// A draft as it was read: it may only be replaced or sent while its version is unchanged.
 #[derive(Clone)]
 pub(crate) struct LoadedDraft {
     pub(crate) record: DraftRecord,
@@ -74,17 +74,17 @@ pub(crate) struct LoadedDraft {
 }
 
 impl LoadedDraft {
-    /// The mail that the draft says, with its files if they are wanted.
-    pub(crate) async fn letter(
+    /// The message of the draft, with its attachments if `with_attachments` is set.
+    pub(crate) async fn outgoing_message(
         &self,
         app: &App,
         origin: &Origin,
-        with_files: bool,
+        with_attachments: bool,
     ) -> Result<OutgoingMessage> {
         let source = &self.source;
         let filled = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
         let is_html = source.format == BodyFormat::Html;
-        let files = if with_files { self.files(app, origin).await? } else { Vec::new() };
+        let attachments = if with_attachments { self.attachments(app, origin).await? } else { Vec::new() };
         Ok(OutgoingMessage {
             from: sender(origin, None)?,
             to: source.to.clone(),
@@ -96,17 +96,21 @@ impl LoadedDraft {
             in_reply_to: source.in_reply_to.clone(),
             references: source.references.clone(),
             thread: Some(self.thread.clone()),
-            files,
+            attachments,
             headers: Vec::new(),
             message_id: self.record.message_id.clone(),
             auto_submitted: None,
         })
     }
 
-    /// Its files, which keep their ids.
-    pub(super) async fn files(&self, app: &App, origin: &Origin) -> Result<Vec<attachments::SourceFile>> {
+    /// Its attachments, which keep their ids.
+    pub(super) async fn attachments(
+        &self,
+        app: &App,
+        origin: &Origin,
+    ) -> Result<Vec<attachments::OutgoingAttachment>> {
         let mut all =
-            attachments::of_email(app, origin, &self.record.email_id, attachments::BodyContext::AsTheyAre)
+            attachments::of_email(app, origin, &self.record.email_id, attachments::BodyContext::Unchanged)
                 .await?;
         for source in &mut all {
             source.keeps_id = true;
@@ -115,8 +119,8 @@ impl LoadedDraft {
     }
 }
 
-/// Reads the draft that a request names, if it names one. One that is scheduled or leaving right now is locked.
-pub(crate) async fn hold(
+/// Loads the draft that a request names, if it names one. A scheduled draft, or one being sent, is locked.
+pub(crate) async fn load_unlocked(
     app: &App,
     origin: &Origin,
     id: Option<&EmailId>,
@@ -125,12 +129,12 @@ pub(crate) async fn hold(
     let Some(id) = id.cloned() else { return Ok(None) };
     let key = app.data_key(&origin.workspace).await?;
     let mailbox = origin.mailbox.id.clone();
-    let (record, mail) = app
+    let (record, email) = app
         .db()
         .read(&origin.workspace, async move |tx| {
             let record = find(tx, &mailbox, &id).await?;
-            let mail = emails::find(tx, &mailbox, &id).await?.ok_or_else(missing)?;
-            Ok::<_, Error>((record, mail))
+            let email = emails::find(tx, &mailbox, &id).await?.ok_or_else(missing)?;
+            Ok::<_, Error>((record, email))
         })
         .await?;
     if record.is_leaving(now) {
@@ -140,25 +144,25 @@ pub(crate) async fn hold(
         return Err(Error::new(ErrorKind::DraftLocked).with_fix("Cancel its schedule first."));
     }
     let source = Source::open(&key, &record.source)?;
-    Ok(Some(LoadedDraft { record, source, thread: mail.thread_id, starred: mail.starred }))
+    Ok(Some(LoadedDraft { record, source, thread: email.thread_id, starred: email.starred }))
 }
 
-/// A draft or scheduled send that has not left.
+/// A draft or scheduled send that was not sent yet.
 pub(crate) async fn find(tx: &mut Tx, mailbox: &MailboxId, id: &EmailId) -> Result<DraftRecord> {
     let found = drafts::find(tx, mailbox, id).await?;
     found.filter(|draft| draft.state != DraftState::Sent).ok_or_else(missing)
 }
 
-/// The refusal for a draft that is not there.
+/// The error for a missing draft.
 pub(super) fn missing() -> Error {
     Error::not_found("Draft not found")
 }
 
-/// Puts a mail into a thread of the mailbox; it answers the newest mail there unless it says otherwise.
+/// Puts a message into a thread of the mailbox; it replies to the newest message there unless it says otherwise.
 pub(crate) async fn join_thread(
     app: &App,
     origin: &Origin,
-    letter: &mut OutgoingMessage,
+    outgoing: &mut OutgoingMessage,
     thread: ThreadId,
 ) -> Result<()> {
     let (mailbox, wanted) = (origin.mailbox.id.clone(), thread.clone());
@@ -171,15 +175,15 @@ pub(crate) async fn join_thread(
             Ok(emails::newest_in_thread(tx, &mailbox, &wanted).await?)
         })
         .await?;
-    if let Some((id, earlier)) = newest.filter(|_| letter.in_reply_to.is_none()) {
+    if let Some((id, earlier)) = newest.filter(|_| outgoing.in_reply_to.is_none()) {
         let earlier: Vec<String> =
             earlier.unwrap_or_default().split_whitespace().map(ToOwned::to_owned).collect();
         let threading = mail::compose::quote::threading(Some(&id), None, &earlier);
-        letter.in_reply_to = threading.in_reply_to;
-        if letter.references.is_empty() {
-            letter.references = threading.references;
+        outgoing.in_reply_to = threading.in_reply_to;
+        if outgoing.references.is_empty() {
+            outgoing.references = threading.references;
         }
     }
-    letter.thread = Some(thread);
+    outgoing.thread = Some(thread);
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! The files of an outgoing mail: new ones, and those of the mailbox that are used again.
+//! The attachments of an outgoing message: uploaded ones, and those of the mailbox that are reused.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
@@ -24,52 +24,52 @@ use crate::{
     },
 };
 
-/// A file of a mail that is being written.
+/// An attachment of a message that is being composed.
 #[derive(Clone, Debug)]
-pub(crate) struct SourceFile {
-    /// The id that it has in the mailbox, if it has one.
+pub(crate) struct OutgoingAttachment {
+    /// Its id in the mailbox, if it has one.
     pub(crate) id: Option<AttachmentId>,
-    /// Whether the mail that had it goes in the same transaction, so that it can keep its id.
+    /// Whether the email that had it is deleted in the same transaction, so that it can keep its id.
     pub(crate) keeps_id: bool,
     pub(crate) file: File,
 }
 
-/// The files that a request names. Those of a mail that is replaced keep their ids.
+/// The attachments that a request names. Those of a replaced draft keep their ids.
 pub(crate) async fn resolve(
     app: &App,
     origin: &Origin,
     given: Vec<FileInput>,
     html: Option<&str>,
     replaced: Option<&EmailId>,
-) -> Result<Vec<SourceFile>> {
+) -> Result<Vec<OutgoingAttachment>> {
     if given.len() > MAX_FILES {
         return Err(Error::new(ErrorKind::TooManyAttachments));
     }
-    let mut files = Vec::with_capacity(given.len());
+    let mut attachments = Vec::with_capacity(given.len());
     require_sound(&given)?;
     for (index, input) in given.into_iter().enumerate() {
         let path = format!("attachments[{index}]");
-        files.push(match &input.attachment_id {
+        attachments.push(match &input.attachment_id {
             Some(id) => known(app, origin, id.clone(), &input, (html, replaced), &path).await?,
-            None => SourceFile { id: None, keeps_id: false, file: new(input, html, &path)? },
+            None => OutgoingAttachment { id: None, keeps_id: false, file: new(input, html, &path)? },
         });
     }
-    check(&files)?;
-    Ok(files)
+    check(&attachments)?;
+    Ok(attachments)
 }
 
-/// Refuses more than a mail may carry, and two images of one name.
-pub(crate) fn check(files: &[SourceFile]) -> Result<()> {
-    if files.len() > MAX_FILES {
+/// Refuses more than a message may carry, and two images with one content id.
+pub(crate) fn check(attachments: &[OutgoingAttachment]) -> Result<()> {
+    if attachments.len() > MAX_FILES {
         return Err(Error::new(ErrorKind::TooManyAttachments));
     }
-    if files.iter().any(|source| source.file.bytes.len() > MAX_FILE_BYTES) {
+    if attachments.iter().any(|source| source.file.bytes.len() > MAX_FILE_BYTES) {
         return Err(Error::new(ErrorKind::AttachmentTooLarge));
     }
-    if files.iter().map(|source| source.file.bytes.len()).sum::<usize>() > MAX_FILES_BYTES {
+    if attachments.iter().map(|source| source.file.bytes.len()).sum::<usize>() > MAX_FILES_BYTES {
         return Err(Error::new(ErrorKind::AttachmentsTooLarge));
     }
-    let ids: Vec<&String> = files.iter().filter_map(|source| source.file.content_id.as_ref()).collect();
+    let ids: Vec<&String> = attachments.iter().filter_map(|source| source.file.content_id.as_ref()).collect();
     for (index, id) in ids.iter().enumerate() {
         if ids[..index].contains(id) {
             return Err(Error::invalid("attachments", format!("two files have the contentId {id:?}")));
@@ -78,7 +78,7 @@ pub(crate) fn check(files: &[SourceFile]) -> Result<()> {
     Ok(())
 }
 
-/// Refuses files that are wrong by themselves, all of them together.
+/// Refuses invalid attachments, all of them in one error.
 fn require_sound(given: &[FileInput]) -> Result<()> {
     let mut details = Vec::new();
     for (index, input) in given.iter().enumerate() {
@@ -90,7 +90,7 @@ fn require_sound(given: &[FileInput]) -> Result<()> {
     Error::refuse(details)
 }
 
-/// A file whose content came with the request, and that was found sound.
+/// A checked attachment whose content came with the request.
 fn new(input: FileInput, html: Option<&str>, path: &str) -> Result<File> {
     let media_type = input.media_type.unwrap_or_default();
     let bytes = read_base64(&input.content.unwrap_or_default(), path)?;
@@ -114,18 +114,18 @@ fn check_inline(id: &str, media_type: &str, html: Option<&str>, path: &str) -> R
     Ok(bare.to_owned())
 }
 
-/// Whether HTML shows an image of the mail.
+/// Whether the HTML refers to an inline image.
 fn uses(html: &str, id: &str) -> bool {
     let wanted = format!("cid:{id}");
     html.match_indices(&wanted).any(|(at, _)| {
-        // Not the beginning of a longer name.
+        // Not a prefix of a longer id.
         !html[at + wanted.len()..]
             .starts_with(|next: char| next.is_ascii_alphanumeric() || "-_.@+".contains(next))
     })
 }
 
 fn read_base64(content: &str, path: &str) -> Result<Bytes> {
-    // Four characters stand for three bytes; line breaks may stand between them.
+    // Four characters are three bytes; there may be line breaks between them.
     if content.len() / 4 * 3 > MAX_FILE_BYTES * 2 {
         return Err(Error::new(ErrorKind::AttachmentTooLarge));
     }
@@ -143,7 +143,7 @@ fn read_base64(content: &str, path: &str) -> Result<Bytes> {
     Ok(Bytes::from(bytes))
 }
 
-/// A file of the mailbox that is used again.
+/// An attachment of the mailbox that is reused.
 async fn known(
     app: &App,
     origin: &Origin,
@@ -151,7 +151,7 @@ async fn known(
     input: &FileInput,
     (html, replaced): (Option<&str>, Option<&EmailId>),
     path: &str,
-) -> Result<SourceFile> {
+) -> Result<OutgoingAttachment> {
     let (mailbox, wanted) = (origin.mailbox.id.clone(), id.clone());
     let email = app
         .db()
@@ -160,7 +160,7 @@ async fn known(
             Ok::<_, Error>(found.ok_or_else(missing)?.email_id)
         })
         .await?;
-    let all = of_email(app, origin, &email, BodyContext::AsTheyAre).await?;
+    let all = of_email(app, origin, &email, BodyContext::Unchanged).await?;
     let mut source = all.into_iter().find(|source| source.id.as_ref() == Some(&id)).ok_or_else(missing)?;
     if let Some(filename) = &input.filename {
         source.file.filename.clone_from(filename);
@@ -179,28 +179,28 @@ async fn known(
     Ok(source)
 }
 
-/// A file stays within the text only if the new text still shows it.
+/// An image stays inline only if the new HTML still refers to it.
 fn keep_inline(file: &mut File, html: Option<&str>) {
     let shown = |id: &String| html.is_some_and(|html| uses(html, id));
     file.content_id = file.content_id.take().filter(shown);
 }
 
-/// Which text the files of an email will stand beside.
+/// The body that the attachments of an email will accompany.
 #[derive(Clone, Copy)]
 pub(crate) enum BodyContext<'a> {
-    /// The one that they stand beside now.
-    AsTheyAre,
+    /// The email's own.
+    Unchanged,
     /// Another one, with this HTML if it has some.
-    By(Option<&'a str>),
+    Html(Option<&'a str>),
 }
 
-/// All files of an email of the mailbox, as they would go with a mail of the given text.
+/// All attachments of an email, as they would go with the given body.
 pub(crate) async fn of_email(
     app: &App,
     origin: &Origin,
     email: &EmailId,
     shown: BodyContext<'_>,
-) -> Result<Vec<SourceFile>> {
+) -> Result<Vec<OutgoingAttachment>> {
     let (mailbox, email) = (origin.mailbox.id.clone(), email.clone());
     let (records, about, content) = app
         .db()
@@ -221,7 +221,7 @@ pub(crate) async fn of_email(
     let decoded = tokio::task::spawn_blocking(move || {
         records.into_iter().map(|record| (decode(&raw, &record), record)).collect::<Vec<_>>()
     });
-    let mut files = Vec::new();
+    let mut attachments = Vec::new();
     for (bytes, record) in decoded.await.map_err(Error::internal)? {
         let known: Option<&Attachment> = about.iter().find(|one| one.id == record.id);
         let content_id = known.and_then(|known| known.content_id.clone());
@@ -231,10 +231,10 @@ pub(crate) async fn of_email(
             bytes,
             content_id: content_id.filter(|id| compose::is_id(id)),
         };
-        if let BodyContext::By(html) = shown {
+        if let BodyContext::Html(html) = shown {
             keep_inline(&mut file, html);
         }
-        files.push(SourceFile { id: Some(record.id), keeps_id: false, file });
+        attachments.push(OutgoingAttachment { id: Some(record.id), keeps_id: false, file });
     }
-    Ok(files)
+    Ok(attachments)
 }

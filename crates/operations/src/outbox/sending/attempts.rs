@@ -1,4 +1,4 @@
-//! What came of an attempt: the records of the queue, the status of the mail, the events that tell of it.
+//! Records delivery attempts: the queue records, the status of the message, and its events.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -24,7 +24,7 @@ use crate::{
         error::{ErrorKind, Result},
         events::NewEvent,
         jitter::jitter_seconds,
-        ports::{Handed, HandoverOutcome},
+        ports::{HandoverOutcome, HandoverResult},
         state::outbox::{Group, RELAY},
         supervisor::isolate,
     },
@@ -34,75 +34,80 @@ use crate::{
     },
 };
 
-/// The pauses between attempts, in seconds; the last one stays.
-const PAUSES: [i64; 9] = [60, 120, 300, 600, 1200, 2400, 4800, 9600, 14_400];
-/// The rest of a destination that could not be reached, and the longest one.
-const REST_SECONDS: i64 = 30;
-const MAX_REST_SECONDS: i64 = 1800;
-/// The pauses before what came of an attempt is noted again: the first, and the longest, each twice the one before.
-const FIRST_PAUSE: Duration = Duration::from_millis(250);
-const MAX_PAUSE: Duration = Duration::from_secs(16);
-/// The longest answer of another server that is kept.
+/// The delays between attempts, in seconds; the last one repeats.
+const RETRY_DELAYS_SECONDS: [i64; 9] = [60, 120, 300, 600, 1200, 2400, 4800, 9600, 14_400];
+/// The first and the longest pause of an unreachable destination.
+const MIN_PAUSE_SECONDS: i64 = 30;
+const MAX_PAUSE_SECONDS: i64 = 1800;
+/// The first and the longest delay before recording an attempt is retried; each doubles the one before.
+const FIRST_RETRY_DELAY: Duration = Duration::from_millis(250);
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(16);
+/// Maximum length of a stored reply.
 const MAX_REPLY_BYTES: usize = 500;
 /// Reports that are written in one round.
-const REPORTS: i64 = 20;
+const MAX_REPORTS_PER_ROUND: i64 = 20;
 
-/// What was tried, and how long it took.
-pub(super) struct Tried {
-    pub(super) handed: Handed,
+/// The result of an attempt, and how long it took.
+pub(super) struct AttemptResult {
+    pub(super) handover: HandoverResult,
     pub(super) took: Duration,
 }
 
-impl Tried {
-    /// What was decided here, without asking another server.
+impl AttemptResult {
+    /// A result decided here, without another server.
     pub(super) fn here(outcomes: Vec<HandoverOutcome>) -> Self {
-        Self { handed: Handed { outcomes, peer: None }, took: Duration::ZERO }
+        Self { handover: HandoverResult { outcomes, peer: None }, took: Duration::ZERO }
     }
 
     pub(super) fn is_unreachable(&self) -> bool {
-        self.handed.outcomes.iter().all(|one| matches!(one, HandoverOutcome::Unreachable(_)))
+        self.handover.outcomes.iter().all(|one| matches!(one, HandoverOutcome::Unreachable(_)))
     }
 }
 
-/// Notes what came of a handover. What another server has taken must not be forgotten, so a store that is away for a
-/// moment is asked again.
-pub(super) async fn settle(app: &App, group: &Group, mail: &OutboundRecord, tried: Tried) -> Result<()> {
+/// Records a delivery attempt. What another server accepted must not be lost, so a store that is unavailable for a
+/// moment is retried.
+pub(super) async fn record_attempt(
+    app: &App,
+    group: &Group,
+    mail: &OutboundRecord,
+    result: AttemptResult,
+) -> Result<()> {
     let now = app.now();
-    let unreachable = tried.is_unreachable();
-    let Tried { handed: Handed { outcomes, peer }, took } = tried;
+    let unreachable = result.is_unreachable();
+    let AttemptResult { handover: HandoverResult { outcomes, peer }, took } = result;
     let attempts: Vec<_> = group
         .records
         .iter()
         .zip(outcomes)
         .map(|(record, outcome)| (record.clone(), attempt_of(app, mail, record.attempts, outcome, now)))
         .collect();
-    // Before it is noted: what another server has said stays said, whatever the store does.
+    // Logged first: the other server's answer stands, whatever the store does.
     for (record, attempt) in &attempts {
-        let told = AttemptEntry { peer: peer.as_ref(), took, ..AttemptEntry::new(record, attempt, now) };
-        metrics::counter!("outbound_attempts_total", "result" => told.result()).increment(1);
-        mail_log::attempted(mail, &told);
+        let logged = AttemptEntry { peer: peer.as_ref(), took, ..AttemptEntry::new(record, attempt, now) };
+        metrics::counter!("outbound_attempts_total", "result" => logged.result()).increment(1);
+        mail_log::attempted(mail, &logged);
     }
-    let mut pause = FIRST_PAUSE;
+    let mut pause = FIRST_RETRY_DELAY;
     loop {
-        match note(app, group, &mail.id, attempts.clone(), now).await {
-            Err(error) if pause <= MAX_PAUSE => {
-                tracing::warn!(%error, "what came of a mail will be noted in a moment");
+        match store_attempts(app, group, &mail.id, attempts.clone(), now).await {
+            Err(error) if pause <= MAX_RETRY_DELAY => {
+                tracing::warn!(%error, "delivery attempt not recorded; retrying");
                 tokio::time::sleep(pause).await;
                 pause *= 2;
             }
-            noted => {
-                noted?;
+            stored => {
+                stored?;
                 break;
             }
         }
     }
-    if let Err(error) = rest(app, &group.destination, unreachable).await {
-        tracing::warn!(%error, "a destination that cannot be reached gets no rest");
+    if let Err(error) = record_reachability(app, &group.destination, unreachable).await {
+        tracing::warn!(%error, "destination pause not stored; continuing without it");
     }
     Ok(())
 }
 
-async fn note(
+async fn store_attempts(
     app: &App,
     group: &Group,
     id: &str,
@@ -124,16 +129,16 @@ async fn note(
         .await
 }
 
-/// Lets a destination that could not be reached rest, and forgets the rest of one that could.
-async fn rest(app: &App, destination: &str, unreachable: bool) -> Result<()> {
+/// Pauses an unreachable destination, and clears the pause of one that was reached.
+async fn record_reachability(app: &App, destination: &str, unreachable: bool) -> Result<()> {
     let (name, now) = (destination.to_owned(), app.now());
     if unreachable {
-        // Whoever gets through after all ends the rest.
+        // The first task that gets through ends the pause.
         app.outbox().probe(destination);
         let asked = name.clone();
         let failures = app.db().system_read(async move |tx| queue::failures(tx, &asked).await).await?;
         let doublings = u32::try_from(failures.clamp(0, 10)).unwrap_or_default();
-        let pause = REST_SECONDS.saturating_mul(1 << doublings).min(MAX_REST_SECONDS);
+        let pause = MIN_PAUSE_SECONDS.saturating_mul(1 << doublings).min(MAX_PAUSE_SECONDS);
         let until = now.plus_seconds(jitter_seconds(app, pause));
         app.db().system_write(async move |tx| queue::rest(tx, &name, now, until).await).await?;
     } else if app.outbox().is_probed(destination) {
@@ -152,22 +157,23 @@ fn attempt_of(
     let (state, reply) = match outcome {
         HandoverOutcome::Accepted(reply) => (RecipientState::Sent, reply),
         HandoverOutcome::Refused(reply) => (RecipientState::Bounced, reply),
-        HandoverOutcome::Later(reply) | HandoverOutcome::Unreachable(reply) if now >= mail.expires_at => {
+        HandoverOutcome::Deferred(reply) | HandoverOutcome::Unreachable(reply) if now >= mail.expires_at => {
             (RecipientState::Bounced, format!("Given up; the last answer was: {reply}"))
         }
-        HandoverOutcome::Later(reply) | HandoverOutcome::Unreachable(reply) => {
+        HandoverOutcome::Deferred(reply) | HandoverOutcome::Unreachable(reply) => {
             (RecipientState::Queued, reply)
         }
     };
-    let index = usize::try_from(before).unwrap_or_default().min(PAUSES.len() - 1);
-    let pause = jitter_seconds(app, PAUSES[index]).max(1);
+    let index = usize::try_from(before).unwrap_or_default().min(RETRY_DELAYS_SECONDS.len() - 1);
+    let pause = jitter_seconds(app, RETRY_DELAYS_SECONDS[index]).max(1);
     let next = now.plus_seconds(pause).min(mail.expires_at.max(now.plus_seconds(1)));
     let next_attempt_at = (state == RecipientState::Queued).then_some(next);
     let reply = mail::printable(&reply, MAX_REPLY_BYTES);
     Attempt { state, reply, next_attempt_at }
 }
 
-/// After records changed: the status of the mail, its events, and whether it is done. The caller holds the mail.
+/// After records changed: updates the status of the message, appends events, and deletes it when done. The caller has
+/// locked it.
 pub(super) async fn conclude(
     tx: &mut Tx,
     app: &App,
@@ -191,15 +197,19 @@ pub(super) async fn conclude(
     let (Some(mailbox), Some(email)) = (&mail.mailbox_id, &mail.email_id) else { return Ok(()) };
     emails::set_delivery_status(tx, mailbox, email, status).await?;
     let Some(shown) = emails::find(tx, mailbox, email).await? else { return Ok(()) };
-    for kind in told(before, &after, status) {
+    for kind in event_types(before, &after, status) {
         let event = NewEvent { kind, mailbox: Some(mailbox.clone()), data: sent_data(&shown, &after) };
         event.append(tx, app, key, now).await?;
     }
     Ok(())
 }
 
-/// What the event log tells of a change.
-fn told(before: &[DeliveryRecord], after: &[DeliveryRecord], status: DeliveryStatus) -> Vec<EventType> {
+/// The events of a change.
+fn event_types(
+    before: &[DeliveryRecord],
+    after: &[DeliveryRecord],
+    status: DeliveryStatus,
+) -> Vec<EventType> {
     let newly = |state: RecipientState| {
         before.iter().zip(after).any(|(old, new)| new.state == state && old.state != state)
     };
@@ -221,7 +231,7 @@ fn told(before: &[DeliveryRecord], after: &[DeliveryRecord], status: DeliverySta
 }
 
 /// Delivers to mailboxes of this server, each in a transaction with its record, so that it happens once.
-pub(super) async fn deliver_here(
+pub(super) async fn deliver_locally(
     app: &App,
     group: &Group,
     mail: &OutboundRecord,
@@ -229,7 +239,8 @@ pub(super) async fn deliver_here(
 ) -> Result<()> {
     if mail::message::count_received(&message) > inbound::MAX_RECEIVED_LINES {
         let outcome = HandoverOutcome::Refused(Refusal::LOOP.to_string());
-        return settle(app, group, mail, Tried::here(vec![outcome; group.records.len()])).await;
+        return record_attempt(app, group, mail, AttemptResult::here(vec![outcome; group.records.len()]))
+            .await;
     }
     let prepared = Arc::new(inbound::read(app, message.clone()).await?);
     for record in &group.records {
@@ -251,11 +262,11 @@ pub(super) async fn deliver_here(
                     if refusal == Refusal::RELAY && app.settings().outbound.mode == OutboundMode::Sandbox {
                         HandoverOutcome::Accepted("250 2.1.5 Kept in the sandbox".to_owned())
                     } else if refusal.code < 500 {
-                        HandoverOutcome::Later(reply)
+                        HandoverOutcome::Deferred(reply)
                     } else {
                         HandoverOutcome::Refused(reply)
                     };
-                settle(app, &one, mail, Tried::here(vec![outcome])).await?;
+                record_attempt(app, &one, mail, AttemptResult::here(vec![outcome])).await?;
                 continue;
             }
         };
@@ -265,7 +276,7 @@ pub(super) async fn deliver_here(
     Ok(())
 }
 
-/// Delivers to one mailbox, and tells of it.
+/// Delivers to one mailbox, and logs it.
 async fn deliver_to(
     app: &App,
     mail: &OutboundRecord,
@@ -281,19 +292,20 @@ async fn deliver_to(
     let delivered = app
         .db()
         .system_write(async move |tx| {
-            let step = Step { app: &app_, key: &key, now: app_.now() };
-            step.deliver(tx, (&record_, &attempt_), &recipient, &prepared, &content, &id_).await
+            let delivery = LocalDelivery { app: &app_, key: &key, now: app_.now() };
+            delivery.deliver(tx, (&record_, &attempt_), &recipient, &prepared, &content, &id_).await
         })
         .await?;
     if delivered {
-        let told = AttemptEntry { stored_as: Some(id.as_str()), ..AttemptEntry::new(record, &attempt, now) };
-        metrics::counter!("outbound_attempts_total", "result" => told.result()).increment(1);
-        mail_log::attempted(mail, &told);
+        let logged =
+            AttemptEntry { stored_as: Some(id.as_str()), ..AttemptEntry::new(record, &attempt, now) };
+        metrics::counter!("outbound_attempts_total", "result" => logged.result()).increment(1);
+        mail_log::attempted(mail, &logged);
     }
     Ok(())
 }
 
-/// Sends a record on its way to another server; whoever put it into the queue could not know where it goes.
+/// Routes a record to another server; its route was not known when it was queued.
 pub(super) async fn redirect(app: &App, record: &queue::Claimed) -> Result<()> {
     let destination = match (app.settings().outbound.mode, record.recipient.rsplit_once('@')) {
         (OutboundMode::Direct, Some((_, domain))) => domain.to_ascii_lowercase(),
@@ -308,15 +320,15 @@ pub(super) async fn redirect(app: &App, record: &queue::Claimed) -> Result<()> {
         .await?)
 }
 
-/// The delivery of one record to one mailbox.
-struct Step<'a> {
+/// The delivery of one record to a mailbox of this server.
+struct LocalDelivery<'a> {
     app: &'a App,
     key: &'a DataKey,
     now: Timestamp,
 }
 
-impl Step<'_> {
-    /// False when the mail is gone, or others have it.
+impl LocalDelivery<'_> {
+    /// False when the message is gone, or another node has it.
     async fn deliver(
         &self,
         tx: &mut SystemTx,
@@ -347,19 +359,19 @@ impl Step<'_> {
     }
 }
 
-/// Writes the reports about mails that failed into the mailboxes of their senders.
+/// Writes the reports about failed messages into the mailboxes of their senders.
 pub(super) async fn report_due(app: &App) -> Result<()> {
-    let due = app.db().system_read(async |tx| queue::due_reports(tx, REPORTS).await).await?;
+    let due = app.db().system_read(async |tx| queue::due_reports(tx, MAX_REPORTS_PER_ROUND).await).await?;
     for (workspace, id) in due {
         match isolate("queue", super::report::write(app, &workspace, &id)).await {
             Ok(()) => {}
             Err(error) if matches!(error.kind(), ErrorKind::StorageUnavailable | ErrorKind::Overloaded) => {
-                tracing::warn!(%workspace, %error, "a delivery report will be written later");
+                tracing::warn!(%workspace, %error, "delivery report failed; retrying");
             }
-            // A report that can never be written must not stand before those that can; the mail itself says that it bounced.
+            // A report that can never be written must not block others; the message itself has the status bounced.
             Err(error) => {
-                tracing::error!(%workspace, %error, "a delivery report is left out");
-                super::report::leave_out(app, &workspace, &id).await?;
+                tracing::error!(%workspace, %error, "delivery report failed; giving up");
+                super::report::skip(app, &workspace, &id).await?;
             }
         }
     }

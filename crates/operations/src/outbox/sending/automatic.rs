@@ -1,6 +1,6 @@
-//! Mail that nobody writes: copies for another address, automatic answers, mail of the service itself.
+//! Automatic messages: forwarded copies, auto-replies, and messages of the service itself.
 //!
-//! It is put into the queue in the transaction of what it follows from, so that a crash neither loses nor doubles it.
+//! They are queued in the transaction of their cause, so that a crash neither loses nor duplicates them.
 
 use mail::{
     address::Address,
@@ -34,14 +34,14 @@ use crate::core::{
     error::{Error, Result},
 };
 
-/// How long nobody gets a second automatic answer.
-const ANSWER_PAUSE_SECONDS: i64 = 7 * 86_400;
-/// The header by which a copy is recognised that went round in a circle.
+/// How long a sender gets no second auto-reply.
+const AUTO_REPLY_INTERVAL_SECONDS: i64 = 7 * 86_400;
+/// The header that detects a copy that looped back.
 const LOOP_HEADER: &str = "X-Loop";
-/// Puts the copy and the answer into the queue that the mailbox's settings ask for.
-pub(crate) struct AutomaticMail;
+/// Queues the forwarded copy and the auto-reply of a mailbox's settings.
+pub(crate) struct AutomaticMessages;
 
-impl ArrivalHook for AutomaticMail {
+impl ArrivalHook for AutomaticMessages {
     fn after_arrival<'a>(
         &'a self,
         tx: &'a mut Tx,
@@ -49,37 +49,37 @@ impl ArrivalHook for AutomaticMail {
         arriving: &'a Arriving<'a>,
         email: &'a EmailRecord,
     ) -> HookFuture<'a> {
-        Box::pin(Arrived { app, arriving, email }.follow(tx))
+        Box::pin(ArrivedMessage { app, arriving, email }.run(tx))
     }
 }
 
 /// A message that has just arrived.
-struct Arrived<'a> {
+struct ArrivedMessage<'a> {
     app: &'a App,
     arriving: &'a Arriving<'a>,
     email: &'a EmailRecord,
 }
 
-impl Arrived<'_> {
-    async fn follow(self, tx: &mut Tx) -> Result<()> {
-        // What is dangerous or spam leads to nothing.
+impl ArrivedMessage<'_> {
+    async fn run(self, tx: &mut Tx) -> Result<()> {
+        // Dangerous mail and spam trigger nothing.
         let trusted =
             self.email.folder_id != SystemFolder::Spam && self.arriving.verdict != ScanStatus::Flagged;
-        if !self.arriving.came_in() || !trusted || self.turn_back(tx).await? {
+        if !self.arriving.came_in() || !trusted || self.return_report(tx).await? {
             return Ok(());
         }
         self.forward(tx).await?;
         self.answer(tx).await
     }
 
-    /// Rewrites the senders of mail that this mailbox passes on. The rewritten sender is a tag of the mailbox's own
-    /// address, so that reports about it come here, and from here to whom they are for.
+    /// Rewrites the envelope senders of forwarded copies (SRS). The rewritten sender is a tag of the mailbox's own
+    /// address, so that bounce reports come here and can be returned to the original sender.
     fn srs(&self) -> Option<Srs> {
         let (_, domain) = self.own_address().rsplit_once('@')?;
         Srs::new(domain, &[&self.arriving.key.mark_key("forwarded sender")[..]])
     }
 
-    /// The sender that a copy leaves with; the mailbox itself where a rewritten one would be too long.
+    /// The envelope sender of a copy; the mailbox itself where a rewritten one would be too long.
     fn forwarding_sender(&self) -> Option<String> {
         let sender = self.arriving.sender?;
         let rewritten = self.srs().and_then(|srs| srs.forward(sender, seconds(self.arriving.now)).ok());
@@ -93,8 +93,8 @@ impl Arrived<'_> {
         Some(tagged.map_or_else(|| self.own_address().to_owned(), |tagged| tagged.to_string()))
     }
 
-    /// Sends a report about a copy on to the sender of the mail that was copied. True when it was one.
-    async fn turn_back(&self, tx: &mut Tx) -> Result<bool> {
+    /// Returns a report about a copy to the sender of the original. True when it was one.
+    async fn return_report(&self, tx: &mut Tx) -> Result<bool> {
         if self.arriving.sender.is_some() {
             return Ok(false);
         }
@@ -102,8 +102,8 @@ impl Arrived<'_> {
         let (Some(tag), Some(srs)) = (address.tag(), self.srs()) else { return Ok(false) };
         let rewritten = format!("{tag}@{}", address.domain());
         let Ok(original) = srs.reverse(&rewritten, seconds(self.arriving.now)) else { return Ok(false) };
-        if !self.went_round() {
-            self.pass_on(tx, &original, None).await?;
+        if !self.is_loop() {
+            self.enqueue_copy(tx, &original, None).await?;
         }
         Ok(true)
     }
@@ -115,18 +115,18 @@ impl Arrived<'_> {
     async fn forward(&self, tx: &mut Tx) -> Result<()> {
         let forwarding = &self.arriving.mailbox.settings.forwarding;
         let Some(to) = forwarding.email.as_ref().filter(|_| forwarding.enabled) else { return Ok(()) };
-        if to.without_tag().as_str() == self.own_address() || self.went_round() {
+        if to.without_tag().as_str() == self.own_address() || self.is_loop() {
             return Ok(());
         }
-        self.pass_on(tx, &to.to_string(), self.forwarding_sender()).await
+        self.enqueue_copy(tx, &to.to_string(), self.forwarding_sender()).await
     }
 
-    /// Puts the mail as it came into the queue for somebody else.
-    async fn pass_on(&self, tx: &mut Tx, to: &str, sender: Option<String>) -> Result<()> {
+    /// Queues the message as it came for another recipient.
+    async fn enqueue_copy(&self, tx: &mut Tx, to: &str, sender: Option<String>) -> Result<()> {
         let (app, now) = (self.app, self.arriving.now);
         let plan = self.arriving.recipient.plan;
         let leaves_at = quota::automatic_not_before(tx, app, plan, now).await?.unwrap_or(now);
-        quota::take_automatic(tx, app, plan, leaves_at).await?;
+        quota::count_automatic(tx, app, plan, leaves_at).await?;
         let prefix = format!(
             "Received: by {}; {}\r\n{LOOP_HEADER}: {}\r\n",
             app.settings().hostname,
@@ -149,8 +149,8 @@ impl Arrived<'_> {
         Ok(outbound::insert(tx, &record, &[queued(to, leaves_at)]).await?)
     }
 
-    /// Whether this mailbox passed the mail on before.
-    fn went_round(&self) -> bool {
+    /// Whether this mailbox forwarded the message before.
+    fn is_loop(&self) -> bool {
         let headers = &self.arriving.message.headers;
         headers.lines().filter_map(|line| line.split_once(':')).any(|(name, value)| {
             name.eq_ignore_ascii_case(LOOP_HEADER) && value.trim().eq_ignore_ascii_case(self.own_address())
@@ -171,13 +171,13 @@ impl Arrived<'_> {
         }
         let hashed: [u8; 32] = Sha256::digest(to.as_str()).into();
         let mailbox = &self.arriving.recipient.mailbox;
-        let not_after = now.plus_seconds(-ANSWER_PAUSE_SECONDS);
+        let not_after = now.plus_seconds(-AUTO_REPLY_INTERVAL_SECONDS);
         if !send_limits::note_auto_reply(tx, mailbox, &hashed, now, not_after).await? {
             return Ok(());
         }
-        quota::take_automatic(tx, app, plan, now).await?;
-        let written = self.written(settings, &to);
-        let mail = Automatic {
+        quota::count_automatic(tx, app, plan, now).await?;
+        let written = self.compose_reply(settings, &to);
+        let mail = AutomaticMessage {
             kind: OutboundKind::AutoReply,
             mailbox: Some(mailbox.clone()),
             sender: None,
@@ -187,7 +187,7 @@ impl Arrived<'_> {
         mail.enqueue(tx, app, self.arriving.key, now).await
     }
 
-    fn written(&self, settings: &MailboxSettings, to: &Address) -> UnencodedMessage {
+    fn compose_reply(&self, settings: &MailboxSettings, to: &Address) -> UnencodedMessage {
         let message = self.arriving.message;
         let subject = settings.auto_reply.subject.trim();
         let threading = quote::threading(
@@ -217,13 +217,13 @@ impl Arrived<'_> {
     }
 }
 
-/// The subject of an answer to a stranger's mail, short enough for any header.
+/// The subject of a reply to a stranger's message, short enough for any header.
 fn short_reply_subject(original: &str) -> String {
     let clean: String = original.chars().filter(|c| !c.is_control()).take(150).collect();
     quote::reply_subject(&clean)
 }
 
-/// A record that the worker finds the way for.
+/// A record that the worker finds the route for.
 fn queued(recipient: &str, at: Timestamp) -> DeliveryRecord {
     DeliveryRecord {
         position: 0,
@@ -239,8 +239,8 @@ fn queued(recipient: &str, at: Timestamp) -> DeliveryRecord {
     }
 }
 
-/// A mail that a program wrote, on its way into the queue.
-struct Automatic {
+/// A message written by the service, to be queued.
+struct AutomaticMessage {
     kind: OutboundKind,
     mailbox: Option<MailboxId>,
     sender: Option<String>,
@@ -248,13 +248,13 @@ struct Automatic {
     written: UnencodedMessage,
 }
 
-impl Automatic {
+impl AutomaticMessage {
     async fn enqueue(self, tx: &mut Tx, app: &App, key: &DataKey, now: Timestamp) -> Result<()> {
-        // What cannot be written, such as an answer to a subject that is too long, must not stop what it follows from.
+        // A message that cannot be composed, such as a reply to an overlong subject, must not fail its cause.
         let raw = match compose::compose(&self.written) {
             Ok(raw) => raw,
             Err(error) => {
-                tracing::warn!(%error, kind = self.kind.as_str(), "an automatic mail cannot be written");
+                tracing::warn!(%error, kind = self.kind.as_str(), "automatic message not composed; giving up");
                 return Ok(());
             }
         };
@@ -286,7 +286,7 @@ impl Automatic {
     }
 }
 
-/// Puts a mail of the service itself into the queue of a workspace. Whatever else the transaction does, the mail leaves if and only if that happens.
+/// Queues a message of the service itself for a workspace. It is sent if and only if the transaction commits.
 pub(crate) async fn enqueue_system(
     tx: &mut Tx,
     app: &App,
@@ -309,7 +309,7 @@ pub(crate) async fn enqueue_system(
         auto_submitted: Some(AutoSubmitted::Generated),
         ..UnencodedMessage::default()
     };
-    Automatic { kind: OutboundKind::System, mailbox: None, sender: None, to, written }
+    AutomaticMessage { kind: OutboundKind::System, mailbox: None, sender: None, to, written }
         .enqueue(tx, app, key, now)
         .await
 }

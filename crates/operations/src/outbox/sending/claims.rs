@@ -1,8 +1,8 @@
-//! Who has which records of the queue: the claims of this node in the store, and the tasks that hold them here.
+//! Claims on queue records: those of this node in the store, and the tasks that have them here.
 //!
-//! A claim is renewed for as long as this node lives, so one that no task holds would keep its record from everybody.
-//! However a task ends, it gives its records back; what slips through is found and released when the worker starts again,
-//! and before each renewal.
+//! A claim is renewed as long as this node lives, so one without a task would block its record for every node.
+//! However a task ends, it releases its records; a claim that is missed is found and released when the worker
+//! restarts, and before each renewal.
 
 use std::time::Duration;
 
@@ -11,83 +11,83 @@ use store::queue::{self, Claimed};
 
 use crate::core::{app::App, error::Result, state::outbox::Group};
 
-/// How long a node that took a record on is believed to be alive.
+/// The lease of a claimed record.
 pub(super) const LEASE_SECONDS: i64 = 60;
-/// How often a node says that it is still at work.
+/// How often a node renews its claims.
 pub const RENEW_SECONDS: u64 = 15;
-/// When something is tried again that this server itself could not do.
-const AGAIN_SECONDS: i64 = 60;
-/// When a mail is tried again after code panicked over it for the first time.
-const AFTER_PANIC_SECONDS: i64 = 2;
+/// When a record is retried after a fault of this server.
+const RETRY_SECONDS: i64 = 60;
+/// When a message is retried after its first panic.
+const PANIC_RETRY_SECONDS: i64 = 2;
 
-/// A task's place and the records that it still has. However the task ends, others get them back.
+/// The records that a task has claimed. However the task ends, they are released.
 pub(super) struct ClaimedRecords {
     pub(super) app: App,
     pub(super) destination: String,
-    left: Vec<Claimed>,
-    /// When what is left may be tried again.
-    again_at: Timestamp,
+    records: Vec<Claimed>,
+    /// When the remaining records may be retried.
+    retry_at: Timestamp,
 }
 
 impl ClaimedRecords {
     pub(super) fn new(app: &App, destination: &str) -> Self {
         app.outbox().begin(destination);
-        let again_at = app.now().plus_seconds(AGAIN_SECONDS);
-        Self { app: app.clone(), destination: destination.to_owned(), left: Vec::new(), again_at }
+        let retry_at = app.now().plus_seconds(RETRY_SECONDS);
+        Self { app: app.clone(), destination: destination.to_owned(), records: Vec::new(), retry_at }
     }
 
-    /// The next mail, unless the process is about to end.
+    /// The next message, unless the process is about to stop.
     pub(super) fn next(&mut self) -> Option<Group> {
-        if self.app.outbox().is_ending() {
+        if self.app.outbox().is_shutting_down() {
             return None;
         }
         let group = self.app.outbox().next(&self.destination)?;
-        self.left.extend(group.records.iter().cloned());
+        self.records.extend(group.records.iter().cloned());
         Some(group)
     }
 
-    /// Takes records off that are settled.
-    pub(super) fn settled(&mut self, group: &Group) {
-        let done = self.take_off(group);
-        self.app.outbox().let_go(&done);
+    /// Removes records whose attempt was recorded.
+    pub(super) fn finish_group(&mut self, group: &Group) {
+        let done = self.remove(group);
+        self.app.outbox().release(&done);
     }
 
-    /// Gives a mail back that nothing was noted about, to be tried again in a moment.
-    pub(super) async fn release_soon(&mut self, group: &Group) {
-        let again_at = self.app.now().plus_seconds(AFTER_PANIC_SECONDS);
-        let records = self.take_off(group);
-        release(self.app.clone(), records, again_at).await;
+    /// Releases a message whose attempt was not recorded, to be retried soon.
+    pub(super) async fn release_after_panic(&mut self, group: &Group) {
+        let retry_at = self.app.now().plus_seconds(PANIC_RETRY_SECONDS);
+        let records = self.remove(group);
+        release(self.app.clone(), records, retry_at).await;
     }
 
-    fn take_off(&mut self, group: &Group) -> Vec<Claimed> {
+    fn remove(&mut self, group: &Group) -> Vec<Claimed> {
         let is_of =
             |record: &Claimed| record.outbound == group.outbound && record.workspace == group.workspace;
-        let (off, left) = std::mem::take(&mut self.left).into_iter().partition(is_of);
-        self.left = left;
-        off
+        let (removed, rest) = std::mem::take(&mut self.records).into_iter().partition(is_of);
+        self.records = rest;
+        removed
     }
 
-    /// Gives back what waits for the destination.
+    /// Releases everything queued for the destination.
     pub(super) fn give_up(&mut self) {
-        self.left.extend(self.app.outbox().take_waiting(Some(&self.destination)));
-        self.again_at = self.app.now();
+        self.records.extend(self.app.outbox().take_queued(Some(&self.destination)));
+        self.retry_at = self.app.now();
     }
 }
 
 impl Drop for ClaimedRecords {
     fn drop(&mut self) {
-        let left = std::mem::take(&mut self.left);
+        let records = std::mem::take(&mut self.records);
         self.app.outbox().end(&self.destination);
-        spawn_release(&self.app, left, self.again_at);
+        spawn_release(&self.app, records, self.retry_at);
     }
 }
 
-/// Stands for a worker that starts tasks for what was claimed. When a panic ends it, what no task is at is given back at
-/// once, so that other nodes can go on while it is restarted.
+/// Guards a worker that starts tasks for claimed records. When a panic ends it, records without a task are released
+/// at once, so that other nodes can take them while it is restarted.
 pub struct Dispatcher(App);
 
 impl Dispatcher {
-    /// To be kept for as long as the worker runs.
+    /// To be kept as long as the worker runs.
     pub fn new(app: &App) -> Self {
         Self(app.clone())
     }
@@ -95,16 +95,16 @@ impl Dispatcher {
 
 impl Drop for Dispatcher {
     fn drop(&mut self) {
-        // At the end of the process [`finish`] does it.
+        // At shutdown [`finish`] does it.
         if std::thread::panicking() {
-            let untried = self.0.outbox().take_waiting(None);
+            let untried = self.0.outbox().take_queued(None);
             spawn_release(&self.0, untried, self.0.now());
         }
     }
 }
 
 fn spawn_release(app: &App, records: Vec<Claimed>, at: Timestamp) {
-    // Without a runtime the process is ending, and others will find out by themselves.
+    // Without a runtime the process is stopping, and the claims expire.
     if !records.is_empty()
         && let Ok(runtime) = tokio::runtime::Handle::try_current()
     {
@@ -112,15 +112,15 @@ fn spawn_release(app: &App, records: Vec<Claimed>, at: Timestamp) {
     }
 }
 
-/// Gives records back that were not tried. They are let go of here only when the store knows, so that they are not
-/// claimed by this node in between.
+/// Releases records that were not tried. They are removed from memory only after the store knows, so that this node
+/// does not claim them in between.
 async fn release(app: App, records: Vec<Claimed>, at: Timestamp) {
     for record in records {
-        let _claiming = app.outbox().claiming().await;
+        let _claiming = app.outbox().lock_claims().await;
         if let Err(error) = release_one(&app, record.clone(), at).await {
             tracing::warn!(%error, "queue claim not released; releasing it before the next renewal");
         }
-        app.outbox().let_go(&[record]);
+        app.outbox().release(&[record]);
     }
 }
 
@@ -129,13 +129,13 @@ async fn release_one(app: &App, record: Claimed, at: Timestamp) -> Result<()> {
     Ok(app.db().write(&workspace, async move |tx| queue::release(tx, &record, &node, at).await).await?)
 }
 
-/// Releases claims of this node that no task holds.
+/// Releases claims of this node that no task has.
 async fn release_strays(app: &App) -> Result<()> {
-    // Nothing is claimed or let go of meanwhile.
-    let _claiming = app.outbox().claiming().await;
+    // Nothing is claimed or released meanwhile.
+    let _claiming = app.outbox().lock_claims().await;
     let node = app.outbox().node().to_owned();
     let mut strays = app.db().system_read(async move |tx| queue::claimed_by(tx, &node).await).await?;
-    strays.retain(|record| !app.outbox().holds(record));
+    strays.retain(|record| !app.outbox().has_claim(record));
     for record in strays {
         tracing::warn!(queue_id = record.outbound, "queue claim without a task; releasing it");
         release_one(app, record, app.now()).await?;
@@ -143,7 +143,7 @@ async fn release_strays(app: &App) -> Result<()> {
     Ok(())
 }
 
-/// Says that this node is still at work on what it has taken on.
+/// Renews the claims of this node.
 #[crate::boxed]
 pub async fn renew(app: &App) -> Result<()> {
     release_strays(app).await?;
@@ -154,21 +154,21 @@ pub async fn renew(app: &App) -> Result<()> {
     Ok(app.db().system_write(async move |tx| queue::renew(tx, &node, until).await).await?)
 }
 
-/// Lets the tasks of this node end after the mail that each is at, and waits until they have: what another server has
-/// taken should be noted before the process ends.
+/// Lets the tasks of this node stop after their current message, and waits for them: what another server accepted
+/// should be recorded before the process stops.
 #[crate::boxed]
 pub async fn finish(app: &App) {
-    app.outbox().prepare_to_end();
+    app.outbox().begin_shutdown();
     while !app.outbox().is_idle() {
-        // Beside the worker there may be others who wait for the same.
-        let _ = tokio::time::timeout(Duration::from_millis(50), app.outbox().task_ended()).await;
+        // Besides the worker, others may be waiting for the same notification.
+        let _ = tokio::time::timeout(Duration::from_millis(50), app.outbox().task_finished()).await;
     }
-    let untried = app.outbox().take_waiting(None);
+    let untried = app.outbox().take_queued(None);
     release(app.clone(), untried, app.now()).await;
 }
 
-/// Lets go of what nobody works on any more: records of a worker that failed, and those of a process of the past where
-/// this process has the store alone.
+/// Releases lost claims: those of a failed worker, and those of former processes where this process has the store
+/// alone.
 #[crate::boxed]
 pub async fn release_lost(app: &App) -> Result<()> {
     if app.db().is_sole_node() {

@@ -1,4 +1,4 @@
-//! What reports of other servers say about mail that has left from here.
+//! Incoming delivery reports and complaints about messages sent from here.
 
 use mail::{
     address::Address,
@@ -17,10 +17,10 @@ use crate::core::{
     error::Result,
 };
 
-/// Notes what an arriving report says.
-pub(crate) struct ReportNotes;
+/// Records what an arriving report says.
+pub(crate) struct IncomingReports;
 
-impl ArrivalHook for ReportNotes {
+impl ArrivalHook for IncomingReports {
     fn lock_reported<'a>(
         &'a self,
         tx: &'a mut Tx,
@@ -30,18 +30,18 @@ impl ArrivalHook for ReportNotes {
         Box::pin(async move { lock_reported(tx, mailbox, report).await.map(|_| ()) })
     }
 
-    fn note_report<'a>(
+    fn record_report<'a>(
         &'a self,
         tx: &'a mut Tx,
         app: &'a App,
         arriving: &'a Arriving<'a>,
         report: &'a Report,
     ) -> HookFuture<'a> {
-        Box::pin(note(tx, app, arriving, report))
+        Box::pin(record(tx, app, arriving, report))
     }
 }
 
-/// The mail of a mailbox that a report is about, locked until the transaction ends.
+/// The message of a mailbox that a report is about, locked until the transaction ends.
 async fn lock_reported(tx: &mut Tx, mailbox: &MailboxId, report: &Report) -> Result<Option<OutboundRecord>> {
     let message_id = match report {
         Report::Delivery(report) => report.message_id.as_deref(),
@@ -52,8 +52,8 @@ async fn lock_reported(tx: &mut Tx, mailbox: &MailboxId, report: &Report) -> Res
     Ok(outbound::lock(tx, &found.id).await?)
 }
 
-/// What a report that came in says about one of our mails, noted for each recipient that the mail really has.
-async fn note(tx: &mut Tx, app: &App, arriving: &Arriving<'_>, report: &Report) -> Result<()> {
+/// Records what a report says about one of our messages, for each recipient that the message really has.
+async fn record(tx: &mut Tx, app: &App, arriving: &Arriving<'_>, report: &Report) -> Result<()> {
     let (key, now) = (arriving.key, arriving.now);
     let Some(mail) = lock_reported(tx, &arriving.recipient.mailbox, report).await? else { return Ok(()) };
     let before = outbound::recipients(tx, &mail.id).await?;
@@ -79,7 +79,7 @@ async fn note(tx: &mut Tx, app: &App, arriving: &Arriving<'_>, report: &Report) 
         Report::Complaint(report) if report.is_complaint() => {
             let named: Vec<&DeliveryRecord> =
                 report.original_recipients.iter().filter_map(|address| matching(address)).collect();
-            // Many providers leave the recipient out; with one recipient there is no doubt.
+            // Many providers leave the recipient out; with a single recipient there is no doubt.
             let about = if named.is_empty() && before.len() == 1 { before.iter().collect() } else { named };
             for known in about {
                 if may_follow(known.state, RecipientState::Complained) {
@@ -95,7 +95,7 @@ async fn note(tx: &mut Tx, app: &App, arriving: &Arriving<'_>, report: &Report) 
     for (position, state, reply) in &changes {
         outbound::set_state(tx, &mail.id, *position, *state, reply.as_deref(), now).await?;
     }
-    // When it is the last word about the mail, the report lies in the mailbox already: no other has to be written.
+    // If nothing is queued any more, the incoming report is already in the mailbox: no further one is written.
     let mut mail = mail;
     let waits = before.iter().any(|one| one.state == RecipientState::Queued);
     if mail.report == ReportState::None && !waits {
@@ -105,7 +105,7 @@ async fn note(tx: &mut Tx, app: &App, arriving: &Arriving<'_>, report: &Report) 
     conclude(tx, app, key, &mail, &before, now).await
 }
 
-/// Whether a report may change a state: only what has left can arrive, fail or be complained about.
+/// Whether a report may change a state: only a sent message can be delivered, bounce or be complained about.
 const fn may_follow(present: RecipientState, next: RecipientState) -> bool {
     use RecipientState as State;
     matches!(

@@ -1,4 +1,4 @@
-//! The mailbox that a message leaves from.
+//! The mailbox that a message is sent from, with its workspace and plan.
 
 use model::{Plan, WorkspaceId};
 use store::mailboxes::MailboxRecord;
@@ -8,7 +8,7 @@ use crate::{
     mailbox::mailboxes,
 };
 
-/// The mailbox that mail leaves from.
+/// The mailbox that a message is sent from.
 #[derive(Clone)]
 pub(crate) struct Origin {
     pub(crate) workspace: WorkspaceId,
@@ -24,7 +24,7 @@ impl Origin {
         Ok(Self { workspace: call.workspace.clone(), plan: call.plan, mailbox })
     }
 
-    /// Whether its address lives on a domain of the service.
+    /// Whether its address is on a domain of the service.
     pub(crate) fn is_hosted(&self, app: &App) -> bool {
         let domain = self.domain();
         app.settings().hosted_domains.iter().any(|hosted| hosted == domain)
@@ -34,7 +34,7 @@ impl Origin {
         self.mailbox.email.rsplit_once('@').map_or("localhost", |(_, domain)| domain)
     }
 
-    /// A Message-ID that nobody can guess: reports about a mail are believed by it.
+    /// An unguessable Message-ID: reports about a message are trusted by it.
     pub(crate) fn new_message_id(&self, app: &App) -> String {
         let mut random = [0; 8];
         app.entropy().fill(&mut random);

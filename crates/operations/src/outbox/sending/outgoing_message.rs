@@ -1,4 +1,4 @@
-//! A mail as its writer means it, and how it becomes bytes.
+//! An outgoing message before it is encoded, and how it is composed.
 
 use bytes::Bytes;
 use mail::{
@@ -12,29 +12,29 @@ use model::{
     sending::{Headers, MAX_CUSTOM_MESSAGE, MAX_HOSTED_MESSAGE, Recipients, References, Sender},
 };
 
-use super::{attachments::SourceFile, origin::Origin};
+use super::{attachments::OutgoingAttachment, origin::Origin};
 use crate::core::{
     app::App,
     error::{Detail, Error, ErrorKind, Result},
 };
 
-/// How many bytes a message may have once it is written.
+/// The maximum size of a composed message, in bytes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Bound(usize);
+pub(crate) struct SizeLimit(usize);
 
-impl Bound {
-    /// To leave from an address, which may be less than can be stored.
-    pub(crate) fn to_send(app: &App, origin: &Origin) -> Self {
+impl SizeLimit {
+    /// For sending from an address, which may be less than can be stored.
+    pub(crate) fn for_sending(app: &App, origin: &Origin) -> Self {
         Self(if origin.is_hosted(app) { MAX_HOSTED_MESSAGE } else { MAX_CUSTOM_MESSAGE })
     }
 
-    /// To be kept as a draft: as many files as may be stored fit in.
-    pub(crate) const fn to_keep() -> Self {
+    /// For a draft: the largest allowed attachments fit.
+    pub(crate) const fn for_draft() -> Self {
         Self(MAX_CUSTOM_MESSAGE)
     }
 }
 
-/// Everything about a mail but its bytes.
+/// An outgoing message, before it is composed into bytes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct OutgoingMessage {
     pub(crate) from: Person,
@@ -47,14 +47,14 @@ pub(crate) struct OutgoingMessage {
     pub(crate) in_reply_to: Option<String>,
     pub(crate) references: Vec<String>,
     pub(crate) thread: Option<ThreadId>,
-    pub(crate) files: Vec<SourceFile>,
+    pub(crate) attachments: Vec<OutgoingAttachment>,
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) message_id: String,
     pub(crate) auto_submitted: Option<AutoSubmitted>,
 }
 
 impl OutgoingMessage {
-    /// The body for people: what was written, not how it is encoded.
+    /// The body as it was written, not as it is encoded.
     pub(crate) fn body(&self) -> (&str, BodyFormat) {
         match (&self.html, &self.text) {
             (Some(html), _) => (html, BodyFormat::Html),
@@ -63,12 +63,12 @@ impl OutgoingMessage {
         }
     }
 
-    /// How many addresses it goes to, each as often as it is named.
+    /// The number of addresses, repeated ones included.
     pub(crate) fn recipient_count(&self) -> usize {
         self.to.len() + self.cc.len() + self.bcc.len()
     }
 
-    /// Puts the mailbox's signature under what was written.
+    /// Appends the mailbox's signature.
     pub(crate) fn sign(&mut self, settings: &MailboxSettings) {
         let signature = settings.signature.text.trim_end();
         if !settings.signature.enabled || signature.is_empty() {
@@ -87,8 +87,8 @@ impl OutgoingMessage {
         }
     }
 
-    /// Writes the mail, at most as large as it may be where it goes.
-    pub(crate) async fn compose(&self, bound: Bound, now: Timestamp) -> Result<Bytes> {
+    /// Composes the message, within its size limit.
+    pub(crate) async fn compose(&self, bound: SizeLimit, now: Timestamp) -> Result<Bytes> {
         let outgoing = UnencodedMessage {
             message_id: self.message_id.clone(),
             date: now.as_micros(),
@@ -101,16 +101,16 @@ impl OutgoingMessage {
             references: self.references.clone(),
             text: self.text.clone(),
             html: self.html.clone(),
-            files: self.files.iter().map(|source| source.file.clone()).collect(),
+            files: self.attachments.iter().map(|source| source.file.clone()).collect(),
             headers: self.headers.clone(),
             auto_submitted: self.auto_submitted,
         };
         let composed = tokio::task::spawn_blocking(move || compose::compose(&outgoing)).await;
         let bytes = composed.map_err(Error::internal)?.map_err(|error| refused(&error))?;
-        let Bound(most) = bound;
-        if bytes.len() > most {
+        let SizeLimit(max_bytes) = bound;
+        if bytes.len() > max_bytes {
             let fix = format!(
-                "The message may have {most} bytes here, its files and their encoding included, and has {}.",
+                "The message may have {max_bytes} bytes here, its files and their encoding included, and has {}.",
                 bytes.len()
             );
             return Err(Error::new(ErrorKind::MessageTooLarge).with_fix(fix));
@@ -123,7 +123,7 @@ pub(crate) fn person(mailbox: &Mailbox) -> Person {
     Person { name: mailbox.name().map(ToOwned::to_owned), address: mailbox.address().to_string() }
 }
 
-/// What is wrong with a mail that cannot be written, at the field that is to blame.
+/// The error for a message that cannot be composed, with the field that is at fault.
 fn refused(error: &ComposeError) -> Error {
     let path = match error {
         ComposeError::Control { field, .. }
@@ -138,7 +138,7 @@ fn refused(error: &ComposeError) -> Error {
     Error::invalid(path, error.to_string())
 }
 
-/// The field of a request that a value of a mail comes from.
+/// The field of the request that a value comes from.
 fn path_of(value: &str) -> String {
     match value.strip_prefix("header ") {
         Some(name) => format!("headers.{name}"),
@@ -150,19 +150,19 @@ fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
-/// Reads the recipients of one line of a mail.
+/// Parses the recipients of one header.
 pub(crate) fn people(path: &str, given: Option<&Recipients>) -> Result<Vec<Mailbox>> {
     let Some(given) = given else { return Ok(Vec::new()) };
     given.people().map_err(|faults| {
-        let details = faults.into_iter().map(|(place, message)| Detail {
-            path: place.map_or_else(|| path.to_owned(), |index| format!("{path}[{index}]")),
+        let details = faults.into_iter().map(|(index, message)| Detail {
+            path: index.map_or_else(|| path.to_owned(), |index| format!("{path}[{index}]")),
             message,
         });
         Error::new(ErrorKind::ValidationFailed).with_details(details.collect())
     })
 }
 
-/// Who a mail is from: an address of the mailbox, with or without a tag.
+/// The sender: an address of the mailbox, with or without a tag.
 pub(crate) fn sender(origin: &Origin, given: Option<&Sender>) -> Result<Person> {
     let configured = Some(origin.mailbox.settings.from_name.trim()).filter(|name| !name.is_empty());
     let Some(given) = given else {
@@ -178,18 +178,18 @@ pub(crate) fn sender(origin: &Origin, given: Option<&Sender>) -> Result<Person> 
     Ok(Person { name, address: address.to_string() })
 }
 
-/// Reads the Message-ID of the mail that is answered.
+/// Parses the Message-ID of the message that is replied to.
 pub(crate) fn answered_id(text: &str) -> Result<String> {
     model::sending::answered_id(text).map_err(|message| Error::invalid("in_reply_to", message))
 }
 
-/// Reads the Message-IDs of a conversation.
+/// Parses the Message-IDs of a conversation.
 pub(crate) fn references(given: Option<&References>) -> Result<Vec<String>> {
     let ids = given.map(References::ids).transpose();
     Ok(ids.map_err(|message| Error::invalid("references", message))?.unwrap_or_default())
 }
 
-/// Refuses more headers than a mail may have; the rest is checked when it is written.
+/// Refuses too many headers; the rest is checked when the message is composed.
 pub(crate) fn headers(given: Headers) -> Result<Vec<(String, String)>> {
     given.into_list().map_err(|message| Error::invalid("headers", message))
 }
@@ -205,7 +205,7 @@ pub(crate) fn body(text: Option<String>) -> Option<String> {
     text.filter(|text| !text.is_empty())
 }
 
-/// What a mail that passes another one on refers to. It answers nobody.
-pub(crate) fn passed_on_references(message_id: Option<&str>) -> Vec<String> {
+/// The References of a forward. It has no In-Reply-To.
+pub(crate) fn forward_references(message_id: Option<&str>) -> Vec<String> {
     message_id.filter(|id| mail::compose::is_id(id)).map(ToOwned::to_owned).into_iter().collect()
 }

@@ -1,4 +1,4 @@
-//! What plans allow to be sent: recipients of a request, recipients in rolling windows, mails of a day and a month.
+//! Sending limits of plans: recipients per request, recipients in rolling windows, messages per day and month.
 
 use model::{MailboxId, Plan, Timestamp, plans::PlanLimits};
 use store::{
@@ -12,33 +12,34 @@ use crate::core::{
     error::{Error, ErrorKind, Result},
 };
 
-/// Why a message may not leave now.
-pub(crate) const KEPT_BACK: &str = "The plan does not allow more messages at the moment.";
+/// Why a message may not be sent now.
+pub(crate) const PLAN_LIMIT_REACHED: &str = "The plan does not allow more messages at the moment.";
 
 /// Refuses more recipients than one request may have.
 pub(crate) fn check_request(app: &App, plan: Plan, recipients: usize) -> Result<()> {
     let limit = app.limits(plan).recipients_per_request;
     match limit.get() {
-        Some(most) if recipients as u64 > most => {
-            let fix = format!("Name at most {most} To, Cc and Bcc addresses in one request.");
+        Some(limit) if recipients as u64 > limit => {
+            let fix = format!("Name at most {limit} To, Cc and Bcc addresses in one request.");
             Err(Error::new(ErrorKind::EmailSendRecipientLimitExceeded).with_fix(fix))
         }
         _ => Ok(()),
     }
 }
 
-/// The refusal of a mail that may leave at a later time only.
+/// The refusal of a message that may only be sent later.
 pub(crate) fn not_before(now: Timestamp, earliest: Timestamp) -> Error {
-    let fix = format!("{KEPT_BACK} Send it again after {earliest}, or schedule it.");
+    let fix = format!("{PLAN_LIMIT_REACHED} Send it again after {earliest}, or schedule it.");
     Error::new(ErrorKind::EmailSendRateLimitExceeded)
         .with_retry_after(now.seconds_until(earliest).max(1))
         .with_fix(fix)
 }
 
-/// Counts a mail that leaves now. When a limit does not allow it, nothing is counted and the earliest time is given.
+/// Counts a message that is sent now. When a limit does not allow it, nothing is counted and the earliest time is
+/// returned.
 ///
-/// The workspace stays held until the end of the transaction, so that two mails cannot both take the last place.
-pub(crate) async fn take(
+/// The workspace stays locked until the end of the transaction, so that two messages cannot both use the last slot.
+pub(crate) async fn count_send(
     tx: &mut Tx,
     app: &App,
     plan: Plan,
@@ -53,8 +54,8 @@ pub(crate) async fn take(
         workspaces::lock(tx).await?;
     }
     let mut earliest = None;
-    if let Some(most) = limits.mails_per_month.get()
-        && send_limits::count_month(tx, &now.month()).await?.unsigned_abs() >= most
+    if let Some(limit) = limits.mails_per_month.get()
+        && send_limits::count_month(tx, &now.month()).await?.unsigned_abs() >= limit
     {
         earliest = earliest.max(Some(now.next_month_start()));
     }
@@ -80,8 +81,8 @@ pub(crate) async fn take(
     Ok(None)
 }
 
-/// When a mail that nobody writes may leave; nothing when that is now. The mailbox is held already, so the workspace is
-/// not: two such mails at once may both take the last place.
+/// When an automatic message may be sent; `None` means now. The mailbox is locked already, so the workspace is not:
+/// two such messages at once may both use the last slot.
 pub(crate) async fn automatic_not_before(
     tx: &mut Tx,
     app: &App,
@@ -96,9 +97,9 @@ pub(crate) async fn automatic_not_before(
     after_windows(&windows, &uses, 1, now)
 }
 
-/// Counts one recipient of a mail that nobody writes, at the time when it leaves. It is no mail of the mailbox's day:
+/// Counts one recipient of an automatic message, at the time it is sent. It does not count against the mailbox's day:
 /// strangers decide how many there are.
-pub(crate) async fn take_automatic(tx: &mut Tx, app: &App, plan: Plan, at: Timestamp) -> Result<()> {
+pub(crate) async fn count_automatic(tx: &mut Tx, app: &App, plan: Plan, at: Timestamp) -> Result<()> {
     if windows(app.limits(plan)).is_empty() {
         return Ok(());
     }
@@ -107,7 +108,7 @@ pub(crate) async fn take_automatic(tx: &mut Tx, app: &App, plan: Plan, at: Times
     Ok(send_limits::insert(tx, &sent).await?)
 }
 
-/// The rolling windows that a plan limits: their seconds and how many recipients fit.
+/// The rolling windows that a plan limits: seconds, and how many recipients fit.
 fn windows(limits: &PlanLimits) -> Vec<(i64, i64)> {
     let all = [
         (60, limits.recipients_per_minute),
@@ -118,7 +119,7 @@ fn windows(limits: &PlanLimits) -> Vec<(i64, i64)> {
     all.into_iter().filter_map(|(seconds, limit)| Some((seconds, signed(limit.get()?)))).collect()
 }
 
-/// The earliest time at which some more recipients fit into all windows; nothing when that is now.
+/// The earliest time at which this many recipients fit into all windows; `None` means now.
 fn after_windows(
     windows: &[(i64, i64)],
     uses: &[SendUse],
@@ -126,23 +127,23 @@ fn after_windows(
     now: Timestamp,
 ) -> Result<Option<Timestamp>> {
     let mut earliest = None;
-    for (seconds, most) in windows {
-        if wanted > *most {
-            let fix = format!("At most {most} recipients outside the workspace fit into {seconds} seconds.");
+    for (seconds, limit) in windows {
+        if wanted > *limit {
+            let fix = format!("At most {limit} recipients outside the workspace fit into {seconds} seconds.");
             return Err(Error::new(ErrorKind::EmailSendRecipientLimitExceeded).with_fix(fix));
         }
         let inside: Vec<&SendUse> = uses.iter().filter(|sent| sent.at > now.plus_seconds(-seconds)).collect();
         let mut present: i64 = inside.iter().map(|sent| sent.recipients).sum();
         for sent in inside {
-            if present + wanted <= *most {
+            if present + wanted <= *limit {
                 break;
             }
             present -= sent.recipients;
-            // What lies in the future, for a clock that was set back or mail that waits, counts as of now.
+            // A use in the future, after the clock was set back or for a deferred message, counts as of now.
             earliest = earliest.max(Some(sent.at.min(now).plus_seconds(*seconds)));
         }
     }
-    // A mail to nobody outside is no matter of these windows.
+    // These windows do not limit messages without external recipients.
     Ok(earliest.filter(|_| wanted > 0))
 }
 

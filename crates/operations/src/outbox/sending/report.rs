@@ -1,4 +1,4 @@
-//! Telling a sender that a mail could not be delivered.
+//! Delivery reports (bounces) for senders of this server.
 
 use std::sync::Arc;
 
@@ -28,9 +28,9 @@ use crate::{
     },
 };
 
-/// Writes the report about a mail into the mailbox that sent it, once.
+/// Writes the report about a message into the mailbox that sent it, once.
 pub(super) async fn write(app: &App, workspace: &WorkspaceId, id: &str) -> Result<()> {
-    let Some(failed) = load(app, workspace, id).await? else { return leave_out(app, workspace, id).await };
+    let Some(failed) = load(app, workspace, id).await? else { return skip(app, workspace, id).await };
     let raw = Bytes::from(failed.notice(app)?);
     let prepared = Arc::new(inbound::read(app, raw.clone()).await?);
     let content = Content::seal(app, workspace, &prepared, &raw).await?;
@@ -59,16 +59,16 @@ pub(super) async fn write(app: &App, workspace: &WorkspaceId, id: &str) -> Resul
         .await
 }
 
-/// A mail that failed, with everything that its report needs.
-struct Failed {
+/// A failed message, with everything that its report needs.
+struct FailedMessage {
     mail: OutboundRecord,
     recipients: Vec<DeliveryRecord>,
     recipient: Recipient,
     original: Vec<u8>,
 }
 
-/// Nothing when there is no mailbox any more that the report could go to.
-async fn load(app: &App, workspace: &WorkspaceId, id: &str) -> Result<Option<Failed>> {
+/// `None` when the mailbox for the report no longer exists.
+async fn load(app: &App, workspace: &WorkspaceId, id: &str) -> Result<Option<FailedMessage>> {
     let wanted = id.to_owned();
     let found = app
         .db()
@@ -94,10 +94,10 @@ async fn load(app: &App, workspace: &WorkspaceId, id: &str) -> Result<Option<Fai
         .await?;
     let Some((mail, recipients, recipient, content)) = found else { return Ok(None) };
     let original = present::open_raw(app, workspace, &content).await?;
-    Ok(Some(Failed { mail, recipients, recipient, original }))
+    Ok(Some(FailedMessage { mail, recipients, recipient, original }))
 }
 
-impl Failed {
+impl FailedMessage {
     fn notice(&self, app: &App) -> Result<Vec<u8>> {
         let host = &app.settings().hostname;
         let bounced = self.recipients.iter().filter(|one| one.state == RecipientState::Bounced);
@@ -139,8 +139,8 @@ fn status(reply: &str) -> Option<&str> {
     reply.split_whitespace().take(2).find(is_status)
 }
 
-/// Leaves a report unwritten that has nowhere to go, or that nobody can write.
-pub(super) async fn leave_out(app: &App, workspace: &WorkspaceId, id: &str) -> Result<()> {
+/// Marks a report as done that cannot be delivered or written.
+pub(super) async fn skip(app: &App, workspace: &WorkspaceId, id: &str) -> Result<()> {
     let id = id.to_owned();
     app.db()
         .write(workspace, async move |tx| {

@@ -1,4 +1,4 @@
-//! Signing mail on its way out with the keys of its domain.
+//! Signs outgoing messages (DKIM) with the keys of their domain.
 
 use bytes::Bytes;
 use mail::{
@@ -24,7 +24,7 @@ pub(super) async fn sign(
     mail: &OutboundRecord,
     message: Bytes,
 ) -> Result<Bytes> {
-    // Somebody else wrote what is forwarded, and may have signed it.
+    // A forwarded message has another author, who may have signed it.
     if mail.kind == OutboundKind::Forward {
         return Ok(message);
     }
@@ -42,7 +42,7 @@ pub(super) async fn sign(
     tokio::task::spawn_blocking(work).await.map_err(Error::internal)?.map_err(Error::internal)
 }
 
-/// The domain of the address that a message is from, in the form that domains are kept in.
+/// The domain of the From address, normalised.
 async fn author_domain(message: Bytes) -> Result<Option<String>> {
     let read = tokio::task::spawn_blocking(move || message::read(&message).from).await;
     let from = read.map_err(Error::internal)?;

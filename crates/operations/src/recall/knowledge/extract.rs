@@ -1,4 +1,4 @@
-//! The text of a document: what a reader would see of it, whatever it is written in.
+//! The text of a document: what a reader would see, whatever its format.
 
 use std::fmt::Write as _;
 
@@ -9,29 +9,29 @@ use mail::{
 };
 use model::knowledge::DocumentType;
 
-use super::pdf::{self, Unreadable};
+use super::pdf::{self, ExtractError};
 
-/// Bytes of HTML that are read at once: what the module for safe text takes.
-const HTML_PIECE: usize = 1 << 20;
+/// Bytes of HTML per piece: what the safe-text module takes.
+const HTML_PIECE_BYTES: usize = 1 << 20;
 
-/// Bytes of text of a document.
-const MAX_TEXT: usize = 2 << 20;
-/// How many times as large as the document its text may be: more is no text that somebody wrote. A small document may
-/// have this much in any case, since a page of HTML or PDF can be short and say the same thing often.
+/// Maximum bytes of a document's text.
+const MAX_TEXT_BYTES: usize = 2 << 20;
+/// How many times larger than the document its text may be: more was not written by a person. A small document may
+/// have this much in any case, since a page of HTML or PDF can be short and repetitive.
 const MAX_GROWTH: usize = 20;
-const ALWAYS_ALLOWED: usize = 64 << 10;
+const MIN_TEXT_LIMIT_BYTES: usize = 64 << 10;
 
-/// The text of a document. Takes as long as the document is large: not for an async thread.
-pub(super) fn text(kind: DocumentType, bytes: &Bytes) -> Result<String, Unreadable> {
-    let most = max_text(bytes.len());
+/// Extracts the text of a document. Takes as long as the document is large: not for an async thread.
+pub(super) fn text(kind: DocumentType, bytes: &Bytes) -> Result<String, ExtractError> {
+    let max_bytes = max_text(bytes.len());
     let text = match kind {
         DocumentType::Text | DocumentType::Markdown => SafeText::from_plain(&decode(bytes)?).into_string(),
-        DocumentType::Html => html(&decode(bytes)?, most),
-        DocumentType::Pdf => pdf::text(bytes, most)?,
-        DocumentType::Eml => mail_text(bytes)?,
+        DocumentType::Html => html(&decode(bytes)?, max_bytes),
+        DocumentType::Pdf => pdf::text(bytes, max_bytes)?,
+        DocumentType::Eml => message_text(bytes)?,
     };
-    if text.len() > most {
-        return Err(too_much(most));
+    if text.len() > max_bytes {
+        return Err(too_much(max_bytes));
     }
     if text.trim().is_empty() {
         return Err("There is no text in this document.".to_owned());
@@ -39,21 +39,21 @@ pub(super) fn text(kind: DocumentType, bytes: &Bytes) -> Result<String, Unreadab
     Ok(text)
 }
 
-/// Bytes of text that a document of a size may have.
+/// Maximum bytes of text for a document of this size.
 fn max_text(size: usize) -> usize {
-    size.saturating_mul(MAX_GROWTH).clamp(ALWAYS_ALLOWED, MAX_TEXT)
+    size.saturating_mul(MAX_GROWTH).clamp(MIN_TEXT_LIMIT_BYTES, MAX_TEXT_BYTES)
 }
 
-/// Says that there is more text than that.
-fn too_much(most: usize) -> Unreadable {
-    if most == MAX_TEXT {
-        return format!("The document has more than {} MB of text.", MAX_TEXT >> 20);
+/// The error for more text than that.
+fn too_much(max_bytes: usize) -> ExtractError {
+    if max_bytes == MAX_TEXT_BYTES {
+        return format!("The document has more than {} MB of text.", MAX_TEXT_BYTES >> 20);
     }
     format!("The document has more text than {MAX_GROWTH} times its size.")
 }
 
-/// Text in UTF-8, or in UTF-16 where a mark at its beginning says so.
-fn decode(bytes: &[u8]) -> Result<String, Unreadable> {
+/// UTF-8, or UTF-16 where a byte order mark says so.
+fn decode(bytes: &[u8]) -> Result<String, ExtractError> {
     let wide = |bytes: &[u8], read: fn([u8; 2]) -> u16| {
         let (units, _) = bytes.as_chunks::<2>();
         let units: Vec<u16> = units.iter().map(|unit| read(*unit)).collect();
@@ -71,13 +71,13 @@ fn decode(bytes: &[u8]) -> Result<String, Unreadable> {
     }
 }
 
-/// The text of HTML, a piece at a time, until there is more than is wanted: each is cut behind the end of an element, if
-/// one ends there.
-fn html(html: &str, most: usize) -> String {
+/// The text of HTML, piece by piece, until the limit is exceeded: each piece ends after an element, if one ends
+/// there.
+fn html(html: &str, max_bytes: usize) -> String {
     let mut text = String::new();
     let mut rest = html;
-    while !rest.is_empty() && text.len() <= most {
-        let end = if rest.len() <= HTML_PIECE { rest.len() } else { piece_end(rest) };
+    while !rest.is_empty() && text.len() <= max_bytes {
+        let end = if rest.len() <= HTML_PIECE_BYTES { rest.len() } else { piece_end(rest) };
         let (piece, behind) = rest.split_at(end);
         text.push_str(SafeText::from_html(piece).as_str());
         text.push('\n');
@@ -87,13 +87,13 @@ fn html(html: &str, most: usize) -> String {
 }
 
 fn piece_end(html: &str) -> usize {
-    let bound = (0..=HTML_PIECE).rev().find(|at| html.is_char_boundary(*at)).unwrap_or(html.len());
+    let bound = (0..=HTML_PIECE_BYTES).rev().find(|at| html.is_char_boundary(*at)).unwrap_or(html.len());
     let ends = ["</p>", "</div>", "</li>", "</tr>", "\n"];
     let found = ends.iter().filter_map(|end| html[..bound].rfind(end).map(|at| at + end.len())).max();
     found.filter(|at| *at > 0).unwrap_or(bound)
 }
 
-fn mail_text(bytes: &[u8]) -> Result<String, Unreadable> {
+fn message_text(bytes: &[u8]) -> Result<String, ExtractError> {
     let read = message::read(bytes);
     let body = safe_text::body(read.text.as_deref(), read.html.as_deref());
     let line = |text: &str| SafeText::line(text).into_string();
@@ -143,11 +143,11 @@ mod tests {
     fn text_is_bounded_by_its_size_and_by_that_of_the_document() {
         assert_eq!(
             [0, 100, 4 << 10, 50_000, 10 << 20].map(max_text),
-            [65_536, 65_536, 81_920, 1_000_000, MAX_TEXT]
+            [65_536, 65_536, 81_920, 1_000_000, MAX_TEXT_BYTES]
         );
-        let long = Bytes::from("word ".repeat(MAX_TEXT / 5 + 1));
+        let long = Bytes::from("word ".repeat(MAX_TEXT_BYTES / 5 + 1));
         assert_eq!(text(DocumentType::Text, &long).unwrap_err(), "The document has more than 2 MB of text.");
-        let fits = Bytes::from("word ".repeat(MAX_TEXT / 5 - 1));
+        let fits = Bytes::from("word ".repeat(MAX_TEXT_BYTES / 5 - 1));
         assert!(text(DocumentType::Text, &fits).is_ok());
     }
 

@@ -1,5 +1,5 @@
-//! The text of a PDF, page by page. A PDF is a program that somebody else wrote: depth, size of what is unpacked, pages,
-//! text and time are bounded, and a panic in the parser ends the document, not the process.
+//! The text of a PDF, page by page. A PDF is untrusted: nesting, decompressed size, pages, text and time are bounded,
+//! and a panic in the parser fails the document, not the process.
 
 use std::{
     collections::BTreeMap,
@@ -12,26 +12,26 @@ use lopdf::{Document, Encoding, LoadOptions, Object, content::Content};
 
 /// Pages that are read.
 const MAX_PAGES: usize = 5_000;
-/// Bytes that one stream may unpack to.
+/// Bytes that one stream may decompress to.
 const MAX_UNPACKED_BYTES: usize = 16 << 20;
-/// Bytes of the drawing of one page.
+/// Bytes of the content stream of one page.
 const MAX_DRAWING_BYTES: usize = 4 << 20;
-/// Bytes of one string that is drawn: what the format allows.
+/// Bytes of one string: what the format allows.
 const MAX_STRING_BYTES: usize = 32 << 10;
-/// How long a document may take.
-const TIME_LIMIT: Duration = Duration::from_secs(30);
-/// How much longer is waited for a parser that does not come back.
-const GRACE: Duration = Duration::from_secs(10);
-/// What the parser, which calls itself for what is nested, may put on its stack.
-const STACK: usize = 32 << 20;
-/// A gap between letters from this width on, in thousandths of the font's size, is a space.
-const SPACE: f32 = 180.0;
+/// Maximum time for a document.
+const PARSE_TIMEOUT: Duration = Duration::from_secs(30);
+/// How much longer to wait for a parser that does not return.
+const PARSE_GRACE: Duration = Duration::from_secs(10);
+/// The stack of the parser, which is recursive.
+const STACK_BYTES: usize = 32 << 20;
+/// A gap between characters of at least this width, in thousandths of the font size, is a space.
+const MIN_SPACE_WIDTH: f32 = 180.0;
 
 /// Why a document has no text, for its owner.
-pub(super) type Unreadable = String;
+pub(super) type ExtractError = String;
 
-/// The text of a PDF, of which no more than a page is read beyond what is wanted.
-pub(super) fn text(bytes: &Bytes, most: usize) -> Result<String, Unreadable> {
+/// The text of a PDF; reading stops at most one page after the limit.
+pub(super) fn text(bytes: &Bytes, max_bytes: usize) -> Result<String, ExtractError> {
     let beginning = &bytes[..bytes.len().min(1024)];
     if memchr::memmem::find(beginning, b"%PDF-").is_none() {
         return Err("This is no PDF.".to_owned());
@@ -39,14 +39,14 @@ pub(super) fn text(bytes: &Bytes, most: usize) -> Result<String, Unreadable> {
     let (answer, answered) = mpsc::channel();
     let bytes = bytes.clone();
     let run = move || {
-        // Nobody may wait any more.
-        let _ = answer.send(read(&bytes, most));
+        // The receiver may be gone.
+        let _ = answer.send(read(&bytes, max_bytes));
     };
-    let thread = std::thread::Builder::new().name("pdf".to_owned()).stack_size(STACK);
+    let thread = std::thread::Builder::new().name("pdf".to_owned()).stack_size(STACK_BYTES);
     thread.spawn(run).map_err(|error| error.to_string())?;
-    let text = match answered.recv_timeout(TIME_LIMIT + GRACE) {
+    let text = match answered.recv_timeout(PARSE_TIMEOUT + PARSE_GRACE) {
         Ok(read) => read?,
-        // A panic was in the parser, and the document is to blame for it.
+        // The parser panicked, because of the document.
         Err(RecvTimeoutError::Disconnected) => return Err("The PDF is damaged.".to_owned()),
         Err(RecvTimeoutError::Timeout) => return Err("The PDF takes too long to read.".to_owned()),
     };
@@ -56,8 +56,8 @@ pub(super) fn text(bytes: &Bytes, most: usize) -> Result<String, Unreadable> {
     Ok(text)
 }
 
-fn read(bytes: &[u8], most: usize) -> Result<String, Unreadable> {
-    let deadline = Instant::now() + TIME_LIMIT;
+fn read(bytes: &[u8], max_bytes: usize) -> Result<String, ExtractError> {
+    let deadline = Instant::now() + PARSE_TIMEOUT;
     let options = LoadOptions { max_decompressed_size: Some(MAX_UNPACKED_BYTES), ..LoadOptions::default() };
     let document = Document::load_mem_with_options(bytes, options)
         .map_err(|error| format!("The PDF cannot be read: {}.", short(&error)))?;
@@ -69,17 +69,17 @@ fn read(bytes: &[u8], most: usize) -> Result<String, Unreadable> {
         if Instant::now() > deadline {
             return Err(format!("The PDF takes too long to read; page {} was reached.", number + 1));
         }
-        // A page that cannot be read does not spoil the others.
-        if let Ok(of_page) = page_text(&document, page, most, deadline) {
+        // An unreadable page does not spoil the others.
+        if let Ok(of_page) = page_text(&document, page, max_bytes, deadline) {
             text.push_str(&of_page);
             text.push('\n');
         }
-        if text.len() > most {
-            // It is refused for that.
+        if text.len() > max_bytes {
+            // The caller refuses it for that.
             break;
         }
     }
-    // Whatever a font calls a letter, no control characters come of it.
+    // Whatever a font maps to, the text gets no control characters.
     Ok(mail::safe_text::SafeText::from_plain(&text).into_string())
 }
 
@@ -90,7 +90,7 @@ fn short(error: &lopdf::Error) -> String {
 fn page_text(
     document: &Document,
     page: lopdf::ObjectId,
-    most: usize,
+    max_bytes: usize,
     deadline: Instant,
 ) -> lopdf::Result<String> {
     let fonts = document.get_page_fonts(page)?;
@@ -105,7 +105,7 @@ fn page_text(
     let mut writer = Writer { encodings: &encodings, font: None, text: String::new(), line: 0.0 };
     for (number, operation) in content.operations.iter().enumerate() {
         let is_late = number % 1000 == 0 && Instant::now() > deadline;
-        if is_late || writer.text.len() > most {
+        if is_late || writer.text.len() > max_bytes {
             break;
         }
         writer.draw(&operation.operator, &operation.operands);
@@ -113,12 +113,12 @@ fn page_text(
     Ok(writer.text)
 }
 
-/// Follows a page's drawing as far as its text goes.
+/// Follows the content stream of a page as far as its text goes.
 struct Writer<'a> {
     encodings: &'a BTreeMap<Vec<u8>, Encoding<'a>>,
     font: Option<&'a Encoding<'a>>,
     text: String,
-    /// The height of the line that is written.
+    /// The vertical position of the current line.
     line: f32,
 }
 
@@ -149,7 +149,7 @@ impl Writer<'_> {
             }
             "TJ" => {
                 for object in operands.iter().filter_map(|object| object.as_array().ok()).flatten() {
-                    if object.as_float().is_ok_and(|gap| gap < -SPACE) {
+                    if object.as_float().is_ok_and(|gap| gap < -MIN_SPACE_WIDTH) {
                         self.space();
                     } else {
                         self.show(object);
@@ -162,7 +162,7 @@ impl Writer<'_> {
 
     fn show(&mut self, object: &Object) {
         if let (Some(font), Ok(bytes)) = (self.font, object.as_str())
-            // A font can make many letters of a byte.
+            // A font can map a byte to many characters.
             && let Ok(text) = Document::decode_text(font, &bytes[..bytes.len().min(MAX_STRING_BYTES)])
         {
             self.text.push_str(&text);

@@ -1,47 +1,47 @@
-//! Cuts a text into pieces that fit into the model: whole paragraphs and sentences where they fit, with the end of the
-//! piece before at the beginning of the next, so that nothing is torn from what it belongs to.
+//! Cuts a text into chunks that fit the model: whole paragraphs and sentences where possible, each overlapping the
+//! one before, so that nothing loses its context.
 
 use crate::core::ports::Embedder;
 
-/// Tokens of a piece, where the model takes so many.
-const TOKENS: usize = 200;
-/// Tokens of the piece before that a piece begins with, at most.
-const OVERLAP: usize = 40;
+/// Tokens of a chunk, if the model takes that many.
+const MAX_CHUNK_TOKENS: usize = 200;
+/// Maximum tokens that overlap with the chunk before.
+const MAX_OVERLAP_TOKENS: usize = 40;
 
-/// A sentence, or what is left of one that is too long.
+/// A sentence, or a part of one that is too long.
 struct Unit<'a> {
     text: &'a str,
     tokens: usize,
     begins_paragraph: bool,
 }
 
-/// The pieces of a text, at most so many.
-pub(crate) fn cut(embedder: &dyn Embedder, text: &str, most: usize) -> Vec<String> {
-    let room = TOKENS.min(embedder.most_tokens());
-    let mut pieces = Vec::new();
+/// The chunks of a text, at most that many.
+pub(crate) fn cut(embedder: &dyn Embedder, text: &str, limit: usize) -> Vec<String> {
+    let max_tokens = MAX_CHUNK_TOKENS.min(embedder.max_tokens());
+    let mut chunks = Vec::new();
     let mut current: Vec<Unit<'_>> = Vec::new();
     let mut used = 0;
-    for unit in units(embedder, text, room) {
-        if used + unit.tokens > room && !current.is_empty() {
-            pieces.push(join(&current));
-            if pieces.len() >= most {
-                return pieces;
+    for unit in units(embedder, text, max_tokens) {
+        if used + unit.tokens > max_tokens && !current.is_empty() {
+            chunks.push(join(&current));
+            if chunks.len() >= limit {
+                return chunks;
             }
-            current = overlap(current, OVERLAP.min(room.saturating_sub(unit.tokens)));
+            current = overlap(current, MAX_OVERLAP_TOKENS.min(max_tokens.saturating_sub(unit.tokens)));
             used = current.iter().map(|unit| unit.tokens).sum();
         }
         used += unit.tokens;
         current.push(unit);
     }
     if !current.is_empty() {
-        pieces.push(join(&current));
+        chunks.push(join(&current));
     }
-    pieces
+    chunks
 }
 
-/// The last units that together have no more than so many tokens.
-fn overlap(mut units: Vec<Unit<'_>>, room: usize) -> Vec<Unit<'_>> {
-    let mut left = room;
+/// The last units that together fit into the limit.
+fn overlap(mut units: Vec<Unit<'_>>, max_tokens: usize) -> Vec<Unit<'_>> {
+    let mut left = max_tokens;
     let kept = units
         .iter()
         .rev()
@@ -65,10 +65,10 @@ fn join(units: &[Unit<'_>]) -> String {
     text
 }
 
-fn units<'a>(embedder: &'a dyn Embedder, text: &'a str, room: usize) -> impl Iterator<Item = Unit<'a>> {
+fn units<'a>(embedder: &'a dyn Embedder, text: &'a str, max_tokens: usize) -> impl Iterator<Item = Unit<'a>> {
     text.split('\n').flat_map(move |line| {
         let mut begins_paragraph = true;
-        sentences(line).flat_map(move |sentence| parts(embedder, sentence, room)).map(
+        sentences(line).flat_map(move |sentence| parts(embedder, sentence, max_tokens)).map(
             move |(text, tokens)| Unit {
                 text,
                 tokens,
@@ -78,7 +78,7 @@ fn units<'a>(embedder: &'a dyn Embedder, text: &'a str, room: usize) -> impl Ite
     })
 }
 
-/// The sentences of a line: each ends behind a mark of its end that a space follows.
+/// The sentences of a line: each ends after punctuation that is followed by a space.
 fn sentences(line: &str) -> impl Iterator<Item = &str> {
     let mut rest = line.trim();
     std::iter::from_fn(move || {
@@ -101,16 +101,20 @@ fn sentences(line: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// A sentence, or the parts of one that has too many tokens: cut in halves at a space until they fit.
-fn parts<'a>(embedder: &dyn Embedder, sentence: &'a str, room: usize) -> Vec<(&'a str, usize)> {
+/// A sentence, or the parts of one with too many tokens: halved at a space until they fit.
+fn parts<'a>(embedder: &dyn Embedder, sentence: &'a str, max_tokens: usize) -> Vec<(&'a str, usize)> {
     let mut open = vec![sentence];
     let mut done = Vec::new();
     while let Some(part) = open.pop() {
-        // A token has a character at least, so what is far too long need not be counted.
-        let tokens = if part.len() > room * 64 { room + 1 } else { embedder.count_tokens(part, room + 1) };
-        let Some(middle) = (tokens > room).then(|| middle(part)).flatten() else {
+        // A token has at least one character, so a far too long text need not be counted.
+        let tokens = if part.len() > max_tokens * 64 {
+            max_tokens + 1
+        } else {
+            embedder.count_tokens(part, max_tokens + 1)
+        };
+        let Some(middle) = (tokens > max_tokens).then(|| middle(part)).flatten() else {
             if tokens > 0 {
-                done.push((part, tokens.min(room)));
+                done.push((part, tokens.min(max_tokens)));
             }
             continue;
         };
@@ -121,7 +125,7 @@ fn parts<'a>(embedder: &dyn Embedder, sentence: &'a str, room: usize) -> Vec<(&'
     done
 }
 
-/// A place near the middle of a text to cut it at, at a space if there is one near.
+/// A position near the middle of a text to cut it at, at a space if there is one near.
 fn middle(text: &str) -> Option<usize> {
     let half = (text.len() / 2..text.len()).find(|at| text.is_char_boundary(*at))?;
     let reach = text.len() / 4;
@@ -147,16 +151,16 @@ mod tests {
         let sentences: Vec<String> =
             (0..200).map(|number| format!("Sentence number {number} says little. ")).collect();
         let text = sentences.concat();
-        let pieces = cut(&embedder, &text, 100);
-        assert!(pieces.len() > 5, "{}", pieces.len());
-        for piece in &pieces {
-            assert!(embedder.count_tokens(piece, 1000) <= TOKENS);
+        let chunks = cut(&embedder, &text, 100);
+        assert!(chunks.len() > 5, "{}", chunks.len());
+        for piece in &chunks {
+            assert!(embedder.count_tokens(piece, 1000) <= MAX_CHUNK_TOKENS);
             assert!(piece.starts_with("Sentence") && piece.ends_with("little."), "{piece}");
         }
         for number in 0..200 {
-            assert!(pieces.iter().any(|piece| piece.contains(&format!("number {number} "))), "{number}");
+            assert!(chunks.iter().any(|piece| piece.contains(&format!("number {number} "))), "{number}");
         }
-        for pair in pieces.windows(2) {
+        for pair in chunks.windows(2) {
             let first = pair[1].split(". ").next().unwrap();
             assert!(pair[0].contains(first), "the end of the one begins the other");
         }
@@ -169,7 +173,7 @@ mod tests {
         for text in ["x".repeat(300_000), "é".repeat(100_000), "東京。".repeat(5_000), ". ".repeat(10_000)]
         {
             for piece in cut(&embedder, &text, 10_000) {
-                assert!(embedder.count_tokens(&piece, 1000) <= TOKENS);
+                assert!(embedder.count_tokens(&piece, 1000) <= MAX_CHUNK_TOKENS);
             }
         }
         let line = format!("{} end", "word ".repeat(5_000));

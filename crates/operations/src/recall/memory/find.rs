@@ -1,5 +1,5 @@
-//! Finds passages for a query: the nearest vectors and the best words, fused by rank, and looked up in the store, which
-//! knows what still exists and may be shown.
+//! Finds passages for a query: the nearest vectors and the best terms, fused by rank, and loaded from the store,
+//! which knows what still exists and may be shown.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -7,7 +7,7 @@ use embed::index::{TERM_WEIGHT, VECTOR_WEIGHT, fuse};
 use model::WorkspaceId;
 use store::memory::{self, Candidate, Owner};
 
-use super::passages::{self, WordKey};
+use super::passages::{self, TermKey};
 use crate::core::{
     app::App,
     error::{Error, Result},
@@ -15,90 +15,90 @@ use crate::core::{
     state::indexes::{PassageFilter, WorkspaceIndex},
 };
 
-/// How many of each list are looked at in each round, until there are enough that may be shown.
-const ROUNDS: [usize; 3] = [64, 512, 4096];
+/// How many of each list are considered in each round, until enough may be shown.
+const ROUND_SIZES: [usize; 3] = [64, 512, 4096];
 
-/// What is looked for.
+/// A recall query.
 pub(crate) struct Query {
     /// Its vector.
     pub(crate) vector: Arc<Vec<f32>>,
-    /// Its words.
-    pub(crate) words: Arc<Vec<u32>>,
+    /// Its terms.
+    pub(crate) terms: Arc<Vec<u32>>,
 }
 
 impl Query {
-    /// A query from what somebody asked.
+    /// A query for a text.
     pub(crate) async fn new(app: &App, workspace: &WorkspaceId, text: &str) -> Result<Self> {
         let key = app.data_key(workspace).await?;
-        let mut words = WordKey::new(&key).hashes_of_question(text);
-        words.sort_unstable();
-        words.dedup();
+        let mut terms = TermKey::new(&key).query_hashes(text);
+        terms.sort_unstable();
+        terms.dedup();
         let vectors = passages::embed(app, vec![text.to_owned()], Urgency::Now).await?;
         let vector = vectors.into_iter().next().unwrap_or_default();
-        Ok(Self { vector: Arc::new(vector), words: Arc::new(words) })
+        Ok(Self { vector: Arc::new(vector), terms: Arc::new(terms) })
     }
 }
 
-/// A passage that was found.
+/// A passage that matches.
 pub(crate) struct PassageHit {
     /// The passage.
     pub(crate) candidate: Candidate,
-    /// How far it is from the query.
+    /// Its distance to the query.
     pub(crate) distance: f64,
 }
 
-/// The numbers that fit best, best first, by both lists.
+/// The numbers of the best passages by both lists, best first.
 pub(crate) async fn ranked(
-    held: &Arc<WorkspaceIndex>,
+    index: &Arc<WorkspaceIndex>,
     query: &Query,
-    wanted: &PassageFilter,
-    most: usize,
+    filter: &PassageFilter,
+    limit: usize,
 ) -> Result<[Vec<i64>; 2]> {
-    let (held, wanted) = (held.clone(), wanted.clone());
-    let (vector, words) = (query.vector.clone(), query.words.clone());
-    let work = move || held.search(&vector, &words, &wanted, most);
+    let (index, filter) = (index.clone(), filter.clone());
+    let (vector, terms) = (query.vector.clone(), query.terms.clone());
+    let work = move || index.search(&vector, &terms, &filter, limit);
     let lists = tokio::task::spawn_blocking(work).await.map_err(Error::internal)?;
     Ok(lists.map(|hits| hits.into_iter().map(|hit| hit.number).collect()))
 }
 
-/// The passages that fit a query best, nearest first: one of each memory and mail, several of a document.
+/// The best passages for a query, nearest first: one of each memory and email, several of a document.
 pub(crate) async fn find(
     app: &App,
     workspace: &WorkspaceId,
     query: &Query,
-    wanted: &PassageFilter,
-    most: usize,
+    filter: &PassageFilter,
+    limit: usize,
 ) -> Result<Vec<PassageHit>> {
-    let held = app.indexes().get(app, workspace).await?;
+    let index = app.indexes().get(app, workspace).await?;
     let mut found: Vec<PassageHit> = Vec::new();
     let mut seen: HashSet<i64> = HashSet::new();
-    for breadth in ROUNDS {
-        let lists = ranked(&held, query, wanted, breadth).await?;
+    for breadth in ROUND_SIZES {
+        let lists = ranked(&index, query, filter, breadth).await?;
         let is_last = lists.iter().all(|list| list.len() < breadth);
         let fused = fuse(&[(VECTOR_WEIGHT, &lists[0]), (TERM_WEIGHT, &lists[1])]);
         let fresh: Vec<i64> =
             fused.into_iter().map(|(number, _)| number).filter(|n| seen.insert(*n)).collect();
-        for some in fresh.chunks(most.saturating_mul(4).max(32)) {
-            add(app, workspace, query, &held, some, &mut found).await?;
-            if found.len() >= most {
+        for some in fresh.chunks(limit.saturating_mul(4).max(32)) {
+            add(app, workspace, query, &index, some, &mut found).await?;
+            if found.len() >= limit {
                 break;
             }
         }
-        if found.len() >= most || is_last {
+        if found.len() >= limit || is_last {
             break;
         }
     }
-    found.truncate(most);
+    found.truncate(limit);
     found.sort_by(|one, other| one.distance.total_cmp(&other.distance));
     Ok(found)
 }
 
-/// Looks passages up, in the order that they are given in, and adds those that may be shown.
+/// Loads passages, in the given order, and adds those that may be shown.
 async fn add(
     app: &App,
     workspace: &WorkspaceId,
     query: &Query,
-    held: &WorkspaceIndex,
+    index: &WorkspaceIndex,
     numbers: &[i64],
     found: &mut Vec<PassageHit>,
 ) -> Result<()> {
@@ -108,7 +108,7 @@ async fn add(
     let gone: Vec<i64> =
         numbers.iter().copied().filter(|number| !rows.iter().any(|row| row.number == *number)).collect();
     if !gone.is_empty() {
-        held.remove(&gone);
+        index.remove(&gone);
     }
     rows.sort_by_key(|row| numbers.iter().position(|number| *number == row.number));
     for candidate in rows {
@@ -123,8 +123,8 @@ async fn add(
     Ok(())
 }
 
-/// How far a passage is from a query. One whose vector is of another model was found by its words, and is embedded on the
-/// way: there are few of them in an answer.
+/// The distance of a passage to a query. One with a vector of another model was found by its terms, and is embedded
+/// here: there are few of them in a result.
 async fn distance(
     app: &App,
     workspace: &WorkspaceId,
@@ -141,7 +141,7 @@ async fn distance(
     Ok(stored.and_then(|stored| passages::distance(&stored.exact, &query.vector)))
 }
 
-/// Whether two passages tell the same: a memory is answered whole, and of a mail one passage is enough.
+/// Whether two passages are redundant: a memory is returned whole, and one passage of an email is enough.
 fn is_same(one: &Owner, other: &Owner) -> bool {
     !matches!(one, Owner::Document(_)) && one == other
 }

@@ -1,5 +1,5 @@
-//! The embedded model behind the trait: what somebody waits for is computed on a few blocking threads, everything else
-//! on threads of low priority, a text at a time: documents on one, mail on one that stands back still further.
+//! The embedded model behind the port: urgent texts are computed on a few blocking threads, others on low-priority
+//! threads, one text at a time: one for documents, one with even lower priority for mail.
 
 use std::sync::OnceLock;
 
@@ -7,14 +7,14 @@ use tokio::sync::{Semaphore, mpsc, oneshot};
 
 use crate::core::ports::{EmbedFault, Embedder, Embedding, Urgency};
 
-/// Texts that are embedded at the same time while somebody waits.
+/// Texts that are embedded at the same time for waiting callers.
 const MAX_CONCURRENT: usize = 2;
-/// How far the thread for documents stands back: it gets a tenth of what others take, so that it goes on all the same.
-const SOON: i32 = 10;
-/// The same for mail, whose passages nobody sees coming: next to nothing while there is other work.
-const IDLE: i32 = 19;
-/// Requests that may wait for the thread of low priority.
-const WAITING: usize = 4;
+/// The niceness of the thread for documents: about a tenth of a normal share, so that it still makes progress.
+const DOCUMENT_NICENESS: i32 = 10;
+/// The niceness of the thread for mail, which no caller waits for: next to nothing while there is other work.
+const MAIL_NICENESS: i32 = 19;
+/// Requests that may be queued for a low-priority thread.
+const QUEUE_CAPACITY: usize = 4;
 
 type Job = (Vec<String>, oneshot::Sender<Vec<Vec<f32>>>);
 
@@ -39,7 +39,7 @@ impl LocalEmbedder {
     }
 }
 
-/// Hands texts to a thread and waits for it.
+/// Sends texts to a thread and waits for it.
 async fn embed_on(queue: &mpsc::Sender<Job>, texts: Vec<String>) -> Result<Vec<Vec<f32>>, EmbedFault> {
     let (answer, answered) = oneshot::channel();
     queue.send((texts, answer)).await.map_err(|error| unavailable(&error))?;
@@ -50,11 +50,11 @@ fn unavailable(error: &dyn std::error::Error) -> EmbedFault {
     EmbedFault::Unavailable(error.to_string())
 }
 
-/// A thread that only computes what no other thread keeps the processor from; it ends with the queue.
+/// A low-priority thread; it ends with its queue.
 fn start_thread(niceness: i32) -> mpsc::Sender<Job> {
-    let (sender, mut jobs) = mpsc::channel::<Job>(WAITING);
+    let (sender, mut jobs) = mpsc::channel::<Job>(QUEUE_CAPACITY);
     let run = move || {
-        // Without it everything still works, only less politely.
+        // Without it everything still works, with less regard for other work.
         #[cfg(target_os = "linux")]
         let _ = rustix::process::setpriority_process(None, niceness);
         #[cfg(not(target_os = "linux"))]
@@ -64,8 +64,8 @@ fn start_thread(niceness: i32) -> mpsc::Sender<Job> {
         }
     };
     if let Err(error) = std::thread::Builder::new().name("embed".to_owned()).spawn(run) {
-        // The queue has lost its reader, so that every request fails.
-        tracing::error!(%error, "no thread for the background");
+        // The queue has no reader, so every request fails.
+        tracing::error!(%error, "embedding thread not started; operator action needed");
     }
     sender
 }
@@ -79,21 +79,23 @@ impl Embedder for LocalEmbedder {
         embed::DIMENSION
     }
 
-    fn most_tokens(&self) -> usize {
-        // Without the two at the ends.
+    fn max_tokens(&self) -> usize {
+        // Without the start and end tokens.
         embed::MAX_TOKENS - 2
     }
 
-    fn count_tokens(&self, text: &str, most: usize) -> usize {
-        embed::count_tokens(text, most)
+    fn count_tokens(&self, text: &str, limit: usize) -> usize {
+        embed::count_tokens(text, limit)
     }
 
     fn embed(&self, texts: Vec<String>, urgency: Urgency) -> Embedding<'_> {
         Box::pin(async move {
             match urgency {
                 Urgency::Now => self.embed_now(texts).await,
-                Urgency::Soon => embed_on(self.soon.get_or_init(|| start_thread(SOON)), texts).await,
-                Urgency::Idle => embed_on(self.idle.get_or_init(|| start_thread(IDLE)), texts).await,
+                Urgency::Soon => {
+                    embed_on(self.soon.get_or_init(|| start_thread(DOCUMENT_NICENESS)), texts).await
+                }
+                Urgency::Idle => embed_on(self.idle.get_or_init(|| start_thread(MAIL_NICENESS)), texts).await,
             }
         })
     }

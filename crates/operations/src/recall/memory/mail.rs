@@ -1,8 +1,8 @@
-//! Takes mail into memory after it arrived, beside everything else: a mailbox at a time, a mail at a time, in the order of
-//! their arrival, and only what was found clean or was sent from here.
+//! Indexes mail for memory after it arrived, in the background: a mailbox at a time, a message at a time, in the
+//! order of arrival, and only what was found clean or was sent from here.
 //!
-//! How far a mailbox is stands in the store, so that nothing is forgotten when a process ends. What is taken goes with its
-//! mail: passages refer to their email.
+//! A mailbox's position is in the store, so nothing is lost when a process ends. Passages refer to their email and
+//! are deleted with it.
 
 use model::{MailboxId, WorkspaceId, emails::ScanStatus};
 use store::{
@@ -22,49 +22,49 @@ use crate::{
     inbox::emails::present::{self, EmailContent},
 };
 
-/// Mails of a mailbox that one step looks at.
-const STEP: i64 = 20;
-/// Pieces of a mail that are taken: the first few pages.
+/// Messages per step of a mailbox.
+const BATCH: i64 = 20;
+/// Passages per message: the first few pages.
 const MAX_PASSAGES: usize = 8;
-/// Characters of a mail that are looked at for them.
+/// Characters of a message that are used for them.
 const MAX_CHARS: usize = 20_000;
-/// How long a mailbox is taken on for; a node that ends leaves it for no longer.
+/// The lease of a mailbox; a node that dies blocks it for no longer.
 pub const CLAIM_SECONDS: i64 = 20;
-/// Mailboxes that one look at all of them reads at once.
+/// Mailboxes per read when all are checked.
 const PAGE: i64 = 200;
 
-/// A mailbox with mail that waits.
-pub type Behind = (WorkspaceId, MailboxId);
+/// A mailbox with mail that is not indexed.
+pub type PendingMailbox = (WorkspaceId, MailboxId);
 
-/// What came of a look at a mailbox.
+/// The result of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
     /// There may be more to do now.
     More,
-    /// There is nothing to do until something happens.
+    /// There is nothing to do until the next event.
     Done,
-    /// Another node has it, or had it and is no more: look again after [`CLAIM_SECONDS`].
-    Held,
+    /// Another node has it, or had it and died: retry after [`CLAIM_SECONDS`].
+    Claimed,
 }
 
-/// Whether mail is taken into memory at all.
+/// Whether mail is indexed at all.
 pub fn is_on(app: &App) -> bool {
     app.settings().memory.mail && app.embedder().is_some()
 }
 
-/// All mailboxes whose mail is not all in memory.
+/// All mailboxes with mail that is not indexed.
 #[crate::boxed]
-pub async fn all_behind(app: &App) -> Result<Vec<Behind>> {
+pub async fn list_pending(app: &App) -> Result<Vec<PendingMailbox>> {
     let mut behind = Vec::new();
-    let mut place = (WorkspaceId::from(""), MailboxId::from(""));
+    let mut after = (WorkspaceId::from(""), MailboxId::from(""));
     loop {
-        let (workspace, mailbox) = place.clone();
+        let (workspace, mailbox) = after.clone();
         let page = app
             .db()
             .system_read(async move |tx| memory::mailboxes_behind(tx, (&workspace, &mailbox), PAGE).await)
             .await?;
         let Some((workspace, mailbox, _)) = page.last() else { return Ok(behind) };
-        place = (workspace.clone(), mailbox.clone());
+        after = (workspace.clone(), mailbox.clone());
         behind.extend(
             page.into_iter()
                 .filter(|(_, _, is_behind)| *is_behind)
@@ -73,10 +73,10 @@ pub async fn all_behind(app: &App) -> Result<Vec<Behind>> {
     }
 }
 
-/// Takes the next mails of a mailbox into memory.
+/// Indexes the next messages of a mailbox.
 #[crate::boxed]
-pub async fn take_some(app: &App, (workspace, mailbox): &Behind) -> Result<Progress> {
-    // Most news are about something else; finding that out writes nothing.
+pub async fn index_some(app: &App, (workspace, mailbox): &PendingMailbox) -> Result<Progress> {
+    // Most events are about something else; finding that out writes nothing.
     let id = mailbox.clone();
     let next = app
         .db()
@@ -91,7 +91,7 @@ pub async fn take_some(app: &App, (workspace, mailbox): &Behind) -> Result<Progr
     let (now, id) = (app.now(), mailbox.clone());
     let until = now.plus_seconds(CLAIM_SECONDS);
     let claim = app.db().write(workspace, async move |tx| memory::claim_mailbox(tx, &id, now, until).await);
-    let Some(arrival) = claim.await? else { return Ok(Progress::Held) };
+    let Some(arrival) = claim.await? else { return Ok(Progress::Claimed) };
     let abandoned = (app.clone(), workspace.clone(), mailbox.clone());
     let claim = ClaimGuard::new(move || async move {
         let (app, workspace, id) = abandoned;
@@ -99,50 +99,50 @@ pub async fn take_some(app: &App, (workspace, mailbox): &Behind) -> Result<Progr
         let released: Result<(), store::Error> =
             app.db().write(&workspace, async move |tx| memory::move_cursor(tx, &id, 0, now).await).await;
         if let Err(error) = released {
-            tracing::warn!(%error, "claim on a mailbox not released; it expires by itself");
+            tracing::warn!(%error, "mailbox claim not released; it will expire");
         }
     });
-    let outcome = take_from(app, workspace, mailbox, arrival).await;
+    let outcome = index_from(app, workspace, mailbox, arrival).await;
     claim.done();
-    // Whatever came of it, the next look may be somebody else's.
+    // In any case the next step may be another node's.
     let (id, now) = (mailbox.clone(), app.now());
     app.db().write(workspace, async move |tx| memory::move_cursor(tx, &id, 0, now).await).await?;
     outcome
 }
 
-async fn take_from(
+async fn index_from(
     app: &App,
     workspace: &WorkspaceId,
     mailbox: &MailboxId,
     arrival: i64,
 ) -> Result<Progress> {
     let id = mailbox.clone();
-    let mails =
-        app.db().read(workspace, async move |tx| memory::mails_after(tx, &id, arrival, STEP).await).await?;
-    let is_any = !mails.is_empty();
-    // Those that are not wanted are passed over together with the next that is.
-    let mut passed = None;
-    for mail in mails {
+    let emails =
+        app.db().read(workspace, async move |tx| memory::mails_after(tx, &id, arrival, BATCH).await).await?;
+    let is_any = !emails.is_empty();
+    // Unwanted messages are skipped together with the next wanted one.
+    let mut skipped = None;
+    for mail in emails {
         if is_waiting(&mail) {
-            // Its verdict wakes us again.
-            pass_over(app, workspace, mailbox, passed).await?;
+            // Its scan wakes this worker again.
+            advance(app, workspace, mailbox, skipped).await?;
             return Ok(Progress::Done);
         }
         if is_wanted(&mail) {
-            passed = match catch_item_panic("mail-memory", take(app, workspace, mailbox, &mail)).await {
-                Ok(taken) => taken.map(|()| None)?,
-                // One that makes code panic must not keep the next ones waiting.
+            skipped = match catch_item_panic("mail-memory", index_one(app, workspace, mailbox, &mail)).await {
+                Ok(indexed) => indexed.map(|()| None)?,
+                // One that panics must not block the next ones.
                 Err(_) => Some(mail.arrival),
             };
         } else {
-            passed = Some(mail.arrival);
+            skipped = Some(mail.arrival);
         }
     }
-    pass_over(app, workspace, mailbox, passed).await?;
+    advance(app, workspace, mailbox, skipped).await?;
     Ok(if is_any { Progress::More } else { Progress::Done })
 }
 
-async fn pass_over(
+async fn advance(
     app: &App,
     workspace: &WorkspaceId,
     mailbox: &MailboxId,
@@ -153,18 +153,23 @@ async fn pass_over(
     Ok(app.db().write(workspace, async move |tx| memory::move_cursor(tx, &id, arrival, until).await).await?)
 }
 
-/// Whether nobody has judged a mail yet.
+/// Whether a message is not scanned yet.
 fn is_waiting(mail: &EmailRecord) -> bool {
     !mail.outgoing && mail.scan_status.is_none()
 }
 
-/// Whether a mail is for memory: only what is clean, or was sent from here.
+/// Whether a message is indexed: only clean ones, and those sent from here.
 fn is_wanted(mail: &EmailRecord) -> bool {
     mail.outgoing || mail.scan_status == Some(ScanStatus::Clean)
 }
 
-/// Takes one mail into memory and moves the mailbox's place behind it, all or nothing.
-async fn take(app: &App, workspace: &WorkspaceId, mailbox: &MailboxId, mail: &EmailRecord) -> Result<()> {
+/// Indexes one message and advances the mailbox's position, all or nothing.
+async fn index_one(
+    app: &App,
+    workspace: &WorkspaceId,
+    mailbox: &MailboxId,
+    mail: &EmailRecord,
+) -> Result<()> {
     let text = text_of(app, workspace, mail).await?;
     let key = app.data_key(workspace).await?;
     let subject = ::mail::safe_text::SafeText::line(&mail.subject).into_string();
@@ -172,14 +177,14 @@ async fn take(app: &App, workspace: &WorkspaceId, mailbox: &MailboxId, mail: &Em
     if pieces.is_empty() {
         pieces.push(String::new());
     }
-    // The subject tells what a piece is about, wherever in the mail it stands.
+    // The subject gives every passage its context.
     let pieces = pieces.into_iter().map(|piece| format!("{subject}\n{piece}").trim().to_owned()).collect();
     let passages = passages::make(app, &key, pieces, 0, Urgency::Idle).await?;
     let (owner, arrival) = (Owner::Email(mailbox.clone(), mail.id.clone()), mail.arrival);
     let (id, email, until) = (mailbox.clone(), mail.id.clone(), app.now().plus_seconds(CLAIM_SECONDS));
     app.db()
         .write(workspace, async move |tx| {
-            // It may be gone by now, or somebody else was faster.
+            // It may have been deleted, or another node was faster.
             if memory::hold_email(tx, &id, &email).await? {
                 memory::insert_passages(tx, &owner, &passages).await?;
             }
@@ -190,7 +195,7 @@ async fn take(app: &App, workspace: &WorkspaceId, mailbox: &MailboxId, mail: &Em
     Ok(())
 }
 
-/// What a mail says, without what it quotes of others.
+/// The text of a message, without quoted lines.
 async fn text_of(app: &App, workspace: &WorkspaceId, mail: &EmailRecord) -> Result<String> {
     let content = mail.content_id.clone();
     let texts = app.db().read(workspace, async move |tx| contents::find_safe(tx, &content).await).await?;
@@ -199,8 +204,8 @@ async fn text_of(app: &App, workspace: &WorkspaceId, mail: &EmailRecord) -> Resu
         Ok(EmailContent::Safe(text)) => text,
         Ok(_) => String::new(),
         Err(error) => {
-            // It is still found by its subject; a damaged text must not keep the next mails waiting.
-            tracing::error!(%workspace, email = %mail.id, %error, "a mail's text cannot be taken into memory");
+            // It is still found by its subject; a damaged text must not block the next messages.
+            tracing::error!(%workspace, email = %mail.id, %error, "message text unreadable; indexing its subject only");
             String::new()
         }
     };

@@ -1,4 +1,4 @@
-//! Makes what is stored of a text: pieces with their vectors and words, the texts sealed.
+//! Makes the passages of a text: chunks with their vectors and terms, the texts sealed.
 
 use hmac::{Hmac, KeyInit, Mac};
 use model::search::words::{telling_words, words};
@@ -18,24 +18,24 @@ use crate::core::{
 
 /// The purpose that texts of passages are sealed for.
 pub(crate) const PURPOSE: &str = "passage";
-/// Words of a text that count; a piece has far fewer.
+/// Maximum terms of a text; a chunk has far fewer.
 const MAX_TERMS: usize = 1000;
 
-/// Hashes words with a key of the workspace, so that the index tells nothing to whoever reads the disk.
-pub(crate) struct WordKey(Zeroizing<[u8; 32]>);
+/// Hashes terms with a key of the workspace, so that the index reveals nothing to a reader of the disk.
+pub(crate) struct TermKey(Zeroizing<[u8; 32]>);
 
-impl WordKey {
+impl TermKey {
     pub(crate) fn new(key: &DataKey) -> Self {
         Self(key.mark_key("memory words"))
     }
 
-    /// The words of a text as the index knows them.
+    /// The hashed terms of a text.
     pub(crate) fn hashes(&self, text: &str) -> Vec<u32> {
         words(text, MAX_TERMS).iter().filter_map(|word| self.hash(word)).collect()
     }
 
-    /// The words of a question that are worth looking for.
-    pub(crate) fn hashes_of_question(&self, text: &str) -> Vec<u32> {
+    /// The hashed terms of a query, without stop words.
+    pub(crate) fn query_hashes(&self, text: &str) -> Vec<u32> {
         telling_words(text, MAX_TERMS).iter().filter_map(|word| self.hash(word)).collect()
     }
 
@@ -46,7 +46,7 @@ impl WordKey {
     }
 }
 
-/// What makes vectors here, or why nothing does.
+/// The embedder, or the error that there is none.
 pub(crate) fn embedder(app: &App) -> Result<&dyn Embedder> {
     app.embedder().map(|embedder| &**embedder).ok_or_else(|| {
         Error::new(ErrorKind::MemoryUnavailable)
@@ -54,7 +54,7 @@ pub(crate) fn embedder(app: &App) -> Result<&dyn Embedder> {
     })
 }
 
-/// Vectors of texts, or 503.
+/// Embeds texts, or fails with 503.
 pub(crate) async fn embed(app: &App, texts: Vec<String>, urgency: Urgency) -> Result<Vec<Vec<f32>>> {
     let embedder = embedder(app)?;
     let count = texts.len();
@@ -68,7 +68,7 @@ pub(crate) async fn embed(app: &App, texts: Vec<String>, urgency: Urgency) -> Re
 }
 
 fn fault(fault: &EmbedFault) -> Error {
-    tracing::warn!(%fault, "no vectors were made");
+    tracing::warn!(%fault, "embedding failed");
     let error = Error::new(ErrorKind::MemoryUnavailable);
     match fault {
         EmbedFault::Unavailable(_) => error
@@ -78,18 +78,18 @@ fn fault(fault: &EmbedFault) -> Error {
     }
 }
 
-/// The pieces of a text, at most so many. Takes a while for a long one, so it has a thread of its own.
-pub(crate) async fn cut(app: &App, text: String, most: usize) -> Result<Vec<String>> {
+/// The chunks of a text, at most that many. May take long, so it runs on a blocking thread.
+pub(crate) async fn cut(app: &App, text: String, limit: usize) -> Result<Vec<String>> {
     embedder(app)?;
     let app = app.clone();
     let work = tokio::task::spawn_blocking(move || match app.embedder() {
-        Some(embedder) => chunks::cut(&**embedder, &text, most),
+        Some(embedder) => chunks::cut(&**embedder, &text, limit),
         None => Vec::new(),
     });
     work.await.map_err(Error::internal)
 }
 
-/// Passages of texts, of which the first has the given place.
+/// The passages of texts, numbered from `first`.
 pub(crate) async fn make(
     app: &App,
     key: &DataKey,
@@ -98,14 +98,14 @@ pub(crate) async fn make(
     urgency: Urgency,
 ) -> Result<Vec<NewPassage>> {
     let vectors = embed(app, texts.clone(), urgency).await?;
-    let word_key = WordKey::new(key);
+    let term_key = TermKey::new(key);
     let mut passages = Vec::with_capacity(texts.len());
     for ((position, text), vector) in (first..).zip(&texts).zip(&vectors) {
         passages.push(NewPassage {
             position,
             text: key.seal(PURPOSE, text.as_bytes()).map_err(store::Error::from)?,
             embedding: stored(app, vector)?,
-            words: embed::index::encode_terms(&word_key.hashes(text)),
+            words: embed::index::encode_terms(&term_key.hashes(text)),
         });
     }
     Ok(passages)
@@ -122,13 +122,13 @@ pub(crate) fn stored(app: &App, vector: &[f32]) -> Result<Embedding> {
     })
 }
 
-/// Opens a text of the memory.
+/// Opens a sealed text of the memory.
 pub(crate) fn open(key: &DataKey, purpose: &str, sealed: &[u8]) -> Result<String> {
     let bytes = key.open(purpose, sealed).map_err(store::Error::from)?;
     String::from_utf8(bytes).map_err(Error::internal)
 }
 
-/// The cosine distance of a stored vector to another of length 1; nothing when they cannot be compared.
+/// The cosine distance of a stored vector to a unit vector; `None` when they cannot be compared.
 pub(crate) fn distance(stored: &[u8], query: &[f32]) -> Option<f64> {
     let (numbers, rest) = stored.as_chunks::<4>();
     if numbers.len() != query.len() || !rest.is_empty() {

@@ -1,4 +1,4 @@
-//! Makes vectors anew that another model made: after the configuration named another one.
+//! Re-embeds passages of another model, after the configuration was changed.
 
 use model::WorkspaceId;
 use store::memory;
@@ -7,19 +7,19 @@ use super::passages;
 use crate::core::{app::App, error::Result, ports::Urgency};
 
 /// Passages that are embedded between two commits.
-const STEP: i64 = 8;
-/// Workspaces that one round looks at.
-const WORKSPACES: i64 = 100;
+const BATCH: i64 = 8;
+/// Workspaces per round.
+const MAX_WORKSPACES: i64 = 100;
 
-/// Makes some vectors anew, and tells how many.
+/// Re-embeds some passages, and returns how many.
 #[crate::boxed]
-pub async fn renew_some(app: &App) -> Result<u64> {
+pub async fn re_embed_some(app: &App) -> Result<u64> {
     let Some(model) = app.embedder().map(|embedder| embedder.model().to_owned()) else { return Ok(0) };
     let current = model.clone();
     let (workspaces, waiting) = app
         .db()
         .system_read(async move |tx| {
-            let workspaces = memory::outdated_workspaces(tx, &current, WORKSPACES).await?;
+            let workspaces = memory::outdated_workspaces(tx, &current, MAX_WORKSPACES).await?;
             let waiting =
                 if workspaces.is_empty() { 0 } else { memory::count_outdated(tx, &current).await? };
             Ok::<_, store::Error>((workspaces, waiting))
@@ -29,14 +29,14 @@ pub async fn renew_some(app: &App) -> Result<u64> {
     metrics::gauge!("memory_passages_waiting").set(waiting as f64);
     let mut renewed = 0;
     for workspace in workspaces {
-        renewed += renew_in(app, &workspace, &model).await?;
+        renewed += re_embed_in(app, &workspace, &model).await?;
     }
     Ok(renewed)
 }
 
-async fn renew_in(app: &App, workspace: &WorkspaceId, model: &str) -> Result<u64> {
+async fn re_embed_in(app: &App, workspace: &WorkspaceId, model: &str) -> Result<u64> {
     let model = model.to_owned();
-    let old = app.db().read(workspace, async move |tx| memory::outdated(tx, &model, STEP).await).await?;
+    let old = app.db().read(workspace, async move |tx| memory::outdated(tx, &model, BATCH).await).await?;
     if old.is_empty() {
         return Ok(0);
     }

@@ -1,4 +1,4 @@
-//! What every kind of search shares: its query and filter, and showing what was found.
+//! What every kind of search shares: its query and filter, and presenting its hits.
 
 use model::{
     MailboxId, Timestamp,
@@ -27,9 +27,9 @@ use crate::{
     mailbox::folders,
 };
 
-/// A mail that was found, with what is needed to show it.
+/// A matching message, with what is needed to show it.
 pub(super) struct Hit {
-    pub(super) mail: EmailRecord,
+    pub(super) email: EmailRecord,
     pub(super) text: Option<FetchedContent>,
     pub(super) body: Option<FetchedContent>,
 }
@@ -53,7 +53,7 @@ pub(super) fn fingerprint(mailbox: &str, input: &SearchQuery) -> String {
     )
 }
 
-/// The query with the parameters that say the same as its fields.
+/// The query combined with the parameters for its fields.
 pub(super) fn full_query(input: &SearchQuery) -> Result<Query> {
     let parsed = Query::parse(&input.query);
     let mut query = parsed.map_err(|fault| Error::invalid("query", fault.to_string()))?;
@@ -76,19 +76,19 @@ pub(super) fn full_query(input: &SearchQuery) -> Result<Query> {
     Ok(query)
 }
 
-/// Fetches what is needed to show mails that were found.
+/// Loads what is needed to show matching messages.
 pub(super) async fn fetch(
     tx: &mut Tx,
     mailbox: &MailboxId,
     input: &SearchQuery,
     found: Vec<EmailRecord>,
-    by_words: bool,
+    by_terms: bool,
 ) -> Result<(Vec<Hit>, FolderNames)> {
     let names = FolderNames::load(tx, mailbox).await?;
     let options = input.read_options();
     let presenter = Presenter { folders: &names, options: &options };
     let nothing = || vec![None; found.len()];
-    let texts = if by_words {
+    let texts = if by_terms {
         present::fetch_all(tx, &presenter.content_ids(&found), true).await?
     } else {
         nothing()
@@ -100,7 +100,7 @@ pub(super) async fn fetch(
         nothing()
     };
     let contents = texts.into_iter().zip(bodies);
-    let hits = found.into_iter().zip(contents).map(|(mail, (text, body))| Hit { mail, text, body });
+    let hits = found.into_iter().zip(contents).map(|(email, (text, body))| Hit { email, text, body });
     Ok((hits.collect(), names))
 }
 
@@ -151,12 +151,12 @@ pub(super) async fn show(
         },
         None => None,
     };
-    let lines = [hit.mail.subject.clone(), hit.mail.sender.clone(), hit.mail.to_line.clone()];
-    let mut email = presenter.open_and_show(app, &call.workspace, hit.mail, hit.body).await?;
+    let lines = [hit.email.subject.clone(), hit.email.sender.clone(), hit.email.to_line.clone()];
+    let mut email = presenter.open_and_show(app, &call.workspace, hit.email, hit.body).await?;
     email.raw_headers = None;
     email.score = Some(rank.score(&lines, text.as_deref().unwrap_or_default()));
     if !email.content_omitted {
-        // From what is shown, so that safe content stays safe.
+        // From the shown text, so that safe content stays safe.
         let mut passages = rank.highlights(&email.subject);
         if let Some(text) = &text {
             passages.extend(rank.highlights(text));

@@ -1,7 +1,7 @@
-//! Search by meaning, and by meaning and words together: over the same passages as recall, of one mailbox.
+//! Search by meaning, or by meaning and terms together: over the same passages as recall, of one mailbox.
 //!
-//! A bounded number of the best passages is looked at, so a page costs the same however much mail there is. What the query
-//! says of fields and what it leaves out must hold exactly; its words are what the meaning is taken from.
+//! A bounded number of the best passages is considered, so a page costs the same however much mail there is. Field
+//! clauses and negations must match exactly; the other terms give the meaning.
 
 use std::collections::HashMap;
 
@@ -32,7 +32,7 @@ use crate::{
         call::Call,
         cursor,
         error::{Error, ErrorKind, Result},
-        state::indexes::{Mail, PassageFilter},
+        state::indexes::{MailFilter, PassageFilter},
     },
     inbox::emails::present::FolderNames,
     mailbox::mailboxes,
@@ -43,10 +43,10 @@ use crate::{
     },
 };
 
-/// Passages of each list that are looked at.
-const PASSAGES: usize = 200;
-/// Mails that are found by their words alone.
-const BY_WORDS: i64 = 100;
+/// Passages of each list that are considered.
+const MAX_PASSAGES: usize = 200;
+/// Messages that are found by their terms alone.
+const MAX_TERM_HITS: i64 = 100;
 
 /// Where a page ended.
 #[derive(Serialize, Deserialize)]
@@ -62,14 +62,14 @@ pub(super) async fn search(app: &App, call: &Call, mailbox: &str, input: SearchQ
     }
     let key = require(app, &call.workspace).await?;
     let query = full_query(&input)?;
-    if asked(&query).is_empty() {
-        // Without a word there is no meaning: the list does it.
+    if query_text(&query).is_empty() {
+        // Without terms there is no meaning: the list answers it.
         return terms::search(app, call, mailbox, SearchQuery { mode: SearchMode::Text, ..input }).await;
     }
     let about = fingerprint(mailbox, &input);
-    let mark: Option<RankedPosition> =
+    let position: Option<RankedPosition> =
         input.cursor.as_deref().map(|text| cursor::open(&key, &about, text)).transpose()?;
-    let offset = mark.map_or(0, |mark| mark.offset);
+    let offset = position.map_or(0, |position| position.offset);
     let (ordered, total) = order(app, call, mailbox, &input, &query).await?;
     let limit = usize::try_from(input.limit).unwrap_or_default();
     let page: Vec<(EmailRecord, f64)> = ordered.into_iter().skip(offset).take(limit).collect();
@@ -82,18 +82,18 @@ pub(super) async fn search(app: &App, call: &Call, mailbox: &str, input: SearchQ
     Ok(EmailPage { emails, total_count, has_more, next_cursor })
 }
 
-/// What the query asks for: its words, as far as they belong to no field and are not left out.
-fn asked(query: &WordQuery) -> String {
-    let clauses = query.clauses.iter().filter(|clause| !must_hold(clause));
+/// The terms of the query that belong to no field and are not negated.
+fn query_text(query: &WordQuery) -> String {
+    let clauses = query.clauses.iter().filter(|clause| !is_exact(clause));
     clauses.flat_map(|clause| &clause.words).map(String::as_str).collect::<Vec<_>>().join(" ")
 }
 
-/// Whether a clause says something that must hold exactly.
-fn must_hold(clause: &Clause) -> bool {
+/// Whether a clause must match exactly.
+fn is_exact(clause: &Clause) -> bool {
     clause.negated || clause.field != Field::Any
 }
 
-/// The mails that fit, best first, with their scores, and how many they are.
+/// The matching messages, best first, with their scores, and their number.
 async fn order(
     app: &App,
     call: &Call,
@@ -102,18 +102,18 @@ async fn order(
     words: &WordQuery,
 ) -> Result<(Vec<(EmailRecord, f64)>, usize)> {
     let (named, wanted, parsed, now) = (mailboxes::name(mailbox), input.clone(), words.clone(), call.now);
-    let (mailbox, filter, by_words) = app
+    let (mailbox, filter, by_terms) = app
         .read(call, async move |tx| {
             let mailbox = mailboxes::find_id(tx, &named).await?;
             let filter = filter(tx, &mailbox, &wanted, &parsed, now).await?;
-            let by_words = if wanted.mode == SearchMode::Hybrid && !parsed.impossible {
+            let by_terms = if wanted.mode == SearchMode::Hybrid && !parsed.impossible {
                 let words =
                     search::SearchTerms { mailbox: &mailbox, clauses: &parsed.clauses, filter: &filter };
-                search::find(tx, &words, None, BY_WORDS).await?.0
+                search::find(tx, &words, None, MAX_TERM_HITS).await?.0
             } else {
                 Vec::new()
             };
-            Ok((mailbox, filter, by_words))
+            Ok((mailbox, filter, by_terms))
         })
         .await?;
     if words.impossible {
@@ -123,34 +123,34 @@ async fn order(
     let mut lists = vec![(VECTOR_WEIGHT, near.by_meaning)];
     if input.mode == SearchMode::Hybrid {
         lists.push((TERM_WEIGHT, near.by_rank));
-        lists.push((TERM_WEIGHT, by_words.iter().map(|found| found.email.id.clone()).collect()));
+        lists.push((TERM_WEIGHT, by_terms.iter().map(|found| found.email.id.clone()).collect()));
     }
-    let mut mails = near.mails;
-    mails.extend(by_words.into_iter().map(|found| (found.email.id.clone(), found.email)));
+    let mut emails = near.emails;
+    emails.extend(by_terms.into_iter().map(|found| (found.email.id.clone(), found.email)));
     let mut ordered: Vec<(EmailRecord, f64)> = Vec::new();
     for (id, fused) in fuse_ids(&lists) {
-        let Some(mail) = mails.remove(&id) else { continue };
+        let Some(email) = emails.remove(&id) else { continue };
         let score = if input.mode == SearchMode::Semantic {
             near.likeness.get(&id).copied().unwrap_or_default()
         } else {
             fused
         };
-        ordered.push((mail, (score.clamp(0.0, 1.0) * 10_000.0).round() / 10_000.0));
+        ordered.push((email, (score.clamp(0.0, 1.0) * 10_000.0).round() / 10_000.0));
     }
     let total = ordered.len();
     Ok((ordered, total))
 }
 
-/// Mails whose passages fit.
-struct Near {
+/// Messages with matching passages.
+struct NearestEmails {
     /// The nearest first.
     by_meaning: Vec<EmailId>,
-    /// Those with the best words first.
+    /// Those with the best terms first.
     by_rank: Vec<EmailId>,
-    /// How near, from 0 to 1.
+    /// The similarity, from 0 to 1.
     likeness: HashMap<EmailId, f64>,
-    /// The mails that pass the filter.
-    mails: HashMap<EmailId, EmailRecord>,
+    /// The messages that pass the filter.
+    emails: HashMap<EmailId, EmailRecord>,
 }
 
 async fn nearest(
@@ -159,34 +159,37 @@ async fn nearest(
     mailbox: &MailboxId,
     words: &WordQuery,
     filter: &EmailFilter,
-) -> Result<Near> {
-    let query = Query::new(app, &call.workspace, &asked(words)).await?;
-    let held = app.indexes().get(app, &call.workspace).await?;
-    let wanted =
-        PassageFilter { memories: false, documents: false, mail: Mail::Of(mailbox.as_str().to_owned()) };
-    let [near, fitting] = ranked(&held, &query, &wanted, PASSAGES).await?;
+) -> Result<NearestEmails> {
+    let query = Query::new(app, &call.workspace, &query_text(words)).await?;
+    let index = app.indexes().get(app, &call.workspace).await?;
+    let wanted = PassageFilter {
+        memories: false,
+        documents: false,
+        mail: MailFilter::Of(mailbox.as_str().to_owned()),
+    };
+    let [near, fitting] = ranked(&index, &query, &wanted, MAX_PASSAGES).await?;
     let numbers: Vec<i64> = fuse(&[(VECTOR_WEIGHT, &near), (TERM_WEIGHT, &fitting)])
         .into_iter()
         .map(|(number, _)| number)
         .collect();
     let (asked_for, now, filter, mailbox) = (numbers.clone(), call.now, filter.clone(), mailbox.clone());
-    let exact: Vec<Clause> = words.clauses.iter().filter(|clause| must_hold(clause)).cloned().collect();
-    let (candidates, mails) = app
+    let exact: Vec<Clause> = words.clauses.iter().filter(|clause| is_exact(clause)).cloned().collect();
+    let (candidates, emails) = app
         .read(call, async move |tx| {
             let candidates = memory::candidates(tx, &asked_for, now).await?;
             let ids: Vec<EmailId> =
                 candidates.iter().filter_map(|row| email_of(&row.owner)).cloned().collect();
             let exact = search::SearchTerms { mailbox: &mailbox, clauses: &exact, filter: &filter };
-            let mails = search::among(tx, &exact, &ids).await?;
-            Ok((candidates, mails))
+            let emails = search::among(tx, &exact, &ids).await?;
+            Ok((candidates, emails))
         })
         .await?;
     let gone: Vec<i64> =
         numbers.into_iter().filter(|number| !candidates.iter().any(|row| row.number == *number)).collect();
     if !gone.is_empty() {
-        held.remove(&gone);
+        index.remove(&gone);
     }
-    let emails: HashMap<i64, &EmailId> =
+    let ids_by_number: HashMap<i64, &EmailId> =
         candidates.iter().filter_map(|row| Some((row.number, email_of(&row.owner)?))).collect();
     let mut likeness: HashMap<EmailId, f64> = HashMap::new();
     for row in &candidates {
@@ -196,11 +199,14 @@ async fn nearest(
             *known = known.max(1.0 - distance);
         }
     }
-    let mails: HashMap<EmailId, EmailRecord> =
-        mails.into_iter().map(|mail| (mail.id.clone(), mail)).collect();
+    let emails: HashMap<EmailId, EmailRecord> =
+        emails.into_iter().map(|email| (email.id.clone(), email)).collect();
     let in_order = |numbers: &[i64]| {
         let mut ids: Vec<EmailId> = Vec::new();
-        for id in numbers.iter().filter_map(|number| emails.get(number)).filter(|id| mails.contains_key(**id))
+        for id in numbers
+            .iter()
+            .filter_map(|number| ids_by_number.get(number))
+            .filter(|id| emails.contains_key(**id))
         {
             if !ids.contains(id) {
                 ids.push((*id).clone());
@@ -211,14 +217,14 @@ async fn nearest(
     let mut by_meaning = in_order(&near);
     let near_to = |id: &EmailId| likeness.get(id).copied().unwrap_or_default();
     by_meaning.sort_by(|one, other| near_to(other).total_cmp(&near_to(one)));
-    Ok(Near { by_meaning, by_rank: in_order(&fitting), likeness, mails })
+    Ok(NearestEmails { by_meaning, by_rank: in_order(&fitting), likeness, emails })
 }
 
 fn email_of(owner: &Owner) -> Option<&EmailId> {
     if let Owner::Email(_, id) = owner { Some(id) } else { None }
 }
 
-/// Joins lists of mails by their ranks.
+/// Fuses lists of messages by their ranks.
 fn fuse_ids(lists: &[(f64, Vec<EmailId>)]) -> Vec<(EmailId, f64)> {
     let mut numbers: HashMap<&EmailId, i64> = HashMap::new();
     let mut ids: Vec<&EmailId> = Vec::new();
@@ -255,11 +261,11 @@ async fn show_page(
     clauses: &[Clause],
 ) -> Result<Vec<model::emails::Email>> {
     let (named, options) = (mailboxes::name(mailbox), input.read_options());
-    let (mails, scores): (Vec<EmailRecord>, Vec<f64>) = page.into_iter().unzip();
+    let (emails, scores): (Vec<EmailRecord>, Vec<f64>) = page.into_iter().unzip();
     let (hits, names): (Vec<Hit>, FolderNames) = app
         .read(call, async move |tx| {
             let mailbox = mailboxes::find_id(tx, &named).await?;
-            fetch(tx, &mailbox, &input, mails, true).await
+            fetch(tx, &mailbox, &input, emails, true).await
         })
         .await?;
     let rank = Rank::new(clauses);

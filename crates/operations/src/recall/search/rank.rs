@@ -1,4 +1,4 @@
-//! How well a message fits a query, and the passages that show it.
+//! How well a message matches a query, and the highlighted passages.
 
 use std::ops::Range;
 
@@ -7,33 +7,33 @@ use model::search::{
     words::{MAX_TERM_CHARS, words},
 };
 
-/// Characters around a match that are shown.
-const AROUND: usize = 60;
+/// Characters shown around a match.
+const HIGHLIGHT_CHARS: usize = 60;
 
-/// Bytes of a text that passages are looked for in.
+/// Bytes of a text that highlights are searched in.
 const MAX_READ_BYTES: usize = 100_000;
 
-/// Bytes of a text that tell how well it fits.
+/// Bytes of a text that count for the score.
 const MAX_RANKED_BYTES: usize = 16 * 1024;
 
-/// Words of these in scripts that have to be folded, which takes longer.
-const MAX_RANKED_WORDS: usize = 2_000;
+/// Terms of a text in scripts that need case folding, which takes longer.
+const MAX_RANKED_TERMS: usize = 2_000;
 
-/// Passages that an answer shows of one mail.
+/// Highlights of one message.
 pub(super) const MAX_HIGHLIGHTS: usize = 3;
 
-/// Tells how well a mail fits, and where. The words of a query are few, and a mail is read once for all of them.
+/// Scores and highlights a message. A query has few terms, and a message is read once for all of them.
 pub(super) struct Rank<'a> {
     wanted: Vec<(&'a str, bool)>,
-    /// What each byte may be: most words of a text begin with another than those that are looked for.
+    /// The class of each byte: most words begin with other bytes than the terms of the query.
     bytes: [u8; 256],
 }
 
-/// A letter or digit of ASCII.
-const PART: u8 = 1;
+/// An ASCII letter or digit.
+const WORD_BYTE: u8 = 1;
 
-/// One that a word in question begins with.
-const FIRST: u8 = 2;
+/// The first byte of a term.
+const FIRST_BYTE: u8 = 2;
 
 impl<'a> Rank<'a> {
     pub(super) fn new(clauses: &'a [Clause]) -> Self {
@@ -47,12 +47,12 @@ impl<'a> Rank<'a> {
         let mut bytes = [0; 256];
         for byte in 0..=u8::MAX {
             if byte.is_ascii_alphanumeric() {
-                bytes[usize::from(byte)] = PART;
+                bytes[usize::from(byte)] = WORD_BYTE;
             }
         }
         for first in wanted.iter().filter_map(|(word, _)| word.bytes().next()) {
-            bytes[usize::from(first)] |= FIRST;
-            bytes[usize::from(first.to_ascii_uppercase())] |= FIRST;
+            bytes[usize::from(first)] |= FIRST_BYTE;
+            bytes[usize::from(first.to_ascii_uppercase())] |= FIRST_BYTE;
         }
         Self { wanted, bytes }
     }
@@ -61,13 +61,13 @@ impl<'a> Rank<'a> {
         self.wanted.iter().any(|(wanted, prefix)| word == *wanted || (*prefix && word.starts_with(wanted)))
     }
 
-    /// Where words in question stand in a text of ASCII, which is compared where it stands. Most of it is passed over:
-    /// only bytes that such a word begins with are looked at.
+    /// The matches in ASCII text, compared in place. Most of the text is skipped: only bytes that begin a term are
+    /// examined.
     fn plain_matches<'t>(&'t self, text: &'t [u8]) -> impl Iterator<Item = Range<usize>> + 't {
         let mut read = 0;
         std::iter::from_fn(move || {
             loop {
-                let first = |byte: &u8| self.bytes[usize::from(*byte)] & FIRST != 0;
+                let first = |byte: &u8| self.bytes[usize::from(*byte)] & FIRST_BYTE != 0;
                 let start = read + text[read..].iter().position(first)?;
                 read = start + 1;
                 if !text[..start].last().is_some_and(|byte| self.is_part(*byte))
@@ -81,10 +81,10 @@ impl<'a> Rank<'a> {
 
     /// Whether a byte is part of a word.
     fn is_part(&self, byte: u8) -> bool {
-        self.bytes[usize::from(byte)] & PART != 0
+        self.bytes[usize::from(byte)] & WORD_BYTE != 0
     }
 
-    /// How long the word is that a text begins with, if it is one in question.
+    /// The length of the word that a text begins with, if it matches.
     fn plain_match(&self, text: &[u8]) -> Option<usize> {
         let length = text.iter().position(|byte| !self.is_part(*byte)).unwrap_or(text.len());
         let word = &text[..length.min(MAX_TERM_CHARS)];
@@ -96,7 +96,7 @@ impl<'a> Rank<'a> {
         is_wanted.then_some(length)
     }
 
-    /// Whether a run of letters and digits, as it stands in a text, is or holds a word in question.
+    /// Whether a run of letters and digits is or contains a matching word.
     fn is_match(&self, run: &str) -> bool {
         if run.is_ascii() {
             self.plain_match(run.as_bytes()).is_some()
@@ -105,18 +105,18 @@ impl<'a> Rank<'a> {
         }
     }
 
-    /// How often words in question stand in the beginning of a text.
+    /// The number of matches at the beginning of a text.
     fn count(&self, text: &str) -> u32 {
         let text = &text[..text.floor_char_boundary(MAX_RANKED_BYTES)];
         let found = if text.is_ascii() {
             self.plain_matches(text.as_bytes()).count()
         } else {
-            words(text, MAX_RANKED_WORDS).iter().filter(|word| self.is_wanted(word)).count()
+            words(text, MAX_RANKED_TERMS).iter().filter(|word| self.is_wanted(word)).count()
         };
         u32::try_from(found).unwrap_or(u32::MAX)
     }
 
-    /// From 0 to 1: matches in subject and sender weigh more than those in the text, many little more than some.
+    /// From 0 to 1: matches in subject and sender weigh more than those in the text, with diminishing returns.
     pub(super) fn score(&self, lines: &[String; 3], text: &str) -> f64 {
         let weight = 4.0 * f64::from(self.count(&lines[0]))
             + 2.0 * f64::from(self.count(&lines[1]))
@@ -126,7 +126,7 @@ impl<'a> Rank<'a> {
         (score * 10_000.0).round() / 10_000.0
     }
 
-    /// Passages around the first matches, the words in question between `**`.
+    /// Passages around the first matches, with the matches between `**`.
     pub(super) fn highlights(&self, text: &str) -> Vec<String> {
         let text_read = &text[..text.floor_char_boundary(MAX_READ_BYTES)];
         if text_read.is_ascii() {
@@ -156,7 +156,7 @@ fn passages(text: &str, matches: impl Iterator<Item = Range<usize>>) -> Vec<Stri
     passages
 }
 
-/// Where the runs of letters and digits of a text begin and end.
+/// The runs of letters and digits of a text.
 fn runs(text: &str) -> impl Iterator<Item = Range<usize>> {
     let mut indices = text.char_indices().peekable();
     std::iter::from_fn(move || {
@@ -170,11 +170,11 @@ fn runs(text: &str) -> impl Iterator<Item = Range<usize>> {
 }
 
 fn boundary_before(text: &str, at: usize) -> usize {
-    text[..at].char_indices().rev().take(AROUND).last().map_or(at, |(index, _)| index)
+    text[..at].char_indices().rev().take(HIGHLIGHT_CHARS).last().map_or(at, |(index, _)| index)
 }
 
 fn boundary_after(text: &str, at: usize) -> usize {
-    text[at..].char_indices().nth(AROUND).map_or(text.len(), |(index, _)| at + index)
+    text[at..].char_indices().nth(HIGHLIGHT_CHARS).map_or(text.len(), |(index, _)| at + index)
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Search by the terms that a message has.
+//! Search by the terms of a message, and by its fields.
 
 use model::{
     Timestamp,
@@ -30,7 +30,7 @@ struct SearchPosition {
     date: i64,
 }
 
-/// Searches by terms, the last that arrived first.
+/// Searches by terms, the newest arrival first.
 pub(super) async fn search(app: &App, call: &Call, mailbox: &str, input: SearchQuery) -> Result<EmailPage> {
     let named = mailboxes::name(mailbox);
     let key = app.data_key(&call.workspace).await?;
@@ -42,7 +42,7 @@ pub(super) async fn search(app: &App, call: &Call, mailbox: &str, input: SearchQ
     let clauses = query.clauses.clone();
     let found = app.read(call, async move |tx| find(tx, &named, &input, &query, after, now).await).await?;
     let next_cursor = match (&found.next, found.more) {
-        (Some(mark), true) => Some(cursor::seal(&key, &about, mark)?),
+        (Some(position), true) => Some(cursor::seal(&key, &about, position)?),
         _ => None,
     };
     let rank = Rank::new(&clauses);
@@ -53,7 +53,7 @@ pub(super) async fn search(app: &App, call: &Call, mailbox: &str, input: SearchQ
     Ok(EmailPage { emails, total_count: found.total, has_more: found.more, next_cursor })
 }
 
-struct Findings {
+struct SearchResult {
     hits: Vec<Hit>,
     names: FolderNames,
     total: i64,
@@ -68,34 +68,37 @@ async fn find(
     query: &Query,
     after: Option<SearchPosition>,
     now: Timestamp,
-) -> Result<Findings> {
+) -> Result<SearchResult> {
     let mailbox = mailboxes::find_id(tx, named).await?;
     let filter = filter(tx, &mailbox, input, query, now).await?;
-    let most = input.limit + 1;
-    // Without a word there is nothing to look up in the index: the list does it.
-    let by_words = !query.clauses.is_empty();
+    let limit = input.limit + 1;
+    // Without terms the index is not needed: the list answers it.
+    let by_terms = !query.clauses.is_empty();
     let (mut found, total) = if query.impossible {
         (Vec::new(), 0)
-    } else if by_words {
-        let place = after.as_ref().map(|mark| mark.place.as_str());
+    } else if by_terms {
+        let place = after.as_ref().map(|position| position.place.as_str());
         let wanted = search::SearchTerms { mailbox: &mailbox, clauses: &query.clauses, filter: &filter };
-        let (found, total) = search::find(tx, &wanted, place, most).await?;
+        let (found, total) = search::find(tx, &wanted, place, limit).await?;
         (found.into_iter().map(|found| (found.email, found.place)).collect::<Vec<_>>(), total)
     } else {
         let sort = Sort { column: SortColumn::Date, direction: SortDirection::Descending };
-        let after =
-            after.map(|mark| ListPosition { numbers: vec![mark.date], text: None, id: mark.place.into() });
-        let found = emails::list(tx, &mailbox, &filter, sort, after.as_ref(), 0, most).await?;
+        let after = after.map(|position| ListPosition {
+            numbers: vec![position.date],
+            text: None,
+            id: position.place.into(),
+        });
+        let found = emails::list(tx, &mailbox, &filter, sort, after.as_ref(), 0, limit).await?;
         let total = emails::count(tx, &mailbox, &filter).await?;
-        (found.into_iter().map(|mail| (mail.clone(), mail.id.to_string())).collect(), total)
+        (found.into_iter().map(|email| (email.clone(), email.id.to_string())).collect(), total)
     };
     let wanted = usize::try_from(input.limit).unwrap_or_default();
     let more = found.len() > wanted;
     found.truncate(wanted);
     let next = found
         .last()
-        .map(|(mail, place)| SearchPosition { place: place.clone(), date: mail.date.as_micros() });
+        .map(|(email, place)| SearchPosition { place: place.clone(), date: email.date.as_micros() });
     let (hits, names) =
-        fetch(tx, &mailbox, input, found.into_iter().map(|(mail, _)| mail).collect(), by_words).await?;
-    Ok(Findings { hits, names, total, more, next })
+        fetch(tx, &mailbox, input, found.into_iter().map(|(email, _)| email).collect(), by_terms).await?;
+    Ok(SearchResult { hits, names, total, more, next })
 }

@@ -1,4 +1,4 @@
-//! What the model is told. Nothing here comes from a mail: mail reaches the model as JSON in the results of tools.
+//! The prompt. Nothing here comes from a message: mail reaches the model as JSON in tool results.
 
 use model::{
     Timestamp,
@@ -8,8 +8,8 @@ use model::{
 use super::turn::Turn;
 use crate::core::ports::ChatMessage;
 
-/// Characters of earlier messages that the model gets; the newest first.
-const MEMORY: usize = 24_000;
+/// Characters of earlier messages that the model gets, the newest first.
+const MAX_HISTORY_CHARS: usize = 24_000;
 
 const TASK: &str = "You are the assistant of one mailbox. You help its owner to read, find and answer mail, using the \
 tools you are given and nothing else.\n\
@@ -32,7 +32,7 @@ then say that it was not sent.";
 const MAY_NOT_SEND: &str = "You cannot send mail for this message. If the user wants something sent, save a draft and \
 say that it can be sent after a look at it, or when the user sends the request again with approval.";
 
-/// The whole conversation as the model gets it.
+/// The whole conversation as sent to the model.
 pub(super) fn conversation(turn: &Turn, now: Timestamp) -> Vec<ChatMessage> {
     let mut messages = vec![ChatMessage::System(system(turn, now))];
     messages.extend(bounded(&turn.history).into_iter().map(|message| match message.role {
@@ -53,11 +53,11 @@ fn system(turn: &Turn, now: Timestamp) -> String {
 
 /// The newest messages that fit, oldest first, beginning with one of the user.
 fn bounded(history: &[AgentMessage]) -> Vec<&AgentMessage> {
-    let mut room = MEMORY;
+    let mut free = MAX_HISTORY_CHARS;
     let mut kept: Vec<&AgentMessage> = Vec::new();
     for message in history.iter().rev() {
-        let Some(left) = room.checked_sub(message.content.len()) else { break };
-        room = left;
+        let Some(left) = free.checked_sub(message.content.len()) else { break };
+        free = left;
         kept.push(message);
     }
     while kept.last().is_some_and(|message| message.role == Speaker::Assistant) {
@@ -70,12 +70,12 @@ fn bounded(history: &[AgentMessage]) -> Vec<&AgentMessage> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::agent::conversations::spoken;
+    use crate::agent::conversations::message_of;
 
     #[test]
     fn the_newest_messages_are_kept_and_a_question_comes_first() {
-        let said = |role, content: String| spoken("m".into(), role, content, Timestamp::from_micros(0));
-        let long = "x".repeat(MEMORY / 2);
+        let said = |role, content: String| message_of("m".into(), role, content, Timestamp::from_micros(0));
+        let long = "x".repeat(MAX_HISTORY_CHARS / 2);
         let history = vec![
             said(Speaker::User, long.clone()),
             said(Speaker::Assistant, long.clone()),
@@ -85,6 +85,6 @@ mod tests {
         let kept: Vec<&str> = bounded(&history).iter().map(|message| message.content.as_str()).collect();
         assert_eq!(kept, ["second", "answer"]);
         assert_eq!(bounded(&history[..2]).len(), 2);
-        assert!(bounded(&[said(Speaker::User, "x".repeat(MEMORY + 1))]).is_empty());
+        assert!(bounded(&[said(Speaker::User, "x".repeat(MAX_HISTORY_CHARS + 1))]).is_empty());
     }
 }

@@ -1,9 +1,9 @@
 //! The tools of the mailbox agent: a closed list over the operations of the API, with the caller's rights, inside one
 //! mailbox.
 //!
-//! None takes the name of a mailbox, deletes anything or fetches anything. Reads show clean mail as safe text. Drafts are
-//! new ones, or such as this conversation saved. Something is sent only when the message was approved, once, and only to
-//! whom the person named ([`recipients`]); to anybody else it becomes a draft.
+//! None takes the name of a mailbox, deletes anything or fetches anything. Reads show clean mail as safe text. Drafts
+//! are new ones, or ones that this conversation saved. A message is sent only when it was approved, once, and only to
+//! recipients that the person named ([`recipients`]); to anyone else it becomes a draft.
 
 mod mail;
 mod recipients;
@@ -19,12 +19,12 @@ use model::{
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use self::recipients::Named;
-use self::toolbox::{Done, MAX_RESULT_CHARS};
+use self::recipients::NamedRecipients;
+use self::toolbox::{MAX_RESULT_CHARS, ToolResult};
 pub(super) use self::{recipients::sender_of, toolbox::Toolbox};
 use super::turn::Turn;
 use crate::{
-    agent::integrations::{Offered, session::Session},
+    agent::integrations::{OfferedTool, session::Session},
     core::{
         app::App,
         call::Call,
@@ -34,13 +34,13 @@ use crate::{
 };
 
 /// Characters of all results for one message.
-const ALL_RESULTS: usize = 120_000;
-/// Tools that are used for one message.
+const MAX_TURN_RESULT_CHARS: usize = 120_000;
+/// Tool calls for one message.
 const MAX_CALLS: usize = 24;
-/// The name of the tool that saves drafts; what was to be sent and became one is told under it.
+/// The name of the tool that saves drafts; a message that was saved instead of sent is reported under it.
 const SAVE_DRAFT: &str = "save_draft";
 
-/// A tool, as the model is told of it.
+/// A tool, as the model sees it.
 struct Tool {
     name: &'static str,
     description: &'static str,
@@ -53,11 +53,11 @@ const fn reading(name: &'static str, description: &'static str, parameters: fn()
     Tool { name, description, parameters, sends: false }
 }
 
-const fn leaving(name: &'static str, description: &'static str, parameters: fn() -> Value) -> Tool {
+const fn sending(name: &'static str, description: &'static str, parameters: fn() -> Value) -> Tool {
     Tool { name, description, parameters, sends: true }
 }
 
-/// All of them.
+/// All tools.
 const TOOLS: &[Tool] = &[
     reading(
         "list_emails",
@@ -72,21 +72,25 @@ const TOOLS: &[Tool] = &[
     ),
     reading("read_email", "Reads one mail as plain text.", schema::<mail::ReadEmail>),
     reading("read_thread", "Reads the newest mails of a thread, oldest first.", schema::<mail::ReadThread>),
-    reading("list_folders", "Lists the folders of the mailbox with their counts.", schema::<mail::Nothing>),
-    reading("list_labels", "Lists the custom labels of the mailbox.", schema::<mail::Nothing>),
+    reading(
+        "list_folders",
+        "Lists the folders of the mailbox with their counts.",
+        schema::<mail::NoArguments>,
+    ),
+    reading("list_labels", "Lists the custom labels of the mailbox.", schema::<mail::NoArguments>),
     reading(
         SAVE_DRAFT,
         "Saves a plain text draft for the user to look at. With reply_to_email_id it becomes an answer to that mail; \
          with draft_id it replaces a draft that you saved in this conversation.",
         schema::<sending::SaveDraft>,
     ),
-    leaving(
+    sending(
         "send_email",
         "Sends a new message to addresses that the user wrote in this conversation, or saves it as a draft if the user \
          wrote one of them nowhere.",
         schema::<sending::SendEmail>,
     ),
-    leaving(
+    sending(
         "reply_to_email",
         "Answers the sender of an email, if the user wrote that address in this conversation or the conversation is \
          about that sender's thread; otherwise saves the answer as a draft.",
@@ -129,11 +133,11 @@ impl<'a> Toolbox<'a> {
             call,
             turn,
             own_drafts: saved.filter_map(|tool| tool.email_id.clone()).collect(),
-            named: Named::new(said, turn.about.as_deref()),
+            named: NamedRecipients::new(said, turn.about.as_deref()),
             sent: false,
             drafts_saved: 0,
             sessions: HashMap::new(),
-            room: ALL_RESULTS,
+            room: MAX_TURN_RESULT_CHARS,
             used: Vec::new(),
             notes: Vec::new(),
         }
@@ -143,7 +147,7 @@ impl<'a> Toolbox<'a> {
         &self.call.workspace
     }
 
-    /// The tools that this message may use, as the model is told of them.
+    /// The tools that this message may use, as the model sees them.
     pub(super) fn specs(&self) -> Vec<ToolSpec> {
         let allowed = TOOLS.iter().filter(|tool| !tool.sends || self.turn.message.approve);
         let own = allowed.map(|tool| ToolSpec {
@@ -151,20 +155,20 @@ impl<'a> Toolbox<'a> {
             description: tool.description.to_owned(),
             parameters: (tool.parameters)(),
         });
-        own.chain(self.turn.offered.iter().map(Offered::spec)).collect()
+        own.chain(self.turn.offered.iter().map(OfferedTool::spec)).collect()
     }
 
-    /// Uses a tool. What the caller could have done wrong is told to the model; faults of ours end the turn.
+    /// Runs a tool. A caller's mistake is reported to the model; internal faults end the turn.
     pub(super) async fn run(&mut self, name: &str, arguments: &str) -> Result<String> {
         if self.used.len() >= MAX_CALLS {
             return Ok(refusal("no more tools for this message; answer with what you have"));
         }
         let outcome = self.dispatch(name, arguments).await;
-        let mut tool = ToolUse { name: shown_name(name), outcome: ToolOutcome::Done, email_id: None };
+        let mut tool = ToolUse { name: stored_name(name), outcome: ToolOutcome::Done, email_id: None };
         let result = match outcome {
             Ok(done) => {
                 if done.drafted {
-                    // What was asked for did not happen; what did is told as what it is.
+                    // The requested send did not happen; the saved draft is reported as what it is.
                     self.used.push(ToolUse { outcome: ToolOutcome::Failed, ..tool });
                     tool =
                         ToolUse { name: SAVE_DRAFT.to_owned(), outcome: ToolOutcome::Done, email_id: None };
@@ -198,9 +202,9 @@ impl<'a> Toolbox<'a> {
         text
     }
 
-    async fn dispatch(&mut self, name: &str, arguments: &str) -> Result<Done> {
-        if let Some(place) = self.turn.offered.iter().position(|offered| offered.name == name) {
-            return self.use_outside(place, arguments).await.map(Done::data);
+    async fn dispatch(&mut self, name: &str, arguments: &str) -> Result<ToolResult> {
+        if let Some(index) = self.turn.offered.iter().position(|offered| offered.name == name) {
+            return self.call_connection(index, arguments).await.map(ToolResult::data);
         }
         let allowed =
             TOOLS.iter().any(|tool| tool.name == name && (!tool.sends || self.turn.message.approve));
@@ -208,12 +212,12 @@ impl<'a> Toolbox<'a> {
             return Err(Error::with_message(ErrorKind::NotFound, "there is no such tool"));
         }
         match name {
-            "list_emails" => self.list_emails(read(arguments)?).await.map(Done::data),
-            "search_emails" => self.search_emails(read(arguments)?).await.map(Done::data),
-            "read_email" => self.read_email(read(arguments)?).await.map(Done::data),
-            "read_thread" => self.read_thread(read(arguments)?).await.map(Done::data),
-            "list_folders" => self.list_folders(read(arguments)?).await.map(Done::data),
-            "list_labels" => self.list_labels(read(arguments)?).await.map(Done::data),
+            "list_emails" => self.list_emails(read(arguments)?).await.map(ToolResult::data),
+            "search_emails" => self.search_emails(read(arguments)?).await.map(ToolResult::data),
+            "read_email" => self.read_email(read(arguments)?).await.map(ToolResult::data),
+            "read_thread" => self.read_thread(read(arguments)?).await.map(ToolResult::data),
+            "list_folders" => self.list_folders(read(arguments)?).await.map(ToolResult::data),
+            "list_labels" => self.list_labels(read(arguments)?).await.map(ToolResult::data),
             SAVE_DRAFT => self.save_draft(read(arguments)?).await,
             "send_email" => self.send_email(read(arguments)?).await,
             "reply_to_email" => self.reply_to_email(read(arguments)?).await,
@@ -221,10 +225,10 @@ impl<'a> Toolbox<'a> {
         }
     }
 
-    /// Uses a tool of an outside server that the message named. It is looked up anew: one that was removed is gone.
-    async fn use_outside(&mut self, place: usize, arguments: &str) -> Result<Value> {
+    /// Calls a tool of a connection that the message named. The connection is read again: it may have been removed.
+    async fn call_connection(&mut self, index: usize, arguments: &str) -> Result<Value> {
         let turn: &Turn = self.turn;
-        let offered = &turn.offered[place];
+        let offered = &turn.offered[index];
         let arguments: Value = read(arguments)?;
         if !arguments.is_object() {
             return Err(Error::invalid("", "expected an object"));
@@ -240,7 +244,7 @@ impl<'a> Toolbox<'a> {
         session.call(self.app, &offered.tool, arguments).await
     }
 
-    /// Ends what was opened to the outside.
+    /// Closes the sessions with tool servers.
     pub(super) async fn close(&mut self) {
         for (_, session) in self.sessions.drain() {
             session.close(self.app).await;
@@ -248,20 +252,20 @@ impl<'a> Toolbox<'a> {
     }
 }
 
-/// Arguments as the tool wants them.
+/// Parses the arguments of a tool.
 fn read<T: DeserializeOwned>(arguments: &str) -> Result<T> {
-    // Models leave the arguments of a tool that takes none empty.
+    // Models leave the arguments of a tool without parameters empty.
     let text = if arguments.trim().is_empty() { "{}" } else { arguments };
     serde_json::from_str(text).map_err(|error| Error::invalid("arguments", error.to_string()))
 }
 
-/// The name of a tool as it is kept: what a model made up may be anything.
-fn shown_name(name: &str) -> String {
+/// The name of a tool as it is stored: a model may make up anything.
+fn stored_name(name: &str) -> String {
     let plain = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     name.chars().filter(plain).take(64).collect()
 }
 
-/// Whether a fault is none that the model could have avoided.
+/// Whether the model could not have avoided a fault.
 fn is_ours(fault: &Error) -> bool {
     matches!(
         fault.kind(),

@@ -39,18 +39,18 @@ fn a_second_and_a_hundredth_bound_what_is_charged_ahead() {
         let terms = terms(Some(limit));
         for call in 0..calls {
             let now = at(call);
-            if matches!(pool.attempt(&terms, 1, now), Attempt::MustAsk) {
-                ask(&mut pool, Some(1), Purpose::Settle, now);
-                assert!(matches!(pool.attempt(&terms, 1, now), Attempt::Taken(_)));
+            if matches!(pool.attempt(&terms, 1, now), Attempt::AskStore) {
+                ask(&mut pool, Some(1), Purpose::Commit, now);
+                assert!(matches!(pool.attempt(&terms, 1, now), Attempt::Reserved(_)));
             }
             pool.spend(1);
         }
-        let asked = ask(&mut pool, None, Purpose::Settle, at(calls));
+        let asked = ask(&mut pool, None, Purpose::Commit, at(calls));
         assert_eq!(asked.ahead, ahead, "{limit} {calls}");
-        assert_eq!(pool.granted - pool.taken(), ahead.min(limit - calls));
+        assert_eq!(pool.granted - pool.drawn(), ahead.min(limit - calls));
         // After a pause little is charged ahead.
         pool.keep_changed();
-        assert_eq!(ask(&mut pool, None, Purpose::Settle, at(5000)).ahead, 1);
+        assert_eq!(ask(&mut pool, None, Purpose::Commit, at(5000)).ahead, 1);
     }
 }
 
@@ -58,11 +58,11 @@ fn a_second_and_a_hundredth_bound_what_is_charged_ahead() {
 fn what_is_returned_is_not_taken_any_more() {
     let mut pool = Pool::shared(PoolKind::Credits);
     let terms = terms(Some(1000));
-    assert!(matches!(pool.attempt(&terms, 1, at(0)), Attempt::MustAsk));
-    ask(&mut pool, Some(1), Purpose::Settle, at(0));
+    assert!(matches!(pool.attempt(&terms, 1, at(0)), Attempt::AskStore));
+    ask(&mut pool, Some(1), Purpose::Commit, at(0));
     for purpose in [Purpose::Return, Purpose::Close] {
         assert!(pool.plan(None, purpose, at(1)).is_some());
-        assert!(matches!(pool.attempt(&terms, 1, at(1)), Attempt::MustAsk));
+        assert!(matches!(pool.attempt(&terms, 1, at(1)), Attempt::AskStore));
     }
     // The store could not be written.
     pool.keep_changed();
@@ -75,29 +75,29 @@ fn a_closed_pool_asks_before_anything_is_spent() {
         let mut pool = Pool::shared(PoolKind::Credits);
         let terms = terms(limit);
         pool.adopt(&terms);
-        ask(&mut pool, Some(1), Purpose::Settle, at(0));
-        assert!(matches!(pool.attempt(&terms, 1, at(0)), Attempt::Taken(_)));
+        ask(&mut pool, Some(1), Purpose::Commit, at(0));
+        assert!(matches!(pool.attempt(&terms, 1, at(0)), Attempt::Reserved(_)));
         assert!(!pool.plan(None, Purpose::Close, at(1)).unwrap().close, "a call is in flight");
         pool.spend(1);
         assert!(ask(&mut pool, None, Purpose::Close, at(1)).close);
         assert!(pool.is_closed());
         assert!(pool.plan(None, Purpose::Close, at(2)).is_none(), "once is enough");
-        assert!(matches!(pool.attempt(&terms, 1, at(2)), Attempt::MustAsk));
+        assert!(matches!(pool.attempt(&terms, 1, at(2)), Attempt::AskStore));
     }
 }
 
 #[test]
-fn a_write_that_nobody_was_told_of_counts() {
+fn a_write_whose_commit_was_not_reported_counts() {
     let mut pool = Pool::shared(PoolKind::Credits);
     let terms = terms(Some(1000));
     pool.adopt(&terms);
-    ask(&mut pool, Some(10), Purpose::Settle, at(0));
-    assert!(matches!(pool.attempt(&terms, 10, at(0)), Attempt::Taken(_)));
-    // The commit went through, its answer did not arrive, and the caller was told of a failure.
+    ask(&mut pool, Some(10), Purpose::Commit, at(0));
+    assert!(matches!(pool.attempt(&terms, 10, at(0)), Attempt::Reserved(_)));
+    // The commit went through, its answer did not arrive, and the caller got a failure.
     pool.refund(10);
-    let asked = pool.plan(None, Purpose::Settle, at(1)).unwrap();
+    let asked = pool.plan(None, Purpose::Commit, at(1)).unwrap();
     pool.apply(&asked, &Adjusted { writes: 10, granted: 11, ..answer(&asked, 0) });
-    assert_eq!((pool.used(), pool.granted - pool.taken()), (10, 1));
+    assert_eq!((pool.used(), pool.granted - pool.drawn()), (10, 1));
 }
 
 #[test]
@@ -105,21 +105,21 @@ fn a_window_of_a_sole_node_needs_no_store() {
     let minute = Timestamp::from_micros(60_000_000);
     let mut pool = Pool::window(Spent { period_start: minute, reads: 2 });
     let terms = Terms { kind: PoolKind::Requests, period_start: minute, limit: Some(3) };
-    assert!(matches!(pool.attempt(&terms, 1, minute), Attempt::Taken(_)));
+    assert!(matches!(pool.attempt(&terms, 1, minute), Attempt::Reserved(_)));
     pool.spend(1);
     assert!(matches!(pool.attempt(&terms, 1, minute), Attempt::Refused));
     assert!(pool.plan(None, Purpose::Close, minute).is_none());
     let next = Terms { period_start: minute.plus_seconds(60), ..terms };
-    assert!(matches!(pool.attempt(&next, 1, next.period_start), Attempt::Taken(_)));
+    assert!(matches!(pool.attempt(&next, 1, next.period_start), Attempt::Reserved(_)));
 }
 
 #[test]
 fn an_answer_for_the_former_plan_is_not_spent() {
     let mut pool = Pool::shared(PoolKind::Credits);
     let larger = terms(Some(1000));
-    assert!(matches!(pool.attempt(&larger, 1, at(0)), Attempt::MustAsk));
-    let asked = pool.plan(Some(1), Purpose::Settle, at(0)).unwrap();
-    assert!(matches!(pool.attempt(&terms(Some(0)), 1, at(0)), Attempt::MustAsk));
+    assert!(matches!(pool.attempt(&larger, 1, at(0)), Attempt::AskStore));
+    let asked = pool.plan(Some(1), Purpose::Commit, at(0)).unwrap();
+    assert!(matches!(pool.attempt(&terms(Some(0)), 1, at(0)), Attempt::AskStore));
     pool.apply(&asked, &answer(&asked, 0));
-    assert!(matches!(pool.attempt(&terms(Some(0)), 1, at(0)), Attempt::MustAsk));
+    assert!(matches!(pool.attempt(&terms(Some(0)), 1, at(0)), Attempt::AskStore));
 }

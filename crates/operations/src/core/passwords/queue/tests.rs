@@ -4,7 +4,7 @@ use tokio::task::JoinSet;
 
 use super::*;
 
-/// Work that waits until it is let go, and remembers in which order it began.
+/// Work that waits until it is released, and records in which order it began.
 #[derive(Default)]
 struct Barrier {
     state: Mutex<(Vec<&'static str>, bool)>,
@@ -34,7 +34,7 @@ fn turn(purpose: Purpose, client: u8) -> Turn {
 
 type Outcomes = JoinSet<(&'static str, Result<()>)>;
 
-/// Brings work to the queue, and waits until it has found a place or was refused.
+/// Enqueues work, and waits until it has a slot or was refused.
 async fn bring(calls: &mut Outcomes, queue: &Queue, barrier: &Arc<Barrier>, turn: Turn, name: &'static str) {
     let (queue, barrier) = (queue.clone(), barrier.clone());
     let work = move || {
@@ -80,7 +80,7 @@ async fn two_run_twenty_wait_and_the_next_is_sent_away() {
 #[tokio::test]
 async fn a_burst_of_sign_ups_refuses_and_delays_no_log_in() {
     let (queue, barrier, mut calls) = (Queue::default(), Arc::new(Barrier::default()), JoinSet::new());
-    // From many clients, so that only the kind of work tells them from others.
+    // From many clients, so that only the purpose distinguishes them.
     for client in 0..60 {
         bring(&mut calls, &queue, &barrier, turn(Purpose::SignUp, client), "sign-up").await;
     }
@@ -93,7 +93,7 @@ async fn a_burst_of_sign_ups_refuses_and_delays_no_log_in() {
     let outcomes = calls.join_all().await;
     assert_eq!(refused(&outcomes).len(), 60 - MAX_RUNNING - MAX_WAITING + 4);
     assert!(refused(&outcomes).iter().all(|name| *name == "sign-up"));
-    // Every kind in its turn, although the sign-ups came first.
+    // Every purpose in its turn, although the sign-ups came first.
     let begun = barrier.begun();
     assert!(begun[2..8].contains(&"reset"), "{begun:?}");
     assert!(begun[2..12].iter().filter(|name| **name == "log-in").count() == 3, "{begun:?}");
@@ -126,7 +126,7 @@ async fn a_caller_who_hangs_up_leaves_the_place_and_not_the_work() {
     }
     until_two_run(&barrier).await;
     calls.shutdown().await;
-    // What runs still takes up its two places: nothing else begins before it has ended.
+    // Running work still takes up its two slots: nothing else begins before it ends.
     let mut calls = JoinSet::new();
     for _ in 0..MAX_WAITING {
         bring(&mut calls, &queue, &barrier, turn(Purpose::LogIn, 1), "next").await;

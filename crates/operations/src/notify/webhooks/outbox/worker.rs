@@ -1,7 +1,7 @@
-//! The task that looks for what webhooks have to be told, and tells it.
+//! The webhook worker: finds new events and due deliveries, and delivers them.
 //!
-//! A mail that comes in is news for it, and most workspaces have no webhook: those are remembered, so that their mail
-//! costs no look into the store.
+//! Every incoming message is an event, and most workspaces have no webhook: those are remembered, so that their
+//! events cost no read of the store.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -19,7 +19,7 @@ use tokio::{
 };
 use tracing::Instrument;
 
-use super::{Filled, WORKER, deliver, fill};
+use super::{FanOut, WORKER, deliver, fan_out};
 use crate::core::{
     app::App,
     error::{Error, Result},
@@ -27,49 +27,50 @@ use crate::core::{
     turns::Turns,
 };
 
-/// Webhooks that one process works on at the same time, and how many of them may be one workspace's.
+/// Webhooks that one process works on at the same time, and how many of them may belong to one workspace.
 const MAX_CONCURRENT: usize = 64;
 const MAX_CONCURRENT_IN_WORKSPACE: usize = 8;
-/// The least time between two searches.
-const GATHER: Duration = Duration::from_millis(50);
-/// Workspaces that are looked at one by one; more are cheaper to search through.
-const FEW: usize = 4;
-/// Workspaces that one search for missed events finds.
+/// The minimum time between two searches.
+const MIN_SEARCH_INTERVAL: Duration = Duration::from_millis(50);
+/// Workspaces that are checked one by one; for more, a search is cheaper.
+const MAX_SINGLE_CHECKS: usize = 4;
+/// Workspaces per search for missed events.
 const MAX_WORKSPACES: i64 = 1000;
 /// Workspaces without a webhook that are remembered.
 const MAX_QUIET: usize = 10_000;
-/// How often work is looked for without being told of any.
+/// How often due deliveries are polled without a notification.
 const IDLE_POLL: Duration = Duration::from_secs(1);
-/// How often events are looked for that nobody told of.
-const SEARCH: Duration = Duration::from_secs(10);
+/// How often missed events are searched for.
+const SEARCH_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Delivers until the task is ended. One such task is enough for a process.
+/// Delivers until the task is aborted. One such task per process is enough.
 #[crate::boxed]
 pub async fn work(app: App) {
     if app.db().is_sole_node() {
         let freed = app.db().system_write(async |tx| webhooks::free_all(tx).await).await;
         if let Err(error) = freed.map_err(Error::from) {
-            tracing::warn!(%error, "webhooks wait until they are free");
+            tracing::warn!(%error, "webhook claims of the last run not released; they will expire");
         }
     }
     let (mut events, mut changes) = (app.db().listen(Topic::Event), app.db().listen(Topic::Webhook));
     let mut worker = Worker::new(app);
-    let (mut told, mut searched) = (HashSet::new(), None::<Instant>);
+    let (mut notified, mut searched) = (HashSet::new(), None::<Instant>);
     loop {
-        let search = told.len() > FEW || searched.is_none_or(|at| at.elapsed() >= SEARCH);
+        let search =
+            notified.len() > MAX_SINGLE_CHECKS || searched.is_none_or(|at| at.elapsed() >= SEARCH_INTERVAL);
         if search {
-            // Where much happens, a search now and then does for all of it.
-            if searched.is_some_and(|at| at.elapsed() < GATHER) {
-                tokio::time::sleep(GATHER).await;
+            // Under load, a search now and then covers all events.
+            if searched.is_some_and(|at| at.elapsed() < MIN_SEARCH_INTERVAL) {
+                tokio::time::sleep(MIN_SEARCH_INTERVAL).await;
             }
             searched = Some(Instant::now());
         }
-        if let Err(error) = worker.round(std::mem::take(&mut told), search).await {
-            tracing::warn!(%error, "webhooks wait");
-            // News would not mend what is wrong, and may come without end.
+        if let Err(error) = worker.round(std::mem::take(&mut notified), search).await {
+            tracing::warn!(%error, "webhook delivery failed; retrying");
+            // A notification would not help, and may come in a tight loop.
             tokio::time::sleep(IDLE_POLL).await;
         }
-        match worker.wait(&mut events, &mut changes, &mut told).await {
+        match worker.wait(&mut events, &mut changes, &mut notified).await {
             Some(WakeReason::Some) => {}
             Some(WakeReason::Lost) => searched = None,
             None => return,
@@ -77,7 +78,7 @@ pub async fn work(app: App) {
     }
 }
 
-/// Does everything that is due now, and tells how many deliveries were tried: what a worker does, once.
+/// Does everything that is due now, and returns how many deliveries were tried.
 #[crate::boxed]
 pub async fn run_due(app: &App) -> Result<usize> {
     let mut worker = Worker::new(app.clone());
@@ -89,33 +90,33 @@ pub async fn run_due(app: &App) -> Result<usize> {
         }
         while let Some(done) = worker.running.join_next_with_id().await {
             let (id, outcome) = done.map_err(Error::internal)?;
-            worker.leave(id);
+            worker.remove(id);
             tried += outcome?;
         }
     }
 }
 
-/// What a worker was told while it waited.
+/// Why a waiting worker was woken.
 enum WakeReason {
-    /// What it needs to know.
+    /// It has all notifications.
     Some,
-    /// More than could be kept.
+    /// Some notifications were lost.
     Lost,
 }
 
-/// Webhooks that this process works on.
+/// The webhooks that this process works on.
 struct Worker {
     app: App,
     running: JoinSet<Result<usize>>,
-    places: HashMap<Id, (WorkspaceId, WebhookId)>,
+    running_webhooks: HashMap<Id, (WorkspaceId, WebhookId)>,
     turns: Turns,
-    /// Workspaces with events that were not looked through yet.
+    /// Workspaces with events that were not processed yet.
     behind: HashSet<WorkspaceId>,
-    /// Workspaces without a webhook. Who makes one tells so; what is missed is found by the next search.
+    /// Workspaces without a webhook. A new webhook sends a notification; a missed one is found by the next search.
     quiet: HashSet<WorkspaceId>,
-    /// Whether something may be due, and when that was last looked for.
+    /// Whether deliveries may be due, and when that was last checked.
     due: bool,
-    took_up: Option<Instant>,
+    checked_due_at: Option<Instant>,
 }
 
 impl Worker {
@@ -123,59 +124,59 @@ impl Worker {
         Self {
             app,
             running: JoinSet::new(),
-            places: HashMap::new(),
+            running_webhooks: HashMap::new(),
             turns: Turns::default(),
             behind: HashSet::new(),
             quiet: HashSet::new(),
             due: true,
-            took_up: None,
+            checked_due_at: None,
         }
     }
 
-    /// Waits until there may be something to do. Nothing when the store is closed.
+    /// Waits until there may be something to do. `None` when the store is closed.
     async fn wait(
         &mut self,
         events: &mut Receiver<Wake>,
         changes: &mut Receiver<Wake>,
-        told: &mut HashSet<WorkspaceId>,
+        notified: &mut HashSet<WorkspaceId>,
     ) -> Option<WakeReason> {
         if !self.behind.is_empty() {
-            // There is enough to do; what has ended makes room.
+            // There is enough to do; finished tasks free their slots.
             while let Some(done) = self.running.try_join_next_with_id() {
-                self.end(done);
+                self.finish(done);
                 self.due = true;
             }
             return Some(WakeReason::Some);
         }
-        let patience = tokio::time::sleep(IDLE_POLL);
-        tokio::pin!(patience);
+        let timeout = tokio::time::sleep(IDLE_POLL);
+        tokio::pin!(timeout);
         loop {
             tokio::select! {
-                // First what makes a workspace one that is looked at, then what happens there.
+                // First the changes of webhooks, then the events.
                 biased;
                 change = changes.recv() => match change {
                     Ok(wake) => {
                         self.due = true;
-                        self.hear(wake.workspace, told);
-                        return Some(self.gather_changes(changes, told));
+                        self.notice_change(wake.workspace, notified);
+                        return Some(self.gather_changes(changes, notified));
                     }
                     Err(RecvError::Lagged(_)) => return Some(self.lose_changes()),
                     Err(RecvError::Closed) => return None,
                 },
                 Some(done) = self.running.join_next_with_id() => {
-                    self.end(done);
+                    self.finish(done);
                     self.due = true;
                     return Some(WakeReason::Some);
                 }
-                () = &mut patience => {
+                () = &mut timeout => {
                     self.due = true;
                     return Some(WakeReason::Some);
                 }
                 event = events.recv() => match event {
                     Ok(wake) if self.quiet.contains(&wake.workspace) => {}
                     Ok(wake) => {
-                        told.insert(wake.workspace);
-                        return Some(self.gather_events(events, told));
+                        notified.insert(wake.workspace);
+                        return Some(self.gather_events(events, notified));
                     }
                     Err(RecvError::Lagged(_)) => return Some(WakeReason::Lost),
                     Err(RecvError::Closed) => return None,
@@ -184,10 +185,10 @@ impl Worker {
         }
     }
 
-    /// Looks at a workspace that was thought to have no webhook: what happened there may have been heard before this.
-    fn hear(&mut self, workspace: WorkspaceId, told: &mut HashSet<WorkspaceId>) {
+    /// Checks a workspace that had no webhook: its events may have arrived before this notification.
+    fn notice_change(&mut self, workspace: WorkspaceId, notified: &mut HashSet<WorkspaceId>) {
         if self.quiet.remove(&workspace) {
-            told.insert(workspace);
+            notified.insert(workspace);
         }
     }
 
@@ -198,39 +199,44 @@ impl Worker {
         WakeReason::Lost
     }
 
-    /// Takes all other changes that have come: a round does for all of them, many of which this worker made itself.
+    /// Drains all other changes: one round covers all of them, many of which this worker made itself.
     fn gather_changes(
         &mut self,
         changes: &mut Receiver<Wake>,
-        told: &mut HashSet<WorkspaceId>,
+        notified: &mut HashSet<WorkspaceId>,
     ) -> WakeReason {
         loop {
             match changes.try_recv() {
-                Ok(wake) => self.hear(wake.workspace, told),
+                Ok(wake) => self.notice_change(wake.workspace, notified),
                 Err(TryRecvError::Lagged(_)) => return self.lose_changes(),
                 Err(TryRecvError::Empty | TryRecvError::Closed) => return WakeReason::Some,
             }
         }
     }
 
-    /// Takes all other events that have come, to be done in one go.
-    fn gather_events(&self, events: &mut Receiver<Wake>, told: &mut HashSet<WorkspaceId>) -> WakeReason {
+    /// Drains all other events, to be processed together.
+    fn gather_events(&self, events: &mut Receiver<Wake>, notified: &mut HashSet<WorkspaceId>) -> WakeReason {
         loop {
             match events.try_recv() {
-                Ok(wake) => told.extend((!self.quiet.contains(&wake.workspace)).then_some(wake.workspace)),
+                Ok(wake) => {
+                    notified.extend((!self.quiet.contains(&wake.workspace)).then_some(wake.workspace))
+                }
                 Err(TryRecvError::Lagged(_)) => return WakeReason::Lost,
                 Err(TryRecvError::Empty | TryRecvError::Closed) => return WakeReason::Some,
             }
         }
     }
 
-    /// Makes deliveries of new events, and takes up what is due as far as there is room.
-    async fn round(&mut self, told: HashSet<WorkspaceId>, search: bool) -> Result<()> {
-        let mut workspaces = told;
+    /// Creates deliveries for new events, and starts what is due as far as there are slots.
+    async fn round(&mut self, notified: HashSet<WorkspaceId>, search: bool) -> Result<()> {
+        let mut workspaces = notified;
         if search {
-            let most = MAX_WORKSPACES;
-            let found: Result<Vec<WorkspaceId>, store::Error> =
-                self.app.db().system_read(async move |tx| webhooks::lagging_workspaces(tx, most).await).await;
+            let limit = MAX_WORKSPACES;
+            let found: Result<Vec<WorkspaceId>, store::Error> = self
+                .app
+                .db()
+                .system_read(async move |tx| webhooks::lagging_workspaces(tx, limit).await)
+                .await;
             workspaces = found?.into_iter().collect();
             self.behind.clear();
             for workspace in &workspaces {
@@ -238,21 +244,21 @@ impl Worker {
             }
         }
         workspaces.extend(self.behind.drain());
-        // Who was only told of events that no webhook wants has nothing new to take up.
-        self.due |= search || self.took_up.is_none_or(|at| at.elapsed() >= IDLE_POLL);
+        // Events that no webhook wants make nothing due.
+        self.due |= search || self.checked_due_at.is_none_or(|at| at.elapsed() >= IDLE_POLL);
         for workspace in workspaces {
-            match isolate(WORKER, fill(&self.app, &workspace)).await {
-                Ok(Filled::Quiet) => self.remember_quiet(workspace),
-                Ok(Filled::Nothing) => {}
-                Ok(Filled::Some { more }) => {
+            match isolate(WORKER, fan_out(&self.app, &workspace)).await {
+                Ok(FanOut::Quiet) => self.remember_quiet(workspace),
+                Ok(FanOut::Nothing) => {}
+                Ok(FanOut::Some { more }) => {
                     self.due = true;
                     self.behind.extend(more.then_some(workspace));
                 }
-                // One that cannot be read must not keep the others waiting.
-                Err(error) => tracing::warn!(%workspace, %error, "events wait for being told"),
+                // One that fails must not block the others.
+                Err(error) => tracing::warn!(%workspace, %error, "webhook fan-out failed; retrying"),
             }
         }
-        if std::mem::take(&mut self.due) { self.take_up().await } else { Ok(()) }
+        if std::mem::take(&mut self.due) { self.start_due().await } else { Ok(()) }
     }
 
     fn remember_quiet(&mut self, workspace: WorkspaceId) {
@@ -262,23 +268,25 @@ impl Worker {
         self.quiet.insert(workspace);
     }
 
-    async fn take_up(&mut self) -> Result<()> {
-        let room = MAX_CONCURRENT.saturating_sub(self.running.len());
-        if room == 0 {
+    async fn start_due(&mut self) -> Result<()> {
+        let slots = MAX_CONCURRENT.saturating_sub(self.running.len());
+        if slots == 0 {
             return Ok(());
         }
-        self.took_up = Some(Instant::now());
+        self.checked_due_at = Some(Instant::now());
         let now = self.app.now();
-        let (after, most) = (self.turns.after().to_owned(), self.turns.to_look_up(room));
+        let (after, limit) = (self.turns.after().to_owned(), self.turns.candidate_limit(slots));
         let find =
-            self.app.db().system_read(async move |tx| webhooks::due_workspaces(tx, now, &after, most).await);
+            self.app.db().system_read(async move |tx| webhooks::due_workspaces(tx, now, &after, limit).await);
         let waiting: Vec<WorkspaceId> = find.await?;
-        for (workspace, share) in self.turns.share(waiting, room, MAX_CONCURRENT_IN_WORKSPACE) {
-            // One that was just taken up may still look as if nobody worked on it.
-            let (of, most) = (workspace.clone(), share + self.turns.holds(&workspace));
-            let find = self.app.db().system_read(async move |tx| webhooks::due(tx, &of, now, most).await);
+        for (workspace, share) in self.turns.share(waiting, slots, MAX_CONCURRENT_IN_WORKSPACE) {
+            // One that was just started may still look unclaimed.
+            let (of, limit) = (workspace.clone(), share + self.turns.count(&workspace));
+            let find = self.app.db().system_read(async move |tx| webhooks::due(tx, &of, now, limit).await);
             let due: Vec<WebhookId> = find.await?;
-            let fresh = due.into_iter().filter(|id| !self.places.values().any(|(_, running)| running == id));
+            let fresh = due
+                .into_iter()
+                .filter(|id| !self.running_webhooks.values().any(|(_, running)| running == id));
             for id in fresh.take(share).collect::<Vec<_>>() {
                 self.begin(&workspace, id);
             }
@@ -287,29 +295,28 @@ impl Worker {
     }
 
     fn begin(&mut self, workspace: &WorkspaceId, id: WebhookId) {
-        let (app, place, webhook) = (self.app.clone(), workspace.clone(), id.clone());
-        // Whatever is logged on the way stands under the webhook's id.
-        let span = tracing::error_span!("webhook", %webhook, workspace = %place);
-        let lost =
-            |error: &Error| tracing::warn!(%error, "what came of a webhook's deliveries could not be stored");
-        let work = async move { deliver(&app, &place, &webhook).await.inspect_err(lost) };
+        let (app, owner, webhook) = (self.app.clone(), workspace.clone(), id.clone());
+        // Everything logged here carries the webhook's id.
+        let span = tracing::error_span!("webhook", %webhook, workspace = %owner);
+        let lost = |error: &Error| tracing::warn!(%error, "webhook deliveries not recorded; retrying");
+        let work = async move { deliver(&app, &owner, &webhook).await.inspect_err(lost) };
         let task = self.running.spawn(work.instrument(span));
-        self.turns.take(workspace);
-        self.places.insert(task.id(), (workspace.clone(), id));
+        self.turns.claim(workspace);
+        self.running_webhooks.insert(task.id(), (workspace.clone(), id));
     }
 
-    fn leave(&mut self, id: Id) {
-        if let Some((workspace, _)) = self.places.remove(&id) {
+    fn remove(&mut self, id: Id) {
+        if let Some((workspace, _)) = self.running_webhooks.remove(&id) {
             self.turns.release(&workspace);
         }
     }
 
-    fn end(&mut self, done: Result<(Id, Result<usize>), tokio::task::JoinError>) {
+    fn finish(&mut self, done: Result<(Id, Result<usize>), tokio::task::JoinError>) {
         match done {
-            Ok((id, _)) => self.leave(id),
+            Ok((id, _)) => self.remove(id),
             Err(error) => {
-                self.leave(error.id());
-                tracing::error!(%error, "deliveries of a webhook broke off; they will be tried again");
+                self.remove(error.id());
+                tracing::error!(%error, "webhook deliveries aborted; retrying");
             }
         }
     }

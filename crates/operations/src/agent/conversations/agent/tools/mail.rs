@@ -13,15 +13,15 @@ use crate::{
     recall::search,
 };
 
-/// Mails in one answer, unless the model wants fewer.
-const A_PAGE: i64 = 10;
-/// The most mails in one answer.
+/// Messages in one answer, unless the model asks for another number.
+const DEFAULT_LISTED: i64 = 10;
+/// Maximum messages in one answer.
 const MAX_LISTED: i64 = 25;
-/// Characters of one mail that is read alone.
-const ONE_BODY: u32 = 12_000;
-/// Characters of a mail among others of its thread, and how many of them.
-const THREAD_BODY: u32 = 4_000;
-const THREAD_MAILS: usize = 20;
+/// Characters of a message that is read alone.
+const MAX_EMAIL_CHARS: u32 = 12_000;
+/// Characters of a message in its thread, and how many messages.
+const MAX_THREAD_EMAIL_CHARS: u32 = 4_000;
+const MAX_THREAD_EMAILS: usize = 20;
 
 /// Which mails to list.
 #[derive(Deserialize, JsonSchema)]
@@ -83,7 +83,7 @@ pub(super) struct ReadThread {
 /// No arguments.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Nothing {}
+pub(super) struct NoArguments {}
 
 impl Toolbox<'_> {
     pub(super) async fn list_emails(&self, wanted: ListEmails) -> Result<Value> {
@@ -128,10 +128,10 @@ impl Toolbox<'_> {
         Ok(json!({ "email": whole(&self.email(wanted.email_id).await?) }))
     }
 
-    /// A mail as safe text.
+    /// A message as safe text.
     pub(super) async fn email(&self, id: EmailId) -> Result<Email> {
         let query = input(json!({
-            "agent_safe_content": true, "require_scan_status": "clean", "max_body_chars": ONE_BODY,
+            "agent_safe_content": true, "require_scan_status": "clean", "max_body_chars": MAX_EMAIL_CHARS,
         }))?;
         let call = self.call.follow(&emails::GET, self.app.now())?;
         emails::get(self.app, &call, self.mailbox(), id, query).await
@@ -139,24 +139,24 @@ impl Toolbox<'_> {
 
     pub(super) async fn read_thread(&self, wanted: ReadThread) -> Result<Value> {
         let query = input(json!({
-            "agent_safe_content": true, "require_scan_status": "clean", "max_body_chars": THREAD_BODY,
+            "agent_safe_content": true, "require_scan_status": "clean", "max_body_chars": MAX_THREAD_EMAIL_CHARS,
         }))?;
         let call = self.call.follow(&threads::GET, self.app.now())?;
         let all = threads::get(self.app, &call, self.mailbox(), wanted.thread_id, query).await?;
-        let newest = &all[all.len().saturating_sub(THREAD_MAILS)..];
+        let newest = &all[all.len().saturating_sub(MAX_THREAD_EMAILS)..];
         Ok(json!({
             "emails": fitting(newest.iter().map(whole).collect(), true),
             "total_count": all.last().and_then(|email| email.thread_count).unwrap_or_default(),
         }))
     }
 
-    pub(super) async fn list_folders(&self, _: Nothing) -> Result<Value> {
+    pub(super) async fn list_folders(&self, _: NoArguments) -> Result<Value> {
         let call = self.call.follow(&folders::LIST, self.app.now())?;
         let all = folders::list(self.app, &call, self.mailbox()).await?;
         Ok(json!({ "folders": all }))
     }
 
-    pub(super) async fn list_labels(&self, _: Nothing) -> Result<Value> {
+    pub(super) async fn list_labels(&self, _: NoArguments) -> Result<Value> {
         let call = self.call.follow(&labels::LIST, self.app.now())?;
         let all = labels::list(self.app, &call, self.mailbox()).await?;
         let shown: Vec<Value> =
@@ -171,10 +171,10 @@ impl Toolbox<'_> {
 }
 
 fn limit(wanted: Option<i64>) -> i64 {
-    wanted.unwrap_or(A_PAGE).clamp(1, MAX_LISTED)
+    wanted.unwrap_or(DEFAULT_LISTED).clamp(1, MAX_LISTED)
 }
 
-/// What an operation takes, with its own checks.
+/// The input of an operation, validated.
 fn input<T: DeserializeOwned + garde::Validate<Context = ()>>(value: Value) -> Result<T> {
     let input: T =
         serde_json::from_value(value).map_err(|error| Error::invalid("arguments", error.to_string()))?;
@@ -182,7 +182,7 @@ fn input<T: DeserializeOwned + garde::Validate<Context = ()>>(value: Value) -> R
     Ok(input)
 }
 
-/// A mail in a list.
+/// A message in a list.
 fn brief(email: &Email) -> Value {
     json!({
         "id": email.id,
@@ -205,7 +205,7 @@ fn brief(email: &Email) -> Value {
     })
 }
 
-/// A mail with its text.
+/// A message with its text.
 pub(super) fn whole(email: &Email) -> Value {
     let mut shown = brief(email);
     shown["snippet"] = Value::Null;
@@ -217,7 +217,7 @@ pub(super) fn whole(email: &Email) -> Value {
     shown
 }
 
-/// As many as there is room for: the first ones, or the last.
+/// As many as fit: the first ones, or the last.
 fn fitting(all: Vec<Value>, keep_last: bool) -> Vec<Value> {
     let mut room = MAX_RESULT_CHARS;
     let mut kept = Vec::with_capacity(all.len());

@@ -1,7 +1,8 @@
-//! Whom an approved message may be sent to: a person's approval covers whom the person named, not what the model read.
+//! The recipients that an approved message may be sent to: approval covers whom the person named, not what the model
+//! read.
 //!
-//! That is every address that the person wrote in the conversation, and the sender of the thread that the conversation
-//! was begun about. A message never adds to it: neither its text nor its Reply-To line is looked at.
+//! These are all addresses that the person wrote in the conversation, and the sender of the thread that the
+//! conversation is about. A message never adds to them: neither its text nor its Reply-To is considered.
 
 use std::collections::HashSet;
 
@@ -12,24 +13,24 @@ use store::{Tx, emails};
 use crate::core::error::Result;
 
 /// The addresses that one message to the agent may send to.
-pub(super) struct Named(HashSet<String>);
+pub(super) struct NamedRecipients(HashSet<String>);
 
-impl Named {
-    /// Those in what the person said, and the sender of what the conversation is about.
+impl NamedRecipients {
+    /// The addresses that the person wrote, and the sender of the conversation's thread.
     pub(super) fn new<'a>(said: impl Iterator<Item = &'a str>, about: Option<&str>) -> Self {
         let sender = about.and_then(|text| Address::parse(text).ok());
         Self(said.flat_map(written).chain(sender).map(|address| key_of(&address)).collect())
     }
 
-    /// Those of the given recipients that nobody named.
+    /// The given recipients that the person did not name.
     pub(super) fn missing<'a>(&self, recipients: impl Iterator<Item = &'a Mailbox>) -> Vec<String> {
         let addresses = recipients.map(Mailbox::address).filter(|one| !self.0.contains(&key_of(one)));
         addresses.map(ToString::to_string).collect()
     }
 }
 
-/// Who wrote the thread that a conversation is about, if it was one alone when the conversation was begun. Of several it
-/// is not known whom the person means, and one who joined later is not whom the person saw.
+/// The sender of the thread that a conversation is about, if it was a single one when the conversation began. With
+/// several it is unclear whom the person means, and a later one is not whom the person saw.
 pub(in super::super) async fn sender_of(
     tx: &mut Tx,
     mailbox: &MailboxId,
@@ -40,21 +41,20 @@ pub(in super::super) async fn sender_of(
     Ok(<[String; 1]>::try_from(senders).ok().map(|[sender]| sender))
 }
 
-/// Addresses are the same whatever the case of their letters: a difference that nobody sees must not send elsewhere, nor
-/// keep from sending.
+/// Addresses are compared case-insensitively: an invisible difference must neither redirect a message nor prevent it.
 fn key_of(address: &Address) -> String {
     address.as_str().to_lowercase()
 }
 
-/// The addresses that stand in a text, exactly as written: cutting a character off an address makes another one.
+/// The addresses in a text, exactly as written: cutting a character off an address makes another one.
 fn written(text: &str) -> Vec<Address> {
     let edge = |c: char| c.is_whitespace() || "<>()[],;:\"“”„‘’‚«»‹›，。；：、（）【】《》".contains(c);
     let words = text.split(edge).filter(|word| word.contains('@'));
     words.filter_map(|word| Address::parse(bare(word)).ok()).collect()
 }
 
-/// A word without the punctuation around it. What may begin an address is taken off only where it ends the word too, as
-/// quotation marks and marks of emphasis do.
+/// A word without the punctuation around it. A character that may begin an address is removed only where it also ends
+/// the word, like quotation marks and emphasis.
 fn bare(word: &str) -> &str {
     let inner = word.trim_end_matches(|c: char| !c.is_alphanumeric());
     let behind = &word[inner.len()..];
@@ -106,7 +106,7 @@ mod tests {
     // rules: AGENT-12
     #[test]
     fn only_whole_addresses_are_named() {
-        let named = Named::new(["Write to Bob@People.test"].into_iter(), Some("ada@remote.test"));
+        let named = NamedRecipients::new(["Write to Bob@People.test"].into_iter(), Some("ada@remote.test"));
         let missing = |text: &str| named.missing([Mailbox::parse(text).unwrap()].iter());
         for text in ["bob@people.test", "BOB@PEOPLE.TEST", "Collector <bob@people.test>", "ada@remote.test"] {
             assert!(missing(text).is_empty(), "{text}");

@@ -1,4 +1,4 @@
-//! Tools that write: drafts always, and one message to whom the person named when that was approved.
+//! Tools that write: drafts always, and one message to recipients that the person named, when that was approved.
 
 use mail::{
     address::{Address, Mailbox},
@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
-use super::toolbox::{Done, Toolbox};
+use super::toolbox::{ToolResult, Toolbox};
 use crate::{
     core::{
         admission::Idempotency,
@@ -33,12 +33,12 @@ use crate::{
 
 /// Drafts that are saved for one message.
 const MAX_DRAFTS: usize = 5;
-/// Recipients of a draft or mail of the agent.
+/// Recipients of a draft or message of the agent.
 const MAX_RECIPIENTS: usize = 20;
 /// Characters of a text of the agent.
 const MAX_TEXT_CHARS: usize = 50_000;
 /// Characters of the subject, and of the addresses, in a note to the person.
-const MAX_NOTED: usize = 200;
+const MAX_NOTE_CHARS: usize = 200;
 
 /// A draft.
 #[derive(Deserialize, JsonSchema)]
@@ -89,7 +89,7 @@ pub(super) struct ReplyToEmail {
 }
 
 impl Toolbox<'_> {
-    pub(super) async fn save_draft(&mut self, wanted: SaveDraft) -> Result<Done> {
+    pub(super) async fn save_draft(&mut self, wanted: SaveDraft) -> Result<ToolResult> {
         check_text("body", &wanted.body)?;
         if let Some(draft) = &wanted.draft_id
             && !self.own_drafts.contains(draft)
@@ -113,7 +113,7 @@ impl Toolbox<'_> {
         self.save(draft).await
     }
 
-    async fn save(&mut self, draft: NewDraft) -> Result<Done> {
+    async fn save(&mut self, draft: NewDraft) -> Result<ToolResult> {
         if self.drafts_saved >= MAX_DRAFTS {
             return Err(Error::invalid("", "no more drafts for this message"));
         }
@@ -122,11 +122,11 @@ impl Toolbox<'_> {
         self.drafts_saved += 1;
         self.own_drafts.insert(saved.id.clone());
         let data = json!({ "status": "saved", "draft_id": saved.id, "subject": saved.subject });
-        Ok(Done { data, email: Some(saved.id), drafted: false })
+        Ok(ToolResult { data, email: Some(saved.id), drafted: false })
     }
 
-    /// Saves what was to be sent, and says to the model and to the person that it is a draft, and why.
-    async fn save_instead(&mut self, draft: NewDraft, unnamed: &[String]) -> Result<Done> {
+    /// Saves the message as a draft instead of sending it, and tells the model and the person why.
+    async fn save_instead(&mut self, draft: NewDraft, unnamed: &[String]) -> Result<ToolResult> {
         let mut saved = self.save(draft).await?;
         let why = "the user did not write all of these addresses in this conversation";
         saved.data["status"] = json!("saved as a draft");
@@ -134,17 +134,17 @@ impl Toolbox<'_> {
         saved.data["reason"] = json!(why);
         saved.data["addresses"] = json!(unnamed);
         saved.drafted = true;
-        let subject = saved.data["subject"].as_str().map(|text| inert_line(text, MAX_NOTED));
+        let subject = saved.data["subject"].as_str().map(|text| inert_line(text, MAX_NOTE_CHARS));
         let note = format!(
             "Not sent, but saved as a draft: \u{201c}{}\u{201d}. You did not write {} in this conversation.",
             subject.unwrap_or_default(),
-            inert_line(&unnamed.join(", "), MAX_NOTED),
+            inert_line(&unnamed.join(", "), MAX_NOTE_CHARS),
         );
         self.notes.push(note);
         Ok(saved)
     }
 
-    pub(super) async fn send_email(&mut self, wanted: SendEmail) -> Result<Done> {
+    pub(super) async fn send_email(&mut self, wanted: SendEmail) -> Result<ToolResult> {
         check_text("text", &wanted.text)?;
         let to = people("to", recipients("to", Some(wanted.to.clone()))?.as_ref())?;
         let cc = people("cc", recipients("cc", wanted.cc.clone())?.as_ref())?;
@@ -172,10 +172,10 @@ impl Toolbox<'_> {
         };
         let call = self.once(&sending::SEND, &wanted)?;
         let outcome = sending::send(self.app, &call, self.mailbox(), mail, false).await;
-        self.note_sent(&call, outcome).await
+        self.record_sent(&call, outcome).await
     }
 
-    pub(super) async fn reply_to_email(&mut self, wanted: ReplyToEmail) -> Result<Done> {
+    pub(super) async fn reply_to_email(&mut self, wanted: ReplyToEmail) -> Result<ToolResult> {
         check_text("text", &wanted.text)?;
         let original = self.clean_email(wanted.email_id.clone()).await?;
         let to = self.answered(&wanted.email_id).await?;
@@ -202,10 +202,10 @@ impl Toolbox<'_> {
         let call = self.once(&sending::REPLY, &wanted)?;
         let id = wanted.email_id;
         let outcome = sending::reply(self.app, &call, self.mailbox(), id, reply, false).await;
-        self.note_sent(&call, outcome).await
+        self.record_sent(&call, outcome).await
     }
 
-    /// Whom an answer goes to: the From address, whatever Reply-To says, or whom a message of one's own went to.
+    /// The recipients of a reply: the From address, whatever Reply-To says, or the recipients of one's own message.
     async fn answered(&self, id: &EmailId) -> Result<Vec<Mailbox>> {
         let (mailbox, wanted) = (self.turn.mailbox.clone(), id.clone());
         let record = self
@@ -221,7 +221,7 @@ impl Toolbox<'_> {
         Ok(vec![Address::parse(&record.sender_address).map_err(|_| nobody())?.into()])
     }
 
-    /// A call that happens once for this message, also when the same message comes again after a crash.
+    /// A call that happens once for this message, also when the message is repeated after a crash.
     fn once<T: Serialize>(&self, operation: &'static Operation, wanted: &T) -> Result<Call> {
         if self.sent {
             return Err(Error::invalid("", "one mail was sent for this message already"));
@@ -229,7 +229,7 @@ impl Toolbox<'_> {
         let mut call = self.call.follow(operation, self.app.now())?;
         let text = serde_json::to_vec(&(operation.id, wanted)).map_err(Error::internal)?;
         call.idempotency = Some(IdempotencyClaim {
-            // A tab cannot stand in a key of a caller, so that the two never meet.
+            // A caller's key cannot contain a tab, so the two never collide.
             key: format!("agent\t{}\t{}", self.turn.conversation.id, self.turn.message.id),
             fingerprint: Sha256::digest(&text).into(),
             data_key: self.turn.key.clone(),
@@ -237,7 +237,7 @@ impl Toolbox<'_> {
         Ok(call)
     }
 
-    async fn note_sent(&mut self, call: &Call, outcome: Result<SentMail>) -> Result<Done> {
+    async fn record_sent(&mut self, call: &Call, outcome: Result<SentMail>) -> Result<ToolResult> {
         let data = match outcome {
             Ok(sent) => json!(sent),
             Err(error) if error.kind() == ErrorKind::AlreadyAnswered => self.earlier(call).await?,
@@ -245,10 +245,10 @@ impl Toolbox<'_> {
         };
         self.sent = true;
         let email = data["id"].as_str().map(EmailId::from);
-        Ok(Done { data, email, drafted: false })
+        Ok(ToolResult { data, email, drafted: false })
     }
 
-    /// What became of the mail that an earlier attempt at this message sent.
+    /// The result of the message that an earlier attempt sent.
     async fn earlier(&self, call: &Call) -> Result<serde_json::Value> {
         let already = || Error::invalid("", "one mail was sent for this message already");
         let claim = call.idempotency.as_ref().ok_or_else(already)?;
@@ -259,7 +259,7 @@ impl Toolbox<'_> {
         }
     }
 
-    /// A mail that the agent may work with.
+    /// A message that the agent may work with.
     async fn clean_email(&self, id: EmailId) -> Result<Email> {
         let email = self.email(id).await?;
         if email.content_omitted
@@ -271,7 +271,7 @@ impl Toolbox<'_> {
     }
 }
 
-/// A plain text draft to nobody yet, which answers an email if one is given.
+/// A plain text draft without recipients, which replies to an email if one is given.
 fn plain_draft(subject: Option<String>, body: &str, original: Option<&Email>) -> NewDraft {
     NewDraft {
         to: None,
@@ -287,12 +287,12 @@ fn plain_draft(subject: Option<String>, body: &str, original: Option<&Email>) ->
     }
 }
 
-/// The subject of an answer, which is a stranger's.
+/// The subject of a reply; it comes from a stranger.
 fn answer_subject(original: &str) -> String {
     reply_subject(&inert_subject(original))
 }
 
-/// Recipients as bare addresses: a name beside one could say that it is somebody else's.
+/// Recipients as bare addresses: a display name could pretend to be another person.
 fn addresses(people: &[Mailbox]) -> Option<Recipients> {
     let list: Vec<String> = people.iter().map(|one| one.address().to_string()).collect();
     Some(list).filter(|list| !list.is_empty()).map(Recipients::List)

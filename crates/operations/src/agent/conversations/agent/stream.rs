@@ -1,35 +1,35 @@
-//! Pieces of an answer while it is written, made harmless as the whole is.
+//! Streams an answer while it is generated, made inert like the whole.
 
 use crate::core::assistant::inert;
 
-/// Characters that are held back before a word without an end is passed on.
+/// Characters of a word without an end that are still streamed.
 const MAX_WORD_CHARS: usize = 2_000;
 
-/// Gathers what the model writes and gives it out word by word: what makes a link, an image or a tag has no white space
-/// between its characters, so that whole words can be judged alone.
+/// Buffers the model's output and returns it word by word: a link, an image or a tag has no white space between its
+/// characters, so that whole words can be made inert on their own.
 #[derive(Default)]
-pub(super) struct Pieces(String);
+pub(super) struct InertStream(String);
 
-impl Pieces {
-    /// Adds a piece, and gives what can be shown now.
+impl InertStream {
+    /// Adds a delta, and returns what can be shown now.
     pub(super) fn add(&mut self, piece: &str) -> Option<String> {
         self.0.push_str(piece);
         let end = self.0.rfind(char::is_whitespace)?;
         let end = end + self.0[end..].chars().next().map_or(0, char::len_utf8);
         let rest = self.0.split_off(end);
         let ready = std::mem::replace(&mut self.0, rest);
-        Some(harmless(&ready))
+        Some(make_inert(&ready))
     }
 
-    /// Gives the rest.
+    /// Returns the rest.
     pub(super) fn finish(self) -> Option<String> {
-        // A word that long is no text for people; the whole answer shows it.
-        (!self.0.is_empty() && self.0.len() <= MAX_WORD_CHARS).then(|| harmless(&self.0))
+        // A word that long is not text for people; the whole answer has it.
+        (!self.0.is_empty() && self.0.len() <= MAX_WORD_CHARS).then(|| make_inert(&self.0))
     }
 }
 
-/// The same text without what would load or link something. White space stays, since words are joined again by it.
-fn harmless(text: &str) -> String {
+/// The same text without anything that would load or link. White space stays, since it joins the words.
+fn make_inert(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for word in text.split_inclusive(char::is_whitespace) {
         let bare = word.trim_end();
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     fn streamed(pieces: &[&str]) -> String {
-        let mut gathered = Pieces::default();
+        let mut gathered = InertStream::default();
         let mut shown: String = pieces.iter().filter_map(|piece| gathered.add(piece)).collect();
         shown.extend(gathered.finish());
         shown

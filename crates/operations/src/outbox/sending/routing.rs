@@ -1,0 +1,136 @@
+//! The routes of a message's recipients: to mailboxes of this server, to other servers, or nowhere.
+//!
+//! Found before the submission's transaction; the worker finds them again for messages that are deferred.
+
+use std::collections::BTreeSet;
+
+use model::{
+    Timestamp, WorkspaceId,
+    sending::{OutboundMode, RecipientLine, RecipientState},
+};
+use store::outbound::DeliveryRecord;
+
+use super::{origin::Origin, outgoing_message::OutgoingMessage};
+use crate::{
+    core::{
+        app::App,
+        error::{Error, ErrorKind, Result},
+        state::outbox::RELAY,
+    },
+    inbox::inbound::{self, Recipient, Refusal},
+};
+
+/// Mailboxes of this server that one transaction delivers to; the queue delivers to further ones.
+const MAX_LOCAL_MAILBOXES: usize = 50;
+
+/// The route of one recipient.
+pub(super) enum Route {
+    /// To a mailbox of this server.
+    Mailbox(Box<Recipient>),
+    /// To this server, but later.
+    Deferred(String),
+    /// Refused.
+    Refused(String),
+    /// To another server.
+    Out(String),
+    /// To the sandbox.
+    Sandbox,
+}
+
+/// A recipient of a message.
+pub(super) struct Addressee {
+    address: String,
+    line: RecipientLine,
+    pub(super) route: Route,
+}
+
+impl Addressee {
+    /// Its first delivery record.
+    pub(super) fn record(&self, position: i64, now: Timestamp) -> DeliveryRecord {
+        use RecipientState as State;
+        let (state, reply, destination) = match &self.route {
+            Route::Mailbox(_) => (State::Sent, Some("250 2.1.5 Delivered to a mailbox of this server"), ""),
+            Route::Refused(reply) => (State::Bounced, Some(reply.as_str()), ""),
+            Route::Deferred(reply) => (State::Queued, Some(reply.as_str()), ""),
+            Route::Out(destination) => (State::Queued, None, destination.as_str()),
+            Route::Sandbox => (State::Sandboxed, Some("250 2.1.5 Kept in the sandbox"), ""),
+        };
+        let tried = state != State::Queued;
+        DeliveryRecord {
+            position,
+            recipient: self.address.clone(),
+            line: self.line,
+            destination: destination.to_owned(),
+            state,
+            attempts: i64::from(tried),
+            next_attempt_at: (!tried).then_some(now),
+            last_attempt_at: tried.then_some(now),
+            finished_at: tried.then_some(now),
+            reply: reply.map(ToOwned::to_owned),
+        }
+    }
+}
+
+/// Every recipient once, with its route.
+pub(super) async fn addressees(
+    app: &App,
+    origin: &Origin,
+    outgoing: &OutgoingMessage,
+) -> Result<Vec<Addressee>> {
+    let lines = [
+        (&outgoing.to, RecipientLine::To),
+        (&outgoing.cc, RecipientLine::Cc),
+        (&outgoing.bcc, RecipientLine::Bcc),
+    ];
+    let mut seen = BTreeSet::new();
+    let (mut all, mut here) = (Vec::new(), 0);
+    for (people, line) in lines {
+        for person in people {
+            let address = person.address();
+            if !seen.insert(address.as_str().to_owned()) {
+                continue;
+            }
+            let mut route = find_route(app, &origin.mailbox.email, address).await?;
+            here += usize::from(matches!(route, Route::Mailbox(_)));
+            if here > MAX_LOCAL_MAILBOXES && matches!(route, Route::Mailbox(_)) {
+                route = Route::Deferred("The mail waits for its turn".to_owned());
+            }
+            all.push(Addressee { address: address.to_string(), line, route });
+        }
+    }
+    Ok(all)
+}
+
+async fn find_route(app: &App, sender: &str, address: &mail::address::Address) -> Result<Route> {
+    Ok(match inbound::route(app, Some(sender), &address.to_string()).await {
+        Ok(recipient) => Route::Mailbox(Box::new(recipient)),
+        Err(refusal) if refusal == Refusal::RELAY => match app.settings().outbound.mode {
+            OutboundMode::Local => {
+                let fix = format!(
+                    "{address} is no mailbox of this server; set outbound.mode to relay, direct or sandbox."
+                );
+                return Err(Error::new(ErrorKind::OutboundNotConfigured).with_fix(fix));
+            }
+            OutboundMode::Relay => Route::Out(RELAY.to_owned()),
+            OutboundMode::Direct => Route::Out(address.domain().to_owned()),
+            OutboundMode::Sandbox => Route::Sandbox,
+        },
+        // If the store cannot answer now, it could not queue the message either.
+        Err(refusal) if refusal == Refusal::TRY_LATER => {
+            return Err(Error::new(ErrorKind::StorageUnavailable).with_retry_after(2));
+        }
+        Err(refusal) if refusal.code < 500 => Route::Deferred(refusal.to_string()),
+        Err(refusal) => Route::Refused(refusal.to_string()),
+    })
+}
+
+/// Refuses recipients that this server has no route to.
+pub(crate) async fn check_routes(app: &App, origin: &Origin, outgoing: &OutgoingMessage) -> Result<()> {
+    addressees(app, origin, outgoing).await.map(|_| ())
+}
+
+/// The recipients outside the workspace.
+pub(super) fn count_external(workspace: &WorkspaceId, addressees: &[Addressee]) -> i64 {
+    let inside = |one: &&Addressee| matches!(&one.route, Route::Mailbox(to) if to.workspace == *workspace);
+    i64::try_from(addressees.len() - addressees.iter().filter(inside).count()).unwrap_or(i64::MAX)
+}
