@@ -148,9 +148,7 @@ pub async fn list(
             Ok(conversations::list(tx, &mailbox, after, CONVERSATIONS_A_PAGE + 1).await?)
         })
         .await?;
-    let wanted = usize::try_from(CONVERSATIONS_A_PAGE).unwrap_or_default();
-    let has_more = found.len() > wanted;
-    found.truncate(wanted);
+    let has_more = cursor::truncate(&mut found, CONVERSATIONS_A_PAGE);
     let next_cursor = match found.last().filter(|_| has_more) {
         Some(last) => {
             let position = ConversationPosition { at: last.updated_at.as_micros(), id: last.id.clone() };
@@ -268,9 +266,7 @@ pub async fn messages(
             Ok(conversations::messages(tx, &mailbox, &id, newest_first, from, limit + 1).await?)
         })
         .await?;
-    let wanted = usize::try_from(limit).unwrap_or_default();
-    let has_more = found.len() > wanted;
-    found.truncate(wanted);
+    let has_more = cursor::truncate(&mut found, limit);
     let next_cursor = match found.last().filter(|_| has_more) {
         Some(last) => Some(cursor::seal(&key, &about, &last.position)?),
         None => None,

@@ -45,9 +45,7 @@ pub async fn list(app: &App, call: &Call, mailbox: &str, query: TaskQuery) -> Re
             Ok(tasks::list(tx, &mailbox, query.status, before.as_ref(), limit + 1).await?)
         })
         .await?;
-    let wanted = usize::try_from(limit).unwrap_or_default();
-    let has_more = found.len() > wanted;
-    found.truncate(wanted);
+    let has_more = cursor::truncate(&mut found, limit);
     let next_cursor = match found.last().filter(|_| has_more) {
         Some(last) => Some(cursor::seal(&key, &about, &last.id)?),
         None => None,

@@ -23,6 +23,14 @@ pub(crate) fn open<T: DeserializeOwned>(key: &DataKey, query: &str, cursor: &str
     serde_json::from_slice(&plain).map_err(|_| invalid())
 }
 
+/// Removes the extra row that was read to find out whether there is another page, and returns whether there is.
+pub(crate) fn truncate<T>(rows: &mut Vec<T>, limit: i64) -> bool {
+    let limit = usize::try_from(limit).unwrap_or_default();
+    let has_more = rows.len() > limit;
+    rows.truncate(limit);
+    has_more
+}
+
 fn purpose(query: &str) -> String {
     format!("cursor {query}")
 }

@@ -15,6 +15,7 @@ use store::{
 use crate::core::{
     app::App,
     call::Call,
+    cursor,
     error::{Error, ErrorKind, Result},
     operation::Operation,
 };
@@ -96,18 +97,14 @@ pub async fn list(app: &App, call: &Call, query: EventQuery) -> Result<EventPage
 #[crate::boxed]
 pub async fn page(app: &App, workspace: &WorkspaceId, after: i64, limit: i64) -> Result<EventPage> {
     let key = app.data_key(workspace).await?;
-    let found = app
+    let mut found = app
         .db()
         .read(workspace, async move |tx| events::list_after(tx, after, limit + 1).await)
         .await
         .map_err(Error::from)?;
-    let has_more = i64::try_from(found.len()).is_ok_and(|count| count > limit);
-    let wanted = usize::try_from(limit).unwrap_or_default();
-    let events = found
-        .into_iter()
-        .take(wanted)
-        .map(|record| show(workspace, &key, record))
-        .collect::<Result<Vec<Event>>>()?;
+    let has_more = cursor::truncate(&mut found, limit);
+    let events =
+        found.into_iter().map(|record| show(workspace, &key, record)).collect::<Result<Vec<Event>>>()?;
     let next_after = events.last().map_or(after, |event| event.sequence);
     Ok(EventPage { events, has_more, next_after })
 }

@@ -266,9 +266,7 @@ pub async fn deliveries(app: &App, call: &Call, id: WebhookId, query: DeliveryQu
             Ok(webhooks::list_deliveries(tx, &id, status, before.as_ref(), limit + 1).await?)
         })
         .await?;
-    let wanted = usize::try_from(limit).unwrap_or_default();
-    let has_more = found.len() > wanted;
-    found.truncate(wanted);
+    let has_more = cursor::truncate(&mut found, limit);
     let next_cursor = match found.last().filter(|_| has_more) {
         Some(last) => Some(cursor::seal(&key, &about, &DeliveryPosition { before: last.id.clone() })?),
         None => None,

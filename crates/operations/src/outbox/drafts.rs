@@ -123,16 +123,21 @@ pub async fn save_forward(
     let app_ = app.clone();
     app.write(call, async move |tx| {
         let email = prepared_draft.store(tx, &app_).await?;
-        Ok(SavedDraft {
-            draft_id: email.id.clone(),
-            id: email.id,
-            status: DraftState::Draft,
-            subject: email.subject,
-            recipient: email.to_line,
-            date: email.date,
-        })
+        Ok(saved(email))
     })
     .await
+}
+
+/// The answer for a draft that was just stored.
+pub(crate) fn saved(email: EmailRecord) -> SavedDraft {
+    SavedDraft {
+        draft_id: email.id.clone(),
+        id: email.id,
+        status: DraftState::Draft,
+        subject: email.subject,
+        recipient: email.to_line,
+        date: email.date,
+    }
 }
 
 /// Reads a draft.
@@ -186,7 +191,7 @@ pub async fn list(app: &App, call: &Call, mailbox: &str, query: DraftListQuery) 
     };
     let sort = Sort { column: SortColumn::Date, direction: SortDirection::Descending };
     let limit = query.limit;
-    let (found, total_count) = app
+    let (mut found, total_count) = app
         .read(call, async move |tx| {
             let mailbox = mailboxes::find_id(tx, &named).await?;
             let filter = EmailFilter { folder: Some(SystemFolder::Drafts.into()), ..EmailFilter::default() };
@@ -200,10 +205,9 @@ pub async fn list(app: &App, call: &Call, mailbox: &str, query: DraftListQuery) 
             Ok((found, emails::count(tx, &mailbox, &filter).await?))
         })
         .await?;
-    let wanted = usize::try_from(limit).unwrap_or_default();
-    let has_more = found.len() > wanted;
+    let has_more = cursor::truncate(&mut found, limit);
     let (mut all, mut last) = (Vec::new(), None);
-    for (record, email) in found.into_iter().take(wanted) {
+    for (record, email) in found {
         last = Some(sort.place(&email));
         all.push(show(&key, record, email)?);
     }

@@ -235,7 +235,7 @@ pub async fn list(app: &App, call: &Call, mailbox: &str, query: DraftListQuery) 
         None => None,
     };
     let limit = query.limit;
-    let (records, emails, total_count) = app
+    let (mut records, emails, total_count) = app
         .read(call, async move |tx| {
             let mailbox = mailboxes::find_id(tx, &named).await?;
             let records = stored::list_scheduled(tx, &mailbox, after, limit + 1).await?;
@@ -245,10 +245,9 @@ pub async fn list(app: &App, call: &Call, mailbox: &str, query: DraftListQuery) 
             Ok((records, emails, folder.map_or(0, |folder| folder.total_count)))
         })
         .await?;
-    let wanted = usize::try_from(limit).unwrap_or_default();
-    let has_more = records.len() > wanted;
+    let has_more = cursor::truncate(&mut records, limit);
     let (mut all, mut last) = (Vec::new(), None);
-    for record in records.into_iter().take(wanted) {
+    for record in records {
         let Some(email) = emails.iter().find(|email| email.id == record.email_id) else { continue };
         last = record
             .scheduled_at
@@ -312,14 +311,7 @@ pub async fn cancel(app: &App, call: &Call, mailbox: &str, id: EmailId) -> Resul
         let mailbox = crate::inbox::emails::lock_mailbox(tx, &named).await?;
         crate::inbox::emails::cancellation_result(stored::cancel_schedule(tx, &mailbox, &id, now).await?)?;
         let email = emails::find(tx, &mailbox, &id).await?.ok_or_else(missing)?;
-        Ok(SavedDraft {
-            draft_id: email.id.clone(),
-            id: email.id,
-            status: DraftState::Draft,
-            subject: email.subject,
-            recipient: email.to_line,
-            date: email.date,
-        })
+        Ok(drafts::saved(email))
     })
     .await
 }

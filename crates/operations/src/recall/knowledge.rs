@@ -87,9 +87,7 @@ pub async fn list(app: &App, call: &Call, query: DocumentQuery) -> Result<Docume
             Ok(knowledge::list(tx, position.as_ref().map(|position| &position.before), limit + 1).await?)
         })
         .await?;
-    let wanted = usize::try_from(limit).unwrap_or_default();
-    let has_more = documents.len() > wanted;
-    documents.truncate(wanted);
+    let has_more = cursor::truncate(&mut documents, limit);
     let last = documents.last().filter(|_| has_more);
     let next_cursor = last
         .map(|last| cursor::seal(&key, about, &DocumentPosition { before: last.id.clone() }))

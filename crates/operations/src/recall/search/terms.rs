@@ -92,9 +92,7 @@ async fn find(
         let total = emails::count(tx, &mailbox, &filter).await?;
         (found.into_iter().map(|email| (email.clone(), email.id.to_string())).collect(), total)
     };
-    let wanted = usize::try_from(input.limit).unwrap_or_default();
-    let more = found.len() > wanted;
-    found.truncate(wanted);
+    let more = cursor::truncate(&mut found, input.limit);
     let next = found
         .last()
         .map(|(email, place)| SearchPosition { place: place.clone(), date: email.date.as_micros() });
