@@ -9,7 +9,7 @@ use axum::{
 };
 use model::{Plan, WorkspaceId};
 use operations::{
-    Call, Caller, Credential, Entrance, Error, ErrorKind, Idempotency, Rate, Result, RunningKey,
+    Answer, Call, Caller, Credential, Entrance, Error, ErrorKind, Idempotency, Rate, Result, RunningKey,
 };
 use sha2::{Digest, Sha256};
 use tracing::Instrument;
@@ -101,7 +101,7 @@ async fn run(
     let workspace = &entrance.access.workspace;
     let running = match key {
         Some(key) => match claim(state, workspace, key?, parts, &raw).await? {
-            Idempotency::Replay(replay) => return replayed(replay, metering),
+            Idempotency::Replay(replay) => return Ok(replayed(replay, metering)),
             Idempotency::Run(claim, guard) => Some((claim, guard)),
         },
         None => None,
@@ -117,11 +117,11 @@ async fn run(
         // Another node answered the same key between our lookup and our transaction.
         (Err(error), Some((key, fingerprint))) if error.kind() == ErrorKind::AlreadyAnswered => {
             match state.app.check_idempotency(workspace, &key, fingerprint).await? {
-                Idempotency::Replay(replay) => replayed(replay, metering),
+                Idempotency::Replay(replay) => Ok(replayed(replay, metering)),
                 Idempotency::Run(..) => Err(Error::new(ErrorKind::IdempotencyInProgress).with_retry_after(1)),
             }
         }
-        (outcome, _) => Ok((success_status(endpoint), outcome?)),
+        (outcome, _) => Ok((success_status(endpoint.operation.answer), outcome?)),
     }
 }
 
@@ -240,10 +240,9 @@ pub(crate) fn fingerprint(parts: &Parts, body: &[u8]) -> [u8; 32] {
     hash.finalize().into()
 }
 
-fn replayed(replay: operations::Replay, metering: &mut MeteringHeaders) -> Result<(StatusCode, Reply)> {
+fn replayed(replay: operations::Replay, metering: &mut MeteringHeaders) -> (StatusCode, Reply) {
     metering.replayed = true;
-    let status = StatusCode::from_u16(replay.status).map_err(Error::internal)?;
-    Ok((status, Reply::Json(replay.body)))
+    (success_status(replay.answer), Reply::Json(replay.body))
 }
 
 /// Runs the operation. A write is finished even when the client disconnects.
@@ -277,8 +276,14 @@ async fn execute(
     tokio::spawn(work.in_current_span()).await.map_err(Error::internal)
 }
 
-pub(crate) fn success_status(endpoint: &Endpoint) -> StatusCode {
-    StatusCode::from_u16(endpoint.operation.answer.status()).unwrap_or(StatusCode::OK)
+/// The HTTP status of a successful call.
+pub(crate) const fn success_status(answer: Answer) -> StatusCode {
+    match answer {
+        Answer::Ok => StatusCode::OK,
+        Answer::Created => StatusCode::CREATED,
+        Answer::Accepted => StatusCode::ACCEPTED,
+        Answer::Empty => StatusCode::NO_CONTENT,
+    }
 }
 
 /// A successful response, or 304 if the client's copy is current.

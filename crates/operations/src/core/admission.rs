@@ -15,7 +15,7 @@ use crate::core::{
     error::{Error, ErrorKind, Result},
     gates::check_gates,
     metering::{Credits, Rate},
-    operation::Operation,
+    operation::{Answer, Operation},
     state::running_keys::RunningKey,
 };
 
@@ -41,8 +41,8 @@ pub struct Admission {
 
 /// A stored answer to an earlier request with the same idempotency key.
 pub struct Replay {
-    /// Its status.
-    pub status: u16,
+    /// What it is.
+    pub answer: Answer,
     /// Its body, byte for byte.
     pub body: Vec<u8>,
 }
@@ -100,8 +100,7 @@ impl App {
             return Err(Error::new(ErrorKind::IdempotencyKeyReused));
         }
         let body = data_key.open(IDEMPOTENCY, &kept.answer).map_err(store::Error::from)?;
-        let status = u16::try_from(kept.status).map_err(Error::internal)?;
-        Ok(Idempotency::Replay(Replay { status, body }))
+        Ok(Idempotency::Replay(Replay { answer: Answer::from_code(kept.status)?, body }))
     }
 
     /// Reserves the credits: the last gate before the operation.

@@ -4,7 +4,7 @@
 
 use model::{CreditClass, Plan, Role};
 
-use crate::core::error::ErrorKind;
+use crate::core::error::{Error, ErrorKind, Result};
 
 /// The kind of a successful answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,14 +20,19 @@ pub enum Answer {
 }
 
 impl Answer {
-    /// Its HTTP status, which a stored answer is kept with.
-    pub const fn status(self) -> u16 {
-        match self {
-            Self::Ok => 200,
-            Self::Created => 201,
-            Self::Accepted => 202,
-            Self::Empty => 204,
-        }
+    /// The numbers that stored answers are kept with.
+    const CODES: [(Self, i64); 4] =
+        [(Self::Ok, 200), (Self::Created, 201), (Self::Accepted, 202), (Self::Empty, 204)];
+
+    /// The number that a stored answer is kept with.
+    pub(crate) fn code(self) -> i64 {
+        Self::CODES.iter().find(|(answer, _)| *answer == self).map_or(0, |(_, code)| *code)
+    }
+
+    /// The answer that is kept with a number.
+    pub(crate) fn from_code(code: i64) -> Result<Self> {
+        let found = Self::CODES.iter().find(|(_, known)| *known == code);
+        found.map(|(answer, _)| *answer).ok_or_else(|| Error::internal(format!("unknown answer {code}")))
     }
 }
 

@@ -21,6 +21,7 @@ use crate::core::{
     app::App,
     call::{Call, IDEMPOTENCY, IdempotencyClaim},
     error::{Error, ErrorKind, Result},
+    operation::Answer,
     ports::{SettleRequest, Verdict},
     state::wallets::Wallet,
 };
@@ -106,8 +107,10 @@ fn require_free(app: &App, record: &PaymentRecord) -> Result<()> {
 async fn fulfilled(app: &App, record: PaymentRecord) -> Result<ProofState> {
     if let (Some(status), Some(sealed)) = (record.status, &record.answer) {
         let body = app.master_key().open(ANSWER, sealed).map_err(store::Error::from)?;
-        let status = u16::try_from(status).map_err(Error::internal)?;
-        return Ok(ProofState::Answered(Replay { status, body }, record.reference));
+        return Ok(ProofState::Answered(
+            Replay { answer: Answer::from_code(status)?, body },
+            record.reference,
+        ));
     }
     let Some(workspace) = &record.workspace_id else { return Ok(ProofState::Repeatable) };
     match kept(app, workspace, &record.key).await? {
@@ -130,7 +133,7 @@ async fn kept(app: &App, workspace: &WorkspaceId, key: &PaymentKey) -> Result<Op
     let found = app.db().read(workspace, async move |tx| idempotency::find(tx, &name, now).await).await?;
     let Some(kept) = found else { return Ok(None) };
     let body = data_key.open(IDEMPOTENCY, &kept.answer).map_err(store::Error::from)?;
-    Ok(Some(Replay { status: u16::try_from(kept.status).map_err(Error::internal)?, body }))
+    Ok(Some(Replay { answer: Answer::from_code(kept.status)?, body }))
 }
 
 /// Binds a call to its payment: effect, answer and payment are stored in one transaction.
@@ -175,7 +178,7 @@ pub async fn keep_answer(
     proof: &Proof,
     request: &Request,
     wallet: &Wallet,
-    answer: Option<(u16, &[u8])>,
+    answer: Option<(Answer, &[u8])>,
 ) -> Result<Option<Replay>> {
     let answer = answer.filter(|(_, body)| body.len() <= MAX_KEPT_ANSWER_BYTES);
     if keeps_in_memory(app, proof) {
@@ -186,8 +189,8 @@ pub async fn keep_answer(
     }
     let mut record = record(app, proof, request, PaymentState::Fulfilled)?;
     record.workspace_id.clone_from(&wallet.workspace);
-    if let Some((status, body)) = answer {
-        record.status = Some(i64::from(status));
+    if let Some((answer, body)) = answer {
+        record.status = Some(answer.code());
         record.answer = Some(app.master_key().seal(ANSWER, body).map_err(store::Error::from)?);
     }
     let claimed = app.db().shared_write("payments", async move |tx| stored::claim(tx, &record).await).await?;

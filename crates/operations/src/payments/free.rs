@@ -26,6 +26,7 @@ use crate::core::{
     app::App,
     error::{Error, ErrorKind, Result},
     lock::lock,
+    operation::Answer,
     state::free_proofs::{FreeProofs, ProofId, ProofUse, UsedProofs, WatermarkState},
 };
 
@@ -83,7 +84,7 @@ impl FreeProofs {
         app: &App,
         proof: &Proof,
         request: &Request,
-        answer: Option<(u16, &[u8])>,
+        answer: Option<(Answer, &[u8])>,
     ) -> Result<ProofUseOutcome> {
         let mut used = lock(&self.used);
         used.forget_expired(app.now());
@@ -121,17 +122,17 @@ enum Fault {
 }
 
 impl ProofUse {
-    fn new(request: &Request, answer: Option<(u16, &[u8])>) -> Self {
-        let (status, answer) = answer.map_or((0, None), |(status, body)| (status, Some(Arc::from(body))));
-        Self { request: truncated(&request.fingerprint), status, answer }
+    fn new(request: &Request, answer: Option<(Answer, &[u8])>) -> Self {
+        let answer = answer.map(|(answer, body)| (answer, Arc::from(body)));
+        Self { request: truncated(&request.fingerprint), answer }
     }
 
     fn size(&self) -> usize {
-        self.answer.as_deref().map_or(0, <[u8]>::len)
+        self.answer.as_ref().map_or(0, |(_, body)| body.len())
     }
 
     fn replay(&self) -> Option<Replay> {
-        self.answer.as_ref().map(|body| Replay { status: self.status, body: body.to_vec() })
+        self.answer.as_ref().map(|(answer, body)| Replay { answer: *answer, body: body.to_vec() })
     }
 }
 
@@ -199,7 +200,7 @@ mod tests {
     use super::*;
 
     fn proof_use(request: u8, answer: Option<&[u8]>) -> ProofUse {
-        ProofUse { request: [request; 16], status: 200, answer: answer.map(Arc::from) }
+        ProofUse { request: [request; 16], answer: answer.map(|body| (Answer::Ok, Arc::from(body))) }
     }
 
     #[test]

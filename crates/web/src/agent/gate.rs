@@ -195,18 +195,18 @@ impl PaidCall {
             && let ProofState::Answered(replay, _) =
                 payments::look_up(&self.app, &self.proof, &self.request).await?
         {
-            return replayed(replay, String::new());
+            return Ok(replayed(replay, String::new()));
         }
         let call =
             Arc::new(wallet.call(&self.app, endpoint.operation, &self.request_id, &self.request.subject));
         let reply = prepared(self.app.clone(), call).await?;
-        let status = pipeline::success_status(endpoint);
+        let status = pipeline::success_status(endpoint.operation.answer);
         let stored = match &reply {
-            Reply::Json(bytes) => Some((status.as_u16(), bytes.as_slice())),
+            Reply::Json(bytes) => Some((endpoint.operation.answer, bytes.as_slice())),
             Reply::File(..) | Reply::Events(_) | Reply::Work(_) => None,
         };
         match payments::keep_answer(&self.app, &self.proof, &self.request, &wallet, stored).await? {
-            Some(replay) => replayed(replay, String::new()),
+            Some(replay) => Ok(replayed(replay, String::new())),
             None => Ok(PaidResponse { status, reply, transaction: String::new() }),
         }
     }
@@ -215,7 +215,7 @@ impl PaidCall {
     async fn write(self) -> Result<PaidResponse> {
         let transaction = match payments::look_up(&self.app, &self.proof, &self.request).await? {
             ProofState::Answered(replay, reference) => {
-                return replayed(replay, reference.unwrap_or_default());
+                return Ok(replayed(replay, reference.unwrap_or_default()));
             }
             ProofState::Failed(reason) => {
                 return Err(Error::with_message(ErrorKind::SettlementFailed, reason));
@@ -263,7 +263,7 @@ impl PaidCall {
         let outcome = self.attempt().await;
         let refused = match outcome {
             Ok(reply) => {
-                let status = pipeline::success_status(&self.gated.endpoint);
+                let status = pipeline::success_status(self.gated.endpoint.operation.answer);
                 return Ok(PaidResponse { status, reply, transaction });
             }
             Err(refused) => refused,
@@ -272,7 +272,7 @@ impl PaidCall {
             && let ProofState::Answered(replay, _) =
                 payments::look_up(&self.app, &self.proof, &self.request).await?
         {
-            return replayed(replay, transaction);
+            return Ok(replayed(replay, transaction));
         }
         tracing::error!(code = refused.kind().code(), error = %refused, "paid call failed; client can retry without paying again");
         payments::release(&self.app, &self.proof, &transaction, refused.kind().code()).await?;
@@ -289,7 +289,7 @@ impl PaidCall {
     }
 }
 
-fn replayed(replay: Replay, transaction: String) -> Result<PaidResponse> {
-    let status = StatusCode::from_u16(replay.status).map_err(Error::internal)?;
-    Ok(PaidResponse { status, reply: Reply::Json(replay.body), transaction })
+fn replayed(replay: Replay, transaction: String) -> PaidResponse {
+    let status = pipeline::success_status(replay.answer);
+    PaidResponse { status, reply: Reply::Json(replay.body), transaction }
 }

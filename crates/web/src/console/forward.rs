@@ -76,7 +76,11 @@ async fn first_draft(visit: &Visit, mailbox: &str, source: &str, words: BodyText
     let call = visit.call(&drafts::SAVE)?;
     let forward_content = sending::compose_forward(visit.app(), &call, mailbox, source.into(), words).await?;
     let format = if forward_content.format == BodyFormat::Html { "html" } else { "text" };
-    Ok(Parts { body: forward_content.body, format, files: references(forward_content.attachments.into_iter()) })
+    Ok(Parts {
+        body: forward_content.body,
+        format,
+        files: references(forward_content.attachments.into_iter()),
+    })
 }
 
 /// A draft that is edited again, with its original; `None` if it has none.

@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 use crate::{
     endpoint::{Endpoint, Output},
     error,
+    pipeline::success_status,
 };
 
 /// An endpoint's responses.
@@ -19,7 +20,7 @@ pub(crate) fn responses(
     errors: BTreeMap<u16, Vec<ErrorKind>>,
 ) -> Value {
     let operation = endpoint.operation;
-    let status = operation.answer.status().to_string();
+    let status = success_status(operation.answer).as_str().to_owned();
     let description = match operation.answer {
         Answer::Ok => "What was asked for.",
         Answer::Created => "What was made.",

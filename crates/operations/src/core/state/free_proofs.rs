@@ -8,6 +8,8 @@ use std::{
 use model::Timestamp;
 use tokio::sync::OnceCell;
 
+use crate::core::operation::Answer;
+
 /// The proofs that this process has accepted.
 #[derive(Default)]
 pub(crate) struct FreeProofs {
@@ -45,6 +47,6 @@ pub(crate) struct UsedProofs {
 /// What a proof was used for.
 pub(crate) struct ProofUse {
     pub(crate) request: ProofId,
-    pub(crate) status: u16,
-    pub(crate) answer: Option<Arc<[u8]>>,
+    /// The answer and its body, if they were kept.
+    pub(crate) answer: Option<(Answer, Arc<[u8]>)>,
 }
