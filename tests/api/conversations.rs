@@ -237,7 +237,7 @@ async fn a_failed_answer_leaves_nothing_behind(engine: Engine) {
     let (mailbox, now) = (inbox.id.clone(), server.clock.now());
     let until = now.plus_seconds(180);
     let taken = server.app.db().write(&inbox.workspace, async move |tx| {
-        store::conversations::take(tx, &mailbox, &id, now, until).await
+        store::conversations::claim(tx, &mailbox, &id, now, until).await
     });
     assert!(taken.await.unwrap());
     let busy = inbox.key.post(&messages, json!({ "content": "Hello" })).await;

@@ -22,11 +22,11 @@ enum End {
 
 async fn work(tx: &mut SystemTx, workspace: WorkspaceId, number: i64, end: End) -> Result<i64> {
     let tx = tx.enter(&workspace);
-    tx.later(INSERT, &[number.into()]).await?;
+    tx.pipeline(INSERT, &[number.into()]).await?;
     match end {
         End::Well => Ok(number),
         End::Refused => Err(Error::Unavailable("refused".into())),
-        End::Twice => tx.later(INSERT, &[number.into()]).await.map(|()| number),
+        End::Twice => tx.pipeline(INSERT, &[number.into()]).await.map(|()| number),
         End::Wrong => tx.run("INSERT INTO usage_day (workspace_id) VALUES ($1)", &[]).await.map(|_| number),
     }
 }

@@ -51,8 +51,8 @@ const GOES_THROUGH: &[(&str, &str)] = &[
     // What the operator asks for.
     ("search/index.rs", "coverage"),
     ("workspaces.rs", "delete"),
-    ("queue.rs", "waiting"),
-    ("trace.rs", "in_mailbox"),
+    ("queue.rs", "summary"),
+    ("trace.rs", "list_in_mailbox"),
     // The sweeper of blobs.
     ("contents.rs", "uses_blob"),
     // What is looked for is added to these.

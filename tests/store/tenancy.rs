@@ -92,7 +92,7 @@ async fn furnish(server: &Server, code: &str) -> Tenant {
 /// What an agent and a chat hold.
 async fn tokens(tx: &mut Tx, mailbox: &MailboxId, name: &str, now: Timestamp) -> store::Result<()> {
     store::confirmations::insert(tx, name.as_bytes(), b"call", now).await?;
-    store::telegram::put_code(tx, mailbox, name.as_bytes(), now).await?;
+    store::telegram::upsert_code(tx, mailbox, name.as_bytes(), now).await?;
     let link = LinkRecord {
         mailbox_id: mailbox.clone(),
         chat_id: 1,
@@ -102,7 +102,7 @@ async fn tokens(tx: &mut Tx, mailbox: &MailboxId, name: &str, now: Timestamp) ->
         blocked_at: None,
         failures: 0,
     };
-    store::telegram::put(tx, &link).await?;
+    store::telegram::upsert(tx, &link).await?;
     let notice = NoticeRecord {
         id: name.to_owned(),
         workspace_id: tx.workspace().clone(),

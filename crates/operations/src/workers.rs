@@ -6,7 +6,7 @@ mod memory;
 use std::time::Duration;
 
 use model::{Timestamp, sending::OutboundMode};
-use store::{Topic, woken};
+use store::{Topic, wait_for_wake};
 use tokio::task::JoinHandle;
 
 use crate::{
@@ -115,7 +115,7 @@ async fn scan(app: App) {
                 tokio::time::sleep(IDLE_POLL).await;
             }
         }
-        let _ = tokio::time::timeout(IDLE_POLL, woken(&mut wakes)).await;
+        let _ = tokio::time::timeout(IDLE_POLL, wait_for_wake(&mut wakes)).await;
     }
 }
 
@@ -208,7 +208,7 @@ async fn send_scheduled(app: App) {
         };
         tokio::select! {
             () = until(&app, next) => {}
-            () = woken(&mut wakes) => {}
+            () = wait_for_wake(&mut wakes) => {}
         }
     }
 }
@@ -233,7 +233,7 @@ async fn triage(app: App) {
         };
         tokio::select! {
             () = until(&app, next) => {}
-            () = woken(&mut wakes) => {}
+            () = wait_for_wake(&mut wakes) => {}
         }
     }
 }
@@ -261,7 +261,7 @@ async fn send_queued(app: App) {
             // A due record that is still queued has a destination at its limit: a task has to end first.
             () = until(&app, next.filter(|at| *at > app.now())) => {}
             () = worker::task_finished(&app) => {}
-            () = woken(&mut wakes) => {}
+            () = wait_for_wake(&mut wakes) => {}
         }
     }
 }

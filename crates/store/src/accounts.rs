@@ -87,7 +87,7 @@ impl FromRow for Session {
     }
 }
 
-/// The sessions of an account that have not ended, newest first.
+/// The sessions of an account that have not expired, newest first.
 pub async fn list_sessions(tx: &mut SystemTx, account: &AccountId, now: Timestamp) -> Result<Vec<Session>> {
     tx.all(
         "SELECT id, user_agent, created_at, expires_at FROM session
@@ -97,14 +97,14 @@ pub async fn list_sessions(tx: &mut SystemTx, account: &AccountId, now: Timestam
     .await
 }
 
-/// Ends one session of an account. False when there is none.
+/// Deletes one session of an account. False when there is none.
 pub async fn delete_session(tx: &mut SystemTx, account: &AccountId, id: &SessionId) -> Result<bool> {
     let gone =
         tx.run("DELETE FROM session WHERE account_id = $1 AND id = $2", &[account.into(), id.into()]).await?;
     Ok(gone == 1)
 }
 
-/// Ends all sessions of an account.
+/// Deletes all sessions of an account.
 pub async fn delete_sessions(tx: &mut SystemTx, account: &AccountId) -> Result<()> {
     tx.run("DELETE FROM session WHERE account_id = $1", &[account.into()]).await?;
     Ok(())
@@ -131,7 +131,7 @@ pub async fn set_password(
     Ok(())
 }
 
-/// Adds a link that sets a new password.
+/// Adds a password reset link.
 pub async fn insert_reset(
     tx: &mut SystemTx,
     token_hash: &[u8],
@@ -147,7 +147,7 @@ pub async fn insert_reset(
     Ok(())
 }
 
-/// How many links of an account still work.
+/// How many reset links of an account are still valid.
 pub async fn count_resets(tx: &mut SystemTx, account: &AccountId, now: Timestamp) -> Result<i64> {
     let found = tx
         .one(
@@ -158,7 +158,7 @@ pub async fn count_resets(tx: &mut SystemTx, account: &AccountId, now: Timestamp
     Ok(found.map_or(0, |(count,)| count))
 }
 
-/// The account that a link belongs to, if the link still works.
+/// The account of a reset link, if the link is still valid.
 pub async fn find_reset(tx: &mut SystemTx, token_hash: &[u8], now: Timestamp) -> Result<Option<AccountId>> {
     let found: Option<(AccountId,)> = tx
         .one(
@@ -169,7 +169,7 @@ pub async fn find_reset(tx: &mut SystemTx, token_hash: &[u8], now: Timestamp) ->
     Ok(found.map(|(account,)| account))
 }
 
-/// Removes all links of an account.
+/// Deletes all reset links of an account.
 pub async fn delete_resets(tx: &mut SystemTx, account: &AccountId) -> Result<u64> {
     tx.run("DELETE FROM password_reset WHERE account_id = $1", &[account.into()]).await
 }

@@ -1,5 +1,6 @@
-//! Which workspace an address on a hosted domain belongs to. The table spans workspaces, because those addresses are unique
-//! on the server. Addresses on a custom domain belong to the workspace that has proven the domain, and are not in it.
+//! Which workspace an address on a hosted domain belongs to. The table spans workspaces, because those addresses are
+//! unique on the server. An address on a custom domain belongs to the workspace that verified the domain, and is not
+//! in this table.
 
 use model::MailboxId;
 
@@ -10,8 +11,8 @@ pub(crate) fn domain_of(address: &str) -> &str {
     address.rsplit_once('@').map_or("", |(_, domain)| domain)
 }
 
-/// Takes an address for a mailbox. False when another mailbox or another workspace has it, or another workspace has proven
-/// its domain before that became a hosted one.
+/// Claims an address for a mailbox. False when another mailbox or workspace has it, or another workspace verified its
+/// domain before that became a hosted one.
 pub async fn claim(tx: &mut Tx, address: &str, mailbox: &MailboxId) -> Result<bool> {
     let taken = tx
         .run(
@@ -26,14 +27,14 @@ pub async fn claim(tx: &mut Tx, address: &str, mailbox: &MailboxId) -> Result<bo
     Ok(taken == 1)
 }
 
-/// Whether anybody has an address, or had it.
+/// Whether an address is or ever was in use.
 pub async fn is_taken(tx: &mut SystemTx, address: &str) -> Result<bool> {
     let found: Option<(i64,)> =
         tx.one("SELECT count(*) FROM address WHERE address = $1", &[address.into()]).await?;
     Ok(found.is_some_and(|(count,)| count > 0))
 }
 
-/// Leaves an address without a mailbox. It stays reserved for its workspace.
+/// Detaches an address from its mailbox. It stays reserved for its workspace.
 pub async fn release(tx: &mut Tx, address: &str) -> Result<()> {
     tx.run(
         "UPDATE address SET mailbox_id = NULL WHERE owner_workspace = $1 AND address = $2",

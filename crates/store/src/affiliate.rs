@@ -145,7 +145,7 @@ pub struct NewCommission {
     pub amount_cents: i64,
     /// Its currency.
     pub currency: String,
-    /// The month it pays for: one commission a referred workspace and month.
+    /// The month it pays for: one commission per referred workspace and month.
     pub period_start: Timestamp,
     /// When it was earned.
     pub created_at: Timestamp,
@@ -174,10 +174,10 @@ pub async fn insert_commission(tx: &mut Tx, commission: &NewCommission) -> Resul
 }
 
 /// A referred workspace whose referrer has no commission for the month yet, and that referrer.
-pub type Due = (WorkspaceId, WorkspaceId);
+pub type DueCommission = (WorkspaceId, WorkspaceId);
 
-/// The commissions that a month still owes for workspaces on a plan, a bounded number: workspace, referrer.
-pub async fn list_due(tx: &mut SystemTx, month: Timestamp, plan: Plan) -> Result<Vec<Due>> {
+/// The commissions still owed for a month and a plan, bounded: (workspace, referrer).
+pub async fn list_due(tx: &mut SystemTx, month: Timestamp, plan: Plan) -> Result<Vec<DueCommission>> {
     tx.all(
         "SELECT w.id, w.referred_by FROM workspace w JOIN affiliate a ON a.workspace_id = w.referred_by
          WHERE w.plan = $2 AND NOT EXISTS (SELECT 1 FROM commission c WHERE c.workspace_id = w.referred_by
@@ -223,9 +223,9 @@ pub async fn list_payouts(tx: &mut Tx, limit: i64) -> Result<Vec<Payout>> {
     .await
 }
 
-/// A payout with the workspace that gets it.
+/// A payout with the workspace that receives it.
 #[derive(Clone, Debug)]
-pub struct PayoutOf {
+pub struct WorkspacePayout {
     /// The workspace.
     pub workspace_id: WorkspaceId,
     /// Its name.
@@ -234,14 +234,14 @@ pub struct PayoutOf {
     pub payout: Payout,
 }
 
-impl FromRow for PayoutOf {
+impl FromRow for WorkspacePayout {
     fn from_row(row: &mut Row<'_>) -> Result<Self> {
         Ok(Self { workspace_id: row.next()?, workspace_name: row.next()?, payout: Payout::from_row(row)? })
     }
 }
 
-/// The payouts of all workspaces that were recorded last.
-pub async fn list_all_payouts(tx: &mut SystemTx, most: i64) -> Result<Vec<PayoutOf>> {
+/// The latest payouts of all workspaces.
+pub async fn list_all_payouts(tx: &mut SystemTx, most: i64) -> Result<Vec<WorkspacePayout>> {
     tx.all(
         "SELECT p.workspace_id, w.name, p.id, p.amount_cents, p.currency, p.status, p.period_start, p.period_end,
            p.reference, p.paid_at, p.created_at

@@ -46,7 +46,7 @@ pub async fn delete(tx: &mut Tx, id: &ApiKeyId) -> Result<bool> {
     Ok(gone == 1)
 }
 
-/// Revokes a key in whichever workspace, for operators. False when there is none.
+/// Revokes a key in any workspace, for operators. False when there is none.
 pub async fn delete_anywhere(tx: &mut SystemTx, id: &ApiKeyId) -> Result<bool> {
     let gone = tx.run("DELETE FROM api_key WHERE id = $1", &[id.into()]).await?;
     Ok(gone == 1)

@@ -1,10 +1,10 @@
-//! Files of emails: where each lies in its message.
+//! Attachments of emails: where each one is in its message.
 
 use model::{AttachmentId, EmailId, MailboxId};
 
 use crate::{FromRow, Row, Tx, emails::record::NewAttachment, error::Result};
 
-/// A file as it is stored.
+/// An attachment as it is stored.
 #[derive(Clone, Debug)]
 pub struct AttachmentRecord {
     /// Its id.
@@ -17,8 +17,8 @@ pub struct AttachmentRecord {
     pub media_type: String,
     /// Its size.
     pub size: i64,
-    /// Where its encoded bytes begin and end in the message.
-    pub place: (i64, i64),
+    /// The byte range of its encoded content in the message.
+    pub byte_range: (i64, i64),
     /// How they are encoded.
     pub encoding: String,
 }
@@ -31,35 +31,35 @@ impl FromRow for AttachmentRecord {
             filename: row.next()?,
             media_type: row.next()?,
             size: row.next()?,
-            place: (row.next()?, row.next()?),
+            byte_range: (row.next()?, row.next()?),
             encoding: row.next()?,
         })
     }
 }
 
-/// Adds a file.
+/// Adds an attachment.
 pub(crate) async fn insert(
     tx: &mut Tx,
     mailbox: &MailboxId,
     email: &EmailId,
     attachment: &NewAttachment,
 ) -> Result<()> {
-    let shown = &attachment.shown;
-    tx.later(
+    let public = &attachment.public;
+    tx.pipeline(
         "INSERT INTO attachment (workspace_id, mailbox_id, id, email_id, filename, media_type, size, content_id,
            disposition, place_start, place_end, encoding)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
         &[
             mailbox.into(),
-            (&shown.id).into(),
+            (&public.id).into(),
             email.into(),
-            (&shown.filename).into(),
-            (&shown.mimetype).into(),
-            shown.size.into(),
-            shown.content_id.as_ref().into(),
-            shown.disposition.as_ref().into(),
-            attachment.place.0.into(),
-            attachment.place.1.into(),
+            (&public.filename).into(),
+            (&public.mimetype).into(),
+            public.size.into(),
+            public.content_id.as_ref().into(),
+            public.disposition.as_ref().into(),
+            attachment.byte_range.0.into(),
+            attachment.byte_range.1.into(),
             attachment.encoding.into(),
         ],
     )
@@ -67,7 +67,7 @@ pub(crate) async fn insert(
     Ok(())
 }
 
-/// Finds a file of a mailbox.
+/// Finds an attachment of a mailbox.
 pub async fn find(tx: &mut Tx, mailbox: &MailboxId, id: &AttachmentId) -> Result<Option<AttachmentRecord>> {
     tx.one(
         "SELECT id, email_id, filename, media_type, size, place_start, place_end, encoding FROM attachment
@@ -77,7 +77,7 @@ pub async fn find(tx: &mut Tx, mailbox: &MailboxId, id: &AttachmentId) -> Result
     .await
 }
 
-/// The files of an email.
+/// The attachments of an email.
 pub async fn list(tx: &mut Tx, mailbox: &MailboxId, email: &EmailId) -> Result<Vec<AttachmentRecord>> {
     tx.all(
         "SELECT id, email_id, filename, media_type, size, place_start, place_end, encoding FROM attachment

@@ -1,13 +1,13 @@
-//! How much waits in the queues that all workspaces share, for the metrics.
+//! Lengths of the queues that all workspaces share, for the metrics.
 
 use model::Timestamp;
 
 use crate::{SystemTx, error::Result};
 
-/// What waits is counted up to here: the count is made every few seconds, however long the queues are.
+/// Counting stops here: it runs every few seconds, however long the queues are.
 pub const MAX_COUNTED: i64 = 10_000;
 
-/// The queues by their names, each with how much waits in it now.
+/// The queues by name, each with the number of entries that are due now.
 pub async fn count(tx: &mut SystemTx, now: Timestamp) -> Result<Vec<(&'static str, i64)>> {
     let mut counts = Vec::new();
     for (queue, sql) in [

@@ -14,7 +14,8 @@ pub async fn insert(tx: &mut Tx, hash: &[u8], fingerprint: &[u8], expires_at: Ti
     Ok(())
 }
 
-/// Uses a token for a call. False when it is unknown, too old, for another call, or used by another idempotency key.
+/// Redeems a token for a call. False when it is unknown, expired, for another call, or used with another idempotency
+/// key.
 pub async fn redeem(
     tx: &mut Tx,
     hash: &[u8],

@@ -1,8 +1,7 @@
-//! What mails consist of: the message as it came, the body for people, the text for agents.
+//! The contents of messages: the raw message, the body for people, the text for agents.
 //!
-//! One row serves all mailboxes of a workspace that got the same message. What is small lies sealed in the row, since
-//! a commit then makes it durable together with everything else; what is large lies in the blob store, where it was
-//! put before the row is written.
+//! One row serves all mailboxes of a workspace that received the same message. Small parts are sealed in the row, so
+//! that one commit makes everything durable; large parts are in the blob store, written there before the row.
 
 use model::Timestamp;
 
@@ -10,7 +9,7 @@ use crate::{
     FromRow, Param, Row, Tx,
     blobs::{self, BlobHash},
     error::{Error, Result},
-    sql::{LIST, list_places, listed},
+    sql::{LIST_LENGTH, list_params, list_placeholders},
     vault::DataKey,
 };
 
@@ -41,7 +40,7 @@ impl Part {
     }
 }
 
-/// Where a part lies.
+/// Where a part is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoredPart {
     /// Sealed, in the row.
@@ -89,7 +88,7 @@ pub struct ContentRecord {
     pub headers: Option<Vec<u8>>,
     /// The body for people.
     pub body: StoredPart,
-    /// The text for agents; nothing when it is the same as the body.
+    /// The text for agents; `None` when it is the same as the body.
     pub safe: Option<StoredPart>,
 }
 
@@ -120,10 +119,10 @@ fn hash(text: &str) -> Result<BlobHash> {
     Ok(BlobHash::parse(text)?)
 }
 
-/// Adds a content. One that is there already is kept from going before the transaction ends: the change that changes
-/// nothing holds its row, also when the last mail that consists of it is deleted at this moment.
+/// Adds a content. An existing row is locked until the transaction ends, by an update that changes nothing: it cannot
+/// be deleted with the last email that uses it.
 pub async fn insert(tx: &mut Tx, content: &ContentRecord, now: Timestamp) -> Result<()> {
-    tx.later(
+    tx.pipeline(
         "INSERT INTO content (workspace_id, id, size, raw, headers, body, body_blob, safe, safe_blob, created_at)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
          ON CONFLICT (workspace_id, id) DO UPDATE SET size = excluded.size",
@@ -142,25 +141,26 @@ pub async fn insert(tx: &mut Tx, content: &ContentRecord, now: Timestamp) -> Res
     .await
 }
 
-/// The columns of a content, whole.
-const WHOLE: &str = "id, size, raw, headers, body, body_blob, safe, safe_blob";
+/// All columns of a content.
+const ALL_COLUMNS: &str = "id, size, raw, headers, body, body_blob, safe, safe_blob";
 
-/// Finds a content whole.
+/// Finds a content with all parts.
 pub async fn find(tx: &mut Tx, id: &str) -> Result<Option<ContentRecord>> {
-    let sql = format!("SELECT {WHOLE} FROM content WHERE workspace_id = $1 AND id = $2");
+    let sql = format!("SELECT {ALL_COLUMNS} FROM content WHERE workspace_id = $1 AND id = $2");
     tx.one(&sql, &[id.into()]).await
 }
 
-/// Finds contents whole, in no order.
+/// Finds contents with all parts, in no order.
 pub async fn find_all(tx: &mut Tx, ids: &[&str]) -> Result<Vec<ContentRecord>> {
-    select(tx, WHOLE, ids).await
+    select(tx, ALL_COLUMNS, ids).await
 }
 
 async fn select<T: FromRow>(tx: &mut Tx, columns: &str, ids: &[&str]) -> Result<Vec<T>> {
-    let sql = format!("SELECT {columns} FROM content WHERE workspace_id = $1 AND id IN ({})", list_places(2));
+    let sql =
+        format!("SELECT {columns} FROM content WHERE workspace_id = $1 AND id IN ({})", list_placeholders(2));
     let mut found = Vec::with_capacity(ids.len());
-    for some in ids.chunks(LIST) {
-        let params: Vec<Param<'_>> = listed(some.iter().copied(), "").collect();
+    for some in ids.chunks(LIST_LENGTH) {
+        let params: Vec<Param<'_>> = list_params(some.iter().copied(), "").collect();
         found.extend(tx.all::<T>(&sql, &params).await?);
     }
     Ok(found)
@@ -173,7 +173,7 @@ pub struct Texts {
     pub id: String,
     /// The body for people.
     pub body: Option<StoredPart>,
-    /// The text for agents; nothing when it is the same as the body.
+    /// The text for agents; `None` when it is the same as the body.
     pub safe: Option<StoredPart>,
 }
 
@@ -184,27 +184,27 @@ impl FromRow for Texts {
 }
 
 /// The columns of the text for agents: the body comes with it only where it is the same.
-const SAFE: &str =
+const SAFE_COLUMNS: &str =
     "id, CASE WHEN safe IS NULL AND safe_blob IS NULL THEN body END, body_blob, safe, safe_blob";
 
 /// The text for agents of a content.
 pub async fn find_safe(tx: &mut Tx, id: &str) -> Result<Option<Texts>> {
-    let sql = format!("SELECT {SAFE} FROM content WHERE workspace_id = $1 AND id = $2");
+    let sql = format!("SELECT {SAFE_COLUMNS} FROM content WHERE workspace_id = $1 AND id = $2");
     tx.one(&sql, &[id.into()]).await
 }
 
 /// The texts for agents of contents, in no order.
 pub async fn find_all_safe(tx: &mut Tx, ids: &[&str]) -> Result<Vec<Texts>> {
-    select(tx, SAFE, ids).await
+    select(tx, SAFE_COLUMNS, ids).await
 }
 
-/// Drops contents that no email and nothing in the queue consists of any more, of the given ones.
+/// Deletes those of the given contents that no email and no queued message uses any more.
 ///
-/// The row is held first: a mail that arrives with the same content at this moment either is seen, or finds the row
-/// gone and writes its own.
+/// The row is locked first: a message that arrives with the same content at that moment is either seen, or finds the
+/// row deleted and inserts its own.
 ///
-/// The workspace's next number of events is held before, as it is by those who add contents: who holds it can hold many of
-/// them in any order without ever waiting for each other in a circle.
+/// The workspace's event counter is locked before, as in transactions that add contents. Its lock serialises them, so
+/// they can lock contents in any order without a deadlock.
 pub async fn release(tx: &mut Tx, ids: &[String]) -> Result<()> {
     crate::events::lock(tx).await?;
     for id in ids {
@@ -221,7 +221,7 @@ pub async fn release(tx: &mut Tx, ids: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// Which of these blobs some content of the workspace lies in.
+/// Whether a content of the workspace is stored in a blob.
 pub async fn uses_blob(tx: &mut Tx, hash: &BlobHash) -> Result<bool> {
     let found: Option<(i64,)> = tx
         .one(
@@ -235,6 +235,7 @@ pub async fn uses_blob(tx: &mut Tx, hash: &BlobHash) -> Result<bool> {
 
 /// Contents after the given one, by rising id: for a scrubber.
 pub async fn list_after(tx: &mut Tx, after: &str, most: i64) -> Result<Vec<ContentRecord>> {
-    let sql = format!("SELECT {WHOLE} FROM content WHERE workspace_id = $1 AND id > $2 ORDER BY id LIMIT $3");
+    let sql =
+        format!("SELECT {ALL_COLUMNS} FROM content WHERE workspace_id = $1 AND id > $2 ORDER BY id LIMIT $3");
     tx.all(&sql, &[after.into(), most.into()]).await
 }

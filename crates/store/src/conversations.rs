@@ -15,7 +15,7 @@ columns!(Conversation { id, title, message_count, thread_id, triager_id, created
 
 const COLUMNS: &str = Conversation::COLUMNS;
 
-/// Conversations of a mailbox, the last used first, from behind the given one.
+/// Conversations of a mailbox after the given one, the last used first.
 pub async fn list(
     tx: &mut Tx,
     mailbox: &MailboxId,
@@ -88,7 +88,7 @@ pub async fn find_or_insert_of_triager(
     if added == 1 {
         return Ok(fresh);
     }
-    // Somebody else was faster.
+    // Another transaction inserted it first.
     Ok(find_of_triager(tx, mailbox, triager).await?.unwrap_or(fresh))
 }
 
@@ -158,8 +158,8 @@ pub async fn delete(tx: &mut Tx, mailbox: &MailboxId, id: &ConversationId) -> Re
     Ok(())
 }
 
-/// Takes a conversation for one message. False when another is being answered.
-pub async fn take(
+/// Claims a conversation for one message. False when another message is being answered.
+pub async fn claim(
     tx: &mut Tx,
     mailbox: &MailboxId,
     id: &ConversationId,
@@ -176,8 +176,8 @@ pub async fn take(
     Ok(taken == 1)
 }
 
-/// Leaves a conversation that was taken until the given time, unless somebody else has it by now.
-pub async fn leave(tx: &mut Tx, mailbox: &MailboxId, id: &ConversationId, until: Timestamp) -> Result<()> {
+/// Releases a conversation that was claimed until the given time, unless it was claimed again since.
+pub async fn release(tx: &mut Tx, mailbox: &MailboxId, id: &ConversationId, until: Timestamp) -> Result<()> {
     tx.run(
         "UPDATE conversation SET busy_until = 0
          WHERE workspace_id = $1 AND mailbox_id = $2 AND id = $3 AND busy_until = $4",
@@ -190,7 +190,7 @@ pub async fn leave(tx: &mut Tx, mailbox: &MailboxId, id: &ConversationId, until:
 /// A message as it is stored.
 #[derive(Clone, Debug)]
 pub struct MessageRecord {
-    /// Its place in the conversation, from 1.
+    /// Its position in the conversation, from 1.
     pub position: i64,
     /// Its id.
     pub id: AgentMessageId,
@@ -204,7 +204,7 @@ pub struct MessageRecord {
 
 columns!(MessageRecord { position, id, role, content, created_at });
 
-/// Messages of a conversation behind a place, oldest first, or before it, newest first.
+/// Messages of a conversation after a position, oldest first, or before it, newest first.
 pub async fn messages(
     tx: &mut Tx,
     mailbox: &MailboxId,
@@ -226,7 +226,7 @@ pub async fn messages(
     .await
 }
 
-/// Whether a conversation has a message of this id.
+/// Whether a conversation has a message with this id.
 pub async fn has_message(
     tx: &mut Tx,
     mailbox: &MailboxId,
@@ -243,8 +243,8 @@ pub async fn has_message(
     Ok(found.is_some())
 }
 
-/// Adds messages to the end of a conversation and leaves it, if it is still ours. False when it is not: it was deleted,
-/// or taken by another when our time was over.
+/// Appends messages to a conversation and releases the claim. False when the claim was lost: the conversation was
+/// deleted, or the claim expired and was taken by another caller.
 pub async fn append(
     tx: &mut Tx,
     mailbox: &MailboxId,
@@ -262,8 +262,8 @@ pub async fn append(
         )
         .await?;
     let Some((count,)) = found else { return Ok(false) };
-    for (place, message) in (count - added + 1..).zip(messages) {
-        message.position = place;
+    for (position, message) in (count - added + 1..).zip(messages) {
+        message.position = position;
         Insert::into("conversation_message")
             .column("mailbox_id", mailbox)
             .column("conversation_id", conversation)

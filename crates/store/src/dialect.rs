@@ -1,18 +1,17 @@
-//! What really differs between the engines, in one place: row locks, the time that leases are measured in, what the
-//! schema looks like.
+//! The differences between the engines, in one place: row locks, the clock that leases use, schema introspection.
 
 use crate::{SystemTx, Tx, error::Result, sql::row};
 
 impl Tx {
     /// Locks the rows of a SELECT until the transaction ends. SQLite has one writer, so nothing is needed there.
     ///
-    /// Not the strongest lock: rows that refer to the locked one may still be added, as every transaction does before
-    /// it comes to its lock; with `FOR UPDATE` two of them would wait for each other.
+    /// `FOR NO KEY UPDATE`, not `FOR UPDATE`: rows that reference the locked one may still be inserted, as every
+    /// transaction does before it takes this lock; with `FOR UPDATE` two of them would deadlock.
     pub(crate) fn for_update(&self) -> &'static str {
         if self.is_postgres() { " FOR NO KEY UPDATE" } else { "" }
     }
 
-    /// Locks the rows of a SELECT against everything, also against new rows that refer to them.
+    /// Locks the rows of a SELECT exclusively, also against inserts that reference them.
     pub(crate) fn for_delete(&self) -> &'static str {
         if self.is_postgres() { " FOR UPDATE" } else { "" }
     }
@@ -22,7 +21,7 @@ impl Tx {
         if self.is_postgres() { " FOR KEY SHARE" } else { "" }
     }
 
-    /// The time now in microseconds, by one clock for all nodes. SQLite has one node, whose leases never lapse.
+    /// The current time in microseconds, by one clock for all nodes. SQLite has one node, whose leases never expire.
     pub(crate) fn shared_clock(&self) -> &'static str {
         if self.is_postgres() { POSTGRES_CLOCK } else { "0" }
     }
@@ -31,10 +30,10 @@ impl Tx {
 const POSTGRES_CLOCK: &str = "CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT)";
 
 impl SystemTx {
-    /// Upper bound for one sweep of an upkeep statement, so that it never holds up the writers for long.
+    /// Maximum rows of one upkeep statement, so that it never blocks writers for long.
     pub(crate) const SWEEP: i64 = 1000;
 
-    /// Locks the rows of a SELECT, passing over those that somebody else has locked. SQLite has one writer.
+    /// Locks the rows of a SELECT and skips those that are locked already. SQLite has one writer.
     pub(crate) fn skip_locked(&self) -> &'static str {
         if self.is_postgres() { " FOR UPDATE SKIP LOCKED" } else { "" }
     }
@@ -52,7 +51,7 @@ impl SystemTx {
         Ok(())
     }
 
-    /// The tables of the schema, in no order, without the index for search, which is made from the others.
+    /// The tables of the schema, in no order, without the search index, which is derived from the others.
     pub(crate) async fn tables(&mut self) -> Result<Vec<String>> {
         let sql = if self.is_postgres() {
             "SELECT tablename FROM pg_tables WHERE schemaname = current_schema() AND tablename <> 'email_text'"
@@ -82,7 +81,7 @@ impl SystemTx {
 pub(crate) struct Column {
     /// Its name.
     pub(crate) name: String,
-    /// Its place in the primary key, counted from 1; 0 when it is not part of it.
+    /// Its position in the primary key, counted from 1; 0 when it is not part of the key.
     pub(crate) key_position: i64,
 }
 

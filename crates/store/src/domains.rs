@@ -1,4 +1,4 @@
-//! Custom email domains, whose they are across workspaces, and the keys they sign with.
+//! Custom email domains, which workspace owns them, and their DKIM keys.
 
 use model::{
     DomainId, Timestamp, WorkspaceId,
@@ -11,7 +11,7 @@ use crate::{
     sql::{Columns, Insert, columns, update_row},
 };
 
-/// What was found of each record, by the record's name and purpose.
+/// The status of each DNS record, by the record's name and purpose.
 pub type RecordStatuses = std::collections::BTreeMap<String, RecordStatus>;
 
 /// A custom domain as it is stored.
@@ -23,25 +23,25 @@ pub struct DomainRecord {
     pub workspace_id: WorkspaceId,
     /// Its name, normalised.
     pub domain: String,
-    /// How far it is proven.
+    /// Its verification status.
     pub status: DomainStatus,
-    /// What its owner publishes as proof.
+    /// The verification token that its owner publishes.
     pub token: String,
-    /// What was found of each record.
+    /// The status of each DNS record.
     pub found: RecordStatuses,
-    /// What was wrong when it was last looked at.
+    /// What was wrong at the last check.
     pub last_error: Option<String>,
     /// Since when it is verified.
     pub verified_at: Option<Timestamp>,
-    /// Since when it lacks something although it is verified.
+    /// Since when a verified domain has failed its checks.
     pub failing_since: Option<Timestamp>,
-    /// When it is looked at next.
+    /// When it is checked next.
     pub next_check_at: Timestamp,
     /// When it was added.
     pub created_at: Timestamp,
     /// When it was last changed.
     pub updated_at: Timestamp,
-    /// When another workspace proved it to be its own.
+    /// When another workspace verified it.
     pub ended_at: Option<Timestamp>,
 }
 
@@ -115,8 +115,8 @@ pub async fn keys(tx: &mut Tx, id: &DomainId) -> Result<Vec<KeyRecord>> {
     .await
 }
 
-/// The keys that mail from a domain of the workspace is signed with: those of a verified domain whose public halves are
-/// in DNS. None when the domain is not the workspace's, or not verified.
+/// The keys that sign mail from a domain of the workspace: those of a verified domain whose public halves are in DNS.
+/// None when the domain is not the workspace's, or not verified.
 pub async fn signing_keys(tx: &mut Tx, domain: &str) -> Result<Vec<KeyRecord>> {
     tx.all(
         "SELECT k.selector, k.algorithm, k.private, k.public_record, k.published, k.created_at
@@ -134,7 +134,7 @@ pub async fn find(tx: &mut Tx, id: &DomainId) -> Result<Option<DomainRecord>> {
         .await
 }
 
-/// The same, and holds it until the transaction ends.
+/// The same, with the row locked until the transaction ends.
 pub async fn find_for_change(tx: &mut Tx, id: &DomainId) -> Result<Option<DomainRecord>> {
     let lock = tx.for_update();
     tx.one(
@@ -183,13 +183,13 @@ pub async fn delete_key(tx: &mut Tx, id: &DomainId, selector: &str) -> Result<()
     Ok(())
 }
 
-/// Stores what was found out about a domain.
+/// Stores the outcome of a check.
 pub async fn update(tx: &mut Tx, domain: &DomainRecord) -> Result<()> {
     update_row(tx, "email_domain", &[("id", (&domain.id).into())], domain).await?;
     Ok(())
 }
 
-/// Notes whether the public half of a key is in DNS.
+/// Records whether the public half of a key is in DNS.
 pub async fn set_published(tx: &mut Tx, id: &DomainId, selector: &str, published: bool) -> Result<()> {
     tx.run(
         "UPDATE domain_key SET published = $4 WHERE workspace_id = $1 AND domain_id = $2 AND selector = $3",
@@ -205,7 +205,7 @@ pub async fn delete(tx: &mut Tx, id: &DomainId) -> Result<()> {
     Ok(())
 }
 
-/// Claims a domain for the workspace, beside others. False when another workspace has proven that it is its own.
+/// Claims a domain for the workspace; several workspaces may. False when another workspace has verified it.
 pub async fn claim(tx: &mut Tx, domain: &str) -> Result<bool> {
     let claimed = tx
         .run(
@@ -217,12 +217,12 @@ pub async fn claim(tx: &mut Tx, domain: &str) -> Result<bool> {
     Ok(claimed == 1)
 }
 
-/// Whether the workspace's claim to a domain still stands: it ends when another workspace proves the domain to be its own.
+/// Whether the workspace's claim to a domain is valid: it expires when another workspace verifies the domain.
 ///
-/// With `hold`, nobody else can prove anything about it before the transaction ends: all claims are held, always in the same
-/// order, so that workspaces that prove a domain at once come one after the other.
-pub async fn claim_stands(tx: &mut Tx, domain: &str, hold: bool) -> Result<bool> {
-    let (which, lock) = if hold {
+/// With `lock`, all claims to the domain are locked until the transaction ends, always in the same order: workspaces
+/// that verify a domain at the same time do so one after the other.
+pub async fn is_claim_valid(tx: &mut Tx, domain: &str, lock: bool) -> Result<bool> {
+    let (which, lock) = if lock {
         ("CAST($1 AS TEXT) IS NOT NULL", tx.for_update())
     } else {
         ("(owner_workspace = $1 OR proven_at IS NOT NULL)", "")
@@ -238,7 +238,7 @@ pub async fn claim_stands(tx: &mut Tx, domain: &str, hold: bool) -> Result<bool>
     Ok(stands && !claims.iter().any(|(owner, proven, _)| !own(owner) && proven.is_some()))
 }
 
-/// Notes that the domain is proven to be the workspace's: the claims of all others end. The claim must stand.
+/// Records that the workspace has verified the domain; all other claims expire. The claim must be valid.
 pub async fn prove(tx: &mut Tx, domain: &str, now: Timestamp) -> Result<()> {
     tx.run(
         "UPDATE domain_claim SET proven_at = $3 WHERE owner_workspace = $1 AND domain = $2",
@@ -253,7 +253,7 @@ pub async fn prove(tx: &mut Tx, domain: &str, now: Timestamp) -> Result<()> {
     Ok(())
 }
 
-/// Takes the proof back: the claim is one among others again.
+/// Revokes the verification: the claim is one of several again.
 pub async fn unprove(tx: &mut Tx, domain: &str) -> Result<()> {
     tx.run(
         "UPDATE domain_claim SET proven_at = NULL WHERE owner_workspace = $1 AND domain = $2",
@@ -263,8 +263,8 @@ pub async fn unprove(tx: &mut Tx, domain: &str) -> Result<()> {
     Ok(())
 }
 
-/// Ends the workspace's claim: another one has proven the domain.
-pub async fn end_claim(tx: &mut Tx, domain: &str, now: Timestamp) -> Result<()> {
+/// Expires the workspace's claim: another one has verified the domain.
+pub async fn expire_claim(tx: &mut Tx, domain: &str, now: Timestamp) -> Result<()> {
     tx.run(
         "UPDATE domain_claim SET proven_at = NULL, ended_at = coalesce(ended_at, $3)
          WHERE owner_workspace = $1 AND domain = $2",
@@ -274,13 +274,13 @@ pub async fn end_claim(tx: &mut Tx, domain: &str, now: Timestamp) -> Result<()> 
     Ok(())
 }
 
-/// Gives a claim up, whatever became of it.
-pub async fn give_up(tx: &mut Tx, domain: &str) -> Result<()> {
+/// Deletes a claim in any state.
+pub async fn delete_claim(tx: &mut Tx, domain: &str) -> Result<()> {
     tx.run("DELETE FROM domain_claim WHERE owner_workspace = $1 AND domain = $2", &[domain.into()]).await?;
     Ok(())
 }
 
-/// The workspace that has proven a domain to be its own.
+/// The workspace that has verified a domain.
 pub async fn owner(tx: &mut SystemTx, domain: &str) -> Result<Option<WorkspaceId>> {
     let found: Option<(WorkspaceId,)> = tx
         .one(
@@ -291,7 +291,7 @@ pub async fn owner(tx: &mut SystemTx, domain: &str) -> Result<Option<WorkspaceId
     Ok(found.map(|(owner,)| owner))
 }
 
-/// Domains whose next look is due, the longest waiting first.
+/// Domains whose check is due, the most overdue first.
 pub async fn due(tx: &mut SystemTx, now: Timestamp, most: i64) -> Result<Vec<(WorkspaceId, DomainId)>> {
     tx.all(
         "SELECT workspace_id, id FROM email_domain WHERE next_check_at <= $1 ORDER BY next_check_at LIMIT $2",
@@ -300,8 +300,8 @@ pub async fn due(tx: &mut SystemTx, now: Timestamp, most: i64) -> Result<Vec<(Wo
     .await
 }
 
-/// Takes a look that is due for one node, by putting the next one off. False when another node was faster.
-pub async fn take_look(tx: &mut Tx, id: &DomainId, now: Timestamp, until: Timestamp) -> Result<bool> {
+/// Claims a due check for one node, by deferring the next one. False when another node was faster.
+pub async fn claim_check(tx: &mut Tx, id: &DomainId, now: Timestamp, until: Timestamp) -> Result<bool> {
     let taken = tx
         .run(
             "UPDATE email_domain SET next_check_at = $4 WHERE workspace_id = $1 AND id = $2 AND next_check_at <= $3",

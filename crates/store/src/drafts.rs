@@ -1,4 +1,4 @@
-//! Drafts and scheduled sends: what belongs to them beside their email.
+//! Drafts and scheduled sends: what is stored beside their email.
 
 use model::{EmailId, MailboxId, Timestamp, WorkspaceId, drafts::DraftState};
 
@@ -14,29 +14,29 @@ use crate::{
 pub struct DraftRecord {
     /// Its email.
     pub email_id: EmailId,
-    /// What it is at the moment.
+    /// Its state.
     pub state: DraftState,
     /// Rises with every change.
     pub version: i64,
-    /// What its writer put into it, sealed.
+    /// What its author wrote, sealed.
     pub source: Vec<u8>,
     /// The Message-ID that it will have.
     pub message_id: String,
-    /// When it is to leave.
+    /// When it is to be sent.
     pub scheduled_at: Option<Timestamp>,
-    /// Until when a node that is sending it is believed to be alive.
+    /// Until when the sending node's claim is valid.
     pub claimed_until: Option<Timestamp>,
-    /// Why it could not be sent, or why it waits.
+    /// Why it could not be sent, or why it is still pending.
     pub last_error: Option<String>,
     /// When it was made.
     pub created_at: Timestamp,
-    /// When it was last changed by its writer.
+    /// When its author last changed it.
     pub updated_at: Timestamp,
 }
 
 impl DraftRecord {
     /// Whether a node is sending it at this time.
-    pub fn is_leaving(&self, now: Timestamp) -> bool {
+    pub fn is_sending(&self, now: Timestamp) -> bool {
         self.state == DraftState::Sending && self.claimed_until.is_some_and(|until| until > now)
     }
 }
@@ -71,7 +71,7 @@ pub async fn find(tx: &mut Tx, mailbox: &MailboxId, id: &EmailId) -> Result<Opti
     .await
 }
 
-/// The same, and holds it until the transaction ends.
+/// The same, with the row locked until the transaction ends.
 pub async fn find_for_change(tx: &mut Tx, mailbox: &MailboxId, id: &EmailId) -> Result<Option<DraftRecord>> {
     let lock = tx.for_update();
     tx.one(
@@ -83,7 +83,7 @@ pub async fn find_for_change(tx: &mut Tx, mailbox: &MailboxId, id: &EmailId) -> 
     .await
 }
 
-/// Sets everything about the state of a draft that is still at the given version, which rises. False when it is not.
+/// Updates the state of a draft that is still at the given version, which is incremented. False when it is not.
 pub async fn change(tx: &mut Tx, mailbox: &MailboxId, draft: &DraftRecord) -> Result<bool> {
     let changed = tx
         .run(
@@ -103,31 +103,31 @@ pub async fn change(tx: &mut Tx, mailbox: &MailboxId, draft: &DraftRecord) -> Re
     Ok(changed == 1)
 }
 
-/// What came of cancelling a schedule.
+/// The outcome of cancelling a schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cancelled {
+pub enum CancelOutcome {
     /// It is a draft again.
     Done,
     /// There is no such schedule.
     Missing,
-    /// It is leaving or has left, or a node is changing it right now.
+    /// It is being sent or was sent, or a node is changing it right now.
     Locked(DraftState),
 }
 
-/// Makes a scheduled send a draft again, in a mailbox that the caller has locked.
+/// Turns a scheduled send back into a draft, in a mailbox that the caller has locked.
 pub async fn cancel_schedule(
     tx: &mut Tx,
     mailbox: &MailboxId,
     id: &EmailId,
     now: Timestamp,
-) -> Result<Cancelled> {
+) -> Result<CancelOutcome> {
     let found = find(tx, mailbox, id).await?;
     let Some(record) = found.filter(|record| record.scheduled_at.is_some()) else {
-        return Ok(Cancelled::Missing);
+        return Ok(CancelOutcome::Missing);
     };
-    let abandoned = record.state == DraftState::Sending && !record.is_leaving(now);
+    let abandoned = record.state == DraftState::Sending && !record.is_sending(now);
     if !record.state.may_become(DraftState::Draft) && !abandoned {
-        return Ok(Cancelled::Locked(record.state));
+        return Ok(CancelOutcome::Locked(record.state));
     }
     let draft = DraftRecord {
         state: DraftState::Draft,
@@ -137,19 +137,19 @@ pub async fn cancel_schedule(
         ..record
     };
     if !change(tx, mailbox, &draft).await? {
-        return Ok(Cancelled::Locked(DraftState::Sending));
+        return Ok(CancelOutcome::Locked(DraftState::Sending));
     }
-    let Some(brief) = emails::find_brief(tx, mailbox, id).await? else { return Ok(Cancelled::Missing) };
+    let Some(brief) = emails::find_brief(tx, mailbox, id).await? else { return Ok(CancelOutcome::Missing) };
     emails::move_to(tx, mailbox, &[brief], &"draft".into()).await?;
-    Ok(Cancelled::Done)
+    Ok(CancelOutcome::Done)
 }
 
-/// Tells the timers of all nodes that a schedule is new or changed.
+/// Wakes the timers of all nodes: a schedule is new or changed.
 pub async fn wake(tx: &mut Tx) -> Result<()> {
     tx.wake(Topic::Schedule, None).await
 }
 
-/// The scheduled sends of a mailbox that have not left, soonest first, after the given place.
+/// The scheduled sends of a mailbox that are still pending, soonest first, after the given position.
 pub async fn list_scheduled(
     tx: &mut Tx,
     mailbox: &MailboxId,
@@ -168,23 +168,23 @@ pub async fn list_scheduled(
     .await
 }
 
-/// A scheduled send that a node has taken on.
+/// A scheduled send that a node has claimed.
 #[derive(Clone, Debug)]
-pub struct Due {
+pub struct DueSend {
     /// Its workspace.
     pub workspace: WorkspaceId,
     /// Its mailbox.
     pub mailbox: MailboxId,
     /// Its email.
     pub email: EmailId,
-    /// Its version since it was taken on: the fence against whoever took it on before or after.
+    /// Its version since the claim: fences off earlier and later claims.
     pub version: i64,
 }
 
-columns!(Due { workspace = workspace_id, mailbox = mailbox_id, email = email_id, version });
+columns!(DueSend { workspace = workspace_id, mailbox = mailbox_id, email = email_id, version });
 
-/// The next workspaces, behind the given one, with scheduled sends whose time has come, or whose node was lost while it
-/// sent them.
+/// The next workspaces, after the given one, with scheduled sends that are due, or whose node was lost while it sent
+/// them.
 pub async fn due_workspaces(
     tx: &mut SystemTx,
     now: Timestamp,
@@ -199,13 +199,13 @@ pub async fn due_workspaces(
     queue.due_workspaces(tx, now, after, most, &[]).await
 }
 
-/// Takes on such scheduled sends of a workspace, the longest waiting first.
+/// Claims due scheduled sends of a workspace, the most overdue first.
 pub async fn claim_due(
     tx: &mut SystemTx,
     workspace: &WorkspaceId,
     (now, until): (Timestamp, Timestamp),
     most: usize,
-) -> Result<Vec<Due>> {
+) -> Result<Vec<DueSend>> {
     let sql = format!(
         "WITH chosen AS (SELECT mailbox_id, email_id FROM draft WHERE workspace_id = $1
            AND state IN ('scheduled', 'deferred', 'sending') AND coalesce(claimed_until, scheduled_at) <= $2
@@ -214,13 +214,13 @@ pub async fn claim_due(
          WHERE workspace_id = $1 AND (mailbox_id, email_id) IN (SELECT mailbox_id, email_id FROM chosen)
          RETURNING {}",
         tx.skip_locked(),
-        Due::COLUMNS
+        DueSend::COLUMNS
     );
     let most = i64::try_from(most).unwrap_or(i64::MAX);
     tx.all(&sql, &[workspace.into(), now.into(), until.into(), most.into()]).await
 }
 
-/// When the next scheduled send has to be looked at.
+/// When the next scheduled send is due.
 pub async fn next_due(tx: &mut SystemTx) -> Result<Option<Timestamp>> {
     let found: Option<(Option<Timestamp>,)> = tx
         .one(
@@ -232,8 +232,8 @@ pub async fn next_due(tx: &mut SystemTx) -> Result<Option<Timestamp>> {
     Ok(found.and_then(|(at,)| at))
 }
 
-/// Lets go of a scheduled send that a node has taken on, unless somebody else has it by now.
-pub async fn release(tx: &mut Tx, due: &Due, now: Timestamp) -> Result<()> {
+/// Releases a claimed scheduled send, unless it was claimed again since.
+pub async fn release(tx: &mut Tx, due: &DueSend, now: Timestamp) -> Result<()> {
     tx.run(
         "UPDATE draft SET claimed_until = $5 WHERE workspace_id = $1 AND mailbox_id = $2 AND email_id = $3
          AND version = $4 AND state = 'sending'",
@@ -243,7 +243,7 @@ pub async fn release(tx: &mut Tx, due: &Due, now: Timestamp) -> Result<()> {
     tx.wake(Topic::Schedule, None).await
 }
 
-/// Lets go of everything that a node of the past was sending, for a store that has one node only.
+/// Releases all claims of earlier processes, for a store with a single node.
 pub async fn release_all(tx: &mut SystemTx) -> Result<()> {
     tx.run("UPDATE draft SET claimed_until = NULL WHERE state = 'sending'", &[]).await?;
     Ok(())

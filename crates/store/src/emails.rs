@@ -1,7 +1,7 @@
-//! Emails in mailboxes: adding, finding, listing.
+//! Emails in mailboxes: insert, find, list.
 //!
-//! Figures that lists need (folder counts, unread mails by category, stored bytes, what a thread is in a folder) are
-//! kept with every change, never counted on the way to a reader; [`change`] holds what changes them.
+//! Counters that lists need (folder counts, unread emails by category, stored bytes, thread summaries per folder) are
+//! updated with every change and never computed on read; [`change`] updates them.
 
 mod change;
 pub(crate) mod list;
@@ -24,27 +24,27 @@ use crate::{
     error::Result,
     search::index::{self, IndexedText},
     sql::Insert,
-    threads::{self, CountedMail, ThreadHints},
+    threads::{self, CountedEmail, ThreadHints},
 };
 
-/// An email on its way into a mailbox.
+/// An email to be added to a mailbox.
 #[derive(Clone, Debug)]
 pub struct NewEmail {
-    /// The email. Its thread is found by the hints, and `thread_id` is used when none fits.
+    /// The email. Its thread is found by the hints; `thread_id` is used when none matches.
     pub record: EmailRecord,
-    /// Its files.
+    /// Its attachments.
     pub attachments: Vec<NewAttachment>,
     /// Its labels.
     pub labels: Vec<LabelId>,
-    /// The thread that it belongs to, whatever the hints say.
+    /// The thread it belongs to, regardless of the hints.
     pub thread: Option<ThreadId>,
-    /// What decides about its thread.
+    /// What determines its thread.
     pub hints: ThreadHints,
-    /// What search finds it by.
+    /// Its text for the search index.
     pub text: IndexedText,
 }
 
-/// Adds an email to its mailbox and tells its thread. Its content must be there, its mailbox locked.
+/// Adds an email to its mailbox and sets its thread. The content must exist and the mailbox be locked.
 pub async fn insert(tx: &mut Tx, mailbox: &MailboxId, mail: &mut NewEmail) -> Result<()> {
     let record = &mut mail.record;
     let found = match &mail.thread {
@@ -65,7 +65,7 @@ pub async fn insert(tx: &mut Tx, mailbox: &MailboxId, mail: &mut NewEmail) -> Re
     for label in &mail.labels {
         change::insert_label(tx, mailbox, &record.id, label, record.date).await?;
     }
-    let counted = CountedMail {
+    let counted = CountedEmail {
         email: &record.id,
         thread: &record.thread_id,
         begins_thread,
@@ -98,7 +98,7 @@ async fn insert_row(
         .column("attachment_count", count(record.attachments.len()))
         .column("label_count", count(labels))
         .column("text_row", text_row)
-        .later(tx)
+        .pipeline(tx)
         .await
 }
 
@@ -111,7 +111,7 @@ pub async fn find(tx: &mut Tx, mailbox: &MailboxId, id: &EmailId) -> Result<Opti
     .await
 }
 
-/// The newest mail of a thread that has a Message-ID: its id and what it refers to.
+/// The newest email of a thread that has a Message-ID: its id and its references.
 pub async fn newest_in_thread(
     tx: &mut Tx,
     mailbox: &MailboxId,
@@ -125,7 +125,7 @@ pub async fn newest_in_thread(
     .await
 }
 
-/// The emails of a mailbox that arrived after an event, oldest first: what somebody waits for.
+/// The emails of a mailbox that arrived after an event, oldest first: for clients that wait for mail.
 pub async fn list_arrived(
     tx: &mut Tx,
     mailbox: &MailboxId,
@@ -142,7 +142,7 @@ pub async fn list_arrived(
     .await
 }
 
-/// The arrival of the last mail that came before a time; 0 when there is none.
+/// The arrival number of the last email before a time; 0 when there is none.
 pub async fn arrival_before(tx: &mut Tx, mailbox: &MailboxId, time: Timestamp) -> Result<i64> {
     let found: Option<(i64,)> = tx
         .one(
@@ -154,7 +154,7 @@ pub async fn arrival_before(tx: &mut Tx, mailbox: &MailboxId, time: Timestamp) -
     Ok(found.map_or(0, |(arrival,)| arrival))
 }
 
-/// The mails of a thread, oldest first, after the given place.
+/// The emails of a thread, oldest first, after the given position.
 pub async fn list_thread(
     tx: &mut Tx,
     mailbox: &MailboxId,
@@ -183,7 +183,7 @@ pub async fn list_thread(
     .await
 }
 
-/// The newest mails of a thread before the given place, oldest first.
+/// The newest emails of a thread before the given position, oldest first.
 pub async fn list_thread_end(
     tx: &mut Tx,
     mailbox: &MailboxId,
@@ -193,7 +193,7 @@ pub async fn list_thread_end(
     most: i64,
 ) -> Result<Vec<EmailRecord>> {
     let (date, id) = before.unwrap_or_else(|| (Timestamp::from_micros(i64::MAX), EmailId::from("")));
-    let mut mails: Vec<EmailRecord> = tx
+    let mut emails: Vec<EmailRecord> = tx
         .all(
             &format!(
                 "SELECT {COLUMNS} FROM email WHERE email.workspace_id = $1 AND email.mailbox_id = $2
@@ -211,11 +211,11 @@ pub async fn list_thread_end(
             ],
         )
         .await?;
-    mails.reverse();
-    Ok(mails)
+    emails.reverse();
+    Ok(emails)
 }
 
-/// The different senders of the messages that had come into a thread by a time; two of them, when there are more.
+/// The distinct senders of the messages that a thread had received by a time; at most two.
 pub async fn thread_senders(
     tx: &mut Tx,
     mailbox: &MailboxId,
@@ -232,7 +232,7 @@ pub async fn thread_senders(
     Ok(found.into_iter().map(|(sender,)| sender).collect())
 }
 
-/// How many mails a thread has that are not held at the given time.
+/// How many emails of a thread are not held at the given time.
 pub async fn count_thread(
     tx: &mut Tx,
     mailbox: &MailboxId,

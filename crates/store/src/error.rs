@@ -1,28 +1,28 @@
-//! What can go wrong in the store, reduced to what callers can act on.
+//! Errors of the store, reduced to what callers can act on.
 
 use std::error::Error as StdError;
 
 use model::causes;
 
-/// What is behind a failure.
+/// The cause of an error.
 pub type Cause = Box<dyn StdError + Send + Sync>;
 
-/// A failure of the store. Its text has all causes, since it is only ever read by operators.
+/// An error of the store. Its text includes all causes, since only operators read it.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The engine cannot be reached or cannot write now; trying again later can help.
+    /// The engine cannot be reached or cannot write now; retrying later can help.
     #[error("the store is not available: {}", causes(.0.as_ref()))]
     Unavailable(#[source] Cause),
-    /// More work is waiting than the store accepts.
+    /// The store's queue is full.
     #[error("the store has too much to do")]
     Overloaded,
     /// A unique or foreign key was violated.
     #[error("a constraint was violated: {}", causes(.0.as_ref()))]
     Conflict(#[source] Cause),
-    /// What is stored cannot be read back as what it should be.
+    /// Stored data cannot be decoded.
     #[error("stored data is not as expected: {}", causes(.0.as_ref()))]
     Corrupt(#[source] Cause),
-    /// A fault in our own code, such as a statement that does not compile.
+    /// A bug in our own code, such as an invalid statement.
     #[error("store fault: {}", causes(.0.as_ref()))]
     Internal(#[source] Cause),
     /// The encryption at rest failed.
@@ -37,7 +37,7 @@ pub enum Error {
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
-    /// The failure of a whole group, for one that was part of it.
+    /// The error of a whole group, for one of its members.
     pub(crate) fn of_group(&self) -> Self {
         Self::Unavailable(match self {
             Self::Unavailable(cause) => causes(cause.as_ref()).into(),
@@ -45,7 +45,7 @@ impl Error {
         })
     }
 
-    /// Stored JSON that cannot be read. What is wrong in it is not quoted: it may be anybody's mail.
+    /// Stored JSON that cannot be parsed. The content is not quoted: it may be a user's mail.
     pub(crate) fn not_json(error: &serde_json::Error) -> Self {
         let place = (error.line(), error.column());
         Self::Corrupt(format!("JSON that does not fit at line {}, column {}", place.0, place.1).into())
@@ -77,10 +77,10 @@ impl From<tokio_postgres::Error> for Error {
         let Some(db) = error.as_db_error() else {
             return Self::Unavailable(error.into());
         };
-        // Not the error itself: its details quote what was to be stored.
+        // Not the error itself: its details quote the values that were to be stored.
         let text = format!("{} ({})", db.message(), db.code().code()).into();
-        // The first two characters are the class: 23 integrity, 08/53/57/58 the server is in trouble, 28/3D it does not
-        // know us or our database.
+        // The first two characters are the class: 23 integrity, 08/53/57/58 server trouble, 28/3D unknown role or
+        // database.
         match db.code().code().get(..2) {
             Some("23") => Self::Conflict(text),
             Some("08" | "53" | "57" | "58" | "40" | "55" | "25" | "28" | "3D") => Self::Unavailable(text),

@@ -1,4 +1,4 @@
-//! The event log: numbers without gaps in each workspace, written in the transaction of what they tell.
+//! The event log: gapless sequence numbers per workspace, written in the transaction of the change they describe.
 
 use model::{EventId, MailboxId, Timestamp, events::EventType};
 
@@ -11,15 +11,15 @@ use crate::{
 /// An event as it is stored; its data is sealed.
 #[derive(Clone, Debug)]
 pub struct EventRecord {
-    /// Its number.
+    /// Its sequence number.
     pub sequence: i64,
     /// Its id.
     pub id: EventId,
-    /// What it tells.
+    /// Its type.
     pub kind: EventType,
     /// When it happened.
     pub occurred_at: Timestamp,
-    /// The mailbox it is about.
+    /// The mailbox it concerns.
     pub mailbox_id: Option<MailboxId>,
     /// Its sealed data.
     pub data: Vec<u8>,
@@ -29,7 +29,8 @@ columns!(EventRecord { sequence, id, kind = type, occurred_at, mailbox_id, data 
 
 const LAST: &str = "SELECT last FROM event_counter WHERE workspace_id = $1";
 
-/// Takes the next number. The row stays locked until the end of the transaction, so that there is no gap: call it late.
+/// Takes the next sequence number. The row stays locked until the end of the transaction, so that there is no gap:
+/// call it late.
 pub async fn next_sequence(tx: &mut Tx) -> Result<i64> {
     let found = tx
         .change(
@@ -42,27 +43,27 @@ pub async fn next_sequence(tx: &mut Tx) -> Result<i64> {
     Ok(found.map_or(1, |(last,)| last))
 }
 
-/// Holds the next number until the end of the transaction without taking it. Who writes events of several workspaces holds
-/// their numbers in the order of the workspaces.
+/// Locks the event counter until the end of the transaction without taking a number. A transaction that writes events
+/// of several workspaces locks their counters in the order of the workspace ids.
 pub async fn lock(tx: &mut Tx) -> Result<()> {
     let sql = format!("{LAST}{}", tx.for_update());
     tx.one::<(i64,)>(&sql, &[]).await?;
     Ok(())
 }
 
-/// Writes an event under a number that was taken in this transaction, and wakes those who wait for it.
+/// Writes an event with a number that was taken in this transaction, and wakes its listeners.
 pub async fn insert(tx: &mut Tx, event: &EventRecord) -> Result<()> {
     Insert::into("event").record(event).run(tx).await?;
     tx.wake(Topic::Event, event.mailbox_id.as_ref()).await
 }
 
-/// The number of the last event; 0 when there is none.
+/// The sequence number of the last event; 0 when there is none.
 pub async fn last_sequence(tx: &mut Tx) -> Result<i64> {
     let found = tx.one(LAST, &[]).await?;
     Ok(found.map_or(0, |(last,)| last))
 }
 
-/// Events after a number, oldest first.
+/// Events after a sequence number, oldest first.
 pub async fn list_after(tx: &mut Tx, after: i64, most: i64) -> Result<Vec<EventRecord>> {
     tx.all(
         &format!(
@@ -75,22 +76,22 @@ pub async fn list_after(tx: &mut Tx, after: i64, most: i64) -> Result<Vec<EventR
     .await
 }
 
-/// What is needed of an event to know who wants it.
+/// An event without its data: enough to find its subscribers.
 #[derive(Clone, Debug)]
 pub struct EventHead {
-    /// Its number.
+    /// Its sequence number.
     pub sequence: i64,
     /// Its id.
     pub id: EventId,
-    /// What it tells.
+    /// Its type.
     pub kind: EventType,
-    /// The mailbox it is about.
+    /// The mailbox it concerns.
     pub mailbox_id: Option<MailboxId>,
 }
 
 columns!(EventHead { sequence, id, kind = type, mailbox_id });
 
-/// Events after a number, oldest first, without their data.
+/// Events after a sequence number, oldest first, without their data.
 pub async fn list_heads_after(tx: &mut Tx, after: i64, most: i64) -> Result<Vec<EventHead>> {
     tx.all(
         &format!(
@@ -103,7 +104,7 @@ pub async fn list_heads_after(tx: &mut Tx, after: i64, most: i64) -> Result<Vec<
     .await
 }
 
-/// Finds an event by its number.
+/// Finds an event by its sequence number.
 pub async fn find(tx: &mut Tx, sequence: i64) -> Result<Option<EventRecord>> {
     tx.one(
         &format!(

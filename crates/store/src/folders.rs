@@ -41,7 +41,7 @@ pub async fn insert(tx: &mut Tx, mailbox: &MailboxId, folder: &Folder, position:
         .await
 }
 
-/// Renames a folder; its id stays, since callers hold it.
+/// Renames a folder; its id stays, since clients keep it.
 pub async fn rename(tx: &mut Tx, mailbox: &MailboxId, id: &FolderId, name: &str) -> Result<()> {
     tx.run(
         "UPDATE folder SET name = $4 WHERE workspace_id = $1 AND mailbox_id = $2 AND id = $3",

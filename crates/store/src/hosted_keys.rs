@@ -1,4 +1,4 @@
-//! The keys that this server's own domains sign with.
+//! The DKIM keys of this server's own domains.
 
 use crate::{SystemTx, domains::KeyRecord, error::Result};
 
@@ -12,7 +12,7 @@ pub async fn list(tx: &mut SystemTx, domain: &str) -> Result<Vec<KeyRecord>> {
     .await
 }
 
-/// Adds a key, unless another node was faster.
+/// Adds a key, unless another node already did.
 pub async fn insert(tx: &mut SystemTx, domain: &str, key: &KeyRecord) -> Result<()> {
     tx.run(
         "INSERT INTO hosted_key (domain, selector, algorithm, private, public_record, published, created_at)
@@ -31,7 +31,7 @@ pub async fn insert(tx: &mut SystemTx, domain: &str, key: &KeyRecord) -> Result<
     Ok(())
 }
 
-/// Notes whether the public half of a key is in DNS.
+/// Records whether the public half of a key is in DNS.
 pub async fn set_published(tx: &mut SystemTx, domain: &str, selector: &str, published: bool) -> Result<()> {
     tx.run(
         "UPDATE hosted_key SET published = $3 WHERE domain = $1 AND selector = $2",

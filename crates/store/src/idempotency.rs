@@ -1,4 +1,4 @@
-//! Answers kept for idempotency keys, written in the transaction of the effect they describe.
+//! Responses stored for idempotency keys, in the transaction of the effect they describe.
 
 use model::Timestamp;
 
@@ -8,39 +8,39 @@ use crate::{
     sql::{Columns, columns},
 };
 
-/// How long an answer is kept.
-pub const KEPT_SECONDS: i64 = 24 * 3600;
+/// How long a response is stored.
+pub const RETENTION_SECONDS: i64 = 24 * 3600;
 
-/// A kept answer.
+/// A stored response.
 #[derive(Clone, Debug)]
-pub struct KeptAnswer {
+pub struct StoredAnswer {
     /// The hash of the request that was answered.
     pub fingerprint: Vec<u8>,
     /// The HTTP status.
     pub status: i64,
     /// The body, sealed with the workspace's data key.
     pub answer: Vec<u8>,
-    /// When it was given.
+    /// When it was sent.
     pub created_at: Timestamp,
 }
 
-columns!(KeptAnswer { fingerprint, status, answer, created_at });
+columns!(StoredAnswer { fingerprint, status, answer, created_at });
 
-/// Finds the answer kept for a key, unless it is too old.
-pub async fn find(tx: &mut Tx, key: &str, now: Timestamp) -> Result<Option<KeptAnswer>> {
+/// Finds the response stored for a key, unless it has expired.
+pub async fn find(tx: &mut Tx, key: &str, now: Timestamp) -> Result<Option<StoredAnswer>> {
     tx.one(
         &format!(
             "SELECT {} FROM idempotency
          WHERE workspace_id = $1 AND key = $2 AND created_at > $3",
-            KeptAnswer::COLUMNS
+            StoredAnswer::COLUMNS
         ),
-        &[key.into(), now.plus_seconds(-KEPT_SECONDS).into()],
+        &[key.into(), now.plus_seconds(-RETENTION_SECONDS).into()],
     )
     .await
 }
 
-/// Takes a key for the transaction, replacing an answer that is too old. False when the key has a fresh answer; on
-/// PostgreSQL this waits for a transaction that holds the same key.
+/// Claims a key for the transaction, replacing an expired response. False when the key has a valid response; on
+/// PostgreSQL this waits for a transaction that has claimed the same key.
 pub async fn claim(tx: &mut Tx, key: &str, fingerprint: &[u8], now: Timestamp) -> Result<bool> {
     let claimed = tx
         .run(
@@ -53,15 +53,15 @@ pub async fn claim(tx: &mut Tx, key: &str, fingerprint: &[u8], now: Timestamp) -
                 fingerprint.into(),
                 [].as_slice().into(),
                 now.into(),
-                now.plus_seconds(-KEPT_SECONDS).into(),
+                now.plus_seconds(-RETENTION_SECONDS).into(),
             ],
         )
         .await?;
     Ok(claimed == 1)
 }
 
-/// Stores the answer for a key that this transaction has claimed.
-pub async fn keep(tx: &mut Tx, key: &str, status: i64, answer: &[u8]) -> Result<()> {
+/// Stores the response for a key that this transaction has claimed.
+pub async fn store(tx: &mut Tx, key: &str, status: i64, answer: &[u8]) -> Result<()> {
     tx.run(
         "UPDATE idempotency SET status = $3, answer = $4 WHERE workspace_id = $1 AND key = $2",
         &[key.into(), status.into(), answer.into()],

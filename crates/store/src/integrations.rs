@@ -1,4 +1,4 @@
-//! Connections to outside tool servers.
+//! Connections to external tool servers.
 
 use model::{
     AccountId, ConnectionId, Timestamp,
@@ -18,7 +18,7 @@ pub struct ConnectionRecord {
     pub id: ConnectionId,
     /// Its name.
     pub name: String,
-    /// The host that it leads to.
+    /// The host it connects to.
     pub url_host: String,
     /// Its address and headers, sealed.
     pub target: Vec<u8>,
@@ -26,13 +26,13 @@ pub struct ConnectionRecord {
     pub status: ConnectionStatus,
     /// The tools of the server.
     pub tools: Vec<OutsideTool>,
-    /// The names of those that the agent may use; nothing for those that only read.
+    /// The names of the tools that the agent may use; `None` for all read-only ones.
     pub allowed_tools: Option<Vec<String>>,
     /// Why it cannot be used.
     pub last_error: Option<String>,
     /// When its tools were last read.
     pub synced_at: Option<Timestamp>,
-    /// The account that made it or took it over; nothing when it belongs to the workspace.
+    /// The account that created it or took it over; `None` when it belongs to the workspace.
     pub created_by: Option<AccountId>,
     /// When it was made.
     pub created_at: Timestamp,
@@ -74,12 +74,12 @@ pub async fn insert(tx: &mut Tx, connection: &ConnectionRecord) -> Result<()> {
     Ok(())
 }
 
-/// Stores what can be changed of a connection. False when it is gone.
+/// Stores the changeable fields of a connection. False when it was deleted.
 pub async fn update(tx: &mut Tx, connection: &ConnectionRecord) -> Result<bool> {
     update_row(tx, "integration_connection", &[("id", (&connection.id).into())], connection).await
 }
 
-/// Pauses the connections that an account made.
+/// Pauses the connections that an account created.
 pub async fn pause_made_by(tx: &mut Tx, account: &AccountId, now: Timestamp) -> Result<()> {
     tx.run(
         "UPDATE integration_connection SET status = 'paused', updated_at = $3

@@ -1,4 +1,4 @@
-//! Documents: their bytes, and how far they are indexed.
+//! Documents: their bytes and their indexing progress.
 
 use model::{
     DocumentId, Timestamp, WorkspaceId,
@@ -23,27 +23,27 @@ columns!(Document {
 
 const COLUMNS: &str = Document::COLUMNS;
 
-/// A document with its bytes, sealed; without them when they lie in the blob store under its hash.
+/// A document with its bytes, sealed; without them when they are in the blob store under its hash.
 #[derive(Clone, Debug)]
-pub struct WithContent {
+pub struct DocumentWithContent {
     /// The document.
     pub document: Document,
     /// Its bytes.
     pub content: Option<Vec<u8>>,
 }
 
-impl FromRow for WithContent {
+impl FromRow for DocumentWithContent {
     fn from_row(row: &mut Row<'_>) -> Result<Self> {
         Ok(Self { document: Document::from_row(row)?, content: row.next()? })
     }
 }
 
-/// Packs and seals the bytes of a document for its row.
+/// Compresses and seals the bytes of a document for its row.
 pub fn seal(key: &DataKey, id: &DocumentId, bytes: &[u8]) -> Result<Vec<u8>> {
     Ok(key.seal(&purpose(id), &blobs::frame(bytes))?)
 }
 
-/// Opens the bytes of a document that came from its row.
+/// Opens the bytes of a document from its row.
 pub fn open(key: &DataKey, id: &DocumentId, sealed: &[u8]) -> Result<Bytes> {
     let framed = key.open(&purpose(id), sealed)?;
     blobs::unframe(framed).ok_or_else(|| Error::Corrupt(format!("document {id} is damaged").into()))
@@ -53,13 +53,13 @@ fn purpose(id: &DocumentId) -> String {
     format!("document {id}")
 }
 
-/// Packs and seals the pieces of a document's text while they are indexed.
+/// Compresses and seals the text pieces of a document while they are indexed.
 pub fn seal_pieces(key: &DataKey, id: &DocumentId, pieces: &[String]) -> Result<Vec<u8>> {
     let plain = serde_json::to_vec(pieces).map_err(|error| Error::Internal(error.into()))?;
     Ok(key.seal(&purpose_of_pieces(id), &blobs::frame(&plain))?)
 }
 
-/// Opens the pieces of a document's text.
+/// Opens the text pieces of a document.
 pub fn open_pieces(key: &DataKey, id: &DocumentId, sealed: &[u8]) -> Result<Vec<String>> {
     let damaged = || Error::Corrupt(format!("the pieces of document {id} are damaged").into());
     let plain = blobs::unframe(key.open(&purpose_of_pieces(id), sealed)?).ok_or_else(damaged)?;
@@ -86,13 +86,13 @@ pub async fn find(tx: &mut Tx, id: &DocumentId) -> Result<Option<Document>> {
 }
 
 /// Finds a document with its bytes.
-pub async fn find_with_content(tx: &mut Tx, id: &DocumentId) -> Result<Option<WithContent>> {
+pub async fn find_with_content(tx: &mut Tx, id: &DocumentId) -> Result<Option<DocumentWithContent>> {
     let sql = format!("SELECT {COLUMNS}, content FROM document WHERE workspace_id = $1 AND id = $2");
     tx.one(&sql, &[id.into()]).await
 }
 
-/// Finds the sealed pieces of a document that is being indexed, and how many of them are done. Without pieces its text was
-/// not read yet; nothing when there is nothing to do.
+/// The sealed pieces of a document that is being indexed, and how many of them are done. No pieces when its text was
+/// not extracted yet; `None` when there is nothing to do.
 pub async fn find_pieces(tx: &mut Tx, id: &DocumentId) -> Result<Option<(Option<Vec<u8>>, i64)>> {
     tx.one(
         "SELECT pieces, chunks_done FROM document WHERE workspace_id = $1 AND id = $2 AND status = 'indexing'",
@@ -101,7 +101,7 @@ pub async fn find_pieces(tx: &mut Tx, id: &DocumentId) -> Result<Option<(Option<
     .await
 }
 
-/// Adds a document, and wakes whoever indexes it.
+/// Adds a document, and wakes the indexers.
 pub async fn insert(tx: &mut Tx, document: &Document, content: Option<&[u8]>) -> Result<()> {
     Insert::into("document")
         .record(document)
@@ -115,7 +115,7 @@ pub async fn insert(tx: &mut Tx, document: &Document, content: Option<&[u8]>) ->
 
 /// Deletes a document with its passages. False when there is none.
 pub async fn delete(tx: &mut Tx, id: &DocumentId) -> Result<bool> {
-    memory::hold(tx).await?;
+    memory::lock(tx).await?;
     let found: Option<(i64,)> = tx
         .one("DELETE FROM document WHERE workspace_id = $1 AND id = $2 RETURNING size", &[id.into()])
         .await?;
@@ -124,15 +124,15 @@ pub async fn delete(tx: &mut Tx, id: &DocumentId) -> Result<bool> {
     Ok(true)
 }
 
-/// Keeps the pieces of a document's text, sealed, and begins anew when there are more or fewer than before. Tells how many
-/// are done; nothing when there is nothing more to do.
+/// Stores the sealed text pieces of a document, and restarts when their number changed. Returns how many are done;
+/// nothing when there is nothing left to do.
 pub async fn begin(
     tx: &mut Tx,
     id: &DocumentId,
     (chunks, pieces): (i64, &[u8]),
     now: Timestamp,
 ) -> Result<Option<i64>> {
-    memory::hold(tx).await?;
+    memory::lock(tx).await?;
     let sql = format!(
         "SELECT chunk_count, chunks_done FROM document WHERE workspace_id = $1 AND id = $2 AND status = 'indexing'{}",
         tx.for_update()
@@ -152,14 +152,14 @@ pub async fn begin(
     Ok(Some(done))
 }
 
-/// Notes that more pieces are done, if it is still where the caller believes it to be.
+/// Records progress, if the document is still at the position that the caller knows.
 pub async fn advance(
     tx: &mut Tx,
     id: &DocumentId,
     (from, to): (i64, i64),
     (now, until): (Timestamp, Timestamp),
 ) -> Result<bool> {
-    memory::hold(tx).await?;
+    memory::lock(tx).await?;
     let changed = tx
         .run(
             "UPDATE document SET chunks_done = $4, status = CASE WHEN chunk_count = $4 THEN 'ready' ELSE status END,
@@ -171,7 +171,7 @@ pub async fn advance(
     Ok(changed == 1)
 }
 
-/// Notes why a document cannot be indexed.
+/// Records why a document cannot be indexed.
 pub async fn fail(tx: &mut Tx, id: &DocumentId, reason: &str, now: Timestamp) -> Result<()> {
     tx.run(
         "UPDATE document SET status = $3, reason = $4, pieces = NULL, updated_at = $5
@@ -182,8 +182,8 @@ pub async fn fail(tx: &mut Tx, id: &DocumentId, reason: &str, now: Timestamp) ->
     Ok(())
 }
 
-/// Leaves a document until a time, when it is tried again.
-pub async fn put_off(tx: &mut Tx, id: &DocumentId, until: Timestamp) -> Result<()> {
+/// Defers a document until a time, when it is retried.
+pub async fn defer(tx: &mut Tx, id: &DocumentId, until: Timestamp) -> Result<()> {
     tx.run(
         "UPDATE document SET claimed_until = $3 WHERE workspace_id = $1 AND id = $2 AND status = 'indexing'",
         &[id.into(), until.into()],
@@ -192,7 +192,7 @@ pub async fn put_off(tx: &mut Tx, id: &DocumentId, until: Timestamp) -> Result<(
     Ok(())
 }
 
-/// How many pieces of a document are in the index, and how many of those have vectors of another model.
+/// How many pieces of a document are indexed, and how many of those have vectors of another model.
 pub async fn indexed(tx: &mut Tx, id: &DocumentId, model: &str) -> Result<(i64, i64)> {
     let found = tx
         .one(
@@ -215,7 +215,7 @@ pub async fn texts_after(tx: &mut Tx, id: &DocumentId, after: i64, most: i64) ->
     .await
 }
 
-/// Whether the bytes of some document of the workspace lie in a blob.
+/// Whether the bytes of a document of the workspace are stored in a blob.
 pub async fn uses_blob(tx: &mut Tx, hash: &BlobHash) -> Result<bool> {
     let found: Option<(i64,)> = tx
         .one(
@@ -226,8 +226,8 @@ pub async fn uses_blob(tx: &mut Tx, hash: &BlobHash) -> Result<bool> {
     Ok(found.is_some_and(|(count,)| count > 0))
 }
 
-/// Takes on a document that waits to be indexed: the oldest one of the next workspace that has one, behind the one that was
-/// served last and other than those that are being served.
+/// Claims a document to index: the oldest one of the next workspace that has one, after the workspace served last and
+/// other than those being served now.
 pub async fn claim(
     tx: &mut SystemTx,
     now: Timestamp,
@@ -237,7 +237,7 @@ pub async fn claim(
 ) -> Result<Option<(WorkspaceId, DocumentId)>> {
     let waiting = "SELECT workspace_id FROM document WHERE status = 'indexing' AND claimed_until <= $1
         AND workspace_id > $2 ORDER BY workspace_id LIMIT 1";
-    let workspaces = turns::next(tx, waiting, now, after, served.len() + 1).await?;
+    let workspaces = turns::next_workspaces(tx, waiting, now, after, served.len() + 1).await?;
     let oldest = format!(
         "SELECT id FROM document WHERE workspace_id = $1 AND status = 'indexing' AND claimed_until <= $2
          ORDER BY id LIMIT 1{}",
@@ -245,7 +245,7 @@ pub async fn claim(
     );
     for workspace in workspaces.into_iter().filter(|workspace| !served.contains(workspace)) {
         let found: Option<(DocumentId,)> = tx.one(&oldest, &[(&workspace).into(), now.into()]).await?;
-        // Another node may have been faster.
+        // Another node may have claimed it.
         let Some((id,)) = found else { continue };
         tx.run(
             "UPDATE document SET claimed_until = $3 WHERE workspace_id = $1 AND id = $2",

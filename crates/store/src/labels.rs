@@ -55,7 +55,7 @@ pub async fn update(tx: &mut Tx, label: &Label) -> Result<()> {
     Ok(())
 }
 
-/// Deletes a label and takes it off all mail. False when there is none.
+/// Deletes a label and removes it from all emails. False when there is none.
 pub async fn delete(tx: &mut Tx, mailbox: &MailboxId, id: &LabelId) -> Result<bool> {
     tx.run(
         "UPDATE email SET label_count = label_count - 1 WHERE workspace_id = $1 AND mailbox_id = $2 AND id IN

@@ -1,4 +1,4 @@
-//! SQL and migrations for both engines, blobs, the vault. One file per resource. Knows no HTTP.
+//! SQL and migrations for both engines, blobs, the vault. One file per resource. No HTTP.
 //!
 //! Store functions take a [`Tx`], which belongs to one workspace; the few statements that cross workspaces take a
 //! [`SystemTx`].
@@ -59,5 +59,6 @@ pub use error::{Cause, Error, Result};
 #[cfg(feature = "faults")]
 pub use sql::faults;
 pub use sql::{
-    Body, Cell, DatabaseLocation, Db, FromCell, FromRow, Param, Row, SystemTx, ToJson, Topic, Tx, Wake, woken,
+    Body, Cell, DatabaseLocation, Db, FromCell, FromRow, Param, Row, SystemTx, ToJson, Topic, Tx, Wake,
+    wait_for_wake,
 };

@@ -1,4 +1,4 @@
-//! Mailboxes and the figures kept for them.
+//! Mailboxes and their counters.
 
 use model::{
     DomainId, MailboxId, Timestamp, WorkspaceId,
@@ -26,11 +26,11 @@ pub struct MailboxRecord {
     pub name: String,
     /// Its settings.
     pub settings: MailboxSettings,
-    /// Whether mail that is sent could set a triager off.
+    /// Whether sent mail can trigger a triager.
     pub triages_sent: bool,
     /// The custom domain of its address.
     pub domain: Option<MailboxDomain>,
-    /// When it was disabled, by somebody or by the end of the claim to its domain.
+    /// When it was disabled, by a user or by the loss of its domain.
     pub disabled_at: Option<Timestamp>,
     /// Why it was disabled.
     pub disabled_reason: Option<String>,
@@ -45,12 +45,12 @@ pub struct MailboxRecord {
 pub struct MailboxDomain {
     /// Its id.
     pub id: DomainId,
-    /// How far it is proven; nothing when it is the workspace's no more.
+    /// Its verification status; `None` when the domain is no longer the workspace's.
     pub status: Option<DomainStatus>,
 }
 
 impl MailboxDomain {
-    /// Reads the two columns that tell of it.
+    /// Reads its two columns.
     pub(crate) fn from_row(row: &mut Row<'_>) -> Result<Option<Self>> {
         let (id, status): (Option<DomainId>, Option<String>) = (row.next()?, row.next()?);
         let status = status
@@ -60,7 +60,7 @@ impl MailboxDomain {
     }
 }
 
-/// Why a mailbox is disabled whose domain another workspace has proven to be its own.
+/// The reason a mailbox is disabled whose domain another workspace has verified.
 const DOMAIN_CLAIMED: &str = "domain_claimed";
 
 impl FromRow for MailboxRecord {
@@ -102,7 +102,7 @@ pub async fn list(tx: &mut Tx) -> Result<Vec<MailboxRecord>> {
     .await
 }
 
-/// Finds a mailbox by what a caller named it with: its UUID, its alias id, or its normalised address.
+/// Finds a mailbox by the name a client used: its UUID, its alias id, or its normalised address.
 pub async fn find(tx: &mut Tx, named: &MailboxName) -> Result<Option<MailboxRecord>> {
     let column = named.column();
     tx.one(
@@ -155,9 +155,9 @@ impl MailboxName {
     }
 }
 
-/// Holds a mailbox until the transaction ends, so that what is counted in it cannot change meanwhile.
+/// Locks a mailbox until the transaction ends, so that its counters cannot change meanwhile.
 pub async fn lock(tx: &mut Tx, id: &MailboxId) -> Result<()> {
-    // Where one transaction writes at a time there is nothing to hold.
+    // With a single writer there is nothing to lock.
     if tx.for_update().is_empty() {
         return Ok(());
     }
@@ -218,7 +218,7 @@ pub async fn update(tx: &mut Tx, mailbox: &MailboxRecord) -> Result<()> {
     Ok(())
 }
 
-/// Puts a mailbox on its way out; its rows go after the grace period.
+/// Marks a mailbox as deleted; its rows are removed after the grace period.
 pub async fn mark_deleted(tx: &mut Tx, id: &MailboxId, now: Timestamp) -> Result<()> {
     tx.run(
         "UPDATE mailbox SET deleted_at = $3, updated_at = $3 WHERE workspace_id = $1 AND id = $2",
@@ -228,15 +228,15 @@ pub async fn mark_deleted(tx: &mut Tx, id: &MailboxId, now: Timestamp) -> Result
     Ok(())
 }
 
-/// Deletes a mailbox for good, once its mail is gone.
+/// Deletes a mailbox for good, once its emails are deleted.
 pub async fn delete(tx: &mut Tx, id: &MailboxId) -> Result<()> {
     tx.run("DELETE FROM mailbox WHERE workspace_id = $1 AND id = $2", &[id.into()]).await?;
     Ok(())
 }
 
-/// Adds to one of the figures that are kept for a mailbox.
+/// Adds to a counter of a mailbox.
 pub async fn add_to_counter(tx: &mut Tx, id: &MailboxId, name: &str, by: i64) -> Result<()> {
-    tx.add_at_end(
+    tx.add_at_commit(
         "INSERT INTO mailbox_counter (workspace_id, mailbox_id, name, value) VALUES ($1, $2, $3, $4)
          ON CONFLICT (workspace_id, mailbox_id, name) DO UPDATE SET value = mailbox_counter.value + excluded.value",
         &[id.into(), name.into()],
@@ -245,7 +245,7 @@ pub async fn add_to_counter(tx: &mut Tx, id: &MailboxId, name: &str, by: i64) ->
     .await
 }
 
-/// A counter of a mailbox; none is 0.
+/// A counter of a mailbox; 0 when it does not exist.
 pub async fn counter(tx: &mut Tx, id: &MailboxId, name: &str) -> Result<i64> {
     let found: Option<(i64,)> = tx
         .one(
@@ -256,7 +256,7 @@ pub async fn counter(tx: &mut Tx, id: &MailboxId, name: &str) -> Result<i64> {
     Ok(found.map_or(0, |(value,)| value))
 }
 
-/// What a mailbox stores: bytes and blobs.
+/// The storage of a mailbox: bytes and blobs.
 pub async fn storage(tx: &mut Tx, id: &MailboxId) -> Result<(i64, i64)> {
     let counters: Vec<(String, i64)> = tx
         .all(
@@ -281,7 +281,7 @@ pub async fn stored_bytes(tx: &mut Tx) -> Result<i64> {
     Ok(found.map_or(0, |(bytes,)| bytes) + crate::memory::stored_bytes(tx).await?)
 }
 
-/// Unread mails in the inbox by category, for all mailboxes of the workspace.
+/// Unread emails in the inbox by category, for all mailboxes of the workspace.
 pub async fn unread_by_category(tx: &mut Tx) -> Result<Vec<(MailboxId, UnreadByCategory)>> {
     let counters: Vec<(MailboxId, String, i64)> = tx
         .all(

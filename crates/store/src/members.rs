@@ -108,14 +108,14 @@ pub async fn find_invite(tx: &mut Tx, id: &InviteId) -> Result<Option<Invite>> {
     .await
 }
 
-/// Adds an invitation; an older one for the same address gives way.
+/// Adds an invitation; replaces an older one for the same address.
 pub async fn insert_invite(tx: &mut Tx, invite: &Invite, token_hash: &[u8]) -> Result<()> {
     tx.run("DELETE FROM invite WHERE workspace_id = $1 AND email = $2", &[(&invite.email).into()]).await?;
     Insert::into("invite").record(invite).column("token_hash", token_hash).run(tx).await?;
     Ok(())
 }
 
-/// Gives an invitation a new token and more time.
+/// Gives an invitation a new token and expiry.
 pub async fn renew_invite(
     tx: &mut Tx,
     id: &InviteId,
@@ -136,7 +136,7 @@ pub async fn delete_invite(tx: &mut Tx, id: &InviteId) -> Result<bool> {
     Ok(gone == 1)
 }
 
-/// Finds the invitation that a token opens, in whichever workspace.
+/// Finds the invitation of a token, in any workspace.
 pub async fn find_invite_by_token(
     tx: &mut SystemTx,
     token_hash: &[u8],

@@ -1,24 +1,24 @@
-//! What a workspace remembers: memories, and the passages of memories, documents and mail that recall looks through.
+//! Memories of a workspace, and the passages of memories, documents and emails that recall searches.
 //!
-//! Numbers of passages and of their changes come from one counter of the workspace, whose row is held until the commit:
-//! who has read up to a number has seen every change before it. Words in `passage_index` are keyed hashes, so the
-//! store holds no readable text; vectors stand there as they are.
+//! Numbers of passages and of their changes come from one counter per workspace, whose row is locked until the
+//! commit: a reader that has read up to a number has seen every change before it. Words in `passage_index` are keyed
+//! hashes, so the store holds no readable text; vectors are stored in plain form.
 
 mod intake;
 
 use model::{DocumentId, EmailId, MailboxId, MemoryId, Timestamp, WorkspaceId, knowledge::DocumentType};
 
 pub use self::intake::{
-    claim_mailbox, cursor, hold_email, mailboxes_behind, mails_after, move_cursor, release_claims,
+    claim_mailbox, cursor, emails_after, lock_email, mailboxes_behind, move_cursor, release_claims,
 };
 use crate::{
     FromRow, Param, Row, SystemTx, Tx,
     error::Result,
     sql::{Columns, columns, row},
-    sql::{LIST, list_places, listed},
+    sql::{LIST_LENGTH, list_params, list_placeholders},
 };
 
-/// What a passage is a piece of.
+/// The owner of a passage.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Owner {
     /// Of a memory.
@@ -47,7 +47,7 @@ impl Owner {
     }
 }
 
-/// The scope of memories in the index; that of mail is its mailbox.
+/// The scope of memories in the index; the scope of emails is their mailbox.
 pub const MEMORY_SCOPE: &str = "memory";
 /// The scope of documents.
 pub const DOCUMENT_SCOPE: &str = "document";
@@ -55,11 +55,11 @@ pub const DOCUMENT_SCOPE: &str = "document";
 /// A passage to be added.
 #[derive(Clone, Debug)]
 pub struct NewPassage {
-    /// Its place in what it is a piece of.
+    /// Its position in its owner.
     pub position: i64,
     /// Its text, sealed.
     pub text: Vec<u8>,
-    /// What it is found by.
+    /// Its vector.
     pub embedding: Embedding,
     /// Keyed hashes of its words.
     pub words: Vec<u8>,
@@ -68,18 +68,18 @@ pub struct NewPassage {
 /// A vector as it is stored.
 #[derive(Clone, Debug)]
 pub struct Embedding {
-    /// What made it.
+    /// The model that made it.
     pub model: String,
-    /// How many numbers it has.
+    /// Its dimension.
     pub dimension: i64,
-    /// The numbers with 32 bits.
+    /// The numbers as 32-bit floats.
     pub exact: Vec<u8>,
-    /// The numbers with 8 bits.
+    /// The numbers quantised to 8 bits.
     pub code: Vec<u8>,
 }
 
-/// Takes so many numbers and tells the last of them. The row stays locked until the end of the transaction.
-async fn take_numbers(tx: &mut Tx, count: i64) -> Result<i64> {
+/// Allocates so many numbers and returns the last one. The row stays locked until the end of the transaction.
+async fn allocate_numbers(tx: &mut Tx, count: i64) -> Result<i64> {
     let found = tx
         .one(
             "INSERT INTO memory_counter (workspace_id, last, stored_bytes) VALUES ($1, $2, 0)
@@ -90,9 +90,9 @@ async fn take_numbers(tx: &mut Tx, count: i64) -> Result<i64> {
     Ok(found.map_or(count, |(last,)| last))
 }
 
-/// Holds the counter until the end of the transaction. Whoever deletes or changes passages holds it before, as those do who
-/// add them: then nobody waits for another in a circle.
-pub(crate) async fn hold(tx: &mut Tx) -> Result<()> {
+/// Locks the counter until the end of the transaction. Transactions that delete or change passages lock it first, as
+/// those that add passages do, so that they cannot deadlock.
+pub(crate) async fn lock(tx: &mut Tx) -> Result<()> {
     let sql = format!("SELECT last FROM memory_counter WHERE workspace_id = $1{}", tx.for_update());
     tx.one::<(i64,)>(&sql, &[]).await?;
     Ok(())
@@ -110,7 +110,7 @@ pub async fn stored_bytes(tx: &mut Tx) -> Result<i64> {
     Ok(found.map_or(0, |(bytes,)| bytes))
 }
 
-/// Adds to the bytes of memories and documents, or takes away from them.
+/// Adds to the bytes of memories and documents; negative to subtract.
 pub async fn add_bytes(tx: &mut Tx, bytes: i64) -> Result<()> {
     tx.run(
         "INSERT INTO memory_counter (workspace_id, last, stored_bytes) VALUES ($1, 0, $2)
@@ -124,10 +124,10 @@ pub async fn add_bytes(tx: &mut Tx, bytes: i64) -> Result<()> {
 /// Adds passages.
 pub async fn insert_passages(tx: &mut Tx, owner: &Owner, passages: &[NewPassage]) -> Result<()> {
     let count = i64::try_from(passages.len()).unwrap_or(i64::MAX);
-    let last = take_numbers(tx, count).await?;
+    let last = allocate_numbers(tx, count).await?;
     for (number, passage) in (last - count + 1..).zip(passages) {
         let [memory, document, mailbox, email] = owner.columns();
-        tx.later(
+        tx.pipeline(
             "INSERT INTO passage (workspace_id, number, memory_id, document_id, mailbox_id, email_id, position, text, vector)
              VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
             &[
@@ -155,7 +155,7 @@ async fn insert_index(
     embedding: &Embedding,
     words: &[u8],
 ) -> Result<()> {
-    tx.later(
+    tx.pipeline(
         "INSERT INTO passage_index (workspace_id, version, number, scope, model, dimension, code, words)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
         &[
@@ -171,7 +171,7 @@ async fn insert_index(
     .await
 }
 
-/// A passage as the index in memory wants it.
+/// A passage for the in-memory index.
 #[derive(Clone, Debug)]
 #[expect(missing_docs, reason = "the columns of the table")]
 pub struct IndexRow {
@@ -185,7 +185,7 @@ pub struct IndexRow {
 
 columns!(IndexRow { version, number, scope, model, code, words });
 
-/// Changes of passages after a number, in their order.
+/// Changes of passages after a number, in order.
 pub async fn changes_after(tx: &mut Tx, after: i64, most: i64) -> Result<Vec<IndexRow>> {
     tx.all(
         &format!(
@@ -198,7 +198,7 @@ pub async fn changes_after(tx: &mut Tx, after: i64, most: i64) -> Result<Vec<Ind
     .await
 }
 
-/// The number that the given number of latest changes come after.
+/// The number after which the latest `most` changes come.
 pub async fn start_of_latest(tx: &mut Tx, most: i64) -> Result<i64> {
     let found = tx
         .one(
@@ -221,7 +221,7 @@ pub async fn count(tx: &mut Tx, model: &str) -> Result<(i64, i64)> {
     Ok(found.unwrap_or_default())
 }
 
-/// A passage that may answer a query, with where it comes from.
+/// A passage that may answer a query, with its source.
 #[derive(Clone, Debug)]
 #[expect(missing_docs, reason = "the columns of the tables")]
 pub struct Candidate {
@@ -230,7 +230,7 @@ pub struct Candidate {
     pub position: i64,
     pub text: Vec<u8>,
     pub vector: Vec<u8>,
-    /// What made the vector.
+    /// The model of the vector.
     pub model: String,
     /// The document's name and type.
     pub document: Option<(String, DocumentType)>,
@@ -239,7 +239,7 @@ pub struct Candidate {
     /// The memory's whole text and its metadata, sealed.
     pub memory: Option<(Vec<u8>, Option<Vec<u8>>)>,
     pub created_at: Timestamp,
-    /// Whether it may be shown now: mail must be clean, not held, and neither in Trash nor in Spam.
+    /// Whether it may be shown now: an email must be clean, not held, and neither in Trash nor in Spam.
     pub is_visible: bool,
 }
 
@@ -278,7 +278,7 @@ impl FromRow for Candidate {
     }
 }
 
-/// The passages of these numbers that still exist.
+/// The passages with these numbers that still exist.
 pub async fn candidates(tx: &mut Tx, numbers: &[i64], now: Timestamp) -> Result<Vec<Candidate>> {
     let sql = format!(
         "SELECT p.number, p.memory_id, p.document_id, p.mailbox_id, p.email_id, p.position, p.text, p.vector, i.model,
@@ -293,13 +293,13 @@ pub async fn candidates(tx: &mut Tx, numbers: &[i64], now: Timestamp) -> Result<
          LEFT JOIN email e ON e.workspace_id = $1 AND e.mailbox_id = p.mailbox_id AND e.id = p.email_id
          LEFT JOIN mailbox b ON b.workspace_id = $1 AND b.id = p.mailbox_id
          WHERE p.workspace_id = $1 AND p.number IN ({})",
-        list_places(3)
+        list_placeholders(3)
     );
     let mut found = Vec::with_capacity(numbers.len());
-    for some in numbers.chunks(LIST) {
+    for some in numbers.chunks(LIST_LENGTH) {
         let mut params: Vec<Param<'_>> = vec![now.into()];
         // Numbers begin at 1.
-        params.extend(listed(some.iter().copied(), 0));
+        params.extend(list_params(some.iter().copied(), 0));
         found.extend(tx.all::<Candidate>(&sql, &params).await?);
     }
     Ok(found)
@@ -324,7 +324,7 @@ pub async fn insert(
 
 /// Deletes a memory with its passages. False when there is none.
 pub async fn delete(tx: &mut Tx, id: &MemoryId) -> Result<bool> {
-    hold(tx).await?;
+    lock(tx).await?;
     let found: Option<(i64,)> =
         tx.one("DELETE FROM memory WHERE workspace_id = $1 AND id = $2 RETURNING size", &[id.into()]).await?;
     let Some((size,)) = found else { return Ok(false) };
@@ -332,9 +332,9 @@ pub async fn delete(tx: &mut Tx, id: &MemoryId) -> Result<bool> {
     Ok(true)
 }
 
-/// Deletes what is kept of an email in memory. False when nothing is.
+/// Deletes the passages of an email. False when there are none.
 pub async fn delete_email(tx: &mut Tx, email: &EmailId) -> Result<bool> {
-    hold(tx).await?;
+    lock(tx).await?;
     let gone =
         tx.run("DELETE FROM passage WHERE workspace_id = $1 AND email_id = $2", &[email.into()]).await?;
     Ok(gone > 0)
@@ -343,7 +343,7 @@ pub async fn delete_email(tx: &mut Tx, email: &EmailId) -> Result<bool> {
 /// A passage whose vector is of another model.
 #[derive(Clone, Debug)]
 #[expect(missing_docs, reason = "the columns of the tables")]
-pub struct Outdated {
+pub struct OutdatedPassage {
     pub version: i64,
     pub number: i64,
     pub scope: String,
@@ -351,10 +351,10 @@ pub struct Outdated {
     pub text: Vec<u8>,
 }
 
-row!(Outdated { version, number, scope, words, text });
+row!(OutdatedPassage { version, number, scope, words, text });
 
 /// Passages of the workspace whose vectors are of another model, oldest first.
-pub async fn outdated(tx: &mut Tx, model: &str, most: i64) -> Result<Vec<Outdated>> {
+pub async fn outdated(tx: &mut Tx, model: &str, most: i64) -> Result<Vec<OutdatedPassage>> {
     tx.all(
         "SELECT i.version, i.number, i.scope, i.words, p.text FROM passage_index i
          JOIN passage p ON p.workspace_id = $1 AND p.number = i.number
@@ -364,9 +364,9 @@ pub async fn outdated(tx: &mut Tx, model: &str, most: i64) -> Result<Vec<Outdate
     .await
 }
 
-/// Gives a passage another vector, unless it changed or went meanwhile.
-pub async fn replace_vector(tx: &mut Tx, old: &Outdated, embedding: &Embedding) -> Result<()> {
-    let version = take_numbers(tx, 1).await?;
+/// Replaces the vector of a passage, unless the passage changed or was deleted meanwhile.
+pub async fn replace_vector(tx: &mut Tx, old: &OutdatedPassage, embedding: &Embedding) -> Result<()> {
+    let version = allocate_numbers(tx, 1).await?;
     let gone = tx
         .run(
             "DELETE FROM passage_index WHERE workspace_id = $1 AND version = $2 AND number = $3",

@@ -1,9 +1,9 @@
-//! Pools that calls draw from (credits of a month, requests of a minute), shared exactly by all nodes.
+//! Pools that calls are charged to (credits per month, requests per minute), shared exactly by all nodes.
 //!
-//! A node charges a small advance to the pool before it spends it in memory, so whatever is spent is charged: no
-//! order of events, no crash and no clock can overdraw a pool or make a call free. `spent` of a pool holds all
-//! advances; what a node does not use it returns. Writes leave their price in the ledger, in the transaction of their
-//! effect, as the proof that they came from the advance.
+//! A node charges a small advance to the pool before it spends it in memory, so everything spent is charged: no order
+//! of events, no crash and no clock can overdraw a pool or make a call free. `spent` of a pool includes all advances;
+//! a node returns what it does not use. Writes record their price in the ledger, in the transaction of their effect,
+//! as the proof that they came from the advance.
 
 use std::collections::BTreeMap;
 
@@ -11,8 +11,8 @@ use model::{Day, Timestamp};
 
 use crate::{FromRow, Row, SystemTx, Tx, error::Result, sql::row};
 
-/// How long a node is taken for alive after it last adjusted its advance. Nothing is taken from it afterwards; others
-/// only stop asking it to return what it does not use.
+/// How long a node counts as alive after it last adjusted its advance. Nothing is taken from it afterwards; other
+/// nodes only stop asking it to return what it does not use.
 pub const ALIVE_SECONDS: i64 = 3;
 
 /// A kind of pool.
@@ -32,7 +32,7 @@ impl PoolKind {
         }
     }
 
-    /// How far ahead another node's period may lie and still be the same to us.
+    /// How far ahead another node's period may be and still count as ours.
     const fn tolerated_seconds(self) -> i64 {
         match self {
             Self::Credits => 32 * 86_400,
@@ -48,34 +48,34 @@ impl PoolKind {
         }
     }
 
-    /// Whether a call in `period` counts in `present`, a period that lies a little ahead of it: another node's clock
-    /// is ahead of ours, or ours was set back. One that lies further ahead would block the pool, and ends.
+    /// Whether a call in `period` counts in `present`, a period slightly ahead of it: another node's clock is ahead
+    /// of ours, or ours was set back. A period further ahead would block the pool, and is ended.
     pub fn joins(self, period: Timestamp, present: Timestamp) -> bool {
         period <= present && present <= period.plus_seconds(self.tolerated_seconds())
     }
 }
 
-/// What a node has spent and wants to have charged. The figures count from its first advance in the period.
+/// What a node has spent and wants charged. The figures count from its first advance in the period.
 #[derive(Clone, Debug)]
 pub struct Adjustment {
     /// Which pool.
     pub kind: PoolKind,
-    /// The period that the figures are of.
+    /// The period of the figures.
     pub period_start: Timestamp,
-    /// What the node's clock shows. The figures can be of a period that is long over: the node was stopped, or could not
-    /// reach the store.
+    /// The node's clock. The figures can be of a period that ended long ago: the node was stopped, or could not reach
+    /// the store.
     pub now: Timestamp,
-    /// The size of the pool; `None` when it only counts.
+    /// The size of the pool; `None` when usage is only counted.
     pub limit: Option<i64>,
     /// Spent by reads.
     pub reads: i64,
-    /// Spent by writes, as far as the node knows of their commits.
+    /// Spent by writes whose commits the node knows of.
     pub writes: i64,
-    /// Set aside for calls in flight.
+    /// Reserved for calls in flight.
     pub reserved: i64,
-    /// What the next call needs; it gets all of it or nothing.
+    /// What the next call needs: all or nothing.
     pub needed: i64,
-    /// What is welcome beyond that, so that the next calls need not ask.
+    /// What to charge ahead beyond that, so that the next calls need no adjustment.
     pub ahead: i64,
     /// Whether the node is done with the pool for now: the advance ends. Only without calls in flight.
     pub close: bool,
@@ -89,24 +89,24 @@ impl Adjustment {
 
 /// The state of a pool after an adjustment.
 #[derive(Clone, Debug)]
-pub struct Adjusted {
+pub struct PoolState {
     /// The period that the pool is in.
     pub period_start: Timestamp,
     /// Charged for this node.
     pub granted: i64,
-    /// Spent by writes of this node that were folded.
+    /// Spent by writes of this node whose ledger entries were folded.
     pub writes: i64,
     /// Spent in the period by others: charged, less what live nodes have not spent of it.
     pub spent_by_others: i64,
-    /// Charged by other live nodes and not spent, as far as they have said so.
+    /// Charged by other live nodes and not spent, as far as they have reported.
     pub unspent_by_others: i64,
     /// Whether the pool had too little left for what was needed.
     pub short: bool,
 }
 
-/// Brings one node's advance up to date: what it spent, what it needs, what it returns.
-pub async fn adjust(tx: &mut Tx, node: &str, ask: &Adjustment) -> Result<Adjusted> {
-    // First of all, because it locks the pool: every node goes through here one after the other.
+/// Updates one node's advance: what it spent, what it needs, what it returns.
+pub async fn adjust(tx: &mut Tx, node: &str, ask: &Adjustment) -> Result<PoolState> {
+    // First, because it locks the pool and so serialises all nodes.
     let pool = lock_pool(tx, ask).await?;
     let mut advances = advances(tx, ask.kind, &pool).await?;
     let unfolded = match ask.kind {
@@ -114,12 +114,12 @@ pub async fn adjust(tx: &mut Tx, node: &str, ask: &Adjustment) -> Result<Adjuste
         PoolKind::Requests => 0,
     };
     let own = advances.remove(node).unwrap_or_else(|| Advance {
-        // Whatever was spent before the advance ended was charged exactly.
+        // What was spent before the advance ended was charged exactly.
         granted: ask.reads + ask.writes,
         writes: ask.writes,
         ..Advance::default()
     });
-    // Writes whose commit the node was not told of.
+    // Writes whose commit the node does not know of.
     let unknown = (own.writes - ask.writes - ask.reserved).max(0);
     let taken = ask.taken() + unknown;
     let (granted, short) = match ask.limit {
@@ -138,9 +138,9 @@ pub async fn adjust(tx: &mut Tx, node: &str, ask: &Adjustment) -> Result<Adjuste
         store_advance(tx, ask.kind, node, pool.period_start, &own).await?;
     }
     let unspent: i64 = advances.values().filter(|other| other.live).map(Advance::unspent).sum();
-    // Where the pool has no limit, what stands in the ledger was not charged ahead.
+    // Without a limit, ledger entries were not charged ahead.
     let spent_by_others = spent - granted - unspent + unfolded;
-    Ok(Adjusted {
+    Ok(PoolState {
         period_start: pool.period_start,
         granted,
         writes: own.writes,
@@ -150,7 +150,7 @@ pub async fn adjust(tx: &mut Tx, node: &str, ask: &Adjustment) -> Result<Adjuste
     })
 }
 
-/// What a node may have charged when the pool has room for `most` in all, and whether that is too little.
+/// How much a node may have charged when the pool has room for `most` in all, and whether that is too little.
 fn grant(most: i64, taken: i64, ask: &Adjustment) -> (i64, bool) {
     let needed = taken + ask.needed;
     if ask.needed > 0 && most < needed {
@@ -159,7 +159,7 @@ fn grant(most: i64, taken: i64, ask: &Adjustment) -> (i64, bool) {
     (needed.max(most.min(needed + ask.ahead)), false)
 }
 
-/// What nodes that are gone spent without an advance, where the pool had no limit.
+/// What lost nodes spent without an advance, where the pool had no limit.
 fn overdue(advances: &BTreeMap<String, Advance>) -> i64 {
     advances.values().map(|advance| advance.overdue).sum()
 }
@@ -172,11 +172,11 @@ struct Pool {
 
 row!(Pool { period_start, spent });
 
-/// Locks the pool, beginning a new period when one has begun.
+/// Locks the pool, and starts a new period when its time has come.
 ///
-/// A node whose clock is a little behind, or which settles late, still has figures of a former period: it joins the
-/// present one, in which nothing is charged for them again. A period that lies further ahead of the node's clock than
-/// any clock should be comes from a clock that was set back, and would block the pool: it ends.
+/// A node whose clock is slightly behind, or that reports late, still has figures of an earlier period: it joins the
+/// present one, which charges nothing for them again. A period further ahead of the node's clock than the tolerance
+/// comes from a clock that was set back, and would block the pool: it is ended.
 async fn lock_pool(tx: &mut Tx, ask: &Adjustment) -> Result<Pool> {
     let Adjustment { kind, period_start, now, .. } = *ask;
     let sql = "INSERT INTO allowance (workspace_id, kind, period_start, spent) VALUES ($1, $2, $3, 0)
@@ -198,7 +198,7 @@ struct Advance {
     reads: i64,
     writes: i64,
     live: bool,
-    /// Spent beyond what was charged; only known of nodes that are gone.
+    /// Spent beyond what was charged; only known of lost nodes.
     overdue: i64,
 }
 
@@ -208,9 +208,9 @@ impl Advance {
     }
 }
 
-struct AdvanceOf(String, Advance);
+struct NodeAdvance(String, Advance);
 
-impl FromRow for AdvanceOf {
+impl FromRow for NodeAdvance {
     fn from_row(row: &mut Row<'_>) -> Result<Self> {
         let (node, granted, reads, writes) = (row.next()?, row.next()?, row.next()?, row.next()?);
         let live = row.next::<i64>()? == 1;
@@ -218,9 +218,9 @@ impl FromRow for AdvanceOf {
     }
 }
 
-/// The advances on a pool by node; those of another period are removed.
+/// The advances on a pool by node; those of another period are deleted.
 ///
-/// The pool's own row is locked by now, so no two nodes do this at once.
+/// The pool's row is locked by now, so no two nodes do this at once.
 async fn advances(tx: &mut Tx, kind: PoolKind, pool: &Pool) -> Result<BTreeMap<String, Advance>> {
     let clock = tx.shared_clock();
     let kind = kind.as_str();
@@ -230,8 +230,8 @@ async fn advances(tx: &mut Tx, kind: PoolKind, pool: &Pool) -> Result<BTreeMap<S
         "SELECT node_id, granted, reads, writes, CASE WHEN expires_at >= {clock} THEN 1 ELSE 0 END
          FROM allowance_advance WHERE workspace_id = $1 AND kind = $2"
     );
-    let found: Vec<AdvanceOf> = tx.all(&sql, &[kind.into()]).await?;
-    Ok(found.into_iter().map(|AdvanceOf(node, advance)| (node, advance)).collect())
+    let found: Vec<NodeAdvance> = tx.all(&sql, &[kind.into()]).await?;
+    Ok(found.into_iter().map(|NodeAdvance(node, advance)| (node, advance)).collect())
 }
 
 async fn store_advance(
@@ -289,8 +289,8 @@ impl FromRow for Entry {
     }
 }
 
-/// Moves the ledger into the daily figures and the advances that it came from, and tells what live nodes still have
-/// in it: those fold their own.
+/// Folds the ledger into the daily figures and the advances it came from, and gives what live nodes still have in it:
+/// those fold their own entries.
 async fn fold_ledger(
     tx: &mut Tx,
     node: &str,
@@ -328,7 +328,7 @@ async fn fold_ledger(
     if has_live_others { sum_ledger(tx, pool.period_start).await } else { Ok(0) }
 }
 
-/// Notes what became of the advance of a node that is gone, in case it comes back for it.
+/// Records the state of a lost node's advance, in case the node returns.
 async fn update_lost(tx: &mut Tx, node: &str, advance: &Advance) -> Result<()> {
     let sql = "UPDATE allowance_advance SET granted = $3, writes = $4
          WHERE workspace_id = $1 AND kind = 'credits' AND node_id = $2";
@@ -336,7 +336,7 @@ async fn update_lost(tx: &mut Tx, node: &str, advance: &Advance) -> Result<()> {
     Ok(())
 }
 
-/// What stands in the ledger for a period.
+/// The sum of the ledger for a period.
 async fn sum_ledger(tx: &mut Tx, period_start: Timestamp) -> Result<i64> {
     let sql = "SELECT CAST(coalesce(sum(amount), 0) AS BIGINT) FROM credit_ledger
         WHERE workspace_id = $1 AND period_start = $2";
@@ -344,9 +344,9 @@ async fn sum_ledger(tx: &mut Tx, period_start: Timestamp) -> Result<i64> {
     Ok(found.map_or(0, |(sum,)| sum))
 }
 
-/// Ends the advance of a node that is gone, which had spent this much by reads: what it did not use returns to the pool.
+/// Ends the advance of a lost node, which had spent this much by reads: the unused rest returns to the pool.
 ///
-/// Nothing happens where the advance is no longer there, or is of another period.
+/// Does nothing when the advance was deleted, or is of another period.
 pub async fn recover(
     tx: &mut Tx,
     node: &str,
@@ -358,9 +358,9 @@ pub async fn recover(
     let sql = "SELECT period_start, reads FROM allowance_advance
          WHERE workspace_id = $1 AND kind = $2 AND node_id = $3";
     let found: Option<(Timestamp, i64)> = tx.one(sql, &[kind.as_str().into(), node.into()]).await?;
-    let Some((present, told)) = found else { return Ok(()) };
-    // A figure below what the store was told is from before that: the node's log was not the last one written.
-    if present != period_start || reads < told {
+    let Some((present, reported)) = found else { return Ok(()) };
+    // A figure below the reported one is older: the node's log was not the last one written.
+    if present != period_start || reads < reported {
         return Ok(());
     }
     let sql = format!(
@@ -372,8 +372,8 @@ pub async fn recover(
     let mut advances = advances(tx, kind, &pool).await?;
     if kind == PoolKind::Credits {
         fold_ledger(tx, node, &pool, &mut advances).await?;
-        // Their classes went with the node; nearly everything that is paid without a ledger entry is a read.
-        add_usage(tx, day, "credits.read", reads - told).await?;
+        // Their classes were lost with the node; nearly everything charged without a ledger entry is a read.
+        add_usage(tx, day, "credits.read", reads - reported).await?;
     }
     let Some(own) = advances.get(node) else { return Ok(()) };
     let spent = pool.spent - own.granted + reads + own.writes + overdue(&advances);
@@ -384,7 +384,7 @@ pub async fn recover(
 
 /// Adds to a figure of a day.
 pub async fn add_usage(tx: &mut Tx, day: Day, metric: &str, amount: i64) -> Result<()> {
-    tx.add_at_end(
+    tx.add_at_commit(
         "INSERT INTO usage_day (workspace_id, day, metric, amount) VALUES ($1, $2, $3, $4)
          ON CONFLICT (workspace_id, day, metric) DO UPDATE SET amount = usage_day.amount + excluded.amount",
         &[day.number().into(), metric.into()],
@@ -410,7 +410,7 @@ pub struct LedgerEntry {
     pub node: String,
 }
 
-/// Adds a charge, which its node's advance covers.
+/// Adds a charge, covered by its node's advance.
 pub async fn insert_ledger(tx: &mut Tx, entry: &LedgerEntry) -> Result<()> {
     let sql = "INSERT INTO credit_ledger (workspace_id, id, period_start, day, class, amount, node_id)
          VALUES ($1, $2, $3, $4, $5, $6, $7)";
@@ -426,8 +426,8 @@ pub async fn insert_ledger(tx: &mut Tx, entry: &LedgerEntry) -> Result<()> {
     Ok(())
 }
 
-/// Forgets the advances of nodes that did not come back for them. Only for a store that one process serves, at its
-/// start; what they held stays charged.
+/// Deletes the advances of nodes that did not return. Only for a store with a single process, at its start; what they
+/// had charged stays charged.
 pub async fn forget_advances(tx: &mut SystemTx) -> Result<()> {
     tx.run("DELETE FROM allowance_advance", &[]).await?;
     Ok(())

@@ -1,8 +1,8 @@
 //! Embedded, ordered migrations, applied at start under a lock.
 //!
 //! A migration is one SQL text in PostgreSQL's types. For SQLite the types are translated; for PostgreSQL the lines
-//! `-- postgres: secure TABLE…` put row-level security around tenant tables. What only one engine can do stands
-//! behind `-- only sqlite: ` or `-- only postgres: `.
+//! `-- postgres: secure TABLE…` enable row-level security on tenant tables. Statements for one engine only follow `--
+//! only sqlite: ` or `-- only postgres: `.
 
 use std::fmt::Write as _;
 
@@ -82,7 +82,7 @@ const MIGRATIONS: &[Migration] = &[
     },
 ];
 
-/// Any number will do, as long as nothing else in the database uses it.
+/// Any number that nothing else in the database uses.
 const POSTGRES_LOCK: &str = "SELECT pg_advisory_xact_lock(4702111234474983745)";
 
 impl Db {
@@ -91,7 +91,7 @@ impl Db {
         self.migrate_to(Self::newest_schema(), now).await
     }
 
-    /// Brings the schema up to an older version, for restoring what was saved with it.
+    /// Brings the schema up to an older version, to restore a backup of it.
     pub async fn migrate_to(&self, version: i64, now: model::Timestamp) -> Result<()> {
         self.system_write(async move |tx| apply(tx, version, now).await).await
     }
@@ -185,7 +185,7 @@ fn for_postgres(sql: &str) -> String {
         .filter_map(|line| line.strip_prefix("-- postgres: secure "))
         .flat_map(str::split_whitespace);
     for table in tables {
-        // FORCE, because the tables belong to the very role that we connect as.
+        // FORCE, because the tables belong to the role that we connect as.
         let _ = write!(
             all,
             "\nALTER TABLE {table} ENABLE ROW LEVEL SECURITY;\nALTER TABLE {table} FORCE ROW LEVEL SECURITY;\n\

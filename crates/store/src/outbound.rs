@@ -1,4 +1,4 @@
-//! Mails on their way out: one row for the mail, one record in the queue for each recipient.
+//! Outgoing messages: one row per message, one queue entry per recipient.
 
 use model::{
     EmailId, MailboxId, Timestamp,
@@ -12,30 +12,30 @@ use crate::{
     sql::{Columns, Insert, columns},
 };
 
-/// A mail on its way out, as it is stored.
+/// An outgoing message as it is stored.
 #[derive(Clone, Debug)]
 pub struct OutboundRecord {
     /// Its id in the queue.
     pub id: String,
-    /// The mailbox it leaves from; nothing for mail of the service itself.
+    /// The mailbox it is sent from; `None` for messages of the service itself.
     pub mailbox_id: Option<MailboxId>,
-    /// Its email; nothing for automatic mail, and once the email is deleted.
+    /// Its email; `None` for automatic messages, and once the email is deleted.
     pub email_id: Option<EmailId>,
-    /// What it is.
+    /// Its kind.
     pub kind: OutboundKind,
     /// Its content.
     pub content_id: String,
-    /// Header lines that stand before the message on its way.
+    /// Header lines that are prepended on transmission.
     pub prefix: String,
-    /// The envelope's sender; nothing for a null sender.
+    /// The envelope's sender; `None` for a null sender.
     pub sender: Option<String>,
     /// Its Message-ID.
     pub message_id: Option<String>,
-    /// When it came into the queue.
+    /// When it was queued.
     pub created_at: Timestamp,
-    /// Until when it is tried.
+    /// Until when delivery is retried.
     pub expires_at: Timestamp,
-    /// Whether its sender has to be told that it failed.
+    /// Whether its sender is to be notified of the failure.
     pub report: ReportState,
 }
 
@@ -55,28 +55,28 @@ columns!(OutboundRecord {
 
 pub(crate) const COLUMNS: &str = OutboundRecord::COLUMNS;
 
-/// What became of a mail for one recipient, as it is stored.
+/// The delivery to one recipient, as it is stored.
 #[derive(Clone, Debug)]
 pub struct DeliveryRecord {
-    /// Its place among the recipients.
+    /// Its position among the recipients.
     pub position: i64,
     /// The address.
     pub recipient: String,
-    /// The line that names it.
+    /// The header line that names it.
     pub line: RecipientLine,
-    /// The domain, as far as bounds and back-off go; empty for a mailbox of this server.
+    /// The domain that limits and back-off apply to; empty for a mailbox of this server.
     pub destination: String,
-    /// What became of it.
+    /// Its state.
     pub state: RecipientState,
-    /// How often it was tried.
+    /// Number of attempts.
     pub attempts: i64,
-    /// When it will be tried next.
+    /// When it is tried next.
     pub next_attempt_at: Option<Timestamp>,
-    /// When it was tried last.
+    /// When it was last tried.
     pub last_attempt_at: Option<Timestamp>,
     /// When its state became final.
     pub finished_at: Option<Timestamp>,
-    /// What the other server said last.
+    /// The last reply of the remote server.
     pub reply: Option<String>,
 }
 
@@ -93,7 +93,7 @@ columns!(DeliveryRecord {
     reply,
 });
 
-/// Adds a mail, whose content must be there, with its recipients. Workers are woken if one of them has to wait.
+/// Adds a message, whose content must exist, with its recipients. Wakes the workers if a recipient is pending.
 pub async fn insert(tx: &mut Tx, mail: &OutboundRecord, recipients: &[DeliveryRecord]) -> Result<()> {
     Insert::into("outbound").record(mail).run(tx).await?;
     for recipient in recipients {
@@ -111,19 +111,19 @@ async fn insert_recipient(tx: &mut Tx, mail: &str, recipient: &DeliveryRecord) -
     Ok(())
 }
 
-/// Finds a mail in the queue by its id.
+/// Finds a queued message by its id.
 pub async fn find(tx: &mut Tx, id: &str) -> Result<Option<OutboundRecord>> {
     tx.one(&format!("SELECT {COLUMNS} FROM outbound WHERE workspace_id = $1 AND id = $2"), &[id.into()]).await
 }
 
-/// The same, held until the transaction ends.
+/// The same, with the row locked until the transaction ends.
 pub async fn lock(tx: &mut Tx, id: &str) -> Result<Option<OutboundRecord>> {
     let lock = tx.for_update();
     tx.one(&format!("SELECT {COLUMNS} FROM outbound WHERE workspace_id = $1 AND id = $2{lock}"), &[id.into()])
         .await
 }
 
-/// Finds the way out of an email.
+/// Finds the outgoing message of an email.
 pub async fn find_of_email(
     tx: &mut Tx,
     mailbox: &MailboxId,
@@ -138,7 +138,7 @@ pub async fn find_of_email(
     .await
 }
 
-/// Finds the mail of a mailbox that a report is about.
+/// Finds the message of a mailbox that a report refers to.
 pub async fn find_by_message_id(
     tx: &mut Tx,
     mailbox: &MailboxId,
@@ -154,7 +154,7 @@ pub async fn find_by_message_id(
     .await
 }
 
-/// The recipients of a mail.
+/// The recipients of a message.
 pub async fn recipients(tx: &mut Tx, id: &str) -> Result<Vec<DeliveryRecord>> {
     tx.all(
         &format!(
@@ -166,7 +166,7 @@ pub async fn recipients(tx: &mut Tx, id: &str) -> Result<Vec<DeliveryRecord>> {
     .await
 }
 
-/// Sets what a report says about a recipient.
+/// Records what a delivery report says about a recipient.
 pub async fn set_state(
     tx: &mut Tx,
     id: &str,
@@ -184,7 +184,7 @@ pub async fn set_state(
     Ok(())
 }
 
-/// Sets whether the sender of a mail has to be told that it failed.
+/// Sets whether the sender of a message is to be notified of the failure.
 pub async fn set_report(tx: &mut Tx, id: &str, report: ReportState) -> Result<()> {
     tx.run(
         "UPDATE outbound SET report = $3 WHERE workspace_id = $1 AND id = $2",
@@ -194,14 +194,14 @@ pub async fn set_report(tx: &mut Tx, id: &str, report: ReportState) -> Result<()
     Ok(())
 }
 
-/// Removes a mail from the queue, and its content if nothing else consists of it.
+/// Removes a message from the queue, and its content if nothing else uses it.
 pub async fn delete(tx: &mut Tx, mail: &OutboundRecord) -> Result<()> {
     tx.run("DELETE FROM outbound WHERE workspace_id = $1 AND id = $2", &[(&mail.id).into()]).await?;
     contents::release(tx, std::slice::from_ref(&mail.content_id)).await
 }
 
-/// Forgets the way out of an email that is deleted. One that still waits for a recipient goes on without it.
-pub(crate) async fn forget(tx: &mut Tx, mailbox: &MailboxId, email: &EmailId) -> Result<()> {
+/// Detaches the outgoing message from a deleted email. One with pending recipients stays in the queue.
+pub(crate) async fn detach_email(tx: &mut Tx, mailbox: &MailboxId, email: &EmailId) -> Result<()> {
     tx.run(
         "DELETE FROM outbound WHERE workspace_id = $1 AND mailbox_id = $2 AND email_id = $3 AND report <> 'due'
          AND NOT EXISTS (SELECT 1 FROM delivery WHERE delivery.workspace_id = $1

@@ -1,4 +1,4 @@
-//! Wrong passwords, counted for each subject. What a subject is and how long it pauses is decided elsewhere.
+//! Wrong passwords, counted per subject. Callers decide what a subject is and how long it is blocked.
 
 use model::Timestamp;
 
@@ -7,22 +7,22 @@ use crate::{SystemTx, error::Result};
 /// The keyed hash that a subject is counted under.
 pub type Subject = [u8; 32];
 
-/// What is known of a subject, with the guess that was just counted.
+/// The count of a subject, including the guess just counted.
 #[derive(Clone, Copy, Debug)]
-pub struct Counted {
+pub struct GuessCount {
     /// Wrong passwords, including this one.
     pub failures: i64,
-    /// Until when the guesses before this one block the subject.
+    /// Until when earlier guesses block the subject.
     pub blocked_until: Timestamp,
 }
 
-/// Counts a guess, and locks the subject until the transaction ends. Failures that had expired do not count any more.
+/// Counts a guess, and locks the subject until the transaction ends. Expired failures no longer count.
 pub async fn count(
     tx: &mut SystemTx,
     subject: &Subject,
     now: Timestamp,
     expires_at: Timestamp,
-) -> Result<Counted> {
+) -> Result<GuessCount> {
     let found: Option<(i64, Timestamp)> = tx
         .one(
             "INSERT INTO password_guess AS known (subject, failures, blocked_until, expires_at) VALUES ($1, 1, 0, $3)
@@ -33,7 +33,7 @@ pub async fn count(
         )
         .await?;
     let (failures, blocked_until) = found.unwrap_or((1, Timestamp::from_micros(0)));
-    Ok(Counted { failures, blocked_until })
+    Ok(GuessCount { failures, blocked_until })
 }
 
 /// Blocks a subject.
@@ -46,7 +46,7 @@ pub async fn block(tx: &mut SystemTx, subject: &Subject, until: Timestamp) -> Re
     Ok(())
 }
 
-/// Takes one guess back. With fewer than `free` failures nothing blocks the subject.
+/// Takes one guess back. With fewer than `free` failures the subject is not blocked.
 pub async fn uncount(tx: &mut SystemTx, subject: &Subject, free: i64) -> Result<()> {
     tx.run(
         "UPDATE password_guess SET failures = failures - 1,
@@ -59,13 +59,13 @@ pub async fn uncount(tx: &mut SystemTx, subject: &Subject, free: i64) -> Result<
     Ok(())
 }
 
-/// Forgets a subject.
+/// Deletes a subject.
 pub async fn reset(tx: &mut SystemTx, subject: &Subject) -> Result<()> {
     tx.run("DELETE FROM password_guess WHERE subject = $1", &[subject.as_slice().into()]).await?;
     Ok(())
 }
 
-/// Removes some of what exceeds `capacity`, those with the fewest failures first. Tells how many.
+/// Deletes some subjects above `capacity`, those with the fewest failures first. Returns how many.
 pub async fn trim(tx: &mut SystemTx, capacity: i64) -> Result<u64> {
     let found: Option<(i64,)> = tx.one("SELECT count(*) FROM password_guess", &[]).await?;
     let excess = found.map_or(0, |(count,)| count) - capacity;

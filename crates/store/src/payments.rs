@@ -1,7 +1,6 @@
-//! Proofs that were used, wallets and their workspaces, and the ledger of test networks.
+//! Used payment proofs, wallets and their workspaces, and the ledger of test networks.
 //!
-//! These tables span workspaces: a proof has to be claimed before it is known whose it is. What is kept of an answer is
-//! sealed.
+//! These tables span workspaces: a proof is claimed before its workspace is known. Stored responses are sealed.
 
 use model::{
     PaymentId, Timestamp, WorkspaceId,
@@ -10,7 +9,7 @@ use model::{
 
 use crate::{FromRow, Row, SystemTx, Tx, error::Result};
 
-/// What makes a proof usable once.
+/// The key that makes a proof usable once.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PaymentKey {
     /// The network.
@@ -32,9 +31,9 @@ pub struct PaymentRecord {
     pub id: PaymentId,
     /// The wallet's workspace, once it has one.
     pub workspace_id: Option<WorkspaceId>,
-    /// How it came.
+    /// The protocol it came by.
     pub protocol: Protocol,
-    /// What it was for.
+    /// The operation paid for.
     pub operation: String,
     /// The path of the request.
     pub subject: String,
@@ -42,21 +41,21 @@ pub struct PaymentRecord {
     pub fingerprint: Vec<u8>,
     /// How much, in the token's smallest unit.
     pub amount: i64,
-    /// Where it stands.
+    /// Its state.
     pub state: PaymentState,
-    /// Why it failed or waits.
+    /// Why it failed or is pending.
     pub reason: Option<String>,
     /// The transaction that moved the money.
     pub reference: Option<String>,
-    /// What was signed, sealed, until the money has moved or never will.
+    /// The signed proof, sealed, until the money has moved or never will.
     pub proof: Option<Vec<u8>>,
-    /// The status of the kept answer.
+    /// The status of the stored response.
     pub status: Option<i64>,
-    /// The kept answer of a call that changed nothing, sealed.
+    /// The stored response of a call that changed nothing, sealed.
     pub answer: Option<Vec<u8>>,
-    /// Until when somebody works on it.
+    /// Until when the worker's claim is valid.
     pub claimed_until: Timestamp,
-    /// Until when the proof is good.
+    /// Until when the proof is valid.
     pub expires_at: Timestamp,
     /// When it was claimed.
     pub created_at: Timestamp,
@@ -98,7 +97,7 @@ const COLUMNS: &str =
     "network, asset, payer, nonce, id, owner_workspace, protocol, operation, subject, fingerprint, amount,
     state, reason, reference, proof, status, answer, claimed_until, expires_at, created_at, updated_at";
 
-/// Takes a proof for one request. False when it was used before.
+/// Claims a proof for one request. False when it was used before.
 pub async fn claim(tx: &mut SystemTx, payment: &PaymentRecord) -> Result<bool> {
     let taken = tx
         .run(
@@ -134,7 +133,7 @@ pub async fn claim(tx: &mut SystemTx, payment: &PaymentRecord) -> Result<bool> {
     Ok(taken == 1)
 }
 
-/// Finds what was done with a proof.
+/// Finds the payment of a proof.
 pub async fn find(tx: &mut SystemTx, key: &PaymentKey) -> Result<Option<PaymentRecord>> {
     tx.one(
         &format!(
@@ -150,8 +149,8 @@ pub async fn find_by_id(tx: &mut SystemTx, id: &PaymentId) -> Result<Option<Paym
     tx.one(&format!("SELECT {COLUMNS} FROM payment WHERE id = $1 AND amount > 0"), &[id.into()]).await
 }
 
-/// Takes a payment over that nobody works on. False when somebody else was quicker.
-pub async fn take_over(
+/// Claims a payment whose earlier claim has expired. False when another worker was faster.
+pub async fn reclaim(
     tx: &mut SystemTx,
     payment: &PaymentRecord,
     until: Timestamp,
@@ -175,24 +174,24 @@ pub async fn take_over(
     Ok(taken == 1)
 }
 
-/// What becomes of a payment.
+/// A change of a payment's state.
 #[derive(Clone, Debug)]
 pub struct PaymentChange {
-    /// Where it stands.
+    /// The new state.
     pub state: PaymentState,
     /// Why.
     pub reason: Option<String>,
     /// The transaction.
     pub reference: Option<String>,
-    /// Whether what was signed is still needed.
+    /// Whether the signed proof is still needed.
     pub keeps_proof: bool,
-    /// Until when somebody works on it.
+    /// Until when the worker's claim is valid.
     pub claimed_until: Timestamp,
     /// When.
     pub now: Timestamp,
 }
 
-/// Notes what became of a payment that has not come to its end.
+/// Updates a payment that has not reached a final state.
 pub async fn update(tx: &mut SystemTx, key: &PaymentKey, change: &PaymentChange) -> Result<()> {
     let proof = if change.keeps_proof { "proof" } else { "NULL" };
     tx.run(
@@ -218,7 +217,7 @@ pub async fn update(tx: &mut SystemTx, key: &PaymentKey, change: &PaymentChange)
     Ok(())
 }
 
-/// Notes, in the transaction of what was paid for, that the payer got it.
+/// Records, in the transaction of the paid operation, that it was fulfilled.
 pub async fn fulfil(tx: &mut Tx, key: &PaymentKey, now: Timestamp) -> Result<()> {
     tx.run(
         "UPDATE payment SET state = 'fulfilled', reason = NULL, owner_workspace = $1, claimed_until = 0, updated_at = $6
@@ -235,14 +234,14 @@ pub async fn fulfil(tx: &mut Tx, key: &PaymentKey, now: Timestamp) -> Result<()>
     Ok(())
 }
 
-/// Until when every proof of a kind is good that cost nothing and that a server without others may have taken.
-pub async fn free_proofs_taken_until(tx: &mut SystemTx, kind: &str) -> Result<Timestamp> {
+/// The latest expiry of free proofs of a kind that a server without other nodes may have accepted.
+pub async fn free_proofs_used_until(tx: &mut SystemTx, kind: &str) -> Result<Timestamp> {
     let found = tx.one("SELECT taken_until FROM free_proof_mark WHERE kind = $1", &[kind.into()]).await?;
     Ok(found.map_or(Timestamp::from_micros(0), |(until,)| until))
 }
 
-/// Notes that such proofs are taken that are good for longer.
-pub async fn take_free_proofs_until(tx: &mut SystemTx, kind: &str, until: Timestamp) -> Result<()> {
+/// Records that free proofs with a later expiry were accepted.
+pub async fn set_free_proofs_used_until(tx: &mut SystemTx, kind: &str, until: Timestamp) -> Result<()> {
     tx.run(
         "INSERT INTO free_proof_mark (kind, taken_until) VALUES ($1, $2) ON CONFLICT (kind) DO UPDATE
          SET taken_until = excluded.taken_until WHERE free_proof_mark.taken_until < excluded.taken_until",
@@ -252,8 +251,8 @@ pub async fn take_free_proofs_until(tx: &mut SystemTx, kind: &str, until: Timest
     Ok(())
 }
 
-/// Payments whose money may be on its way and that nobody works on.
-pub async fn waiting(tx: &mut SystemTx, now: Timestamp, most: i64) -> Result<Vec<PaymentRecord>> {
+/// Unclaimed payments whose money may be in transit.
+pub async fn list_unsettled(tx: &mut SystemTx, now: Timestamp, most: i64) -> Result<Vec<PaymentRecord>> {
     tx.all(
         &format!(
             "SELECT {COLUMNS} FROM payment WHERE proof IS NOT NULL AND claimed_until <= $1
@@ -281,7 +280,7 @@ pub async fn list(
     .await
 }
 
-/// How many payments with a price are in each state, and how much they are together.
+/// Number and total amount of payments with a price, by state.
 pub async fn totals(tx: &mut SystemTx) -> Result<Vec<(String, i64, i64)>> {
     tx.all(
         "SELECT state, count(*), CAST(sum(amount) AS BIGINT) FROM payment WHERE amount > 0 GROUP BY state ORDER BY state",
@@ -296,7 +295,7 @@ pub async fn find_wallet(tx: &mut SystemTx, address: &str) -> Result<Option<Work
     Ok(found.map(|(workspace,)| workspace))
 }
 
-/// Gives a wallet the transaction's workspace. False when it has one.
+/// Assigns the transaction's workspace to a wallet. False when it already has one.
 pub async fn insert_wallet(tx: &mut Tx, address: &str, now: Timestamp) -> Result<bool> {
     let sql = "INSERT INTO wallet (owner_workspace, address, created_at) VALUES ($1, $2, $3)
                ON CONFLICT (address) DO NOTHING";
@@ -306,35 +305,35 @@ pub async fn insert_wallet(tx: &mut Tx, address: &str, now: Timestamp) -> Result
 /// A transfer in the ledger.
 #[derive(Clone, Debug)]
 pub struct Transfer {
-    /// Who pays.
+    /// The payer.
     pub payer: String,
-    /// What makes it happen once.
+    /// Makes it happen once.
     pub nonce: String,
-    /// Who is paid.
+    /// The recipient.
     pub recipient: String,
     /// How much.
     pub amount: i64,
-    /// What it is known by.
+    /// Its transaction reference.
     pub reference: String,
     /// When.
     pub now: Timestamp,
 }
 
-/// What an account of the ledger has, which is the gift that every new one gets until it is first used.
+/// The balance of a ledger account; an unused account has the initial gift.
 pub async fn balance(tx: &mut SystemTx, address: &str, gift: i64) -> Result<i64> {
     let found = tx.one("SELECT balance FROM ledger_account WHERE address = $1", &[address.into()]).await?;
     Ok(found.map_or(gift, |(balance,)| balance))
 }
 
-/// Moves money in the ledger, once for each nonce, and gives the reference of that time. Nothing when there is not
-/// enough of it.
+/// Moves money in the ledger, once per nonce, and returns the reference of that transfer. `None` when the balance is
+/// too low.
 pub async fn transfer(tx: &mut SystemTx, transfer: &Transfer, gift: i64) -> Result<Option<String>> {
     let open =
         "INSERT INTO ledger_account (address, balance) VALUES ($1, $2) ON CONFLICT (address) DO NOTHING";
     tx.run(open, &[(&transfer.payer).into(), gift.into()]).await?;
-    // The row of the payer is held from here on, so that a repeat waits for the first.
-    let held = "UPDATE ledger_account SET balance = balance WHERE address = $1";
-    tx.run(held, &[(&transfer.payer).into()]).await?;
+    // This locks the payer's row, so that a repeated transfer waits for the first.
+    let lock_payer = "UPDATE ledger_account SET balance = balance WHERE address = $1";
+    tx.run(lock_payer, &[(&transfer.payer).into()]).await?;
     let known: Option<(String,)> = tx
         .one(
             "SELECT reference FROM ledger_transfer WHERE payer = $1 AND nonce = $2",

@@ -1,4 +1,4 @@
-//! The queue as its workers see it, across workspaces: what is due, who works on it, what came of it.
+//! The delivery queue across workspaces, as its workers use it: due records, claims, attempts.
 
 use model::{Timestamp, WorkspaceId, sending::RecipientState};
 
@@ -9,41 +9,41 @@ use crate::{
     turns::Queue,
 };
 
-/// A record that a worker has taken on.
+/// A recipient that a worker has claimed.
 #[derive(Clone, Debug)]
-pub struct Claimed {
+pub struct ClaimedDelivery {
     /// Its workspace.
     pub workspace: WorkspaceId,
-    /// Its mail.
+    /// Its message.
     pub outbound: String,
-    /// Its place among the recipients of the mail.
+    /// Its position among the recipients of the message.
     pub position: i64,
     /// The address.
     pub recipient: String,
-    /// The domain, as far as bounds and back-off go; empty for a mailbox of this server.
+    /// The domain that limits and back-off apply to; empty for a mailbox of this server.
     pub destination: String,
-    /// How often it was tried before.
+    /// Earlier attempts.
     pub attempts: i64,
 }
 
-columns!(Claimed { workspace = workspace_id, outbound = outbound_id, position, recipient, destination, attempts });
+columns!(ClaimedDelivery { workspace = workspace_id, outbound = outbound_id, position, recipient, destination, attempts });
 
-/// A destination with mail in the queue.
+/// A destination with queued messages.
 #[derive(Clone, Debug)]
-pub struct Head {
+pub struct DestinationHead {
     /// Its name.
     pub destination: String,
-    /// When its first record is due: one that waits, or one whose node may be lost.
+    /// When its first record is due: a pending one, or one whose node may be lost.
     pub due_at: Timestamp,
-    /// Until when nobody tries, after it could not be reached.
-    pub resting_until: Option<Timestamp>,
+    /// Until when it is not tried, after it could not be reached.
+    pub backoff_until: Option<Timestamp>,
 }
 
-row!(Head { destination, due_at, resting_until });
+row!(DestinationHead { destination, due_at, backoff_until });
 
-/// The destinations in the queue in the order of their names, after a name or from the first on. One look for each, however many mails wait
-/// there.
-pub async fn heads(tx: &mut SystemTx, after: Option<&str>, most: i64) -> Result<Vec<Head>> {
+/// The destinations in the queue by name, after a name or from the first on. One index lookup per destination,
+/// however many messages are queued there.
+pub async fn heads(tx: &mut SystemTx, after: Option<&str>, most: i64) -> Result<Vec<DestinationHead>> {
     let (after, comparison) = after.map_or(("", ">="), |after| (after, ">"));
     let sql = format!(
         "WITH RECURSIVE names (name) AS (
@@ -59,7 +59,7 @@ pub async fn heads(tx: &mut SystemTx, after: Option<&str>, most: i64) -> Result<
     tx.all(&sql, &[after.into(), most.into()]).await
 }
 
-/// The next workspaces, behind the given one, with records of a destination that are due.
+/// The next workspaces, after the given one, with due records of a destination.
 pub async fn due_workspaces(
     tx: &mut SystemTx,
     destination: &str,
@@ -75,14 +75,14 @@ pub async fn due_workspaces(
     queue.due_workspaces(tx, now, after, most, &[destination.into()]).await
 }
 
-/// Takes on such records of a workspace, the longest waiting first, for a node and until a time.
+/// Claims due records of a workspace, the most overdue first, for a node and until a time.
 pub async fn claim(
     tx: &mut SystemTx,
     node: &str,
     (now, until): (Timestamp, Timestamp),
     (destination, workspace): (&str, &WorkspaceId),
     most: usize,
-) -> Result<Vec<Claimed>> {
+) -> Result<Vec<ClaimedDelivery>> {
     let sql = format!(
         "WITH chosen AS (SELECT outbound_id, position FROM delivery WHERE workspace_id = $1
            AND state = 'queued' AND destination = $2 AND coalesce(claimed_until, next_attempt_at) <= $3
@@ -91,15 +91,15 @@ pub async fn claim(
          WHERE workspace_id = $1 AND (outbound_id, position) IN (SELECT outbound_id, position FROM chosen)
          RETURNING {}",
         tx.skip_locked(),
-        Claimed::COLUMNS
+        ClaimedDelivery::COLUMNS
     );
     let most = i64::try_from(most).unwrap_or(i64::MAX);
     let values = [workspace.into(), destination.into(), now.into(), node.into(), until.into(), most.into()];
     tx.all(&sql, &values).await
 }
 
-/// Which recipients of a mail a node still has taken on, at least until a time.
-pub async fn held(tx: &mut Tx, outbound: &str, node: &str, until: Timestamp) -> Result<Vec<i64>> {
+/// Which recipients of a message a node still has claimed, at least until a time.
+pub async fn still_claimed(tx: &mut Tx, outbound: &str, node: &str, until: Timestamp) -> Result<Vec<i64>> {
     let found: Vec<(i64,)> = tx
         .all(
             "SELECT position FROM delivery WHERE workspace_id = $1 AND outbound_id = $2 AND state = 'queued'
@@ -110,8 +110,8 @@ pub async fn held(tx: &mut Tx, outbound: &str, node: &str, until: Timestamp) -> 
     Ok(found.into_iter().map(|(position,)| position).collect())
 }
 
-/// Lets go of a record that a node has taken on, until it is tried again at a time.
-pub async fn release(tx: &mut Tx, claimed: &Claimed, node: &str, at: Timestamp) -> Result<()> {
+/// Releases a record that a node has claimed, to be retried at a time.
+pub async fn release(tx: &mut Tx, claimed: &ClaimedDelivery, node: &str, at: Timestamp) -> Result<()> {
     tx.run(
         "UPDATE delivery SET claimed_by = NULL, claimed_until = NULL, next_attempt_at = $5
          WHERE workspace_id = $1 AND outbound_id = $2 AND position = $3 AND claimed_by = $4 AND state = 'queued'",
@@ -121,7 +121,7 @@ pub async fn release(tx: &mut Tx, claimed: &Claimed, node: &str, at: Timestamp) 
     tx.wake(Topic::Queue, None).await
 }
 
-/// Keeps what a node works on for longer.
+/// Extends the claims of a node.
 pub async fn renew(tx: &mut SystemTx, node: &str, until: Timestamp) -> Result<()> {
     tx.run(
         "UPDATE delivery SET claimed_until = $2 WHERE claimed_by = $1 AND state = 'queued'",
@@ -131,20 +131,20 @@ pub async fn renew(tx: &mut SystemTx, node: &str, until: Timestamp) -> Result<()
     Ok(())
 }
 
-/// What a node has taken on.
-pub async fn claimed_by(tx: &mut SystemTx, node: &str) -> Result<Vec<Claimed>> {
+/// The claims of a node.
+pub async fn claimed_by(tx: &mut SystemTx, node: &str) -> Result<Vec<ClaimedDelivery>> {
     tx.all(
         &format!(
             "SELECT {} FROM delivery
          WHERE claimed_by = $1 AND state = 'queued'",
-            Claimed::COLUMNS
+            ClaimedDelivery::COLUMNS
         ),
         &[node.into()],
     )
     .await
 }
 
-/// Lets go of everything that nodes of the past worked on, for a store that has one node only: this one.
+/// Releases the claims of all other nodes, for a store with a single node.
 pub async fn release_all_but(tx: &mut SystemTx, node: &str) -> Result<()> {
     tx.run(
         "UPDATE delivery SET claimed_by = NULL, claimed_until = NULL
@@ -155,21 +155,21 @@ pub async fn release_all_but(tx: &mut SystemTx, node: &str) -> Result<()> {
     Ok(())
 }
 
-/// What came of one attempt.
+/// The outcome of one attempt.
 #[derive(Clone, Debug)]
 pub struct Attempt {
-    /// What became of the mail for this recipient.
+    /// The recipient's new state.
     pub state: RecipientState,
-    /// What the other server said.
+    /// The reply of the remote server.
     pub reply: String,
-    /// When to try again, if it stays in the queue.
+    /// When it is retried, if it stays in the queue.
     pub next_attempt_at: Option<Timestamp>,
 }
 
-/// Notes what came of an attempt, unless somebody else has taken the record on since. False then.
-pub async fn finish(
+/// Records an attempt. False when the record was claimed by another node since.
+pub async fn record_attempt(
     tx: &mut Tx,
-    claimed: &Claimed,
+    claimed: &ClaimedDelivery,
     node: &str,
     attempt: &Attempt,
     now: Timestamp,
@@ -197,8 +197,8 @@ pub async fn finish(
     Ok(changed == 1)
 }
 
-/// Gives a record that a node has taken on another destination, and lets go of it.
-pub async fn redirect(tx: &mut Tx, claimed: &Claimed, node: &str, destination: &str) -> Result<()> {
+/// Moves a claimed record to another destination and releases it.
+pub async fn redirect(tx: &mut Tx, claimed: &ClaimedDelivery, node: &str, destination: &str) -> Result<()> {
     tx.run(
         "UPDATE delivery SET destination = $5, claimed_by = NULL, claimed_until = NULL
          WHERE workspace_id = $1 AND outbound_id = $2 AND position = $3 AND claimed_by = $4",
@@ -208,8 +208,8 @@ pub async fn redirect(tx: &mut Tx, claimed: &Claimed, node: &str, destination: &
     tx.wake(Topic::Queue, None).await
 }
 
-/// Notes that a destination could not be reached. Mails that fail together count once.
-pub async fn rest(tx: &mut SystemTx, destination: &str, now: Timestamp, until: Timestamp) -> Result<()> {
+/// Records that a destination could not be reached. Messages that fail together count once.
+pub async fn back_off(tx: &mut SystemTx, destination: &str, now: Timestamp, until: Timestamp) -> Result<()> {
     tx.run(
         "INSERT INTO destination (name, failures, resting_until) VALUES ($1, 1, $3) ON CONFLICT (name)
          DO UPDATE SET failures = destination.failures + 1, resting_until = excluded.resting_until
@@ -220,43 +220,43 @@ pub async fn rest(tx: &mut SystemTx, destination: &str, now: Timestamp, until: T
     Ok(())
 }
 
-/// How often a destination could not be reached in a row.
+/// How often in a row a destination could not be reached.
 pub async fn failures(tx: &mut SystemTx, destination: &str) -> Result<i64> {
     let found: Option<(i64,)> =
         tx.one("SELECT failures FROM destination WHERE name = $1", &[destination.into()]).await?;
     Ok(found.map_or(0, |(failures,)| failures))
 }
 
-/// Notes that a destination could be reached.
-pub async fn reached(tx: &mut SystemTx, destination: &str) -> Result<()> {
+/// Records that a destination was reached.
+pub async fn mark_reachable(tx: &mut SystemTx, destination: &str) -> Result<()> {
     tx.run("DELETE FROM destination WHERE name = $1", &[destination.into()]).await?;
     Ok(())
 }
 
-/// Mails whose senders have to be told that they failed.
+/// Messages whose senders are to be notified of a failure.
 pub async fn due_reports(tx: &mut SystemTx, most: i64) -> Result<Vec<(WorkspaceId, String)>> {
     tx.all("SELECT workspace_id, id FROM outbound WHERE report = 'due' LIMIT $1", &[most.into()]).await
 }
 
-/// What waits for one destination.
+/// The queued recipients of one destination.
 #[derive(Clone, Debug)]
-pub struct Waiting {
+pub struct QueueSummary {
     /// The domain; empty for mailboxes of this server.
     pub destination: String,
-    /// Recipients that wait.
+    /// Queued recipients.
     pub count: i64,
-    /// The most attempts that one of them has had.
+    /// The most attempts that one of them had.
     pub attempts: i64,
-    /// When the next of them is tried.
+    /// When the next of them is due.
     pub next_attempt_at: Option<Timestamp>,
-    /// Until when the destination is left alone.
-    pub resting_until: Option<Timestamp>,
+    /// Until when the destination is backed off.
+    pub backoff_until: Option<Timestamp>,
 }
 
-row!(Waiting { destination, count, attempts, next_attempt_at, resting_until });
+row!(QueueSummary { destination, count, attempts, next_attempt_at, backoff_until });
 
-/// What waits in the queue of all workspaces, the longest first.
-pub async fn waiting(tx: &mut SystemTx, most: i64) -> Result<Vec<Waiting>> {
+/// The queue of all workspaces by destination, the longest first.
+pub async fn summary(tx: &mut SystemTx, most: i64) -> Result<Vec<QueueSummary>> {
     tx.all(
         "SELECT delivery.destination, count(*), max(delivery.attempts), min(delivery.next_attempt_at),
            max(destination.resting_until)

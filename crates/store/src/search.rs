@@ -1,8 +1,8 @@
-//! Full-text search: FTS5 in SQLite, `tsvector` in PostgreSQL, the same words in both.
+//! Full-text search: FTS5 in SQLite, `tsvector` in PostgreSQL, with the same tokens in both.
 //!
-//! Texts are cut into words before an engine sees them ([`model::search::words`]), and every text also carries its
-//! mailbox as a word of its own: the index spans mailboxes, and no query leaves its own. Matches come newest first,
-//! since the best among many would cost reading all of them.
+//! Text is split into words before an engine sees it ([`model::search::words`]), and every text also carries its
+//! mailbox as a word: the index spans mailboxes, and no query leaves its own. Matches come newest first, since
+//! ranking would read all of them.
 
 pub(crate) mod index;
 mod queries;
@@ -13,8 +13,8 @@ use std::fmt::Write as _;
 use model::{EmailId, MailboxId, search::query::Clause};
 
 pub use self::index::{
-    Indexable, IndexedText, Pending, coverage, find_indexable, index_marked, list_after, list_pending,
-    newest_pending, reindex,
+    IndexMarker, IndexableEmail, IndexedText, coverage, find_indexable, index_pending, list_after,
+    list_pending, newest_pending, reindex,
 };
 use self::queries::{postgres_query, sqlite_query};
 use crate::{
@@ -24,113 +24,114 @@ use crate::{
         record::{COLUMNS, EmailRecord},
     },
     error::Result,
-    sql::{LIST, list_places, listed},
+    sql::{LIST_LENGTH, list_params, list_placeholders},
 };
 
-/// Matches that are counted; more are told as this many.
+/// Matches are counted up to this number.
 pub const MAX_COUNTED: i64 = 100;
-/// Texts that PostgreSQL looks at from the newest on before it asks its index.
-const NEWEST: i64 = 200;
-/// Texts that it looks at when enough of those matched to expect a page among so many.
-const NEWER: i64 = 5_000;
-/// Matches that PostgreSQL finds and sorts all of them. Where there are more, the newest are found soon enough in order.
+/// How many of the newest texts PostgreSQL scans before it uses its index.
+const NEWEST_SCAN: i64 = 200;
+/// How many it scans when the first scan matched often enough to expect a full page.
+const EXTENDED_SCAN: i64 = 5_000;
+/// Up to this many matches PostgreSQL finds and sorts all of them. With more, scanning from the newest on is fast
+/// enough.
 const RANK_LIMIT: i64 = 10_000;
 
-/// A mail that was found, and its place in the order of the answer.
+/// An email that matches, with its position in the result.
 #[derive(Clone, Debug)]
 pub struct SearchHit {
-    /// The mail.
+    /// The email.
     pub email: EmailRecord,
-    /// Its place, which the next page goes on behind.
-    pub place: String,
+    /// Its position, after which the next page starts.
+    pub position: String,
 }
 
-/// What is looked for, and where.
+/// A search: what for, and where.
 #[derive(Clone, Copy, Debug)]
 pub struct SearchTerms<'a> {
     /// The mailbox.
     pub mailbox: &'a MailboxId,
-    /// What the texts say.
+    /// The conditions on the text.
     pub clauses: &'a [Clause],
-    /// What the mails are like.
+    /// The conditions on the email.
     pub filter: &'a EmailFilter,
 }
 
-/// The emails that match all clauses and the filter, the last that arrived first, behind a place or from the first on;
+/// The emails that match all clauses and the filter, the latest arrival first, after a position or from the first on;
 /// and how many match, counted up to [`MAX_COUNTED`].
 pub async fn find(
     tx: &mut Tx,
-    wanted: &SearchTerms<'_>,
+    terms: &SearchTerms<'_>,
     after: Option<&str>,
     most: i64,
 ) -> Result<(Vec<SearchHit>, i64)> {
     let (mut matches, total) = if after.is_some() {
-        let all = list_matches(tx, wanted, None, MAX_COUNTED).await?.len();
-        (list_matches(tx, wanted, after, most).await?, all)
+        let all = list_matches(tx, terms, None, MAX_COUNTED).await?.len();
+        (list_matches(tx, terms, after, most).await?, all)
     } else {
-        // The first page and the count are one look into the index.
-        let matches = list_matches(tx, wanted, None, most.max(MAX_COUNTED)).await?;
+        // The first page and the count share one index scan.
+        let matches = list_matches(tx, terms, None, most.max(MAX_COUNTED)).await?;
         let total = matches.len();
         (matches, total)
     };
     matches.truncate(usize::try_from(most).unwrap_or_default());
-    Ok((with_records(tx, wanted, matches).await?, i64::try_from(total).unwrap_or(i64::MAX).min(MAX_COUNTED)))
+    Ok((with_records(tx, terms, matches).await?, i64::try_from(total).unwrap_or(i64::MAX).min(MAX_COUNTED)))
 }
 
-/// What was found, with the emails themselves.
+/// The hits with their emails.
 async fn with_records(
     tx: &mut Tx,
-    wanted: &SearchTerms<'_>,
+    terms: &SearchTerms<'_>,
     matches: Vec<(EmailId, String)>,
 ) -> Result<Vec<SearchHit>> {
     let mut found = Vec::with_capacity(matches.len());
     if tx.is_postgres() {
-        // Each statement is a way there and back, so one asks for all.
+        // One statement for all: each one is a round trip.
         let ids: Vec<EmailId> = matches.iter().map(|(id, _)| id.clone()).collect();
-        let mut records = among(tx, &SearchTerms { clauses: &[], ..*wanted }, &ids).await?;
-        for (id, place) in matches {
+        let mut records = among(tx, &SearchTerms { clauses: &[], ..*terms }, &ids).await?;
+        for (id, position) in matches {
             if let Some(index) = records.iter().position(|email| email.id == id) {
-                found.push(SearchHit { email: records.swap_remove(index), place });
+                found.push(SearchHit { email: records.swap_remove(index), position });
             }
         }
     } else {
-        for (id, place) in matches {
-            let email = crate::emails::find(tx, wanted.mailbox, &id).await?;
-            found.extend(email.map(|email| SearchHit { email, place }));
+        for (id, position) in matches {
+            let email = crate::emails::find(tx, terms.mailbox, &id).await?;
+            found.extend(email.map(|email| SearchHit { email, position }));
         }
     }
     Ok(found)
 }
 
-/// The ids and places of matching emails, the last that arrived first.
+/// The ids and positions of matching emails, the latest arrival first.
 async fn list_matches(
     tx: &mut Tx,
-    wanted: &SearchTerms<'_>,
+    terms: &SearchTerms<'_>,
     after: Option<&str>,
     most: i64,
 ) -> Result<Vec<(EmailId, String)>> {
     if tx.is_postgres() {
-        if let Some(newest) = list_newest(tx, wanted, after, most).await? {
+        if let Some(newest) = list_newest(tx, terms, after, most).await? {
             return Ok(newest);
         }
-        if let Some(few) = list_few(tx, wanted, after, most).await? {
+        if let Some(few) = list_rare(tx, terms, after, most).await? {
             return Ok(few);
         }
     }
     let postgres = tx.is_postgres();
-    let (place, order, from) = if postgres {
+    let (position, order, from) = if postgres {
         ("email_text.email_id", "email_text.email_id", MATCHING_POSTGRES)
     } else {
         ("CAST(email_text.rowid AS TEXT)", "email_text.rowid", MATCHING_SQLITE)
     };
     let query = if postgres {
-        postgres_query(wanted.mailbox, wanted.clauses)
+        postgres_query(terms.mailbox, terms.clauses)
     } else {
-        sqlite_query(wanted.mailbox, wanted.clauses)
+        sqlite_query(terms.mailbox, terms.clauses)
     };
-    let mut sql = format!("SELECT email_text.email_id, {place} {from}");
-    let mut params: Vec<Param<'_>> = vec![wanted.mailbox.into(), (&query).into()];
-    wanted.filter.conditions(&mut sql, &mut params);
+    let mut sql = format!("SELECT email_text.email_id, {position} {from}");
+    let mut params: Vec<Param<'_>> = vec![terms.mailbox.into(), (&query).into()];
+    terms.filter.conditions(&mut sql, &mut params);
     if let Some(after) = after {
         params.push(if postgres { after.into() } else { after.parse::<i64>().unwrap_or(0).into() });
         let _ = write!(sql, " AND {order} < ${}", params.len() + 1);
@@ -141,9 +142,9 @@ async fn list_matches(
 }
 
 /// Those of the given emails that match all clauses and the filter, in no order.
-pub async fn among(tx: &mut Tx, wanted: &SearchTerms<'_>, ids: &[EmailId]) -> Result<Vec<EmailRecord>> {
+pub async fn among(tx: &mut Tx, terms: &SearchTerms<'_>, ids: &[EmailId]) -> Result<Vec<EmailRecord>> {
     let postgres = tx.is_postgres();
-    let SearchTerms { mailbox, clauses, filter } = *wanted;
+    let SearchTerms { mailbox, clauses, filter } = *terms;
     let (query, from) = if postgres {
         (postgres_query(mailbox, clauses), MATCHING_POSTGRES)
     } else {
@@ -151,21 +152,21 @@ pub async fn among(tx: &mut Tx, wanted: &SearchTerms<'_>, ids: &[EmailId]) -> Re
     };
     let nothing = EmailId::from("");
     let mut found = Vec::new();
-    for some in ids.chunks(LIST) {
+    for some in ids.chunks(LIST_LENGTH) {
         let mut params: Vec<Param<'_>> = vec![mailbox.into()];
         if !clauses.is_empty() {
             params.push((&query).into());
         }
-        let places = list_places(params.len() + 2);
-        params.extend(listed(some.iter(), &nothing));
+        let placeholders = list_placeholders(params.len() + 2);
+        params.extend(list_params(some.iter(), &nothing));
         let mut sql = if clauses.is_empty() {
-            // The limit keeps the ids apart from the filter, for which SQLite would rather go through the mailbox.
+            // The limit keeps the ids apart from the filter; otherwise SQLite would scan the mailbox for it.
             format!(
                 "SELECT {COLUMNS} FROM (SELECT * FROM email WHERE workspace_id = $1 AND mailbox_id = $2
-                   AND id IN ({places}) LIMIT {LIST}) AS email WHERE email.id <> ''"
+                   AND id IN ({placeholders}) LIMIT {LIST_LENGTH}) AS email WHERE email.id <> ''"
             )
         } else {
-            format!("SELECT {COLUMNS} {from} AND email.id IN ({places})")
+            format!("SELECT {COLUMNS} {from} AND email.id IN ({placeholders})")
         };
         filter.conditions(&mut sql, &mut params);
         found.extend(tx.all::<EmailRecord>(&sql, &params).await?);
@@ -173,34 +174,34 @@ pub async fn among(tx: &mut Tx, wanted: &SearchTerms<'_>, ids: &[EmailId]) -> Re
     Ok(found)
 }
 
-/// A page from among the newest texts, for PostgreSQL: where many match, enough do here, and its index of words knows no
-/// order. Nothing when too few match.
+/// A page from the newest texts, for PostgreSQL: a common term matches often enough here, and the GIN index has no
+/// order. `None` when too few match.
 async fn list_newest(
     tx: &mut Tx,
-    wanted: &SearchTerms<'_>,
+    terms: &SearchTerms<'_>,
     after: Option<&str>,
     most: i64,
 ) -> Result<Option<Vec<(EmailId, String)>>> {
     let count = |found: &[(EmailId, String)]| i64::try_from(found.len()).unwrap_or(i64::MAX);
-    let mut found = look_at_newest(tx, wanted, after, NEWEST, most).await?;
-    if count(&found) < most && count(&found) * NEWER >= most * NEWEST {
-        let last = found.last().map(|(_, place)| place.clone());
+    let mut found = scan_newest(tx, terms, after, NEWEST_SCAN, most).await?;
+    if count(&found) < most && count(&found) * EXTENDED_SCAN >= most * NEWEST_SCAN {
+        let last = found.last().map(|(_, position)| position.clone());
         let missing = most - count(&found);
-        found.extend(look_at_newest(tx, wanted, last.as_deref(), NEWER, missing).await?);
+        found.extend(scan_newest(tx, terms, last.as_deref(), EXTENDED_SCAN, missing).await?);
     }
     Ok((count(&found) >= most).then_some(found))
 }
 
 /// The matches among so many of the newest texts.
-async fn look_at_newest(
+async fn scan_newest(
     tx: &mut Tx,
-    wanted: &SearchTerms<'_>,
+    terms: &SearchTerms<'_>,
     after: Option<&str>,
     texts: i64,
     most: i64,
 ) -> Result<Vec<(EmailId, String)>> {
-    let query = postgres_query(wanted.mailbox, wanted.clauses);
-    let mut params: Vec<Param<'_>> = vec![wanted.mailbox.into(), (&query).into(), texts.into()];
+    let query = postgres_query(terms.mailbox, terms.clauses);
+    let mut params: Vec<Param<'_>> = vec![terms.mailbox.into(), (&query).into(), texts.into()];
     let behind = if let Some(after) = after {
         params.push(after.into());
         "AND email_id < $5"
@@ -213,28 +214,28 @@ async fn look_at_newest(
          JOIN email ON email.workspace_id = $1 AND email.mailbox_id = $2 AND email.id = newest.email_id
          WHERE newest.words @@ (SELECT CAST(CAST($3 AS TEXT) AS tsquery))"
     );
-    wanted.filter.conditions(&mut sql, &mut params);
+    terms.filter.conditions(&mut sql, &mut params);
     params.push(most.into());
     let _ = write!(sql, " ORDER BY email.id DESC LIMIT ${}", params.len() + 1);
     tx.all(&sql, &params).await
 }
 
-/// The same for PostgreSQL where few texts match: all of them by way of the index of words, then sorted. It would rather
-/// read texts from the newest on until enough of them match, which takes long when few do. Nothing when many match.
-async fn list_few(
+/// The same for a rare term on PostgreSQL: all matches by the GIN index, then sorted. The planner would rather scan
+/// from the newest text on, which is slow when few match. `None` when many match.
+async fn list_rare(
     tx: &mut Tx,
-    wanted: &SearchTerms<'_>,
+    terms: &SearchTerms<'_>,
     after: Option<&str>,
     most: i64,
 ) -> Result<Option<Vec<(EmailId, String)>>> {
-    let query = postgres_query(wanted.mailbox, wanted.clauses);
+    let query = postgres_query(terms.mailbox, terms.clauses);
     let mut page = String::from(
         "SELECT email.id AS id FROM (SELECT email_id FROM hits ORDER BY email_id DESC) AS sorted
          JOIN email ON email.workspace_id = $1 AND email.mailbox_id = $2 AND email.id = sorted.email_id
          WHERE (SELECT count(*) FROM hits) < $4",
     );
-    let mut params: Vec<Param<'_>> = vec![wanted.mailbox.into(), (&query).into(), RANK_LIMIT.into()];
-    wanted.filter.conditions(&mut page, &mut params);
+    let mut params: Vec<Param<'_>> = vec![terms.mailbox.into(), (&query).into(), RANK_LIMIT.into()];
+    terms.filter.conditions(&mut page, &mut params);
     if let Some(after) = after {
         params.push(after.into());
         let _ = write!(page, " AND email.id < ${}", params.len() + 1);
@@ -255,12 +256,12 @@ async fn list_few(
     Ok(Some(ids.map(|id| (id.clone(), id.to_string())).collect()))
 }
 
-/// From the index to the emails. SQLite keeps the order of a CROSS JOIN, and must begin with the index.
+/// From the index to the emails. SQLite keeps the order of a CROSS JOIN, and must start with the index.
 const MATCHING_SQLITE: &str =
     "FROM email_text CROSS JOIN email ON email.workspace_id = $1 AND email.mailbox_id = $2
     AND email.id = email_text.email_id WHERE email_text MATCH $3";
-/// The same for PostgreSQL, from the newest text on until there are enough. A query within the query is read once; as a
-/// mere value it would be for every text.
+/// The same for PostgreSQL, from the newest text on until there are enough. The subquery is evaluated once; a plain
+/// value would be parsed for every text.
 const MATCHING_POSTGRES: &str =
     "FROM email_text JOIN email ON email.workspace_id = $1 AND email.mailbox_id = $2
     AND email.id = email_text.email_id WHERE email_text.workspace_id = $1 AND email_text.mailbox_id = $2

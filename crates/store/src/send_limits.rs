@@ -1,4 +1,4 @@
-//! What was sent lately, for limits that count, and who got an automatic answer.
+//! Recent sends, for rate limits, and the recipients of automatic replies.
 
 use model::{MailboxId, Timestamp};
 
@@ -8,12 +8,12 @@ use crate::{
     sql::{Columns, Insert, columns},
 };
 
-/// One mail that was sent.
+/// A sent message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SendUse {
+pub struct SendRecord {
     /// Its id.
     pub id: String,
-    /// The mailbox it left from.
+    /// The mailbox it was sent from.
     pub mailbox_id: MailboxId,
     /// When.
     pub at: Timestamp,
@@ -21,27 +21,27 @@ pub struct SendUse {
     pub recipients: i64,
 }
 
-columns!(SendUse { id, mailbox_id, at, recipients });
+columns!(SendRecord { id, mailbox_id, at, recipients });
 
-/// Notes a mail.
-pub async fn insert(tx: &mut Tx, sent: &SendUse) -> Result<()> {
+/// Records a sent message.
+pub async fn insert(tx: &mut Tx, sent: &SendRecord) -> Result<()> {
     Insert::into("send_use").record(sent).run(tx).await?;
     Ok(())
 }
 
-/// The mails of the workspace after a time, oldest first.
-pub async fn list_after(tx: &mut Tx, after: Timestamp) -> Result<Vec<SendUse>> {
+/// The messages that the workspace sent after a time, oldest first.
+pub async fn list_after(tx: &mut Tx, after: Timestamp) -> Result<Vec<SendRecord>> {
     tx.all(
         &format!(
             "SELECT {} FROM send_use WHERE workspace_id = $1 AND at > $2 ORDER BY at, id",
-            SendUse::COLUMNS
+            SendRecord::COLUMNS
         ),
         &[after.into()],
     )
     .await
 }
 
-/// Mails that all mailboxes of the workspace sent in a month.
+/// How many messages all mailboxes of the workspace sent in a month.
 pub async fn count_month(tx: &mut Tx, month: &str) -> Result<i64> {
     let found: Option<(i64,)> = tx
         .one(
@@ -52,8 +52,8 @@ pub async fn count_month(tx: &mut Tx, month: &str) -> Result<i64> {
     Ok(found.map_or(0, |(count,)| count))
 }
 
-/// Notes that somebody gets an automatic answer now, unless one went there after the given time. True when noted.
-pub async fn note_auto_reply(
+/// Records an automatic reply, unless one was sent after the given time. True when recorded.
+pub async fn record_auto_reply(
     tx: &mut Tx,
     mailbox: &MailboxId,
     sender: &[u8],

@@ -1,4 +1,4 @@
-//! Sign-ups that wait for the link in a message to be followed.
+//! Sign-ups that are pending until the link in their email is opened.
 
 use model::Timestamp;
 
@@ -21,7 +21,7 @@ pub async fn insert(
     Ok(())
 }
 
-/// How many sign-ups of an address still wait.
+/// How many sign-ups of an address are pending.
 pub async fn count(tx: &mut SystemTx, email: &str, now: Timestamp) -> Result<i64> {
     let found = tx
         .one("SELECT count(*) FROM sign_up WHERE email = $1 AND expires_at > $2", &[email.into(), now.into()])
@@ -29,7 +29,7 @@ pub async fn count(tx: &mut SystemTx, email: &str, now: Timestamp) -> Result<i64
     Ok(found.map_or(0, |(count,)| count))
 }
 
-/// The address and the details of a sign-up, if its link still works.
+/// The address and the details of a sign-up, if its link is still valid.
 pub async fn find(tx: &mut SystemTx, token_hash: &[u8], now: Timestamp) -> Result<Option<(String, String)>> {
     tx.one(
         "SELECT email, details FROM sign_up WHERE token_hash = $1 AND expires_at > $2",
@@ -38,7 +38,7 @@ pub async fn find(tx: &mut SystemTx, token_hash: &[u8], now: Timestamp) -> Resul
     .await
 }
 
-/// Removes a sign-up. False when it is gone already.
+/// Deletes a sign-up. False when it was deleted already.
 pub async fn delete(tx: &mut SystemTx, token_hash: &[u8]) -> Result<bool> {
     let gone = tx.run("DELETE FROM sign_up WHERE token_hash = $1", &[token_hash.into()]).await?;
     Ok(gone == 1)

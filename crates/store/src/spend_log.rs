@@ -1,9 +1,8 @@
-//! What this process has spent of its advances, in a local file that survives the process but not a power cut.
+//! What this process has spent of its advances, in a local file that survives the process but not a power failure.
 //!
-//! Every workspace has a slot whose figures are overwritten with each answered call, without a flush: the system keeps
-//! what was written when the process is killed, and the next one returns to the pools what was charged ahead and
-//! not spent. After a power cut the file may be old, so it counts only on the same boot of the same machine; then what
-//! was charged ahead stays charged.
+//! Every workspace has a slot that is overwritten with each answered call, without a flush: the page cache survives a
+//! killed process, and the next process returns unspent advances to the pools. After a power failure the file may be
+//! stale, so it is only valid on the same boot of the same machine; otherwise the advances stay charged.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -15,30 +14,30 @@ use std::{
 
 use model::{Timestamp, WorkspaceId};
 
-/// How a file of ours begins.
+/// Magic bytes of the file.
 const MAGIC: &[u8; 8] = b"AMSPEND1";
 /// The header: magic, node and boot.
 const HEADER_BYTES: usize = 256;
-/// A slot: the workspace's id, and from the middle on the figures.
+/// A slot: the workspace's id, and the figures from the middle on.
 const SLOT_BYTES: usize = 128;
 const ID_BYTES: usize = 64;
 const NAME_BYTES: usize = 64;
 
 /// What a node spent of one pool in one period, from its first advance on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Spent {
+pub struct PeriodSpend {
     /// The period.
     pub period_start: Timestamp,
     /// Spent without a ledger entry.
     pub reads: i64,
 }
 
-impl Spent {
+impl PeriodSpend {
     /// Nothing, in no period.
     pub const NOTHING: Self = Self { period_start: Timestamp::from_micros(0), reads: 0 };
 }
 
-impl Default for Spent {
+impl Default for PeriodSpend {
     fn default() -> Self {
         Self::NOTHING
     }
@@ -46,14 +45,14 @@ impl Default for Spent {
 
 /// The figures of a workspace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Figures {
+pub struct WorkspaceSpend {
     /// Credits of the month.
-    pub credits: Spent,
+    pub credits: PeriodSpend,
     /// Requests of the minute.
-    pub requests: Spent,
+    pub requests: PeriodSpend,
 }
 
-impl Figures {
+impl WorkspaceSpend {
     fn to_bytes(self) -> [u8; 32] {
         let mut bytes = [0; 32];
         let numbers = [
@@ -74,12 +73,13 @@ impl Figures {
             number.copy_from_slice(&bytes[at * 8..at * 8 + 8]);
             i64::from_le_bytes(number)
         };
-        let spent = |at| Spent { period_start: Timestamp::from_micros(number(at)), reads: number(at + 1) };
+        let spent =
+            |at| PeriodSpend { period_start: Timestamp::from_micros(number(at)), reads: number(at + 1) };
         Self { credits: spent(0), requests: spent(2) }
     }
 }
 
-/// The log of a running process. Its file is locked for as long as the process lives.
+/// The log of a running process. Its file is locked while the process lives.
 pub struct SpendLog {
     file: File,
     path: PathBuf,
@@ -88,25 +88,25 @@ pub struct SpendLog {
 
 #[derive(Default)]
 struct Slots {
-    /// How many there are in the file.
+    /// Slots in the file.
     count: u64,
     free: Vec<u64>,
-    /// Whether the file could not be written, and is gone.
+    /// Whether writing failed; the file is deleted then.
     broken: bool,
 }
 
-/// What a process that is gone has left.
-pub struct Remains {
-    /// Its name among the nodes.
+/// The log of a process that has ended.
+pub struct OrphanedLog {
+    /// Its node name.
     pub node: String,
     /// What it had spent, by workspace.
-    pub figures: Vec<(WorkspaceId, Figures)>,
+    pub figures: Vec<(WorkspaceId, WorkspaceSpend)>,
     path: PathBuf,
-    // Keeps others from taking it too.
+    // Keeps the lock, so that no other process recovers it too.
     _file: File,
 }
 
-impl Remains {
+impl OrphanedLog {
     /// Removes the file, once its figures are stored.
     pub fn delete(self) -> io::Result<()> {
         fs::remove_file(&self.path)
@@ -114,7 +114,7 @@ impl Remains {
 }
 
 impl SpendLog {
-    /// Begins a log in a folder, which is made if it is missing.
+    /// Creates a log in a folder, which is created if it is missing.
     pub fn create(folder: &Path, node: &str) -> io::Result<Arc<Self>> {
         fs::create_dir_all(folder)?;
         let path = folder.join(format!("{node}.log"));
@@ -128,8 +128,8 @@ impl SpendLog {
         Ok(Arc::new(Self { file, path, slots: Mutex::default() }))
     }
 
-    /// What processes that are gone have left in the folder. Files that cannot be relied on are removed.
-    pub fn remains(folder: &Path) -> io::Result<Vec<Remains>> {
+    /// The logs of ended processes in the folder. Files that are not valid are deleted.
+    pub fn orphaned(folder: &Path) -> io::Result<Vec<OrphanedLog>> {
         let entries = match fs::read_dir(folder) {
             Ok(entries) => entries,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -139,21 +139,21 @@ impl SpendLog {
         for entry in entries {
             let path = entry?.path();
             let Ok(mut file) = OpenOptions::new().read(true).write(true).open(&path) else { continue };
-            // Whose process lives has it locked.
+            // A live process has its file locked.
             if file.try_lock().is_err() {
                 continue;
             }
             let mut bytes = Vec::new();
             file.read_to_end(&mut bytes)?;
             match read(&bytes) {
-                Some((node, figures)) => found.push(Remains { node, figures, path, _file: file }),
+                Some((node, figures)) => found.push(OrphanedLog { node, figures, path, _file: file }),
                 None => fs::remove_file(&path)?,
             }
         }
         Ok(found)
     }
 
-    /// A place for a workspace's figures.
+    /// A slot for a workspace's figures.
     pub fn slot(self: &Arc<Self>, workspace: &WorkspaceId) -> Slot {
         let number = {
             let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
@@ -169,8 +169,8 @@ impl SpendLog {
         slot
     }
 
-    /// A log that cannot be written must not be read either: an old figure would make calls free.
-    fn give_up(&self, error: &io::Error) {
+    /// A log that cannot be written must not be read either: a stale figure would make calls free.
+    fn disable(&self, error: &io::Error) {
         let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
         if std::mem::replace(&mut slots.broken, true) {
             return;
@@ -188,7 +188,7 @@ impl std::fmt::Debug for SpendLog {
     }
 }
 
-/// A workspace's place in the log.
+/// A workspace's slot in the log.
 #[derive(Debug)]
 pub struct Slot {
     log: Arc<SpendLog>,
@@ -196,14 +196,14 @@ pub struct Slot {
 }
 
 impl Slot {
-    /// Writes the figures. Calls for one slot come one after the other.
+    /// Writes the figures. Calls for one slot must not overlap.
     ///
-    /// A write of a few bytes to the system's cache takes about a microsecond, so it is done where it is needed.
-    pub fn write(&self, figures: Figures) {
+    /// A write of a few bytes to the page cache takes about a microsecond, so it is done on the calling thread.
+    pub fn write(&self, figures: WorkspaceSpend) {
         self.write_at(ID_BYTES as u64, &figures.to_bytes());
     }
 
-    /// Empties the place, for another workspace. One that is merely dropped keeps its figures for the next process.
+    /// Clears the slot, for another workspace. A slot that is merely dropped keeps its figures for the next process.
     pub fn release(self) {
         self.write_at(0, &[0; SLOT_BYTES]);
         self.log.slots.lock().unwrap_or_else(PoisonError::into_inner).free.push(self.number);
@@ -212,7 +212,7 @@ impl Slot {
     fn write_at(&self, offset: u64, bytes: &[u8]) {
         let slot = HEADER_BYTES as u64 + self.number * SLOT_BYTES as u64;
         if let Err(error) = self.log.file.write_all_at(bytes, slot + offset) {
-            self.log.give_up(&error);
+            self.log.disable(&error);
         }
     }
 }
@@ -227,8 +227,8 @@ fn name(bytes: &[u8]) -> Option<&str> {
     std::str::from_utf8(&bytes[..end]).ok().filter(|name| !name.is_empty())
 }
 
-/// The node and the figures of a file that can be relied on.
-fn read(bytes: &[u8]) -> Option<(String, Vec<(WorkspaceId, Figures)>)> {
+/// The node and the figures of a valid file.
+fn read(bytes: &[u8]) -> Option<(String, Vec<(WorkspaceId, WorkspaceSpend)>)> {
     let (header, slots) = bytes.split_at_checked(HEADER_BYTES)?;
     let node = name(&header[8..8 + NAME_BYTES])?;
     if !header.starts_with(MAGIC) || name(&header[8 + NAME_BYTES..8 + 2 * NAME_BYTES])? != boot() {
@@ -236,13 +236,12 @@ fn read(bytes: &[u8]) -> Option<(String, Vec<(WorkspaceId, Figures)>)> {
     }
     let figures = slots.chunks_exact(SLOT_BYTES).filter_map(|slot| {
         let workspace = WorkspaceId::from(name(&slot[..ID_BYTES])?);
-        Some((workspace, Figures::from_bytes(&slot[ID_BYTES..ID_BYTES + 32])))
+        Some((workspace, WorkspaceSpend::from_bytes(&slot[ID_BYTES..ID_BYTES + 32])))
     });
     Some((node.to_owned(), figures.collect()))
 }
 
-/// What tells this start of the machine from all others; empty where the system does not say, and then nothing is
-/// relied on.
+/// The boot id of this machine; empty where the system has none, and then no file is valid.
 fn boot() -> String {
     fs::read_to_string("/proc/sys/kernel/random/boot_id").map(|id| id.trim().to_owned()).unwrap_or_default()
 }

@@ -9,8 +9,8 @@ use model::{EmailId, MailboxId, Plan, Timestamp, WorkspaceId, mailboxes::Mailbox
 
 pub use self::{
     credentials::{
-        KeyAccess, KeyHash, MembershipAccess, SessionAccess, end_key, find_key, find_session, key_exists,
-        living_keys, memberships, session_exists, touch_key,
+        KeyAccess, KeyHash, MembershipAccess, SessionAccess, expire_key, find_key, find_session, key_exists,
+        memberships, session_exists, touch_key, valid_keys,
     },
     sweep::sweep,
 };
@@ -18,7 +18,7 @@ use crate::{
     FromRow, Row, SystemTx, addresses::domain_of, error::Result, mailboxes::MailboxDomain, sql::row, turns,
 };
 
-/// Whether there is no account yet. Then no other transaction adds one before this one has ended.
+/// Whether there is no account yet. If so, no other transaction can add one before this one ends.
 pub async fn is_first_account(tx: &mut SystemTx) -> Result<bool> {
     if counts(tx).await?.0 > 0 {
         return Ok(false);
@@ -27,7 +27,7 @@ pub async fn is_first_account(tx: &mut SystemTx) -> Result<bool> {
     Ok(counts(tx).await?.0 == 0)
 }
 
-/// How many workspaces and accounts there are, for the welcome and for operators.
+/// How many workspaces and accounts there are, for the welcome page and operators.
 pub async fn counts(tx: &mut SystemTx) -> Result<(i64, i64)> {
     let counts: Option<(i64, i64)> =
         tx.one("SELECT (SELECT count(*) FROM account), (SELECT count(*) FROM workspace)", &[]).await?;
@@ -40,17 +40,17 @@ pub async fn ping(tx: &mut SystemTx) -> Result<()> {
     Ok(())
 }
 
-/// Writes what is there already, to find out whether anything can be written.
+/// Writes an unchanged value, to test whether the store is writable.
 pub async fn probe(tx: &mut SystemTx) -> Result<()> {
     tx.run("UPDATE schema_migration SET name = name WHERE version = 1", &[]).await?;
     Ok(())
 }
 
-/// Lets PostgreSQL count what has changed much since it last did, and tells how many tables it looked at. Its own upkeep
-/// comes round once a minute at best; until then a store that fills up is read with plans for empty tables, which go
-/// through all mail of a mailbox to find one. SQLite has figures that do not change.
+/// Runs ANALYZE on PostgreSQL tables that have changed a lot, and returns how many. Autovacuum runs once a minute at
+/// best; until then a store that fills up is queried with plans for empty tables, which scan all emails of a mailbox
+/// to find one. SQLite has fixed statistics.
 pub async fn refresh_statistics(tx: &mut SystemTx) -> Result<usize> {
-    // Nodes need not do the same at the same time.
+    // One node at a time.
     const LOCK: i64 = 0x7374_6174;
     if !tx.is_postgres() {
         return Ok(0);
@@ -72,7 +72,7 @@ pub async fn refresh_statistics(tx: &mut SystemTx) -> Result<usize> {
     Ok(changed.len())
 }
 
-/// Whether the role that we connect as passes row-level security unseen, so that the second wall does not stand.
+/// Whether the role that we connect as bypasses row-level security, so that this second check is off.
 pub async fn bypasses_row_security(tx: &mut SystemTx) -> Result<bool> {
     if !tx.is_postgres() {
         return Ok(false);
@@ -89,7 +89,7 @@ pub async fn store_clock(tx: &mut SystemTx) -> Result<Option<Timestamp>> {
     Ok(found.map(|(now,)| now))
 }
 
-/// The latest time at which anything was noted, for comparing it with the clock.
+/// The latest recorded time, to compare it with the clock.
 pub async fn newest_time(tx: &mut SystemTx) -> Result<Option<Timestamp>> {
     let sql =
         "SELECT max(at) FROM (SELECT max(at) AS at FROM audit UNION ALL SELECT max(created_at) FROM account
@@ -98,7 +98,7 @@ pub async fn newest_time(tx: &mut SystemTx) -> Result<Option<Timestamp>> {
     Ok(found.and_then(|(at,)| at))
 }
 
-/// Where an address leads.
+/// The mailbox that an address is delivered to.
 #[derive(Clone, Debug)]
 pub struct Route {
     /// The workspace.
@@ -131,8 +131,8 @@ impl FromRow for Route {
     }
 }
 
-/// Finds the mailbox that an address leads to: that of the workspace that has proven the domain, or else of the one that has
-/// the address on a hosted domain.
+/// Finds the mailbox of an address: in the workspace that has verified the domain, or else in the one that has the
+/// address on a hosted domain.
 pub async fn route(tx: &mut SystemTx, address: &str) -> Result<Option<Route>> {
     tx.one(
         "SELECT m.workspace_id, w.plan, m.id, m.settings, m.email_domain_id,
@@ -150,7 +150,7 @@ pub async fn route(tx: &mut SystemTx, address: &str) -> Result<Option<Route>> {
     .await
 }
 
-/// The workspace of the person who operates this server: the first of the first operator's account.
+/// The operator's workspace: the first one of the first operator account.
 pub async fn operator_workspace(tx: &mut SystemTx) -> Result<Option<WorkspaceId>> {
     let found = tx
         .one(
@@ -162,7 +162,7 @@ pub async fn operator_workspace(tx: &mut SystemTx) -> Result<Option<WorkspaceId>
     Ok(found.map(|(workspace,)| workspace))
 }
 
-/// Workspaces after the given one, by rising id.
+/// Workspaces after the given one, by ascending id.
 pub async fn workspaces_after(tx: &mut SystemTx, after: &str, most: i64) -> Result<Vec<WorkspaceId>> {
     let found: Vec<(WorkspaceId,)> = tx
         .all("SELECT id FROM workspace WHERE id > $1 ORDER BY id LIMIT $2", &[after.into(), most.into()])
@@ -170,7 +170,7 @@ pub async fn workspaces_after(tx: &mut SystemTx, after: &str, most: i64) -> Resu
     Ok(found.into_iter().map(|(id,)| id).collect())
 }
 
-/// The next workspaces, behind the given one, with messages that no scanner has judged yet.
+/// The next workspaces, after the given one, with messages that were not scanned yet.
 pub async fn unscanned_workspaces(
     tx: &mut SystemTx,
     now: Timestamp,
@@ -180,10 +180,10 @@ pub async fn unscanned_workspaces(
     let waiting =
         "SELECT workspace_id FROM email WHERE scan_status IS NULL AND outgoing = 0 AND arrived_at <= $1
         AND workspace_id > $2 ORDER BY workspace_id LIMIT 1";
-    turns::next(tx, waiting, now, after, most).await
+    turns::next_workspaces(tx, waiting, now, after, most).await
 }
 
-/// Messages of a workspace that no scanner has judged yet, oldest first.
+/// Messages of a workspace that were not scanned yet, oldest first.
 pub async fn unscanned(
     tx: &mut SystemTx,
     workspace: &WorkspaceId,
@@ -197,8 +197,11 @@ pub async fn unscanned(
     .await
 }
 
-/// Mailboxes whose time of grace is over.
-pub async fn doomed_mailboxes(tx: &mut SystemTx, before: Timestamp) -> Result<Vec<(WorkspaceId, MailboxId)>> {
+/// Deleted mailboxes whose grace period is over.
+pub async fn expired_mailboxes(
+    tx: &mut SystemTx,
+    before: Timestamp,
+) -> Result<Vec<(WorkspaceId, MailboxId)>> {
     tx.all(
         "SELECT workspace_id, id FROM mailbox WHERE deleted_at <= $1 LIMIT $2",
         &[before.into(), SystemTx::SWEEP.into()],
@@ -208,7 +211,7 @@ pub async fn doomed_mailboxes(tx: &mut SystemTx, before: Timestamp) -> Result<Ve
 
 /// A mailbox of any workspace.
 #[derive(Clone, Debug)]
-pub struct FoundMailbox {
+pub struct WorkspaceMailbox {
     /// Its workspace.
     pub workspace_id: WorkspaceId,
     /// The workspace's plan.
@@ -217,15 +220,15 @@ pub struct FoundMailbox {
     pub mailbox_id: MailboxId,
     /// Its address.
     pub email: String,
-    /// Whether the address is certainly the workspace's: on a hosted domain, or on one that it has proven.
+    /// Whether the workspace owns the address: on a hosted domain, or on one that it has verified.
     pub is_proven: bool,
 }
 
-row!(FoundMailbox { workspace_id, plan, mailbox_id, email, is_proven });
+row!(WorkspaceMailbox { workspace_id, plan, mailbox_id, email, is_proven });
 
-/// Finds mailboxes of any workspace by their address, id or UUID: two at most, the one with a proven address first. Several
-/// workspaces may have the same address on a domain that nobody has proven.
-pub async fn find_mailboxes(tx: &mut SystemTx, named: &str) -> Result<Vec<FoundMailbox>> {
+/// Finds mailboxes of any workspace by their address, id or UUID: at most two, the one with a verified address first.
+/// Several workspaces may have the same address on an unverified domain.
+pub async fn find_mailboxes(tx: &mut SystemTx, named: &str) -> Result<Vec<WorkspaceMailbox>> {
     tx.all(
         "SELECT m.workspace_id, w.plan, m.id, m.email, CASE WHEN m.email_domain_id IS NULL OR EXISTS (
              SELECT 1 FROM email_domain d WHERE d.workspace_id = m.workspace_id AND d.id = m.email_domain_id
@@ -237,9 +240,9 @@ pub async fn find_mailboxes(tx: &mut SystemTx, named: &str) -> Result<Vec<FoundM
     .await
 }
 
-/// What a workspace keeps.
+/// The storage of a workspace.
 #[derive(Clone, Debug)]
-pub struct StorageOf {
+pub struct WorkspaceStorage {
     /// The workspace.
     pub workspace_id: WorkspaceId,
     /// Its name.
@@ -248,14 +251,14 @@ pub struct StorageOf {
     pub plan: Plan,
     /// Bytes of mail.
     pub bytes: i64,
-    /// Things that mail is kept as.
+    /// Stored objects.
     pub objects: i64,
 }
 
-row!(StorageOf { workspace_id, name, plan, bytes, objects });
+row!(WorkspaceStorage { workspace_id, name, plan, bytes, objects });
 
-/// The workspaces that keep most.
-pub async fn largest_workspaces(tx: &mut SystemTx, most: i64) -> Result<Vec<StorageOf>> {
+/// The workspaces with the most storage.
+pub async fn largest_workspaces(tx: &mut SystemTx, most: i64) -> Result<Vec<WorkspaceStorage>> {
     tx.all(
         "SELECT w.id, w.name, w.plan, CAST(coalesce(kept.bytes, 0) AS BIGINT), CAST(coalesce(kept.objects, 0) AS BIGINT)
          FROM workspace w LEFT JOIN (SELECT workspace_id,
@@ -268,8 +271,8 @@ pub async fn largest_workspaces(tx: &mut SystemTx, most: i64) -> Result<Vec<Stor
     .await
 }
 
-/// Bytes and things of all workspaces together.
-pub async fn stored_in_all(tx: &mut SystemTx) -> Result<(i64, i64)> {
+/// Bytes and objects of all workspaces.
+pub async fn total_storage(tx: &mut SystemTx) -> Result<(i64, i64)> {
     let found = tx
         .one(
             "SELECT CAST(coalesce(sum(CASE WHEN name = 'storage_bytes' THEN value ELSE 0 END), 0) AS BIGINT),

@@ -23,7 +23,7 @@ pub async fn list(
     before: Option<&TaskId>,
     most: i64,
 ) -> Result<Vec<Task>> {
-    // Ids rise with time; nothing has a greater one than this.
+    // Ids ascend with time; this sorts after all of them.
     let before = before.map_or("~", TaskId::as_str);
     let of_status = if status.is_some() { "status = $5" } else { "coalesce($5, status) = status" };
     let sql = format!(

@@ -1,4 +1,4 @@
-//! Chats that mailboxes are linked with, codes that link them, and the notices they got.
+//! Telegram chats linked to mailboxes, the codes that link them, and the notices sent to them.
 
 use model::{EmailId, MailboxId, Timestamp, WorkspaceId};
 
@@ -19,11 +19,11 @@ pub struct LinkRecord {
     pub chat_title: String,
     /// When it was linked.
     pub linked_at: Timestamp,
-    /// The last event that was told, or passed over.
+    /// The last event that was sent or skipped.
     pub sequence: i64,
-    /// Since when the chat takes nothing.
+    /// Since when the chat rejects messages.
     pub blocked_at: Option<Timestamp>,
-    /// Attempts in a row that did not get through.
+    /// Failed attempts in a row.
     pub failures: i64,
 }
 
@@ -42,8 +42,8 @@ pub async fn find(tx: &mut Tx, mailbox: &MailboxId) -> Result<Option<LinkRecord>
     .await
 }
 
-/// Links a chat with a mailbox, in the place of any other.
-pub async fn put(tx: &mut Tx, link: &LinkRecord) -> Result<()> {
+/// Links a chat to a mailbox, replacing any other link.
+pub async fn upsert(tx: &mut Tx, link: &LinkRecord) -> Result<()> {
     tx.run(
         "INSERT INTO telegram_link (workspace_id, mailbox_id, chat_id, chat_title, linked_at, sequence, failures,
            claimed_until, rests_until)
@@ -63,7 +63,7 @@ pub async fn put(tx: &mut Tx, link: &LinkRecord) -> Result<()> {
     Ok(())
 }
 
-/// Ends the link of a mailbox with everything that belongs to it.
+/// Deletes the link of a mailbox with everything that belongs to it.
 pub async fn delete(tx: &mut Tx, mailbox: &MailboxId) -> Result<()> {
     for sql in [
         "DELETE FROM telegram_link WHERE workspace_id = $1 AND mailbox_id = $2",
@@ -75,8 +75,8 @@ pub async fn delete(tx: &mut Tx, mailbox: &MailboxId) -> Result<()> {
     Ok(())
 }
 
-/// Stores the code of a mailbox, in the place of an earlier one.
-pub async fn put_code(tx: &mut Tx, mailbox: &MailboxId, hash: &[u8], expires_at: Timestamp) -> Result<()> {
+/// Stores the code of a mailbox, replacing an earlier one.
+pub async fn upsert_code(tx: &mut Tx, mailbox: &MailboxId, hash: &[u8], expires_at: Timestamp) -> Result<()> {
     tx.run(
         "INSERT INTO telegram_code (workspace_id, mailbox_id, code_hash, expires_at) VALUES ($1, $2, $3, $4)
          ON CONFLICT (workspace_id, mailbox_id) DO UPDATE SET code_hash = excluded.code_hash,
@@ -87,8 +87,8 @@ pub async fn put_code(tx: &mut Tx, mailbox: &MailboxId, hash: &[u8], expires_at:
     Ok(())
 }
 
-/// Uses a code up. Nothing when there is none that still works.
-pub async fn take_code(
+/// Redeems a code. `None` when it is not valid.
+pub async fn redeem_code(
     tx: &mut SystemTx,
     hash: &[u8],
     now: Timestamp,
@@ -100,8 +100,8 @@ pub async fn take_code(
     .await
 }
 
-/// The mailboxes that a chat is linked with.
-pub async fn of_chat(tx: &mut SystemTx, chat: i64) -> Result<Vec<(WorkspaceId, MailboxId)>> {
+/// The mailboxes that a chat is linked to.
+pub async fn list_of_chat(tx: &mut SystemTx, chat: i64) -> Result<Vec<(WorkspaceId, MailboxId)>> {
     tx.all(
         "SELECT workspace_id, mailbox_id FROM telegram_link WHERE chat_id = $1 ORDER BY workspace_id, mailbox_id LIMIT 100",
         &[chat.into()],
@@ -109,8 +109,8 @@ pub async fn of_chat(tx: &mut SystemTx, chat: i64) -> Result<Vec<(WorkspaceId, M
     .await
 }
 
-/// Begins again with a chat that took nothing for a while, from the present on.
-pub async fn revive(tx: &mut Tx, mailbox: &MailboxId, sequence: i64) -> Result<()> {
+/// Resumes a blocked chat, from the current event on.
+pub async fn resume(tx: &mut Tx, mailbox: &MailboxId, sequence: i64) -> Result<()> {
     tx.run(
         "UPDATE telegram_link SET blocked_at = NULL, failures = 0, rests_until = 0, sequence = $3
          WHERE workspace_id = $1 AND mailbox_id = $2 AND blocked_at IS NOT NULL",
@@ -120,7 +120,7 @@ pub async fn revive(tx: &mut Tx, mailbox: &MailboxId, sequence: i64) -> Result<(
     Ok(())
 }
 
-/// Links with events that they have not been asked about, and that nobody works on.
+/// Unclaimed links with unprocessed events.
 pub async fn lagging(tx: &mut SystemTx, now: Timestamp, most: i64) -> Result<Vec<(WorkspaceId, MailboxId)>> {
     tx.all(
         "SELECT l.workspace_id, l.mailbox_id FROM telegram_link l JOIN event_counter c ON c.workspace_id = l.workspace_id
@@ -130,8 +130,8 @@ pub async fn lagging(tx: &mut SystemTx, now: Timestamp, most: i64) -> Result<Vec
     .await
 }
 
-/// Takes a link for one worker. False when another was faster.
-pub async fn take(tx: &mut Tx, mailbox: &MailboxId, now: Timestamp, until: Timestamp) -> Result<bool> {
+/// Claims a link for one worker. False when another was faster.
+pub async fn claim(tx: &mut Tx, mailbox: &MailboxId, now: Timestamp, until: Timestamp) -> Result<bool> {
     let taken = tx
         .run(
             "UPDATE telegram_link SET claimed_until = $4 WHERE workspace_id = $1 AND mailbox_id = $2
@@ -142,7 +142,7 @@ pub async fn take(tx: &mut Tx, mailbox: &MailboxId, now: Timestamp, until: Times
     Ok(taken == 1)
 }
 
-/// Lets go of a link that a worker has until a time, unless somebody else has it by now.
+/// Releases a link that was claimed until a time, unless it was claimed again since.
 pub async fn release(tx: &mut Tx, mailbox: &MailboxId, until: Timestamp) -> Result<()> {
     tx.run(
         "UPDATE telegram_link SET claimed_until = 0 WHERE workspace_id = $1 AND mailbox_id = $2 AND claimed_until = $3",
@@ -152,7 +152,7 @@ pub async fn release(tx: &mut Tx, mailbox: &MailboxId, until: Timestamp) -> Resu
     Ok(())
 }
 
-/// Moves a link's place in the event log. False when the link has ended or leads elsewhere by now.
+/// Moves a link's position in the event log. False when the link was deleted or replaced.
 pub async fn set_sequence(tx: &mut Tx, link: &LinkRecord, sequence: i64) -> Result<bool> {
     let moved = tx
         .run(
@@ -164,8 +164,8 @@ pub async fn set_sequence(tx: &mut Tx, link: &LinkRecord, sequence: i64) -> Resu
     Ok(moved == 1)
 }
 
-/// Leaves a link to others, alone until the given time.
-pub async fn leave(
+/// Releases a link and defers it until the given time.
+pub async fn defer(
     tx: &mut Tx,
     link: &LinkRecord,
     failures: i64,
@@ -190,17 +190,17 @@ pub async fn leave(
 /// A notice that was sent.
 #[derive(Clone, Debug)]
 pub struct NoticeRecord {
-    /// The name that its buttons have for it.
+    /// Its id in the callback data of its buttons.
     pub id: String,
     /// The workspace.
     pub workspace_id: WorkspaceId,
     /// The mailbox.
     pub mailbox_id: MailboxId,
-    /// The email that it tells of.
+    /// The email it is about.
     pub email_id: EmailId,
     /// The chat that got it.
     pub chat_id: i64,
-    /// Its number in the chat.
+    /// Its message id in the chat.
     pub message_id: i64,
     /// When it was sent.
     pub created_at: Timestamp,
@@ -214,7 +214,7 @@ pub async fn insert_notice(tx: &mut Tx, notice: &NoticeRecord) -> Result<()> {
     Ok(())
 }
 
-/// A notice of a chat by its name, as long as the chat is linked with the notice's mailbox.
+/// A notice of a chat by its id, as long as the chat is linked to the notice's mailbox.
 pub async fn find_notice(tx: &mut SystemTx, chat: i64, id: &str) -> Result<Option<NoticeRecord>> {
     tx.one(
         "SELECT n.id, n.workspace_id, n.mailbox_id, n.email_id, n.chat_id, n.message_id, n.created_at
@@ -225,7 +225,7 @@ pub async fn find_notice(tx: &mut SystemTx, chat: i64, id: &str) -> Result<Optio
     .await
 }
 
-/// The same by its number in the chat.
+/// The same by its message id in the chat.
 pub async fn find_notice_by_message(
     tx: &mut SystemTx,
     chat: i64,
@@ -240,8 +240,8 @@ pub async fn find_notice_by_message(
     .await
 }
 
-/// Makes one node the one that asks for news, and tells where it goes on. Nothing while another one is.
-pub async fn hold_poll(
+/// Claims polling for one node, and returns the next update id. `None` while another node has it.
+pub async fn claim_poll(
     tx: &mut SystemTx,
     holder: &str,
     now: Timestamp,
@@ -258,7 +258,7 @@ pub async fn hold_poll(
     Ok(found.map(|(next,)| next))
 }
 
-/// Notes that everything before an update was dealt with.
+/// Records that all updates before this one were processed.
 pub async fn set_next_update(tx: &mut SystemTx, next: i64) -> Result<()> {
     tx.run(
         "UPDATE telegram_poll SET next_update = $1 WHERE name = 'bot' AND next_update < $1",

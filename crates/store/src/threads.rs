@@ -1,4 +1,4 @@
-//! Threads: which mails belong together, and what a thread is inside each folder.
+//! Threads: which emails belong together, and the summary of a thread in each folder.
 
 use std::collections::BTreeMap;
 
@@ -6,22 +6,22 @@ use model::{EmailId, FolderId, MailboxId, ThreadId, Timestamp};
 
 use crate::{FromRow, Param, Row, Tx, error::Result, mailboxes};
 
-/// The folder that stands for all but Trash and Spam.
+/// The pseudo-folder for everything but Trash and Spam.
 pub const LISTED: &str = "";
 
-/// How long a thread takes in mails that only share its subject.
+/// How many days a thread accepts emails that only share its subject.
 const SUBJECT_DAYS: i64 = 30;
 
-/// What decides about a mail's thread.
+/// What determines the thread of an email.
 #[derive(Clone, Debug, Default)]
 pub struct ThreadHints {
-    /// Hashes of the Message-IDs that the mail refers to, the nearest first, its own last.
+    /// Hashes of the Message-IDs that the message refers to, the nearest first, its own last.
     pub references: Vec<[u8; 16]>,
-    /// The hash of its bare subject and of who takes part.
+    /// The hash of its base subject and participants.
     pub subject_key: Option<[u8; 16]>,
 }
 
-/// Finds the thread that a mail belongs to: by what it refers to, then by its subject.
+/// Finds the thread of a message: by its references, then by its subject.
 pub async fn find(
     tx: &mut Tx,
     mailbox: &MailboxId,
@@ -55,7 +55,7 @@ pub async fn find(
     Ok(found.map(|(id,)| id))
 }
 
-/// Adds a mail to a thread, which is made if need be, and remembers the Message-IDs that lead to it.
+/// Adds an email to a thread, which is created if necessary, and stores the Message-IDs that lead to it.
 pub async fn join(
     tx: &mut Tx,
     mailbox: &MailboxId,
@@ -63,7 +63,7 @@ pub async fn join(
     hints: &ThreadHints,
     date: Timestamp,
 ) -> Result<()> {
-    tx.later(
+    tx.pipeline(
         "INSERT INTO thread (workspace_id, mailbox_id, id, subject_key, newest_at, mail_count)
          VALUES ($1, $2, $3, $4, $5, 1) ON CONFLICT (workspace_id, mailbox_id, id) DO UPDATE SET
          newest_at = CASE WHEN thread.newest_at > excluded.newest_at THEN thread.newest_at ELSE excluded.newest_at END,
@@ -72,7 +72,7 @@ pub async fn join(
     )
     .await?;
     for reference in &hints.references {
-        tx.later(
+        tx.pipeline(
             "INSERT INTO thread_reference (workspace_id, mailbox_id, message_id, thread_id) VALUES ($1, $2, $3, $4)
              ON CONFLICT (workspace_id, mailbox_id, message_id) DO NOTHING",
             &[mailbox.into(), reference.as_slice().into(), thread.into()],
@@ -82,11 +82,11 @@ pub async fn join(
     Ok(())
 }
 
-/// Takes mails out of a thread. One without mails goes, and with it the ids that led to it.
-pub async fn leave(tx: &mut Tx, mailbox: &MailboxId, thread: &ThreadId, mails: i64) -> Result<()> {
+/// Removes emails from a thread. An empty thread is deleted with its Message-IDs.
+pub async fn remove_emails(tx: &mut Tx, mailbox: &MailboxId, thread: &ThreadId, emails: i64) -> Result<()> {
     tx.run(
         "UPDATE thread SET mail_count = mail_count - $4 WHERE workspace_id = $1 AND mailbox_id = $2 AND id = $3",
-        &[mailbox.into(), thread.into(), mails.into()],
+        &[mailbox.into(), thread.into(), emails.into()],
     )
     .await?;
     tx.run(
@@ -97,8 +97,8 @@ pub async fn leave(tx: &mut Tx, mailbox: &MailboxId, thread: &ThreadId, mails: i
     Ok(())
 }
 
-/// Counts an arriving mail in its thread's figures for its folder, and for all folders when lists show it.
-pub async fn count_in(tx: &mut Tx, mailbox: &MailboxId, mail: &CountedMail<'_>) -> Result<()> {
+/// Counts an arriving email in its thread's summary for its folder, and for all folders when lists show it.
+pub async fn count_in(tx: &mut Tx, mailbox: &MailboxId, mail: &CountedEmail<'_>) -> Result<()> {
     let folders = [Some(mail.folder.as_str()), mail.listed.then_some(LISTED)];
     for folder in folders.into_iter().flatten() {
         let params = [
@@ -110,8 +110,8 @@ pub async fn count_in(tx: &mut Tx, mailbox: &MailboxId, mail: &CountedMail<'_>) 
             (!mail.read).into(),
         ];
         let is_first = if mail.begins_thread {
-            // Nothing to wait for.
-            tx.later(
+            // The result is not needed.
+            tx.pipeline(
                 "INSERT INTO thread_folder (workspace_id, mailbox_id, folder_id, thread_id, newest_at, newest_email,
                    mail_count, unread_count) VALUES ($1, $2, $3, $4, $5, $6, 1, $7)",
                 &params,
@@ -131,7 +131,7 @@ pub async fn count_in(tx: &mut Tx, mailbox: &MailboxId, mail: &CountedMail<'_>) 
 const MAIL_COUNT: &str = "SELECT mail_count FROM thread_folder
     WHERE workspace_id = $1 AND mailbox_id = $2 AND folder_id = $3 AND thread_id = $4";
 
-/// Counts a mail in the figures of a thread that may have some in the folder, and tells how many it has there now.
+/// Counts an email in the summary of a thread that may have emails in the folder, and returns its new count there.
 async fn add_to_thread(tx: &mut Tx, params: &[Param<'_>]) -> Result<i64> {
     let found: Option<(i64,)> = tx
         .change(
@@ -150,18 +150,18 @@ async fn add_to_thread(tx: &mut Tx, params: &[Param<'_>]) -> Result<i64> {
             ("mail_count", MAIL_COUNT, 3),
         )
         .await?;
-    Ok(found.map_or(0, |(mails,)| mails))
+    Ok(found.map_or(0, |(emails,)| emails))
 }
 
-/// The name of the counter of a folder's threads. Counting them anew would take the longer, the more there are.
+/// The name of the counter of a folder's threads. Counting the rows would take longer the more there are.
 pub fn counter(folder: &str) -> String {
     format!("threads.{folder}")
 }
 
-/// What a thread's figures need to know of a mail.
+/// The fields of an email that thread summaries need.
 #[derive(Clone, Copy, Debug)]
-pub struct CountedMail<'a> {
-    /// The mail.
+pub struct CountedEmail<'a> {
+    /// The email.
     pub email: &'a EmailId,
     /// Its thread.
     pub thread: &'a ThreadId,
@@ -177,7 +177,7 @@ pub struct CountedMail<'a> {
     pub read: bool,
 }
 
-/// Makes a thread's figures anew from its mails, after some of them changed.
+/// Rebuilds a thread's summaries from its emails, after some of them changed.
 pub async fn recount(tx: &mut Tx, mailbox: &MailboxId, thread: &ThreadId) -> Result<()> {
     let params = [mailbox.into(), thread.into()];
     let before: Vec<(String,)> = tx
@@ -200,8 +200,8 @@ pub async fn recount(tx: &mut Tx, mailbox: &MailboxId, thread: &ThreadId) -> Res
     Ok(())
 }
 
-/// The figures of a thread for each of its folders, and for all that lists show. As expressions, the folder and the mark
-/// lead SQLite to the index by thread, and not through the whole mailbox by folder or by date.
+/// The summaries of a thread for each of its folders, and for the listed ones. The folder and the flag are
+/// expressions, so that SQLite uses the index by thread instead of scanning the mailbox by folder or date.
 const RECOUNT: [&str; 2] = [
     "INSERT INTO thread_folder (workspace_id, mailbox_id, folder_id, thread_id, newest_at, newest_email, mail_count,
        unread_count)
@@ -221,21 +221,21 @@ const RECOUNT: [&str; 2] = [
      ) AS counted WHERE place = 1 RETURNING folder_id",
 ];
 
-/// A thread in a folder.
+/// The summary of a thread in a folder.
 #[derive(Clone, Debug)]
 pub struct ThreadFolder {
     /// The thread.
     pub thread_id: ThreadId,
-    /// The time of its newest mail there.
+    /// The time of its newest email there.
     pub newest_at: Timestamp,
-    /// Its newest mail there.
+    /// Its newest email there.
     pub newest_email: EmailId,
-    /// Its mails there; none when all of them are held.
+    /// Its emails there; 0 when all of them are held.
     pub mail_count: i64,
     /// Unread ones among them.
     pub unread_count: i64,
-    /// Its place in the list, which the next page goes on behind.
-    pub place: (Timestamp, EmailId),
+    /// Its position in the list, after which the next page starts.
+    pub position: (Timestamp, EmailId),
 }
 
 impl FromRow for ThreadFolder {
@@ -247,7 +247,7 @@ impl FromRow for ThreadFolder {
             newest_at,
             mail_count: row.next()?,
             unread_count: row.next()?,
-            place: (newest_at, newest_email.clone()),
+            position: (newest_at, newest_email.clone()),
             newest_email,
         })
     }
@@ -256,9 +256,9 @@ impl FromRow for ThreadFolder {
 /// Which threads are listed.
 #[derive(Clone, Debug)]
 pub struct ThreadFilter {
-    /// Those with mails in this folder; without it, with mails anywhere but in Trash and Spam.
+    /// Those with emails in this folder; without it, with emails anywhere but in Trash and Spam.
     pub folder: Option<FolderId>,
-    /// Leave out mails that are held at this time.
+    /// Leave out emails that are held at this time.
     pub held_after: Option<Timestamp>,
 }
 
@@ -273,7 +273,7 @@ impl ThreadFilter {
     }
 }
 
-/// The threads of a folder, newest first, after the given place or behind the first `skip`.
+/// The threads of a folder, newest first, after the given position or the first `skip`.
 pub async fn list(
     tx: &mut Tx,
     mailbox: &MailboxId,
@@ -294,14 +294,14 @@ pub async fn list(
     if let Some(now) = filter.held_after {
         let held = held_threads(tx, mailbox, now).await?;
         for thread in found.iter_mut().filter(|thread| held.contains(&thread.thread_id)) {
-            leave_held_out(tx, mailbox, filter, now, thread).await?;
+            exclude_held(tx, mailbox, filter, now, thread).await?;
         }
     }
     Ok(found)
 }
 
-/// How many mails of a thread a folder has.
-pub async fn count_mails(
+/// How many emails of a thread are in a folder.
+pub async fn count_emails(
     tx: &mut Tx,
     mailbox: &MailboxId,
     filter: &ThreadFilter,
@@ -321,7 +321,7 @@ pub async fn count_mails(
     Ok(all - held.map_or(0, |(count,)| count))
 }
 
-/// The threads that have a mail which is held at the given time. Holds are short, so these are few.
+/// The threads with an email that is held at the given time. Holds are short, so these are few.
 async fn held_threads(tx: &mut Tx, mailbox: &MailboxId, now: Timestamp) -> Result<Vec<ThreadId>> {
     let found: Vec<(ThreadId,)> = tx
         .all(
@@ -332,8 +332,8 @@ async fn held_threads(tx: &mut Tx, mailbox: &MailboxId, now: Timestamp) -> Resul
     Ok(found.into_iter().map(|(id,)| id).collect())
 }
 
-/// What a thread is in a folder without the mails that are held.
-async fn leave_held_out(
+/// The summary of a thread in a folder without its held emails.
+async fn exclude_held(
     tx: &mut Tx,
     mailbox: &MailboxId,
     filter: &ThreadFilter,
@@ -348,9 +348,9 @@ async fn leave_held_out(
     );
     let params = [mailbox.into(), filter.folder().into(), (&thread.thread_id).into(), now.into()];
     let found: Option<(Timestamp, EmailId, i64, i64)> = tx.one(&sql, &params).await?;
-    if let Some((at, email, mails, unread)) = found {
+    if let Some((at, email, emails, unread)) = found {
         (thread.newest_at, thread.newest_email) = (at, email);
-        (thread.mail_count, thread.unread_count) = (mails, unread);
+        (thread.mail_count, thread.unread_count) = (emails, unread);
     } else {
         (thread.mail_count, thread.unread_count) = (0, 0);
     }
@@ -364,7 +364,7 @@ pub async fn count(tx: &mut Tx, mailbox: &MailboxId, filter: &ThreadFilter) -> R
     Ok(all - count_hidden(tx, mailbox, filter, now).await?)
 }
 
-/// How many threads of a folder consist of held mails alone.
+/// How many threads of a folder consist of held emails only.
 async fn count_hidden(
     tx: &mut Tx,
     mailbox: &MailboxId,

@@ -1,10 +1,10 @@
 //! Finding a message across workspaces, for the operator: by its Message-ID, by the id of one of its emails, or by its id
 //! in the queue.
 //!
-//! No index has these ids alone: one for a command that is typed now and then would cost every mail that comes in a write.
-//! So each mailbox (or workspace) is asked once by an index that begins with it, which takes as long as there are
-//! mailboxes, however much mail they hold. The look-ups are subqueries whose value is asked for, since only these are kept
-//! in this order by both engines; as joins they may become a walk through all mail.
+//! No index starts with these ids: one for a rarely used command would cost a write per message. So each mailbox (or
+//! workspace) is looked up once in an index that starts with it: the cost is that of the number of mailboxes, however
+//! many messages they hold. The lookups are scalar subqueries, since both engines evaluate those in this order; joins
+//! may become a scan of all emails.
 
 use model::{EmailId, MailboxId, ThreadId, WorkspaceId};
 
@@ -16,7 +16,7 @@ use crate::{
     sql::row,
 };
 
-/// A mailbox that knows a message.
+/// A mailbox with a matching message.
 #[derive(Clone, Debug)]
 pub struct MailboxMatch {
     /// Its workspace.
@@ -25,13 +25,13 @@ pub struct MailboxMatch {
     pub mailbox: MailboxId,
     /// Its address.
     pub address: String,
-    /// What was found there: a thread, or the email.
+    /// What matched there: a thread, or the email.
     pub found: String,
 }
 
 row!(MailboxMatch { workspace, mailbox, address, found });
 
-/// Asks every mailbox for something that `wanted` tells apart, and gives those that have it.
+/// Runs the `wanted` lookup for every mailbox, and returns those that match.
 async fn mailboxes_with(
     tx: &mut SystemTx,
     found: &str,
@@ -45,8 +45,12 @@ async fn mailboxes_with(
     tx.all(&sql, &[wanted, most.into()]).await
 }
 
-/// The mailboxes that have heard of a Message-ID, by its hash, each with the thread that it leads to.
-pub async fn knowing(tx: &mut SystemTx, message_id: &[u8], most: i64) -> Result<Vec<MailboxMatch>> {
+/// The mailboxes that know a Message-ID, by its hash, each with its thread.
+pub async fn find_by_message_id(
+    tx: &mut SystemTx,
+    message_id: &[u8],
+    most: i64,
+) -> Result<Vec<MailboxMatch>> {
     let thread = "SELECT thread_id FROM thread_reference
          WHERE thread_reference.workspace_id = mailbox.workspace_id AND thread_reference.mailbox_id = mailbox.id
            AND thread_reference.message_id = $1";
@@ -54,23 +58,22 @@ pub async fn knowing(tx: &mut SystemTx, message_id: &[u8], most: i64) -> Result<
 }
 
 /// The mailboxes that have an email.
-pub async fn holding(tx: &mut SystemTx, email: &EmailId, most: i64) -> Result<Vec<MailboxMatch>> {
+pub async fn find_by_email(tx: &mut SystemTx, email: &EmailId, most: i64) -> Result<Vec<MailboxMatch>> {
     let same = "SELECT email.id FROM email
          WHERE email.workspace_id = mailbox.workspace_id AND email.mailbox_id = mailbox.id AND email.id = $1";
     mailboxes_with(tx, same, email.into(), most).await
 }
 
-/// The mailboxes that have sent, or are sending, mail with a Message-ID.
-pub async fn sending(tx: &mut SystemTx, message_id: &str, most: i64) -> Result<Vec<MailboxMatch>> {
+/// The mailboxes that have sent, or are sending, a message with a Message-ID.
+pub async fn find_sending(tx: &mut SystemTx, message_id: &str, most: i64) -> Result<Vec<MailboxMatch>> {
     let sent = "SELECT outbound.id FROM outbound
          WHERE outbound.workspace_id = mailbox.workspace_id AND outbound.mailbox_id = mailbox.id
            AND outbound.message_id = $1 LIMIT 1";
     mailboxes_with(tx, sent, message_id.into(), most).await
 }
 
-/// The mail that is called so in the queue, and mail of the service itself that has this for its Message-ID, each with its
-/// workspace.
-pub async fn queued(tx: &mut SystemTx, named: &str, most: i64) -> Result<Vec<(WorkspaceId, String)>> {
+/// The queued message with this id, and messages of the service itself with this Message-ID, each with its workspace.
+pub async fn find_queued(tx: &mut SystemTx, named: &str, most: i64) -> Result<Vec<(WorkspaceId, String)>> {
     tx.all(
         "SELECT * FROM (SELECT id, (SELECT coalesce(
              (SELECT outbound.id FROM outbound WHERE outbound.workspace_id = workspace.id AND outbound.id = $1),
@@ -84,7 +87,7 @@ pub async fn queued(tx: &mut SystemTx, named: &str, most: i64) -> Result<Vec<(Wo
 }
 
 /// The emails of a thread with a Message-ID.
-pub async fn in_thread(
+pub async fn list_in_thread(
     tx: &mut Tx,
     mailbox: &MailboxId,
     thread: &ThreadId,
@@ -101,9 +104,9 @@ pub async fn in_thread(
     .await
 }
 
-/// The emails of a mailbox with a Message-ID, wherever they are. Goes through all its mail: a Message-ID leads to another
-/// thread than its email's own where an answer came before the mail that it answers, and that is rare.
-pub async fn in_mailbox(
+/// The emails of a mailbox with a Message-ID, in any thread. Scans the whole mailbox: a Message-ID only leads to
+/// another thread than its email's own when a reply came before the message it replies to, which is rare.
+pub async fn list_in_mailbox(
     tx: &mut Tx,
     mailbox: &MailboxId,
     message_id: &str,
@@ -119,8 +122,8 @@ pub async fn in_mailbox(
     .await
 }
 
-/// What a mailbox has sent with a Message-ID.
-pub async fn sent_from(
+/// The messages that a mailbox has sent with a Message-ID.
+pub async fn list_sent(
     tx: &mut Tx,
     mailbox: &MailboxId,
     message_id: &str,

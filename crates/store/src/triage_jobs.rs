@@ -1,4 +1,4 @@
-//! Mail that waits for triagers, and who works on it: written with the mail, gone with what came of it.
+//! Triage jobs and their claims: inserted with the email, deleted with their outcome.
 
 use model::{EmailId, MailboxId, Timestamp, WorkspaceId, triagers::SourceKind};
 
@@ -9,22 +9,22 @@ use crate::{
     turns::Queue,
 };
 
-/// A mail on its way to the triagers.
+/// An email to be triaged.
 #[derive(Clone, Debug)]
 pub struct NewJob {
     /// Its id.
     pub id: String,
-    /// The mail.
+    /// The email.
     pub email: EmailId,
     /// Whether it was sent from here.
     pub outgoing: bool,
-    /// The envelope's sender; nothing for a null sender.
+    /// The envelope sender; `None` for a null sender.
     pub sender: Option<String>,
-    /// When it came.
+    /// When the email arrived.
     pub now: Timestamp,
 }
 
-/// A mail that a worker has taken on.
+/// A claimed job.
 #[derive(Clone, Debug)]
 pub struct Job {
     /// Its workspace.
@@ -33,27 +33,27 @@ pub struct Job {
     pub mailbox: MailboxId,
     /// Its id.
     pub id: String,
-    /// The mail.
+    /// The email.
     pub email: EmailId,
     /// Whether it was sent from here.
     pub outgoing: bool,
-    /// The envelope's sender; nothing for a null sender.
+    /// The envelope sender; `None` for a null sender.
     pub sender: Option<String>,
-    /// How often in a row it was taken on, this time included, without being put off or finished.
+    /// How often in a row it was claimed, this time included, without being deferred or finished.
     pub attempts: i64,
     /// How often the model gave no answer.
     pub failures: i64,
-    /// Its version since it was taken on: the fence against whoever took it on before or after.
+    /// Its version since the claim: fences off earlier and later claims.
     pub version: i64,
-    /// When the mail came.
+    /// When the email arrived.
     pub created_at: Timestamp,
 }
 
 columns!(Job { workspace = workspace_id, mailbox = mailbox_id, id, email = email_id, outgoing, sender, attempts, failures, version, created_at });
 
-/// Adds a mail, in the transaction of its arrival or sending.
+/// Adds a job, in the transaction of the email's arrival or sending.
 pub async fn insert(tx: &mut Tx, mailbox: &MailboxId, job: &NewJob) -> Result<()> {
-    tx.later(
+    tx.pipeline(
         "INSERT INTO triage_job (workspace_id, mailbox_id, id, email_id, outgoing, sender, attempts, failures, version,
            due_at, claimed_until, created_at) VALUES ($1, $2, $3, $4, $5, $6, 0, 0, 0, $7, NULL, $7)",
         &[
@@ -69,7 +69,7 @@ pub async fn insert(tx: &mut Tx, mailbox: &MailboxId, job: &NewJob) -> Result<()
     tx.wake(Topic::Triage, None).await
 }
 
-/// The next workspaces, behind the given one, with messages whose time has come, or whose node was lost.
+/// The next workspaces, after the given one, with jobs that are due, or whose node was lost.
 pub async fn due_workspaces(
     tx: &mut SystemTx,
     now: Timestamp,
@@ -80,15 +80,15 @@ pub async fn due_workspaces(
     queue.due_workspaces(tx, now, after, most, &[]).await
 }
 
-/// Takes on such messages of a workspace, the longest waiting first.
+/// Claims due jobs of a workspace, the most overdue first.
 pub async fn claim_due(
     tx: &mut SystemTx,
     workspace: &WorkspaceId,
     (now, until): (Timestamp, Timestamp),
     most: usize,
 ) -> Result<Vec<Job>> {
-    // Chosen in a part of its own: PostgreSQL may ask what stands inside the condition once a row, and each time it would
-    // find further ones.
+    // In a CTE: PostgreSQL may evaluate a subquery in the condition once per row, and each time it would lock further
+    // rows.
     let sql = format!(
         "WITH chosen AS (SELECT mailbox_id, id FROM triage_job
            WHERE workspace_id = $1 AND coalesce(claimed_until, due_at) <= $2
@@ -103,7 +103,7 @@ pub async fn claim_due(
     tx.all(&sql, &[workspace.into(), now.into(), until.into(), most.into()]).await
 }
 
-/// When the next mail has to be looked at.
+/// When the next job is due.
 pub async fn next_due(tx: &mut SystemTx) -> Result<Option<Timestamp>> {
     let found: Option<(Timestamp,)> = tx
         .one(
@@ -114,14 +114,14 @@ pub async fn next_due(tx: &mut SystemTx) -> Result<Option<Timestamp>> {
     Ok(found.map(|(at,)| at))
 }
 
-/// Lets go of everything that a node of the past worked on, for a store that has one node only.
+/// Releases all claims of earlier processes, for a store with a single node.
 pub async fn release_all(tx: &mut SystemTx) -> Result<()> {
     tx.run("UPDATE triage_job SET claimed_until = NULL WHERE claimed_until IS NOT NULL", &[]).await?;
     Ok(())
 }
 
-/// Lets go of a mail until a time, after a failure or without one. False when somebody else has it.
-pub async fn put_off(tx: &mut Tx, job: &Job, at: Timestamp, failed: bool) -> Result<bool> {
+/// Releases a job until a time, after a failure or without one. False when it was claimed by another worker.
+pub async fn defer(tx: &mut Tx, job: &Job, at: Timestamp, failed: bool) -> Result<bool> {
     let changed = tx
         .run(
             "UPDATE triage_job SET claimed_until = NULL, due_at = $5, attempts = 0, failures = failures + $6
@@ -139,8 +139,8 @@ pub async fn put_off(tx: &mut Tx, job: &Job, at: Timestamp, failed: bool) -> Res
     Ok(changed == 1)
 }
 
-/// Whether a worker still has a mail that it took on; holds it until the transaction ends.
-pub async fn is_held(tx: &mut Tx, job: &Job) -> Result<bool> {
+/// Whether a worker still has its claim on a job; locks the row until the transaction ends.
+pub async fn lock_claimed(tx: &mut Tx, job: &Job) -> Result<bool> {
     let sql = format!(
         "SELECT id FROM triage_job WHERE workspace_id = $1 AND mailbox_id = $2 AND id = $3 AND version = $4{}",
         tx.for_update()
@@ -150,7 +150,7 @@ pub async fn is_held(tx: &mut Tx, job: &Job) -> Result<bool> {
     Ok(found.is_some())
 }
 
-/// Ends the work on a mail. False when somebody else has it, or had it.
+/// Deletes a job. False when it is or was claimed by another worker.
 pub async fn finish(tx: &mut Tx, job: &Job) -> Result<bool> {
     let gone = tx
         .run(
@@ -161,7 +161,7 @@ pub async fn finish(tx: &mut Tx, job: &Job) -> Result<bool> {
     Ok(gone == 1)
 }
 
-/// What a mailbox knows of an event in a calendar: its version, the job that told of it last, and what that was.
+/// What a mailbox knows of a calendar event: its version, the job that last described it, and the description.
 pub type KnownEvent = (i64, String, String);
 
 /// Finds an event by the hash of its UID.
@@ -173,8 +173,8 @@ pub async fn find_event(tx: &mut Tx, mailbox: &MailboxId, uid: &str) -> Result<O
     .await
 }
 
-/// Notes what a job told of an event.
-pub async fn note_event(
+/// Records what a job said about an event.
+pub async fn record_event(
     tx: &mut Tx,
     job: &Job,
     uid: &str,

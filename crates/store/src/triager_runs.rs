@@ -1,4 +1,4 @@
-//! Runs of triagers: what is at work, and what came of what was.
+//! Runs of triagers, in progress and finished.
 
 use model::{
     EmailId, MailboxId, Timestamp, TriagerId, TriagerRunId,
@@ -43,26 +43,26 @@ pub async fn list_of_job(tx: &mut Tx, mailbox: &MailboxId, job: &str) -> Result<
     tx.all(&sql, &[mailbox.into(), job.into()]).await
 }
 
-/// A run that begins, or one that begins and ends at once.
+/// A run that starts, or one that starts and finishes at once.
 #[derive(Clone, Debug)]
 pub struct NewRun {
     /// Its id.
     pub id: TriagerRunId,
-    /// The job it belongs to.
+    /// Its job.
     pub job: String,
     /// The triager.
     pub triager: TriagerId,
     /// Its name.
     pub triager_name: String,
-    /// What led to it.
+    /// What triggered it.
     pub kind: SourceKind,
-    /// The mail.
+    /// The email.
     pub email: EmailId,
-    /// When it begins.
+    /// When it starts.
     pub started_at: Timestamp,
 }
 
-/// Notes that a run is at work, unless an earlier try of its job did.
+/// Records the start of a run, unless an earlier attempt of its job did.
 pub async fn begin(tx: &mut Tx, mailbox: &MailboxId, run: &NewRun) -> Result<()> {
     tx.run(
         "INSERT INTO triager_run (workspace_id, mailbox_id, id, job_id, triager_id, triager_name, source_kind, email_id,
@@ -84,7 +84,7 @@ pub async fn begin(tx: &mut Tx, mailbox: &MailboxId, run: &NewRun) -> Result<()>
     Ok(())
 }
 
-/// Notes what came of a run.
+/// Records the outcome of a run.
 pub async fn finish(
     tx: &mut Tx,
     mailbox: &MailboxId,

@@ -56,7 +56,7 @@ pub async fn update(tx: &mut Tx, triager: &Triager) -> Result<()> {
     Ok(())
 }
 
-/// Deletes a triager. What it found and what it did stays.
+/// Deletes a triager. Its tasks and runs stay.
 pub async fn delete(tx: &mut Tx, mailbox: &MailboxId, id: &TriagerId) -> Result<()> {
     tx.run(
         "DELETE FROM triager WHERE workspace_id = $1 AND mailbox_id = $2 AND id = $3",
@@ -66,8 +66,8 @@ pub async fn delete(tx: &mut Tx, mailbox: &MailboxId, id: &TriagerId) -> Result<
     Ok(())
 }
 
-/// Notes whether mail that is sent could set a triager of the mailbox off.
-pub async fn note_sent(tx: &mut Tx, mailbox: &MailboxId, triages_sent: bool) -> Result<()> {
+/// Sets whether sent mail can trigger a triager of the mailbox.
+pub async fn set_triages_sent(tx: &mut Tx, mailbox: &MailboxId, triages_sent: bool) -> Result<()> {
     tx.run(
         "UPDATE mailbox SET triages_sent = $3 WHERE workspace_id = $1 AND id = $2",
         &[mailbox.into(), triages_sent.into()],

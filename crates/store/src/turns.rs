@@ -1,24 +1,24 @@
-//! Work in turns: which workspaces have something waiting, from where a worker was last.
+//! Round robin over workspaces: which ones have due work, after the one served last.
 //!
-//! Queues are shared by all workspaces. Taken in the order in which things came, one workspace with ten thousand of them
-//! would go before everybody who came later. So a queue has an index that begins with the workspace, and workers go round.
+//! Queues are shared by all workspaces. In order of arrival, one workspace with ten thousand entries would be served
+//! before everyone who came later. So a queue has an index that starts with the workspace, and workers go round.
 
 use model::{Timestamp, WorkspaceId};
 
 use crate::{Param, SystemTx, error::Result};
 
-/// A queue whose records wait until a time each. Its index has the workspace and then that time.
+/// A queue whose records are each due at a time. Its index has the workspace and then that time.
 pub(crate) struct Queue {
     pub(crate) table: &'static str,
-    /// Which of its rows wait; it may speak of `$4`.
+    /// Which of its rows are pending; it may use `$4`.
     pub(crate) condition: &'static str,
     pub(crate) due: &'static str,
 }
 
 impl Queue {
-    /// The next workspaces behind the given one with something that is due, each once, beginning anew at the end.
+    /// The next workspaces after the given one with something due, each once, wrapping around at the end.
     ///
-    /// It costs two looks into the index for each workspace that has anything in the queue, however much that is.
+    /// It costs two index lookups per workspace with entries in the queue, however many those are.
     pub(crate) async fn due_workspaces(
         &self,
         tx: &mut SystemTx,
@@ -27,15 +27,15 @@ impl Queue {
         most: usize,
         of: &[Param<'_>],
     ) -> Result<Vec<WorkspaceId>> {
-        let mut found = self.due_behind(tx, now, after, most, of).await?;
+        let mut found = self.due_after(tx, now, after, most, of).await?;
         if !after.is_empty() && found.len() < most {
-            let before = self.due_behind(tx, now, "", most - found.len(), of).await?;
+            let before = self.due_after(tx, now, "", most - found.len(), of).await?;
             found.extend(before.into_iter().take_while(|workspace| workspace.as_str() <= after));
         }
         Ok(found)
     }
 
-    async fn due_behind(
+    async fn due_after(
         &self,
         tx: &mut SystemTx,
         now: Timestamp,
@@ -61,10 +61,11 @@ impl Queue {
     }
 }
 
-/// The next workspaces behind the given one for which a statement finds something, each once, beginning anew at the end.
+/// The next workspaces after the given one for which a statement finds something, each once, wrapping around at the
+/// end.
 ///
-/// The statement gives the first workspace behind `$2`, by its id, that has something waiting at `$1`.
-pub(crate) async fn next(
+/// The statement returns the first workspace after `$2`, by its id, that has something due at `$1`.
+pub(crate) async fn next_workspaces(
     tx: &mut SystemTx,
     statement: &str,
     now: Timestamp,
@@ -72,19 +73,19 @@ pub(crate) async fn next(
     most: usize,
 ) -> Result<Vec<WorkspaceId>> {
     let mut found: Vec<WorkspaceId> = Vec::new();
-    let (mut place, mut is_last_round) = (after.to_owned(), after.is_empty());
+    let (mut position, mut is_last_round) = (after.to_owned(), after.is_empty());
     while found.len() < most {
-        let next: Option<(WorkspaceId,)> = tx.one(statement, &[now.into(), place.as_str().into()]).await?;
+        let next: Option<(WorkspaceId,)> = tx.one(statement, &[now.into(), position.as_str().into()]).await?;
         match next {
             Some((workspace,)) if found.first() == Some(&workspace) => break,
             Some((workspace,)) => {
-                workspace.as_str().clone_into(&mut place);
+                workspace.as_str().clone_into(&mut position);
                 found.push(workspace);
             }
             None if is_last_round => break,
             None => {
                 is_last_round = true;
-                place.clear();
+                position.clear();
             }
         }
     }

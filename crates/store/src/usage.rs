@@ -1,10 +1,10 @@
-//! What a workspace used, by day.
+//! Usage of a workspace by day.
 
 use model::{Day, usage::UsageDay};
 
 use crate::{Tx, error::Result};
 
-/// The figures of the days from `first` to `last`, every day present.
+/// The figures of the days from `first` to `last`, including days without usage.
 pub async fn history(tx: &mut Tx, first: Day, last: Day) -> Result<Vec<UsageDay>> {
     let rows: Vec<(i64, String, i64)> = tx
         .all(

@@ -1,11 +1,11 @@
 //! Encryption at rest: one master key for the installation, one data key for each workspace.
 //!
-//! Here belong the keys themselves and the sealing of bytes with them. Where sealed bytes are kept (a row, a blob, a
-//! cursor handed to a client) is the business of the callers.
+//! The keys themselves, and sealing bytes with them. Where sealed bytes are stored (a row, a blob, a cursor given to
+//! a client) is up to the callers.
 //!
 //! Every sealed value is `version (1 byte) | nonce (24 bytes) | ciphertext | tag (16 bytes)` under XChaCha20-Poly1305.
-//! Its nonce is long enough to be drawn at random without counting. The purpose of a value is authenticated with it,
-//! so bytes that are copied from one place to another do not open there.
+//! Its nonce is long enough to be random without counting. The purpose of a value is authenticated with it, so bytes
+//! that are copied elsewhere do not open there.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -28,7 +28,7 @@ const NONCE_SIZE: usize = 24;
 const TAG_SIZE: usize = 16;
 const HEADER_SIZE: usize = 1 + NONCE_SIZE;
 
-/// What can go wrong with keys and sealed bytes; no text holds a secret.
+/// Errors of keys and sealed bytes; no text holds a secret.
 #[derive(Debug, thiserror::Error)]
 pub enum VaultError {
     /// The text is not a key in hexadecimal digits.
@@ -37,7 +37,7 @@ pub enum VaultError {
     /// The text is not a key in base64.
     #[error("a master key in base64 must decode to exactly 32 bytes")]
     NotBase64,
-    /// The key file can be used by somebody else than its owner.
+    /// The key file can be used by other users than its owner.
     #[error(
         "the master key file {} is open to other users of this machine; run `chmod 600` on it and consider a new key",
         .path.display()
@@ -55,18 +55,18 @@ pub enum VaultError {
     /// The key file could not be read or written.
     #[error("cannot {action} the master key file {}: {cause}", .path.display())]
     File {
-        /// What was tried, as a verb.
+        /// The action that failed, as a verb.
         action: &'static str,
         /// The key file.
         path: PathBuf,
-        /// What the operating system said.
+        /// The error of the operating system.
         #[source]
         cause: io::Error,
     },
-    /// The sealed bytes do not open: nothing more can be known, by design.
+    /// The sealed bytes do not open; by design the reason cannot be known.
     #[error("the sealed bytes are damaged, or belong to another key, workspace or purpose")]
     Refused,
-    /// The sealed bytes have a layout that this program does not know.
+    /// The sealed bytes have a version that this program does not know.
     #[error(
         "the sealed bytes have version {0}, which this program does not know; is it older than the data?"
     )]
@@ -74,7 +74,7 @@ pub enum VaultError {
     /// The plaintext is longer than the cipher can take (256 GiB).
     #[error("the content is too long to be sealed")]
     TooLong,
-    /// The operating system gave no random bytes.
+    /// The operating system has no random bytes.
     #[error("the operating system gave no random bytes")]
     NoRandomness,
 }
@@ -88,7 +88,7 @@ pub struct MasterKey([u8; KEY_SIZE]);
 pub struct DataKey([u8; KEY_SIZE]);
 
 impl MasterKey {
-    /// Draws a new key.
+    /// Generates a new key.
     pub fn generate() -> Result<Self, VaultError> {
         Ok(Self(random()?))
     }
@@ -112,20 +112,20 @@ impl MasterKey {
         }
     }
 
-    /// Reads the key from a file, or makes the file (mode 0600) with a new key.
+    /// Reads the key from a file, or creates the file (mode 0600) with a new key.
     ///
-    /// Processes that start at the same time all end up with the key that was put in place first, and the file is
-    /// on disk before anything is encrypted with it. Blocks: call it at start, not from an async task.
+    /// Processes that start at the same time all end up with the key that was written first, and the file is on disk
+    /// before anything is encrypted with it. Blocks: call it at start, not from an async task.
     pub fn load_or_create(path: &Path) -> Result<Self, VaultError> {
         if let Some(key) = read_key_file(path)? {
             return Ok(key);
         }
         create_key_file(path, &Self::generate()?)?;
-        // Also the winner of a race reads its file back: the key in use is the one that will be found next time.
+        // The winner of a race reads its file back too: the key in use is the one found next time.
         read_key_file(path)?.ok_or_else(|| file_error("find", path, io::ErrorKind::NotFound.into()))
     }
 
-    /// Encrypts the data key of a workspace, for keeping it beside the data.
+    /// Encrypts the data key of a workspace, to be stored with the data.
     pub fn wrap(&self, workspace: &str, key: &DataKey) -> Result<Vec<u8>, VaultError> {
         let purpose = ["wrapped data key", workspace];
         seal(&self.subkey(&purpose), &purpose, &key.0)
@@ -151,12 +151,12 @@ impl MasterKey {
         open(&self.subkey(&purpose), &purpose, sealed)
     }
 
-    /// A key for sealing with other means than a cipher, one for each purpose.
+    /// A subkey for a purpose, for other uses than this cipher.
     pub fn derive(&self, purpose: &str) -> Zeroizing<[u8; KEY_SIZE]> {
         self.subkey(&["derived", purpose])
     }
 
-    /// Derives a key of its own for one purpose, so that no two uses of the master key share a cipher key.
+    /// Derives a subkey for one purpose, so that no two uses of the master key share a cipher key.
     ///
     /// This is HKDF-Expand (RFC 5869) for one block; the extract step is for keys that are not uniform, and ours is.
     fn subkey(&self, purpose: &[&str]) -> Zeroizing<[u8; KEY_SIZE]> {
@@ -165,7 +165,7 @@ impl MasterKey {
 }
 
 impl DataKey {
-    /// Draws a new key.
+    /// Generates a new key.
     pub fn generate() -> Result<Self, VaultError> {
         Ok(Self(random()?))
     }
@@ -180,8 +180,8 @@ impl DataKey {
         open(&self.0, &["workspace", purpose], sealed)
     }
 
-    /// A key for marks that only this workspace can make, for a purpose.
-    pub fn mark_key(&self, purpose: &str) -> Zeroizing<[u8; KEY_SIZE]> {
+    /// A MAC key of this workspace, for a purpose.
+    pub fn mac_key(&self, purpose: &str) -> Zeroizing<[u8; KEY_SIZE]> {
         hmac_sha256(&self.0, &[&joined(&["mark", purpose]), &[1]])
     }
 }
@@ -260,7 +260,7 @@ fn open(key: &[u8; KEY_SIZE], purpose: &[&str], sealed: &[u8]) -> Result<Vec<u8>
     Ok(plaintext)
 }
 
-/// Joins the version and the parts of a purpose, each with its length, so that no two lists give the same bytes.
+/// Joins the version and the parts of a purpose, each with its length, so that different lists give different bytes.
 fn joined(purpose: &[&str]) -> Vec<u8> {
     let mut bytes = b"agent-mailbox vault".to_vec();
     bytes.push(VERSION);
@@ -294,7 +294,7 @@ fn read_key_file(path: &Path) -> Result<Option<MasterKey>, VaultError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(file_error("open", path, error)),
     };
-    // Asked of the open file, not of the path, so that the answer is about the bytes that are read.
+    // From the open file, not the path, so that it describes the bytes that are read.
     let about = file.metadata().map_err(|error| file_error("inspect", path, error))?;
     if about.permissions().mode() & 0o077 != 0 {
         return Err(VaultError::Exposed { path: path.into() });
@@ -302,13 +302,13 @@ fn read_key_file(path: &Path) -> Result<Option<MasterKey>, VaultError> {
     let mut text = Zeroizing::new(String::with_capacity(256));
     file.take(200).read_to_string(&mut text).map_err(|error| file_error("read", path, error))?;
     let key = MasterKey::from_hex(&text).map_err(|_| VaultError::BadFile { path: path.into() })?;
-    // A process that made the file may have died before its name was on disk. This must not fail a start with a
-    // key from a read-only or unreadable folder, which nobody just wrote to.
+    // A process that created the file may have died before its name was on disk. A key in a read-only or unreadable
+    // folder must not fail the start: such a folder was not just written to.
     let _ = durable::sync_folder(durable::folder_of(path));
     Ok(Some(key))
 }
 
-/// Puts a key file in place unless there is one, which then stays.
+/// Creates a key file; an existing one stays.
 fn create_key_file(path: &Path, key: &MasterKey) -> Result<(), VaultError> {
     let failed = |error| file_error("create", path, error);
     let folder = durable::folder_of(path);
@@ -317,7 +317,7 @@ fn create_key_file(path: &Path, key: &MasterKey) -> Result<(), VaultError> {
     let mut text = Zeroizing::new(String::with_capacity(KEY_SIZE * 2 + 1));
     text.push_str(&Zeroizing::new(hex(&key.0)));
     text.push('\n');
-    // A hard link, unlike a rename, never replaces the key that another process has just put there.
+    // A hard link, unlike a rename, never replaces the key that another process has just created.
     let linked =
         durable::write_new(&temporary, text.as_bytes()).and_then(|()| fs::hard_link(&temporary, path));
     let _ = fs::remove_file(&temporary);

@@ -1,8 +1,8 @@
-//! Webhooks, the events on their way to them, and who is working on which.
+//! Webhooks, their deliveries, and the workers' claims.
 //!
-//! Nothing is written for a webhook when an event happens: each webhook has its own place in the event log, and a worker
-//! makes deliveries of what lies behind it. A worker takes a whole webhook for a while, so that one that hangs keeps
-//! nobody but itself waiting.
+//! An event writes nothing per webhook: each webhook has its own position in the event log, and a worker creates
+//! deliveries for the events after it. A worker claims a whole webhook for a while, so that a slow endpoint delays
+//! only itself.
 
 use model::{
     AccountId, DeliveryId, EventId, MailboxId, Timestamp, WebhookId, WorkspaceId,
@@ -26,23 +26,23 @@ pub struct WebhookRecord {
     pub workspace_id: WorkspaceId,
     /// Where events are posted to.
     pub url: String,
-    /// The types of events it is told about.
+    /// The event types it subscribes to.
     pub event_types: Vec<EventType>,
     /// Only events of these mailboxes.
     pub mailbox_ids: Option<Vec<MailboxId>>,
-    /// Whether it is told anything.
+    /// Whether it is active.
     pub status: WebhookStatus,
     /// Its secret, sealed.
     pub secret: Vec<u8>,
-    /// The secret before it, sealed.
+    /// The previous secret, sealed.
     pub old_secret: Option<Vec<u8>>,
-    /// Until when that one is good.
+    /// Until when that one is valid.
     pub old_secret_until: Option<Timestamp>,
-    /// The last event that deliveries were made of.
+    /// The last event that deliveries were created for.
     pub sequence: i64,
-    /// Rounds in a row that did not get through.
+    /// Failed rounds in a row.
     pub failures: i64,
-    /// The account that made it or took it over; nothing when it belongs to the workspace.
+    /// The account that created it or took it over; `None` when it belongs to the workspace.
     pub created_by: Option<AccountId>,
     /// When it was made.
     pub created_at: Timestamp,
@@ -67,7 +67,7 @@ pub async fn find(tx: &mut Tx, id: &WebhookId) -> Result<Option<WebhookRecord>> 
     tx.one(&format!("SELECT {COLUMNS} FROM webhook WHERE workspace_id = $1 AND id = $2"), &[id.into()]).await
 }
 
-/// The same, and holds it until the transaction ends.
+/// The same, with the row locked until the transaction ends.
 pub async fn find_for_change(tx: &mut Tx, id: &WebhookId) -> Result<Option<WebhookRecord>> {
     let lock = tx.for_update();
     tx.one(&format!("SELECT {COLUMNS} FROM webhook WHERE workspace_id = $1 AND id = $2{lock}"), &[id.into()])
@@ -80,7 +80,7 @@ pub async fn count(tx: &mut Tx) -> Result<i64> {
     Ok(found.map_or(0, |(count,)| count))
 }
 
-/// Adds a webhook, and wakes the workers once this is durable.
+/// Adds a webhook, and wakes the workers after the commit.
 pub async fn insert(tx: &mut Tx, webhook: &WebhookRecord) -> Result<()> {
     Insert::into("webhook")
         .record(webhook)
@@ -91,13 +91,13 @@ pub async fn insert(tx: &mut Tx, webhook: &WebhookRecord) -> Result<()> {
     tx.wake(Topic::Webhook, None).await
 }
 
-/// Stores what can be changed of a webhook.
+/// Stores the changeable fields of a webhook.
 pub async fn update(tx: &mut Tx, webhook: &WebhookRecord) -> Result<()> {
     update_row(tx, "webhook", &[("id", (&webhook.id).into())], webhook).await?;
     Ok(())
 }
 
-/// Pauses the active webhooks that an account made.
+/// Pauses the active webhooks that an account created.
 pub async fn pause_made_by(tx: &mut Tx, account: &AccountId, now: Timestamp) -> Result<()> {
     tx.run(
         "UPDATE webhook SET status = 'paused', updated_at = $3
@@ -114,7 +114,7 @@ pub async fn delete(tx: &mut Tx, id: &WebhookId) -> Result<bool> {
     Ok(gone == 1)
 }
 
-/// An event on its way to a webhook, as it is stored.
+/// A delivery of an event to a webhook, as it is stored.
 #[derive(Clone, Debug)]
 pub struct DeliveryRecord {
     /// Its id.
@@ -123,25 +123,25 @@ pub struct DeliveryRecord {
     pub webhook_id: WebhookId,
     /// The event.
     pub event_id: EventId,
-    /// What the event tells.
+    /// The event's type.
     pub event_type: String,
-    /// Where the event stands in the log; nothing for a test.
+    /// The event's sequence number; `None` for a test.
     pub sequence: Option<i64>,
     /// The event of a test, sealed.
     pub event: Option<Vec<u8>>,
-    /// What became of it.
+    /// Its status.
     pub status: DeliveryStatus,
-    /// What came of each attempt.
+    /// The outcome of each attempt.
     pub attempts: Vec<DeliveryAttempt>,
-    /// Attempts since it was last asked for.
+    /// Attempts since it was last requested.
     pub tries: i64,
-    /// When it was last asked for.
+    /// When it was last requested.
     pub begun_at: Timestamp,
     /// When it is tried next.
     pub next_attempt_at: Option<Timestamp>,
     /// When it was made.
     pub created_at: Timestamp,
-    /// When it was last tried or asked for.
+    /// When it was last tried or requested.
     pub updated_at: Timestamp,
 }
 
@@ -192,7 +192,7 @@ pub async fn insert_delivery(tx: &mut Tx, delivery: &DeliveryRecord) -> Result<(
     Ok(())
 }
 
-/// Stores what came of a delivery.
+/// Stores the outcome of a delivery.
 pub async fn update_delivery(tx: &mut Tx, delivery: &DeliveryRecord) -> Result<()> {
     update_row(
         tx,
@@ -204,7 +204,7 @@ pub async fn update_delivery(tx: &mut Tx, delivery: &DeliveryRecord) -> Result<(
     Ok(())
 }
 
-/// Makes a webhook due, unless it is due sooner, and wakes the workers once this is durable.
+/// Makes a webhook due, unless it is due sooner, and wakes the workers after the commit.
 pub async fn make_due(tx: &mut Tx, id: &WebhookId, at: Timestamp) -> Result<()> {
     tx.run(
         "UPDATE webhook SET due_at = $3 WHERE workspace_id = $1 AND id = $2 AND (due_at IS NULL OR due_at > $3)",
@@ -214,7 +214,7 @@ pub async fn make_due(tx: &mut Tx, id: &WebhookId, at: Timestamp) -> Result<()> 
     tx.wake(Topic::Webhook, None).await
 }
 
-/// Workspaces with events that an active webhook has not been asked about.
+/// Workspaces with events after the position of an active webhook.
 pub async fn lagging_workspaces(tx: &mut SystemTx, most: i64) -> Result<Vec<WorkspaceId>> {
     let found: Vec<(WorkspaceId,)> = tx
         .all(
@@ -226,7 +226,7 @@ pub async fn lagging_workspaces(tx: &mut SystemTx, most: i64) -> Result<Vec<Work
     Ok(found.into_iter().map(|(workspace,)| workspace).collect())
 }
 
-/// Active webhooks of the workspace with events they have not been asked about.
+/// Active webhooks of the workspace with events after their position.
 pub async fn lagging(tx: &mut Tx) -> Result<Vec<WebhookId>> {
     let found: Vec<(WebhookId,)> = tx
         .all(
@@ -238,7 +238,7 @@ pub async fn lagging(tx: &mut Tx) -> Result<Vec<WebhookId>> {
     Ok(found.into_iter().map(|(id,)| id).collect())
 }
 
-/// Moves a webhook's place in the event log.
+/// Moves a webhook's position in the event log.
 pub async fn set_sequence(tx: &mut Tx, id: &WebhookId, sequence: i64) -> Result<()> {
     tx.run(
         "UPDATE webhook SET sequence = $3 WHERE workspace_id = $1 AND id = $2",
@@ -248,7 +248,7 @@ pub async fn set_sequence(tx: &mut Tx, id: &WebhookId, sequence: i64) -> Result<
     Ok(())
 }
 
-/// The next workspaces, behind the given one, with a webhook that has deliveries to make and that nobody works on.
+/// The next workspaces, after the given one, with an unclaimed webhook that has deliveries due.
 pub async fn due_workspaces(
     tx: &mut SystemTx,
     now: Timestamp,
@@ -258,10 +258,10 @@ pub async fn due_workspaces(
     let waiting = "SELECT workspace_id FROM webhook
         WHERE due_at <= $1 AND claimed_until <= $1 AND rests_until <= $1 AND status = 'active' AND workspace_id > $2
         ORDER BY workspace_id LIMIT 1";
-    turns::next(tx, waiting, now, after, most).await
+    turns::next_workspaces(tx, waiting, now, after, most).await
 }
 
-/// Such webhooks of a workspace, the longest waiting first.
+/// Due webhooks of a workspace, the most overdue first.
 pub async fn due(
     tx: &mut SystemTx,
     workspace: &WorkspaceId,
@@ -279,8 +279,8 @@ pub async fn due(
     Ok(found.into_iter().map(|(id,)| id).collect())
 }
 
-/// Takes a webhook for one worker. False when another was faster.
-pub async fn take(tx: &mut Tx, id: &WebhookId, now: Timestamp, until: Timestamp) -> Result<bool> {
+/// Claims a webhook for one worker. False when another was faster.
+pub async fn claim(tx: &mut Tx, id: &WebhookId, now: Timestamp, until: Timestamp) -> Result<bool> {
     let taken = tx
         .run(
             "UPDATE webhook SET claimed_until = $4 WHERE workspace_id = $1 AND id = $2
@@ -291,7 +291,7 @@ pub async fn take(tx: &mut Tx, id: &WebhookId, now: Timestamp, until: Timestamp)
     Ok(taken == 1)
 }
 
-/// Deliveries of a webhook that are due, the longest waiting first.
+/// Deliveries of a webhook that are due, the most overdue first.
 pub async fn due_deliveries(
     tx: &mut Tx,
     webhook: &WebhookId,
@@ -308,10 +308,10 @@ pub async fn due_deliveries(
     .await
 }
 
-/// Leaves a webhook to others, due again when its next delivery is, and alone until the given time.
+/// Releases a webhook, due again when its next delivery is, and not before the given time.
 ///
-/// The webhook must be held by [`find_for_change`]: a delivery that is added meanwhile would not be seen.
-pub async fn leave(tx: &mut Tx, id: &WebhookId, failures: i64, rests_until: Timestamp) -> Result<()> {
+/// The webhook must be locked with [`find_for_change`]: a delivery added meanwhile would be missed.
+pub async fn reschedule(tx: &mut Tx, id: &WebhookId, failures: i64, rests_until: Timestamp) -> Result<()> {
     let next: Option<(Option<Timestamp>,)> = tx
         .one(
             "SELECT min(next_attempt_at) FROM webhook_delivery
@@ -329,7 +329,7 @@ pub async fn leave(tx: &mut Tx, id: &WebhookId, failures: i64, rests_until: Time
     Ok(())
 }
 
-/// Lets go of a webhook that a worker has until a time, unless somebody else has it by now.
+/// Releases a webhook that was claimed until a time, unless it was claimed again since.
 pub async fn release(tx: &mut Tx, id: &WebhookId, until: Timestamp) -> Result<()> {
     tx.run(
         "UPDATE webhook SET claimed_until = 0 WHERE workspace_id = $1 AND id = $2 AND claimed_until = $3",
@@ -339,14 +339,14 @@ pub async fn release(tx: &mut Tx, id: &WebhookId, until: Timestamp) -> Result<()
     tx.wake(Topic::Webhook, None).await
 }
 
-/// Ends the time that a webhook is left alone for, since somebody wants to see whether it works.
-pub async fn wake_up(tx: &mut Tx, id: &WebhookId) -> Result<()> {
+/// Ends the back-off of a webhook, since a user wants to test it.
+pub async fn clear_backoff(tx: &mut Tx, id: &WebhookId) -> Result<()> {
     tx.run("UPDATE webhook SET rests_until = 0 WHERE workspace_id = $1 AND id = $2", &[id.into()]).await?;
     Ok(())
 }
 
-/// Frees the webhooks that a worker had when it ended, where no other process can have one.
-pub async fn free_all(tx: &mut SystemTx) -> Result<()> {
+/// Releases the claims of workers that ended, for a store with a single process.
+pub async fn release_all(tx: &mut SystemTx) -> Result<()> {
     tx.run("UPDATE webhook SET claimed_until = 0 WHERE claimed_until > 0", &[]).await?;
     Ok(())
 }

@@ -4,7 +4,7 @@ use model::{Plan, Timestamp, WorkspaceId};
 
 use crate::{SystemTx, Tx, error::Result, sql::row};
 
-/// A workspace as it is stored, with what can be said about it in the same query.
+/// A workspace as it is stored, with what the same query can count.
 #[derive(Clone, Debug)]
 pub struct WorkspaceRecord {
     /// Its id.
@@ -19,7 +19,7 @@ pub struct WorkspaceRecord {
     pub plan: Plan,
     /// The data key, wrapped by the master key.
     pub data_key: Vec<u8>,
-    /// The affiliate's workspace that brought it here.
+    /// The affiliate's workspace that referred it.
     pub referred_by: Option<WorkspaceId>,
     /// Mailboxes in it.
     pub mailbox_count: i64,
@@ -78,7 +78,7 @@ pub async fn list_all(tx: &mut SystemTx, after: &WorkspaceId, limit: i64) -> Res
     tx.all(&format!("{SELECT} WHERE w.id > $1 ORDER BY w.id LIMIT $2"), &[after.into(), limit.into()]).await
 }
 
-/// Changes name and time zone; what is `None` stays. False when the workspace is gone.
+/// Changes name and time zone; `None` keeps the value. False when the workspace was deleted.
 pub async fn update(tx: &mut Tx, name: Option<&str>, timezone: Option<&str>, now: Timestamp) -> Result<bool> {
     let changed = tx
         .run(
@@ -90,7 +90,7 @@ pub async fn update(tx: &mut Tx, name: Option<&str>, timezone: Option<&str>, now
     Ok(changed == 1)
 }
 
-/// Removes the workspace with everything in it.
+/// Deletes the workspace with everything in it.
 pub async fn delete(tx: &mut Tx) -> Result<()> {
     tx.run("DELETE FROM workspace WHERE id = $1", &[]).await?;
     Ok(())
@@ -104,7 +104,7 @@ pub async fn set_plan(tx: &mut Tx, plan: Plan, now: Timestamp) -> Result<bool> {
     Ok(changed == 1)
 }
 
-/// Holds the workspace until the transaction ends, so that what is counted against a quota cannot change meanwhile.
+/// Locks the workspace until the transaction ends, so that what counts against a quota cannot change meanwhile.
 pub async fn lock(tx: &mut Tx) -> Result<()> {
     let sql = format!("SELECT id FROM workspace WHERE id = $1{}", tx.for_update());
     tx.one::<(String,)>(&sql, &[]).await?;

@@ -259,7 +259,7 @@ async fn update_sent_flag(tx: &mut Tx, mailbox: &MailboxId) -> Result<()> {
         let on_sent = |trigger: &Trigger| trigger.enabled && trigger.kind.is_set_off_by(SourceKind::MailSent);
         triager.enabled && triager.triggers.iter().any(on_sent)
     };
-    Ok(triagers::note_sent(tx, mailbox, all.iter().any(cares)).await?)
+    Ok(triagers::set_triages_sent(tx, mailbox, all.iter().any(cares)).await?)
 }
 
 /// Checks that a given id exists and is given once.

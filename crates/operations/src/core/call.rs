@@ -46,7 +46,7 @@ impl IdempotencyClaim {
     /// Stores the answer to the request, in the transaction of its effect.
     pub(crate) async fn keep(&self, tx: &mut Tx, answer: Answer, body: &[u8]) -> Result<()> {
         let sealed = self.data_key.seal(IDEMPOTENCY, body).map_err(store::Error::from)?;
-        Ok(idempotency::keep(tx, &self.key, answer.code(), &sealed).await?)
+        Ok(idempotency::store(tx, &self.key, answer.code(), &sealed).await?)
     }
 }
 

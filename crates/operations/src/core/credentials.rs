@@ -68,7 +68,7 @@ impl App {
         let deleted = self
             .db()
             .system_write(async move |tx| match (actor, workspace) {
-                (Actor::Key(id), Some(workspace)) => system::end_key(tx, &workspace, &id).await,
+                (Actor::Key(id), Some(workspace)) => system::expire_key(tx, &workspace, &id).await,
                 (Actor::Key(_) | Actor::Wallet(_) | Actor::Chat(_), _) => Ok(()),
                 (Actor::Person { account, session, .. }, _) => {
                     store::accounts::delete_session(tx, &account, &session).await.map(|_| ())

@@ -21,7 +21,7 @@ use model::{CreditClass, Limit, Timestamp, WorkspaceId};
 use store::{
     Db, Topic, Tx,
     metering::{ALIVE_SECONDS, PoolKind},
-    spend_log::{Remains, SpendLog, Spent},
+    spend_log::{OrphanedLog, PeriodSpend, SpendLog},
 };
 use tokio::time::Instant;
 
@@ -92,7 +92,7 @@ impl Meter {
     #[crate::boxed]
     pub async fn start(db: Db, node: String, clock: Arc<dyn Clock>, folder: &Path) -> Result<Self> {
         let (before, now) = (folder.to_owned(), clock.now());
-        let remains = blocking(move || SpendLog::remains(&before)).await?;
+        let remains = blocking(move || SpendLog::orphaned(&before)).await?;
         recover(&db, &remains, now).await?;
         let log = {
             let (folder, node) = (folder.to_owned(), node.clone());
@@ -104,7 +104,7 @@ impl Meter {
                 meter.0.continue_window(workspace, figures.requests);
             }
         }
-        blocking(move || remains.into_iter().try_for_each(Remains::delete)).await?;
+        blocking(move || remains.into_iter().try_for_each(OrphanedLog::delete)).await?;
         Ok(meter)
     }
 
@@ -272,7 +272,7 @@ impl Shared {
             return account.clone();
         }
         let requests = if self.db.is_sole_node() {
-            Pool::window(Spent::NOTHING)
+            Pool::window(PeriodSpend::NOTHING)
         } else {
             Pool::shared(PoolKind::Requests)
         };
@@ -288,7 +288,7 @@ impl Shared {
 
     /// Continues the request window of an earlier process of a sole node. It is logged at once, since this process
     /// may be killed before the workspace calls.
-    fn continue_window(&self, workspace: &WorkspaceId, window: Spent) {
+    fn continue_window(&self, workspace: &WorkspaceId, window: PeriodSpend) {
         let account = self.new_account(workspace, Pool::window(window));
         account.log_periods();
         lock(&self.accounts).insert(workspace.clone(), account);

@@ -84,7 +84,7 @@ pub(crate) fn decode(raw: &[u8], record: &AttachmentRecord) -> Bytes {
         content_id: None,
         disposition: None,
         size: u64::try_from(record.size).unwrap_or_default(),
-        range: unsigned(record.place.0)..unsigned(record.place.1),
+        range: unsigned(record.byte_range.0)..unsigned(record.byte_range.1),
         encoding: inbound::encoding_named(&record.encoding),
         declared_names: Vec::new(),
     };

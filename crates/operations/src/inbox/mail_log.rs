@@ -13,7 +13,7 @@ use mail::{
 use model::{Id, Timestamp, sending::RecipientState};
 use store::{
     outbound::{DeliveryRecord, OutboundRecord},
-    queue::{Attempt, Claimed},
+    queue::{Attempt, ClaimedDelivery},
 };
 use tracing::Level;
 
@@ -178,7 +178,7 @@ impl<'a> AttemptEntry<'a> {
     }
 
     /// The attempt for a claimed queue record.
-    pub(crate) fn new(record: &'a Claimed, attempt: &'a Attempt, now: Timestamp) -> Self {
+    pub(crate) fn new(record: &'a ClaimedDelivery, attempt: &'a Attempt, now: Timestamp) -> Self {
         Self {
             recipient: &record.recipient,
             destination: &record.destination,

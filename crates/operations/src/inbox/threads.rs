@@ -94,7 +94,7 @@ pub async fn list(app: &App, call: &Call, mailbox: &str, query: ThreadListQuery)
     let mut all = Vec::with_capacity(wanted);
     let mut last = None;
     for thread in found.into_iter().take(wanted) {
-        last = Some(thread.place);
+        last = Some(thread.position);
         let Some(at) = records.iter().position(|mail| mail.id == thread.newest_email) else { continue };
         if thread.mail_count == 0 {
             continue;

@@ -187,7 +187,7 @@ pub async fn delete(app: &App, call: &Call, id: DomainId) -> Result<DomainDelete
             return Err(Error::new(ErrorKind::DomainInUse));
         }
         domains::delete(tx, &id).await?;
-        domains::give_up(tx, &record.domain).await?;
+        domains::delete_claim(tx, &record.domain).await?;
         Ok(DomainDeleted { status: DeletedDomainStatus::Deleted })
     })
     .await
@@ -207,10 +207,10 @@ async fn record_check(
     let before = record.status;
     // Only a new verification must lock out other workspaces; any other result does not affect them.
     let proves = check.proves() && before != DomainStatus::Verified;
-    if domains::claim_stands(tx, &record.domain, proves).await? {
+    if domains::is_claim_valid(tx, &record.domain, proves).await? {
         progress::apply_check(&mut record, check, trigger, now);
     } else {
-        domains::end_claim(tx, &record.domain, now).await?;
+        domains::expire_claim(tx, &record.domain, now).await?;
         progress::apply_loss(&mut record, now);
     }
     let mut keys = domains::keys(tx, id).await?;
@@ -262,7 +262,7 @@ async fn check_one(app: &App, workspace: &WorkspaceId, id: &DomainId) -> Result<
     let claimed = app
         .db()
         .write(workspace, async move |tx| {
-            if !domains::take_look(tx, &wanted, now, now.plus_seconds(CHECK_LEASE_SECONDS)).await? {
+            if !domains::claim_check(tx, &wanted, now, now.plus_seconds(CHECK_LEASE_SECONDS)).await? {
                 return Ok(None);
             }
             get(tx, &wanted).await.map(Some)

@@ -77,7 +77,7 @@ pub async fn link(app: &App, call: &Call, mailbox: &str) -> Result<TelegramCode>
     let url = format!("https://t.me/{name}?start={code}");
     app.write(call, async move |tx| {
         let mailbox = mailboxes::find_id(tx, &named).await?;
-        telegram::put_code(tx, &mailbox, &hash, expires_at).await?;
+        telegram::upsert_code(tx, &mailbox, &hash, expires_at).await?;
         Ok(TelegramCode { code, url, expires_at })
     })
     .await

@@ -160,7 +160,7 @@ pub async fn update(app: &App, call: &Call, id: WebhookId, change: WebhookChange
         if let Some(url) = url {
             record.url = url;
             record.failures = 0;
-            webhooks::wake_up(tx, &id).await?;
+            webhooks::clear_backoff(tx, &id).await?;
         }
         record.event_types = change.event_types.map_or(record.event_types, each_once);
         if let Some(wanted) = change.mailbox_ids {
@@ -170,7 +170,7 @@ pub async fn update(app: &App, call: &Call, id: WebhookId, change: WebhookChange
         if record.status == WebhookStatus::Paused && status == WebhookStatus::Active {
             record.sequence = events::last_sequence(tx).await?;
             record.created_by = take_over(tx, record.created_by, caller).await?;
-            webhooks::wake_up(tx, &id).await?;
+            webhooks::clear_backoff(tx, &id).await?;
         }
         record.status = status;
         record.updated_at = now;
@@ -300,7 +300,7 @@ async fn require_active(tx: &mut Tx, id: &WebhookId) -> Result<()> {
     if record.status == WebhookStatus::Paused {
         return Err(Error::new(ErrorKind::WebhookPaused).with_fix("Set its status to active first."));
     }
-    Ok(webhooks::wake_up(tx, id).await?)
+    Ok(webhooks::clear_backoff(tx, id).await?)
 }
 
 async fn find_for_change(tx: &mut Tx, id: &WebhookId) -> Result<WebhookRecord> {

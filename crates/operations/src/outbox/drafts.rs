@@ -208,7 +208,7 @@ pub async fn list(app: &App, call: &Call, mailbox: &str, query: DraftListQuery) 
     let has_more = cursor::truncate(&mut found, limit);
     let (mut all, mut last) = (Vec::new(), None);
     for (record, email) in found {
-        last = Some(sort.place(&email));
+        last = Some(sort.position(&email));
         all.push(show(&key, record, email)?);
     }
     let next_cursor = match last.filter(|_| has_more) {
@@ -225,7 +225,7 @@ pub async fn delete(app: &App, call: &Call, mailbox: &str, id: EmailId) -> Resul
     app.write(call, async move |tx| {
         let mailbox = crate::inbox::emails::lock_mailbox(tx, &named).await?;
         let record = find(tx, &mailbox, &id).await?;
-        if record.is_leaving(now) {
+        if record.is_sending(now) {
             return Err(Error::new(ErrorKind::DraftLocked));
         }
         let brief = emails::find_brief(tx, &mailbox, &id).await?.ok_or_else(present::missing)?;

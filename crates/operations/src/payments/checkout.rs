@@ -244,7 +244,7 @@ pub async fn take_over(app: &App, proof: &Proof) -> Result<()> {
     let claimed = app
         .db()
         .system_write(async move |tx| match stored::find(tx, &key).await? {
-            Some(record) => stored::take_over(tx, &record, now.plus_seconds(LEASE_SECONDS), now).await,
+            Some(record) => stored::reclaim(tx, &record, now.plus_seconds(LEASE_SECONDS), now).await,
             None => Ok::<_, store::Error>(false),
         })
         .await?;
@@ -324,7 +324,7 @@ pub(super) async fn resume(app: &App, record: &PaymentRecord) -> Result<Option<S
     let Some(sealed) = &record.proof else { return Ok(None) };
     let now = app.now();
     let (abandoned, until) = (record.clone(), now.plus_seconds(LEASE_SECONDS));
-    if !app.db().system_write(async move |tx| stored::take_over(tx, &abandoned, until, now).await).await? {
+    if !app.db().system_write(async move |tx| stored::reclaim(tx, &abandoned, until, now).await).await? {
         return Ok(None);
     }
     let opened = app.master_key().open(PROOF, sealed).map_err(store::Error::from)?;

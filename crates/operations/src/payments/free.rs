@@ -50,7 +50,7 @@ impl FreeProofs {
             _ => (&self.authorizations, "authorization", longest, &Refusal::EXPIRED),
         };
         let load = async || {
-            let load = async move |tx: &mut SystemTx| stored::free_proofs_taken_until(tx, kind).await;
+            let load = async move |tx: &mut SystemTx| stored::free_proofs_used_until(tx, kind).await;
             let until = app.db().system_read(load).await?;
             // A wrong clock must not lock everyone out for as long.
             let longest =
@@ -70,7 +70,8 @@ impl FreeProofs {
         let _moving = watermark.moving.lock().await;
         if !is_announced() {
             let until = proof.expires_at.plus_seconds(MAX_AHEAD_SECONDS);
-            let note = async move |tx: &mut SystemTx| stored::take_free_proofs_until(tx, kind, until).await;
+            let note =
+                async move |tx: &mut SystemTx| stored::set_free_proofs_used_until(tx, kind, until).await;
             app.db().system_write(note).await?;
             known.announced.store(until.as_micros(), Ordering::Release);
         }

@@ -26,7 +26,8 @@ const INTERVAL: Duration = Duration::from_secs(10);
 #[crate::boxed]
 pub async fn reconcile(app: &App) -> Result<usize> {
     let now = app.now();
-    let waiting = app.db().system_read(async move |tx| stored::waiting(tx, now, MAX_PER_ROUND).await).await?;
+    let waiting =
+        app.db().system_read(async move |tx| stored::list_unsettled(tx, now, MAX_PER_ROUND).await).await?;
     let mut known = 0;
     for record in waiting {
         let outcome = match isolate("payments", checkout::resume(app, &record)).await {

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use store::{
     blobs::BlobHash,
     contents::MAX_IN_ROW_BYTES,
-    knowledge::{self, WithContent},
+    knowledge::{self, DocumentWithContent},
     vault::DataKey,
 };
 
@@ -174,7 +174,7 @@ async fn open(
     app: &App,
     workspace: &model::WorkspaceId,
     key: &DataKey,
-    found: &WithContent,
+    found: &DocumentWithContent,
 ) -> Result<Bytes> {
     let Some(sealed) = &found.content else {
         let hash = BlobHash::parse(&found.document.sha256).map_err(store::Error::from)?;

@@ -200,17 +200,17 @@ pub async fn add_payout(app: &App, input: NewPayout) -> Result<Payout> {
 
 /// The latest payouts to all affiliates.
 #[crate::boxed]
-pub async fn list_payouts(app: &App, limit: i64) -> Result<Vec<store::affiliate::PayoutOf>> {
+pub async fn list_payouts(app: &App, limit: i64) -> Result<Vec<store::affiliate::WorkspacePayout>> {
     let found = app.db().system_read(async move |tx| store::affiliate::list_all_payouts(tx, limit).await);
     Ok(found.await?)
 }
 
 /// Storage usage: bytes and objects of all workspaces, and the largest workspaces.
 #[crate::boxed]
-pub async fn storage(app: &App, limit: i64) -> Result<((i64, i64), Vec<system::StorageOf>)> {
+pub async fn storage(app: &App, limit: i64) -> Result<((i64, i64), Vec<system::WorkspaceStorage>)> {
     let found = app.db().system_read(async move |tx| {
         Ok::<_, store::Error>((
-            system::stored_in_all(tx).await?,
+            system::total_storage(tx).await?,
             system::largest_workspaces(tx, limit).await?,
         ))
     });
@@ -277,6 +277,6 @@ pub async fn health(app: &App) -> Result<Health> {
 
 /// The outbound queue, by destination.
 #[crate::boxed]
-pub async fn queue(app: &App, limit: i64) -> Result<Vec<store::queue::Waiting>> {
-    Ok(app.db().system_read(async move |tx| store::queue::waiting(tx, limit).await).await?)
+pub async fn queue(app: &App, limit: i64) -> Result<Vec<store::queue::QueueSummary>> {
+    Ok(app.db().system_read(async move |tx| store::queue::summary(tx, limit).await).await?)
 }

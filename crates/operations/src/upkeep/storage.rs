@@ -6,7 +6,7 @@ use store::{
     blobs::{BlobError, BlobHash},
     contents::{self, ContentRecord, Part, StoredPart},
     emails, knowledge, mailboxes,
-    search::{self, Indexable, IndexedText, Pending},
+    search::{self, IndexMarker, IndexableEmail, IndexedText},
     system,
 };
 
@@ -146,7 +146,7 @@ async fn index_some(
 }
 
 /// The text of a message that agents see.
-async fn safe_text(app: &App, workspace: &WorkspaceId, mail: &Indexable) -> Result<String> {
+async fn safe_text(app: &App, workspace: &WorkspaceId, mail: &IndexableEmail) -> Result<String> {
     let content = mail.content_id.clone();
     let read = async move |tx: &mut Tx| contents::find_safe(tx, &content).await;
     Ok(match app.db().read(workspace, read).await? {
@@ -158,7 +158,7 @@ async fn safe_text(app: &App, workspace: &WorkspaceId, mail: &Indexable) -> Resu
     })
 }
 
-fn indexed_text(mail: &Indexable, safe: &str) -> IndexedText {
+fn indexed_text(mail: &IndexableEmail, safe: &str) -> IndexedText {
     let recipients = match &mail.cc {
         Some(cc) => format!("{}, {cc}", mail.to_line),
         None => mail.to_line.clone(),
@@ -186,7 +186,7 @@ pub async fn index_lost(app: &App, up_to: i64) -> Result<i64> {
     }
 }
 
-async fn index_one(app: &App, pending: &Pending) -> Result<()> {
+async fn index_one(app: &App, pending: &IndexMarker) -> Result<()> {
     let (mailbox, email) = (pending.mailbox_id.clone(), pending.email_id.clone());
     let find = async move |tx: &mut Tx| search::find_indexable(tx, &mailbox, &email).await;
     let text = match app.db().read(&pending.workspace_id, find).await? {
@@ -194,7 +194,7 @@ async fn index_one(app: &App, pending: &Pending) -> Result<()> {
         None => None,
     };
     let entry = pending.clone();
-    let index = async move |tx: &mut Tx| search::index_marked(tx, &entry, text.as_ref()).await;
+    let index = async move |tx: &mut Tx| search::index_pending(tx, &entry, text.as_ref()).await;
     Ok(app.db().write(&pending.workspace_id, index).await?)
 }
 
@@ -256,7 +256,7 @@ async fn remove(app: &App, workspace: &WorkspaceId, hash: &BlobHash, before: i64
 /// Deletes mailboxes whose grace period is over, with all their mail.
 pub(crate) async fn delete_expired_mailboxes(app: &App) -> Result<()> {
     let before = app.now().plus_seconds(-app.settings().mailbox_grace_seconds);
-    let doomed = app.db().system_read(async move |tx| system::doomed_mailboxes(tx, before).await).await?;
+    let doomed = app.db().system_read(async move |tx| system::expired_mailboxes(tx, before).await).await?;
     for (workspace, mailbox) in doomed {
         delete_mailbox(app, &workspace, mailbox).await?;
     }

@@ -144,7 +144,7 @@ impl Search {
     /// The email and the queued message with an id.
     async fn by_id(&mut self, tx: &mut SystemTx, named: &str) -> Result<(), store::Error> {
         let id = EmailId::from(named);
-        for found_in in trace::holding(tx, &id, MAX_MATCHES).await? {
+        for found_in in trace::find_by_email(tx, &id, MAX_MATCHES).await? {
             let found = emails::find(tx.enter(&found_in.workspace), &found_in.mailbox, &id).await?;
             self.add_emails(&found_in, found);
         }
@@ -153,7 +153,7 @@ impl Search {
 
     /// Messages with a queue id, and messages of the service itself with a Message-ID.
     async fn queued(&mut self, tx: &mut SystemTx, named: &str) -> Result<(), store::Error> {
-        for (workspace, id) in trace::queued(tx, named, MAX_MATCHES).await? {
+        for (workspace, id) in trace::find_queued(tx, named, MAX_MATCHES).await? {
             let found = outbound::find(tx.enter(&workspace), &id).await?;
             self.add_sends(tx, &workspace, found).await?;
         }
@@ -163,18 +163,18 @@ impl Search {
     /// Everything with a Message-ID.
     async fn by_message_id(&mut self, tx: &mut SystemTx, message_id: &str) -> Result<(), store::Error> {
         let hash = inbound::message_id_hash(message_id);
-        for found_in in trace::knowing(tx, &hash, MAX_MATCHES).await? {
+        for found_in in trace::find_by_message_id(tx, &hash, MAX_MATCHES).await? {
             let (inside, thread) = (tx.enter(&found_in.workspace), ThreadId::from(found_in.found.as_str()));
             let mut found =
-                trace::in_thread(inside, &found_in.mailbox, &thread, message_id, MAX_MATCHES).await?;
+                trace::list_in_thread(inside, &found_in.mailbox, &thread, message_id, MAX_MATCHES).await?;
             if found.is_empty() {
-                found = trace::in_mailbox(inside, &found_in.mailbox, message_id, MAX_MATCHES).await?;
+                found = trace::list_in_mailbox(inside, &found_in.mailbox, message_id, MAX_MATCHES).await?;
             }
             self.add_emails(&found_in, found);
         }
-        for found_in in trace::sending(tx, message_id, MAX_MATCHES).await? {
+        for found_in in trace::find_sending(tx, message_id, MAX_MATCHES).await? {
             let inside = tx.enter(&found_in.workspace);
-            let found = trace::sent_from(inside, &found_in.mailbox, message_id, MAX_MATCHES).await?;
+            let found = trace::list_sent(inside, &found_in.mailbox, message_id, MAX_MATCHES).await?;
             self.add_sends(tx, &found_in.workspace, found).await?;
         }
         self.queued(tx, message_id).await

@@ -2,7 +2,7 @@
 
 use std::{collections::HashSet, time::Duration};
 
-use store::{Topic, Wake, woken};
+use store::{Topic, Wake, wait_for_wake};
 use tokio::{
     sync::broadcast::{Receiver, error::RecvError},
     time::Instant,
@@ -53,7 +53,7 @@ async fn index_in_turn(app: &App, mut wakes: Receiver<Wake>) {
                 tokio::time::sleep(RETRY_DELAY).await;
             }
         }
-        let _ = tokio::time::timeout(IDLE_POLL, woken(&mut wakes)).await;
+        let _ = tokio::time::timeout(IDLE_POLL, wait_for_wake(&mut wakes)).await;
     }
 }
 

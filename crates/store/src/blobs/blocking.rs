@@ -1,8 +1,8 @@
-//! Work that would hold up everything else on its thread, and so gets another one.
+//! Runs blocking work off the async threads.
 
 use super::error::BlobError;
 
-/// Runs work that blocks or computes for long on a thread that may.
+/// Runs work that blocks or computes for long on tokio's blocking pool.
 pub(super) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, BlobError> + Send + 'static,
 ) -> Result<T, BlobError> {

@@ -1,31 +1,31 @@
-//! How a content is laid out before it is sealed: compressed when that helps, with its size in front.
+//! The frame of a content before it is sealed: compressed when that helps, preceded by its size.
 
 use std::cell::RefCell;
 
 use bytes::Bytes;
 
-/// The largest content that is taken (1 GiB), and so the most that reading a blob may unpack.
-pub const MAX_CONTENT: usize = 1 << 30;
+/// The largest content accepted (1 GiB), and so the most that reading a blob may decompress.
+pub const MAX_CONTENT_BYTES: usize = 1 << 30;
 
-/// What a stored blob may measure: the largest content, its frame and its seal.
-pub(super) const MAX_STORED: usize = MAX_CONTENT + 1024;
+/// The largest stored blob: the largest content, its frame and its seal.
+pub(super) const MAX_STORED_BYTES: usize = MAX_CONTENT_BYTES + 1024;
 
 const COMPRESSION_LEVEL: i32 = 1;
 const FRAME_HEADER: usize = 1 + size_of::<u64>();
 const FRAME_PLAIN: u8 = 0;
 const FRAME_ZSTD: u8 = 1;
 
-/// Contents up to this size are packed with a compressor that the thread keeps; a larger one would keep its memory too.
-const SMALL: usize = 256 * 1024;
+/// Contents up to this size use the thread's compressor; a larger one would keep its memory allocated.
+const MAX_POOLED_BYTES: usize = 256 * 1024;
 
 thread_local! {
-    // Making these costs more than packing a small mail with them.
+    // Creating these costs more than compressing a small message.
     static COMPRESSOR: RefCell<Option<zstd::bulk::Compressor<'static>>> = const { RefCell::new(None) };
     static DECOMPRESSOR: RefCell<Option<zstd::bulk::Decompressor<'static>>> = const { RefCell::new(None) };
 }
 
 fn pack(content: &[u8]) -> Option<Vec<u8>> {
-    if content.len() > SMALL {
+    if content.len() > MAX_POOLED_BYTES {
         return zstd::bulk::compress(content, COMPRESSION_LEVEL).ok();
     }
     COMPRESSOR.with_borrow_mut(|kept| {
@@ -45,7 +45,7 @@ fn unpack(packed: &[u8], size: usize) -> Option<Vec<u8>> {
     })
 }
 
-/// Lays a content out for sealing: how it is packed, its size, its bytes.
+/// Frames a content for sealing: compression, size, bytes.
 pub(crate) fn frame(content: &[u8]) -> Vec<u8> {
     let packed = pack(content).filter(|packed| packed.len() < content.len());
     let (kind, bytes) = match &packed {
@@ -59,14 +59,14 @@ pub(crate) fn frame(content: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// Takes a frame apart; nothing if it is not one.
+/// Parses a frame; `None` if it is not one.
 pub(crate) fn unframe(frame: Vec<u8>) -> Option<Bytes> {
     let (&kind, rest) = frame.split_first()?;
     let (size, packed) = rest.split_first_chunk()?;
-    let size = usize::try_from(u64::from_le_bytes(*size)).ok().filter(|size| *size <= MAX_CONTENT)?;
+    let size = usize::try_from(u64::from_le_bytes(*size)).ok().filter(|size| *size <= MAX_CONTENT_BYTES)?;
     let content = match kind {
         FRAME_PLAIN => Bytes::from(frame).slice(FRAME_HEADER..),
-        // The recorded size bounds what is unpacked, whatever the packed bytes claim.
+        // The recorded size bounds the decompressed size, whatever the compressed bytes claim.
         FRAME_ZSTD => Bytes::from(unpack(packed, size)?),
         _ => return None,
     };
@@ -88,7 +88,7 @@ mod tests {
         }
         let packed = frame(&vec![7; 100_000]);
         assert_eq!(packed[0], FRAME_ZSTD);
-        for size in [0_u64, 99_999, 100_001, MAX_CONTENT as u64 + 1, u64::MAX] {
+        for size in [0_u64, 99_999, 100_001, MAX_CONTENT_BYTES as u64 + 1, u64::MAX] {
             let mut lying = packed.clone();
             lying[1..FRAME_HEADER].copy_from_slice(&size.to_le_bytes());
             assert_eq!(unframe(lying), None, "{size}");

@@ -5,23 +5,23 @@ use super::hash::BlobHash;
 /// The most blobs in one page of a listing.
 pub const MAX_PAGE: usize = 1000;
 
-/// A blob as a listing shows it.
+/// A blob in a listing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListedBlob {
     /// The name of the blob in its space.
     pub hash: BlobHash,
     /// Bytes it takes in the store.
     pub stored_size: u64,
-    /// When it was last put, in microseconds UTC; a sweeper spares the blobs whose rows may still be on their way,
-    /// and those without an age.
+    /// When it was last written, in microseconds UTC; a sweeper spares blobs whose rows may not be committed yet, and
+    /// those without a time.
     pub modified: Option<i64>,
 }
 
 /// One page of a listing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlobPage {
-    /// The blobs, by rising hash.
+    /// The blobs, by ascending hash.
     pub blobs: Vec<ListedBlob>,
-    /// Where the next page begins (after this one), if there is more.
+    /// The last blob of this page, if there are more.
     pub next: Option<BlobHash>,
 }

@@ -1,7 +1,7 @@
 //! Blobs as files in a folder: `space/aa/bb/rest-of-the-hash`, mode 0600 in folders of mode 0700.
 //!
-//! A file is written under a temporary name, forced to disk, renamed, and then its folder is forced to disk. So a name
-//! that exists always has whole content, and a write that was acknowledged survives a power cut.
+//! A file is written under a temporary name, synced and renamed, and then its folder is synced. So a name that exists
+//! always has complete content, and an acknowledged write survives a power failure.
 
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -15,43 +15,44 @@ use bytes::Bytes;
 use super::blocking::blocking;
 use super::durable;
 use super::error::BlobError;
-use super::frames::MAX_STORED;
+use super::frames::MAX_STORED_BYTES;
 use super::hash::{BlobHash, is_hex};
 use super::listing::{BlobPage, ListedBlob};
 use super::names::PROBES;
 use crate::vault::{hex, random};
 
-/// Where files are until they are whole; no space can have the name.
+/// Where files are until they are complete; no space can have this name.
 const TEMPORARY: &str = ".tmp";
 
-/// How many folders are remembered as durable before the memory starts anew.
-const MAX_SETTLED: usize = 65_536;
+/// How many folders are remembered as durable before the set is cleared.
+const MAX_DURABLE_FOLDERS: usize = 65_536;
 
 /// A folder of blobs.
 #[derive(Debug)]
 pub(super) struct Folder {
     root: PathBuf,
-    /// Folders whose names this process has forced to disk. Finding a folder is not enough: whoever made it may have
-    /// died, or may be another thread that has not come to force it to disk.
-    settled: Mutex<HashSet<PathBuf>>,
+    /// Folders whose names this process has synced. That a folder exists is not enough: the process that created it
+    /// may have died, or another thread may not have synced it yet.
+    durable_folders: Mutex<HashSet<PathBuf>>,
 }
 
 impl Folder {
-    /// Opens the folder and makes it if it is missing; blocks.
+    /// Opens the folder and creates it if it is missing; blocks.
     pub(super) fn open(root: PathBuf) -> Result<Self, BlobError> {
         let made = durable::make_folder(&root);
         made.map_err(|cause| failure("make the folder", &root, cause))?;
-        // For a folder that was made before a crash. A parent that we may not open is not one that we just wrote to.
+        // For a folder that was created before a crash. A parent that we may not open is not one that we just wrote
+        // to.
         let _ = durable::sync_folder(durable::folder_of(&root));
-        Ok(Self { root, settled: Mutex::default() })
+        Ok(Self { root, durable_folders: Mutex::default() })
     }
 
-    /// Writes a file durably; an older one of the same name is replaced at once or not at all.
+    /// Writes a file durably; an older one of the same name is replaced atomically.
     pub(super) async fn write(self: &Arc<Self>, name: String, content: Bytes) -> Result<(), BlobError> {
         self.run("write", name, move |folder, path| match folder.write_file(path, &content) {
-            // Somebody has removed a folder that was there. Forget them all and make what is needed again.
+            // A folder was removed. Forget them all and create what is needed again.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                folder.settled().clear();
+                folder.durable_folders().clear();
                 folder.write_file(path, &content)
             }
             outcome => outcome,
@@ -59,34 +60,34 @@ impl Folder {
         .await
     }
 
-    /// Reads a file, if it is there.
+    /// Reads a file, if it exists.
     pub(super) async fn read(self: &Arc<Self>, name: String) -> Result<Option<Bytes>, BlobError> {
-        self.run("read", name, |_, path| found(read_file(path))).await
+        self.run("read", name, |_, path| optional(read_file(path))).await
     }
 
-    /// Says whether a file is there.
+    /// Whether a file exists.
     pub(super) async fn exists(self: &Arc<Self>, name: String) -> Result<bool, BlobError> {
-        self.run("look for", name, |_, path| Ok(found(fs::metadata(path))?.is_some())).await
+        self.run("look for", name, |_, path| Ok(optional(fs::metadata(path))?.is_some())).await
     }
 
-    /// Removes a file, if it is there.
+    /// Deletes a file, if it exists.
     pub(super) async fn delete(self: &Arc<Self>, name: String) -> Result<(), BlobError> {
-        // Not forced to disk: after a power cut the file may be back, an orphan that the next sweep takes.
-        self.run("delete", name, |_, path| found(fs::remove_file(path)).map(drop)).await
+        // Not synced: after a power failure the file may be back, an orphan for the next sweep.
+        self.run("delete", name, |_, path| optional(fs::remove_file(path)).map(drop)).await
     }
 
-    /// Removes a file that was last put before a time (microseconds UTC), and says whether it did.
+    /// Deletes a file that was last written before a time (microseconds UTC), and returns whether it did.
     ///
-    /// The file is taken away under another name first and looked at there: whoever renews it meanwhile finds it
-    /// missing and writes it again, or has made it young in time, and then it is put back.
+    /// The file is renamed first and checked there: a concurrent writer that renews it either finds it missing and
+    /// writes it again, or has renewed it in time, and then it is put back.
     pub(super) async fn delete_older(self: &Arc<Self>, name: String, before: i64) -> Result<bool, BlobError> {
         self.run("delete", name, move |folder, path| {
             let aside = folder.temporary()?;
-            if found(fs::rename(path, &aside))?.is_none() {
+            if optional(fs::rename(path, &aside))?.is_none() {
                 return Ok(false);
             }
             if micros(fs::metadata(&aside)?.modified()?).is_some_and(|at| at < before) {
-                return Ok(found(fs::remove_file(&aside))?.is_some());
+                return Ok(optional(fs::remove_file(&aside))?.is_some());
             }
             fs::rename(&aside, path)?;
             durable::sync_folder(durable::folder_of(path))?;
@@ -95,23 +96,23 @@ impl Folder {
         .await
     }
 
-    /// Sets the time of a file to now and makes sure of its durability; says whether it is (still) there.
+    /// Sets the time of a file to now and syncs it; returns whether it (still) exists.
     pub(super) async fn renew(self: &Arc<Self>, name: String) -> Result<bool, BlobError> {
         self.run("renew", name, |folder, path| {
             let now = folder.now()?;
-            let Some(file) = found(File::open(path))? else { return Ok(false) };
+            let Some(file) = optional(File::open(path))? else { return Ok(false) };
             file.set_modified(now)?;
             file.sync_all()?;
             let parent = durable::folder_of(path);
-            folder.settle(parent)?;
+            folder.make_durable(parent)?;
             durable::sync_folder(parent)?;
-            // Asked last: a file that a sweeper took in the meantime must be written again.
-            Ok(found(fs::metadata(path))?.is_some())
+            // Checked last: a file that a sweeper deleted meanwhile must be written again.
+            Ok(optional(fs::metadata(path))?.is_some())
         })
         .await
     }
 
-    /// Lists the blobs of a space by rising hash.
+    /// Lists the blobs of a space by ascending hash.
     pub(super) async fn list(
         self: &Arc<Self>,
         space: String,
@@ -120,7 +121,7 @@ impl Folder {
     ) -> Result<BlobPage, BlobError> {
         let after = after.map_or(String::new(), |hash| hash.to_string());
         let list = move |_: &Self, path: &Path| {
-            // One more than asked for tells whether there is a next page.
+            // One more than requested tells whether there is a next page.
             let mut blobs = Vec::new();
             collect(path, &after, limit + 1, &mut blobs)?;
             let more = blobs.len() > limit;
@@ -131,18 +132,20 @@ impl Folder {
         self.run("list", space, list).await
     }
 
-    /// Removes temporary files and trials that are older than the given time.
+    /// Deletes temporary files and probes that are older than the given time.
     pub(super) async fn sweep_temporary(self: &Arc<Self>, older_than: Duration) -> Result<u64, BlobError> {
         let sweep = move |folder: &Self, _: &Path| {
             let now = folder.now()?;
             let mut removed = 0;
             for place in [TEMPORARY, PROBES] {
-                let Some(entries) = found(fs::read_dir(folder.root.join(place)))? else { continue };
+                let Some(entries) = optional(fs::read_dir(folder.root.join(place)))? else { continue };
                 for entry in entries {
                     let entry = entry?;
-                    let Some(about) = found(entry.metadata())? else { continue };
+                    let Some(about) = optional(entry.metadata())? else { continue };
                     let age = now.duration_since(about.modified()?).unwrap_or_default();
-                    if about.is_file() && age > older_than && found(fs::remove_file(entry.path()))?.is_some()
+                    if about.is_file()
+                        && age > older_than
+                        && optional(fs::remove_file(entry.path()))?.is_some()
                     {
                         removed += 1;
                     }
@@ -172,7 +175,7 @@ impl Folder {
         let parent = durable::folder_of(path);
         let temporary = self.temporary()?;
         let renamed = durable::write_new(&temporary, content)
-            .and_then(|()| self.settle(parent))
+            .and_then(|()| self.make_durable(parent))
             .and_then(|()| fs::rename(&temporary, path));
         if renamed.is_err() {
             let _ = fs::remove_file(&temporary);
@@ -181,27 +184,27 @@ impl Folder {
         durable::sync_folder(parent)
     }
 
-    /// Makes a folder below the root and forces its name, and those above it, to disk: once in the life of a process.
-    fn settle(&self, folder: &Path) -> io::Result<()> {
-        if folder == self.root || self.settled().contains(folder) {
+    /// Creates a folder below the root and syncs its name and those above it: once per process.
+    fn make_durable(&self, folder: &Path) -> io::Result<()> {
+        if folder == self.root || self.durable_folders().contains(folder) {
             return Ok(());
         }
-        self.settle(durable::folder_of(folder))?;
-        durable::settle_folder(folder)?;
-        let mut settled = self.settled();
-        if settled.len() >= MAX_SETTLED {
-            settled.clear();
+        self.make_durable(durable::folder_of(folder))?;
+        durable::ensure_folder(folder)?;
+        let mut durable_folders = self.durable_folders();
+        if durable_folders.len() >= MAX_DURABLE_FOLDERS {
+            durable_folders.clear();
         }
-        settled.insert(folder.to_owned());
+        durable_folders.insert(folder.to_owned());
         Ok(())
     }
 
-    fn settled(&self) -> std::sync::MutexGuard<'_, HashSet<PathBuf>> {
+    fn durable_folders(&self) -> std::sync::MutexGuard<'_, HashSet<PathBuf>> {
         // A panic elsewhere cannot leave the set half changed.
-        self.settled.lock().unwrap_or_else(PoisonError::into_inner)
+        self.durable_folders.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A fresh path for a file that is not whole yet.
+    /// A new path for an incomplete file.
     fn temporary(&self) -> io::Result<PathBuf> {
         let folder = self.root.join(TEMPORARY);
         durable::make_folder(&folder)?;
@@ -209,7 +212,7 @@ impl Folder {
         Ok(folder.join(hex(&name)))
     }
 
-    /// The time by the clock that stamps our files, which may be that of another machine.
+    /// The time by the clock that stamps our files, which may be another machine's.
     fn now(&self) -> io::Result<SystemTime> {
         let path = self.temporary()?;
         let time = File::create_new(&path)?.metadata()?.modified();
@@ -222,8 +225,8 @@ fn failure(action: &'static str, path: &Path, cause: io::Error) -> BlobError {
     BlobError::Folder { action, path: path.into(), cause }
 }
 
-/// Turns "not found" into nothing.
-fn found<T>(outcome: io::Result<T>) -> io::Result<Option<T>> {
+/// Turns "not found" into `None`.
+fn optional<T>(outcome: io::Result<T>) -> io::Result<Option<T>> {
     match outcome {
         Ok(value) => Ok(Some(value)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -234,12 +237,12 @@ fn found<T>(outcome: io::Result<T>) -> io::Result<Option<T>> {
 fn read_file(path: &Path) -> io::Result<Bytes> {
     let file = File::open(path)?;
     let mut content = Vec::new();
-    // A file that grew beyond what we ever write is read only so far, and then fails its seal.
-    file.take(MAX_STORED as u64).read_to_end(&mut content)?;
+    // A file larger than we ever write is read only this far, and then fails to open.
+    file.take(MAX_STORED_BYTES as u64).read_to_end(&mut content)?;
     Ok(content.into())
 }
 
-/// Gathers the blobs below a space whose hash is greater than `after`, up to `limit`.
+/// Collects the blobs of a space whose hash is greater than `after`, up to `limit`.
 fn collect(space: &Path, after: &str, limit: usize, blobs: &mut Vec<ListedBlob>) -> io::Result<()> {
     for first in names(space, 2)?.into_iter().filter(|first| first.as_str() >= prefix(after, 2)) {
         let folder = space.join(&first);
@@ -254,7 +257,7 @@ fn collect(space: &Path, after: &str, limit: usize, blobs: &mut Vec<ListedBlob>)
                 if hash.as_str() <= after {
                     continue;
                 }
-                let Some(about) = found(fs::metadata(folder.join(&rest)))? else { continue };
+                let Some(about) = optional(fs::metadata(folder.join(&rest)))? else { continue };
                 blobs.push(ListedBlob {
                     hash,
                     stored_size: about.len(),
@@ -273,10 +276,10 @@ fn prefix(hash: &str, length: usize) -> &str {
     hash.get(..length).unwrap_or_default()
 }
 
-/// The names in a folder that can be part of a hash, sorted; anything else there is not ours.
+/// The names in a folder that can be part of a hash, sorted; anything else is not ours.
 fn names(folder: &Path, length: usize) -> io::Result<Vec<String>> {
     let mut names = Vec::new();
-    let Some(entries) = found(fs::read_dir(folder))? else { return Ok(names) };
+    let Some(entries) = optional(fs::read_dir(folder))? else { return Ok(names) };
     for entry in entries {
         if let Ok(name) = entry?.file_name().into_string()
             && name.len() == length

@@ -1,11 +1,11 @@
-//! Large contents outside the database: raw mail, bodies, attachments.
+//! Large contents outside the database: raw messages, bodies, attachments.
 //!
-//! A blob is named by the SHA-256 of its content inside a *space* (one per workspace), compressed when that helps, and
-//! sealed with the data key of the workspace. It lies in a folder ([`local`]) or in an S3 bucket ([`s3`]); what
-//! both have in common is done before, so that the two only move sealed bytes. Which blobs are still wanted is written
-//! in the database and not known here.
+//! A blob is named by the SHA-256 of its content inside a *space* (one per workspace), compressed when that helps,
+//! and sealed with the data key of the workspace. It is stored in a folder ([`local`]) or in an S3 bucket ([`s3`]);
+//! everything they have in common is done here, so that the two only move sealed bytes. Which blobs are still in use
+//! is recorded in the database and not known here.
 //!
-//! When [`Blobs::put`] returns, the content is durable. A row that names a blob is written after that.
+//! When [`Blobs::put`] returns, the content is durable. A row that references a blob is written after that.
 
 mod blocking;
 pub(crate) mod durable;
@@ -28,20 +28,20 @@ use bytes::Bytes;
 
 use self::blocking::blocking;
 pub use self::error::BlobError;
-pub use self::frames::MAX_CONTENT;
+pub use self::frames::MAX_CONTENT_BYTES;
 pub(crate) use self::frames::{frame, unframe};
 pub use self::hash::BlobHash;
 pub use self::listing::{BlobPage, ListedBlob, MAX_PAGE};
 use self::local::Folder;
-use self::names::{check_space, object_name, trial_name};
+use self::names::{check_space, object_name, probe_name};
 use self::s3::Bucket;
 pub use self::settings::{BlobLocation, S3Settings};
 use crate::vault::{DataKey, random};
 
-/// What must fit on the disk for the store to be called usable.
+/// What must fit on the disk for the store to be usable.
 const MIN_FREE_BYTES: usize = 256 * 1024;
 
-/// What a row remembers about a blob.
+/// A row's reference to a blob.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlobRef {
     /// The name of the blob in its space.
@@ -58,7 +58,7 @@ pub struct Blobs {
     place: Backend,
 }
 
-/// The two places, which only move sealed bytes under checked names.
+/// The two backends, which only move sealed bytes under checked names.
 #[derive(Clone, Debug)]
 enum Backend {
     Folder(Arc<Folder>),
@@ -66,7 +66,7 @@ enum Backend {
 }
 
 impl Blobs {
-    /// Opens a store; a missing folder is made, a bucket must exist. Whether it works is for [`Blobs::probe`] to say.
+    /// Opens a store; a missing folder is created, a bucket must exist. [`Blobs::probe`] tells whether it works.
     pub async fn open(location: &BlobLocation) -> Result<Self, BlobError> {
         let place = match location {
             BlobLocation::Directory(path) => {
@@ -78,13 +78,13 @@ impl Blobs {
         Ok(Self { place })
     }
 
-    /// Stores a content durably and says how to find it again.
+    /// Stores a content durably and returns its reference.
     ///
-    /// Content that is there already only becomes young again (see [`ListedBlob::modified`]), so that a sweeper does
-    /// not take it while its new row is on the way. A damaged copy is replaced.
+    /// For existing content only the time is renewed (see [`ListedBlob::modified`]), so that a sweeper does not
+    /// delete it before its new row is committed. A damaged copy is replaced.
     pub async fn put(&self, space: &str, key: &DataKey, content: &[u8]) -> Result<BlobRef, BlobError> {
         check_space(space)?;
-        if content.len() > MAX_CONTENT {
+        if content.len() > MAX_CONTENT_BYTES {
             return Err(BlobError::TooLarge);
         }
         let (hash, sealed) = {
@@ -104,20 +104,20 @@ impl Blobs {
                 }
                 folder.write(name, sealed.clone()).await?;
             }
-            // Looking first would cost a round trip more for new content and save nothing for known content: to make
-            // it young again, an object has to be written again.
+            // Checking first would cost one more round trip for new content and save nothing for known content:
+            // renewing an object's time means writing it again.
             Backend::Bucket(bucket) => bucket.write(&name, sealed.clone()).await?,
         }
         Ok(BlobRef { hash, size: content.len() as u64, stored_size: sealed.len() as u64 })
     }
 
-    /// Reads a content; what comes back has the hash that was asked for.
+    /// Reads a content; what is returned has the requested hash.
     pub async fn get(&self, space: &str, key: &DataKey, hash: &BlobHash) -> Result<Bytes, BlobError> {
         let sealed = self.sealed(space, hash).await?;
         unseal(space, key, hash, sealed).await
     }
 
-    /// Reads a blob back and checks all of it, without giving out the content: for a scrubber.
+    /// Reads a blob and verifies all of it, without returning the content: for a scrubber.
     pub async fn verify(&self, space: &str, key: &DataKey, hash: &BlobHash) -> Result<BlobRef, BlobError> {
         let sealed = self.sealed(space, hash).await?;
         let stored_size = sealed.len() as u64;
@@ -125,7 +125,7 @@ impl Blobs {
         Ok(BlobRef { hash: hash.clone(), size: content.len() as u64, stored_size })
     }
 
-    /// Says whether the store has a blob, without reading it.
+    /// Whether the store has a blob, without reading it.
     pub async fn exists(&self, space: &str, hash: &BlobHash) -> Result<bool, BlobError> {
         let name = object_name(space, hash)?;
         match &self.place {
@@ -134,17 +134,19 @@ impl Blobs {
         }
     }
 
-    /// Removes a blob; one that is not there is no error.
+    /// Deletes a blob; a missing one is no error.
     ///
-    /// The caller makes sure that no row names it: a row without its blob is lost mail, a blob without a row is swept.
+    /// The caller makes sure that no row references it: a row without its blob is lost mail, a blob without a row is
+    /// swept.
     pub async fn delete(&self, space: &str, hash: &BlobHash) -> Result<(), BlobError> {
         self.remove(object_name(space, hash)?).await
     }
 
-    /// Removes a blob that was last put before a time (microseconds UTC), and says whether it did: for a sweeper.
+    /// Deletes a blob that was last written before a time (microseconds UTC), and returns whether it did: for a
+    /// sweeper.
     ///
-    /// In a folder no blob can be lost that is put again at the same moment. A bucket has no such step: there the
-    /// time of grace has to be longer than any mail takes from its blob to its row.
+    /// In a folder, a blob that is written again at the same moment cannot be lost. A bucket has no atomic step for
+    /// this: there the grace period has to be longer than any message takes from its blob to its row.
     pub async fn delete_older(&self, space: &str, hash: &BlobHash, before: i64) -> Result<bool, BlobError> {
         let name = object_name(space, hash)?;
         match &self.place {
@@ -153,7 +155,7 @@ impl Blobs {
         }
     }
 
-    /// Lists the blobs of a space by rising hash, at most `limit` (and [`MAX_PAGE`]) after the given one.
+    /// Lists the blobs of a space by ascending hash, at most `limit` (and [`MAX_PAGE`]) after the given one.
     pub async fn list(
         &self,
         space: &str,
@@ -171,7 +173,7 @@ impl Blobs {
     /// Writes, reads and deletes a small object: no error means that the store works.
     pub async fn probe(&self) -> Result<(), BlobError> {
         let content: [u8; 32] = random()?;
-        let name = trial_name()?;
+        let name = probe_name()?;
         let content = Bytes::copy_from_slice(&content);
         match &self.place {
             Backend::Folder(folder) => folder.write(name.clone(), content.clone()).await?,
@@ -186,25 +188,25 @@ impl Blobs {
         Err(BlobError::Service { action: "give back what was just written", reason })
     }
 
-    /// Checks that a folder takes a mail of some size: when a disk is all but full, small writes still work. A bucket
-    /// has room.
+    /// Checks that a folder has room for a medium-sized message: on a nearly full disk, small writes still work. A
+    /// bucket always has room.
     pub async fn require_room(&self) -> Result<(), BlobError> {
         let Backend::Folder(folder) = &self.place else { return Ok(()) };
-        let name = trial_name()?;
+        let name = probe_name()?;
         folder.write(name.clone(), Bytes::from(vec![0; MIN_FREE_BYTES])).await?;
         folder.delete(name).await
     }
 
-    /// Removes what interrupted writes left behind, if it is older than the given time; says how many files went.
+    /// Deletes what interrupted writes left behind, if it is older than the given time; returns the number of files.
     pub async fn sweep_temporary(&self, older_than: Duration) -> Result<u64, BlobError> {
         match &self.place {
             Backend::Folder(folder) => folder.sweep_temporary(older_than).await,
-            // An object appears whole or not at all.
+            // An object appears complete or not at all.
             Backend::Bucket(_) => Ok(0),
         }
     }
 
-    /// Finds an intact copy in the folder, makes it young and durable, and describes it.
+    /// Finds an intact copy in the folder, renews and syncs it, and returns its reference.
     async fn renewed(
         &self,
         folder: &Arc<Folder>,
@@ -212,7 +214,7 @@ impl Blobs {
         key: &DataKey,
         hash: &BlobHash,
     ) -> Result<Option<BlobRef>, BlobError> {
-        // Whatever is wrong with the copy, writing it again is the cure, or fails with the better error.
+        // A damaged copy is written again, which either repairs it or fails with the better error.
         let Ok(there) = self.verify(space, key, hash).await else { return Ok(None) };
         Ok(folder.renew(object_name(space, hash)?).await?.then_some(there))
     }
@@ -237,7 +239,7 @@ impl Blobs {
     }
 }
 
-/// Names what is sealed, so that a blob copied under another name or into another space does not open.
+/// What a seal is bound to, so that a blob copied under another name or into another space does not open.
 fn purpose(space: &str, hash: &BlobHash) -> String {
     format!("blob {space} {hash}")
 }

@@ -1,14 +1,14 @@
-//! The names that blobs lie under, checked: nothing that a caller gives becomes part of a path unseen.
+//! The names of blobs, checked: no input of a caller becomes part of a path unchecked.
 
 use super::error::BlobError;
 use super::hash::{BlobHash, is_hex};
 use crate::vault::{hex, random};
 
-/// Files under this name are trials of [`Blobs::probe`](super::Blobs::probe); no space can have the name.
+/// Files under this name are probes of [`Blobs::probe`](super::Blobs::probe); no space can have this name.
 pub(super) const PROBES: &str = ".probe";
 
 impl BlobHash {
-    /// Reads a hash as it is kept in the database; anything else than 64 lower-case digits is refused.
+    /// Parses a hash from the database; anything but 64 lower-case digits is rejected.
     pub fn parse(text: &str) -> Result<Self, BlobError> {
         if text.len() == 64 && is_hex(text) {
             return Ok(Self(text.to_owned()));
@@ -17,7 +17,7 @@ impl BlobHash {
     }
 }
 
-/// The path of a blob below the root of its store; the only way from names that callers give to a path.
+/// The path of a blob below the root of its store; the only way from callers' names to a path.
 pub(super) fn object_name(space: &str, hash: &BlobHash) -> Result<String, BlobError> {
     check_space(space)?;
     let (first, rest) = hash.as_str().split_at(2);
@@ -33,8 +33,8 @@ pub(super) fn check_space(space: &str) -> Result<(), BlobError> {
     Err(BlobError::InvalidName(space.chars().take(80).collect()))
 }
 
-/// A new name for a trial.
-pub(super) fn trial_name() -> Result<String, BlobError> {
+/// A new name for a probe.
+pub(super) fn probe_name() -> Result<String, BlobError> {
     Ok(format!("{PROBES}/{}", hex(&random::<16>()?)))
 }
 

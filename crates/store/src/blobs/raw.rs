@@ -1,18 +1,18 @@
-//! Blobs as they are stored, sealed, for carrying them from one place to another without their keys.
+//! Blobs as they are stored, sealed, to copy them from one place to another without their keys.
 
 use bytes::Bytes;
 
 use super::{Backend, BlobError, BlobHash, Blobs, object_name};
 
 impl Blobs {
-    /// Reads the stored bytes of a blob, which say nothing without the workspace's data key.
+    /// Reads the stored bytes of a blob, which are unreadable without the workspace's data key.
     pub async fn read_stored(&self, space: &str, hash: &BlobHash) -> Result<Bytes, BlobError> {
         self.sealed(space, hash).await
     }
 
-    /// Puts bytes that were read with [`Blobs::read_stored`] under the same name, durably.
+    /// Writes bytes that were read with [`Blobs::read_stored`] under the same name, durably.
     ///
-    /// Whether they are those that were read is for the caller to know: here they cannot be opened.
+    /// The caller makes sure that they are those bytes: they cannot be opened here.
     pub async fn write_stored(&self, space: &str, hash: &BlobHash, stored: Bytes) -> Result<(), BlobError> {
         let name = object_name(space, hash)?;
         match &self.place {

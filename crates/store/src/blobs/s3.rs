@@ -1,7 +1,7 @@
 //! Blobs as objects of an S3 bucket, under the same names as in a folder.
 //!
-//! Requests are signed in their URL (AWS signature version 4), so a URL is a secret for as long as it is valid:
-//! none is logged or put in an error. An object store acknowledges a write when it is durable.
+//! Requests are signed in their URL (AWS signature version 4), so a URL is a secret while it is valid: none is logged
+//! or part of an error. An object store acknowledges a write when it is durable.
 
 use std::error::Error as _;
 use std::fmt;
@@ -15,7 +15,7 @@ use rusty_s3::{Credentials, S3Action};
 use url::Url;
 
 use super::error::BlobError;
-use super::frames::MAX_STORED;
+use super::frames::MAX_STORED_BYTES;
 use super::hash::BlobHash;
 use super::listing::{BlobPage, ListedBlob};
 use super::names::object_name;
@@ -23,18 +23,18 @@ use super::settings::S3Settings;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The time for one operation with all its attempts.
+/// The timeout of one operation with all its attempts.
 const TOTAL_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// The pauses before the second, third and fourth attempt.
-const PAUSES: [Duration; 3] =
+/// The delays before the second, third and fourth attempt.
+const RETRY_DELAYS: [Duration; 3] =
     [Duration::from_millis(100), Duration::from_millis(400), Duration::from_millis(1600)];
 
 /// How long a signed URL is valid: longer than all attempts take.
-const SIGNATURE_LIFE: Duration = Duration::from_mins(5);
+const SIGNATURE_TTL: Duration = Duration::from_mins(5);
 
 /// The largest listing or error that is read.
-const MAX_XML: usize = 4 << 20;
+const MAX_XML_BYTES: usize = 4 << 20;
 
 /// A bucket of blobs.
 pub(super) struct Bucket {
@@ -42,15 +42,15 @@ pub(super) struct Bucket {
     client: reqwest::Client,
 }
 
-struct Answer {
+struct Response {
     status: StatusCode,
     body: Bytes,
 }
 
-/// A request that got no answer.
+/// A request without a response.
 struct Failure {
     reason: String,
-    passing: bool,
+    transient: bool,
 }
 
 impl Bucket {
@@ -59,7 +59,7 @@ impl Bucket {
         let client = reqwest::Client::builder()
             .connect_timeout(CONNECT_TIMEOUT)
             .timeout(TOTAL_TIMEOUT)
-            // A redirect or a proxy taken from the environment would carry signed URLs to places nobody configured.
+            // A redirect, or a proxy from the environment, would send signed URLs to hosts that were not configured.
             .redirect(reqwest::redirect::Policy::none())
             .no_proxy()
             .build()
@@ -67,19 +67,19 @@ impl Bucket {
         Ok(Self { settings: settings.clone(), client })
     }
 
-    /// Writes an object; an older one of the same name is replaced at once or not at all.
+    /// Writes an object; an older one of the same name is replaced atomically.
     pub(super) async fn write(&self, name: &str, content: Bytes) -> Result<(), BlobError> {
         let action = "store an object";
-        let url = self.bucket().put_object(self.credentials(), &self.key(name)).sign(SIGNATURE_LIFE);
-        let answer = self.send(action, Method::PUT, url, content, MAX_XML).await?;
+        let url = self.bucket().put_object(self.credentials(), &self.key(name)).sign(SIGNATURE_TTL);
+        let answer = self.send(action, Method::PUT, url, content, MAX_XML_BYTES).await?;
         if answer.status.is_success() { Ok(()) } else { Err(answer.refusal(action)) }
     }
 
-    /// Reads an object, if it is there.
+    /// Reads an object, if it exists.
     pub(super) async fn read(&self, name: &str) -> Result<Option<Bytes>, BlobError> {
         let action = "give an object";
-        let url = self.bucket().get_object(self.credentials(), &self.key(name)).sign(SIGNATURE_LIFE);
-        let answer = self.send(action, Method::GET, url, Bytes::new(), MAX_STORED).await?;
+        let url = self.bucket().get_object(self.credentials(), &self.key(name)).sign(SIGNATURE_TTL);
+        let answer = self.send(action, Method::GET, url, Bytes::new(), MAX_STORED_BYTES).await?;
         match answer.status {
             StatusCode::OK => Ok(Some(answer.body)),
             _ if answer.says_no_object() => Ok(None),
@@ -87,30 +87,30 @@ impl Bucket {
         }
     }
 
-    /// Says whether an object is there.
+    /// Whether an object exists.
     pub(super) async fn exists(&self, name: &str) -> Result<bool, BlobError> {
         let action = "look for an object";
-        let url = self.bucket().head_object(self.credentials(), &self.key(name)).sign(SIGNATURE_LIFE);
-        let answer = self.send(action, Method::HEAD, url, Bytes::new(), MAX_XML).await?;
+        let url = self.bucket().head_object(self.credentials(), &self.key(name)).sign(SIGNATURE_TTL);
+        let answer = self.send(action, Method::HEAD, url, Bytes::new(), MAX_XML_BYTES).await?;
         if answer.status != StatusCode::NOT_FOUND {
             return if answer.status.is_success() { Ok(true) } else { Err(answer.refusal(action)) };
         }
-        // The answer has no body that would tell a missing object from a missing bucket.
-        let url = self.bucket().head_bucket(self.credentials()).sign(SIGNATURE_LIFE);
-        let answer = self.send(action, Method::HEAD, url, Bytes::new(), MAX_XML).await?;
+        // The response has no body that would tell a missing object from a missing bucket.
+        let url = self.bucket().head_bucket(self.credentials()).sign(SIGNATURE_TTL);
+        let answer = self.send(action, Method::HEAD, url, Bytes::new(), MAX_XML_BYTES).await?;
         if answer.status.is_success() { Ok(false) } else { Err(answer.refusal(action)) }
     }
 
-    /// Removes an object, if it is there.
+    /// Deletes an object, if it exists.
     pub(super) async fn delete(&self, name: &str) -> Result<(), BlobError> {
         let action = "delete an object";
-        let url = self.bucket().delete_object(self.credentials(), &self.key(name)).sign(SIGNATURE_LIFE);
-        let answer = self.send(action, Method::DELETE, url, Bytes::new(), MAX_XML).await?;
+        let url = self.bucket().delete_object(self.credentials(), &self.key(name)).sign(SIGNATURE_TTL);
+        let answer = self.send(action, Method::DELETE, url, Bytes::new(), MAX_XML_BYTES).await?;
         let gone = answer.status.is_success() || answer.says_no_object();
         if gone { Ok(()) } else { Err(answer.refusal(action)) }
     }
 
-    /// Lists the blobs of a space by rising hash.
+    /// Lists the blobs of a space by ascending hash.
     pub(super) async fn list(
         &self,
         space: &str,
@@ -120,7 +120,7 @@ impl Bucket {
         let within = self.key(&format!("{space}/"));
         let mut start = after.map(|hash| object_name(space, hash)).transpose()?.map(|name| self.key(&name));
         let mut blobs = Vec::new();
-        // More than one round only if objects lie there that are not ours.
+        // More than one round only if there are objects that are not ours.
         while blobs.len() < limit {
             let listing = self.listing(&within, start.as_deref(), limit - blobs.len()).await?;
             blobs.extend(listing.contents.iter().filter_map(|object| listed(object, &within)));
@@ -128,7 +128,7 @@ impl Bucket {
             if listing.next_continuation_token.is_none() || last.is_none() {
                 return Ok(BlobPage { blobs, next: None });
             }
-            // The name instead of the token: it stays good for the next page however long that takes.
+            // The name instead of the token: it stays valid for the next page, however long that takes.
             start = last;
         }
         let next = blobs.last().map(|last| last.hash.clone());
@@ -148,8 +148,8 @@ impl Bucket {
         if let Some(start) = start {
             request.with_start_after(start);
         }
-        let url = request.sign(SIGNATURE_LIFE);
-        let answer = self.send(action, Method::GET, url, Bytes::new(), MAX_XML).await?;
+        let url = request.sign(SIGNATURE_TTL);
+        let answer = self.send(action, Method::GET, url, Bytes::new(), MAX_XML_BYTES).await?;
         if !answer.status.is_success() {
             return Err(answer.refusal(action));
         }
@@ -174,7 +174,7 @@ impl Bucket {
         format!("{}{name}", self.settings.prefix)
     }
 
-    /// Sends a request, again after a pause if the failure may pass; every request here can be repeated harmlessly.
+    /// Sends a request and retries transient failures after a delay; every request here is idempotent.
     async fn send(
         &self,
         action: &'static str,
@@ -182,20 +182,24 @@ impl Bucket {
         url: Url,
         body: Bytes,
         most: usize,
-    ) -> Result<Answer, BlobError> {
+    ) -> Result<Response, BlobError> {
         let attempts = async {
-            let mut pauses = PAUSES.iter();
+            let mut pauses = RETRY_DELAYS.iter();
             loop {
                 let outcome = self.attempt(method.clone(), url.clone(), body.clone(), most).await;
-                let passing = match &outcome {
+                let transient = match &outcome {
                     Ok(answer) => {
                         answer.status.is_server_error() || answer.status == StatusCode::TOO_MANY_REQUESTS
                     }
-                    Err(failure) => failure.passing,
+                    Err(failure) => failure.transient,
                 };
                 match pauses.next() {
-                    Some(pause) if passing => {
-                        tracing::warn!(action, ?pause, "the object store failed and will be asked again");
+                    Some(pause) if transient => {
+                        tracing::warn!(
+                            action,
+                            delay_ms = pause.as_millis(),
+                            "object store request failed; retrying"
+                        );
                         tokio::time::sleep(*pause).await;
                     }
                     _ => return outcome,
@@ -209,7 +213,7 @@ impl Bucket {
         }
     }
 
-    async fn attempt(&self, method: Method, url: Url, body: Bytes, most: usize) -> Result<Answer, Failure> {
+    async fn attempt(&self, method: Method, url: Url, body: Bytes, most: usize) -> Result<Response, Failure> {
         let mut request = self.client.request(method.clone(), url);
         if method == Method::PUT {
             request = request.body(body);
@@ -218,11 +222,11 @@ impl Bucket {
         let mut body = BytesMut::new();
         while let Some(chunk) = response.chunk().await.map_err(Failure::of)? {
             if body.len() + chunk.len() > most {
-                return Err(Failure { reason: "the answer is too large".to_owned(), passing: false });
+                return Err(Failure { reason: "the answer is too large".to_owned(), transient: false });
             }
             body.extend_from_slice(&chunk);
         }
-        Ok(Answer { status: response.status(), body: body.freeze() })
+        Ok(Response { status: response.status(), body: body.freeze() })
     }
 }
 
@@ -232,7 +236,7 @@ impl fmt::Debug for Bucket {
     }
 }
 
-impl Answer {
+impl Response {
     /// The code of an S3 error document, if the body is one.
     fn code(&self) -> Option<&str> {
         let text = str::from_utf8(&self.body).ok()?;
@@ -240,7 +244,7 @@ impl Answer {
         Some(code).filter(|code| code.len() <= 64 && code.bytes().all(|byte| byte.is_ascii_alphanumeric()))
     }
 
-    /// Only the store itself may say that an object is missing: a 404 can also come from a wrong host or bucket.
+    /// Only the store itself may report a missing object: a 404 can also come from a wrong host or bucket.
     fn says_no_object(&self) -> bool {
         self.status == StatusCode::NOT_FOUND && self.code() == Some("NoSuchKey")
     }
@@ -254,9 +258,9 @@ impl Answer {
 impl Failure {
     #[expect(clippy::needless_pass_by_value, reason = "it is the function for map_err")]
     fn of(error: reqwest::Error) -> Self {
-        // A slow answer has used up the time there was; a lost or refused connection has not.
-        let passing = error.is_connect() || !error.is_timeout();
-        Self { reason: explain(&error), passing }
+        // A slow response has used up the timeout; a lost or refused connection has not.
+        let transient = error.is_connect() || !error.is_timeout();
+        Self { reason: explain(&error), transient }
     }
 }
 
@@ -280,7 +284,7 @@ fn listed(
     in_place.then_some(ListedBlob { hash, stored_size: object.size.unwrap_or_default(), modified })
 }
 
-/// Reads a time such as `2026-02-28T09:30:00.250Z`, the only form that S3 writes, as microseconds UTC.
+/// Parses a time such as `2026-02-28T09:30:00.250Z`, the only format of S3, as microseconds UTC.
 fn micros(text: &str) -> Option<i64> {
     let number = |from: usize, to: usize| text.get(from..to)?.parse::<i64>().ok();
     let (year, month, day) = (number(0, 4)?, number(5, 7)?, number(8, 10)?);
@@ -288,7 +292,7 @@ fn micros(text: &str) -> Option<i64> {
     let fraction: String =
         text.get(19..)?.strip_suffix('Z')?.chars().filter(char::is_ascii_digit).take(6).collect();
     let fraction = format!("{fraction:0<6}").parse::<i64>().ok()?;
-    // Days since 1970 of a Gregorian date, with years that begin in March so that the leap day comes last.
+    // Days since 1970 of a Gregorian date, with years that start in March so that the leap day comes last.
     let (shifted_year, shifted_month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     let leap_days = shifted_year / 4 - shifted_year / 100 + shifted_year / 400;
     let days = shifted_year * 365 + leap_days + (shifted_month * 153 + 2) / 5 + day - 1 - 719_468;

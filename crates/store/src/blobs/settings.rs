@@ -1,4 +1,4 @@
-//! Where blobs are kept, as the configuration says it.
+//! The configured location of the blob store.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use super::error::BlobError;
 
 const DEFAULT_REGION: &str = "us-east-1";
 
-/// A place for blobs.
+/// A location of blobs.
 #[derive(Clone, Debug)]
 #[expect(clippy::large_enum_variant, reason = "there is one in a process")]
 pub enum BlobLocation {
@@ -40,7 +40,7 @@ impl BlobLocation {
     }
 }
 
-/// How to reach a bucket; the secret is not shown by `Debug` and is wiped when dropped.
+/// How to reach a bucket; the secret is hidden from `Debug` and zeroed when dropped.
 #[derive(Clone, Debug)]
 pub struct S3Settings {
     pub(super) bucket: rusty_s3::Bucket,
@@ -58,14 +58,14 @@ struct Options {
 }
 
 impl S3Settings {
-    /// Reads one of two forms.
+    /// Parses one of two forms.
     ///
-    /// `s3://ACCESS:SECRET@host:port/bucket/prefix` says everything itself; in the secret, `/` is written `%2F`.
+    /// `s3://ACCESS:SECRET@host:port/bucket/prefix` is complete; in the secret, `/` is written `%2F`.
     /// `s3://bucket/prefix` takes `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_ENDPOINT_URL` (else Amazon) and
     /// `AWS_REGION` from the given environment. Options are `region`, `path_style=true|false` (by default true unless
     /// the endpoint is Amazon's) and, in the first form, `tls=false` for plain HTTP.
     ///
-    /// The credentials need the right to list the bucket: without it Amazon calls a missing object forbidden.
+    /// The credentials need permission to list the bucket: without it Amazon reports a missing object as forbidden.
     pub fn parse(text: &str, environment: &BTreeMap<String, String>) -> Result<Self, BlobError> {
         let url = Url::parse(text)
             .ok()
@@ -133,7 +133,7 @@ fn is_true(value: &str) -> Result<bool, BlobError> {
     value.parse().map_err(|_| refusal("tls and path_style are true or false"))
 }
 
-/// A variable that is set to something.
+/// A variable that is set and not empty.
 fn variable<'a>(environment: &'a BTreeMap<String, String>, name: &str) -> Option<&'a str> {
     environment.get(name).map(|value| value.trim()).filter(|value| !value.is_empty())
 }
@@ -160,7 +160,7 @@ fn ambient_credentials(environment: &BTreeMap<String, String>) -> Result<Credent
     Ok(Credentials::new(of("AWS_ACCESS_KEY_ID")?, of("AWS_SECRET_ACCESS_KEY")?))
 }
 
-/// Whether a text can be one segment of a path without a meaning of its own.
+/// Whether a text can be a path segment without a special meaning.
 fn is_plain(segment: &str) -> bool {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
     (1..=255).contains(&segment.len()) && !segment.starts_with('.') && segment.bytes().all(allowed)

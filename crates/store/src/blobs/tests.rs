@@ -1,4 +1,4 @@
-//! Blobs in a folder: what only shows when one looks at the files.
+//! Blobs in a folder: tests that look at the files.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -176,7 +176,7 @@ async fn a_store_that_cannot_write_says_so() {
     let folder = tempfile::tempdir().unwrap();
     let blobs = open(&folder).await;
     let key = DataKey::generate().unwrap();
-    // A file in the way stands for a broken folder; permissions would not stop a test that runs as root.
+    // A file in its place makes the folder fail; permissions would not stop a test that runs as root.
     fs::write(folder.path().join("deep/blobs/.tmp"), b"").unwrap();
     assert!(matches!(blobs.put(SPACE, &key, b"x").await, Err(BlobError::Folder { .. })));
     let error = blobs.probe().await.unwrap_err().to_string();

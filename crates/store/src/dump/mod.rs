@@ -1,8 +1,9 @@
-//! All rows of the store as lines of JSON, and back: the same on both engines, so that one can restore the other's.
+//! All rows of the store as lines of JSON, and back: the same on both engines, so that one can restore the other's
+//! dump.
 //!
 //! Rows are read on one snapshot and written in one transaction, in pieces of bounded size that go through a channel:
-//! whoever is at its other end packs, seals and files them. Columns are asked of the schema, never listed here, so
-//! that a new one cannot be forgotten.
+//! its receiver compresses, seals and stores them. Columns are read from the schema, never listed here, so that a new
+//! one cannot be forgotten.
 
 mod value;
 
@@ -17,7 +18,7 @@ use crate::{
     error::{Error, Result},
 };
 
-/// Every table whose rows are saved, parents before children.
+/// Every table whose rows are dumped, parents before children.
 pub const TABLES: &[&str] = &[
     "account",
     "session",
@@ -87,13 +88,14 @@ pub const TABLES: &[&str] = &[
     "memory_cursor",
 ];
 
-/// The tables whose rows are not: the schema's own history, which a restore writes itself, and what running nodes have
-/// set aside or learned about other servers, which means nothing without them.
-pub const LEFT_OUT: &[&str] = &["schema_migration", "allowance_advance", "destination", "telegram_poll"];
+/// The tables whose rows are not: the migration history, which a restore writes itself, and what running nodes have
+/// reserved or learned about other servers, which means nothing without them.
+pub const EXCLUDED_TABLES: &[&str] =
+    &["schema_migration", "allowance_advance", "destination", "telegram_poll"];
 
 /// Rows in one piece.
-const PIECE: i64 = 1000;
-/// Values in one INSERT; both engines take more, and gain nothing from it.
+const PIECE_ROWS: i64 = 1000;
+/// Values in one INSERT; more would be accepted and gain nothing.
 const INSERT_VALUES: usize = 800;
 
 /// A part of a dump.
@@ -113,14 +115,14 @@ pub enum Piece {
         /// Each a JSON array with a newline after it.
         lines: Vec<u8>,
     },
-    /// There is no more. A restore that has not seen this keeps nothing.
+    /// End of the dump. A restore without it is rolled back.
     End,
 }
 
-/// Hands over all rows as they are at one moment, and tells the version of their schema.
+/// Sends all rows of one snapshot, and gives their schema version.
 pub async fn dump(db: &Db, pieces: mpsc::Sender<Piece>) -> Result<i64> {
     db.snapshot(async move |tx| {
-        let outlet = Outlet { pieces, may_block: !tx.is_postgres() };
+        let outlet = PieceSender { pieces, may_block: !tx.is_postgres() };
         let version = tx.schema_version().await?;
         if version > Db::newest_schema() {
             return Err(Error::Unavailable(format!(
@@ -128,7 +130,7 @@ pub async fn dump(db: &Db, pieces: mpsc::Sender<Piece>) -> Result<i64> {
                 Db::newest_schema()
             ).into()));
         }
-        // A store that an older program made has fewer tables.
+        // A store of an older version has fewer tables.
         let present = tx.tables().await?;
         for table in TABLES.iter().filter(|table| present.iter().any(|name| name == *table)) {
             dump_table(tx, table, &outlet).await?;
@@ -139,7 +141,7 @@ pub async fn dump(db: &Db, pieces: mpsc::Sender<Piece>) -> Result<i64> {
     .await
 }
 
-async fn dump_table(tx: &mut SystemTx, table: &str, outlet: &Outlet) -> Result<()> {
+async fn dump_table(tx: &mut SystemTx, table: &str, outlet: &PieceSender) -> Result<()> {
     let columns = tx.columns(table).await?;
     let names = columns.iter().map(|column| column.name.clone()).collect();
     outlet.send(Piece::Table { name: table.to_owned(), columns: names }).await?;
@@ -147,7 +149,7 @@ async fn dump_table(tx: &mut SystemTx, table: &str, outlet: &Outlet) -> Result<(
     let mut last: Option<Record> = None;
     loop {
         let sql = page_query(table, &columns, &keys, last.is_some());
-        let mut params: Vec<Param<'_>> = vec![PIECE.into()];
+        let mut params: Vec<Param<'_>> = vec![PIECE_ROWS.into()];
         if let Some(record) = &last {
             params.extend(keys.iter().filter_map(|key| record.0.get(*key)).map(Value::as_param));
         }
@@ -157,7 +159,7 @@ async fn dump_table(tx: &mut SystemTx, table: &str, outlet: &Outlet) -> Result<(
             let lines = value::to_lines(&records)?;
             outlet.send(Piece::Rows { count: count as u64, lines }).await?;
         }
-        if i64::try_from(count).is_ok_and(|count| count < PIECE) {
+        if i64::try_from(count).is_ok_and(|count| count < PIECE_ROWS) {
             return Ok(());
         }
         last = records.into_iter().next_back();
@@ -187,14 +189,14 @@ fn list(items: impl Iterator<Item = impl AsRef<str>>) -> String {
     items.map(|item| item.as_ref().to_owned()).collect::<Vec<_>>().join(", ")
 }
 
-/// Where pieces go.
-struct Outlet {
+/// Where pieces are sent.
+struct PieceSender {
     pieces: mpsc::Sender<Piece>,
-    /// SQLite's statements run on a thread of their own, which may block and must not be suspended.
+    /// SQLite's statements run on their own thread, which may block and must not be suspended.
     may_block: bool,
 }
 
-impl Outlet {
+impl PieceSender {
     async fn send(&self, piece: Piece) -> Result<()> {
         let sent =
             if self.may_block { self.pieces.blocking_send(piece) } else { self.pieces.send(piece).await };
@@ -218,7 +220,7 @@ async fn filled(tx: &mut SystemTx) -> Result<Option<&'static str>> {
     Ok(None)
 }
 
-/// Fills an empty store, whose schema has the version that the rows were saved with. All rows get in, or none.
+/// Fills an empty store, whose schema has the version of the dump. All rows are inserted, or none.
 pub async fn restore(db: &Db, mut pieces: mpsc::Receiver<Piece>) -> Result<()> {
     db.system_write(async move |tx| {
         if let Some(table) = filled(tx).await? {
@@ -246,14 +248,14 @@ pub async fn restore(db: &Db, mut pieces: mpsc::Receiver<Piece>) -> Result<()> {
     .await
 }
 
-/// The table that rows go to.
+/// The table that rows are inserted into.
 struct Target {
     name: &'static str,
     columns: Vec<String>,
 }
 
 impl Target {
-    /// Checks that the table is ours and has exactly these columns.
+    /// Checks that the table is known and has exactly these columns.
     async fn new(tx: &mut SystemTx, name: &str, columns: Vec<String>) -> Result<Self> {
         let unknown =
             || Error::Corrupt(format!("rows of a table {name:?}, which this program does not know").into());

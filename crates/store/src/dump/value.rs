@@ -17,7 +17,7 @@ use crate::{
 /// The one name in the object that stands for bytes.
 const BASE64: &str = "base64";
 
-/// A value that is on its way from one store to another.
+/// A value of a dump.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Value {
     Null,

@@ -1,6 +1,7 @@
-//! Changes of emails, with everything that is counted about them.
+//! Changes of emails, with all their counters.
 //!
-//! The caller holds the mailbox (`mailboxes::lock`), so figures of one mailbox change one transaction after the other.
+//! The caller has locked the mailbox (`mailboxes::lock`), so transactions change the counters of a mailbox one after
+//! the other.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,7 +21,7 @@ use crate::{
     threads,
 };
 
-/// What is counted about an email.
+/// The fields of an email that counters depend on.
 #[derive(Clone, Debug)]
 pub struct Brief {
     /// The email.
@@ -39,11 +40,11 @@ pub struct Brief {
     pub stored_objects: i64,
     /// Its content.
     pub content_id: String,
-    /// Its row in the index for search.
+    /// Its row in the search index.
     pub text_row: Option<i64>,
     /// Its date.
     pub date: Timestamp,
-    /// Whether it was written here.
+    /// Whether it was sent from here.
     pub outgoing: bool,
 }
 
@@ -63,7 +64,7 @@ columns!(Brief {
 
 const BRIEF: &str = Brief::COLUMNS;
 
-/// Finds what is counted about an email.
+/// Finds these fields of an email.
 pub async fn find_brief(tx: &mut Tx, mailbox: &MailboxId, id: &EmailId) -> Result<Option<Brief>> {
     tx.one(
         &format!("SELECT {BRIEF} FROM email WHERE workspace_id = $1 AND mailbox_id = $2 AND id = $3"),
@@ -72,12 +73,12 @@ pub async fn find_brief(tx: &mut Tx, mailbox: &MailboxId, id: &EmailId) -> Resul
     .await
 }
 
-/// The same for all mails of a thread.
+/// The same for all emails of a thread.
 pub async fn find_thread_briefs(tx: &mut Tx, mailbox: &MailboxId, thread: &ThreadId) -> Result<Vec<Brief>> {
     tx.all(&format!("SELECT {BRIEF} FROM email WHERE workspace_id = $1 AND mailbox_id = $2 AND thread_id = $3 ORDER BY date, id"), &[mailbox.into(), thread.into()]).await
 }
 
-/// Some of the mails of a folder.
+/// Some of the emails of a folder.
 pub async fn folder_batch(
     tx: &mut Tx,
     mailbox: &MailboxId,
@@ -90,7 +91,7 @@ pub async fn folder_batch(
     tx.all(&sql, &[mailbox.into(), folder.into(), most.into()]).await
 }
 
-/// Some of the mails of a mailbox, whatever folder they lie in.
+/// Some of the emails of a mailbox, in any folder.
 pub async fn any_batch(tx: &mut Tx, mailbox: &MailboxId, most: i64) -> Result<Vec<Brief>> {
     tx.all(
         &format!(
@@ -101,10 +102,10 @@ pub async fn any_batch(tx: &mut Tx, mailbox: &MailboxId, most: i64) -> Result<Ve
     .await
 }
 
-/// Marks emails as read or unread, and tells how many changed.
-pub async fn set_read(tx: &mut Tx, mailbox: &MailboxId, mails: &[Brief], read: bool) -> Result<i64> {
-    let mut figures = Figures::default();
-    let changed: Vec<&Brief> = mails.iter().filter(|mail| mail.read != read).collect();
+/// Marks emails as read or unread, and returns how many changed.
+pub async fn set_read(tx: &mut Tx, mailbox: &MailboxId, emails: &[Brief], read: bool) -> Result<i64> {
+    let mut figures = CounterChanges::default();
+    let changed: Vec<&Brief> = emails.iter().filter(|mail| mail.read != read).collect();
     for mail in &changed {
         tx.run(
             "UPDATE email SET read = $4 WHERE workspace_id = $1 AND mailbox_id = $2 AND id = $3",
@@ -118,10 +119,10 @@ pub async fn set_read(tx: &mut Tx, mailbox: &MailboxId, mails: &[Brief], read: b
     Ok(i64::try_from(changed.len()).unwrap_or(i64::MAX))
 }
 
-/// Moves emails to a folder, and tells how many changed.
-pub async fn move_to(tx: &mut Tx, mailbox: &MailboxId, mails: &[Brief], folder: &FolderId) -> Result<i64> {
-    let mut figures = Figures::default();
-    let changed: Vec<&Brief> = mails.iter().filter(|mail| mail.folder_id != *folder).collect();
+/// Moves emails to a folder, and returns how many changed.
+pub async fn move_to(tx: &mut Tx, mailbox: &MailboxId, emails: &[Brief], folder: &FolderId) -> Result<i64> {
+    let mut figures = CounterChanges::default();
+    let changed: Vec<&Brief> = emails.iter().filter(|mail| mail.folder_id != *folder).collect();
     for mail in &changed {
         tx.run(
             "UPDATE email SET folder_id = $4, listed = $5 WHERE workspace_id = $1 AND mailbox_id = $2 AND id = $3",
@@ -135,15 +136,15 @@ pub async fn move_to(tx: &mut Tx, mailbox: &MailboxId, mails: &[Brief], folder: 
     Ok(i64::try_from(changed.len()).unwrap_or(i64::MAX))
 }
 
-/// Deletes emails for good, with their contents where nothing else consists of them.
-pub async fn delete(tx: &mut Tx, mailbox: &MailboxId, mails: &[Brief]) -> Result<()> {
-    let mut figures = Figures::default();
+/// Deletes emails for good, with contents that nothing else uses.
+pub async fn delete(tx: &mut Tx, mailbox: &MailboxId, emails: &[Brief]) -> Result<()> {
+    let mut figures = CounterChanges::default();
     let mut contents = BTreeSet::new();
     let mut in_threads: BTreeMap<&ThreadId, i64> = BTreeMap::new();
-    for mail in mails {
+    for mail in emails {
         crate::search::index::delete(tx, &mail.id, mail.text_row).await?;
         if mail.outgoing {
-            outbound::forget(tx, mailbox, &mail.id).await?;
+            outbound::detach_email(tx, mailbox, &mail.id).await?;
         }
         tx.run(
             "DELETE FROM email WHERE workspace_id = $1 AND mailbox_id = $2 AND id = $3",
@@ -157,13 +158,13 @@ pub async fn delete(tx: &mut Tx, mailbox: &MailboxId, mails: &[Brief]) -> Result
     }
     figures.store(tx, mailbox).await?;
     for (thread, count) in in_threads {
-        threads::leave(tx, mailbox, thread, count).await?;
+        threads::remove_emails(tx, mailbox, thread, count).await?;
     }
     let contents: Vec<String> = contents.into_iter().collect();
     contents::release(tx, &contents).await
 }
 
-/// Sets what is not counted, and the category, which is.
+/// Sets the flags, which are not counted, and the category, which is.
 pub async fn set_flags(
     tx: &mut Tx,
     mailbox: &MailboxId,
@@ -185,7 +186,7 @@ pub async fn set_flags(
     )
     .await?;
     if let Some(category) = category.filter(|category| !mail.read && *category != mail.category) {
-        let mut figures = Figures::default();
+        let mut figures = CounterChanges::default();
         figures.by_category(&mail.folder_id, mail.category, -1);
         figures.by_category(&mail.folder_id, category, 1);
         figures.store(tx, mailbox).await?;
@@ -211,7 +212,7 @@ pub async fn set_labels(tx: &mut Tx, mailbox: &MailboxId, mail: &Brief, labels: 
     Ok(())
 }
 
-/// Shows an email again that was held.
+/// Releases an email from hold.
 pub async fn release_hold(tx: &mut Tx, mailbox: &MailboxId, id: &EmailId) -> Result<()> {
     tx.run(
         "UPDATE email SET held_until = NULL
@@ -222,7 +223,7 @@ pub async fn release_hold(tx: &mut Tx, mailbox: &MailboxId, id: &EmailId) -> Res
     Ok(())
 }
 
-/// Puts further labels on an email.
+/// Adds labels to an email.
 pub async fn add_labels(tx: &mut Tx, mailbox: &MailboxId, mail: &Brief, labels: &[LabelId]) -> Result<()> {
     for label in labels {
         insert_label(tx, mailbox, &mail.id, label, mail.date).await?;
@@ -236,7 +237,7 @@ pub async fn add_labels(tx: &mut Tx, mailbox: &MailboxId, mail: &Brief, labels: 
     Ok(())
 }
 
-/// Puts a label on an email.
+/// Adds a label to an email.
 pub(super) async fn insert_label(
     tx: &mut Tx,
     mailbox: &MailboxId,
@@ -244,7 +245,7 @@ pub(super) async fn insert_label(
     label: &LabelId,
     date: Timestamp,
 ) -> Result<()> {
-    tx.later(
+    tx.pipeline(
         "INSERT INTO email_label (workspace_id, mailbox_id, email_id, label_id, date) VALUES ($1, $2, $3, $4, $5)
          ON CONFLICT (workspace_id, mailbox_id, email_id, label_id) DO NOTHING",
         &[mailbox.into(), email.into(), label.into(), date.into()],
@@ -253,7 +254,7 @@ pub(super) async fn insert_label(
     Ok(())
 }
 
-/// Sets what scanners found, unless it is known already. True when it was not.
+/// Sets the scan result, unless there is one already. True when it was set.
 pub async fn set_scan(
     tx: &mut Tx,
     mailbox: &MailboxId,
@@ -271,7 +272,7 @@ pub async fn set_scan(
     Ok(changed == 1)
 }
 
-/// Sets what became of an outgoing email.
+/// Sets the delivery status of an outgoing email.
 pub async fn set_delivery_status(
     tx: &mut Tx,
     mailbox: &MailboxId,
@@ -286,9 +287,9 @@ pub async fn set_delivery_status(
     Ok(())
 }
 
-/// Counts a mail that was added.
+/// Counts an email that was added.
 pub(super) async fn count_arrival(tx: &mut Tx, mailbox: &MailboxId, mail: &EmailRecord) -> Result<()> {
-    let mut figures = Figures::default();
+    let mut figures = CounterChanges::default();
     figures.folder(&mail.folder_id, 1, i64::from(!mail.read));
     if !mail.read {
         figures.by_category(&mail.folder_id, mail.category, 1);
@@ -297,16 +298,16 @@ pub(super) async fn count_arrival(tx: &mut Tx, mailbox: &MailboxId, mail: &Email
     figures.store(tx, mailbox).await
 }
 
-/// Changes of the kept figures, gathered so that each is written once.
+/// Changes of counters, collected so that each counter is written once.
 #[derive(Default)]
-struct Figures {
+struct CounterChanges {
     folders: BTreeMap<FolderId, (i64, i64)>,
     counters: BTreeMap<String, i64>,
     threads: BTreeSet<ThreadId>,
 }
 
-impl Figures {
-    /// A whole mail more or less in a folder.
+impl CounterChanges {
+    /// Adds an email to a folder's counters, or subtracts it.
     fn add(&mut self, mail: &Brief, folder: &FolderId, by: i64) {
         self.folder(folder, by, if mail.read { 0 } else { by });
         if !mail.read {
@@ -321,7 +322,7 @@ impl Figures {
         figures.1 += unread;
     }
 
-    /// An unread mail more or less.
+    /// Adds an unread email, or subtracts it.
     fn unread(&mut self, folder: &FolderId, category: Category, by: i64) {
         self.folder(folder, 0, by);
         self.by_category(folder, category, by);
@@ -340,7 +341,7 @@ impl Figures {
 
     async fn store(self, tx: &mut Tx, mailbox: &MailboxId) -> Result<()> {
         for (folder, (total, unread)) in &self.folders {
-            tx.add_at_end(
+            tx.add_at_commit(
                 "UPDATE folder SET total_count = total_count + $4, unread_count = unread_count + $5
                  WHERE workspace_id = $1 AND mailbox_id = $2 AND id = $3",
                 &[mailbox.into(), folder.into()],

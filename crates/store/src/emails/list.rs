@@ -1,4 +1,4 @@
-//! Lists of emails: filters, sorting, pages that cost the same in a mailbox of any size.
+//! Lists of emails: filters, sorting, pages whose cost does not depend on the size of the mailbox.
 
 use std::fmt::Write as _;
 
@@ -13,7 +13,7 @@ use super::record::{COLUMNS, EmailRecord};
 use crate::{
     Param, Tx,
     error::Result,
-    sql::{LIST, list_places, listed},
+    sql::{LIST_LENGTH, list_params, list_placeholders},
 };
 
 /// Which emails a list shows.
@@ -25,24 +25,24 @@ pub struct EmailFilter {
     pub thread: Option<ThreadId>,
     /// Only this category.
     pub category: Option<Category>,
-    /// Only mails with all of these labels.
+    /// Only emails with all of these labels.
     pub labels: Vec<LabelId>,
     /// Only read or only unread ones.
     pub is_read: Option<bool>,
     /// Only starred ones, or only others.
     pub is_starred: Option<bool>,
-    /// Only ones with files, or only others.
+    /// Only ones with attachments, or only others.
     pub has_attachment: Option<bool>,
     /// Not before this time.
     pub date_start: Option<Timestamp>,
     /// Before this time.
     pub date_end: Option<Timestamp>,
-    /// Leave out what is held at this time.
+    /// Leave out emails that are held at this time.
     pub held_after: Option<Timestamp>,
 }
 
 impl EmailFilter {
-    /// Whether the kept figures of folders tell how many mails match.
+    /// Whether folder counters alone give the number of matches.
     pub fn is_plain(&self) -> bool {
         self.thread.is_none()
             && self.category.is_none()
@@ -53,7 +53,7 @@ impl EmailFilter {
             && self.date_end.is_none()
     }
 
-    /// Adds the conditions to a statement, and their values to its parameters, of which `$1` is the workspace.
+    /// Appends the conditions to a statement, and their values to its parameters, of which `$1` is the workspace.
     pub(crate) fn conditions<'a>(&'a self, sql: &mut String, params: &mut Vec<Param<'a>>) {
         let mut add = |condition: &str, value: Param<'a>| {
             params.push(value);
@@ -100,8 +100,8 @@ impl EmailFilter {
     }
 }
 
-/// Conditions on `email` as conditions on `newer`. As expressions they leave SQLite the index by thread, and do not lead
-/// it through a folder or through all that is unread.
+/// Conditions on `email` as conditions on `newer`. They are expressions, so that SQLite keeps the index by thread
+/// instead of scanning a folder or all unread emails.
 fn of_newer(conditions: &str) -> String {
     let mut sql = conditions.replace("email.folder_id =", "email.folder_id || '' =");
     for column in ["listed", "read", "starred"] {
@@ -120,7 +120,7 @@ pub struct Sort {
 }
 
 impl Sort {
-    /// The columns that make an order without ties, each followed by an index.
+    /// The columns of an order without ties, each backed by an index.
     const fn columns(self) -> &'static [&'static str] {
         match self.column {
             SortColumn::Date => &["email.date", "email.id"],
@@ -133,8 +133,8 @@ impl Sort {
         }
     }
 
-    /// The place of a mail in this order.
-    pub fn place(self, mail: &EmailRecord) -> ListPosition {
+    /// The position of an email in this order.
+    pub fn position(self, mail: &EmailRecord) -> ListPosition {
         let date = mail.date.as_micros();
         let (number, text) = match self.column {
             SortColumn::Date => (vec![date], None),
@@ -149,19 +149,19 @@ impl Sort {
     }
 }
 
-/// The short form of a text that sorting compares.
+/// The prefix of a text that sorting compares.
 pub(super) fn sort_form(text: &str) -> String {
     text.chars().flat_map(char::to_lowercase).take(64).collect()
 }
 
-/// Where a page ended; its cursor keeps it.
+/// Where a page ended; encoded in its cursor.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ListPosition {
-    /// Numbers that the order begins with.
+    /// Leading numbers of the order.
     pub numbers: Vec<i64>,
-    /// A text that the order begins with.
+    /// Leading text of the order.
     pub text: Option<String>,
-    /// The id of the last mail.
+    /// The id of the last email.
     pub id: EmailId,
 }
 
@@ -172,7 +172,7 @@ impl ListPosition {
     }
 }
 
-/// A page of emails: those behind `after`, or behind the first `skip`.
+/// A page of emails: those after `after`, or after the first `skip`.
 pub async fn list(
     tx: &mut Tx,
     mailbox: &MailboxId,
@@ -203,8 +203,8 @@ fn statement<'a>(
         SortDirection::Ascending => ("ASC", ">"),
         SortDirection::Descending => ("DESC", "<"),
     };
-    if let Some(place) = after {
-        let values = place.params();
+    if let Some(position) = after {
+        let values = position.params();
         if values.len() == columns.len() {
             let first = params.len() + 2;
             let numbered: Vec<String> =
@@ -236,8 +236,8 @@ pub async fn list_threaded(
     tx.all(&sql, &params).await
 }
 
-/// Mails come in the order of an index, and for each one look by thread tells whether a newer one matches. The offset keeps
-/// PostgreSQL from joining the whole mailbox with itself instead.
+/// Emails come in the order of an index, and for each one a lookup by thread tells whether a newer one matches.
+/// OFFSET 0 keeps PostgreSQL from joining the whole mailbox with itself.
 fn threaded_statement<'a>(
     mailbox: &'a MailboxId,
     filter: &'a EmailFilter,
@@ -279,7 +279,7 @@ pub async fn count_threaded(tx: &mut Tx, mailbox: &MailboxId, filter: &EmailFilt
 /// How many emails match a filter.
 pub async fn count(tx: &mut Tx, mailbox: &MailboxId, filter: &EmailFilter) -> Result<i64> {
     if filter.is_plain() {
-        let kept = count_kept(tx, mailbox, filter).await?;
+        let kept = count_from_counters(tx, mailbox, filter).await?;
         let Some(now) = filter.held_after else { return Ok(kept) };
         return Ok(kept - count_held(tx, mailbox, filter, now).await?);
     }
@@ -291,7 +291,7 @@ pub async fn count(tx: &mut Tx, mailbox: &MailboxId, filter: &EmailFilter) -> Re
     Ok(found.map_or(0, |(count,)| count))
 }
 
-/// How many of the emails that match are held at a time. Holds are short, so these are few.
+/// How many of the matching emails are held at a time. Holds are short, so these are few.
 async fn count_held(tx: &mut Tx, mailbox: &MailboxId, filter: &EmailFilter, now: Timestamp) -> Result<i64> {
     let all = EmailFilter { held_after: None, ..filter.clone() };
     let mut sql = "SELECT count(*) FROM email WHERE email.workspace_id = $1 AND email.mailbox_id = $2
@@ -303,8 +303,8 @@ async fn count_held(tx: &mut Tx, mailbox: &MailboxId, filter: &EmailFilter, now:
     Ok(found.map_or(0, |(count,)| count))
 }
 
-/// The same from the figures of folders, whatever the size of the mailbox.
-async fn count_kept(tx: &mut Tx, mailbox: &MailboxId, filter: &EmailFilter) -> Result<i64> {
+/// The same from the folder counters, whatever the size of the mailbox.
+async fn count_from_counters(tx: &mut Tx, mailbox: &MailboxId, filter: &EmailFilter) -> Result<i64> {
     let figure = match filter.is_read {
         None => "total_count",
         Some(false) => "unread_count",
@@ -330,12 +330,12 @@ pub async fn select(tx: &mut Tx, mailbox: &MailboxId, ids: &[EmailId]) -> Result
     let nothing = EmailId::from("");
     let sql = format!(
         "SELECT {COLUMNS} FROM email WHERE email.workspace_id = $1 AND email.mailbox_id = $2 AND email.id IN ({})",
-        list_places(3)
+        list_placeholders(3)
     );
     let mut found = Vec::with_capacity(ids.len());
-    for some in ids.chunks(LIST) {
+    for some in ids.chunks(LIST_LENGTH) {
         let mut params: Vec<Param<'_>> = vec![mailbox.into()];
-        params.extend(listed(some.iter(), &nothing));
+        params.extend(list_params(some.iter(), &nothing));
         found.extend(tx.all::<EmailRecord>(&sql, &params).await?);
     }
     Ok(found)
@@ -346,7 +346,7 @@ mod tests {
     use super::*;
     use crate::{DatabaseLocation, Db};
 
-    /// How SQLite would run a list: a line for each step.
+    /// SQLite's query plan for a list: one line per step.
     async fn plan(db: &Db, filter: EmailFilter, sort: Sort, after: Option<ListPosition>) -> Vec<String> {
         let steps: Result<Vec<(i64, i64, i64, String)>> = db
             .read(&"ws_1".into(), async move |tx| {
@@ -358,11 +358,11 @@ mod tests {
         steps.unwrap().into_iter().map(|(_, _, _, step)| step).collect()
     }
 
-    /// A list by thread with other filters goes through an index in the order of the answer, and looks for newer mails
-    /// by thread.
+    /// A threaded list with other filters scans an index in the order of the result, and looks up newer emails by
+    /// thread.
     // rules: READ-5, READ-6
     #[tokio::test(flavor = "multi_thread")]
-    async fn lists_by_thread_look_newer_mails_up_by_thread() {
+    async fn threaded_lists_look_up_newer_emails_by_thread() {
         let folder = tempfile::tempdir().unwrap();
         let db = Db::open(&DatabaseLocation::Sqlite(folder.path().join("plans"))).await.unwrap();
         db.migrate(Timestamp::from_micros(0)).await.unwrap();
@@ -399,11 +399,11 @@ mod tests {
         }
     }
 
-    /// Every list is read from an index in the order of the answer: nothing is sorted, so nothing beyond the page
-    /// is read for its order.
+    /// Every list is read from an index in the order of the result: nothing is sorted, so nothing beyond the page is
+    /// read for its order.
     // rules: READ-6
     #[tokio::test(flavor = "multi_thread")]
-    async fn no_list_is_sorted_when_it_is_asked_for() {
+    async fn no_list_is_sorted_on_read() {
         let folder = tempfile::tempdir().unwrap();
         let db = Db::open(&DatabaseLocation::Sqlite(folder.path().join("plans"))).await.unwrap();
         db.migrate(Timestamp::from_micros(0)).await.unwrap();
@@ -434,12 +434,12 @@ mod tests {
                     };
                     let text =
                         matches!(column, SortColumn::Subject | SortColumn::Sender | SortColumn::Recipient);
-                    let place = ListPosition {
+                    let position = ListPosition {
                         numbers,
                         text: text.then(|| "x".to_owned()),
                         id: EmailId::from("eml_1"),
                     };
-                    for after in [None, Some(place)] {
+                    for after in [None, Some(position)] {
                         let steps = plan(&db, filter.clone(), sort, after).await;
                         let sorts = steps.iter().any(|step| step.contains("TEMP B-TREE"));
                         assert!(!sorts, "{filter:?} {sort:?}: {steps:#?}");

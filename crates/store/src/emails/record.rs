@@ -1,5 +1,4 @@
-//! An email and its files as they are stored: the record, the columns that it is read from, and how some of its values
-//! are written.
+//! An email and its attachments as they are stored: the record, its columns, and the encoding of some values.
 
 use model::{
     EmailId, FolderId, ThreadId, Timestamp,
@@ -58,7 +57,7 @@ pub struct EmailRecord {
     pub sender_authentication: SenderAuthentication,
     pub attachments: Vec<Attachment>,
     pub held_until: Option<Timestamp>,
-    /// The slugs of its labels; filled in on reading.
+    /// The slugs of its labels; filled in on read.
     pub labels: Vec<String>,
 }
 
@@ -80,18 +79,18 @@ fn label_slugs(row: &mut Row<'_>) -> Result<Vec<String>> {
     Ok(slugs.map(|slugs| slugs.split(' ').map(ToOwned::to_owned).collect()).unwrap_or_default())
 }
 
-/// Whether lists without a folder show what lies in this one.
+/// Whether lists without a folder show emails in this one.
 pub fn is_listed(folder: &FolderId) -> bool {
     !matches!(SystemFolder::of(folder), Some(SystemFolder::Trash | SystemFolder::Spam))
 }
 
-/// A file of an email, with where it lies in the message.
+/// An attachment of an email, with its position in the message.
 #[derive(Clone, Debug)]
 pub struct NewAttachment {
-    /// What is shown of it.
-    pub shown: Attachment,
-    /// Where its encoded bytes begin and end.
-    pub place: (i64, i64),
-    /// How they are encoded.
+    /// The public fields.
+    pub public: Attachment,
+    /// The byte range of its encoded content.
+    pub byte_range: (i64, i64),
+    /// Its transfer encoding.
     pub encoding: &'static str,
 }

@@ -1,4 +1,4 @@
-//! How mail gets into memory: how far each mailbox was gone through, by whom, and which mail comes next.
+//! Intake of mail into memory: how far each mailbox was processed, the claims of workers, and which emails come next.
 
 use model::{EmailId, MailboxId, Timestamp, WorkspaceId};
 
@@ -8,17 +8,17 @@ use crate::{
     error::Result,
 };
 
-/// How many arrivals before the last one are looked at again for mail that was sent: it has the number of the event before
-/// it, and may become visible after mail that came later.
-const LOOK_BACK: i64 = 16;
+/// How many arrivals before the cursor are checked again for sent mail: it has the number of the event before it, and
+/// may become visible after mail that arrived later.
+const LOOKBACK_ARRIVALS: i64 = 16;
 
-/// Mail that may be taken into memory: behind the mailbox's place, or sent shortly before it. Drafts are none yet.
+/// Emails that may be added to memory: after the mailbox's cursor, or sent shortly before it. No drafts.
 const IS_NEXT: &str =
     "email.folder_id NOT IN ('draft', 'scheduled') AND (email.arrival > $3 OR (email.outgoing = 1
     AND NOT EXISTS (SELECT 1 FROM passage p WHERE p.workspace_id = $1 AND p.mailbox_id = email.mailbox_id
       AND p.email_id = email.id)))";
 
-/// Takes a mailbox on, if nobody else has it, and tells how far its mail was taken into memory.
+/// Claims an unclaimed mailbox, and returns its cursor.
 pub async fn claim_mailbox(
     tx: &mut Tx,
     mailbox: &MailboxId,
@@ -37,7 +37,7 @@ pub async fn claim_mailbox(
     Ok(found.map(|(arrival,)| arrival))
 }
 
-/// Moves a mailbox's place on, and with it the time for which it is taken on; a time that is over leaves it.
+/// Moves a mailbox's cursor and extends the claim; a time in the past releases it.
 pub async fn move_cursor(tx: &mut Tx, mailbox: &MailboxId, arrival: i64, until: Timestamp) -> Result<()> {
     tx.run(
         "UPDATE memory_cursor SET arrival = CASE WHEN arrival < $3 THEN $3 ELSE arrival END, claimed_until = $4
@@ -48,14 +48,14 @@ pub async fn move_cursor(tx: &mut Tx, mailbox: &MailboxId, arrival: i64, until: 
     Ok(())
 }
 
-/// How far the mail of a mailbox was taken into memory.
+/// The cursor of a mailbox: the last arrival added to memory.
 pub async fn cursor(tx: &mut Tx, mailbox: &MailboxId) -> Result<i64> {
     let sql = "SELECT arrival FROM memory_cursor WHERE workspace_id = $1 AND mailbox_id = $2";
     Ok(tx.one(sql, &[mailbox.into()]).await?.map_or(0, |(arrival,)| arrival))
 }
 
-/// The next mails of a mailbox to look at, in the order of their arrival.
-pub async fn mails_after(
+/// The next emails of a mailbox to process, in the order of arrival.
+pub async fn emails_after(
     tx: &mut Tx,
     mailbox: &MailboxId,
     arrival: i64,
@@ -65,11 +65,11 @@ pub async fn mails_after(
         "SELECT {COLUMNS} FROM email WHERE email.workspace_id = $1 AND email.mailbox_id = $2 AND email.arrival > $4 AND {IS_NEXT}
          ORDER BY email.arrival, email.id LIMIT $5"
     );
-    tx.all(&sql, &[mailbox.into(), arrival.into(), (arrival - LOOK_BACK).into(), most.into()]).await
+    tx.all(&sql, &[mailbox.into(), arrival.into(), (arrival - LOOKBACK_ARRIVALS).into(), most.into()]).await
 }
 
-/// Whether an email is there and may be taken into memory, kept from being deleted until the transaction ends.
-pub async fn hold_email(tx: &mut Tx, mailbox: &MailboxId, email: &EmailId) -> Result<bool> {
+/// Whether an email exists and may be added to memory; locked against deletion until the transaction ends.
+pub async fn lock_email(tx: &mut Tx, mailbox: &MailboxId, email: &EmailId) -> Result<bool> {
     let sql = format!(
         "SELECT id FROM email WHERE workspace_id = $1 AND mailbox_id = $2 AND id = $3
          AND (outgoing = 1 OR scan_status = 'clean') AND NOT EXISTS
@@ -79,7 +79,7 @@ pub async fn hold_email(tx: &mut Tx, mailbox: &MailboxId, email: &EmailId) -> Re
     Ok(tx.one::<(EmailId,)>(&sql, &[mailbox.into(), email.into()]).await?.is_some())
 }
 
-/// Mailboxes of all workspaces with mail that was not looked at yet, after the given one.
+/// Mailboxes of all workspaces with unprocessed mail, after the given one.
 pub async fn mailboxes_behind(
     tx: &mut SystemTx,
     after: (&WorkspaceId, &MailboxId),
@@ -96,7 +96,7 @@ pub async fn mailboxes_behind(
     .await
 }
 
-/// Gives back everything that a node had taken on which is no more: for a store with one node, when it starts.
+/// Releases the claims of earlier processes: for a store with a single node, at its start.
 pub async fn release_claims(tx: &mut SystemTx) -> Result<()> {
     tx.run("UPDATE memory_cursor SET claimed_until = 0 WHERE claimed_until > 0", &[]).await?;
     tx.run("UPDATE document SET claimed_until = 0 WHERE status = 'indexing'", &[]).await?;

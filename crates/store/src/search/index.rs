@@ -1,7 +1,7 @@
-//! What search finds mails by, on its way into the index.
+//! Writing the full-text index.
 //!
-//! PostgreSQL indexes a mail with its row. SQLite does it for several mails at once, soon after their commits: until then a
-//! mark stands for each, and who searches waits for them ([`crate::Db::index_texts`]).
+//! PostgreSQL indexes an email with its row. SQLite indexes several emails at once, soon after their commits: until
+//! then each has a marker row, and a search flushes them first ([`crate::Db::index_texts`]).
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
@@ -14,20 +14,20 @@ use crate::{
     sql::{Columns, columns},
 };
 
-/// Words of a body that are indexed; more than a long novel's chapter.
-const BODY_WORDS: usize = 20_000;
-/// Bytes of a body's words that are indexed: PostgreSQL refuses a vector of a megabyte.
-const BODY_BYTES: usize = 512 * 1024;
-/// What comes with every word there: quotation marks, a colon and a position.
-const WORD_BYTES: usize = 16;
-/// Words of a line that are indexed.
-const LINE_WORDS: usize = 200;
-/// PostgreSQL keeps no position beyond this one.
-const LAST_POSITION: usize = 16_383;
-/// PostgreSQL keeps no more positions of one word.
-const POSITIONS: usize = 255;
+/// Indexed words of a body; more than a long chapter of a novel.
+const MAX_BODY_WORDS: usize = 20_000;
+/// Indexed bytes of a body's words: PostgreSQL rejects a tsvector of one megabyte.
+const MAX_BODY_BYTES: usize = 512 * 1024;
+/// Overhead of each word in a tsvector: quotes, a colon and a position.
+const WORD_OVERHEAD_BYTES: usize = 16;
+/// Indexed words of a header line.
+const MAX_LINE_WORDS: usize = 200;
+/// PostgreSQL stores no position beyond this one.
+const MAX_POSITION: usize = 16_383;
+/// PostgreSQL stores no more positions per word.
+const MAX_POSITIONS_PER_WORD: usize = 255;
 
-/// What search finds an email by.
+/// The text of an email for the search index.
 #[derive(Clone, Debug, Default)]
 pub struct IndexedText {
     /// The words of the subject, the sender, the recipients and the body, with spaces between them.
@@ -35,37 +35,37 @@ pub struct IndexedText {
 }
 
 impl IndexedText {
-    /// Takes the words of an email.
+    /// Splits the texts of an email into words.
     pub fn new(subject: &str, sender: &str, recipients: &str, body: &str) -> Self {
         Self {
             fields: [
-                joined(subject, LINE_WORDS, usize::MAX, 0),
-                joined(sender, LINE_WORDS, usize::MAX, 0),
-                joined(recipients, LINE_WORDS, usize::MAX, 0),
-                joined(body, BODY_WORDS, BODY_BYTES, WORD_BYTES),
+                joined(subject, MAX_LINE_WORDS, usize::MAX, 0),
+                joined(sender, MAX_LINE_WORDS, usize::MAX, 0),
+                joined(recipients, MAX_LINE_WORDS, usize::MAX, 0),
+                joined(body, MAX_BODY_WORDS, MAX_BODY_BYTES, WORD_OVERHEAD_BYTES),
             ],
         }
     }
 
-    /// What SQLite's index gets.
+    /// The row of SQLite's index.
     fn row<'a>(&'a self, row: i64, email: &'a EmailId, scope: &'a String) -> [Param<'a>; 7] {
         let [subject, sender, recipient, body] = self.fields.each_ref().map(Param::from);
         [row.into(), email.into(), scope.into(), subject, sender, recipient, body]
     }
 
-    /// The words with their positions, as PostgreSQL writes them. Fields are told apart by weight.
+    /// The words with their positions, in tsvector syntax. Fields differ by weight.
     fn vector(&self, scope: &str) -> String {
         let mut places: BTreeMap<&str, Vec<(usize, char)>> = BTreeMap::new();
         let mut position = 1;
         for (field, weight) in self.fields.iter().zip(['A', 'B', 'C', 'D']) {
             for word in field.split_terminator(' ') {
                 let of_word = places.entry(word).or_default();
-                if of_word.len() < POSITIONS {
-                    of_word.push((position.min(LAST_POSITION), weight));
+                if of_word.len() < MAX_POSITIONS_PER_WORD {
+                    of_word.push((position.min(MAX_POSITION), weight));
                 }
                 position += 1;
             }
-            // A phrase must not begin in one field and end in the next.
+            // A phrase must not span two fields.
             position += 2;
         }
         let mut text = format!("'{scope}'");
@@ -79,16 +79,18 @@ impl IndexedText {
     }
 }
 
-/// Puts a text into SQLite's index. $1, the workspace, is not needed: the scope is unique on the whole server. Values and not a
-/// query: before a statement that may add several rows the index would write itself out.
+/// Inserts a text into SQLite's index. $1, the workspace, is not needed: the scope is unique on the whole server.
+/// VALUES, not a query: before a statement that may insert several rows FTS5 would flush.
 const INSERT_TEXT: &str = "INSERT INTO email_text (rowid, email_id, scope, subject, sender, recipient, body)
      VALUES ($2, $3, $4, $5, $6, $7, $8)";
-/// Takes one out of it. A restored email tells its row in the index of the store that was saved, where another may lie by now.
+/// Deletes a text. A restored email has its row number from the index of the original store, where another email may
+/// be by now.
 const DELETE_TEXT: &str = "DELETE FROM email_text WHERE rowid = $2 AND email_id = $3 AND $1 <> ''";
-/// Takes away the mark of a text that waits to be indexed.
-const UNMARK: &str = "DELETE FROM email_text_pending WHERE workspace_id = $1 AND id = $2 AND email_id = $3";
+/// Deletes the marker of an email that is pending indexing.
+const DELETE_MARKER: &str =
+    "DELETE FROM email_text_pending WHERE workspace_id = $1 AND id = $2 AND email_id = $3";
 
-/// Indexes an email where that comes before its row, and tells the row of the index.
+/// Indexes an email where that comes before its row, and returns its row in the index.
 pub(crate) async fn insert_before(
     tx: &mut Tx,
     mailbox: &MailboxId,
@@ -108,7 +110,7 @@ pub(crate) async fn insert_before(
     )
     .await?;
     let scope = scope(mailbox);
-    tx.put_off((UNMARK, &[row.into(), email.into()]), (INSERT_TEXT, &text.row(row, email, &scope)))?;
+    tx.defer((DELETE_MARKER, &[row.into(), email.into()]), (INSERT_TEXT, &text.row(row, email, &scope)))?;
     Ok(Some(row))
 }
 
@@ -121,7 +123,7 @@ pub(crate) async fn insert_after(
 ) -> Result<()> {
     if tx.is_postgres() {
         let vector = text.vector(&scope(mailbox));
-        tx.later(
+        tx.pipeline(
             "INSERT INTO email_text (workspace_id, mailbox_id, email_id, words)
              VALUES ($1, $2, $3, CAST(CAST($4 AS TEXT) AS tsvector))",
             &[mailbox.into(), email.into(), (&vector).into()],
@@ -131,21 +133,21 @@ pub(crate) async fn insert_after(
     Ok(())
 }
 
-/// Takes an email out of the index. PostgreSQL does that with the row itself.
+/// Removes an email from the index. PostgreSQL does that with the row itself.
 pub(crate) async fn delete(tx: &mut Tx, email: &EmailId, text_row: Option<i64>) -> Result<()> {
     if let Some(row) = text_row
         && !tx.is_postgres()
     {
-        tx.run(UNMARK, &[row.into(), email.into()]).await?;
-        tx.at_end(DELETE_TEXT, &[row.into(), email.into()]).await?;
+        tx.run(DELETE_MARKER, &[row.into(), email.into()]).await?;
+        tx.at_commit(DELETE_TEXT, &[row.into(), email.into()]).await?;
     }
     Ok(())
 }
 
-/// An email as far as its row tells what search finds it by.
+/// The fields of an email that its search text is built from.
 #[derive(Clone, Debug)]
 #[expect(missing_docs, reason = "the columns of the table")]
-pub struct Indexable {
+pub struct IndexableEmail {
     pub mailbox_id: MailboxId,
     pub id: EmailId,
     pub content_id: String,
@@ -155,40 +157,44 @@ pub struct Indexable {
     pub cc: Option<String>,
 }
 
-columns!(Indexable { mailbox_id, id, content_id, subject, sender, to_line, cc });
+columns!(IndexableEmail { mailbox_id, id, content_id, subject, sender, to_line, cc });
 
 /// One email of the workspace.
-pub async fn find_indexable(tx: &mut Tx, mailbox: &MailboxId, email: &EmailId) -> Result<Option<Indexable>> {
+pub async fn find_indexable(
+    tx: &mut Tx,
+    mailbox: &MailboxId,
+    email: &EmailId,
+) -> Result<Option<IndexableEmail>> {
     tx.one(
         &format!(
             "SELECT {} FROM email
          WHERE workspace_id = $1 AND mailbox_id = $2 AND id = $3",
-            Indexable::COLUMNS
+            IndexableEmail::COLUMNS
         ),
         &[mailbox.into(), email.into()],
     )
     .await
 }
 
-/// Emails of the workspace behind the given one, by mailbox and then by age, which is the order to index them in.
+/// Emails of the workspace after the given one, by mailbox and age, the order in which they are indexed.
 pub async fn list_after(
     tx: &mut Tx,
     mailbox: &MailboxId,
     email: &EmailId,
     most: i64,
-) -> Result<Vec<Indexable>> {
+) -> Result<Vec<IndexableEmail>> {
     tx.all(
         &format!(
             "SELECT {} FROM email
          WHERE workspace_id = $1 AND (mailbox_id, id) > ($2, $3) ORDER BY mailbox_id, id LIMIT $4",
-            Indexable::COLUMNS
+            IndexableEmail::COLUMNS
         ),
         &[mailbox.into(), email.into(), most.into()],
     )
     .await
 }
 
-/// How many emails there are, and how many the index knows or will know in a moment.
+/// How many emails there are, and how many are indexed or about to be.
 pub async fn coverage(tx: &mut SystemTx) -> Result<(i64, i64)> {
     let sql = if tx.is_postgres() {
         "SELECT (SELECT count(*) FROM email), (SELECT count(*) FROM email_text)"
@@ -199,21 +205,21 @@ pub async fn coverage(tx: &mut SystemTx) -> Result<(i64, i64)> {
     Ok(tx.one(sql, &[]).await?.unwrap_or_default())
 }
 
-/// A mark of an email that waits to be indexed.
+/// The marker of an email that is pending indexing.
 #[derive(Clone, Debug)]
 #[expect(missing_docs, reason = "the columns of the table")]
-pub struct Pending {
+pub struct IndexMarker {
     pub id: i64,
     pub workspace_id: WorkspaceId,
     pub mailbox_id: MailboxId,
     pub email_id: EmailId,
 }
 
-columns!(Pending { id, workspace_id, mailbox_id, email_id });
+columns!(IndexMarker { id, workspace_id, mailbox_id, email_id });
 
-/// The marks behind one number up to another, in their order. Those that stay were left by a process that ended before it
-/// indexed what they are about.
-pub async fn list_pending(tx: &mut SystemTx, after: i64, up_to: i64, most: i64) -> Result<Vec<Pending>> {
+/// The markers after one number up to another, in order. Those that remain were left by a process that ended before
+/// it indexed their emails.
+pub async fn list_pending(tx: &mut SystemTx, after: i64, up_to: i64, most: i64) -> Result<Vec<IndexMarker>> {
     if tx.is_postgres() {
         return Ok(Vec::new());
     }
@@ -221,14 +227,14 @@ pub async fn list_pending(tx: &mut SystemTx, after: i64, up_to: i64, most: i64) 
         &format!(
             "SELECT {} FROM email_text_pending
          WHERE id > $1 AND id <= $2 ORDER BY id LIMIT $3",
-            Pending::COLUMNS
+            IndexMarker::COLUMNS
         ),
         &[after.into(), up_to.into(), most.into()],
     )
     .await
 }
 
-/// The number of the newest mark; 0 when there is none.
+/// The number of the newest marker; 0 when there is none.
 pub async fn newest_pending(tx: &mut SystemTx) -> Result<i64> {
     if tx.is_postgres() {
         return Ok(0);
@@ -237,28 +243,29 @@ pub async fn newest_pending(tx: &mut SystemTx) -> Result<i64> {
     Ok(found.map_or(0, |(newest,)| newest))
 }
 
-/// Indexes what a mark is about, unless somebody else did or it is gone or about another text by now. The mark goes.
-pub async fn index_marked(tx: &mut Tx, mark: &Pending, text: Option<&IndexedText>) -> Result<()> {
-    let about: [Param<'_>; 2] = [mark.id.into(), (&mark.email_id).into()];
-    let marked = tx.run(UNMARK, &about).await? > 0;
+/// Indexes the email of a marker and deletes the marker, unless that was done, or the marker is gone or of another
+/// email by now.
+pub async fn index_pending(tx: &mut Tx, marker: &IndexMarker, text: Option<&IndexedText>) -> Result<()> {
+    let about: [Param<'_>; 2] = [marker.id.into(), (&marker.email_id).into()];
+    let marked = tx.run(DELETE_MARKER, &about).await? > 0;
     let row: Option<(Option<i64>,)> = tx
         .one(
             "SELECT text_row FROM email WHERE workspace_id = $1 AND mailbox_id = $2 AND id = $3",
-            &[(&mark.mailbox_id).into(), (&mark.email_id).into()],
+            &[(&marker.mailbox_id).into(), (&marker.email_id).into()],
         )
         .await?;
     if marked
-        && row == Some((Some(mark.id),))
+        && row == Some((Some(marker.id),))
         && let Some(text) = text
     {
-        let scope = scope(&mark.mailbox_id);
-        // At once: between its mark and its text the number would belong to nobody.
-        tx.run(INSERT_TEXT, &text.row(mark.id, &mark.email_id, &scope)).await?;
+        let scope = scope(&marker.mailbox_id);
+        // Immediately: otherwise the number would be unused between the marker and the text.
+        tx.run(INSERT_TEXT, &text.row(marker.id, &marker.email_id, &scope)).await?;
     }
     Ok(())
 }
 
-/// Indexes an email anew, for a store whose index was lost or never restored. One that is gone by now stays gone.
+/// Re-indexes an email, for a store whose index was lost or never restored. A deleted email is skipped.
 pub async fn reindex(tx: &mut Tx, mailbox: &MailboxId, email: &EmailId, text: &IndexedText) -> Result<()> {
     let sql = format!(
         "SELECT text_row FROM email WHERE workspace_id = $1 AND mailbox_id = $2 AND id = $3{}",

@@ -1,4 +1,4 @@
-//! What is looked for, in the languages of both engines.
+//! Search clauses in the query languages of both engines.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use model::{
 
 use super::scope::scope;
 
-/// Whether a clause would also find the word that stands for the mailbox.
+/// Whether a clause would also match the word of the mailbox.
 fn could_be(clause: &Clause, scope: &str) -> bool {
     match clause.words.as_slice() {
         [word] if clause.prefix => scope.starts_with(word.as_str()),
@@ -18,15 +18,15 @@ fn could_be(clause: &Clause, scope: &str) -> bool {
     }
 }
 
-/// A query in the language of FTS5. Words hold letters and digits only, so nothing needs an escape.
+/// A query in FTS5 syntax. Words have letters and digits only, so nothing needs escaping.
 ///
-/// A query that names columns makes the index look into every text on its way, also into those that it passes over. So
-/// the mailbox's word and words of any field name none: what stands in another mailbox is left out with its row, and
-/// a word that is like the mailbox's names the fields.
+/// A query with column filters makes FTS5 read every text it passes, also those it skips. So the mailbox's word and
+/// words for any field have no column filter: other mailboxes are excluded by their rows, and only a word that equals
+/// the mailbox's names its columns.
 pub(super) fn sqlite_query(mailbox: &MailboxId, clauses: &[Clause]) -> String {
     let scope = scope(mailbox).to_ascii_lowercase();
     let mut query = format!("\"{scope}\"");
-    // NOT binds two sides, so what is left out comes last.
+    // NOT is binary, so exclusions come last.
     for negated in [false, true] {
         for clause in clauses.iter().filter(|clause| clause.negated == negated) {
             let field = match clause.field {
@@ -44,10 +44,10 @@ pub(super) fn sqlite_query(mailbox: &MailboxId, clauses: &[Clause]) -> String {
     query
 }
 
-/// A query in the language of `tsquery`.
+/// A query in `tsquery` syntax.
 ///
-/// The index knows words but not their weights, so a query with weights makes PostgreSQL read every text that may match.
-/// Words of any field have none, unless one is like the mailbox's, which has no weight.
+/// The GIN index has words but no weights, so a query with weights makes PostgreSQL read every text that may match.
+/// Words for any field have none, unless one equals the mailbox's, which has no weight.
 pub(super) fn postgres_query(mailbox: &MailboxId, clauses: &[Clause]) -> String {
     let scope = scope(mailbox);
     let like = scope.to_ascii_lowercase();

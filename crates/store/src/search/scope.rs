@@ -1,8 +1,8 @@
-//! The word that keeps the texts of one mailbox apart from those of all others, in the index and in every query.
+//! The word that separates the texts of one mailbox from all others, in the index and in every query.
 
 use model::MailboxId;
 
-/// The word that stands for a mailbox: letters and digits, so that no engine cuts it.
+/// The word of a mailbox: letters and digits, so that no tokenizer splits it.
 pub(super) fn scope(mailbox: &MailboxId) -> String {
     mailbox.as_str().chars().filter(char::is_ascii_alphanumeric).collect()
 }

@@ -1,8 +1,8 @@
-//! Writing SQLite's log back into the database, beside the writer.
+//! WAL checkpoints of SQLite, on their own thread.
 //!
-//! SQLite does it inside a commit, so that somebody's mail waits for that of many others to be written a second time. Here
-//! a thread with a connection of its own does it while the writer goes on. The log starts anew as soon as it was caught
-//! up with; the writer lends a hand only where commits come faster than that.
+//! SQLite's automatic checkpoint runs inside a commit, which then waits until the pages of many others are written a
+//! second time. Here a thread with its own connection does it while the writer goes on. The WAL restarts as soon as
+//! the checkpoint has caught up; the writer helps only when commits come faster than that.
 
 use std::sync::{
     Arc,
@@ -14,56 +14,56 @@ use rusqlite::{Connection, ErrorCode, wal::CheckpointMode};
 
 use crate::error::Result;
 
-/// Pages in the log from which it is written back, 16 MB: those that change with every mail are then written once for many.
-const LONG: u32 = 4_000;
-/// Pages from which the writer does it itself.
-const TOO_LONG: u32 = 4 * LONG;
-/// How many more pages there are before the thread is asked once more.
-const STEP: u32 = LONG / 4;
-/// How often the thread tries to catch up with the writer before it lets it go on.
-const ROUNDS: u32 = 4;
+/// WAL pages that start a checkpoint, 16 MB: a page that changes with every message is then written once for many.
+const CHECKPOINT_PAGES: u32 = 4_000;
+/// WAL pages from which the writer runs the checkpoint itself.
+const MAX_WAL_PAGES: u32 = 4 * CHECKPOINT_PAGES;
+/// How many more pages are logged before the thread is signalled again.
+const CHECKPOINT_STEP_PAGES: u32 = CHECKPOINT_PAGES / 4;
+/// How often the thread tries to catch up with the writer before it gives up.
+const MAX_ROUNDS: u32 = 4;
 
-/// The writer's side of it. The thread ends when this is dropped.
+/// The writer's handle. The thread ends when this is dropped.
 pub(super) struct Checkpoints {
-    /// Pages in the log after the last commit.
+    /// Pages in the WAL after the last commit.
     pages: Arc<AtomicU32>,
-    ask: SyncSender<()>,
-    /// At how many pages the thread is asked.
-    ask_at: u32,
+    signal: SyncSender<()>,
+    /// The number of pages at which the thread is signalled.
+    signal_at: u32,
 }
 
 impl Checkpoints {
-    /// Begins to count what the writer logs, and gives the thread's work.
+    /// Starts to count the writer's WAL pages, and returns the body of the thread.
     pub(super) fn new(
         writer: &mut Connection,
         own: Connection,
     ) -> Result<(Self, impl FnOnce() + Send + use<>)> {
         let pages = Arc::<AtomicU32>::default();
         let (counted, seen) = (pages.clone(), pages.clone());
-        // In the place of SQLite's own, which would write the log back at once.
+        // Replaces SQLite's own hook, which would run a checkpoint at once.
         writer.wal_hook(Some(move |_: &mut _, logged| {
             counted.store(u32::try_from(logged).unwrap_or_default(), Ordering::Release);
             Ok(())
         }))?;
-        let (ask, asked) = sync_channel(1);
+        let (signal, signals) = sync_channel(1);
         let work = move || {
-            while asked.recv().is_ok() {
+            while signals.recv().is_ok() {
                 catch_up(&own, &seen);
             }
         };
-        Ok((Self { pages, ask, ask_at: LONG }, work))
+        Ok((Self { pages, signal, signal_at: CHECKPOINT_PAGES }, work))
     }
 
-    /// Has the log written back if it is long. To be called after a commit, when nobody waits for it any more.
-    pub(super) fn look(&mut self, writer: &Connection) {
+    /// Runs or requests a checkpoint if the WAL is long. Call it after a commit, when its callers have been answered.
+    pub(super) fn run_if_due(&mut self, writer: &Connection) {
         match self.pages.load(Ordering::Acquire) {
-            ..LONG => self.ask_at = LONG,
-            TOO_LONG.. => _ = write_back(writer),
-            pages if pages >= self.ask_at => {
-                // Where commits come faster than it can write back, it would otherwise flush for each of them.
-                self.ask_at = pages + STEP;
-                // Who was asked before has not begun yet, which is as good.
-                let _ = self.ask.try_send(());
+            ..CHECKPOINT_PAGES => self.signal_at = CHECKPOINT_PAGES,
+            MAX_WAL_PAGES.. => _ = checkpoint(writer),
+            pages if pages >= self.signal_at => {
+                // Otherwise it would sync for every commit when commits come faster than it can write.
+                self.signal_at = pages + CHECKPOINT_STEP_PAGES;
+                // An earlier signal that is still queued is enough.
+                let _ = self.signal.try_send(());
             }
             _ => {}
         }
@@ -71,23 +71,23 @@ impl Checkpoints {
 }
 
 fn catch_up(connection: &Connection, pages: &AtomicU32) {
-    for _ in 0..ROUNDS {
-        match write_back(connection) {
+    for _ in 0..MAX_ROUNDS {
+        match checkpoint(connection) {
             Some(written) if written < pages.load(Ordering::Acquire) => {}
             _ => return,
         }
     }
 }
 
-/// Writes back what no reader needs in the log, and tells how many of its pages are by then.
-fn write_back(connection: &Connection) -> Option<u32> {
+/// Copies the pages that no reader needs in the WAL to the database, and returns how many are copied by now.
+fn checkpoint(connection: &Connection) -> Option<u32> {
     match connection.wal_checkpoint_v2(None::<&str>, CheckpointMode::PASSIVE) {
         Ok((_, written)) => u32::try_from(written).ok(),
-        // Somebody else is at it.
+        // Another connection is running one.
         Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => None,
         Err(error) => {
-            // Nothing is lost: the log has it all, and the next one who looks tries again.
-            tracing::warn!(%error, "SQLite's log grows: it cannot be written back");
+            // Nothing is lost: the WAL has everything, and the next checkpoint tries again.
+            tracing::warn!(%error, "WAL checkpoint failed; retrying after a later commit");
             None
         }
     }
@@ -103,7 +103,7 @@ mod tests {
         connection
     }
 
-    /// A writer with a table to fill, and the work of the thread beside it, which runs only when it is called.
+    /// A writer with a table to fill, and the body of the checkpoint thread, which runs only when called.
     fn start(folder: &tempfile::TempDir) -> (Connection, Checkpoints, impl FnOnce()) {
         let mut writer = open(folder);
         writer.execute_batch("CREATE TABLE t (x)").unwrap();
@@ -128,14 +128,14 @@ mod tests {
     }
 
     #[test]
-    fn a_long_log_starts_anew_without_the_writer() {
+    fn a_long_wal_restarts_without_the_writer() {
         let folder = tempfile::tempdir().unwrap();
         let (writer, mut checkpoints, work) = start(&folder);
-        fill(&writer, LONG / 2);
-        checkpoints.look(&writer);
-        fill(&writer, LONG / 2);
-        assert!(logged(&checkpoints) > LONG, "short logs are left alone");
-        checkpoints.look(&writer);
+        fill(&writer, CHECKPOINT_PAGES / 2);
+        checkpoints.run_if_due(&writer);
+        fill(&writer, CHECKPOINT_PAGES / 2);
+        assert!(logged(&checkpoints) > CHECKPOINT_PAGES, "short logs are left alone");
+        checkpoints.run_if_due(&writer);
         let pages = checkpoints.pages.clone();
         drop(checkpoints);
         work();
@@ -144,48 +144,48 @@ mod tests {
     }
 
     #[test]
-    fn the_writer_helps_when_a_log_is_too_long() {
+    fn the_writer_checkpoints_a_wal_that_is_too_long() {
         let folder = tempfile::tempdir().unwrap();
         let (writer, mut checkpoints, _never_run) = start(&folder);
-        fill(&writer, TOO_LONG);
-        checkpoints.look(&writer);
+        fill(&writer, MAX_WAL_PAGES);
+        checkpoints.run_if_due(&writer);
         fill(&writer, 1);
         assert!(logged(&checkpoints) < 10);
     }
 
     #[test]
-    fn what_a_reader_needs_stays_in_the_log() {
+    fn pages_that_a_reader_needs_stay_in_the_wal() {
         let folder = tempfile::tempdir().unwrap();
         let (writer, mut checkpoints, _never_run) = start(&folder);
         let reader = open(&folder);
         reader.execute_batch("BEGIN; SELECT count(*) FROM t").unwrap();
-        fill(&writer, TOO_LONG);
-        checkpoints.look(&writer);
+        fill(&writer, MAX_WAL_PAGES);
+        checkpoints.run_if_due(&writer);
         let count = |connection: &Connection| -> i64 {
             connection.query_row("SELECT count(*) FROM t", [], |row| row.get(0)).unwrap()
         };
-        assert_eq!((count(&reader), count(&writer)), (0, i64::from(TOO_LONG)));
+        assert_eq!((count(&reader), count(&writer)), (0, i64::from(MAX_WAL_PAGES)));
         fill(&writer, 1);
-        assert!(logged(&checkpoints) > TOO_LONG);
+        assert!(logged(&checkpoints) > MAX_WAL_PAGES);
         reader.execute_batch("COMMIT").unwrap();
-        checkpoints.look(&writer);
+        checkpoints.run_if_due(&writer);
         fill(&writer, 1);
         assert!(logged(&checkpoints) < 10);
     }
 
     #[test]
-    fn who_cannot_keep_up_is_asked_now_and_then() {
+    fn a_slow_thread_is_signalled_now_and_then() {
         let folder = tempfile::tempdir().unwrap();
         let (writer, mut checkpoints, _never_run) = start(&folder);
-        fill(&writer, LONG + 1);
-        checkpoints.look(&writer);
-        let next = checkpoints.ask_at;
-        assert!(next >= LONG + STEP, "{next}");
+        fill(&writer, CHECKPOINT_PAGES + 1);
+        checkpoints.run_if_due(&writer);
+        let next = checkpoints.signal_at;
+        assert!(next >= CHECKPOINT_PAGES + CHECKPOINT_STEP_PAGES, "{next}");
         fill(&writer, 1);
-        checkpoints.look(&writer);
-        assert_eq!(checkpoints.ask_at, next, "a commit more is no reason");
-        fill(&writer, STEP);
-        checkpoints.look(&writer);
-        assert!(checkpoints.ask_at > next);
+        checkpoints.run_if_due(&writer);
+        assert_eq!(checkpoints.signal_at, next, "a commit more is no reason");
+        fill(&writer, CHECKPOINT_STEP_PAGES);
+        checkpoints.run_if_due(&writer);
+        assert!(checkpoints.signal_at > next);
     }
 }

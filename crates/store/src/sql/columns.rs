@@ -1,5 +1,5 @@
-//! The columns of a table, declared once. From one list of fields come the list that SELECT names, the reader of a row
-//! and the values of an INSERT, so they cannot differ in order.
+//! The columns of a table, declared once. One list of fields gives the SELECT list, the row decoder and the INSERT
+//! values, so they cannot differ in order.
 
 use super::{
     transaction::{SystemTx, Tx},
@@ -9,7 +9,7 @@ use crate::error::Result;
 
 /// A record whose fields are columns of a table.
 pub(crate) trait Columns: FromRow {
-    /// The columns in their order, for SELECT.
+    /// The columns in order, for SELECT.
     const COLUMNS: &'static str;
     /// The same, one by one.
     const NAMES: &'static [&'static str];
@@ -74,8 +74,8 @@ macro_rules! columns {
 }
 pub(crate) use columns;
 
-/// Declares how a row of a query is read whose columns come from several tables or are computed: its fields, in the
-/// order of the query's columns.
+/// Declares how to decode a row whose columns come from several tables or are computed: its fields, in the order of
+/// the query's columns.
 macro_rules! row {
     ($record:ident { $($field:ident),+ $(,)? }) => {
         impl $crate::FromRow for $record {
@@ -87,7 +87,7 @@ macro_rules! row {
 }
 pub(crate) use row;
 
-/// A row to be added to a table.
+/// A row to insert into a table.
 pub(crate) struct Insert<'a> {
     table: &'static str,
     columns: Vec<&'static str>,
@@ -96,12 +96,12 @@ pub(crate) struct Insert<'a> {
 }
 
 impl<'a> Insert<'a> {
-    /// A row of a table, without values yet.
+    /// A row without values yet.
     pub(crate) const fn into(table: &'static str) -> Self {
         Self { table, columns: Vec::new(), params: Vec::new(), conflict: None }
     }
 
-    /// The columns of a record, but for the workspace's: a transaction of a workspace names its own.
+    /// The columns of a record, except the workspace: a transaction adds its own.
     pub(crate) fn record<R: Columns>(mut self, record: &'a R) -> Self {
         let columns = R::NAMES.iter().zip(record.params()).filter(|(name, _)| **name != WORKSPACE);
         for (name, value) in columns {
@@ -118,23 +118,23 @@ impl<'a> Insert<'a> {
         self
     }
 
-    /// Adds nothing where there is a row with the same values in these columns.
+    /// `ON CONFLICT DO NOTHING` for these columns.
     pub(crate) const fn unless_same(mut self, columns: &'static str) -> Self {
         self.conflict = Some(columns);
         self
     }
 
-    /// Adds the row, and tells whether there was none like it.
+    /// Inserts the row, and returns whether there was no conflict.
     pub(crate) async fn run(self, tx: &mut Tx) -> Result<bool> {
         Ok(tx.run(&self.sql(Some(WORKSPACE)), &self.params).await? == 1)
     }
 
-    /// Adds the row [with the next statement](Tx::later).
-    pub(crate) async fn later(self, tx: &mut Tx) -> Result<()> {
-        tx.later(&self.sql(Some(WORKSPACE)), &self.params).await
+    /// Inserts the row [with the next statement](Tx::pipeline).
+    pub(crate) async fn pipeline(self, tx: &mut Tx) -> Result<()> {
+        tx.pipeline(&self.sql(Some(WORKSPACE)), &self.params).await
     }
 
-    /// Adds a row of a table that belongs to no workspace, and tells whether there was none like it.
+    /// Inserts a row into a table without workspaces, and returns whether there was no conflict.
     pub(crate) async fn run_system(self, tx: &mut SystemTx) -> Result<bool> {
         Ok(tx.run(&self.sql(None), &self.params).await? == 1)
     }
@@ -161,7 +161,7 @@ impl<'a> Insert<'a> {
     }
 }
 
-/// Stores all columns of a record in the row that the keys name, and tells whether there is one.
+/// Stores all columns of a record in the row with these keys, and returns whether there is one.
 pub(crate) async fn update_row<R: Columns>(
     tx: &mut Tx,
     table: &str,
@@ -194,7 +194,7 @@ fn update_statement<'a, R: Columns>(
     (sql, params)
 }
 
-/// The column that leads every table of a workspace's data; a [`Tx`] gives it to its statements as `$1`.
+/// The first column of every table with workspace data; a [`Tx`] passes it to its statements as `$1`.
 const WORKSPACE: &str = "workspace_id";
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The open store: which engine it is, and the ways to run a transaction on it.
+//! The open store: its engine, and the ways to run a transaction on it.
 
 use std::{sync::Arc, time::Instant};
 
@@ -14,7 +14,7 @@ use super::{
     sqlite::SqliteEngine,
     transaction::{SystemTx, Tx},
     wake::{Topic, Wake},
-    work::{Again, Body, Once, Typed, Work, outcome_of},
+    work::{Body, RepeatableWork, SingleRunWork, TypedWork, Work, outcome_of},
 };
 use crate::error::{Error, Result};
 
@@ -40,13 +40,14 @@ impl Db {
         Ok(db)
     }
 
-    /// What tells it from the other open stores of a process, for as long as it is open.
+    /// Identifies it among the open stores of a process, while it is open.
     #[cfg(feature = "faults")]
     pub(super) fn address(&self) -> usize {
         Arc::as_ptr(&self.0).addr()
     }
 
-    /// Listens for wake-ups of a topic, of every node. A listener that falls behind loses the oldest ones, never blocks.
+    /// Subscribes to wake-ups of a topic, from every node. A listener that falls behind loses the oldest ones and
+    /// never blocks.
     pub fn listen(&self, topic: Topic) -> tokio::sync::broadcast::Receiver<Wake> {
         match &*self.0 {
             Engine::Sqlite(engine) => engine.listen(topic),
@@ -54,13 +55,13 @@ impl Db {
         }
     }
 
-    /// Whether this process is the only one that serves the store, so that nothing needs to be agreed with others.
+    /// Whether this process is the only one that uses the store, so that no coordination with others is needed.
     pub fn is_sole_node(&self) -> bool {
         matches!(*self.0, Engine::Sqlite(_))
     }
 
-    /// A number that is another one after every write of this process but [shared](Self::shared_write) ones, before
-    /// its caller hears of it. Nothing where others write as well.
+    /// A number that changes with every write of this process except [shared](Self::shared_write) ones, before the
+    /// write returns. `None` where other processes write as well.
     pub fn changes(&self) -> Option<u64> {
         match &*self.0 {
             Engine::Sqlite(engine) => Some(engine.changes()),
@@ -68,16 +69,16 @@ impl Db {
         }
     }
 
-    /// Whether a write that was begun comes to its end when nobody waits for it any more.
+    /// Whether a write completes after its future is dropped.
     pub fn finishes_alone(&self) -> bool {
         matches!(*self.0, Engine::Sqlite(_))
     }
 
-    /// Has the index for search know everything that was written before, by this process. Whoever searches calls it first.
+    /// Flushes everything this process has written before into the search index. Call it before a search.
     pub async fn index_texts(&self) -> Result<()> {
         match &*self.0 {
-            Engine::Sqlite(engine) => engine.do_what_waits().await,
-            // Its index knows every mail from its commit on.
+            Engine::Sqlite(engine) => engine.flush_deferred().await,
+            // Its index includes every email from its commit on.
             Engine::Postgres(_) => Ok(()),
         }
     }
@@ -90,7 +91,7 @@ impl Db {
         }
     }
 
-    /// Runs a transaction of one workspace that may write; it is durable when this returns.
+    /// Runs a write transaction of one workspace; it is durable when this returns.
     pub fn write<T, E, F>(
         &self,
         workspace: &WorkspaceId,
@@ -101,67 +102,67 @@ impl Db {
         E: From<Error> + Send + 'static,
         F: AsyncFnOnce(&mut Tx) -> Result<T, E> + for<'tx> Body<'tx, Tx, T, E>,
     {
-        self.typed(Mode::Write, Scope::Workspace(workspace.clone()), Once::new(body))
+        self.typed(Mode::Write, Scope::Workspace(workspace.clone()), SingleRunWork::new(body))
     }
 
-    /// Runs statements of one workspace that only read.
+    /// Runs read-only statements of one workspace.
     ///
-    /// On PostgreSQL each statement sees its own snapshot: what must fit together is read by one statement.
+    /// On PostgreSQL each statement has its own snapshot: data that must be consistent is read by one statement.
     pub fn read<T, E, F>(&self, workspace: &WorkspaceId, body: F) -> impl Future<Output = Result<T, E>> + Send
     where
         T: Send + 'static,
         E: From<Error> + Send + 'static,
         F: AsyncFnOnce(&mut Tx) -> Result<T, E> + for<'tx> Body<'tx, Tx, T, E>,
     {
-        self.typed(Mode::Read, Scope::Workspace(workspace.clone()), Once::new(body))
+        self.typed(Mode::Read, Scope::Workspace(workspace.clone()), SingleRunWork::new(body))
     }
 
-    /// Runs a transaction across workspaces that may write.
+    /// Runs a write transaction across workspaces.
     pub fn system_write<T, E, F>(&self, body: F) -> impl Future<Output = Result<T, E>> + Send
     where
         T: Send + 'static,
         E: From<Error> + Send + 'static,
         F: AsyncFnOnce(&mut SystemTx) -> Result<T, E> + for<'tx> Body<'tx, SystemTx, T, E>,
     {
-        self.typed(Mode::Write, Scope::System, Once::new(body))
+        self.typed(Mode::Write, Scope::System, SingleRunWork::new(body))
     }
 
-    /// The same, in one commit with others of the same key that come at the same time; for what is written often and
-    /// waits for the same locks. Each is durable when it returns, and fails alone.
+    /// The same, in one commit with concurrent transactions of the same key; for frequent writes that wait for the
+    /// same locks. Each is durable when it returns, and fails alone.
     ///
-    /// The body may be run more than once, after what it did in the store was undone: each time it is a clone. It must not
-    /// look at what it [adds to](Tx::add_at_end).
+    /// The body may run more than once, after its changes were rolled back: each time it is a clone. It must not read
+    /// the counters that it [adds to](Tx::add_at_commit).
     pub fn shared_write<T, E, F>(&self, key: &str, body: F) -> impl Future<Output = Result<T, E>> + Send
     where
         T: Send + 'static,
         E: From<Error> + Send + 'static,
         F: AsyncFnOnce(&mut SystemTx) -> Result<T, E> + for<'tx> Body<'tx, SystemTx, T, E> + Clone,
     {
-        self.typed(Mode::SharedWrite(key), Scope::System, Again::new(body))
+        self.typed(Mode::SharedWrite(key), Scope::System, RepeatableWork::new(body))
     }
 
-    /// Runs statements across workspaces that only read.
+    /// Runs read-only statements across workspaces.
     pub fn system_read<T, E, F>(&self, body: F) -> impl Future<Output = Result<T, E>> + Send
     where
         T: Send + 'static,
         E: From<Error> + Send + 'static,
         F: AsyncFnOnce(&mut SystemTx) -> Result<T, E> + for<'tx> Body<'tx, SystemTx, T, E>,
     {
-        self.typed(Mode::Read, Scope::System, Once::new(body))
+        self.typed(Mode::Read, Scope::System, SingleRunWork::new(body))
     }
 
-    /// Runs statements across workspaces that only read, all of them on one snapshot of the store.
+    /// Runs read-only statements across workspaces, all on one snapshot of the store.
     pub(crate) fn snapshot<T, E, F>(&self, body: F) -> impl Future<Output = Result<T, E>> + Send
     where
         T: Send + 'static,
         E: From<Error> + Send + 'static,
         F: AsyncFnOnce(&mut SystemTx) -> Result<T, E> + for<'tx> Body<'tx, SystemTx, T, E>,
     {
-        self.typed(Mode::Snapshot, Scope::System, Once::new(body))
+        self.typed(Mode::Snapshot, Scope::System, SingleRunWork::new(body))
     }
 
-    /// Does not hold on to the work while it is done, so that nobody has to prove of its body what the engines know already.
-    fn typed<W: Typed>(
+    /// Does not borrow the work while it runs, so that callers need not prove bounds that the engines know already.
+    fn typed<W: TypedWork>(
         &self,
         mode: Mode<'_>,
         scope: Scope,
@@ -171,7 +172,7 @@ impl Db {
         async move { outcome_of::<W>(done.await) }
     }
 
-    /// Has an engine do some work, and gives it back with its outcome.
+    /// Runs work on an engine, and returns it with its outcome.
     async fn perform(&self, mode: Mode<'_>, scope: Scope, work: Box<dyn Work>) -> Result<Box<dyn Work>> {
         #[cfg(feature = "faults")]
         let dies = match mode {

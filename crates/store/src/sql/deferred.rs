@@ -1,8 +1,8 @@
-//! Work that SQLite's writer puts off until several commits can share it.
+//! Tasks that SQLite's writer defers until several commits can share them.
 //!
-//! Its index for search writes a part of its own for every commit, whether that holds one text or thirty. So texts wait in
-//! memory until some have come together, somebody wants to search, or nothing new comes. With its mail each leaves a mark
-//! in the store, which goes with the work: what was lost with the process is found by its mark.
+//! FTS5 writes a new segment for every commit, whether it has one text or thirty. So texts are kept in memory until
+//! there are enough, a search needs them, or no new ones come. The commit of the email stores a marker, which is
+//! deleted with the task: a task lost in a crash is found by its marker.
 
 use std::{
     sync::{
@@ -13,163 +13,166 @@ use std::{
     time::Duration,
 };
 
-use super::kept::KeptStatement;
+use super::deferred_statement::DeferredStatement;
 use crate::error::Error;
 
-/// So much may wait; what comes then takes all of it along.
+/// At most this many tasks are deferred; the next commit runs all of them.
 const MAX_DEFERRED: usize = 32;
 const MAX_DEFERRED_BYTES: usize = 256 * 1024;
-/// How long nothing new comes before somebody asks for what waits.
-const PAUSE: Duration = Duration::from_millis(50);
-/// How often in a row it may fail before it is left to whoever looks for its marks: it must not keep everything else from
-/// being written for ever.
-const TRIES: u32 = 8;
+/// How long no new task must come before the writer is asked to run the pending ones.
+const IDLE_DELAY: Duration = Duration::from_millis(50);
+/// How often in a row the tasks may fail before they are dropped and left to the sweep for markers: they must
+/// not block all other writes forever.
+const MAX_ATTEMPTS: u32 = 8;
 
-/// One thing that was put off.
-pub(super) struct PutOff {
-    /// Takes its mark away. Where there is none any more, there is nothing left to do.
-    pub(super) mark: KeptStatement,
-    pub(super) work: KeptStatement,
+/// A deferred task.
+pub(super) struct DeferredTask {
+    /// Deletes its marker. When there is none any more, the task was done.
+    pub(super) clear_marker: DeferredStatement,
+    pub(super) task: DeferredStatement,
 }
 
-/// The work that waits.
+/// The deferred tasks.
 #[derive(Default)]
-pub(super) struct Deferred {
-    /// That of commits before.
-    waiting: Vec<PutOff>,
-    /// That of the commit at work.
-    new: Vec<PutOff>,
-    /// Whether the commit at work is to take all of it along.
-    wanted: bool,
-    /// How many things were ever put off.
-    ever: u64,
-    /// How many commits in a row could not do what was due.
-    failed: u32,
+pub(super) struct DeferredTasks {
+    /// Those of earlier commits.
+    pending: Vec<DeferredTask>,
+    /// Those of the current commit.
+    new: Vec<DeferredTask>,
+    /// Whether the current commit runs all of them.
+    flush_requested: bool,
+    /// How many were ever deferred.
+    total: u64,
+    /// How many commits in a row failed to run due tasks.
+    failed_commits: u32,
 }
 
-impl Deferred {
-    /// Begins a commit, or begins it anew.
+impl DeferredTasks {
+    /// Starts a commit, or restarts it.
     pub(super) fn begin(&mut self) {
         self.new.clear();
-        self.wanted = false;
+        self.flush_requested = false;
     }
 
-    pub(super) fn put_off(&mut self, work: PutOff) {
+    pub(super) fn defer(&mut self, work: DeferredTask) {
         self.new.push(work);
     }
 
-    /// How much the commit at work has put off.
-    pub(super) fn put_off_so_far(&self) -> usize {
+    /// How many tasks the current commit has deferred.
+    pub(super) fn deferred_count(&self) -> usize {
         self.new.len()
     }
 
-    /// Forgets what it put off after that.
-    pub(super) fn forget_after(&mut self, so_far: usize) {
-        self.new.truncate(so_far);
+    /// Drops those deferred after that.
+    pub(super) fn truncate(&mut self, count: usize) {
+        self.new.truncate(count);
     }
 
-    /// Has the commit at work take everything along.
-    pub(super) fn want(&mut self) {
-        self.wanted = true;
+    /// Makes the current commit run everything.
+    pub(super) fn request_flush(&mut self) {
+        self.flush_requested = true;
     }
 
-    /// What the commit has to do before it ends.
-    pub(super) fn due(&self) -> impl Iterator<Item = &PutOff> {
+    /// The tasks that the commit has to run.
+    pub(super) fn due(&self) -> impl Iterator<Item = &DeferredTask> {
         let due = self.is_due();
         self.all().filter(move |_| due)
     }
 
-    /// Ends a commit that did what was due.
-    pub(super) fn end(&mut self) {
+    /// Ends a commit that ran the due tasks.
+    pub(super) fn on_commit(&mut self) {
         if self.is_due() {
-            self.waiting.clear();
+            self.pending.clear();
             self.new.clear();
-            self.failed = 0;
+            self.failed_commits = 0;
         } else {
-            self.ever += self.new.len() as u64;
-            self.waiting.append(&mut self.new);
+            self.total += self.new.len() as u64;
+            self.pending.append(&mut self.new);
         }
     }
 
     /// Ends a commit that failed.
-    pub(super) fn fail(&mut self, error: &Error) {
+    pub(super) fn on_failure(&mut self, error: &Error) {
         if !self.is_due() {
             return;
         }
-        self.failed += 1;
-        if self.failed >= TRIES {
-            tracing::error!(%error, texts = self.waiting.len(), "what was put off cannot be done now");
-            self.waiting.clear();
-            self.failed = 0;
+        self.failed_commits += 1;
+        if self.failed_commits >= MAX_ATTEMPTS {
+            let texts = self.pending.len();
+            tracing::error!(%error, texts, "deferred index tasks failed repeatedly; left to the sweep for markers");
+            self.pending.clear();
+            self.failed_commits = 0;
         }
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.waiting.is_empty()
+        self.pending.is_empty()
     }
 
-    fn all(&self) -> impl Iterator<Item = &PutOff> {
-        self.waiting.iter().chain(&self.new)
+    fn all(&self) -> impl Iterator<Item = &DeferredTask> {
+        self.pending.iter().chain(&self.new)
     }
 
     fn is_due(&self) -> bool {
-        let bytes = || self.all().map(|put_off| put_off.work.size()).sum::<usize>();
-        self.wanted || self.all().count() >= MAX_DEFERRED || bytes() >= MAX_DEFERRED_BYTES
+        let bytes = || self.all().map(|deferred| deferred.task.size()).sum::<usize>();
+        self.flush_requested || self.all().count() >= MAX_DEFERRED || bytes() >= MAX_DEFERRED_BYTES
     }
 }
 
-/// What others know of the work that waits.
+/// The number of pending tasks, for other threads.
 #[derive(Default)]
 pub(super) struct Backlog {
-    waiting: AtomicUsize,
-    /// How many things were ever put off.
-    ever: AtomicU64,
+    pending: AtomicUsize,
+    /// How many were ever deferred.
+    total: AtomicU64,
 }
 
 impl Backlog {
     pub(super) fn is_empty(&self) -> bool {
-        self.waiting.load(Ordering::Acquire) == 0
+        self.pending.load(Ordering::Acquire) == 0
     }
 }
 
-/// Who sees to it that nothing waits for long.
-pub(super) struct Watch {
+/// Requests a flush when the store is idle, so that no task is pending for long.
+pub(super) struct IdleFlush {
     backlog: Arc<Backlog>,
-    ask: SyncSender<()>,
+    signal: SyncSender<()>,
 }
 
-impl Watch {
-    /// With what others know, and with the work of a thread. That calls the function when nothing new came for a while, until
-    /// the function says that there is nobody left to ask.
+impl IdleFlush {
+    /// Returns the shared backlog, and the body of a thread that calls the function when no new task came for a while,
+    /// until the function returns false: the writer has stopped.
     pub(super) fn new<F: Fn() -> bool + Send>(
-        ask_writer: F,
+        request_flush: F,
     ) -> (Self, Arc<Backlog>, impl FnOnce() + Send + use<F>) {
         let backlog = Arc::<Backlog>::default();
-        let (ask, asked) = sync_channel(1);
-        let watched = backlog.clone();
-        (Self { backlog: backlog.clone(), ask }, backlog, move || watch(&watched, &asked, ask_writer))
+        let (signal, signals) = sync_channel(1);
+        let shared = backlog.clone();
+        (Self { backlog: backlog.clone(), signal }, backlog, move || {
+            flush_when_idle(&shared, &signals, request_flush);
+        })
     }
 
-    /// Tells what waits after a commit. To be called before anybody hears of that.
-    pub(super) fn tell(&self, deferred: &Deferred) {
-        self.backlog.waiting.store(deferred.waiting.len(), Ordering::Release);
-        let before = self.backlog.ever.swap(deferred.ever, Ordering::Relaxed);
-        // Once for all that is new: what could not be done is tried again with the next.
-        if before != deferred.ever {
-            // Who was asked before has not begun yet, or is looking already.
-            let _ = self.ask.try_send(());
+    /// Publishes the backlog after a commit. Call it before the commit is acknowledged.
+    pub(super) fn publish(&self, deferred: &DeferredTasks) {
+        self.backlog.pending.store(deferred.pending.len(), Ordering::Release);
+        let before = self.backlog.total.swap(deferred.total, Ordering::Relaxed);
+        // Once for new tasks only: failed ones are retried with the next.
+        if before != deferred.total {
+            // An earlier signal is still queued, or the thread is awake already.
+            let _ = self.signal.try_send(());
         }
     }
 }
 
-fn watch(backlog: &Backlog, asked: &Receiver<()>, ask_writer: impl Fn() -> bool) {
-    while asked.recv().is_ok() {
+fn flush_when_idle(backlog: &Backlog, signals: &Receiver<()>, request_flush: impl Fn() -> bool) {
+    while signals.recv().is_ok() {
         let mut before = None;
-        while before != Some(backlog.ever.load(Ordering::Relaxed)) {
-            before = Some(backlog.ever.load(Ordering::Relaxed));
-            std::thread::sleep(PAUSE);
+        while before != Some(backlog.total.load(Ordering::Relaxed)) {
+            before = Some(backlog.total.load(Ordering::Relaxed));
+            std::thread::sleep(IDLE_DELAY);
         }
-        if !backlog.is_empty() && !ask_writer() {
+        if !backlog.is_empty() && !request_flush() {
             return;
         }
     }
@@ -182,24 +185,24 @@ mod tests {
     use super::*;
     use crate::Param;
 
-    fn work(bytes: usize) -> PutOff {
+    fn work(bytes: usize) -> DeferredTask {
         let text = "x".repeat(bytes);
-        let keep = |params: &[Param<'_>]| KeptStatement::new("", params).unwrap();
-        PutOff { mark: keep(&[]), work: keep(&[text.as_str().into()]) }
+        let owned = |params: &[Param<'_>]| DeferredStatement::new("", params).unwrap();
+        DeferredTask { clear_marker: owned(&[]), task: owned(&[text.as_str().into()]) }
     }
 
-    /// Puts so many off in a commit of their own, and tells how many were due in it.
-    fn commit(deferred: &mut Deferred, count: usize, bytes: usize) -> usize {
+    /// Defers so many tasks in one commit, and returns how many were due in it.
+    fn commit(deferred: &mut DeferredTasks, count: usize, bytes: usize) -> usize {
         deferred.begin();
-        (0..count).for_each(|_| deferred.put_off(work(bytes)));
+        (0..count).for_each(|_| deferred.defer(work(bytes)));
         let due = deferred.due().count();
-        deferred.end();
+        deferred.on_commit();
         due
     }
 
     #[test]
-    fn work_waits_until_there_is_much_of_it() {
-        let mut deferred = Deferred::default();
+    fn tasks_are_pending_until_there_are_enough() {
+        let mut deferred = DeferredTasks::default();
         for _ in 1..MAX_DEFERRED {
             assert_eq!(commit(&mut deferred, 1, 10), 0);
         }
@@ -210,70 +213,70 @@ mod tests {
     }
 
     #[test]
-    fn work_is_done_when_somebody_wants_it() {
-        let mut deferred = Deferred::default();
+    fn a_flush_request_runs_pending_tasks() {
+        let mut deferred = DeferredTasks::default();
         commit(&mut deferred, 3, 10);
         deferred.begin();
-        deferred.put_off(work(10));
-        deferred.want();
+        deferred.defer(work(10));
+        deferred.request_flush();
         assert_eq!(deferred.due().count(), 4);
-        deferred.end();
+        deferred.on_commit();
         assert_eq!(commit(&mut deferred, 1, 10), 0, "nobody wants it any more");
     }
 
     #[test]
-    fn a_commit_that_fails_keeps_what_waited_and_forgets_its_own() {
-        let mut deferred = Deferred::default();
+    fn a_failed_commit_keeps_pending_tasks_and_drops_its_own() {
+        let mut deferred = DeferredTasks::default();
         commit(&mut deferred, 3, 10);
         deferred.begin();
-        deferred.put_off(work(10));
-        let so_far = deferred.put_off_so_far();
-        deferred.put_off(work(10));
-        deferred.forget_after(so_far);
-        deferred.want();
+        deferred.defer(work(10));
+        let count = deferred.deferred_count();
+        deferred.defer(work(10));
+        deferred.truncate(count);
+        deferred.request_flush();
         assert_eq!(deferred.due().count(), 4, "without that of a job that failed");
         deferred.begin();
-        deferred.want();
+        deferred.request_flush();
         assert_eq!(deferred.due().count(), 3);
     }
 
     #[test]
-    fn work_that_fails_again_and_again_is_left_to_others() {
-        let mut deferred = Deferred::default();
+    fn tasks_that_fail_repeatedly_are_dropped() {
+        let mut deferred = DeferredTasks::default();
         let error = Error::Unavailable("the disk is full".into());
         commit(&mut deferred, 3, 10);
-        for _ in 0..TRIES {
+        for _ in 0..MAX_ATTEMPTS {
             deferred.begin();
-            deferred.fail(&error);
+            deferred.on_failure(&error);
             assert!(!deferred.is_empty(), "that failed for something else");
         }
-        for _ in 1..TRIES {
+        for _ in 1..MAX_ATTEMPTS {
             deferred.begin();
-            deferred.want();
-            deferred.fail(&error);
+            deferred.request_flush();
+            deferred.on_failure(&error);
             assert!(!deferred.is_empty());
         }
-        deferred.fail(&error);
+        deferred.on_failure(&error);
         assert!(deferred.is_empty());
     }
 
     #[test]
-    fn the_writer_is_asked_once_nothing_new_comes() {
-        let (sender, asked) = mpsc::channel();
-        let (watch, backlog, look) = Watch::new(move || sender.send(()).is_ok());
-        let looking = std::thread::spawn(look);
-        let mut deferred = Deferred::default();
+    fn the_writer_is_asked_to_flush_when_idle() {
+        let (sender, signals) = mpsc::channel();
+        let (idle_flush, backlog, body) = IdleFlush::new(move || sender.send(()).is_ok());
+        let thread = std::thread::spawn(body);
+        let mut deferred = DeferredTasks::default();
         assert!(backlog.is_empty());
         commit(&mut deferred, 1, 10);
-        watch.tell(&deferred);
+        idle_flush.publish(&deferred);
         assert!(!backlog.is_empty());
-        asked.recv().unwrap();
+        signals.recv().unwrap();
         deferred.begin();
-        deferred.want();
-        deferred.end();
-        watch.tell(&deferred);
+        deferred.request_flush();
+        deferred.on_commit();
+        idle_flush.publish(&deferred);
         assert!(backlog.is_empty());
-        drop(watch);
-        looking.join().unwrap();
+        drop(idle_flush);
+        thread.join().unwrap();
     }
 }

@@ -1,5 +1,5 @@
-//! For tests only: makes the n-th statement of a transaction fail or panic, to prove that nothing of it is left behind, or
-//! the whole process as good as dead at its n-th commit, to prove that whatever was told or stored before fits together.
+//! For tests only: makes the n-th statement of a transaction fail or panic, to prove that it leaves nothing behind,
+//! or simulates a crash at the n-th commit, to prove that acknowledged and stored data are consistent.
 
 pub(super) mod crashes;
 pub(super) mod statements;
@@ -12,17 +12,17 @@ pub use self::{
 };
 
 impl Db {
-    /// Lets the process die at its n-th commit from now on: from then on nothing reaches the store. Counted from one.
+    /// Simulates a crash at the n-th commit, counted from one: after it nothing reaches the store.
     pub fn crash_at(&self, commits: u32, moment: Moment) {
         crashes::crash_at(self.address(), commits, moment);
     }
 
-    /// Takes the crash back, unless it has happened, and tells whether it has.
+    /// Cancels the crash, unless it has happened, and returns whether it has.
     pub fn has_crashed(&self) -> bool {
         crashes::has_crashed(self.address())
     }
 
-    /// Whether the process has died.
+    /// Whether the process has crashed.
     pub fn is_dead(&self) -> bool {
         crashes::is_dead(self.address())
     }

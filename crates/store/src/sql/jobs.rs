@@ -1,7 +1,7 @@
-//! The transactions that SQLite's writer runs, and how those of one commit are kept apart.
+//! The transactions that SQLite's writer runs, and how those of one commit are isolated.
 //!
-//! A savepoint keeps a copy of every page that changes behind it, which costs more than many a transaction's own work.
-//! Jobs that can be run again do without: they are undone together, and those that had succeeded are run once more.
+//! A savepoint keeps a copy of every page that changes after it, which often costs more than the transaction's own
+//! work. Repeatable jobs share one: they are rolled back together, and those that had succeeded run again.
 
 use tokio::sync::oneshot;
 
@@ -17,35 +17,35 @@ use super::{
 };
 use crate::error::{Error, Result};
 
-/// A transaction that waits for the writer, then for the commit, and its caller's channel.
+/// A transaction queued for the writer, with its caller's channel.
 pub(super) struct Job {
     scope: Scope,
     work: Box<dyn Work>,
     succeeded: bool,
-    /// For the listeners, after the commit.
-    news: Vec<Wake>,
+    /// Sent to the listeners after the commit.
+    wakes: Vec<Wake>,
     done: oneshot::Sender<Box<dyn Work>>,
 }
 
 impl Job {
-    /// A transaction for the writer, and what waits for its outcome.
+    /// A transaction for the writer, and the channel for its outcome.
     pub(super) fn new(scope: Scope, work: Box<dyn Work>) -> (Self, oneshot::Receiver<Box<dyn Work>>) {
         let (done, wait) = oneshot::channel();
-        (Self { scope, work, succeeded: false, news: Vec::new(), done }, wait)
+        (Self { scope, work, succeeded: false, wakes: Vec::new(), done }, wait)
     }
 
     pub(super) fn is_repeatable(&self) -> bool {
         self.work.is_repeatable()
     }
 
-    /// Runs it and tells whether it succeeded.
+    /// Runs it and returns whether it succeeded.
     fn run(&mut self, tx: &mut SystemTx) -> bool {
         tx.enter(&self.scope.workspace());
         if let Ok(session) = tx.sqlite() {
-            session.adds_later(self.is_repeatable());
+            session.defers_increments(self.is_repeatable());
         }
         self.succeeded = polled(tx, &mut *self.work);
-        self.news = std::mem::take(&mut tx.inner.wakes);
+        self.wakes = std::mem::take(&mut tx.inner.wakes);
         self.succeeded
     }
 
@@ -55,16 +55,16 @@ impl Job {
         self.work.fail(error);
     }
 
-    /// Tells the caller how it went, and gives what is to be told to listeners after that.
+    /// Sends the outcome to the caller, and returns the wake-ups to send after that.
     pub(super) fn acknowledge(mut self, committed: Result<()>) -> Vec<Wake> {
         if self.succeeded
             && let Err(error) = committed
         {
             self.fail(error);
         }
-        // A caller that went away does not need its answer.
+        // The caller may have gone.
         let _ = self.done.send(self.work);
-        if self.succeeded { self.news } else { Vec::new() }
+        if self.succeeded { self.wakes } else { Vec::new() }
     }
 }
 
@@ -72,10 +72,10 @@ impl Job {
 #[derive(Default)]
 pub(super) struct JobGroup {
     pub(super) jobs: Vec<Job>,
-    /// Where the last jobs begin that are undone together, and how.
-    together: Option<(usize, Undo)>,
-    /// Whether one of those has failed, so that the rest of the group is kept apart.
-    careful: bool,
+    /// The first of the jobs that share a savepoint, and how to roll them back.
+    shared: Option<(usize, Undo)>,
+    /// Whether one of those has failed, so that the rest of the group runs isolated.
+    isolate: bool,
 }
 
 impl JobGroup {
@@ -84,50 +84,50 @@ impl JobGroup {
         let repeatable = job.is_repeatable();
         self.jobs.push(job);
         let index = self.jobs.len() - 1;
-        if !repeatable || self.careful {
-            if let Err(error) = self.part(tx, repeatable) {
+        if !repeatable || self.isolate {
+            if let Err(error) = self.close_shared(tx, repeatable) {
                 self.jobs[index].fail(error);
             } else {
-                run_apart(tx, &mut self.jobs[index]);
+                run_isolated(tx, &mut self.jobs[index]);
             }
             return;
         }
-        if self.together.is_none() {
+        if self.shared.is_none() {
             match tx.sqlite().and_then(SqliteSession::begin_job) {
-                Ok(undo) => self.together = Some((index, undo)),
+                Ok(undo) => self.shared = Some((index, undo)),
                 Err(error) => return self.jobs[index].fail(error),
             }
         }
         if !self.jobs[index].run(tx) {
-            self.run_again(tx);
+            self.rerun_isolated(tx);
         }
     }
 
-    /// Ends the jobs that are undone together. Who else comes sees the sums that they add to.
-    fn part(&mut self, tx: &mut SystemTx, repeatable: bool) -> Result<()> {
+    /// Closes the shared savepoint. A job that is not repeatable sees the increments so far.
+    fn close_shared(&mut self, tx: &mut SystemTx, repeatable: bool) -> Result<()> {
         let session = tx.sqlite()?;
-        if let Some((_, undo)) = self.together.take() {
+        if let Some((_, undo)) = self.shared.take() {
             session.end_job(undo, true)?;
         }
-        if repeatable { Ok(()) } else { session.store_sums() }
+        if repeatable { Ok(()) } else { session.write_increments() }
     }
 
-    /// Undoes the last jobs, one of which failed, and runs each of them apart.
-    fn run_again(&mut self, tx: &mut SystemTx) {
-        let Some((start, undo)) = self.together.take() else { return };
-        self.careful = true;
+    /// Rolls back the shared savepoint, in which a job failed, and runs each of its jobs isolated.
+    fn rerun_isolated(&mut self, tx: &mut SystemTx) {
+        let Some((start, undo)) = self.shared.take() else { return };
+        self.isolate = true;
         let undone = tx.sqlite().and_then(|session| session.end_job(undo, false));
         for job in &mut self.jobs[start..] {
             match &undone {
-                Ok(()) => run_apart(tx, job),
+                Ok(()) => run_isolated(tx, job),
                 Err(error) => job.fail(Error::of_group(error)),
             }
         }
     }
 }
 
-/// Runs a job so that its failure undoes what it did, and nothing that others of its group did.
-fn run_apart(tx: &mut SystemTx, job: &mut Job) {
+/// Runs a job in its own savepoint, so that its failure rolls back nothing else of its group.
+fn run_isolated(tx: &mut SystemTx, job: &mut Job) {
     let undo = match tx.sqlite().and_then(SqliteSession::begin_job) {
         Ok(undo) => undo,
         Err(error) => return job.fail(error),

@@ -1,7 +1,7 @@
-//! The one connection to PostgreSQL that only listens: it passes wake-ups on, and notices when the server is gone.
+//! The connection to PostgreSQL that LISTENs: it forwards wake-ups, and detects when the server is down.
 //!
-//! A server that hangs would hold every call for as long as it hangs. This connection asks it twice a second; as soon
-//! as it does not answer, all calls are told so at once instead of waiting.
+//! A server that hangs would block every call for as long as it hangs. This connection probes it twice a second; as
+//! soon as it stops responding, all calls fail at once instead of waiting.
 
 use std::{
     panic::AssertUnwindSafe,
@@ -23,14 +23,14 @@ use super::{
 };
 use crate::error::{Error, Result};
 
-/// How often the server is asked whether it is there.
-const ASK_EVERY: Duration = Duration::from_millis(500);
-/// How long it may take to answer, and in how many parts that time passes: one in which this process itself was stopped
-/// or starved counts as one part, however long it was, and says nothing about the server.
-const ANSWER_WITHIN: Duration = Duration::from_millis(1200);
-const PARTS: u32 = 4;
-/// The pause before a lost connection is made again.
-const AGAIN_AFTER: Duration = Duration::from_millis(250);
+/// How often the server is probed.
+const PROBE_INTERVAL: Duration = Duration::from_millis(500);
+/// The timeout of a probe, measured in slices: a time in which this process itself was stopped or starved counts as
+/// one slice, however long it was, and says nothing about the server.
+const PROBE_TIMEOUT: Duration = Duration::from_millis(1200);
+const TIMEOUT_SLICES: u32 = 4;
+/// The delay before a lost connection is opened again.
+const RECONNECT_DELAY: Duration = Duration::from_millis(250);
 
 pub(super) struct Listener {
     wakes: Wakes,
@@ -55,7 +55,7 @@ impl Listener {
         self.wakes.listen(topic)
     }
 
-    /// Does the work, but only for as long as the server is there.
+    /// Runs the work, but fails as soon as the server is down.
     pub(super) async fn unless_down(&self, work: impl Future<Output = Result<()>>) -> Result<()> {
         let mut down = self.down.subscribe();
         tokio::select! {
@@ -71,15 +71,17 @@ impl Listener {
 async fn run(config: Config, wakes: Wakes, down: watch::Sender<bool>) {
     loop {
         match AssertUnwindSafe(listen(&config, &wakes, &down)).catch_unwind().await {
-            Ok(Err(error)) if !down.send_replace(true) => tracing::warn!(%error, "lost PostgreSQL"),
+            Ok(Err(error)) if !down.send_replace(true) => {
+                tracing::warn!(%error, "PostgreSQL connection lost; reconnecting");
+            }
             Ok(Err(_)) => {}
-            // A new connection starts over; until it is there, all calls are refused.
+            // The next connection starts over; until then all calls are rejected.
             Err(_) => {
                 down.send_replace(true);
                 tracing::error!(worker = "database-listener", "worker panicked; restarting");
             }
         }
-        tokio::time::sleep(AGAIN_AFTER).await;
+        tokio::time::sleep(RECONNECT_DELAY).await;
     }
 }
 
@@ -88,8 +90,8 @@ async fn listen(
     wakes: &Wakes,
     down: &watch::Sender<bool>,
 ) -> Result<std::convert::Infallible> {
-    let (client, messages) = answer_within(ANSWER_WITHIN * 2, connect(config)).await??;
-    let pass_on = messages.map_err(Error::from).try_for_each(|message| {
+    let (client, messages) = timeout_in_slices(PROBE_TIMEOUT * 2, connect(config)).await??;
+    let forward = messages.map_err(Error::from).try_for_each(|message| {
         if let AsyncMessage::Notification(note) = message
             && let Some(wake) = Wake::decode(note.payload())
         {
@@ -100,27 +102,27 @@ async fn listen(
     let subscribe = async {
         client.batch_execute(&format!("LISTEN {}", Wake::CHANNEL)).await?;
         if down.send_replace(false) {
-            tracing::info!("PostgreSQL is back");
+            tracing::info!("PostgreSQL connection restored");
         }
         Ok(())
     };
-    // The connection only moves while its messages are read, so all three go on together until one fails.
-    try_join3(subscribe, pass_on, keep_asking(&client)).await.map(|((), (), never)| never)
+    // The connection only makes progress while its messages are polled, so all three run together until one fails.
+    try_join3(subscribe, forward, probe_forever(&client)).await.map(|((), (), never)| never)
 }
 
-async fn keep_asking(client: &Client) -> Result<std::convert::Infallible> {
+async fn probe_forever(client: &Client) -> Result<std::convert::Infallible> {
     loop {
-        answer_within(ANSWER_WITHIN, client.batch_execute("")).await??;
-        tokio::time::sleep(ASK_EVERY).await;
+        timeout_in_slices(PROBE_TIMEOUT, client.batch_execute("")).await??;
+        tokio::time::sleep(PROBE_INTERVAL).await;
     }
 }
 
-/// Waits for an answer of the server, and gives it up after a while in which it could have been noticed.
-async fn answer_within<T>(time: Duration, answer: impl Future<Output = T>) -> Result<T> {
-    let mut answer = pin!(answer);
-    for _ in 0..PARTS {
-        if let Ok(answer) = tokio::time::timeout(time / PARTS, &mut answer).await {
-            return Ok(answer);
+/// Waits for a response of the server, with a timeout that only counts slices in which this process was running.
+async fn timeout_in_slices<T>(time: Duration, response: impl Future<Output = T>) -> Result<T> {
+    let mut response = pin!(response);
+    for _ in 0..TIMEOUT_SLICES {
+        if let Ok(response) = tokio::time::timeout(time / TIMEOUT_SLICES, &mut response).await {
+            return Ok(response);
         }
     }
     Err(Error::Unavailable("it does not answer".into()))
@@ -142,17 +144,17 @@ async fn connect(config: &Config) -> Result<(Client, MessageStream)> {
 mod tests {
     use std::{future::pending, thread, time::Duration};
 
-    use super::answer_within;
+    use super::timeout_in_slices;
 
     #[tokio::test]
-    async fn a_time_in_which_nothing_ran_is_no_silence_of_the_server() {
+    async fn time_in_which_this_process_was_stopped_does_not_count() {
         let time = Duration::from_secs(1);
-        let answer = async {
+        let response = async {
             thread::sleep(time * 2);
             tokio::time::sleep(time / 100).await;
             7
         };
-        assert_eq!(answer_within(time, answer).await.unwrap(), 7);
-        assert!(answer_within(time, pending::<()>()).await.is_err());
+        assert_eq!(timeout_in_slices(time, response).await.unwrap(), 7);
+        assert!(timeout_in_slices(time, pending::<()>()).await.is_err());
     }
 }

@@ -1,20 +1,20 @@
-//! Lists of values inside a statement, always as long as the others, so that one text is prepared for all.
+//! Lists of values in a statement, padded to one length, so that one text is prepared for all.
 
 use super::value::Param;
 
-/// What one statement lists at most; shorter lists are filled up, so that there is one text to prepare.
-pub(crate) const LIST: usize = 32;
+/// The length of every list in a statement; shorter ones are padded.
+pub(crate) const LIST_LENGTH: usize = 32;
 
-/// The places of a list, beginning with the given one.
-pub(crate) fn list_places(first: usize) -> String {
-    let places: Vec<String> = (first..first + LIST).map(|place| format!("${place}")).collect();
-    places.join(", ")
+/// The placeholders of a list, starting at the given number.
+pub(crate) fn list_placeholders(first: usize) -> String {
+    let placeholders: Vec<String> = (first..first + LIST_LENGTH).map(|number| format!("${number}")).collect();
+    placeholders.join(", ")
 }
 
-/// What goes into the places of a list: these, and then what is nowhere to be found.
-pub(crate) fn listed<'a, T: Into<Param<'a>> + Clone>(
-    some: impl Iterator<Item = T>,
-    nothing: T,
+/// The parameters of a list: these values, padded with one that matches nothing.
+pub(crate) fn list_params<'a, T: Into<Param<'a>> + Clone>(
+    values: impl Iterator<Item = T>,
+    padding: T,
 ) -> impl Iterator<Item = Param<'a>> {
-    some.chain(std::iter::repeat(nothing)).take(LIST).map(Into::into)
+    values.chain(std::iter::repeat(padding)).take(LIST_LENGTH).map(Into::into)
 }

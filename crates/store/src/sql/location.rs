@@ -1,10 +1,10 @@
-//! Where the relational store is, as the configuration says it.
+//! The configured location of the database.
 
 use std::path::PathBuf;
 
 use tokio_postgres::Config;
 
-/// Where the relational store is.
+/// The location of the database.
 #[derive(Clone, Debug)]
 pub enum DatabaseLocation {
     /// A SQLite file.
@@ -14,13 +14,13 @@ pub enum DatabaseLocation {
 }
 
 impl DatabaseLocation {
-    /// A PostgreSQL server by its URL, if the text is one.
+    /// A PostgreSQL server, if the text is its URL.
     pub fn postgres(url: &str) -> Option<Self> {
         is_postgres_url(url).then(|| Self::Postgres(url.to_owned()))
     }
 }
 
-/// Whether a text is a URL that we could connect with.
+/// Whether a text is a PostgreSQL URL.
 fn is_postgres_url(text: &str) -> bool {
     let has_scheme = text.starts_with("postgres://") || text.starts_with("postgresql://");
     has_scheme && text.parse::<Config>().is_ok_and(|config| !config.get_hosts().is_empty())

@@ -1,19 +1,19 @@
-//! The seam between our statements and the two engines.
+//! The layer between our statements and the two engines.
 //!
-//! A transaction is an async closure. PostgreSQL awaits it; SQLite hands it to the one writer thread (or a reader
-//! thread) and polls it once, since nothing in it can be pending there. So one text of every query serves both, and a
-//! body that waits for anything but the database fails in its first test. With `dialect.rs` this folder is the only
-//! place that names an engine.
+//! A transaction is an async closure. PostgreSQL awaits it; SQLite runs it on the writer thread (or a reader thread)
+//! and polls it once, since nothing in it can be pending there. So one text of every query serves both, and a body
+//! that awaits anything but the database fails in its first test. Apart from `dialect.rs`, only this folder names an
+//! engine.
 
 mod checkpoints;
 mod columns;
 mod db;
 mod deferred;
+mod deferred_statement;
 #[cfg(feature = "faults")]
 pub mod faults;
 mod group;
 mod jobs;
-mod kept;
 mod listener;
 mod lists;
 mod location;
@@ -30,13 +30,13 @@ mod wake;
 mod work;
 
 pub(crate) use self::columns::{Columns, Insert, columns, row, update_row};
-pub(crate) use self::lists::{LIST, list_places, listed};
+pub(crate) use self::lists::{LIST_LENGTH, list_params, list_placeholders};
 pub(crate) use self::value::ToParam;
 pub use self::{
     db::Db,
     location::DatabaseLocation,
     transaction::{SystemTx, Tx},
     value::{Cell, FromCell, FromRow, Param, Row, ToJson},
-    wake::{Topic, Wake, woken},
+    wake::{Topic, Wake, wait_for_wake},
     work::Body,
 };

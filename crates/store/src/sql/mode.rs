@@ -11,12 +11,12 @@ pub(super) enum Mode<'a> {
     /// In one commit with others of the same key.
     SharedWrite(&'a str),
     Read,
-    /// All statements see the same state.
+    /// All statements share one snapshot.
     Snapshot,
 }
 
 impl Mode<'_> {
-    /// How long such transactions take.
+    /// The duration of such transactions.
     pub(super) fn seconds(self) -> &'static Histogram {
         match self {
             Self::Write | Self::SharedWrite(_) => &SECONDS.write,
@@ -32,7 +32,8 @@ struct Seconds {
     snapshot: Histogram,
 }
 
-/// Kept, because looking a histogram up costs more than writing to it. The recorder is installed before a store opens.
+/// Cached, because looking up a histogram costs more than recording to it. The recorder is installed before a store
+/// opens.
 static SECONDS: LazyLock<Seconds> = LazyLock::new(|| Seconds {
     write: histogram!("store_seconds", "kind" => "write"),
     read: histogram!("store_seconds", "kind" => "read"),

@@ -1,4 +1,4 @@
-//! Columns that hold the name of a value, each read as its enum and written from it.
+//! Columns that hold the name of an enum's variant, decoded to the enum and encoded from it.
 
 use model::{
     Plan, Role,

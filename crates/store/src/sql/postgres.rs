@@ -1,7 +1,7 @@
-//! PostgreSQL: a small pool, prepared statements, and row-level security as a second wall.
+//! PostgreSQL: a small pool, prepared statements, and row-level security as a second check.
 //!
-//! The workspace is told to the server by a session variable. That statement and BEGIN are sent together with the
-//! first real one, so they cost no round trip of their own.
+//! The workspace is passed to the server in a session variable. That statement and BEGIN are pipelined with the first
+//! real one, so they cost no round trip of their own.
 
 pub(super) mod session;
 pub(super) mod tls;
@@ -14,7 +14,7 @@ use tokio_postgres::{Config, NoTls, config::SslMode};
 
 use self::session::{Begin, PostgresSession, SAVEPOINT};
 use super::{
-    group::{Groups, Open},
+    group::{Groups, OpenGroup},
     listener::Listener,
     mode::Mode,
     scope::Scope,
@@ -26,11 +26,11 @@ use super::{
 use crate::error::{Error, Result};
 
 /// Connections of one node. Commits of concurrent transactions are grouped by the server itself.
-const POOL: usize = 24;
-/// How long a call waits for a connection before it is told to come again.
-const POOL_WAIT: Duration = Duration::from_secs(5);
-/// How long making a connection may take.
-const CONNECT_WAIT: Duration = Duration::from_secs(2);
+const POOL_SIZE: usize = 24;
+/// How long a call waits for a pooled connection.
+const POOL_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long connecting may take.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
 pub(super) struct PostgresEngine {
     pool: Pool,
@@ -44,8 +44,8 @@ impl PostgresEngine {
             Error::Unavailable(format!("database.url is not a connection string: {error}").into())
         })?;
         config.application_name("agent-mailbox");
-        config.connect_timeout(CONNECT_WAIT);
-        // A statement that runs this long helps nobody; a transaction left open would block others.
+        config.connect_timeout(CONNECT_TIMEOUT);
+        // A statement that runs this long is of no use; an idle open transaction would block others.
         config.options("-c statement_timeout=15s -c idle_in_transaction_session_timeout=30s");
         let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
         let manager = if config.get_ssl_mode() == SslMode::Disable {
@@ -54,9 +54,9 @@ impl PostgresEngine {
             Manager::from_config(config.clone(), tls::connector()?, recycling)
         };
         let pool = Pool::builder(manager)
-            .max_size(POOL)
-            .wait_timeout(Some(POOL_WAIT))
-            .create_timeout(Some(POOL_WAIT))
+            .max_size(POOL_SIZE)
+            .wait_timeout(Some(POOL_TIMEOUT))
+            .create_timeout(Some(POOL_TIMEOUT))
             .runtime(Runtime::Tokio1)
             .build()
             .map_err(|error| Error::Internal(error.into()))?;
@@ -64,7 +64,7 @@ impl PostgresEngine {
         Ok(Self { pool, listener: Listener::start(config), groups: Groups::default() })
     }
 
-    /// Does some work, as long as the server is there, and gives it back with its outcome.
+    /// Runs work while the server is up, and returns it with its outcome.
     pub(super) async fn perform(
         &self,
         mode: Mode<'_>,
@@ -83,21 +83,21 @@ impl PostgresEngine {
         Ok(work)
     }
 
-    /// Does some work in the open transaction of its key's group, or in a new one, each in a savepoint. The last of a group
-    /// commits for all.
+    /// Runs work in the open transaction of its key's group, or in a new one, each in a savepoint. The last of a
+    /// group commits for all.
     async fn shared_write(&self, key: &str, work: &mut dyn Work) -> Result<()> {
         let mut turn = self.groups.join(key).await?;
         let mut open = match turn.take() {
             Some(open) => open,
-            None => Open::new(self.begin(Scope::System, Some(BEGIN)).await?),
+            None => OpenGroup::new(self.begin(Scope::System, Some(BEGIN)).await?),
         };
-        // When this fails the connection is of no use: all of the group fail with it.
+        // If this fails the connection is broken: the whole group fails with it.
         let succeeded = in_savepoint(&mut open.tx, work).await?;
         let committed = succeeded.then(|| open.join());
         if let Some((mut open, turn)) = turn.pass(open) {
             let outcome = finish(&mut open.tx, true).await;
-            open.tell(&outcome);
-            // Those who came meanwhile begin only now, when the locks are free.
+            open.acknowledge(&outcome);
+            // Transactions queued meanwhile start only now, when the locks are free.
             drop((open, turn));
         }
         match committed {
@@ -110,7 +110,7 @@ impl PostgresEngine {
         let mut tx = self.begin(scope, Some(begin)).await?;
         let succeeded = work.run(&mut tx).await;
         let finished = finish(&mut tx, succeeded).await;
-        // What failed says why itself.
+        // Failed work carries its own error.
         if succeeded { finished } else { Ok(()) }
     }
 
@@ -120,7 +120,7 @@ impl PostgresEngine {
         Ok(())
     }
 
-    /// Takes a connection, to open a transaction on it with the given statement or to read without one.
+    /// Takes a connection from the pool, to start a transaction with the given statement or to read without one.
     async fn begin(&self, scope: Scope, transaction: Option<&'static str>) -> Result<SystemTx> {
         let client = self.pool.get().await?;
         let set_workspace = if transaction.is_some() { SET_FOR_TRANSACTION } else { SET_FOR_SESSION };
@@ -136,26 +136,26 @@ impl PostgresEngine {
 }
 
 const BEGIN: &str = "BEGIN";
-/// What every statement of the transaction sees is what was there at the first one.
+/// Every statement of the transaction sees the snapshot of the first one.
 const BEGIN_SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 
-// A transaction keeps the variable to itself; a bare read sets it for the session, and the next user sets it anew.
+// A transaction sets the variable for itself; a bare read sets it for the session, and the next user sets it again.
 const SET_FOR_TRANSACTION: &str = "SELECT set_config('mailbox.workspace', $1, true)";
 const SET_FOR_SESSION: &str = "SELECT set_config('mailbox.workspace', $1, false)";
 
-/// Does some work so that its failure leaves no trace, and tells whether it succeeded. Fails itself when the connection is
-/// broken.
+/// Runs work in a savepoint that is rolled back when it fails, and returns whether it succeeded. Fails itself when the
+/// connection is broken.
 async fn in_savepoint(tx: &mut SystemTx, work: &mut dyn Work) -> Result<bool> {
     tx.enter(&Scope::System.workspace());
     let session = tx.postgres()?;
-    session.adds_later = true;
-    let sums = session.sums.len();
-    session.later(SAVEPOINT, &[]).await?;
+    session.defers_increments = true;
+    let increments = session.increments.len();
+    session.pipeline(SAVEPOINT, &[]).await?;
     let mut succeeded = work.run(tx).await;
     let session = tx.postgres()?;
     if succeeded {
         let released = async {
-            session.later("RELEASE job", &[]).await?;
+            session.pipeline("RELEASE job", &[]).await?;
             session.flush().await
         };
         if let Err(error) = released.await {
@@ -164,13 +164,13 @@ async fn in_savepoint(tx: &mut SystemTx, work: &mut dyn Work) -> Result<bool> {
         }
     }
     if !succeeded {
-        session.sums.truncate(sums);
+        session.increments.truncate(increments);
         session.undo().await?;
     }
     Ok(succeeded)
 }
 
-/// Ends a transaction, with all that it did or with nothing of it.
+/// Commits a transaction or rolls it back.
 async fn finish(tx: &mut SystemTx, commit: bool) -> Result<()> {
     tx.postgres()?.finish(commit).await
 }

@@ -1,7 +1,7 @@
-//! Which of SQLite's readers does what.
+//! Dispatches reads to SQLite's reader threads.
 //!
-//! A reader that finds the store changed forgets all pages that it knew, so the one that was at work last gets the next
-//! read: it is the likeliest to have nothing to forget. Reads wait only while all readers are at work.
+//! A reader that finds the database changed drops its page cache, so the reader that was active last gets the next
+//! read: it is the likeliest to have a valid cache. Reads are queued only while all readers are busy.
 
 use std::{
     collections::VecDeque,
@@ -13,74 +13,74 @@ use tokio::sync::mpsc::{Receiver, Sender, channel};
 use super::transaction::SystemTx;
 use crate::error::{Error, Result};
 
-/// Reads that may wait for a reader; more is refused as overload.
-const WAITING: usize = 4096;
+/// Maximum queued reads; more are rejected as overload.
+const MAX_QUEUED_READS: usize = 4096;
 
 /// A read, and its caller's channel.
 pub(super) type ReadJob = Box<dyn FnOnce(&mut SystemTx) + Send>;
 
-/// The readers, as those see them who have something to read. They stop when this is dropped.
+/// The handle for submitting reads. The readers stop when this is dropped.
 pub(super) struct Readers {
-    doors: Vec<Sender<ReadJob>>,
-    state: Arc<Mutex<State>>,
+    senders: Vec<Sender<ReadJob>>,
+    state: Arc<Mutex<ReaderState>>,
 }
 
 #[derive(Default)]
-struct State {
-    /// Those without work, the last that had some at the end.
+struct ReaderState {
+    /// Idle readers, the last active one at the end.
     idle: Vec<usize>,
-    waiting: VecDeque<ReadJob>,
+    queued: VecDeque<ReadJob>,
 }
 
-/// Where one reader waits.
+/// The receiving side of one reader.
 pub(super) struct ReaderSlot {
     index: usize,
-    door: Receiver<ReadJob>,
-    state: Arc<Mutex<State>>,
+    jobs: Receiver<ReadJob>,
+    state: Arc<Mutex<ReaderState>>,
 }
 
-fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+fn lock(state: &Mutex<ReaderState>) -> MutexGuard<'_, ReaderState> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Readers {
-    /// So many readers, each with its place.
+    /// So many readers, each with its slot.
     pub(super) fn new(count: usize) -> (Self, Vec<ReaderSlot>) {
-        let state = Arc::<Mutex<State>>::default();
-        let place = |index| {
-            // Whoever is idle has nothing at the door, so there is room for what is given to them.
-            let (sender, door) = channel(1);
-            (sender, ReaderSlot { index, door, state: state.clone() })
+        let state = Arc::<Mutex<ReaderState>>::default();
+        let slot = |index| {
+            // An idle reader's channel is empty, so there is room for its next job.
+            let (sender, jobs) = channel(1);
+            (sender, ReaderSlot { index, jobs, state: state.clone() })
         };
-        let (doors, places) = (0..count).map(place).unzip();
-        (Self { doors, state }, places)
+        let (senders, slots) = (0..count).map(slot).unzip();
+        (Self { senders, state }, slots)
     }
 
-    /// Has something read by the reader that was at work last, or by the first that is done.
+    /// Runs a read on the reader that was active last, or on the first that becomes idle.
     pub(super) fn submit(&self, job: ReadJob) -> Result<()> {
         let mut state = lock(&self.state);
         let Some(index) = state.idle.pop() else {
-            if state.waiting.len() >= WAITING {
+            if state.queued.len() >= MAX_QUEUED_READS {
                 return Err(Error::Overloaded);
             }
-            state.waiting.push_back(job);
+            state.queued.push_back(job);
             return Ok(());
         };
         drop(state);
-        self.doors[index].try_send(job).map_err(|_| Error::Unavailable("a reader has stopped".into()))
+        self.senders[index].try_send(job).map_err(|_| Error::Unavailable("a reader has stopped".into()))
     }
 }
 
 impl ReaderSlot {
-    /// What to read next; nothing when it is time to stop.
+    /// The next read; `None` when it is time to stop.
     pub(super) fn next(&mut self) -> Option<ReadJob> {
         let mut state = lock(&self.state);
-        if let Some(job) = state.waiting.pop_front() {
+        if let Some(job) = state.queued.pop_front() {
             return Some(job);
         }
         state.idle.push(self.index);
         drop(state);
-        self.door.blocking_recv()
+        self.jobs.blocking_recv()
     }
 }
 
@@ -88,43 +88,43 @@ impl ReaderSlot {
 mod tests {
     use super::*;
 
-    fn nothing() -> ReadJob {
+    fn empty_job() -> ReadJob {
         Box::new(|_| ())
     }
 
-    /// Whether something lies at somebody's door.
-    fn has_work(place: &ReaderSlot) -> bool {
-        !place.door.is_empty()
+    /// Whether a job was sent to a reader.
+    fn has_work(slot: &ReaderSlot) -> bool {
+        !slot.jobs.is_empty()
     }
 
-    fn rest(place: &ReaderSlot) {
-        lock(&place.state).idle.push(place.index);
-    }
-
-    #[test]
-    fn the_last_at_work_is_the_next() {
-        let (readers, mut places) = Readers::new(3);
-        places.iter().for_each(rest);
-        readers.submit(nothing()).unwrap();
-        assert_eq!(places.iter().map(has_work).collect::<Vec<_>>(), [false, false, true]);
-        drop(places[2].door.try_recv().unwrap());
-        rest(&places[2]);
-        readers.submit(nothing()).unwrap();
-        readers.submit(nothing()).unwrap();
-        assert_eq!(places.iter().map(has_work).collect::<Vec<_>>(), [false, true, true]);
+    fn become_idle(slot: &ReaderSlot) {
+        lock(&slot.state).idle.push(slot.index);
     }
 
     #[test]
-    fn reads_wait_while_all_are_at_work_and_too_many_are_refused() {
-        let (readers, mut places) = Readers::new(1);
-        for _ in 0..WAITING {
-            readers.submit(nothing()).unwrap();
+    fn the_last_active_reader_gets_the_next_read() {
+        let (readers, mut slots) = Readers::new(3);
+        slots.iter().for_each(become_idle);
+        readers.submit(empty_job()).unwrap();
+        assert_eq!(slots.iter().map(has_work).collect::<Vec<_>>(), [false, false, true]);
+        drop(slots[2].jobs.try_recv().unwrap());
+        become_idle(&slots[2]);
+        readers.submit(empty_job()).unwrap();
+        readers.submit(empty_job()).unwrap();
+        assert_eq!(slots.iter().map(has_work).collect::<Vec<_>>(), [false, true, true]);
+    }
+
+    #[test]
+    fn reads_are_queued_while_all_readers_are_busy() {
+        let (readers, mut slots) = Readers::new(1);
+        for _ in 0..MAX_QUEUED_READS {
+            readers.submit(empty_job()).unwrap();
         }
-        assert!(matches!(readers.submit(nothing()), Err(Error::Overloaded)));
-        for _ in 0..WAITING {
-            assert!(places[0].next().is_some());
+        assert!(matches!(readers.submit(empty_job()), Err(Error::Overloaded)));
+        for _ in 0..MAX_QUEUED_READS {
+            assert!(slots[0].next().is_some());
         }
         drop(readers);
-        assert!(places[0].next().is_none(), "the store is closed");
+        assert!(slots[0].next().is_none(), "the store is closed");
     }
 }

@@ -1,6 +1,6 @@
-//! One connection in use by a transaction, whichever engine it leads to.
+//! One connection in use by a transaction, on either engine.
 //!
-//! SQLite answers at once and PostgreSQL is awaited; from here on nobody sees the difference.
+//! SQLite returns at once and PostgreSQL is awaited; above this layer there is no difference.
 
 use super::{
     postgres::session::PostgresSession,
@@ -23,29 +23,29 @@ impl Session {
         }
     }
 
-    pub(super) async fn later(&mut self, sql: &str, params: &[Param<'_>]) -> Result<()> {
+    pub(super) async fn pipeline(&mut self, sql: &str, params: &[Param<'_>]) -> Result<()> {
         match self {
             Self::Sqlite(session) => session.run(sql, params).map(|_| ()),
-            Self::Postgres(session) => session.later(sql, params).await,
+            Self::Postgres(session) => session.pipeline(sql, params).await,
         }
     }
 
-    pub(super) async fn at_end(&mut self, sql: &str, params: &[Param<'_>]) -> Result<()> {
+    pub(super) async fn at_commit(&mut self, sql: &str, params: &[Param<'_>]) -> Result<()> {
         match self {
-            Self::Sqlite(session) => session.at_end(sql, params),
-            Self::Postgres(session) => session.later(sql, params).await,
+            Self::Sqlite(session) => session.at_commit(sql, params),
+            Self::Postgres(session) => session.pipeline(sql, params).await,
         }
     }
 
-    pub(super) async fn add_at_end(
+    pub(super) async fn add_at_commit(
         &mut self,
         sql: &'static str,
         row: &[Param<'_>],
         amounts: &[i64],
     ) -> Result<()> {
         match self {
-            Self::Sqlite(session) => session.add_at_end(sql, row, amounts),
-            Self::Postgres(session) => session.add_at_end(sql, row, amounts).await,
+            Self::Sqlite(session) => session.add_at_commit(sql, row, amounts),
+            Self::Postgres(session) => session.add_at_commit(sql, row, amounts).await,
         }
     }
 

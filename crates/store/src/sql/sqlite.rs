@@ -1,8 +1,8 @@
 //! SQLite: one writer thread that commits concurrent transactions as a group, and several readers.
 //!
-//! An fsync costs milliseconds, so the writer runs every transaction that is waiting inside one COMMIT, and acknowledges
-//! them after it. A transaction that fails or panics is rolled back alone: those that can be run again, as deliveries
-//! can, share what undoes them, and when one fails the others are run anew; each of the rest has a savepoint.
+//! An fsync costs milliseconds, so the writer runs all queued transactions inside one COMMIT, and acknowledges them
+//! after it. A transaction that fails or panics is rolled back alone: repeatable ones, such as deliveries, share a
+//! savepoint, and when one fails the others run again; each of the rest has its own savepoint.
 
 pub(super) mod polling;
 pub(super) mod session;
@@ -26,56 +26,57 @@ use tokio::sync::{
 use self::{polling::polled, session::SqliteSession};
 use super::{
     checkpoints::Checkpoints,
-    deferred::{Backlog, Watch},
+    deferred::{Backlog, IdleFlush},
     jobs::{Job, JobGroup},
     readers::{ReadJob, ReaderSlot, Readers},
     scope::Scope,
     session::Session,
     transaction::SystemTx,
     wake::{Topic, Wake, Wakes},
-    work::{Again, Typed, Work, outcome_of},
+    work::{RepeatableWork, TypedWork, Work, outcome_of},
 };
 use crate::error::{Error, Result};
 
-/// Transactions that may wait for the writer; more is refused as overload.
-const WRITE_QUEUE: usize = 4096;
-/// Reader threads: enough that a slow read does not hold up the quick ones.
+/// Maximum transactions queued for the writer; more are rejected as overload.
+const MAX_QUEUED_WRITES: usize = 4096;
+/// Reader threads: enough that a slow read does not block the quick ones.
 const READERS: usize = 4;
-/// Transactions in one commit at most.
-const GROUP: usize = 256;
-/// How many times as long as the last commit a group may work before its own. A larger group costs less for each of its
-/// transactions; a smaller one lets those who wait for it go on while the next one works.
-const MAX_ATTEMPTS: u32 = 3;
+/// Maximum transactions in one commit.
+const MAX_GROUP_SIZE: usize = 256;
+/// How long a group may run before its commit, as a multiple of the last commit's duration. A larger group costs less
+/// per transaction; a smaller one is acknowledged earlier.
+const MAX_COMMIT_MULTIPLE: u32 = 3;
 
 pub(super) struct SqliteEngine {
     writes: Sender<Job>,
     reads: Readers,
     wakes: Wakes,
-    /// Counts the commits with jobs that cannot be run again.
+    /// Counts the commits with jobs that are not repeatable.
     changes: Arc<AtomicU64>,
     backlog: Arc<Backlog>,
 }
 
 impl SqliteEngine {
     pub(super) async fn open(path: PathBuf) -> Result<Self> {
-        let (writes, write_jobs) = channel::<Job>(WRITE_QUEUE);
-        // Weak, since the writer works as long as anybody could send it something.
+        let (writes, write_jobs) = channel::<Job>(MAX_QUEUED_WRITES);
+        // Weak, since the writer runs as long as there is a strong sender.
         let to_writer = writes.downgrade();
-        let (watch, backlog, look) =
-            Watch::new(move || to_writer.upgrade().is_some_and(|writes| ask_for_what_waits(&writes)));
-        let (reads, places) = Readers::new(READERS);
+        let (idle_flush, backlog, flush_body) =
+            IdleFlush::new(move || to_writer.upgrade().is_some_and(|writes| request_flush(&writes)));
+        let (reads, slots) = Readers::new(READERS);
         let (changes, wakes) = (Arc::new(AtomicU64::new(0)), Wakes::new());
-        let (counted, told) = (changes.clone(), wakes.clone());
+        let (counted, published) = (changes.clone(), wakes.clone());
         tokio::task::spawn_blocking(move || -> Result<()> {
             let mut writer = connect(&path, false)?;
-            let (checkpoints, write_back) = Checkpoints::new(&mut writer, connect(&path, false)?)?;
-            spawn("sqlite-log", write_back)?;
-            spawn("sqlite-words", look)?;
-            let writer = Writer { tx: idle(writer), changes: counted, wakes: told, checkpoints, watch };
+            let (checkpoints, checkpoint_body) = Checkpoints::new(&mut writer, connect(&path, false)?)?;
+            spawn("sqlite-log", checkpoint_body)?;
+            spawn("sqlite-words", flush_body)?;
+            let writer =
+                Writer { tx: idle(writer), changes: counted, wakes: published, checkpoints, idle_flush };
             spawn("sqlite-writer", move || writer.work(write_jobs))?;
-            for place in places {
+            for slot in slots {
                 let reader = connect(&path, true)?;
-                spawn("sqlite-reader", move || read_loop(reader, place))?;
+                spawn("sqlite-reader", move || read_loop(reader, slot))?;
             }
             Ok(())
         })
@@ -92,7 +93,7 @@ impl SqliteEngine {
         self.changes.load(Ordering::Acquire)
     }
 
-    /// Has the writer do some work, and waits for the commit.
+    /// Runs work on the writer, and waits for the commit.
     pub(super) async fn write(&self, scope: Scope, work: Box<dyn Work>) -> Result<Box<dyn Work>> {
         let (job, wait) = Job::new(scope, work);
         self.writes.try_send(job).map_err(|error| match error {
@@ -102,24 +103,24 @@ impl SqliteEngine {
         wait.await.map_err(|_| stopped())
     }
 
-    /// Has done what was put off so far.
-    pub(super) async fn do_what_waits(&self) -> Result<()> {
+    /// Runs all deferred tasks.
+    pub(super) async fn flush_deferred(&self) -> Result<()> {
         if self.backlog.is_empty() {
             return Ok(());
         }
-        self.perform(Scope::System, wanting_what_waits()).await
+        self.perform(Scope::System, flush_job()).await
     }
 
-    async fn perform<W: Typed>(&self, scope: Scope, work: W) -> Result<W::Value, W::Error> {
+    async fn perform<W: TypedWork>(&self, scope: Scope, work: W) -> Result<W::Value, W::Error> {
         outcome_of::<W>(self.write(scope, Box::new(work)).await)
     }
 
-    /// Has a reader do some work.
+    /// Runs work on a reader.
     pub(super) async fn read(&self, scope: Scope, work: Box<dyn Work>) -> Result<Box<dyn Work>> {
         self.submit(scope, work, polled).await
     }
 
-    /// The same in one transaction, which is what makes its statements see the same state.
+    /// The same in one transaction, so that all statements share a snapshot.
     pub(super) async fn snapshot(&self, scope: Scope, work: Box<dyn Work>) -> Result<Box<dyn Work>> {
         self.submit(scope, work, in_snapshot).await
     }
@@ -141,17 +142,17 @@ impl SqliteEngine {
     }
 }
 
-/// Has the commit that it is part of do what waits.
-fn wanting_what_waits() -> impl Typed<Value = (), Error = Error> {
-    Again::new(async |tx: &mut SystemTx| {
-        tx.sqlite()?.deferred.want();
+/// A job that makes its commit run the deferred tasks.
+fn flush_job() -> impl TypedWork<Value = (), Error = Error> {
+    RepeatableWork::new(async |tx: &mut SystemTx| {
+        tx.sqlite()?.deferred.request_flush();
         Ok(())
     })
 }
 
-/// Asks the writer for it, and tells whether there still is one. It need not be told when it has too much to do already.
-fn ask_for_what_waits(writes: &Sender<Job>) -> bool {
-    let (job, _) = Job::new(Scope::System, Box::new(wanting_what_waits()));
+/// Queues such a job, and returns whether the writer still runs. A full queue is fine: the writer is busy anyway.
+fn request_flush(writes: &Sender<Job>) -> bool {
+    let (job, _) = Job::new(Scope::System, Box::new(flush_job()));
     !matches!(writes.try_send(job), Err(TrySendError::Closed(_)))
 }
 
@@ -171,9 +172,9 @@ fn connect(path: &Path, read_only: bool) -> Result<Connection> {
     let connection = Connection::open(path)?;
     connection.busy_timeout(Duration::from_secs(10))?;
     connection.set_prepared_statement_cache_capacity(512);
-    // Otherwise a prepared statement is planned anew whenever other values are bound to it.
+    // Otherwise a prepared statement is re-planned whenever other values are bound to it.
     connection.set_db_config(rusqlite::config::DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
-    // Another thread writes the log back.
+    // Another thread runs the checkpoints.
     connection.pragma_update(None, "wal_autocheckpoint", 0)?;
     connection.pragma_update(None, "temp_store", "MEMORY")?;
     connection.pragma_update(None, "mmap_size", 1_i64 << 30)?;
@@ -189,8 +190,8 @@ fn connect(path: &Path, read_only: bool) -> Result<Connection> {
     Ok(connection)
 }
 
-/// No more than pages that are in use all the time: what balances a tree makes SQLite go through the whole cache at the end
-/// of the commit, and the operating system has the rest.
+/// Only as many pages as are in constant use: rebalancing a b-tree makes SQLite walk the whole cache at the end of
+/// the commit, and the operating system caches the rest.
 fn bound_cache(connection: &Connection) -> Result<()> {
     Ok(connection.pragma_update(None, "cache_size", -4_000)?)
 }
@@ -199,17 +200,17 @@ fn idle(connection: Connection) -> SystemTx {
     SystemTx::new(Session::Sqlite(SqliteSession::new(connection)), &Scope::System)
 }
 
-/// The one who writes.
+/// The writer thread.
 struct Writer {
     tx: SystemTx,
     changes: Arc<AtomicU64>,
     wakes: Wakes,
     checkpoints: Checkpoints,
-    watch: Watch,
+    idle_flush: IdleFlush,
 }
 
 impl Writer {
-    /// Commits what comes, until nothing can come any more.
+    /// Commits jobs until the channel is closed.
     fn work(mut self, mut jobs: Receiver<Job>) {
         let mut last_commit = Duration::ZERO;
         while let Some(first) = jobs.blocking_recv() {
@@ -217,8 +218,8 @@ impl Writer {
             let begun = self.tx.sqlite().and_then(SqliteSession::begin_group);
             let mut group = JobGroup::default();
             group.run(&mut self.tx, first);
-            while group.jobs.len() < GROUP
-                && start.elapsed() < last_commit * MAX_ATTEMPTS
+            while group.jobs.len() < MAX_GROUP_SIZE
+                && start.elapsed() < last_commit * MAX_COMMIT_MULTIPLE
                 && let Ok(job) = jobs.try_recv()
             {
                 group.run(&mut self.tx, job);
@@ -226,47 +227,47 @@ impl Writer {
             let commit = Instant::now();
             let committed = begun.and_then(|()| self.tx.sqlite()?.end_group());
             last_commit = commit.elapsed();
-            self.tell(group, &committed);
+            self.acknowledge(group, &committed);
         }
-        // Whatever is lost when this comes too late is found by its mark.
-        let _ = self.tx.sqlite().and_then(SqliteSession::do_what_waits);
+        // Tasks that are lost here are found by their markers.
+        let _ = self.tx.sqlite().and_then(SqliteSession::flush_deferred);
     }
 
-    /// Tells everybody how a commit went: first those who wait for it, then those who listen.
-    fn tell(&mut self, group: JobGroup, committed: &Result<()>) {
+    /// Acknowledges a commit: first to its callers, then to the listeners.
+    fn acknowledge(&mut self, group: JobGroup, committed: &Result<()>) {
         if committed.is_err() {
-            // Fails when there is no transaction left, which is what we want.
+            // Fails when there is no open transaction, which is fine.
             let _ = self.tx.sqlite().and_then(|session| session.batch("ROLLBACK"));
         }
         if let Ok(session) = self.tx.sqlite() {
-            self.watch.tell(&session.deferred);
+            self.idle_flush.publish(&session.deferred);
         }
         if group.jobs.iter().any(|job| !job.is_repeatable()) {
             self.changes.fetch_add(1, Ordering::Release);
         }
-        let mut news = Vec::new();
+        let mut wakes = Vec::new();
         for job in group.jobs {
             let outcome = committed.as_ref().copied();
-            news.extend(job.acknowledge(outcome.map_err(Error::of_group)));
+            wakes.extend(job.acknowledge(outcome.map_err(Error::of_group)));
         }
-        for wake in news {
+        for wake in wakes {
             self.wakes.send(wake);
         }
         if let Ok(session) = self.tx.sqlite() {
-            self.checkpoints.look(&session.connection);
+            self.checkpoints.run_if_due(&session.connection);
         }
     }
 }
 
-fn read_loop(connection: Connection, mut place: ReaderSlot) {
-    // Most readers of a small service never have anything to do, and are spared reading the schema.
-    let Some(first) = place.next() else { return };
+fn read_loop(connection: Connection, mut slot: ReaderSlot) {
+    // Most readers of a small service are never used, and need not read the schema.
+    let Some(first) = slot.next() else { return };
     if let Err(error) = bound_cache(&connection) {
-        tracing::warn!(%error, "a reader's cache has its usual size");
+        tracing::warn!(%error, "reader cache size not set; using the default");
     }
     let mut tx = idle(connection);
     first(&mut tx);
-    while let Some(job) = place.next() {
+    while let Some(job) = slot.next() {
         job(&mut tx);
     }
 }

@@ -1,6 +1,6 @@
 //! Transactions as store functions see them: of one workspace, or across workspaces.
 //!
-//! Here each statement of a workspace gets its workspace, so that none can be without it.
+//! Every statement of a workspace gets its workspace here, so that none can run without it.
 
 use model::{MailboxId, WorkspaceId};
 
@@ -17,15 +17,14 @@ use super::{
 use crate::error::{Error, Result};
 
 /// A transaction of one workspace.
-///
-/// Its statements get the workspace as `$1` without being asked, so no store function can name another one; their
-/// own parameters begin at `$2`.
+/// Its statements get the workspace as `$1` automatically, so no store function can name another one; their own
+/// parameters start at `$2`.
 pub struct Tx {
     session: Session,
     workspace: WorkspaceId,
-    /// Sent to the listeners of this process after the commit; PostgreSQL carries them itself.
+    /// Sent to the listeners of this process after the commit; PostgreSQL uses NOTIFY.
     pub(super) wakes: Vec<Wake>,
-    /// Statements seen since the one that a fault counts from.
+    /// Statements since the one that a fault counts from.
     #[cfg(feature = "faults")]
     seen: u32,
 }
@@ -46,14 +45,14 @@ impl Tx {
         matches!(self.session, Session::Postgres(_))
     }
 
-    /// Wakes the listeners of all nodes once this transaction is durable: something happened in its workspace, or in one of
-    /// its mailboxes.
+    /// Wakes the listeners on all nodes after the commit: something changed in its workspace, or in one of its
+    /// mailboxes.
     pub async fn wake(&mut self, topic: Topic, mailbox: Option<&MailboxId>) -> Result<()> {
         let wake = Wake { topic, workspace: self.workspace.clone(), mailbox: mailbox.cloned() };
         if self.is_postgres() {
             let note = wake.encode();
             self.session
-                .later("SELECT pg_notify($1, $2)", &[Wake::CHANNEL.into(), note.as_str().into()])
+                .pipeline("SELECT pg_notify($1, $2)", &[Wake::CHANNEL.into(), note.as_str().into()])
                 .await?;
         } else {
             self.wakes.push(wake);
@@ -61,7 +60,7 @@ impl Tx {
         Ok(())
     }
 
-    /// Runs a statement and tells how many rows it touched. `$1` is the workspace.
+    /// Runs a statement and returns how many rows it affected. `$1` is the workspace.
     pub async fn run(&mut self, sql: &str, params: &[Param<'_>]) -> Result<u64> {
         #[cfg(feature = "faults")]
         statements::check(&self.workspace, &mut self.seen, sql)?;
@@ -69,48 +68,47 @@ impl Tx {
         self.session.run(sql, &params).await
     }
 
-    /// Runs a statement whose outcome nobody needs, at the latest with the next one that is run, or with the commit.
-    /// Where each statement is a trip to a server, many then share one. An error comes with that next statement.
-    pub async fn later(&mut self, sql: &str, params: &[Param<'_>]) -> Result<()> {
+    /// Runs a statement whose result is not needed, together with the next one or with the commit: on PostgreSQL they
+    /// share a round trip. An error is returned by that next statement.
+    pub async fn pipeline(&mut self, sql: &str, params: &[Param<'_>]) -> Result<()> {
         #[cfg(feature = "faults")]
         statements::check(&self.workspace, &mut self.seen, sql)?;
         let params = with_workspace(&self.workspace, params);
-        self.session.later(sql, &params).await
+        self.session.pipeline(sql, &params).await
     }
 
-    /// Runs a statement at the end of the commit, after all others that share it, and in the order of these calls. For
-    /// what is cheaper all at once: SQLite's full-text index writes itself out at every savepoint. An error of such a
-    /// statement fails the whole commit.
-    pub(crate) async fn at_end(&mut self, sql: &str, params: &[Param<'_>]) -> Result<()> {
+    /// Runs a statement at the end of the commit, after all others that share it, in the order of these calls. For
+    /// statements that are cheaper in one batch: FTS5 flushes at every savepoint. An error fails the whole commit.
+    pub(crate) async fn at_commit(&mut self, sql: &str, params: &[Param<'_>]) -> Result<()> {
         #[cfg(feature = "faults")]
         statements::check(&self.workspace, &mut self.seen, sql)?;
         let params = with_workspace(&self.workspace, params);
-        self.session.at_end(sql, &params).await
+        self.session.at_commit(sql, &params).await
     }
 
-    /// Runs a statement in this commit or in a later one, together with those of others; for what only has to be done before
-    /// [somebody needs it](crate::Db::index_texts). It is lost when the process ends before, so this transaction has to leave a
-    /// mark in the store: the other statement takes it away, and where it touches nothing there is nothing to be done.
-    /// Only for SQLite.
-    pub(crate) fn put_off(
+    /// Runs a statement in this commit or in a later one, together with others; for work that only has to be done
+    /// before [it is needed](crate::Db::index_texts). It is lost when the process ends before that, so this
+    /// transaction has to store a marker: the first statement deletes it, and when it affects no row there is nothing
+    /// to do. Only for SQLite.
+    pub(crate) fn defer(
         &mut self,
-        (mark, about): (&str, &[Param<'_>]),
-        (work, params): (&str, &[Param<'_>]),
+        (clear_marker, marker_params): (&str, &[Param<'_>]),
+        (task, params): (&str, &[Param<'_>]),
     ) -> Result<()> {
         #[cfg(feature = "faults")]
-        statements::check(&self.workspace, &mut self.seen, work)?;
-        let (about, params) =
-            (with_workspace(&self.workspace, about), with_workspace(&self.workspace, params));
+        statements::check(&self.workspace, &mut self.seen, task)?;
+        let (marker_params, params) =
+            (with_workspace(&self.workspace, marker_params), with_workspace(&self.workspace, params));
         match &mut self.session {
-            Session::Sqlite(session) => session.put_off((mark, &about), (work, &params)),
+            Session::Sqlite(session) => session.defer((clear_marker, &marker_params), (task, &params)),
             Session::Postgres(_) => Err(Error::Internal("nothing is put off here".into())),
         }
     }
 
-    /// Runs a statement that adds amounts, its last parameters, to the row that the others name. In a
-    /// [shared write](crate::Db::shared_write) it is run once for all of a commit that add to the same row, before anybody
-    /// else can look at it; an error then fails the whole commit.
-    pub(crate) async fn add_at_end(
+    /// Runs a statement that adds amounts, its last parameters, to the row that the others select. In a [shared
+    /// write](crate::Db::shared_write) it runs once per commit and row, before any other transaction can read the
+    /// row; an error then fails the whole commit.
+    pub(crate) async fn add_at_commit(
         &mut self,
         sql: &'static str,
         row: &[Param<'_>],
@@ -119,11 +117,11 @@ impl Tx {
         #[cfg(feature = "faults")]
         statements::check(&self.workspace, &mut self.seen, sql)?;
         let row = with_workspace(&self.workspace, row);
-        self.session.add_at_end(sql, &row, amounts).await
+        self.session.add_at_commit(sql, &row, amounts).await
     }
 
-    /// A number for a row that comes [at the end](Self::at_end) or [later](Self::put_off): above the one that a query without
-    /// parameters finds, and above all that were given out before. Only SQLite needs it.
+    /// A number for a row that is written [at the commit](Self::at_commit) or [later](Self::defer): above the result
+    /// of a query without parameters, and above all numbers allocated before. Only for SQLite.
     pub(crate) fn next_number(&mut self, highest: &str) -> Result<i64> {
         match &mut self.session {
             Session::Sqlite(session) => session.next_number(highest),
@@ -139,9 +137,9 @@ impl Tx {
         self.session.one(sql, &params).await
     }
 
-    /// Runs a statement that changes one row and reads something of that row, by a query with the first of the same
-    /// parameters. On PostgreSQL that is one way; SQLite makes a table for whatever a statement returns, which costs many times
-    /// as much as a query.
+    /// Runs a statement that changes one row and reads a column of that row, by a query with the first of the same
+    /// parameters. On PostgreSQL that is RETURNING; SQLite materialises what a statement returns, which costs many
+    /// times as much as a query.
     pub(crate) async fn change<T: FromRow>(
         &mut self,
         sql: &str,
@@ -188,7 +186,7 @@ impl SystemTx {
         self.inner.is_postgres()
     }
 
-    /// Runs statements that take no parameters and give no rows, such as those of a migration.
+    /// Runs statements without parameters or rows, such as those of a migration.
     pub(crate) async fn batch(&mut self, sql: &str) -> Result<()> {
         match &mut self.inner.session {
             Session::Sqlite(session) => session.batch(sql),
@@ -196,7 +194,7 @@ impl SystemTx {
         }
     }
 
-    /// Runs a statement and tells how many rows it touched.
+    /// Runs a statement and returns how many rows it affected.
     pub async fn run(&mut self, sql: &str, params: &[Param<'_>]) -> Result<u64> {
         self.inner.session.run(sql, params).await
     }
@@ -221,7 +219,7 @@ impl SystemTx {
         &mut self.inner
     }
 
-    /// The connection, for those who know that it is one to SQLite.
+    /// The SQLite connection.
     pub(super) fn sqlite(&mut self) -> Result<&mut SqliteSession> {
         match &mut self.inner.session {
             Session::Sqlite(session) => Ok(session),
@@ -229,7 +227,7 @@ impl SystemTx {
         }
     }
 
-    /// The connection, for those who know that it is one to PostgreSQL.
+    /// The PostgreSQL connection.
     pub(super) fn postgres(&mut self) -> Result<&mut PostgresSession> {
         match &mut self.inner.session {
             Session::Postgres(session) => Ok(session),

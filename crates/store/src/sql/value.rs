@@ -1,6 +1,7 @@
-//! Values on their way into and out of SQL, the same for both engines.
+//! Parameters and columns of SQL statements, the same for both engines.
 //!
-//! Five column types are in use: TEXT, BIGINT (also times and booleans), DOUBLE PRECISION, BYTEA and JSON kept as TEXT.
+//! Five column types are used: TEXT, BIGINT (also times and booleans), DOUBLE PRECISION, BYTEA and JSON stored as
+//! TEXT.
 
 use std::{error::Error as StdError, fmt};
 
@@ -25,13 +26,13 @@ pub enum Param<'a> {
     Text(&'a str),
     /// A BYTEA or BLOB.
     Bytes(&'a [u8]),
-    /// A TEXT that holds this as JSON.
+    /// A TEXT with this value as JSON.
     Json(&'a dyn ToJson),
 }
 
-/// What a column can hold as JSON.
+/// A value that can be stored as JSON.
 pub trait ToJson: fmt::Debug + Sync {
-    /// The text.
+    /// The JSON text.
     fn to_json(&self) -> serde_json::Result<String>;
 }
 
@@ -129,7 +130,7 @@ impl<'a, T: Into<Param<'a>>> From<Option<T>> for Param<'a> {
     }
 }
 
-/// What a column can be written from.
+/// A value that can be a parameter.
 pub(crate) trait ToParam {
     /// The parameter, borrowed.
     fn to_param(&self) -> Param<'_>;
@@ -262,14 +263,14 @@ impl Row<'_> {
     }
 }
 
-/// What a column can be read as.
+/// A value that can be read from a column.
 pub trait FromCell: Sized + Send {
     /// Reads one column.
     fn from_cell(cell: Cell<'_>) -> Result<Self>;
 }
 
 fn mismatch<T>(cell: Cell<'_>) -> Result<T> {
-    // Not what it holds, which may be anybody's mail.
+    // Not the value, which may be a user's mail.
     let kind = match cell {
         Cell::Null => "nothing",
         Cell::Integer(_) => "an integer",
@@ -321,10 +322,10 @@ impl<T: FromCell> FromCell for Option<T> {
     }
 }
 
-/// What is done with each row of a query, without the type that it is read as.
+/// Reads each row of a query, without its type.
 pub(super) type ReadRow<'a> = &'a mut (dyn FnMut(&mut Row<'_>) -> Result<()> + Send);
 
-/// What a whole row can be read as.
+/// A value that can be read from a whole row.
 pub trait FromRow: Sized + Send {
     /// Reads one row.
     fn from_row(row: &mut Row<'_>) -> Result<Self>;

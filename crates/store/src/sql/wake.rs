@@ -1,13 +1,13 @@
-//! Wake-ups: what one node tells all others the moment a transaction is durable.
+//! Wake-ups: notifications to all nodes after a commit.
 //!
-//! They only say where to look. Whoever listens reads the truth from the store, so a lost wake-up costs time, never
-//! correctness. Each topic has a channel of its own, so that a mail that comes in wakes nobody who sends schedules.
+//! They only say where to look. Listeners read the state from the store, so a lost wake-up costs time, never
+//! correctness. Each topic has its own channel, so that an incoming message does not wake the schedule workers.
 
 use model::{MailboxId, WorkspaceId};
 use tokio::sync::broadcast::{self, error::RecvError};
 
-/// Wake-ups of a topic that a listener may be behind.
-const BEHIND: usize = 1024;
+/// Wake-ups that a topic's channel buffers.
+const WAKE_CAPACITY: usize = 1024;
 
 /// What a wake-up is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,15 +16,15 @@ pub enum Topic {
     Event,
     /// A schedule that is new or changed.
     Schedule,
-    /// Mail in the queue.
+    /// Queued messages.
     Queue,
-    /// Mail for triagers.
+    /// Messages to triage.
     Triage,
     /// A webhook that is new or due.
     Webhook,
     /// A document to be indexed.
     Document,
-    /// Leases that are to be given back.
+    /// Leases to be released.
     Recall,
 }
 
@@ -32,7 +32,7 @@ impl Topic {
     const ALL: [Self; 7] =
         [Self::Event, Self::Schedule, Self::Queue, Self::Triage, Self::Webhook, Self::Document, Self::Recall];
 
-    /// Its name on the way between nodes.
+    /// Its name in notifications.
     const fn name(self) -> &'static str {
         match self {
             Self::Event => "event",
@@ -46,19 +46,19 @@ impl Topic {
     }
 }
 
-/// A reason to look at the store again.
+/// A notification that something changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wake {
     /// What happened.
     pub topic: Topic,
     /// Where.
     pub workspace: WorkspaceId,
-    /// In which mailbox, if it is about one.
+    /// In which mailbox, if it concerns one.
     pub mailbox: Option<MailboxId>,
 }
 
 impl Wake {
-    /// The notification channel in PostgreSQL.
+    /// The NOTIFY channel of PostgreSQL.
     pub(super) const CHANNEL: &str = "agent_mailbox";
 
     pub(super) fn encode(&self) -> String {
@@ -69,7 +69,7 @@ impl Wake {
         }
     }
 
-    /// Reads what a node sent; nothing when it is of a topic that only a newer one knows.
+    /// Parses a notification; `None` when its topic is only known to a newer version.
     pub(super) fn decode(text: &str) -> Option<Self> {
         let mut words = text.split(' ');
         let (name, workspace) = (words.next()?, words.next()?);
@@ -81,13 +81,13 @@ impl Wake {
     }
 }
 
-/// Hands wake-ups to those who listen in this process.
+/// Sends wake-ups to the listeners of this process.
 #[derive(Clone)]
 pub(super) struct Wakes([broadcast::Sender<Wake>; Topic::ALL.len()]);
 
 impl Wakes {
     pub(super) fn new() -> Self {
-        Self(Topic::ALL.map(|_| broadcast::channel(BEHIND).0))
+        Self(Topic::ALL.map(|_| broadcast::channel(WAKE_CAPACITY).0))
     }
 
     pub(super) fn listen(&self, topic: Topic) -> broadcast::Receiver<Wake> {
@@ -95,13 +95,13 @@ impl Wakes {
     }
 
     pub(super) fn send(&self, wake: Wake) {
-        // Nobody listening is fine.
+        // No listeners is fine.
         let _ = self.0[wake.topic as usize].send(wake);
     }
 }
 
-/// Waits for a wake-up; one that was lost is as good. Without end when the store is closed.
-pub async fn woken(wakes: &mut broadcast::Receiver<Wake>) {
+/// Waits for a wake-up; a lost one counts too. Pending forever when the store is closed.
+pub async fn wait_for_wake(wakes: &mut broadcast::Receiver<Wake>) {
     if let Err(RecvError::Closed) = wakes.recv().await {
         std::future::pending::<()>().await;
     }

@@ -1,20 +1,20 @@
-//! What a transaction does, without its types.
+//! The body of a transaction, with its types erased.
 //!
-//! Engines, queues and jobs only need to know that it can be run, and whether it succeeded. With the types they would be
-//! compiled again for every transaction of the service, hundreds of times. One boxed future for each transaction costs
-//! nothing beside a commit.
+//! Engines, queues and jobs only need to run it and to know whether it succeeded. With the types they would be
+//! monomorphised for every transaction of the service, hundreds of times. One boxed future per transaction costs
+//! nothing next to a commit.
 
 use std::{any::Any, marker::PhantomData, pin::Pin};
 
 use super::transaction::{SystemTx, Tx};
 use crate::error::{Error, Result};
 
-/// The body of a transaction: an async closure whose future can move between threads. What can be written down about
-/// async closures does not say the latter, so this does.
+/// The body of a transaction: an async closure whose future is `Send`. `AsyncFnOnce` bounds cannot express that, so
+/// this trait does.
 pub trait Body<'tx, X: 'tx, T, E>: Send + 'static {
-    /// What it does with the transaction.
+    /// Its future.
     type Future: Future<Output = Result<T, E>> + Send + 'tx;
-    /// Begins to do it.
+    /// Starts it.
     fn begin(self, tx: &'tx mut X) -> Self::Future;
 }
 
@@ -30,7 +30,7 @@ where
     }
 }
 
-/// What a body works with: a transaction of one workspace, or one across workspaces.
+/// What a body receives: a transaction of one workspace, or one across workspaces.
 pub(super) trait View: Send + 'static {
     fn of(tx: &mut SystemTx) -> &mut Self;
 }
@@ -47,25 +47,25 @@ impl View for SystemTx {
     }
 }
 
-/// What a transaction does and how it ended, without its types.
+/// The body and outcome of a transaction, with its types erased.
 pub(super) trait Work: Any + Send {
-    /// Whether it may be run again once it is undone.
+    /// Whether it may run again after a rollback.
     fn is_repeatable(&self) -> bool;
-    /// Runs it and tells whether it succeeded.
+    /// Runs it and returns whether it succeeded.
     fn run<'a>(&'a mut self, tx: &'a mut SystemTx) -> Pin<Box<dyn Future<Output = bool> + Send + 'a>>;
     /// Makes it fail.
     fn fail(&mut self, error: Error);
 }
 
-/// The same with its types, for the caller that waits for the outcome.
-pub(super) trait Typed: Work + Sized {
+/// The same with its types, for the caller that awaits the outcome.
+pub(super) trait TypedWork: Work + Sized {
     type Value;
     type Error: From<Error>;
     fn outcome(self) -> Option<Result<Self::Value, Self::Error>>;
 }
 
-/// The outcome of work that was done without its types.
-pub(super) fn outcome_of<W: Typed>(done: Result<Box<dyn Work>>) -> Result<W::Value, W::Error> {
+/// The typed outcome of erased work.
+pub(super) fn outcome_of<W: TypedWork>(done: Result<Box<dyn Work>>) -> Result<W::Value, W::Error> {
     let done: Box<dyn Any> = done?;
     let work = done.downcast::<W>().ok();
     work.and_then(|work| work.outcome()).unwrap_or_else(|| Err(never_run().into()))
@@ -75,20 +75,20 @@ fn never_run() -> Error {
     Error::Internal("a transaction was not run".into())
 }
 
-/// Work that can be done once.
-pub(super) struct Once<X, T, E, F> {
+/// Work that runs once.
+pub(super) struct SingleRunWork<X, T, E, F> {
     body: Option<F>,
     result: Option<Result<T, E>>,
     view: PhantomData<fn(X)>,
 }
 
-impl<X, T, E, F> Once<X, T, E, F> {
+impl<X, T, E, F> SingleRunWork<X, T, E, F> {
     pub(super) fn new(body: F) -> Self {
         Self { body: Some(body), result: None, view: PhantomData }
     }
 }
 
-impl<X, T, E, F> Work for Once<X, T, E, F>
+impl<X, T, E, F> Work for SingleRunWork<X, T, E, F>
 where
     X: View,
     T: Send + 'static,
@@ -114,7 +114,7 @@ where
     }
 }
 
-impl<X, T, E, F> Typed for Once<X, T, E, F>
+impl<X, T, E, F> TypedWork for SingleRunWork<X, T, E, F>
 where
     X: View,
     T: Send + 'static,
@@ -128,19 +128,19 @@ where
     }
 }
 
-/// Work that can be done again.
-pub(super) struct Again<T, E, F> {
+/// Work that may run again.
+pub(super) struct RepeatableWork<T, E, F> {
     body: F,
     result: Option<Result<T, E>>,
 }
 
-impl<T, E, F> Again<T, E, F> {
+impl<T, E, F> RepeatableWork<T, E, F> {
     pub(super) fn new(body: F) -> Self {
         Self { body, result: None }
     }
 }
 
-impl<T, E, F> Work for Again<T, E, F>
+impl<T, E, F> Work for RepeatableWork<T, E, F>
 where
     T: Send + 'static,
     E: From<Error> + Send + 'static,
@@ -162,7 +162,7 @@ where
     }
 }
 
-impl<T, E, F> Typed for Again<T, E, F>
+impl<T, E, F> TypedWork for RepeatableWork<T, E, F>
 where
     T: Send + 'static,
     E: From<Error> + Send + 'static,

@@ -1,4 +1,4 @@
-//! What a key or a session gives access to, found by the hash of its secret: only then the workspace is known.
+//! What a key or a session gives access to, found by the hash of its secret, before the workspace is known.
 
 use model::{AccountId, ApiKeyId, Plan, Role, SessionId, Timestamp, WorkspaceId};
 
@@ -6,7 +6,7 @@ use crate::{
     FromRow, Param, Row, SystemTx,
     error::Result,
     sql::row,
-    sql::{LIST, list_places, listed},
+    sql::{LIST_LENGTH, list_params, list_placeholders},
 };
 
 /// What a valid API key gives access to.
@@ -20,7 +20,7 @@ pub struct KeyAccess {
     pub role: Role,
     /// The workspace's plan.
     pub plan: Plan,
-    /// When it ends.
+    /// When it expires.
     pub expires_at: Option<Timestamp>,
 }
 
@@ -47,7 +47,7 @@ pub struct SessionAccess {
     pub is_admin: bool,
     /// The workspace chosen in the console.
     pub chosen_workspace: WorkspaceId,
-    /// When it ends.
+    /// When it expires.
     pub expires_at: Timestamp,
     /// The workspaces of the account.
     pub memberships: Vec<MembershipAccess>,
@@ -105,7 +105,7 @@ pub async fn memberships(tx: &mut SystemTx, account: &AccountId) -> Result<Vec<M
     .await
 }
 
-/// Whether a key can still be used.
+/// Whether a key is still valid.
 pub async fn key_exists(tx: &mut SystemTx, workspace: &WorkspaceId, key: &ApiKeyId) -> Result<bool> {
     let sql = "SELECT count(*) FROM api_key WHERE workspace_id = $1 AND id = $2 AND length(secret_hash) = 32";
     let found: Option<(i64,)> = tx.one(sql, &[workspace.into(), key.into()]).await?;
@@ -115,19 +115,19 @@ pub async fn key_exists(tx: &mut SystemTx, workspace: &WorkspaceId, key: &ApiKey
 /// The hash of a key's secret.
 pub type KeyHash = [u8; 32];
 
-/// Which of these hashes are those of keys that can be used.
-pub async fn living_keys(tx: &mut SystemTx, hashes: &[KeyHash]) -> Result<Vec<Vec<u8>>> {
-    let sql = format!("SELECT secret_hash FROM api_key WHERE secret_hash IN ({})", list_places(1));
+/// Which of these hashes belong to valid keys.
+pub async fn valid_keys(tx: &mut SystemTx, hashes: &[KeyHash]) -> Result<Vec<Vec<u8>>> {
+    let sql = format!("SELECT secret_hash FROM api_key WHERE secret_hash IN ({})", list_placeholders(1));
     let mut living = Vec::with_capacity(hashes.len());
-    for some in hashes.chunks(LIST) {
-        let params: Vec<Param<'_>> = listed(some.iter().map(KeyHash::as_slice), &[]).collect();
+    for some in hashes.chunks(LIST_LENGTH) {
+        let params: Vec<Param<'_>> = list_params(some.iter().map(KeyHash::as_slice), &[]).collect();
         let found: Vec<(Vec<u8>,)> = tx.all(&sql, &params).await?;
         living.extend(found.into_iter().map(|(hash,)| hash));
     }
     Ok(living)
 }
 
-/// Whether a session is still there.
+/// Whether a session still exists.
 pub async fn session_exists(tx: &mut SystemTx, session: &SessionId) -> Result<bool> {
     let found: Option<(i64,)> =
         tx.one("SELECT count(*) FROM session WHERE id = $1", &[session.into()]).await?;
@@ -149,8 +149,8 @@ pub async fn touch_key(
     Ok(())
 }
 
-/// Ends a key for good: it stays in the list, and no secret has the hash that it is kept with from now on.
-pub async fn end_key(tx: &mut SystemTx, workspace: &WorkspaceId, key: &ApiKeyId) -> Result<()> {
+/// Expires a key for good: it stays in the list, and no secret has its new hash.
+pub async fn expire_key(tx: &mut SystemTx, workspace: &WorkspaceId, key: &ApiKeyId) -> Result<()> {
     tx.run(
         "UPDATE api_key SET secret_hash = $3 WHERE workspace_id = $1 AND id = $2",
         &[workspace.into(), key.into(), key.as_str().as_bytes().into()],

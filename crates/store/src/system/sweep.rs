@@ -1,17 +1,17 @@
-//! Upkeep of all workspaces: what has had its time is ended or deleted, a bounded number of rows at once.
+//! Upkeep of all workspaces: expires or deletes old rows, a bounded number at a time.
 
 use model::{ApiKeyId, Timestamp, WorkspaceId};
 
-use super::credentials::end_key;
+use super::credentials::expire_key;
 use crate::{SystemTx, error::Result, password_guesses};
 
-/// Subjects whose wrong passwords are counted; beyond that those with the fewest go.
+/// Subjects whose wrong passwords are counted; above that, those with the fewest are deleted.
 const MAX_PASSWORD_GUESSES: i64 = 200_000;
 
-/// Ends and deletes what has had its time, a bounded number of rows of each kind, and tells how many went.
+/// Expires and deletes old rows, a bounded number of each kind, and returns how many.
 pub async fn sweep(tx: &mut SystemTx, now: Timestamp) -> Result<u64> {
     let most = SystemTx::SWEEP;
-    let mut gone = end_expired_keys(tx, now).await? + sweep_tokens(tx, now).await?;
+    let mut gone = expire_keys(tx, now).await? + sweep_tokens(tx, now).await?;
     for (sql, before) in [
         ("DELETE FROM session WHERE id IN (SELECT id FROM session WHERE expires_at <= $1 LIMIT $2)", now),
         (
@@ -60,8 +60,8 @@ pub async fn sweep(tx: &mut SystemTx, now: Timestamp) -> Result<u64> {
     Ok(gone + sweep_passwords(tx, now, most).await? + sweep_triage(tx, now, most).await?)
 }
 
-/// Ends keys that had their time, a bounded number, and tells how many. A hash that can be found has 32 bytes.
-async fn end_expired_keys(tx: &mut SystemTx, now: Timestamp) -> Result<u64> {
+/// Expires keys, a bounded number, and returns how many. A hash that can be found has 32 bytes.
+async fn expire_keys(tx: &mut SystemTx, now: Timestamp) -> Result<u64> {
     let due: Vec<(WorkspaceId, ApiKeyId)> = tx
         .all(
             "SELECT workspace_id, id FROM api_key WHERE expires_at <= $1 AND length(secret_hash) = 32 LIMIT $2",
@@ -69,12 +69,12 @@ async fn end_expired_keys(tx: &mut SystemTx, now: Timestamp) -> Result<u64> {
         )
         .await?;
     for (workspace, key) in &due {
-        end_key(tx, workspace, key).await?;
+        expire_key(tx, workspace, key).await?;
     }
     Ok(due.len() as u64)
 }
 
-/// The same for links of people who are not logged in, and for their wrong passwords.
+/// The same for links sent to people who are not logged in, and for wrong passwords.
 async fn sweep_passwords(tx: &mut SystemTx, now: Timestamp, most: i64) -> Result<u64> {
     let mut gone = password_guesses::trim(tx, MAX_PASSWORD_GUESSES).await?;
     for sql in [
@@ -94,7 +94,7 @@ async fn sweep_passwords(tx: &mut SystemTx, now: Timestamp, most: i64) -> Result
 async fn sweep_triage(tx: &mut SystemTx, now: Timestamp, most: i64) -> Result<u64> {
     let mut gone = 0;
     for (sql, before) in [
-        // Without a model nobody works on these, and later nobody wants them any more.
+        // Without a model no worker takes these, and later they are no longer useful.
         (
             "DELETE FROM triage_job WHERE (workspace_id, mailbox_id, id) IN
              (SELECT workspace_id, mailbox_id, id FROM triage_job WHERE created_at <= $1 LIMIT $2)",
@@ -127,7 +127,7 @@ async fn sweep_triage(tx: &mut SystemTx, now: Timestamp, most: i64) -> Result<u6
     Ok(gone)
 }
 
-/// The same for what agents and chats hold.
+/// The same for tokens of agents and chats.
 async fn sweep_tokens(tx: &mut SystemTx, now: Timestamp) -> Result<u64> {
     let mut gone = 0;
     for (sql, before) in [

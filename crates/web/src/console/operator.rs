@@ -195,7 +195,7 @@ async fn queue(visit: Visit) -> Response {
                     attempts: one.attempts,
                     next: one.next_attempt_at.map(|at| shell.zone.when(at)),
                     resting: one
-                        .resting_until
+                        .backoff_until
                         .filter(|until| *until > now)
                         .map(|until| shell.zone.when(until)),
                 })

@@ -77,7 +77,7 @@ pub async fn begin(
                 return Err(Error::new(ErrorKind::MessageExists));
             }
             let connected = integrations::named(tx, &connections).await?;
-            if !stored::take(tx, &mailbox.id, &id, now, until).await? {
+            if !stored::claim(tx, &mailbox.id, &id, now, until).await? {
                 return Err(Error::new(ErrorKind::ConversationBusy).with_retry_after(5));
             }
             let earlier = stored::messages(tx, &mailbox.id, &id, true, None, MAX_HISTORY).await?;
@@ -220,7 +220,7 @@ impl Turn {
     async fn unlock(&self, app: &App, call: &Call) {
         let (mailbox, id, until) = (self.mailbox.clone(), self.conversation.id.clone(), self.until);
         let left =
-            app.db().write(&call.workspace, async move |tx| stored::leave(tx, &mailbox, &id, until).await);
+            app.db().write(&call.workspace, async move |tx| stored::release(tx, &mailbox, &id, until).await);
         if let Err(error) = left.await {
             tracing::warn!(%error, "conversation not unlocked; the lock will expire");
         }

@@ -29,7 +29,7 @@ pub(super) async fn record(
     let Some(kind) = change_of(invitation.method.as_deref(), sequence, known.map(|(known, ..)| known)) else {
         return Ok(None);
     };
-    triage_jobs::note_event(tx, job, &uid, sequence, kind, now).await?;
+    triage_jobs::record_event(tx, job, &uid, sequence, kind, now).await?;
     Ok(Some(kind))
 }
 

@@ -170,7 +170,7 @@ async fn finish(app: &App, job: Job, status: RunStatus, summary: &'static str) -
 
 async fn defer(app: &App, job: Job, at: Timestamp, failed: bool) -> Result<()> {
     let workspace = job.workspace.clone();
-    let write = app.db().write(&workspace, async move |tx| triage_jobs::put_off(tx, &job, at, failed).await);
+    let write = app.db().write(&workspace, async move |tx| triage_jobs::defer(tx, &job, at, failed).await);
     write.await?;
     Ok(())
 }
@@ -186,7 +186,7 @@ async fn plan(
     if let Some(invitation) = context.invitation.clone().filter(|_| !job.outgoing && context.is_clean()) {
         let claimed = job.clone();
         let recorded = app.db().write(&job.workspace, async move |tx| {
-            if !triage_jobs::is_held(tx, &claimed).await? {
+            if !triage_jobs::lock_claimed(tx, &claimed).await? {
                 return Ok(None);
             }
             calendar::record(tx, &claimed, &invitation, now).await
@@ -232,7 +232,7 @@ async fn begin(app: &App, job: &Job, mut planned: Vec<PlannedRun>) -> Result<Opt
     let workspace = job.workspace.clone();
     app.db()
         .write(&workspace, async move |tx| {
-            if !triage_jobs::is_held(tx, &job).await? {
+            if !triage_jobs::lock_claimed(tx, &job).await? {
                 return Ok(None);
             }
             for one in &planned {

@@ -96,7 +96,7 @@ async fn still_valid(
     sessions: Vec<WaitingCredential>,
 ) -> Result<HashSet<WaitingCredential>> {
     let hashes: Vec<SecretHash> = keys.iter().map(|(hash, _)| *hash).collect();
-    let living: HashSet<Vec<u8>> = system::living_keys(tx, &hashes).await?.into_iter().collect();
+    let living: HashSet<Vec<u8>> = system::valid_keys(tx, &hashes).await?.into_iter().collect();
     let mut valid: HashSet<WaitingCredential> =
         keys.into_iter().filter(|(hash, _)| living.contains(hash.as_slice())).collect();
     for (hash, workspace) in sessions {

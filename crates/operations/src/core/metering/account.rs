@@ -8,8 +8,8 @@ use std::{
 use metrics::{Counter, counter};
 use model::{CreditClass, Day, Timestamp, WorkspaceId};
 use store::{
-    metering::{Adjusted, Adjustment, LedgerEntry, PoolKind},
-    spend_log::{Figures, Slot, Spent},
+    metering::{Adjustment, LedgerEntry, PoolKind, PoolState},
+    spend_log::{PeriodSpend, Slot, WorkspaceSpend},
 };
 
 use super::pool::{Attempt, Pool, Purpose, Terms};
@@ -85,7 +85,7 @@ impl Account {
             last_call: now,
             log,
             unlogged: false,
-            logged: [Spent::NOTHING.period_start; 2],
+            logged: [PeriodSpend::NOTHING.period_start; 2],
         };
         Self { workspace, asking: tokio::sync::Mutex::new(()), state: Mutex::new(state) }
     }
@@ -163,7 +163,7 @@ impl Account {
         if !std::mem::replace(&mut state.unlogged, false) {
             return;
         }
-        let figures = Figures { credits: state.credits.spent(), requests: state.requests.spent() };
+        let figures = WorkspaceSpend { credits: state.credits.spent(), requests: state.requests.spent() };
         state.logged = [figures.credits.period_start, figures.requests.period_start];
         if let Some(slot) = &state.log {
             // Under the lock, so that older figures never overwrite newer ones.
@@ -199,7 +199,7 @@ impl Account {
     pub(super) fn apply(
         &self,
         plan: &CommitPlan,
-        adjusted: &[Adjusted],
+        adjusted: &[PoolState],
         asked: Option<PoolKind>,
     ) -> PoolReply {
         let mut state = self.state();

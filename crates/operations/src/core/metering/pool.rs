@@ -2,8 +2,8 @@
 
 use model::Timestamp;
 use store::{
-    metering::{Adjusted, Adjustment, PoolKind},
-    spend_log::Spent,
+    metering::{Adjustment, PoolKind, PoolState},
+    spend_log::PeriodSpend,
 };
 
 /// Why the store is asked.
@@ -101,7 +101,7 @@ impl Pool {
     }
 
     /// The request window of a sole node: kept in memory and in the log, continuing an earlier process's count.
-    pub(super) fn window(before: Spent) -> Self {
+    pub(super) fn window(before: PeriodSpend) -> Self {
         let terms = Terms { kind: PoolKind::Requests, period_start: before.period_start, limit: None };
         let terms = (before.reads > 0).then_some(terms);
         Self { local: true, known: true, terms, reads: before.reads, ..Self::shared(PoolKind::Requests) }
@@ -110,7 +110,8 @@ impl Pool {
     /// Begins the period of the terms, unless it is the current one.
     pub(super) fn adopt(&mut self, terms: &Terms) {
         if !self.is_in(terms.period_start) {
-            let fresh = if self.local { Self::window(Spent::default()) } else { Self::shared(self.kind) };
+            let fresh =
+                if self.local { Self::window(PeriodSpend::default()) } else { Self::shared(self.kind) };
             *self = Self { terms: Some(*terms), ..fresh };
         }
         let period_start = self.period_start().unwrap_or(terms.period_start);
@@ -146,8 +147,11 @@ impl Pool {
     }
 
     /// The figures for the log.
-    pub(super) fn spent(&self) -> Spent {
-        Spent { period_start: self.period_start().unwrap_or(Spent::NOTHING.period_start), reads: self.reads }
+    pub(super) fn spent(&self) -> PeriodSpend {
+        PeriodSpend {
+            period_start: self.period_start().unwrap_or(PeriodSpend::NOTHING.period_start),
+            reads: self.reads,
+        }
     }
 
     pub(super) fn has_unspent(&self) -> bool {
@@ -266,7 +270,7 @@ impl Pool {
     }
 
     /// Applies the store's answer.
-    pub(super) fn apply(&mut self, ask: &Adjustment, answer: &Adjusted) {
+    pub(super) fn apply(&mut self, ask: &Adjustment, answer: &PoolState) {
         if !self.is_in(ask.period_start) {
             return;
         }

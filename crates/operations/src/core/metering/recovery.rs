@@ -4,7 +4,7 @@ use model::Timestamp;
 use store::{
     Db,
     metering::PoolKind,
-    spend_log::{Remains, Spent},
+    spend_log::{OrphanedLog, PeriodSpend},
 };
 
 use crate::core::error::{Error, Result};
@@ -13,7 +13,7 @@ use crate::core::error::{Error, Result};
 const MAX_WORKSPACES_PER_TRANSACTION: usize = 500;
 
 /// Returns to the pools what killed processes had charged and not spent.
-pub(super) async fn recover(db: &Db, remains: &[Remains], now: Timestamp) -> Result<()> {
+pub(super) async fn recover(db: &Db, remains: &[OrphanedLog], now: Timestamp) -> Result<()> {
     for left in remains {
         for some in left.figures.chunks(MAX_WORKSPACES_PER_TRANSACTION) {
             let (node, some) = (left.node.clone(), some.to_vec());
@@ -22,7 +22,7 @@ pub(super) async fn recover(db: &Db, remains: &[Remains], now: Timestamp) -> Res
                     let tx = tx.enter(workspace);
                     let pools =
                         [(PoolKind::Credits, figures.credits), (PoolKind::Requests, figures.requests)];
-                    for (kind, Spent { period_start, reads }) in pools {
+                    for (kind, PeriodSpend { period_start, reads }) in pools {
                         store::metering::recover(tx, &node, kind, period_start, reads, now.day()).await?;
                     }
                 }
@@ -38,6 +38,6 @@ pub(super) async fn recover(db: &Db, remains: &[Remains], now: Timestamp) -> Res
 }
 
 /// Whether an earlier process's window is still the current one.
-pub(super) fn is_present(window: Spent, now: Timestamp) -> bool {
+pub(super) fn is_present(window: PeriodSpend, now: Timestamp) -> bool {
     window.reads > 0 && PoolKind::Requests.joins(now.minute(), window.period_start)
 }

@@ -10,7 +10,7 @@ use std::{
 };
 
 use model::WorkspaceId;
-use store::queue::Claimed;
+use store::queue::ClaimedDelivery;
 use tokio::{sync::Notify, time::Instant};
 
 use crate::core::{lock::lock, turns::Turns};
@@ -141,7 +141,7 @@ impl Outbox {
     }
 
     /// Takes all queued records: those for a destination, or for all.
-    pub(crate) fn take_queued(&self, destination: Option<&str>) -> Vec<Claimed> {
+    pub(crate) fn take_queued(&self, destination: Option<&str>) -> Vec<ClaimedDelivery> {
         let mut queued = lock(&self.queued);
         let taken: Vec<VecDeque<Group>> = match destination {
             Some(name) => queued.remove(name).into_iter().collect(),
@@ -164,9 +164,9 @@ impl Outbox {
     }
 
     /// Keeps the claims that no task of this node has yet: after a clock jump a lease may seem to have expired.
-    pub(crate) fn claim(&self, claimed: Vec<Claimed>) -> Vec<Claimed> {
+    pub(crate) fn claim(&self, claimed: Vec<ClaimedDelivery>) -> Vec<ClaimedDelivery> {
         let mut claimed_keys = lock(&self.claimed_keys);
-        let kept: Vec<Claimed> =
+        let kept: Vec<ClaimedDelivery> =
             claimed.into_iter().filter(|record| claimed_keys.insert(key_of(record))).collect();
         let mut turns = lock(&self.turns);
         for record in &kept {
@@ -176,7 +176,7 @@ impl Outbox {
     }
 
     /// Whether a task has a record, or will get it.
-    pub(crate) fn has_claim(&self, record: &Claimed) -> bool {
+    pub(crate) fn has_claim(&self, record: &ClaimedDelivery) -> bool {
         lock(&self.claimed_keys).contains(&key_of(record))
     }
 
@@ -202,7 +202,7 @@ impl Outbox {
         }
     }
 
-    pub(crate) fn release(&self, records: &[Claimed]) {
+    pub(crate) fn release(&self, records: &[ClaimedDelivery]) {
         let mut claimed_keys = lock(&self.claimed_keys);
         let mut turns = lock(&self.turns);
         for record in records {
@@ -275,7 +275,7 @@ fn in_turn(groups: VecDeque<Group>) -> VecDeque<Group> {
     placed.into_iter().map(|(_, group)| group).collect()
 }
 
-fn key_of(record: &Claimed) -> Key {
+fn key_of(record: &ClaimedDelivery) -> Key {
     (record.workspace.clone(), record.outbound.clone(), record.position)
 }
 
@@ -284,7 +284,7 @@ pub(crate) struct Group {
     pub(crate) workspace: WorkspaceId,
     pub(crate) outbound: String,
     pub(crate) destination: String,
-    pub(crate) records: Vec<Claimed>,
+    pub(crate) records: Vec<ClaimedDelivery>,
 }
 
 impl Group {

@@ -3,7 +3,7 @@
 use model::{MailboxId, emails::Move, folders::is_unsent};
 use store::{
     Tx,
-    drafts::Cancelled,
+    drafts::CancelOutcome,
     emails::Brief,
     folders,
     mailboxes::{self as stored_mailboxes, MailboxName},
@@ -41,10 +41,10 @@ pub(crate) fn refuse_drafts(records: &[Brief]) -> Result<()> {
 }
 
 /// The result of cancelling a schedule, as an error for the caller.
-pub(crate) fn cancellation_result(outcome: Cancelled) -> Result<()> {
+pub(crate) fn cancellation_result(outcome: CancelOutcome) -> Result<()> {
     match outcome {
-        Cancelled::Done => Ok(()),
-        Cancelled::Missing => Err(Error::not_found("Scheduled send not found")),
-        Cancelled::Locked(state) => Err(Error::draft_locked(state)),
+        CancelOutcome::Done => Ok(()),
+        CancelOutcome::Missing => Err(Error::not_found("Scheduled send not found")),
+        CancelOutcome::Locked(state) => Err(Error::draft_locked(state)),
     }
 }

@@ -96,7 +96,7 @@ async fn read_page(
         let mut records =
             emails::list(tx, &mailbox, &filter, sort, after.as_ref(), skip, query.limit + 1).await?;
         let more = truncate_page(&mut records, query.limit);
-        let next = records.last().filter(|_| more).map(|last| sort.place(last));
+        let next = records.last().filter(|_| more).map(|last| sort.position(last));
         let total = emails::count(tx, &mailbox, &filter).await?;
         EmailListing { records: records.into_iter().map(|mail| (mail, None)).collect(), total, next }
     };
@@ -183,9 +183,9 @@ async fn threaded(
     let mut found = threads::list(tx, mailbox, &chosen, after.and_then(date_and_id), skip, limit + 1).await?;
     let more = truncate_page(&mut found, limit);
     let next = found.last().filter(|_| more).map(|last| ListPosition {
-        numbers: vec![last.place.0.as_micros()],
+        numbers: vec![last.position.0.as_micros()],
         text: None,
-        id: last.place.1.clone(),
+        id: last.position.1.clone(),
     });
     found.retain(|thread| thread.mail_count > 0);
     let ids: Vec<EmailId> = found.iter().map(|thread| thread.newest_email.clone()).collect();
@@ -213,12 +213,12 @@ async fn matching_threaded(
     let mut found = emails::list_threaded(tx, mailbox, filter, after, skip, limit + 1).await?;
     let more = truncate_page(&mut found, limit);
     let sort = Sort { column: SortColumn::Date, direction: SortDirection::Descending };
-    let next = found.last().filter(|_| more).map(|last| sort.place(last));
+    let next = found.last().filter(|_| more).map(|last| sort.position(last));
     let total = emails::count_threaded(tx, mailbox, filter).await?;
     let chosen = ThreadFilter { folder: filter.folder.clone(), held_after: filter.held_after };
     let mut records = Vec::with_capacity(found.len());
     for mail in found {
-        let count = threads::count_mails(tx, mailbox, &chosen, &mail.thread_id).await?;
+        let count = threads::count_emails(tx, mailbox, &chosen, &mail.thread_id).await?;
         records.push((mail, Some(count)));
     }
     Ok(EmailListing { records, total, next })

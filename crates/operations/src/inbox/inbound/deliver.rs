@@ -180,7 +180,7 @@ async fn claim(
     let key = format!("mail\n{name}\n{}", recipient.address);
     if idempotency::claim(tx, &key, &[], now).await? {
         let sealed = content.key.seal(&key, id.as_str().as_bytes()).map_err(store::Error::from)?;
-        idempotency::keep(tx, &key, 200, &sealed).await?;
+        idempotency::store(tx, &key, 200, &sealed).await?;
         return Ok(None);
     }
     let kept = idempotency::find(tx, &key, now).await?;
@@ -378,7 +378,7 @@ impl Delivery<'_> {
             scan_status: self.prepared.scan_status(self.app.scanning().has_external()),
             scan_threats: self.prepared.verdict.1.clone(),
             sender_authentication: self.authentication.clone(),
-            attachments: attachments.iter().map(|attachment| attachment.shown.clone()).collect(),
+            attachments: attachments.iter().map(|attachment| attachment.public.clone()).collect(),
             held_until: None,
             labels: Vec::new(),
         };
@@ -399,7 +399,7 @@ impl Delivery<'_> {
             .files
             .iter()
             .map(|file| NewAttachment {
-                shown: Attachment {
+                public: Attachment {
                     id: self.app.new_id(),
                     filename: file.name.clone(),
                     mimetype: file.media_type.clone(),
@@ -407,7 +407,7 @@ impl Delivery<'_> {
                     content_id: file.content_id.clone(),
                     disposition: file.disposition.clone(),
                 },
-                place: (signed(file.range.start), signed(file.range.end)),
+                byte_range: (signed(file.range.start), signed(file.range.end)),
                 encoding: prepare::encoding_name(file.encoding),
             })
             .collect()

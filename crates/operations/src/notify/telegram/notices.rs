@@ -60,7 +60,7 @@ pub(super) async fn work(app: &App) {
             tokio::time::sleep(RETRY_DELAY).await;
         }
         // The search is cheap: most links have nothing new.
-        let _ = tokio::time::timeout(IDLE_POLL, store::woken(&mut wakes)).await;
+        let _ = tokio::time::timeout(IDLE_POLL, store::wait_for_wake(&mut wakes)).await;
     }
 }
 
@@ -112,7 +112,7 @@ async fn notify(app: &App, workspace: &WorkspaceId, mailbox: &MailboxId) -> Resu
     let claimed = app
         .db()
         .write(workspace, async move |tx| {
-            if !telegram::take(tx, &wanted, now, until).await? {
+            if !telegram::claim(tx, &wanted, now, until).await? {
                 return Ok(None);
             }
             let link = telegram::find(tx, &wanted).await?;
@@ -143,7 +143,7 @@ async fn notify(app: &App, workspace: &WorkspaceId, mailbox: &MailboxId) -> Resu
     let link = worker.link.clone();
     app.db()
         .write(workspace, async move |tx| {
-            telegram::leave(tx, &link, failures, rests_until, blocked_at).await.map_err(Error::from)
+            telegram::defer(tx, &link, failures, rests_until, blocked_at).await.map_err(Error::from)
         })
         .await?;
     end.map(|_| sent)

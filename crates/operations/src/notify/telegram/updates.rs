@@ -95,7 +95,7 @@ pub async fn poll(app: &App, wait: u64) -> Result<bool> {
     let claimed: Result<_, store::Error> = app
         .db()
         .system_write(async move |tx| {
-            telegram::hold_poll(tx, &holder, now, now.plus_seconds(LEASE_SECONDS)).await
+            telegram::claim_poll(tx, &holder, now, now.plus_seconds(LEASE_SECONDS)).await
         })
         .await;
     let Some(next) = claimed? else { return Ok(false) };
@@ -192,7 +192,7 @@ async fn link(app: &App, chat: i64, title: &str, code: &str) -> Result<()> {
     let linked = app
         .db()
         .system_write(async move |tx| {
-            let Some((workspace, mailbox)) = telegram::take_code(tx, &hash, now).await? else {
+            let Some((workspace, mailbox)) = telegram::redeem_code(tx, &hash, now).await? else {
                 return Ok(None);
             };
             let tx = tx.enter(&workspace);
@@ -211,7 +211,7 @@ async fn link(app: &App, chat: i64, title: &str, code: &str) -> Result<()> {
                 blocked_at: None,
                 failures: 0,
             };
-            telegram::put(tx, &link).await?;
+            telegram::upsert(tx, &link).await?;
             Ok::<_, Error>(Some(found.email))
         })
         .await?;
@@ -228,11 +228,11 @@ async fn greet(app: &App, chat: i64) -> Result<()> {
     let count = app
         .db()
         .system_write(async move |tx| {
-            let linked = telegram::of_chat(tx, chat).await?;
+            let linked = telegram::list_of_chat(tx, chat).await?;
             for (workspace, mailbox) in &linked {
                 let tx = tx.enter(workspace);
                 let sequence = events::last_sequence(tx).await?;
-                telegram::revive(tx, mailbox, sequence).await?;
+                telegram::resume(tx, mailbox, sequence).await?;
             }
             Ok::<_, Error>(linked.len())
         })
@@ -246,7 +246,7 @@ async fn greet(app: &App, chat: i64) -> Result<()> {
 async fn stop(app: &App, chat: i64) -> Result<()> {
     app.db()
         .system_write(async move |tx| {
-            for (workspace, mailbox) in telegram::of_chat(tx, chat).await? {
+            for (workspace, mailbox) in telegram::list_of_chat(tx, chat).await? {
                 telegram::delete(tx.enter(&workspace), &mailbox).await?;
             }
             Ok::<_, Error>(())

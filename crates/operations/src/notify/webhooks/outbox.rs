@@ -131,7 +131,7 @@ async fn deliver(app: &App, workspace: &WorkspaceId, id: &WebhookId) -> Result<u
         return outcome;
     }
     let (id, until) = (id.clone(), app.now().plus_seconds(pause_seconds(failures)));
-    app.db().write(workspace, async move |tx| webhooks::leave(tx, &id, failures, until).await).await?;
+    app.db().write(workspace, async move |tx| webhooks::reschedule(tx, &id, failures, until).await).await?;
     Ok(0)
 }
 
@@ -156,7 +156,7 @@ async fn send(app: &App, workspace: &WorkspaceId, id: &WebhookId, claimed: Claim
             } else {
                 webhook.failures + i64::from(!outcomes.is_empty())
             };
-            webhooks::leave(tx, &id, failures, app.now().plus_seconds(pause_seconds(failures))).await?;
+            webhooks::reschedule(tx, &id, failures, app.now().plus_seconds(pause_seconds(failures))).await?;
             Ok::<_, Error>(())
         })
         .await?;
@@ -168,7 +168,7 @@ async fn claim(app: &App, workspace: &WorkspaceId, id: &WebhookId) -> Result<Opt
     let until = now.plus_seconds(LEASE_SECONDS);
     app.db()
         .write(workspace, async move |tx| {
-            if !webhooks::take(tx, &id, now, until).await? {
+            if !webhooks::claim(tx, &id, now, until).await? {
                 return Ok(None);
             }
             let Some(webhook) = webhooks::find(tx, &id).await? else { return Ok(None) };

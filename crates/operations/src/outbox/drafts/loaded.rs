@@ -137,7 +137,7 @@ pub(crate) async fn load_unlocked(
             Ok::<_, Error>((record, email))
         })
         .await?;
-    if record.is_leaving(now) {
+    if record.is_sending(now) {
         return Err(Error::new(ErrorKind::DraftLocked));
     }
     if record.state != DraftState::Draft {

@@ -6,7 +6,7 @@
 use model::{Timestamp, WorkspaceId, drafts::DraftState, events::EventType};
 use store::{
     Tx,
-    drafts::{self as stored, DraftRecord, Due},
+    drafts::{self as stored, DraftRecord, DueSend},
     emails::{self, EmailRecord},
     mailboxes::{self as stored_mailboxes, MailboxName},
     workspaces,
@@ -72,7 +72,7 @@ pub async fn run_due(app: &App) -> Result<Option<Timestamp>> {
 }
 
 /// Claims sends of the workspaces whose turn it is.
-async fn claim(app: &App, mut turns: Turns) -> Result<(Turns, Vec<Due>)> {
+async fn claim(app: &App, mut turns: Turns) -> Result<(Turns, Vec<DueSend>)> {
     let now = app.now();
     let until = now.plus_seconds(LEASE_SECONDS);
     let claimed = app.db().system_write(async move |tx| {
@@ -93,7 +93,7 @@ pub async fn release_lost(app: &App) -> Result<()> {
 }
 
 /// Releases a send whose worker was lost, so that the next worker sends it at once.
-async fn release(app: &App, due: Due) {
+async fn release(app: &App, due: DueSend) {
     let (workspace, now) = (due.workspace.clone(), app.now());
     let released: Result<(), store::Error> =
         app.db().write(&workspace, async move |tx| stored::release(tx, &due, now).await).await;
@@ -103,7 +103,7 @@ async fn release(app: &App, due: Due) {
 }
 
 /// Sends one that this node has claimed.
-async fn send_claimed(app: &App, due: Due) -> Result<()> {
+async fn send_claimed(app: &App, due: DueSend) -> Result<()> {
     let outcome = send_one(app, &due).await;
     match outcome {
         Err(error) if is_final(error.kind()) => fail(app, due, &error).await,
@@ -125,7 +125,7 @@ fn is_final(kind: ErrorKind) -> bool {
     )
 }
 
-async fn send_one(app: &App, due: &Due) -> Result<()> {
+async fn send_one(app: &App, due: &DueSend) -> Result<()> {
     let (origin, loaded) = load(app, due).await?;
     let mut outgoing = loaded.outgoing_message(app, &origin, true).await?;
     require_complete(&outgoing)?;
@@ -158,7 +158,7 @@ async fn send_one(app: &App, due: &Due) -> Result<()> {
     Ok(())
 }
 
-async fn load(app: &App, due: &Due) -> Result<(Origin, LoadedDraft)> {
+async fn load(app: &App, due: &DueSend) -> Result<(Origin, LoadedDraft)> {
     let key = app.data_key(&due.workspace).await?;
     let wanted = due.clone();
     let (workspace, mailbox, record, email) = app
@@ -184,7 +184,7 @@ async fn load(app: &App, due: &Due) -> Result<(Origin, LoadedDraft)> {
 }
 
 /// Defers one until a plan limit allows it.
-async fn defer(tx: &mut Tx, due: &Due, earliest: Timestamp) -> Result<Option<EmailRecord>> {
+async fn defer(tx: &mut Tx, due: &DueSend, earliest: Timestamp) -> Result<Option<EmailRecord>> {
     stored_mailboxes::lock(tx, &due.mailbox).await?;
     let Some(record) = stored::find(tx, &due.mailbox, &due.email).await? else { return Ok(None) };
     let changed = DraftRecord {
@@ -202,7 +202,7 @@ async fn defer(tx: &mut Tx, due: &Due, earliest: Timestamp) -> Result<Option<Ema
 }
 
 /// Gives up on one that can never be sent as it is.
-async fn fail(app: &App, due: Due, error: &Error) -> Result<()> {
+async fn fail(app: &App, due: DueSend, error: &Error) -> Result<()> {
     let details: Vec<String> =
         error.details().iter().map(|detail| format!("{}: {}", detail.path, detail.message)).collect();
     let reason = if details.is_empty() {

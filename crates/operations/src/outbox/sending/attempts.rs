@@ -111,7 +111,7 @@ async fn store_attempts(
     app: &App,
     group: &Group,
     id: &str,
-    attempts: Vec<(queue::Claimed, Attempt)>,
+    attempts: Vec<(queue::ClaimedDelivery, Attempt)>,
     now: Timestamp,
 ) -> Result<()> {
     let (app_, id, node) = (app.clone(), id.to_owned(), app.outbox().node().to_owned());
@@ -122,7 +122,7 @@ async fn store_attempts(
             let before = outbound::recipients(tx, &id).await?;
             let mut changed = false;
             for (record, attempt) in &attempts {
-                changed |= queue::finish(tx, record, &node, attempt, now).await?;
+                changed |= queue::record_attempt(tx, record, &node, attempt, now).await?;
             }
             if changed { conclude(tx, &app_, &key, &mail, &before, now).await } else { Ok(()) }
         })
@@ -140,9 +140,9 @@ async fn record_reachability(app: &App, destination: &str, unreachable: bool) ->
         let doublings = u32::try_from(failures.clamp(0, 10)).unwrap_or_default();
         let pause = MIN_PAUSE_SECONDS.saturating_mul(1 << doublings).min(MAX_PAUSE_SECONDS);
         let until = now.plus_seconds(jitter_seconds(app, pause));
-        app.db().system_write(async move |tx| queue::rest(tx, &name, now, until).await).await?;
+        app.db().system_write(async move |tx| queue::back_off(tx, &name, now, until).await).await?;
     } else if app.outbox().is_probed(destination) {
-        app.db().system_write(async move |tx| queue::reached(tx, &name).await).await?;
+        app.db().system_write(async move |tx| queue::mark_reachable(tx, &name).await).await?;
     }
     Ok(())
 }
@@ -280,7 +280,7 @@ pub(super) async fn deliver_locally(
 async fn deliver_to(
     app: &App,
     mail: &OutboundRecord,
-    record: &queue::Claimed,
+    record: &queue::ClaimedDelivery,
     recipient: inbound::Recipient,
     prepared: Arc<inbound::PreparedMessage>,
     content: Content,
@@ -306,7 +306,7 @@ async fn deliver_to(
 }
 
 /// Routes a record to another server; its route was not known when it was queued.
-pub(super) async fn redirect(app: &App, record: &queue::Claimed) -> Result<()> {
+pub(super) async fn redirect(app: &App, record: &queue::ClaimedDelivery) -> Result<()> {
     let destination = match (app.settings().outbound.mode, record.recipient.rsplit_once('@')) {
         (OutboundMode::Direct, Some((_, domain))) => domain.to_ascii_lowercase(),
         _ => RELAY.to_owned(),
@@ -332,7 +332,7 @@ impl LocalDelivery<'_> {
     async fn deliver(
         &self,
         tx: &mut SystemTx,
-        (record, attempt): (&queue::Claimed, &Attempt),
+        (record, attempt): (&queue::ClaimedDelivery, &Attempt),
         recipient: &inbound::Recipient,
         prepared: &inbound::PreparedMessage,
         content: &Content,
@@ -343,7 +343,7 @@ impl LocalDelivery<'_> {
         let own = tx.enter(&record.workspace);
         let Some(mail) = outbound::lock(own, &record.outbound).await? else { return Ok(false) };
         let before = outbound::recipients(own, &mail.id).await?;
-        if !queue::finish(own, record, self.app.outbox().node(), attempt, self.now).await? {
+        if !queue::record_attempt(own, record, self.app.outbox().node(), attempt, self.now).await? {
             return Ok(false);
         }
         for workspace in both {

@@ -76,7 +76,7 @@ impl ArrivedMessage<'_> {
     /// address, so that bounce reports come here and can be returned to the original sender.
     fn srs(&self) -> Option<Srs> {
         let (_, domain) = self.own_address().rsplit_once('@')?;
-        Srs::new(domain, &[&self.arriving.key.mark_key("forwarded sender")[..]])
+        Srs::new(domain, &[&self.arriving.key.mac_key("forwarded sender")[..]])
     }
 
     /// The envelope sender of a copy; the mailbox itself where a rewritten one would be too long.
@@ -172,7 +172,7 @@ impl ArrivedMessage<'_> {
         let hashed: [u8; 32] = Sha256::digest(to.as_str()).into();
         let mailbox = &self.arriving.recipient.mailbox;
         let not_after = now.plus_seconds(-AUTO_REPLY_INTERVAL_SECONDS);
-        if !send_limits::note_auto_reply(tx, mailbox, &hashed, now, not_after).await? {
+        if !send_limits::record_auto_reply(tx, mailbox, &hashed, now, not_after).await? {
             return Ok(());
         }
         quota::count_automatic(tx, app, plan, now).await?;

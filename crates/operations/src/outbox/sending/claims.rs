@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use model::Timestamp;
-use store::queue::{self, Claimed};
+use store::queue::{self, ClaimedDelivery};
 
 use crate::core::{app::App, error::Result, state::outbox::Group};
 
@@ -24,7 +24,7 @@ const PANIC_RETRY_SECONDS: i64 = 2;
 pub(super) struct ClaimedRecords {
     pub(super) app: App,
     pub(super) destination: String,
-    records: Vec<Claimed>,
+    records: Vec<ClaimedDelivery>,
     /// When the remaining records may be retried.
     retry_at: Timestamp,
 }
@@ -59,9 +59,10 @@ impl ClaimedRecords {
         release(self.app.clone(), records, retry_at).await;
     }
 
-    fn remove(&mut self, group: &Group) -> Vec<Claimed> {
-        let is_of =
-            |record: &Claimed| record.outbound == group.outbound && record.workspace == group.workspace;
+    fn remove(&mut self, group: &Group) -> Vec<ClaimedDelivery> {
+        let is_of = |record: &ClaimedDelivery| {
+            record.outbound == group.outbound && record.workspace == group.workspace
+        };
         let (removed, rest) = std::mem::take(&mut self.records).into_iter().partition(is_of);
         self.records = rest;
         removed
@@ -103,7 +104,7 @@ impl Drop for Dispatcher {
     }
 }
 
-fn spawn_release(app: &App, records: Vec<Claimed>, at: Timestamp) {
+fn spawn_release(app: &App, records: Vec<ClaimedDelivery>, at: Timestamp) {
     // Without a runtime the process is stopping, and the claims expire.
     if !records.is_empty()
         && let Ok(runtime) = tokio::runtime::Handle::try_current()
@@ -114,7 +115,7 @@ fn spawn_release(app: &App, records: Vec<Claimed>, at: Timestamp) {
 
 /// Releases records that were not tried. They are removed from memory only after the store knows, so that this node
 /// does not claim them in between.
-async fn release(app: App, records: Vec<Claimed>, at: Timestamp) {
+async fn release(app: App, records: Vec<ClaimedDelivery>, at: Timestamp) {
     for record in records {
         let _claiming = app.outbox().lock_claims().await;
         if let Err(error) = release_one(&app, record.clone(), at).await {
@@ -124,7 +125,7 @@ async fn release(app: App, records: Vec<Claimed>, at: Timestamp) {
     }
 }
 
-async fn release_one(app: &App, record: Claimed, at: Timestamp) -> Result<()> {
+async fn release_one(app: &App, record: ClaimedDelivery, at: Timestamp) -> Result<()> {
     let (workspace, node) = (record.workspace.clone(), app.outbox().node().to_owned());
     Ok(app.db().write(&workspace, async move |tx| queue::release(tx, &record, &node, at).await).await?)
 }

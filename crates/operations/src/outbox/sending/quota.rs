@@ -3,7 +3,7 @@
 use model::{MailboxId, Plan, Timestamp, plans::PlanLimits};
 use store::{
     Tx, mailboxes, metering,
-    send_limits::{self, SendUse},
+    send_limits::{self, SendRecord},
     workspaces,
 };
 
@@ -73,7 +73,7 @@ pub(crate) async fn count_send(
     }
     if counts_uses {
         let id = app.new_uuid().simple().to_string();
-        let sent = SendUse { id, mailbox_id: mailbox.clone(), at: now, recipients: external };
+        let sent = SendRecord { id, mailbox_id: mailbox.clone(), at: now, recipients: external };
         send_limits::insert(tx, &sent).await?;
     }
     mailboxes::add_to_counter(tx, mailbox, &format!("sent.{}", now.month()), 1).await?;
@@ -104,7 +104,7 @@ pub(crate) async fn count_automatic(tx: &mut Tx, app: &App, plan: Plan, at: Time
         return Ok(());
     }
     let id = app.new_uuid().simple().to_string();
-    let sent = SendUse { id, mailbox_id: MailboxId::from(""), at, recipients: 1 };
+    let sent = SendRecord { id, mailbox_id: MailboxId::from(""), at, recipients: 1 };
     Ok(send_limits::insert(tx, &sent).await?)
 }
 
@@ -122,7 +122,7 @@ fn windows(limits: &PlanLimits) -> Vec<(i64, i64)> {
 /// The earliest time at which this many recipients fit into all windows; `None` means now.
 fn after_windows(
     windows: &[(i64, i64)],
-    uses: &[SendUse],
+    uses: &[SendRecord],
     wanted: i64,
     now: Timestamp,
 ) -> Result<Option<Timestamp>> {
@@ -132,7 +132,8 @@ fn after_windows(
             let fix = format!("At most {limit} recipients outside the workspace fit into {seconds} seconds.");
             return Err(Error::new(ErrorKind::EmailSendRecipientLimitExceeded).with_fix(fix));
         }
-        let inside: Vec<&SendUse> = uses.iter().filter(|sent| sent.at > now.plus_seconds(-seconds)).collect();
+        let inside: Vec<&SendRecord> =
+            uses.iter().filter(|sent| sent.at > now.plus_seconds(-seconds)).collect();
         let mut present: i64 = inside.iter().map(|sent| sent.recipients).sum();
         for sent in inside {
             if present + wanted <= *limit {
@@ -151,9 +152,9 @@ fn after_windows(
 mod tests {
     use super::*;
 
-    fn sent(at: i64, recipients: i64) -> SendUse {
+    fn sent(at: i64, recipients: i64) -> SendRecord {
         let at = Timestamp::from_micros(at * 1_000_000);
-        SendUse { id: String::new(), mailbox_id: MailboxId::from("mbx_1"), at, recipients }
+        SendRecord { id: String::new(), mailbox_id: MailboxId::from("mbx_1"), at, recipients }
     }
 
     // rules: SEND-24, DRAFT-12
@@ -161,13 +162,14 @@ mod tests {
     fn windows_give_the_earliest_time_that_fits() {
         let at = |second: i64| Timestamp::from_micros(second * 1_000_000);
         let windows = [(60, 10), (3600, 50), (86_400, 200)];
-        let earliest = |uses: &[SendUse], wanted| after_windows(&windows, uses, wanted, at(10_000)).unwrap();
+        let earliest =
+            |uses: &[SendRecord], wanted| after_windows(&windows, uses, wanted, at(10_000)).unwrap();
         assert_eq!(earliest(&[], 10), None);
         assert_eq!(earliest(&[sent(9_950, 4), sent(9_990, 6)], 0), None);
         assert_eq!(earliest(&[sent(9_950, 4), sent(9_990, 6)], 4), Some(at(10_010)));
         assert_eq!(earliest(&[sent(9_950, 4), sent(9_990, 6)], 5), Some(at(10_050)));
         assert_eq!(earliest(&[sent(9_940, 10)], 10), None, "just out of the window");
-        let hour: Vec<SendUse> = (0..5).map(|index| sent(7_000 + index * 100, 10)).collect();
+        let hour: Vec<SendRecord> = (0..5).map(|index| sent(7_000 + index * 100, 10)).collect();
         assert_eq!(earliest(&hour, 1), Some(at(10_600)));
         assert!(after_windows(&windows, &[], 11, at(0)).is_err());
     }

@@ -359,14 +359,14 @@ fn keep_attachment_ids(mail: &mut NewEmail, outgoing: &OutgoingMessage) {
     let mut known: Vec<_> = outgoing.attachments.iter().filter(|source| source.keeps_id).collect();
     for attachment in &mut mail.attachments {
         let same = known.iter().position(|source| {
-            source.file.filename == attachment.shown.filename
-                && i64::try_from(source.file.bytes.len()).ok() == Some(attachment.shown.size)
+            source.file.filename == attachment.public.filename
+                && i64::try_from(source.file.bytes.len()).ok() == Some(attachment.public.size)
         });
         if let Some(id) = same.and_then(|index| known.remove(index).id.clone()) {
-            attachment.shown.id = id;
+            attachment.public.id = id;
         }
     }
-    mail.record.attachments = mail.attachments.iter().map(|attachment| attachment.shown.clone()).collect();
+    mail.record.attachments = mail.attachments.iter().map(|attachment| attachment.public.clone()).collect();
 }
 
 /// Recipients as a header line.

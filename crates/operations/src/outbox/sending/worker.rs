@@ -13,7 +13,7 @@ use model::{Timestamp, WorkspaceId, sending::OutboundMode};
 use store::{
     contents::{self, ContentRecord},
     outbound::{self, OutboundRecord},
-    queue::{self, Claimed, Head},
+    queue::{self, ClaimedDelivery, DestinationHead},
 };
 use tokio::{task::JoinHandle, time::Instant};
 use tracing::Instrument;
@@ -85,8 +85,8 @@ fn start_tasks(app: &App, tasks: &mut Vec<JoinHandle<()>>) {
 #[crate::boxed]
 pub async fn next_due(app: &App) -> Result<Option<Timestamp>> {
     let now = app.now();
-    let due = |head: &Head| head.resting_until.map_or(head.due_at, |rest| rest.max(head.due_at));
-    let wait = |head: Head| match due(&head) {
+    let due = |head: &DestinationHead| head.backoff_until.map_or(head.due_at, |rest| rest.max(head.due_at));
+    let wait = |head: DestinationHead| match due(&head) {
         at if at > now => Some(at),
         // Another node had it a moment ago.
         _ if app.outbox().free_slots(&head.destination) > 0 => Some(now.plus_seconds(1)),
@@ -99,14 +99,14 @@ pub async fn next_due(app: &App) -> Result<Option<Timestamp>> {
 /// How long the oldest record has been due. Records of a paused destination are due when its pause ends.
 pub(crate) async fn overdue_seconds(app: &App) -> Result<u64> {
     let now = app.now();
-    let due = |head: Head| head.resting_until.map_or(head.due_at, |rest| rest.max(head.due_at));
+    let due = |head: DestinationHead| head.backoff_until.map_or(head.due_at, |rest| rest.max(head.due_at));
     let oldest = heads(app).await?.into_iter().map(due).min();
     Ok(oldest.map_or(0, |at| at.seconds_until(now)))
 }
 
 /// The destinations in the queue.
-async fn heads(app: &App) -> Result<Vec<Head>> {
-    let mut all: Vec<Head> = Vec::new();
+async fn heads(app: &App) -> Result<Vec<DestinationHead>> {
+    let mut all: Vec<DestinationHead> = Vec::new();
     loop {
         let after = all.last().map(|head| head.destination.clone());
         let page = app
@@ -154,7 +154,7 @@ struct ClaimCapacity {
 async fn capacities(app: &App) -> Result<(Vec<ClaimCapacity>, HashSet<String>)> {
     let (now, outbox) = (app.now(), app.outbox());
     let mut heads = heads(app).await?;
-    heads.retain(|head| head.due_at <= now && head.resting_until.is_none_or(|rest| rest <= now));
+    heads.retain(|head| head.due_at <= now && head.backoff_until.is_none_or(|rest| rest <= now));
     heads.sort_by_key(|head| head.due_at);
     let mut free_tasks = MAX_TASKS.saturating_sub(outbox.tasks());
     let mut capacities: Vec<ClaimCapacity> = Vec::new();
@@ -162,7 +162,7 @@ async fn capacities(app: &App) -> Result<(Vec<ClaimCapacity>, HashSet<String>)> 
     for head in heads {
         let mut tasks = outbox.free_slots(&head.destination);
         // A destination that was unreachable is probed by one task first.
-        if head.resting_until.is_some() {
+        if head.backoff_until.is_some() {
             rested.insert(head.destination.clone());
             tasks = tasks.min(1);
         }
@@ -204,7 +204,7 @@ async fn shares(app: &App, capacities: Vec<ClaimCapacity>) -> Result<Vec<(String
 }
 
 /// Claims records at every destination that has some and has capacity.
-async fn claim(app: &App) -> Result<Vec<Claimed>> {
+async fn claim(app: &App) -> Result<Vec<ClaimedDelivery>> {
     let (now, outbox) = (app.now(), app.outbox());
     let (capacities, rested) = capacities(app).await?;
     // A read needs no commit, and most reads find nothing.
@@ -236,8 +236,8 @@ async fn claim(app: &App) -> Result<Vec<Claimed>> {
     Ok(claimed)
 }
 
-fn by_destination(claimed: Vec<Claimed>) -> BTreeMap<String, Vec<Group>> {
-    let mut groups: BTreeMap<(String, WorkspaceId, String), Vec<Claimed>> = BTreeMap::new();
+fn by_destination(claimed: Vec<ClaimedDelivery>) -> BTreeMap<String, Vec<Group>> {
+    let mut groups: BTreeMap<(String, WorkspaceId, String), Vec<ClaimedDelivery>> = BTreeMap::new();
     for record in claimed {
         let key = (record.destination.clone(), record.workspace.clone(), record.outbound.clone());
         groups.entry(key).or_default().push(record);
@@ -348,7 +348,7 @@ async fn load(app: &App, group: &mut Group) -> Result<Option<(OutboundRecord, Co
     let found = app
         .db()
         .read(&group.workspace, async move |tx| {
-            let claimed = queue::held(tx, &id, &node, until).await?;
+            let claimed = queue::still_claimed(tx, &id, &node, until).await?;
             let Some(mail) = outbound::find(tx, &id).await? else { return Ok(None) };
             let content = contents::find(tx, &mail.content_id).await?;
             Ok::<_, store::Error>(content.map(|content| (claimed, mail, content)))

@@ -58,7 +58,7 @@ async fn index_claimed(app: &App, workspace: WorkspaceId, id: DocumentId) -> Res
         app.indexing().lock().await.release(&workspace);
         let now = app.now();
         let released: Result<(), store::Error> =
-            app.db().write(&workspace, async move |tx| knowledge::put_off(tx, &id, now).await).await;
+            app.db().write(&workspace, async move |tx| knowledge::defer(tx, &id, now).await).await;
         if let Err(error) = released {
             tracing::warn!(%error, "document claim not released; it will expire");
         }
@@ -71,7 +71,7 @@ async fn index_claimed(app: &App, workspace: WorkspaceId, id: DocumentId) -> Res
         Err(error) if is_temporary(&error) => {
             tracing::warn!(%error, "document indexing failed; retrying");
             let until = app.now().plus_seconds(RETRY_SECONDS);
-            Ok(app.db().write(&workspace, async move |tx| knowledge::put_off(tx, &id, until).await).await?)
+            Ok(app.db().write(&workspace, async move |tx| knowledge::defer(tx, &id, until).await).await?)
         }
         Err(error) => {
             tracing::error!(%error, "document indexing failed; giving up");
@@ -137,7 +137,7 @@ async fn index(app: &App, workspace: &WorkspaceId, id: &DocumentId) -> Result<()
     }
     if done < chunks.len() {
         let (id, now) = (id.clone(), app.now());
-        app.db().write(workspace, async move |tx| knowledge::put_off(tx, &id, now).await).await?;
+        app.db().write(workspace, async move |tx| knowledge::defer(tx, &id, now).await).await?;
     }
     Ok(())
 }

@@ -82,7 +82,7 @@ pub async fn index_some(app: &App, (workspace, mailbox): &PendingMailbox) -> Res
         .db()
         .read(workspace, async move |tx| {
             let arrival = memory::cursor(tx, &id).await?;
-            memory::mails_after(tx, &id, arrival, 1).await
+            memory::emails_after(tx, &id, arrival, 1).await
         })
         .await?;
     if next.first().is_none_or(is_waiting) {
@@ -118,7 +118,7 @@ async fn index_from(
 ) -> Result<Progress> {
     let id = mailbox.clone();
     let emails =
-        app.db().read(workspace, async move |tx| memory::mails_after(tx, &id, arrival, BATCH).await).await?;
+        app.db().read(workspace, async move |tx| memory::emails_after(tx, &id, arrival, BATCH).await).await?;
     let is_any = !emails.is_empty();
     // Unwanted messages are skipped together with the next wanted one.
     let mut skipped = None;
@@ -185,7 +185,7 @@ async fn index_one(
     app.db()
         .write(workspace, async move |tx| {
             // It may have been deleted, or another node was faster.
-            if memory::hold_email(tx, &id, &email).await? {
+            if memory::lock_email(tx, &id, &email).await? {
                 memory::insert_passages(tx, &owner, &passages).await?;
             }
             memory::move_cursor(tx, &id, arrival, until).await

@@ -26,7 +26,7 @@ pub(crate) struct TermKey(Zeroizing<[u8; 32]>);
 
 impl TermKey {
     pub(crate) fn new(key: &DataKey) -> Self {
-        Self(key.mark_key("memory words"))
+        Self(key.mac_key("memory words"))
     }
 
     /// The hashed terms of a text.

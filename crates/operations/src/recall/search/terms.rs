@@ -80,7 +80,7 @@ async fn find(
         let place = after.as_ref().map(|position| position.place.as_str());
         let wanted = search::SearchTerms { mailbox: &mailbox, clauses: &query.clauses, filter: &filter };
         let (found, total) = search::find(tx, &wanted, place, limit).await?;
-        (found.into_iter().map(|found| (found.email, found.place)).collect::<Vec<_>>(), total)
+        (found.into_iter().map(|found| (found.email, found.position)).collect::<Vec<_>>(), total)
     } else {
         let sort = Sort { column: SortColumn::Date, direction: SortDirection::Descending };
         let after = after.map(|position| ListPosition {

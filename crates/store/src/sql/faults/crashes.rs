@@ -1,4 +1,4 @@
-//! Lets a process die at its n-th commit: which of the open stores are to die, and which are dead.
+//! Simulates a crash at the n-th commit: which of the open stores are to crash, and which have.
 //!
 //! A store is known by its address, since several may be open in the process that tests them.
 
@@ -9,12 +9,12 @@ use std::{
 
 use crate::error::{Error, Result};
 
-/// When a process dies.
+/// When a process crashes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moment {
-    /// Its last transaction is undone.
+    /// Its last transaction is rolled back.
     BeforeCommit,
-    /// Its last transaction is durable, and its caller never hears of it.
+    /// Its last transaction is durable, and its caller is never answered.
     AfterCommit,
 }
 
@@ -27,18 +27,18 @@ struct Crash {
 /// By the address of the open store.
 static CRASHES: LazyLock<Mutex<HashMap<usize, Crash>>> = LazyLock::new(Mutex::default);
 
-/// Another store that was open at the same address may have died.
+/// Another store that was open at the same address may have crashed.
 pub(in crate::sql) fn begin_to_live(store: usize) {
     CRASHES.lock().unwrap_or_else(PoisonError::into_inner).remove(&store);
 }
 
-/// Lets the process die at its n-th commit from now on.
+/// Simulates a crash at the n-th commit from now on.
 pub(super) fn crash_at(store: usize, commits: u32, moment: Moment) {
     let mut crashes = CRASHES.lock().unwrap_or_else(PoisonError::into_inner);
     crashes.insert(store, Crash { commits, moment, dead: false });
 }
 
-/// Takes the crash back, unless it has happened, and tells whether it has.
+/// Cancels the crash, unless it has happened, and returns whether it has.
 pub(super) fn has_crashed(store: usize) -> bool {
     let mut crashes = CRASHES.lock().unwrap_or_else(PoisonError::into_inner);
     let dead = crashes.get(&store).is_some_and(|crash| crash.dead);
@@ -48,7 +48,7 @@ pub(super) fn has_crashed(store: usize) -> bool {
     dead
 }
 
-/// Fails where the process is dead, or dies before this commit. Tells whether it dies right after it.
+/// Fails after a crash, or crashes before this commit. Returns whether to crash right after it.
 pub(in crate::sql) fn survives_until_commit(store: usize) -> Result<bool> {
     let mut crashes = CRASHES.lock().unwrap_or_else(PoisonError::into_inner);
     let Some(crash) = crashes.get_mut(&store) else { return Ok(false) };
@@ -64,18 +64,18 @@ pub(in crate::sql) fn survives_until_commit(store: usize) -> Result<bool> {
     }
 }
 
-/// Whether the process has died.
+/// Whether the process has crashed.
 pub(super) fn is_dead(store: usize) -> bool {
     let crashes = CRASHES.lock().unwrap_or_else(PoisonError::into_inner);
     crashes.get(&store).is_some_and(|crash| crash.dead)
 }
 
-/// Fails where the process is dead.
+/// Fails after a crash.
 pub(in crate::sql) fn is_alive(store: usize) -> Result<()> {
     if is_dead(store) { Err(died()) } else { Ok(()) }
 }
 
-/// What a dead process finds.
+/// The error after a crash.
 pub(in crate::sql) fn died() -> Error {
     Error::Unavailable("a test let the process die".into())
 }

@@ -23,7 +23,7 @@ pub fn fail_statement(workspace: &WorkspaceId, after: &'static str, number: u32)
     insert(workspace, Fault { after, number, panics: false, fired: false });
 }
 
-/// Makes the first statement of the workspace that contains the text panic, as a fault of the code that calls it would.
+/// Makes the first statement of the workspace that contains the text panic, as a bug in its caller would.
 pub fn panic_in_statement(workspace: &WorkspaceId, text: &'static str) {
     insert(workspace, Fault { after: text, number: 1, panics: true, fired: false });
 }
@@ -32,7 +32,7 @@ fn insert(workspace: &WorkspaceId, fault: Fault) {
     FAULTS.lock().unwrap_or_else(PoisonError::into_inner).insert(workspace.clone(), fault);
 }
 
-/// Stops failing and tells whether a statement failed.
+/// Stops failing and returns whether a statement failed.
 pub fn stop_failing(workspace: &WorkspaceId) -> bool {
     let mut faults = FAULTS.lock().unwrap_or_else(PoisonError::into_inner);
     faults.remove(workspace).is_some_and(|fault| fault.fired)

@@ -1,5 +1,5 @@
-//! A connection to PostgreSQL while a transaction uses it: what is sent ahead of its first statement, what is kept for its
-//! next one, and what is added at its end.
+//! A connection to PostgreSQL while a transaction uses it: statements pipelined before the first and next one, and
+//! increments deferred to the end.
 
 use deadpool_postgres::Object;
 use futures_util::future::{try_join, try_join_all, try_join3};
@@ -8,33 +8,33 @@ use tokio_postgres::{Statement, types::ToSql};
 use crate::{
     error::{Error, Result},
     sql::{
-        kept::{KeptStatement, KeptSum, added_up},
+        deferred_statement::{DeferredIncrement, DeferredStatement, merge_increments},
         value::{Cells, Param, ReadRow, Row},
     },
 };
 
-/// Statements that are held back at most.
+/// Maximum statements that are pipelined.
 const MAX_PIPELINED: usize = 64;
-/// Where the work of one member of a group begins.
+/// Where the work of one member of a group starts.
 pub(super) const SAVEPOINT: &str = "SAVEPOINT job";
 
 /// A pooled connection while a transaction uses it.
 pub(in crate::sql) struct PostgresSession {
-    /// Present until it is thrown away.
+    /// Present until it is discarded.
     client: Option<Object>,
-    /// What must be sent ahead of the first statement.
+    /// What must be sent before the first statement.
     begin: Option<Begin>,
     /// Whether a transaction is open on the server.
     open: bool,
-    /// Statements that go out with the next one.
-    later: Vec<KeptStatement>,
-    /// Amounts that are added at the end of a group.
-    pub(super) sums: Vec<KeptSum>,
-    /// Whether this is a group, whose members never look at what they add to.
-    pub(super) adds_later: bool,
+    /// Statements to send with the next one.
+    pipeline: Vec<DeferredStatement>,
+    /// Increments to apply at the end of a group.
+    pub(super) increments: Vec<DeferredIncrement>,
+    /// Whether this is a group, whose members never read what they add to.
+    pub(super) defers_increments: bool,
 }
 
-/// What must be sent ahead of the first statement: what opens a transaction, if there is to be one, and the workspace.
+/// What must be sent before the first statement: BEGIN, if there is a transaction, and the workspace.
 pub(super) struct Begin {
     pub(super) transaction: Option<&'static str>,
     pub(super) set_workspace: Statement,
@@ -60,13 +60,13 @@ impl PostgresSession {
             client: Some(client),
             begin: Some(begin),
             open: false,
-            later: Vec::new(),
-            sums: Vec::new(),
-            adds_later: false,
+            pipeline: Vec::new(),
+            increments: Vec::new(),
+            defers_increments: false,
         }
     }
 
-    /// Runs `work`, with what must precede it sent in the same breath.
+    /// Runs `work`, pipelined after what must precede it.
     async fn with_begin<T>(
         &mut self,
         sql: &str,
@@ -75,10 +75,10 @@ impl PostgresSession {
         let begin = self.begin.take();
         self.open |= begin.as_ref().is_some_and(|begin| begin.transaction.is_some());
         let client = self.client.as_ref().ok_or_else(|| Error::Internal("the connection is gone".into()))?;
-        let later = std::mem::take(&mut self.later);
-        let mut ready = Vec::with_capacity(later.len());
-        for kept in &later {
-            ready.push((client.prepare_cached(&kept.sql).await?, kept.params()));
+        let pipeline = std::mem::take(&mut self.pipeline);
+        let mut ready = Vec::with_capacity(pipeline.len());
+        for statement in &pipeline {
+            ready.push((client.prepare_cached(&statement.sql).await?, statement.params()));
         }
         let statement = client.prepare_cached(sql).await?;
         let work = async { Ok(work(client, &statement).await?) };
@@ -92,42 +92,42 @@ impl PostgresSession {
         }
     }
 
-    /// Keeps a statement for the next trip.
-    pub(in crate::sql) async fn later(&mut self, sql: &str, params: &[Param<'_>]) -> Result<()> {
-        self.later.push(KeptStatement::new(sql, params)?);
-        if self.later.len() >= MAX_PIPELINED { self.flush().await } else { Ok(()) }
+    /// Queues a statement for the next round trip.
+    pub(in crate::sql) async fn pipeline(&mut self, sql: &str, params: &[Param<'_>]) -> Result<()> {
+        self.pipeline.push(DeferredStatement::new(sql, params)?);
+        if self.pipeline.len() >= MAX_PIPELINED { self.flush().await } else { Ok(()) }
     }
 
     /// Adds amounts to a row; in a group once for all that add to the same one.
-    pub(in crate::sql) async fn add_at_end(
+    pub(in crate::sql) async fn add_at_commit(
         &mut self,
         sql: &'static str,
         row: &[Param<'_>],
         amounts: &[i64],
     ) -> Result<()> {
-        let sum = KeptSum::new(sql, row, amounts)?;
-        if self.adds_later {
-            self.sums.push(sum);
+        let increment = DeferredIncrement::new(sql, row, amounts)?;
+        if self.defers_increments {
+            self.increments.push(increment);
             return Ok(());
         }
-        self.later(sql, &sum.params()).await
+        self.pipeline(sql, &increment.params()).await
     }
 
-    /// Sends what was kept.
+    /// Sends the queued statements.
     pub(super) async fn flush(&mut self) -> Result<()> {
-        let Some(last) = self.later.pop() else { return Ok(()) };
+        let Some(last) = self.pipeline.pop() else { return Ok(()) };
         self.run(&last.sql, &last.params()).await?;
         Ok(())
     }
 
-    /// Forgets what was done since the savepoint.
+    /// Rolls back to the savepoint.
     pub(super) async fn undo(&mut self) -> Result<()> {
-        // It may not even have been sent.
-        if let Some(at) = self.later.iter().position(|kept| kept.sql == SAVEPOINT) {
-            self.later.truncate(at);
+        // It may not have been sent yet.
+        if let Some(at) = self.pipeline.iter().position(|statement| statement.sql == SAVEPOINT) {
+            self.pipeline.truncate(at);
             return Ok(());
         }
-        self.later.clear();
+        self.pipeline.clear();
         let client = self.client.as_ref().ok_or_else(|| Error::Internal("the connection is gone".into()))?;
         Ok(client.batch_execute("ROLLBACK TO job; RELEASE job").await?)
     }
@@ -137,7 +137,7 @@ impl PostgresSession {
         self.with_begin(sql, async |client, statement| client.execute(statement, &params).await).await
     }
 
-    /// Runs a query and has its rows read.
+    /// Runs a query and reads its rows.
     pub(in crate::sql) async fn rows(
         &mut self,
         sql: &str,
@@ -157,27 +157,27 @@ impl PostgresSession {
     }
 
     pub(super) async fn finish(&mut self, commit: bool) -> Result<()> {
-        let sums = added_up(std::mem::take(&mut self.sums));
+        let increments = merge_increments(std::mem::take(&mut self.increments));
         if commit {
-            for sum in sums {
-                self.later(sum.sql, &sum.params()).await?;
+            for increment in increments {
+                self.pipeline(increment.sql, &increment.params()).await?;
             }
         }
-        if commit && !self.later.is_empty() {
-            // In one trip: after a statement that failed, this COMMIT only ends the transaction.
+        if commit && !self.pipeline.is_empty() {
+            // In one round trip: after a failed statement, this COMMIT is a rollback.
             self.run("COMMIT", &[]).await?;
         } else if let Some(client) = &self.client
             && self.open
         {
             client.batch_execute(if commit { "COMMIT" } else { "ROLLBACK" }).await?;
         }
-        self.later.clear();
+        self.pipeline.clear();
         self.open = false;
         Ok(())
     }
 }
 
-/// Sends statements without waiting for one before the next.
+/// Sends statements without waiting for the one before.
 async fn send_all(client: &Object, ready: &[(Statement, Vec<Param<'_>>)]) -> Result<()> {
     let send = async |(statement, params): &(Statement, Vec<Param<'_>>)| {
         client.execute(statement, &dynamic(params)).await
@@ -192,7 +192,7 @@ fn dynamic<'a>(params: &'a [Param<'a>]) -> Vec<&'a (dyn ToSql + Sync)> {
 
 impl Drop for PostgresSession {
     fn drop(&mut self) {
-        // A transaction that was abandoned half-way must not be met by the next user of the connection.
+        // The next user of the connection must not get a half-finished transaction.
         if self.open
             && let Some(client) = self.client.take()
         {

@@ -1,4 +1,4 @@
-//! Connections to PostgreSQL that nobody else can read.
+//! TLS for connections to PostgreSQL.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! How work is run on SQLite: polled once, on the thread that has the connection.
+//! Runs work on SQLite: polled once, on the thread that has the connection.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -10,8 +10,8 @@ use crate::{
     sql::{transaction::SystemTx, work::Work},
 };
 
-/// Polls work that can only wait for this engine, which never waits, and tells whether it succeeded. A panic in it ends that
-/// transaction alone.
+/// Polls work that can only wait for this engine, which never blocks on a waker, and returns whether it succeeded. A
+/// panic fails only that transaction.
 pub(in crate::sql) fn polled(tx: &mut SystemTx, work: &mut dyn Work) -> bool {
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         work.run(tx).as_mut().poll(&mut Context::from_waker(Waker::noop()))

@@ -1,13 +1,13 @@
-//! A connection to SQLite while transactions use it: what a job of a group does, how it is undone, and what is kept for the
-//! end of the group or for a later one.
+//! A connection to SQLite while transactions use it: running and rolling back the jobs of a group, and statements
+//! deferred to the end of the group or to a later one.
 
 use rusqlite::Connection;
 
 use crate::{
     error::{Error, Result},
     sql::{
-        deferred::{Deferred, PutOff},
-        kept::{KeptStatement, KeptSum, added_up},
+        deferred::{DeferredTask, DeferredTasks},
+        deferred_statement::{DeferredIncrement, DeferredStatement, merge_increments},
         value::{Cells, Param, ReadRow, Row},
     },
 };
@@ -15,49 +15,50 @@ use crate::{
 /// A connection while a transaction uses it.
 pub(in crate::sql) struct SqliteSession {
     pub(super) connection: Connection,
-    /// Statements that are kept for the end of the group.
-    at_end: Vec<KeptStatement>,
-    /// Amounts that are added at the end of the group, or before the first job that could look at what they add to.
-    sums: Vec<KeptSum>,
-    /// Whether the job at work never looks at what it adds to.
-    adds_later: bool,
-    /// The last number that was given out. None is given out twice, since what is put off is known by it.
+    /// Statements for the end of the group.
+    at_commit: Vec<DeferredStatement>,
+    /// Increments for the end of the group, or before the first job that could read what they add to.
+    increments: Vec<DeferredIncrement>,
+    /// Whether the current job never reads what it adds to.
+    defers_increments: bool,
+    /// The last number that was allocated. None is allocated twice, since it identifies a deferred task.
     number: i64,
-    /// Whether the store was asked for its highest number in the group.
-    number_asked: bool,
-    /// Whether nothing of the group is done yet.
+    /// Whether the highest number was read in this group.
+    number_loaded: bool,
+    /// Whether no job of the group has run yet.
     untouched: bool,
-    /// What several commits share.
-    pub(super) deferred: Deferred,
+    /// Tasks that several commits share.
+    pub(super) deferred: DeferredTasks,
 }
 
-/// How the work of one job, or of several, can be undone.
+/// How to roll back one job, or several.
 #[derive(Clone, Copy)]
 pub(in crate::sql) enum Undo {
-    /// It came first: with the whole transaction. A savepoint would keep a copy of every page that the job changes.
+    /// The first job: by rolling back the whole transaction. A savepoint would keep a copy of every page that the job
+    /// changes.
     Transaction,
-    /// With its savepoint, and the statements and sums kept after these, and what was put off.
-    Savepoint { kept: usize, sums: usize, put_off: usize },
+    /// By its savepoint; these are the lengths of the lists to truncate.
+    Savepoint { statements: usize, increments: usize, deferred: usize },
 }
 
 impl SqliteSession {
     pub(super) fn new(connection: Connection) -> Self {
         Self {
             connection,
-            at_end: Vec::new(),
-            sums: Vec::new(),
-            adds_later: false,
+            at_commit: Vec::new(),
+            increments: Vec::new(),
+            defers_increments: false,
             number: 0,
-            number_asked: false,
+            number_loaded: false,
             untouched: true,
-            deferred: Deferred::default(),
+            deferred: DeferredTasks::default(),
         }
     }
 
     pub(in crate::sql) fn begin_group(&mut self) -> Result<()> {
-        self.at_end.clear();
-        self.sums.clear();
-        self.number_asked = false;
+        self.at_commit.clear();
+        self.increments.clear();
+        self.number_loaded = false;
         self.untouched = true;
         self.deferred.begin();
         self.control("BEGIN IMMEDIATE")
@@ -69,8 +70,8 @@ impl SqliteSession {
             return Ok(Undo::Transaction);
         }
         self.control("SAVEPOINT job")?;
-        let put_off = self.deferred.put_off_so_far();
-        Ok(Undo::Savepoint { kept: self.at_end.len(), sums: self.sums.len(), put_off })
+        let deferred = self.deferred.deferred_count();
+        Ok(Undo::Savepoint { statements: self.at_commit.len(), increments: self.increments.len(), deferred })
     }
 
     fn require_transaction(&self) -> Result<()> {
@@ -84,17 +85,17 @@ impl SqliteSession {
         match undo {
             Undo::Transaction if succeeded => Ok(()),
             Undo::Transaction => {
-                // Some failures, such as a full disk, have ended it already.
+                // Some failures, such as a full disk, have rolled it back already.
                 if !self.connection.is_autocommit() {
                     self.batch("ROLLBACK")?;
                 }
                 self.begin_group()
             }
-            Undo::Savepoint { kept, sums, put_off } => {
+            Undo::Savepoint { statements, increments, deferred } => {
                 if !succeeded {
-                    self.deferred.forget_after(put_off);
-                    self.at_end.truncate(kept);
-                    self.sums.truncate(sums);
+                    self.deferred.truncate(deferred);
+                    self.at_commit.truncate(statements);
+                    self.increments.truncate(increments);
                     self.control("ROLLBACK TO job")?;
                 }
                 self.control("RELEASE job")
@@ -103,99 +104,100 @@ impl SqliteSession {
     }
 
     pub(super) fn end_group(&mut self) -> Result<()> {
-        self.store_sums()?;
+        self.write_increments()?;
         // Without a transaction each of these would be a commit of its own.
         self.require_transaction()?;
-        for kept in std::mem::take(&mut self.at_end) {
-            self.run(&kept.sql, &kept.params())?;
+        for statement in std::mem::take(&mut self.at_commit) {
+            self.run(&statement.sql, &statement.params())?;
         }
-        // The index writes itself out with the commit, so that may be what fails.
-        let committed = self.do_what_is_due().and_then(|()| self.control("COMMIT"));
+        // FTS5 flushes with the commit, so that may be what fails.
+        let committed = self.run_due_tasks().and_then(|()| self.control("COMMIT"));
         match &committed {
-            Ok(()) => self.deferred.end(),
-            Err(error) => self.deferred.fail(error),
+            Ok(()) => self.deferred.on_commit(),
+            Err(error) => self.deferred.on_failure(error),
         }
         committed
     }
 
-    fn do_what_is_due(&self) -> Result<()> {
-        for PutOff { mark, work } in self.deferred.due() {
-            if self.run(&mark.sql, &mark.params())? > 0 {
-                self.run(&work.sql, &work.params())?;
+    fn run_due_tasks(&self) -> Result<()> {
+        for DeferredTask { clear_marker, task } in self.deferred.due() {
+            if self.run(&clear_marker.sql, &clear_marker.params())? > 0 {
+                self.run(&task.sql, &task.params())?;
             }
         }
         Ok(())
     }
 
-    /// Does what was put off, in a commit of its own.
-    pub(super) fn do_what_waits(&mut self) -> Result<()> {
+    /// Runs the deferred tasks, in a commit of their own.
+    pub(super) fn flush_deferred(&mut self) -> Result<()> {
         if self.deferred.is_empty() {
             return Ok(());
         }
         self.begin_group()?;
-        self.deferred.want();
+        self.deferred.request_flush();
         self.end_group()
     }
 
-    /// Writes the sums that were kept, each once. When that fails nothing of the group can be kept.
-    pub(in crate::sql) fn store_sums(&mut self) -> Result<()> {
-        let written = added_up(std::mem::take(&mut self.sums))
+    /// Writes the increments, one statement per row. If that fails the whole group is rolled back.
+    pub(in crate::sql) fn write_increments(&mut self) -> Result<()> {
+        let written = merge_increments(std::mem::take(&mut self.increments))
             .into_iter()
-            .try_for_each(|sum| self.run(sum.sql, &sum.params()).map(|_| ()));
+            .try_for_each(|increment| self.run(increment.sql, &increment.params()).map(|_| ()));
         if written.is_err() {
-            // Fails when there is no transaction left, which is what we want.
+            // Fails when there is no open transaction, which is fine.
             let _ = self.batch("ROLLBACK");
         }
         written
     }
 
-    /// Keeps a statement for the end of the group.
-    pub(in crate::sql) fn at_end(&mut self, sql: &str, params: &[Param<'_>]) -> Result<()> {
-        self.at_end.push(KeptStatement::new(sql, params)?);
+    /// Queues a statement for the end of the group.
+    pub(in crate::sql) fn at_commit(&mut self, sql: &str, params: &[Param<'_>]) -> Result<()> {
+        self.at_commit.push(DeferredStatement::new(sql, params)?);
         Ok(())
     }
 
-    /// Keeps a statement for the end of this group or of a later one, as long as the other takes a mark away.
-    pub(in crate::sql) fn put_off(
+    /// Defers a statement to the end of this group or a later one; the first one deletes its marker.
+    pub(in crate::sql) fn defer(
         &mut self,
-        (mark, about): (&str, &[Param<'_>]),
-        (work, params): (&str, &[Param<'_>]),
+        (clear_marker, marker_params): (&str, &[Param<'_>]),
+        (task, params): (&str, &[Param<'_>]),
     ) -> Result<()> {
-        let (mark, work) = (KeptStatement::new(mark, about)?, KeptStatement::new(work, params)?);
-        self.deferred.put_off(PutOff { mark, work });
+        let (clear_marker, task) =
+            (DeferredStatement::new(clear_marker, marker_params)?, DeferredStatement::new(task, params)?);
+        self.deferred.defer(DeferredTask { clear_marker, task });
         Ok(())
     }
 
-    /// Says whether the job that comes next never looks at what it adds to.
-    pub(in crate::sql) fn adds_later(&mut self, later: bool) {
-        self.adds_later = later;
+    /// Sets whether the next job never reads what it adds to.
+    pub(in crate::sql) fn defers_increments(&mut self, later: bool) {
+        self.defers_increments = later;
     }
 
-    /// Adds amounts to a row; for jobs that do not look at it, once for all of the group that add to the same row.
-    pub(in crate::sql) fn add_at_end(
+    /// Adds amounts to a row; for jobs that do not read it, once per group and row.
+    pub(in crate::sql) fn add_at_commit(
         &mut self,
         sql: &'static str,
         row: &[Param<'_>],
         amounts: &[i64],
     ) -> Result<()> {
-        let sum = KeptSum::new(sql, row, amounts)?;
-        if self.adds_later {
-            self.sums.push(sum);
+        let increment = DeferredIncrement::new(sql, row, amounts)?;
+        if self.defers_increments {
+            self.increments.push(increment);
             return Ok(());
         }
-        self.run(sql, &sum.params()).map(|_| ())
+        self.run(sql, &increment.params()).map(|_| ())
     }
 
-    /// A number above the one that a query finds and above all that were given out before.
+    /// A number above the result of a query and above all numbers allocated before.
     pub(in crate::sql) fn next_number(&mut self, highest: &str) -> Result<i64> {
-        if !self.number_asked {
-            let mut found = 0;
+        if !self.number_loaded {
+            let mut highest_number = 0;
             self.rows(highest, &[], &mut |row| {
-                found = row.next()?;
+                highest_number = row.next()?;
                 Ok(())
             })?;
-            self.number = self.number.max(found);
-            self.number_asked = true;
+            self.number = self.number.max(highest_number);
+            self.number_loaded = true;
         }
         self.number += 1;
         Ok(self.number)
@@ -207,7 +209,7 @@ impl SqliteSession {
         Ok(touched as u64)
     }
 
-    /// Runs a query and has its rows read.
+    /// Runs a query and reads its rows.
     pub(in crate::sql) fn rows(&self, sql: &str, params: &[Param<'_>], read: ReadRow<'_>) -> Result<()> {
         let mut statement = self.connection.prepare_cached(&numbered(sql))?;
         let mut rows = statement.query(rusqlite::params_from_iter(params))?;
@@ -217,7 +219,7 @@ impl SqliteSession {
         Ok(())
     }
 
-    /// Runs a statement about the transaction, which is not read anew each time.
+    /// Runs a transaction control statement, prepared once.
     fn control(&self, sql: &'static str) -> Result<()> {
         self.connection.prepare_cached(sql)?.execute([])?;
         Ok(())

@@ -11,12 +11,12 @@ fn terms(limit: Option<i64>) -> Terms {
 }
 
 /// What a store with this much spent by others answers.
-fn answer(ask: &Adjustment, others: i64) -> Adjusted {
+fn answer(ask: &Adjustment, others: i64) -> PoolState {
     let taken = ask.reads + ask.writes + ask.reserved;
     let most = ask.limit.map_or(i64::MAX, |limit| limit - others);
     let short = ask.needed > 0 && most < taken + ask.needed;
     let granted = if short { taken } else { most.min(taken + ask.needed + ask.ahead).max(taken) };
-    Adjusted {
+    PoolState {
         period_start: ask.period_start,
         granted,
         writes: ask.writes,
@@ -96,14 +96,14 @@ fn a_write_whose_commit_was_not_reported_counts() {
     // The commit went through, its answer did not arrive, and the caller got a failure.
     pool.refund(10);
     let asked = pool.plan(None, Purpose::Commit, at(1)).unwrap();
-    pool.apply(&asked, &Adjusted { writes: 10, granted: 11, ..answer(&asked, 0) });
+    pool.apply(&asked, &PoolState { writes: 10, granted: 11, ..answer(&asked, 0) });
     assert_eq!((pool.used(), pool.granted - pool.drawn()), (10, 1));
 }
 
 #[test]
 fn a_window_of_a_sole_node_needs_no_store() {
     let minute = Timestamp::from_micros(60_000_000);
-    let mut pool = Pool::window(Spent { period_start: minute, reads: 2 });
+    let mut pool = Pool::window(PeriodSpend { period_start: minute, reads: 2 });
     let terms = Terms { kind: PoolKind::Requests, period_start: minute, limit: Some(3) };
     assert!(matches!(pool.attempt(&terms, 1, minute), Attempt::Reserved(_)));
     pool.spend(1);

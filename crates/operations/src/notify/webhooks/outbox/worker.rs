@@ -47,7 +47,7 @@ const SEARCH_INTERVAL: Duration = Duration::from_secs(10);
 #[crate::boxed]
 pub async fn work(app: App) {
     if app.db().is_sole_node() {
-        let freed = app.db().system_write(async |tx| webhooks::free_all(tx).await).await;
+        let freed = app.db().system_write(async |tx| webhooks::release_all(tx).await).await;
         if let Err(error) = freed.map_err(Error::from) {
             tracing::warn!(%error, "webhook claims of the last run not released; they will expire");
         }

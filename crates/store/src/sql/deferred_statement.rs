@@ -1,4 +1,4 @@
-//! Statements with their parameters, kept to be sent later: with the next one, at the end of a commit, or in a later one.
+//! Statements with owned parameters, to be sent later: with the next one, at the end of a commit, or in a later one.
 
 use std::{
     collections::{HashMap, hash_map::Entry},
@@ -8,9 +8,9 @@ use std::{
 use super::value::Param;
 use crate::error::{Error, Result};
 
-/// A parameter that is kept for a statement that is sent later.
+/// A parameter with its own data.
 #[derive(Clone, Debug)]
-enum KeptParam {
+enum OwnedParam {
     Null,
     Integer(i64),
     Real(f64),
@@ -18,7 +18,7 @@ enum KeptParam {
     Bytes(Vec<u8>),
 }
 
-impl TryFrom<&Param<'_>> for KeptParam {
+impl TryFrom<&Param<'_>> for OwnedParam {
     type Error = Error;
 
     fn try_from(param: &Param<'_>) -> Result<Self> {
@@ -33,11 +33,11 @@ impl TryFrom<&Param<'_>> for KeptParam {
     }
 }
 
-fn keep(params: &[Param<'_>]) -> Result<Vec<KeptParam>> {
-    params.iter().map(KeptParam::try_from).collect()
+fn to_owned_params(params: &[Param<'_>]) -> Result<Vec<OwnedParam>> {
+    params.iter().map(OwnedParam::try_from).collect()
 }
 
-impl PartialEq for KeptParam {
+impl PartialEq for OwnedParam {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Null, Self::Null) => true,
@@ -49,9 +49,9 @@ impl PartialEq for KeptParam {
         }
     }
 }
-impl Eq for KeptParam {}
+impl Eq for OwnedParam {}
 
-impl Hash for KeptParam {
+impl Hash for OwnedParam {
     fn hash<H: Hasher>(&self, state: &mut H) {
         match self {
             Self::Null => {}
@@ -63,69 +63,69 @@ impl Hash for KeptParam {
     }
 }
 
-/// A statement that adds amounts to a row, kept for later.
+/// A statement that adds amounts to a row, to be sent later.
 #[derive(Clone, Debug)]
-pub(super) struct KeptSum {
+pub(super) struct DeferredIncrement {
     pub(super) sql: &'static str,
-    row: Vec<KeptParam>,
+    row: Vec<OwnedParam>,
     amounts: Vec<i64>,
 }
 
-impl KeptSum {
+impl DeferredIncrement {
     pub(super) fn new(sql: &'static str, row: &[Param<'_>], amounts: &[i64]) -> Result<Self> {
-        Ok(Self { sql, row: keep(row)?, amounts: amounts.to_vec() })
+        Ok(Self { sql, row: to_owned_params(row)?, amounts: amounts.to_vec() })
     }
 
-    /// What names the row, then the amounts.
+    /// The row's keys, then the amounts.
     pub(super) fn params(&self) -> Vec<Param<'_>> {
         let amounts = self.amounts.iter().map(|amount| Param::Integer(*amount));
-        self.row.iter().map(KeptParam::as_param).chain(amounts).collect()
+        self.row.iter().map(OwnedParam::as_param).chain(amounts).collect()
     }
 }
 
-/// One statement for all that add to the same row, in the order of the first of each.
-pub(super) fn added_up(sums: Vec<KeptSum>) -> Vec<KeptSum> {
-    let mut places: HashMap<(&'static str, Vec<KeptParam>), usize> = HashMap::new();
-    let mut added: Vec<KeptSum> = Vec::new();
-    for sum in sums {
-        match places.entry((sum.sql, sum.row.clone())) {
-            Entry::Vacant(place) => {
-                place.insert(added.len());
-                added.push(sum);
+/// Merges statements that add to the same row, in the order of the first of each.
+pub(super) fn merge_increments(increments: Vec<DeferredIncrement>) -> Vec<DeferredIncrement> {
+    let mut positions: HashMap<(&'static str, Vec<OwnedParam>), usize> = HashMap::new();
+    let mut merged: Vec<DeferredIncrement> = Vec::new();
+    for increment in increments {
+        match positions.entry((increment.sql, increment.row.clone())) {
+            Entry::Vacant(position) => {
+                position.insert(merged.len());
+                merged.push(increment);
             }
-            Entry::Occupied(place) => {
-                for (all, more) in added[*place.get()].amounts.iter_mut().zip(sum.amounts) {
+            Entry::Occupied(position) => {
+                for (all, more) in merged[*position.get()].amounts.iter_mut().zip(increment.amounts) {
                     *all += more;
                 }
             }
         }
     }
-    added
+    merged
 }
 
-/// A statement that is kept for later.
+/// A statement to be sent later.
 #[derive(Clone, Debug)]
-pub(super) struct KeptStatement {
+pub(super) struct DeferredStatement {
     pub(super) sql: String,
-    params: Vec<KeptParam>,
+    params: Vec<OwnedParam>,
 }
 
-impl KeptStatement {
+impl DeferredStatement {
     pub(super) fn new(sql: &str, params: &[Param<'_>]) -> Result<Self> {
-        Ok(Self { sql: sql.to_owned(), params: keep(params)? })
+        Ok(Self { sql: sql.to_owned(), params: to_owned_params(params)? })
     }
 
     pub(super) fn params(&self) -> Vec<Param<'_>> {
-        self.params.iter().map(KeptParam::as_param).collect()
+        self.params.iter().map(OwnedParam::as_param).collect()
     }
 
-    /// The bytes of its parameters, as far as they may be many.
+    /// The bytes of its variable-length parameters.
     pub(super) fn size(&self) -> usize {
-        self.params.iter().map(KeptParam::size).sum()
+        self.params.iter().map(OwnedParam::size).sum()
     }
 }
 
-impl KeptParam {
+impl OwnedParam {
     fn size(&self) -> usize {
         match self {
             Self::Null | Self::Integer(_) | Self::Real(_) => 0,
