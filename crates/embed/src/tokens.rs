@@ -1,4 +1,4 @@
-//! The WordPiece tokenizer of the model: lower case, without accents.
+//! The word-piece tokenizer of the model: lower case, without accents.
 
 use std::collections::HashMap;
 

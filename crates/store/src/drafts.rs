@@ -1,6 +1,6 @@
 //! Drafts and scheduled sends: what is stored beside their email.
 
-use model::{EmailId, MailboxId, Timestamp, WorkspaceId, drafts::DraftState};
+use model::{EmailId, MailboxId, Timestamp, WorkspaceId, drafts::DraftState, folders::SystemFolder};
 
 use crate::{
     SystemTx, Topic, Tx, emails,
@@ -140,7 +140,7 @@ pub async fn cancel_schedule(
         return Ok(CancelOutcome::Locked(DraftState::Sending));
     }
     let Some(brief) = emails::find_brief(tx, mailbox, id).await? else { return Ok(CancelOutcome::Missing) };
-    emails::move_to(tx, mailbox, &[brief], &"draft".into()).await?;
+    emails::move_to(tx, mailbox, &[brief], &SystemFolder::Drafts.into()).await?;
     Ok(CancelOutcome::Done)
 }
 

@@ -163,6 +163,7 @@ mod tests {
 
     #[derive(Deserialize, Validate, JsonSchema, Debug)]
     #[serde(deny_unknown_fields)]
+    #[garde(allow_unvalidated)]
     struct Sample {
         #[garde(range(max = 90))]
         days: i64,

@@ -12,7 +12,7 @@ use ammonia::Builder;
 /// The longest image in a `data:` URL.
 const MAX_DATA_URL_BYTES: usize = 3 << 20;
 
-/// Allowed elements. No `style`, SVG, MathML, forms or frames.
+/// Allowed elements. No `style`, SVG, `MathML`, forms or frames.
 pub(super) const ELEMENTS: &[&str] = &[
     "a",
     "abbr",

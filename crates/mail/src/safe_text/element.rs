@@ -43,7 +43,7 @@ impl Traits {
     /// The traits of an element.
     ///
     /// `noscript` counts as never shown: mail clients differ, and messages have nothing to say there. The same goes for
-    /// MathML, SVG, fallback content of media, and the options of a list box.
+    /// `MathML`, SVG, fallback content of media, and the options of a list box.
     pub(super) fn of(name: &str) -> Self {
         const FLOW: Traits = Traits::BLOCK.and(Traits::SPECIAL).and(Traits::CLOSES_P);
         const CELL: Traits = Traits::SPECIAL.and(Traits::SCOPE).and(Traits::MARKER).and(Traits::TABLE_PART);
@@ -80,7 +80,7 @@ impl Traits {
         }
     }
 
-    /// The traits of an element within SVG or MathML.
+    /// The traits of an element within SVG or `MathML`.
     pub(super) fn of_foreign(name: &str) -> Self {
         match name {
             "svg" | "math" | "foreignobject" | "annotation-xml" => Self::NOT_RENDERED.and(Self::TRACKED),
@@ -112,7 +112,7 @@ pub(super) fn belongs_in_head(name: &str) -> bool {
     )
 }
 
-/// HTML elements that end the SVG or MathML in which they occur.
+/// HTML elements that end the SVG or `MathML` in which they occur.
 pub(super) fn breaks_out(name: &str, has_attributes: bool) -> bool {
     match name {
         "font" => has_attributes,

@@ -63,7 +63,7 @@ impl Renderer {
         }
     }
 
-    /// Closes open SVG or MathML if the tag ends it, and returns whether it does.
+    /// Closes open SVG or `MathML` if the tag ends it, and returns whether it does.
     pub(super) fn leaves_foreign(&mut self, tag: &Tag<'_>) -> bool {
         let holds_html = self.tree.is_open("foreignobject") || self.tree.is_open("annotation-xml");
         let leaves = !holds_html && element::breaks_out(tag.name.as_str(), !tag.attributes.is_empty());

@@ -254,7 +254,7 @@ impl Renderer {
         }
     }
 
-    /// Opens an element within SVG or MathML.
+    /// Opens an element within SVG or `MathML`.
     fn open_unseen(&mut self, name: Name) {
         let style = self.tree.style();
         self.tree.push(OpenElement {

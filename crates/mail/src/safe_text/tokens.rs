@@ -62,7 +62,7 @@ pub(crate) struct Tag<'a> {
     pub(crate) name: Name,
     /// Its attributes; of two with one name the first counts.
     pub(crate) attributes: Vec<Attribute<'a>>,
-    /// Whether it ends in `/>`, which only matters in SVG and MathML.
+    /// Whether it ends in `/>`, which only matters in SVG and `MathML`.
     pub(crate) self_closing: bool,
 }
 
@@ -97,7 +97,7 @@ pub(crate) struct Tokens<'a> {
     html: &'a str,
     at: usize,
     raw: Option<Name>,
-    /// Whether SVG or MathML is open: there no element has raw text, and CDATA is text.
+    /// Whether SVG or `MathML` is open: there no element has raw text, and CDATA is text.
     pub(crate) foreign: bool,
 }
 

@@ -102,7 +102,7 @@ impl FileScanner<'_> {
             FileFormat::Pdf if active_content::pdf_runs(bytes) => self.add(Kind::ActivePdf),
             FileFormat::Pdf => {}
             FileFormat::Page | FileFormat::Other => {
-                self.page(bytes, name, media_type, format_of == FileFormat::Page)
+                self.page(bytes, name, media_type, format_of == FileFormat::Page);
             }
         }
     }

@@ -177,7 +177,7 @@ pub(crate) async fn finish(
     outgoing.sign(&origin.mailbox.settings);
     let mut events = app.subscribe(&call.workspace);
     let submission = Submission::prepare(app, origin, outgoing, draft, keeps_id, call.now).await?;
-    let (app_, now, submission_log) = (app.clone(), call.now, submission.submission_log.clone());
+    let (app_, now, submission_log) = (app.clone(), call.now, submission.log.clone());
     let sent = app
         .write_across(call, async move |tx| match submission.commit(tx, &app_).await? {
             SubmitOutcome::Submitted(sent) => Ok(sent),

@@ -165,7 +165,7 @@ impl<'a> Insert<'a> {
 pub(crate) async fn update_row<R: Columns>(
     tx: &mut Tx,
     table: &str,
-    keys: &[(&str, Param<'_>)],
+    keys: &[(&'static str, Param<'_>)],
     record: &R,
 ) -> Result<bool> {
     let (sql, params) = update_statement(table, keys, record);
@@ -174,23 +174,16 @@ pub(crate) async fn update_row<R: Columns>(
 
 fn update_statement<'a, R: Columns>(
     table: &str,
-    keys: &[(&str, Param<'a>)],
+    keys: &[(&'static str, Param<'a>)],
     record: &'a R,
 ) -> (String, Vec<Param<'a>>) {
     let is_key = |name: &str| name == WORKSPACE || keys.iter().any(|(key, _)| *key == name);
-    let changed = R::NAMES.iter().zip(record.params()).filter(|(name, _)| !is_key(name));
-    let mut params = Vec::with_capacity(R::NAMES.len() + keys.len());
-    let mut sql = format!("UPDATE {table} SET ");
-    for (name, value) in changed {
-        params.push(value);
-        let comma = if params.len() == 1 { "" } else { ", " };
-        sql.push_str(&format!("{comma}{name} = ${}", params.len() + 1));
-    }
-    sql.push_str(&format!(" WHERE {WORKSPACE} = $1"));
-    for (name, value) in keys {
-        params.push(*value);
-        sql.push_str(&format!(" AND {name} = ${}", params.len() + 1));
-    }
+    let changed = R::NAMES.iter().copied().zip(record.params()).filter(|(name, _)| !is_key(name));
+    let (names, params): (Vec<&str>, Vec<Param<'a>>) = changed.chain(keys.iter().copied()).unzip();
+    let terms: Vec<String> = names.iter().zip(2..).map(|(name, at)| format!("{name} = ${at}")).collect();
+    let (values, conditions) = terms.split_at(names.len() - keys.len());
+    let (values, conditions) = (values.join(", "), conditions.join(" AND "));
+    let sql = format!("UPDATE {table} SET {values} WHERE {WORKSPACE} = $1 AND {conditions}");
     (sql, params)
 }
 

@@ -133,7 +133,7 @@ async fn send_one(app: &App, due: &DueSend) -> Result<()> {
     let now = app.now();
     let submission = Submission::prepare(app, origin, outgoing, Some(loaded), true, now).await?;
     let key = app.data_key(&due.workspace).await?;
-    let (app_, due, submission_log) = (app.clone(), due.clone(), submission.submission_log.clone());
+    let (app_, due, submission_log) = (app.clone(), due.clone(), submission.log.clone());
     app.db()
         .system_write(async move |tx| {
             let SubmitOutcome::NotBefore(earliest) = submission.commit(tx, &app_).await? else {

@@ -55,7 +55,7 @@ pub(crate) struct Submission {
     /// The draft that is deleted with it.
     draft: Option<LoadedDraft>,
     /// The log line to write after the commit.
-    pub(crate) submission_log: SubmissionLog,
+    pub(crate) log: SubmissionLog,
 }
 
 /// The outcome of a submission.
@@ -100,19 +100,8 @@ impl Submission {
             Some(loaded) if keeps_id => loaded.record.email_id.clone(),
             _ => app.new_id(),
         };
-        let submission_log = SubmissionLog::new();
-        Ok(Self {
-            origin,
-            outgoing,
-            id,
-            now,
-            addressees,
-            prepared,
-            contents,
-            external,
-            draft,
-            submission_log,
-        })
+        let log = SubmissionLog::new();
+        Ok(Self { origin, outgoing, id, now, addressees, prepared, contents, external, draft, log })
     }
 
     /// Submits the message, or returns when it may be sent. The draft it came from must be unchanged.
@@ -210,7 +199,7 @@ impl Submission {
             let event = NewEvent { kind, mailbox: Some(mailbox.clone()), data };
             event.append(tx, app, &content.key, self.now).await?;
         }
-        self.submission_log.record(outbound, records, content.record.size);
+        self.log.record(outbound, records, content.record.size);
         Ok(mail.record.thread_id)
     }
 

@@ -219,7 +219,7 @@ impl Worker {
         loop {
             match events.try_recv() {
                 Ok(wake) => {
-                    notified.extend((!self.quiet.contains(&wake.workspace)).then_some(wake.workspace))
+                    notified.extend((!self.quiet.contains(&wake.workspace)).then_some(wake.workspace));
                 }
                 Err(TryRecvError::Lagged(_)) => return WakeReason::Lost,
                 Err(TryRecvError::Empty | TryRecvError::Closed) => return WakeReason::Some,
