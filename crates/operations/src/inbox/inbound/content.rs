@@ -11,7 +11,7 @@ use store::{
     vault::DataKey,
 };
 
-use super::PreparedMessage;
+use super::prepare::PreparedMessage;
 use crate::core::{
     app::App,
     error::{Error, Result},
