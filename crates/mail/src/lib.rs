@@ -15,6 +15,7 @@ pub mod display;
 #[cfg(feature = "network")]
 pub mod dns;
 mod encryption;
+pub mod html;
 pub mod message;
 #[cfg(feature = "network")]
 pub mod mta_sts;

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use data_encoding::{HEXLOWER, HEXLOWER_PERMISSIVE};
+
 use crate::keccak256;
 
 /// The address of an account or a contract.
@@ -130,26 +132,18 @@ impl fmt::Debug for Word {
 /// Reads `0x` and exactly the hexadecimal digits of `N` bytes.
 pub(crate) fn read_hex<const N: usize>(text: &str) -> Option<[u8; N]> {
     let digits = text.strip_prefix("0x")?.as_bytes();
+    // Checked before anything is allocated: the text comes from outside.
     if digits.len() != 2 * N {
         return None;
     }
-    let value = |digit: u8| char::from(digit).to_digit(16).and_then(|value| u8::try_from(value).ok());
-    let mut bytes = [0; N];
-    for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
-        *byte = value(pair[0])? << 4 | value(pair[1])?;
-    }
-    Some(bytes)
+    HEXLOWER_PERMISSIVE.decode(digits).ok()?.try_into().ok()
 }
 
 /// Bytes as `0x` and hexadecimal digits.
 pub(crate) fn write_hex(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let mut text = String::with_capacity(2 + 2 * bytes.len());
     text.push_str("0x");
-    for byte in bytes {
-        text.push(char::from(DIGITS[usize::from(byte >> 4)]));
-        text.push(char::from(DIGITS[usize::from(byte & 0xf)]));
-    }
+    HEXLOWER.encode_append(bytes, &mut text);
     text
 }
 

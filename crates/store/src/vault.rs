@@ -17,6 +17,7 @@ use base64::Engine;
 use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use chacha20poly1305::{AeadInOut, Key, KeyInit, Tag, XChaCha20Poly1305, XNonce};
+use data_encoding::{HEXLOWER, HEXLOWER_PERMISSIVE};
 use sha2::{Digest, Sha256};
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
@@ -207,25 +208,17 @@ pub(crate) fn random<const SIZE: usize>() -> Result<[u8; SIZE], VaultError> {
 
 /// Writes bytes as lower-case hexadecimal digits.
 pub fn hex(bytes: &[u8]) -> String {
-    // The capacity is exact: text of a key must not be left behind in a buffer that grew.
-    let mut text = String::with_capacity(bytes.len() * 2);
-    for byte in bytes {
-        for digit in [byte >> 4, byte & 15] {
-            text.push(char::from_digit(digit.into(), 16).unwrap_or('0'));
-        }
-    }
-    text
+    // One allocation of the exact size: text of a key must not be left behind in a buffer that grew.
+    HEXLOWER.encode(bytes)
 }
 
 fn decode_hex(text: &str) -> Option<[u8; KEY_SIZE]> {
-    if text.len() != KEY_SIZE * 2 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+    if text.len() != KEY_SIZE * 2 {
         return None;
     }
+    // Into its place: no copy of a key is left behind.
     let mut key = [0; KEY_SIZE];
-    for (position, byte) in key.iter_mut().enumerate() {
-        *byte = u8::from_str_radix(&text[position * 2..position * 2 + 2], 16).ok()?;
-    }
-    Some(key)
+    HEXLOWER_PERMISSIVE.decode_mut(text.as_bytes(), &mut key).ok().map(|_| key)
 }
 
 fn seal(key: &[u8; KEY_SIZE], purpose: &[&str], plaintext: &[u8]) -> Result<Vec<u8>, VaultError> {

@@ -13,6 +13,7 @@ use axum::{
     response::Response,
     routing::post,
 };
+use data_encoding::{HEXLOWER, HEXLOWER_PERMISSIVE};
 use hmac::{Hmac, KeyInit, Mac};
 use model::{EmailId, emails::InboundProvider};
 use operations::{
@@ -191,7 +192,7 @@ fn check_signature(app: &App, headers: &HeaderMap, secret: &[u8], raw: &[u8]) ->
     }
     let given = text("x-signature")
         .and_then(|value| value.strip_prefix("sha256="))
-        .and_then(unhex)
+        .and_then(|digits| HEXLOWER_PERMISSIVE.decode(digits.as_bytes()).ok())
         .ok_or_else(wrong)?;
     let mut mac = Hmac::<Sha256>::new_from_slice(secret).map_err(Error::internal)?;
     mac.update(time.as_bytes());
@@ -208,12 +209,5 @@ fn check_signature(app: &App, headers: &HeaderMap, secret: &[u8], raw: &[u8]) ->
     mac.update(raw);
     mac.verify_slice(&given).map_err(|_| wrong())?;
     // Encoded again from its bytes: the same signature in upper case is the same request.
-    Ok(given.iter().fold(String::from("hook "), |text, byte| format!("{text}{byte:02x}")))
-}
-
-fn unhex(text: &str) -> Option<Vec<u8>> {
-    if !text.len().is_multiple_of(2) || !text.is_ascii() {
-        return None;
-    }
-    (0..text.len()).step_by(2).map(|at| u8::from_str_radix(text.get(at..at + 2)?, 16).ok()).collect()
+    Ok(format!("hook {}", HEXLOWER.encode(&given)))
 }

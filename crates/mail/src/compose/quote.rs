@@ -11,6 +11,7 @@ use super::checks::is_id;
 use super::header::fit_subject;
 use super::unencoded::Person;
 use crate::address::Address;
+use crate::html::escape;
 use crate::message::{leading_prefix, one_line};
 use crate::safe_text::SafeText;
 
@@ -369,20 +370,4 @@ fn display_form(person: &Person) -> String {
         None => person.address.clone(),
     };
     one_line(&text)
-}
-
-/// Text as HTML.
-fn escape(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            '\'' => escaped.push_str("&#39;"),
-            _ => escaped.push(c),
-        }
-    }
-    escaped
 }

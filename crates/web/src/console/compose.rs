@@ -14,6 +14,7 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use mail::{
     compose::quote,
     display::{self, ImageSources},
+    html::escape,
     safe_text::SafeText,
 };
 use model::{
@@ -32,7 +33,7 @@ use super::{
     page::{self, html},
     shell::Shell,
     sidebar::fill_sidebar,
-    text::{escape, person},
+    text::person,
     time::size,
     visit::Visit,
 };

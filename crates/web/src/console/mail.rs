@@ -7,6 +7,7 @@ use axum::{
     response::Response,
     routing::{get, post},
 };
+use mail::html::escape;
 use model::{
     EmailId,
     emails::{BulkDelete, BulkMove, BulkRead, Email, ListQuery, ScanStatus},
@@ -24,7 +25,7 @@ use super::{
     reader::{self, Reader},
     shell::{Shell, SideFolder},
     sidebar::fill_sidebar,
-    text::{escape, marked, people, person},
+    text::{marked, people, person},
     time::{When, Zone, number},
     visit::Visit,
 };

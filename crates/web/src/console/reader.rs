@@ -11,7 +11,10 @@ use axum::{
     routing::get,
 };
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use mail::display::{self, ImageSources, SanitizedHtml};
+use mail::{
+    display::{self, ImageSources, SanitizedHtml},
+    html::escape,
+};
 use model::{
     EmailId,
     emails::{BodyFormat, Email, EmailQuery, ScanStatus, Verdict},
@@ -23,7 +26,7 @@ use super::{
     fields::{Fields, input},
     links::encoded,
     page::html,
-    text::{escape, initial, people, person, plain},
+    text::{initial, people, person, plain},
     time::{When, Zone, size},
     visit::Visit,
 };

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use mail::html::escape;
+
 /// The name and the address of `Name <address>`; the address for both when there is no name.
 pub(super) fn person(text: &str) -> (String, String) {
     let text = text.trim();
@@ -43,22 +45,6 @@ pub(super) fn split_people(line: &str) -> Vec<String> {
 pub(super) fn initial(name: &str) -> String {
     let first = name.chars().find(|c| c.is_alphanumeric());
     first.map_or_else(|| "?".to_owned(), |first| first.to_uppercase().collect())
-}
-
-/// Escapes text for HTML.
-pub(super) fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + text.len() / 8);
-    for character in text.chars() {
-        match character {
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '&' => out.push_str("&amp;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            other => out.push(other),
-        }
-    }
-    out
 }
 
 /// Plain text as HTML, with links and paler quotes.

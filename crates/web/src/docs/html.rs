@@ -70,16 +70,7 @@ impl Html {
 
     /// Plain text.
     pub(super) fn text(&mut self, text: &str) {
-        for character in text.chars() {
-            match character {
-                '<' => self.0.push_str("&lt;"),
-                '>' => self.0.push_str("&gt;"),
-                '&' => self.0.push_str("&amp;"),
-                '"' => self.0.push_str("&quot;"),
-                '\'' => self.0.push_str("&#39;"),
-                other => self.0.push(other),
-            }
-        }
+        mail::html::escape_into(&mut self.0, text);
     }
 
     /// Text in which `` `words` `` are code and `[words](#place)` is a link within the page, as in doc comments.
