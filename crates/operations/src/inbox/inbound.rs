@@ -25,7 +25,7 @@ use tracing::Instrument;
 pub use self::arrival::{Arrival, Client};
 pub(crate) use self::{
     content::Content,
-    deliver::{Delivery, prepare, read},
+    deliver::{Delivery, prepare_and_seal, read},
     filterable_email::FilterableEmail,
     prepare::{
         PreparedMessage, display_form, encoding_named, has_link, message_id_hash, people, received_data,

@@ -60,7 +60,8 @@ async fn import(app: &App, call: &Call, mailbox: &str, messages: Vec<Bytes>) -> 
         if raw.is_empty() {
             return Err(Error::invalid("", "the message is empty"));
         }
-        let (prepared, contents) = inbound::prepare(app, &raw, std::iter::once(&call.workspace)).await?;
+        let (prepared, contents) =
+            inbound::prepare_and_seal(app, &raw, std::iter::once(&call.workspace)).await?;
         let content = contents.into_values().next().ok_or_else(|| Error::internal("nothing was sealed"))?;
         ready.push((app.new_id(), prepared, content));
     }

@@ -48,7 +48,7 @@ pub(crate) async fn read(app: &App, raw: Bytes) -> Result<PreparedMessage> {
 }
 
 /// Parses and analyses a message and seals it for its workspaces; a long one on a blocking thread.
-pub(crate) async fn prepare(
+pub(crate) async fn prepare_and_seal(
     app: &App,
     raw: &Bytes,
     workspaces: impl Iterator<Item = &WorkspaceId>,
@@ -126,7 +126,7 @@ pub(super) async fn deliver(
     name: Option<String>,
 ) -> Result<(Vec<EmailId>, Arc<PreparedMessage>)> {
     let workspaces = arrival.recipients.iter().map(|recipient| &recipient.workspace);
-    let (prepared, contents) = prepare(app, &arrival.raw, workspaces).await?;
+    let (prepared, contents) = prepare_and_seal(app, &arrival.raw, workspaces).await?;
     let ids = new_ids(app, &arrival.recipients);
     // A report locks the row of the reported message, which the sending worker locks before the event log; a shared
     // commit may have locked the log already.
