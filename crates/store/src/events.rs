@@ -53,7 +53,7 @@ pub async fn lock(tx: &mut Tx) -> Result<()> {
 
 /// Writes an event with a number that was taken in this transaction, and wakes its listeners.
 pub async fn insert(tx: &mut Tx, event: &EventRecord) -> Result<()> {
-    Insert::into("event").record(event).run(tx).await?;
+    Insert::into("event").record(event).pipeline(tx).await?;
     tx.wake(Topic::Event, event.mailbox_id.as_ref()).await
 }
 

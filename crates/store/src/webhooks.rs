@@ -11,7 +11,7 @@ use model::{
 };
 
 use crate::{
-    SystemTx, Topic, Tx,
+    Param, SystemTx, Topic, Tx,
     error::Result,
     sql::{Columns, Insert, columns, update_row},
     turns,
@@ -194,11 +194,20 @@ pub async fn insert_delivery(tx: &mut Tx, delivery: &DeliveryRecord) -> Result<(
 
 /// Stores the outcome of a delivery.
 pub async fn update_delivery(tx: &mut Tx, delivery: &DeliveryRecord) -> Result<()> {
-    update_row(
-        tx,
-        "webhook_delivery",
-        &[("webhook_id", (&delivery.webhook_id).into()), ("id", (&delivery.id).into())],
-        delivery,
+    // Not the whole row: PostgreSQL would write the event's text again with every attempt.
+    tx.run(
+        "UPDATE webhook_delivery SET status = $4, attempts = $5, tries = $6, begun_at = $7, next_attempt_at = $8,
+         updated_at = $9 WHERE workspace_id = $1 AND webhook_id = $2 AND id = $3",
+        &[
+            (&delivery.webhook_id).into(),
+            (&delivery.id).into(),
+            delivery.status.into(),
+            Param::Json(&delivery.attempts),
+            delivery.tries.into(),
+            delivery.begun_at.into(),
+            delivery.next_attempt_at.into(),
+            delivery.updated_at.into(),
+        ],
     )
     .await?;
     Ok(())

@@ -20,19 +20,22 @@ pub enum Answer {
 }
 
 impl Answer {
-    /// The numbers that stored answers are kept with.
-    const CODES: [(Self, i64); 4] =
-        [(Self::Ok, 200), (Self::Created, 201), (Self::Accepted, 202), (Self::Empty, 204)];
+    const ALL: [Self; 4] = [Self::Ok, Self::Created, Self::Accepted, Self::Empty];
 
     /// The number that a stored answer is kept with.
-    pub(crate) fn code(self) -> i64 {
-        Self::CODES.iter().find(|(answer, _)| *answer == self).map_or(0, |(_, code)| *code)
+    pub(crate) const fn code(self) -> i64 {
+        match self {
+            Self::Ok => 200,
+            Self::Created => 201,
+            Self::Accepted => 202,
+            Self::Empty => 204,
+        }
     }
 
     /// The answer that is kept with a number.
     pub(crate) fn from_code(code: i64) -> Result<Self> {
-        let found = Self::CODES.iter().find(|(_, known)| *known == code);
-        found.map(|(answer, _)| *answer).ok_or_else(|| Error::internal(format!("unknown answer {code}")))
+        let found = Self::ALL.into_iter().find(|answer| answer.code() == code);
+        found.ok_or_else(|| Error::internal(format!("unknown answer {code}")))
     }
 }
 

@@ -114,8 +114,8 @@ pub async fn delete(app: &App, call: &Call, mailbox: &str, id: FolderId) -> Resu
         let mailbox = mailboxes::find_id(tx, &named).await?;
         store::mailboxes::lock(tx, &mailbox).await?;
         get_changeable(tx, &mailbox, &id).await?;
-        let mails = store::emails::folder_batch(tx, &mailbox, &id, i64::MAX).await?;
-        store::emails::move_to(tx, &mailbox, &mails, &SystemFolder::Archive.into()).await?;
+        let moved = store::emails::folder_batch(tx, &mailbox, &id, i64::MAX).await?;
+        store::emails::move_to(tx, &mailbox, &moved, &SystemFolder::Archive.into()).await?;
         Ok(folders::delete(tx, &mailbox, &id).await?)
     })
     .await

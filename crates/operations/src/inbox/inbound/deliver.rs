@@ -211,6 +211,16 @@ pub(crate) struct Delivery<'a> {
     pub(crate) now: Timestamp,
 }
 
+/// The authentication of a message that was written here, not received.
+const NOT_RECEIVED: &SenderAuthentication = &SenderAuthentication::unknown(None);
+
+impl<'a> Delivery<'a> {
+    /// A message that a mailbox keeps of its own: a draft, or the sender's copy.
+    pub(crate) const fn own(app: &'a App, prepared: &'a PreparedMessage, now: Timestamp) -> Self {
+        Self { app, prepared, authentication: NOT_RECEIVED, sender: None, now }
+    }
+}
+
 impl Delivery<'_> {
     /// Stores the message in all mailboxes, and returns the ids in the order of the recipients. A recipient who got it
     /// under the same idempotency key before does not get it again.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use model::{
-    EmailId, ThreadId, Timestamp, drafts::DraftState, emails::SenderAuthentication, events::EventType,
+    EmailId, ThreadId, Timestamp, drafts::DraftState, events::EventType, folders::SystemFolder,
     sending::FileInput,
 };
 use store::{
@@ -149,19 +149,12 @@ impl PreparedDraft {
             emails::delete(tx, mailbox, brief.as_slice()).await?;
         }
         contents::insert(tx, &self.content.record, self.now).await?;
-        let authentication = SenderAuthentication::unknown(None);
-        let delivery = Delivery {
-            app,
-            prepared: &self.prepared,
-            authentication: &authentication,
-            sender: None,
-            now: self.now,
-        };
+        let own = Delivery::own(app, &self.prepared, self.now);
         let arrival = events::last_sequence(tx).await?;
         let id = &self.record.email_id;
-        let mut email =
-            submit::sender_copy(&delivery, &self.origin, &self.outgoing, id, &self.content, arrival);
-        let folder = if self.record.state == DraftState::Draft { "draft" } else { "scheduled" };
+        let mut email = submit::sender_copy(&own, &self.origin, &self.outgoing, id, &self.content, arrival);
+        let is_draft = self.record.state == DraftState::Draft;
+        let folder = if is_draft { SystemFolder::Drafts } else { SystemFolder::Scheduled };
         email.record.folder_id = folder.into();
         email.record.starred = self.replaced.as_ref().is_some_and(|loaded| loaded.starred);
         emails::insert(tx, mailbox, &mut email).await?;

@@ -235,15 +235,8 @@ impl Submission {
     }
 
     fn own_email(&self, app: &App, content: &Content, sequence: i64) -> NewEmail {
-        let authentication = SenderAuthentication::unknown(None);
-        let delivery = Delivery {
-            app,
-            prepared: &self.prepared,
-            authentication: &authentication,
-            sender: None,
-            now: self.now,
-        };
-        let mut mail = sender_copy(&delivery, &self.origin, &self.outgoing, &self.id, content, sequence);
+        let own = Delivery::own(app, &self.prepared, self.now);
+        let mut mail = sender_copy(&own, &self.origin, &self.outgoing, &self.id, content, sequence);
         mail.record.folder_id = SystemFolder::Sent.into();
         mail
     }
