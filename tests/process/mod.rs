@@ -5,6 +5,7 @@ mod backup;
 mod cli;
 mod crash;
 mod doctor;
+mod documentation;
 mod faults;
 mod import;
 mod kept_connections;

@@ -196,6 +196,9 @@ pub enum Account {
         /// The plan of the workspace: free, developer or enterprise.
         #[arg(long, default_value = "free", value_parser = Plan::from_str)]
         plan: Plan,
+        /// Prints only the id of the workspace, for `$(…)` in a shell.
+        #[arg(long, short, conflicts_with = "json")]
+        quiet: bool,
         /// Answers in JSON.
         #[arg(long)]
         json: bool,
@@ -219,6 +222,9 @@ pub enum Key {
         /// How long the key works, such as 30d, 12h, 15m or 1s; for ever if left out.
         #[arg(long, value_name = "TIME", value_parser = parse_duration)]
         expires_in: Option<i64>,
+        /// Prints only the key, for `$(…)` in a shell.
+        #[arg(long, short, conflicts_with = "json")]
+        quiet: bool,
         /// Answers in JSON.
         #[arg(long)]
         json: bool,

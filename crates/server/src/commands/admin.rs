@@ -6,7 +6,7 @@ use std::{
     process::ExitCode,
 };
 
-use model::{ApiKeyId, Plan, Role, Timestamp, WorkspaceId};
+use model::{ApiKeyId, Plan, Timestamp, WorkspaceId, api_keys::ApiKeyWithSecret};
 use operations::{
     App,
     admin::{self, NewPayout, WorkspaceSummary},
@@ -28,7 +28,7 @@ const PAGE_SIZE: i64 = 500;
 pub(super) async fn run(config: Config, command: Admin) -> Result<ExitCode> {
     let json = command.json();
     match command {
-        Admin::Account(Account::Create { email, workspace_name, plan, .. }) => {
+        Admin::Account(Account::Create { email, workspace_name, plan, quiet, .. }) => {
             // Read before anything is opened: people type slowly.
             let asked = email.clone();
             let password = open::blocking(move || read_password(&asked)).await?;
@@ -37,6 +37,8 @@ pub(super) async fn run(config: Config, command: Admin) -> Result<ExitCode> {
                 admin::create_account(&app, email, password.to_string(), workspace_name, plan).await?;
             if json {
                 output::json(&created)?;
+            } else if quiet {
+                output::line(created.workspace_id);
             } else {
                 output::line(format!("Account    {}", created.account_id));
                 output::line(format!("Workspace  {}", created.workspace_id));
@@ -56,9 +58,21 @@ pub(super) async fn run(config: Config, command: Admin) -> Result<ExitCode> {
 async fn key(config: &Config, command: Key) -> Result<()> {
     let app = open::attach(config).await?;
     match command {
-        Key::Create { workspace, name, role, expires_in, json } => {
+        Key::Create { workspace, name, role, expires_in, quiet, json } => {
             let workspace = find_workspace(&app, workspace).await?;
-            create_key(&app, workspace, &name, role, expires_in, json).await
+            let expires_at = expires_in.map(|seconds| app.now().plus_seconds(seconds));
+            let created = admin::create_key(&app, workspace, &name, role, expires_at).await?;
+            match (json, quiet) {
+                (true, _) => output::json(&json!({ "id": created.api_key.id, "key": created.key })),
+                (false, true) => {
+                    output::line(created.key);
+                    Ok(())
+                }
+                (false, false) => {
+                    show_key(&app, &created, expires_at);
+                    Ok(())
+                }
+            }
         }
         Key::List { workspace, json } => {
             let workspace = find_workspace(&app, workspace).await?;
@@ -76,19 +90,7 @@ async fn key(config: &Config, command: Key) -> Result<()> {
     }
 }
 
-async fn create_key(
-    app: &App,
-    workspace: WorkspaceId,
-    name: &str,
-    role: Role,
-    expires_in: Option<i64>,
-    json: bool,
-) -> Result<()> {
-    let expires_at = expires_in.map(|seconds| app.now().plus_seconds(seconds));
-    let created = admin::create_key(app, workspace, name, role, expires_at).await?;
-    if json {
-        return output::json(&json!({ "id": created.api_key.id, "key": created.key }));
-    }
+fn show_key(app: &App, created: &ApiKeyWithSecret, expires_at: Option<Timestamp>) {
     output::line(format!("Id       {}", created.api_key.id));
     output::line(format!("Key      {}   (shown this once)", created.key));
     if let Some(end) = expires_at {
@@ -96,7 +98,6 @@ async fn create_key(
     }
     let url = &app.settings().public_url;
     output::line(format!("\nTry it:  curl -H 'x-api-key: {}' {url}/api/v1/mailboxes", created.key));
-    Ok(())
 }
 
 async fn list_keys(app: &App, workspace: WorkspaceId, json: bool) -> Result<()> {
