@@ -290,5 +290,5 @@ fn only_an_empty_store_is_filled_and_only_an_empty_folder() {
         }
     }
     let nothing = Home::sqlite();
-    assert!(nothing.run(&["backup", "saved"]).failed(1).stderr.contains("There is no master key"));
+    assert!(nothing.run(&["backup", "saved"]).failed(1).stderr.contains("There is no Agent Mailbox store"));
 }
