@@ -193,9 +193,10 @@ pub enum Account {
         /// The name of the workspace.
         #[arg(long, value_name = "NAME")]
         workspace_name: Option<String>,
-        /// The plan of the workspace: free, developer or enterprise.
-        #[arg(long, default_value = "free", value_parser = Plan::from_str)]
-        plan: Plan,
+        /// The plan of the workspace: free, developer or enterprise; free if left out, and `operator.plan` for the first
+        /// account of a server.
+        #[arg(long, value_parser = Plan::from_str)]
+        plan: Option<Plan>,
         /// Answers in JSON.
         #[arg(long)]
         json: bool,
