@@ -98,9 +98,17 @@ document.addEventListener("click", async (event) => {
   if (event.target.closest("[data-theme-toggle]")) switchTheme();
   if (event.target.closest("[data-drawer]")) drawer(true);
   else if (event.target.closest("[data-drawer-close]")) drawer(false);
-  event.target.closest("[data-dialog-close]")?.closest("dialog").close();
-  const opens = event.target.closest("[data-dialog]");
-  if (opens) document.getElementById(opens.dataset.dialog)?.showModal();
+  // Links with a dialog lead to a page of their own where no script runs; what closes it leads back.
+  const closes = event.target.closest("[data-dialog-close]")?.closest("dialog");
+  if (closes) {
+    event.preventDefault();
+    closes.close();
+  }
+  const opens = document.getElementById(event.target.closest("[data-dialog]")?.dataset.dialog);
+  if (opens) {
+    event.preventDefault();
+    opens.showModal();
+  }
   for (const menu of document.querySelectorAll("details.menu[open]")) {
     if (!menu.contains(event.target)) menu.open = false;
   }
@@ -122,6 +130,13 @@ document.body.addEventListener("htmx:afterSwap", () => {
 
 // A form in a dialog that was refused comes back open.
 document.querySelector("dialog[data-open]")?.showModal();
+
+// A link that acts like a button is pressed with the space bar, too.
+document.addEventListener("keydown", (event) => {
+  if (event.key !== " " || !event.target.matches?.("a[role=button]")) return;
+  event.preventDefault();
+  event.target.click();
+});
 
 document.addEventListener("keydown", (event) => {
   if (event.key !== "Escape") return;
