@@ -1,6 +1,7 @@
 //! Importing messages, and the room that a plan gives them.
 
 use model::{Limit, Plan};
+use operations::admin;
 use serde_json::{Value, json};
 use testkit::{Engine, Server, ServerOptions, both_engines};
 
@@ -34,6 +35,26 @@ async fn a_message_is_imported_like_one_that_arrives(engine: Engine) {
         let id = inbox.import("message/rfc822", raw).await.ok()["ids"][0].as_str().unwrap().to_owned();
         assert_eq!(inbox.get(&format!("emails/{id}")).await["scan_status"], status);
     }
+}
+
+/// Old mail that somebody brings along did not arrive today.
+#[both_engines]
+async fn imported_mail_is_not_counted_as_received(engine: Engine) {
+    let server = Server::start(engine).await;
+    let inbox = Inbox::new(&server).await;
+    inbox.import("message/rfc822", plain("Old", "By the API.")).await.ok();
+    let target = admin::find_mailbox(&server.app, &inbox.address).await.unwrap();
+    admin::import_message(&server.app, target, plain("Older", "By the command line.").into()).await.unwrap();
+    let figures = async || {
+        let at = |rest: &str| format!("/api/v1/workspaces/{}/usage/{rest}", inbox.workspace);
+        let emails = inbox.key.get(&at("email")).await.ok()["mailboxes"][0]["received"].clone();
+        let days = inbox.key.get(&at("history?days=1")).await.ok()["days"].clone();
+        (emails, days[0]["mails_in"].clone())
+    };
+    assert_eq!(figures().await, (json!(0), json!(0)));
+    server.receive(&inbox.address, plain("New", "Over SMTP.")).await;
+    assert_eq!(figures().await, (json!(1), json!(1)));
+    assert_eq!(inbox.get("emails").await["totalCount"], 3);
 }
 
 // rules: RECV-25

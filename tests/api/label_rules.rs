@@ -29,6 +29,15 @@ async fn a_fault_is_named_by_its_column(engine: Engine) {
             "is:read is:new",
             "column 12: expected one of read, unread, starred, urgent, automatic after \"is:\"",
         ),
+        (
+            "from contains \"@acme.com\"",
+            "column 1: write from:\"@acme.com\" here: a colon joins a field and its value, without spaces",
+        ),
+        (
+            "is:read and subject = invoice",
+            "column 13: write subject:invoice here: a colon joins a field and its value, without spaces",
+        ),
+        ("refunds or sender:bob", "column 1: expected a term such as subject:refunds, found \"refunds\""),
         ("has:fun", "column 5: expected one of attachment, link after \"has:\""),
         ("before:yesterday", "column 8: expected a date such as 2026-01-31 after \"before:\""),
         ("larger:5tb", "column 8: expected a size such as 100kb or 5mb after \"larger:\""),

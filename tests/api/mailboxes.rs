@@ -24,6 +24,30 @@ pub(super) fn default_settings() -> Value {
     })
 }
 
+/// A name whose address is reserved is still a name: the address is made up.
+/// rules: MBX-1
+#[both_engines]
+async fn a_name_without_an_address_gets_one_made_of_it(engine: Engine) {
+    let server = Server::start(engine).await;
+    let tenant = server.tenant(Plan::Enterprise).await;
+    let long = "A very long name ".repeat(4);
+    for (name, start) in [
+        ("Support", "support-"),
+        ("日本語", "agent-"),
+        (long.trim(), "a-very-long-name-a-"),
+        ("ADMIN!", "admin-"),
+    ] {
+        let made = tenant.key.post(ALL, json!({ "name": name })).await.ok();
+        assert_eq!(made["name"], name);
+        let (local, domain) = made["email"].as_str().unwrap().split_once('@').unwrap();
+        assert!(local.starts_with(start) && local.len() <= 30 && domain == "agents.test", "{made}");
+    }
+    let asked = json!({ "name": "Support", "email": "support@agents.test" });
+    let refused = tenant.key.post(ALL, asked).await;
+    assert!(refused.text().contains("is reserved"), "{}", refused.text());
+    refused.expect(400, "validation_failed");
+}
+
 /// rules: MBX-1, MBX-4, MBX-8, MBX-14, HTTP-2
 #[both_engines]
 async fn a_new_mailbox_is_shown_whole(engine: Engine) {

@@ -1,7 +1,7 @@
 //! Sign-ups with conditions: a verified address, and the code of a public server for its first account.
 
 use model::Plan;
-use operations::{SignUpPolicy, accounts::sign_up::first_account_code, sending::worker};
+use operations::{SignUpPolicy, accounts::sign_up::first_account_code, admin, sending::worker};
 use serde_json::{Value, json};
 use testkit::{Engine, PASSWORD, Server, ServerOptions, Tenant, both_engines};
 
@@ -162,4 +162,51 @@ async fn the_first_account_of_a_public_server_needs_its_code(engine: Engine) {
     assert!(!server.anonymous().get("/console/sign-up").await.text().contains("name=\"code\""));
     let later = json!({ "email": "later@people.test", "password": PASSWORD });
     server.anonymous().post(SIGN_UP, later).await.ok();
+}
+
+/// The first account is the operator's own, by sign-up or by command; the plan can be chosen, and later ones start on Free.
+/// rules: AUTH-27
+#[both_engines]
+async fn the_first_account_gets_the_operators_plan(engine: Engine) {
+    let options = ServerOptions { operator_plan: Plan::Enterprise, ..ServerOptions::default() };
+    let server = Server::with(engine, options.clone()).await;
+    let sign_up = async |email: &str| {
+        let body = json!({ "email": email, "password": PASSWORD });
+        let made = server.anonymous().post(SIGN_UP, body).await;
+        assert_eq!(made.status, 201);
+        let session = server.cookie(&made.session_secret());
+        let me = session.get("/api/console/me").await.ok();
+        let workspace = format!("/api/v1/workspaces/{}", me["workspace_id"].as_str().unwrap());
+        (session, workspace)
+    };
+    let plan_of = async |(session, workspace): &(testkit::Caller, String)| -> Value {
+        session.get(&format!("{workspace}/usage/credits")).await.ok()["plan"].clone()
+    };
+    let root = sign_up("root@people.test").await;
+    assert_eq!(plan_of(&root).await, "enterprise");
+    let keys = format!("{}/api-keys", root.1);
+    for number in 1..=2 {
+        assert_eq!(root.0.post(&keys, json!({ "name": format!("Key {number}") })).await.status, 201);
+    }
+    for number in 1..=3 {
+        let body = json!({ "name": format!("Box {number}") });
+        assert_eq!(root.0.post("/api/v1/mailboxes", body).await.status, 201);
+    }
+    let later = sign_up("ada@people.test").await;
+    assert_eq!(plan_of(&later).await, "free");
+
+    let plans = async |plan: Option<Plan>| {
+        let server = Server::with(engine, options.clone()).await;
+        let mut found = Vec::new();
+        for (email, plan) in [("root@people.test", plan), ("ada@people.test", None)] {
+            let (email, password) = (email.to_owned(), PASSWORD.to_owned());
+            admin::create_account(&server.app, email, password, None, plan).await.unwrap();
+        }
+        for one in admin::list_workspaces(&server.app, "".into(), 10).await.unwrap() {
+            found.push(one.plan);
+        }
+        found
+    };
+    assert_eq!(plans(None).await, [Plan::Enterprise, Plan::Free]);
+    assert_eq!(plans(Some(Plan::Developer)).await, [Plan::Developer, Plan::Free]);
 }

@@ -131,6 +131,9 @@ async fn failures_are_tried_again_under_the_same_id(engine: Engine) {
     );
     assert!(attempts[1]["error"].as_str().unwrap().starts_with("There was no answer within"));
     assert!(attempts[1]["duration_ms"].as_u64().unwrap() >= 500);
+    // The log tells the next attempt, which is in the future and never before the webhook's own pause ends.
+    let next: model::Timestamp = log[0]["next_attempt_at"].as_str().unwrap().parse().unwrap();
+    assert!(next > server.clock.now() && next <= server.clock.now().plus_seconds(30), "{next:?}");
     server.clock.advance(31);
     receiver.reply(Reply::Status(200, String::new()));
     assert_eq!(run(&server).await, 1);
@@ -153,6 +156,30 @@ async fn failures_are_tried_again_under_the_same_id(engine: Engine) {
     assert_eq!(deliveries(&tenant, &hook).await[0]["attempts"].as_array().unwrap().len(), 4);
     let none = format!("{}/deliveries/dlv_none/retry", one(&tenant, &hook));
     super::help::assert_missing(&post(&tenant, &none).await, "Delivery");
+}
+
+// rules: HOOK-5
+#[both_engines]
+async fn the_log_tells_when_a_failing_webhook_is_called_again(engine: Engine) {
+    let server = Server::with(engine, options()).await;
+    let tenant = server.tenant(Plan::Free).await;
+    // Nothing listens there.
+    let hook = hook(&tenant, "http://127.0.0.1:1/", &["mailbox.created"]).await;
+    // Ten rounds without any answer: the webhook is left alone for minutes, whatever is new.
+    for number in 0..10 {
+        new_mailbox(&tenant.key, &format!("Box {number}")).await;
+        server.clock.advance(300);
+        assert!(run(&server).await > 0);
+    }
+    new_mailbox(&tenant.key, "Last").await;
+    assert_eq!(run(&server).await, 0);
+    let log = deliveries(&tenant, &hook).await;
+    let next: model::Timestamp = log[0]["next_attempt_at"].as_str().unwrap().parse().unwrap();
+    assert!(next > server.clock.now().plus_seconds(60), "{next:?}");
+    server.clock.advance(60);
+    assert_eq!(run(&server).await, 0, "not before");
+    server.clock.set(&next.plus_seconds(1).to_string());
+    assert!(run(&server).await > 0);
 }
 
 // rules: HOOK-3, HOOK-5

@@ -28,22 +28,22 @@ test("a document is added, read, recalled, checked and deleted; a text is rememb
   const mailbox = await makeMailbox(page, service, "Support");
   await deliver(service, mailbox.address, plain({ subject: "The printer", text: "The printer on the third floor eats paper." }));
   await page.goto(`${service.base}/console/knowledge`);
-  await page.getByText("No document yet").waitFor();
-  await page.getByRole("button", { name: "Add a document" }).click();
+  await page.getByText("No documents yet").waitFor();
+  await page.getByRole("button", { name: "Add document", exact: true }).click();
   const words = Array.from({ length: 60 }, (_, number) => `Rule ${number}. Room ${number * 7} is for ${number} people.`);
   const text = `Towels lie in the blue cupboard.\n\n${words.join("\n\n")}`;
   await page.getByLabel("File").setInputFiles({ name: "house rules.md", mimeType: "text/markdown", buffer: Buffer.from(text) });
-  await page.getByRole("button", { name: "Add it" }).click();
-  await told(page, "is being read");
+  await page.getByRole("button", { name: "Upload" }).click();
+  await told(page, "Reading “house rules.md”");
   // The list follows without a reload, keeps the focus, and stops asking when it is done.
   await page.getByRole("link", { name: "Download house rules.md" }).focus();
-  await page.locator(".badge.ok", { hasText: /ready, \d+ pieces/ }).waitFor({ timeout: 120_000 });
+  await page.locator(".badge.ok", { hasText: /ready, \d+ passages/ }).waitFor({ timeout: 120_000 });
   assert.equal(await page.evaluate(() => document.activeElement.textContent), "Download house rules.md");
   assert.equal(await page.locator("#documents[hx-get]").count(), 0);
 
-  await page.getByRole("button", { name: "Remember a text" }).click();
+  await page.getByRole("button", { name: "Add memory" }).click();
   await page.getByLabel("Text", { exact: true }).fill("The office is closed on Mondays.");
-  await page.getByRole("button", { name: "Remember it" }).click();
+  await page.getByRole("button", { name: "Remember", exact: true }).click();
   await told(page, "Remembered.");
   await page.getByLabel("Question").fill("Where are the towels?");
   await page.keyboard.press("Enter");
@@ -55,7 +55,7 @@ test("a document is added, read, recalled, checked and deleted; a text is rememb
   assert.equal(await page.locator(".found > li").count(), 1);
   assert.ok(await page.getByLabel("Memories").isChecked(), "what was chosen stays chosen");
   await page.getByRole("button", { name: /^Forget/ }).click();
-  await page.getByRole("dialog").getByRole("button", { name: "Forget it" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Forget", exact: true }).click();
   await told(page, "Forgotten.");
 
   // A mail is found by meaning, and leads to itself.
@@ -67,17 +67,19 @@ test("a document is added, read, recalled, checked and deleted; a text is rememb
 
   await page.goto(`${service.base}/console/knowledge`);
   await page.getByRole("button", { name: "Verify house rules.md" }).click();
-  await told(page, "as they should be");
-  await page.getByRole("button", { name: "Try the store" }).click();
-  await told(page, "recalled and deleted again");
-  await page.getByRole("button", { name: "Add a document" }).click();
+  await told(page, "Document verified");
+  await page.getByRole("button", { name: "Test memory" }).click();
+  await told(page, "Memory works");
+  await page.getByRole("button", { name: "Add document", exact: true }).click();
   await page.getByLabel("File").setInputFiles({ name: "song.mp3", mimeType: "audio/mpeg", buffer: Buffer.from("x") });
-  await page.getByRole("button", { name: "Add it" }).click();
-  await page.getByRole("alert").getByText("choose a text, Markdown, HTML, PDF or EML file").waitFor();
+  await page.getByRole("button", { name: "Upload" }).click();
+  await page.getByRole("alert").getByText("File: Choose a text, Markdown, HTML, PDF or EML file").waitFor();
+  assert.equal(await page.getByLabel("File").getAttribute("aria-invalid"), "true");
+  await page.getByRole("button", { name: "Cancel" }).click();
   await page.getByRole("button", { name: "Delete house rules.md" }).click();
-  await page.getByRole("dialog").getByRole("button", { name: "Delete the document" }).click();
-  await told(page, "The document is deleted.");
-  await page.getByText("No document yet").waitFor();
+  await page.getByRole("dialog").getByRole("button", { name: "Delete document" }).click();
+  await told(page, "Document deleted.");
+  await page.getByText("No documents yet").waitFor();
   assert.deepEqual(troubles, []);
 });
 
@@ -87,29 +89,29 @@ test("a triager is made, finds a task in arriving mail, is changed, switched off
   await signUp(page, service, "bob@people.test", "Triage");
   const mailbox = await makeMailbox(page, service, "Support");
   await page.goto(`${service.base}/console/m/${mailbox.id}/triage`);
-  await page.getByText("Nothing has run yet").waitFor();
+  await page.getByText("No runs yet").waitFor();
   await page.getByLabel("Let triagers run in this mailbox").check();
-  await page.getByLabel("Draft answers to arriving mail").check();
+  await page.getByLabel("Draft replies to new mail").check();
   await page.getByRole("button", { name: "Save" }).click();
   await told(page, "Settings saved.");
-  assert.ok(await page.getByLabel("Draft answers to arriving mail").isChecked());
+  assert.ok(await page.getByLabel("Draft replies to new mail").isChecked());
 
   await page.getByRole("link", { name: "New triager" }).click();
   await page.getByLabel("Name", { exact: true }).fill("Deadlines");
   await page.getByLabel("Instructions", { exact: true }).fill("A date is a task.");
   const first = page.getByRole("group", { name: "Trigger 1" });
-  await first.getByLabel("Only what fits").fill("subject:(");
+  await first.getByLabel("Only matching").fill("subject:(");
   const tasks = page.getByRole("group", { name: "find tasks" });
-  assert.equal(await tasks.getByLabel("What to mind").isVisible(), false, "what does not matter is not shown");
+  assert.equal(await tasks.getByLabel("Instructions for this task").isVisible(), false, "what does not matter is not shown");
   await tasks.getByRole("checkbox").check();
-  await tasks.getByLabel("What to mind").fill("Only mine");
-  await tasks.getByLabel("Tasks of one mail at most").fill("3");
+  await tasks.getByLabel("Instructions for this task").fill("Only mine");
+  await tasks.getByLabel("At most this many tasks per email").fill("3");
   await page.getByRole("button", { name: "Save" }).click();
   // A filter that cannot be read is told, and nothing that was written is lost.
   await page.getByRole("alert").waitFor();
   assert.equal(await page.getByLabel("Name", { exact: true }).inputValue(), "Deadlines");
-  assert.equal(await tasks.getByLabel("What to mind").inputValue(), "Only mine");
-  await first.getByLabel("Only what fits").fill("");
+  assert.equal(await tasks.getByLabel("Instructions for this task").inputValue(), "Only mine");
+  await first.getByLabel("Only matching").fill("");
   await page.getByRole("button", { name: "Save" }).click();
   await told(page, "“Deadlines” is ready.");
 
@@ -118,8 +120,8 @@ test("a triager is made, finds a task in arriving mail, is changed, switched off
   await page.locator("#found").getByRole("link", { name: "Look into the logs" }).waitFor({ timeout: 30_000 });
   const rows = page.getByRole("region", { name: "Recent runs" });
   await rows.getByRole("cell", { name: "Deadlines" }).waitFor({ timeout: 30_000 });
-  await rows.getByRole("link", { name: "Look at the draft" }).waitFor({ timeout: 30_000 });
-  await rows.getByRole("link", { name: "Look at the draft" }).click();
+  await rows.getByRole("link", { name: "Open draft" }).waitFor({ timeout: 30_000 });
+  await rows.getByRole("link", { name: "Open draft" }).click();
   const text = page.getByRole("textbox", { name: "Text of the mail" });
   await text.getByText("Thank you, I look into it.").waitFor();
   // The model writes it again, and what it says is text, whatever it says.
@@ -139,15 +141,15 @@ test("a triager is made, finds a task in arriving mail, is changed, switched off
   await page.goto(`${service.base}/console/m/${mailbox.id}/triage`);
   await page.getByRole("button", { name: "Done Look into the logs" }).click();
   await told(page, "Saved.");
-  await page.getByText("Nothing to do").waitFor();
+  await page.getByText("No open tasks").waitFor();
   await page.getByRole("link", { name: "Done", exact: true }).click();
-  await page.getByRole("button", { name: "Open again Look into the logs" }).click();
+  await page.getByRole("button", { name: "Reopen Look into the logs" }).click();
   await page.getByRole("button", { name: "Dismiss Look into the logs" }).click();
-  await page.getByText("Nothing to do").waitFor();
+  await page.getByText("No open tasks").waitFor();
 
   await page.getByRole("link", { name: "Deadlines" }).click();
-  assert.equal(await tasks.getByLabel("Tasks of one mail at most").inputValue(), "3");
-  await page.getByRole("button", { name: "Talk about it" }).click();
+  assert.equal(await tasks.getByLabel("At most this many tasks per email").inputValue(), "3");
+  await page.getByRole("button", { name: "Discuss with the agent" }).click();
   await page.getByText("Nothing was said yet.").waitFor();
   await page.getByLabel("Message").fill("What did you find?");
   await page.getByRole("button", { name: "Send" }).click();
@@ -160,12 +162,12 @@ test("a triager is made, finds a task in arriving mail, is changed, switched off
   await page.getByRole("button", { name: "Turn off Dates" }).click();
   await page.getByRole("button", { name: "Turn on Dates" }).click();
   await page.getByRole("button", { name: "Make default Dates" }).click();
-  await told(page, "drafts the answers from now on");
+  await told(page, "now drafts the replies");
   assert.equal(await page.getByRole("button", { name: "Delete Dates" }).count(), 0, "the default one is protected");
   await page.getByRole("button", { name: "Make default E-mail response" }).click();
   await page.getByRole("button", { name: "Delete Dates" }).click();
-  await page.getByRole("dialog").getByRole("button", { name: "Delete the triager" }).click();
-  await told(page, "The triager is deleted.");
+  await page.getByRole("dialog").getByRole("button", { name: "Delete triager" }).click();
+  await told(page, "Triager deleted.");
   assert.deepEqual(troubles, []);
 });
 
@@ -175,18 +177,19 @@ test("a tool server is connected, and the agent answers, saves a draft, uses the
   await signUp(page, service, "carol@people.test", "Agent");
   const mailbox = await makeMailbox(page, service, "Support");
   await page.goto(`${service.base}/console/integrations`);
-  await page.getByText("No connection yet").waitFor();
+  await page.getByText("No connections yet").waitFor();
   await page.getByRole("button", { name: "New connection" }).click();
   const dialog = page.getByRole("dialog");
   await dialog.getByLabel("Name", { exact: true }).fill("Zoo");
-  await dialog.getByLabel("Address").fill("ftp://zoo.test/mcp");
+  await dialog.getByLabel("URL").fill("ftp://zoo.test/mcp");
   await dialog.getByRole("button", { name: "Connect" }).click();
-  // What is refused comes back in the open dialog with what was written.
-  await dialog.getByRole("alert").waitFor();
-  assert.equal(await dialog.getByLabel("Name", { exact: true }).inputValue(), "Zoo");
-  await dialog.getByLabel("Address").fill(others.tools.url);
-  await dialog.getByLabel("Headers").fill("Authorization: Bearer hush");
-  await dialog.getByRole("button", { name: "Connect" }).click();
+  // What is refused comes back on a page of its own, with what was written and the mistake at its field.
+  await page.getByRole("alert").waitFor();
+  assert.equal(await page.getByLabel("Name", { exact: true }).inputValue(), "Zoo");
+  assert.equal(await page.evaluate(() => document.activeElement.name), "url");
+  await page.getByLabel("URL").fill(others.tools.url);
+  await page.getByLabel("Headers").fill("Authorization: Bearer hush");
+  await page.getByRole("button", { name: "Connect", exact: true }).click();
   await told(page, "Zoo is connected.");
   assert.ok(await page.getByLabel("legs").isChecked(), "what only reads is allowed at first");
   assert.equal(await page.getByLabel("feed").isChecked(), false);
@@ -238,8 +241,8 @@ test("a tool server is connected, and the agent answers, saves a draft, uses the
 
   await page.goto(`${service.base}/console/integrations`);
   await page.getByRole("button", { name: "Remove Zoo" }).click();
-  await page.getByRole("dialog").getByRole("button", { name: "Remove the connection" }).click();
-  await page.getByText("No connection yet").waitFor();
+  await page.getByRole("dialog").getByRole("button", { name: "Remove connection" }).click();
+  await page.getByText("No connections yet").waitFor();
   // A refusal by the server is part of this; a browser notes it.
   assert.deepEqual(troubles.filter((one) => !one.includes("503")), []);
 });
@@ -254,8 +257,8 @@ test("a Telegram chat is linked with a code, which the page notices, and is unli
   assert.equal(await page.locator("#link[hx-get]").count(), 0, "it stops asking");
   await page.goto(`${service.base}/console/m/${mailbox.id}/telegram`);
   await page.getByText("Active").waitFor();
-  await page.getByRole("button", { name: "End the link" }).click();
-  await page.getByRole("dialog").getByRole("button", { name: "End the link" }).click();
-  await page.getByRole("heading", { name: "No chat is linked" }).waitFor();
+  await page.getByRole("button", { name: "Unlink chat" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Unlink chat" }).click();
+  await page.getByRole("heading", { name: "No chat linked" }).waitFor();
   assert.deepEqual(troubles, []);
 });

@@ -16,12 +16,12 @@ test("sign up, mailbox, key, mail, reply, schedule, search, revoke", async () =>
   await page.getByRole("heading", { name: "First steps" }).waitFor();
 
   const mailbox = await makeMailbox(page, service, "Support");
-  await page.getByText("is ready for mail").waitFor();
+  await page.getByText("is ready to receive mail").waitFor();
 
   await page.goto(`${service.base}/console/keys`);
   await page.getByRole("button", { name: "New key" }).click();
   await page.getByLabel("Name", { exact: true }).fill("Robot");
-  await page.getByRole("button", { name: "Make the key" }).click();
+  await page.getByRole("button", { name: "Create key" }).click();
   const key = await page.locator("#fresh-key").textContent();
   await page.getByRole("button", { name: "Copy key" }).click();
   assert.equal(await page.evaluate(() => navigator.clipboard.readText()), key);
@@ -76,7 +76,7 @@ test("sign up, mailbox, key, mail, reply, schedule, search, revoke", async () =>
 
   await page.goto(`${service.base}/console/keys`);
   await page.getByRole("button", { name: "Revoke Robot" }).click();
-  await page.getByRole("button", { name: "Revoke the key" }).click();
+  await page.getByRole("button", { name: "Revoke key" }).click();
   await page.getByText("No key yet").waitFor();
   assert.equal((await call()).status, 401);
 

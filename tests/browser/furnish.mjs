@@ -3,18 +3,18 @@
 /** Adds a document and waits until it is read. */
 export async function addDocument(page, service, name, text) {
   await page.goto(`${service.base}/console/knowledge`);
-  await page.getByRole("button", { name: "Add a document" }).click();
+  await page.getByRole("button", { name: "Add document", exact: true }).click();
   await page.getByLabel("File").setInputFiles({ name, mimeType: "text/markdown", buffer: Buffer.from(text) });
-  await page.getByRole("button", { name: "Add it" }).click();
+  await page.getByRole("button", { name: "Upload" }).click();
   await page.locator("tr", { hasText: name }).locator(".badge.ok").waitFor({ timeout: 120_000 });
 }
 
 /** Remembers a text. */
 export async function remember(page, service, text) {
   await page.goto(`${service.base}/console/knowledge`);
-  await page.getByRole("button", { name: "Remember a text" }).click();
+  await page.getByRole("button", { name: "Add memory" }).click();
   await page.getByLabel("Text", { exact: true }).fill(text);
-  await page.getByRole("button", { name: "Remember it" }).click();
+  await page.getByRole("button", { name: "Remember", exact: true }).click();
   await page.locator(".toast", { hasText: "Remembered." }).waitFor();
 }
 
@@ -23,7 +23,7 @@ export async function connect(page, service, name, url) {
   await page.goto(`${service.base}/console/integrations`);
   await page.getByRole("button", { name: "New connection" }).click();
   await page.getByLabel("Name", { exact: true }).fill(name);
-  await page.getByLabel("Address").fill(url);
+  await page.getByLabel("URL").fill(url);
   await page.getByRole("button", { name: "Connect", exact: true }).click();
   await page.getByText(name).first().waitFor();
   await page.getByRole("dialog").waitFor({ state: "hidden" });
@@ -33,7 +33,7 @@ export async function connect(page, service, name, url) {
 export async function makeTriager(page, service, mailbox, name, instructions) {
   await page.goto(`${service.base}/console/m/${mailbox.id}/triage`);
   await page.getByLabel("Let triagers run in this mailbox").check();
-  await page.getByLabel("Draft answers to arriving mail").check();
+  await page.getByLabel("Draft replies to new mail").check();
   await page.getByRole("button", { name: "Save" }).click();
   await page.locator(".toast", { hasText: "Settings saved." }).waitFor();
   await page.getByRole("link", { name: "New triager" }).click();
@@ -73,15 +73,15 @@ export async function recordPayout(page, service, reference) {
   await page.getByLabel("Amount").fill("184.20");
   await page.getByLabel("From").fill("2026-10-01");
   await page.getByLabel("Until").fill("2026-11-01");
-  await page.getByLabel("State").selectOption("paid");
-  await page.getByRole("button", { name: "Record" }).click();
-  await page.locator(".toast", { hasText: "is recorded" }).waitFor();
+  await page.getByLabel("Status").selectOption("paid");
+  await page.getByRole("button", { name: "Record payout" }).click();
+  await page.locator(".toast", { hasText: "recorded" }).waitFor();
 }
 
 /** Links a chat with a mailbox. */
 export async function linkChat(page, service, mailbox, bot, name) {
   await page.goto(`${service.base}/console/m/${mailbox.id}/telegram`);
-  await page.getByRole("button", { name: "Make a code" }).click();
+  await page.getByRole("button", { name: "Get a code" }).click();
   const command = (await page.locator(".code code").textContent()).trim();
   bot.write(command, name);
   // The page notices by itself.

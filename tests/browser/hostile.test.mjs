@@ -99,7 +99,7 @@ test("nothing that agents, tools, documents and chats say runs or loads", async 
   await deliver(service, mailbox.address, plain({ to: mailbox.address, from: `"${name}" <eve@remote.test>`, subject: PAYLOADS[0], text: PAYLOADS.join("\n") }));
   await waitForRuns(page, service, mailbox, 2);
   const triager = await page.locator(".stacked a").nth(1).getAttribute("href");
-  const draft = await page.getByRole("link", { name: "Look at the draft" }).first().getAttribute("href");
+  const draft = await page.getByRole("link", { name: "Open draft" }).first().getAttribute("href");
   const conversation = await talk(page, service, mailbox, PAYLOADS.join("\n"), `save_draft ${PAYLOADS[0]}`);
   await linkChat(page, service, mailbox, others.bot, name);
   const asked = encodeURIComponent(PAYLOADS[1]);
@@ -115,13 +115,13 @@ test("nothing that agents, tools, documents and chats say runs or loads", async 
   await page.goto(`${service.base}/console/integrations`);
   await page.getByRole("button", { name: "New connection" }).click();
   await page.getByLabel("Name", { exact: true }).fill(PAYLOADS[3]);
-  await page.getByLabel("Address").fill(`ftp://x/${PAYLOADS[2]}`);
+  await page.getByLabel("URL").fill(`ftp://x/${PAYLOADS[2]}`);
   await page.getByRole("button", { name: "Connect", exact: true }).click();
-  await page.getByRole("dialog").getByRole("alert").waitFor();
+  await page.getByRole("alert").waitFor();
   await page.goto(`${service.base}/console/m/${mailbox.id}/triage/new`);
   await page.getByLabel("Name", { exact: true }).fill(PAYLOADS[3].slice(0, 80));
   await page.getByLabel("Instructions", { exact: true }).fill(PAYLOADS.join("\n"));
-  await page.getByRole("group", { name: "Trigger 1" }).getByLabel("Only what fits").fill("subject:(");
+  await page.getByRole("group", { name: "Trigger 1" }).getByLabel("Only matching").fill("subject:(");
   await page.getByRole("button", { name: "Save" }).click();
   await page.getByRole("alert").waitFor();
   assert.equal(await page.evaluate(() => window.hacked), undefined);

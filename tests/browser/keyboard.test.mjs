@@ -116,7 +116,7 @@ test("everything can be reached with Tab, and focus can be seen", async () => {
     reached.add(name);
     await page.keyboard.press("Tab");
   }
-  for (const name of ["email", "password", "Log in", "Make an account"]) assert.ok(reached.has(name), `${name} in ${[...reached]}`);
+  for (const name of ["email", "password", "Log in", "Create account"]) assert.ok(reached.has(name), `${name} in ${[...reached]}`);
 });
 
 test("dialogs ask first, and Escape means no", async () => {

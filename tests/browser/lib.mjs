@@ -88,7 +88,7 @@ export async function signUp(page, service, email, workspace = "Analytical Engin
   await page.getByLabel("Email").fill(email);
   await page.getByLabel("Password").fill(PASSWORD);
   await page.getByLabel("Workspace").fill(workspace);
-  await page.getByRole("button", { name: "Make the account" }).click();
+  await page.getByRole("button", { name: "Create account" }).click();
   await page.getByRole("heading", { name: "Overview" }).waitFor();
 }
 
@@ -105,7 +105,7 @@ export async function logIn(page, service, email) {
 export async function makeMailbox(page, service, name) {
   await page.goto(`${service.base}/console/mailboxes/new`);
   await page.getByLabel("Name", { exact: true }).fill(name);
-  await page.getByRole("button", { name: "Make the mailbox" }).click();
+  await page.getByRole("button", { name: "Create mailbox" }).click();
   await page.waitForURL(/\/f\/inbox$/);
   const id = page.url().split("/m/")[1].split("/")[0];
   const address = await page.locator(`#side-mailboxes a[href*="${id}"]`).first().getAttribute("title");

@@ -64,7 +64,7 @@ async function furnish(page) {
   await page.goto(`${service.base}/console/keys`);
   await page.getByRole("button", { name: "New key" }).click();
   await page.getByLabel("Name", { exact: true }).fill("Robot");
-  await page.getByRole("button", { name: "Make the key" }).click();
+  await page.getByRole("button", { name: "Create key" }).click();
   await page.locator("#fresh-key").waitFor();
   return mailbox;
 }
@@ -98,6 +98,7 @@ test("no page has a fault that axe finds, in light and dark, wide and narrow", a
     "/console/operator", "/console/operator/workspaces", "/console/operator/queue", "/console/operator/storage",
     "/console/operator/payments", "/console/operator/payments?state=failed", "/console/operator/payouts",
     "/console/knowledge", "/console/integrations", ...known,
+    ...["keys/new", "members/invite", "domains/new", "webhooks/new", "integrations/new", "knowledge/new", "knowledge/remember"].map((rest) => `/console/${rest}`),
     ...inside.map((rest) => `/console/m/${mailbox.id}/${rest}`)];
   const open = ["/console/login", "/console/sign-up", "/console/invite", "/console/forgot", "/console/reset", "/console/verify", "/console/nowhere-at-all"];
   const faults = [];
@@ -143,9 +144,9 @@ test("pages without anything in them, and without a model or bot, have no fault 
       await page.goto(bare.base + place);
       faults.push(...await judge(page, place));
     }
-    for (const [place, button] of [["knowledge", "Add a document"], ["knowledge", "Remember a text"], ["integrations", "New connection"]]) {
+    for (const [place, button] of [["knowledge", "Add document"], ["knowledge", "Add memory"], ["integrations", "New connection"]]) {
       await page.goto(`${bare.base}/console/${place}`);
-      await page.getByRole("button", { name: button }).click();
+      await page.getByRole("button", { name: button, exact: true }).click();
       faults.push(...await judge(page, button));
     }
   } finally {

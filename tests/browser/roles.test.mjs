@@ -26,7 +26,7 @@ test("an admin invites, a member reads, a stranger sees nothing", async () => {
   assert.equal(new URL(bob.page.url()).hash, "", "the token does not stay in the address");
   await bob.page.getByLabel("Your name").fill("Bob");
   await bob.page.getByLabel("Password").fill(PASSWORD);
-  await bob.page.getByRole("button", { name: "Make an account and join" }).click();
+  await bob.page.getByRole("button", { name: "Create account and join" }).click();
   await bob.page.getByRole("heading", { name: "Overview" }).waitFor();
   assert.equal(await bob.page.getByRole("link", { name: "API keys" }).count(), 0);
   assert.equal(await bob.page.getByRole("link", { name: "Server" }).count(), 0);
@@ -40,7 +40,7 @@ test("an admin invites, a member reads, a stranger sees nothing", async () => {
   await ada.page.goto(`${service.base}/console/members`);
   await ada.page.getByRole("button", { name: "Remove Bob" }).click();
   await ada.page.getByRole("dialog").getByRole("button", { name: "Remove" }).click();
-  await ada.page.getByText("The member is removed.").waitFor();
+  await ada.page.getByText("Member removed.").waitFor();
   const gone = await bob.page.goto(`${service.base}/console/m/${mailbox.id}/f/inbox`);
   assert.equal(gone.status(), 404);
 
@@ -66,7 +66,7 @@ test("an account logs in to accept an invitation, and another one is told that i
   // The wrong account is logged in; the page says so and leads to the login.
   await owner.page.goto(link);
   await owner.page.getByText("olga@people.test").waitFor();
-  await owner.page.getByRole("button", { name: "Join the workspace" }).click();
+  await owner.page.getByRole("button", { name: "Join workspace" }).click();
   await owner.page.getByText("for another address").waitFor();
   await owner.page.getByRole("button", { name: "Use another account" }).click();
   await owner.page.getByRole("heading", { name: "Log in" }).waitFor();
@@ -74,12 +74,12 @@ test("an account logs in to accept an invitation, and another one is told that i
   // Nobody is logged in: by the login and back, the code comes along.
   const fresh = await openPage(browser, service);
   await fresh.page.goto(link);
-  await fresh.page.getByRole("button", { name: "log in to join" }).click();
+  await fresh.page.getByRole("button", { name: "I have an account: log in" }).click();
   await fresh.page.getByLabel("Email").fill("carol@people.test");
   await fresh.page.getByLabel("Password").fill(PASSWORD);
   await fresh.page.getByRole("button", { name: "Log in" }).click();
   await fresh.page.getByText("carol@people.test").waitFor();
-  await fresh.page.getByRole("button", { name: "Join the workspace" }).click();
+  await fresh.page.getByRole("button", { name: "Join workspace" }).click();
   await fresh.page.getByRole("heading", { name: "Overview" }).waitFor();
   await fresh.page.getByText("Inviting").first().waitFor();
   assert.deepEqual(fresh.troubles, []);

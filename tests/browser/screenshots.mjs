@@ -41,7 +41,7 @@ async function furnish(page, service) {
   await page.goto(`${service.base}/console/keys`);
   await page.getByRole("button", { name: "New key" }).click();
   await page.getByLabel("Name", { exact: true }).fill("Support agent");
-  await page.getByRole("button", { name: "Make the key" }).click();
+  await page.getByRole("button", { name: "Create key" }).click();
   await page.locator("#fresh-key").waitFor();
   return mailbox;
 }

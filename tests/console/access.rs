@@ -109,13 +109,22 @@ async fn keys_are_made_shown_once_and_revoked(engine: Engine) {
         ada.form("/console/keys", &[("name", "Robot"), ("role", "admin"), ("expires", "")]).await.text();
     let key = page.split("id=\"fresh-key\">").nth(1).unwrap().split('<').next().unwrap().to_owned();
     assert!(key.starts_with("sk-proj-"), "{key}");
-    assert!(page.contains("curl -H"), "{page}");
+    for part in [
+        "curl http://mail.test/api/v1/mailboxes",
+        "urllib.request",
+        "await fetch(",
+        "mcpServers",
+        "http://mail.test/mcp",
+    ] {
+        assert!(page.contains(part), "{part} in {page}");
+    }
+    assert_eq!(page.matches(&key).count(), 9, "shown and copied, once alone and in four examples: {page}");
     assert_eq!(server.key(&key).get("/api/v1/mailboxes").await.status, 200);
     let list = ada.page("/console/keys").await;
     assert!(list.contains("Robot") && !list.contains(&key));
     let before = list.split("Robot").nth(1).unwrap();
     let path = before.split("action=\"").nth(1).unwrap().split('"').next().unwrap();
-    assert_eq!(ada.form(path, &[]).await.status, 303);
+    assert_eq!(ada.form(path, &[("confirmed", "1")]).await.status, 303);
     assert_eq!(server.key(&key).get("/api/v1/mailboxes").await.status, 401);
 }
 
@@ -166,7 +175,7 @@ async fn an_invitation_is_accepted_in_the_console(engine: Engine) {
 
     // Nobody is logged in: an account for this address cannot be made, and logging in leads back here.
     let page = browser.get("/console/invite").await.text();
-    assert!(page.contains("Make an account and join") && page.contains("log in to join"), "{page}");
+    assert!(page.contains("Create account and join") && page.contains("I have an account: log in"), "{page}");
     let taken = form(&browser, "/console/invite", &[("token", &token), ("password", PASSWORD)]).await;
     assert_eq!((taken.status, taken.header("set-cookie")), (409, ""));
     assert!(taken.text().contains("Log in to accept") && taken.text().contains(&token));
@@ -201,7 +210,7 @@ async fn an_invitation_is_accepted_in_the_console(engine: Engine) {
     assert_eq!(session.get(&format!("/api/v1/workspaces/{}", ada.tenant.workspace)).await.status, 200);
     let gone = form(&session, "/console/invite", &[("token", &token)]).await;
     assert_eq!(gone.status, 404);
-    assert!(gone.text().contains("does not work any more"));
+    assert!(gone.text().contains("no longer valid"));
 }
 
 /// The pages for operators.
@@ -259,10 +268,13 @@ async fn sessions_are_listed_and_ended(engine: Engine) {
     let other = server.log_in(&ada.tenant).await;
     let page = ada.page("/console/account").await;
     let path = page.split("action=\"/console/account/sessions/").nth(1).unwrap().split('"').next().unwrap();
-    assert_eq!(ada.form(&format!("/console/account/sessions/{path}"), &[]).await.status, 303);
+    assert_eq!(
+        ada.form(&format!("/console/account/sessions/{path}"), &[("confirmed", "1")]).await.status,
+        303
+    );
     assert_eq!(other.get("/console").await.status, 303);
     let another = server.log_in(&ada.tenant).await;
-    let out = ada.form("/console/account/logout-everywhere", &[]).await;
+    let out = ada.form("/console/account/logout-everywhere", &[("confirmed", "1")]).await;
     assert_eq!(out.header("location"), "/console/login");
     assert_eq!(another.get("/console").await.status, 303);
     assert_eq!(ada.get("/console").await.status, 303);

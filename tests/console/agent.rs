@@ -86,9 +86,9 @@ async fn connections_by_forms(engine: Engine) {
     let id = page.split("/console/integrations/").nth(1).unwrap().split('/').next().unwrap().to_owned();
     let synced = ada.form(&format!("/console/integrations/{id}/sync"), &[]).await;
     assert_eq!(synced.status, 303);
-    let removed = ada.form(&format!("/console/integrations/{id}/delete"), &[]).await;
+    let removed = ada.form(&format!("/console/integrations/{id}/delete"), &[("confirmed", "1")]).await;
     assert_eq!(removed.status, 303);
-    assert!(ada.page("/console/integrations").await.contains("No connection yet"));
+    assert!(ada.page("/console/integrations").await.contains("No connections yet"));
     assert_eq!(
         server.tenant(Plan::Free).await.key.get("/api/v1/integrations/connections").await.text(),
         "[]"

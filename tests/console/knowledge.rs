@@ -28,16 +28,16 @@ fn target(page: &str, ending: &str) -> String {
 async fn documents_and_memories_are_kept_in_the_console(engine: Engine) {
     let server = Server::start(engine).await;
     let ada = Person::admin(&server).await;
-    assert!(ada.page("/console/knowledge").await.contains("No document yet"));
+    assert!(ada.page("/console/knowledge").await.contains("No documents yet"));
     assert_eq!(
         upload(&ada, "rules.md", "# Rules\n\nThe pool opens at seven <b>sharp</b>.").await.status,
         303
     );
     let waiting = ada.page("/console/knowledge").await;
-    assert!(waiting.contains("waits to be read") && waiting.contains("every 2s"), "{waiting}");
+    assert!(waiting.contains(">queued<") && waiting.contains("every 2s"), "{waiting}");
     server.index_memory().await;
     let page = ada.page("/console/knowledge").await;
-    assert!(page.contains("ready, 1 piece") && !page.contains("every 2s"), "{page}");
+    assert!(page.contains("ready, 1 passage<") && !page.contains("every 2s"), "{page}");
     assert!(ada.get("/console/knowledge/list").await.text().contains("rules.md"));
 
     let told = ada.form("/console/knowledge/remember", &[("text", "Towels are in the blue cupboard.")]).await;
@@ -47,20 +47,22 @@ async fn documents_and_memories_are_kept_in_the_console(engine: Engine) {
     assert!(!found.contains("<b>sharp"), "texts are shown as texts");
     let only = ada.page("/console/knowledge?q=Where+are+the+towels&source=memory").await;
     assert!(only.contains("blue cupboard") && !only.contains("seven"));
-    assert_eq!(ada.form(&target(&found, "/forget"), &[]).await.status, 303);
+    assert_eq!(ada.form(&target(&found, "/forget"), &[("confirmed", "1")]).await.status, 303);
     assert!(!ada.page("/console/knowledge?q=Where+are+the+towels").await.contains("blue cupboard"));
 
     let file = ada.get(&target(&page, "/download")).await;
     assert_eq!(file.text(), "# Rules\n\nThe pool opens at seven <b>sharp</b>.");
     assert!(file.header("content-disposition").starts_with("attachment"));
     for end in ["/verify", "/delete"] {
-        assert_eq!(ada.form(&target(&page, end), &[]).await.status, 303, "{end}");
+        assert_eq!(ada.form(&target(&page, end), &[("confirmed", "1")]).await.status, 303, "{end}");
     }
-    assert!(ada.page("/console/knowledge").await.contains("No document yet"));
+    assert!(ada.page("/console/knowledge").await.contains("No documents yet"));
     assert_eq!(ada.form("/console/knowledge/verify", &[]).await.status, 303);
 
-    // What is wrong is said on the page.
-    assert_eq!(upload(&ada, "movie.mp4", "x").await.status, 303);
-    assert_eq!(ada.form("/console/knowledge/remember", &[("text", " ")]).await.status, 303);
-    assert!(ada.page("/console/knowledge").await.contains("No document yet"));
+    // What is wrong is said at the field.
+    let refused = upload(&ada, "movie.mp4", "x").await.text();
+    assert!(refused.contains("id=\"e-file\">Choose a text, Markdown"), "{refused}");
+    let refused = ada.form("/console/knowledge/remember", &[("text", " ")]).await.text();
+    assert!(refused.contains("id=\"e-text\""), "{refused}");
+    assert!(ada.page("/console/knowledge").await.contains("No documents yet"));
 }

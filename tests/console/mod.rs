@@ -2,6 +2,7 @@
 
 mod access;
 mod agent;
+mod forms;
 mod knowledge;
 mod mail;
 mod pages;

@@ -119,7 +119,7 @@ async fn the_console_verifies_addresses_too(engine: Engine) {
     let mailbox = ada.mailbox("Own").await;
     let browser = server.anonymous().with("sec-fetch-site", "same-origin");
     let page = browser.get("/console/sign-up").await.text();
-    assert!(page.contains("Send me a link") && !page.contains("type=\"password\""), "{page}");
+    assert!(page.contains("Email me a link") && !page.contains("type=\"password\""), "{page}");
     let asked = form(&browser, "/console/sign-up", &[("email", &mailbox.address)]).await;
     assert_eq!((asked.status, cookies(&asked).len()), (200, 0));
     let known = form(&browser, "/console/sign-up", &[("email", &ada.tenant.email)]).await;

@@ -98,7 +98,7 @@ async fn triagers_are_made_changed_and_watched_in_the_console(engine: Engine) {
     let mail = server.receive(&mailbox.address, mail).await;
     worker::run_due(&server.app).await.unwrap();
     let page = ada.page(&mailbox.at("triage")).await;
-    assert!(page.contains("Look at the draft") && page.contains("checked"), "{page}");
+    assert!(page.contains("Open draft") && page.contains("checked"), "{page}");
     assert!(!page.contains("<script>alert") && !page.contains("<b>bill"), "{page}");
     assert!(page.contains("Pay the"), "{page}");
     let to_mail = ada.get(&mailbox.at(&format!("e/{mail}"))).await;
@@ -117,9 +117,9 @@ async fn triagers_are_made_changed_and_watched_in_the_console(engine: Engine) {
     assert_eq!(ada.tenant.key.get(&format!("{triagers}/{id}")).await.ok()["enabled"], false);
     ada.form(&at("default"), &[]).await;
     assert_eq!(ada.tenant.key.get(&format!("{triagers}/{id}")).await.ok()["is_default"], true);
-    ada.form(&at("delete"), &[]).await;
+    ada.form(&at("delete"), &[("confirmed", "1")]).await;
     assert_eq!(ada.tenant.key.get(&format!("{triagers}/{id}")).await.status, 200, "the default one stays");
     let first = all[0]["id"].as_str().unwrap();
-    ada.form(&mailbox.at(&format!("triage/{first}/delete")), &[]).await;
+    ada.form(&mailbox.at(&format!("triage/{first}/delete")), &[("confirmed", "1")]).await;
     assert_eq!(ada.tenant.key.get(&format!("{triagers}/{first}")).await.status, 404);
 }

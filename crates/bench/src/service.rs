@@ -82,7 +82,7 @@ impl Service {
         };
         let app = App::start(parts, &store.folder().join("spending")).await.expect("the service starts");
         let Login { email, password } = owner();
-        let account = admin::create_account(&app, email, password, None, Plan::Developer)
+        let account = admin::create_account(&app, email, password, None, Some(Plan::Developer))
             .await
             .expect("an account is made");
         let workspace = account.workspace_id;

@@ -17,6 +17,7 @@
 
 mod evaluate;
 mod expression;
+mod operators;
 mod parser;
 mod rules;
 mod show;

@@ -90,7 +90,7 @@ pub struct NewMailbox {
     #[garde(custom(valid_name))]
     #[schemars(length(min = 1, max = 80))]
     pub name: String,
-    /// Its address on a domain of this server or of the workspace; made up if left out.
+    /// Its address on a domain of this server or of the workspace; made up of its name and random characters if left out.
     #[garde(length(min = 3, max = 254))]
     #[serde(default)]
     pub email: Option<String>,

@@ -223,6 +223,13 @@ pub async fn make_due(tx: &mut Tx, id: &WebhookId, at: Timestamp) -> Result<()> 
     tx.wake(Topic::Webhook, None).await
 }
 
+/// Until when a failing webhook is left alone; a time in the past if it is not.
+pub async fn backoff_until(tx: &mut Tx, id: &WebhookId) -> Result<Timestamp> {
+    let found: Option<(Timestamp,)> =
+        tx.one("SELECT rests_until FROM webhook WHERE workspace_id = $1 AND id = $2", &[id.into()]).await?;
+    Ok(found.map_or(Timestamp::from_micros(0), |(until,)| until))
+}
+
 /// Workspaces with events after the position of an active webhook.
 pub async fn lagging_workspaces(tx: &mut SystemTx, most: i64) -> Result<Vec<WorkspaceId>> {
     let found: Vec<(WorkspaceId,)> = tx

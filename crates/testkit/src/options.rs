@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use adapters::language_model::AssistantSettings;
 use mail::scan::clamd::ClamdAddress;
-use model::{Limit, Plans, sending::OutboundMode};
+use model::{Limit, Plan, Plans, sending::OutboundMode};
 use operations::{
     BotUpdates, HashingCost, MemorySettings, Outbound, SignUpPolicy, memory::LocalEmbedder,
     payments::PaymentSettings, ports,
@@ -19,6 +19,8 @@ pub struct ServerOptions {
     pub plans: Plans,
     /// Who can sign up, and the requirements.
     pub sign_up: SignUpPolicy,
+    /// The plan of the first account that signs up: Free, so that tests about limits meet them.
+    pub operator_plan: Plan,
     /// The public URL.
     pub public_url: String,
     /// Unauthenticated requests per minute.
@@ -78,6 +80,7 @@ impl Default for ServerOptions {
         Self {
             plans,
             sign_up: SignUpPolicy::default(),
+            operator_plan: Plan::Free,
             public_url: "http://mail.test".to_owned(),
             anonymous_rpm: 100_000,
             seed: 1,

@@ -152,6 +152,7 @@ impl Server {
             hosted_domains: vec!["agents.test".to_owned(), "second.test".to_owned()],
             public_url: options.public_url,
             sign_up: options.sign_up,
+            operator_plan: options.operator_plan,
             outbound: options.outbound,
             receives_mail: options.receives_mail,
             mailbox_grace_seconds: options.mailbox_grace_seconds,
@@ -232,8 +233,9 @@ impl Server {
     /// A new workspace on a plan, with an account and an admin key.
     pub async fn tenant(&self, plan: Plan) -> Tenant {
         let email = format!("owner-{}@people.test", self.app.new_uuid().simple());
-        let created =
-            admin::create_account(&self.app, email.clone(), PASSWORD.to_owned(), None, plan).await.unwrap();
+        let created = admin::create_account(&self.app, email.clone(), PASSWORD.to_owned(), None, Some(plan))
+            .await
+            .unwrap();
         let key = self.new_key(&created.workspace_id, Role::Admin).await;
         Tenant {
             account: created.account_id,

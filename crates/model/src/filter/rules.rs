@@ -1,5 +1,6 @@
 //! Telling an expression from an instruction: people write both into the same box.
 
+use super::operators::{closing_quote, find_mistake, joins_terms};
 use super::parser::ends_bare_value;
 use super::values::field_named;
 use super::{Filter, FilterError};
@@ -17,11 +18,17 @@ pub enum Rules {
 ///
 /// Meant as an expression is what has a known field directly followed by a value anywhere outside quotation
 /// marks, or begins with any `word:value` (a URL excepted), perhaps behind `(` or `not`. The second half is
-/// for misspelt fields: kept as an instruction, `sender:@acme.com` would never do what its author expects.
+/// for misspelt fields: kept as an instruction, `sender:@acme.com` would never do what its author expects. So are
+/// known fields with another operator, as in `from contains "@acme.com"`, and terms joined by `and`, `or` or `not`.
 pub fn parse_rules(text: &str) -> Result<Rules, FilterError> {
     let chars: Vec<char> = text.chars().collect();
-    if names_a_field(&chars) || begins_like_a_term(&chars) {
-        return Filter::parse(text).map(Rules::Expression);
+    let mistake = find_mistake(&chars);
+    if mistake.is_some() || joins_terms(&chars) || names_a_field(&chars) || begins_like_a_term(&chars) {
+        return match (Filter::parse(text), mistake) {
+            // Of two mistakes the first is named; this one knows better what was meant.
+            (Err(error), Some(mistake)) if mistake.column <= error.column => Err(mistake),
+            (parsed, _) => parsed.map(Rules::Expression),
+        };
     }
     Ok(Rules::Instruction(text.trim().to_owned()))
 }
@@ -82,18 +89,4 @@ fn is_term(chars: &[char], name_passes: impl Fn(&str) -> bool) -> bool {
 
 fn word_length(chars: &[char], belongs: impl Fn(char) -> bool) -> usize {
     chars.iter().take_while(|c| belongs(**c)).count()
-}
-
-/// Where the quotation that begins at `opening` ends.
-fn closing_quote(chars: &[char], opening: usize) -> Option<usize> {
-    let mut escaped = false;
-    for (offset, &c) in chars[opening + 1..].iter().enumerate() {
-        match c {
-            _ if escaped => escaped = false,
-            '\\' => escaped = true,
-            '"' => return Some(opening + 1 + offset),
-            _ => {}
-        }
-    }
-    None
 }

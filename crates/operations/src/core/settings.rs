@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use model::{Limit, Plans, sending::OutboundMode};
+use model::{Limit, Plan, Plans, sending::OutboundMode};
 use pay::{Address, Terms};
 
 /// The settings of operations.
@@ -16,6 +16,8 @@ pub struct Settings {
     pub public_url: String,
     /// Who can sign up, and what it takes.
     pub sign_up: SignUpPolicy,
+    /// The plan of the first account's workspace: it belongs to the operator.
+    pub operator_plan: Plan,
     /// Outbound mail.
     pub outbound: Outbound,
     /// Whether this server receives mail.

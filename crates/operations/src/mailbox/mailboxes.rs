@@ -4,7 +4,7 @@ use mail::address::{Address, hosted_local_part};
 use model::{
     domains::DomainStatus,
     events::EventType,
-    folders::{Folder, SystemFolder},
+    folders::{Folder, SystemFolder, slug},
     mailboxes::{ListedMailbox, Mailbox, MailboxChange, MailboxSettings, NewMailbox, ReceivingStatus},
     triagers::Triager,
     usage::MailboxStorage,
@@ -101,7 +101,7 @@ pub async fn create(app: &App, call: &Call, input: NewMailbox) -> Result<Mailbox
 fn new_record(app: &App, call: &Call, input: NewMailbox) -> Result<(Address, MailboxRecord)> {
     let email = match &input.email {
         Some(email) => crate::core::input::clean_email("email", email)?,
-        None => generated_address(app)?,
+        None => generated_address(app, &input.name)?,
     };
     if is_hosted(app, &email) {
         hosted_local_part(email.local()).map_err(|error| Error::invalid("email", error.to_string()))?;
@@ -272,14 +272,26 @@ pub(crate) fn name(text: &str) -> MailboxName {
     MailboxName::PublicId(text.to_ascii_lowercase())
 }
 
-fn generated_address(app: &App) -> Result<Address> {
+fn generated_address(app: &App, name: &str) -> Result<Address> {
+    let domain = app.settings().hosted_domains.first().map_or("localhost", String::as_str);
+    Address::parse(&format!("{}@{domain}", generate_local_part(app, name))).map_err(Error::internal)
+}
+
+/// A free local part for a mailbox of that name: the name if it can be spelt in an address, and random characters. So
+/// a name such as "Support" can be used although its own address is reserved.
+pub fn generate_local_part(app: &App, name: &str) -> String {
+    const MAX_NAME_CHARACTERS: usize = 19;
     const ADDRESS_CHARACTERS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
     let mut random = [0_u8; 10];
     app.entropy().fill(&mut random);
     let tail: String =
         random.iter().map(|byte| char::from(ADDRESS_CHARACTERS[usize::from(byte % 32)])).collect();
-    let domain = app.settings().hosted_domains.first().map_or("localhost", String::as_str);
-    Address::parse(&format!("agent-{tail}@{domain}")).map_err(Error::internal)
+    let slug: String = slug(name).chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-').collect();
+    let parts: Vec<&str> = slug.split('-').filter(|part| !part.is_empty()).collect();
+    let mut spelt = parts.join("-");
+    spelt.truncate(MAX_NAME_CHARACTERS);
+    let stem = spelt.trim_end_matches('-');
+    format!("{}-{tail}", if stem.is_empty() { "agent" } else { stem })
 }
 
 /// Whether mail for a mailbox's domain is routed here: always on a hosted domain, on a custom one once it is verified.

@@ -260,12 +260,17 @@ pub async fn deliveries(app: &App, call: &Call, id: WebhookId, query: DeliveryQu
         None => None,
     };
     let (limit, status) = (query.limit, query.status);
-    let mut found = app
+    let (mut found, paused_until) = app
         .read(call, async move |tx| {
             webhooks::find(tx, &id).await?.ok_or_else(missing)?;
-            Ok(webhooks::list_deliveries(tx, &id, status, before.as_ref(), limit + 1).await?)
+            let paused_until = webhooks::backoff_until(tx, &id).await?;
+            Ok((webhooks::list_deliveries(tx, &id, status, before.as_ref(), limit + 1).await?, paused_until))
         })
         .await?;
+    for record in &mut found {
+        // A webhook that fails again and again is left alone for a while, whatever is due.
+        record.next_attempt_at = record.next_attempt_at.map(|at| at.max(paused_until));
+    }
     let has_more = cursor::truncate(&mut found, limit);
     let next_cursor = match found.last().filter(|_| has_more) {
         Some(last) => Some(cursor::seal(&key, &about, &DeliveryPosition { before: last.id.clone() })?),

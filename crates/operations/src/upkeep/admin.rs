@@ -32,14 +32,15 @@ pub struct CreatedAccount {
     pub owner_address: String,
 }
 
-/// Makes an account with its workspace.
+/// Makes an account with its workspace; without a plan the first account of the server gets the operator's, later ones
+/// Free.
 #[crate::boxed]
 pub async fn create_account(
     app: &App,
     email: String,
     password: String,
     workspace_name: Option<String>,
-    plan: Plan,
+    plan: Option<Plan>,
 ) -> Result<CreatedAccount> {
     if !(PASSWORD_MIN..=PASSWORD_MAX).contains(&password.chars().count()) {
         let message = format!("needs {PASSWORD_MIN} to {PASSWORD_MAX} characters");

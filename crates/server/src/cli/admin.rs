@@ -51,9 +51,9 @@ pub enum Account {
         /// The name of the workspace [default: made from the email address]
         #[arg(long, value_name = "NAME")]
         workspace_name: Option<String>,
-        /// The plan of the workspace: free, developer or enterprise
-        #[arg(long, default_value = "free", value_parser = Plan::from_str)]
-        plan: Plan,
+        /// The plan of the workspace: free, developer or enterprise [default: free, and `operator.plan` for the first account]
+        #[arg(long, value_parser = Plan::from_str)]
+        plan: Option<Plan>,
         /// Print only the id of the workspace, for $(…) in a shell
         #[arg(long, short, conflicts_with = "json")]
         quiet: bool,

@@ -44,6 +44,7 @@ impl<'a> Reader<'a> {
         let hosted_domains = self.hosted_domains();
         let open_sign_up = self.choice("sign_up", &["open", "invite"]) == "open";
         let sign_up_verify = self.flag("sign_up_verify");
+        let operator_plan = self.parsed("operator.plan", |text| text.parse());
         let http = self.http();
         let console = self.console();
         let smtp = self.smtp(sources);
@@ -71,6 +72,7 @@ impl<'a> Reader<'a> {
             hosted_domains,
             open_sign_up,
             sign_up_verify,
+            operator_plan: operator_plan?,
             http: http?,
             console,
             smtp: smtp?,

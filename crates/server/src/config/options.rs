@@ -2,7 +2,7 @@
 
 use std::{net::SocketAddr, path::PathBuf};
 
-use model::Plans;
+use model::{Plan, Plans};
 use store::{DatabaseLocation, blobs::BlobLocation};
 
 use super::sections::{
@@ -20,6 +20,8 @@ pub struct Config {
     pub open_sign_up: bool,
     /// Whether an address must be verified before it gets an account.
     pub sign_up_verify: bool,
+    /// The plan of the first account's workspace.
+    pub operator_plan: Plan,
     /// The HTTP listener.
     pub http: Http,
     /// Limits of the console.
@@ -82,6 +84,7 @@ impl Config {
                 verify: self.sign_up_verify,
                 first_account_code: self.http.is_public(),
             },
+            operator_plan: self.operator_plan,
             outbound: operations::Outbound {
                 mode: self.outbound.mode,
                 send_window: self.outbound.send_window,

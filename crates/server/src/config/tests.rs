@@ -63,6 +63,7 @@ fn the_defaults_are_those_of_the_contract() {
     assert_eq!((settings.outbound.mode.as_str(), settings.mailbox_grace_seconds), ("local", 7 * 86_400));
     assert_eq!((settings.affiliate_percent, settings.currency.as_str()), (20, "USD"));
     assert_eq!((settings.blob_provider.as_str(), settings.blob_bucket.as_str()), ("local", "blobs"));
+    assert_eq!(settings.operator_plan, model::Plan::Enterprise);
     assert!(settings.receives_mail && !settings.sign_up.verify && !settings.sign_up.first_account_code);
 }
 
@@ -279,6 +280,8 @@ const MISTAKES: &str = "
 data_dir = 7
 sign_up = 'maybe'
 hosted_domains = ['a b', 'x.example', 'X.example']
+[operator]
+plan = 'gold'
 [http]
 listen = 'localhost'
 public_url = 'mail.example'
@@ -336,6 +339,7 @@ fn all_mistakes_are_reported_at_once_and_without_secrets() {
             "hosted_domains",
             "hosted_domains",
             "sign_up",
+            "operator.plan",
             "http.listen",
             "http.public_url",
             "http.anonymous_rpm",

@@ -23,8 +23,9 @@ use serde_json::json;
 use super::{
     fields::{Fields, input},
     flash,
+    form_state::{FormState, Labels},
     links::safe_next,
-    page::{self, Head, explain, html},
+    page::{self, Head, html},
     session_api::{affiliate_cookie, client, set_cookie, set_cookies, set_device_cookie},
     visit::{Visit, recognise},
 };
@@ -49,6 +50,18 @@ pub(super) fn redirect(target: &str) -> Response {
     page::go_to(&HeaderMap::new(), target)
 }
 
+const FORGOT: &str = "Reset your password";
+
+/// The fields of all forms for visitors.
+const LABELS: Labels = &[
+    ("email", "email", "Email"),
+    ("password", "password", "Password"),
+    ("name", "name", "Your name"),
+    ("workspace_name", "workspace_name", "Workspace"),
+    ("code", "code", "Server code"),
+    ("token", "token", "Code"),
+];
+
 /// A form for a visitor who is not logged in.
 pub(super) struct Form {
     pub(super) head: Head,
@@ -56,6 +69,8 @@ pub(super) struct Form {
     pub(super) said: String,
     pub(super) email: String,
     pub(super) next: String,
+    /// What is wrong with its fields.
+    pub(super) state: FormState,
 }
 
 impl Form {
@@ -66,14 +81,22 @@ impl Form {
             said: String::new(),
             email: String::new(),
             next: String::new(),
+            state: FormState::default(),
         }
     }
 
+    /// What is wrong with a field; empty if nothing is.
+    pub(super) fn error(&self, field: &str) -> &str {
+        self.state.error(field)
+    }
+
     pub(super) fn again(headers: &HeaderMap, title: &str, fields: &Fields, refused: &Error) -> Self {
+        let state = FormState::refused(fields.clone(), refused, LABELS);
         Self {
-            said: explain(refused),
+            said: state.said().to_owned(),
             email: fields.get("email").to_owned(),
             next: safe_next(fields.get("next")).to_owned(),
+            state,
             ..Self::new(headers, title)
         }
     }
@@ -97,6 +120,7 @@ struct SignUpPage {
     first: bool,
     name: String,
     workspace: String,
+    code: String,
 }
 
 /// Confirms that an email is on its way.
@@ -188,8 +212,8 @@ async fn log_in(Extracted(state): Extracted<State>, request: Request) -> Respons
         Err(refused) => {
             let mut form = Form::again(&headers, "Log in", &fields, &refused);
             let said = match refused.kind() {
-                ErrorKind::Unauthorized => Some("The address or the password is wrong."),
-                ErrorKind::RateLimited => Some("Too many attempts. Wait a while."),
+                ErrorKind::Unauthorized => Some("Wrong email or password."),
+                ErrorKind::RateLimited => Some("Too many attempts. Wait a few minutes, then try again."),
                 _ => None,
             };
             if let Some(said) = said {
@@ -220,6 +244,7 @@ impl SignUpPage {
             first,
             name: fields.get("name").to_owned(),
             workspace: fields.get("workspace_name").to_owned(),
+            code: fields.get("code").to_owned(),
         })
     }
 }
@@ -297,18 +322,25 @@ async fn verify(Extracted(state): Extracted<State>, request: Request) -> Respons
 }
 
 async fn forgot_page(headers: HeaderMap) -> Response {
-    respond(&headers, html(&ForgotPage { form: Form::new(&headers, "Forgotten password"), sent: false }))
+    respond(&headers, html(&ForgotPage { form: Form::new(&headers, FORGOT), sent: false }))
 }
 
 async fn forgot(Extracted(state): Extracted<State>, request: Request) -> Response {
     let headers = request.headers().clone();
-    let work = async {
-        let fields = open_form(&state, request).await?;
-        let wanted: PasswordResetRequest = input(&json!({ "email": fields.get("email") }))?;
-        password_resets::request(&state.app, wanted);
-        html(&ForgotPage { form: Form::new(&headers, "Forgotten password"), sent: true })
+    let fields = match open_form(&state, request).await {
+        Ok(fields) => fields,
+        Err(refused) => return page::failure(&headers, &refused),
     };
-    respond(&headers, work.await)
+    match input::<PasswordResetRequest>(&json!({ "email": fields.get("email") })) {
+        Ok(wanted) => {
+            password_resets::request(&state.app, wanted);
+            respond(&headers, html(&ForgotPage { form: Form::new(&headers, FORGOT), sent: true }))
+        }
+        Err(refused) => {
+            let form = Form::again(&headers, FORGOT, &fields, &refused);
+            again(&headers, &refused, &ForgotPage { form, sent: false })
+        }
+    }
 }
 
 async fn reset_page(headers: HeaderMap) -> Response {
@@ -332,7 +364,7 @@ async fn reset(Extracted(state): Extracted<State>, request: Request) -> Response
         Ok(device) => {
             let mut response = page::go_to(&headers, "/console/login");
             set_device_cookie(&state, &mut response, &device);
-            flash::set(response, flash::Kind::Done, "Your password is changed. Log in with the new one.")
+            flash::set(response, flash::Kind::Done, "Password changed. Log in with the new one.")
         }
         Err(refused) => {
             let form = Form::again(&headers, "Choose a new password", &fields, &refused);

@@ -1,14 +1,27 @@
-//! Charts as SVG, drawn on the server: stacked bars, one per day.
+//! Charts as SVG, drawn on the server: stacked bars, one per day, once for a screen and once for a phone.
 
 use std::fmt::Write as _;
 
 use super::time::number;
 
-const WIDTH: i64 = 960;
-const HEIGHT: i64 = 220;
-const LEFT: i64 = 46;
+/// Parts of the scale: every tick is a whole number, because its top is a multiple of this.
+const TICKS: i64 = 4;
 const BOTTOM: i64 = 24;
 const TOP: i64 = 8;
+
+/// The measures of a chart. Text is not scaled, so a phone needs a drawing of its own.
+#[derive(Clone, Copy)]
+struct Frame {
+    class: &'static str,
+    width: i64,
+    height: i64,
+    left: i64,
+    /// Days that are named below the bars, at most.
+    days: i64,
+}
+
+const WIDE: Frame = Frame { class: "chart wide", width: 960, height: 220, left: 46, days: 10 };
+const NARROW: Frame = Frame { class: "chart narrow", width: 330, height: 200, left: 40, days: 5 };
 
 /// A day: its date, and a figure for each series.
 pub(super) type Bar = (String, Vec<i64>);
@@ -17,31 +30,35 @@ pub(super) type Bar = (String, Vec<i64>);
 pub(super) fn stacked(label: &str, names: &[&str], bars: &[Bar]) -> String {
     let highest = bars.iter().map(|(_, values)| values.iter().sum::<i64>()).max().unwrap_or(0);
     let top = ceiling(highest);
-    let mut svg =
-        format!("<svg class=\"chart\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{label}\">");
-    let height = HEIGHT - BOTTOM - TOP;
-    for part in 0..=4 {
-        let y = TOP + height - height * part / 4;
-        let _ = write!(svg, "<line class=\"grid\" x1=\"{LEFT}\" y1=\"{y}\" x2=\"{WIDTH}\" y2=\"{y}\"/>");
-        if part == 0 || top >= 4 {
-            let text = number(top * part / 4);
-            let _ = write!(svg, "<text x=\"{}\" y=\"{}\" text-anchor=\"end\">{text}</text>", LEFT - 8, y + 4);
-        }
+    [WIDE, NARROW].into_iter().map(|frame| draw(frame, label, names, bars, top)).collect()
+}
+
+fn draw(frame: Frame, label: &str, names: &[&str], bars: &[Bar], top: i64) -> String {
+    let Frame { class, width, height, left, days } = frame;
+    let mut svg = format!(
+        "<svg class=\"{class}\" viewBox=\"0 0 {width} {height}\" role=\"img\" aria-label=\"{label}\">"
+    );
+    let tall = height - BOTTOM - TOP;
+    for part in 0..=TICKS {
+        let y = TOP + tall - tall * part / TICKS;
+        let _ = write!(svg, "<line class=\"grid\" x1=\"{left}\" y1=\"{y}\" x2=\"{width}\" y2=\"{y}\"/>");
+        let text = number(top / TICKS * part);
+        let _ = write!(svg, "<text x=\"{}\" y=\"{}\" text-anchor=\"end\">{text}</text>", left - 8, y + 4);
     }
     let count = i64::try_from(bars.len()).unwrap_or(1).max(1);
-    let step = (WIDTH - LEFT) * 10 / count;
+    let step = (width - left) * 10 / count;
     for (index, (day, values)) in (0_i64..).zip(bars) {
-        let x = LEFT * 10 + step * index + step / 6;
-        let width = step * 2 / 3;
-        draw_bar(&mut svg, names, (day, values), (x, width), (height, top));
-        let every = (count + 9) / 10;
+        let x = left * 10 + step * index + step / 6;
+        let wide = step * 2 / 3;
+        draw_bar(&mut svg, names, (day, values), (x, wide), (tall, top));
+        let every = (count + days - 1) / days;
         if index % every == 0 {
-            let middle = (x + width / 2) / 10;
+            let middle = ((x + wide / 2) / 10).max(left + 14);
             let short = day.get(5..).unwrap_or(day);
             let _ = write!(
                 svg,
                 "<text x=\"{middle}\" y=\"{}\" text-anchor=\"middle\">{short}</text>",
-                HEIGHT - 6
+                height - 6
             );
         }
     }
@@ -81,16 +98,17 @@ fn tenths(value: i64) -> String {
     format!("{}.{}", value / 10, value % 10)
 }
 
-/// The next round number: 1, 2 or 5 followed by zeros, and at least 4.
+/// The next round number that has whole quarters.
 fn ceiling(highest: i64) -> i64 {
-    let mut scale = 1;
+    let mut scale = 1_i64;
     loop {
-        for step in [4, 8, 10, 20, 40] {
-            if step * scale >= highest {
-                return step * scale;
+        for step in [4, 8, 12, 20, 40, 60, 80] {
+            let top = scale.saturating_mul(step);
+            if top >= highest {
+                return top;
             }
         }
-        scale *= 10;
+        scale = scale.saturating_mul(10);
     }
 }
 
@@ -101,9 +119,18 @@ mod tests {
     #[test]
     fn bars_stand_on_each_other() {
         let bars = vec![("2026-07-13".to_owned(), vec![2, 1]), ("2026-07-14".to_owned(), vec![0, 0])];
-        let svg = stacked("Mails", &["in", "out"], &bars);
-        assert_eq!(svg.matches("<rect").count(), 2, "{svg}");
+        let svg = stacked("Emails", &["in", "out"], &bars);
+        assert_eq!(svg.matches("<rect").count(), 4, "two in each drawing: {svg}");
         assert!(svg.contains("2026-07-13, in 2, out 1"));
-        assert_eq!((ceiling(0), ceiling(5), ceiling(37), ceiling(41)), (4, 8, 40, 80));
+    }
+
+    #[test]
+    fn ticks_are_whole_numbers() {
+        assert_eq!((ceiling(0), ceiling(5), ceiling(37), ceiling(41)), (4, 8, 40, 60));
+        for highest in (0..2000).chain([123_456, i64::from(u32::MAX)]) {
+            let top = ceiling(highest);
+            assert!(top >= highest && top % TICKS == 0, "{highest}: {top}");
+            assert!(top <= 4.max(highest * 2), "{highest}: {top}");
+        }
     }
 }

@@ -12,7 +12,9 @@ use operations::{ErrorKind, Result, domains};
 use serde_json::json;
 
 use super::{
+    confirm::{Question, confirmed},
     fields::{Fields, input},
+    form_state::{FormState, Labels},
     page::{self, html},
     shell::Shell,
     time::{When, Zone},
@@ -21,10 +23,12 @@ use super::{
 use crate::State;
 
 const HERE: &str = "/console/domains";
+const LABELS: Labels = &[("domain", "domain", "Domain")];
 
 pub(super) fn routes() -> Router<State> {
     Router::new()
         .route(HERE, get(list).post(create))
+        .route("/console/domains/new", get(new_page))
         .route("/console/domains/{domain}/check", post(check))
         .route("/console/domains/{domain}/delete", post(delete))
 }
@@ -60,13 +64,26 @@ struct DomainsPage {
     domains: Vec<DomainCard>,
     /// Whether the plan includes custom domains.
     included: bool,
-    said: String,
+    form: FormState,
+}
+
+#[derive(Template)]
+#[template(path = "console/domain_new.html")]
+struct NewPage {
+    shell: Shell,
+    form: FormState,
 }
 
 #[derive(Template)]
 #[template(path = "console/domain_card.html")]
 struct CardPart {
     domain: DomainCard,
+}
+
+impl DomainCard {
+    fn question(&self) -> String {
+        format!("Delete domain {}?", self.name)
+    }
 }
 
 fn card(zone: &Zone, domain: EmailDomain, admin: bool) -> DomainCard {
@@ -102,7 +119,7 @@ fn card(zone: &Zone, domain: EmailDomain, admin: bool) -> DomainCard {
     }
 }
 
-async fn show(visit: &Visit, said: String) -> Result<Response> {
+async fn show(visit: &Visit) -> Result<Response> {
     let shell = visit.shell("Domains", "domains").await?;
     let (domains, included) = match visit.call(&domains::LIST) {
         Ok(call) => (domains::list(visit.app(), &call).await?, true),
@@ -110,25 +127,40 @@ async fn show(visit: &Visit, said: String) -> Result<Response> {
         Err(refused) => return Err(refused),
     };
     let domains = domains.into_iter().map(|one| card(&shell.zone, one, shell.admin)).collect();
-    html(&DomainsPage { shell, domains, included, said })
+    html(&DomainsPage { shell, domains, included, form: FormState::default() })
+}
+
+async fn show_form(visit: &Visit, form: FormState) -> Result<Response> {
+    visit.call(&domains::CREATE)?;
+    html(&NewPage { shell: visit.shell("Add a domain", "domains").await?, form })
 }
 
 async fn list(visit: Visit) -> Response {
-    visit.answer(show(&visit, String::new())).await
+    visit.answer(show(&visit)).await
+}
+
+async fn new_page(visit: Visit) -> Response {
+    visit.answer(show_form(&visit, FormState::default())).await
 }
 
 async fn create(visit: Visit, request: Request) -> Response {
+    let fields = match Fields::read(request).await {
+        Ok(fields) => fields,
+        Err(refused) => return page::failure(&visit.headers, &refused),
+    };
     let created = async {
-        let fields = Fields::read(request).await?;
         let request: NewEmailDomain = input(&json!({ "domain": fields.get("domain").trim() }))?;
         domains::create(visit.app(), &visit.call(&domains::CREATE)?, request).await
     };
     match created.await {
         Ok(created) => {
-            let said = format!("{} is added. Publish its records, then check them.", created.domain);
+            let said = format!("{} added. Publish its DNS records, then check them here.", created.domain);
             visit.act(HERE, async { Ok((HERE.to_owned(), said)) }).await
         }
-        Err(refused) => visit.answer(show(&visit, page::explain(&refused))).await,
+        Err(refused) => {
+            let form = FormState::refused(fields, &refused, LABELS);
+            visit.answer(show_form(&visit, form)).await
+        }
     }
 }
 
@@ -143,7 +175,7 @@ async fn check(visit: Visit, Path(domain): Path<String>) -> Response {
             }
             let said = match found.status {
                 DomainStatus::Verified => format!("{} is verified.", found.domain),
-                _ => "Not all records are there yet. DNS can take a while.".to_owned(),
+                _ => "Some records are not published yet. DNS changes can take a while.".to_owned(),
             };
             let zone = visit.zone().await?;
             Ok(page::toast(html(&CardPart { domain: card(&zone, found, true) })?, &said))
@@ -151,11 +183,19 @@ async fn check(visit: Visit, Path(domain): Path<String>) -> Response {
         .await
 }
 
-async fn delete(visit: Visit, Path(domain): Path<String>) -> Response {
-    visit
-        .act(HERE, async {
+async fn delete(visit: Visit, Path(domain): Path<String>, request: Request) -> Response {
+    let question = Question {
+        title: "Delete this domain?",
+        text: "Its addresses stop receiving mail.",
+        button: "Delete domain",
+        cancel: HERE,
+        typed: "",
+    };
+    confirmed(&visit, request, &question, |_| {
+        visit.act(HERE, async {
             domains::delete(visit.app(), &visit.call(&domains::DELETE)?, domain.into()).await?;
-            Ok((HERE.to_owned(), "The domain is deleted.".to_owned()))
+            Ok((HERE.to_owned(), "Domain deleted.".to_owned()))
         })
-        .await
+    })
+    .await
 }

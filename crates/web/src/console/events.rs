@@ -27,6 +27,8 @@ struct Row {
 struct EventsPage {
     shell: Shell,
     rows: Vec<Row>,
+    /// How many the page shows at most.
+    newest: i64,
 }
 
 async fn show(visit: Visit) -> Response {
@@ -62,7 +64,7 @@ async fn show(visit: Visit) -> Response {
                     }
                 })
                 .collect();
-            html(&EventsPage { shell, rows })
+            html(&EventsPage { shell, rows, newest })
         })
         .await
 }

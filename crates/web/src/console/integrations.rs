@@ -12,20 +12,25 @@ use operations::{Error, Result, integrations};
 use serde_json::{Map, Value, json};
 
 use super::{
+    confirm::{Question, confirmed},
     fields::{Fields, input},
+    form_state::{FormState, Labels},
     members::Makers,
     page::{self, html},
     shell::Shell,
+    text::counted,
     time::{When, Zone},
     visit::Visit,
 };
 use crate::State;
 
 const HERE: &str = "/console/integrations";
+const LABELS: Labels = &[("name", "name", "Name"), ("url", "url", "URL"), ("headers", "headers", "Headers")];
 
 pub(super) fn routes() -> Router<State> {
     Router::new()
         .route(HERE, get(list).post(create))
+        .route("/console/integrations/new", get(new_page))
         .route("/console/integrations/{connection}/sync", post(sync))
         .route("/console/integrations/{connection}/tools", post(set_tools))
         .route("/console/integrations/{connection}/delete", post(delete))
@@ -78,31 +83,36 @@ struct IntegrationsPage {
     rows: Vec<Row>,
     may_change: bool,
     said: String,
-    /// Whether that is why the form was refused, which is shown again with its values.
-    refused: bool,
-    name: String,
-    url: String,
+    form: FormState,
 }
 
-async fn show(visit: &Visit, said: String, typed: Option<&Fields>) -> Result<Response> {
+#[derive(Template)]
+#[template(path = "console/integration_new.html")]
+struct NewPage {
+    shell: Shell,
+    form: FormState,
+}
+
+async fn show(visit: &Visit, said: String) -> Result<Response> {
     let shell = visit.shell("Integrations", "integrations").await?;
     let all = integrations::list(visit.app(), &visit.call(&integrations::LIST)?).await?;
     let makers = Makers::load(visit).await?;
     let rows = all.into_iter().map(|one| row(&shell.zone, &makers, one)).collect();
-    let typed_text = |field| typed.map(|fields| fields.get(field).to_owned()).unwrap_or_default();
-    html(&IntegrationsPage {
-        shell,
-        rows,
-        may_change: visit.may(&integrations::CREATE),
-        said,
-        refused: typed.is_some(),
-        name: typed_text("name"),
-        url: typed_text("url"),
-    })
+    let (may_change, form) = (visit.may(&integrations::CREATE), FormState::default());
+    html(&IntegrationsPage { shell, rows, may_change, said, form })
+}
+
+async fn show_form(visit: &Visit, form: FormState) -> Result<Response> {
+    visit.call(&integrations::CREATE)?;
+    html(&NewPage { shell: visit.shell("New connection", "integrations").await?, form })
 }
 
 async fn list(visit: Visit) -> Response {
-    visit.answer(show(&visit, String::new(), None)).await
+    visit.answer(show(&visit, String::new())).await
+}
+
+async fn new_page(visit: Visit) -> Response {
+    visit.answer(show_form(&visit, FormState::default())).await
 }
 
 /// Lines such as `Authorization: Bearer …`.
@@ -137,10 +147,13 @@ async fn create(visit: Visit, request: Request) -> Response {
         }
         Ok(created) => {
             let why = created.last_error.unwrap_or_default();
-            let said = format!("{} is kept, but does not work yet: {why}", created.name);
-            visit.answer(show(&visit, said, None)).await
+            let said = format!("{} was saved but does not work yet: {why}", created.name);
+            visit.answer(show(&visit, said)).await
         }
-        Err(refused) => visit.answer(show(&visit, page::explain(&refused), Some(&fields))).await,
+        Err(refused) => {
+            let form = FormState::refused(fields, &refused, LABELS);
+            visit.answer(show_form(&visit, form)).await
+        }
     }
 }
 
@@ -151,7 +164,10 @@ async fn sync(visit: Visit, Path(connection): Path<String>) -> Response {
             let synced = integrations::sync(visit.app(), &call, connection.into()).await?;
             let said = match synced.last_error {
                 Some(why) => format!("{} does not work: {why}", synced.name),
-                None => format!("{} has {} tools.", synced.name, synced.tools.len()),
+                None => {
+                    let tools = i64::try_from(synced.tools.len()).unwrap_or(i64::MAX);
+                    format!("{} has {}.", synced.name, counted(tools, "tool"))
+                }
             };
             Ok((HERE.to_owned(), said))
         })
@@ -170,12 +186,20 @@ async fn set_tools(visit: Visit, Path(connection): Path<String>, request: Reques
         .await
 }
 
-async fn delete(visit: Visit, Path(connection): Path<String>) -> Response {
-    visit
-        .act(HERE, async {
+async fn delete(visit: Visit, Path(connection): Path<String>, request: Request) -> Response {
+    let question = Question {
+        title: "Remove this connection?",
+        text: "The mailbox agent can no longer use its tools.",
+        button: "Remove connection",
+        cancel: HERE,
+        typed: "",
+    };
+    confirmed(&visit, request, &question, |_| {
+        visit.act(HERE, async {
             let call = visit.call(&integrations::DELETE)?;
             integrations::delete(visit.app(), &call, connection.into()).await?;
-            Ok((HERE.to_owned(), "The connection is removed.".to_owned()))
+            Ok((HERE.to_owned(), "Connection removed.".to_owned()))
         })
-        .await
+    })
+    .await
 }

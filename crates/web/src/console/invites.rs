@@ -34,7 +34,7 @@ use crate::{
     request::{cookie, credential},
 };
 
-const TITLE: &str = "Accept an invitation";
+const TITLE: &str = "Accept your invitation";
 const COOKIE: &str = "agent_mailbox_invite";
 /// How long the token is kept while the visitor logs in.
 const COOKIE_SECONDS: i64 = 900;
@@ -122,8 +122,10 @@ async fn accept(Extracted(state): Extracted<State>, request: Request) -> Respons
 async fn refuse(state: &State, headers: &HeaderMap, fields: &Fields, refused: &Error) -> Response {
     let mut form = Form::again(headers, TITLE, fields, refused);
     let said = match refused.kind() {
-        ErrorKind::NotFound => Some("This invitation does not work any more. Ask for a new one."),
-        ErrorKind::AccountExists => Some("An account with this address exists. Log in to accept."),
+        ErrorKind::NotFound => Some("This invitation is no longer valid. Ask for a new one."),
+        ErrorKind::AccountExists => {
+            Some("You already have an account with this email. Log in to accept the invitation.")
+        }
         _ => None,
     };
     if let Some(said) = said {

@@ -1,4 +1,4 @@
-//! API keys: created, listed and revoked by admins. The whole key is shown once.
+//! API keys: created, listed and revoked by admins. The whole key is shown once, with code that uses it.
 
 use askama::Template;
 use axum::{
@@ -8,21 +8,35 @@ use axum::{
     routing::{get, post},
 };
 use model::api_keys::{ApiKey, NewApiKey};
-use operations::{Result, api_keys};
+use operations::{Error, Result, api_keys};
 use serde_json::json;
 
 use super::{
+    confirm::{Question, confirmed},
     fields::{Fields, input},
+    form_state::{FormState, Labels},
     page::{self, html},
     shell::Shell,
+    snippets::{Snippet, snippets},
     time::When,
     visit::Visit,
 };
 use crate::State;
 
+const HERE: &str = "/console/keys";
+const LABELS: Labels =
+    &[("name", "name", "Name"), ("role", "role", "Role"), ("expires_at", "expires", "Expires")];
+/// The days after which a new key may expire; empty for never. The suggested one comes first.
+const EXPIRIES: [(&str, &str); 4] =
+    [("90", "In 90 days (recommended)"), ("30", "In 30 days"), ("365", "In a year"), ("", "Never")];
+/// A key of the console uses mail, and manages nothing, unless its maker wants that.
+const ROLES: [(&str, &str); 2] =
+    [("member", "Member: read and send mail"), ("admin", "Admin: manage the workspace, too")];
+
 pub(super) fn routes() -> Router<State> {
     Router::new()
-        .route("/console/keys", get(list).post(create))
+        .route(HERE, get(list).post(create))
+        .route("/console/keys/new", get(new_page))
         .route("/console/keys/{key}/revoke", post(revoke))
 }
 
@@ -36,14 +50,26 @@ struct Row {
     expires: Option<When>,
 }
 
+/// A key that was just created.
+struct FreshKey {
+    key: String,
+    snippets: Vec<Snippet>,
+}
+
 #[derive(Template)]
 #[template(path = "console/keys.html")]
 struct KeysPage {
     shell: Shell,
     rows: Vec<Row>,
-    /// The key that was just created, and a command to try it with.
-    fresh: Option<(String, String)>,
-    said: String,
+    fresh: Option<FreshKey>,
+    form: FormState,
+}
+
+#[derive(Template)]
+#[template(path = "console/key_new.html")]
+struct NewPage {
+    shell: Shell,
+    form: FormState,
 }
 
 fn row(shell: &Shell, key: ApiKey) -> Row {
@@ -58,50 +84,70 @@ fn row(shell: &Shell, key: ApiKey) -> Row {
     }
 }
 
-async fn show(visit: &Visit, fresh: Option<(String, String)>, said: String) -> Result<Response> {
+async fn show(visit: &Visit, fresh: Option<String>) -> Result<Response> {
     let call = visit.call(&api_keys::LIST)?;
     let shell = visit.shell("API keys", "keys").await?;
     let keys = api_keys::list(visit.app(), &call).await?;
     let rows = keys.into_iter().map(|key| row(&shell, key)).collect();
-    html(&KeysPage { shell, rows, fresh, said })
+    let url = &visit.app().settings().public_url;
+    let fresh = fresh.map(|key| FreshKey { snippets: snippets(url, &key), key });
+    html(&KeysPage { shell, rows, fresh, form: FormState::default() })
+}
+
+async fn show_form(visit: &Visit, form: FormState) -> Result<Response> {
+    visit.call(&api_keys::CREATE)?;
+    html(&NewPage { shell: visit.shell("New API key", "keys").await?, form })
 }
 
 async fn list(visit: Visit) -> Response {
-    visit.answer(show(&visit, None, String::new())).await
+    visit.answer(show(&visit, None)).await
+}
+
+async fn new_page(visit: Visit) -> Response {
+    visit.answer(show_form(&visit, FormState::default())).await
 }
 
 async fn create(visit: Visit, request: Request) -> Response {
+    let fields = match Fields::read(request).await {
+        Ok(fields) => fields,
+        Err(refused) => return page::failure(&visit.headers, &refused),
+    };
     let created = async {
-        let fields = Fields::read(request).await?;
         let expires = match fields.given("expires") {
             Some(days) => {
-                let days: i64 =
-                    days.parse().map_err(|_| operations::Error::invalid("expires", "choose a time"))?;
+                let days: i64 = days.parse().map_err(|_| Error::invalid("expires_at", "choose a time"))?;
                 Some(visit.app().now().plus_seconds(days.clamp(1, 3650) * 86_400))
             }
             None => None,
         };
         let request: NewApiKey = input(&json!({
-            "name": fields.get("name"), "role": fields.given("role").unwrap_or("admin"),
+            "name": fields.get("name"), "role": fields.given("role").unwrap_or("member"),
             "expires_at": expires.map(|at| at.to_string()),
         }))?;
         api_keys::create(visit.app(), &visit.call(&api_keys::CREATE)?, request).await
     };
     match created.await {
-        Ok(created) => {
-            let url = &visit.app().settings().public_url;
-            let command = format!("curl -H \"x-api-key: {}\" {url}/api/v1/mailboxes", created.key);
-            visit.answer(show(&visit, Some((created.key, command)), String::new())).await
+        Ok(created) => visit.answer(show(&visit, Some(created.key))).await,
+        Err(refused) => {
+            let form = FormState::refused(fields, &refused, LABELS);
+            visit.answer(show_form(&visit, form)).await
         }
-        Err(refused) => visit.answer(show(&visit, None, page::explain(&refused))).await,
     }
 }
 
-async fn revoke(visit: Visit, Path(key): Path<String>) -> Response {
-    visit
-        .act("/console/keys", async {
+async fn revoke(visit: Visit, Path(key): Path<String>, request: Request) -> Response {
+    let question = Question {
+        title: "Revoke this API key?",
+        text: "Programs that use it stop working within a second. This cannot be undone.",
+        button: "Revoke key",
+        cancel: HERE,
+        typed: "",
+    };
+    confirmed(&visit, request, &question, |_| {
+        visit.act(HERE, async {
             api_keys::revoke(visit.app(), &visit.call(&api_keys::REVOKE)?, key.into()).await?;
-            Ok(("/console/keys".to_owned(), "The key is revoked.".to_owned()))
+            Ok((HERE.to_owned(), "API key revoked.".to_owned()))
         })
-        .await
+    })
+    .await
 }

@@ -15,17 +15,27 @@ use operations::{Error, Result, knowledge, memory};
 use serde_json::json;
 
 use super::{
+    confirm::{Question, confirmed},
     fields::{Fields, input},
+    form_state::{FormState, Labels},
     links::encoded,
     message_form::read_form,
     page::{self, html},
     shell::Shell,
+    text::counted,
     time::{When, Zone, size},
     visit::Visit,
 };
 use crate::{State, reply};
 
 const HERE: &str = "/console/knowledge";
+const FILE_LABELS: Labels = &[
+    ("file", "file", "File"),
+    ("content", "file", "File"),
+    ("name", "file", "File"),
+    ("type", "file", "File"),
+];
+const TEXT_LABELS: Labels = &[("text", "text", "Text")];
 /// The largest form with a document: the document and its multipart framing.
 const MAX_FORM_BYTES: usize = MAX_DOCUMENT_BYTES + (1 << 20);
 
@@ -33,7 +43,8 @@ pub(super) fn routes() -> Router<State> {
     Router::new()
         .route(HERE, get(show).post(add))
         .route("/console/knowledge/list", get(rows))
-        .route("/console/knowledge/remember", post(remember))
+        .route("/console/knowledge/new", get(document_page))
+        .route("/console/knowledge/remember", get(memory_page).post(remember))
         .route("/console/knowledge/verify", post(verify_store))
         .route("/console/knowledge/d/{document}/download", get(download))
         .route("/console/knowledge/d/{document}/verify", post(verify))
@@ -60,11 +71,9 @@ fn row(zone: &Zone, document: Document) -> Row {
     let (done, all) = (document.chunks_done, document.chunk_count);
     let percent = (document.status == DocumentStatus::Indexing).then(|| done * 100 / all.max(1));
     let (mark, state) = match document.status {
-        DocumentStatus::Ready => {
-            ("ok", format!("ready, {all} {}", if all == 1 { "piece" } else { "pieces" }))
-        }
-        DocumentStatus::Indexing if all == 0 => ("info", "waits to be read".to_owned()),
-        DocumentStatus::Indexing => ("info", format!("{done} of {all} pieces")),
+        DocumentStatus::Ready => ("ok", format!("ready, {}", counted(all, "passage"))),
+        DocumentStatus::Indexing if all == 0 => ("info", "queued".to_owned()),
+        DocumentStatus::Indexing => ("info", format!("{done} of {}", counted(all, "passage"))),
         DocumentStatus::Failed => ("bad", "failed".to_owned()),
     };
     Row {
@@ -123,7 +132,23 @@ struct KnowledgePage {
     found: Option<Vec<SnippetRow>>,
     said: String,
     about: MemoryCredentials,
+    passages: String,
     ready: bool,
+    form: FormState,
+}
+
+#[derive(Template)]
+#[template(path = "console/document_new.html")]
+struct NewDocumentPage {
+    shell: Shell,
+    form: FormState,
+}
+
+#[derive(Template)]
+#[template(path = "console/memory_new.html")]
+struct NewMemoryPage {
+    shell: Shell,
+    form: FormState,
 }
 
 #[derive(Template)]
@@ -179,7 +204,22 @@ async fn knowledge_page(visit: &Visit, query: &Fields) -> Result<Response> {
     let sources = [source("memory", "Memories"), source("document", "Documents"), source("email", "Mail")];
     let here = list_url(query);
     let found = results;
-    html(&KnowledgePage { shell, rows, busy, here, next, asked, sources, found, said, about, ready })
+    let (passages, form) = (counted(about.passages, "passage"), FormState::default());
+    html(&KnowledgePage {
+        shell,
+        rows,
+        busy,
+        here,
+        next,
+        asked,
+        sources,
+        found,
+        said,
+        about,
+        passages,
+        ready,
+        form,
+    })
 }
 
 async fn recall(visit: &Visit, query: &Fields, asked: &str) -> Result<Vec<Snippet>> {
@@ -217,6 +257,24 @@ fn kind_of(name: &str) -> Result<&'static str> {
     })
 }
 
+async fn show_document_form(visit: &Visit, form: FormState) -> Result<Response> {
+    visit.call(&knowledge::ADD)?;
+    html(&NewDocumentPage { shell: visit.shell("Add a document", "knowledge").await?, form })
+}
+
+async fn show_memory_form(visit: &Visit, form: FormState) -> Result<Response> {
+    visit.call(&memory::REMEMBER)?;
+    html(&NewMemoryPage { shell: visit.shell("Add a memory", "knowledge").await?, form })
+}
+
+async fn document_page(visit: Visit) -> Response {
+    visit.answer(show_document_form(&visit, FormState::default())).await
+}
+
+async fn memory_page(visit: Visit) -> Response {
+    visit.answer(show_memory_form(&visit, FormState::default())).await
+}
+
 async fn add(visit: Visit, request: Request) -> Response {
     let work = async {
         let form = read_form(&visit, request).await?;
@@ -224,37 +282,66 @@ async fn add(visit: Visit, request: Request) -> Response {
         let name = file["filename"].as_str().unwrap_or_default();
         let body = json!({ "name": name, "type": kind_of(name)?, "content": file["content"] });
         let request: NewDocument = input(&body)?;
-        let added = knowledge::add(visit.app(), &visit.call(&knowledge::ADD)?, request).await?;
-        Ok((HERE.to_owned(), format!("“{}” is being read.", added.name)))
+        knowledge::add(visit.app(), &visit.call(&knowledge::ADD)?, request).await
     };
-    visit.act(HERE, work).await
+    match work.await {
+        Ok(added) => {
+            let said = format!("Reading “{}”.", added.name);
+            visit.act(HERE, async { Ok((HERE.to_owned(), said)) }).await
+        }
+        Err(refused) => {
+            // A browser does not send a file's place, so it has to be chosen again.
+            let form = FormState::refused(Fields::default(), &refused, FILE_LABELS);
+            visit.answer(show_document_form(&visit, form)).await
+        }
+    }
 }
 
 async fn remember(visit: Visit, request: Request) -> Response {
-    let work = async {
-        let fields = Fields::read(request).await?;
-        let request: Remember = input(&json!({ "text": fields.get("text").replace("\r\n", "\n") }))?;
-        memory::remember(visit.app(), &visit.call(&memory::REMEMBER)?, request).await?;
-        Ok((HERE.to_owned(), "Remembered.".to_owned()))
+    let fields = match Fields::read(request).await {
+        Ok(fields) => fields,
+        Err(refused) => return page::failure(&visit.headers, &refused),
     };
-    visit.act(HERE, work).await
+    let work = async {
+        let request: Remember = input(&json!({ "text": fields.get("text").replace("\r\n", "\n") }))?;
+        memory::remember(visit.app(), &visit.call(&memory::REMEMBER)?, request).await
+    };
+    match work.await {
+        Ok(_) => visit.act(HERE, async { Ok((HERE.to_owned(), "Remembered.".to_owned())) }).await,
+        Err(refused) => {
+            let form = FormState::refused(fields, &refused, TEXT_LABELS);
+            visit.answer(show_memory_form(&visit, form)).await
+        }
+    }
 }
 
 async fn verify_store(visit: Visit) -> Response {
     let work = async {
         let tried = memory::verify(visit.app(), &visit.call(&memory::VERIFY)?).await?;
         let took = tried.took_ms;
-        Ok((HERE.to_owned(), format!("A text was written, recalled and deleted again in {took} ms.")))
+        Ok((
+            HERE.to_owned(),
+            format!("Memory works: a test text was stored, recalled and deleted in {took} ms."),
+        ))
     };
     visit.act(HERE, work).await
 }
 
-async fn forget(visit: Visit, Path(blob): Path<String>) -> Response {
-    let work = async {
-        memory::forget(visit.app(), &visit.call(&memory::FORGET)?, blob).await?;
-        Ok((HERE.to_owned(), "Forgotten.".to_owned()))
+async fn forget(visit: Visit, Path(blob): Path<String>, request: Request) -> Response {
+    let question = Question {
+        title: "Forget this?",
+        text: "Agents can no longer recall it.",
+        button: "Forget",
+        cancel: HERE,
+        typed: "",
     };
-    visit.act(HERE, work).await
+    confirmed(&visit, request, &question, |_| {
+        visit.act(HERE, async {
+            memory::forget(visit.app(), &visit.call(&memory::FORGET)?, blob).await?;
+            Ok((HERE.to_owned(), "Forgotten.".to_owned()))
+        })
+    })
+    .await
 }
 
 async fn download(visit: Visit, Path(document): Path<String>) -> Response {
@@ -271,18 +358,30 @@ async fn verify(visit: Visit, Path(document): Path<String>) -> Response {
         let call = visit.call(&knowledge::VERIFY)?;
         let check = knowledge::verify(visit.app(), &call, document.as_str().into()).await?;
         if check.ok {
-            return Ok((HERE.to_owned(), "Its bytes and all its pieces are as they should be.".to_owned()));
+            return Ok((
+                HERE.to_owned(),
+                "Document verified: the file and all its passages are intact.".to_owned(),
+            ));
         }
         Err(Error::invalid("document", check.problems.join(" ")))
     };
     visit.act(HERE, work).await
 }
 
-async fn delete(visit: Visit, Path(document): Path<String>) -> Response {
-    let work = async {
-        let call = visit.call(&knowledge::DELETE)?;
-        knowledge::delete(visit.app(), &call, document.as_str().into()).await?;
-        Ok((HERE.to_owned(), "The document is deleted.".to_owned()))
+async fn delete(visit: Visit, Path(document): Path<String>, request: Request) -> Response {
+    let question = Question {
+        title: "Delete this document?",
+        text: "Agents can no longer recall it.",
+        button: "Delete document",
+        cancel: HERE,
+        typed: "",
     };
-    visit.act(HERE, work).await
+    confirmed(&visit, request, &question, |_| {
+        visit.act(HERE, async {
+            let call = visit.call(&knowledge::DELETE)?;
+            knowledge::delete(visit.app(), &call, document.as_str().into()).await?;
+            Ok((HERE.to_owned(), "Document deleted.".to_owned()))
+        })
+    })
+    .await
 }

@@ -17,7 +17,9 @@ use operations::{Result, members};
 use serde_json::json;
 
 use super::{
+    confirm::{Question, confirmed},
     fields::{Fields, input},
+    form_state::{FormState, Labels},
     page::{self, html},
     shell::Shell,
     time::When,
@@ -26,11 +28,12 @@ use super::{
 use crate::State;
 
 const HERE: &str = "/console/members";
+const LABELS: Labels = &[("email", "email", "Email"), ("role", "role", "Role")];
 
 pub(super) fn routes() -> Router<State> {
     Router::new()
         .route(HERE, get(list))
-        .route("/console/members/invite", post(invite))
+        .route("/console/members/invite", get(invite_page).post(invite))
         .route("/console/members/{account}/role", post(set_role))
         .route("/console/members/{account}/remove", post(remove))
         .route("/console/invites/{invite}/resend", post(resend))
@@ -61,10 +64,17 @@ struct MembersPage {
     invites: Vec<InviteRow>,
     /// The person who was just invited, and their link.
     fresh: Option<(String, String)>,
-    said: String,
+    form: FormState,
 }
 
-async fn show(visit: &Visit, fresh: Option<(String, String)>, said: String) -> Result<Response> {
+#[derive(Template)]
+#[template(path = "console/invite_new.html")]
+struct NewInvitePage {
+    shell: Shell,
+    form: FormState,
+}
+
+async fn show(visit: &Visit, fresh: Option<(String, String)>) -> Result<Response> {
     let shell = visit.shell("Members", "members").await?;
     let app = visit.app();
     let own = visit.caller.actor.id();
@@ -93,23 +103,38 @@ async fn show(visit: &Visit, fresh: Option<(String, String)>, said: String) -> R
             expires: shell.zone.when(one.expires_at),
         })
         .collect();
-    html(&MembersPage { shell, members, invites, fresh, said })
+    html(&MembersPage { shell, members, invites, fresh, form: FormState::default() })
+}
+
+async fn show_form(visit: &Visit, form: FormState) -> Result<Response> {
+    visit.call(&members::INVITE)?;
+    html(&NewInvitePage { shell: visit.shell("Invite a member", "members").await?, form })
 }
 
 async fn list(visit: Visit) -> Response {
-    visit.answer(show(&visit, None, String::new())).await
+    visit.answer(show(&visit, None)).await
+}
+
+async fn invite_page(visit: Visit) -> Response {
+    visit.answer(show_form(&visit, FormState::default())).await
 }
 
 async fn invite(visit: Visit, request: Request) -> Response {
+    let fields = match Fields::read(request).await {
+        Ok(fields) => fields,
+        Err(refused) => return page::failure(&visit.headers, &refused),
+    };
     let made = async {
-        let fields = Fields::read(request).await?;
         let role = fields.given("role").unwrap_or("member");
         let wanted: NewInvite = input(&json!({ "email": fields.get("email").trim(), "role": role }))?;
         members::invite(visit.app(), &visit.call(&members::INVITE)?, wanted).await
     };
     match made.await {
-        Ok(made) => visit.answer(show(&visit, Some((made.invite.email, made.link)), String::new())).await,
-        Err(refused) => visit.answer(show(&visit, None, page::explain(&refused))).await,
+        Ok(made) => visit.answer(show(&visit, Some((made.invite.email, made.link)))).await,
+        Err(refused) => {
+            let form = FormState::refused(fields, &refused, LABELS);
+            visit.answer(show_form(&visit, form)).await
+        }
     }
 }
 
@@ -119,19 +144,27 @@ async fn resend(visit: Visit, Path(invite): Path<String>) -> Response {
         members::resend_invite(visit.app(), &call, invite.into()).await
     };
     match made.await {
-        Ok(made) => visit.answer(show(&visit, Some((made.invite.email, made.link)), String::new())).await,
-        Err(refused) => visit.answer(show(&visit, None, page::explain(&refused))).await,
+        Ok(made) => visit.answer(show(&visit, Some((made.invite.email, made.link)))).await,
+        Err(refused) => visit.act(HERE, async { Err(refused) }).await,
     }
 }
 
-async fn withdraw(visit: Visit, Path(invite): Path<String>) -> Response {
-    visit
-        .act(HERE, async {
+async fn withdraw(visit: Visit, Path(invite): Path<String>, request: Request) -> Response {
+    let question = Question {
+        title: "Cancel this invitation?",
+        text: "Its link stops working.",
+        button: "Cancel invitation",
+        cancel: HERE,
+        typed: "",
+    };
+    confirmed(&visit, request, &question, |_| {
+        visit.act(HERE, async {
             let call = visit.call(&members::DELETE_INVITE)?;
             members::delete_invite(visit.app(), &call, invite.into()).await?;
-            Ok((HERE.to_owned(), "The invitation is withdrawn.".to_owned()))
+            Ok((HERE.to_owned(), "Invitation canceled.".to_owned()))
         })
-        .await
+    })
+    .await
 }
 
 async fn set_role(visit: Visit, Path(account): Path<String>, request: Request) -> Response {
@@ -140,18 +173,26 @@ async fn set_role(visit: Visit, Path(account): Path<String>, request: Request) -
             let fields = Fields::read(request).await?;
             let change: MemberChange = input(&json!({ "role": fields.get("role") }))?;
             members::update(visit.app(), &visit.call(&members::UPDATE)?, account.into(), change).await?;
-            Ok((HERE.to_owned(), "The role is changed.".to_owned()))
+            Ok((HERE.to_owned(), "Role changed.".to_owned()))
         })
         .await
 }
 
-async fn remove(visit: Visit, Path(account): Path<String>) -> Response {
-    visit
-        .act(HERE, async {
+async fn remove(visit: Visit, Path(account): Path<String>, request: Request) -> Response {
+    let question = Question {
+        title: "Remove this member?",
+        text: "They can no longer open this workspace.",
+        button: "Remove member",
+        cancel: HERE,
+        typed: "",
+    };
+    confirmed(&visit, request, &question, |_| {
+        visit.act(HERE, async {
             members::remove(visit.app(), &visit.call(&members::REMOVE)?, account.into()).await?;
-            Ok((HERE.to_owned(), "The member is removed.".to_owned()))
+            Ok((HERE.to_owned(), "Member removed.".to_owned()))
         })
-        .await
+    })
+    .await
 }
 
 /// The names of members, to show who created something.

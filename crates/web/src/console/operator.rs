@@ -60,24 +60,24 @@ async fn server(visit: Visit) -> Response {
             let settings = app.settings();
             let blobs = health.blob_fault.clone();
             let checks = vec![
-                ("Database", true, format!("answers, schema {}", health.schema)),
+                ("Database", true, format!("connected, schema {}", health.schema)),
                 (
                     "Blob store",
                     blobs.is_none(),
-                    blobs.unwrap_or_else(|| format!("{} works", settings.blob_provider)),
+                    blobs.unwrap_or_else(|| format!("{} is available", settings.blob_provider)),
                 ),
                 (
                     "Receiving",
                     settings.receives_mail,
-                    if settings.receives_mail { "takes mail in".into() } else { "is off".into() },
+                    if settings.receives_mail { "accepts mail".into() } else { "off".into() },
                 ),
             ];
             let facts = vec![
-                ("Address", settings.public_url.clone()),
+                ("URL", settings.public_url.clone()),
                 ("Mail server name", settings.hostname.clone()),
                 ("Hosted domains", settings.hosted_domains.join(", ")),
                 ("Outgoing mail", settings.outbound.mode.to_string()),
-                ("Sign-up", if settings.sign_up.open { "open".into() } else { "by invitation".into() }),
+                ("Sign-up", if settings.sign_up.open { "open".into() } else { "by invitation only".into() }),
                 ("Blob store", format!("{} {}", settings.blob_provider, settings.blob_bucket)),
                 (
                     "Largest message",
@@ -155,7 +155,7 @@ async fn set_plan(visit: Visit, Path(workspace): Path<String>, request: Request)
             let plan: Plan =
                 fields.get("plan").parse().map_err(|said: String| Error::invalid("plan", said))?;
             admin::set_plan(visit.app(), workspace.into(), plan).await?;
-            Ok((back.to_owned(), format!("The plan is {} now.", plan.display_name())))
+            Ok((back.to_owned(), format!("Plan changed to {}.", plan.display_name())))
         })
         .await
 }

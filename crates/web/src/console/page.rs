@@ -10,7 +10,7 @@ use axum::{
     middleware::Next,
     response::{IntoResponse, Response},
 };
-use operations::{Error, ErrorKind, Result};
+use operations::{Detail, Error, ErrorKind, Result};
 
 use super::{assets, flash};
 use crate::{error, request::cookie};
@@ -87,14 +87,32 @@ pub(super) fn explain(refused: &Error) -> String {
         if !text.is_empty() {
             text.push(' ');
         }
-        let field = detail.path.replace(['_', '.'], " ");
-        let _ = write!(text, "{}: {}.", capital(&field), detail.message.trim_end_matches('.'));
+        text.push_str(&explain_detail(detail));
     }
     if let Some(fix) = refused.fix().filter(|_| refused.kind() != ErrorKind::CrossSiteRequest) {
         text.push(' ');
         text.push_str(fix);
     }
     text
+}
+
+/// What is wrong with one input, with its name.
+pub(super) fn explain_detail(detail: &Detail) -> String {
+    let field = detail.path.replace(['_', '.'], " ");
+    format!("{}: {}", capital(&field), sentence(&detail.message))
+}
+
+/// A message about an input as a sentence.
+pub(super) fn sentence(message: &str) -> String {
+    let length = |prefix: &str| message.strip_prefix(prefix).map(str::to_owned);
+    let text = if let Some(most) = length("length is greater than ") {
+        format!("use at most {most} characters")
+    } else if let Some(least) = length("length is lower than ") {
+        if least == "1" { "must not be empty".to_owned() } else { format!("use at least {least} characters") }
+    } else {
+        message.trim_end_matches('.').to_owned()
+    };
+    format!("{}.", capital(&text))
 }
 
 fn capital(text: &str) -> String {

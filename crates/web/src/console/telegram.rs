@@ -3,7 +3,7 @@
 use askama::Template;
 use axum::{
     Router,
-    extract::{Path, RawQuery},
+    extract::{Path, RawQuery, Request},
     response::Response,
     routing::{get, post},
 };
@@ -11,6 +11,7 @@ use model::telegram::{TelegramCode, TelegramStatus};
 use operations::{Result, mailboxes, telegram};
 
 use super::{
+    confirm::{Question, confirmed},
     fields::Fields,
     links::encoded,
     page::{self, html},
@@ -85,12 +86,20 @@ async fn link(visit: Visit, Path(mailbox): Path<String>) -> Response {
     }
 }
 
-async fn unlink(visit: Visit, Path(mailbox): Path<String>) -> Response {
+async fn unlink(visit: Visit, Path(mailbox): Path<String>, request: Request) -> Response {
     let back = format!("/console/m/{}/telegram", encoded(&mailbox));
-    visit
-        .act(&back, async {
+    let question = Question {
+        title: "Unlink this chat?",
+        text: "It gets no more notifications and can no longer act on mail.",
+        button: "Unlink chat",
+        cancel: &back,
+        typed: "",
+    };
+    confirmed(&visit, request, &question, |_| {
+        visit.act(&back, async {
             telegram::unlink(visit.app(), &visit.call(&telegram::UNLINK)?, &mailbox).await?;
-            Ok((back.clone(), "The chat is no longer linked.".to_owned()))
+            Ok((back.clone(), "Chat unlinked.".to_owned()))
         })
-        .await
+    })
+    .await
 }

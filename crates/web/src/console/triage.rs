@@ -18,13 +18,15 @@ use operations::{Result, assistant, emails, mailboxes, tasks, triagers};
 use serde_json::json;
 
 use super::{
+    confirm::{Question, confirmed},
     fields::{Fields, input},
+    form_state::FormState,
     links::encoded,
     page::{self, html},
     shell::Shell,
     sidebar::fill_sidebar,
     time::{When, Zone},
-    triage_form::{Form, filled},
+    triage_form::{Form, field_of, filled},
     visit::Visit,
 };
 use crate::State;
@@ -105,7 +107,7 @@ const fn trigger_name(kind: TriggerKind) -> &'static str {
         TriggerKind::MailReceivedOrSent => "mail received or sent",
         TriggerKind::CalendarCreated => "invitation",
         TriggerKind::CalendarUpdated => "invitation changed",
-        TriggerKind::CalendarCanceled => "invitation called off",
+        TriggerKind::CalendarCanceled => "invitation canceled",
     }
 }
 
@@ -115,8 +117,8 @@ const fn source_name(kind: SourceKind) -> &'static str {
         SourceKind::MailSent => "mail sent",
         SourceKind::CalendarCreated => "invitation",
         SourceKind::CalendarUpdated => "invitation changed",
-        SourceKind::CalendarCanceled => "invitation called off",
-        SourceKind::Manual => "asked for",
+        SourceKind::CalendarCanceled => "invitation canceled",
+        SourceKind::Manual => "manual",
     }
 }
 
@@ -252,22 +254,22 @@ struct TriagerPage {
     shell: Shell,
     id: String,
     form: Form,
-    said: String,
+    state: FormState,
     may_change: bool,
     model: bool,
 }
 
-async fn show(visit: &Visit, mailbox: &str, form: Form, said: String) -> Result<Response> {
+async fn show(visit: &Visit, mailbox: &str, form: Form, state: FormState) -> Result<Response> {
     let mut shell = visit.shell("Triager", "triage").await?;
     let found = mailboxes::get(visit.app(), &visit.call(&mailboxes::GET)?, mailbox).await?;
     let id = found.id.as_str().to_owned();
     fill_sidebar(visit, &mut shell, &id).await?;
     let model = assistant::is_configured(visit.app());
-    html(&TriagerPage { shell, id, form, said, may_change: visit.may(&triagers::UPDATE), model })
+    html(&TriagerPage { shell, id, form, state, may_change: visit.may(&triagers::UPDATE), model })
 }
 
 async fn new_page(visit: Visit, Path(mailbox): Path<String>) -> Response {
-    visit.answer(show(&visit, &mailbox, Form::empty(), String::new())).await
+    visit.answer(show(&visit, &mailbox, Form::empty(), FormState::default())).await
 }
 
 async fn create(visit: Visit, Path(mailbox): Path<String>, request: Request) -> Response {
@@ -287,7 +289,8 @@ async fn create(visit: Visit, Path(mailbox): Path<String>, request: Request) -> 
         }
         Err(refused) => {
             let form = Form::again("", &fields);
-            visit.answer(show(&visit, &mailbox, form, page::explain(&refused))).await
+            let state = FormState::refused_at(fields.clone(), &refused, |path| field_of(&fields, path));
+            visit.answer(show(&visit, &mailbox, form, state)).await
         }
     }
 }
@@ -297,7 +300,7 @@ async fn one_page(visit: Visit, Path((mailbox, triager)): Path<(String, String)>
         .answer(async {
             let call = visit.call(&triagers::GET)?;
             let found = triagers::get(visit.app(), &call, &mailbox, triager.into()).await?;
-            show(&visit, &mailbox, Form::of(&found), String::new()).await
+            show(&visit, &mailbox, Form::of(&found), FormState::default()).await
         })
         .await
 }
@@ -319,7 +322,8 @@ async fn save(visit: Visit, Path((mailbox, triager)): Path<(String, String)>, re
         }
         Err(refused) => {
             let form = Form::again(&triager, &fields);
-            visit.answer(show(&visit, &mailbox, form, page::explain(&refused))).await
+            let state = FormState::refused_at(fields.clone(), &refused, |path| field_of(&fields, path));
+            visit.answer(show(&visit, &mailbox, form, state)).await
         }
     }
 }
@@ -347,20 +351,32 @@ async fn make_default(visit: Visit, Path((mailbox, triager)): Path<(String, Stri
         .act(&back, async {
             let call = visit.call(&triagers::MAKE_DEFAULT)?;
             let updated = triagers::make_default(visit.app(), &call, &mailbox, triager.into()).await?;
-            Ok((back.clone(), format!("“{}” drafts the answers from now on.", updated.name)))
+            Ok((back.clone(), format!("“{}” now drafts the replies.", updated.name)))
         })
         .await
 }
 
-async fn delete(visit: Visit, Path((mailbox, triager)): Path<(String, String)>) -> Response {
+async fn delete(
+    visit: Visit,
+    Path((mailbox, triager)): Path<(String, String)>,
+    request: Request,
+) -> Response {
     let back = page_url(&mailbox);
-    visit
-        .act(&back, async {
+    let question = Question {
+        title: "Delete this triager?",
+        text: "The tasks and drafts it made stay.",
+        button: "Delete triager",
+        cancel: &back,
+        typed: "",
+    };
+    confirmed(&visit, request, &question, |_| {
+        visit.act(&back, async {
             let call = visit.call(&triagers::DELETE)?;
             triagers::delete(visit.app(), &call, &mailbox, triager.into()).await?;
-            Ok((back.clone(), "The triager is deleted.".to_owned()))
+            Ok((back.clone(), "Triager deleted.".to_owned()))
         })
-        .await
+    })
+    .await
 }
 
 /// Redirects to the triager's own conversation with the agent.

@@ -16,7 +16,7 @@ const TRIGGERS: [(TriggerKind, &str); 6] = [
     (TriggerKind::MailReceivedOrSent, "Mail received or sent"),
     (TriggerKind::CalendarCreated, "New invitation"),
     (TriggerKind::CalendarUpdated, "Invitation changed"),
-    (TriggerKind::CalendarCanceled, "Invitation called off"),
+    (TriggerKind::CalendarCanceled, "Invitation canceled"),
 ];
 
 const TASKS: [TriagerTaskKind; 4] = [
@@ -29,9 +29,9 @@ const TASKS: [TriagerTaskKind; 4] = [
 /// A task in words.
 pub(super) const fn task_name(kind: TriagerTaskKind) -> &'static str {
     match kind {
-        TriagerTaskKind::DraftResponse => "draft an answer",
+        TriagerTaskKind::DraftResponse => "draft a reply",
         TriagerTaskKind::ExtractTasks => "find tasks",
-        TriagerTaskKind::Label => "put labels on",
+        TriagerTaskKind::Label => "add labels",
         TriagerTaskKind::Notify => "notify",
     }
 }
@@ -39,10 +39,10 @@ pub(super) const fn task_name(kind: TriagerTaskKind) -> &'static str {
 /// The heading of a task in the form, and its description.
 const fn task_text(kind: TriagerTaskKind) -> (&'static str, &'static str) {
     match kind {
-        TriagerTaskKind::DraftResponse => ("Draft an answer", "Saved among the drafts, for you to send."),
-        TriagerTaskKind::ExtractTasks => ("Find tasks", "Listed on the page Triage, with when they are due."),
-        TriagerTaskKind::Label => ("Put labels on", "Labels of this mailbox that fit the mail."),
-        TriagerTaskKind::Notify => ("Notify", "A sentence or two in the run’s summary and its event."),
+        TriagerTaskKind::DraftResponse => ("Draft a reply", "Saved in Drafts for you to send."),
+        TriagerTaskKind::ExtractTasks => ("Find tasks", "Listed on the Triage page with their due dates."),
+        TriagerTaskKind::Label => ("Add labels", "This mailbox’s labels that fit the email."),
+        TriagerTaskKind::Notify => ("Notify", "A sentence or two in the run’s summary and event."),
     }
 }
 
@@ -190,6 +190,26 @@ impl Form {
             triggers: triggers.collect(),
             tasks: tasks.collect(),
         }
+    }
+}
+
+/// The field of an input of the API, and its label. Triggers are counted without the empty lines of the form.
+pub(super) fn field_of(fields: &Fields, path: &str) -> Option<(String, String)> {
+    let of = |field: String, label: &str| Some((field, label.to_owned()));
+    match path {
+        "name" => return of("name".to_owned(), "Name"),
+        "instructions" => return of("instructions".to_owned(), "Instructions"),
+        _ => {}
+    }
+    let (index, rest) = path.strip_prefix("triggers[")?.split_once(']')?;
+    let index: usize = index.parse().ok()?;
+    let line = (0..MAX_TRIGGERS).filter(|number| has_line(fields, *number)).nth(index)?;
+    match rest.trim_start_matches('.') {
+        "filter" => of(format!("t{line}_filter"), "Only matching"),
+        domains if domains.starts_with("mailDomains") => {
+            of(format!("t{line}_domains"), "Only from these domains")
+        }
+        _ => None,
     }
 }
 

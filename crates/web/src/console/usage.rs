@@ -88,8 +88,8 @@ async fn show(visit: Visit, RawQuery(query): RawQuery) -> Response {
                 period_end: shell.zone.when(credits.period_end),
                 charts: vec![
                     chart("credits", "Credits by class", &CLASSES, by_class),
-                    chart("mails", "Mails", &["Received", "Sent"], traffic),
-                    chart("calls", "API calls", &["Answered", "Refused or failed"], calls),
+                    chart("emails", "Emails", &["Received", "Sent"], traffic),
+                    chart("calls", "API calls", &["Succeeded", "Failed"], calls),
                 ],
                 shell,
             })

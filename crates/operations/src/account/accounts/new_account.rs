@@ -25,6 +25,8 @@ pub(crate) struct NewAccount {
     pub(crate) account: Account,
     pub(crate) password_hash: String,
     pub(crate) workspace: WorkspaceRecord,
+    /// The workspace's plan if this turns out to be the first account, unless one was asked for.
+    pub(crate) operator_plan: Option<Plan>,
 }
 
 /// Refuses where sign-up is by invitation only.
@@ -35,8 +37,9 @@ pub(super) fn require_open(app: &App) -> Result<()> {
     Err(Error::new(ErrorKind::RoleRequired).with_fix("This server takes new accounts by invitation only."))
 }
 
-/// An account and its workspace, ready to be stored.
-pub(crate) async fn prepare(app: &App, input: SignUp, plan: Plan, turn: Turn) -> Result<NewAccount> {
+/// An account and its workspace, ready to be stored. Without a plan it gets the usual one: Free, or the operator's for
+/// the first account of the server.
+pub(crate) async fn prepare(app: &App, input: SignUp, plan: Option<Plan>, turn: Turn) -> Result<NewAccount> {
     let email = clean_email("email", &input.email)?;
     let name = clean_name("name", input.name.as_deref().unwrap_or(email.local()))?;
     let workspace_name = match &input.workspace_name {
@@ -64,7 +67,7 @@ pub(crate) async fn prepare(app: &App, input: SignUp, plan: Plan, turn: Turn) ->
         name: workspace_name,
         owner_address: address,
         timezone: "UTC".to_owned(),
-        plan,
+        plan: plan.unwrap_or(Plan::Free),
         data_key: wrapped,
         referred_by: None,
         mailbox_count: 0,
@@ -72,7 +75,8 @@ pub(crate) async fn prepare(app: &App, input: SignUp, plan: Plan, turn: Turn) ->
         created_at: now,
         updated_at: now,
     };
-    Ok(NewAccount { account, password_hash, workspace })
+    let operator_plan = plan.is_none().then_some(app.settings().operator_plan);
+    Ok(NewAccount { account, password_hash, workspace, operator_plan })
 }
 
 /// A stable address that looks like a wallet's, because a wallet can own a workspace too.
@@ -108,6 +112,9 @@ pub(crate) async fn insert(
     now: Timestamp,
 ) -> Result<WorkspaceId> {
     fresh.account.is_admin = system::is_first_account(tx).await?;
+    if let Some(plan) = fresh.operator_plan.filter(|_| fresh.account.is_admin) {
+        fresh.workspace.plan = plan;
+    }
     if !accounts::insert(tx, &fresh.account, &fresh.password_hash).await? {
         return Err(Error::new(ErrorKind::AccountExists));
     }

@@ -1,13 +1,10 @@
 //! Sign-up: an account and its workspace in one step.
 //!
-//! The first account of a server is its operator. Where strangers can reach the server, that account needs the code
+//! The first account of a server is its operator, whose workspace gets the plan `operator.plan`. Where strangers can reach the server, that account needs the code
 //! that the server printed at its start. Later ones may have to verify their address first.
 
 use hmac::Mac;
-use model::{
-    Plan,
-    accounts::{SignUp, VerificationSent},
-};
+use model::accounts::{SignUp, VerificationSent};
 use store::system;
 
 use super::{
@@ -73,7 +70,7 @@ async fn store_new(
 ) -> Result<OpenedSession> {
     let code = input.affiliate_code.clone();
     let turn = Turn { purpose: Purpose::SignUp, client: Some(client.network) };
-    let fresh = prepare(app, input, Plan::Free, turn).await?;
+    let fresh = prepare(app, input, None, turn).await?;
     let session = prepare_session(app, client, &fresh.account.id)?;
     let (now, verify) = (app.now(), app.settings().sign_up.verify);
     let opened = app

@@ -3,10 +3,7 @@
 //! The answer does not reveal whether the address has an account: its owner then gets a message that says so. The
 //! password is chosen by the person who follows the link, never by the requester, who may be a stranger.
 
-use model::{
-    Plan,
-    accounts::{CompleteSignUp, SignUp, VerificationSent},
-};
+use model::accounts::{CompleteSignUp, SignUp, VerificationSent};
 use serde::{Deserialize, Serialize};
 use store::{accounts, sign_ups, system};
 
@@ -150,7 +147,7 @@ pub async fn complete(app: &App, input: CompleteSignUp, client: &Client) -> Resu
         code: None,
     };
     let turn = Turn { purpose: Purpose::SignUp, client: Some(client.network) };
-    let fresh = prepare(app, wanted, Plan::Free, turn).await?;
+    let fresh = prepare(app, wanted, None, turn).await?;
     let session = prepare_session(app, client, &fresh.account.id)?;
     let made = app
         .db()

@@ -76,6 +76,7 @@ async fn import(app: &App, call: &Call, mailbox: &str, messages: Vec<Bytes>) -> 
                 authentication: &authentication,
                 sender: None,
                 now: app_.now(),
+                imported: true,
             };
             delivery.to_mailbox(tx, &recipient, id, content).await?;
         }

@@ -112,6 +112,8 @@ impl PreparedDelivery {
             authentication: &self.authentication,
             sender: self.arrival.from.as_deref(),
             now: self.app.now(),
+            // What came by no transport was uploaded.
+            imported: self.arrival.provider.is_none(),
         };
         let (recipients, ids) = (&self.arrival.recipients, self.ids.clone());
         delivery.to_all(tx, recipients, ids, &self.contents, self.name.as_deref()).await
@@ -209,6 +211,8 @@ pub(crate) struct Delivery<'a> {
     /// The envelope's sender; nothing for a null sender.
     pub(crate) sender: Option<&'a str>,
     pub(crate) now: Timestamp,
+    /// Whether it is older mail that a caller brings along, which was not received here.
+    pub(crate) imported: bool,
 }
 
 /// The authentication of a message that was written here, not received.
@@ -217,7 +221,7 @@ const NOT_RECEIVED: &SenderAuthentication = &SenderAuthentication::unknown(None)
 impl<'a> Delivery<'a> {
     /// A message that a mailbox keeps of its own: a draft, or the sender's copy.
     pub(crate) const fn own(app: &'a App, prepared: &'a PreparedMessage, now: Timestamp) -> Self {
-        Self { app, prepared, authentication: NOT_RECEIVED, sender: None, now }
+        Self { app, prepared, authentication: NOT_RECEIVED, sender: None, now, imported: false }
     }
 }
 
@@ -305,9 +309,11 @@ impl Delivery<'_> {
             mail.record.held_until = mail.record.held_until.max(until);
         }
         emails::insert(tx, &recipient.mailbox, &mut mail).await?;
-        let counter = format!("received.{}", self.now.month());
-        mailboxes::add_to_counter(tx, &recipient.mailbox, &counter, 1).await?;
-        metering::add_usage(tx, self.now.day(), "mails_in", 1).await?;
+        if !self.imported {
+            let counter = format!("received.{}", self.now.month());
+            mailboxes::add_to_counter(tx, &recipient.mailbox, &counter, 1).await?;
+            metering::add_usage(tx, self.now.day(), "mails_in", 1).await?;
+        }
         let event = NewEvent {
             kind: EventType::MessageReceived,
             mailbox: Some(recipient.mailbox.clone()),

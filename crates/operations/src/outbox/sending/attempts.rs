@@ -351,8 +351,14 @@ impl LocalDelivery<'_> {
         }
         let authentication = SenderAuthentication::unknown(Some(InboundProvider::MailApi));
         let sender = mail.sender.as_deref();
-        let delivery =
-            Delivery { app: self.app, prepared, authentication: &authentication, sender, now: self.now };
+        let delivery = Delivery {
+            app: self.app,
+            prepared,
+            authentication: &authentication,
+            sender,
+            now: self.now,
+            imported: false,
+        };
         delivery.to_mailbox(tx.enter(&recipient.workspace), recipient, id, content).await?;
         conclude(tx.enter(&record.workspace), self.app, self.key, &mail, &before, self.now).await?;
         Ok(true)

@@ -48,6 +48,7 @@ pub(super) async fn write(app: &App, workspace: &WorkspaceId, id: &str) -> Resul
                 authentication: &authentication,
                 sender: None,
                 now: app_.now(),
+                imported: false,
             };
             delivery.to_mailbox(tx, &failed.recipient, &email, &content).await?;
             match mail.email_id {

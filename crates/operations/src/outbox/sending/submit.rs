@@ -275,6 +275,7 @@ impl Submission {
             authentication: &authentication,
             sender,
             now: self.now,
+            imported: false,
         };
         let workspace = tx.workspace().clone();
         let mut here: Vec<&Recipient> = Vec::new();

@@ -19,6 +19,7 @@ use crate::{
     console::{
         amounts::money,
         fields::Fields,
+        form_state::{FormState, Labels},
         page::{self, html},
         shell::Shell,
         time::{When, number},
@@ -35,6 +36,16 @@ const STATES: [PaymentState; 5] = [
     PaymentState::Failed,
 ];
 const PAYOUTS: &str = "/console/operator/payouts";
+const LABELS: Labels = &[
+    ("workspace", "workspace", "Workspace"),
+    ("reference", "reference", "Reference"),
+    ("amount", "amount", "Amount"),
+    ("amount_cents", "amount", "Amount"),
+    ("currency", "currency", "Currency"),
+    ("period_start", "period_start", "From"),
+    ("period_end", "period_end", "Until"),
+    ("status", "status", "Status"),
+];
 
 pub(super) fn routes() -> Router<State> {
     Router::new()
@@ -120,12 +131,11 @@ struct PayoutsPage {
     currency: String,
     /// Workspaces to choose from: id and name.
     workspaces: Vec<(String, String)>,
-    /// The values of a refused form, and the error.
-    form: Fields,
-    said: String,
+    /// The form, which may have been refused.
+    state: FormState,
 }
 
-async fn show_payouts(visit: &Visit, form: Fields, said: String) -> Result<Response> {
+async fn show_payouts(visit: &Visit, state: FormState) -> Result<Response> {
     visit.require_operator()?;
     let app = visit.app();
     let shell = visit.shell("Payouts", "operator-payouts").await?;
@@ -141,12 +151,12 @@ async fn show_payouts(visit: &Visit, form: Fields, said: String) -> Result<Respo
     let rows = rows.collect();
     let workspaces = admin::list_workspaces(app, WorkspaceId::from(""), visit.limits().newest_shown).await?;
     let workspaces = workspaces.into_iter().map(|one| (one.id.as_str().to_owned(), one.name)).collect();
-    let currency = form.given("currency").unwrap_or(&app.settings().currency).to_owned();
-    html(&PayoutsPage { shell, rows, currency, workspaces, form, said })
+    let currency = state.or("currency", &app.settings().currency).to_owned();
+    html(&PayoutsPage { shell, rows, currency, workspaces, state })
 }
 
 async fn list_payouts(visit: Visit) -> Response {
-    visit.answer(show_payouts(&visit, Fields::default(), String::new())).await
+    visit.answer(show_payouts(&visit, FormState::default())).await
 }
 
 async fn add_payout(visit: Visit, request: Request) -> Response {
@@ -156,7 +166,10 @@ async fn add_payout(visit: Visit, request: Request) -> Response {
     };
     match record_payout(&visit, &fields).await {
         Ok(said) => visit.act(PAYOUTS, async { Ok((PAYOUTS.to_owned(), said)) }).await,
-        Err(refused) => visit.answer(show_payouts(&visit, fields, page::explain(&refused))).await,
+        Err(refused) => {
+            let state = FormState::refused(fields, &refused, LABELS);
+            visit.answer(show_payouts(&visit, state)).await
+        }
     }
 }
 
@@ -174,7 +187,7 @@ async fn record_payout(visit: &Visit, fields: &Fields) -> Result<String> {
         reference: fields.given("reference").map(ToOwned::to_owned),
     };
     let recorded = admin::add_payout(visit.app(), payout).await?;
-    Ok(format!("The payout of {} is recorded.", money(recorded.amount_cents, &recorded.currency)))
+    Ok(format!("Payout of {} recorded.", money(recorded.amount_cents, &recorded.currency)))
 }
 
 /// The start of a day in UTC, as payouts count.
