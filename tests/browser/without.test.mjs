@@ -78,20 +78,20 @@ test("a mail is passed on by way of a draft, with its files", async () => {
   await page.locator(".threads .subject", { hasText: "Numbers" }).click();
   await page.locator(".reader .msg").first().waitFor();
   await page.keyboard.press("f");
-  await page.waitForURL(/compose\?forward=/);
-  await page.getByText("with its 1 file").waitFor();
+  await page.getByText("with its 1 attachment").waitFor();
   await page.getByText("The original message follows").click();
   await page.frameLocator("iframe.frame").getByText("The numbers").waitFor();
   await page.getByText("The original message follows").click();
   await page.getByLabel("To", { exact: true }).fill("carl@remote.test");
-  await page.getByRole("textbox", { name: "Text of the mail" }).fill("Look at these.");
+  await page.getByRole("textbox", { name: "Message" }).fill("Look at these.");
   // It saves itself, and what follows it becomes part of the draft.
   await page.locator("[data-saved]", { hasText: "Draft saved" }).waitFor();
   await page.locator(".compose-files").getByText("numbers.txt").waitFor();
-  await page.getByLabel("Add files").setInputFiles({ name: "mine.txt", mimeType: "text/plain", buffer: Buffer.from("mine") });
+  await page.getByLabel("Attach files").setInputFiles({ name: "mine.txt", mimeType: "text/plain", buffer: Buffer.from("mine") });
   await page.locator(".compose-files").getByText("mine.txt").waitFor();
   await page.getByRole("button", { name: "Save draft" }).click();
   await told(page, "Draft saved.");
+  await page.goto(`${service.base}/console/m/${mailbox.id}/f/draft`);
   await page.locator(".threads .subject", { hasText: "Fwd: Numbers" }).click();
   await page.getByRole("heading", { name: "Draft" }).waitFor();
   await page.getByText("Look at these.").first().waitFor();
@@ -100,7 +100,7 @@ test("a mail is passed on by way of a draft, with its files", async () => {
   await page.getByText("The original message follows").click();
   assert.equal(await page.locator(".compose-files li").count(), 2);
   await page.getByRole("button", { name: "Remove mine.txt" }).click();
-  await page.getByRole("textbox", { name: "Text of the mail" }).fill("Look at them.");
+  await page.getByRole("textbox", { name: "Message" }).fill("Look at them.");
   await page.keyboard.press("Control+Enter");
   await told(page, "on its way");
   await page.goto(`${service.base}/console/m/${mailbox.id}/f/sent`);

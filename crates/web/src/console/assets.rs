@@ -22,7 +22,11 @@ const FILES: &[(&str, &str, &str)] = &[
     (
         "style.css",
         "text/css; charset=utf-8",
-        concat!(include_str!("../../assets/style.css"), include_str!("../../assets/pages.css")),
+        concat!(
+            include_str!("../../assets/style.css"),
+            include_str!("../../assets/pages.css"),
+            include_str!("../../assets/compose.css"),
+        ),
     ),
     ("htmx.js", "text/javascript; charset=utf-8", include_str!("../../assets/htmx.min.js")),
     ("toast.js", "text/javascript; charset=utf-8", include_str!("../../assets/toast.js")),
