@@ -82,7 +82,7 @@ async fn receive(axum::extract::State(state): axum::extract::State<State>, reque
 
 async fn accept(app: &App, request: Request) -> Result<Response> {
     // Without a secret there is no hook, and the response does not reveal that there could be one.
-    let secret = app.settings().inbound_secret.clone().ok_or_else(|| Error::not_found("Not found"))?;
+    let secret = app.settings().inbound_secret.clone().ok_or_else(error::no_route)?;
     let (parts, body) = request.into_parts();
     let limit = BodyLimit { max: app.settings().max_message_bytes, refusal: ErrorKind::PayloadTooLarge };
     let raw = body::read(&parts.headers, body, limit).await?;
@@ -182,7 +182,10 @@ impl Envelope {
 /// 401 unless the request is signed with our secret, and recently. Returns the signature, which identifies the
 /// request.
 fn check_signature(app: &App, headers: &HeaderMap, secret: &[u8], raw: &[u8]) -> Result<String> {
-    let wrong = || Error::new(ErrorKind::Unauthorized);
+    let wrong = || {
+        let fix = "Sign the request with the server's inbound.http_secret, and check the clock: /docs#receiveRawMail.";
+        Error::new(ErrorKind::Unauthorized).with_fix(fix)
+    };
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let time = text("x-signature-time").ok_or_else(wrong)?;
     let seconds: i64 = time.parse().map_err(|_| wrong())?;

@@ -81,6 +81,105 @@ pub enum ErrorKind {
 }
 
 impl ErrorKind {
+    /// All kinds.
+    pub const ALL: [Self; Self::AlreadyAnswered as usize + 1] = [
+        Self::ValidationFailed,
+        Self::InvalidCursor,
+        Self::InvalidIdempotencyKey,
+        Self::FolderProtected,
+        Self::FolderUnknown,
+        Self::ConversationProtected,
+        Self::EmailSendRecipientLimitExceeded,
+        Self::Unauthorized,
+        Self::CreditsExhausted,
+        Self::PaymentRequired,
+        Self::SettlementFailed,
+        Self::PaymentCredentials,
+        Self::PaymentReused,
+        Self::PaymentInProgress,
+        Self::WorkspaceScopeDenied,
+        Self::PlanRequired,
+        Self::RoleRequired,
+        Self::CrossSiteRequest,
+        Self::ConfirmationInvalid,
+        Self::ContentWithheld,
+        Self::SenderNotAllowed,
+        Self::QuotaExceeded,
+        Self::NotFound,
+        Self::MethodNotAllowed,
+        Self::NotAcceptable,
+        Self::UnsupportedMediaType,
+        Self::RangeNotSatisfiable,
+        Self::MailboxExists,
+        Self::FolderExists,
+        Self::LabelExists,
+        Self::DomainExists,
+        Self::DomainInUse,
+        Self::WebhookPaused,
+        Self::LastAdmin,
+        Self::AccountExists,
+        Self::AffiliateExists,
+        Self::DraftLocked,
+        Self::MessageExists,
+        Self::ConversationBusy,
+        Self::TriagerProtected,
+        Self::IdempotencyInProgress,
+        Self::IdempotencyPayloadTooLarge,
+        Self::PayloadTooLarge,
+        Self::AttachmentTooLarge,
+        Self::AttachmentsTooLarge,
+        Self::TooManyAttachments,
+        Self::MessageTooLarge,
+        Self::IdempotencyKeyReused,
+        Self::RecipientsRefused,
+        Self::OutboundNotConfigured,
+        Self::RateLimited,
+        Self::EmailSendRateLimitExceeded,
+        Self::AiUnavailable,
+        Self::MemoryUnavailable,
+        Self::TelegramUnavailable,
+        Self::Overloaded,
+        Self::StorageUnavailable,
+        Self::SettlementPending,
+        Self::FacilitatorUnavailable,
+        Self::Internal,
+        Self::Rehearsed,
+        Self::AlreadyAnswered,
+    ];
+
+    /// What to do next, for a caller of the API, unless the error has a better hint. Every kind that refuses access or
+    /// finds nothing has one (a test of `web` goes through all).
+    pub const fn fix(self) -> Option<&'static str> {
+        Some(match self {
+            Self::Unauthorized => {
+                "Send an API key in the x-api-key header, or the cookie of a console session. If you do, it is wrong, \
+                 expired or revoked: create a new key in the console."
+            }
+            Self::WorkspaceScopeDenied => {
+                "Use the id of the workspace that your key or session belongs to: GET /api/v1/workspaces lists it."
+            }
+            Self::PlanRequired => "Move the workspace to a plan that includes this; x-plans in /openapi.json names them.",
+            Self::RoleRequired => "Use a key or an account with the admin role.",
+            Self::CrossSiteRequest => {
+                "Send the Origin header with this server's own URL, as browsers do, or use an API key instead of a cookie."
+            }
+            Self::ConfirmationInvalid => "Make the call without a confirmation, then confirm exactly that call with the new token.",
+            Self::ContentWithheld => {
+                "Read the email in safe mode, which leaves out what is unsafe; a person can look at the original in the console."
+            }
+            Self::SenderNotAllowed => {
+                "Leave out `from`, or use the mailbox's own address; GET /api/v1/mailboxes/{mailboxId} shows it."
+            }
+            Self::PaymentReused => "Sign a new payment for this request.",
+            Self::QuotaExceeded => "Delete something you no longer need, or move the workspace to a larger plan.",
+            Self::NotFound => {
+                "Check the id: it may be misspelt or deleted, or belong to another workspace or mailbox. The list operation \
+                 of the same resource shows the ids that exist."
+            }
+            _ => return None,
+        })
+    }
+
     /// The stable code.
     #[expect(clippy::too_many_lines, reason = "a line for each, and nothing else")]
     pub const fn code(self) -> &'static str {
@@ -348,9 +447,13 @@ impl Error {
     pub fn details(&self) -> &[Detail] {
         &self.0.details
     }
-    /// What to do next.
+    /// What to do next, if this error knows better than its kind.
     pub fn fix(&self) -> Option<&str> {
         self.0.fix.as_deref()
+    }
+    /// What a caller of the API is to do next: the error's own hint, or that of its kind.
+    pub fn fix_or_default(&self) -> Option<&str> {
+        self.fix().or(self.0.kind.fix())
     }
     /// The size of the file for an unsatisfiable range.
     pub fn size(&self) -> Option<usize> {

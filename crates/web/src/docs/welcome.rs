@@ -1,6 +1,6 @@
 //! The page at the root: what this is, links, and three commands to a first mailbox.
 
-use super::{curl, html::Html, own_reference::REFERENCE, shell};
+use super::{html::Html, own_reference::REFERENCE, samples, shell};
 
 /// The links, with their descriptions.
 const LINKS: [(&str, &str, &str); 5] = [
@@ -69,8 +69,7 @@ fn steps(html: &mut Html, url: &str) {
         let Some(operation) = REFERENCE.operation(id) else { continue };
         html.put("li", |html| {
             html.line("h3", title);
-            let command = curl::command(&REFERENCE, &operation, url);
-            html.code_block(|html| html.text(&command));
+            html.code_of("sh", &samples::command_at(&REFERENCE, &operation, url));
             html.marked_line("p.note", hint);
         });
     }

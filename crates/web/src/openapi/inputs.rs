@@ -3,6 +3,7 @@
 use schemars::{Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
+use super::examples;
 use crate::endpoint::{Endpoint, Output};
 
 /// An endpoint's inputs: parameters and a body.
@@ -11,6 +12,7 @@ pub(crate) fn inputs(endpoint: &Endpoint, reading: &mut SchemaGenerator) -> (Vec
     let input = (endpoint.describe_input)(reading);
     let mut parameters = parameters("path", input.path.as_ref());
     parameters.extend(self::parameters("query", input.query.as_ref()));
+    add_query_examples(operation.id, &mut parameters);
     if !endpoint.method.is_safe() {
         parameters.push(json!({
             "name": "Idempotency-Key", "in": "header", "required": false,
@@ -41,11 +43,23 @@ pub(crate) fn inputs(endpoint: &Endpoint, reading: &mut SchemaGenerator) -> (Vec
     }
     let body = input.body.map(|schema| {
         let types = endpoint.body_types.iter();
-        let content: Map<String, Value> =
-            types.map(|kind| ((*kind).to_owned(), json!({ "schema": schema.clone() }))).collect();
+        let mut media = json!({ "schema": schema });
+        if let Some(example) = examples::body(operation.id) {
+            media["example"] = example;
+        }
+        let content: Map<String, Value> = types.map(|kind| ((*kind).to_owned(), media.clone())).collect();
         json!({ "required": !endpoint.body_optional, "content": content })
     });
     (parameters, body)
+}
+
+/// Adds the examples of query parameters.
+pub(crate) fn add_query_examples(id: &str, parameters: &mut [Value]) {
+    for parameter in parameters.iter_mut().filter(|parameter| parameter["in"] == "query") {
+        if let Some(example) = parameter["name"].as_str().and_then(|name| examples::query(id, name)) {
+            parameter["example"] = example;
+        }
+    }
 }
 
 /// The properties of an object as parameters.

@@ -10,7 +10,8 @@ use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
 use super::{
-    inputs::parameters,
+    examples,
+    inputs::{add_query_examples, parameters},
     plans::plans_from,
     responses::{by_status, error_response},
 };
@@ -118,7 +119,8 @@ impl Document<'_> {
             answer,
         );
         let summary = "Counts a click on an affiliate's link and leads on to signing up.";
-        let query = parameters("query", Some(&self.reading.root_schema_for::<TrackQuery>()));
+        let mut query = parameters("query", Some(&self.reading.root_schema_for::<TrackQuery>()));
+        add_query_examples("trackAffiliate", &mut query);
         let location = json!({ "Location": { "description": "The page to sign up on.", "schema": { "type": "string" } } });
         self.add(
             Audience::Public,
@@ -261,6 +263,10 @@ impl Document<'_> {
     }
 
     fn add(&mut self, kind: Audience, route: &Route, body: &Value, (status, success): (u16, Value)) {
+        let mut body = body.clone();
+        if let Some(example) = examples::body(route.id) {
+            body["content"]["application/json"]["example"] = example;
+        }
         let mut responses = Map::new();
         responses.insert(status.to_string(), success);
         for (status, kinds) in by_status([kind.errors().as_slice(), route.errors].concat()) {
