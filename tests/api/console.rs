@@ -139,7 +139,7 @@ async fn a_faulty_sign_up_makes_nothing(engine: Engine) {
         let answer = server.anonymous().post(SIGN_UP, json!({ "email": email, "password": PASSWORD })).await;
         assert_eq!(
             answer.expect(409, "account_exists").json()["error"],
-            "An account with this address exists."
+            "An account with this address already exists."
         );
         assert_eq!(answer.header("set-cookie"), "");
     }

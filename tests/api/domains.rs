@@ -256,7 +256,7 @@ async fn plans_and_roles_gate_domains(engine: Engine) {
     let third = json!({ "domain": "three.example.com" });
     let refused = tenant.key.post(&all(&tenant), third.clone()).await;
     refused.expect(403, "quota_exceeded");
-    assert_eq!(refused.json()["error"], "The plan's limit of 2 domains is reached.");
+    assert_eq!(refused.json()["error"], "The workspace reached its plan's limit of 2 domains.");
     delete(&tenant, &two).await.ok();
     tenant.key.post(&all(&tenant), third).await.ok();
 }

@@ -7,8 +7,8 @@ use axum::{
     http::Method,
 };
 use model::{Limit, Plan, Role};
-use serde_json::{Value, json};
 use operations::ErrorKind;
+use serde_json::{Value, json};
 use testkit::{Answer, Engine, Server, ServerOptions, both_engines, error_text, streamed};
 
 use super::help::{assert_missing, assert_refused, keys, new_mailbox, path_of};
@@ -162,7 +162,7 @@ async fn what_is_forbidden_says_why(engine: Engine) {
     let full = small.key.post(ALL, json!({ "name": "Third" })).await;
     full.expect(403, "quota_exceeded");
     assert_shape(&full);
-    assert_eq!(full.json()["error"], "The plan's limit of 2 mailboxes is reached.");
+    assert_eq!(full.json()["error"], "The workspace reached its plan's limit of 2 mailboxes.");
 }
 
 /// rules: ERR-7, API-2
@@ -231,8 +231,7 @@ async fn an_accept_header_without_room_is_told_so(engine: Engine) {
             caller.post("/api/console/logout", json!({})).await,
         ] {
             assert_eq!(answer.status, 406, "{accept}");
-            let text =
-                r#"{"error":"Not acceptable","code":"not_acceptable","fix":"Ask for application/json."}"#;
+            let text = r#"{"error":"Not acceptable","code":"not_acceptable","fix":"Send Accept: application/json."}"#;
             assert_eq!(answer.text(), text);
         }
     }

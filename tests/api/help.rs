@@ -1,7 +1,7 @@
 //! What several of these tests need.
 
-use serde_json::{Value, json};
 use operations::ErrorKind;
+use serde_json::{Value, json};
 use testkit::{Answer, Caller, error_text_with};
 
 /// The faulty fields that an error names: path and message.

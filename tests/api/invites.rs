@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 use model::{Limit, Plan};
-use serde_json::{Value, json};
 use operations::ErrorKind;
+use serde_json::{Value, json};
 use testkit::{Answer, Engine, PASSWORD, Server, ServerOptions, Tenant, both_engines, error_text_with};
 
 use super::people::{Person, accept, at, join, sign_up, token};
@@ -106,7 +106,7 @@ async fn members_are_not_invited_and_a_second_invitation_replaces_the_first(engi
         let refusal = answer.expect(400, "validation_failed").json();
         assert_eq!(
             refusal["details"],
-            json!([{ "path": "email", "message": "this address belongs to a member already" }])
+            json!([{ "path": "email", "message": "this address already belongs to a member" }])
         );
     }
     let first = invite(&tenant, "bob@people.test").await;
@@ -216,7 +216,10 @@ async fn an_account_accepts_by_being_signed_in(engine: Engine) {
     server.anonymous().post(path, json!({ "token": link })).await.expect(401, "unauthorized");
     tenant.key.post(path, json!({ "token": link })).await.expect(401, "unauthorized");
     let refused = other.caller.post(path, json!({ "token": link })).await;
-    assert_eq!(refused.expect(403, "role_required").json()["fix"], "Log in with the invited address.");
+    assert_eq!(
+        refused.expect(403, "role_required").json()["fix"],
+        "Log in with the account of the invited address."
+    );
     assert!(!refused.text().contains("old@people.test"), "{}", refused.text());
     let foreign = old.caller.without("sec-fetch-site").with("sec-fetch-site", "cross-site");
     foreign.post(path, json!({ "token": link })).await.expect(403, "cross_site_request");

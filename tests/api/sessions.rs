@@ -2,8 +2,8 @@
 
 use http::Method;
 use model::{Limit, Plan};
-use serde_json::{Value, json};
 use operations::ErrorKind;
+use serde_json::{Value, json};
 use testkit::{Caller, Engine, PASSWORD, Server, ServerOptions, Tenant, both_engines, error_text};
 
 use super::people::{at, join, sign_up};

@@ -195,8 +195,15 @@ mod tests {
         assert!(!passes(&Method::GET, path, &answer(200, &folder)), "an object for an array");
         assert!(!passes(&Method::POST, path, &answer(201, &json!({ "id": "a" }))), "fields are missing");
         assert!(!passes(&Method::POST, path, &answer(200, &folder)), "another status");
-        assert!(!passes(&Method::GET, path, &answer(404, &json!({ "error": "Gone", "fix": "F." }))), "no code");
-        assert!(!passes(&Method::GET, path, &answer(404, &json!({ "error": "", "code": "gone", "fix": "F." }))));
+        assert!(
+            !passes(&Method::GET, path, &answer(404, &json!({ "error": "Gone", "fix": "F." }))),
+            "no code"
+        );
+        assert!(!passes(
+            &Method::GET,
+            path,
+            &answer(404, &json!({ "error": "", "code": "gone", "fix": "F." }))
+        ));
         let helpless = json!({ "error": "Mailbox not found", "code": "not_found" });
         assert!(!passes(&Method::GET, path, &answer(404, &helpless)), "no fix");
         let delete = "/api/v1/mailboxes/mbx_1";

@@ -34,7 +34,7 @@ pub(crate) struct ErrorBody<'a> {
 pub(crate) struct DetailBody<'a> {
     /// Where, such as `attachments[0].content`.
     pub(crate) path: &'a str,
-    /// What is wrong there.
+    /// What is wrong with it.
     pub(crate) message: &'a str,
 }
 

@@ -36,23 +36,23 @@ use crate::{
 const TOLERANCE_SECONDS: u64 = 300;
 /// The headers that are signed with the body, one per line.
 const SIGNED: [&str; 4] = ["x-envelope-from", "x-envelope-to", "x-client-address", "x-client-helo"];
-/// What the hook answers with.
+/// The result of the hook.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Taken")]
 pub(crate) struct HookResponse {
-    /// The ids of the emails that were stored, in the order of the recipients that were taken.
+    /// The ids of the stored emails, in the order of the accepted recipients.
     ids: Vec<EmailId>,
-    /// The recipients that were not.
+    /// The recipients that were refused.
     refused: Vec<RefusedRecipient>,
 }
 
-/// A recipient that was not taken.
+/// A recipient that was refused.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Refused")]
 struct RefusedRecipient {
-    /// Its address as it was given.
+    /// The address, as given.
     recipient: String,
-    /// Why.
+    /// The reason.
     reason: &'static str,
 }
 

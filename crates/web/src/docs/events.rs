@@ -45,7 +45,15 @@ pub(super) fn example() -> Value {
         "sequence": 12,
         "workspace_id": "ws_01h8xgjy4n7r2v6c0d5t9kqwez",
         "mailbox_id": "mbx_01h8xgjy4n7r2v6c0d5t9kqwez",
-        "data": { "email_id": "eml_01h8xgjy4n7r2v6c0d5t9kqwez" },
+        "data": {
+            "email_id": "eml_01h8xgjy4n7r2v6c0d5t9kqwez",
+            "thread_id": "thr_01h8xgjy4n7r2v6c0d5t9kqwez",
+            "folder_id": "inbox",
+            "sender": "Ada <ada@example.com>",
+            "recipient": "orders@agents.example",
+            "subject": "Your order",
+            "snippet": "Thank you for your order.",
+        },
     })
 }
 

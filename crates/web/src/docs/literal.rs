@@ -51,10 +51,6 @@ impl Style {
     fn key(&self, key: &str) -> String {
         let is_name = key.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
             && !key.starts_with(|first: char| first.is_ascii_digit());
-        if self.bare_keys && is_name {
-            key.to_owned()
-        } else {
-            (self.string)(Value::from(key).to_string())
-        }
+        if self.bare_keys && is_name { key.to_owned() } else { (self.string)(Value::from(key).to_string()) }
     }
 }

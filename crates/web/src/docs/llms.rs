@@ -18,7 +18,10 @@ use super::{
 
 /// The operations of the quick start.
 const QUICK_START: [(&str, &str); 3] = [
-    ("createMailbox", "Create a mailbox. `email` in the response is its address, `id` goes into `$MAILBOX_ID`:"),
+    (
+        "createMailbox",
+        "Create a mailbox. `email` in the response is its address, `id` goes into `$MAILBOX_ID`:",
+    ),
     ("waitForEmail", "Wait for an email:"),
     ("sendEmail", "Send one:"),
 ];

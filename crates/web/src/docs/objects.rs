@@ -95,7 +95,9 @@ fn kind(reference: &Reference, schema: &Value) -> String {
     if let Some(target) = schema["$ref"].as_str() {
         let found = reference.schema(target);
         // Ids and texts with bounds are strings to whoever reads them.
-        let is_plain = found.is_some_and(|schema| schema.get("type").is_some_and(|kind| kind == "string") && !schema.contains_key("enum"));
+        let is_plain = found.is_some_and(|schema| {
+            schema.get("type").is_some_and(|kind| kind == "string") && !schema.contains_key("enum")
+        });
         return if is_plain { "string".to_owned() } else { target.trim_start_matches(SCHEMAS).to_owned() };
     }
     if let Some(value) = schema.get("const") {

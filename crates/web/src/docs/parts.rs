@@ -65,8 +65,10 @@ fn part(document: &Value, tag: &str) -> Value {
         }
     }
     let all = document["components"]["schemas"].as_object().into_iter().flatten();
-    let schemas: Map<String, Value> =
-        all.filter(|(name, _)| schemas.contains_key(*name)).map(|(name, one)| (name.clone(), one.clone())).collect();
+    let schemas: Map<String, Value> = all
+        .filter(|(name, _)| schemas.contains_key(*name))
+        .map(|(name, one)| (name.clone(), one.clone()))
+        .collect();
     let mut part = Map::new();
     for (key, value) in document.as_object().into_iter().flatten() {
         let value = match key.as_str() {

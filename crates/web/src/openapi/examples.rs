@@ -22,6 +22,7 @@ pub(crate) fn body(id: &str) -> Option<Value> {
         "switchWorkspace" => json!({ "workspace_id": "$WORKSPACE_ID" }),
         "updateWorkspace" => json!({ "name": "Acme", "timezone": "Europe/Lisbon" }),
         "createInvite" => json!({ "email": "grace@example.com", "role": "member" }),
+        "updateMember" => json!({ "role": "admin" }),
         "createApiKey" => json!({ "name": "My agent" }),
         "createEmailDomain" => json!({ "domain": "mail.example.com" }),
         "createMailbox" | "updateMailbox" => json!({ "name": "Orders" }),

@@ -16,28 +16,28 @@ pub(crate) fn inputs(endpoint: &Endpoint, reading: &mut SchemaGenerator) -> (Vec
     if !endpoint.method.is_safe() {
         parameters.push(json!({
             "name": "Idempotency-Key", "in": "header", "required": false,
-            "description": "Makes the write safe to repeat for 24 hours.",
+            "description": "A key of your own that makes the write safe to repeat for 24 hours.",
             "schema": { "type": "string", "minLength": 1, "maxLength": 255 },
         }));
     }
     if input.prefers {
         parameters.push(json!({
             "name": "Prefer", "in": "header", "required": false,
-            "description": "`respond-async` answers at once, without waiting for other servers.",
+            "description": "`respond-async` returns at once, without waiting for other servers.",
             "schema": { "type": "string" },
         }));
     }
     if operation.tagged {
         parameters.push(json!({
             "name": "If-None-Match", "in": "header", "required": false,
-            "description": "The ETag of an earlier answer; 304 when it still holds.",
+            "description": "The ETag of an earlier response; 304 if it still matches.",
             "schema": { "type": "string" },
         }));
     }
     if matches!(endpoint.output, Output::Events(_)) {
         parameters.push(json!({
             "name": "Last-Event-ID", "in": "header", "required": false,
-            "description": "The sequence of the last event that came, to go on behind it.",
+            "description": "The sequence of the last event received, to resume after it.",
             "schema": { "type": "string" },
         }));
     }

@@ -61,7 +61,7 @@ async fn acceptable(request: Request, next: Next) -> Response {
     if !response.status().is_success() || accepts(&headers, kind) {
         return response;
     }
-    let fix = format!("Ask for {kind}.");
+    let fix = format!("Send Accept: {kind}.");
     error::response(&Error::new(ErrorKind::NotAcceptable).with_fix(fix))
 }
 
