@@ -88,7 +88,7 @@ test("a reply is written below its conversation, by keyboard, also on a phone", 
   await editor(page).focus();
   await page.keyboard.press("Control+Enter");
   await page.getByRole("dialog").getByRole("button", { name: "Send anyway" }).click();
-  await page.locator(".msg").getByText("My calendar is attached.").first().waitFor();
+  await page.locator(".msg", { hasText: "My calendar is attached." }).first().waitFor();
   assert.match(page.url(), /\/f\/inbox\//);
   assert.deepEqual(troubles.filter((one) => !one.includes("400")), []);
 });
@@ -156,7 +156,7 @@ test("without JavaScript everything about writing has a form or a page", async (
   assert.ok(await page.getByLabel("Keep tea.txt").isChecked(), "the file is kept");
   await page.getByLabel("Date and time").fill("2027-03-01T09:00");
   await page.getByRole("button", { name: "Schedule", exact: true }).click();
-  await page.getByRole("cell", { name: "Re: Tea" }).waitFor();
+  await page.getByRole("cell", { name: "Re: Tea", exact: true }).waitFor();
   await page.locator("summary", { hasText: "Reschedule" }).click();
   await page.getByLabel(/Date and time/).fill("2027-03-02T09:00");
   await page.getByRole("button", { name: "Save" }).click();

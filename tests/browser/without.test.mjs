@@ -80,7 +80,7 @@ test("a mail is passed on by way of a draft, with its files", async () => {
   await page.keyboard.press("f");
   await page.getByText("with its 1 attachment").waitFor();
   await page.getByText("The original message follows").click();
-  await page.frameLocator("iframe.frame").getByText("The numbers").waitFor();
+  await page.frameLocator(".below iframe").getByText("The numbers").waitFor();
   await page.getByText("The original message follows").click();
   await page.getByLabel("To", { exact: true }).fill("carl@remote.test");
   await page.getByRole("textbox", { name: "Message" }).fill("Look at these.");
@@ -96,7 +96,7 @@ test("a mail is passed on by way of a draft, with its files", async () => {
   await page.getByRole("heading", { name: "Draft" }).waitFor();
   await page.getByText("Look at these.").first().waitFor();
   await page.getByText("The original message follows").click();
-  await page.frameLocator("iframe.frame").getByText("The numbers").waitFor();
+  await page.frameLocator(".below iframe").getByText("The numbers").waitFor();
   await page.getByText("The original message follows").click();
   assert.equal(await page.locator(".compose-files li").count(), 2);
   await page.getByRole("button", { name: "Remove mine.txt" }).click();

@@ -81,7 +81,13 @@ async fn submit(visit: Visit, Path(mailbox): Path<String>, request: Request) -> 
         let notice = Notice { reminder, ..Notice::default() };
         return visit.answer(show_again(&visit, &mailbox, &form, notice)).await;
     }
-    match perform(&visit, &mailbox, &form).await {
+    let performed = async {
+        if form.fields.get("action") != "save" {
+            require_recipient(&form.fields)?;
+        }
+        perform(&visit, &mailbox, &form).await
+    };
+    match performed.await {
         Ok((target, said)) => visit.act("/console", async { Ok((target, said)) }).await,
         Err(refused) => {
             let notice = Notice { errors: FieldErrors::of(&refused), ..Notice::default() };
@@ -129,7 +135,6 @@ async fn perform(visit: &Visit, mailbox: &str, form: &Form) -> Result<(String, S
 
 async fn send(visit: &Visit, mailbox: &str, form: &Form) -> Result<()> {
     let fields = &form.fields;
-    require_recipient(fields)?;
     let is_forward = fields.get("mode") == "forward" && fields.given("draft_id").is_none();
     let parts = if is_forward { parts(form) } else { draft_parts(visit, mailbox, form).await? };
     let (html, text) = match parts.format {
@@ -178,7 +183,6 @@ async fn forwarded_attachments(
 }
 
 async fn schedule(visit: &Visit, mailbox: &str, form: &Form) -> Result<String> {
-    require_recipient(&form.fields)?;
     let zone = visit.zone().await?;
     let at = zone.parse(form.fields.get("at"))?;
     let mut request = draft_json(visit, mailbox, form).await?;

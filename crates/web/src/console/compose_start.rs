@@ -110,7 +110,7 @@ async fn answer_to(visit: &Visit, mailbox: &str, id: &str, all: bool) -> Result<
         thread: mail.thread_id.as_ref().map(|id| id.as_str().to_owned()).unwrap_or_default(),
         subject: quote::reply_subject(&mail.subject),
         body: format!(
-            "<div><br></div><div>{}</div><blockquote>{}</blockquote>",
+            "<div><br></div><div><br></div><div>{}</div><blockquote>{}</blockquote>",
             escape(&opening),
             escape(original_text.trim()).replace('\n', "<br>")
         ),

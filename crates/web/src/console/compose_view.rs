@@ -1,11 +1,20 @@
 //! The form for writing a message as it is shown: on a page of its own, or below a conversation.
 
+use std::fmt::Write as _;
+
 use askama::Template;
 use axum::response::Response;
 use model::sending::OutboundMode;
 use operations::{Error, Result, assistant, drafts, mailboxes};
 
-use super::{attachment_reminder, page::html, shell::Shell, sidebar::fill_sidebar, time::Zone, visit::Visit};
+use super::{
+    attachment_reminder,
+    page::{explain, html},
+    shell::Shell,
+    sidebar::fill_sidebar,
+    time::Zone,
+    visit::Visit,
+};
 
 /// The message being written.
 #[derive(Default)]
@@ -81,10 +90,10 @@ impl FieldErrors {
                 ("text" | "html" | "body", text) if text.ends_with("is required") => "write something first",
                 (_, message) => message.trim_end_matches('.'),
             };
-            field.push_str(&format!("{label}: {message}."));
+            let _ = write!(field, "{label}: {message}.");
         }
         if refused.details().is_empty() || !rest.is_empty() {
-            errors.general = super::page::explain(refused);
+            errors.general = explain(refused);
         }
         errors
     }
