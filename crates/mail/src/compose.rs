@@ -10,6 +10,7 @@ mod checks;
 mod error;
 mod header;
 pub mod quote;
+pub mod reply_text;
 #[cfg(test)]
 mod tests;
 mod unencoded;

@@ -150,7 +150,7 @@ pub struct Draft {
     pub last_error: Option<String>,
 }
 
-/// What a draft is written anew from.
+/// What a draft is rewritten from.
 #[derive(Clone, Debug, Deserialize, Validate, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]
@@ -158,15 +158,19 @@ pub struct DraftPrompt {
     /// The draft.
     #[serde(rename = "draftId")]
     pub draft_id: EmailId,
-    /// What is wanted, such as "shorter, and thank them".
+    /// Instructions, such as "shorter, and thank them".
     #[garde(length(chars, min = 1, max = 4000))]
     pub prompt: String,
-    /// The text as it stands at the moment, in the format of the draft.
+    /// The current text, in the format of the draft. A quoted message in it is kept as it is.
     #[garde(length(chars, max = 100_000))]
     pub body: String,
+    /// The quoted message, if `body` is the author's text alone. The answer is then the author's new text alone.
+    #[garde(inner(length(chars, max = 100_000)))]
+    #[serde(default)]
+    pub quoted: Option<String>,
 }
 
-/// A draft that was written anew, and not saved.
+/// A draft that was rewritten, and not saved.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct RegeneratedDraft {
     /// The new text, in the format of the draft.

@@ -1,7 +1,7 @@
 //! Runs of triagers, in progress and finished.
 
 use model::{
-    EmailId, MailboxId, Timestamp, TriagerId, TriagerRunId,
+    EmailId, MailboxId, ThreadId, Timestamp, TriagerId, TriagerRunId,
     triagers::{RunSource, RunStatus, RunTask, RunTriager, SourceKind, TriagerRun},
 };
 
@@ -33,6 +33,21 @@ pub async fn list_recent(tx: &mut Tx, mailbox: &MailboxId, most: i64) -> Result<
          ORDER BY started_at DESC, id DESC LIMIT $3"
     );
     tx.all(&sql, &[mailbox.into(), most.into()]).await
+}
+
+/// The runs on the emails of a thread, newest first.
+pub async fn list_of_thread(
+    tx: &mut Tx,
+    mailbox: &MailboxId,
+    thread: &ThreadId,
+    most: i64,
+) -> Result<Vec<TriagerRun>> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM triager_run WHERE workspace_id = $1 AND mailbox_id = $2 AND email_id IN
+           (SELECT id FROM email WHERE workspace_id = $1 AND mailbox_id = $2 AND thread_id = $3)
+         ORDER BY started_at DESC, id DESC LIMIT $4"
+    );
+    tx.all(&sql, &[mailbox.into(), thread.into(), most.into()]).await
 }
 
 /// The runs of a job.

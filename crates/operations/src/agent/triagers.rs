@@ -7,9 +7,11 @@ use mail::address::Address;
 use model::{
     Limit, MailboxId, TriagerId,
     conversations::Conversation,
+    drafts::Draft,
     triagers::{
-        NewTriager, NewTriagerRun, NewTriagerTask, NewTrigger, RecentRuns, RecentRunsQuery, SourceKind,
-        TRIAGERS_PER_MAILBOX, Triager, TriagerChange, TriagerConversation, TriagerRun, TriagerTask, Trigger,
+        NewTriager, NewTriagerRun, NewTriagerTask, NewTrigger, RecentRuns, RecentRunsQuery, RunTask,
+        SourceKind, TRIAGERS_PER_MAILBOX, Triager, TriagerChange, TriagerConversation, TriagerRun,
+        TriagerTask, Trigger,
     },
 };
 use store::{Tx, conversations, triager_runs, triagers};
@@ -248,6 +250,24 @@ pub async fn recent(app: &App, call: &Call, mailbox: &str, query: RecentRunsQuer
     app.read(call, async move |tx| {
         let mailbox = mailboxes::find_id(tx, &named).await?;
         Ok(RecentRuns { runs: triager_runs::list_recent(tx, &mailbox, query.limit).await? })
+    })
+    .await
+}
+
+/// Runs of a thread that are searched for the one that saved a draft.
+const MAX_THREAD_RUNS: i64 = 100;
+
+/// The name of the triager whose draft a person has to approve, if this draft is such a one.
+#[crate::boxed]
+pub async fn approval_of(app: &App, call: &Call, mailbox: &str, draft: &Draft) -> Result<Option<String>> {
+    let (named, id, thread) = (mailboxes::name(mailbox), draft.id.clone(), draft.thread_id.clone());
+    app.read(call, async move |tx| {
+        let mailbox = mailboxes::find_id(tx, &named).await?;
+        let runs = triager_runs::list_of_thread(tx, &mailbox, &thread, MAX_THREAD_RUNS).await?;
+        let saved_it = |task: &RunTask| {
+            task.draft_id.as_ref() == Some(&id) && task.requires_approval.unwrap_or_default()
+        };
+        Ok(runs.into_iter().find(|run| run.tasks.iter().any(saved_it)).map(|run| run.triager.name))
     })
     .await
 }

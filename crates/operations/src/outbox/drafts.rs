@@ -62,7 +62,7 @@ pub const SEND: Operation =
 /// Rewrites a draft with the language model.
 pub const REGENERATE: Operation = Operation::ai_light(
     "regenerateDraft",
-    "Has the language model write a draft anew, and leaves the draft as it is.",
+    "Rewrites a draft's text with the language model as `prompt` asks, keeps what it quotes, and leaves the draft unchanged.",
 )
 .errors(&[ErrorKind::NotFound, ErrorKind::AiUnavailable]);
 

@@ -120,7 +120,7 @@ pub async fn create_forward(
 /// What is wrong with the time of a schedule.
 fn time_fault(at: Timestamp, now: Timestamp) -> Option<Detail> {
     let message = if at <= now {
-        "must lie in the future"
+        "must be in the future"
     } else if at > now.plus_seconds(MAX_AHEAD_SECONDS) {
         "must lie at most a year ahead"
     } else {
