@@ -10,6 +10,7 @@ mod introduction;
 mod llms;
 mod navigation;
 mod operation;
+mod outbound;
 mod own_reference;
 mod page;
 mod reference;

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use super::{
     html::Html,
     operation::{choices, fields},
+    outbound,
     reference::{Access, Reference, Response},
     schema::{self, Shape},
     tables::{ErrorRow, error_rows, error_table, row, table},
@@ -21,10 +22,11 @@ use crate::body::{MAX_BODY_BYTES, MAX_IDEMPOTENT_BODY_BYTES};
 type Section = (&'static str, &'static str, fn(&mut Html, &Reference));
 
 /// The sections, in the order of the page.
-pub(super) const SECTIONS: [Section; 8] = [
+pub(super) const SECTIONS: [Section; 9] = [
     ("about-calls", "Making calls", calls),
     ("about-keys", "Authentication", keys),
     ("about-untrusted", "Untrusted content", untrusted),
+    ("about-sending", "Outbound mail", outbound::section),
     ("about-errors", "Errors", errors),
     ("about-credits", "Credits and plans", credits),
     ("about-limits", "Rate limits and headers", limits),
