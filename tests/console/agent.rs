@@ -35,13 +35,15 @@ async fn a_conversation_by_forms(engine: Engine) {
 
     let said = ada.form(&place, &[("content", "Go on"), ("approve", "1")]).await;
     assert_eq!(said.status, 303, "{}", said.text());
-    assert!(ada.page(&place).await.contains("may send"));
+    assert!(ada.page(&place).await.contains("Sending allowed"));
     let empty = ada.form(&place, &[("content", " ")]).await;
     assert!(empty.status == 200 && empty.text().contains("must not be empty"), "{}", empty.text());
 
     ada.form(&format!("{place}/rename"), &[("title", "Renamed <i>")]).await;
     assert!(ada.page(&place).await.contains("Renamed &"));
-    let gone = ada.form(&format!("{place}/delete"), &[]).await;
+    let asked = ada.form(&format!("{place}/delete"), &[]).await;
+    assert!(asked.status == 200 && asked.text().contains("Delete this conversation?"), "{}", asked.text());
+    let gone = ada.form(&format!("{place}/delete"), &[("confirmed", "1")]).await;
     assert_eq!(gone.status, 303);
     assert_eq!(ada.get(&place).await.status, 404);
 }

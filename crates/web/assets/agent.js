@@ -76,7 +76,7 @@ async function listen(url, message) {
         return true;
       }
     }
-    throw new Error("The answer broke off. Reload the page to see whether it was kept.");
+    throw new Error("The connection was lost. Reload the page to see whether the answer was saved.");
   } catch (broken) {
     said.article.remove();
     answer.article.remove();

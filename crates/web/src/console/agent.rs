@@ -26,6 +26,7 @@ use serde_json::json;
 use tracing::Instrument;
 
 use super::{
+    confirm::{Question, confirmed},
     fields::{Fields, input},
     links::encoded,
     page::{self, html},
@@ -321,18 +322,31 @@ async fn rename(
             let change = input(&json!({ "title": fields.get("title") }))?;
             let call = visit.call(&conversations::UPDATE)?;
             conversations::update(visit.app(), &call, &mailbox, conversation.clone().into(), change).await?;
-            Ok((back.clone(), "Renamed.".to_owned()))
+            Ok((back.clone(), "Conversation renamed.".to_owned()))
         })
         .await
 }
 
-async fn delete(visit: Visit, Path((mailbox, conversation)): Path<(String, String)>) -> Response {
+async fn delete(
+    visit: Visit,
+    Path((mailbox, conversation)): Path<(String, String)>,
+    request: Request,
+) -> Response {
     let back = format!("{}/{}", page_url(&mailbox), encoded(&conversation));
-    visit
-        .act(&back, async {
+    let question = Question {
+        title: "Delete this conversation?",
+        text: "All its messages are deleted. This cannot be undone.",
+        button: "Delete conversation",
+        cancel: &back,
+        typed: "",
+    };
+    let delete = async |_| {
+        let work = async {
             let call = visit.call(&conversations::DELETE)?;
-            conversations::delete(visit.app(), &call, &mailbox, conversation.clone().into()).await?;
-            Ok((page_url(&mailbox), "The conversation is deleted.".to_owned()))
-        })
-        .await
+            conversations::delete(visit.app(), &call, &mailbox, conversation.into()).await?;
+            Ok((page_url(&mailbox), "Conversation deleted.".to_owned()))
+        };
+        visit.act(&back, work).await
+    };
+    confirmed(&visit, request, &question, delete).await
 }

@@ -19,7 +19,11 @@ const BASE: &str = "/console/assets/";
 
 /// The files; imported ones come before those that import them.
 const FILES: &[(&str, &str, &str)] = &[
-    ("style.css", "text/css; charset=utf-8", include_str!("../../assets/style.css")),
+    (
+        "style.css",
+        "text/css; charset=utf-8",
+        concat!(include_str!("../../assets/style.css"), include_str!("../../assets/compose.css"),),
+    ),
     ("htmx.js", "text/javascript; charset=utf-8", include_str!("../../assets/htmx.min.js")),
     ("toast.js", "text/javascript; charset=utf-8", include_str!("../../assets/toast.js")),
     ("ui.js", "text/javascript; charset=utf-8", include_str!("../../assets/ui.js")),

@@ -16,6 +16,7 @@ use operations::{Result, emails, scheduled_sends};
 use serde_json::json;
 
 use super::{
+    confirm::{Question, confirmed},
     fields::{Fields, input},
     links::encoded,
     page::html,
@@ -77,7 +78,12 @@ async fn list(visit: Visit, Path(mailbox): Path<String>, RawQuery(query): RawQue
                     subject: if send.subject.is_empty() { "(no subject)".to_owned() } else { send.subject },
                     at: shell.zone.when(send.scheduled_send_at),
                     field: shell.zone.field(send.scheduled_send_at),
-                    state: send.status.as_str(),
+                    state: match send.status {
+                        DraftState::Deferred => "Waiting for quota",
+                        DraftState::Failed => "Failed",
+                        DraftState::Sending => "Sending",
+                        _ => "Scheduled",
+                    },
                     kind: match send.status {
                         DraftState::Scheduled => "info",
                         DraftState::Failed => "bad",
@@ -111,20 +117,29 @@ async fn reschedule(
             let change = input(&json!({ "scheduled_send_at": at.to_string() }))?;
             let call = visit.call(&scheduled_sends::UPDATE)?;
             scheduled_sends::update(visit.app(), &call, &mailbox, send.into(), change).await?;
-            Ok((back.clone(), format!("It will be sent {}.", zone.when(at).full)))
+            Ok((back.clone(), format!("Scheduled for {}.", zone.when(at).full)))
         })
         .await
 }
 
-async fn cancel(visit: Visit, Path((mailbox, send)): Path<(String, String)>) -> Response {
+async fn cancel(visit: Visit, Path((mailbox, send)): Path<(String, String)>, request: Request) -> Response {
     let back = format!("/console/m/{}/scheduled", encoded(&mailbox));
-    visit
-        .act(&back, async {
+    let question = Question {
+        title: "Cancel this send?",
+        text: "The message is not sent. It moves back to Drafts.",
+        button: "Cancel send",
+        cancel: &back,
+        typed: "",
+    };
+    let cancel = async |_| {
+        let work = async {
             let call = visit.call(&scheduled_sends::CANCEL)?;
             scheduled_sends::cancel(visit.app(), &call, &mailbox, send.into()).await?;
-            Ok((back.clone(), "Cancelled. The mail is among the drafts again.".to_owned()))
-        })
-        .await
+            Ok((back.clone(), "Send cancelled. The message is back in Drafts.".to_owned()))
+        };
+        visit.act(&back, work).await
+    };
+    confirmed(&visit, request, &question, cancel).await
 }
 
 /// A message captured by the sandbox.
